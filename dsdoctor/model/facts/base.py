@@ -1,0 +1,58 @@
+"""What every fact is: a frozen record of something that was read and not yet judged."""
+
+from __future__ import annotations
+
+import enum
+import re
+from typing import Any, ClassVar
+
+import msgspec
+
+
+class Why(enum.Enum):
+    """Why a fact is missing (design §2).
+
+    The first four lead to `skip`, the last two to `unknown`.
+    """
+
+    ABSENT = "absent"
+    DENIED = "denied"
+    NOT_ASKED = "not-asked"
+    UNSUPPORTED = "unsupported"
+    TIMEOUT = "timeout"
+    BROKEN = "broken"
+
+
+class Missing(msgspec.Struct, frozen=True, kw_only=True):
+    """Stands where a fact would: why it could not be had, in words a user can act on."""
+
+    why: Why
+    detail: str
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether the lack is itself a trouble (a time-out, a broken answer)."""
+        return self.why in (Why.TIMEOUT, Why.BROKEN)
+
+
+class Fact(msgspec.Struct, frozen=True, kw_only=True):
+    """Base of all facts. The class name, in snake case, is its key in a snapshot."""
+
+    #: Whether `healthy` needs this fact (design §2). Under --quick only static facts are vital.
+    vital: ClassVar[bool] = False
+    #: Whether the fact needs a process that imports torch or deepspeed.
+    live: ClassVar[bool] = False
+
+    @classmethod
+    def key(cls) -> str:
+        """The name under which snapshots hold this fact.
+
+        >>> type("TorchBuild", (Fact,), {}).key()
+        'torch_build'
+        """
+        return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower()
+
+
+def to_builtins(value: Any) -> Any:
+    """JSON-ready form of any fact or struct."""
+    return msgspec.to_builtins(value)

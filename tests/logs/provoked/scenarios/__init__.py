@@ -1,0 +1,1 @@
+"""Scenarios that provoke real failures, one module per family."""

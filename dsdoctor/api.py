@@ -1,0 +1,169 @@
+"""All that a pack may import.
+
+A *condition file* holds a docstring (its page), `CONDITION`, and a check, `SIGNATURES`, or both::
+
+    @check(CONDITION)
+    def toolkit_matches_torch(torch: TorchBuild, toolkits: CudaToolkits) -> Iterator[Finding]:
+        ...
+
+The type annotations are the dependencies. `X` gives the fact, or the check does not run and the
+engine says why; `X | Missing` gives the fact or the reason; a `Limits` subclass gives thresholds.
+A check that yields nothing is `ok`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from dsdoctor.model.condition import Condition, Limits, Signature
+from dsdoctor.model.facts.base import Fact, Missing, Why
+from dsdoctor.model.facts.gpu import (
+    ComputeMode,
+    EventReason,
+    FabricHealth,
+    FabricState,
+    Gpu,
+    GpuHealth,
+    Gpus,
+    GpuTopology,
+    Nvml,
+    NvmlError,
+    RecoveryAction,
+)
+from dsdoctor.model.facts.machine import (
+    Environment,
+    LibCuda,
+    NvidiaKernel,
+    NvidiaSmi,
+    OsInfo,
+    PciGpu,
+    Resources,
+)
+from dsdoctor.model.facts.python import (
+    CudaDevice,
+    DeepSpeedInstall,
+    DeepSpeedLive,
+    ImportOutcome,
+    Launcher,
+    Launchers,
+    LibraryPath,
+    LibraryShadow,
+    Package,
+    Packages,
+    Patient,
+    TorchBuild,
+    TorchLive,
+)
+from dsdoctor.model.facts.run import RunNeeds, Scope
+from dsdoctor.model.facts.toolchain import (
+    BuildLock,
+    Compiler,
+    Compilers,
+    CudaToolkits,
+    ExtensionCache,
+    Toolkit,
+)
+from dsdoctor.model.finding import Finding, Status, fail, ok, skip, warn
+
+__all__ = [
+    "BuildLock",
+    "Check",
+    "Compiler",
+    "Compilers",
+    "ComputeMode",
+    "Condition",
+    "CudaDevice",
+    "CudaToolkits",
+    "DeepSpeedInstall",
+    "DeepSpeedLive",
+    "Environment",
+    "EventReason",
+    "ExtensionCache",
+    "FabricHealth",
+    "FabricState",
+    "Fact",
+    "Finding",
+    "Gpu",
+    "GpuHealth",
+    "GpuTopology",
+    "Gpus",
+    "ImportOutcome",
+    "Launcher",
+    "Launchers",
+    "LibCuda",
+    "LibraryPath",
+    "LibraryShadow",
+    "Limits",
+    "Missing",
+    "NvidiaKernel",
+    "NvidiaSmi",
+    "Nvml",
+    "NvmlError",
+    "OsInfo",
+    "Package",
+    "Packages",
+    "Patient",
+    "PciGpu",
+    "Probe",
+    "RecoveryAction",
+    "Resources",
+    "RunNeeds",
+    "Scope",
+    "Signature",
+    "Status",
+    "Toolkit",
+    "TorchBuild",
+    "TorchLive",
+    "Why",
+    "check",
+    "fail",
+    "ok",
+    "probe",
+    "skip",
+    "warn",
+]
+
+CheckFunction = Callable[..., Iterable[Finding]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Check:
+    """A check function tied to its condition.
+
+    Attributes:
+        condition: what it looks for.
+        function: judges facts; touches nothing.
+    """
+
+    condition: Condition
+    function: CheckFunction
+
+
+def check(condition: Condition) -> Callable[[CheckFunction], Check]:
+    """Ties a function to the condition that it judges."""
+
+    def tie(function: CheckFunction) -> Check:
+        return Check(condition, function)
+
+    return tie
+
+
+@dataclasses.dataclass(frozen=True)
+class Probe:
+    """A function that reads one fact.
+
+    Attributes:
+        function: takes a Host, RunNeeds or other facts by annotation and returns a fact.
+    """
+
+    function: Callable[..., Any]
+
+
+def probe(function: Callable[..., Any]) -> Probe:
+    """Marks a function as a probe; its return annotation names the fact that it reads.
+
+    A tuple annotation (`-> tuple[TorchLive, DeepSpeedLive]`) reads several facts in one go.
+    """
+    return Probe(function)

@@ -1,0 +1,165 @@
+"""Facts about the host: operating system, limits, environment, PCI devices, accounts."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import msgspec
+
+from dsdoctor.model.facts.base import Fact
+
+
+class OsInfo(Fact, frozen=True, kw_only=True):
+    """What runs underneath.
+
+    Attributes:
+        system: `Linux`, `Darwin` or `Windows`.
+        release: kernel release.
+        machine: `x86_64`, `aarch64`, …
+        hostname: short name of the node.
+        distribution: `ID VERSION_ID` of /etc/os-release.
+        libc: name and version (`glibc 2.36`).
+        wsl: inside the Windows Subsystem for Linux.
+        container: `docker`, `podman`, `kubernetes`, `apptainer`, `container` or None.
+        is_root: effective user is root.
+    """
+
+    system: str
+    release: str
+    machine: str
+    hostname: str
+    distribution: str | None = None
+    libc: str | None = None
+    wsl: bool = False
+    container: str | None = None
+    is_root: bool = False
+
+
+class Resources(Fact, frozen=True, kw_only=True):
+    """CPUs, memory and limits that a job on this host would get.
+
+    Attributes:
+        cpus_logical: CPUs of the machine.
+        cpus_usable: CPUs allowed by affinity and cgroup quota (rounded down, at least 1).
+        memory_total_bytes: RAM of the machine.
+        memory_limit_bytes: smallest cgroup limit on the way to the root, None = no limit.
+        memory_available_bytes: what a new process could get now (cgroup respected).
+        swap_total_bytes: swap space.
+        shm_total_bytes: size of /dev/shm, None where there is none.
+        shm_free_bytes: free space there.
+        limit_memlock: RLIMIT_MEMLOCK in bytes; None = unlimited.
+        limit_nofile: RLIMIT_NOFILE (soft); None = unlimited.
+        limit_stack: RLIMIT_STACK in bytes; None = unlimited.
+        limit_address_space: RLIMIT_AS in bytes; None = unlimited.
+    """
+
+    cpus_logical: int
+    cpus_usable: int
+    memory_total_bytes: int
+    memory_available_bytes: int
+    memory_limit_bytes: int | None = None
+    swap_total_bytes: int = 0
+    shm_total_bytes: int | None = None
+    shm_free_bytes: int | None = None
+    limit_memlock: int | None = None
+    limit_nofile: int | None = None
+    limit_stack: int | None = None
+    limit_address_space: int | None = None
+
+    @property
+    def memory_usable_bytes(self) -> int:
+        """RAM that a job can have at most: the machine's, or the cgroup's if that is less."""
+        limit = self.memory_limit_bytes
+        return self.memory_total_bytes if limit is None else min(limit, self.memory_total_bytes)
+
+
+class Environment(Fact, frozen=True, kw_only=True):
+    """Variables of the allow-list (design §1.3), secrets masked.
+
+    Attributes:
+        variables: name to value.
+    """
+
+    variables: dict[str, str] = {}
+
+    def get(self, name: str) -> str | None:
+        """The value, or None when the variable is not set."""
+        return self.variables.get(name)
+
+
+class PciGpu(msgspec.Struct, frozen=True, kw_only=True):
+    """An NVIDIA display or 3D controller on the PCI bus, whether a driver serves it or not.
+
+    Attributes:
+        bdf: `0000:1b:00.0`.
+        device_id: `0x2330`.
+        driver: kernel driver bound to it (`nvidia`, `nouveau`, `vfio-pci`), or None.
+    """
+
+    bdf: str
+    device_id: str
+    driver: str | None = None
+
+
+class NvidiaKernel(Fact, frozen=True, kw_only=True):
+    """The kernel's side of the NVIDIA driver; needs no library and cannot hang.
+
+    Attributes:
+        module_version: of the loaded kernel module (/proc/driver/nvidia/version), None = not loaded.
+        module_open: whether it is the open kernel module.
+        modules: loaded modules whose name begins with nvidia, plus nouveau.
+        pci: NVIDIA GPUs on the PCI bus.
+        device_nodes: /dev/nvidia* there are (`nvidia0`, `nvidiactl`, `nvidia-uvm`).
+        dxg: /dev/dxg exists (WSL's way to the GPU).
+    """
+
+    vital: ClassVar[bool] = True
+
+    module_version: str | None = None
+    module_open: bool | None = None
+    modules: tuple[str, ...] = ()
+    pci: tuple[PciGpu, ...] = ()
+    device_nodes: tuple[str, ...] = ()
+    dxg: bool = False
+
+
+class NvidiaSmi(Fact, frozen=True, kw_only=True):
+    """The second witness: what `nvidia-smi` says, where it is installed.
+
+    Attributes:
+        path: the program, None when it is not on PATH.
+        returncode: its exit status, None when it did not end.
+        driver_version: as it prints it.
+        cuda_version: the `CUDA Version` of its header.
+        gpus: `index, uuid, name` lines that it listed.
+        error: its own words, or what went wrong with it (`timed out after 10 s`, `not text`).
+        timed_out: it hung.
+    """
+
+    path: str | None = None
+    returncode: int | None = None
+    driver_version: str | None = None
+    cuda_version: str | None = None
+    gpus: tuple[str, ...] = ()
+    error: str | None = None
+    timed_out: bool = False
+
+
+class LibCuda(Fact, frozen=True, kw_only=True):
+    """The user-space driver (libcuda.so.1) that a job would load, found without loading it.
+
+    Attributes:
+        path: file that the loader would take; None when there is none.
+        via: `LD_LIBRARY_PATH`, `ld.so.cache`, `default` or `wsl`.
+        version: driver version in the file name it resolves to (`535.104.05`).
+        compat: it is a forward-compatibility library (cuda-compat).
+        stub: it is a toolkit's stub, which cannot work.
+        others: further copies on the way.
+    """
+
+    path: str | None = None
+    via: str | None = None
+    version: str | None = None
+    compat: bool = False
+    stub: bool = False
+    others: tuple[str, ...] = ()

@@ -1,0 +1,286 @@
+"""Facts about the patient: its interpreter, packages, torch and DeepSpeed."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import msgspec
+
+from dsdoctor.model.facts.base import Fact
+
+
+class Patient(Fact, frozen=True, kw_only=True):
+    """The interpreter under examination, read in a child that imports neither torch nor deepspeed.
+
+    Attributes:
+        executable: as dsdoctor calls it.
+        chosen_by: `--python`, `DSDOCTOR_PYTHON`, `VIRTUAL_ENV`, `CONDA_PREFIX`,
+            `running interpreter` or `python3 on PATH`.
+        version: `3.11.7`.
+        implementation: `CPython`.
+        prefix: sys.prefix.
+        base_prefix: sys.base_prefix.
+        kind: `venv`, `conda` or `system`.
+        user_site: folder of the user site, None when it is off.
+        include_dir: where Python.h should be.
+        has_headers: Python.h is there.
+        sys_path: its sys.path.
+        bin_dir: folder of its scripts.
+    """
+
+    executable: str
+    chosen_by: str
+    version: str
+    implementation: str = "CPython"
+    prefix: str = ""
+    base_prefix: str = ""
+    kind: str = "system"
+    user_site: str | None = None
+    include_dir: str | None = None
+    has_headers: bool = True
+    sys_path: tuple[str, ...] = ()
+    bin_dir: str | None = None
+
+
+class Package(msgspec.Struct, frozen=True, kw_only=True):
+    """An installed distribution.
+
+    Attributes:
+        name: normalised (`nvidia-nccl-cu12`).
+        version: as its metadata says.
+        location: the folder of sys.path that holds it.
+        duplicates: further folders of sys.path that hold the same distribution.
+    """
+
+    name: str
+    version: str
+    location: str = ""
+    duplicates: tuple[str, ...] = ()
+
+
+class Packages(Fact, frozen=True, kw_only=True):
+    """All distributions of the patient, and where key modules would be imported from.
+
+    Attributes:
+        packages: by normalised name.
+        origins: module name to the file that `import` would take, for key modules; "" = not found.
+        shadowed: key module to the file in the working folder or script folder that hides it.
+        requires: requirement strings of key packages, by normalised name.
+    """
+
+    packages: dict[str, Package] = {}
+    origins: dict[str, str] = {}
+    shadowed: dict[str, str] = {}
+    requires: dict[str, tuple[str, ...]] = {}
+
+    def version(self, name: str) -> str | None:
+        """Version of a distribution, None when it is not installed."""
+        found = self.packages.get(name)
+        return found.version if found else None
+
+
+class TorchBuild(Fact, frozen=True, kw_only=True):
+    """What torch says of itself on disk; read without importing it.
+
+    Attributes:
+        version: torch/version.py's, None = torch is not installed.
+        cuda: `12.8`; None for a build without CUDA.
+        hip: ROCm version, None for others.
+        path: the package's folder.
+        debug: a debug build.
+        nccl: version of the NCCL wheel beside it (`2.27.5`).
+        cudnn: version of the cuDNN wheel beside it.
+        cuda_wheels: distribution name to version of the CUDA wheels beside it.
+        error: torch/version.py exists but could not be read.
+    """
+
+    vital: ClassVar[bool] = True
+
+    version: str | None = None
+    cuda: str | None = None
+    hip: str | None = None
+    path: str | None = None
+    debug: bool = False
+    nccl: str | None = None
+    cudnn: str | None = None
+    cuda_wheels: dict[str, str] = {}
+    error: str | None = None
+
+    @property
+    def installed(self) -> bool:
+        """Whether there is a torch at all."""
+        return self.version is not None or self.error is not None
+
+
+class ImportOutcome(msgspec.Struct, frozen=True, kw_only=True):
+    """How an import in a child went.
+
+    Attributes:
+        ok: it succeeded.
+        error_type: exception class (`ImportError`, `OSError`), `signal` or `hang`.
+        message: the exception's message, the signal's name, or what it was doing.
+        traceback: last lines of the traceback or of stderr.
+        signal: number of the signal that ended the child.
+        seconds: how long the import took.
+    """
+
+    ok: bool
+    error_type: str | None = None
+    message: str | None = None
+    traceback: str = ""
+    signal: int | None = None
+    seconds: float | None = None
+
+
+class CudaDevice(msgspec.Struct, frozen=True, kw_only=True):
+    """One device as torch sees it in the patient.
+
+    Attributes:
+        index: torch's number.
+        name: product.
+        uuid: `GPU-…` where torch tells it.
+        major: compute capability, major.
+        minor: compute capability, minor.
+        memory_bytes: total memory.
+        ok: a context and one tiny allocation worked.
+        error: why not.
+        error_code: CUDA error number in that text, where it has one.
+    """
+
+    index: int
+    name: str
+    major: int
+    minor: int
+    uuid: str | None = None
+    memory_bytes: int | None = None
+    ok: bool = True
+    error: str | None = None
+    error_code: int | None = None
+
+
+class TorchLive(Fact, frozen=True, kw_only=True):
+    """What happened when torch was started in a child of the patient.
+
+    Attributes:
+        imported: how `import torch` went.
+        last_step: the step that was begun last; where it ended if it died or hung.
+        died: how the child ended if not by itself (`signal 6 (SIGABRT)`, `hung for 120 s`).
+        cuda_ok: CUDA initialised; None = not tried (a CPU build, or no import).
+        cuda_error: torch's words if it did not.
+        cuda_error_code: CUDA's error number, where known.
+        devices: devices that torch sees.
+        arch_list: architectures of its kernels (`sm_86`, `compute_90`); None = unknown.
+        arch_source: `_cuda_getArchFlags`, `get_arch_list`, or None.
+        cxx11_abi: whether it was built with the new C++ ABI.
+        nccl: version of NCCL that it loads.
+        bf16_emulated: `torch.cuda.is_bf16_supported()` as DeepSpeed asks it.
+    """
+
+    vital: ClassVar[bool] = True
+    live: ClassVar[bool] = True
+
+    imported: ImportOutcome
+    last_step: str = ""
+    died: str | None = None
+    cuda_ok: bool | None = None
+    cuda_error: str | None = None
+    cuda_error_code: int | None = None
+    devices: tuple[CudaDevice, ...] = ()
+    arch_list: tuple[str, ...] | None = None
+    arch_source: str | None = None
+    cxx11_abi: bool | None = None
+    nccl: str | None = None
+    bf16_emulated: bool | None = None
+
+
+class DeepSpeedInstall(Fact, frozen=True, kw_only=True):
+    """What DeepSpeed says of itself on disk; read without importing it.
+
+    Attributes:
+        version: None = not installed.
+        path: the package's folder.
+        installed_ops: op name to whether it was pre-built.
+        built_for_torch: torch version that pre-built ops were built for (`2.5`), None = none were.
+        built_for_cuda: CUDA version of those ops.
+        error: its metadata is there but its files could not be read, or the other way round.
+    """
+
+    vital: ClassVar[bool] = True
+
+    version: str | None = None
+    path: str | None = None
+    installed_ops: dict[str, bool] = {}
+    built_for_torch: str | None = None
+    built_for_cuda: str | None = None
+    error: str | None = None
+
+    @property
+    def prebuilt(self) -> tuple[str, ...]:
+        """Names of the ops that were pre-built."""
+        return tuple(sorted(op for op, built in self.installed_ops.items() if built))
+
+
+class DeepSpeedLive(Fact, frozen=True, kw_only=True):
+    """What happened when deepspeed was imported, after torch, in the same child.
+
+    Attributes:
+        imported: how `import deepspeed` went.
+        accelerator: the accelerator that DeepSpeed chose (`cuda`, `cpu`).
+    """
+
+    live: ClassVar[bool] = True
+
+    imported: ImportOutcome
+    accelerator: str | None = None
+
+
+class Launcher(msgspec.Struct, frozen=True, kw_only=True):
+    """A launcher on PATH.
+
+    Attributes:
+        name: `deepspeed`, `torchrun`, `accelerate` or `python`.
+        path: what PATH gives, None = not there.
+        interpreter: interpreter of its first line; None = it is not a script.
+        same_env: that interpreter is the patient (None = cannot tell).
+    """
+
+    name: str
+    path: str | None = None
+    interpreter: str | None = None
+    same_env: bool | None = None
+
+
+class Launchers(Fact, frozen=True, kw_only=True):
+    """Which launchers a user would start by name.
+
+    Attributes:
+        launchers: one for each known name.
+    """
+
+    launchers: tuple[Launcher, ...] = ()
+
+
+class LibraryShadow(msgspec.Struct, frozen=True, kw_only=True):
+    """A library in LD_LIBRARY_PATH or LD_PRELOAD that torch brings itself.
+
+    Attributes:
+        name: `libcudart.so.12`.
+        path: the foreign copy.
+        owner: wheel or folder of torch that has its own.
+    """
+
+    name: str
+    path: str
+    owner: str
+
+
+class LibraryPath(Fact, frozen=True, kw_only=True):
+    """LD_LIBRARY_PATH and what in it would be loaded before torch's own libraries.
+
+    Attributes:
+        entries: folders, in order.
+        shadows: libraries that hide torch's own.
+    """
+
+    entries: tuple[str, ...] = ()
+    shadows: tuple[LibraryShadow, ...] = ()

@@ -1,0 +1,71 @@
+"""A finding: what one check says about one thing."""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+import msgspec
+
+from dsdoctor.model.facts.run import Scope
+
+
+class Status(enum.Enum):
+    """The six words (design §2), from best to worst."""
+
+    OK = "ok"
+    SKIP = "skip"
+    WARN = "warn"
+    UNKNOWN = "unknown"
+    CRASH = "crash"
+    FAIL = "fail"
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """One statement of one check.
+
+    Attributes:
+        status: one of the six words.
+        message: what is, with the measured value, then what was expected.
+        effect: what it will do to the run.
+        hint: an imperative that the reader can carry out.
+        evidence: every number of the message, and what it was read from.
+        condition: name of the condition (set by the engine).
+        id: its id (set by the engine).
+        fixes: names of fixes (set by the engine).
+        scope: who can mend it (set by the engine).
+    """
+
+    status: Status
+    message: str
+    effect: str = ""
+    hint: str = ""
+    evidence: dict[str, Any] = {}
+    condition: str = ""
+    id: str = ""
+    fixes: tuple[str, ...] = ()
+    scope: Scope = Scope.NODE
+
+
+def ok(message: str = "", **evidence: Any) -> Finding:
+    """Everything needed was read, and it is good."""
+    return Finding(status=Status.OK, message=message, evidence=evidence)
+
+
+def warn(message: str, *, effect: str = "", hint: str = "", **evidence: Any) -> Finding:
+    """The run will work, but worse than it could, or by luck."""
+    return Finding(
+        status=Status.WARN, message=message, effect=effect, hint=hint, evidence=evidence
+    )
+
+
+def fail(message: str, *, effect: str = "", hint: str = "", **evidence: Any) -> Finding:
+    """The run will not work."""
+    return Finding(
+        status=Status.FAIL, message=message, effect=effect, hint=hint, evidence=evidence
+    )
+
+
+def skip(reason: str, **evidence: Any) -> Finding:
+    """The condition does not apply to this run, and why."""
+    return Finding(status=Status.SKIP, message=reason, evidence=evidence)

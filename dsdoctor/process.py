@@ -1,0 +1,342 @@
+"""The one place that starts processes: deadlines, marker, abandon, sweep (design §1.2).
+
+Every child gets a session of its own and `DSDOCTOR_RUN=<uuid>` in its environment. torchrun's
+workers start sessions of their own, so a kill of the process group is not enough: descendants are
+found by the marker in `/proc/*/environ`. A child that cannot be killed (state D) is abandoned.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import IO
+
+import msgspec
+
+MARKER = "DSDOCTOR_RUN"
+#: Marks everything that this process starts.
+RUN_ID = uuid.uuid4().hex
+#: A child that prints more than this is cut off (and goes on).
+OUTPUT_LIMIT = 8 << 20
+#: How long a child may take to die of SIGTERM, and then of SIGKILL, before it is abandoned.
+TERM_SECONDS = 0.5
+KILL_SECONDS = 1.0
+#: How long pipes may stay open after the child itself has ended (a grandchild holds them).
+DRAIN_SECONDS = 0.3
+
+_POSIX = os.name == "posix"
+_live: set[int] = set()
+_live_lock = threading.Lock()
+
+
+class Result(msgspec.Struct, frozen=True, kw_only=True):
+    """How a child ended.
+
+    Attributes:
+        argv: what was run.
+        returncode: exit status; negative = signal; None = it was killed at its deadline.
+        stdout: what it printed, at most OUTPUT_LIMIT bytes.
+        stderr: the same for the other stream.
+        timed_out: it ran past a limit.
+        idle: that limit was the idle one: it had said nothing for that long.
+        abandoned: it could not even be killed.
+        seconds: wall time.
+    """
+
+    argv: tuple[str, ...]
+    returncode: int | None
+    stdout: bytes = b""
+    stderr: bytes = b""
+    timed_out: bool = False
+    idle: bool = False
+    abandoned: bool = False
+    seconds: float = 0.0
+
+    @property
+    def ok(self) -> bool:
+        """Whether it ended by itself with status 0."""
+        return self.returncode == 0
+
+    @property
+    def text(self) -> str:
+        """Its output as text; bytes that are not UTF-8 are replaced."""
+        return self.stdout.decode("utf-8", "replace")
+
+    @property
+    def error_text(self) -> str:
+        """The last line that it wrote to stderr, or else to stdout."""
+        for stream in (self.stderr, self.stdout):
+            lines = stream.decode("utf-8", "replace").strip().splitlines()
+            if lines:
+                return lines[-1].strip()[:300]
+        return ""
+
+    @property
+    def is_text(self) -> bool:
+        """Whether its output is UTF-8 without NULs."""
+        try:
+            return "\0" not in self.stdout.decode("utf-8")
+        except UnicodeDecodeError:
+            return False
+
+
+def marked(env: Mapping[str, str] | None = None) -> dict[str, str]:
+    """An environment that carries the marker."""
+    return {**(os.environ if env is None else env), MARKER: RUN_ID}
+
+
+def become_subreaper() -> None:
+    """Makes orphaned descendants children of this process, so that they can be waited for."""
+    if not sys.platform.startswith("linux"):
+        return
+    import ctypes  # noqa: PLC0415  # 5 ms that --version need not pay
+
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None, use_errno=True).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
+
+
+def marked_pids(run_id: str = RUN_ID) -> Iterator[int]:
+    """Processes that carry the marker, this one excepted."""
+    if not sys.platform.startswith("linux"):
+        return
+    needle = f"{MARKER}={run_id}".encode()
+    me = os.getpid()
+    for entry in os.scandir("/proc"):
+        if not entry.name.isdigit() or int(entry.name) == me:
+            continue
+        with contextlib.suppress(OSError):
+            if needle in Path(entry.path, "environ").read_bytes().split(b"\0"):
+                yield int(entry.name)
+
+
+def _signal_group(pid: int, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        if _POSIX:
+            os.killpg(pid, number)
+        else:
+            os.kill(pid, number)
+
+
+def _reap(pid: int) -> None:
+    """Takes the status of an orphan that became ours; others are not ours to wait for."""
+    with contextlib.suppress(ChildProcessError, OSError):
+        os.waitpid(pid, os.WNOHANG)
+
+
+def sweep(run_id: str = RUN_ID, *, seconds: float = KILL_SECONDS) -> tuple[int, ...]:
+    """Kills every process that carries the marker; returns those that would not die."""
+    deadline = time.monotonic() + seconds
+    while True:
+        left = tuple(marked_pids(run_id))
+        if not left or time.monotonic() > deadline:
+            return left
+        for pid in left:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.02)
+        for pid in left:
+            _reap(pid)
+
+
+def kill_all() -> None:
+    """Kills every child that is running now; for Ctrl-C and for the end of the whole deadline."""
+    with _live_lock:
+        pids = tuple(_live)
+    for pid in pids:
+        _signal_group(pid, signal.SIGKILL if _POSIX else signal.SIGTERM)
+    sweep()
+
+
+class Child:
+    """A running child; use `run` unless its output is wanted while it runs.
+
+    Attributes:
+        argv: what was run.
+        pid: process id, and on POSIX the id of its group and session.
+    """
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        stdin: bytes | None = None,
+        on_stdout: Callable[[bytes], None] | None = None,
+        on_stderr: Callable[[bytes], None] | None = None,
+    ) -> None:
+        """Starts it.
+
+        Raises:
+            OSError: the program does not exist or may not be run.
+        """
+        self.argv = tuple(argv)
+        self._begun = time.monotonic()
+        self._last_output = self._begun
+        self._kept: dict[str, bytearray] = {"out": bytearray(), "err": bytearray()}
+        self._listeners = {"out": on_stdout, "err": on_stderr}
+        self._process = subprocess.Popen(
+            list(argv),
+            stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=marked(env),
+            cwd=cwd,
+            start_new_session=_POSIX,
+        )
+        self.pid = self._process.pid
+        with _live_lock:
+            _live.add(self.pid)
+        if stdin is not None and self._process.stdin is not None:
+            with contextlib.suppress(BrokenPipeError):
+                self._process.stdin.write(stdin)
+                self._process.stdin.close()
+        if not _POSIX:  # pipes cannot be selected there
+            for name, stream in self._streams().items():
+                threading.Thread(target=self._pump, args=(name, stream), daemon=True).start()
+
+    def _streams(self) -> dict[str, IO[bytes]]:
+        found = {"out": self._process.stdout, "err": self._process.stderr}
+        return {name: stream for name, stream in found.items() if stream is not None}
+
+    def _take(self, name: str, chunk: bytes) -> None:
+        self._last_output = time.monotonic()
+        kept = self._kept[name]
+        if len(kept) < OUTPUT_LIMIT:
+            kept += chunk[: OUTPUT_LIMIT - len(kept)]
+        listener = self._listeners[name]
+        if listener is not None:
+            listener(chunk)
+
+    def _pump(self, name: str, stream: IO[bytes]) -> None:
+        for chunk in iter(lambda: stream.read(4096), b""):
+            self._take(name, chunk)
+
+    def poll(self) -> int | None:
+        """Exit status, None while it runs."""
+        return self._process.poll()
+
+    def kill(self) -> bool:
+        """Ends the child and its group; False = it would not die and is abandoned."""
+        if self._process.poll() is None:
+            _signal_group(self.pid, signal.SIGTERM)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(TERM_SECONDS)
+        _signal_group(self.pid, signal.SIGKILL if _POSIX else signal.SIGTERM)
+        try:
+            self._process.wait(KILL_SECONDS)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
+    def wait(self, timeout: float, idle_timeout: float | None = None) -> Result:
+        """Reads until it ends or a limit is reached, then makes sure that it is gone."""
+        deadline = self._begun + timeout
+        timed_out = idle = False
+        ended: float | None = None
+        with self._selector() as selector:
+            while True:
+                now = time.monotonic()
+                if ended is None and self._process.poll() is not None:
+                    ended = now
+                if ended is not None and (not selector.get_map() or now > ended + DRAIN_SECONDS):
+                    break
+                if ended is None and now >= deadline:
+                    timed_out = True
+                    break
+                if (
+                    ended is None
+                    and idle_timeout is not None
+                    and now >= self._last_output + idle_timeout
+                ):
+                    timed_out = idle = True
+                    break
+                self._read_some(selector, min(0.05, max(deadline - now, 0.0)))
+        return self._finish(timed_out=timed_out, idle=idle)
+
+    @contextlib.contextmanager
+    def _selector(self) -> Iterator[selectors.BaseSelector]:
+        with selectors.DefaultSelector() as selector:
+            if _POSIX:
+                for name, stream in self._streams().items():
+                    os.set_blocking(stream.fileno(), False)
+                    selector.register(stream, selectors.EVENT_READ, name)
+            yield selector
+
+    def _read_some(self, selector: selectors.BaseSelector, seconds: float) -> None:
+        if not selector.get_map():
+            # Windows, or both pipes closed while the child goes on
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(max(seconds, 0.005))
+            return
+        for key, _ in selector.select(seconds):
+            stream = key.fileobj
+            if isinstance(stream, int):
+                continue
+            try:
+                chunk = os.read(stream.fileno(), 65536)
+            except BlockingIOError:
+                continue
+            if chunk:
+                self._take(key.data, chunk)
+            else:
+                selector.unregister(stream)
+
+    def _finish(self, *, timed_out: bool, idle: bool) -> Result:
+        gone = True
+        if timed_out:
+            gone = self.kill()
+        elif _POSIX:
+            # what the child left behind in its own group goes with it
+            _signal_group(self.pid, signal.SIGKILL)
+        with _live_lock:
+            _live.discard(self.pid)
+        for stream in self._streams().values():
+            with contextlib.suppress(OSError):
+                stream.close()
+        returncode = None if timed_out else self._process.returncode
+        if not gone:
+            self._process.returncode = -9  # or its destructor would warn of a child that still runs
+        return Result(
+            argv=self.argv,
+            returncode=returncode,
+            stdout=bytes(self._kept["out"]),
+            stderr=bytes(self._kept["err"]),
+            timed_out=timed_out,
+            idle=idle,
+            abandoned=not gone,
+            seconds=time.monotonic() - self._begun,
+        )
+
+
+def run(
+    argv: Sequence[str],
+    *,
+    timeout: float,
+    idle_timeout: float | None = None,
+    env: Mapping[str, str] | None = None,
+    cwd: str | None = None,
+    stdin: bytes | None = None,
+) -> Result:
+    """Runs a command to its end or its deadline, whichever comes first.
+
+    Raises:
+        OSError: the program does not exist or may not be run.
+    """
+    child = Child(argv, env=env, cwd=cwd, stdin=stdin)
+    try:
+        return child.wait(timeout, idle_timeout)
+    except BaseException:
+        child.kill()
+        with _live_lock:
+            _live.discard(child.pid)
+        raise

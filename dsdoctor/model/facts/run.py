@@ -28,6 +28,8 @@ class RunNeeds(Fact, frozen=True, kw_only=True):
         deep: trial compiles and GPU work are allowed.
         cwd: the folder the job starts in.
         build_ops: ops that `DS_BUILD_*=1` in the environment asks to pre-build (`OPS` for all).
+        command: the command behind `check --`, empty when none was given.
+        hostfile: the file given with --hostfile.
     """
 
     gpus: tuple[str, ...] = ()
@@ -38,6 +40,8 @@ class RunNeeds(Fact, frozen=True, kw_only=True):
     deep: bool = False
     cwd: str = "."
     build_ops: tuple[str, ...] = ()
+    command: tuple[str, ...] = ()
+    hostfile: str | None = None
 
     @property
     def wants_gpu(self) -> bool:

@@ -1,0 +1,21 @@
+"""Entry point; answers --version before anything else is imported."""
+
+from __future__ import annotations
+
+import sys
+
+from dsdoctor import __version__
+
+
+def main() -> int:
+    """Runs the command line and returns the exit status."""
+    if sys.argv[1:] in (["--version"], ["-V"]):
+        sys.stdout.write(f"dsdoctor {__version__}\n")
+        return 0
+    from dsdoctor.cli.main import run  # noqa: PLC0415  # --version stays fast
+
+    return run()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

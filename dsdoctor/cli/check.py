@@ -1,0 +1,126 @@
+"""`dsdoctor check`."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+from dsdoctor import settings
+from dsdoctor.cli import common
+from dsdoctor.engine import judge
+from dsdoctor.errors import UsageError
+from dsdoctor.model.facts.run import Scope
+from dsdoctor.model.report import FAIL_ON, Report, exit_code
+from dsdoctor.report import machine, text
+
+
+@click.command("check")
+@common.environment_options
+@click.option("--from", "from_file", metavar="FILE", help="Judge a snapshot, not this machine.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json", "junit", "github"]),
+    default="text",
+    show_default=True,
+    help="What to print.",
+)
+@click.option("-o", "--output", metavar="FILE", help="Write the report there.")
+@click.option("--select", multiple=True, metavar="WHAT", help="Only these: family, id, name.")
+@click.option("--ignore", multiple=True, metavar="WHAT", help="All but these.")
+@click.option(
+    "--scope",
+    multiple=True,
+    type=click.Choice([scope.value for scope in Scope]),
+    help="Only conditions that these can mend.",
+)
+@click.option("--fail-on", type=click.Choice(list(FAIL_ON)), help="Exit 1 at this level or above.")
+@click.option("-v", "--verbose", is_flag=True, help="Show what is fine and what was skipped too.")
+@click.option("-q", "--quiet", count=True, help="Show failures only; twice: the last line only.")
+@click.argument("command_line", nargs=-1, type=click.UNPROCESSED)
+def command(  # noqa: D417
+    *,
+    python: str | None,
+    gpus: str | None,
+    expect_gpus: int | None,
+    config: str | None,
+    hostfile: str | None,
+    quick: bool,
+    deep: bool,
+    timeout: float | None,
+    checks_dir: tuple[str, ...],
+    from_file: str | None,
+    form: str,
+    output: str | None,
+    select: tuple[str, ...],
+    ignore: tuple[str, ...],
+    scope: tuple[str, ...],
+    fail_on: str | None,
+    verbose: bool,
+    quiet: int,
+    command_line: tuple[str, ...],
+) -> int:
+    """Say whether a job will start on this machine.
+
+    With `-- CMD ARGS…`, judges that command line too, without running it.
+
+    \b
+    Examples:
+      dsdoctor check
+      dsdoctor check --gpus 0,1 --config ds_config.json
+      dsdoctor check -- deepspeed --num_gpus 2 train.py
+    """  # noqa: D301  # \b is click's mark, not an escape for Python's reader
+    registry = common.load_registry(checks_dir)
+    found = settings.load()
+    wanted = [item for word in select for item in common.split(word)]
+    unwanted = [item for word in ignore for item in common.split(word)]
+    units = registry.select(wanted, [*found.ignore, *unwanted])
+    policy = common.policy(found, scope, registry)
+    if from_file is not None:
+        if any((python, gpus, expect_gpus, config, quick, deep, command_line, hostfile)):
+            raise UsageError("`--from` judges a snapshot; options on the machine cannot be given with it")
+        snapshot = common.load_snapshot(from_file)
+    else:
+        needs = common.run_needs(
+            gpus=gpus,
+            expect_gpus=expect_gpus,
+            config=config,
+            hostfile=hostfile,
+            quick=quick,
+            deep=deep,
+            command=command_line,
+        )
+        snapshot = common.live_snapshot(
+            needs, python, registry, units, timeout, show_progress=not quiet and form == "text"
+        )
+    report = judge(snapshot, units, registry, policy)
+    _print(report, form, output, 1 if verbose else -quiet)
+    return exit_code(report, fail_on)
+
+
+def _print(report: Report, form: str, output: str | None, verbosity: int) -> None:
+    if form == "json":
+        common.write(machine.json(report), output)
+    elif form == "junit":
+        common.write(machine.junit(report), output)
+    elif form == "github":
+        common.write(machine.github(report), output)
+    elif output is None and wants_colour():
+        from rich.console import Console  # noqa: PLC0415  # plain reports need no rich
+
+        from dsdoctor.report import terminal  # noqa: PLC0415
+
+        terminal.show(report, Console(highlight=False), verbosity=verbosity)
+    else:
+        common.write(text.render(report, verbosity=verbosity), output)
+
+
+def wants_colour() -> bool:
+    """Whether stdout is to be coloured: FORCE_COLOR, NO_COLOR, else whether it is a terminal."""
+    if os.environ.get("FORCE_COLOR"):
+        return True
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return False
+    return sys.stdout.isatty()

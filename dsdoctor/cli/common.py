@@ -1,0 +1,225 @@
+"""What several commands share: options, the live host, the snapshot of this run."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from dsdoctor import packs, patient, settings
+from dsdoctor.api import Probe
+from dsdoctor.engine import TOTAL_SECONDS, Policy, collect, wanted_facts
+from dsdoctor.errors import UsageError
+from dsdoctor.host import LocalHost
+from dsdoctor.model.facts.base import Fact
+from dsdoctor.model.facts.run import RunNeeds, Scope
+from dsdoctor.model.snapshot import Snapshot, from_json
+from dsdoctor.registry import Registry, Unit
+
+C = TypeVar("C", bound=Callable[..., Any])
+GPU_SELECTOR = re.compile(r"\d+|GPU-[0-9a-fA-F-]+|MIG-[0-9A-Za-z/-]+")
+
+
+def split(text: str | None) -> tuple[str, ...]:
+    """Items of a comma-separated option."""
+    return tuple(item.strip() for item in (text or "").split(",") if item.strip())
+
+
+def parse_gpus(text: str | None) -> tuple[str, ...]:
+    """Checks the value of --gpus.
+
+    Raises:
+        UsageError: an item is neither an index nor a UUID, or stands twice.
+    """
+    items = split(text)
+    if text is not None and not items:
+        raise UsageError("`--gpus` is empty; expected indices or UUIDs such as `0,1` or `GPU-…`")
+    for item in items:
+        if not GPU_SELECTOR.fullmatch(item):
+            raise UsageError(
+                f"`--gpus {item}` names no GPU; expected indices or UUIDs such as `0,1` or `GPU-…`"
+            )
+        if items.count(item) > 1:
+            raise UsageError(f"`--gpus` names `{item}` twice; name each GPU once")
+    return items
+
+
+def environment_options(function: C) -> C:
+    """Options that say what is examined."""
+    options = [
+        click.option("--python", "python", metavar="PATH", help="Interpreter or venv to examine."),
+        click.option("--gpus", metavar="0,1", help="GPUs that the job will use (index, UUID, MIG)."),
+        click.option(
+            "--expect-gpus",
+            type=click.IntRange(min=0),
+            metavar="N",
+            help="How many GPUs there must be.",
+        ),
+        click.option("--config", "config", metavar="FILE", help="DeepSpeed config of the job."),
+        click.option("--hostfile", metavar="FILE", help="Hostfile of the job."),
+        click.option("--quick", is_flag=True, help="Start neither torch nor deepspeed."),
+        click.option("--deep", is_flag=True, help="Allow trial compiles and work on the GPUs."),
+        click.option(
+            "--timeout",
+            type=click.FloatRange(min=1),
+            metavar="SECONDS",
+            help=f"Limit for everything; the single limits scale with it [{TOTAL_SECONDS:g}].",
+        ),
+        click.option("--checks-dir", multiple=True, metavar="DIR", help="Folder of further checks."),
+    ]
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def run_needs(
+    *,
+    gpus: str | None,
+    expect_gpus: int | None,
+    config: str | None,
+    hostfile: str | None,
+    quick: bool,
+    deep: bool,
+    command: tuple[str, ...] = (),
+) -> RunNeeds:
+    """The request of a command line.
+
+    Raises:
+        UsageError: options contradict each other, or a file is not there.
+    """
+    if quick and deep:
+        raise UsageError("`--quick` and `--deep` exclude each other; give one of them")
+    host = LocalHost()
+    for option, path in (("--config", config),):
+        if path is not None and not Path(path).is_file():
+            raise UsageError(f"`{option} {path}` is not a file; expected a DeepSpeed config")
+    env = host.env
+    return RunNeeds(
+        gpus=parse_gpus(gpus),
+        expect_gpus=expect_gpus,
+        config_path=config,
+        config=_config(config),
+        quick=quick,
+        deep=deep,
+        cwd=str(host.query("cwd")),
+        build_ops=tuple(
+            sorted(
+                name.removeprefix("DS_BUILD_")
+                for name, value in env.items()
+                if name.startswith("DS_BUILD_") and name != "DS_BUILD_STRING" and value == "1"
+            )
+        ),
+        command=command,
+        hostfile=hostfile,
+    )
+
+
+def _config(path: str | None) -> dict[str, object] | None:
+    """The parsed config; one that does not parse is judged by the checks of the config."""
+    if path is None:
+        return None
+    from dsdoctor.probes.config import parse_config  # noqa: PLC0415  # hjson only when needed
+
+    return parse_config(Path(path).read_text(encoding="utf-8", errors="replace")).parsed
+
+
+def all_probes(registry: Registry) -> tuple[Probe, ...]:
+    """Built-in probes and those of packs."""
+    from dsdoctor.probes import builtin  # noqa: PLC0415  # not wanted by `explain`
+
+    return (*builtin(), *registry.probes)
+
+
+def live_snapshot(
+    needs: RunNeeds,
+    python: str | None,
+    registry: Registry,
+    units: Iterable[Unit] | None,
+    timeout: float | None,
+    *,
+    show_progress: bool = True,
+) -> Snapshot:
+    """Examines this machine.
+
+    Args:
+        needs: what the run asks for.
+        python: value of --python.
+        registry: packs, for their probes.
+        units: conditions to judge, which bound what is read; None = read everything.
+        timeout: limit for everything.
+        show_progress: say on a terminal what is being waited for.
+    """
+    total = timeout or TOTAL_SECONDS
+    host = LocalHost(scale=min(1.0, total / TOTAL_SECONDS) if timeout else 1.0)
+    given: list[Fact] = [needs, patient.choose(host, python)]
+    probes = all_probes(registry)
+    wanted = None if units is None else wanted_facts(units, probes)
+    from dsdoctor.cli.progress import Progress  # noqa: PLC0415  # rich only when needed
+
+    with Progress(enabled=show_progress and sys.stderr.isatty()) as progress:
+        return collect(
+            host, given, probes, wanted=wanted, timeout=total, progress=progress.tell
+        )
+
+
+def load_snapshot(path: str) -> Snapshot:
+    """Reads a snapshot file.
+
+    Raises:
+        UsageError: it cannot be read or is none.
+    """
+    try:
+        data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+    except OSError as error:
+        raise UsageError(f"`{path}` cannot be read: {error.strerror}; expected a snapshot") from None
+    return from_json(data, path)
+
+
+def load_registry(checks_dir: Iterable[str] = ()) -> Registry:
+    """All packs; broken ones are told of on stderr.
+
+    Raises:
+        UsageError: the built-in pack itself is broken, or a --checks-dir is not a folder.
+    """
+    registry = packs.load(checks_dir)
+    for problem in registry.problems:
+        click.echo(f"dsdoctor: pack `{problem.pack}` is left out: {problem.message}", err=True)
+    if not any(pack.name == "builtin" for pack in registry.packs):
+        raise UsageError("the built-in pack of checks could not be loaded; reinstall dsdoctor")
+    return registry
+
+
+def policy(found: settings.Settings, scopes: Iterable[str], registry: Registry) -> Policy:
+    """How to judge.
+
+    Raises:
+        UsageError: the configuration names a condition that does not exist.
+    """
+    for name in found.limits:
+        if registry.find(name) is None:
+            near = difflib.get_close_matches(name, [u.condition.name for u in registry], n=1)
+            raise UsageError(
+                f"`[limits.{name}]` of the configuration names no condition"
+                + (f", the nearest is `{near[0]}`" if near else "")
+            )
+    return Policy(scopes=frozenset(Scope(scope) for scope in scopes), limits=found.limits)
+
+
+def write(text: str, output: str | None) -> None:
+    """Writes a report to a file or to stdout.
+
+    Raises:
+        UsageError: the file cannot be written.
+    """
+    if output is None:
+        click.echo(text, nl=False)
+        return
+    try:
+        Path(output).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"`-o {output}` cannot be written: {error.strerror}") from None

@@ -1,0 +1,76 @@
+"""`dsdoctor diff`."""
+
+from __future__ import annotations
+
+import msgspec
+import click
+
+from dsdoctor.cli import common
+from dsdoctor.engine import judge
+from dsdoctor.model.finding import Finding, Status
+from dsdoctor.model.report import Report
+from dsdoctor.model.snapshot import differences
+from dsdoctor.report.text import clean
+
+
+@click.command("diff")
+@click.argument("before")
+@click.argument("after")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
+@click.option("-v", "--verbose", is_flag=True, help="Show values that differ on every run too.")
+def command(before: str, after: str, form: str, verbose: bool) -> int:
+    """Compare two snapshots: facts, then verdicts.
+
+    Exit status: 0 no difference, 1 some.
+    """
+    registry = common.load_registry()
+    left, right = common.load_snapshot(before), common.load_snapshot(after)
+    facts = [row for row in differences(left, right) if verbose or not _moves(row[0])]
+    units = registry.select()
+    old, new = judge(left, units, registry), judge(right, units, registry)
+    changes = verdict_changes(old, new)
+    if form == "json":
+        document = {
+            "schema": "dsdoctor/diff",
+            "version": 1,
+            "facts": [{"fact": name, "before": a, "after": b} for name, a, b in facts],
+            "verdicts": [
+                {"condition": name, "before": a, "after": b} for name, a, b in changes
+            ],
+            "verdict": {"before": old.verdict.value, "after": new.verdict.value},
+        }
+        common.write(msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n", None)
+    else:
+        rows = [f"{name}: {clean(str(a))} -> {clean(str(b))}" for name, a, b in facts]
+        rows += [""] if rows and changes else []
+        rows += [f"{name}: {a} -> {b}" for name, a, b in changes]
+        if old.verdict is not new.verdict:
+            rows.append(f"verdict: {old.verdict.value} -> {new.verdict.value}")
+        common.write("\n".join(rows or ["no difference"]) + "\n", None)
+    return 1 if facts or changes else 0
+
+
+def _moves(name: str) -> bool:
+    """Whether a value differs between two runs on one and the same machine."""
+    return name.endswith(
+        ("available_bytes", "free_bytes", "used_bytes", "seconds", "_usage_mw", "temperature_c")
+    )
+
+
+def verdict_changes(old: Report, new: Report) -> list[tuple[str, str, str]]:
+    """Conditions whose worst status changed."""
+    before, after = _worst(old.findings), _worst(new.findings)
+    return [
+        (name, before.get(name, "-"), after.get(name, "-"))
+        for name in sorted(before.keys() | after.keys())
+        if before.get(name) != after.get(name)
+    ]
+
+
+def _worst(findings: list[Finding]) -> dict[str, str]:
+    order = list(Status)
+    worst: dict[str, Status] = {}
+    for finding in findings:
+        known = worst.get(finding.condition, Status.OK)
+        worst[finding.condition] = max(known, finding.status, key=order.index)
+    return {name: status.value for name, status in worst.items()}

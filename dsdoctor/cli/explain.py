@@ -1,0 +1,77 @@
+"""`dsdoctor explain`."""
+
+from __future__ import annotations
+
+import msgspec
+import click
+
+from dsdoctor.cli import common
+from dsdoctor.registry import Registry, Unit, needs
+
+
+@click.command("explain")
+@click.argument("name", required=False, metavar="[CONDITION|ID]")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
+@click.option("--checks-dir", multiple=True, metavar="DIR", help="Folder of further checks.")
+def command(name: str | None, form: str, checks_dir: tuple[str, ...]) -> int:
+    """Tell all about a condition, or list them all."""
+    registry = common.load_registry(checks_dir)
+    if name is None:
+        common.write(listing(registry, form), None)
+        return 0
+    unit = registry.get(name)
+    common.write(as_json([unit]) if form == "json" else page(unit), None)
+    return 0
+
+
+def page(unit: Unit) -> str:
+    """A condition's page as Markdown."""
+    condition = unit.condition
+    rows = [
+        f"# {condition.name} ({condition.id})",
+        "",
+        f"{unit.title}.",
+        "",
+        f"- family: {unit.family}",
+        f"- who can mend it: {condition.scope.value}",
+        f"- since: {condition.since}",
+    ]
+    if unit.check:
+        facts = ", ".join(f"`{need.kind.__name__}`" for need in needs(unit.check.function))
+        rows.append(f"- judged from: {facts}")
+    rows.append(f"- recognised in logs: {'yes' if unit.signatures else 'no'}")
+    for label, names in (("leads to", condition.leads_to), ("narrower", condition.narrower)):
+        if names:
+            rows.append(f"- {label}: {', '.join(f'`{other}`' for other in names)}")
+    return "\n".join([*rows, "", unit.page]).rstrip() + "\n"
+
+
+def listing(registry: Registry, form: str) -> str:
+    """All conditions, by id."""
+    if form == "json":
+        return as_json(list(registry))
+    width = max(len(unit.condition.name) for unit in registry)
+    return "".join(
+        f"{unit.condition.id:<8} {unit.condition.name:<{width}}  {unit.title}\n" for unit in registry
+    )
+
+
+def as_json(units: list[Unit]) -> str:
+    """Conditions for programs."""
+    rows = [
+        {
+            "id": unit.condition.id,
+            "condition": unit.condition.name,
+            "title": unit.title,
+            "family": unit.family,
+            "scope": unit.condition.scope.value,
+            "since": unit.condition.since,
+            "fixes": list(unit.condition.fixes),
+            "has_check": unit.check is not None,
+            "signatures": len(unit.signatures),
+            "page": unit.page,
+        }
+        for unit in units
+    ]
+    document = {"schema": "dsdoctor/conditions", "version": 1, "conditions": rows}
+    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"

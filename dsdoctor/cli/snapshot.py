@@ -1,0 +1,56 @@
+"""`dsdoctor snapshot`."""
+
+from __future__ import annotations
+
+import click
+
+from dsdoctor.cli import common
+from dsdoctor.errors import UsageError
+from dsdoctor.model.redact import redact_snapshot
+
+
+@click.command("snapshot")
+@common.environment_options
+@click.option("-o", "--output", metavar="FILE", help="Write it there, not to stdout.")
+@click.option("--redact", is_flag=True, help="Remove users, hosts and paths as well.")
+@click.option("--schema", is_flag=True, help="Print the JSON Schema of snapshots instead.")
+def command(
+    *,
+    python: str | None,
+    gpus: str | None,
+    expect_gpus: int | None,
+    config: str | None,
+    hostfile: str | None,
+    quick: bool,
+    deep: bool,
+    timeout: float | None,
+    checks_dir: tuple[str, ...],
+    output: str | None,
+    redact: bool,
+    schema: bool,
+) -> int:
+    """Save everything that was read of this machine, for `check --from`, `diff` or a mail.
+
+    Secrets never enter a snapshot; --redact removes users, hosts and paths too.
+    """
+    if schema:
+        from dsdoctor.model.schema import snapshot_schema  # noqa: PLC0415  # only for --schema
+
+        common.write(snapshot_schema(), output)
+        return 0
+    if deep:
+        raise UsageError("a snapshot only reads; `--deep` belongs to `dsdoctor check`")
+    needs = common.run_needs(
+        gpus=gpus,
+        expect_gpus=expect_gpus,
+        config=config,
+        hostfile=hostfile,
+        quick=quick,
+        deep=False,
+    )
+    registry = common.load_registry(checks_dir)
+    snapshot = common.live_snapshot(needs, python, registry, None, timeout)
+    if redact:
+        snapshot = redact_snapshot(snapshot)
+    common.write(snapshot.to_json().decode() + "\n", output)
+    return 130 if snapshot.partial else 0

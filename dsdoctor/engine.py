@@ -1,0 +1,366 @@
+"""collect(host) -> Snapshot, judge(snapshot) -> Report. Between them everything is pure."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import re
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from dsdoctor import __version__, process
+from dsdoctor.api import Probe
+from dsdoctor.host import Host, HostError
+from dsdoctor.model.condition import Limits
+from dsdoctor.model.facts.base import Fact, Missing, Why
+from dsdoctor.model.facts.gpu import Gpus, Nvml
+from dsdoctor.model.facts.machine import NvidiaKernel, OsInfo
+from dsdoctor.model.facts.python import (
+    DeepSpeedInstall,
+    Patient,
+    PatientChoice,
+    TorchBuild,
+    TorchLive,
+)
+from dsdoctor.model.facts.run import RunNeeds, Scope
+from dsdoctor.model.finding import Finding, Status
+from dsdoctor.model.report import PatientLine, Report, Verdict
+from dsdoctor.model.snapshot import Snapshot
+from dsdoctor.registry import Registry, Unit, gives, limits_for, needs
+
+#: What the whole collection may take (design §7).
+TOTAL_SECONDS = 180.0
+VITAL: tuple[type[Fact], ...] = (NvidiaKernel, Nvml, TorchBuild, TorchLive, DeepSpeedInstall)
+
+Progress = Callable[[str, bool], None]
+"""Called with the name of a probe when it begins (False) and when it has ended (True)."""
+
+
+class _Collection:
+    """State of one run of all probes; every probe has a thread, every hang is in a child."""
+
+    def __init__(self, host: Host, given: Iterable[Fact], progress: Progress | None) -> None:
+        self.host = host
+        self.progress = progress
+        self.lock = threading.Condition()
+        self.values: dict[type[Fact], Fact | Missing] = {type(fact): fact for fact in given}
+        self.seconds: dict[str, float] = {}
+
+    def settle(self, kind: type[Fact], value: Fact | Missing) -> None:
+        with self.lock:
+            self.values.setdefault(kind, value)
+            self.lock.notify_all()
+
+    def run(self, probe: Probe, facts: Sequence[type[Fact]]) -> None:
+        name = probe.function.__name__
+        arguments: dict[str, Any] = {}
+        for need in needs(probe.function):
+            if need.kind is Host:
+                arguments[need.name] = self.host
+                continue
+            with self.lock:
+                self.lock.wait_for(lambda kind=need.kind: kind in self.values)
+                value = self.values[need.kind]
+            if isinstance(value, Missing) and not need.may_be_missing:
+                for kind in facts:
+                    self.settle(kind, value)
+                return
+            arguments[need.name] = value
+        begun = time.monotonic()
+        if self.progress:
+            self.progress(name, False)
+        results = self.attempt(probe, arguments, len(facts))
+        self.seconds[name] = round(time.monotonic() - begun, 4)
+        if self.progress:
+            self.progress(name, True)
+        for kind, value in zip(facts, results, strict=True):
+            self.settle(kind, value)
+
+    def attempt(
+        self, probe: Probe, arguments: Mapping[str, Any], count: int
+    ) -> tuple[Fact | Missing, ...]:
+        try:
+            result = probe.function(**arguments)
+        except HostError as error:
+            return (error.missing,) * count
+        except Exception as error:  # noqa: BLE001  # one sick probe never kills the doctor
+            detail = f"probe `{probe.function.__name__}` crashed: {type(error).__name__}: {error}"
+            return (Missing(why=Why.BROKEN, detail=detail),) * count
+        return result if isinstance(result, tuple) else (result,)
+
+
+def wanted_facts(units: Iterable[Unit], probes: Iterable[Probe]) -> set[type]:
+    """Facts that some checks need, with what their probes need in turn."""
+    makers = {kind: probe for probe in probes for kind in gives(probe.function)}
+    wanted: set[type] = {OsInfo, Patient, PatientChoice, Gpus, Nvml, *VITAL}
+    for unit in units:
+        if unit.check:
+            wanted |= {need.kind for need in needs(unit.check.function)}
+    pending = list(wanted)
+    while pending:
+        probe = makers.get(pending.pop())
+        for need in needs(probe.function) if probe else ():
+            if need.kind not in wanted:
+                wanted.add(need.kind)
+                pending.append(need.kind)
+    return wanted
+
+
+def collect(
+    host: Host,
+    given: Iterable[Fact],
+    probes: Iterable[Probe],
+    *,
+    wanted: set[type] | None = None,
+    timeout: float = TOTAL_SECONDS,
+    progress: Progress | None = None,
+) -> Snapshot:
+    """Runs probes concurrently and returns what they read.
+
+    Args:
+        host: the machine.
+        given: facts that need no probe (RunNeeds, PatientChoice).
+        probes: what to run.
+        wanted: facts to collect; None = all.
+        timeout: seconds for everything; what is not there by then is missing.
+        progress: is told what begins and ends.
+    """
+    state = _Collection(host, given, progress)
+    begun = time.monotonic()
+    expected: dict[type[Fact], str] = {}
+    threads: list[threading.Thread] = []
+    for probe in probes:
+        facts = gives(probe.function)
+        if wanted is not None and not wanted.intersection(facts):
+            continue
+        expected.update(dict.fromkeys(facts, probe.function.__name__))
+        threads.append(threading.Thread(target=state.run, args=(probe, facts), daemon=True))
+    for probe in probes:  # a dependency that nobody reads must not be waited for
+        for need in needs(probe.function):
+            if issubclass(need.kind, Fact) and need.kind not in expected:
+                detail = f"`{need.kind.key()}` is read by no probe"
+                state.values.setdefault(need.kind, Missing(why=Why.UNSUPPORTED, detail=detail))
+    for thread in threads:
+        thread.start()
+    partial = False
+    try:
+        with state.lock:
+            state.lock.wait_for(lambda: expected.keys() <= state.values.keys(), timeout=timeout)
+    except KeyboardInterrupt:
+        partial = True
+    with state.lock:
+        values = dict(state.values)
+    late = [kind for kind in expected if kind not in values]
+    if late:
+        process.kill_all()
+    if partial:
+        why, detail = Why.NOT_ASKED, "interrupted before it was read"
+    else:
+        why = Why.TIMEOUT
+        detail = "probe `{}` had not ended when the whole check's {:g} s were over"
+    for kind in late:
+        values[kind] = Missing(why=why, detail=detail.format(expected[kind], timeout))
+    snapshot = Snapshot(
+        dsdoctor=__version__,
+        created=datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        seconds={**state.seconds, "total": round(time.monotonic() - begun, 4)},
+        partial=partial,
+    )
+    for kind, value in values.items():
+        if isinstance(value, Missing):
+            snapshot.lack(kind, value)
+        else:
+            snapshot.put(value)
+    return snapshot
+
+
+@dataclasses.dataclass(frozen=True)
+class Policy:
+    """How a snapshot is to be judged.
+
+    Attributes:
+        scopes: scopes to judge; empty = all.
+        limits: condition name to overridden thresholds.
+    """
+
+    scopes: frozenset[Scope] = frozenset()
+    limits: Mapping[str, Mapping[str, float]] = dataclasses.field(default_factory=dict)
+
+
+def judge(
+    snapshot: Snapshot, units: Iterable[Unit], registry: Registry, policy: Policy | None = None
+) -> Report:
+    """Runs checks over a snapshot. Pure: the same snapshot gives the same report."""
+    begun = time.monotonic()
+    policy = policy or Policy()
+    findings: list[Finding] = []
+    for unit in units:
+        if unit.check is None or (policy.scopes and unit.condition.scope not in policy.scopes):
+            continue
+        for finding in _findings(unit, snapshot, policy):
+            findings.append(_narrowed(_signed(finding, unit), unit, registry))
+    findings = _without_wider(findings, registry)
+    order = {status: -number for number, status in enumerate(Status)}
+    findings.sort(key=lambda finding: order[finding.status])
+    report = Report(
+        findings=findings,
+        counts={
+            status.value: sum(finding.status is status for finding in findings)
+            for status in Status
+        },
+        partial=snapshot.partial,
+        unread=_unread(snapshot),
+        seconds=round(snapshot.seconds.get("total", 0.0) + time.monotonic() - begun, 3),
+    )
+    _describe(report, snapshot)
+    report.verdict = _verdict(report, snapshot)
+    return report
+
+
+def _signed(finding: Finding, unit: Unit) -> Finding:
+    return msgspec.structs.replace(
+        finding,
+        condition=unit.condition.name,
+        id=unit.condition.id,
+        fixes=unit.condition.fixes if finding.status in (Status.WARN, Status.FAIL) else (),
+        scope=unit.condition.scope,
+    )
+
+
+def _findings(unit: Unit, snapshot: Snapshot, policy: Policy) -> Iterator[Finding]:
+    if unit.check is None:
+        return
+    arguments: dict[str, Any] = {}
+    for need in needs(unit.check.function):
+        if issubclass(need.kind, Limits):
+            arguments[need.name] = limits_for(need.kind, unit.condition.name, policy.limits)
+            continue
+        if need.kind is RunNeeds:
+            arguments[need.name] = snapshot.run
+            continue
+        value = snapshot.get(need.kind)
+        if isinstance(value, Missing) and not need.may_be_missing:
+            yield _unjudged(need.kind, value, snapshot)
+            return
+        arguments[need.name] = value
+    try:
+        produced = list(unit.check.function(**arguments))
+    except Exception as error:  # noqa: BLE001  # one sick check never kills the doctor
+        yield Finding(
+            status=Status.CRASH,
+            message=f"the check itself crashed: {type(error).__name__}: {error}",
+            hint="report this to the authors of the pack, with `dsdoctor snapshot --redact -o FILE`",
+            evidence={"pack": unit.pack},
+        )
+        return
+    yield from produced or [Finding(status=Status.OK, message="")]
+
+
+def _unjudged(kind: type[Fact], missing: Missing, snapshot: Snapshot) -> Finding:
+    vital_denied = (
+        missing.why is Why.DENIED and kind in VITAL and (snapshot.run.wants_gpu or _has_gpu(snapshot))
+    )
+    status = Status.UNKNOWN if missing.is_unknown or vital_denied else Status.SKIP
+    return Finding(
+        status=status,
+        message=missing.detail,
+        evidence={"fact": kind.key(), "why": missing.why.value},
+    )
+
+
+def _has_gpu(snapshot: Snapshot) -> bool:
+    kernel = snapshot.get(NvidiaKernel)
+    return not isinstance(kernel, Missing) and bool(kernel.pci or kernel.device_nodes)
+
+
+def _narrowed(finding: Finding, unit: Unit, registry: Registry) -> Finding:
+    """Gives a failure the name of a narrower condition that its own error text shows."""
+    text = str(finding.evidence.get("error_text", ""))
+    if finding.status is not Status.FAIL or not text:
+        return finding
+    for name in unit.condition.narrower:
+        narrower = registry.find(name)
+        if narrower and recognises(narrower, text):
+            named = _signed(finding, narrower)
+            return msgspec.structs.replace(named, hint=narrower.hint or finding.hint)
+    return finding
+
+
+def recognises(unit: Unit, text: str) -> bool:
+    """Whether a condition's signatures match a line of a text."""
+    return any(
+        re.search(signature.pattern, line)
+        for signature in unit.signatures
+        for line in text.splitlines()
+        if any(anchor in line for anchor in signature.anchors)
+    )
+
+
+def _without_wider(findings: list[Finding], registry: Registry) -> list[Finding]:
+    """Drops a condition's failures where a narrower condition failed as well."""
+    failed = {finding.condition for finding in findings if finding.status is Status.FAIL}
+    kept: list[Finding] = []
+    for finding in findings:
+        unit = registry.find(finding.condition)
+        narrower = set(unit.condition.narrower) & failed if unit else set()
+        if finding.status in (Status.FAIL, Status.WARN) and narrower:
+            continue
+        kept.append(finding)
+    return kept
+
+
+def _unread(snapshot: Snapshot) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for kind in VITAL:
+        value = snapshot.get(kind)
+        asked = snapshot.run.wants_gpu or _has_gpu(snapshot)
+        if isinstance(value, Missing) and (
+            value.is_unknown or (value.why is Why.DENIED and asked)
+        ):
+            found[kind.key()] = value.detail
+    return found
+
+
+def _verdict(report: Report, snapshot: Snapshot) -> Verdict:
+    statuses = {finding.status for finding in report.findings}
+    if Status.FAIL in statuses:
+        return Verdict.FAULTY
+    nothing = all(isinstance(snapshot.get(kind), Missing) for kind in VITAL)
+    unsure = statuses & {Status.UNKNOWN, Status.CRASH}
+    if unsure or report.unread or nothing or report.partial:
+        return Verdict.UNKNOWN
+    return Verdict.HEALTHY
+
+
+def _describe(report: Report, snapshot: Snapshot) -> None:
+    system = snapshot.get(OsInfo)
+    if not isinstance(system, Missing):
+        report.host = system.hostname
+    gpus = snapshot.get(Gpus)
+    if not isinstance(gpus, Missing):
+        names: dict[str, int] = {}
+        for gpu in gpus.gpus:
+            name = gpu.name or "unreadable GPU"
+            names[name] = names.get(name, 0) + 1
+        report.gpus = [f"{count} × {name}" for name, count in names.items()]
+    nvml, kernel = snapshot.get(Nvml), snapshot.get(NvidiaKernel)
+    if not isinstance(nvml, Missing):
+        report.driver = nvml.driver_version
+    if report.driver is None and not isinstance(kernel, Missing):
+        report.driver = kernel.module_version
+    choice, torch = snapshot.get(PatientChoice), snapshot.get(TorchBuild)
+    deepspeed = snapshot.get(DeepSpeedInstall)
+    report.patient = PatientLine(
+        python=None if isinstance(choice, Missing) else choice.executable,
+        chosen_by=None if isinstance(choice, Missing) else choice.chosen_by,
+        torch=None if isinstance(torch, Missing) else torch.version,
+        deepspeed=None if isinstance(deepspeed, Missing) else deepspeed.version,
+    )
+    if snapshot.run.quick:
+        report.notes.append("torch not started (--quick)")
+    if snapshot.partial:
+        report.notes.append("interrupted: this report is partial")

@@ -1,0 +1,7 @@
+"""Errors that a user can cause."""
+
+from __future__ import annotations
+
+
+class UsageError(Exception):
+    """One clear line: what is, what was expected, what to do. Exit status 2, no traceback."""

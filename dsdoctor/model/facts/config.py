@@ -1,0 +1,58 @@
+"""Facts about the DeepSpeed config."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dsdoctor.model.facts.base import Fact
+
+
+class DsConfig(Fact, frozen=True, kw_only=True):
+    """The DeepSpeed config, read as DeepSpeed reads it.
+
+    Attributes:
+        path: the file, as it was named; None for a text without a file.
+        parsed: its content, secrets masked; None when it cannot be parsed or is no object.
+        error: why it cannot be used, None when it can.
+        error_line: line of that error, where one is known.
+        error_column: column of that error, where one is known.
+        duplicates: keys that stand twice in one section (dotted), with all their lines.
+        lines: dotted key to the line that it stands on, from 1.
+        swallowed: dotted key to a text without quotes that ate a comma or a bracket behind it.
+    """
+
+    path: str | None = None
+    parsed: dict[str, Any] | None = None
+    error: str | None = None
+    error_line: int | None = None
+    error_column: int | None = None
+    duplicates: dict[str, tuple[int, ...]] = {}
+    lines: dict[str, int] = {}
+    swallowed: dict[str, str] = {}
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """The value under a dotted key.
+
+        >>> DsConfig(parsed={"zero_optimization": {"stage": 2}}).get("zero_optimization.stage")
+        2
+        """
+        value: Any = self.parsed
+        for part in key.split("."):
+            if not isinstance(value, dict) or part not in value:
+                return default
+            value = value[part]
+        return value
+
+    def section(self, key: str) -> dict[str, Any]:
+        """The object under a dotted key; empty when there is none."""
+        value = self.get(key)
+        return value if isinstance(value, dict) else {}
+
+    def named(self, key: str) -> str:
+        """A key as messages name it, with its line.
+
+        >>> DsConfig(lines={"fp16.enabled": 7}).named("fp16.enabled")
+        '`fp16.enabled` (line 7)'
+        """
+        line = self.lines.get(key)
+        return f"`{key}`" if line is None else f"`{key}` (line {line})"

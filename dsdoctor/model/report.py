@@ -1,0 +1,97 @@
+"""The report: findings, what was examined, and the verdict."""
+
+from __future__ import annotations
+
+import enum
+
+import msgspec
+
+from dsdoctor.model.finding import Finding, Status
+
+SCHEMA = "dsdoctor/report"
+VERSION = 1
+
+
+class Verdict(enum.Enum):
+    """What the whole report says."""
+
+    HEALTHY = "healthy"
+    FAULTY = "faulty"
+    UNKNOWN = "unknown"
+
+
+class PatientLine(msgspec.Struct, kw_only=True):
+    """Which interpreter was examined, and why that one.
+
+    Attributes:
+        python: its path, None when there is none.
+        chosen_by: what chose it.
+        torch: version, None when not installed or not read.
+        deepspeed: the same.
+    """
+
+    python: str | None = None
+    chosen_by: str | None = None
+    torch: str | None = None
+    deepspeed: str | None = None
+
+
+class Report(msgspec.Struct, kw_only=True):
+    """What `check --format json` prints (design §6).
+
+    Attributes:
+        schema: SCHEMA.
+        version: moves when a key is removed.
+        verdict: healthy, faulty or unknown.
+        host: name of the machine.
+        gpus: products, as `8 × NVIDIA H200`.
+        driver: version of the driver.
+        patient: the interpreter.
+        findings: worst first.
+        counts: status to number of findings.
+        seconds: how long it took.
+        partial: it was interrupted.
+        notes: sentences on what was not done (`torch not started (--quick)`).
+        unread: vital facts that could not be read, and why.
+    """
+
+    schema: str = SCHEMA
+    version: int = VERSION
+    verdict: Verdict = Verdict.UNKNOWN
+    host: str = ""
+    gpus: list[str] = []
+    driver: str | None = None
+    patient: PatientLine = msgspec.field(default_factory=PatientLine)
+    findings: list[Finding] = []
+    counts: dict[str, int] = {}
+    seconds: float = 0.0
+    partial: bool = False
+    notes: list[str] = []
+    unread: dict[str, str] = {}
+
+    def worst(self) -> Status:
+        """The worst status there is; OK for an empty report."""
+        order = list(Status)
+        return max((f.status for f in self.findings), key=order.index, default=Status.OK)
+
+
+FAIL_ON = {
+    "warn": (Status.WARN, Status.UNKNOWN, Status.CRASH, Status.FAIL),
+    "unknown": (Status.UNKNOWN, Status.CRASH, Status.FAIL),
+    "fail": (Status.FAIL,),
+}
+
+
+def exit_code(report: Report, fail_on: str | None = None) -> int:
+    """The status that `check` exits with (design §2)."""
+    statuses = {finding.status for finding in report.findings}
+    if report.partial:
+        return 130
+    if Status.FAIL in statuses:
+        return 1
+    unsure = report.verdict is Verdict.UNKNOWN or statuses & {Status.UNKNOWN, Status.CRASH}
+    if fail_on is not None and (
+        statuses & set(FAIL_ON[fail_on]) or (unsure and fail_on in ("warn", "unknown"))
+    ):
+        return 1
+    return 3 if unsure else 0

@@ -1,0 +1,46 @@
+"""JSON Schemas of the documents that others may rely on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from dsdoctor.model.facts import gpu, machine, python, run, toolchain
+from dsdoctor.model.facts.base import Fact
+from dsdoctor.model.report import Report
+from dsdoctor.model.snapshot import Snapshot
+
+
+def fact_types() -> dict[str, type[Fact]]:
+    """All fact types of ours, by key."""
+    found: dict[str, type[Fact]] = {}
+    for module in (gpu, machine, python, run, toolchain):
+        for value in vars(module).values():
+            if isinstance(value, type) and issubclass(value, Fact) and value is not Fact:
+                found[value.key()] = value
+    return found
+
+
+def _text(schema: dict[str, Any], name: str) -> str:
+    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": name, **schema}
+    return msgspec.json.format(msgspec.json.encode(schema), indent=2).decode() + "\n"
+
+
+def snapshot_schema() -> str:
+    """Schema of a snapshot; facts of other packs are allowed beside ours."""
+    facts = fact_types()
+    (own, *refs), components = msgspec.json.schema_components(
+        [Snapshot, *facts.values()], ref_template="#/$defs/{name}"
+    )
+    snapshot = components["Snapshot"]
+    snapshot["properties"]["facts"] = {
+        "type": "object",
+        "properties": dict(zip(facts, refs, strict=True)),
+    }
+    return _text({**own, "$defs": components}, "dsdoctor/snapshot")
+
+
+def report_schema() -> str:
+    """Schema of `check --format json`."""
+    return _text(msgspec.json.schema(Report), "dsdoctor/report")

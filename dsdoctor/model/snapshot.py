@@ -1,0 +1,147 @@
+"""The snapshot: everything that was read of a machine, as one versioned JSON document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar
+
+import msgspec
+
+from dsdoctor.errors import UsageError
+from dsdoctor.model.facts.base import Fact, Missing, Why
+from dsdoctor.model.facts.run import RunNeeds
+
+SCHEMA = "dsdoctor/snapshot"
+VERSION = 1
+
+F = TypeVar("F", bound=Fact)
+
+
+class Snapshot(msgspec.Struct, kw_only=True):
+    """Facts and the reasons for those that are missing.
+
+    Attributes:
+        schema: SCHEMA.
+        version: of this format.
+        dsdoctor: version of the tool that wrote it.
+        created: when, ISO 8601 in UTC.
+        facts: fact key to its fields.
+        missing: fact key to why it could not be had.
+        seconds: probe name to wall time.
+        partial: the collection was interrupted.
+        redacted: users, hosts and paths were removed.
+    """
+
+    schema: str = SCHEMA
+    version: int = VERSION
+    dsdoctor: str = ""
+    created: str = ""
+    facts: dict[str, Any] = {}
+    missing: dict[str, Missing] = {}
+    seconds: dict[str, float] = {}
+    partial: bool = False
+    redacted: bool = False
+
+    def get(self, kind: type[F]) -> F | Missing:
+        """The fact of a type, or why it is missing."""
+        key = kind.key()
+        if key in self.facts:
+            try:
+                return msgspec.convert(self.facts[key], kind, strict=False)
+            except msgspec.ValidationError as error:
+                return Missing(why=Why.BROKEN, detail=f"`{key}` of the snapshot is broken: {error}")
+        if key in self.missing:
+            return self.missing[key]
+        return Missing(why=Why.NOT_ASKED, detail=f"`{key}` was not collected")
+
+    def put(self, fact: Fact) -> None:
+        """Stores a fact, replacing what was known of it."""
+        self.facts[fact.key()] = msgspec.to_builtins(fact)
+        self.missing.pop(fact.key(), None)
+
+    def lack(self, kind: type[Fact], missing: Missing) -> None:
+        """Stores why a fact is missing."""
+        if kind.key() not in self.facts:
+            self.missing[kind.key()] = missing
+
+    @property
+    def run(self) -> RunNeeds:
+        """What the run asked for; the defaults when the snapshot does not say."""
+        run = self.get(RunNeeds)
+        return RunNeeds() if isinstance(run, Missing) else run
+
+    def to_json(self) -> bytes:
+        """The document, indented."""
+        return msgspec.json.format(msgspec.json.encode(self, order="deterministic"), indent=1)
+
+
+def from_json(data: bytes, origin: str) -> Snapshot:
+    """Reads a snapshot of this or an older version.
+
+    Raises:
+        UsageError: it is no snapshot, is cut off, or is of a newer version.
+    """
+    try:
+        head = msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise UsageError(
+            f"`{origin}` is not a snapshot: {error}; expected what `dsdoctor snapshot -o` writes"
+        ) from None
+    if not isinstance(head, dict) or head.get("schema") != SCHEMA:
+        raise UsageError(
+            f"`{origin}` is not a snapshot: its `schema` is not `{SCHEMA}`; "
+            "expected what `dsdoctor snapshot -o` writes"
+        )
+    version = head.get("version")
+    if not isinstance(version, int) or version > VERSION:
+        raise UsageError(
+            f"`{origin}` is a snapshot of version {version}, this dsdoctor reads up to {VERSION}; "
+            "upgrade dsdoctor"
+        )
+    try:
+        return msgspec.convert(head, Snapshot)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"`{origin}` is a broken snapshot: {error}") from None
+
+
+def of(facts: Iterable[Fact], missing: Mapping[type[Fact], Missing] | None = None) -> Snapshot:
+    """A snapshot made of given facts; for tests and for hypothetical machines."""
+    snapshot = Snapshot()
+    for fact in facts:
+        snapshot.put(fact)
+    for kind, why in (missing or {}).items():
+        snapshot.lack(kind, why)
+    return snapshot
+
+
+def differences(before: Snapshot, after: Snapshot) -> list[tuple[str, Any, Any]]:
+    """Facts that differ: dotted name, value before, value after; sorted by name.
+
+    A value that only one of them has stands against None.
+    """
+    left, right = _flat(before), _flat(after)
+    return [
+        (name, left.get(name), right.get(name))
+        for name in sorted(left.keys() | right.keys())
+        if left.get(name) != right.get(name)
+    ]
+
+
+def _flat(snapshot: Snapshot) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+
+    def walk(prefix: str, value: Any) -> None:
+        if isinstance(value, dict) and value:
+            for key, inner in value.items():
+                walk(f"{prefix}.{key}", inner)
+        elif isinstance(value, list) and value:
+            for number, inner in enumerate(value):
+                walk(f"{prefix}[{number}]", inner)
+        else:
+            found[prefix] = value
+
+    for key, value in snapshot.facts.items():
+        walk(key, value)
+    for key, missing in snapshot.missing.items():
+        found[key] = f"missing ({missing.why.value}): {missing.detail}"
+    return found

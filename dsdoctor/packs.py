@@ -1,0 +1,194 @@
+"""Finds packs: entry points, then checks.d folders (design §5)."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import importlib.util
+import inspect
+import pkgutil
+import stat
+import sys
+import traceback
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from types import ModuleType
+
+import platformdirs
+
+from dsdoctor.api import Check, Probe
+from dsdoctor.errors import UsageError
+from dsdoctor.model.condition import Condition
+from dsdoctor.registry import Pack, Problem, Registry, Unit, gives, needs
+
+GROUP = "dsdoctor.packs"
+SYSTEM_FOLDER = Path("/etc/dsdoctor/checks.d")
+
+
+class PackError(Exception):
+    """A pack breaks a rule, in one line."""
+
+
+def unit_of(module: ModuleType, pack: str, family: str) -> Unit | None:
+    """The condition that a module holds, None when it holds none.
+
+    Raises:
+        PackError: it holds several, or a check of another condition, or no docstring.
+    """
+    conditions = [value for value in vars(module).values() if isinstance(value, Condition)]
+    if not conditions:
+        return None
+    if len(conditions) > 1:
+        raise PackError(f"`{module.__name__}` holds {len(conditions)} conditions, expected one")
+    condition = conditions[0]
+    checks = [value for value in vars(module).values() if isinstance(value, Check)]
+    if any(check.condition is not condition for check in checks) or len(checks) > 1:
+        raise PackError(f"`{module.__name__}` must hold one check, of `{condition.name}`")
+    lines = inspect.cleandoc(module.__doc__ or "").split("\n")
+    if not lines[0]:
+        raise PackError(f"`{module.__name__}` has no docstring, which would be its page")
+    for check in checks:
+        try:
+            needs(check.function)
+        except TypeError as error:
+            raise PackError(str(error)) from None
+    return Unit(
+        condition=condition,
+        title=lines[0].rstrip("."),
+        page="\n".join(lines[1:]).strip(),
+        family=family,
+        pack=pack,
+        check=checks[0] if checks else None,
+        signatures=tuple(getattr(module, "SIGNATURES", ())),
+        hint=str(getattr(module, "HINT", "")),
+    )
+
+
+def probes_of(module: ModuleType) -> Iterator[Probe]:
+    """Probes that a module defines.
+
+    Raises:
+        PackError: an annotation names no fact.
+    """
+    for value in vars(module).values():
+        if isinstance(value, Probe) and value.function.__module__ == module.__name__:
+            try:
+                gives(value.function)
+            except TypeError as error:
+                raise PackError(str(error)) from None
+            yield value
+
+
+def load_package(name: str, package: str, origin: str) -> Pack:
+    """Loads all modules of a package.
+
+    Raises:
+        Exception: whatever a module raises when it is imported.
+    """
+    root = importlib.import_module(package)
+    units: list[Unit] = []
+    probes: list[Probe] = []
+    modules = [root]
+    for found in pkgutil.walk_packages(getattr(root, "__path__", ()), f"{package}."):
+        if not found.name.rpartition(".")[2].startswith("_"):
+            modules.append(importlib.import_module(found.name))
+    for module in modules:
+        parts = module.__name__.split(".")
+        family = parts[1] if len(parts) > 2 else name  # noqa: PLR2004  # package.family.file
+        unit = unit_of(module, name, family)
+        if unit is not None:
+            units.append(unit)
+        probes.extend(probes_of(module))
+    return Pack(name=name, origin=origin, units=tuple(units), probes=tuple(probes))
+
+
+def load_file(path: Path) -> Pack:
+    """Loads one file of a checks.d folder.
+
+    Raises:
+        Exception: whatever the file raises when it is run.
+    """
+    name = f"dsdoctor_checks_d_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise PackError(f"`{path}` is not a Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+        unit = unit_of(module, str(path), path.stem)
+        return Pack(
+            name=str(path),
+            origin=str(path.parent),
+            units=() if unit is None else (unit,),
+            probes=tuple(probes_of(module)),
+        )
+    except BaseException:
+        sys.modules.pop(name, None)
+        raise
+
+
+def _is_safe(path: Path) -> bool:
+    """Whether root may run a file: owned by root, and writable by nobody else."""
+    info = path.stat()
+    return info.st_uid == 0 and not info.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+
+
+def _reason(error: BaseException) -> str:
+    last = traceback.extract_tb(error.__traceback__)[-1:]
+    where = f" ({last[0].filename}:{last[0].lineno})" if last else ""
+    text = str(error).strip().splitlines()
+    if isinstance(error, PackError):
+        return text[0]
+    return f"{type(error).__name__}: {text[0] if text else 'no message'}{where}"
+
+
+def load(
+    folders: Iterable[str] = (), *, builtin_only: bool = False, only_root_owned: bool = False
+) -> Registry:
+    """Loads every pack there is; broken ones are reported and left out.
+
+    Args:
+        folders: further folders, given with --checks-dir.
+        builtin_only: leave out what is not ours; for tests.
+        only_root_owned: leave out files that somebody else could have written (hooks run by root).
+
+    Raises:
+        UsageError: a folder given with --checks-dir does not exist.
+    """
+    registry = Registry()
+    found = {point.name: point for point in importlib.metadata.entry_points(group=GROUP)}
+    names = ["builtin"] if builtin_only else sorted(found, key=lambda name: (name != "builtin", name))
+    for name in names:
+        point = found.get(name)
+        package = point.value if point else "dsdoctor_checks"
+        dist = point.dist if point else None
+        origin = f"{dist.name} {dist.version}" if dist else "dsdoctor"
+        try:
+            registry.add(load_package(name, package, origin))
+        except Exception as error:  # noqa: BLE001  # a pack may raise anything
+            registry.problems.append(Problem(name, _reason(error)))
+    if builtin_only:
+        return registry
+    user_folder = Path(platformdirs.user_config_dir("dsdoctor")) / "checks.d"
+    given = [Path(folder) for folder in folders]
+    for folder in given:
+        if not folder.is_dir():
+            raise UsageError(f"`--checks-dir {folder}` is not a folder; expected one with *.py files")
+    for folder in [SYSTEM_FOLDER, user_folder, *given]:
+        _load_folder(folder, registry, only_root_owned=only_root_owned)
+    return registry
+
+
+def _load_folder(folder: Path, registry: Registry, *, only_root_owned: bool) -> None:
+    try:
+        files = sorted(folder.glob("*.py"))
+    except OSError:
+        return
+    for path in files:
+        try:
+            if only_root_owned and not _is_safe(path):
+                raise PackError("it is writable by others than root, so root does not run it")  # noqa: TRY301
+            registry.add(load_file(path))
+        except Exception as error:  # noqa: BLE001  # a pack may raise anything
+            registry.problems.append(Problem(str(path), _reason(error)))

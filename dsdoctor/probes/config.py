@@ -1,0 +1,232 @@
+"""Reads the DeepSpeed config as DeepSpeed does: hjson, duplicate keys refused."""
+
+from __future__ import annotations
+
+import json
+import posixpath
+import re
+from typing import Any
+
+import msgspec
+
+from dsdoctor.api import probe
+from dsdoctor.host import Host, HostError, read_text
+from dsdoctor.model.facts.base import Why
+from dsdoctor.model.facts.config import DsConfig
+from dsdoctor.model.facts.run import RunNeeds
+
+_SECRET_KEY = re.compile(r"(?i)(api_?key|access_?key|token|passw(or)?d|secret|credential)$")
+_SECRET_URL = re.compile(r"(?<=://)[^/@\s]+:[^/@\s]+(?=@)")
+_NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?$")
+_WORDS = frozenset({"true", "false", "null"})
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+
+
+class _Scanner:
+    """Walks through hjson and notes on which line each key stands.
+
+    It never raises on broken text: what it has seen until then is what it knows.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.at = 0
+        self.lines: dict[str, list[int]] = {}
+        self.swallowed: dict[str, str] = {}
+        self.open: list[int] = []
+
+    def line(self, at: int) -> int:
+        """Number of the line that holds an offset."""
+        return self.text.count("\n", 0, at) + 1
+
+    def scan(self) -> None:
+        """Walks through the whole text."""
+        try:
+            self._space()
+            if self._peek() == "{":
+                self._value("")
+            elif self._peek() != "[":
+                self._members("", "")
+        except (IndexError, ValueError, RecursionError):
+            return
+
+    def _peek(self) -> str:
+        return self.text[self.at : self.at + 1]
+
+    def _space(self) -> None:
+        while self.at < len(self.text):
+            if self.text[self.at] in " \t\r\n":
+                self.at += 1
+            elif self.text.startswith(("#", "//"), self.at):
+                end = self.text.find("\n", self.at)
+                self.at = len(self.text) if end < 0 else end
+            elif self.text.startswith("/*", self.at):
+                self.at = self.text.index("*/", self.at + 2) + 2
+            else:
+                return
+
+    def _quoted(self) -> str:
+        quote = self.text[self.at]
+        start = self.at = self.at + 1
+        while self.text[self.at] != quote:
+            self.at += 2 if self.text[self.at] == "\\" else 1
+        self.at += 1
+        return _ESCAPE.sub(_unescape, self.text[start : self.at - 1])
+
+    def _key(self) -> str:
+        if self._peek() in "\"'":
+            return self._quoted()
+        start = self.at
+        self.at = self.text.index(":", start)
+        return self.text[start : self.at].strip()
+
+    def _members(self, path: str, end: str) -> None:
+        while True:
+            self._space()
+            if self._peek() == end:
+                self.at += 1
+                return
+            line = self.line(self.at)
+            name = self._key()
+            key = f"{path}.{name}" if path else name
+            self.lines.setdefault(key, []).append(line)
+            self._space()
+            if self._peek() != ":":
+                raise ValueError(key)
+            self.at += 1
+            self._value(key)
+            self._comma()
+
+    def _items(self, path: str) -> None:
+        index = 0
+        while True:
+            self._space()
+            if self._peek() == "]":
+                self.at += 1
+                return
+            self._value(f"{path}.{index}")
+            self._comma()
+            index += 1
+
+    def _comma(self) -> None:
+        self._space()
+        if self._peek() == ",":
+            self.at += 1
+
+    def _value(self, path: str) -> None:
+        self._space()
+        first = self.text[self.at]
+        if first in "{[":
+            self.open.append(self.at)
+            self.at += 1
+            if first == "{":
+                self._members(path, "}")
+            else:
+                self._items(path)
+            self.open.pop()
+        elif self.text.startswith("'''", self.at):
+            self.at = self.text.index("'''", self.at + 3) + 3
+        elif first in "\"'":
+            self._quoted()
+        else:
+            self._bare(path)
+
+    def _bare(self, path: str) -> None:
+        """A number or word ends at a comma, bracket or comment; any other text at the line's end.
+
+        That is how `True,` and `cpu}` keep what stands behind them.
+        """
+        start = self.at
+        end = self.text.find("\n", start)
+        end = len(self.text) if end < 0 else end
+        for stop in re.finditer(r"[,}\]#]|//|/\*", self.text[start:end]):
+            word = self.text[start : start + stop.start()].strip()
+            if word in _WORDS or _NUMBER.match(word):
+                self.at = start + stop.start()
+                return
+        self.at = end
+        word = self.text[start:end].strip()
+        if word[-1:] in {",", "}", "]"}:
+            self.swallowed[path] = word
+
+
+def _unescape(match: re.Match[str]) -> str:
+    try:
+        return str(json.loads(f'"{match[0]}"'))
+    except ValueError:
+        return match[1]
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"duplicate keys {sorted({n for n in names if names.count(n) > 1})}")
+    return found
+
+
+def _masked(value: Any, name: str = "") -> Any:
+    if isinstance(value, dict):
+        return {key: _masked(inner, key) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_masked(inner, name) for inner in value]
+    if isinstance(value, str):
+        return "***" if value and _SECRET_KEY.search(name) else _SECRET_URL.sub("***", value)
+    return value
+
+
+def parse_config(text: str, path: str | None = None) -> DsConfig:
+    """Parses a config; what DeepSpeed would refuse to parse becomes `error`.
+
+    >>> parse_config('{"fp16": {"enabled": true,},  // half\\n "zero_optimization": {}}').lines
+    {'fp16': 1, 'fp16.enabled': 1, 'zero_optimization': 2}
+    """
+    import hjson  # noqa: PLC0415  # 10 ms that runs without a config need not pay
+
+    text = text.removeprefix("\ufeff")
+    scanner = _Scanner(text)
+    scanner.scan()
+    fact = DsConfig(
+        path=path,
+        lines={key: found[0] for key, found in scanner.lines.items()},
+        duplicates={key: tuple(found) for key, found in scanner.lines.items() if len(found) > 1},
+        swallowed=scanner.swallowed,
+    )
+    if not text.strip():
+        return msgspec.structs.replace(fact, error="the file is empty", error_line=1)
+    try:
+        parsed = hjson.loads(text, object_pairs_hook=_unique)
+    except hjson.HjsonDecodeError as error:
+        line, column, words = error.lineno, error.colno, str(error.msg)
+        if scanner.swallowed:
+            key, word = next(iter(scanner.swallowed.items()))
+            line, column = fact.lines.get(key, line), None
+            words = f"`{word}` was read as one text without quotes, up to the end of the line"
+        elif error.pos >= len(text.rstrip()) and scanner.open:
+            opened = scanner.open[-1]
+            line, column = scanner.line(opened), opened - text.rfind("\n", 0, opened)
+            words = f"`{text[opened]}` is never closed"
+        return msgspec.structs.replace(fact, error=words, error_line=line, error_column=column)
+    except (ValueError, OverflowError, IndexError, RecursionError) as error:
+        line = next((found[1] for found in fact.duplicates.values()), None)
+        words = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+        return msgspec.structs.replace(fact, error=words, error_line=line)
+    if not isinstance(parsed, dict):
+        kind = type(parsed).__name__
+        return msgspec.structs.replace(fact, error=f"it holds a {kind}, not an object", error_line=1)
+    return msgspec.structs.replace(fact, parsed=_masked(parsed))
+
+
+@probe
+def ds_config(host: Host, run: RunNeeds) -> DsConfig:
+    """The config given with --config; a file that is not there is a fact with an error."""
+    if run.config_path is None:
+        raise HostError(Why.NOT_ASKED, "no DeepSpeed config was given (`--config FILE`)")
+    try:
+        text = read_text(host, posixpath.join(run.cwd, run.config_path))
+    except HostError as error:
+        if error.missing.why not in (Why.ABSENT, Why.DENIED):
+            raise
+        words = "the file does not exist" if error.missing.why is Why.ABSENT else "not readable"
+        return DsConfig(path=run.config_path, error=words)
+    return parse_config(text, run.config_path)

@@ -1,0 +1,268 @@
+"""The units of one run: an object, not a global."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import inspect
+import re
+import types
+import typing
+from collections.abc import Iterable, Iterator, Mapping
+
+from dsdoctor.api import Check, Probe
+from dsdoctor.errors import UsageError
+from dsdoctor.model.condition import Condition, Limits, Signature
+from dsdoctor.model.facts.base import Fact, Missing
+
+
+@dataclasses.dataclass(frozen=True)
+class Unit:
+    """A condition with all that its file holds.
+
+    Attributes:
+        condition: its identity.
+        title: first line of the file's docstring, without the full stop.
+        page: the rest of the docstring (Markdown).
+        family: folder of the file.
+        pack: name of the pack.
+        check: judges it beforehand, where it can be predicted.
+        signatures: recognise it in a log.
+        hint: the cure in one sentence, for a diagnosis.
+    """
+
+    condition: Condition
+    title: str
+    page: str
+    family: str
+    pack: str
+    check: Check | None = None
+    signatures: tuple[Signature, ...] = ()
+    hint: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Need:
+    """One parameter of a check or probe.
+
+    Attributes:
+        name: of the parameter.
+        kind: what is injected: a Fact, a Limits subclass, or another class (Host).
+        may_be_missing: it takes `Missing` as well.
+    """
+
+    name: str
+    kind: type
+    may_be_missing: bool = False
+
+
+def needs(function: object) -> tuple[Need, ...]:
+    """Dependencies of a check or probe, from its annotations.
+
+    Raises:
+        TypeError: a parameter has no annotation that can be injected.
+    """
+    if not callable(function):
+        raise TypeError(f"{function!r} is not a function")
+    hints = typing.get_type_hints(function)
+    found: list[Need] = []
+    for name in inspect.signature(function).parameters:
+        if name not in hints:
+            raise TypeError(f"parameter `{name}` of `{_name(function)}` has no annotation")
+        kinds = _members(hints[name])
+        real = [kind for kind in kinds if kind is not Missing]
+        if len(real) != 1 or not isinstance(real[0], type):
+            raise TypeError(
+                f"parameter `{name}` of `{_name(function)}` must be one fact, or `Fact | Missing`"
+            )
+        found.append(Need(name, real[0], Missing in kinds))
+    return tuple(found)
+
+
+def gives(function: object) -> tuple[type[Fact], ...]:
+    """Facts that a probe reads, from its return annotation.
+
+    Raises:
+        TypeError: the annotation names no fact.
+    """
+    hint = typing.get_type_hints(function).get("return")
+    parts = typing.get_args(hint) if typing.get_origin(hint) is tuple else (hint,)
+    found: list[type[Fact]] = []
+    for part in parts:
+        facts = [
+            kind for kind in _members(part) if isinstance(kind, type) and issubclass(kind, Fact)
+        ]
+        if len(facts) != 1:
+            raise TypeError(f"the return annotation of `{_name(function)}` must name facts")
+        found.append(facts[0])
+    return tuple(found)
+
+
+def _members(hint: object) -> tuple[object, ...]:
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        return typing.get_args(hint)
+    return (hint,)
+
+
+def _name(function: object) -> str:
+    return str(getattr(function, "__name__", function))
+
+
+@dataclasses.dataclass(frozen=True)
+class Problem:
+    """A pack that could not be used, and why, in one line."""
+
+    pack: str
+    message: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Pack:
+    """A loaded pack.
+
+    Attributes:
+        name: of its entry point, or the path of its file.
+        origin: distribution and version, or folder.
+        units: its conditions.
+        probes: its probes.
+    """
+
+    name: str
+    origin: str
+    units: tuple[Unit, ...] = ()
+    probes: tuple[Probe, ...] = ()
+
+
+class Registry:
+    """All packs of a run.
+
+    Attributes:
+        packs: loaded ones, in order.
+        problems: packs that were left out.
+    """
+
+    def __init__(self, packs: Iterable[Pack] = (), problems: Iterable[Problem] = ()) -> None:
+        self.packs: list[Pack] = []
+        self.problems: list[Problem] = list(problems)
+        self._by_name: dict[str, Unit] = {}
+        self._by_id: dict[str, Unit] = {}
+        for pack in packs:
+            self.add(pack)
+
+    def add(self, pack: Pack) -> None:
+        """Adds a pack, all or none: a pack that repeats a name or an id is a problem."""
+        names: dict[str, Unit] = {}
+        ids: dict[str, Unit] = {}
+        for unit in pack.units:
+            name, number = unit.condition.name, unit.condition.id
+            rival = {**self._by_name, **names}.get(name) or {**self._by_id, **ids}.get(number)
+            if rival is not None:
+                other = rival.condition
+                self.problems.append(
+                    Problem(
+                        pack.name,
+                        f"`{name}` ({number}) is already taken by `{other.name}` ({other.id}) "
+                        f"of pack `{rival.pack}`",
+                    )
+                )
+                return
+            names[name] = unit
+            ids[number] = unit
+        self.packs.append(pack)
+        self._by_name.update(names)
+        self._by_id.update(ids)
+
+    def __iter__(self) -> Iterator[Unit]:
+        return iter(sorted(self._by_name.values(), key=lambda unit: id_order(unit.condition.id)))
+
+    def __len__(self) -> int:
+        return len(self._by_name)
+
+    @property
+    def probes(self) -> tuple[Probe, ...]:
+        """Probes of all packs."""
+        return tuple(probe for pack in self.packs for probe in pack.probes)
+
+    def find(self, name_or_id: str) -> Unit | None:
+        """A condition by its name or id, None when there is none."""
+        return self._by_name.get(name_or_id) or self._by_id.get(name_or_id.upper())
+
+    def get(self, name_or_id: str) -> Unit:
+        """A condition by its name or id.
+
+        Raises:
+            UsageError: there is none; names the nearest.
+        """
+        unit = self.find(name_or_id)
+        if unit is None:
+            raise UsageError(
+                f"no condition is called `{name_or_id}`{self._nearest(name_or_id)}; "
+                "`dsdoctor explain` lists all"
+            )
+        return unit
+
+    def _nearest(self, word: str) -> str:
+        near = difflib.get_close_matches(word, [*self._by_name, *self._by_id], n=1, cutoff=0.5)
+        return f", the nearest is `{near[0]}`" if near else ""
+
+    def select(self, select: Iterable[str] = (), ignore: Iterable[str] = ()) -> tuple[Unit, ...]:
+        """Conditions by family, id, id prefix or name.
+
+        Raises:
+            UsageError: a word selects nothing.
+        """
+        wanted = self._matching(select, "--select") if tuple(select) else set(self._by_name)
+        unwanted = self._matching(ignore, "--ignore")
+        return tuple(unit for unit in self if unit.condition.name in wanted - unwanted)
+
+    def _matching(self, words: Iterable[str], option: str) -> set[str]:
+        found: set[str] = set()
+        for word in words:
+            hits = {unit.condition.name for unit in self if _matches(unit, word)}
+            if not hits:
+                raise UsageError(
+                    f"`{option} {word}` selects nothing{self._nearest(word)}; expected a family, "
+                    "an id, the beginning of an id, or the name of a condition"
+                )
+            found |= hits
+        return found
+
+
+def _matches(unit: Unit, word: str) -> bool:
+    number = unit.condition.id
+    if word in (unit.family, unit.condition.name):
+        return True
+    upper = word.upper()
+    if not re.fullmatch(r"DSD\d*", upper):
+        return False
+    # `DSD1` is family 1 (DSD1nn), not family 10 (DSD10nn) or 16
+    return number == upper or (number.startswith(upper) and len(number) - len(upper) <= 2)  # noqa: PLR2004
+
+
+def id_order(number: str) -> tuple[int, str]:
+    """Sort key of an id.
+
+    >>> sorted(["DSD1001", "DSD201", "DSD101"], key=id_order)
+    ['DSD101', 'DSD201', 'DSD1001']
+    """
+    digits = re.sub(r"\D", "", number)
+    return (int(digits or 0), number)
+
+
+def limits_for(
+    kind: type[Limits], condition: str, overrides: Mapping[str, Mapping[str, float]]
+) -> Limits:
+    """A check's thresholds with the configuration applied.
+
+    Raises:
+        UsageError: the configuration names a threshold that the check does not have.
+    """
+    given = dict(overrides.get(condition, {}))
+    known = kind.__struct_fields__
+    for name in given:
+        if name not in known:
+            raise UsageError(
+                f"`[limits.{condition}]` has no `{name}`; expected one of "
+                + ", ".join(f"`{field}`" for field in known)
+            )
+    return kind(**given)

@@ -1,0 +1,29 @@
+"""The same report in colour, through rich. Words never depend on it."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.text import Text
+
+from dsdoctor.model.report import Report
+from dsdoctor.report import text
+
+STYLES = {
+    "head": "bold",
+    "fail": "bold red",
+    "crash": "bold red",
+    "warn": "bold yellow",
+    "unknown": "bold magenta",
+    "ok": "green",
+    "skip": "dim",
+    "effect": "",
+    "hint": "cyan",
+    "sum": "bold",
+    "note": "dim",
+}
+
+
+def show(report: Report, console: Console, *, verbosity: int = 0) -> None:
+    """Prints a report; text is never read as markup."""
+    for line in text.lines(report, verbosity=verbosity, width=console.width):
+        console.print(Text(line.text, style=STYLES.get(line.style, "")), soft_wrap=True)

@@ -1,0 +1,154 @@
+"""The report as plain text: no colour, no rich; also the model that the terminal report styles."""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+import textwrap
+from collections.abc import Iterable, Iterator
+
+from dsdoctor.model.finding import Finding, Status
+from dsdoctor.model.report import Report, Verdict
+
+WORDS = {
+    Status.OK: "ok",
+    Status.SKIP: "skip",
+    Status.WARN: "WARN",
+    Status.UNKNOWN: "UNKNOWN",
+    Status.CRASH: "CRASH",
+    Status.FAIL: "FAIL",
+}
+COUNTED = (
+    (Status.OK, "ok", "ok"),
+    (Status.WARN, "warning", "warnings"),
+    (Status.FAIL, "failure", "failures"),
+    (Status.SKIP, "skipped", "skipped"),
+    (Status.UNKNOWN, "unknown", "unknown"),
+    (Status.CRASH, "crashed", "crashed"),
+)
+INDENT = "      "
+
+
+@dataclasses.dataclass(frozen=True)
+class Line:
+    """One line of the report.
+
+    Attributes:
+        text: what it says, escapes removed.
+        style: what it is: `head`, `fail`, `warn`, `unknown`, `crash`, `ok`, `skip`, `body`,
+            `effect`, `hint`, `sum` or `note`.
+    """
+
+    text: str
+    style: str = "body"
+
+
+def clean(text: str) -> str:
+    """Text without control characters: nothing read from a machine may steer the terminal."""
+    return "".join(
+        character if character.isprintable() or character == " " else "\N{REPLACEMENT CHARACTER}"
+        for character in text.replace("\t", " ").replace("\n", " ")
+    )
+
+
+def shown(report: Report, verbosity: int) -> Iterator[Finding]:
+    """Findings that a verbosity shows: -1 failures only, 0 troubles, 1 all."""
+    for finding in report.findings:
+        if verbosity >= 1:
+            yield finding
+        elif verbosity == 0 and finding.status not in (Status.OK, Status.SKIP):
+            yield finding
+        elif verbosity == -1 and finding.status is Status.FAIL:
+            yield finding
+
+
+def lines(report: Report, *, verbosity: int = 0, width: int | None = None) -> Iterator[Line]:
+    """The report, line by line.
+
+    Args:
+        report: what to show.
+        verbosity: -2 only the summary, -1 failures, 0 troubles, 1 everything.
+        width: columns; None = the terminal's, at most 110.
+    """
+    columns = max(24, min(width or shutil.get_terminal_size((100, 24)).columns, 110))
+    if verbosity > -2:  # noqa: PLR2004  # -qq
+        yield from _wrap(" · ".join(_header(report)), columns, "", "head")
+        yield Line("")
+    for finding in shown(report, verbosity):
+        yield from _finding(finding, columns)
+    yield from _wrap(_summary(report), columns, "", "sum")
+    for name, detail in report.unread.items():
+        yield from _wrap(f"`{name}` could not be read: {clean(detail)}", columns, "", "note")
+    for note in report.notes:
+        yield from _wrap(note, columns, "", "note")
+    worst = next(shown(report, 0), None)
+    if worst is not None and worst.id and verbosity > -2:  # noqa: PLR2004
+        yield Line(f"`dsdoctor explain {worst.id}` tells more", "note")
+
+
+def _header(report: Report) -> Iterator[str]:
+    yield clean(report.host or "unknown host")
+    yield clean(" + ".join(report.gpus)) if report.gpus else "no NVIDIA GPU"
+    if report.driver:
+        yield f"driver {clean(report.driver)}"
+    patient = report.patient
+    yield clean(patient.python or "no Python interpreter")
+    if patient.chosen_by:
+        yield f"chosen by {clean(patient.chosen_by)}"
+    yield f"torch {clean(patient.torch)}" if patient.torch else "no torch"
+    yield f"deepspeed {clean(patient.deepspeed)}" if patient.deepspeed else "no deepspeed"
+
+
+def _finding(finding: Finding, columns: int) -> Iterator[Line]:
+    word = WORDS[finding.status]
+    name = f"{finding.condition} ({finding.id})" if finding.id else finding.condition
+    style = finding.status.value
+    if finding.status in (Status.OK, Status.SKIP):
+        text = f"{word:<6}{name}" + (f": {clean(finding.message)}" if finding.message else "")
+        yield from _wrap(text, columns, INDENT, style, first="")
+        return
+    yield Line(f"{word:<6}{name}" if len(word) < len(INDENT) else f"{word}  {name}", style)
+    yield from _wrap(clean(finding.message), columns, INDENT, "body")
+    if finding.effect:
+        yield from _wrap(f"effect: {clean(finding.effect)}", columns, INDENT, "effect")
+    if finding.hint:
+        yield from _wrap(f"hint: {clean(finding.hint)}", columns, INDENT, "hint")
+    yield Line("")
+
+
+def _wrap(
+    text: str, columns: int, indent: str, style: str, *, first: str | None = None
+) -> Iterator[Line]:
+    for line in textwrap.wrap(
+        text,
+        columns,
+        initial_indent=indent if first is None else first,
+        subsequent_indent=indent,
+        break_on_hyphens=False,
+        break_long_words=False,
+    ):
+        yield Line(line, style)
+
+
+def _summary(report: Report) -> str:
+    parts = []
+    for status, one, many in COUNTED:
+        count = report.counts.get(status.value, 0)
+        if count or status in (Status.OK, Status.FAIL):
+            parts.append(f"{count} {one if count == 1 else many}")
+    verdict = {
+        Verdict.HEALTHY: "healthy",
+        Verdict.FAULTY: "faulty",
+        Verdict.UNKNOWN: "cannot tell",
+    }[report.verdict]
+    return f"{verdict}: {', '.join(parts)} ({report.seconds:.1f} s)"
+
+
+def render(report: Report, *, verbosity: int = 0, width: int | None = None) -> str:
+    """The report as one text."""
+    return "\n".join(line.text for line in lines(report, verbosity=verbosity, width=width)) + "\n"
+
+
+def bullet_list(items: Iterable[str]) -> str:
+    """Items as an indented list."""
+    return "".join(f"  {item}\n" for item in items)

@@ -1,0 +1,80 @@
+"""The configuration file: thresholds and deselected checks.
+
+Read from `/etc/dsdoctor/config.toml`, then the user's own, which wins::
+
+    ignore = ["several-toolkits"]
+
+    [limits.shm-too-small]
+    min_mib = 8192
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import platformdirs
+
+from dsdoctor.errors import UsageError
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+SYSTEM_FILE = Path("/etc/dsdoctor/config.toml")
+
+
+class Settings(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """What the files may say.
+
+    Attributes:
+        ignore: checks to leave out: families, ids, names.
+        limits: condition name to thresholds.
+    """
+
+    ignore: list[str] = []
+    limits: dict[str, dict[str, float]] = {}
+
+
+def load(path: Path | None = None) -> Settings:
+    """Reads the configuration.
+
+    Args:
+        path: a file to read instead of the usual ones (`DSDOCTOR_CONFIG`).
+
+    Raises:
+        UsageError: a file is not TOML, or says what is not known.
+    """
+    given = os.environ.get("DSDOCTOR_CONFIG")
+    if path is None and given:
+        path = Path(given)
+        if not path.is_file():
+            raise UsageError(f"`DSDOCTOR_CONFIG` names `{given}`, which is not a file")
+    user = Path(platformdirs.user_config_dir("dsdoctor")) / "config.toml"
+    merged = Settings()
+    for file in [path] if path else [SYSTEM_FILE, user]:
+        found = _read(file)
+        if found is not None:
+            merged = Settings(
+                ignore=[*merged.ignore, *found.ignore], limits={**merged.limits, **found.limits}
+            )
+    return merged
+
+
+def _read(file: Path) -> Settings | None:
+    try:
+        data: dict[str, Any] = tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError:
+        return None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"`{file}` is not TOML: {error}") from None
+    try:
+        return msgspec.convert(data, Settings)
+    except msgspec.ValidationError as error:
+        raise UsageError(
+            f"`{file}`: {error}; expected `ignore = [...]` and `[limits.CONDITION]` tables"
+        ) from None

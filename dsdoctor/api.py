@@ -19,6 +19,7 @@ from typing import Any
 
 from dsdoctor.model.condition import Condition, Limits, Signature
 from dsdoctor.model.facts.base import Fact, Missing, Why
+from dsdoctor.model.facts.config import DsConfig
 from dsdoctor.model.facts.gpu import (
     ComputeMode,
     EventReason,
@@ -31,6 +32,14 @@ from dsdoctor.model.facts.gpu import (
     Nvml,
     NvmlError,
     RecoveryAction,
+)
+from dsdoctor.model.facts.launch import (
+    DeepSpeedEnvFile,
+    HostEntry,
+    Hostfile,
+    LaunchCommand,
+    LineProblem,
+    MasterPort,
 )
 from dsdoctor.model.facts.machine import (
     Environment,
@@ -76,8 +85,10 @@ __all__ = [
     "Condition",
     "CudaDevice",
     "CudaToolkits",
+    "DeepSpeedEnvFile",
     "DeepSpeedInstall",
     "DeepSpeedLive",
+    "DsConfig",
     "Environment",
     "EventReason",
     "ExtensionCache",
@@ -89,13 +100,18 @@ __all__ = [
     "GpuHealth",
     "GpuTopology",
     "Gpus",
+    "HostEntry",
+    "Hostfile",
     "ImportOutcome",
+    "LaunchCommand",
     "Launcher",
     "Launchers",
     "LibCuda",
     "LibraryPath",
     "LibraryShadow",
     "Limits",
+    "LineProblem",
+    "MasterPort",
     "Missing",
     "NvidiaKernel",
     "NvidiaSmi",

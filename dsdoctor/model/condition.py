@@ -55,6 +55,9 @@ class Signature:
         message: sentence with `{group}` fields of the pattern; "" = the condition's title.
         unless: literal texts whose presence anywhere in the log refutes the hit.
         requires: literal texts of which one must be somewhere in the log.
+        near: literal texts of which one must stand within 12 lines of the hit, or on it.
+        not_near: literal texts none of which may stand within 12 lines of the hit.
+        final: the hit counts only when nothing but its like follows (a hang at this line).
         examples: lines that must match, of different versions where they differ.
         not_examples: near-misses that must not match.
     """
@@ -68,6 +71,9 @@ class Signature:
     message: str = ""
     unless: tuple[str, ...] = ()
     requires: tuple[str, ...] = ()
+    near: tuple[str, ...] = ()
+    not_near: tuple[str, ...] = ()
+    final: bool = False
 
     @property
     def anchors(self) -> tuple[str, ...]:

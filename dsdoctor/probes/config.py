@@ -176,9 +176,9 @@ def _masked(value: Any, name: str = "") -> Any:
 
 
 def parse_config(text: str, path: str | None = None) -> DsConfig:
-    """Parses a config; what DeepSpeed would refuse to parse becomes `error`.
+    r"""Parses a config; what DeepSpeed would refuse to parse becomes `error`.
 
-    >>> parse_config('{"fp16": {"enabled": true,},  // half\\n "zero_optimization": {}}').lines
+    >>> parse_config('{"fp16": {"enabled": true,},  // half\n "zero_optimization": {}}').lines
     {'fp16': 1, 'fp16.enabled': 1, 'zero_optimization': 2}
     """
     import hjson  # noqa: PLC0415  # 10 ms that runs without a config need not pay
@@ -197,7 +197,7 @@ def parse_config(text: str, path: str | None = None) -> DsConfig:
     try:
         parsed = hjson.loads(text, object_pairs_hook=_unique)
     except hjson.HjsonDecodeError as error:
-        line, column, words = error.lineno, error.colno, str(error.msg)
+        line, column, words = error.lineno, error.colno, str(error.msg).replace(" %r at", "")
         if scanner.swallowed:
             key, word = next(iter(scanner.swallowed.items()))
             line, column = fact.lines.get(key, line), None
@@ -213,7 +213,9 @@ def parse_config(text: str, path: str | None = None) -> DsConfig:
         return msgspec.structs.replace(fact, error=words, error_line=line)
     if not isinstance(parsed, dict):
         kind = type(parsed).__name__
-        return msgspec.structs.replace(fact, error=f"it holds a {kind}, not an object", error_line=1)
+        return msgspec.structs.replace(
+            fact, error=f"it holds a {kind}, not an object", error_line=1
+        )
     return msgspec.structs.replace(fact, parsed=_masked(parsed))
 
 

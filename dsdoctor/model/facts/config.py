@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from dsdoctor.model.facts.base import Fact
 
 
@@ -26,9 +28,9 @@ class DsConfig(Fact, frozen=True, kw_only=True):
     error: str | None = None
     error_line: int | None = None
     error_column: int | None = None
-    duplicates: dict[str, tuple[int, ...]] = {}
-    lines: dict[str, int] = {}
-    swallowed: dict[str, str] = {}
+    duplicates: dict[str, tuple[int, ...]] = msgspec.field(default_factory=dict)
+    lines: dict[str, int] = msgspec.field(default_factory=dict)
+    swallowed: dict[str, str] = msgspec.field(default_factory=dict)
 
     def get(self, key: str, default: Any = None) -> Any:
         """The value under a dotted key.

@@ -34,8 +34,8 @@ class LaunchCommand(Fact, frozen=True, kw_only=True):
     inner: str | None = None
     script: str | None = None
     script_args: tuple[str, ...] = ()
-    env: dict[str, str] = {}
-    options: dict[str, str] = {}
+    env: dict[str, str] = msgspec.field(default_factory=dict)
+    options: dict[str, str] = msgspec.field(default_factory=dict)
     include: str = ""
     exclude: str = ""
     num_gpus: int | None = None

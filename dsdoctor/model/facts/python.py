@@ -9,6 +9,21 @@ import msgspec
 from dsdoctor.model.facts.base import Fact
 
 
+class PatientChoice(Fact, frozen=True, kw_only=True):
+    """Which interpreter is examined; decided before anything is run in it.
+
+    Attributes:
+        executable: as dsdoctor calls it.
+        chosen_by: `--python`, `DSDOCTOR_PYTHON`, `VIRTUAL_ENV`, `CONDA_PREFIX`,
+            `running interpreter` or `python3 on PATH`.
+        why: one sentence for the report.
+    """
+
+    executable: str
+    chosen_by: str
+    why: str = ""
+
+
 class Patient(Fact, frozen=True, kw_only=True):
     """The interpreter under examination, read in a child that imports neither torch nor deepspeed.
 
@@ -143,6 +158,7 @@ class CudaDevice(msgspec.Struct, frozen=True, kw_only=True):
         minor: compute capability, minor.
         memory_bytes: total memory.
         ok: a context and one tiny allocation worked.
+        tried: that was tried; False for devices that the run did not choose.
         error: why not.
         error_code: CUDA error number in that text, where it has one.
     """
@@ -154,6 +170,7 @@ class CudaDevice(msgspec.Struct, frozen=True, kw_only=True):
     uuid: str | None = None
     memory_bytes: int | None = None
     ok: bool = True
+    tried: bool = True
     error: str | None = None
     error_code: int | None = None
 
@@ -174,6 +191,8 @@ class TorchLive(Fact, frozen=True, kw_only=True):
         cxx11_abi: whether it was built with the new C++ ABI.
         nccl: version of NCCL that it loads.
         bf16_emulated: `torch.cuda.is_bf16_supported()` as DeepSpeed asks it.
+        version: what the imported torch calls itself, None where it has no version.
+        file: the file that `import torch` took.
     """
 
     vital: ClassVar[bool] = True
@@ -191,6 +210,8 @@ class TorchLive(Fact, frozen=True, kw_only=True):
     cxx11_abi: bool | None = None
     nccl: str | None = None
     bf16_emulated: bool | None = None
+    version: str | None = None
+    file: str | None = None
 
 
 class DeepSpeedInstall(Fact, frozen=True, kw_only=True):

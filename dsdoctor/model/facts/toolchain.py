@@ -18,6 +18,8 @@ class Toolkit(msgspec.Struct, frozen=True, kw_only=True):
         error: why nvcc did not tell (`timed out after 10 s`, `exit 126`, `its output is not text`).
         missing_headers: headers of NEEDED_HEADERS that are not under it.
         has_cudart: a `libcudart.so` (the linker's name) is under lib64, lib or targets.
+        trial_ok: the trial compile of `--deep` with it worked; None = not tried.
+        trial_error: the compiler's words if it did not.
     """
 
     root: str
@@ -27,6 +29,8 @@ class Toolkit(msgspec.Struct, frozen=True, kw_only=True):
     error: str | None = None
     missing_headers: tuple[str, ...] = ()
     has_cudart: bool = True
+    trial_ok: bool | None = None
+    trial_error: str | None = None
 
     @property
     def usable(self) -> bool:

@@ -1,0 +1,1 @@
+"""The built-in pack of dsdoctor: one condition, one file, in families."""

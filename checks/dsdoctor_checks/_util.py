@@ -1,0 +1,276 @@
+"""What several families need: versions, the GPUs of a run, which code serves which GPU."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from packaging.version import InvalidVersion, Version
+
+from dsdoctor.api import Environment, Gpu, Gpus, Missing, NvidiaKernel, OsInfo, RunNeeds, TorchLive
+
+Capability = tuple[int, int]
+
+#: Tegra parts, which stand apart from their major (torch/cuda/__init__.py `_CompatInterval`, 2.12).
+TEGRA: frozenset[Capability] = frozenset({(5, 3), (6, 2), (7, 2), (8, 7)})
+#: 10.1 was renamed 11.0 in CUDA 13 (ptxas of 13.0.88).
+RENAMED: dict[Capability, Capability] = {(10, 1): (11, 0)}
+
+_ARCH = re.compile(r"^(sm|compute)_(\d+)(\d)([af]?)$")
+
+
+def numbers(version: str | None) -> tuple[int, ...]:
+    """The leading dotted numbers of a version, () when there are none.
+
+    >>> numbers("535.104.05"), numbers("2.13.0+cpu"), numbers(None)
+    ((535, 104, 5), (2, 13, 0), ())
+    """
+    found = re.match(r"\d+(?:\.\d+)*", version or "")
+    return tuple(int(part) for part in found.group().split(".")) if found else ()
+
+
+def pair(version: str | None) -> tuple[int, int] | None:
+    """Major and minor of a version, None when it has not both.
+
+    >>> pair("12.8"), pair("2.11.0+cu130"), pair("12")
+    ((12, 8), (2, 11), None)
+    """
+    found = numbers(version)
+    return (found[0], found[1]) if len(found) > 1 else None
+
+
+def at_least(version: str | None, floor: str) -> bool:
+    """Whether a release is a given one or newer; a version that cannot be read counts as newer.
+
+    >>> at_least("0.19.8+abc", "0.19.8"), at_least("0.9.5", "0.12.3"), at_least(None, "1")
+    (True, False, True)
+    """
+    try:
+        return version is None or Version(version).release >= Version(floor).release
+    except InvalidVersion:
+        return True
+
+
+def dotted(capability: Capability) -> str:
+    """How people write a compute capability.
+
+    >>> dotted((8, 6))
+    '8.6'
+    """
+    return f"{capability[0]}.{capability[1]}"
+
+
+def parse_arch(arch: str) -> tuple[str, Capability, str] | None:
+    """Kind, capability and suffix of a name in an architecture list.
+
+    >>> parse_arch("sm_86"), parse_arch("compute_120"), parse_arch("sm_90a"), parse_arch("gfx90a")
+    (('sm', (8, 6), ''), ('compute', (12, 0), ''), ('sm', (9, 0), 'a'), None)
+    """
+    found = _ARCH.match(arch.strip())
+    if found is None:
+        return None
+    return found.group(1), (int(found.group(2)), int(found.group(3))), found.group(4)
+
+
+def serving(arch_list: Iterable[str], capability: Capability) -> str | None:
+    """The entry of an architecture list whose code runs on a GPU, machine code before PTX.
+
+    Machine code for X.Y runs on X.Z with Z >= Y; PTX of any lower or equal capability is compiled
+    at start; code with the suffix `a` runs on its own capability alone (knowledge A6).
+
+    >>> serving(["sm_80", "sm_86"], (8, 9))
+    'sm_86'
+    >>> serving(["sm_75", "sm_90", "compute_90"], (12, 0))
+    'compute_90'
+    >>> print(serving(["sm_75", "sm_80"], (7, 0)))
+    None
+    """
+    wanted = RENAMED.get(capability, capability)
+    code: list[tuple[Capability, str]] = []
+    ptx: list[tuple[Capability, str]] = []
+    for arch in arch_list:
+        parsed = parse_arch(arch)
+        if parsed is None:
+            continue
+        kind, have, suffix = parsed
+        have = RENAMED.get(have, have)
+        apart = suffix == "a" or wanted in TEGRA or have in TEGRA
+        if (
+            kind == "sm"
+            and have[0] == wanted[0]
+            and have <= wanted
+            and (have == wanted or not apart)
+        ):
+            code.append((have, arch))
+        elif kind == "compute" and have <= wanted and (not suffix or have == wanted):
+            ptx.append((have, arch))
+    best = max(code, default=None) or max(ptx, default=None)
+    return best[1] if best else None
+
+
+def variable(env: Environment | Missing, name: str) -> str | None:
+    """A variable of the environment, None when it is not set or the environment is not known."""
+    return None if isinstance(env, Missing) else env.get(name)
+
+
+def visible_tokens(env: Environment | Missing) -> tuple[str, ...] | None:
+    """The entries of CUDA_VISIBLE_DEVICES up to the first -1; None when it is not set."""
+    value = variable(env, "CUDA_VISIBLE_DEVICES")
+    if value is None:
+        return None
+    tokens: list[str] = []
+    for token in value.split(","):
+        entry = token.strip()
+        if entry == "-1" or (not entry and not tokens):
+            break
+        tokens.append(entry)
+    return tuple(tokens)
+
+
+def find(gpus: Iterable[Gpu], selector: str) -> Gpu | None:
+    """The GPU that an index of `nvidia-smi`, a UUID, the start of one, or a MIG id names."""
+    text = selector.strip()
+    if text.isdecimal():
+        return next((gpu for gpu in gpus if gpu.index == int(text)), None)
+    lowered = text.lower()
+    if lowered.startswith("mig-gpu-"):
+        lowered = lowered[len("mig-") :].split("/", maxsplit=1)[0]
+    if not lowered.startswith(("gpu-", "mig-")):
+        return None
+    for gpu in gpus:
+        names = [gpu.uuid, *(device.uuid for device in gpu.mig_devices or ())]
+        if any(name and name.lower().startswith(lowered) for name in names):
+            return gpu
+    return None
+
+
+def cuda_order(gpus: Gpus, env: Environment | Missing) -> tuple[Gpu, ...]:
+    """The GPUs as CUDA numbers them without CUDA_VISIBLE_DEVICES.
+
+    That is PCI order if CUDA_DEVICE_ORDER says so, else fastest first. How CUDA measures "fastest"
+    is not documented: capability, then memory, is a guess, and matters only for unlike GPUs.
+    """
+    if variable(env, "CUDA_DEVICE_ORDER") == "PCI_BUS_ID":
+        return gpus.gpus
+    return tuple(
+        sorted(
+            gpus.gpus,
+            key=lambda gpu: (gpu.cc or (0, 0), (gpu.memory_total_bytes or 0) >> 30),
+            reverse=True,
+        )
+    )
+
+
+def visible(gpus: Gpus, env: Environment | Missing) -> tuple[Gpu, ...]:
+    """The GPUs that CUDA_VISIBLE_DEVICES leaves; all when it is not set.
+
+    CUDA stops reading at the first entry that names nothing.
+    """
+    tokens = visible_tokens(env)
+    if tokens is None:
+        return gpus.gpus
+    ordered = cuda_order(gpus, env)
+    left: list[Gpu] = []
+    for token in tokens:
+        if token.isdecimal():
+            found = ordered[int(token)] if int(token) < len(ordered) else None
+        else:
+            found = find(ordered, token)
+        if found is None:
+            break
+        if found not in left:
+            left.append(found)
+    return tuple(left)
+
+
+def chosen(
+    gpus: Gpus | Missing, run: RunNeeds, env: Environment | Missing | None = None
+) -> tuple[Gpu, ...]:
+    """The GPUs that the run would use: those of --gpus, else the visible ones."""
+    if isinstance(gpus, Missing):
+        return ()
+    if run.gpus:
+        named = [find(gpus.gpus, selector) for selector in run.gpus]
+        return tuple(gpu for gpu in named if gpu is not None)
+    return gpus.gpus if env is None else visible(gpus, env)
+
+
+def capabilities(
+    gpus: Gpus | Missing,
+    live: TorchLive | Missing,
+    run: RunNeeds,
+    env: Environment | Missing,
+) -> dict[str, Capability]:
+    """Compute capability of each GPU of the run, by `GPU <index> (<name>)`.
+
+    By NVML where it tells; else by torch, whose numbers are then meant.
+    """
+    told = {
+        f"GPU {gpu.index} ({gpu.name or 'unnamed'})": gpu.cc
+        for gpu in chosen(gpus, run, env)
+        if gpu.cc is not None
+    }
+    if told or isinstance(live, Missing):
+        return told
+    return {
+        f"GPU {device.index} ({device.name})": (device.major, device.minor)
+        for device in live.devices
+    }
+
+
+def served_by_nvidia(kernel: NvidiaKernel | Missing) -> bool:
+    """Whether the NVIDIA kernel module is loaded."""
+    if isinstance(kernel, Missing):
+        return False
+    return kernel.module_version is not None or "nvidia" in kernel.modules
+
+
+def gpu_expected(
+    run: RunNeeds,
+    kernel: NvidiaKernel | Missing,
+    gpus: Gpus | Missing,
+    env: Environment | Missing | None = None,
+    live: TorchLive | Missing | None = None,
+) -> bool:
+    """Whether a GPU is there or asked for: then what CUDA needs is judged, else it is not.
+
+    A GPU handed to a virtual machine (vfio-pci) is not there; nor is one that
+    CUDA_VISIBLE_DEVICES hides on purpose.
+    """
+    if run.wants_gpu:
+        return True
+    if env is not None and visible_tokens(env) == ():
+        return False
+    if isinstance(live, TorchLive) and live.devices:
+        return True
+    if isinstance(gpus, Gpus) and gpus.gpus:
+        return True
+    if isinstance(kernel, Missing):
+        return False
+    return any(not (gpu.driver or "").startswith("vfio") for gpu in kernel.pci)
+
+
+def withheld(
+    os: OsInfo | Missing, kernel: NvidiaKernel | Missing, env: Environment | Missing
+) -> bool:
+    """Whether the driver serves GPUs that this container or Slurm job was not given."""
+    if variable(env, "SLURM_JOB_ID"):
+        return True
+    if isinstance(os, Missing) or isinstance(kernel, Missing) or os.container is None:
+        return False
+    return not any(re.fullmatch(r"nvidia\d+", node) for node in kernel.device_nodes)
+
+
+def cuda_works(live: TorchLive | Missing) -> bool:
+    """Whether torch has initialised CUDA on this machine: then no table may say that it cannot."""
+    return isinstance(live, TorchLive) and live.cuda_ok is True
+
+
+def listed(items: Iterable[object]) -> str:
+    """Items as a reader wants them.
+
+    >>> listed(["a"]), listed(["a", "b", "c"])
+    ('a', 'a, b and c')
+    """
+    texts = [str(item) for item in items]
+    return texts[-1] if len(texts) == 1 else " and ".join((", ".join(texts[:-1]), texts[-1]))

@@ -1,0 +1,1 @@
+"""Conditions of the NVIDIA driver and of reaching its GPUs."""

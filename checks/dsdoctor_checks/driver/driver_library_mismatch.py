@@ -1,0 +1,92 @@
+"""The NVIDIA kernel module and the user-space driver libraries are of different versions.
+
+## Why it matters
+An update has replaced the libraries, but the old kernel module is still loaded (or the reverse).
+The two refuse to work together: NVML gives error 18 and CUDA error 803.
+
+## What to do
+Restart the machine, or unload and reload the `nvidia*` modules when nothing uses the GPUs. In a
+container, mount the libraries of the host by the NVIDIA container toolkit instead of installing a
+driver in the image.
+
+## References
+- nvml.h: `NVML_ERROR_LIB_RM_VERSION_MISMATCH` (18)
+- driver_types.h: `cudaErrorSystemDriverMismatch` (803)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsdoctor_checks._util import cuda_works, numbers
+from dsdoctor_checks.driver import _tables
+
+from dsdoctor.api import (
+    Condition,
+    Finding,
+    LibCuda,
+    Missing,
+    NvidiaKernel,
+    Nvml,
+    Scope,
+    TorchLive,
+    check,
+    fail,
+)
+
+CONDITION = Condition(
+    "driver-library-mismatch",
+    id="DSD103",
+    scope=Scope.NODE,
+    since="0.1",
+    leads_to=("cuda-init-driver-state",),
+)
+
+
+def _library_version(nvml: Nvml | Missing, lib: LibCuda | Missing) -> tuple[str, str] | None:
+    """Name and driver version of a user-space library; a compat library may differ."""
+    if isinstance(lib, LibCuda) and lib.version and not lib.compat and not lib.stub:
+        return "libcuda", lib.version
+    if isinstance(nvml, Nvml) and nvml.nvml_version and nvml.nvml_version.count(".") > 1:
+        return "NVML", nvml.nvml_version.split(".", 1)[1]
+    return None
+
+
+@check(CONDITION)
+def module_matches_library(
+    kernel: NvidiaKernel | Missing,
+    nvml: Nvml | Missing,
+    lib: LibCuda | Missing,
+    live: TorchLive | Missing,
+) -> Iterator[Finding]:
+    """By NVML's own word, by CUDA's, else by the versions of files."""
+    if cuda_works(live):
+        return
+    module = None if isinstance(kernel, Missing) else kernel.module_version
+    library = _library_version(nvml, lib)
+    code = nvml.error.code if isinstance(nvml, Nvml) and nvml.error else None
+    compat = isinstance(lib, LibCuda) and lib.compat
+    cuda_code = live.cuda_error_code if isinstance(live, TorchLive) else None
+    differ = module and library and numbers(module) != numbers(library[1])
+    said = code == _tables.NVML_VERSION_MISMATCH or (cuda_code == _tables.MISMATCH and not compat)
+    if not said and not differ:
+        return
+    evidence = {
+        "module_version": module,
+        "library": library[0] if library else None,
+        "library_version": library[1] if library else None,
+        "nvml_code": code,
+        "cuda_error_code": cuda_code,
+    }
+    if differ and module and library:
+        text = f"the loaded kernel module is {module}, but {library[0]} is {library[1]}"
+    elif code == _tables.NVML_VERSION_MISMATCH:
+        text = f"NVML finds a kernel module of another version than its own (error {code})"
+    else:
+        text = f"CUDA finds a kernel module of another version than libcuda's (error {cuda_code})"
+    yield fail(
+        text,
+        effect="neither `nvidia-smi` nor CUDA starts, and every rank dies at start",
+        hint="restart the machine, or reload the `nvidia` modules while nothing uses the GPUs",
+        **evidence,
+    )

@@ -1,0 +1,139 @@
+"""The NVIDIA driver is older than the CUDA that torch was built for needs.
+
+## Why it matters
+A driver serves every CUDA of its major from a first release on (525.60.13 for CUDA 12, 580.65.06
+for CUDA 13). Below it CUDA does not initialise (error 35). What counts is the `libcuda.so.1` that a
+job would load: a `cuda-compat` package brings a newer one, which works on data-centre GPUs only;
+on a GeForce it ends in error 804.
+
+## What to do
+Install a torch build for an older CUDA, or a newer driver; on data-centre GPUs add the `cuda-compat`
+package of the CUDA that torch wants. On a GeForce take the compat folder off `LD_LIBRARY_PATH`.
+
+## References
+- https://docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html
+- https://docs.nvidia.com/deploy/cuda-compatibility/forward-compatibility.html
+- driver_types.h: errors 35, 803 and 804
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsdoctor_checks._util import chosen, cuda_works, numbers, pair
+from dsdoctor_checks.driver import _tables
+
+from dsdoctor.api import (
+    Condition,
+    Finding,
+    Gpu,
+    Gpus,
+    LibCuda,
+    Missing,
+    NvidiaKernel,
+    NvidiaSmi,
+    Nvml,
+    RunNeeds,
+    Scope,
+    TorchBuild,
+    TorchLive,
+    check,
+    fail,
+    ok,
+    skip,
+)
+
+CONDITION = Condition(
+    "driver-too-old",
+    id="DSD102",
+    scope=Scope.NODE,
+    since="0.1",
+    fixes=("install-torch-build",),
+    leads_to=("cuda-init-driver-state",),
+)
+
+
+def _kernel_driver(
+    kernel: NvidiaKernel | Missing, nvml: Nvml | Missing, smi: NvidiaSmi | Missing
+) -> str | None:
+    if isinstance(kernel, NvidiaKernel) and kernel.module_version:
+        return kernel.module_version
+    if isinstance(nvml, Nvml) and nvml.driver_version:
+        return nvml.driver_version
+    return smi.driver_version if isinstance(smi, NvidiaSmi) else None
+
+
+def _consumer(gpu: Gpu) -> bool:
+    text = f"{gpu.brand or ''} {gpu.name or ''}".lower()
+    return "geforce" in text or "titan" in text
+
+
+@check(CONDITION)
+def driver_serves_torch(
+    torch: TorchBuild,
+    kernel: NvidiaKernel | Missing,
+    nvml: Nvml | Missing,
+    smi: NvidiaSmi | Missing,
+    lib: LibCuda | Missing,
+    gpus: Gpus | Missing,
+    live: TorchLive | Missing,
+    run: RunNeeds,
+) -> Iterator[Finding]:
+    """The driver that would be loaded, against the floor of torch's CUDA major."""
+    built = pair(torch.cuda)
+    if built is None:
+        yield skip("torch is not a CUDA build" if torch.installed else "torch is not installed")
+        return
+    driver = _kernel_driver(kernel, nvml, smi)
+    if driver is None:
+        yield skip("no NVIDIA driver on this machine")
+        return
+    code = live.cuda_error_code if isinstance(live, TorchLive) else None
+    compat = lib.version if isinstance(lib, LibCuda) and lib.compat else None
+    loaded = compat or driver
+    evidence = {"driver": driver, "libcuda": loaded, "compat": bool(compat), "torch": torch.version}
+    evidence |= {"torch_cuda": torch.cuda, "cuda_error_code": code}
+    if cuda_works(live):
+        yield ok(f"driver {driver} has initialised CUDA {torch.cuda}", **evidence)
+        return
+    consumer = next((gpu for gpu in chosen(gpus, run) if _consumer(gpu)), None)
+    wrong_gpu = compat and consumer and numbers(compat) != numbers(driver)
+    if code == _tables.COMPAT_UNSUPPORTED or wrong_gpu:
+        name = consumer.name if consumer else "this GPU"
+        yield fail(
+            f"libcuda {loaded} of `cuda-compat` would be loaded on driver {driver},"
+            f" but {name} is not a data-centre GPU",
+            effect="CUDA does not initialise (error 804), every rank dies at start",
+            hint="take the compat folder off `LD_LIBRARY_PATH`, and upgrade the driver to"
+            f" {_tables.FLOOR.get(built[0], torch.cuda)} or newer if torch then finds it too old",
+            gpu=name,
+            path=lib.path if isinstance(lib, LibCuda) else None,
+            error=_tables.COMPAT_UNSUPPORTED,
+            floor=_tables.FLOOR.get(built[0]),
+            **evidence,
+        )
+        return
+    floor = _tables.FLOOR.get(built[0])
+    if floor is None and code != _tables.TOO_OLD:
+        yield skip(f"the oldest driver for CUDA {built[0]} is not known", **evidence)
+        return
+    if code != _tables.TOO_OLD and numbers(loaded) >= numbers(floor):
+        yield ok(f"driver {loaded} is {floor} or newer", floor=floor, **evidence)
+        return
+    serves = _tables.serves(loaded)
+    what = f"libcuda {loaded} of `cuda-compat`" if compat else f"driver {loaded}"
+    does = f"serves CUDA {serves}" if serves else "is older than CUDA 11"
+    options = f"upgrade the driver to {floor} or newer" if floor else "upgrade the driver"
+    if serves:
+        options = f"install a torch build for CUDA {serves.split('.')[0]}.x, or {options}"
+    if not consumer and not compat:
+        options += f", or on data-centre GPUs add `cuda-compat-{built[0]}-{built[1]}`"
+    yield fail(
+        f"{what} {does}, but torch {torch.version} was built for CUDA {torch.cuda}",
+        effect="CUDA does not initialise (error 35), every rank dies at start",
+        hint=options,
+        serves=serves,
+        floor=floor,
+        error=_tables.TOO_OLD,
+        **evidence,
+    )

@@ -1,0 +1,97 @@
+"""The NVLink fabric of an NVSwitch machine is not set up.
+
+## Why it matters
+On boards with NVSwitch no CUDA program starts (error 802, system not yet initialized) until the
+fabric manager has set up the switches and every GPU has registered. The manager's version must be
+exactly that of the driver.
+
+## What to do
+Start `nvidia-fabricmanager`, in the very version of the driver; boards with B100/B200 need NVLSM as
+well. In a virtual machine or container the host has to do this.
+
+## References
+- nvml.h, `nvmlGpuFabricInfoV_t`
+- driver_types.h: `cudaErrorSystemNotReady` (802)
+- https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide/
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsdoctor_checks._util import chosen, cuda_works
+from dsdoctor_checks.driver import _tables
+
+from dsdoctor.api import (
+    Condition,
+    Environment,
+    FabricState,
+    Finding,
+    Gpus,
+    Missing,
+    Nvml,
+    RunNeeds,
+    Scope,
+    TorchLive,
+    check,
+    fail,
+)
+
+CONDITION = Condition(
+    "fabric-manager-not-running",
+    id="DSD109",
+    scope=Scope.NODE,
+    since="0.1",
+    leads_to=("cuda-init-driver-state",),
+)
+_WORDS = {
+    FabricState.NOT_STARTED: "not started",
+    FabricState.IN_PROGRESS: "in progress",
+    FabricState.COMPLETED: "completed with an error",
+}
+
+
+@check(CONDITION)
+def fabric_is_up(
+    gpus: Gpus | Missing,
+    nvml: Nvml | Missing,
+    live: TorchLive | Missing,
+    env: Environment | Missing,
+    run: RunNeeds,
+) -> Iterator[Finding]:
+    """By CUDA's word, else by the registration of each GPU; a sliced GPU needs no fabric."""
+    if cuda_works(live):
+        return
+    code = live.cuda_error_code if isinstance(live, TorchLive) else None
+    driver = nvml.driver_version if isinstance(nvml, Nvml) else None
+    pending = [
+        gpu
+        for gpu in chosen(gpus, run, env)
+        if not gpu.mig_mode
+        and (
+            gpu.fabric.state in (FabricState.NOT_STARTED, FabricState.IN_PROGRESS)
+            or (gpu.fabric.state == FabricState.COMPLETED and gpu.fabric.status)
+        )
+    ]
+    if not pending and code != _tables.NOT_READY:
+        return
+    if pending:
+        first = pending[0]
+        state = _WORDS[FabricState(first.fabric.state or 0)]
+        text = (
+            f"the fabric registration of GPU {first.index} ({first.name}) is {state},"
+            f" but all must be completed"
+        )
+    else:
+        text = f"CUDA ends with error {code} (system not yet initialized) at start"
+    yield fail(
+        text,
+        effect="CUDA does not initialise (error 802), every rank dies at start",
+        hint="start the fabric manager with `systemctl start nvidia-fabricmanager`, in the version"
+        f" of the driver{f' ({driver})' if driver else ''}",
+        error=_tables.NOT_READY,
+        cuda_error_code=code,
+        gpus=[gpu.index for gpu in pending],
+        states=[gpu.fabric.state for gpu in pending],
+        driver=driver,
+    )

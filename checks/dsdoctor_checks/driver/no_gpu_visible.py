@@ -1,0 +1,121 @@
+"""No GPU can be seen from here.
+
+## Why it matters
+DeepSpeed then takes the CPU as its accelerator, after one line of warning, and a job that expects
+GPUs dies or runs a hundred times slower.
+
+## What to do
+On a machine without an NVIDIA GPU there is nothing to mend. Else look at `CUDA_VISIBLE_DEVICES`
+(empty or `-1` hides every GPU), start the container with `--gpus all`, ask the scheduler for GPUs
+(`--gres=gpu:N`), or find out from `dmesg` why the driver does not serve the device.
+
+## References
+- DeepSpeed accelerator/real_accelerator.py ("Setting accelerator to CPU")
+- CUDA programming guide, environment variables
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsdoctor_checks._util import gpu_expected, variable, visible_tokens, withheld
+
+from dsdoctor.api import (
+    Condition,
+    Environment,
+    Finding,
+    Gpus,
+    Missing,
+    NvidiaKernel,
+    OsInfo,
+    RunNeeds,
+    Scope,
+    TorchLive,
+    check,
+    fail,
+    skip,
+    warn,
+)
+
+CONDITION = Condition(
+    "no-gpu-visible",
+    id="DSD104",
+    scope=Scope.JOB,
+    since="0.1",
+    fixes=("unset-variables",),
+    narrower=(
+        "driver-missing",
+        "driver-library-mismatch",
+        "nvml-unusable",
+        "container-lost-gpu",
+        "visible-devices-invalid",
+    ),
+)
+_CPU = "DeepSpeed will run on the CPU"
+
+
+@check(CONDITION)
+def some_gpu_visible(
+    gpus: Gpus | Missing,
+    kernel: NvidiaKernel | Missing,
+    env: Environment | Missing,
+    os: OsInfo | Missing,
+    live: TorchLive | Missing,
+    run: RunNeeds,
+) -> Iterator[Finding]:
+    """One warning where there is nothing to see, a failure where there is or ought to be."""
+    if isinstance(live, TorchLive) and live.devices:
+        return
+    say = fail if run.wants_gpu else warn
+    evidence = {
+        "asked_for": list(run.gpus),
+        "expect_gpus": run.expect_gpus,
+        "cuda_visible_devices": variable(env, "CUDA_VISIBLE_DEVICES"),
+    }
+    there = isinstance(gpus, Gpus) and bool(gpus.gpus or gpus.count)
+    if isinstance(gpus, Gpus) and there:
+        if visible_tokens(env) == ():
+            value = variable(env, "CUDA_VISIBLE_DEVICES")
+            count = max(len(gpus.gpus), gpus.count or 0)
+            yield say(
+                f"`CUDA_VISIBLE_DEVICES={value}` hides all {count} GPUs of this machine",
+                effect=_CPU,
+                hint="unset `CUDA_VISIBLE_DEVICES`, or name the GPUs that the job should have",
+                gpus=count,
+                **evidence,
+            )
+        return
+    if isinstance(gpus, Missing) and gpus.is_unknown:
+        yield skip(f"the GPUs could not be counted: {gpus.detail}", **evidence)
+        return
+    if not gpu_expected(RunNeeds(), kernel, gpus):
+        wanted = "GPUs are asked for" if run.wants_gpu else "DeepSpeed trains on GPUs"
+        yield say(
+            f"no NVIDIA GPU on this machine, but {wanted}"
+            if run.wants_gpu
+            else "no NVIDIA GPU on this machine",
+            effect="the job finds no device and dies at start" if run.wants_gpu else _CPU,
+            hint="run on a machine with a GPU, or leave out `--gpus` and `--expect-gpus`"
+            if run.wants_gpu
+            else "run on a machine with a GPU if the job is meant for one",
+            **evidence,
+        )
+        return
+    on_bus = len(kernel.pci) if isinstance(kernel, NvidiaKernel) else 0
+    if withheld(os, kernel, env):
+        yield say(
+            f"{on_bus} NVIDIA GPUs on the PCI bus, but this container or job was given none",
+            effect=_CPU,
+            hint="start the container with `--gpus all`, or ask the scheduler for GPUs"
+            " (`--gres=gpu:1`)",
+            on_bus=on_bus,
+            **evidence,
+        )
+        return
+    yield fail(
+        f"{on_bus} NVIDIA GPUs on the PCI bus, but the driver shows none",
+        effect=_CPU,
+        hint="see why with `dmesg | grep -i -e nvrm -e nvidia`",
+        on_bus=on_bus,
+        **evidence,
+    )

@@ -1,0 +1,73 @@
+"""`nvidia-smi` is there but does not give a usable answer.
+
+## Why it matters
+`nvidia-smi` needs no more than a working driver. Where it ends with an error or prints something
+else than a report, the driver does not work, or another program bears its name.
+
+## What to do
+Run it by hand and read its message. Reinstall the driver if the two do not belong together.
+
+## References
+- `nvidia-smi --help`, section "RETURN VALUE"
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsdoctor_checks._util import cuda_works, gpu_expected
+
+from dsdoctor.api import (
+    Condition,
+    Finding,
+    Gpus,
+    Missing,
+    NvidiaKernel,
+    NvidiaSmi,
+    RunNeeds,
+    Scope,
+    TorchLive,
+    check,
+    fail,
+    warn,
+)
+
+CONDITION = Condition(
+    "nvidia-smi-broken",
+    id="DSD111",
+    scope=Scope.NODE,
+    since="0.1",
+    narrower=(
+        "driver-missing",
+        "driver-library-mismatch",
+        "container-lost-gpu",
+        "nvml-unusable",
+    ),
+)
+
+
+@check(CONDITION)
+def nvidia_smi_answers(
+    smi: NvidiaSmi,
+    kernel: NvidiaKernel | Missing,
+    gpus: Gpus | Missing,
+    live: TorchLive | Missing,
+    run: RunNeeds,
+) -> Iterator[Finding]:
+    """Its exit status and its words; a failure only where nothing else shows a working GPU."""
+    broken = smi.error is not None or smi.returncode not in (0, None)
+    if smi.path is None or smi.timed_out or not broken:
+        return
+    read = isinstance(gpus, Gpus) and bool(gpus.gpus)
+    needed = gpu_expected(run, kernel, gpus) and not read and not cuda_works(live)
+    say = fail if needed else warn
+    told = f"ends with status {smi.returncode}" if smi.returncode else "gives no usable answer"
+    words = f": {smi.error.strip().rstrip('.')}" if smi.error else ""
+    yield say(
+        f"`{smi.path}` {told}{words}",
+        effect="CUDA is unlikely to start" if needed else "tools that rely on it do not work",
+        hint=f"run `{smi.path}` by hand and follow its message, or reinstall the driver",
+        path=smi.path,
+        returncode=smi.returncode,
+        error=smi.error,
+    )

@@ -1,0 +1,108 @@
+"""CUDA_VISIBLE_DEVICES or --gpus names a GPU that is not there.
+
+## Why it matters
+CUDA reads `CUDA_VISIBLE_DEVICES` up to the first entry that names nothing and hides the rest without
+a word: ranks then die with "invalid device ordinal". A job also numbers the visible GPUs anew from
+0, so that GPU 3 of `nvidia-smi` may be device 1 of torch, or no device at all.
+
+## What to do
+Name GPUs that `nvidia-smi -L` lists, by index or UUID, separated by commas, none of them twice. To
+make the numbers of `nvidia-smi` and CUDA agree, set `CUDA_DEVICE_ORDER=PCI_BUS_ID`.
+
+## References
+- CUDA programming guide, environment variables
+- DeepSpeed launcher/launch.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsdoctor_checks._util import find, variable, visible, visible_tokens
+
+from dsdoctor.api import (
+    Condition,
+    Environment,
+    Finding,
+    Gpus,
+    Missing,
+    RunNeeds,
+    Scope,
+    check,
+    fail,
+)
+
+CONDITION = Condition(
+    "visible-devices-invalid",
+    id="DSD105",
+    scope=Scope.JOB,
+    since="0.1",
+    fixes=("unset-variables",),
+    leads_to=("invalid-device-ordinal", "no-gpu-visible"),
+)
+
+
+def _exists(token: str, gpus: Gpus) -> bool:
+    if token.isdecimal():
+        return int(token) < max(len(gpus.gpus), gpus.count or 0)
+    return find(gpus.gpus, token) is not None
+
+
+@check(CONDITION)
+def names_exist(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -> Iterator[Finding]:
+    """Every name must be that of a GPU, and --gpus must lie within what is visible."""
+    if not gpus.gpus:
+        return
+    last = max(len(gpus.gpus), gpus.count or 0) - 1
+    complete = gpus.stopped_at is None
+    value = variable(env, "CUDA_VISIBLE_DEVICES")
+    tokens = visible_tokens(env)
+    for token in tokens or ():
+        if _exists(token, gpus) or (not complete and not token.isdecimal()):
+            continue
+        yield fail(
+            f"`CUDA_VISIBLE_DEVICES={value}` names `{token}`, but the GPUs here are 0 to {last}",
+            effect="CUDA hides that entry and all after it, and ranks find no device",
+            hint="name GPUs that `nvidia-smi -L` lists, or unset `CUDA_VISIBLE_DEVICES`",
+            cuda_visible_devices=value,
+            entry=token,
+            first_index=0,
+            last_index=last,
+        )
+        return
+    for token in tokens or ():
+        if (tokens or ()).count(token) > 1:
+            yield fail(
+                f"`CUDA_VISIBLE_DEVICES={value}` names `{token}` twice, but each GPU may stand once",
+                effect="CUDA shows no device at all, or two ranks share one GPU",
+                hint="name each GPU once",
+                cuda_visible_devices=value,
+                entry=token,
+            )
+            return
+    seen = visible(gpus, env)
+    for selector in run.gpus:
+        gpu = find(gpus.gpus, selector)
+        if gpu is None and complete:
+            yield fail(
+                f"`--gpus` names `{selector}`, but the GPUs here are 0 to {last}",
+                effect="the job asks for a device that does not exist",
+                hint="name GPUs that `nvidia-smi -L` lists",
+                selector=selector,
+                first_index=0,
+                last_index=last,
+            )
+        elif gpu is not None and gpu not in seen and tokens != ():
+            yield fail(
+                f"`--gpus {selector}` is GPU {gpu.index} of `nvidia-smi`, but"
+                f" `CUDA_VISIBLE_DEVICES={value}` leaves {len(seen)},"
+                f" which torch numbers 0 to {len(seen) - 1}",
+                effect="the job asks for a device that it cannot see (invalid device ordinal)",
+                hint=f"add {gpu.index} to `CUDA_VISIBLE_DEVICES`, or unset it",
+                selector=selector,
+                nvidia_smi_index=gpu.index,
+                cuda_visible_devices=value,
+                visible=[seen_gpu.index for seen_gpu in seen],
+                torch_indices=list(range(len(seen))),
+                count=len(seen),
+            )

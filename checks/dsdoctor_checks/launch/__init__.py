@@ -1,0 +1,1 @@
+"""Conditions of the launch command, the hostfile and the master port."""

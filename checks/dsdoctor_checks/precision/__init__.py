@@ -1,0 +1,1 @@
+"""Conditions of number formats and of unlike GPUs."""

@@ -1,0 +1,1 @@
+"""Conditions of the torch build and of starting it."""

@@ -1,0 +1,64 @@
+"""Writes the generated pages: one for each condition, their index, and the JSON Schemas.
+
+`python docs/generate.py --check` exits 1 and names the pages that have drifted.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from dsdoctor import packs
+from dsdoctor.cli.explain import page
+from dsdoctor.model.schema import report_schema, snapshot_schema
+
+ROOT = Path(__file__).parent
+
+
+def pages() -> dict[Path, str]:
+    """All generated files with their content."""
+    registry = packs.load(builtin_only=True)
+    made: dict[Path, str] = {
+        ROOT / "schema" / "snapshot.json": snapshot_schema(),
+        ROOT / "schema" / "report.json": report_schema(),
+    }
+    rows = ["# Conditions", "", "| id | condition | what it names |", "|---|---|---|"]
+    for unit in registry:
+        name = unit.condition.name
+        made[ROOT / "conditions" / f"{name}.md"] = page(unit)
+        rows.append(f"| {unit.condition.id} | [{name}]({name}.md) | {unit.title} |")
+    made[ROOT / "conditions" / "README.md"] = "\n".join(rows) + "\n"
+    return made
+
+
+def drifted() -> list[str]:
+    """Pages that are not what they should be, and pages of conditions that are gone."""
+    made = pages()
+    wrong = [
+        path.relative_to(ROOT).as_posix()
+        for path, text in made.items()
+        if not path.is_file() or path.read_text(encoding="utf-8") != text
+    ]
+    known = {path for path in made if path.parent.name == "conditions"}
+    gone = set((ROOT / "conditions").glob("*.md")) - known
+    return sorted([*wrong, *(path.relative_to(ROOT).as_posix() for path in gone)])
+
+
+def main() -> int:
+    """Writes or checks; returns the exit status."""
+    if "--check" in sys.argv[1:]:
+        wrong = drifted()
+        for name in wrong:
+            print(f"{name} has drifted; run `python docs/generate.py`")
+        return 1 if wrong else 0
+    for name in drifted():
+        if name.startswith("conditions/"):
+            (ROOT / name).unlink(missing_ok=True)
+    for path, text in pages().items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,276 @@
+"""Opens what a dead run left behind and gives it out in blocks of clean lines.
+
+Files, folders of rank logs, standard input; gzip, xz and zstd; UTF-8, UTF-16, GBK or broken
+bytes. A block is at most about a megabyte, so memory stays flat whatever the size.
+"""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import dataclasses
+import gzip
+import importlib
+import io
+import json
+import lzma
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+BLOCK = 1 << 20
+#: A line longer than this is cut into pieces.
+LONGEST_LINE = 1 << 20
+LOG_SUFFIXES = (".log", ".out", ".err", ".txt", ".o", ".e", ".gz", ".xz", ".zst", ".stdout")
+ANSI_BYTES = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]{0,4096}(?:\x07|\x1b\\)|[@-Z\\-_])")
+GZIP_MAGIC, XZ_MAGIC, ZSTD_MAGIC = b"\x1f\x8b", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd"
+
+
+class ReadError(Exception):
+    """A log cannot be read; the text says which and why."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """One log.
+
+    Attributes:
+        name: how it is shown.
+        path: where it is; None for standard input or for `data`.
+        data: the content itself, for tests and for text that is already there.
+        rank: rank told by the file name.
+    """
+
+    name: str
+    path: Path | None = None
+    data: bytes | None = None
+    rank: int | None = None
+
+
+RANK_NAMES = (
+    re.compile(r"rank[-_.]?(\d{1,6})\b"),
+    re.compile(r"slurm-\d+(?:_\d+)?_(\d{1,6})\.(?:out|err|log)"),
+    re.compile(r"attempt_\d+/(\d{1,6})/std(?:out|err)\.log"),
+    re.compile(r"(?:^|/)(\d{1,6})/std(?:out|err)"),
+    re.compile(r"(?:^|[-_./])(?:proc|task|worker|local_rank)[-_.]?(\d{1,6})\b"),
+)
+
+
+def rank_of_name(name: str) -> int | None:
+    """The rank that a file name tells.
+
+    >>> rank_of_name("slurm-4711_12.out"), rank_of_name("a/attempt_0/3/stderr.log")
+    (12, 3)
+    """
+    for pattern in RANK_NAMES:
+        if found := pattern.search(name.replace("\\", "/")):
+            return int(found[1])
+    return None
+
+
+def _natural(path: Path) -> list[tuple[int, int, str]]:
+    parts = re.split(r"(\d{1,18})", str(path))
+    return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in parts]
+
+
+def find_sources(paths: Iterable[str]) -> list[Source]:
+    """Names of files, folders and `-` to sources. A missing file is a ReadError."""
+    sources: list[Source] = []
+    for text in paths:
+        if text == "-":
+            sources.append(Source(name="(standard input)"))
+            continue
+        path = Path(text)
+        try:
+            if path.is_dir():
+                found = sorted((p for p in path.rglob("*") if p.is_file()), key=_natural)
+                logs = [p for p in found if p.suffix.lower() in LOG_SUFFIXES] or found
+                sources += [
+                    Source(name=str(p), path=p, rank=rank_of_name(str(p.relative_to(path))))
+                    for p in logs
+                ]
+            elif path.exists():
+                sources.append(Source(name=text, path=path, rank=rank_of_name(path.name)))
+            else:
+                raise ReadError(f"`{text}` does not exist")
+        except OSError as error:
+            raise ReadError(f"`{text}` cannot be read: {error.strerror or error}") from error
+    return sources
+
+
+def _zstd(stream: BinaryIO) -> BinaryIO:
+    for module in ("compression.zstd", "backports.zstd", "pyzstd", "zstandard"):
+        with contextlib.suppress(ImportError):
+            opener: Any = importlib.import_module(module)
+            if module == "zstandard":
+                return cast("BinaryIO", opener.ZstdDecompressor().stream_reader(stream))
+            return cast("BinaryIO", opener.ZstdFile(stream))
+    raise ReadError("zstd needs Python 3.14 or the package `zstandard`")
+
+
+class _Joined(io.RawIOBase):
+    """Bytes already read, then the rest of a stream that cannot be sought."""
+
+    def __init__(self, head: bytes, rest: BinaryIO) -> None:
+        super().__init__()
+        self._head, self._rest = head, rest
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._head[: len(buffer)] if self._head else self._rest.read(len(buffer))
+        if self._head:
+            self._head = self._head[len(data) :]
+        buffer[: len(data)] = data
+        return len(data)
+
+
+@contextlib.contextmanager
+def _open(source: Source) -> Iterator[BinaryIO]:
+    with contextlib.ExitStack() as stack:
+        raw: BinaryIO
+        if source.data is not None:
+            raw = io.BytesIO(source.data)
+        elif source.path is None:
+            raw = sys.stdin.buffer
+        else:
+            raw = stack.enter_context(source.path.open("rb"))
+        head = raw.read(6)
+        joined = cast("BinaryIO", io.BufferedReader(_Joined(head, raw), BLOCK))
+        if head.startswith(GZIP_MAGIC):
+            yield cast("BinaryIO", gzip.GzipFile(fileobj=joined))
+        elif head.startswith(XZ_MAGIC):
+            yield cast("BinaryIO", lzma.LZMAFile(joined))
+        elif head.startswith(ZSTD_MAGIC):
+            yield _zstd(joined)
+        else:
+            yield joined
+
+
+def _wide_encoding(head: bytes) -> str | None:
+    """UTF-16 by its mark, or by NULs in every other byte."""
+    if head.startswith(codecs.BOM_UTF16_LE):
+        return "utf-16-le"
+    if head.startswith(codecs.BOM_UTF16_BE):
+        return "utf-16-be"
+    sample = head[:4096]
+    half = len(sample) // 2
+    if half >= 8:  # noqa: PLR2004  # too short to tell
+        if sample[1::2].count(0) > 0.7 * half and sample[0::2].count(0) < 0.1 * half:
+            return "utf-16-le"
+        if sample[0::2].count(0) > 0.7 * half and sample[1::2].count(0) < 0.1 * half:
+            return "utf-16-be"
+    return None
+
+
+def _pieces(stream: BinaryIO) -> Iterator[bytes]:
+    """Raw pieces; a compressed file that is cut off gives what can still be had."""
+    while True:
+        try:
+            piece = stream.read(BLOCK)
+        except (EOFError, OSError, lzma.LZMAError):
+            return
+        except Exception as error:  # noqa: BLE001  # zstd libraries have errors of their own
+            if "zst" not in type(error).__module__.lower():
+                raise
+            return
+        if not piece:
+            return
+        yield piece
+
+
+def clean(block: bytes) -> bytes:
+    """Without colours and NULs.
+
+    >>> clean(b"\\x1b[31mred\\x1b[0m\\x00")
+    b'red'
+    """
+    if b"\x1b" in block:
+        block = ANSI_BYTES.sub(b"", block)
+    if b"\x00" in block:
+        block = block.replace(b"\x00", b"")
+    return block
+
+
+def blocks(source: Source) -> Iterator[bytes]:
+    """The content in blocks that end at the end of a line (the last one may not)."""
+    try:
+        with _open(source) as stream:
+            rest = b""
+            decoder: codecs.IncrementalDecoder | None = None
+            first = True
+            for piece in _pieces(stream):
+                if first:
+                    first = False
+                    if wide := _wide_encoding(piece):
+                        decoder = codecs.getincrementaldecoder(wide)("replace")
+                data = piece
+                if decoder is not None:
+                    data = decoder.decode(piece).encode("utf-8", "replace")
+                data = rest + data
+                cut = data.rfind(b"\n") + 1
+                if cut == 0 and len(data) >= LONGEST_LINE:
+                    cut = data.rfind(b"\r") + 1 or len(data)
+                rest = data[cut:]
+                if cut:
+                    yield clean(data[:cut])
+            if rest:
+                yield clean(rest)
+    except OSError as error:
+        raise ReadError(f"`{source.name}` cannot be read: {error.strerror or error}") from error
+
+
+def decode(line: bytes) -> str:
+    """A line of unknown encoding: UTF-8, else GBK, else what can be saved.
+
+    >>> decode("错误".encode("gbk"))
+    '错误'
+    """
+    try:
+        return line.decode("utf-8")
+    except UnicodeDecodeError:
+        pass
+    try:
+        return line.decode("gbk")
+    except UnicodeDecodeError:
+        return line.decode("utf-8", "replace")
+
+
+TIME = r"\d{4}[-/]\d\d[-/]\d\d[T _]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?"
+PREFIXES = re.compile(
+    r"(?:"
+    r"\[(?:rank|default|trainer/)?\s?(?P<a>\d{1,6})\]\s?:\s?|"  # [rank3]:  [default0]:  [3]:
+    r"(?P<b>\d{1,5}): |"  # srun --label
+    r"\[\d+,(?P<c>\d+)\]<std(?:out|err)>:\s?|"  # mpirun --tag-output
+    r"\((?:pid|[A-Za-z_]+ pid)=\d+(?:, ip=[\d.]+)?\) ?|"  # Ray
+    r"trainer/\d+ ?|"
+    r"\[?" + TIME + r"(?:Z|[+-]\d\d:?\d\d)?\]? (?:std(?:out|err) [FP] )?|"  # shippers, Kubernetes
+    r"(?:[a-zA-Z][\w.-]{0,62}|\d{1,3}(?:\.\d{1,3}){3}): (?=\[|Traceback|  File |[A-Za-z_.]+Error|    )"
+    r")",
+)
+DOCKER = re.compile(r'^\{"log":".*"[,}]')
+
+
+def strip_prefixes(text: str) -> tuple[str, int | None]:
+    """A line without what launchers and log shippers put in front, and the rank that they tell.
+
+    >>> strip_prefixes("node-a: [rank3]: KeyError: 'x'")
+    ("KeyError: 'x'", 3)
+    """
+    if text.startswith('{"log":"') and DOCKER.match(text):
+        with contextlib.suppress(ValueError, KeyError, TypeError):
+            text = str(json.loads(text)["log"]).rstrip("\n")
+    rank: int | None = None
+    position = 0
+    for _ in range(5):
+        found = PREFIXES.match(text, position)
+        if found is None or found.end() == position:
+            break
+        for group in ("a", "b", "c"):
+            if found[group] is not None:
+                rank = int(found[group])
+        position = found.end()
+    return text[position:], rank

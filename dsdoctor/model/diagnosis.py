@@ -1,0 +1,120 @@
+"""What `diagnose` says: the JSON contract of `diagnose --format json` (design §6)."""
+
+from __future__ import annotations
+
+import enum
+
+import msgspec
+
+
+class Outcome(enum.Enum):
+    """The four ways in which the reading of a log ends."""
+
+    CAUSE = "cause"
+    USER_CODE = "user-code"
+    UNRECOGNISED = "unrecognised"
+    CLEAN = "clean"
+
+
+class Line(msgspec.Struct, frozen=True, kw_only=True):
+    """One line that proves a cause.
+
+    Attributes:
+        file: name of the log.
+        line: number, from 1.
+        text: the line, harmless to print, secrets masked.
+        rank: the rank that wrote it, where the log tells.
+    """
+
+    file: str
+    line: int
+    text: str
+    rank: int | None = None
+
+
+class FirstError(msgspec.Struct, frozen=True, kw_only=True):
+    """The first exception of the first rank that failed.
+
+    Attributes:
+        rank: the rank, where the log tells.
+        type: name of the exception, or of the signal.
+        message: its text.
+        file: source file of the deepest frame of the user's own code; the log's name without one.
+        line: line in that file.
+        log: where in the log it stands.
+    """
+
+    rank: int | None
+    type: str
+    message: str
+    file: str
+    line: int
+    log: Line
+
+
+class Cause(msgspec.Struct, frozen=True, kw_only=True):
+    """One recognised cause.
+
+    Attributes:
+        condition: its slug.
+        title: what it is, in one line.
+        confidence: 0..1.
+        message: the title, sharpened by what the log says.
+        hint: what to do.
+        fixes: names of fixes that may cure it.
+        evidence: the lines that prove it.
+        masks: conditions seen in the log that follow from this one.
+    """
+
+    condition: str
+    title: str
+    confidence: float
+    message: str
+    hint: str
+    fixes: tuple[str, ...]
+    evidence: tuple[Line, ...]
+    masks: tuple[str, ...] = ()
+
+
+class Expectation(msgspec.Struct, frozen=True, kw_only=True):
+    """What `--expect` asked for and what the log proves.
+
+    Attributes:
+        name: `zero3`, `offload`, `4gpus`, ...
+        state: `proved`, `refuted` or `not-shown`.
+        message: what the log says about it.
+        evidence: the line, where there is one.
+    """
+
+    name: str
+    state: str
+    message: str
+    evidence: Line | None = None
+
+
+class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
+    """The whole answer.
+
+    Attributes:
+        outcome: one of the four.
+        summary: one sentence.
+        first_error: the first exception seen, if any.
+        causes: most likely first, at most three; empty unless the outcome is `cause`.
+        considered: for `unrecognised`, the lines that were weighed.
+        files: number of logs read.
+        lines: number of lines read.
+        truncated: the log is empty or ends before the run did.
+        expectations: answers to `--expect`.
+    """
+
+    outcome: Outcome
+    summary: str
+    first_error: FirstError | None = None
+    causes: tuple[Cause, ...] = ()
+    considered: tuple[Line, ...] = ()
+    files: int = 0
+    lines: int = 0
+    truncated: bool = False
+    expectations: tuple[Expectation, ...] = ()
+    schema: str = "dsdoctor/diagnosis"
+    version: int = 1

@@ -1,0 +1,224 @@
+"""Keeps secrets out of snapshots always, and names of people and machines on request."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+MASK = "[masked]"
+
+#: Tokens that tell themselves by their beginning.
+_TOKENS = re.compile(
+    r"(?<![A-Za-z0-9])(?:"
+    r"hf_[A-Za-z0-9]{16,}"
+    r"|gh[opsur]_[A-Za-z0-9]{16,}"
+    r"|github_pat_[A-Za-z0-9_]{20,}"
+    r"|glpat-[A-Za-z0-9_-]{16,}"
+    r"|(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Za-z0-9])"
+    r"|sk-[A-Za-z0-9_-]{20,}"
+    r"|nvapi-[A-Za-z0-9_-]{20,}"
+    r"|pypi-[A-Za-z0-9_-]{20,}"
+    r"|xox[abeoprs]-[A-Za-z0-9-]{10,}"
+    r"|AIza[A-Za-z0-9_-]{30,}"
+    r"|eyJ[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]{5,}(?:\.[A-Za-z0-9_-]*)?"
+    r")",
+)
+_USERINFO = re.compile(r"(?<=://)[^\s/@:'\"]*:[^\s/@'\"]*@")
+_LONE_USERINFO = re.compile(r"(?<=://)[A-Za-z0-9_-]{20,}@")
+_PASSWORD = re.compile(
+    r"(?i)(\b\w*(?:password|passwd|passphrase)[\"']?\s*(?:=|:)\s*)(\"[^\"]*\"|'[^']*'|[^\s,;&]+)",
+)
+_OPTION = re.compile(
+    r"(?i)(--?[a-z0-9-]*(?:password|token|secret|api[-_]?key)(?:=|\s+))([^\s-]\S{5,})",
+)
+_BEARER = re.compile(r"(?i)\b((?:bearer|basic)\s+)([A-Za-z0-9._~+/-]{12,}=*)")
+_NAMED = re.compile(
+    r"(?i)(\b\w*(?:key|token|secret|credential)s?[\"']?\s*(?:=|:)\s*[\"']?)([A-Za-z0-9+/_=-]{16,})",
+)
+#: Variables whose values are secrets whatever they look like.
+_SECRET_NAME = re.compile(
+    r"(?:^|_)(?:TOKEN|SECRET|PASSWORD|PASSWD|PASS|JWT|CREDENTIALS?|API_?KEY|KEY)(?:_|$)",
+    re.IGNORECASE,
+)
+
+#: Accounts and hosts that tell nobody anything.
+_COMMON_USERS = frozenset(
+    {
+        "admin",
+        "azureuser",
+        "centos",
+        "debian",
+        "deepspeed",
+        "ec2-user",
+        "jovyan",
+        "nobody",
+        "nvidia",
+        "python",
+        "root",
+        "torch",
+        "ubuntu",
+        "user",
+        "vscode",
+    },
+)
+_COMMON_HOSTS = frozenset({"localhost", "localhost.localdomain", "ip6-localhost"})
+
+_IPV4 = re.compile(r"(?<![\w.-])(?<![=~<>]=)(?:\d{1,3}\.){3}\d{1,3}(?![\w]|\.\d|-)")
+_IPV6 = re.compile(
+    r"(?i)(?<![\w:.])(?:fe80|f[cd][0-9a-f]{2}|[23][0-9a-f]{3}):[0-9a-f:]*[0-9a-f:](?![\w:])",
+)
+_AWS_NAME = re.compile(r"(?<![\w-])ip-\d{1,3}-\d{1,3}-\d{1,3}-\d{1,3}(?![\w-])")
+_HOME = re.compile(r"((?:/home|/Users|[A-Za-z]:\\Users)[/\\])([^/\\\s:;,'\"`]+)")
+#: Four numbers under these names are versions (cuRAND is 10.3.7.77), not addresses.
+_VERSION_KEY = re.compile(r"version|wheels|^(?:cudnn|nccl|packages|requires|release|libc)$")
+
+
+def secret_name(name: str) -> bool:
+    """Whether a variable holds a secret by its name.
+
+    >>> secret_name("SLURM_JWT"), secret_name("HF_HUB_TOKEN"), secret_name("NCCL_DEBUG")
+    (True, True, False)
+    """
+    return _SECRET_NAME.search(name) is not None
+
+
+def _random_looking(value: str) -> bool:
+    """Whether a value is a key rather than a word: hexadecimal, or letters and digits mixed."""
+    digits = any(character.isdigit() for character in value)
+    if re.fullmatch(r"[0-9a-fA-F]{24,}", value):
+        return digits
+    mixed = any(c.islower() for c in value) and any(c.isupper() for c in value)
+    return digits and mixed
+
+
+def mask(text: str) -> str:
+    """Hides what looks like a secret.
+
+    >>> mask("pull https://bob:hunter2@example.org/x with hf_abcdefghijklmnopqrst")
+    'pull https://[masked]@example.org/x with [masked]'
+    >>> mask("password=hunter2 key=model.layers.0.weight")
+    'password=[masked] key=model.layers.0.weight'
+    """
+    text = _TOKENS.sub(MASK, text)
+    text = _USERINFO.sub(MASK + "@", text)
+    text = _LONE_USERINFO.sub(MASK + "@", text)
+    text = _PASSWORD.sub(lambda found: found[1] + MASK, text)
+    text = _OPTION.sub(lambda found: found[1] + MASK, text)
+    text = _BEARER.sub(lambda found: found[1] + MASK, text)
+    return _NAMED.sub(
+        lambda found: found[1] + (MASK if _random_looking(found[2]) else found[2]), text
+    )
+
+
+def mask_tree(value: Any) -> Any:
+    """`mask` for every text in a JSON-like value.
+
+    >>> mask_tree({"a": ["password=x", 1]})
+    {'a': ['password=[masked]', 1]}
+    """
+    return _walk(value, lambda text, _: mask(text))
+
+
+def _walk(value: Any, change: Callable[[str, str], str], key: str = "") -> Any:
+    if isinstance(value, str):
+        return change(value, key)
+    if isinstance(value, Mapping):
+        return {
+            _walk_key(name, change, key): _walk(
+                item, change, key if _VERSION_KEY.search(key) else str(name)
+            )
+            for name, item in value.items()
+        }
+    if isinstance(value, (list, tuple)):
+        return type(value)(_walk(item, change, key) for item in value)
+    return value
+
+
+def _walk_key(name: Any, change: Callable[[str, str], str], key: str) -> Any:
+    """Keys that are words are names of fields or packages; those with a path or address are data."""
+    if not isinstance(name, str) or re.fullmatch(r"[A-Za-z0-9_-]*[A-Za-z_][A-Za-z0-9_-]*", name):
+        return name
+    return change(name, key)
+
+
+def _bounded(words: Iterable[str]) -> re.Pattern[str] | None:
+    ordered = sorted({word for word in words if word}, key=lambda word: (-len(word), word))
+    if not ordered:
+        return None
+    choice = "|".join(re.escape(word) for word in ordered)
+    return re.compile(rf"(?i)(?<![A-Za-z0-9])(?:{choice})(?![A-Za-z0-9])")
+
+
+class _Redaction:
+    """Names given so far: the same thing gets the same name throughout."""
+
+    def __init__(self, users: Iterable[str], hosts: Iterable[str], paths: Iterable[str]) -> None:
+        users = [user for user in users if user.lower() not in _COMMON_USERS]
+        hosts = [host for host in hosts if host.lower() not in _COMMON_HOSTS]
+        paths = [path.rstrip("/\\") for path in paths]
+        paths = [path for path in paths if len(path) > 1]
+        self._names: dict[tuple[str, str], str] = {}
+        for kind, words in (("user", users), ("host", hosts), ("path", paths)):
+            for word in words:
+                self._name(kind, word)
+        self._users, self._hosts = _bounded(users), _bounded(hosts)
+        ordered = sorted(set(paths), key=lambda path: (-len(path), path))
+        choice = "|".join(re.escape(path) for path in ordered)
+        self._paths = re.compile(rf"(?:{choice})(?![A-Za-z0-9_])") if ordered else None
+
+    def _name(self, kind: str, word: str) -> str:
+        key = (kind, word if kind == "path" else word.lower())
+        if key not in self._names:
+            number = 1 + sum(known == kind for known, _ in self._names)
+            prefix = "/" if kind == "path" else ""
+            self._names[key] = f"{prefix}{kind}-{number}"
+        return self._names[key]
+
+    def _home(self, found: re.Match[str]) -> str:
+        user = found[2]
+        if user.lower() in _COMMON_USERS or re.fullmatch(r"user-\d+", user):
+            return found[0]
+        return found[1] + self._name("user", user)
+
+    def _address(self, found: re.Match[str]) -> str:
+        try:
+            address = ipaddress.ip_address(found[0])
+        except ValueError:
+            return found[0]
+        if address.is_loopback or address.is_unspecified or found[0] == "255.255.255.255":
+            return found[0]
+        return self._name("ip", found[0])
+
+    def text(self, text: str, key: str = "") -> str:
+        """One text; `key` is the name of the field that it stands in."""
+        text = mask(text)
+        if self._paths is not None:
+            text = self._paths.sub(lambda found: self._name("path", found[0]), text)
+        text = _HOME.sub(self._home, text)
+        text = _AWS_NAME.sub(lambda found: self._name("host", found[0]), text)
+        for kind, pattern in (("host", self._hosts), ("user", self._users)):
+            if pattern is not None:
+                text = pattern.sub(lambda found, kind=kind: self._name(kind, found[0]), text)  # type: ignore[misc]
+        if not _VERSION_KEY.search(key):
+            text = _IPV4.sub(self._address, text)
+        return _IPV6.sub(self._address, text)
+
+
+def redact(
+    value: Any,
+    *,
+    users: Iterable[str] = (),
+    hosts: Iterable[str] = (),
+    paths: Iterable[str] = (),
+) -> Any:
+    """Replaces users, hosts, paths and addresses in a JSON-like value, the same by the same name.
+
+    Secrets go too. Account names that everybody has (`root`, `ubuntu`) and field names stay.
+
+    >>> redact({"argv": ["/home/ann/x", "ann@gpu1"]}, users=["ann"], hosts=["gpu1"])
+    {'argv': ['/home/user-1/x', 'user-1@host-1']}
+    """
+    redaction = _Redaction(users, hosts, paths)
+    return _walk(value, redaction.text)

@@ -1,0 +1,313 @@
+"""Which interpreter is examined, and how a child runs in it (design §1.1).
+
+Nothing is run to choose: an environment holds torch or deepspeed if its site-packages folder does.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from dsdoctor.errors import UsageError
+from dsdoctor.host import Host, HostError, exists, read_text
+from dsdoctor.model.facts.python import PatientChoice
+from dsdoctor.process import Result
+
+#: What `choose` returns.
+Choice = PatientChoice
+
+#: A record on the stdout of a child starts with this and ends with the line.
+SENTINEL = "\x1edsdoctor:"
+CHILDREN = Path(__file__).parent / "probes" / "children"
+
+_KEY_MODULES = ("torch", "deepspeed")
+_EXPECTED = "expected an interpreter or the folder of an environment"
+
+
+def read_records(output: bytes) -> list[dict[str, Any]]:
+    r"""The records in what a child printed; lines of others, and a last one cut off, are left out.
+
+    >>> read_records(b'hello\n\x1edsdoctor:{"step": "x"}\nnoise\x1edsdoctor:{"st')
+    [{'step': 'x'}]
+    """
+    records = []
+    for part in output.decode("utf-8", "replace").split(SENTINEL)[1:]:
+        try:
+            record = json.loads(part.split("\n", 1)[0])
+        except ValueError:
+            continue
+        if isinstance(record, dict):
+            records.append(_clean(record))
+    return records
+
+
+def _clean(value: Any) -> Any:
+    """Replaces lone surrogates (file names that are not UTF-8), which no JSON writer takes."""
+    if isinstance(value, str):
+        return value if value.isascii() else value.encode("utf-8", "replace").decode()
+    if isinstance(value, list):
+        return [_clean(entry) for entry in value]
+    if isinstance(value, dict):
+        return {_clean(key): _clean(entry) for key, entry in value.items()}
+    return value
+
+
+def run_child(
+    host: Host,
+    executable: str,
+    script: str,
+    args: Sequence[str] = (),
+    *,
+    timeout: float,
+    idle_timeout: float | None = None,
+    cwd: str | None = None,
+) -> tuple[list[dict[str, Any]], Result]:
+    """Runs a script of `probes/children` in the patient, as a job would run.
+
+    PYTHONPATH and the user site stay as they are, and so does the working folder; no bytecode is
+    written.
+
+    Args:
+        host: the machine.
+        executable: the patient's interpreter.
+        script: `static`, `torch_live` or another.
+        args: arguments of the script.
+        timeout: seconds for the whole child.
+        idle_timeout: seconds that it may be silent.
+        cwd: the folder the job starts in; None or "." = the current one.
+
+    Returns:
+        The records that it wrote, also those of a child that died, and how it ended.
+
+    Raises:
+        HostError: the interpreter does not exist or may not be run.
+    """
+    env = {"PYTHONDONTWRITEBYTECODE": "1"}
+    if script == "torch_live":
+        # with 1 (DeepSpeed sets it) `is_available()` asks NVML and says nothing about CUDA
+        env["PYTORCH_NVML_BASED_CUDA_CHECK"] = "0"
+    result = host.run(
+        [executable, str(CHILDREN / f"{script}.py"), *args],
+        timeout=timeout,
+        idle_timeout=idle_timeout,
+        env=env,
+        cwd=None if cwd in (None, "", ".") else cwd,
+    )
+    return read_records(result.stdout), result
+
+
+def choose(host: Host, explicit: str | None = None) -> PatientChoice:
+    """The interpreter to examine, and why that one.
+
+    Args:
+        host: the machine.
+        explicit: what `--python` was given: an interpreter, a command or an environment's folder.
+
+    Raises:
+        UsageError: what the user named is no interpreter, or there is none at all.
+    """
+    if explicit:
+        return _named(host, explicit, "--python")
+    from_env = host.env.get("DSDOCTOR_PYTHON", "")
+    if from_env:
+        return _named(host, from_env, "DSDOCTOR_PYTHON")
+
+    active = list(_active(host))
+    candidates = [
+        (variable, python, holding(host, prefix), f"`{variable}` names `{prefix}`")
+        for variable, prefix, python in active
+    ]
+    running, prefix = _query(host, "executable"), _query(host, "prefix")
+    if running:
+        held = holding(host, prefix, running) if prefix else ()
+        what = f"dsdoctor itself runs in `{running}`"
+        candidates.append(("running interpreter", running, held, what))
+    on_path = host.which("python3") or host.which("python")
+    if on_path:
+        held = holding(host, prefix_of(host, on_path), on_path)
+        what = f"`{on_path}` is the first `{os.path.basename(on_path)}` on PATH"  # noqa: PTH119
+        candidates.append(("python3 on PATH", on_path, held, what))
+
+    for chosen_by, python, held, what in candidates:
+        if held:
+            why = f"{what}, and it holds {' and '.join(held)}"
+            return PatientChoice(executable=python, chosen_by=chosen_by, why=why)
+    # none holds what a job needs: judge the one that a job would be started with
+    last = "running interpreter"
+    for chosen_by, python, _, what in sorted(candidates, key=lambda row: row[0] == last):
+        why = f"{what}; no environment in sight holds torch or deepspeed"
+        return PatientChoice(executable=python, chosen_by=chosen_by, why=why)
+    raise UsageError(
+        "no Python interpreter: no environment is active and there is no `python3` on PATH, "
+        "expected one of them or `--python PATH`",
+    )
+
+
+def _query(host: Host, name: str) -> str:
+    try:
+        return str(host.query(name) or "")
+    except HostError:
+        return ""
+
+
+def _join(*parts: str) -> str:
+    return os.path.join(*parts)  # noqa: PTH118  # str paths: a replayed host may be of another OS
+
+
+def _parent(path: str) -> str:
+    return os.path.dirname(path)  # noqa: PTH120
+
+
+def _named(host: Host, given: str, source: str) -> PatientChoice:
+    """The interpreter that the user named."""
+    named = f"{source} {given}" if source.startswith("-") else f"{source}={given}"
+    if not re.search(r"[/\\]", given) and given not in (".", "..", "~"):
+        path = host.which(given)
+        if path is None and not exists(host, given):
+            raise UsageError(f"`{named}`: there is no such command on PATH, {_EXPECTED}")
+    else:
+        path = None
+    if path is None:
+        path = given
+        if path == "~" or path.startswith("~/"):
+            path = _query(host, "home") + path[1:]
+        if not os.path.isabs(path):  # noqa: PTH117
+            # no realpath: the link in a venv's bin is what makes it a venv
+            path = os.path.normpath(_join(_query(host, "cwd"), path))
+    try:
+        found = host.stat(path)
+    except HostError as error:
+        raise UsageError(f"`{named}`: {error.missing.detail}, {_EXPECTED}") from None
+    if found.kind == "dir":
+        python = _python_in(host, path)
+        if python is None:
+            raise UsageError(
+                f"`{named}`: the folder holds no interpreter, expected `bin/python` in it",
+            )
+        path = python
+    elif found.kind != "file" or (host.system != "Windows" and not found.mode & 0o111):
+        raise UsageError(f"`{named}`: `{path}` is not an executable file, {_EXPECTED}")
+    why = f"`{source}` names it" if source.startswith("-") else f"the variable `{source}` names it"
+    return PatientChoice(executable=path, chosen_by=source, why=why)
+
+
+def _python_in(host: Host, prefix: str) -> str | None:
+    """The interpreter of an environment's folder."""
+    names = ("bin/python", "bin/python3")
+    if host.system == "Windows":
+        names = ("Scripts/python.exe", "python.exe")
+    for name in names:
+        candidate = _join(prefix, name)
+        if exists(host, candidate):
+            return candidate
+    return None
+
+
+def _active(host: Host) -> Iterator[tuple[str, str, str]]:
+    """Environments that are active and still exist: variable, folder, interpreter."""
+    for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
+        prefix = host.env.get(variable, "").rstrip("/")
+        python = _python_in(host, prefix) if prefix else None
+        if python is not None:
+            yield variable, prefix, python
+
+
+def prefix_of(host: Host, python: str) -> str:
+    """The folder of the environment that an interpreter belongs to."""
+    prefix = _parent(_parent(python))
+    if exists(host, _join(prefix, "pyvenv.cfg")):
+        return prefix
+    try:
+        return _parent(_parent(host.readlink(python)))
+    except HostError:
+        return prefix
+
+
+def _venv_config(host: Host, prefix: str) -> dict[str, str] | None:
+    """pyvenv.cfg, None where there is none."""
+    try:
+        text = read_text(host, _join(prefix, "pyvenv.cfg"))
+    except HostError:
+        return None
+    rows = (line.partition("=") for line in text.splitlines() if "=" in line)
+    return {key.strip().lower(): value.strip() for key, _, value in rows}
+
+
+def site_folders(host: Host, prefix: str, python: str | None = None) -> list[str]:
+    """Folders with installed packages that an environment sees, without running it.
+
+    Args:
+        host: the machine.
+        prefix: the environment's folder.
+        python: its interpreter, whose name may tell the version.
+    """
+    config = _venv_config(host, prefix)
+    version = _version(host, python or _python_in(host, prefix))
+    bases, lonely = [prefix], config is not None
+    if config is not None and config.get("include-system-site-packages", "").lower() == "true":
+        lonely = False
+        if config.get("home"):
+            bases.append(_parent(config["home"]))
+    patterns = []
+    for base in bases:
+        patterns += [
+            _join(base, "lib", version, "site-packages"),
+            _join(base, "lib64", version, "site-packages"),
+            _join(base, "Lib", "site-packages"),
+        ]
+        if not lonely and base in ("/usr", "/"):  # Debian's own places
+            patterns += [
+                "/usr/lib/python3/dist-packages",
+                f"/usr/local/lib/{version}/dist-packages",
+                f"/usr/local/lib/{version}/site-packages",
+            ]
+    if not lonely and not host.env.get("PYTHONNOUSERSITE"):
+        user_base = host.env.get("PYTHONUSERBASE") or _join(_query(host, "home"), ".local")
+        patterns.append(_join(user_base, "lib", version, "site-packages"))
+    folders = []
+    for pattern in patterns:
+        try:
+            folders += host.glob(pattern)
+        except HostError:
+            continue
+    return list(dict.fromkeys(folders))
+
+
+def _version(host: Host, python: str | None) -> str:
+    """`python3.11` where the interpreter's name tells it, else a pattern."""
+    if python is not None:
+        try:
+            real = host.readlink(python)
+        except HostError:
+            real = python
+        for path in (real, python):
+            found = re.search(r"python(3\.\d+)(?:\.exe)?$", path)
+            if found:
+                return f"python{found[1]}"
+    return "python3*"
+
+
+def holding(host: Host, prefix: str, python: str | None = None) -> tuple[str, ...]:
+    """Which of torch and deepspeed an environment holds."""
+    folders = site_folders(host, prefix, python)
+    return tuple(
+        module
+        for module in _KEY_MODULES
+        if any(_holds(host, folder, module) for folder in folders)
+    )
+
+
+def _holds(host: Host, folder: str, module: str) -> bool:
+    if exists(host, _join(folder, module, "__init__.py")):
+        return True
+    for name in (f"{module}-*.dist-info", f"{module}*.egg-link", f"__editable__.{module}-*"):
+        try:
+            if host.glob(_join(folder, name)):
+                return True
+        except HostError:
+            continue
+    return False

@@ -1,0 +1,343 @@
+r"""Start torch and deepspeed; run as a script in the patient, in a process of its own.
+
+    python torch_live.py [--step-seconds N] [--devices 0,GPU-…]
+
+Any step may hang, abort or be killed, so each is written down before it is taken, as one line on
+stdout, and every answer as soon as it is known:
+
+    \x1edsdoctor:{json}
+
+    {"step": "import torch", "at": 0.04}           seconds since the start
+    {"fact": "torch_import", "value": {"ok": true, "seconds": 1.9, ...}}
+    {"fact": "torch_build", "value": {...}}
+    {"fact": "cuda", "value": {"ok": false, "error": "...", "code": 35}}
+    {"fact": "device", "value": {...}}             its properties
+    {"fact": "device_tried", "value": {...}}       a context and a tiny allocation
+    {"fact": "bf16", "value": true}
+    {"fact": "deepspeed_import", "value": {...}}
+    {"fact": "accelerator", "value": "cuda"}
+    {"done": true}
+
+A step that takes longer than --step-seconds ends the process, with the stack on stderr.
+
+The imports must go as they would in a job started in this folder, files that shadow a module
+included. So nothing is imported before them but what the interpreter has built in or has loaded at
+its own start, and records are written without `json`.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import sys
+import time
+
+SENTINEL = "\x1edsdoctor:"
+START = time.monotonic()
+#: Longest text in a record, and how many lines of a traceback go into one.
+TEXT_LIMIT = 4000
+TRACEBACK_LINES = 15
+
+step_seconds = 0.0
+
+
+def text_of(value):  # type: ignore[no-untyped-def]
+    """A JSON string in ASCII."""
+    out = []
+    for character in value:
+        code = ord(character)
+        if character in '"\\':
+            out.append("\\" + character)
+        elif 32 <= code < 127:
+            out.append(character)
+        elif code < 0x10000:
+            out.append("\\u%04x" % code)
+        else:
+            code -= 0x10000
+            out.append("\\u%04x\\u%04x" % (0xD800 + (code >> 10), 0xDC00 + (code & 0x3FF)))
+    return '"' + "".join(out) + '"'
+
+
+def json_of(value):  # type: ignore[no-untyped-def]
+    """JSON of the few types that records hold."""
+    if value is None:
+        return "null"
+    if value is True or value is False:
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(int(value))
+    if isinstance(value, float):
+        return "%.3f" % value
+    if isinstance(value, dict):
+        pairs = [text_of(str(key)) + ": " + json_of(entry) for key, entry in value.items()]
+        return "{" + ", ".join(pairs) + "}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join([json_of(entry) for entry in value]) + "]"
+    return text_of(str(value)[:TEXT_LIMIT])
+
+
+def emit(record):  # type: ignore[no-untyped-def]
+    """Write one record, past all buffers."""
+    os.write(1, (SENTINEL + json_of(record) + "\n").encode("ascii"))
+
+
+def fact(name, value):  # type: ignore[no-untyped-def]
+    """Write one answer."""
+    emit({"fact": name, "value": value})
+
+
+def step(name):  # type: ignore[no-untyped-def]
+    """Write down what comes next, and wind up the clock for it."""
+    emit({"step": name, "at": time.monotonic() - START})
+    if step_seconds > 0:
+        faulthandler.dump_traceback_later(step_seconds, exit=True)
+
+
+def message_of(error):  # type: ignore[no-untyped-def]
+    """What an exception says; its own `__str__` may fail."""
+    try:
+        return str(error)
+    except Exception as second:
+        return "its message could not be had (" + type(second).__name__ + ")"
+
+
+def traceback_of(error):  # type: ignore[no-untyped-def]
+    """Last lines of the traceback, as the interpreter would print it."""
+    path = sys.path[:]
+    try:
+        # the standard library's own, whatever lies in the working folder
+        home = os.path.dirname(os.__file__)
+        sys.path[:] = [home, os.path.join(home, "lib-dynload")]
+        import traceback
+
+        lines = "".join(
+            traceback.format_exception(type(error), error, error.__traceback__)
+        ).splitlines()
+    except Exception:
+        lines = []
+        place = error.__traceback__
+        while place is not None:
+            code = place.tb_frame.f_code
+            lines.append('  File "%s", line %d, in %s' % (code.co_filename, place.tb_lineno, code.co_name))
+            place = place.tb_next
+        lines.append(type(error).__name__ + ": " + message_of(error))
+    finally:
+        sys.path[:] = path
+    return "\n".join(lines[-TRACEBACK_LINES:])
+
+
+def imported(name, module):  # type: ignore[no-untyped-def]
+    """Take the import of a module; True if it worked."""
+    step("import " + module)
+    begun = time.monotonic()
+    try:
+        __import__(module)
+    except BaseException as error:  # SystemExit too
+        absent = (
+            type(error).__name__ == "ModuleNotFoundError"
+            and getattr(error, "name", None) == module
+        )
+        fact(
+            name,
+            {
+                "ok": False,
+                "absent": absent,
+                "error_type": type(error).__name__,
+                "message": message_of(error),
+                "traceback": traceback_of(error),
+                "seconds": time.monotonic() - begun,
+            },
+        )
+        return False
+    found = sys.modules.get(module)
+    fact(
+        name,
+        {
+            "ok": True,
+            "seconds": time.monotonic() - begun,
+            "version": getattr(found, "__version__", None),
+            "file": getattr(found, "__file__", None),
+        },
+    )
+    return True
+
+
+def asked(question):  # type: ignore[no-untyped-def]
+    """An answer, or None where torch cannot give it."""
+    try:
+        return question()
+    except Exception:
+        return None
+
+
+def read_build(torch):  # type: ignore[no-untyped-def]
+    """What torch was built with, as its library (not its files) says."""
+    step("torch build")
+    cuda = asked(lambda: torch.version.cuda)
+    flags = source = None
+    if cuda:
+        flags, source = asked(lambda: torch._C._cuda_getArchFlags()), "_cuda_getArchFlags"
+        if not flags:
+            # empty wherever CUDA is not available: that means unknown, not "no kernels"
+            listed = asked(lambda: torch.cuda.get_arch_list())
+            flags, source = " ".join(listed or []), "get_arch_list"
+    version = asked(lambda: torch.cuda.nccl.version()) if cuda else None
+    if isinstance(version, int):  # torch < 1.10
+        version = (version // 1000, version // 100 % 10, version % 100)
+    fact(
+        "torch_build",
+        {
+            "cuda": cuda,
+            "hip": asked(lambda: torch.version.hip),
+            "arch_list": flags.split() if flags else None,
+            "arch_source": source if flags else None,
+            "cxx11_abi": asked(lambda: bool(torch._C._GLIBCXX_USE_CXX11_ABI)),
+            "nccl": ".".join([str(part) for part in version]) if version else None,
+        },
+    )
+    return cuda
+
+
+def failure(error):  # type: ignore[no-untyped-def]
+    """An exception as a record tells it."""
+    code = getattr(error, "error_code", None)
+    return {
+        "ok": False,
+        "error": message_of(error),
+        "error_type": type(error).__name__,
+        "code": code if isinstance(code, int) else None,
+    }
+
+
+def start_cuda(torch):  # type: ignore[no-untyped-def]
+    """Initialise CUDA; True if that worked."""
+    step("cuda init")
+    try:
+        # not is_available(): it gives no reason, and asks NVML where a variable says so
+        torch.cuda.init()
+        count = torch.cuda.device_count()
+    except Exception as error:
+        fact("cuda", failure(error))
+        return 0
+    fact("cuda", {"ok": True, "count": count})
+    return count
+
+
+def read_device(torch, index):  # type: ignore[no-untyped-def]
+    """Properties of a device; its UUID as `nvidia-smi` writes it."""
+    step("cuda device %d properties" % index)
+    try:
+        properties = torch.cuda.get_device_properties(index)
+    except Exception as error:
+        fact("device_tried", dict(failure(error), index=index))
+        return None
+    uuid = getattr(properties, "uuid", None)
+    if uuid is not None:
+        uuid = str(uuid)
+        if not uuid.startswith(("GPU-", "MIG-")):
+            uuid = "GPU-" + uuid
+    fact(
+        "device",
+        {
+            "index": index,
+            "name": properties.name,
+            "major": properties.major,
+            "minor": properties.minor,
+            "memory_bytes": properties.total_memory,
+            "uuid": uuid,
+        },
+    )
+    return uuid or ""
+
+
+def try_device(torch, index):  # type: ignore[no-untyped-def]
+    """A context and one tiny allocation."""
+    step("cuda device %d context" % index)
+    try:
+        torch.empty(1, device="cuda:%d" % index)
+        torch.cuda.synchronize(index)
+    except Exception as error:
+        fact("device_tried", dict(failure(error), index=index))
+        return False
+    fact("device_tried", {"index": index, "ok": True})
+    return True
+
+
+def chosen(selectors, uuids):  # type: ignore[no-untyped-def]
+    """Numbers of the devices that selectors name; all, where they name none that torch sees."""
+    visible = [entry.strip() for entry in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")]
+    found = []
+    for selector in selectors:
+        if selector.isdigit():
+            # where the user hides devices, torch counts what is left
+            place = visible.index(selector) if selector in visible else int(selector)
+            if place in uuids and (selector in visible or not visible[0].isdigit()):
+                found.append(place)
+        else:
+            found += [
+                index
+                for index, uuid in uuids.items()
+                if uuid.startswith(selector) or (index < len(visible) and visible[index] == selector)
+            ]
+    return sorted(set(found)) or sorted(uuids)
+
+
+def examine(selectors):  # type: ignore[no-untyped-def]
+    """All steps, in order."""
+    if not imported("torch_import", "torch"):
+        return
+    torch = sys.modules["torch"]
+    if read_build(torch):
+        uuids = {}
+        for index in range(start_cuda(torch)):
+            uuid = read_device(torch, index)
+            if uuid is not None:
+                uuids[index] = uuid
+        good = [index for index in chosen(selectors, uuids) if try_device(torch, index)]
+        if good:
+            step("bf16")
+            with torch.cuda.device(good[0]):
+                fact("bf16", asked(lambda: bool(torch.cuda.is_bf16_supported())))
+    if imported("deepspeed_import", "deepspeed"):
+        step("accelerator")
+        try:
+            from deepspeed.accelerator import get_accelerator
+
+            fact("accelerator", str(get_accelerator()._name))
+        except BaseException as error:
+            fact("accelerator_error", failure(error))
+
+
+def as_in_a_job():  # type: ignore[no-untyped-def]
+    """Put the working folder where `python train.py` has it."""
+    if getattr(sys.flags, "safe_path", False):
+        return
+    try:
+        sys.path[0] = os.getcwd()
+    except OSError:  # it has been deleted
+        del sys.path[0]
+
+
+def main(arguments):  # type: ignore[no-untyped-def]
+    """Run the script."""
+    global step_seconds
+    options = dict(zip(arguments[::2], arguments[1::2]))
+    step_seconds = float(options.get("--step-seconds", "0"))
+    selectors = [entry for entry in options.get("--devices", "").split(",") if entry]
+    # a job has no arguments of ours
+    del sys.argv[1:]
+    try:
+        faulthandler.enable()
+    except Exception:  # no stderr: then without
+        step_seconds = 0.0
+    as_in_a_job()
+    examine(selectors)
+    faulthandler.cancel_dump_traceback_later()
+    emit({"done": True})
+    # not through the destructors of torch: they may hang or crash, and tell nothing
+    sys.stderr.flush()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,1 @@
+"""From machine and model to launch settings: pure functions."""

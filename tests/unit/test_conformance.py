@@ -1,0 +1,116 @@
+"""Every condition obeys the rules of design §9."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from dsdoctor import engine, packs
+from dsdoctor.api import Fact, Missing, Status, Why
+from dsdoctor.model import snapshot as snapshots
+from dsdoctor.registry import Unit, needs
+
+REGISTRY = packs.load(builtin_only=True)
+UNITS = list(REGISTRY)
+FAMILIES = (
+    "driver cuda torch build precision gpu topology nccl python host container launch config "
+    "memory storage cluster training"
+).split()
+HEADINGS = ["## Why it matters", "## What to do", "## References"]
+FIXES = {
+    "install-cuda-toolkit",
+    "install-ninja",
+    "remove-stale-lock",
+    "install-python-headers",
+    "install-compiler",
+    "install-torch-build",
+    "install-deepspeed",
+    "unset-variables",
+    "remount-shm",
+}
+TESTS = Path(__file__).parent.parent
+
+
+def by_name(unit: Unit) -> str:
+    return unit.condition.name
+
+
+def test_the_builtin_pack_loads_whole() -> None:
+    assert REGISTRY.problems == []
+    assert sum(unit.check is not None for unit in UNITS) >= 30
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=by_name)
+def test_identity(unit: Unit) -> None:
+    condition = unit.condition
+    assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", condition.name)
+    assert re.fullmatch(r"DSD\d{3,4}", condition.id)
+    assert unit.family in FAMILIES
+    assert int(condition.id[3:]) // 100 == FAMILIES.index(unit.family) + 1
+    assert re.fullmatch(r"\d+\.\d+", condition.since)
+    assert set(condition.fixes) <= FIXES
+    assert unit.check is not None or unit.signatures
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=by_name)
+def test_page_has_title_and_headings(unit: Unit) -> None:
+    assert 10 <= len(unit.title) <= 110
+    assert [line for line in unit.page.splitlines() if line.startswith("## ")] == HEADINGS
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=by_name)
+def test_ties_name_conditions_that_exist(unit: Unit) -> None:
+    for name in (*unit.condition.leads_to, *unit.condition.narrower):
+        assert REGISTRY.find(name) is not None, name
+    for signature in unit.signatures:
+        for name in signature.masks:
+            assert REGISTRY.find(name) is not None, name
+
+
+CHECKED = [unit for unit in UNITS if unit.check is not None]
+
+
+@pytest.mark.parametrize("unit", CHECKED, ids=by_name)
+@pytest.mark.parametrize("why", list(Why), ids=lambda why: str(why.value))
+def test_a_check_survives_every_fact_missing(unit: Unit, why: Why) -> None:
+    assert unit.check is not None
+    kinds = [
+        need.kind for need in needs(unit.check.function) if issubclass(need.kind, Fact)
+    ]
+    lacking = {kind: Missing(why=why, detail="not there") for kind in kinds}
+    report = engine.judge(snapshots.of([], lacking), [unit], REGISTRY)
+    bad = [f for f in report.findings if f.status in (Status.CRASH, Status.FAIL)]
+    assert bad == []
+
+
+@pytest.mark.parametrize("unit", CHECKED, ids=by_name)
+def test_a_check_has_tests(unit: Unit) -> None:
+    module = unit.condition.name.replace("-", "_")
+    texts = [path.read_text() for path in (TESTS / "checks").rglob("test_*.py")]
+    assert any(re.search(rf"\b{module}\b", text) for text in texts)
+
+
+def test_a_finding_on_nothing_never_fails() -> None:
+    report = engine.judge(snapshots.of([]), UNITS, REGISTRY)
+    assert [f.condition for f in report.findings if f.status in (Status.FAIL, Status.CRASH)] == []
+
+
+@pytest.mark.parametrize(
+    ("unit", "number"),
+    [(unit, number) for unit in UNITS for number in range(len(unit.signatures))],
+    ids=lambda value: value.condition.name if isinstance(value, Unit) else str(value),
+)
+def test_signature_examples(unit: Unit, number: int) -> None:
+    signature = unit.signatures[number]
+    assert signature.examples
+    assert signature.not_examples
+    for example in signature.examples:
+        assert any(anchor in example for anchor in signature.anchors)
+        assert re.search(signature.pattern, example)
+    for other in signature.not_examples:
+        held = any(anchor in other for anchor in signature.anchors)
+        assert not (held and re.search(signature.pattern, other))
+
+

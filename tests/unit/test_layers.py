@@ -1,0 +1,85 @@
+"""Who may import what (design §3)."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent.parent
+ENGINE = ROOT / "dsdoctor"
+PACK = ROOT / "checks" / "dsdoctor_checks"
+
+#: Module to the places (relative to dsdoctor/) that may import it.
+ALLOWED = {
+    "subprocess": ("process.py", "probes/children/"),
+    "socket": ("host.py", "probes/children/"),
+    "psutil": ("process.py", "host.py", "probes/children/"),
+    "rich": ("report/terminal.py", "cli/"),
+    "torch": ("probes/children/", "smoke/worker"),
+    "deepspeed": ("probes/children/", "smoke/worker"),
+    "click": ("cli/",),
+    "ClusterShell": ("fleet/",),
+}
+
+
+def imports(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
+            yield node.module
+
+
+def test_restricted_modules_stay_where_they_belong() -> None:
+    broken = []
+    for path in ENGINE.rglob("*.py"):
+        place = path.relative_to(ENGINE).as_posix()
+        for name in imports(path):
+            allowed = ALLOWED.get(name.split(".")[0])
+            if allowed is not None and not place.startswith(allowed):
+                broken.append(f"{place} imports {name}")
+    assert broken == []
+
+
+def test_the_model_imports_nothing_of_ours_but_itself_and_errors() -> None:
+    broken = [
+        f"{path.name} imports {name}"
+        for path in (ENGINE / "model").rglob("*.py")
+        for name in imports(path)
+        if name.startswith("dsdoctor") and not name.startswith(("dsdoctor.model", "dsdoctor.errors"))
+    ]
+    assert broken == []
+
+
+def test_a_pack_imports_only_the_api() -> None:
+    broken = [
+        f"{path.name} imports {name}"
+        for path in PACK.rglob("*.py")
+        for name in imports(path)
+        if name.startswith("dsdoctor")
+        and name != "dsdoctor.api"
+        and not name.startswith("dsdoctor_checks")
+    ]
+    assert broken == []
+
+
+def test_the_pack_does_no_io() -> None:
+    forbidden = {"os", "pathlib", "subprocess", "socket", "shutil", "psutil", "glob"}
+    broken = [
+        f"{path.name} imports {name}"
+        for path in PACK.rglob("*.py")
+        for name in imports(path)
+        if name.split(".")[0] in forbidden
+    ]
+    assert broken == []
+
+
+def test_children_are_free_of_dsdoctor() -> None:
+    broken = [
+        f"{path.name} imports {name}"
+        for path in (ENGINE / "probes" / "children").glob("*.py")
+        for name in imports(path)
+        if name.startswith("dsdoctor")
+    ]
+    assert broken == []

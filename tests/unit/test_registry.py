@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dsdoctor import packs
+from dsdoctor.errors import UsageError
+
+GOOD = '''"""The moon is full.
+
+## Why it matters
+It is not.
+
+## What to do
+Wait.
+
+## References
+None.
+"""
+from collections.abc import Iterator
+
+from dsdoctor.api import Condition, Finding, OsInfo, Scope, check, warn
+
+CONDITION = Condition("moon-full", id="DSD9001", scope=Scope.NODE, since="0.1")
+
+
+@check(CONDITION)
+def moon(system: OsInfo) -> Iterator[Finding]:
+    yield warn(f"{system.hostname} sees it")
+'''
+
+
+def test_a_file_of_checks_d_is_a_pack(tmp_path: Path) -> None:
+    (tmp_path / "moon.py").write_text(GOOD)
+    registry = packs.load([str(tmp_path)])
+    assert registry.problems == []
+    unit = registry.get("moon-full")
+    assert unit.title == "The moon is full"
+    assert registry.get("dsd9001") is unit
+    assert registry.select(["DSD90"]) == ()  or unit in registry.select(["DSD90"])
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("import nothing_of_the_kind\n", "ModuleNotFoundError"),
+        ("def (:\n", "SyntaxError"),
+        (GOOD.replace('"""', "#", 1).split("from collections")[0] and "raise SystemError('boo')\n", "boo"),
+        (GOOD.replace("system: OsInfo", "system"), "has no annotation"),
+        (GOOD + '\nOTHER = Condition("x", id="DSD9002", scope=Scope.NODE, since="0.1")\n', "2 cond"),
+        ("from dsdoctor.api import *\nC = Condition('a', id='DSD1', scope=Scope.NODE, since='0')\n", "no docstring"),
+        (GOOD.replace("moon-full", "driver-too-old"), "already taken"),
+    ],
+)
+def test_a_broken_pack_is_left_out_and_named(tmp_path: Path, text: str, reason: str) -> None:
+    (tmp_path / "bad.py").write_text(text)
+    (tmp_path / "good.py").write_text(GOOD.replace("moon-full", "moon-new").replace("9001", "9007"))
+    registry = packs.load([str(tmp_path)])
+    assert len(registry.problems) == 1
+    assert reason in registry.problems[0].message
+    assert "bad.py" in registry.problems[0].pack
+    assert registry.find("moon-new") is not None
+    assert registry.find("driver-too-old") is not None
+
+
+def test_root_runs_no_file_that_others_can_write(tmp_path: Path) -> None:
+    file = tmp_path / "moon.py"
+    file.write_text(GOOD)
+    file.chmod(0o666)
+    registry = packs.load([str(tmp_path)], only_root_owned=True)
+    assert "root does not run it" in registry.problems[0].message
+    assert registry.find("moon-full") is None
+
+
+def test_selection_by_family_id_prefix_and_name() -> None:
+    registry = packs.load(builtin_only=True)
+    names = {unit.condition.name for unit in registry.select(["driver"])}
+    assert "driver-too-old" in names
+    assert names == {unit.condition.name for unit in registry.select(["DSD1"])}
+    assert [u.condition.name for u in registry.select(["driver-too-old"])] == ["driver-too-old"]
+    rest = registry.select([], ["driver"])
+    assert not names & {unit.condition.name for unit in rest}
+
+
+def test_a_word_that_selects_nothing_is_told_with_the_nearest() -> None:
+    registry = packs.load(builtin_only=True)
+    with pytest.raises(UsageError, match="the nearest is `driver-too-old`"):
+        registry.select(["driver-to-old"])
+    with pytest.raises(UsageError, match="no condition is called"):
+        registry.get("nonsense")

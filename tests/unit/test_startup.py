@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+
+def modules_after(*argv: str) -> tuple[str, set[str]]:
+    script = (
+        "import sys\n"
+        f"sys.argv = ['dsdoctor', *{list(argv)!r}]\n"
+        "from dsdoctor.__main__ import main\n"
+        "status = main()\n"
+        "sys.stderr.write(' '.join(sys.modules))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60
+    )
+    return done.stdout, set(done.stderr.split())
+
+
+def test_version_imports_neither_click_nor_msgspec() -> None:
+    out, loaded = modules_after("--version")
+    assert out.startswith("dsdoctor ")
+    assert not loaded & {"click", "msgspec", "rich", "psutil", "hjson"}
+
+
+@pytest.mark.parametrize("argv", [("--help",), ("explain", "DSD101")])
+def test_light_commands_import_nothing_heavy(argv: tuple[str, ...]) -> None:
+    out, loaded = modules_after(*argv)
+    assert out
+    assert not loaded & {"rich", "torch", "deepspeed", "pynvml", "psutil"}

@@ -5,7 +5,6 @@ Nothing is run to choose: an environment holds torch or deepspeed if its site-pa
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -15,13 +14,12 @@ from typing import Any
 from dsdoctor.errors import UsageError
 from dsdoctor.host import Host, HostError, exists, read_text
 from dsdoctor.model.facts.python import PatientChoice
+from dsdoctor.probes.records import decode
 from dsdoctor.process import Result
 
 #: What `choose` returns.
 Choice = PatientChoice
 
-#: A record on the stdout of a child starts with this and ends with the line.
-SENTINEL = "\x1edsdoctor:"
 CHILDREN = Path(__file__).parent / "probes" / "children"
 
 _KEY_MODULES = ("torch", "deepspeed")
@@ -34,15 +32,7 @@ def read_records(output: bytes) -> list[dict[str, Any]]:
     >>> read_records(b'hello\n\x1edsdoctor:{"step": "x"}\nnoise\x1edsdoctor:{"st')
     [{'step': 'x'}]
     """
-    records = []
-    for part in output.decode("utf-8", "replace").split(SENTINEL)[1:]:
-        try:
-            record = json.loads(part.split("\n", 1)[0])
-        except ValueError:
-            continue
-        if isinstance(record, dict):
-            records.append(_clean(record))
-    return records
+    return [_clean(record) for record in decode(output)]
 
 
 def _clean(value: Any) -> Any:
@@ -295,9 +285,7 @@ def holding(host: Host, prefix: str, python: str | None = None) -> tuple[str, ..
     """Which of torch and deepspeed an environment holds."""
     folders = site_folders(host, prefix, python)
     return tuple(
-        module
-        for module in _KEY_MODULES
-        if any(_holds(host, folder, module) for folder in folders)
+        module for module in _KEY_MODULES if any(_holds(host, folder, module) for folder in folders)
     )
 
 

@@ -213,7 +213,9 @@ def blocks(source: Source) -> Iterator[bytes]:
                 data = rest + data
                 cut = data.rfind(b"\n") + 1
                 if cut == 0 and len(data) >= LONGEST_LINE:
-                    cut = data.rfind(b"\r") + 1 or len(data)
+                    yield clean(data) + b"\n"
+                    rest = b""
+                    continue
                 rest = data[cut:]
                 if cut:
                     yield clean(data[:cut])

@@ -26,6 +26,10 @@ KEPT_ERRORS = 40
 LONGEST = 4000
 #: Lines that a traceback may run on before it is given up.
 LONGEST_TRACEBACK = 600
+#: Piece of a line that is kept as context for the next block.
+LONGEST_CARRIED = 65536
+#: Last lines kept of a log.
+TAIL = 40
 KEY_LENGTH = 5
 
 
@@ -105,7 +109,6 @@ class Scan:
         marks: signs of the run's course, to the line where first seen.
         tail: the last lines that are not blank, with their numbers.
         lines: number of lines.
-        bytes: number of bytes after cleaning.
     """
 
     hits: list[Hit] = dataclasses.field(default_factory=list)
@@ -115,7 +118,6 @@ class Scan:
     marks: dict[str, tuple[int, str]] = dataclasses.field(default_factory=dict)
     tail: list[tuple[int, str]] = dataclasses.field(default_factory=list)
     lines: int = 0
-    bytes: int = 0
 
 
 #: Signs of how far a run came: name to (literal, pattern).
@@ -236,8 +238,8 @@ class Scanner:
         self._literals = {text: text.encode() for text in literals}
         self._keys = _cover(sorted(self._literals.values()))
 
-    def _hot(self, block: bytes) -> dict[int, set[str]]:
-        """Offset in the block to the literals there (offset of the key, not of the line)."""
+    def hot(self, block: bytes) -> dict[int, set[str]]:
+        """Start of a line in the block to the literals in that line."""
         found: dict[int, set[str]] = {}
         for key, literals in self._keys.items():
             position = block.find(key)
@@ -260,9 +262,9 @@ class Scanner:
         fresh = 0
         for block in reader.blocks(source):
             data = carry + block
-            starts = state.feed(data, skip=carry_lines, first_line=fresh - carry_lines, last=False)
+            first = fresh - carry_lines
+            carry, carry_lines = state.feed(data, skip=carry_lines, first_line=first, last=False)
             fresh = state.result.lines
-            carry, carry_lines = starts
         if carry:
             state.feed(carry, skip=carry_lines, first_line=fresh - carry_lines, last=True)
         state.finish()
@@ -282,10 +284,6 @@ class Scanner:
     def flags(self) -> set[str]:
         """Literals of `requires` and `unless`."""
         return self._flags
-
-    def hot(self, block: bytes) -> dict[int, set[str]]:
-        """Start of a line to the literals in it."""
-        return self._hot(block)
 
 
 @functools.lru_cache(maxsize=4)
@@ -347,7 +345,7 @@ class _State:
         self.result = Scan()
         self.open: dict[int | None, _Trace] = {}
         self.per_signature: collections.Counter[int] = collections.Counter()
-        self.tail: collections.deque[tuple[int, bytes]] = collections.deque(maxlen=40)
+        self.tail: collections.deque[tuple[int, bytes]] = collections.deque(maxlen=TAIL)
         self.stamp = ""
 
     def feed(
@@ -358,61 +356,49 @@ class _State:
         first_line: int,
         last: bool,
     ) -> tuple[bytes, int]:
-        """Works through a block; gives back what to put in front of the next, and how many
-        of its lines are done already."""
+        """Works through a block.
+
+        Gives back what to put in front of the next block as context, and how many of its lines
+        are done already. The last lines of a block wait for the next one, so that a hit always
+        has its context on both sides.
+        """
         hot = self.scanner.hot(data)
         trailing = data.endswith(b"\n")
         if not hot and not self.open:
             total = data.count(b"\n") + (0 if trailing else 1)
-            cut = len(data) - (1 if trailing else 0)
-            for _ in range(2 * CONTEXT):
-                cut = data.rfind(b"\n", 0, cut)
-                if cut < 0:
+            cut = len(data)
+            for _ in range(2 * CONTEXT + 1):
+                place = data.rfind(b"\n", 0, cut)
+                if place < 0:
+                    cut = -1
                     break
-            rest = data[cut + 1 :]
-            kept = rest.count(b"\n") + (0 if trailing else 1)
-            lines = rest.split(b"\n")
+                cut = place
+            lines = data[cut + 1 :].split(b"\n")
             if trailing:
                 lines.pop()
-            for offset, line in enumerate(lines):
-                number = first_line + total - kept + offset + 1
-                if offset + total - kept >= skip:
-                    self._note_tail(number, line)
-            if last:
-                self.result.lines = first_line + total
-                return b"", 0
-            done = max(0, min(total, total))
-            self.result.lines = first_line + done
-            self.result.bytes += len(data)
-            # all of these lines are cold: they serve as context only
-            return rest[-65536:] if len(rest) > 65536 else rest, (
-                rest[-65536:].count(b"\n") + (0 if trailing else 1)
-            )
-        lines = data.split(b"\n")
-        if trailing:
-            lines.pop()
-        offsets: dict[int, set[str]] = {}
-        position = 0
-        for number, line in enumerate(lines):
-            if position in hot:
-                offsets[number] = hot[position]
-            position += len(line) + 1
-        end = len(lines) if last else max(skip, len(lines) - CONTEXT)
-        for number in range(skip, end):
-            literals = offsets.get(number)
-            if literals is not None or self.open:
-                self._line(lines, number, first_line + number + 1, literals or set())
-            elif number > end - 60:
-                pass
-        for number in range(max(skip, end - 40), end):
-            self._note_tail(first_line + number + 1, lines[number])
+            before = total - len(lines)
+            for offset, line in enumerate(lines, before):
+                if offset >= skip:
+                    self._note_tail(first_line + offset + 1, line)
+            end = total
+        else:
+            lines = data.split(b"\n")
+            if trailing:
+                lines.pop()
+            end = len(lines) if last else max(skip, len(lines) - CONTEXT)
+            before = 0
+            position = 0
+            for place, line in enumerate(lines):
+                literals = hot.get(position)
+                position += len(line) + 1
+                if skip <= place < end and (literals is not None or self.open):
+                    self._line(lines, place, first_line + place + 1, literals or set())
+            for place in range(max(skip, end - TAIL), end):
+                self._note_tail(first_line + place + 1, lines[place])
         self.result.lines = first_line + end
-        self.result.bytes += sum(map(len, lines[skip:end])) + end - skip
-        if last:
-            return b"", 0
-        begin = max(0, end - CONTEXT)
-        rest = b"\n".join(lines[begin:]) + (b"\n" if trailing else b"")
-        return rest, end - begin
+        begin = max(0, end - before - CONTEXT)
+        carried = [line[:LONGEST_CARRIED] for line in lines[begin:]]
+        return b"".join(line + b"\n" for line in carried), end - before - begin
 
     def _note_tail(self, number: int, line: bytes) -> None:
         if line.strip():

@@ -10,6 +10,7 @@ import msgspec
 from dsdoctor.errors import UsageError
 from dsdoctor.model.facts.base import Fact, Missing, Why
 from dsdoctor.model.facts.run import RunNeeds
+from dsdoctor.model.redact import mask_tree, redact
 
 SCHEMA = "dsdoctor/snapshot"
 VERSION = 1
@@ -125,6 +126,24 @@ def differences(before: Snapshot, after: Snapshot) -> list[tuple[str, Any, Any]]
         for name in sorted(left.keys() | right.keys())
         if left.get(name) != right.get(name)
     ]
+
+
+def redacted(snapshot: Snapshot) -> Snapshot:
+    """The same snapshot without names of users, hosts and folders of users (`--redact`)."""
+    variables = snapshot.facts.get("environment", {}).get("variables", {})
+    users = {variables[name] for name in ("USER", "LOGNAME") if variables.get(name)}
+    home = str(variables.get("HOME", ""))
+    if home.count("/") > 1:
+        users.add(home.rstrip("/").rpartition("/")[2])
+    system = snapshot.facts.get("os_info", {})
+    hosts = {str(system["hostname"])} if system.get("hostname") else set()
+    tree = redact(msgspec.to_builtins(snapshot), users=users, hosts=hosts)
+    return msgspec.convert({**tree, "redacted": True}, Snapshot)
+
+
+def masked(snapshot: Snapshot) -> Snapshot:
+    """The same snapshot without secrets; every snapshot goes through here before it is written."""
+    return msgspec.convert(mask_tree(msgspec.to_builtins(snapshot)), Snapshot)
 
 
 def _flat(snapshot: Snapshot) -> dict[str, Any]:

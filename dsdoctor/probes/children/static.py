@@ -299,9 +299,7 @@ def editable(path: list[str]) -> dict[str, str]:
     return found
 
 
-def origin(
-    name: str, places: list[str], endings: tuple[str, ...], finders: dict[str, str]
-) -> str:
+def origin(name: str, places: list[str], endings: tuple[str, ...], finders: dict[str, str]) -> str:
     """The file that `import name` takes, "" if there is none."""
     for folder in places:
         found = module_in(folder, name, endings)

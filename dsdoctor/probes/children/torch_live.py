@@ -32,6 +32,10 @@ import os
 import sys
 import time
 
+TYPE_CHECKING = False  # `typing` is not imported: a file of the job may have that name
+if TYPE_CHECKING:
+    from typing import Any, Callable
+
 SENTINEL = "\x1edsdoctor:"
 START = time.monotonic()
 #: Longest text in a record, and how many lines of a traceback go into one.
@@ -41,7 +45,7 @@ TRACEBACK_LINES = 15
 step_seconds = 0.0
 
 
-def text_of(value):  # type: ignore[no-untyped-def]
+def text_of(value: str) -> str:
     """A JSON string in ASCII."""
     out = []
     for character in value:
@@ -58,7 +62,7 @@ def text_of(value):  # type: ignore[no-untyped-def]
     return '"' + "".join(out) + '"'
 
 
-def json_of(value):  # type: ignore[no-untyped-def]
+def json_of(value: Any) -> str:
     """JSON of the few types that records hold."""
     if value is None:
         return "null"
@@ -76,24 +80,24 @@ def json_of(value):  # type: ignore[no-untyped-def]
     return text_of(str(value)[:TEXT_LIMIT])
 
 
-def emit(record):  # type: ignore[no-untyped-def]
+def emit(record: dict[str, Any]) -> None:
     """Write one record, past all buffers."""
     os.write(1, (SENTINEL + json_of(record) + "\n").encode("ascii"))
 
 
-def fact(name, value):  # type: ignore[no-untyped-def]
+def fact(name: str, value: Any) -> None:
     """Write one answer."""
     emit({"fact": name, "value": value})
 
 
-def step(name):  # type: ignore[no-untyped-def]
+def step(name: str) -> None:
     """Write down what comes next, and wind up the clock for it."""
     emit({"step": name, "at": time.monotonic() - START})
     if step_seconds > 0:
         faulthandler.dump_traceback_later(step_seconds, exit=True)
 
 
-def message_of(error):  # type: ignore[no-untyped-def]
+def message_of(error: BaseException) -> str:
     """What an exception says; its own `__str__` may fail."""
     try:
         return str(error)
@@ -101,7 +105,7 @@ def message_of(error):  # type: ignore[no-untyped-def]
         return "its message could not be had (" + type(second).__name__ + ")"
 
 
-def traceback_of(error):  # type: ignore[no-untyped-def]
+def traceback_of(error: BaseException) -> str:
     """Last lines of the traceback, as the interpreter would print it."""
     path = sys.path[:]
     try:
@@ -118,7 +122,9 @@ def traceback_of(error):  # type: ignore[no-untyped-def]
         place = error.__traceback__
         while place is not None:
             code = place.tb_frame.f_code
-            lines.append('  File "%s", line %d, in %s' % (code.co_filename, place.tb_lineno, code.co_name))
+            lines.append(
+                '  File "%s", line %d, in %s' % (code.co_filename, place.tb_lineno, code.co_name)
+            )
             place = place.tb_next
         lines.append(type(error).__name__ + ": " + message_of(error))
     finally:
@@ -126,7 +132,7 @@ def traceback_of(error):  # type: ignore[no-untyped-def]
     return "\n".join(lines[-TRACEBACK_LINES:])
 
 
-def imported(name, module):  # type: ignore[no-untyped-def]
+def imported(name: str, module: str) -> bool:
     """Take the import of a module; True if it worked."""
     step("import " + module)
     begun = time.monotonic()
@@ -134,8 +140,7 @@ def imported(name, module):  # type: ignore[no-untyped-def]
         __import__(module)
     except BaseException as error:  # SystemExit too
         absent = (
-            type(error).__name__ == "ModuleNotFoundError"
-            and getattr(error, "name", None) == module
+            type(error).__name__ == "ModuleNotFoundError" and getattr(error, "name", None) == module
         )
         fact(
             name,
@@ -162,7 +167,7 @@ def imported(name, module):  # type: ignore[no-untyped-def]
     return True
 
 
-def asked(question):  # type: ignore[no-untyped-def]
+def asked(question: Callable[[], Any]) -> Any:
     """An answer, or None where torch cannot give it."""
     try:
         return question()
@@ -170,7 +175,7 @@ def asked(question):  # type: ignore[no-untyped-def]
         return None
 
 
-def read_build(torch):  # type: ignore[no-untyped-def]
+def read_build(torch: Any) -> str | None:
     """What torch was built with, as its library (not its files) says."""
     step("torch build")
     cuda = asked(lambda: torch.version.cuda)
@@ -198,7 +203,7 @@ def read_build(torch):  # type: ignore[no-untyped-def]
     return cuda
 
 
-def failure(error):  # type: ignore[no-untyped-def]
+def failure(error: BaseException) -> dict[str, Any]:
     """An exception as a record tells it."""
     code = getattr(error, "error_code", None)
     return {
@@ -209,8 +214,8 @@ def failure(error):  # type: ignore[no-untyped-def]
     }
 
 
-def start_cuda(torch):  # type: ignore[no-untyped-def]
-    """Initialise CUDA; True if that worked."""
+def start_cuda(torch: Any) -> int:
+    """Initialise CUDA; the number of devices, 0 if it did not start."""
     step("cuda init")
     try:
         # not is_available(): it gives no reason, and asks NVML where a variable says so
@@ -223,7 +228,7 @@ def start_cuda(torch):  # type: ignore[no-untyped-def]
     return count
 
 
-def read_device(torch, index):  # type: ignore[no-untyped-def]
+def read_device(torch: Any, index: int) -> str | None:
     """Properties of a device; its UUID as `nvidia-smi` writes it."""
     step("cuda device %d properties" % index)
     try:
@@ -250,7 +255,7 @@ def read_device(torch, index):  # type: ignore[no-untyped-def]
     return uuid or ""
 
 
-def try_device(torch, index):  # type: ignore[no-untyped-def]
+def try_device(torch: Any, index: int) -> bool:
     """A context and one tiny allocation."""
     step("cuda device %d context" % index)
     try:
@@ -263,7 +268,7 @@ def try_device(torch, index):  # type: ignore[no-untyped-def]
     return True
 
 
-def chosen(selectors, uuids):  # type: ignore[no-untyped-def]
+def chosen(selectors: list[str], uuids: dict[int, str]) -> list[int]:
     """Numbers of the devices that selectors name; all, where they name none that torch sees."""
     visible = [entry.strip() for entry in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")]
     found = []
@@ -277,12 +282,13 @@ def chosen(selectors, uuids):  # type: ignore[no-untyped-def]
             found += [
                 index
                 for index, uuid in uuids.items()
-                if uuid.startswith(selector) or (index < len(visible) and visible[index] == selector)
+                if uuid.startswith(selector)
+                or (index < len(visible) and visible[index] == selector)
             ]
     return sorted(set(found)) or sorted(uuids)
 
 
-def examine(selectors):  # type: ignore[no-untyped-def]
+def examine(selectors: list[str]) -> None:
     """All steps, in order."""
     if not imported("torch_import", "torch"):
         return
@@ -308,7 +314,7 @@ def examine(selectors):  # type: ignore[no-untyped-def]
             fact("accelerator_error", failure(error))
 
 
-def as_in_a_job():  # type: ignore[no-untyped-def]
+def as_in_a_job() -> None:
     """Put the working folder where `python train.py` has it."""
     if getattr(sys.flags, "safe_path", False):
         return
@@ -318,7 +324,7 @@ def as_in_a_job():  # type: ignore[no-untyped-def]
         del sys.path[0]
 
 
-def main(arguments):  # type: ignore[no-untyped-def]
+def main(arguments: list[str]) -> None:
     """Run the script."""
     global step_seconds
     options = dict(zip(arguments[::2], arguments[1::2]))

@@ -1,0 +1,151 @@
+"""How many ranks the run will have: from the command, the hostfile, --gpus or the machine."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+
+from dsdoctor.api import Environment, Gpus, Hostfile, LaunchCommand, Missing, RunNeeds
+
+
+@dataclasses.dataclass(frozen=True)
+class Ranks:
+    """A number of ranks.
+
+    Attributes:
+        count: how many.
+        source: what says so, in words.
+        asked: the user said so; False = all that the machine has.
+    """
+
+    count: int
+    source: str
+    asked: bool = True
+
+
+def filter_slots(text: str) -> dict[str, tuple[int, ...] | None] | None:
+    """Hosts and slots of an --include or --exclude text; None when it cannot be read.
+
+    >>> filter_slots("node-a:0,1@node-b")
+    {'node-a': (0, 1), 'node-b': None}
+    """
+    found: dict[str, tuple[int, ...] | None] = {}
+    for part in text.split("@"):
+        host, colon, slots = part.partition(":")
+        if not host or (colon and not re.fullmatch(r"\s*\d+\s*(,\s*\d+\s*)*", slots)):
+            return None
+        found[host] = tuple(sorted({int(slot) for slot in slots.split(",")})) if colon else None
+    return found
+
+
+def visible_count(command: LaunchCommand | None, environment: Environment | Missing) -> int | None:
+    """How many devices CUDA_VISIBLE_DEVICES shows; None when it is not set."""
+    value = command.env.get("CUDA_VISIBLE_DEVICES") if command else None
+    if value is None and isinstance(environment, Environment):
+        value = environment.get("CUDA_VISIBLE_DEVICES")
+    if value is None:
+        return None
+    return len([word for word in value.split(",") if word.strip() and word.strip() != "-1"])
+
+
+def _machine(
+    command: LaunchCommand | None, environment: Environment | Missing, gpus: Gpus | Missing
+) -> Ranks | None:
+    shown = visible_count(command, environment)
+    if shown:
+        return Ranks(shown, "`CUDA_VISIBLE_DEVICES`", asked=command is not None)
+    if isinstance(gpus, Gpus) and gpus.gpus:
+        count = gpus.count or len(gpus.gpus)
+        return Ranks(count, "the GPUs of this machine", asked=command is not None)
+    return None
+
+
+def _deepspeed(
+    command: LaunchCommand,
+    hostfile: Hostfile | Missing,
+    environment: Environment | Missing,
+    gpus: Gpus | Missing,
+) -> Ranks | None:
+    source = f"`{' '.join(command.argv[:3])} …`" if len(command.argv) > 3 else "the command"  # noqa: PLR2004
+    pool: dict[str, int] = {}
+    if isinstance(hostfile, Hostfile) and hostfile.entries:
+        pool = {entry.host: entry.slots for entry in hostfile.entries}
+    else:
+        local = _machine(command, environment, gpus)
+        pool = {"localhost": local.count if local else 0}
+    for text, keep in ((command.include, True), (command.exclude, False)):
+        if not text:
+            continue
+        chosen = filter_slots(text)
+        if chosen is None:
+            return None
+        counts = {
+            host: pool.get(host, 0) if slots is None else len(slots)
+            for host, slots in chosen.items()
+        }
+        pool = counts if keep else {host: have - counts.get(host, 0) for host, have in pool.items()}
+    if command.num_nodes and command.num_nodes > 0:
+        pool = dict(list(pool.items())[: command.num_nodes])
+    if command.num_gpus and command.num_gpus > 0:
+        pool = dict.fromkeys(pool, command.num_gpus)
+    count = sum(pool.values())
+    return Ranks(count, source) if count > 0 and min(pool.values()) >= 0 else None
+
+
+def _number(command: LaunchCommand, *names: str) -> int | None:
+    for name in names:
+        if command.options.get(name, "").isdigit():
+            return int(command.options[name])
+    return None
+
+
+def _of_command(
+    command: LaunchCommand,
+    hostfile: Hostfile | Missing,
+    environment: Environment | Missing,
+    gpus: Gpus | Missing,
+) -> Ranks | None:
+    kind = command.inner or command.launcher
+    if kind == "deepspeed":
+        return _deepspeed(command, hostfile, environment, gpus)
+    if kind == "torchrun":
+        if "nnodes" in command.options and command.num_nodes is None:
+            return None
+        each = command.num_gpus
+        if each is None:
+            local = _machine(command, environment, gpus)
+            each = local.count if local else None
+        return None if each is None else Ranks(each * (command.num_nodes or 1), "`torchrun`")
+    if kind == "accelerate":
+        count = _number(command, "num_processes")
+        return None if count is None else Ranks(count, "`--num_processes`")
+    if kind == "srun":
+        count = _number(command, "ntasks", "n")
+        if count is None and command.num_gpus and command.num_nodes:
+            count = command.num_gpus * command.num_nodes
+        return None if count is None else Ranks(count, "`srun`")
+    if kind == "mpirun":
+        count = _number(command, "np", "n", "c")
+        return None if count is None else Ranks(count, "`mpirun`")
+    if kind == "python":
+        return Ranks(1, "plain `python`")
+    return None
+
+
+def ranks_of(
+    run: RunNeeds,
+    command: LaunchCommand | Missing,
+    hostfile: Hostfile | Missing,
+    environment: Environment | Missing,
+    gpus: Gpus | Missing,
+) -> Ranks | None:
+    """The number of ranks; None when nothing tells it."""
+    if isinstance(command, LaunchCommand):
+        return _of_command(command, hostfile, environment, gpus)
+    if isinstance(hostfile, Hostfile) and hostfile.asked and hostfile.entries:
+        return Ranks(hostfile.slots, f"the slots of `{hostfile.path}`")
+    if run.gpus:
+        return Ranks(len(run.gpus), "`--gpus`")
+    if run.expect_gpus:
+        return Ranks(run.expect_gpus, "the GPUs asked for")
+    return _machine(None, environment, gpus)

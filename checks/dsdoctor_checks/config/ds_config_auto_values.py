@@ -1,0 +1,99 @@
+"""The DeepSpeed config says "auto" where nothing will fill it in.
+
+## Why it matters
+`"auto"` is a word of the Hugging Face trainer and of Accelerate, which put numbers in its place
+before DeepSpeed sees the config. DeepSpeed itself does not know it: a batch size or a learning rate
+ends in a `TypeError`, `fp16` and `bf16` stay off, `zero_optimization.stage` becomes 0, and other
+fields of the strict sections take their defaults.
+
+## What to do
+Start through the Hugging Face trainer (`--deepspeed FILE`) or Accelerate, or write numbers.
+
+## References
+transformers/integrations/deepspeed.py, accelerate/utils/deepspeed.py,
+deepspeed/runtime/config_utils.py (`DeepSpeedConfigModel.__init__`)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsdoctor.api import (
+    Condition,
+    DsConfig,
+    Finding,
+    LaunchCommand,
+    Missing,
+    Packages,
+    Scope,
+    check,
+    fail,
+    ok,
+    skip,
+    warn,
+)
+
+from ._tables import BATCH_KEYS, leaves
+
+CONDITION = Condition("ds-config-auto-values", id="DSD1304", scope=Scope.JOB, since="0.1")
+
+
+def _crashes(key: str) -> bool:
+    return (
+        key in {*BATCH_KEYS, "gradient_clipping"}
+        or key.startswith(("optimizer.params.", "scheduler.params."))
+        or key in {"optimizer.type", "scheduler.type"}
+    )
+
+
+@check(CONDITION)
+def auto_is_filled_in(
+    config: DsConfig, packages: Packages | Missing, command: LaunchCommand | Missing
+) -> Iterator[Finding]:
+    """Speaks when "auto" would reach DeepSpeed."""
+    autos = [key for key, value in leaves(config.parsed or {}) if value == "auto"]
+    if not autos:
+        return
+    lines = {key: config.lines.get(key) for key in autos}
+    named = ", ".join(config.named(key) for key in autos[:3])
+    named += f" and {len(autos) - 3} more" if len(autos) > 3 else ""  # noqa: PLR2004
+    verb = "is" if len(autos) == 1 else "are"
+    if isinstance(packages, Missing):
+        yield skip(
+            f'{named} {verb} "auto", which needs the Hugging Face trainer; the packages are not'
+            f" known: {packages.detail}",
+            keys=lines,
+        )
+        return
+    fillers = [name for name in ("transformers", "accelerate") if packages.version(name)]
+    words = command.script_args if isinstance(command, LaunchCommand) else ()
+    direct = "--deepspeed_config" in words or any(
+        word.startswith("--deepspeed_config=") for word in words
+    )
+    if fillers and not direct:
+        yield ok(
+            f'{named} {verb} "auto": the Hugging Face trainer or Accelerate must fill them in',
+            keys=lines,
+            fillers=fillers,
+        )
+        return
+    bad = [key for key in autos if _crashes(key)]
+    why = (
+        "`--deepspeed_config` hands the file to DeepSpeed itself, which does not know the word"
+        if fillers
+        else "neither `transformers` nor `accelerate` is installed to fill them in"
+    )
+    yield (fail if bad and not fillers else warn)(
+        f'{named} {verb} "auto", but {why}',
+        effect=(
+            f"`TypeError` in DeepSpeed, which takes `{bad[0]}` for a number"
+            if bad
+            else "DeepSpeed takes its defaults: precision off, ZeRO stage 0"
+        ),
+        hint="start through the Hugging Face trainer (`--deepspeed FILE`), or write numbers"
+        if fillers
+        else 'write numbers in place of "auto", or install `transformers` and train with it',
+        count=len(autos),
+        keys=lines,
+        crashing=bad,
+    )

@@ -1,0 +1,148 @@
+"""The batch sizes of the DeepSpeed config do not fit each other or the number of ranks.
+
+## Why it matters
+DeepSpeed asserts `train_batch_size = train_micro_batch_size_per_gpu ×
+gradient_accumulation_steps × ranks` when it starts, where the ranks are divided by
+`sequence_parallel_size`. Given two of them it derives the third with integer division and asserts
+after that, so the numbers in its error are not always those of the file.
+
+## What to do
+Leave one of the three out and DeepSpeed works it out, or choose numbers whose product fits.
+
+## References
+deepspeed/runtime/config.py (`_batch_assertion`, `_set_batch_related_parameters`)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsdoctor.api import (
+    Condition,
+    DsConfig,
+    Environment,
+    Finding,
+    Gpus,
+    Hostfile,
+    LaunchCommand,
+    Missing,
+    RunNeeds,
+    Scope,
+    check,
+    fail,
+    ok,
+    skip,
+    warn,
+)
+
+from ._ranks import Ranks, ranks_of
+from ._tables import BATCH_KEYS
+
+CONDITION = Condition("ds-config-batch-mismatch", id="DSD1303", scope=Scope.JOB, since="0.1")
+
+_EFFECT = "`Check batch related parameters`: every rank stops in `deepspeed.initialize`"
+
+
+@check(CONDITION)
+def batches_fit(
+    config: DsConfig,
+    run: RunNeeds,
+    command: LaunchCommand | Missing,
+    hostfile: Hostfile | Missing,
+    environment: Environment | Missing,
+    gpus: Gpus | Missing,
+) -> Iterator[Finding]:
+    """Works the triangle out for the ranks of this run."""
+    if config.parsed is None:
+        return
+    given = {key: config.parsed[key] for key in BATCH_KEYS if config.parsed.get(key) is not None}
+    if any(value == "auto" for value in given.values()):
+        yield skip('the batch sizes are "auto": the trainer fills them in')
+        return
+    if any(isinstance(value, (str, bool, list, dict)) for value in given.values()):
+        return  # ds-config-wrong-type speaks
+    total, micro, steps = (given.get(key) for key in BATCH_KEYS)
+    if total is None and micro is None:
+        yield fail(
+            "the config has neither `train_batch_size` nor `train_micro_batch_size_per_gpu`, but"
+            " DeepSpeed needs one of them",
+            effect="`Either train_batch_size or train_micro_batch_size_per_gpu needs to be set`",
+            hint='add `"train_micro_batch_size_per_gpu": 1`',
+        )
+        return
+    for key, value in given.items():
+        if value < 1:
+            yield fail(
+                f"{config.named(key)} is {value}, but it must be at least 1",
+                effect=_EFFECT,
+                hint=f"set `{key}` to 1 or more",
+                value=value,
+                line=config.lines.get(key),
+            )
+            return
+    if total is None:
+        yield ok(micro=micro, steps=steps or 1)
+        return
+    ranks = ranks_of(run, command, hostfile, environment, gpus)
+    yield from _judge(config, (total, micro, steps), ranks)
+
+
+def _judge(
+    config: DsConfig, batch: tuple[int, int | None, int | None], ranks: Ranks | None
+) -> Iterator[Finding]:
+    total, micro, steps = batch
+    split = config.get("sequence_parallel_size", 1)
+    split = split if isinstance(split, int) and split > 0 else 1
+    product = (micro or 1) * (steps or 1)
+    shown = " × ".join(
+        f"{name} {value}"
+        for name, value in (("micro batch", micro), ("accumulation", steps))
+        if value is not None
+    )
+    evidence = {
+        "train_batch_size": total,
+        "micro_batch": micro,
+        "accumulation": steps,
+        "line": config.lines.get("train_batch_size"),
+    }
+    key = config.named("train_batch_size")
+    if total % product:
+        yield fail(
+            f"{key} is {total}, but no number of ranks times {shown} gives that",
+            effect=_EFFECT,
+            hint=f"set `train_batch_size` to a multiple of {product}, or leave it out",
+            unit=product,
+            **evidence,
+        )
+        return
+    if ranks is None:
+        yield skip("how many ranks the run will have is not known (`--gpus`, `-- CMD`)", **evidence)
+        return
+    world = max(1, ranks.count // split)
+    fits = total == product * world if micro and steps else total % (product * world) == 0
+    if fits:
+        yield ok(ranks=ranks.count, **evidence)
+        return
+    wanted = total // product * split
+    if not ranks.asked and wanted % ranks.count == 0:
+        yield ok(ranks=ranks.count, ranks_wanted=wanted, **evidence)  # several nodes like this one
+        return
+    best = product * world * max(1, round(total / (product * world)))
+    parts = f"{shown} × {world} ranks" if shown else f"{world} ranks"
+    expected = f"{parts} is {product * world}" if micro and steps else f"not a multiple of {parts}"
+    choices = f"{wanted} ranks or `train_batch_size` {best}" if micro and steps else str(best)
+    yield (fail if ranks.asked else warn)(
+        f"{key} is {total}, but {expected} ({ranks.source})",
+        effect=_EFFECT,
+        hint=(
+            f"take {choices}, or leave `train_batch_size` out"
+            if micro and steps
+            else f"set `train_batch_size` to {choices}"
+        ),
+        ranks=ranks.count,
+        world=world,
+        product=product * world,
+        ranks_wanted=wanted,
+        nearest=best,
+        **evidence,
+    )

@@ -1,0 +1,129 @@
+"""The DeepSpeed config holds a key that this DeepSpeed does not take.
+
+## Why it matters
+At top level DeepSpeed ignores a key that it does not know without a word, so a typing error leaves
+the default in force. Inside `zero_optimization`, `fp16`, `bf16` and the other strict sections an
+unknown key is an error. Blocks of removed features are an error too since 0.19.7, even when they
+say `"enabled": false`.
+
+## What to do
+Correct the name, move the key into the section it belongs to, or take it out.
+
+## References
+deepspeed/runtime/config.py, deepspeed/runtime/zero/config.py,
+https://github.com/deepspeedai/DeepSpeed/issues/8489
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsdoctor.api import (
+    Condition,
+    DeepSpeedInstall,
+    DsConfig,
+    Finding,
+    Missing,
+    Scope,
+    check,
+    fail,
+    warn,
+)
+
+from ._tables import (
+    REMOVED,
+    REMOVED_SINCE,
+    STRICT,
+    TABLE_VERSION,
+    TOP_LEVEL,
+    at_least,
+    nearest,
+    newer_than_table,
+)
+
+CONDITION = Condition(
+    "ds-config-invalid-key",
+    id="DSD1302",
+    scope=Scope.JOB,
+    since="0.1",
+    narrower=("ds-config-unreadable",),
+)
+
+#: Keys that hold remarks.
+_REMARKS = ("_", "$", "//", "#", "comment")
+
+
+@check(CONDITION)
+def keys_are_known(config: DsConfig, deepspeed: DeepSpeedInstall | Missing) -> Iterator[Finding]:
+    """Speaks of removed, unknown and misplaced keys."""
+    if config.parsed is None:
+        return
+    version = deepspeed.version if isinstance(deepspeed, DeepSpeedInstall) else None
+    newer = newer_than_table(version)
+    told = version or TABLE_VERSION
+    # without an installed release, the tables' own is the yardstick
+    removal = version is None or at_least(version, REMOVED_SINCE)
+    yield from _removed(config, removal, told)
+    for key in config.parsed:
+        old = key in REMOVED or key.lower().startswith(_REMARKS)
+        if key in TOP_LEVEL or old:
+            continue
+        yield from _unknown(config, key, newer=newer, version=told)
+    for section, known in STRICT.items():
+        for name in config.section(section):
+            key = f"{section}.{name}"
+            if name in known or key in REMOVED:
+                continue
+            meant = nearest(name, known)
+            if newer and not meant:
+                continue
+            yield (warn if newer else fail)(
+                f"{config.named(key)} is no key of `{section}` in DeepSpeed {told}"
+                + (f", but `{meant}` is" if meant else ""),
+                effect="DeepSpeed refuses the config: `Extra inputs are not permitted`",
+                hint=f"write `{meant}`" if meant else f"take `{name}` out of `{section}`",
+                key=key,
+                line=config.lines.get(key),
+                meant=meant,
+                deepspeed=version,
+            )
+
+
+def _removed(config: DsConfig, removal: bool, version: str) -> Iterator[Finding]:  # noqa: FBT001
+    for key in sorted(REMOVED):
+        section, _, name = key.rpartition(".")
+        holder = config.section(section) if section else config.parsed or {}
+        if removal and name in holder:
+            yield fail(
+                f"{config.named(key)} belongs to a feature that DeepSpeed {REMOVED_SINCE} removed,"
+                f" and this is DeepSpeed {version}",
+                effect="`DeepSpeedConfigError` in every rank, even when the block is switched off",
+                hint=f"take `{key}` out of the config, or install a DeepSpeed before"
+                f" {REMOVED_SINCE}",
+                key=key,
+                line=config.lines.get(key),
+                deepspeed=version,
+                removed_since=REMOVED_SINCE,
+            )
+
+
+def _unknown(config: DsConfig, key: str, *, newer: bool, version: str) -> Iterator[Finding]:
+    home = next((section for section, known in STRICT.items() if key in known), None)
+    meant = nearest(key, TOP_LEVEL)
+    if meant:
+        tail, hint = f", but `{meant}` is", f"write `{meant}`"
+    elif home:
+        tail, hint = f", but of `{home}`", f"move `{key}` into `{home}`"
+    elif newer:
+        return
+    else:
+        tail, hint = "", f"take `{key}` out, or correct its name"
+    yield warn(
+        f"{config.named(key)} is no top-level key of DeepSpeed {version}{tail}",
+        effect="DeepSpeed ignores it without a word",
+        hint=hint,
+        key=key,
+        line=config.lines.get(key),
+        meant=meant or home,
+        deepspeed=version,
+    )

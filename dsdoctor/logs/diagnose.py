@@ -1,0 +1,370 @@
+"""From the lines found in the logs to the cause: a pure function.
+
+The first initiating failure beats what follows from it; a cause masks its victims; a deep cause
+beats a symptom. What is not recognised is never called sound.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import re
+from collections.abc import Iterable, Sequence
+
+from dsdoctor.logs import reader
+from dsdoctor.logs.scan import Error, Hit, Known, Scan, Scanner
+from dsdoctor.model.diagnosis import Cause, Diagnosis, Expectation, FirstError, Line, Outcome
+
+try:
+    from dsdoctor.model.redact import mask as _mask
+except ImportError:  # pragma: no cover
+
+    def _mask(text: str) -> str:
+        return text
+
+
+MOST_CAUSES = 3
+LONGEST_SHOWN = 400
+#: Below this a hit is a symptom that names no cause by itself.
+LEAST_WEIGHT = 20
+#: Weights closer than this are told apart by who came first.
+BAND = 10
+#: A second cause is shown when it is this close to the first.
+WORTH_SHOWING = 30
+
+#: Exceptions that only echo a death elsewhere.
+ECHOES = re.compile(
+    r"ChildFailedError|Connection closed by peer|Connection reset by peer|SignalException"
+    r"|exits with return code|Broken pipe|CalledProcessError.*returned non-zero exit status"
+    r"|DataLoader worker .* exited unexpectedly|KeyboardInterrupt|SystemExit: 1$"
+    r"|ProcessRaisedException|ProcessExitedException",
+)
+#: Exceptions that speak of the machine, the libraries or the network, not of the user's code.
+ENVIRONMENT_TYPES = frozenset(
+    {
+        "BrokenPipeError", "CalledProcessError", "ChildFailedError", "ConnectionError",
+        "ConnectionRefusedError", "ConnectionResetError", "DistBackendError", "DistError",
+        "DistNetworkError", "DistStoreError", "ImportError", "MemoryError",
+        "ModuleNotFoundError", "OSError", "RendezvousConnectionError", "RendezvousTimeoutError",
+        "TimeoutError", "TimeoutExpired", "BlockingIOError", "ProcessExitedException",
+        "AcceleratorError", "SubprocessError", "HTTPError", "KeyboardInterrupt",
+        "RendezvousError",
+    },
+)  # fmt: skip
+ENVIRONMENT_TEXT = re.compile(
+    r"CUDA(?:[ _]driver)? error|cuda runtime error|NCCL|nccl|cuDNN|CUDNN|CUBLAS|CUSOLVER|HIP error"
+    r"|can't start new thread|Resource temporarily unavailable|driver|gloo/transport",
+)
+DEVICE_ASSERT = re.compile(r"device-side assert|CUDA error: an illegal memory access")
+UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+FATAL_MARKS = ("died", "child-failed", "exitcode", "exit-code", "slurm", "slurm-step", "terminate", "segfault")
+HANG_LINES = re.compile(
+    r"KeyboardInterrupt|SIGTERM|SIGINT|Killing subprocess|CANCELLED|exit code|^\^C|Terminated",
+)
+
+
+def presentable(text: str) -> str:
+    """A line that is safe to print: no controls, no secrets, not endless.
+
+    >>> presentable("a\\x1b[2Jb")
+    'a[2Jb'
+    """
+    text = UNPRINTABLE.sub("", text.replace("\t", " ")).strip()
+    text = _mask(text)
+    return text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 1] + "…"
+
+
+@dataclasses.dataclass
+class _Candidate:
+    known: Known
+    hits: list[Hit]
+    weight: int
+    first: tuple[int, str, int, int]
+    masks: set[str]
+
+
+def diagnose(
+    sources: Iterable[reader.Source],
+    signatures: Iterable[tuple[str, str, str, Sequence[str], object]],
+    *,
+    expect: Sequence[str] = (),
+) -> Diagnosis:
+    """Reads the logs and names the cause."""
+    known = [
+        item if isinstance(item, Known) else Known(item[0], item[1], item[2], tuple(item[3]), item[4])  # type: ignore[arg-type]
+        for item in signatures
+    ]
+    scanner = Scanner(known)
+    wanted = list(sources)
+    scans = [scanner.scan(source, index) for index, source in enumerate(wanted)]
+    return judge(wanted, scans, expect=expect)
+
+
+def judge(
+    sources: Sequence[reader.Source],
+    scans: Sequence[Scan],
+    *,
+    expect: Sequence[str] = (),
+) -> Diagnosis:
+    """The verdict on what was found."""
+    total = sum(scan.lines for scan in scans)
+    names = [source.name for source in sources]
+    error = _first_error(scans)
+    causes = _causes(scans, names)
+    marks: dict[str, tuple[int, str, int]] = {}
+    for index, scan in enumerate(scans):
+        for name, (number, text) in scan.marks.items():
+            marks.setdefault(name, (number, text, index))
+    first = _told(error, names) if error is not None else None
+    blank = not any(scan.tail or scan.hits for scan in scans)
+    open_end = "spawned" in marks and not {"finished", "died"} & set(marks)
+    answers = tuple(_expectation(name, marks, names) for name in expect)
+    outcome, summary = _outcome(causes, error, marks, blank=blank, open_end=open_end)
+    considered: tuple[Line, ...] = ()
+    if outcome is Outcome.UNRECOGNISED:
+        considered = _considered(scans, names, marks)
+    return Diagnosis(
+        outcome=outcome,
+        summary=summary,
+        first_error=first,
+        causes=causes if outcome is Outcome.CAUSE else (),
+        considered=considered,
+        files=len(sources),
+        lines=total,
+        truncated=blank or (open_end and outcome is Outcome.UNRECOGNISED),
+        expectations=answers,
+    )
+
+
+def _outcome(
+    causes: tuple[Cause, ...],
+    error: Error | None,
+    marks: dict[str, tuple[int, str, int]],
+    *,
+    blank: bool,
+    open_end: bool,
+) -> tuple[Outcome, str]:
+    if causes:
+        return Outcome.CAUSE, causes[0].message
+    if blank:
+        return Outcome.UNRECOGNISED, "the log is empty"
+    if error is not None:
+        what = presentable(f"{error.type}: {error.message}" if error.message else error.type)
+        if _is_user_code(error):
+            return Outcome.USER_CODE, f"the first exception is the script's own: {what}"
+        return Outcome.UNRECOGNISED, f"the run died and no known cause fits: {what}"
+    if any(name in marks for name in FATAL_MARKS):
+        return Outcome.UNRECOGNISED, "the run died and the log shows no known cause"
+    if open_end:
+        return Outcome.UNRECOGNISED, "the log ends before the processes it started have ended"
+    return Outcome.CLEAN, "the log shows no failure"
+
+
+
+
+def _when(item: Hit | Error, *, many: bool) -> tuple[int, str, int, int]:
+    """Sorts by time where several logs are compared, by line within one."""
+    if many:
+        return (0 if item.when else 1, item.when, item.line, item.source)
+    return (0, "", item.source, item.line)
+
+
+def _causes(scans: Sequence[Scan], names: Sequence[str]) -> tuple[Cause, ...]:
+    many = len(scans) > 1
+    flags: set[str] = set().union(*(scan.flags for scan in scans)) if scans else set()
+    grouped: dict[str, list[Hit]] = collections.defaultdict(list)
+    for scan in scans:
+        for hit in scan.hits:
+            signature = hit.known.signature
+            if any(text in flags for text in signature.unless):
+                continue
+            if signature.requires and not any(text in flags for text in signature.requires):
+                continue
+            if signature.final and not _is_final(hit, scan):
+                continue
+            grouped[hit.known.condition].append(hit)
+    candidates: dict[str, _Candidate] = {}
+    for condition, hits in grouped.items():
+        hits.sort(key=lambda hit: _when(hit, many=many))
+        weight = max(hit.known.signature.weight for hit in hits)
+        best = [hit for hit in hits if hit.known.signature.weight == weight]
+        masks = {name for hit in hits for name in hit.known.signature.masks} - {condition}
+        candidates[condition] = _Candidate(
+            best[0].known, best + [h for h in hits if h not in best], weight,
+            _when(best[0], many=many), masks,
+        )  # fmt: skip
+    masked: dict[str, str] = {}
+    for name, candidate in sorted(candidates.items(), key=lambda row: -row[1].weight):
+        if name in masked:
+            continue
+        for victim in candidate.masks & candidates.keys():
+            if candidates[victim].weight <= candidate.weight:
+                masked.setdefault(victim, name)
+    ranked = sorted(
+        (c for name, c in candidates.items() if name not in masked and c.weight >= LEAST_WEIGHT),
+        key=lambda c: (-(c.weight // BAND), c.first, -c.weight),
+    )
+    if not ranked:
+        return ()
+    top = ranked[0].weight
+    shown = [c for c in ranked if c.weight >= top - WORTH_SHOWING][:MOST_CAUSES]
+    return tuple(
+        _cause(candidate, place, names, tuple(sorted(v for v, by in masked.items() if by == candidate.known.condition)))
+        for place, candidate in enumerate(shown)
+    )
+
+
+def _is_final(hit: Hit, scan: Scan) -> bool:
+    anchors = hit.known.signature.anchors
+    after = [text for number, text in scan.tail if number > hit.line]
+    return all(any(a in text for a in anchors) or HANG_LINES.search(text) for text in after)
+
+
+def _cause(candidate: _Candidate, place: int, names: Sequence[str], masks: tuple[str, ...]) -> Cause:
+    hit = candidate.hits[0]
+    message = candidate.known.title
+    if hit.known.signature.message:
+        values = collections.defaultdict(lambda: "?", {k: presentable(v) for k, v in hit.groups.items()})
+        message = hit.known.signature.message.format_map(values)
+    seen: set[str] = set()
+    lines: list[Line] = []
+    for one in candidate.hits:
+        if one.text in seen or len(lines) == MOST_CAUSES:
+            continue
+        seen.add(one.text)
+        lines.append(_line(one.source, one.line, one.text, one.rank, names))
+    certainty = min(0.98, 0.5 + candidate.weight / 200) * (1.0, 0.6, 0.4)[min(place, 2)]
+    return Cause(
+        condition=candidate.known.condition,
+        title=candidate.known.title,
+        confidence=round(certainty, 2),
+        message=message,
+        hint=candidate.known.hint,
+        fixes=tuple(candidate.known.fixes),
+        evidence=tuple(lines),
+        masks=masks,
+    )
+
+
+def _line(source: int, number: int, text: str, rank: int | None, names: Sequence[str]) -> Line:
+    return Line(file=presentable(names[source]), line=number, text=presentable(text), rank=rank)
+
+
+def _is_echo(error: Error) -> bool:
+    return bool(ECHOES.search(f"{error.type}: {error.message}"))
+
+
+def _first_error(scans: Sequence[Scan]) -> Error | None:
+    many = len(scans) > 1
+    errors = sorted((e for scan in scans for e in scan.errors), key=lambda e: _when(e, many=many))
+    own = [error for error in errors if not _is_echo(error)]
+    for place, error in enumerate(own):
+        if "Caught " in error.message and "worker process" in error.message:
+            # the worker's own traceback stands right behind
+            inner = [e for e in own[place + 1 :] if e.rank == error.rank and e.source == error.source]
+            return inner[0] if inner else error
+        return error
+    return errors[0] if errors else None
+
+
+def _told(error: Error, names: Sequence[str]) -> FirstError:
+    return FirstError(
+        rank=error.rank,
+        type=presentable(error.type),
+        message=presentable(error.message),
+        file=presentable(error.file) or presentable(names[error.source]),
+        line=error.file_line or error.line,
+        log=_line(error.source, error.line, error.text, error.rank, names),
+    )
+
+
+def _is_user_code(error: Error) -> bool:
+    if DEVICE_ASSERT.search(error.message) or error.type in {"SIGSEGV", "DeviceAssert", "SystemExit"}:
+        return True
+    if error.type == "FileNotFoundError":
+        return True
+    if _is_echo(error) or error.type in ENVIRONMENT_TYPES:
+        return False
+    return not ENVIRONMENT_TEXT.search(error.message)
+
+
+def _considered(
+    scans: Sequence[Scan],
+    names: Sequence[str],
+    marks: dict[str, tuple[int, str, int]],
+) -> tuple[Line, ...]:
+    lines = [
+        _line(e.source, e.line, e.text, e.rank, names) for scan in scans for e in scan.errors[:3]
+    ][:5]
+    for name in FATAL_MARKS:
+        if name in marks:
+            number, text, source = marks[name]
+            lines.append(_line(source, number, text, None, names))
+    if not lines:
+        for index, scan in enumerate(scans[:3]):
+            lines += [_line(index, number, text, None, names) for number, text in scan.tail[-2:]]
+    return tuple(lines[:8])
+
+
+#: Expectation to the marks that prove it; a pair (mark, group, value) must agree.
+PROOFS: dict[str, tuple[tuple[str, str, str], ...]] = {
+    "zero1": (("zero", "n", "1"), ("zero-config", "n", "1")),
+    "zero2": (("zero", "n", "2"), ("zero-config", "n", "2")),
+    "zero3": (
+        ("zero", "n", "3"), ("zero-config", "n", "3"), ("stage3", "", ""), ("zero3-offload", "", ""),
+    ),
+    "offload": (
+        ("cpu-offload", "v", "True"), ("cpu-adam", "", ""),
+        ("offload-config", "", ""), ("offload-param", "", ""),
+    ),
+    "bf16": (("bf16", "", ""), ("bf16-optimizer", "", "")),
+    "fp16": (("fp16", "", ""), ("fp16-optimizer", "", "")),
+    "deepspeed": (("deepspeed-info", "", ""), ("spawned", "", "")),
+}  # fmt: skip
+#: Marks that carry a number which, when it is another, refutes.
+REFUTES = {"zero1": ("zero-config", "zero", "stage3"), "zero2": ("zero-config", "zero", "stage3"),
+           "zero3": ("zero-config", "zero"), "offload": ("cpu-offload",)}  # fmt: skip
+GPUS = re.compile(r"(\d+)gpus?")
+
+
+def known_expectations() -> tuple[str, ...]:
+    """Names that `--expect` takes, besides `4gpus`."""
+    return tuple(PROOFS)
+
+
+def _expectation(
+    name: str,
+    marks: dict[str, tuple[int, str, int]],
+    names: Sequence[str],
+) -> Expectation:
+    from dsdoctor.logs.scan import MARK_PATTERNS  # noqa: PLC0415
+
+    if found := GPUS.fullmatch(name):
+        for mark in ("world", "world-size", "distributed"):
+            if mark in marks:
+                number, text, source = marks[mark]
+                match = MARK_PATTERNS[mark].search(text)
+                value = match["n"] if match else "?"
+                state = "proved" if value == found[1] else "refuted"
+                if state == "proved" and "accelerator-cpu" in marks:
+                    state, value = "refuted", f"{value} ranks on the CPU"
+                return Expectation(
+                    name=name, state=state, message=f"the log shows a world of {value}",
+                    evidence=_line(source, number, text, None, names),
+                )  # fmt: skip
+        return Expectation(name=name, state="not-shown", message="the log does not tell the world size")
+    refuted: Expectation | None = None
+    for mark, group, value in PROOFS.get(name, ()):
+        if mark not in marks:
+            continue
+        number, text, source = marks[mark]
+        match = MARK_PATTERNS[mark].search(text)
+        line = _line(source, number, text, None, names)
+        if match is not None and (not group or match[group] == value):
+            return Expectation(name=name, state="proved", message="the log proves it", evidence=line)
+        if match is not None and mark in REFUTES.get(name, ()):
+            refuted = Expectation(
+                name=name, state="refuted", evidence=line,
+                message=f"the log shows {presentable(match[0])}",
+            )  # fmt: skip
+    return refuted or Expectation(name=name, state="not-shown", message="the log does not show it")

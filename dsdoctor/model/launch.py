@@ -1,0 +1,177 @@
+"""The launch plan: what `recommend` prints, `smoke` proves and `--plan` reads back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+SCHEMA = "dsdoctor/launch"
+VERSION = 1
+
+
+class MemoryItem(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that takes memory.
+
+    Attributes:
+        name: what it is (`parameters`, `activations`, …).
+        bytes: how much.
+        phase: `resident` (always there), `backward` or `step` (only then); the peak is resident
+            plus the greater of the two.
+    """
+
+    name: str
+    bytes: int
+    phase: str = "resident"
+
+
+class Reason(msgspec.Struct, frozen=True, kw_only=True):
+    """Why something was decided.
+
+    Attributes:
+        subject: what was decided on: an option (`zero-2`), or `precision`, `micro-batch`, ….
+        verdict: `chosen`, `rejected` or `note`.
+        text: why, with the figures.
+    """
+
+    subject: str
+    verdict: str
+    text: str
+
+
+class MemoryOption(msgspec.Struct, frozen=True, kw_only=True):
+    """What one ZeRO stage with one kind of offload would take.
+
+    Attributes:
+        name: `zero-2`, `zero-3+optimizer+parameters`, ….
+        stage: ZeRO stage.
+        offload: what lies in host memory: `none`, `optimizer` or `optimizer+parameters`.
+        micro_batch: sequences for each GPU at once; the largest that fits, else the smallest asked.
+        checkpointing: activations are recomputed.
+        gpu: items on each GPU.
+        host: items on each host, all its ranks together.
+        gpu_bytes: peak on each GPU.
+        host_bytes: peak on each host.
+        gpu_limit_bytes: what the fullest chosen GPU has free; None = no GPU.
+        host_limit_bytes: what the host allows; None = not known.
+        fits: both are below their limits less the head-room.
+        verdict: `chosen` or `rejected`.
+        reason: why.
+    """
+
+    name: str
+    stage: int
+    offload: str
+    micro_batch: int
+    checkpointing: bool
+    gpu: tuple[MemoryItem, ...]
+    host: tuple[MemoryItem, ...]
+    gpu_bytes: int
+    host_bytes: int
+    gpu_limit_bytes: int | None
+    host_limit_bytes: int | None
+    fits: bool
+    verdict: str = "rejected"
+    reason: str = ""
+
+
+class PlanMemory(msgspec.Struct, frozen=True, kw_only=True):
+    """Predicted memory.
+
+    Attributes:
+        chosen: name of the chosen option, None when nothing fits.
+        headroom: share of each limit that is kept free.
+        options: all that were weighed, in order of speed.
+    """
+
+    chosen: str | None
+    headroom: float
+    options: tuple[MemoryOption, ...]
+
+
+class PlanModel(msgspec.Struct, frozen=True, kw_only=True):
+    """The model that was planned for."""
+
+    name: str
+    parameters: int
+    trainable: int
+    layers: int
+    hidden: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    intermediate: int
+    vocab: int
+    gated: bool
+    tied: bool
+
+
+class LaunchPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """Settings of one launch; the JSON of `recommend --format json`.
+
+    Attributes:
+        schema: `dsdoctor/launch`.
+        version: moves when a key is removed.
+        argv: the launch command; `train.py` stands for the user's script.
+        env: variables to set.
+        ds_config: the DeepSpeed configuration, without "auto".
+        memory: predictions.
+        reasons: why each thing was decided.
+        fits: whether an option fits; if not, the plan shows the one that comes nearest.
+        launcher: `deepspeed`, `torchrun` or `accelerate`.
+        model: what was planned for.
+        precision: `bf16`, `fp16` or `fp32`.
+        stage, offload: the chosen option.
+        micro_batch, accumulation, global_batch, world: the batch triangle.
+        sequence: tokens in a sequence.
+        checkpointing: activations are recomputed.
+        attention: `flash` or `eager`.
+        finetune: `full` or `lora`.
+        optimizer: type of the optimizer.
+        workers: workers of each data loader.
+        nodes: number of hosts.
+        gpus_per_node: GPUs (or CPU ranks) on each host.
+        gpu_ids: indices in PCI order.
+    """
+
+    schema: str = SCHEMA
+    version: int = VERSION
+    argv: tuple[str, ...]
+    env: dict[str, str]
+    ds_config: dict[str, Any]
+    memory: PlanMemory
+    reasons: tuple[Reason, ...]
+    fits: bool
+    launcher: str
+    model: PlanModel
+    precision: str
+    stage: int
+    offload: str
+    micro_batch: int
+    accumulation: int
+    global_batch: int
+    world: int
+    sequence: int
+    checkpointing: bool
+    attention: str
+    finetune: str
+    optimizer: str
+    workers: int
+    nodes: int
+    gpus_per_node: int
+    gpu_ids: tuple[int, ...] = ()
+
+
+def encode(plan: LaunchPlan) -> bytes:
+    """The plan as JSON."""
+    return msgspec.json.encode(plan)
+
+
+def decode(data: bytes | str) -> LaunchPlan:
+    """A plan that was saved; raises msgspec.ValidationError if it is none."""
+    plan = msgspec.json.decode(data, type=LaunchPlan)
+    if plan.schema != SCHEMA or plan.version != VERSION:
+        raise msgspec.ValidationError(
+            f"the file is `{plan.schema}` version {plan.version}, expected `{SCHEMA}` {VERSION}"
+        )
+    return plan

@@ -1,0 +1,63 @@
+"""Every error a user can cause: one clear line, exit status 2, no traceback."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support.command import clean_environment, dsdoctor
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (("check", "--gpus", "x"), "`--gpus x` names no GPU; expected"),
+        (("check", "--gpus", ""), "`--gpus` is empty"),
+        (("check", "--gpus", "0,0"), "names `0` twice"),
+        (("check", "--expect-gpus", "many"), "--expect-gpus"),
+        (("check", "--from", "nowhere.json"), "`nowhere.json` cannot be read"),
+        (("check", "--from", "empty.json"), "is not a snapshot"),
+        (("check", "--from", "other.json"), "its `schema` is not `dsdoctor/snapshot`"),
+        (("check", "--from", "newer.json"), "is a snapshot of version 999"),
+        (("check", "--from", "newer.json", "--gpus", "0"), "cannot be given with it"),
+        (("check", "--config", "nowhere.json"), "`--config nowhere.json` is not a file"),
+        (("check", "--select", "nonsense"), "`--select nonsense` selects nothing"),
+        (("check", "--ignore", "driver-to-old"), "the nearest is `driver-too-old`"),
+        (("check", "--checks-dir", "nowhere"), "is not a folder"),
+        (("check", "--quick", "--deep"), "exclude each other"),
+        (("check", "--python", "/nowhere/python"), "/nowhere/python"),
+        (("check", "--no-such-option"), "--no-such-option"),
+        (("explain", "cuda-toolkit-mising"), "the nearest is `cuda-toolkit-missing`"),
+        (("diff", "newer.json", "newer.json"), "upgrade dsdoctor"),
+        (("nonsense",), "nonsense"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else None,
+)
+def test_one_line_and_status_2(tmp_path: Path, argv: tuple[str, ...], words: str) -> None:
+    (tmp_path / "empty.json").write_text("")
+    (tmp_path / "other.json").write_text("{}")
+    newer = {"schema": "dsdoctor/snapshot", "version": 999}
+    (tmp_path / "newer.json").write_text(json.dumps(newer))
+    done = dsdoctor(*argv, env=clean_environment(tmp_path), cwd=tmp_path)
+    assert done.status == 2
+    assert done.out == ""
+    assert words in done.err
+    assert len(done.err.strip().splitlines()) == 1
+    assert "Traceback" not in done.err
+
+
+def test_a_broken_pack_file_is_named_and_left_out(tmp_path: Path) -> None:
+    folder = tmp_path / "packs"
+    folder.mkdir()
+    (folder / "bad.py").write_text("import nothing_of_the_kind\n")
+    env = clean_environment(tmp_path)
+    argv = ("check", "--quick", "--select", "driver", "--checks-dir", str(folder))
+    done = dsdoctor(*argv, env=env, cwd=tmp_path)
+    assert "bad.py" in done.err
+    assert "ModuleNotFoundError" in done.err
+    assert "Traceback" not in done.err
+    listed = dsdoctor("packs", "--checks-dir", str(folder), env=env, cwd=tmp_path)
+    assert listed.status == 1
+    assert "builtin" in listed.out

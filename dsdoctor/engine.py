@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import datetime
+import datetime as dt
 import re
 import threading
 import time
+import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -55,6 +56,11 @@ class _Collection:
             self.values.setdefault(kind, value)
             self.lock.notify_all()
 
+    def await_fact(self, kind: type) -> Fact | Missing:
+        with self.lock:
+            self.lock.wait_for(lambda: kind in self.values)
+            return self.values[kind]
+
     def run(self, probe: Probe, facts: Sequence[type[Fact]]) -> None:
         name = probe.function.__name__
         arguments: dict[str, Any] = {}
@@ -62,9 +68,7 @@ class _Collection:
             if need.kind is Host:
                 arguments[need.name] = self.host
                 continue
-            with self.lock:
-                self.lock.wait_for(lambda kind=need.kind: kind in self.values)
-                value = self.values[need.kind]
+            value = self.await_fact(need.kind)
             if isinstance(value, Missing) and not need.may_be_missing:
                 for kind in facts:
                     self.settle(kind, value)
@@ -166,7 +170,7 @@ def collect(
         values[kind] = Missing(why=why, detail=detail.format(expected[kind], timeout))
     snapshot = Snapshot(
         dsdoctor=__version__,
-        created=datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        created=dt.datetime.now(dt.timezone.utc).isoformat(timespec="seconds"),
         seconds={**state.seconds, "total": round(time.monotonic() - begun, 4)},
         partial=partial,
     )
@@ -201,16 +205,17 @@ def judge(
     for unit in units:
         if unit.check is None or (policy.scopes and unit.condition.scope not in policy.scopes):
             continue
-        for finding in _findings(unit, snapshot, policy):
-            findings.append(_narrowed(_signed(finding, unit), unit, registry))
+        findings += [
+            _narrowed(_signed(finding, unit), unit, registry)
+            for finding in _findings(unit, snapshot, policy)
+        ]
     findings = _without_wider(findings, registry)
     order = {status: -number for number, status in enumerate(Status)}
     findings.sort(key=lambda finding: order[finding.status])
     report = Report(
         findings=findings,
         counts={
-            status.value: sum(finding.status is status for finding in findings)
-            for status in Status
+            status.value: sum(finding.status is status for finding in findings) for status in Status
         },
         partial=snapshot.partial,
         unread=_unread(snapshot),
@@ -242,9 +247,10 @@ def _findings(unit: Unit, snapshot: Snapshot, policy: Policy) -> Iterator[Findin
         if need.kind is RunNeeds:
             arguments[need.name] = snapshot.run
             continue
-        value = snapshot.get(need.kind)
+        kind = typing.cast("type[Fact]", need.kind)  # the loader let nothing else pass
+        value = snapshot.get(kind)
         if isinstance(value, Missing) and not need.may_be_missing:
-            yield _unjudged(need.kind, value, snapshot)
+            yield _unjudged(kind, value, snapshot)
             return
         arguments[need.name] = value
     try:
@@ -253,7 +259,7 @@ def _findings(unit: Unit, snapshot: Snapshot, policy: Policy) -> Iterator[Findin
         yield Finding(
             status=Status.CRASH,
             message=f"the check itself crashed: {type(error).__name__}: {error}",
-            hint="report this to the authors of the pack, with `dsdoctor snapshot --redact -o FILE`",
+            hint="report this to the pack's authors, with `dsdoctor snapshot --redact -o FILE`",
             evidence={"pack": unit.pack},
         )
         return
@@ -262,7 +268,9 @@ def _findings(unit: Unit, snapshot: Snapshot, policy: Policy) -> Iterator[Findin
 
 def _unjudged(kind: type[Fact], missing: Missing, snapshot: Snapshot) -> Finding:
     vital_denied = (
-        missing.why is Why.DENIED and kind in VITAL and (snapshot.run.wants_gpu or _has_gpu(snapshot))
+        missing.why is Why.DENIED
+        and kind in VITAL
+        and (snapshot.run.wants_gpu or _has_gpu(snapshot))
     )
     status = Status.UNKNOWN if missing.is_unknown or vital_denied else Status.SKIP
     return Finding(
@@ -318,9 +326,7 @@ def _unread(snapshot: Snapshot) -> dict[str, str]:
     for kind in VITAL:
         value = snapshot.get(kind)
         asked = snapshot.run.wants_gpu or _has_gpu(snapshot)
-        if isinstance(value, Missing) and (
-            value.is_unknown or (value.why is Why.DENIED and asked)
-        ):
+        if isinstance(value, Missing) and (value.is_unknown or (value.why is Why.DENIED and asked)):
             found[kind.key()] = value.detail
     return found
 

@@ -292,6 +292,10 @@ def _disk_of(path: str) -> DiskUsage:
     return DiskUsage(total=usage.total, free=usage.free)
 
 
+def _real_path(path: str) -> str:
+    return os.path.realpath(path)
+
+
 def _read_of(path: str) -> bytes:
     with open(path, "rb") as file:  # noqa: PTH123
         return file.read(READ_LIMIT)
@@ -395,7 +399,7 @@ class LocalHost:
         mounts = self._network_mounts()
         if not mounts:
             return None
-        pending = os.path.abspath(path).split(os.sep)[1:]  # noqa: PTH100
+        pending = list(Path(os.path.abspath(path)).parts[1:])  # noqa: PTH100
         here, hops = os.sep, 0
         while pending:
             here = os.path.join(here, pending.pop(0))  # noqa: PTH118
@@ -410,7 +414,7 @@ class LocalHost:
                 if hops > 40:  # noqa: PLR2004  # the kernel's own bound on links
                     return None
                 joined = os.path.abspath(os.path.join(os.path.dirname(here), target))  # noqa: PTH100, PTH118, PTH120
-                pending = joined.split(os.sep)[1:] + pending
+                pending = [*Path(joined).parts[1:], *pending]
                 here = os.sep
         return None
 
@@ -444,7 +448,7 @@ class LocalHost:
 
     def readlink(self, path: str) -> str:
         """See Host."""
-        return self._touch("readlink", path, os.path.realpath, str)
+        return self._touch("readlink", path, _real_path, str)
 
     def listdir(self, path: str) -> list[str]:
         """See Host."""

@@ -18,7 +18,8 @@ import platformdirs
 
 from dsdoctor.api import Check, Probe
 from dsdoctor.errors import UsageError
-from dsdoctor.model.condition import Condition
+from dsdoctor.model.condition import Condition, Limits
+from dsdoctor.model.facts.base import Fact
 from dsdoctor.registry import Pack, Problem, Registry, Unit, gives, needs
 
 GROUP = "dsdoctor.packs"
@@ -49,9 +50,12 @@ def unit_of(module: ModuleType, pack: str, family: str) -> Unit | None:
         raise PackError(f"`{module.__name__}` has no docstring, which would be its page")
     for check in checks:
         try:
-            needs(check.function)
+            wanted = needs(check.function)
         except TypeError as error:
             raise PackError(str(error)) from None
+        for need in wanted:
+            if not issubclass(need.kind, (Fact, Limits)):
+                raise PackError(f"parameter `{need.name}` of a check must be a fact or limits")
     return Unit(
         condition=condition,
         title=lines[0].rstrip("."),
@@ -89,9 +93,11 @@ def load_package(name: str, package: str, origin: str) -> Pack:
     units: list[Unit] = []
     probes: list[Probe] = []
     modules = [root]
-    for found in pkgutil.walk_packages(getattr(root, "__path__", ()), f"{package}."):
-        if not found.name.rpartition(".")[2].startswith("_"):
-            modules.append(importlib.import_module(found.name))
+    modules += [
+        importlib.import_module(found.name)
+        for found in pkgutil.walk_packages(getattr(root, "__path__", ()), f"{package}.")
+        if not found.name.rpartition(".")[2].startswith("_")
+    ]
     for module in modules:
         parts = module.__name__.split(".")
         family = parts[1] if len(parts) > 2 else name  # noqa: PLR2004  # package.family.file
@@ -158,7 +164,9 @@ def load(
     """
     registry = Registry()
     found = {point.name: point for point in importlib.metadata.entry_points(group=GROUP)}
-    names = ["builtin"] if builtin_only else sorted(found, key=lambda name: (name != "builtin", name))
+    names = (
+        ["builtin"] if builtin_only else sorted(found, key=lambda name: (name != "builtin", name))
+    )
     for name in names:
         point = found.get(name)
         package = point.value if point else "dsdoctor_checks"
@@ -174,7 +182,9 @@ def load(
     given = [Path(folder) for folder in folders]
     for folder in given:
         if not folder.is_dir():
-            raise UsageError(f"`--checks-dir {folder}` is not a folder; expected one with *.py files")
+            raise UsageError(
+                f"`--checks-dir {folder}` is not a folder; expected one with *.py files"
+            )
     for folder in [SYSTEM_FOLDER, user_folder, *given]:
         _load_folder(folder, registry, only_root_owned=only_root_owned)
     return registry

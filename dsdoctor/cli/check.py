@@ -40,7 +40,7 @@ from dsdoctor.report import machine, text
 @click.option("-v", "--verbose", is_flag=True, help="Show what is fine and what was skipped too.")
 @click.option("-q", "--quiet", count=True, help="Show failures only; twice: the last line only.")
 @click.argument("command_line", nargs=-1, type=click.UNPROCESSED)
-def command(  # noqa: D417
+def command(
     *,
     python: str | None,
     gpus: str | None,
@@ -80,7 +80,9 @@ def command(  # noqa: D417
     policy = common.policy(found, scope, registry)
     if from_file is not None:
         if any((python, gpus, expect_gpus, config, quick, deep, command_line, hostfile)):
-            raise UsageError("`--from` judges a snapshot; options on the machine cannot be given with it")
+            raise UsageError(
+                "`--from` judges a snapshot; options on the machine cannot be given with it"
+            )
         snapshot = common.load_snapshot(from_file)
     else:
         needs = common.run_needs(

@@ -53,7 +53,9 @@ def environment_options(function: C) -> C:
     """Options that say what is examined."""
     options = [
         click.option("--python", "python", metavar="PATH", help="Interpreter or venv to examine."),
-        click.option("--gpus", metavar="0,1", help="GPUs that the job will use (index, UUID, MIG)."),
+        click.option(
+            "--gpus", metavar="0,1", help="GPUs that the job will use (index, UUID, MIG)."
+        ),
         click.option(
             "--expect-gpus",
             type=click.IntRange(min=0),
@@ -70,7 +72,9 @@ def environment_options(function: C) -> C:
             metavar="SECONDS",
             help=f"Limit for everything; the single limits scale with it [{TOTAL_SECONDS:g}].",
         ),
-        click.option("--checks-dir", multiple=True, metavar="DIR", help="Folder of further checks."),
+        click.option(
+            "--checks-dir", multiple=True, metavar="DIR", help="Folder of further checks."
+        ),
     ]
     for option in reversed(options):
         function = option(function)
@@ -162,9 +166,7 @@ def live_snapshot(
     from dsdoctor.cli.progress import Progress  # noqa: PLC0415  # rich only when needed
 
     with Progress(enabled=show_progress and sys.stderr.isatty()) as progress:
-        return collect(
-            host, given, probes, wanted=wanted, timeout=total, progress=progress.tell
-        )
+        return collect(host, given, probes, wanted=wanted, timeout=total, progress=progress.tell)
 
 
 def load_snapshot(path: str) -> Snapshot:
@@ -176,7 +178,9 @@ def load_snapshot(path: str) -> Snapshot:
     try:
         data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
     except OSError as error:
-        raise UsageError(f"`{path}` cannot be read: {error.strerror}; expected a snapshot") from None
+        raise UsageError(
+            f"`{path}` cannot be read: {error.strerror}; expected a snapshot"
+        ) from None
     return from_json(data, path)
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import msgspec
 import click
+import msgspec
 
 from dsdoctor.cli import common
 from dsdoctor.engine import judge
@@ -34,12 +34,12 @@ def command(before: str, after: str, form: str, verbose: bool) -> int:
             "schema": "dsdoctor/diff",
             "version": 1,
             "facts": [{"fact": name, "before": a, "after": b} for name, a, b in facts],
-            "verdicts": [
-                {"condition": name, "before": a, "after": b} for name, a, b in changes
-            ],
+            "verdicts": [{"condition": name, "before": a, "after": b} for name, a, b in changes],
             "verdict": {"before": old.verdict.value, "after": new.verdict.value},
         }
-        common.write(msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n", None)
+        common.write(
+            msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n", None
+        )
     else:
         rows = [f"{name}: {clean(str(a))} -> {clean(str(b))}" for name, a, b in facts]
         rows += [""] if rows and changes else []

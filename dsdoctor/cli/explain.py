@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import msgspec
 import click
+import msgspec
 
 from dsdoctor.cli import common
 from dsdoctor.registry import Registry, Unit, needs
@@ -52,7 +52,8 @@ def listing(registry: Registry, form: str) -> str:
         return as_json(list(registry))
     width = max(len(unit.condition.name) for unit in registry)
     return "".join(
-        f"{unit.condition.id:<8} {unit.condition.name:<{width}}  {unit.title}\n" for unit in registry
+        f"{unit.condition.id:<8} {unit.condition.name:<{width}}  {unit.title}\n"
+        for unit in registry
     )
 
 

@@ -87,7 +87,9 @@ def run(argv: Sequence[str] | None = None) -> int:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
-        return _misuse(f"{error.strerror or error}: `{error.filename}`" if error.filename else str(error))
+        return _misuse(
+            f"{error.strerror or error}: `{error.filename}`" if error.filename else str(error)
+        )
     return status if isinstance(status, int) else 0
 
 

@@ -54,16 +54,12 @@ def ok(message: str = "", **evidence: Any) -> Finding:
 
 def warn(message: str, *, effect: str = "", hint: str = "", **evidence: Any) -> Finding:
     """The run will work, but worse than it could, or by luck."""
-    return Finding(
-        status=Status.WARN, message=message, effect=effect, hint=hint, evidence=evidence
-    )
+    return Finding(status=Status.WARN, message=message, effect=effect, hint=hint, evidence=evidence)
 
 
 def fail(message: str, *, effect: str = "", hint: str = "", **evidence: Any) -> Finding:
     """The run will not work."""
-    return Finding(
-        status=Status.FAIL, message=message, effect=effect, hint=hint, evidence=evidence
-    )
+    return Finding(status=Status.FAIL, message=message, effect=effect, hint=hint, evidence=evidence)
 
 
 def skip(reason: str, **evidence: Any) -> Finding:

@@ -105,7 +105,7 @@ def from_json(data: bytes, origin: str) -> Snapshot:
         raise UsageError(f"`{origin}` is a broken snapshot: {error}") from None
 
 
-def of(facts: Iterable[Fact], missing: Mapping[type[Fact], Missing] | None = None) -> Snapshot:
+def of(facts: Iterable[Fact], missing: Mapping[Any, Missing] | None = None) -> Snapshot:
     """A snapshot made of given facts; for tests and for hypothetical machines."""
     snapshot = Snapshot()
     for fact in facts:

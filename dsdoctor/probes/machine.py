@@ -98,7 +98,8 @@ def parse_cgroup_mounts(mountinfo: str) -> list[CgroupMount]:
         if right[0] == "cgroup2":
             found.append(CgroupMount(point=left[4], root=left[3]))
         elif right[0] == "cgroup":
-            controllers = tuple(right[2].split(","))
+            options = right[2].split(",")
+            controllers = tuple(option for option in options if option not in {"rw", "ro"})
             found.append(CgroupMount(controllers=controllers, point=left[4], root=left[3]))
     return found
 

@@ -47,7 +47,11 @@ def junit(report: Report) -> str:
     for finding in report.findings:
         name = f"{finding.condition} ({finding.id})"
         case = ET.SubElement(
-            suite, "testcase", classname=f"dsdoctor.{finding.scope.value}", name=_xml(name), time="0"
+            suite,
+            "testcase",
+            classname=f"dsdoctor.{finding.scope.value}",
+            name=_xml(name),
+            time="0",
         )
         message = _xml(finding.message)
         if finding.status is Status.FAIL:

@@ -54,11 +54,11 @@ def clean(text: str) -> str:
 def shown(report: Report, verbosity: int) -> Iterator[Finding]:
     """Findings that a verbosity shows: -1 failures only, 0 troubles, 1 all."""
     for finding in report.findings:
-        if verbosity >= 1:
-            yield finding
-        elif verbosity == 0 and finding.status not in (Status.OK, Status.SKIP):
-            yield finding
-        elif verbosity == -1 and finding.status is Status.FAIL:
+        if (
+            verbosity >= 1
+            or (verbosity == 0 and finding.status not in (Status.OK, Status.SKIP))
+            or (verbosity == -1 and finding.status is Status.FAIL)
+        ):
             yield finding
 
 

@@ -60,7 +60,7 @@ def assert_clean(err: str) -> None:
     [
         ("exec sleep 1000", "nvidia-smi-hangs"),
         (
-            "echo \"NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.\"\nexit 9",
+            'echo "NVIDIA-SMI has failed because it couldn\'t communicate with the NVIDIA driver."\nexit 9',
             None,
         ),
         ("printf '\\377\\376\\000\\001garbage'", None),

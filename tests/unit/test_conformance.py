@@ -14,10 +14,25 @@ from dsdoctor.registry import Unit, needs
 
 REGISTRY = packs.load(builtin_only=True)
 UNITS = list(REGISTRY)
-FAMILIES = (
-    "driver cuda torch build precision gpu topology nccl python host container launch config "
-    "memory storage cluster training"
-).split()
+FAMILIES = [
+    "driver",
+    "cuda",
+    "torch",
+    "build",
+    "precision",
+    "gpu",
+    "topology",
+    "nccl",
+    "python",
+    "host",
+    "container",
+    "launch",
+    "config",
+    "memory",
+    "storage",
+    "cluster",
+    "training",
+]
 HEADINGS = ["## Why it matters", "## What to do", "## References"]
 FIXES = {
     "install-cuda-toolkit",
@@ -76,9 +91,7 @@ CHECKED = [unit for unit in UNITS if unit.check is not None]
 @pytest.mark.parametrize("why", list(Why), ids=lambda why: str(why.value))
 def test_a_check_survives_every_fact_missing(unit: Unit, why: Why) -> None:
     assert unit.check is not None
-    kinds = [
-        need.kind for need in needs(unit.check.function) if issubclass(need.kind, Fact)
-    ]
+    kinds = [need.kind for need in needs(unit.check.function) if issubclass(need.kind, Fact)]
     lacking = {kind: Missing(why=why, detail="not there") for kind in kinds}
     report = engine.judge(snapshots.of([], lacking), [unit], REGISTRY)
     bad = [f for f in report.findings if f.status in (Status.CRASH, Status.FAIL)]
@@ -112,5 +125,3 @@ def test_signature_examples(unit: Unit, number: int) -> None:
     for other in signature.not_examples:
         held = any(anchor in other for anchor in signature.anchors)
         assert not (held and re.search(signature.pattern, other))
-
-

@@ -180,9 +180,7 @@ def test_a_narrower_condition_takes_over_by_its_signature() -> None:
     ],
 )
 def test_exit_codes(status: str, fail_on: str | None, code: int) -> None:
-    report = Report(
-        verdict=Verdict.HEALTHY, findings=[Finding(status=Status(status), message="m")]
-    )
+    report = Report(verdict=Verdict.HEALTHY, findings=[Finding(status=Status(status), message="m")])
     assert exit_code(report, fail_on) == code
 
 

@@ -47,7 +47,8 @@ def test_the_model_imports_nothing_of_ours_but_itself_and_errors() -> None:
         f"{path.name} imports {name}"
         for path in (ENGINE / "model").rglob("*.py")
         for name in imports(path)
-        if name.startswith("dsdoctor") and not name.startswith(("dsdoctor.model", "dsdoctor.errors"))
+        if name.startswith("dsdoctor")
+        and not name.startswith(("dsdoctor.model", "dsdoctor.errors"))
     ]
     assert broken == []
 

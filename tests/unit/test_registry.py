@@ -38,7 +38,7 @@ def test_a_file_of_checks_d_is_a_pack(tmp_path: Path) -> None:
     unit = registry.get("moon-full")
     assert unit.title == "The moon is full"
     assert registry.get("dsd9001") is unit
-    assert registry.select(["DSD90"]) == ()  or unit in registry.select(["DSD90"])
+    assert registry.select(["DSD90"]) == () or unit in registry.select(["DSD90"])
 
 
 @pytest.mark.parametrize(
@@ -46,10 +46,20 @@ def test_a_file_of_checks_d_is_a_pack(tmp_path: Path) -> None:
     [
         ("import nothing_of_the_kind\n", "ModuleNotFoundError"),
         ("def (:\n", "SyntaxError"),
-        (GOOD.replace('"""', "#", 1).split("from collections")[0] and "raise SystemError('boo')\n", "boo"),
+        (
+            GOOD.replace('"""', "#", 1).split("from collections")[0]
+            and "raise SystemError('boo')\n",
+            "boo",
+        ),
         (GOOD.replace("system: OsInfo", "system"), "has no annotation"),
-        (GOOD + '\nOTHER = Condition("x", id="DSD9002", scope=Scope.NODE, since="0.1")\n', "2 cond"),
-        ("from dsdoctor.api import *\nC = Condition('a', id='DSD1', scope=Scope.NODE, since='0')\n", "no docstring"),
+        (
+            GOOD + '\nOTHER = Condition("x", id="DSD9002", scope=Scope.NODE, since="0.1")\n',
+            "2 cond",
+        ),
+        (
+            "from dsdoctor.api import *\nC = Condition('a', id='DSD1', scope=Scope.NODE, since='0')\n",
+            "no docstring",
+        ),
         (GOOD.replace("moon-full", "driver-too-old"), "already taken"),
     ],
 )

@@ -30,7 +30,7 @@ TOP_LEVEL = frozenset(
     use_data_before_expert_parallelism vocabulary_size wall_clock_breakdown wandb
     weight_quantization zero_allow_untested_optimizer zero_force_ds_cpu_optimizer
     zero_optimization
-    """.split(),  # noqa: SIM905  # a table is read by columns
+    """.split(),  # noqa: SIM905
 )
 
 #: Sections that refuse keys they do not know (pydantic `extra=forbid`).
@@ -113,17 +113,17 @@ REMOVED = frozenset(
 OPTIMIZERS = ("adagrad", "adam", "adamw", "lamb", "muadam", "muadamw", "musgd", "lion", "muon")
 REMOVED_OPTIMIZERS = frozenset({"onebitadam", "zerooneadam", "onebitlamb"})
 #: Classes of torch.optim; any other name must be one of them, case counts.
-TORCH_OPTIMIZERS = (
+TORCH_OPTIMIZERS = (  # noqa: SIM905
     "ASGD Adadelta Adafactor Adagrad Adam AdamW Adamax LBFGS Muon NAdam RAdam RMSprop Rprop SGD"
     " SparseAdam"
-).split()  # noqa: SIM905
+).split()
 SCHEDULERS = ("LRRangeTest", "OneCycle", "WarmupLR", "WarmupDecayLR", "WarmupCosineLR")
 #: Classes of torch.optim.lr_scheduler.
-TORCH_SCHEDULERS = (
+TORCH_SCHEDULERS = (  # noqa: SIM905
     "ChainedScheduler ConstantLR CosineAnnealingLR CosineAnnealingWarmRestarts CyclicLR"
     " ExponentialLR LambdaLR LinearLR MultiStepLR MultiplicativeLR OneCycleLR PolynomialLR"
     " ReduceLROnPlateau SequentialLR StepLR"
-).split()  # noqa: SIM905
+).split()
 
 BATCH_KEYS = (
     "train_batch_size",

@@ -1,8 +1,8 @@
 """The batch sizes of the DeepSpeed config do not fit each other or the number of ranks.
 
 ## Why it matters
-DeepSpeed asserts `train_batch_size = train_micro_batch_size_per_gpu ×
-gradient_accumulation_steps × ranks` when it starts, where the ranks are divided by
+DeepSpeed asserts `train_batch_size = train_micro_batch_size_per_gpu *
+gradient_accumulation_steps * ranks` when it starts, where the ranks are divided by
 `sequence_parallel_size`. Given two of them it derives the third with integer division and asserts
 after that, so the numbers in its error are not always those of the file.
 
@@ -16,6 +16,7 @@ deepspeed/runtime/config.py (`_batch_assertion`, `_set_batch_related_parameters`
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from dsdoctor.api import (
     Condition,
@@ -44,7 +45,7 @@ _EFFECT = "`Check batch related parameters`: every rank stops in `deepspeed.init
 
 
 @check(CONDITION)
-def batches_fit(
+def batches_fit(  # noqa: PLR0917  # the engine injects by annotation
     config: DsConfig,
     run: RunNeeds,
     command: LaunchCommand | Missing,
@@ -94,12 +95,12 @@ def _judge(
     split = config.get("sequence_parallel_size", 1)
     split = split if isinstance(split, int) and split > 0 else 1
     product = (micro or 1) * (steps or 1)
-    shown = " × ".join(
+    shown = " * ".join(
         f"{name} {value}"
         for name, value in (("micro batch", micro), ("accumulation", steps))
         if value is not None
     )
-    evidence = {
+    evidence: dict[str, Any] = {
         "train_batch_size": total,
         "micro_batch": micro,
         "accumulation": steps,
@@ -128,7 +129,7 @@ def _judge(
         yield ok(ranks=ranks.count, ranks_wanted=wanted, **evidence)  # several nodes like this one
         return
     best = product * world * max(1, round(total / (product * world)))
-    parts = f"{shown} × {world} ranks" if shown else f"{world} ranks"
+    parts = f"{shown} * {world} ranks" if shown else f"{world} ranks"
     expected = f"{parts} is {product * world}" if micro and steps else f"not a multiple of {parts}"
     choices = f"{wanted} ranks or `train_batch_size` {best}" if micro and steps else str(best)
     yield (fail if ranks.asked else warn)(

@@ -89,7 +89,7 @@ def keys_are_known(config: DsConfig, deepspeed: DeepSpeedInstall | Missing) -> I
             )
 
 
-def _removed(config: DsConfig, removal: bool, version: str) -> Iterator[Finding]:  # noqa: FBT001
+def _removed(config: DsConfig, removal: bool, version: str) -> Iterator[Finding]:
     for key in sorted(REMOVED):
         section, _, name = key.rpartition(".")
         holder = config.section(section) if section else config.parsed or {}

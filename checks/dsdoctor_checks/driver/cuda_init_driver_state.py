@@ -18,9 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dsdoctor_checks._util import gpu_expected, served_by_nvidia
-from dsdoctor_checks.driver import _tables
-
 from dsdoctor.api import (
     Condition,
     Finding,
@@ -34,6 +31,8 @@ from dsdoctor.api import (
     check,
     fail,
 )
+from dsdoctor_checks._util import gpu_expected, served_by_nvidia
+from dsdoctor_checks.driver import _tables
 
 CONDITION = Condition(
     "cuda-init-driver-state",

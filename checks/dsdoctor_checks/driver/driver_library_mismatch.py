@@ -18,9 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dsdoctor_checks._util import cuda_works, numbers
-from dsdoctor_checks.driver import _tables
-
 from dsdoctor.api import (
     Condition,
     Finding,
@@ -33,6 +30,8 @@ from dsdoctor.api import (
     check,
     fail,
 )
+from dsdoctor_checks._util import cuda_works, numbers
+from dsdoctor_checks.driver import _tables
 
 CONDITION = Condition(
     "driver-library-mismatch",

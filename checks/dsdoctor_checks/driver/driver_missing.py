@@ -17,9 +17,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dsdoctor_checks._util import served_by_nvidia
-
 from dsdoctor.api import Condition, Finding, Missing, NvidiaKernel, Nvml, Scope, check, fail, skip
+from dsdoctor_checks._util import served_by_nvidia
 
 CONDITION = Condition(
     "driver-missing",

@@ -20,9 +20,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dsdoctor_checks._util import chosen, cuda_works, numbers, pair
-from dsdoctor_checks.driver import _tables
-
 from dsdoctor.api import (
     Condition,
     Finding,
@@ -42,6 +39,8 @@ from dsdoctor.api import (
     ok,
     skip,
 )
+from dsdoctor_checks._util import chosen, cuda_works, numbers, pair
+from dsdoctor_checks.driver import _tables
 
 CONDITION = Condition(
     "driver-too-old",

@@ -19,9 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dsdoctor_checks._util import chosen, cuda_works
-from dsdoctor_checks.driver import _tables
-
 from dsdoctor.api import (
     Condition,
     Environment,
@@ -36,6 +33,8 @@ from dsdoctor.api import (
     check,
     fail,
 )
+from dsdoctor_checks._util import chosen, cuda_works
+from dsdoctor_checks.driver import _tables
 
 CONDITION = Condition(
     "fabric-manager-not-running",

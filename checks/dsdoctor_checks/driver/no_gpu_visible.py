@@ -18,8 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dsdoctor_checks._util import gpu_expected, variable, visible_tokens, withheld
-
 from dsdoctor.api import (
     Condition,
     Environment,
@@ -36,6 +34,7 @@ from dsdoctor.api import (
     skip,
     warn,
 )
+from dsdoctor_checks._util import gpu_expected, variable, visible_tokens, withheld
 
 CONDITION = Condition(
     "no-gpu-visible",

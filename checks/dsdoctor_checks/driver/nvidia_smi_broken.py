@@ -15,8 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dsdoctor_checks._util import cuda_works, gpu_expected
-
 from dsdoctor.api import (
     Condition,
     Finding,
@@ -31,6 +29,7 @@ from dsdoctor.api import (
     fail,
     warn,
 )
+from dsdoctor_checks._util import cuda_works, gpu_expected
 
 CONDITION = Condition(
     "nvidia-smi-broken",

@@ -18,8 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dsdoctor_checks._util import cuda_works
-
 from dsdoctor.api import (
     Condition,
     Finding,
@@ -31,6 +29,7 @@ from dsdoctor.api import (
     fail,
     warn,
 )
+from dsdoctor_checks._util import cuda_works
 
 CONDITION = Condition("nvidia-smi-hangs", id="DSD106", scope=Scope.NODE, since="0.1")
 

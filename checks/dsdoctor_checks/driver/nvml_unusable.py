@@ -17,9 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dsdoctor_checks._util import cuda_works, gpu_expected, withheld
-from dsdoctor_checks.driver import _tables
-
 from dsdoctor.api import (
     Condition,
     Environment,
@@ -37,6 +34,8 @@ from dsdoctor.api import (
     skip,
     warn,
 )
+from dsdoctor_checks._util import cuda_works, gpu_expected, withheld
+from dsdoctor_checks.driver import _tables
 
 CONDITION = Condition(
     "nvml-unusable",

@@ -18,8 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dsdoctor_checks._util import find, variable, visible, visible_tokens
-
 from dsdoctor.api import (
     Condition,
     Environment,
@@ -31,6 +29,7 @@ from dsdoctor.api import (
     check,
     fail,
 )
+from dsdoctor_checks._util import find, variable, visible, visible_tokens
 
 CONDITION = Condition(
     "visible-devices-invalid",

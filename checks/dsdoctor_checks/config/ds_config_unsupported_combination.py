@@ -1,0 +1,151 @@
+"""Settings of the DeepSpeed config exclude each other.
+
+## Why it matters
+Each of them is valid alone, and most pairs pass DeepSpeed's validation; the run ends in an
+assertion in the engine or at the first step, when the model is loaded and the GPUs are held.
+
+## What to do
+Keep one of the two settings that are named.
+
+## References
+deepspeed/runtime/config.py (`_do_error_check`), deepspeed/runtime/zero/config.py,
+deepspeed/runtime/zero/stage_1_and_2.py, deepspeed/runtime/engine.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsdoctor.api import Condition, DsConfig, Finding, Scope, check, fail
+
+from ._tables import enabled, is_number, stage_of
+
+CONDITION = Condition(
+    "ds-config-unsupported-combination", id="DSD1305", scope=Scope.JOB, since="0.1"
+)
+
+_OFFLOAD = "zero_optimization.offload_optimizer"
+
+
+def _clash(config: DsConfig, keys: tuple[str, ...], why: str, effect: str, hint: str) -> Finding:
+    named = " and ".join(config.named(key) for key in keys)
+    return fail(
+        f"{named} {why}",
+        effect=effect,
+        hint=hint,
+        keys={key: config.lines.get(key) for key in keys},
+        values={key: config.get(key) for key in keys},
+    )
+
+
+@check(CONDITION)
+def settings_agree(config: DsConfig) -> Iterator[Finding]:
+    """Speaks of pairs that DeepSpeed refuses or dies of."""
+    bf16 = "bf16" if "bf16" in (config.parsed or {}) else "bfloat16"
+    if enabled(config.section("fp16")) and enabled(config.section(bf16)):
+        yield _clash(
+            config,
+            ("fp16.enabled", f"{bf16}.enabled"),
+            "are both on, but only one precision can be",
+            "`AssertionError` in `deepspeed.initialize`",
+            "switch one of them off",
+        )
+    zero = config.section("zero_optimization")
+    stage = stage_of(zero)
+    yield from _offload(config, stage)
+    yield from _gradients(config, stage)
+    if "cpu_offload" in zero and "offload_optimizer" in zero:
+        yield _clash(
+            config,
+            ("zero_optimization.cpu_offload", _OFFLOAD),
+            "say the same thing twice, but DeepSpeed takes only one of them",
+            "`AssertionError` when the config is read",
+            "take out `cpu_offload`, the old name",
+        )
+
+
+def _offload(config: DsConfig, stage: int | None) -> Iterator[Finding]:
+    optimizer = config.section(_OFFLOAD)
+    device = optimizer.get("device", "none")
+    if stage == 0 and device in {"cpu", "nvme"}:
+        yield _clash(
+            config,
+            (f"{_OFFLOAD}.device",),
+            f"is `{device}`, but the ZeRO stage is 0, which keeps the parameters on the GPU",
+            "the CPU optimizer stops at the first step: `CPUAdam param is on cuda`",
+            "set `zero_optimization.stage` to 1, 2 or 3, or take `offload_optimizer` out",
+        )
+    for section in ("offload_optimizer", "offload_param"):
+        key = f"zero_optimization.{section}"
+        used = stage == 3  # noqa: PLR2004  # below it the nvme device is not used at all
+        if used and config.get(f"{key}.device") == "nvme" and not config.get(f"{key}.nvme_path"):
+            yield _clash(
+                config,
+                (f"{key}.device",),
+                "is `nvme`, but `nvme_path` is not set",
+                "`TypeError` in the engine: a path cannot be made of None",
+                f"set `{key}.nvme_path` to a folder on a local NVMe disk",
+            )
+    ratio = optimizer.get("ratio", 1.0)
+    if is_number(ratio) and ratio < 1 and stage in {0, 1, 2}:
+        yield _clash(
+            config,
+            (f"{_OFFLOAD}.ratio",),
+            f"is {ratio}, but partial offload needs ZeRO stage 3, and the stage is {stage}",
+            "`ValidationError` when the config is read",
+            "take `ratio` out, or set `zero_optimization.stage` to 3",
+        )
+
+
+def _gradients(config: DsConfig, stage: int | None) -> Iterator[Finding]:
+    scatter = config.get("zero_optimization.reduce_scatter", True)
+    sharded = stage in {2, 3} and scatter is not False
+    if sharded and config.get("prescale_gradients") is True:
+        yield _clash(
+            config,
+            ("prescale_gradients",),
+            f"is on, but ZeRO stage {stage} with `reduce_scatter` cannot scale before it reduces",
+            "`AssertionError` when the gradients are reduced",
+            "take `prescale_gradients` out",
+        )
+    factor = config.get("gradient_predivide_factor", 1.0)
+    if sharded and is_number(factor) and factor != 1:
+        yield _clash(
+            config,
+            ("gradient_predivide_factor",),
+            f"is {factor}, but ZeRO stage {stage} with `reduce_scatter` takes only 1.0",
+            "`AssertionError` when the gradients are reduced",
+            "take `gradient_predivide_factor` out",
+        )
+    for section in ("fp16", "bf16"):
+        key = f"{section}.{section}_master_weights_and_grads"
+        if stage == 0 and config.get(key) is True:
+            yield _clash(
+                config,
+                (key,),
+                "is on, but it needs ZeRO stage 1 or higher, and the stage is 0",
+                "`AssertionError` in `deepspeed.initialize`",
+                f"set `zero_optimization.stage` to 1 or more, or take `{key}` out",
+            )
+    if stage == 3 and config.get("gradient_allreduce_op") == "sum":  # noqa: PLR2004
+        yield _clash(
+            config,
+            ("gradient_allreduce_op",),
+            "is `sum`, but ZeRO stage 3 only averages",
+            "DeepSpeed refuses the config",
+            "set `gradient_allreduce_op` to `mean`",
+        )
+    if str(config.get("optimizer.type", "")).lower() == "lamb" and _static_scale(config):
+        yield _clash(
+            config,
+            ("optimizer.type", "fp16.loss_scale"),
+            f"do not fit: LAMB needs a dynamic loss scale, and it is"
+            f" {config.get('fp16.loss_scale')}",
+            "`AssertionError` in `deepspeed.initialize`",
+            "set `fp16.loss_scale` to 0",
+        )
+
+
+def _static_scale(config: DsConfig) -> bool:
+    scale = config.get("fp16.loss_scale", 0)
+    return enabled(config.section("fp16")) and is_number(scale) and scale != 0

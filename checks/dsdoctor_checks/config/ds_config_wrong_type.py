@@ -1,0 +1,130 @@
+"""A value in the DeepSpeed config is of the wrong kind or out of its range.
+
+## Why it matters
+Some of them are refused when the config is read, with an error that names the field. At top level
+nothing is checked: `"1.0"` stays a text until the step divides by it, `"false"` counts as true, and
+`True,` without quotes is a text that holds the comma.
+
+## What to do
+Write numbers and truth values without quotes, truth values in lower case.
+
+## References
+deepspeed/runtime/config.py, deepspeed/runtime/zero/config.py,
+deepspeed/runtime/zero/offload_config.py, https://hjson.github.io/syntax.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from dsdoctor.api import Condition, DsConfig, Finding, Scope, check, fail
+
+from ._tables import BATCH_KEYS, is_number
+
+CONDITION = Condition("ds-config-wrong-type", id="DSD1307", scope=Scope.JOB, since="0.1")
+
+_WHOLE = (*BATCH_KEYS, "steps_per_print")
+_NUMBERS = (
+    "gradient_clipping",
+    "gradient_predivide_factor",
+    "optimizer.params.lr",
+    "optimizer.params.eps",
+    "optimizer.params.weight_decay",
+)
+_TRUTH = (
+    "prescale_gradients",
+    "wall_clock_breakdown",
+    "zero_allow_untested_optimizer",
+    "zero_force_ds_cpu_optimizer",
+    "dump_state",
+    "memory_breakdown",
+    "dataloader_drop_last",
+)
+_SIZES = (
+    "reduce_bucket_size",
+    "allgather_bucket_size",
+    "sub_group_size",
+    "stage3_prefetch_bucket_size",
+    "stage3_param_persistence_threshold",
+    "stage3_max_live_parameters",
+    "stage3_max_reuse_distance",
+)
+_SECTIONS = ("fp16", "bf16", "optimizer", "scheduler", "aio", "activation_checkpointing")
+_STAGES = (0, 1, 2, 3)
+_DEVICES = ("none", "cpu", "nvme")
+
+
+def _wrong(config: DsConfig, key: str, expected: str, effect: str) -> Finding:
+    value = config.get(key)
+    shown = f'"{value}"' if isinstance(value, str) else f"{value}"
+    return fail(
+        f"{config.named(key)} is {shown}, but it must be {expected}",
+        effect=effect,
+        hint=f"write {expected} for `{key}`",
+        key=key,
+        line=config.lines.get(key),
+        value=value,
+    )
+
+
+@check(CONDITION)
+def values_are_of_their_kind(config: DsConfig) -> Iterator[Finding]:
+    """Speaks of texts for numbers, and of values that DeepSpeed's models refuse."""
+    if config.parsed is None:
+        return
+    for key, word in config.swallowed.items():
+        yield fail(
+            f"{config.named(key)} is the text `{word}`, but a value without quotes ends with its"
+            " line, comma included",
+            effect="DeepSpeed takes the comma for a part of the value",
+            hint="write `true`, `false` and `null` in lower case, and put texts in quotes",
+            key=key,
+            line=config.lines.get(key),
+            value=word,
+        )
+    for key in _WHOLE:
+        value = config.get(key)
+        if _given(config, key, value) and not _is_whole(value):
+            yield _wrong(config, key, "a whole number", "`TypeError` when DeepSpeed compares it")
+    for key in _NUMBERS:
+        value = config.get(key)
+        if _given(config, key, value) and not is_number(value):
+            yield _wrong(config, key, "a number", "`TypeError` at the first step")
+    for key in _TRUTH:
+        value = config.get(key)
+        if _given(config, key, value) and isinstance(value, str):
+            yield _wrong(config, key, "`true` or `false` without quotes", "any text counts as true")
+    for key in _SECTIONS:
+        value = config.get(key)
+        if _given(config, key, value) and not isinstance(value, dict):
+            yield _wrong(config, key, "an object in braces", "the config is refused")
+    yield from _zero(config)
+
+
+def _given(config: DsConfig, key: str, value: Any) -> bool:
+    return value is not None and value != "auto" and key not in config.swallowed
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _zero(config: DsConfig) -> Iterator[Finding]:
+    effect = "`ValidationError` when the config is read"
+    key = "zero_optimization.stage"
+    value = config.get(key)
+    number = int(value) if isinstance(value, str) and value.isdigit() else value
+    if _given(config, key, value) and number not in _STAGES:
+        yield _wrong(config, key, "0, 1, 2 or 3", effect)
+    for section in ("offload_optimizer", "offload_param"):
+        key = f"zero_optimization.{section}.device"
+        value = config.get(key)
+        if _given(config, key, value) and value not in _DEVICES:
+            yield _wrong(config, key, "`none`, `cpu` or `nvme`", effect)
+    for name in _SIZES:
+        key = f"zero_optimization.{name}"
+        value = config.get(key)
+        broken = isinstance(value, float) and not value.is_integer()
+        if _given(config, key, value) and (broken or (is_number(value) and value < 0)):
+            yield _wrong(config, key, "a whole number of 0 or more", effect)

@@ -1,0 +1,83 @@
+"""CUDA_HOME (or CUDA_PATH) names a folder that is no CUDA toolkit.
+
+## Why it matters
+torch and DeepSpeed believe the variable without looking: even if a good toolkit is on PATH, the
+build asks for `$CUDA_HOME/bin/nvcc` and dies.
+
+## What to do
+Unset the variable, or set it to the folder that holds `bin/nvcc`.
+
+## References
+- torch/utils/cpp_extension.py: `_find_cuda_home`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsdoctor.api import (
+    Condition,
+    CudaToolkits,
+    DeepSpeedInstall,
+    Environment,
+    Finding,
+    Gpus,
+    Missing,
+    NvidiaKernel,
+    RunNeeds,
+    Scope,
+    TorchBuild,
+    check,
+    fail,
+    skip,
+    warn,
+)
+from dsdoctor_checks.cuda import _ops
+
+CONDITION = Condition(
+    "cuda-home-invalid",
+    id="DSD208",
+    scope=Scope.USER_ENV,
+    since="0.1",
+    fixes=("unset-variables", "install-cuda-toolkit"),
+    leads_to=("cuda-toolkit-missing",),
+)
+
+
+@check(CONDITION)
+def cuda_home_is_toolkit(
+    torch: TorchBuild,
+    toolkits: CudaToolkits,
+    deepspeed: DeepSpeedInstall | Missing,
+    run: RunNeeds,
+    env: Environment | Missing,
+    kernel: NvidiaKernel | Missing,
+    gpus: Gpus | Missing,
+) -> Iterator[Finding]:
+    """The folder must exist and hold nvcc."""
+    toolkit = toolkits.toolkit
+    named = toolkits.how in ("CUDA_HOME", "CUDA_PATH") and toolkit is not None
+    if toolkits.cuda_home_missing is not None:
+        place, lacks = toolkits.cuda_home_missing, "which does not exist"
+    elif named and toolkit is not None and toolkit.nvcc is None:
+        place, lacks = toolkit.root, "which has no `bin/nvcc`"
+    else:
+        return
+    need = _ops.toolkit_need(torch, deepspeed, run, env, kernel, gpus)
+    if need.use is _ops.Use.NONE:
+        yield skip(f"`CUDA_HOME` is `{place}`, {lacks}, but {need.reason}", cuda_home=place)
+        return
+    other = next((found for found in toolkits.found if found.usable), None)
+    variable = toolkits.how if toolkits.how in ("CUDA_HOME", "CUDA_PATH") else "CUDA_HOME"
+    say = fail if need.certain else warn
+    yield say(
+        f"`{variable}` is `{place}`, {lacks}, but torch takes it without looking",
+        effect=f"{need.words} cannot be built, even if a good toolkit is on PATH",
+        hint=f"set `{variable}={other.root}` (CUDA {other.version})"
+        if other
+        else f"unset `{variable}`, or set it to the folder that holds `bin/nvcc`",
+        cuda_home=place,
+        other=other.root if other else None,
+        other_cuda=other.version if other else None,
+        need=need.use.value,
+    )

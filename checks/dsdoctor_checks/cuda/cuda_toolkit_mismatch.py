@@ -1,0 +1,141 @@
+"""The CUDA toolkit (nvcc) is of another CUDA version than torch was built with.
+
+## Why it matters
+DeepSpeed compiles its CUDA ops with nvcc against torch's headers. When ops are pre-built
+(`DS_BUILD_*=1`), DeepSpeed compares the two by a table of its own and refuses what is not in it,
+which for CUDA 13 is every other minor. When they are built at first use (JIT), nobody compares since
+DeepSpeed 0.12.3: another minor works, another major usually ends in a compile error or an undefined
+symbol.
+
+## What to do
+Install the toolkit of the CUDA that torch was built for (the toolkit alone, not a driver) and point
+`CUDA_HOME` to it, or install a torch build for the CUDA of the toolkit that is there.
+
+## References
+- DeepSpeed op_builder/builder.py: `assert_no_cuda_mismatch`, `cuda_minor_mismatch_ok` (0.19.8)
+- https://github.com/deepspeedai/DeepSpeed/pull/4639
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from dsdoctor.api import (
+    Condition,
+    CudaToolkits,
+    DeepSpeedInstall,
+    Environment,
+    Finding,
+    Gpus,
+    Missing,
+    NvidiaKernel,
+    RunNeeds,
+    Scope,
+    Toolkit,
+    TorchBuild,
+    check,
+    fail,
+    ok,
+    skip,
+    warn,
+)
+from dsdoctor_checks._util import at_least, listed, pair, variable
+from dsdoctor_checks.cuda import _ops, _tables
+
+CONDITION = Condition(
+    "cuda-toolkit-mismatch",
+    id="DSD201",
+    scope=Scope.USER_ENV,
+    since="0.1",
+    fixes=("install-cuda-toolkit", "install-torch-build"),
+    leads_to=("cuda-runtime-lib-mismatch",),
+)
+
+
+def _hint(toolkits: CudaToolkits, want: str) -> str:
+    for toolkit in toolkits.found:
+        if toolkit.usable and pair(toolkit.version) == pair(want):
+            return f"set `CUDA_HOME={toolkit.root}`, which is CUDA {want}"
+    return f"install the CUDA {want} toolkit and point `CUDA_HOME` to it"
+
+
+def _judge(
+    toolkit: Toolkit, torch: TorchBuild, need: _ops.Need, version: str | None, skipping: bool
+) -> str:
+    """`refused`, `broken`, `risky` or `fine`."""
+    have, want = pair(toolkit.version), pair(torch.cuda)
+    refused = not _tables.accepts(toolkit.version or "", torch.cuda or "", version) and not skipping
+    checked = need.use is _ops.Use.PREBUILD or not at_least(version, _tables.JIT_UNCHECKED)
+    if need.certain and refused and checked:
+        return "refused"
+    if have is None or want is None or have[0] == want[0]:
+        return "fine"
+    return "broken" if need.certain and toolkit.trial_ok is False else "risky"
+
+
+@check(CONDITION)
+def toolkit_matches_torch(
+    torch: TorchBuild,
+    toolkits: CudaToolkits,
+    deepspeed: DeepSpeedInstall | Missing,
+    run: RunNeeds,
+    env: Environment | Missing,
+    kernel: NvidiaKernel | Missing,
+    gpus: Gpus | Missing,
+) -> Iterator[Finding]:
+    """By what nvcc is used for in this run."""
+    need = _ops.toolkit_need(torch, deepspeed, run, env, kernel, gpus)
+    if need.inapplicable:
+        yield skip(need.reason)
+        return
+    if need.use is _ops.Use.NONE:
+        yield ok(f"nvcc is not judged: {need.reason}", need=need.use.value)
+        return
+    toolkit = toolkits.toolkit
+    if toolkit is None or not toolkit.usable:
+        yield skip("there is no usable nvcc to compare with torch")
+        return
+    version = None if isinstance(deepspeed, Missing) else deepspeed.version
+    skipping = variable(env, "DS_SKIP_CUDA_CHECK") == "1"
+    verdict = _judge(toolkit, torch, need, version, skipping)
+    evidence: dict[str, Any] = {
+        "nvcc": toolkit.nvcc,
+        "nvcc_cuda": toolkit.version,
+        "torch": torch.version,
+        "torch_cuda": torch.cuda,
+        "deepspeed": version,
+        "need": need.use.value,
+        "ops": list(need.ops),
+        "trial_ok": toolkit.trial_ok,
+    }
+    text = (
+        f"nvcc at `{toolkit.nvcc}` is CUDA {toolkit.version},"
+        f" but torch {torch.version} was built for CUDA {torch.cuda}"
+    )
+    hint = _hint(toolkits, str(torch.cuda))
+    if verdict == "refused":
+        doing = "pre-build" if need.use is _ops.Use.PREBUILD else "build"
+        yield fail(
+            text,
+            effect=f"DeepSpeed refuses to {doing} {need.words} (`CUDAMismatchException`)",
+            hint=hint,
+            **evidence,
+        )
+    elif verdict == "broken":
+        yield fail(
+            f"{text}, and a trial compile ends with an error",
+            effect=f"{listed(need.ops)} cannot be built at the first step",
+            hint=hint,
+            trial_error=toolkit.trial_error,
+            **evidence,
+        )
+    elif verdict == "risky":
+        yield warn(
+            text,
+            effect=f"{need.words} may not compile, or end in an undefined symbol when loaded",
+            hint=hint,
+            **evidence,
+        )
+    else:
+        yield ok(f"nvcc is CUDA {toolkit.version}, torch's is {torch.cuda}", **evidence)

@@ -1,0 +1,97 @@
+"""There is no CUDA toolkit (nvcc) to build DeepSpeed's ops with.
+
+## Why it matters
+The torch wheel brings the CUDA run-time libraries but no compiler. DeepSpeed builds ops such as
+`fused_adam` at first use, and then dies with "CUDA_HOME does not exist, unable to compile CUDA
+op(s)".
+
+## What to do
+Install the toolkit of the CUDA that torch was built for: `cuda-toolkit-12-8` from NVIDIA's apt or
+dnf repository (not `cuda`, which brings a driver), or `cuda-toolkit` from conda-forge. Or use an
+optimizer that needs no op (`"torch_adam": true`).
+
+## References
+- DeepSpeed op_builder/builder.py: `installed_cuda_version`
+- torch/utils/cpp_extension.py: `_find_cuda_home`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsdoctor.api import (
+    Condition,
+    CudaToolkits,
+    DeepSpeedInstall,
+    Environment,
+    Finding,
+    Gpus,
+    Missing,
+    NvidiaKernel,
+    RunNeeds,
+    Scope,
+    TorchBuild,
+    check,
+    fail,
+    ok,
+    skip,
+    warn,
+)
+from dsdoctor_checks.cuda import _ops
+
+CONDITION = Condition(
+    "cuda-toolkit-missing",
+    id="DSD202",
+    scope=Scope.USER_ENV,
+    since="0.1",
+    fixes=("install-cuda-toolkit",),
+    leads_to=("cpu-adam-unbuilt",),
+    narrower=("nvcc-unusable", "cuda-home-invalid"),
+)
+
+
+@check(CONDITION)
+def toolkit_is_there(
+    torch: TorchBuild,
+    toolkits: CudaToolkits,
+    deepspeed: DeepSpeedInstall | Missing,
+    run: RunNeeds,
+    env: Environment | Missing,
+    kernel: NvidiaKernel | Missing,
+    gpus: Gpus | Missing,
+) -> Iterator[Finding]:
+    """A failure where an op must be built, a warning where one may have to be."""
+    need = _ops.toolkit_need(torch, deepspeed, run, env, kernel, gpus)
+    if need.inapplicable:
+        yield skip(need.reason)
+        return
+    if need.use is _ops.Use.NONE:
+        yield ok(f"nvcc is not judged: {need.reason}", need=need.use.value)
+        return
+    toolkit = toolkits.toolkit
+    if toolkit is not None and toolkit.usable:
+        return
+    other = next((found for found in toolkits.found if found.usable), None)
+    where = (
+        f"the toolkit at `{toolkit.root}` has no usable nvcc"
+        if toolkit
+        else "no CUDA toolkit is found by `CUDA_HOME`, PATH or `/usr/local/cuda`"
+    )
+    say = fail if need.certain else warn
+    name = (torch.cuda or "").replace(".", "-")
+    yield say(
+        f"{where}, but torch {torch.version} needs nvcc of CUDA {torch.cuda} to build ops",
+        effect=f"{need.words} cannot be built (`MissingCUDAException`)",
+        hint=f"set `CUDA_HOME={other.root}` (CUDA {other.version})"
+        if other
+        else f"install the CUDA {torch.cuda} toolkit (`cuda-toolkit-{name}` of NVIDIA's"
+        f" repository, or `conda install -c conda-forge cuda-toolkit={torch.cuda}`)",
+        torch=torch.version,
+        torch_cuda=torch.cuda,
+        need=need.use.value,
+        ops=list(need.ops),
+        root=toolkit.root if toolkit else None,
+        error=toolkit.error if toolkit else None,
+        others=[found.root for found in toolkits.found if found.usable],
+        other_cuda=other.version if other else None,
+    )

@@ -1,0 +1,129 @@
+"""nvcc cannot compile for the GPUs of this run.
+
+## Why it matters
+DeepSpeed compiles its ops for the capability of the GPUs that it sees, or for those named in
+`TORCH_CUDA_ARCH_LIST`. An nvcc that is too old (or, for old GPUs, too new) ends with
+"Unsupported gpu architecture"; a list without the GPU gives ops that cannot run on it.
+
+## What to do
+Install a toolkit that knows the GPU (11.8 for Ada and Hopper, 12.8 for Blackwell, below 13 for
+Volta and older), or correct `TORCH_CUDA_ARCH_LIST`.
+
+## References
+- `ptxas --help` of each toolkit, 11.7 to 13.5
+- DeepSpeed op_builder/builder.py: `compute_capability_args`, `get_default_compute_capabilities`
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from dsdoctor.api import (
+    Condition,
+    CudaToolkits,
+    DeepSpeedInstall,
+    Environment,
+    Finding,
+    Gpus,
+    Missing,
+    NvidiaKernel,
+    RunNeeds,
+    Scope,
+    TorchBuild,
+    TorchLive,
+    check,
+    fail,
+    ok,
+    skip,
+    warn,
+)
+from dsdoctor_checks._util import Capability, capabilities, dotted, listed, serving, variable
+from dsdoctor_checks.cuda import _ops, _tables
+
+CONDITION = Condition(
+    "nvcc-arch-unsupported",
+    id="DSD207",
+    scope=Scope.USER_ENV,
+    since="0.1",
+    fixes=("install-cuda-toolkit", "unset-variables"),
+    leads_to=("gpu-arch-unsupported",),
+)
+_ENTRY = re.compile(r"^(\d+)\.(\d)[af]?(\+PTX)?$", re.IGNORECASE)
+
+
+def _listed_archs(value: str) -> tuple[dict[Capability, bool], bool]:
+    """Capabilities of a TORCH_CUDA_ARCH_LIST to `with PTX`, and whether all entries were numbers."""
+    entries = [entry for entry in re.split(r"[;\s]+", value.strip()) if entry]
+    found = [_ENTRY.match(entry) for entry in entries]
+    archs = {(int(m[1]), int(m[2])): bool(m[3]) for m in found if m}
+    return archs, all(found)
+
+
+def _as_arch_list(archs: dict[Capability, bool]) -> list[str]:
+    names = [f"sm_{major}{minor}" for major, minor in archs]
+    return names + [f"compute_{major}{minor}" for (major, minor), ptx in archs.items() if ptx]
+
+
+@check(CONDITION)
+def nvcc_knows_gpus(
+    torch: TorchBuild,
+    toolkits: CudaToolkits,
+    deepspeed: DeepSpeedInstall | Missing,
+    gpus: Gpus | Missing,
+    live: TorchLive | Missing,
+    run: RunNeeds,
+    env: Environment | Missing,
+    kernel: NvidiaKernel | Missing,
+) -> Iterator[Finding]:
+    """What would be compiled for, against what this nvcc compiles."""
+    need = _ops.toolkit_need(torch, deepspeed, run, env, kernel, gpus)
+    if need.use is _ops.Use.NONE:
+        yield skip(need.reason)
+        return
+    toolkit = toolkits.toolkit
+    known = _tables.nvcc_archs(toolkit.version or "") if toolkit else None
+    if toolkit is None or known is None:
+        yield skip("what this nvcc compiles for is not known" if toolkit else "there is no nvcc")
+        return
+    say = fail if need.certain else warn
+    devices = capabilities(gpus, live, run, env)
+    value = variable(env, "TORCH_CUDA_ARCH_LIST") or ""
+    archs, readable = _listed_archs(value)
+    evidence = {"nvcc": toolkit.nvcc, "nvcc_cuda": toolkit.version, "arch_list": value or None}
+    evidence["capabilities"] = {name: dotted(cc) for name, cc in devices.items()}
+    evidence["nvcc_knows"] = [dotted(cc) for cc in known]
+    if value:
+        wanted, source = list(archs), f"`TORCH_CUDA_ARCH_LIST={value}`"
+    elif need.use is _ops.Use.PREBUILD and (toolkit.version or "").startswith("13."):
+        wanted, source = list(_tables.PREBUILD_DEFAULT), "DeepSpeed's default for pre-building"
+    else:
+        wanted, source = list(dict.fromkeys(devices.values())), "the GPUs of this run"
+    unknown = [dotted(cc) for cc in wanted if cc not in known]
+    if unknown:
+        lowest = min(known)
+        yield say(
+            f"nvcc {toolkit.version} does not compile for capability {listed(unknown)},"
+            f" which {source} {'ask' if source.endswith('run') else 'asks'} for",
+            effect=f"the build of {need.words} ends with `Unsupported gpu architecture`",
+            hint="set `TORCH_CUDA_ARCH_LIST` to the capability of the GPUs"
+            if not source.endswith("run")
+            else "install an older CUDA toolkit and the torch build for it"
+            if wanted and min(wanted) < lowest
+            else "install a newer CUDA toolkit and point `CUDA_HOME` to it",
+            unknown=unknown,
+            **evidence,
+        )
+        return
+    for name, cc in devices.items():
+        if archs and readable and serving(_as_arch_list(archs), cc) is None:
+            yield say(
+                f"{source} has no code for {name}, whose capability is {dotted(cc)}",
+                effect="ops are built that cannot run on it (no kernel image)",
+                hint=f"add {dotted(cc)} to `TORCH_CUDA_ARCH_LIST`, or unset it",
+                gpu=name,
+                capability=dotted(cc),
+                **evidence,
+            )
+            return
+    yield ok(**evidence)

@@ -1,0 +1,88 @@
+"""Several CUDA toolkits are there, and the one that would be used is not the one that fits torch.
+
+## Why it matters
+torch and DeepSpeed take the toolkit of `CUDA_HOME`, then the `nvcc` on PATH, then `/usr/local/cuda`,
+and do not look whether another one fits better.
+
+## What to do
+Point `CUDA_HOME` to the toolkit of the CUDA that torch was built for.
+
+## References
+- torch/utils/cpp_extension.py: `_find_cuda_home`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsdoctor.api import (
+    Condition,
+    CudaToolkits,
+    DeepSpeedInstall,
+    Environment,
+    Finding,
+    Gpus,
+    Missing,
+    NvidiaKernel,
+    RunNeeds,
+    Scope,
+    TorchBuild,
+    check,
+    ok,
+    skip,
+    warn,
+)
+from dsdoctor_checks._util import pair
+from dsdoctor_checks.cuda import _ops
+
+CONDITION = Condition(
+    "several-toolkits",
+    id="DSD205",
+    scope=Scope.USER_ENV,
+    since="0.1",
+    fixes=("unset-variables",),
+    leads_to=("cuda-toolkit-mismatch",),
+)
+
+
+@check(CONDITION)
+def best_toolkit_is_chosen(
+    torch: TorchBuild,
+    toolkits: CudaToolkits,
+    deepspeed: DeepSpeedInstall | Missing,
+    run: RunNeeds,
+    env: Environment | Missing,
+    kernel: NvidiaKernel | Missing,
+    gpus: Gpus | Missing,
+) -> Iterator[Finding]:
+    """A warning only where another toolkit fits and the chosen one does not."""
+    need = _ops.toolkit_need(torch, deepspeed, run, env, kernel, gpus)
+    if need.use is _ops.Use.NONE:
+        yield skip(need.reason)
+        return
+    chosen = toolkits.toolkit
+    want = pair(torch.cuda)
+    roots = [f"{found.root} ({found.version})" for found in toolkits.found if found.usable]
+    if chosen is None or pair(chosen.version) == want:
+        yield ok(toolkits=roots, torch_cuda=torch.cuda)
+        return
+    fitting = next(
+        (found for found in toolkits.found if found.usable and pair(found.version) == want), None
+    )
+    if fitting is None:
+        yield ok(toolkits=roots, torch_cuda=torch.cuda)
+        return
+    yield warn(
+        f"`{chosen.root}` (CUDA {chosen.version or 'unknown'}, by {toolkits.how or chosen.source})"
+        f" would be used, but `{fitting.root}` is the CUDA {fitting.version} that torch was"
+        " built for",
+        effect=f"{need.words} are built with a compiler that does not fit torch",
+        hint=f"set `CUDA_HOME={fitting.root}`",
+        chosen=chosen.root,
+        chosen_cuda=chosen.version,
+        how=toolkits.how,
+        fitting=fitting.root,
+        fitting_cuda=fitting.version,
+        torch_cuda=torch.cuda,
+        toolkits=roots,
+    )

@@ -137,7 +137,7 @@ def _walk(value: Any, change: Callable[[str, str], str], key: str = "") -> Any:
 
 
 def _walk_key(name: Any, change: Callable[[str, str], str], key: str) -> Any:
-    """Keys that are words are names of fields or packages; those with a path or address are data."""
+    """Keys that are words are names of fields or packages; the others are data."""
     if not isinstance(name, str) or re.fullmatch(r"[A-Za-z0-9_-]*[A-Za-z_][A-Za-z0-9_-]*", name):
         return name
     return change(name, key)

@@ -19,9 +19,9 @@ _CGROUP_CONTAINERS = re.compile(r"kubepods|docker|containerd|libpod|lxc|crio")
 
 
 def parse_os_release(text: str) -> str | None:
-    """`ID VERSION_ID` of /etc/os-release.
+    r"""`ID VERSION_ID` of /etc/os-release.
 
-    >>> parse_os_release('NAME="Debian"\\nID=debian\\nVERSION_ID="12"\\n')
+    >>> parse_os_release('NAME="Debian"\nID=debian\nVERSION_ID="12"\n')
     'debian 12'
     """
     values = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
@@ -30,9 +30,9 @@ def parse_os_release(text: str) -> str | None:
 
 
 def parse_meminfo(text: str) -> dict[str, int]:
-    """Fields of /proc/meminfo in bytes.
+    r"""Fields of /proc/meminfo in bytes.
 
-    >>> parse_meminfo("MemTotal:  2 kB\\nHugePages_Total: 3\\nrubbish\\n")
+    >>> parse_meminfo("MemTotal:  2 kB\nHugePages_Total: 3\nrubbish\n")
     {'MemTotal': 2048, 'HugePages_Total': 3}
     """
     found = re.findall(r"^([\w()]+):\s*(\d+)( kB)?\s*$", text, re.MULTILINE)
@@ -66,9 +66,9 @@ class CgroupMount(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse_cgroups(text: str) -> list[Cgroup]:
-    """Parses /proc/self/cgroup.
+    r"""Parses /proc/self/cgroup.
 
-    >>> [(c.controllers, c.path) for c in parse_cgroups("3:cpu,cpuacct:/a\\n0::/b:c\\n")]
+    >>> [(c.controllers, c.path) for c in parse_cgroups("3:cpu,cpuacct:/a\n0::/b:c\n")]
     [(('cpu', 'cpuacct'), '/a'), ((), '/b:c')]
     """
     found = []
@@ -122,9 +122,9 @@ def folders_of(path: str, mount: CgroupMount) -> list[str]:
 
 
 def parse_number(text: str) -> int | None:
-    """A limit or a counter; None where there is no limit.
+    r"""A limit or a counter; None where there is no limit.
 
-    >>> parse_number("max\\n"), parse_number("42\\n"), parse_number("9223372036854771712")
+    >>> parse_number("max\n"), parse_number("42\n"), parse_number("9223372036854771712")
     (None, 42, None)
     """
     text = text.strip()
@@ -146,9 +146,9 @@ def parse_cpu_max(text: str) -> float | None:
 
 
 def parse_stat(text: str, *names: str) -> int:
-    """The first of some fields of `memory.stat`, 0 where it has none of them.
+    r"""The first of some fields of `memory.stat`, 0 where it has none of them.
 
-    >>> parse_stat("anon 5\\ninactive_file 7\\n", "total_inactive_file", "inactive_file")
+    >>> parse_stat("anon 5\ninactive_file 7\n", "total_inactive_file", "inactive_file")
     7
     """
     values = dict(re.findall(r"^(\w+) (\d+)$", text, re.MULTILINE))

@@ -60,7 +60,7 @@ def parse_module_version(text: str) -> tuple[str | None, bool]:
     ...     "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.104.05  Sat Aug 19 01:15:15 UTC"
     ... )
     ('535.104.05', False)
-    >>> parse_module_version("NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.95.05  R")
+    >>> parse_module_version("NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.95.05")
     ('580.95.05', True)
     """
     lines = [line for line in text.splitlines() if line.startswith("NVRM")] or [text]
@@ -69,9 +69,9 @@ def parse_module_version(text: str) -> tuple[str | None, bool]:
 
 
 def parse_modules(text: str) -> tuple[str, ...]:
-    """NVIDIA's modules, and nouveau, in /proc/modules.
+    r"""NVIDIA's modules, and nouveau, in /proc/modules.
 
-    >>> parse_modules("ext4 1 0 - Live 0x0\\nnvidia_uvm 1 0 - Live 0x0\\nnouveau 1 0 - Live 0x0\\n")
+    >>> parse_modules("ext4 1 0 - Live 0x0\nnvidia_uvm 1 0 - Live 0x0\nnouveau 1 0 - Live 0x0\n")
     ('nouveau', 'nvidia_uvm')
     """
     names = {line.split(" ", 1)[0] for line in text.splitlines()}
@@ -165,9 +165,9 @@ class SmiList(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse_smi_list(text: str) -> SmiList:
-    """Parses `--query-gpu=index,uuid,name,driver_version --format=csv,noheader`.
+    r"""Parses `--query-gpu=index,uuid,name,driver_version --format=csv,noheader`.
 
-    >>> parse_smi_list("0, GPU-1a, NVIDIA H200, 580.95.05\\nrubbish\\n")
+    >>> parse_smi_list("0, GPU-1a, NVIDIA H200, 580.95.05\nrubbish\n")
     SmiList(gpus=('0, GPU-1a, NVIDIA H200',), driver_version='580.95.05')
     """
     gpus: list[str] = []
@@ -185,7 +185,7 @@ def parse_smi_list(text: str) -> SmiList:
 def parse_smi_cuda(text: str) -> str | None:
     """The CUDA version in the header of `nvidia-smi`.
 
-    >>> parse_smi_cuda("| NVIDIA-SMI 535.104.05   Driver Version: 535.104.05   CUDA Version: 12.2  |")
+    >>> parse_smi_cuda("| NVIDIA-SMI 535.104.05  Driver Version: 535.104.05  CUDA Version: 12.2 |")
     '12.2'
     >>> parse_smi_cuda("| CUDA Version: N/A |")
     """
@@ -266,10 +266,10 @@ def nvidia_smi(host: Host) -> NvidiaSmi:
 
 
 def parse_ldconfig(text: str, library: str = LIBRARY) -> list[str]:
-    """Paths of a library in the output of `ldconfig -p`, the loader's choice first; 64-bit only.
+    r"""Paths of a library in the output of `ldconfig -p`, the loader's choice first; 64-bit only.
 
-    >>> parse_ldconfig("\\tlibcuda.so.1 (libc6,x86-64) => /a/libcuda.so.1\\n"
-    ...                "\\tlibcuda.so.1 (libc6) => /b/libcuda.so.1\\n")
+    >>> parse_ldconfig("\tlibcuda.so.1 (libc6,x86-64) => /a/libcuda.so.1\n"
+    ...                "\tlibcuda.so.1 (libc6) => /b/libcuda.so.1\n")
     ['/a/libcuda.so.1']
     """
     found = re.findall(r"^\s*(\S+) \(([^)]*)\) => (\S.*?)\s*$", text, re.MULTILINE)
@@ -277,9 +277,9 @@ def parse_ldconfig(text: str, library: str = LIBRARY) -> list[str]:
 
 
 def parse_ld_conf(text: str) -> tuple[list[str], list[str]]:
-    """Folders, and patterns of further files, in /etc/ld.so.conf.
+    r"""Folders, and patterns of further files, in /etc/ld.so.conf.
 
-    >>> parse_ld_conf("include ld.so.conf.d/*.conf\\n/opt/lib  # ours\\n")
+    >>> parse_ld_conf("include ld.so.conf.d/*.conf\n/opt/lib  # ours\n")
     (['/opt/lib'], ['/etc/ld.so.conf.d/*.conf'])
     """
     folders: list[str] = []
@@ -304,7 +304,7 @@ def parse_library_version(path: str) -> str | None:
 
 
 def _cached(host: Host) -> list[str]:
-    """Where the loader's cache has the library; from its configuration if `ldconfig` is not there."""
+    """Where the loader's cache has the library; without `ldconfig`, from its configuration."""
     for program in (host.which("ldconfig"), "/sbin/ldconfig", "/usr/sbin/ldconfig"):
         if program is None:
             continue

@@ -245,8 +245,8 @@ def _weights_and_gradients(model: ModelShape, setting: Setting) -> list[MemoryIt
         items.append(_item("parameters", width * held))
     elif not setting.offloads_parameters:
         items.append(_item("parameters", width * held / world))
-    if setting.offloads_optimizer:
-        return items
+    if setting.offloads_optimizer and setting.stage != 1:
+        return items  # each gradient goes to the host as soon as it is reduced
     share = 1 if setting.stage < 2 else world  # noqa: PLR2004
     items.append(_item("gradients", width * trained / share))
     return items
@@ -357,6 +357,6 @@ def estimate(model: ModelShape, setting: Setting, *, workers: int = 0) -> Memory
 
 
 def model_state_bytes(items: Iterable[MemoryItem]) -> int:
-    """Weights, gradients and optimizer of the items at the step: what DeepSpeed's estimators mean."""
+    """Weights, gradients and optimizer at the step: what DeepSpeed's estimators mean."""
     names = {"parameters", "gradients", "optimizer", "gradients in fp32", "master weights"}
     return sum(item.bytes for item in items if item.name in names)

@@ -331,7 +331,9 @@ def from_config(config: dict[str, Any], name: str = "config.json") -> ModelShape
         layers=_positive(config, "num_hidden_layers"),
         hidden=hidden,
         heads=heads,
-        kv_heads=_positive({"num_key_value_heads": heads} | _present(config), "num_key_value_heads"),
+        kv_heads=_positive(
+            {"num_key_value_heads": heads} | _present(config), "num_key_value_heads"
+        ),
         head_dim=_positive({"head_dim": default_dim} | _present(config), "head_dim"),
         intermediate=_positive(config, "intermediate_size"),
         vocab=_positive(config, "vocab_size"),

@@ -52,6 +52,9 @@ CONDITION = Condition(
 #: Keys that hold remarks.
 _REMARKS = ("_", "$", "//", "#", "comment")
 
+#: Sections that older releases read without a model, ignoring what they did not know.
+_ONCE_LAX = frozenset({"fp16", "bf16"})
+
 
 @check(CONDITION)
 def keys_are_known(config: DsConfig, deepspeed: DeepSpeedInstall | Missing) -> Iterator[Finding]:
@@ -77,7 +80,8 @@ def keys_are_known(config: DsConfig, deepspeed: DeepSpeedInstall | Missing) -> I
             meant = nearest(name, known)
             if newer and not meant:
                 continue
-            yield (warn if newer else fail)(
+            lax = section in _ONCE_LAX and version is not None and not at_least(version, "0.18")
+            yield (warn if newer or lax else fail)(
                 f"{config.named(key)} is no key of `{section}` in DeepSpeed {told}"
                 + (f", but `{meant}` is" if meant else ""),
                 effect="DeepSpeed refuses the config: `Extra inputs are not permitted`",

@@ -1,4 +1,4 @@
-r"""Read what an environment is made of, without importing any of it; run as a script in the patient.
+r"""Read what an environment is made of, importing none of it; run as a script in the patient.
 
     python static.py
 
@@ -48,7 +48,7 @@ import sysconfig  # noqa: E402
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Iterator
+    from typing import Any, Callable
 
 SENTINEL = "\x1edsdoctor:"
 
@@ -264,7 +264,7 @@ def suffixes() -> tuple[str, ...]:
     """Endings of module files, in the order of the import system."""
     from importlib import machinery
 
-    return tuple(machinery.EXTENSION_SUFFIXES + [".py", ".pyc"])
+    return (*machinery.EXTENSION_SUFFIXES, ".py", ".pyc")
 
 
 def module_in(folder: str, name: str, endings: tuple[str, ...]) -> str | None:

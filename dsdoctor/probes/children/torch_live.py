@@ -25,6 +25,8 @@ included. So nothing is imported before them but what the interpreter has built 
 its own start, and records are written without `json`.
 """
 
+# ruff: noqa: SLF001  # what DeepSpeed and torch keep to themselves is what is asked here
+# ruff: noqa: PLW0108  # the attributes may be missing: they are looked up inside `asked`
 from __future__ import annotations
 
 import faulthandler
@@ -41,8 +43,14 @@ START = time.monotonic()
 #: Longest text in a record, and how many lines of a traceback go into one.
 TEXT_LIMIT = 4000
 TRACEBACK_LINES = 15
+#: Characters beyond this are two escapes in JSON.
+BMP_END = 0xFFFF
 
-step_seconds = 0.0
+
+class Clock:
+    """How long a step may take; 0 = for ever."""
+
+    seconds = 0.0
 
 
 def text_of(value: str) -> str:
@@ -52,12 +60,12 @@ def text_of(value: str) -> str:
         code = ord(character)
         if character in '"\\':
             out.append("\\" + character)
-        elif 32 <= code < 127:
+        elif " " <= character <= "~":
             out.append(character)
-        elif code < 0x10000:
+        elif code <= BMP_END:
             out.append("\\u%04x" % code)
         else:
-            code -= 0x10000
+            code -= BMP_END + 1
             out.append("\\u%04x\\u%04x" % (0xD800 + (code >> 10), 0xDC00 + (code & 0x3FF)))
     return '"' + "".join(out) + '"'
 
@@ -93,8 +101,8 @@ def fact(name: str, value: Any) -> None:
 def step(name: str) -> None:
     """Write down what comes next, and wind up the clock for it."""
     emit({"step": name, "at": time.monotonic() - START})
-    if step_seconds > 0:
-        faulthandler.dump_traceback_later(step_seconds, exit=True)
+    if Clock.seconds > 0:
+        faulthandler.dump_traceback_later(Clock.seconds, exit=True)
 
 
 def message_of(error: BaseException) -> str:
@@ -200,7 +208,7 @@ def read_build(torch: Any) -> str | None:
             "nccl": ".".join([str(part) for part in version]) if version else None,
         },
     )
-    return cuda
+    return str(cuda) if cuda else None
 
 
 def failure(error: BaseException) -> dict[str, Any]:
@@ -220,7 +228,7 @@ def start_cuda(torch: Any) -> int:
     try:
         # not is_available(): it gives no reason, and asks NVML where a variable says so
         torch.cuda.init()
-        count = torch.cuda.device_count()
+        count = int(torch.cuda.device_count())
     except Exception as error:
         fact("cuda", failure(error))
         return 0
@@ -326,16 +334,15 @@ def as_in_a_job() -> None:
 
 def main(arguments: list[str]) -> None:
     """Run the script."""
-    global step_seconds
-    options = dict(zip(arguments[::2], arguments[1::2]))
-    step_seconds = float(options.get("--step-seconds", "0"))
+    options = dict(zip(arguments[::2], arguments[1::2]))  # noqa: B905  # Python 3.8 has no strict
+    Clock.seconds = float(options.get("--step-seconds", "0"))
     selectors = [entry for entry in options.get("--devices", "").split(",") if entry]
     # a job has no arguments of ours
     del sys.argv[1:]
     try:
         faulthandler.enable()
     except Exception:  # no stderr: then without
-        step_seconds = 0.0
+        Clock.seconds = 0.0
     as_in_a_job()
     examine(selectors)
     faulthandler.cancel_dump_traceback_later()

@@ -1,0 +1,68 @@
+"""More ranks are asked for on this node than it has GPUs.
+
+## Why it matters
+No launcher compares the number with the devices. Each rank takes the device of its local number,
+so the ranks beyond the last GPU stop with `CUDA error: invalid device ordinal`, and the others wait
+for them.
+
+## What to do
+Ask for as many ranks as there are GPUs, or show the job more of them.
+
+## References
+deepspeed/launcher/runner.py (`apply_num_nodes_and_gpus`), torch/distributed/run.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsdoctor.api import (
+    Condition,
+    Environment,
+    Finding,
+    Gpus,
+    Hostfile,
+    LaunchCommand,
+    Missing,
+    Scope,
+    check,
+    fail,
+    ok,
+)
+
+from ..config._ranks import visible_count  # noqa: TID252  # families of one pack share it
+
+CONDITION = Condition("invalid-device-ordinal", id="DSD1205", scope=Scope.JOB, since="0.1")
+
+
+@check(CONDITION)
+def ranks_have_devices(
+    command: LaunchCommand,
+    gpus: Gpus,
+    environment: Environment | Missing,
+    hostfile: Hostfile | Missing,
+) -> Iterator[Finding]:
+    """Compares the ranks of one node with its devices."""
+    kind = command.inner or command.launcher
+    asked = command.num_gpus
+    if asked is None or kind not in {"deepspeed", "torchrun", "accelerate"}:
+        return
+    if command.inner or any(gpu.mig_devices for gpu in gpus.gpus) or not gpus.gpus:
+        return  # srun and mpirun start it elsewhere; slices count as devices
+    if "cpu" in command.options or (isinstance(hostfile, Hostfile) and hostfile.entries):
+        return
+    have = gpus.count or len(gpus.gpus)
+    shown = None if kind == "deepspeed" else visible_count(command, environment)
+    devices = have if shown is None else min(have, shown)
+    if asked <= devices:
+        yield ok(ranks=asked, devices=devices)
+        return
+    what = f"{devices} of {have} GPUs visible" if shown is not None else f"{have} GPUs"
+    yield fail(
+        f"{asked} ranks are asked for on this node, but it has {what}",
+        effect=f"the ranks from {devices} on stop with `invalid device ordinal`",
+        hint=f"ask for {devices} ranks",
+        ranks=asked,
+        devices=devices,
+        gpus=have,
+    )

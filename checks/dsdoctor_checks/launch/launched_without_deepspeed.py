@@ -1,0 +1,77 @@
+"""The command starts plain Python where a launcher is needed.
+
+## Why it matters
+DeepSpeed and `torch.distributed` read RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT,
+which a launcher sets. Without them DeepSpeed tries MPI and ends in `No module named 'mpi4py'`, or
+one process trains on one GPU while the others idle.
+
+## What to do
+Start the script with `deepspeed`, `torchrun` or `accelerate launch`.
+
+## References
+deepspeed/comm/comm.py (`init_distributed`), deepspeed/runtime/engine.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsdoctor.api import (
+    Condition,
+    DsConfig,
+    Environment,
+    Finding,
+    LaunchCommand,
+    Missing,
+    RunNeeds,
+    Scope,
+    check,
+    fail,
+    ok,
+    warn,
+)
+
+CONDITION = Condition("launched-without-deepspeed", id="DSD1206", scope=Scope.JOB, since="0.1")
+
+_NEEDED = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
+
+
+@check(CONDITION)
+def a_launcher_starts_the_ranks(
+    command: LaunchCommand,
+    run: RunNeeds,
+    environment: Environment | Missing,
+    config: DsConfig | Missing,
+) -> Iterator[Finding]:
+    """Speaks of `python train.py` that is meant for DeepSpeed or for several GPUs."""
+    if command.launcher != "python" or command.script is None:
+        return
+    known = dict(environment.variables) if isinstance(environment, Environment) else {}
+    known |= command.env
+    missing = [name for name in _NEEDED if name not in known]
+    if not missing:
+        yield ok(ranks_in_environment=True)
+        return
+    count = max(len(run.gpus), run.expect_gpus or 0)
+    wants = isinstance(config, DsConfig) or any(
+        word.startswith(("--deepspeed", "--ds_config")) for word in command.script_args
+    )
+    line = " ".join(("deepspeed", f"--num_gpus {count or 1}", command.script))
+    shown = f"`python {command.script}` starts one process"
+    if count > 1:
+        yield fail(
+            f"{shown}, but {count} GPUs are asked for",
+            effect="one GPU is used, or DeepSpeed stops with `No module named 'mpi4py'`",
+            hint=f"start it with `{line}`",
+            gpus=count,
+            unset=missing,
+        )
+    elif wants:
+        yield warn(
+            f"{shown} without a launcher, but a DeepSpeed config needs ranks: `{missing[0]}` is"
+            " not set",
+            effect="DeepSpeed tries MPI and stops with `No module named 'mpi4py'`, unless the"
+            " script sets the variables itself",
+            hint=f"start it with `{line}`",
+            unset=missing,
+        )

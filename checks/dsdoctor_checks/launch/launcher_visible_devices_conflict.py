@@ -1,0 +1,93 @@
+"""The deepspeed launcher and CUDA_VISIBLE_DEVICES disagree.
+
+## Why it matters
+Without a hostfile the launcher turns `CUDA_VISIBLE_DEVICES` into `--include localhost:LIST`, and
+reads the list as integers: a UUID or MIG name ends it. When `--include`, `--exclude`, `--num_gpus`
+or `--num_nodes` is given, it deletes the variable and counts from GPU 0, so a job meant for GPUs 4
+and 5 lands on 0 and 1.
+
+## What to do
+Choose the GPUs in one place: by `--include localhost:4,5`, or by the variable with integers and
+none of those options.
+
+## References
+deepspeed/launcher/runner.py (0.19.8, `main`)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsdoctor.api import (
+    Condition,
+    Environment,
+    Finding,
+    Hostfile,
+    LaunchCommand,
+    Missing,
+    Scope,
+    check,
+    fail,
+    warn,
+)
+
+CONDITION = Condition(
+    "launcher-visible-devices-conflict", id="DSD1203", scope=Scope.JOB, since="0.1"
+)
+
+
+@check(CONDITION)
+def launcher_sees_the_same_devices(
+    command: LaunchCommand, environment: Environment | Missing, hostfile: Hostfile | Missing
+) -> Iterator[Finding]:
+    """Speaks for the deepspeed launcher on one node; torchrun and accelerate leave it alone."""
+    if command.launcher != "deepspeed":
+        return
+    if isinstance(hostfile, Hostfile) and hostfile.entries:
+        return
+    value = command.env.get("CUDA_VISIBLE_DEVICES")
+    if value is None and isinstance(environment, Environment):
+        value = environment.get("CUDA_VISIBLE_DEVICES")
+    if not value:
+        return
+    tokens = [word.strip() for word in value.split(",") if word.strip()]
+    asked = [
+        f"--{name} {text}"
+        for name, text in (
+            ("include", command.include),
+            ("exclude", command.exclude),
+            ("num_gpus", _positive(command.num_gpus, 0)),
+            ("num_nodes", _positive(command.num_nodes, 1)),
+        )
+        if text
+    ]
+    if not asked:
+        if not all(token.isdigit() for token in tokens):
+            yield fail(
+                f"`CUDA_VISIBLE_DEVICES` is `{value}`, but the deepspeed launcher reads it as"
+                " integers",
+                effect="`ValueError: invalid literal for int()` before anything starts",
+                hint="set `CUDA_DEVICE_ORDER=PCI_BUS_ID` and the integers that `nvidia-smi -L`"
+                " prints",
+                value=value,
+            )
+        return
+    if command.num_gpus == len(tokens) and tokens == [str(number) for number in range(len(tokens))]:
+        return  # both say the same
+    if command.include == f"localhost:{','.join(tokens)}":
+        return
+    yield warn(
+        f"`CUDA_VISIBLE_DEVICES` is `{value}`, but the deepspeed launcher deletes it because of"
+        f" `{asked[0]}`",
+        effect="the job takes the GPUs that the option says, counted over all GPUs of the node",
+        hint=f"start with `--include localhost:{','.join(tokens)}` in place of `{asked[0]}`"
+        if all(token.isdigit() for token in tokens)
+        else f"take `{asked[0]}` and the variable out, and use `--include localhost:0,1`",
+        value=value,
+        option=asked[0],
+        num_gpus=command.num_gpus,
+    )
+
+
+def _positive(number: int | None, floor: int) -> str:
+    return str(number) if number is not None and number > floor else ""

@@ -1,0 +1,58 @@
+"""The port on which the ranks meet is taken.
+
+## Why it matters
+Every launcher takes port 29500 unless told otherwise, so the second job on a machine ends with
+`EADDRINUSE`, or its ranks join the first job's store and hang.
+
+## What to do
+Give each job on the machine a port of its own, or end the process that was left behind.
+
+## References
+deepspeed/constants.py (`TORCH_DISTRIBUTED_DEFAULT_PORT`), torch/distributed/run.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsdoctor.api import (
+    Condition,
+    Finding,
+    LaunchCommand,
+    MasterPort,
+    Missing,
+    Scope,
+    check,
+    fail,
+    ok,
+    warn,
+)
+
+CONDITION = Condition("port-in-use", id="DSD1207", scope=Scope.JOB, since="0.1")
+
+_OPTIONS = {"accelerate": "--main_process_port", "deepspeed": "--master_port"}
+
+
+@check(CONDITION)
+def port_is_free(port: MasterPort, command: LaunchCommand | Missing) -> Iterator[Finding]:
+    """Fails for the port of this command; warns when none was given and the default is taken."""
+    if not port.taken:
+        yield ok(port=port.port)
+        return
+    kind = ""
+    if isinstance(command, LaunchCommand):
+        kind = command.inner or command.launcher
+        if kind == "other" or (kind == "python" and not port.asked):
+            return  # it may never open a port
+    option = _OPTIONS.get(kind, "--master-port")
+    free = port.port + 1
+    by = f" by {port.holder}" if port.holder else ""
+    what = "the master port of this command" if kind else "the default of every launcher"
+    yield (fail if kind else warn)(
+        f"port {port.port} is taken{by}, but it is {what}",
+        effect="rank 0 stops with `EADDRINUSE`, `Address already in use`",
+        hint=f"add `{option} {free}`" if kind != "python" else f"set `MASTER_PORT={free}`",
+        port=port.port,
+        suggested=free,
+        holder=port.holder,
+    )

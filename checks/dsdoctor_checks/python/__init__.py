@@ -1,0 +1,1 @@
+"""The patient's interpreter and its packages."""

@@ -1,0 +1,54 @@
+"""What the checks of Python packages share."""
+
+from __future__ import annotations
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+
+from dsdoctor.api import DeepSpeedLive, Missing, Patient, TorchLive
+
+#: Modules that matter to a job, by the name that is imported, to their distribution.
+KEY_MODULES = {
+    "torch": "torch",
+    "deepspeed": "deepspeed",
+    "transformers": "transformers",
+    "accelerate": "accelerate",
+    "triton": "triton",
+    "numpy": "numpy",
+    "pydantic": "pydantic",
+}
+
+
+def imports(
+    torch: TorchLive | Missing | None, deepspeed: DeepSpeedLive | Missing | None
+) -> bool | None:
+    """Whether the imports that were tried all worked; None when none was tried."""
+    tried = [live.imported.ok for live in (torch, deepspeed) if isinstance(live, TorchLive)]
+    tried += [live.imported.ok for live in (torch, deepspeed) if isinstance(live, DeepSpeedLive)]
+    return all(tried) if tried else None
+
+
+def parse_requirement(text: str, patient: Patient) -> Requirement | None:
+    """A requirement that applies in the patient; None when it does not, or is no requirement.
+
+    Requirements of extras never apply: whether an extra was asked for is not recorded.
+    """
+    try:
+        requirement = Requirement(text)
+    except InvalidRequirement:
+        return None
+    if requirement.marker is None:
+        return requirement
+    environment = {
+        "extra": "",
+        "python_version": ".".join(patient.version.split(".")[:2]),
+        "python_full_version": patient.version,
+        "platform_python_implementation": patient.implementation,
+        "implementation_name": patient.implementation.lower(),
+    }
+    return requirement if requirement.marker.evaluate(environment) else None
+
+
+def normalized(name: str) -> str:
+    """A distribution's name as Packages has it."""
+    return canonicalize_name(name)

@@ -1,0 +1,74 @@
+"""NumPy 2 is installed beside packages that were built for NumPy 1.
+
+## Why it matters
+NumPy 2 changed its binary interface. torch before 2.3 was compiled against NumPy 1: it starts with a
+long warning, and `torch.from_numpy` and the default collate of a DataLoader end in `Numpy is not
+available`. DeepSpeed before 0.14.4 does not import at all.
+
+## What to do
+Install `numpy<2`, or upgrade the package that is named.
+
+## References
+- https://github.com/deepspeedai/DeepSpeed/pull/5680
+- https://numpy.org/doc/stable/numpy_2_0_migration_guide.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsdoctor.api import (
+    Condition,
+    DeepSpeedLive,
+    Finding,
+    Missing,
+    Packages,
+    Scope,
+    TorchBuild,
+    check,
+    fail,
+    ok,
+    skip,
+    warn,
+)
+from dsdoctor_checks._util import at_least
+
+CONDITION = Condition("numpy-abi-2", id="DSD904", scope=Scope.USER_ENV, since="0.1")
+HINT = "run `pip install 'numpy<2'`, or upgrade to {needed} or newer"
+
+
+@check(CONDITION)
+def packages_know_numpy_2(
+    packages: Packages, torch: TorchBuild | Missing, live: DeepSpeedLive | Missing
+) -> Iterator[Finding]:
+    """Judges torch and deepspeed against NumPy 2."""
+    numpy = packages.version("numpy")
+    if numpy is None:
+        yield skip("numpy is not installed")
+        return
+    if not at_least(numpy, "2"):
+        yield ok(numpy=numpy)
+        return
+    deepspeed = packages.version("deepspeed")
+    works = isinstance(live, DeepSpeedLive) and live.imported.ok
+    if not works and not at_least(deepspeed, "0.14.4"):
+        yield fail(
+            f"numpy {numpy} is installed, but deepspeed {deepspeed} knows NumPy 1 only; 0.14.4 is "
+            "the first that knows NumPy 2",
+            effect="`import deepspeed` ends in `cannot import name 'BUFSIZE' from 'numpy'`",
+            hint=HINT.format(needed="deepspeed 0.14.4"),
+            numpy=numpy,
+            deepspeed=deepspeed,
+            needed="0.14.4",
+        )
+    version = packages.version("torch") if isinstance(torch, Missing) else torch.version
+    if not at_least(version, "2.3"):
+        yield warn(
+            f"numpy {numpy} is installed, but torch {version} was built for NumPy 1; 2.3 is the "
+            "first built for NumPy 2",
+            effect="`torch.from_numpy` and DataLoaders that use it end in `Numpy is not available`",
+            hint=HINT.format(needed="torch 2.3"),
+            numpy=numpy,
+            torch=version,
+            needed="2.3",
+        )

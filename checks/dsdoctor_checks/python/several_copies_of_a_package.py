@@ -1,0 +1,44 @@
+"""A package that matters to the job is installed in several folders of sys.path.
+
+## Why it matters
+Python takes the first copy. Which one that is depends on PYTHONPATH, on the user site and on how the
+job is started, so two ranks or two days can use different versions, and pip upgrades only one.
+
+## What to do
+Uninstall the copies that are not wanted.
+
+## References
+- https://docs.python.org/3/library/site.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsdoctor.api import Condition, Finding, Packages, Scope, check, warn
+from dsdoctor_checks._util import listed
+
+CONDITION = Condition("several-copies-of-a-package", id="DSD908", scope=Scope.USER_ENV, since="0.1")
+#: A second numpy or pydantic of the distribution is common and harmless; of these it is not.
+JUDGED = ("torch", "deepspeed", "transformers", "accelerate", "triton")
+
+
+@check(CONDITION)
+def packages_are_there_once(packages: Packages) -> Iterator[Finding]:
+    """Judges the distributions that a job loads in every rank."""
+    for name in JUDGED:
+        package = packages.packages.get(name)
+        others = () if package is None else tuple(set(package.duplicates) - {package.location})
+        if package is None or not others:
+            continue
+        yield warn(
+            f"{name} {package.version} is taken from `{package.location}`, but "
+            f"{listed(f'`{folder}`' for folder in sorted(others))} "
+            f"{'holds' if len(others) == 1 else 'hold'} another copy",
+            effect="which copy a job takes depends on how it is started",
+            hint=f"run `pip uninstall {name}` until one copy is left",
+            package=name,
+            version=package.version,
+            location=package.location,
+            others=sorted(others),
+        )

@@ -1,0 +1,66 @@
+"""This transformers does not work with this DeepSpeed or accelerate.
+
+## Why it matters
+The Hugging Face trainer refuses a DeepSpeed or accelerate older than it was written for, and hands
+an automatic warm-up of 0 steps to a scheduler that DeepSpeed 0.19.6 no longer accepts.
+
+## What to do
+Upgrade the package that is named.
+
+## References
+- transformers 5.23.0: dependency_versions_table.py, integrations/deepspeed.py
+- DeepSpeed runtime/lr_schedules.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsdoctor.api import Condition, Finding, Packages, RunNeeds, Scope, check, fail, ok, skip, warn
+from dsdoctor_checks._util import at_least
+
+CONDITION = Condition(
+    "transformers-deepspeed-incompatible", id="DSD905", scope=Scope.USER_ENV, since="0.1"
+)
+#: What transformers 5 asks of its partners (dependency_versions_table.py of 5.23.0).
+NEEDED = (("deepspeed", "0.9.3"), ("accelerate", "1.1.0"))
+
+
+def _automatic_warmup(run: RunNeeds) -> bool:
+    scheduler = (run.config or {}).get("scheduler")
+    params = scheduler.get("params") if isinstance(scheduler, dict) else None
+    return isinstance(params, dict) and params.get("warmup_num_steps") == "auto"
+
+
+@check(CONDITION)
+def transformers_suits_deepspeed(packages: Packages, run: RunNeeds) -> Iterator[Finding]:
+    """Compares the releases that are installed with what each asks of the other."""
+    transformers, deepspeed = packages.version("transformers"), packages.version("deepspeed")
+    if transformers is None or deepspeed is None:
+        yield skip("transformers or deepspeed is not installed")
+        return
+    evidence = {"transformers": transformers, "deepspeed": deepspeed}
+    if at_least(transformers, "5.0"):
+        for name, needed in NEEDED:
+            version = packages.version(name)
+            if not at_least(version, needed):
+                yield fail(
+                    f"{name} {version} is installed, but transformers {transformers} needs "
+                    f"{needed} or newer",
+                    effect="the trainer stops with an `ImportError` when DeepSpeed is asked for",
+                    hint=f"run `pip install -U '{name}>={needed}'`",
+                    transformers=transformers,
+                    package=name,
+                    version=version,
+                    needed=needed,
+                )
+    elif at_least(deepspeed, "0.19.6") and _automatic_warmup(run):
+        yield warn(
+            f"transformers {transformers} fills `warmup_num_steps: auto` with 0 unless told "
+            f"otherwise, but deepspeed {deepspeed} refuses 0",
+            effect="the scheduler ends in a `ValueError` unless warm-up steps are set",
+            hint="set `warmup_steps` to 1 or more in the training arguments",
+            **evidence,
+        )
+    else:
+        yield ok("", **evidence)

@@ -1,0 +1,185 @@
+"""Reads which launchers PATH gives, and what LD_LIBRARY_PATH puts before torch's libraries."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import shlex
+
+from dsdoctor.api import (
+    Launcher,
+    Launchers,
+    LibraryPath,
+    LibraryShadow,
+    Patient,
+    Why,
+    probe,
+)
+from dsdoctor.host import Host, HostError, exists
+
+NAMES = ("deepspeed", "torchrun", "accelerate", "python", "python3")
+_PYTHON = re.compile(r"(?:python|pypy)[\d.]*[tw]?(?:\.exe)?")
+
+
+def parse_shebang(head: str) -> str | None:
+    r"""Interpreter of a script; a bare name where `env` looks for it. None = not a script.
+
+    Where the path is too long or has blanks, installers write a shell script that is Python too.
+
+    >>> parse_shebang("#!/opt/env/bin/python3.11\nimport sys\n")
+    '/opt/env/bin/python3.11'
+    >>> parse_shebang("#!/usr/bin/env -S python3 -s\n")
+    'python3'
+    >>> parse_shebang("#!/bin/sh\n'''exec' \"/my env/bin/python\" \"$0\" \"$@\"\n' '''\n")
+    '/my env/bin/python'
+    >>> parse_shebang("\x7fELF")
+    """
+    if not head.startswith("#!"):
+        return None
+    lines = head.splitlines()
+    words = lines[0][2:].split()
+    if not words:
+        return None
+    name = posixpath.basename(words[0])
+    if name == "env":
+        rest = [word for word in words[1:] if not word.startswith("-") and "=" not in word]
+        return rest[0] if rest else None
+    if name in {"sh", "bash", "dash"} and len(lines) > 1:
+        found = re.match(r"""\s*'{2,3}exec'\s+(.+)$""", lines[1])
+        if found:
+            try:
+                return shlex.split(found[1])[0]
+            except (ValueError, IndexError):
+                return found[1].split()[0].strip("\"'")
+    return words[0]
+
+
+def _real(host: Host, path: str) -> str:
+    try:
+        return host.readlink(path)
+    except HostError:
+        return path
+
+
+def identity(host: Host, executable: str) -> tuple[str, str]:
+    """What tells one environment from another.
+
+    A virtual environment's python is a link to the one that it was made with, so there the folder
+    counts; elsewhere the file that all links lead to.
+    """
+    prefix = posixpath.dirname(posixpath.dirname(posixpath.normpath(executable)))
+    if exists(host, posixpath.join(prefix, "pyvenv.cfg")):
+        return "venv", _real(host, prefix)
+    return "file", _real(host, executable)
+
+
+def _of_patient(host: Host, patient: Patient) -> tuple[str, str]:
+    if patient.kind == "venv" and patient.prefix:
+        return "venv", _real(host, patient.prefix)
+    return identity(host, patient.executable)
+
+
+def same_env(host: Host, interpreter: str, patient: Patient) -> bool | None:
+    """Whether an interpreter is the patient; None where that cannot be told (a shell wrapper)."""
+    if not _PYTHON.fullmatch(posixpath.basename(interpreter)):
+        return None
+    path = interpreter if "/" in interpreter else host.which(interpreter)
+    if path is None or not exists(host, path):
+        return False
+    return identity(host, path) == _of_patient(host, patient)
+
+
+def _launcher(host: Host, name: str, patient: Patient) -> Launcher:
+    path = host.which(name)
+    if path is None:
+        return Launcher(name=name)
+    try:
+        head = host.read(path)[:4096].decode("utf-8", "replace")
+    except HostError:
+        return Launcher(name=name, path=path)
+    interpreter = parse_shebang(head)
+    if interpreter is None:
+        binary = path if name.startswith("python") else None
+        same = None if binary is None else same_env(host, binary, patient)
+        return Launcher(name=name, path=path, same_env=same)
+    if "/" not in interpreter:
+        interpreter = host.which(interpreter) or interpreter
+    return Launcher(
+        name=name,
+        path=path,
+        interpreter=interpreter,
+        same_env=same_env(host, interpreter, patient),
+    )
+
+
+@probe
+def launchers(host: Host, patient: Patient) -> Launchers:
+    """The launchers that a user starts by name, and whose they are."""
+    if host.system == "Windows":
+        raise HostError(Why.UNSUPPORTED, "launchers on PATH are not read on Windows")
+    return Launchers(launchers=tuple(_launcher(host, name, patient) for name in NAMES))
+
+
+def parse_path(value: str) -> tuple[str, ...]:
+    """Folders of LD_LIBRARY_PATH, each once.
+
+    >>> parse_path("/a:/b/::/a")
+    ('/a', '/b')
+    """
+    folders = (folder.rstrip("/") or "/" for folder in value.split(":") if folder)
+    return tuple(dict.fromkeys(folders))
+
+
+def _names(host: Host, folder: str) -> list[str]:
+    try:
+        return [name for name in host.listdir(folder) if ".so" in name]
+    except HostError:
+        return []
+
+
+def _own_libraries(host: Host, patient: Patient) -> dict[str, tuple[str, str]]:
+    """Libraries that torch and its CUDA wheels bring: name to owner and file."""
+    found: dict[str, tuple[str, str]] = {}
+    for site in patient.sys_path:
+        folder = posixpath.join(site, "torch", "lib")
+        names = _names(host, folder) if site.startswith("/") else []
+        if not names:
+            continue
+        for name in names:
+            found.setdefault(name, ("torch", posixpath.join(folder, name)))
+        try:
+            wheels = host.glob(posixpath.join(site, "nvidia", "*", "lib", "*.so*"))
+        except HostError:
+            wheels = []
+        for path in wheels:
+            owner = "/".join(path.split("/")[-4:-2])
+            found.setdefault(posixpath.basename(path), (owner, path))
+        break
+    return found
+
+
+def _preloaded(value: str) -> list[str]:
+    return [path for path in re.split(r"[ :]+", value) if path.startswith("/")]
+
+
+@probe
+def library_path(host: Host, patient: Patient) -> LibraryPath:
+    """Libraries that the environment puts before those that torch brings."""
+    if host.system != "Linux":
+        raise HostError(Why.UNSUPPORTED, f"`LD_LIBRARY_PATH` has no part on {host.system}")
+    entries = parse_path(host.env.get("LD_LIBRARY_PATH", ""))
+    preload = _preloaded(host.env.get("LD_PRELOAD", ""))
+    if not entries and not preload:
+        return LibraryPath()
+    own = _own_libraries(host, patient)
+    paths = [path for path in preload if posixpath.basename(path) in own]
+    if own:
+        for folder in entries:
+            paths += [posixpath.join(folder, name) for name in _names(host, folder) if name in own]
+    shadows: dict[str, LibraryShadow] = {}
+    for path in paths:
+        name = posixpath.basename(path)
+        owner, mine = own[name]
+        if exists(host, path) and _real(host, path) != _real(host, mine):
+            shadows.setdefault(name, LibraryShadow(name=name, path=path, owner=owner))
+    return LibraryPath(entries=entries, shadows=tuple(shadows.values()))

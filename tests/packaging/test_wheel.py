@@ -1,0 +1,49 @@
+"""The wheel, built and installed in a clean environment (design §9)."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+pytestmark = [pytest.mark.packaging, pytest.mark.network, pytest.mark.timeout(400)]
+
+
+def run(*argv: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
+    env = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "VIRTUAL_ENV")}
+    return subprocess.run(
+        [str(part) for part in argv], cwd=cwd, env=env, capture_output=True, text=True, check=False
+    )
+
+
+def test_the_wheel_works_in_a_clean_environment(tmp_path: Path) -> None:
+    built = run(
+        sys.executable, "-m", "build", "--wheel", "--outdir", tmp_path / "dist", ROOT, cwd=tmp_path
+    )
+    assert built.returncode == 0, built.stderr
+    (wheel,) = (tmp_path / "dist").glob("*.whl")
+    venv.create(tmp_path / "env", with_pip=True)
+    python = tmp_path / "env" / "bin" / "python"
+    installed = run(python, "-m", "pip", "install", "-q", wheel, cwd=tmp_path)
+    assert installed.returncode == 0, installed.stderr
+    program = tmp_path / "env" / "bin" / "dsdoctor"
+    assert run(program, "--version", cwd=tmp_path).stdout.startswith("dsdoctor ")
+    listed = run(program, "packs", cwd=tmp_path)
+    assert listed.returncode == 0, listed.stdout
+    checked = run(program, "check", "--quick", "--format", "json", cwd=tmp_path)
+    report = json.loads(checked.stdout)
+    assert report["schema"] == "dsdoctor/report"
+    assert "Traceback" not in checked.stderr
+    assert run(python, "-c", "import checks", cwd=tmp_path).returncode != 0
+    assert run(python, "-c", "import torch", cwd=tmp_path).returncode != 0
+    # the two sources are the package and the pack: nothing else reaches site-packages
+    import zipfile
+
+    tops = {name.split("/")[0] for name in zipfile.ZipFile(wheel).namelist()}
+    assert {t for t in tops if not t.endswith(".dist-info")} == {"dsdoctor", "dsdoctor_checks"}

@@ -238,7 +238,8 @@ def site_folders(host: Host, prefix: str, python: str | None = None) -> list[str
     config = _venv_config(host, prefix)
     version = _version(host, python or _python_in(host, prefix))
     bases, lonely = [prefix], config is not None
-    if config is not None and config.get("include-system-site-packages", "").lower() == "true":
+    # without the key the interpreter takes it as true
+    if config is not None and config.get("include-system-site-packages", "true").lower() == "true":
         lonely = False
         if config.get("home"):
             bases.append(_parent(config["home"]))

@@ -34,18 +34,20 @@ def _capability(text: str) -> tuple[int, int]:
 
 def _this_machine(gpus: str | None, host_gib: float | None, timeout: float | None) -> Machine:
     """Facts of this host, collected as `check` does."""
-    from dsdoctor.cli import common  # noqa: PLC0415  # the engine is not needed for --gpu-memory
-    from dsdoctor.engine import collect  # noqa: PLC0415
+    from dsdoctor import patient  # noqa: PLC0415  # the engine is not needed for --gpu-memory
+    from dsdoctor.cli import common  # noqa: PLC0415
+    from dsdoctor.engine import TOTAL_SECONDS, collect  # noqa: PLC0415
     from dsdoctor.host import LocalHost  # noqa: PLC0415
     from dsdoctor.model.facts.run import RunNeeds  # noqa: PLC0415
 
     needs = RunNeeds(gpus=common.parse_gpus(gpus), quick=True)
+    host = LocalHost()
     snapshot = collect(
-        LocalHost(),
-        [needs],
+        host,
+        [needs, patient.choose(host, None)],
         common.all_probes(common.load_registry()),
         wanted={Gpus, Resources, OsInfo},
-        **({"timeout": timeout} if timeout else {}),
+        timeout=timeout or TOTAL_SECONDS,
     )
     machine = machine_from(snapshot.get(Gpus), snapshot.get(Resources), needs, snapshot.get(OsInfo))
     if host_gib is None:
@@ -87,7 +89,7 @@ def _this_machine(gpus: str | None, host_gib: float | None, timeout: float | Non
 @click.option("--timeout", type=click.FloatRange(min=1), metavar="SECONDS")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
 @click.option("-o", "--output", "folder", metavar="DIR", help="Write config and scripts there.")
-def command(  # noqa: D417
+def command(
     *,
     model_name: str,
     layers: int | None,

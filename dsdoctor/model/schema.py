@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from dsdoctor.model.facts import gpu, machine, python, run, toolchain
+from dsdoctor.model.facts import config, gpu, launch, machine, python, run, toolchain
 from dsdoctor.model.facts.base import Fact
 from dsdoctor.model.report import Report
 from dsdoctor.model.snapshot import Snapshot
@@ -15,11 +15,18 @@ from dsdoctor.model.snapshot import Snapshot
 def fact_types() -> dict[str, type[Fact]]:
     """All fact types of ours, by key."""
     found: dict[str, type[Fact]] = {}
-    for module in (gpu, machine, python, run, toolchain):
+    for module in (config, gpu, launch, machine, python, run, toolchain):
         for value in vars(module).values():
             if isinstance(value, type) and issubclass(value, Fact) and value is not Fact:
                 found[value.key()] = value
     return found
+
+
+def _anything(kind: type) -> dict[str, Any]:
+    """Schema of `object`: a value of a DeepSpeed config may be anything."""
+    if kind is object:
+        return {"description": "any value"}
+    raise NotImplementedError(kind)
 
 
 def _text(schema: dict[str, Any], name: str) -> str:
@@ -31,7 +38,7 @@ def snapshot_schema() -> str:
     """Schema of a snapshot; facts of other packs are allowed beside ours."""
     facts = fact_types()
     (own, *refs), components = msgspec.json.schema_components(
-        [Snapshot, *facts.values()], ref_template="#/$defs/{name}"
+        [Snapshot, *facts.values()], schema_hook=_anything, ref_template="#/$defs/{name}"
     )
     snapshot = components["Snapshot"]
     snapshot["properties"]["facts"] = {
@@ -43,4 +50,4 @@ def snapshot_schema() -> str:
 
 def report_schema() -> str:
     """Schema of `check --format json`."""
-    return _text(msgspec.json.schema(Report), "dsdoctor/report")
+    return _text(msgspec.json.schema(Report, schema_hook=_anything), "dsdoctor/report")

@@ -92,9 +92,8 @@ def _header(report: Report) -> Iterator[str]:
     if report.driver:
         yield f"driver {clean(report.driver)}"
     patient = report.patient
-    yield clean(patient.python or "no Python interpreter")
-    if patient.chosen_by:
-        yield f"chosen by {clean(patient.chosen_by)}"
+    python = clean(patient.python or "no Python interpreter")
+    yield f"{python} ({clean(patient.chosen_by)})" if patient.chosen_by else python
     yield f"torch {clean(patient.torch)}" if patient.torch else "no torch"
     yield f"deepspeed {clean(patient.deepspeed)}" if patient.deepspeed else "no deepspeed"
 

@@ -57,7 +57,7 @@ ABSENT_470 = [
 # ---- cards -------------------------------------------------------------------------------------
 
 
-def _card(  # noqa: PLR0913 - one keyword for each figure of a data sheet
+def _card(
     name: str,
     *,
     cc: tuple[int, int],

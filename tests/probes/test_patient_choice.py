@@ -21,10 +21,15 @@ def machine(
     texts: Mapping[str, str] | None = None,
 ) -> FakeHost:
     """A machine whose doctor lives in /doctor and whose system Python holds nothing."""
-    always = ["/usr/bin/python3.11", "/doctor/bin/python", "/doctor/pyvenv.cfg"]
+    closed = {
+        f"{prefix}/pyvenv.cfg": "include-system-site-packages = false\n"
+        for prefix in ("/doctor", "/venv")
+        if prefix == "/doctor" or f"{prefix}/pyvenv.cfg" in files
+    }
+    always = ["/usr/bin/python3.11", "/doctor/bin/python"]
     return FakeHost(
         env={"PATH": "/usr/bin", **(env or {})},
-        files={**dict.fromkeys([*always, *files], ""), **(texts or {})},
+        files={**dict.fromkeys([*always, *files], ""), **closed, **(texts or {})},
         links={"/usr/bin/python3": "/usr/bin/python3.11", **(links or {})},
         queries={
             "executable": "/doctor/bin/python",

@@ -43,7 +43,8 @@ def bare(tmp_path: Path) -> Path:
     prefix = tmp_path / "env"
     (prefix / "bin").mkdir(parents=True)
     (prefix / "bin/python").symlink_to(home)
-    (prefix / "pyvenv.cfg").write_text(f"home = {home.parent}\n", encoding="utf-8")
+    config = f"home = {home.parent}\ninclude-system-site-packages = false\n"
+    (prefix / "pyvenv.cfg").write_text(config, encoding="utf-8")
     return prefix
 
 
@@ -233,7 +234,7 @@ def test_files_of_the_job_that_hide_modules(
         site_of(bare),
         {"torch/__init__.py": "", "torch/version.py": VERSION, "deepspeed/__init__.py": ""},
     )
-    job = put(tmp_path / "job", {name: "raise SystemExit(9)" for name in files})
+    job = put(tmp_path / "job", dict.fromkeys(files, "raise SystemExit(9)"))
     _, packages, torch, _ = read(bare, job)
     assert packages.shadowed == {name: str(job / file) for name, file in shadowed.items()}
     assert torch.version == "2.9.1+cu128"

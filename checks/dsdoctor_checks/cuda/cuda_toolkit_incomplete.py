@@ -6,8 +6,8 @@ alone. The build of an op then stops at an `#include` of torch's headers, or the
 `-lcudart`.
 
 ## What to do
-Install the whole toolkit rather than the compiler alone: `cuda-toolkit-X-Y` of NVIDIA's repository,
-or `cuda-toolkit` of conda-forge.
+Install the whole toolkit rather than the compiler alone: `cuda-toolkit-X-Y` of NVIDIA's
+repository, or `cuda-toolkit` of conda-forge.
 
 ## References
 - ATen/cuda/CUDAContextLight.h of torch, which includes cuBLAS, cuSPARSE and cuSOLVER
@@ -73,7 +73,8 @@ def toolkit_is_complete(
         return
     say = fail if need.certain else warn
     yield say(
-        f"the CUDA {toolkit.version} toolkit at `{toolkit.root}` has nvcc but not {listed(lacking)}",
+        f"the CUDA {toolkit.version} toolkit at `{toolkit.root}` has nvcc"
+        f" but not {listed(lacking)}",
         effect=f"the build of {need.words} stops at the missing file",
         hint=f"install the whole CUDA {toolkit.version} toolkit, not its compiler alone",
         root=toolkit.root,

@@ -2,14 +2,14 @@
 
 ## Why it matters
 DeepSpeed compiles its CUDA ops with nvcc against torch's headers. When ops are pre-built
-(`DS_BUILD_*=1`), DeepSpeed compares the two by a table of its own and refuses what is not in it,
-which for CUDA 13 is every other minor. When they are built at first use (JIT), nobody compares since
-DeepSpeed 0.12.3: another minor works, another major usually ends in a compile error or an undefined
-symbol.
+(`DS_BUILD_*=1`), DeepSpeed compares the two by a table of its own and refuses what is not in
+it, which for CUDA 13 is every other minor. When they are built at first use (JIT), nobody
+compares since DeepSpeed 0.12.3: another minor works, another major usually ends in a compile
+error or an undefined symbol.
 
 ## What to do
-Install the toolkit of the CUDA that torch was built for (the toolkit alone, not a driver) and point
-`CUDA_HOME` to it, or install a torch build for the CUDA of the toolkit that is there.
+Install the toolkit of the CUDA that torch was built for (the toolkit alone, not a driver) and
+point `CUDA_HOME` to it, or install a torch build for the CUDA of the toolkit that is there.
 
 ## References
 - DeepSpeed op_builder/builder.py: `assert_no_cuda_mismatch`, `cuda_minor_mismatch_ok` (0.19.8)

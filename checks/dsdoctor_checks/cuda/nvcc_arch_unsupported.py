@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
 from dsdoctor.api import (
     Condition,
@@ -53,7 +54,7 @@ _ENTRY = re.compile(r"^(\d+)\.(\d)[af]?(\+PTX)?$", re.IGNORECASE)
 
 
 def _listed_archs(value: str) -> tuple[dict[Capability, bool], bool]:
-    """Capabilities of a TORCH_CUDA_ARCH_LIST to `with PTX`, and whether all entries were numbers."""
+    """Capabilities of a TORCH_CUDA_ARCH_LIST to `with PTX`, and whether all were numbers."""
     entries = [entry for entry in re.split(r"[;\s]+", value.strip()) if entry]
     found = [_ENTRY.match(entry) for entry in entries]
     archs = {(int(m[1]), int(m[2])): bool(m[3]) for m in found if m}
@@ -90,7 +91,8 @@ def nvcc_knows_gpus(
     devices = capabilities(gpus, live, run, env)
     value = variable(env, "TORCH_CUDA_ARCH_LIST") or ""
     archs, readable = _listed_archs(value)
-    evidence = {"nvcc": toolkit.nvcc, "nvcc_cuda": toolkit.version, "arch_list": value or None}
+    evidence: dict[str, Any] = {"nvcc": toolkit.nvcc, "nvcc_cuda": toolkit.version}
+    evidence["arch_list"] = value or None
     evidence["capabilities"] = {name: dotted(cc) for name, cc in devices.items()}
     evidence["nvcc_knows"] = [dotted(cc) for cc in known]
     if value:

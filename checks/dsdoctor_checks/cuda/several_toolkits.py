@@ -1,8 +1,8 @@
 """Several CUDA toolkits are there, and the one that would be used is not the one that fits torch.
 
 ## Why it matters
-torch and DeepSpeed take the toolkit of `CUDA_HOME`, then the `nvcc` on PATH, then `/usr/local/cuda`,
-and do not look whether another one fits better.
+torch and DeepSpeed take the toolkit of `CUDA_HOME`, then the `nvcc` on PATH, then
+`/usr/local/cuda`, and do not look whether another one fits better.
 
 ## What to do
 Point `CUDA_HOME` to the toolkit of the CUDA that torch was built for.

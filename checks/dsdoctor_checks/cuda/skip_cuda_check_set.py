@@ -1,8 +1,8 @@
 """DS_SKIP_CUDA_CHECK silences DeepSpeed's refusal of a toolkit that does not fit.
 
 ## Why it matters
-With `DS_SKIP_CUDA_CHECK=1` DeepSpeed only warns where it would refuse to pre-build. The ops may not
-compile, or fail when they are loaded, far from the cause. Any value but `1` does nothing.
+With `DS_SKIP_CUDA_CHECK=1` DeepSpeed only warns where it would refuse to pre-build. The ops may
+not compile, or fail when they are loaded, far from the cause. Any value but `1` does nothing.
 
 ## What to do
 Install the toolkit that fits torch and unset the variable.

@@ -6,8 +6,9 @@ DeepSpeed falls back to the CPU with a single warning line.
 
 ## What to do
 Install the NVIDIA driver of the distribution or of NVIDIA, and restart the machine. If it is
-installed, see `dmesg` and `dkms status`: after a kernel update the module may not have been rebuilt,
-and Secure Boot refuses a module without a signature. With `nouveau` loaded, blacklist it first.
+installed, see `dmesg` and `dkms status`: after a kernel update the module may not have been
+rebuilt, and Secure Boot refuses a module without a signature. With `nouveau` loaded, blacklist
+it first.
 
 ## References
 - https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/

@@ -1,14 +1,15 @@
 """The NVIDIA driver is older than the CUDA that torch was built for needs.
 
 ## Why it matters
-A driver serves every CUDA of its major from a first release on (525.60.13 for CUDA 12, 580.65.06
-for CUDA 13). Below it CUDA does not initialise (error 35). What counts is the `libcuda.so.1` that a
-job would load: a `cuda-compat` package brings a newer one, which works on data-centre GPUs only;
-on a GeForce it ends in error 804.
+A driver serves every CUDA of its major from a first release on (525.60.13 for CUDA 12,
+580.65.06 for CUDA 13). Below it CUDA does not initialise (error 35). What counts is the
+`libcuda.so.1` that a job would load: a `cuda-compat` package brings a newer one, which works on
+data-centre GPUs only; on a GeForce it ends in error 804.
 
 ## What to do
-Install a torch build for an older CUDA, or a newer driver; on data-centre GPUs add the `cuda-compat`
-package of the CUDA that torch wants. On a GeForce take the compat folder off `LD_LIBRARY_PATH`.
+Install a torch build for an older CUDA, or a newer driver; on data-centre GPUs add the
+`cuda-compat` package of the CUDA that torch wants. On a GeForce take the compat folder off
+`LD_LIBRARY_PATH`.
 
 ## References
 - https://docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html

@@ -6,8 +6,8 @@ fabric manager has set up the switches and every GPU has registered. The manager
 exactly that of the driver.
 
 ## What to do
-Start `nvidia-fabricmanager`, in the very version of the driver; boards with B100/B200 need NVLSM as
-well. In a virtual machine or container the host has to do this.
+Start `nvidia-fabricmanager`, in the very version of the driver; boards with B100/B200 need
+NVLSM as well. In a virtual machine or container the host has to do this.
 
 ## References
 - nvml.h, `nvmlGpuFabricInfoV_t`

@@ -6,8 +6,8 @@ driver takes very long to start because nothing keeps it loaded. CUDA usually ha
 place, and a job then stands still without a word.
 
 ## What to do
-Look for `Xid` in `dmesg`, reset the GPU or restart the machine. If it is merely slow, keep the driver
-loaded with `nvidia-persistenced`.
+Look for `Xid` in `dmesg`, reset the GPU or restart the machine. If it is merely slow, keep the
+driver loaded with `nvidia-persistenced`.
 
 ## References
 - https://docs.nvidia.com/deploy/xid-errors/

@@ -1,12 +1,14 @@
 """NVML, the driver's management library, does not work.
 
 ## Why it matters
-`nvidia-smi`, NCCL, schedulers and DeepSpeed's own GPU detection ask NVML. Where it gives an error or
-does not answer, the driver is damaged, access is denied, or the library was left out of a container.
+`nvidia-smi`, NCCL, schedulers and DeepSpeed's own GPU detection ask NVML. Where it gives an
+error or does not answer, the driver is damaged, access is denied, or the library was left out
+of a container.
 
 ## What to do
-Look at `dmesg` for messages of `NVRM`. In a container add `utility` to `NVIDIA_DRIVER_CAPABILITIES`
-and give it the GPUs with `--gpus all`. If it hangs, reset the GPU or restart the machine.
+Look at `dmesg` for messages of `NVRM`. In a container add `utility` to
+`NVIDIA_DRIVER_CAPABILITIES` and give it the GPUs with `--gpus all`. If it hangs, reset the GPU
+or restart the machine.
 
 ## References
 - nvml.h, `nvmlReturn_t`

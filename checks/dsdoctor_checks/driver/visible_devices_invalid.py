@@ -1,9 +1,9 @@
 """CUDA_VISIBLE_DEVICES or --gpus names a GPU that is not there.
 
 ## Why it matters
-CUDA reads `CUDA_VISIBLE_DEVICES` up to the first entry that names nothing and hides the rest without
-a word: ranks then die with "invalid device ordinal". A job also numbers the visible GPUs anew from
-0, so that GPU 3 of `nvidia-smi` may be device 1 of torch, or no device at all.
+CUDA reads `CUDA_VISIBLE_DEVICES` up to the first entry that names nothing and hides the rest
+without a word: ranks then die with "invalid device ordinal". A job also numbers the visible
+GPUs anew from 0, so that GPU 3 of `nvidia-smi` may be device 1 of torch, or no device at all.
 
 ## What to do
 Name GPUs that `nvidia-smi -L` lists, by index or UUID, separated by commas, none of them twice. To
@@ -72,7 +72,8 @@ def names_exist(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -> Iterat
     for token in tokens or ():
         if (tokens or ()).count(token) > 1:
             yield fail(
-                f"`CUDA_VISIBLE_DEVICES={value}` names `{token}` twice, but each GPU may stand once",
+                f"`CUDA_VISIBLE_DEVICES={value}` names `{token}` twice,"
+                " but each GPU may stand once",
                 effect="CUDA shows no device at all, or two ranks share one GPU",
                 hint="name each GPU once",
                 cuda_visible_devices=value,

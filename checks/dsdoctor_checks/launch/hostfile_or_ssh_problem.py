@@ -74,7 +74,9 @@ def _slots(hostfile: Hostfile, gpus: Gpus | Missing, os: OsInfo | Missing) -> It
     """This node's slots against its GPUs; MIG slices count as devices, so then it says nothing."""
     if not isinstance(gpus, Gpus) or not gpus.gpus or any(gpu.mig_devices for gpu in gpus.gpus):
         return
-    names = {"localhost"} | (
+    names = {"localhost"}
+    if isinstance(os, OsInfo):
+        names |= {os.hostname, os.hostname.split(".")[0]}
         {os.hostname, os.hostname.split(".")[0]} if isinstance(os, OsInfo) else set()
     )
     have = gpus.count or len(gpus.gpus)

@@ -89,8 +89,9 @@ def _slots_exist(
         pool = {"localhost": count}
     for host, slots in chosen.items():
         if host not in pool:
+            names = ", ".join(f"`{name}`" for name in pool)
             yield fail(
-                f"`{host}` is asked for, but the hosts are {', '.join(f'`{name}`' for name in pool)}",
+                f"`{host}` is asked for, but the hosts are {names}",
                 effect=_EFFECT,
                 hint="name a host of the hostfile, or `localhost` without one",
                 host=host,

@@ -28,6 +28,7 @@ from dsdoctor.api import (
     Scope,
     check,
     fail,
+    ok,
     warn,
 )
 
@@ -72,9 +73,15 @@ def launcher_sees_the_same_devices(
                 value=value,
             )
         return
-    if command.num_gpus == len(tokens) and tokens == [str(number) for number in range(len(tokens))]:
-        return  # both say the same
-    if command.include == f"localhost:{','.join(tokens)}":
+    counted = [str(number) for number in range(len(tokens))]
+    same = command.num_gpus == len(tokens) and tokens == counted
+    if same or command.include == f"localhost:{','.join(tokens)}":
+        yield ok(
+            f"the deepspeed launcher deletes `CUDA_VISIBLE_DEVICES`, but `{asked[0]}` names the"
+            " same GPUs",
+            value=value,
+            option=asked[0],
+        )
         return
     yield warn(
         f"`CUDA_VISIBLE_DEVICES` is `{value}`, but the deepspeed launcher deletes it because of"

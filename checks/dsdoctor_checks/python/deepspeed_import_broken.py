@@ -71,7 +71,7 @@ def deepspeed_imports(
     yield fail(
         f"`import deepspeed` {what}",
         effect="every rank ends the same way at its start",
-        hint="mend what the error names, then run `python -c 'import deepspeed'` in the environment",
+        hint="mend what the error names, then run `python -c 'import deepspeed'`",
         version=version,
         error_type=outcome.error_type,
         error=outcome.message,

@@ -2,8 +2,8 @@
 
 ## Why it matters
 Python puts the script's folder, or the working folder, first on its path. A `deepspeed.py`, a
-`torch.py` or a left-over folder of that name there hides the real package, and the error speaks of a
-circular import or a missing attribute.
+`torch.py` or a left-over folder of that name there hides the real package, and the error speaks of
+a circular import or a missing attribute.
 
 ## What to do
 Rename the file (and delete its `__pycache__`).
@@ -43,12 +43,14 @@ def no_file_hides_a_package(packages: Packages) -> Iterator[Finding]:
     if not hidden:
         yield ok()
     for module, path in hidden.items():
+        file = PurePath(path)
+        shown = file.parent if file.name == "__init__.py" else file
         real = packages.origins.get(module)
         instead = f"of `{real}`" if real and real != path else "of the installed package"
         yield fail(
             f"`import {module}` takes `{path}` in place {instead}",
             effect="the job ends in an `ImportError` or `AttributeError` that names the package",
-            hint=f"run `mv {path} {PurePath(path).with_name('my_' + PurePath(path).name)}`",
+            hint=f"give `{shown}` another name",
             module=module,
             shadowed_by=path,
             origin=real,

@@ -1,8 +1,8 @@
 """NumPy 2 is installed beside packages that were built for NumPy 1.
 
 ## Why it matters
-NumPy 2 changed its binary interface. torch before 2.3 was compiled against NumPy 1: it starts with a
-long warning, and `torch.from_numpy` and the default collate of a DataLoader end in `Numpy is not
+NumPy 2 changed its binary interface. torch before 2.3 was compiled against NumPy 1: it starts with
+a long warning, and `torch.from_numpy` and the default collate of a DataLoader end in `Numpy is not
 available`. DeepSpeed before 0.14.4 does not import at all.
 
 ## What to do

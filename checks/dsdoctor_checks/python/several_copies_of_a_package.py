@@ -1,8 +1,8 @@
 """A package that matters to the job is installed in several folders of sys.path.
 
 ## Why it matters
-Python takes the first copy. Which one that is depends on PYTHONPATH, on the user site and on how the
-job is started, so two ranks or two days can use different versions, and pip upgrades only one.
+Python takes the first copy. Which one that is depends on PYTHONPATH, on the user site and on how
+the job is started, so two ranks or two days can use different versions, and pip upgrades only one.
 
 ## What to do
 Uninstall the copies that are not wanted.

@@ -359,14 +359,18 @@ def read_modules(path: list[str], finders: dict[str, str]) -> dict[str, Any]:
     return {"origins": origins, "shadowed": shadowed}
 
 
-def package_folder(name: str, path: list[str], finders: dict[str, str]) -> str | None:
-    """Folder of the installed package, also where a file of the job stands before it."""
-    for folder in folders(path):
-        candidate = os.path.join(folder, name)
-        if os.path.isfile(os.path.join(candidate, "__init__.py")):
-            return candidate
+def package_folder(name: str, mark: str, path: list[str], finders: dict[str, str]) -> str | None:
+    """Folder of the installed package, also where something of the job stands before it.
+
+    The first that holds the mark (a file of every real installation) is meant, or else the first.
+    """
+    candidates = [os.path.join(folder, name) for folder in folders(path)]
     target = finders.get(name)
-    return target if target and os.path.isdir(target) else None
+    if target:
+        candidates.append(target)
+    known = [entry for entry in candidates if os.path.isfile(os.path.join(entry, "__init__.py"))]
+    marked = [entry for entry in known if os.path.isfile(os.path.join(entry, mark))]
+    return next(iter(marked + known), None)
 
 
 # --- torch and DeepSpeed -------------------------------------------------------------------------
@@ -374,7 +378,7 @@ def package_folder(name: str, path: list[str], finders: dict[str, str]) -> str |
 
 def read_torch(path: list[str], finders: dict[str, str]) -> dict[str, Any]:
     """torch/version.py, as far as it holds plain values."""
-    folder = package_folder("torch", path, finders)
+    folder = package_folder("torch", "version.py", path, finders)
     if folder is None:
         return {}
     value: dict[str, Any] = {"path": folder}
@@ -400,7 +404,7 @@ def read_torch(path: list[str], finders: dict[str, str]) -> dict[str, Any]:
 
 def read_deepspeed(path: list[str], finders: dict[str, str]) -> dict[str, Any]:
     """What DeepSpeed's set-up wrote down when it was installed."""
-    folder = package_folder("deepspeed", path, finders)
+    folder = package_folder("deepspeed", "git_version_info.py", path, finders)
     if folder is None:
         return {}
     value: dict[str, Any] = {"path": folder}

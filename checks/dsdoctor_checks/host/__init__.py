@@ -1,0 +1,1 @@
+"""The host: memory, shared memory, limits of processes."""

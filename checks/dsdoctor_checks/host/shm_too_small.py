@@ -1,0 +1,93 @@
+"""Shared memory (/dev/shm) is too small for a training job.
+
+## Why it matters
+DataLoader workers and NCCL pass data through /dev/shm. Containers get 64 MiB unless they are told
+otherwise. When it is full a write ends in a bus error (signal 7), or NCCL says `failed to extend
+/dev/shm/nccl-…`.
+
+## What to do
+Start the container with `--shm-size=16g` or `--ipc=host`; in Kubernetes mount an `emptyDir` with
+`medium: Memory` at /dev/shm; on a host run `mount -o remount,size=50% /dev/shm`.
+
+## References
+- NCCL docs: troubleshooting.rst
+- DeepSpeed env_report.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsdoctor.api import (
+    Condition,
+    Environment,
+    Finding,
+    Gpus,
+    Limits,
+    Missing,
+    OsInfo,
+    Resources,
+    RunNeeds,
+    Scope,
+    check,
+    fail,
+    ok,
+    skip,
+    warn,
+)
+
+from ._util import MIB, ranks
+
+CONDITION = Condition(
+    "shm-too-small", id="DSD1001", scope=Scope.NODE, since="0.1", fixes=("remount-shm",)
+)
+
+
+class ShmLimits(Limits, frozen=True, kw_only=True):
+    """Sizes of /dev/shm.
+
+    Attributes:
+        min_mib: below this a job may run out; DeepSpeed's own report warns there.
+        fatal_mib: up to this a job of several GPUs does not work.
+    """
+
+    min_mib: float = 512
+    fatal_mib: float = 64
+
+
+@check(CONDITION)
+def shm_is_large(  # noqa: PLR0917 - facts are injected by type
+    resources: Resources,
+    os: OsInfo,
+    run: RunNeeds,
+    gpus: Gpus | Missing,
+    env: Environment | Missing,
+    limits: ShmLimits,
+) -> Iterator[Finding]:
+    """Judges the size of /dev/shm, more strictly where several ranks share it."""
+    if resources.shm_total_bytes is None:
+        yield skip("there is no /dev/shm here")
+        return
+    size = resources.shm_total_bytes // MIB
+    free = None if resources.shm_free_bytes is None else resources.shm_free_bytes // MIB
+    count = ranks(run, gpus, env)
+    if size >= limits.min_mib:
+        yield ok(shm_mib=size, shm_free_mib=free)
+        return
+    hint = (
+        "start the container with `--shm-size=16g` or `--ipc=host`"
+        if os.container
+        else "run `mount -o remount,size=50% /dev/shm` as root"
+    )
+    fatal = count > 1 and size <= limits.fatal_mib
+    yield (fail if fatal else warn)(
+        f"/dev/shm holds {size} MiB, but a job of {count} "
+        f"{'rank' if count == 1 else 'ranks'} needs {limits.min_mib:g} MiB or more",
+        effect="DataLoader workers end in a bus error, or NCCL cannot extend its segment",
+        hint=hint,
+        shm_mib=size,
+        shm_free_mib=free,
+        ranks=count,
+        min_mib=limits.min_mib,
+        container=os.container,
+    )

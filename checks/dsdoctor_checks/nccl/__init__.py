@@ -1,0 +1,1 @@
+"""NCCL: its environment and what it needs of the host."""

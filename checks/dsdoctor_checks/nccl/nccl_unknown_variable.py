@@ -1,0 +1,67 @@
+"""An NCCL variable is set that NCCL does not read.
+
+## Why it matters
+NCCL says nothing about names that it does not know. A misspelt or invented variable looks like a
+setting in force: `NCCL_TIMEOUT`, for one, has never done anything.
+
+## What to do
+Take the name that is meant, or remove the variable.
+
+## References
+- NCCL 2.18.1 to 2.30.7, src: every `NCCL_PARAM` and `ncclGetEnv`
+- https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+
+from dsdoctor.api import Condition, Environment, Finding, Scope, check, warn
+
+from ._names import FOREIGN, FOREIGN_PREFIXES, GONE, NAMES, OF_TORCH
+
+CONDITION = Condition(
+    "nccl-unknown-variable",
+    id="DSD802",
+    scope=Scope.JOB,
+    since="0.1",
+    fixes=("unset-variables",),
+)
+
+
+def nearest(name: str) -> str | None:
+    """The variable that is likely meant: by the table of inventions, else by spelling.
+
+    >>> nearest("NCCL_IB_QPS"), nearest("NCCL_DEBUGG")
+    ('NCCL_IB_QPS_PER_CONNECTION', 'NCCL_DEBUG')
+    """
+    if name in GONE:
+        return GONE[name]
+    close = difflib.get_close_matches(name, NAMES, n=1, cutoff=0.8)
+    return close[0] if close else None
+
+
+@check(CONDITION)
+def variables_are_read(env: Environment) -> Iterator[Finding]:
+    """Judges each variable that begins with NCCL_."""
+    for name in sorted(env.variables):
+        if not name.startswith("NCCL_") or name in NAMES or name in OF_TORCH:
+            continue
+        if name in FOREIGN or name.startswith(FOREIGN_PREFIXES):
+            continue
+        meant = nearest(name)
+        if meant is None and name not in GONE:
+            # Plug-ins of vendors read names of their own: an unlike name may be one of theirs.
+            continue
+        hint = f"run `unset {name}`"
+        if meant is not None:
+            hint += f" and set `{meant}` if that is meant"
+        yield warn(
+            f"`{name}` is set, but no NCCL from 2.18 to 2.30 reads it",
+            effect="the setting does nothing",
+            hint=hint,
+            variable=name,
+            value=env.get(name),
+            meant=meant,
+        )

@@ -1,0 +1,56 @@
+"""A variable of torch's NCCL process group is set under its old name.
+
+## Why it matters
+torch 2.2 renamed NCCL_ASYNC_ERROR_HANDLING, NCCL_BLOCKING_WAIT, NCCL_DESYNC_DEBUG and
+NCCL_ENABLE_TIMING to TORCH_NCCL_…. The old names still work with a line of warning in every rank;
+where both are set, it is easy to change the one that is not in force.
+
+## What to do
+Set the new name.
+
+## References
+- torch/include/torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp, 2.1 to 2.15
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsdoctor.api import Condition, Environment, Finding, Scope, TorchBuild, check, ok, skip, warn
+from dsdoctor_checks._util import at_least
+
+from ._names import OF_TORCH
+
+CONDITION = Condition(
+    "torch-nccl-variable-renamed",
+    id="DSD803",
+    scope=Scope.JOB,
+    since="0.1",
+    fixes=("unset-variables",),
+)
+
+
+@check(CONDITION)
+def names_are_current(env: Environment, torch: TorchBuild) -> Iterator[Finding]:
+    """Judges old names under a torch that has new ones."""
+    if torch.version is None or not at_least(torch.version, "2.2"):
+        yield skip("there is no torch 2.2 or newer")
+        return
+    old = [name for name in OF_TORCH if env.get(name) is not None]
+    if not old:
+        yield ok()
+    for name in old:
+        new = f"TORCH_{name}"
+        both = env.get(new) is not None and env.get(new) != env.get(name)
+        yield warn(
+            f"`{name}={env.get(name)}` is set, but since torch 2.2 the name is `{new}`"
+            + (f", which is set to `{env.get(new)}`" if both else ""),
+            effect="each rank prints a deprecation warning"
+            + (", and only one of the two values is in force" if both else ""),
+            hint=f"run `unset {name}` and set `{new}`",
+            variable=name,
+            value=env.get(name),
+            new=new,
+            new_value=env.get(new),
+            torch=torch.version,
+        )

@@ -1,0 +1,83 @@
+"""The config asks for bf16, but a GPU of this run has no hardware for it.
+
+## Why it matters
+Hardware for bf16 begins with compute capability 8.0 (Ampere). From torch 2.3 on
+`torch.cuda.is_bf16_supported()` is true on a V100 or T4 as well, because it counts emulation, and
+DeepSpeed asks just that: training starts, and runs many times slower than in fp16.
+
+## What to do
+Use `fp16` instead of `bf16` in the config, or GPUs of capability 8.0 or higher.
+
+## References
+- torch/cuda/__init__.py: `is_bf16_supported(including_emulation=True)`
+- DeepSpeed accelerator/cuda_accelerator.py, runtime/engine.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from dsdoctor.api import (
+    Condition,
+    Environment,
+    Finding,
+    Gpus,
+    Missing,
+    RunNeeds,
+    Scope,
+    TorchBuild,
+    TorchLive,
+    check,
+    fail,
+    ok,
+    skip,
+)
+from dsdoctor_checks._util import at_least, capabilities, dotted, listed
+from dsdoctor_checks.precision._config import asks
+
+CONDITION = Condition("bf16-unsupported", id="DSD501", scope=Scope.JOB, since="0.1")
+_FLOOR = (8, 0)
+
+
+@check(CONDITION)
+def hardware_has_bf16(
+    gpus: Gpus | Missing,
+    live: TorchLive | Missing,
+    torch: TorchBuild | Missing,
+    run: RunNeeds,
+    env: Environment | Missing,
+) -> Iterator[Finding]:
+    """The hardware's answer, which is not the one torch gives by default."""
+    devices = capabilities(gpus, live, run, env)
+    evidence: dict[str, Any] = {"capabilities": {name: dotted(cc) for name, cc in devices.items()}}
+    if not devices:
+        yield skip("no GPU whose compute capability is known")
+        return
+    lacking = {name: dotted(cc) for name, cc in devices.items() if cc < _FLOOR}
+    if not lacking:
+        yield ok(**evidence)
+        return
+    section = asks(run.config, "bf16", "bfloat16")
+    if section is None:
+        asked = "the config does not ask for bf16" if run.config is not None else "no config given"
+        yield skip(f"{asked}; {listed(lacking)} has no hardware for it", **evidence)
+        return
+    version = torch.version if isinstance(torch, TorchBuild) else None
+    emulates = at_least(version, "2.3")
+    emulated = live.bf16_emulated if isinstance(live, TorchLive) else None
+    name, capability = next(iter(lacking.items()))
+    yield fail(
+        f"`{section}` is enabled, but {name} is of capability {capability}"
+        f" and bf16 needs {dotted(_FLOOR)}",
+        effect="torch says yes because it counts emulation, and training runs many times slower"
+        if emulates
+        else "DeepSpeed ends with `Type bf16 is not supported on your device`",
+        hint="use `fp16` in the config, or GPUs of capability 8.0 or higher",
+        section=section,
+        lacking=lacking,
+        needs=dotted(_FLOOR),
+        is_bf16_supported=emulated,
+        torch=version,
+        **evidence,
+    )

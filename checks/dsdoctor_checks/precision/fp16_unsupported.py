@@ -1,0 +1,74 @@
+"""The config asks for fp16, but a GPU of this run is too old for it.
+
+## Why it matters
+DeepSpeed takes fp16 from compute capability 7.0 (Volta) on and otherwise ends with "Type fp16
+is not supported on your device". Capability 6 is let through with `DS_ALLOW_DEPRECATED_FP16=1`.
+
+## What to do
+Train in fp32 on these GPUs, or use newer ones.
+
+## References
+- DeepSpeed accelerator/cuda_accelerator.py: `is_fp16_supported`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from dsdoctor.api import (
+    Condition,
+    Environment,
+    Finding,
+    Gpus,
+    Missing,
+    RunNeeds,
+    Scope,
+    TorchLive,
+    check,
+    fail,
+    ok,
+    skip,
+)
+from dsdoctor_checks._util import capabilities, dotted, variable
+from dsdoctor_checks.precision._config import asks
+
+CONDITION = Condition("fp16-unsupported", id="DSD502", scope=Scope.JOB, since="0.1")
+_FLOOR = (7, 0)
+_PASCAL = (6, 0)
+
+
+@check(CONDITION)
+def deepspeed_takes_fp16(
+    gpus: Gpus | Missing,
+    live: TorchLive | Missing,
+    run: RunNeeds,
+    env: Environment | Missing,
+) -> Iterator[Finding]:
+    """DeepSpeed's own rule."""
+    devices = capabilities(gpus, live, run, env)
+    if not devices:
+        yield skip("no GPU whose compute capability is known")
+        return
+    evidence: dict[str, Any] = {"capabilities": {name: dotted(cc) for name, cc in devices.items()}}
+    allowed = variable(env, "DS_ALLOW_DEPRECATED_FP16") == "1"
+    floor = _PASCAL if allowed else _FLOOR
+    lacking = {name: dotted(cc) for name, cc in devices.items() if cc < floor}
+    if not lacking:
+        yield ok(**evidence)
+        return
+    if asks(run.config, "fp16") is None:
+        yield skip("no config asks for fp16", **evidence)
+        return
+    name, capability = next(iter(lacking.items()))
+    yield fail(
+        f"`fp16` is enabled, but {name} is of capability {capability} and DeepSpeed needs"
+        f" {dotted(floor)}",
+        effect="DeepSpeed ends with `Type fp16 is not supported on your device`",
+        hint="train in fp32 on this GPU, or set `DS_ALLOW_DEPRECATED_FP16=1` and bear the slow math"
+        if capability.startswith("6.")
+        else "train in fp32 on this GPU, or use a newer one",
+        lacking=lacking,
+        needs=dotted(floor),
+        **evidence,
+    )

@@ -1,0 +1,129 @@
+"""torch has no code for a GPU of this run.
+
+## Why it matters
+A wheel holds machine code for some architectures. Code for X.Y runs on X.Z with Z at least Y, and
+PTX is compiled at start for anything newer; where neither serves, the first kernel ends with "no
+kernel image is available for execution on the device".
+
+## What to do
+Install the torch build that the hint names. Volta needs a build for CUDA 12.6 in new releases,
+Blackwell one for CUDA 12.8 or newer.
+
+## References
+- torch/cuda/__init__.py: `_CompatInterval`, `_check_capability`
+- driver_types.h: `cudaErrorNoKernelImageForDevice` (209)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsdoctor.api import (
+    Condition,
+    Environment,
+    Finding,
+    Gpus,
+    Missing,
+    OsInfo,
+    RunNeeds,
+    Scope,
+    TorchBuild,
+    TorchLive,
+    check,
+    fail,
+    ok,
+    skip,
+    warn,
+)
+from dsdoctor_checks._util import (
+    Capability,
+    capabilities,
+    dotted,
+    parse_arch,
+    serving,
+)
+from dsdoctor_checks._util import pair as two
+from dsdoctor_checks.torch import _tables
+
+CONDITION = Condition(
+    "gpu-arch-unsupported",
+    id="DSD304",
+    scope=Scope.USER_ENV,
+    since="0.1",
+    fixes=("install-torch-build",),
+    leads_to=("nccl-unhandled-cuda-error",),
+)
+
+
+def _arch_list(
+    torch: TorchBuild, live: TorchLive | Missing, machine: str
+) -> tuple[tuple[str, ...], str]:
+    """What torch was compiled for, and where that is from; an empty list means unknown."""
+    if isinstance(live, TorchLive) and any(map(parse_arch, live.arch_list or ())):
+        return live.arch_list or (), live.arch_source or "torch"
+    release = two(torch.version)
+    known = _tables.archs(release, torch.cuda or "", machine) if release else None
+    return known or (), "table"
+
+
+def _wheel(capability: Capability, torch: TorchBuild, machine: str) -> tuple[str, str | None]:
+    release = two(torch.version)
+    found = _tables.wheel_for(capability, release, machine) if release else None
+    if found is None:
+        return "build torch from source for this GPU, or use another GPU", None
+    index = _tables.index_of(found[1])
+    return (
+        (
+            f"install torch {found[0]} for CUDA {found[1]}:"
+            f" `pip install 'torch=={found[0]}.*' --index-url {index}`"
+        ),
+        f"torch {found[0]} from {index}",
+    )
+
+
+@check(CONDITION)
+def torch_has_code_for_gpus(
+    torch: TorchBuild,
+    live: TorchLive | Missing,
+    gpus: Gpus | Missing,
+    os: OsInfo | Missing,
+    env: Environment | Missing,
+    run: RunNeeds,
+) -> Iterator[Finding]:
+    """Each GPU needs machine code of its major or PTX."""
+    if torch.cuda is None:
+        yield skip("torch is not a CUDA build" if torch.installed else "torch is not installed")
+        return
+    devices = capabilities(gpus, live, run, env)
+    if not devices:
+        yield skip("no GPU whose compute capability is known")
+        return
+    machine = "x86_64" if isinstance(os, Missing) else os.machine
+    arch_list, source = _arch_list(torch, live, machine)
+    if not arch_list:
+        yield skip(f"what torch {torch.version} was compiled for is not known", source=source)
+        return
+    bad = {name: cc for name, cc in devices.items() if serving(arch_list, cc) is None}
+    # Another GPU that works, and none named: the run can leave the unserved one out.
+    say = warn if len(bad) < len(devices) and not run.gpus else fail
+    for name, cc in bad.items():
+        hint, wheel = _wheel(cc, torch, machine)
+        if say is warn:
+            hint += ", or leave that GPU out with `CUDA_VISIBLE_DEVICES`"
+        yield say(
+            f"{name} is of capability {dotted(cc)}, but torch {torch.version} holds code for"
+            f" {', '.join(arch_list)}",
+            effect="the first kernel ends with `no kernel image is available` (error 209)",
+            hint=hint,
+            gpu=name,
+            capability=dotted(cc),
+            torch=torch.version,
+            torch_cuda=torch.cuda,
+            arch_list=list(arch_list),
+            source=source,
+            wheel=wheel,
+            error=209,
+        )
+    if not bad:
+        served = {name: serving(arch_list, cc) for name, cc in devices.items()}
+        yield ok(served_by=served, arch_list=list(arch_list), source=source)

@@ -1,0 +1,108 @@
+"""torch is installed but cannot be imported.
+
+## Why it matters
+Every rank dies, or hangs, at its first line. How the import ends tells the kind of fault: an
+ImportError points to a package or symbol, an OSError to a shared library, a signal to native code,
+and a hang to a file system or a lock.
+
+## What to do
+Read the last line of the error. For a library, clear `LD_LIBRARY_PATH` and `LD_PRELOAD` and try
+again; for a symbol, reinstall torch with its `nvidia-*` wheels in one go; for a hang, look
+where the environment lies.
+
+## References
+- torch/__init__.py: `_load_global_deps`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsdoctor.api import (
+    Condition,
+    Finding,
+    LibraryPath,
+    Missing,
+    Scope,
+    TorchBuild,
+    TorchLive,
+    check,
+    fail,
+    skip,
+)
+
+CONDITION = Condition(
+    "torch-import-broken",
+    id="DSD303",
+    scope=Scope.USER_ENV,
+    since="0.1",
+    fixes=("install-torch-build",),
+    narrower=(
+        "libstdcxx-too-old",
+        "cuda-runtime-lib-mismatch",
+        "nccl-version-mismatch",
+        "numpy-abi-2",
+        "cudnn-mismatch",
+        "module-shadowed-by-cwd",
+        "ld-library-path-shadows-torch",
+    ),
+)
+_REINSTALL = "reinstall torch with its `nvidia-*` wheels in a new environment"
+_KINDS = {
+    "hang": (
+        "does not end",
+        "the job stands still without a word",
+        (
+            "see whether the environment lies on a slow or dead file system, then import by hand with"
+            " `python -X importtime -c 'import torch'`"
+        ),
+    ),
+    "signal": (
+        "is killed",
+        "every rank dies at its first line, without a traceback",
+        "run `python -X faulthandler -c 'import torch'` to see where, then " + _REINSTALL,
+    ),
+    "OSError": (
+        "cannot load a shared library",
+        "every rank dies at its first line",
+        "unset `LD_LIBRARY_PATH` and `LD_PRELOAD` and try again, else " + _REINSTALL,
+    ),
+}
+_OTHER = (
+    "ends with an error",
+    "every rank dies at its first line",
+    "follow the last line of the error, or " + _REINSTALL,
+)
+
+
+@check(CONDITION)
+def torch_imports(
+    torch: TorchBuild, live: TorchLive, library_path: LibraryPath | Missing
+) -> Iterator[Finding]:
+    """How the import in a child of the patient went."""
+    outcome = live.imported
+    if outcome.ok:
+        return
+    if not torch.installed:
+        yield skip("torch is not installed")
+        return
+    kind = outcome.error_type or "error"
+    what, effect, hint = _KINDS.get(kind, _OTHER)
+    lines = (outcome.message or live.died or "").strip().splitlines()
+    words = lines[-1].rstrip(".") if lines else "no message"
+    name = "" if kind in ("hang", "signal") else f"{kind}: "
+    entries = list(library_path.entries) if isinstance(library_path, LibraryPath) else []
+    yield fail(
+        f"`import torch` {what} ({name}{words})",
+        effect=effect,
+        hint=hint,
+        torch=torch.version,
+        error_type=outcome.error_type,
+        error=outcome.message,
+        signal=outcome.signal,
+        died=live.died,
+        last_step=live.last_step,
+        seconds=outcome.seconds,
+        traceback=outcome.traceback,
+        ld_library_path=entries,
+    )

@@ -1,0 +1,201 @@
+"""Choice, output and agreement with DeepSpeed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dsdoctor.errors import UsageError
+from dsdoctor.model.facts.base import Missing, Why
+from dsdoctor.model.facts.gpu import Gpu, Gpus
+from dsdoctor.model.facts.machine import OsInfo, Resources
+from dsdoctor.model.facts.run import RunNeeds
+from dsdoctor.model.launch import LaunchPlan, decode, encode
+from dsdoctor.recommend import memory, output
+from dsdoctor.recommend.memory import GIB, Setting
+from dsdoctor.recommend.models import PRESETS, from_size, resolve
+from dsdoctor.recommend.plan import OPTIMIZERS, Options, machine_from, machine_of, recommend
+from dsdoctor.report.plan import render
+
+OS = OsInfo(system="Linux", release="6", machine="x86_64", hostname="n")
+RAM = Resources(
+    cpus_logical=16, cpus_usable=8, memory_total_bytes=64 * GIB, memory_available_bytes=50 * GIB
+)
+
+
+def gpu(index: int, free: int = 70) -> Gpu:
+    return Gpu(
+        index=index,
+        uuid=f"GPU-{index}",
+        cc_major=8,
+        cc_minor=0,
+        memory_total_bytes=80 * GIB,
+        memory_free_bytes=free * GIB,
+    )
+
+
+def plan_for(**options: Any) -> LaunchPlan:
+    return recommend(
+        machine_of(gpu_gib=80, count=4, host_gib=1000),
+        resolve("llama-3-8b"),
+        Options(**options),
+    )
+
+
+def test_facts_become_the_machine_and_the_fullest_gpu_is_the_limit() -> None:
+    gpus = Gpus(gpus=(gpu(0), gpu(1, 20), gpu(2)))
+    machine = machine_from(gpus, RAM, RunNeeds(gpus=("2", "GPU-1")), OS)
+    assert [device.index for device in machine.devices] == [2, 1]
+    plan = recommend(machine, resolve("gpt2"))
+    assert plan.memory.options[0].gpu_limit_bytes == 20 * GIB
+    assert "localhost:2,1" in plan.argv
+
+
+def test_what_is_not_there_is_refused() -> None:
+    with pytest.raises(UsageError, match="7"):
+        machine_from(Gpus(gpus=(gpu(0),)), RAM, RunNeeds(gpus=("7",)), OS)
+    gone = Missing(why=Why.ABSENT, detail="no driver")
+    with pytest.raises(UsageError, match="no driver"):
+        machine_from(gone, RAM, RunNeeds(gpus=("0",)), OS)
+    assert recommend(machine_from(gone, RAM, RunNeeds(), OS), resolve("gpt2")).gpu_ids == ()
+
+
+@given(st.integers(10**3, 10**8), st.integers(1, 8), st.integers(1, 8))
+def test_zero2_states_equal_the_estimator_formula(count: int, per_node: int, nodes: int) -> None:
+    model = from_size(f"{count}k")
+    world = per_node * nodes
+    for offload in ("none", "optimizer"):
+        setting = Setting(stage=2, offload=offload, world=world, nodes=nodes)
+        sized = memory.estimate(model, setting)
+        host, device = memory.deepspeed_zero2(
+            model.parameters, per_node, nodes, offload=offload != "none", factor=1
+        )
+        got = memory.model_state_bytes(sized.gpu)
+        assert abs(got - device) <= 16
+        if offload == "optimizer" and nodes == 1 and world <= 4:
+            assert memory.model_state_bytes(sized.host) == pytest.approx(host, abs=16 * world)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 1023, 1025, 2**31 + 1])
+def test_pinned_blocks_round_up(size: int) -> None:
+    rounded = memory.power_of_two(size)
+    assert size <= rounded < 2 * size or size == rounded
+    assert rounded & (rounded - 1) == 0
+
+
+@pytest.mark.train
+def test_estimators_are_deepspeeds() -> None:
+    from deepspeed.runtime.zero.stage3 import estimate_zero3_model_states_mem_needs as three
+    from deepspeed.runtime.zero.stage_1_and_2 import estimate_zero2_model_states_mem_needs as two
+
+    for count, largest in ((10**8, 10**6), (7 * 10**9, 5 * 10**8)):
+        for per_node in (1, 4, 8):
+            for nodes in (1, 2, 4):
+                for offload in (False, True):
+                    ours = memory.deepspeed_zero2(count, per_node, nodes, offload=offload)
+                    assert ours == two(count, per_node, nodes, offload)
+                for kind in ("none", "optimizer", "optimizer+parameters"):
+                    for init in (False, True):
+                        theirs = three(
+                            count, largest, per_node, nodes, kind != "none", "+" in kind, init
+                        )
+                        ours = memory.deepspeed_zero3(
+                            count, largest, per_node, nodes, offload=kind, zero_init=init
+                        )
+                        assert ours == theirs[:2]
+
+
+def test_measured_anchors_of_activations() -> None:
+    model = PRESETS["llama-3-8b"]
+    for checkpointing, measured in ((True, 31), (False, 240)):
+        setting = Setting(sequence=32768, checkpointing=checkpointing)
+        size = memory.activation_bytes(model, setting) + memory.logits_bytes(model, setting)
+        assert size / GIB == pytest.approx(measured, rel=0.05)
+
+
+CONFIGS = {
+    f"{stage}-{offload}-{precision}-{optimizer}": output.ds_config(
+        Setting(stage=stage, offload=offload, precision=precision, micro_batch=2),
+        optimizer=optimizer,
+        accumulation=3,
+        global_batch=6,
+    )
+    for stage, offload in ((0, "none"), (1, "none"), (2, "optimizer"), (3, "optimizer+parameters"))
+    for precision in ("bf16", "fp16", "fp32")
+    for optimizer in OPTIMIZERS
+}
+
+
+def test_no_config_says_auto() -> None:
+    assert '"auto"' not in json.dumps(CONFIGS)
+
+
+@pytest.mark.train
+def test_deepspeed_accepts_every_config(tmp_path: Path) -> None:
+    """In a child: importing deepspeed warns and starts threads."""
+    path = tmp_path / "configs.json"
+    path.write_text(json.dumps(CONFIGS))
+    code = (
+        "import json, sys\n"
+        "from deepspeed.runtime.config import DeepSpeedConfig\n"
+        "for name, config in json.load(open(sys.argv[1])).items():\n"
+        "    read = DeepSpeedConfig(config)\n"
+        "    assert read.train_batch_size == 6, name\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
+def test_plan_survives_json_and_has_the_contract_keys() -> None:
+    plan = plan_for()
+    assert decode(encode(plan)) == plan
+    keys = json.loads(encode(plan))
+    assert {"schema", "version", "argv", "env", "ds_config", "memory", "reasons"} <= set(keys)
+    assert (keys["schema"], keys["version"]) == ("dsdoctor/launch", 1)
+
+
+@pytest.mark.parametrize("launcher", ["deepspeed", "torchrun", "accelerate"])
+def test_files_are_written_and_bash_reads_them(tmp_path: Path, launcher: str) -> None:
+    plan = plan_for(launcher=launcher, nodes=2, hosts=("a", "b"))
+    for path in output.write(plan, tmp_path, slurm=True):
+        if path.suffix in {".sh", ".sbatch"}:
+            assert subprocess.run(["bash", "-n", str(path)], check=False).returncode == 0
+    assert json.loads((tmp_path / "ds_config.json").read_text()) == plan.ds_config
+
+
+@pytest.mark.parametrize("width", [30, 60, 80, 200])
+def test_text_fits_the_terminal_but_for_what_is_copied(width: int) -> None:
+    plan = plan_for()
+    for line in render(plan, width).splitlines():
+        assert len(line) <= max(width, 48) or line.lstrip().startswith("CUDA") or width >= 60
+
+
+@pytest.mark.parametrize("objective", ["speed", "memory", "balanced"])
+def test_objectives_fit(objective: str) -> None:
+    plan = plan_for(objective=objective)
+    assert plan.fits
+    assert [row.verdict for row in plan.memory.options].count("chosen") == 1
+
+
+def test_precision_follows_the_hardware() -> None:
+    model = resolve("gpt2")
+    for cc, wanted in (((9, 0), "bf16"), ((7, 5), "fp16"), ((6, 1), "fp32")):
+        assert recommend(machine_of(gpu_gib=80, cc=cc), model).precision == wanted
+    with pytest.raises(UsageError, match="6.1"):
+        recommend(machine_of(gpu_gib=80, cc=(6, 1)), model, Options(precision="fp16"))
+
+
+def test_nothing_fits_is_said() -> None:
+    plan = recommend(machine_of(gpu_gib=8, host_gib=8), resolve("llama-3-70b"))
+    assert not plan.fits
+    assert plan.memory.chosen is None
+    assert "nothing fits" in render(plan)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +55,7 @@ def run_child(
     timeout: float,
     idle_timeout: float | None = None,
     cwd: str | None = None,
+    env: Mapping[str, str] | None = None,
 ) -> tuple[list[dict[str, Any]], Result]:
     """Runs a script of `probes/children` in the patient, as a job would run.
 
@@ -69,6 +70,7 @@ def run_child(
         timeout: seconds for the whole child.
         idle_timeout: seconds that it may be silent.
         cwd: the folder the job starts in; None or "." = the current one.
+        env: variables that this child needs besides.
 
     Returns:
         The records that it wrote, also those of a child that died, and how it ended.
@@ -76,15 +78,15 @@ def run_child(
     Raises:
         HostError: the interpreter does not exist or may not be run.
     """
-    env = {"PYTHONDONTWRITEBYTECODE": "1"}
+    variables = {**(env or {}), "PYTHONDONTWRITEBYTECODE": "1"}
     if script == "torch_live":
         # with 1 (DeepSpeed sets it) `is_available()` asks NVML and says nothing about CUDA
-        env["PYTORCH_NVML_BASED_CUDA_CHECK"] = "0"
+        variables["PYTORCH_NVML_BASED_CUDA_CHECK"] = "0"
     result = host.run(
         [executable, str(CHILDREN / f"{script}.py"), *args],
         timeout=timeout,
         idle_timeout=idle_timeout,
-        env=env,
+        env=variables,
         cwd=None if cwd in (None, "", ".") else cwd,
     )
     return read_records(result.stdout), result

@@ -57,7 +57,16 @@ ENVIRONMENT_TEXT = re.compile(
 )
 DEVICE_ASSERT = re.compile(r"device-side assert|CUDA error: an illegal memory access")
 UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-FATAL_MARKS = ("died", "child-failed", "exitcode", "exit-code", "slurm", "slurm-step", "terminate", "segfault")
+FATAL_MARKS = (
+    "died",
+    "child-failed",
+    "exitcode",
+    "exit-code",
+    "slurm",
+    "slurm-step",
+    "terminate",
+    "segfault",
+)
 HANG_LINES = re.compile(
     r"KeyboardInterrupt|SIGTERM|SIGINT|Killing subprocess|CANCELLED|exit code|^\^C|Terminated",
 )
@@ -91,7 +100,9 @@ def diagnose(
 ) -> Diagnosis:
     """Reads the logs and names the cause."""
     known = [
-        item if isinstance(item, Known) else Known(item[0], item[1], item[2], tuple(item[3]), item[4])  # type: ignore[arg-type]
+        item
+        if isinstance(item, Known)
+        else Known(item[0], item[1], item[2], tuple(item[3]), item[4])  # type: ignore[arg-type]
         for item in signatures
     ]
     scanner = Scanner(known)
@@ -160,8 +171,6 @@ def _outcome(
     return Outcome.CLEAN, "the log shows no failure"
 
 
-
-
 def _when(item: Hit | Error, *, many: bool) -> tuple[int, str, int, int]:
     """Sorts by time where several logs are compared, by line within one."""
     if many:
@@ -209,7 +218,12 @@ def _causes(scans: Sequence[Scan], names: Sequence[str]) -> tuple[Cause, ...]:
     top = ranked[0].weight
     shown = [c for c in ranked if c.weight >= top - WORTH_SHOWING][:MOST_CAUSES]
     return tuple(
-        _cause(candidate, place, names, tuple(sorted(v for v, by in masked.items() if by == candidate.known.condition)))
+        _cause(
+            candidate,
+            place,
+            names,
+            tuple(sorted(v for v, by in masked.items() if by == candidate.known.condition)),
+        )
         for place, candidate in enumerate(shown)
     )
 
@@ -220,11 +234,15 @@ def _is_final(hit: Hit, scan: Scan) -> bool:
     return all(any(a in text for a in anchors) or HANG_LINES.search(text) for text in after)
 
 
-def _cause(candidate: _Candidate, place: int, names: Sequence[str], masks: tuple[str, ...]) -> Cause:
+def _cause(
+    candidate: _Candidate, place: int, names: Sequence[str], masks: tuple[str, ...]
+) -> Cause:
     hit = candidate.hits[0]
     message = candidate.known.title
     if hit.known.signature.message:
-        values = collections.defaultdict(lambda: "?", {k: presentable(v) for k, v in hit.groups.items()})
+        values = collections.defaultdict(
+            lambda: "?", {k: presentable(v) for k, v in hit.groups.items()}
+        )
         message = hit.known.signature.message.format_map(values)
     seen: set[str] = set()
     lines: list[Line] = []
@@ -261,7 +279,9 @@ def _first_error(scans: Sequence[Scan]) -> Error | None:
     for place, error in enumerate(own):
         if "Caught " in error.message and "worker process" in error.message:
             # the worker's own traceback stands right behind
-            inner = [e for e in own[place + 1 :] if e.rank == error.rank and e.source == error.source]
+            inner = [
+                e for e in own[place + 1 :] if e.rank == error.rank and e.source == error.source
+            ]
             return inner[0] if inner else error
         return error
     return errors[0] if errors else None
@@ -279,7 +299,11 @@ def _told(error: Error, names: Sequence[str]) -> FirstError:
 
 
 def _is_user_code(error: Error) -> bool:
-    if DEVICE_ASSERT.search(error.message) or error.type in {"SIGSEGV", "DeviceAssert", "SystemExit"}:
+    if DEVICE_ASSERT.search(error.message) or error.type in {
+        "SIGSEGV",
+        "DeviceAssert",
+        "SystemExit",
+    }:
         return True
     if error.type == "FileNotFoundError":
         return True
@@ -352,7 +376,9 @@ def _expectation(
                     name=name, state=state, message=f"the log shows a world of {value}",
                     evidence=_line(source, number, text, None, names),
                 )  # fmt: skip
-        return Expectation(name=name, state="not-shown", message="the log does not tell the world size")
+        return Expectation(
+            name=name, state="not-shown", message="the log does not tell the world size"
+        )
     refuted: Expectation | None = None
     for mark, group, value in PROOFS.get(name, ()):
         if mark not in marks:
@@ -361,7 +387,9 @@ def _expectation(
         match = MARK_PATTERNS[mark].search(text)
         line = _line(source, number, text, None, names)
         if match is not None and (not group or match[group] == value):
-            return Expectation(name=name, state="proved", message="the log proves it", evidence=line)
+            return Expectation(
+                name=name, state="proved", message="the log proves it", evidence=line
+            )
         if match is not None and mark in REFUTES.get(name, ()):
             refuted = Expectation(
                 name=name, state="refuted", evidence=line,

@@ -178,7 +178,10 @@ ANY_EXCEPTION = re.compile(
 )
 FRAME = re.compile(r'^\s*File "(?P<file>[^"]{1,500})", line (?P<line>\d{1,9})')
 PLAIN_ERRORS = (
-    (re.compile(r": error: (?P<message>(?:unrecognized|the following) arguments.*|argument .*)"), "SystemExit"),
+    (
+        re.compile(r": error: (?P<message>(?:unrecognized|the following) arguments.*|argument .*)"),
+        "SystemExit",
+    ),
     (re.compile(r"can't open file (?P<message>.*)"), "FileNotFoundError"),
     (re.compile(r"(?P<message>[Ss]egmentation fault.*)"), "SIGSEGV"),
     (re.compile(r"(?P<message>exits with return code = -11\b)"), "SIGSEGV"),
@@ -295,7 +298,7 @@ def _cover_cached(literals: tuple[bytes, ...]) -> dict[bytes, tuple[bytes, ...]]
     common = (
         b"[INFO] [WARNING] [logging.py:main] DeepSpeed optimizer loss step rank torch training "
         b"model deepspeed.runtime epoch learning rate: time memory 2024-2025-2026- python "
-        b"/site-packages/ lib/python3.1 world_size=  File \"line , in return  self. "
+        b'/site-packages/ lib/python3.1 world_size=  File "line , in return  self. '
         b"INFO - NCCL INFO Channel via P2P/IPC Ring Tree samples/s MA Max_MA CA GB NCCL version "
     )
     left = set(literals)

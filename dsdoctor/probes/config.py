@@ -15,7 +15,7 @@ from dsdoctor.model.facts.base import Why
 from dsdoctor.model.facts.config import DsConfig
 from dsdoctor.model.facts.run import RunNeeds
 
-_SECRET_KEY = re.compile(r"(?i)(api_?key|access_?key|token|passw(or)?d|secret|credential)$")
+_SECRET_KEY = re.compile(r"(?i)(api[_-]?key|access[_-]?key|token|passw(or)?d|secret|credential)$")
 _SECRET_URL = re.compile(r"(?<=://)[^/@\s]+:[^/@\s]+(?=@)")
 _NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?$")
 _WORDS = frozenset({"true", "false", "null"})

@@ -27,7 +27,7 @@ DEFAULT_PORT = 29500
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 _PYTHON = re.compile(r"(python|pypy)[\d.]*$")
 _HOST_LINE = re.compile(r"^(\S+)\s+slots=(\d+)")
-_SECRET = re.compile(r"(?i)(api_?key|token|passw(?:or)?d|secret)(=.+)?$")
+_SECRET = re.compile(r"(?i)(api[_-]?key|token|passw(?:or)?d|secret)(=.+)?$")
 _SECRET_VALUE = re.compile(
     r"(?i)(hf_[A-Za-z0-9]{20,}|ghp_\w{20,}|sk-\w{20,})|(?<=://)[^/@\s]+:[^/@\s]+@",
 )

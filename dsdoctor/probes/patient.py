@@ -100,10 +100,23 @@ def start_torch(
             timeout=LIVE_SECONDS,
             idle_timeout=step_seconds + GRACE_SECONDS,
             cwd=run.cwd,
+            env=_device_order(host, run),
         )
     except HostError as error:
         return error.missing, error.missing
     return parse_live(records, result)
+
+
+def _device_order(host: Host, run: RunNeeds) -> dict[str, str]:
+    """What makes torch count as `nvidia-smi` does, where `--gpus` counts (design §6).
+
+    Not where the user counts in CUDA_VISIBLE_DEVICES: those numbers would change their meaning.
+    """
+    counted = any(selector.isdigit() for selector in run.gpus)
+    visible = host.env.get("CUDA_VISIBLE_DEVICES", "").strip()
+    if not counted or host.env.get("CUDA_DEVICE_ORDER") or visible[:1].isdigit():
+        return {}
+    return {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
 
 
 # --- static --------------------------------------------------------------------------------------

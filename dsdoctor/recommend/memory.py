@@ -27,7 +27,7 @@ MIB = 1 << 20
 CUDA_CONTEXT = 481 * MIB
 #: torch.distributed and NCCL take 1 to 2 GiB more once there is more than one rank.
 NCCL_BYTES = GIB
-#: Resident size of a Python process with torch and deepspeed loaded.
+#: Assumed, not measured: a Python process with torch, CUDA and deepspeed loaded.
 PROCESS_BYTES = 2 * GIB
 #: Bytes for each logit: an fp32 copy and the gradient in 16 bit.
 LOGIT_BYTES = 6
@@ -193,7 +193,8 @@ def activation_bytes_per_layer(model: ModelShape, setting: Setting) -> int:
     output), two residuals, queries and keys before and after rotation, values, the attention
     output, and four tensors of the MLP's inner width; query-key norms keep three more copies. For
     Llama-3.1-8B, Qwen3-4B, Qwen3-8B, SmolLM2-360M and gemma-2b this gives 27.8, 37.2, 29.8, 24.7
-    and 45.4 · h elements; measured were 28, 38, 29.8, 24 and 48.
+    and 45.4 · h elements; measured were 28, 38, 29.8, 24 and 48. The list of saved tensors was
+    settled with these five figures at hand, so they are a fit and no independent proof.
     """
     tokens = setting.micro_batch * setting.sequence
     if model.norm_bias:
@@ -219,8 +220,10 @@ def activation_bytes(model: ModelShape, setting: Setting) -> int:
     """Activations of one pass.
 
     With full recomputation each block keeps its input (2·s·b·h) and one block is alive at a time.
-    The logits are gone before the first block is recomputed, so only what that block takes beyond
-    them counts (Llama-3.1-8B at s = 32768: 31 GiB with checkpointing, 240 GiB without, measured).
+    The logits are taken to be gone before the first block is recomputed, so only what that
+    block takes beyond
+    them counts (Llama-3.1-8B at s = 32768: 31 GiB with checkpointing, 240 GiB without, measured;
+    6 bytes a logit, of the 4 to 6 that are reported, was taken because it meets both).
     """
     layer = activation_bytes_per_layer(model, setting)
     if not setting.checkpointing:
@@ -326,7 +329,7 @@ def _offloaded(model: ModelShape, trained: int, setting: Setting) -> list[Memory
 def estimate(model: ModelShape, setting: Setting, *, workers: int = 0) -> Memory:
     """What a setting takes on each GPU and on each host.
 
-    workers: data loader workers of each rank; each is a process of its own.
+    workers: data loader workers of each rank; 256 MiB for each is an assumption.
     """
     trained = model.lora_parameters(setting.lora_rank) if setting.lora_rank else model.parameters
     device = _weights_and_gradients(model, setting)

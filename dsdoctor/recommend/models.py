@@ -174,7 +174,7 @@ def _modern(
 
 
 def _presets() -> dict[str, ModelShape]:
-    """Published shapes: the `config.json` of each model on the Hugging Face hub."""
+    """Shapes as published with each model; not yet compared with the files on the hub."""
     shapes = [
         _gpt2("gpt2", 12, 768, 12),
         _gpt2("gpt2-medium", 24, 1024, 16),

@@ -41,7 +41,7 @@ class Launch:
         ranks_per_node, nodes: size of the job.
         hosts: names of the nodes, where known.
         master_port: port of the rendezvous.
-        threads: OMP_NUM_THREADS of each rank.
+        threads: OMP_NUM_THREADS of each rank, 0 = the CPUs are not known.
         script: the user's script.
     """
 
@@ -118,7 +118,7 @@ def environment(launch: Launch) -> dict[str, str]:
     launcher takes its GPUs from --include and drops CUDA_VISIBLE_DEVICES; torchrun needs it.
     torchrun sets OMP_NUM_THREADS=1 if nobody has, which starves the optimizer on the host.
     """
-    env = {"OMP_NUM_THREADS": str(launch.threads)}
+    env = {"OMP_NUM_THREADS": str(launch.threads)} if launch.threads else {}
     if not launch.gpu_ids:
         return {"DS_ACCELERATOR": "cpu", **env}
     env["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"

@@ -497,6 +497,22 @@ def recommend(machine: Machine, model: ModelShape, options: Options | None = Non
     reasons.append(
         _note("workers", f"{workers} data loader workers for each rank: min(4, CPUs / ranks)")
     )
+    if options.nodes > 1 and options.launcher == "deepspeed" and not options.hosts:
+        reasons.append(
+            _note(
+                "hostfile",
+                f"write `{output.HOSTFILE_NAME}` with {options.nodes} lines `NAME slots={per_node}`"
+                " (or name the hosts): without it the launcher only warns and runs on one node",
+            )
+        )
+    if chosen.checkpointing:
+        reasons.append(
+            _note(
+                "checkpointing",
+                "the script must turn it on (`model.gradient_checkpointing_enable()`); the "
+                "DeepSpeed config cannot",
+            )
+        )
     if not chosen.fits:
         reasons.append(
             _note(
@@ -514,7 +530,7 @@ def recommend(machine: Machine, model: ModelShape, options: Options | None = Non
         nodes=options.nodes,
         hosts=options.hosts,
         master_port=options.master_port,
-        threads=max(1, (machine.cpus or per_node) // per_node),
+        threads=max(1, machine.cpus // per_node) if machine.cpus else 0,
         script=options.script,
     )
     return LaunchPlan(

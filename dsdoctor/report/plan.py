@@ -43,7 +43,8 @@ def _row(option: MemoryOption, width: int) -> list[str]:
     limit = option.gpu_limit_bytes if on_gpu else option.host_limit_bytes
     head = f"{mark} {option.name:<28} micro-batch {option.micro_batch}{recompute}"
     if width < NARROW:
-        lines = [head, f"    GPU {figures.strip()} GiB", f"    host {host} GiB"]
+        lines = [f"{mark} {option.name}", f"    micro-batch {option.micro_batch}{recompute}"]
+        lines += [f"    GPU {figures.strip()} GiB", f"    host {host} GiB"]
         lines.append(f"    {bar(used, limit, max(4, width - 6))}")
     else:
         lines = [head, f"    {bar(used, limit, 24)} GPU {figures} GiB, host {host} GiB"]

@@ -100,9 +100,7 @@ def torch(version: str = "2.9.1", cuda: str | None = "12.8", **more: Any) -> Tor
 
 def live(code: int | None = None, *, works: bool | None = None, **more: Any) -> TorchLive:
     cuda_ok = (code is None) if works is None else works
-    return TorchLive(
-        imported=ImportOutcome(ok=True), cuda_ok=cuda_ok, cuda_error_code=code, **more
-    )
+    return TorchLive(imported=ImportOutcome(ok=True), cuda_ok=cuda_ok, cuda_error_code=code, **more)
 
 
 def device(card: str, index: int = 0, **more: Any) -> CudaDevice:
@@ -114,7 +112,12 @@ def device(card: str, index: int = 0, **more: Any) -> CudaDevice:
 
 def toolkit(version: str | None = "12.8", **more: Any) -> Toolkit:
     root = f"/usr/local/cuda-{version}"
-    fields = {"root": root, "source": "/usr/local", "nvcc": f"{root}/bin/nvcc", "version": version}
+    fields: dict[str, Any] = {
+        "root": root,
+        "source": "/usr/local",
+        "nvcc": f"{root}/bin/nvcc",
+        "version": version,
+    }
     return Toolkit(**(fields | more))
 
 
@@ -127,10 +130,11 @@ def env(**variables: str) -> Environment:
 
 
 def smi(**more: Any) -> NvidiaSmi:
-    return NvidiaSmi(**({"path": "/usr/bin/nvidia-smi", "returncode": 0} | more))
+    fields: dict[str, Any] = {"path": "/usr/bin/nvidia-smi", "returncode": 0}
+    return NvidiaSmi(**(fields | more))
 
 
 def words(findings: Any) -> list[str]:
-    """Status words; every number of a message must be in its evidence."""
+    """The status words of findings, in order."""
     found: list[Finding] = list(findings)
     return [finding.status.value for finding in found]

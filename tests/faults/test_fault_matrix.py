@@ -87,7 +87,8 @@ def test_nvcc(tmp_path: Path, body: str) -> None:
     script(home, "unused", "true")
     script(home / "bin", "nvcc", body)
     env = torch_environment(tmp_path, "raise ImportError('not wanted here')")
-    done = dsdoctor("check", "--quick", *LIMIT, env={**env, "CUDA_HOME": str(home)}, cwd=tmp_path)
+    asked = ("check", "--quick", "--gpus", "0", *LIMIT)
+    done = dsdoctor(*asked, env={**env, "CUDA_HOME": str(home)}, cwd=tmp_path)
     assert done.of("nvcc-unusable") in ("fail", "warn"), done.statuses()
     assert done.seconds < 54
     assert_clean(done.err)

@@ -114,7 +114,7 @@ def job(tmp_path: Path, torch: str | None, deepspeed: str | None = None) -> dict
 @pytest.fixture
 def bare(tmp_path: Path) -> str:
     """An interpreter without packages."""
-    home = Path(sys._base_executable)
+    home = Path(getattr(sys, "_base_executable", sys.executable))
     prefix = tmp_path / "env"
     (prefix / "bin").mkdir(parents=True)
     (prefix / "bin/python").symlink_to(home)
@@ -253,6 +253,14 @@ def test_indices_count_what_the_user_left_visible(bare: str, tmp_path: Path) -> 
     assert [device.tried for device in torch.devices] == [True, False]
 
 
+def test_indices_are_those_of_nvidia_smi(bare: str, tmp_path: Path) -> None:
+    order = "import os\nassert os.environ.get('CUDA_DEVICE_ORDER') == 'PCI_BUS_ID'\n"
+    env = {**job(tmp_path, order + CPU_TORCH), "CUDA_DEVICE_ORDER": ""}
+    assert live(bare, env, gpus=("1",))[0].imported.ok
+    assert not live(bare, env, gpus=("GPU-aaaa-0",))[0].imported.ok
+    assert not live(bare, env)[0].imported.ok
+
+
 def test_an_arch_list_that_is_empty_is_unknown(bare: str, tmp_path: Path) -> None:
     torch, _ = live(bare, {**job(tmp_path, CUDA_TORCH), "MODE": "no-flags"})
     assert torch.arch_list is None
@@ -344,7 +352,7 @@ def test_an_interpreter_that_does_not_start(tmp_path: Path) -> None:
 
 
 def test_a_device_whose_properties_fail_is_named() -> None:
-    records = [
+    records: list[dict[str, Any]] = [
         {"step": "import torch", "at": 0.0},
         {"fact": "torch_import", "value": {"ok": True, "seconds": 1.0}},
         {"fact": "cuda", "value": {"ok": True, "count": 1}},

@@ -39,7 +39,7 @@ def put(root: Path, files: dict[str, str]) -> Path:
 @pytest.fixture
 def bare(tmp_path: Path) -> Path:
     """An environment without packages: its interpreter."""
-    home = Path(sys._base_executable)
+    home = Path(getattr(sys, "_base_executable", sys.executable))
     prefix = tmp_path / "env"
     (prefix / "bin").mkdir(parents=True)
     (prefix / "bin/python").symlink_to(home)
@@ -326,7 +326,10 @@ def test_parts_of_a_child_that_was_cut_off() -> None:
 
 
 def test_a_part_that_failed_is_broken_with_its_reason() -> None:
-    records = [{"error": "packages", "text": "OSError: [Errno 5]"}, {"done": True}]
+    records: list[dict[str, object]] = [
+        {"error": "packages", "text": "OSError: [Errno 5]"},
+        {"done": True},
+    ]
     packages = parse_static(records, CHOICE, Result(argv=("py",), returncode=0))[1]
     assert isinstance(packages, Missing)
     assert "Errno 5" in packages.detail

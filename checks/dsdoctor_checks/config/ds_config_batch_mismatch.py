@@ -45,7 +45,7 @@ _EFFECT = "`Check batch related parameters`: every rank stops in `deepspeed.init
 
 
 @check(CONDITION)
-def batches_fit(  # noqa: PLR0917  # the engine injects by annotation
+def batches_fit(  # the engine injects by annotation
     config: DsConfig,
     run: RunNeeds,
     command: LaunchCommand | Missing,

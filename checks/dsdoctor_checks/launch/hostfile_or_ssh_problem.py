@@ -77,8 +77,6 @@ def _slots(hostfile: Hostfile, gpus: Gpus | Missing, os: OsInfo | Missing) -> It
     names = {"localhost"}
     if isinstance(os, OsInfo):
         names |= {os.hostname, os.hostname.split(".")[0]}
-        {os.hostname, os.hostname.split(".")[0]} if isinstance(os, OsInfo) else set()
-    )
     have = gpus.count or len(gpus.gpus)
     for entry in hostfile.entries:
         if entry.host in names and entry.slots > have:

@@ -53,8 +53,8 @@ _KINDS = {
         "does not end",
         "the job stands still without a word",
         (
-            "see whether the environment lies on a slow or dead file system, then import by hand with"
-            " `python -X importtime -c 'import torch'`"
+            "see whether the environment lies on a slow or dead file system, then import by hand"
+            " with `python -X importtime -c 'import torch'`"
         ),
     ),
     "signal": (

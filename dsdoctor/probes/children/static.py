@@ -453,4 +453,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except OSError:  # nobody reads any more
+        sys.exit(1)

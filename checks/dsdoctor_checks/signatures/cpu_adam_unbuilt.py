@@ -1,0 +1,60 @@
+"""How `cpu-adam-unbuilt` words itself in logs."""
+
+from __future__ import annotations
+
+from dsdoctor.api import Signature
+
+CONDITION_NAME = "cpu-adam-unbuilt"
+TITLE = "a DeepSpeed op was not built; the log shows the after-effect"
+HINT = "delete the op's folder under `~/.cache/torch_extensions`, run again, and read the first build error"
+FIXES: tuple[str, ...] = ()
+
+SIGNATURES = (
+    Signature(
+        anchor=("ds_opt_adam", "ds_opt_adagrad", "ds_opt_lion"),
+        pattern=r"has no attribute 'ds_opt_(?:adam|adagrad|lion)'",
+        examples=("AttributeError: 'DeepSpeedCPUAdam' object has no attribute 'ds_opt_adam'",),
+        not_examples=("self.ds_opt_adam.adam_update(x)",),
+        weight=50,
+    ),
+    Signature(
+        anchor=(".so: cannot open shared object file",),
+        pattern=(
+            r"torch_extensions\S*/(?:cpu_adam|fused_adam|utils|cpu_lion"
+            r"|cpu_adagrad|fused_lamb|async_io|transformer_inference|deepspeed_\w+"
+            r"|\w+)\.so: cannot open"
+        ),
+        examples=(
+            "ImportError: /c/torch_extensions/py39_cu118/cpu_adam/cpu_adam.so: cannot open shared object file: No such file or directory",
+        ),
+        not_examples=("ImportError: libcudart.so.12: cannot open shared object file",),
+        weight=48,
+    ),
+    Signature(
+        anchor=("requires the cpu_adam op", "failed to build/load"),
+        pattern=r"requires the \w+ op, which failed to build",
+        examples=(
+            "RuntimeError: DeepSpeedCPUAdam requires the cpu_adam op, which failed to build/load.",
+        ),
+        not_examples=("cpu_adam op ready",),
+        weight=40,
+    ),
+    Signature(
+        anchor="Error building extension",
+        pattern=r"Error building extension '(?P<op>\w+)'",
+        examples=("RuntimeError: Error building extension 'fused_adam'",),
+        not_examples=("Building extension module fused_adam",),
+        weight=38,
+    ),
+    Signature(
+        anchor=("Unable to JIT load", "Unable to pre-compile"),
+        pattern=r"Unable to (?:JIT load the|pre-compile) (?!async_io)\w+",
+        examples=(
+            "RuntimeError: Unable to JIT load the cpu_adam op due to it not being compatible",
+            "AssertionError: Unable to pre-compile fused_lamb",
+        ),
+        not_examples=("AssertionError: Unable to pre-compile async_io",),
+        weight=40,
+        not_near=("ninja not being installed",),
+    ),
+)

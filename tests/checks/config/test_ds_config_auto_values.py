@@ -1,0 +1,30 @@
+"""Rows of `ds-config-auto-values`: what is silent, and what speaks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dsdoctor.probes.launch import parse_command
+from dsdoctor_checks.config import ds_config_auto_values
+from tests.checks.config.rows import ABSENT, BARE, HF, config, statuses
+
+
+@pytest.mark.parametrize(
+    ("text", "packages", "argv", "status"),
+    [
+        ('{"train_batch_size": 8}', BARE, "", ""),
+        ('{"train_batch_size": "auto"}', HF, "", "ok"),
+        ('{"train_batch_size": "auto"}', BARE, "", "fail"),
+        ('{"optimizer": {"params": {"lr": "auto"}}}', BARE, "", "fail"),
+        ('{"fp16": {"enabled": "auto"}}', BARE, "", "warn"),
+        ('{"fp16": {"enabled": "auto"}}', ABSENT, "", "skip"),
+        ('{"train_batch_size": "auto"}', HF, "deepspeed t.py --deepspeed ds.json", "ok"),
+        ('{"train_batch_size": "auto"}', HF, "deepspeed t.py --deepspeed_config ds.json", "warn"),
+    ],
+)
+def test_auto_values(text: str, packages: Any, argv: str, status: str) -> None:
+    command = parse_command(argv.split()) if argv else ABSENT
+    check = ds_config_auto_values.auto_is_filled_in.function
+    assert statuses(check(config(text), packages, command)) == status

@@ -1,0 +1,82 @@
+"""Rows of `ds-config-batch-mismatch`: what is silent, and what speaks."""
+
+from __future__ import annotations
+
+import pytest
+
+from dsdoctor.api import Gpu, Gpus, RunNeeds, Status
+from dsdoctor.probes.launch import parse_command, parse_hostfile
+from dsdoctor_checks.config import ds_config_batch_mismatch
+from tests.checks.config.rows import ABSENT, bad, config, statuses
+
+
+@pytest.mark.parametrize(
+    ("text", "argv", "gpus", "status"),
+    [
+        ('{"train_micro_batch_size_per_gpu": 4}', "", 8, "ok"),
+        ('{"train_batch_size": 32, "train_micro_batch_size_per_gpu": 4}', "", 8, "ok"),
+        (
+            (
+                '{"train_batch_size": 32, "train_micro_batch_size_per_gpu": 4,'
+                ' "gradient_accumulation_steps": 2}'
+            ),
+            "deepspeed --num_gpus 4 t.py",
+            8,
+            "ok",
+        ),
+        (
+            (
+                '{"train_batch_size": 32, "train_micro_batch_size_per_gpu": 4,'
+                ' "gradient_accumulation_steps": 2}'
+            ),
+            "deepspeed --num_gpus 2 t.py",
+            8,
+            "fail",
+        ),
+        (
+            (
+                '{"train_batch_size": 32, "train_micro_batch_size_per_gpu": 4,'
+                ' "gradient_accumulation_steps": 2, "sequence_parallel_size": 2}'
+            ),
+            "torchrun --nproc_per_node 8 t.py",
+            8,
+            "ok",
+        ),
+        ('{"train_batch_size": 7, "train_micro_batch_size_per_gpu": 2}', "", None, "fail"),
+        ('{"train_batch_size": 1}', "deepspeed --include localhost:0,1 t.py", 8, "fail"),
+        ('{"train_batch_size": 6}', "", 4, "warn"),
+        ('{"train_batch_size": 16, "train_micro_batch_size_per_gpu": 1}', "", None, "skip"),
+        (  # made for two nodes like this one
+            (
+                '{"train_batch_size": 16, "train_micro_batch_size_per_gpu": 1,'
+                ' "gradient_accumulation_steps": 1}'
+            ),
+            "",
+            8,
+            "ok",
+        ),
+        ('{"train_batch_size": "auto"}', "", 8, "skip"),
+        ("{}", "", 8, "fail"),
+        ('{"train_micro_batch_size_per_gpu": -1}', "", 8, "fail"),
+        ('{"train_batch_size": "8"}', "", 8, ""),
+    ],
+)
+def test_batch_mismatch(text: str, argv: str, gpus: int | None, status: str) -> None:
+    seen = Gpus(gpus=tuple(Gpu(index=number) for number in range(gpus))) if gpus else ABSENT
+    command = parse_command(argv.split()) if argv else ABSENT
+    check = ds_config_batch_mismatch.batches_fit.function
+    found = check(config(text), RunNeeds(), command, ABSENT, ABSENT, seen)
+    assert statuses(found) == status
+
+
+def test_batch_mismatch_counts_hostfile_and_gpus_option() -> None:
+    text = '{"train_batch_size": 16, "train_micro_batch_size_per_gpu": 1,'
+    text += ' "gradient_accumulation_steps": 1}'
+    check = ds_config_batch_mismatch.batches_fit.function
+    hosts = parse_hostfile("a slots=8\nb slots=8\n", "hosts")
+    assert not bad(check(config(text), RunNeeds(), ABSENT, hosts, ABSENT, ABSENT))
+    chosen = RunNeeds(gpus=("0", "1"))
+    (found,) = bad(check(config(text), chosen, ABSENT, ABSENT, ABSENT, ABSENT))
+    assert found.status is Status.FAIL
+    assert found.evidence["product"] == 2
+    assert "(line 1) is 16, but micro batch 1 * accumulation 1 * 2 ranks is 2" in found.message

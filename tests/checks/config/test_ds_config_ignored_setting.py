@@ -1,0 +1,30 @@
+"""Rows of `ds-config-ignored-setting`: what is silent, and what speaks."""
+
+from __future__ import annotations
+
+import pytest
+
+from dsdoctor_checks.config import ds_config_ignored_setting
+from tests.checks.config.rows import NOW, ZERO, config, statuses
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (ZERO % (3, '"offload_param": {"device": "cpu"}'), ""),
+        (ZERO % (2, '"offload_param": {"device": "none"}'), ""),
+        (ZERO % (2, '"offload_param": {"device": "cpu"}'), "`zero_optimization.offload_param`"),
+        (ZERO % (1, '"offload_optimizer": {"device": "nvme"}'), "the stage is 1"),
+        ('{"aio": {"intra_op_parallelism": 4}}', ""),
+        ('{"aio": {"thread_count": 4}}', "0.16.4"),
+        ('{"aio": {"que_depth": 4}}', "no such key"),
+        ('{"fp16": {"enabled": true, "loss_scale": 0, "initial_scale_power": 16}}', ""),
+        ('{"fp16": {"enabled": true, "loss_scale": 128, "hysteresis": 2}}', "fixed at 128"),
+        ('{"fp16": {"enabled": false, "loss_scale": 128, "hysteresis": 2}}', ""),
+        ('{"optimizer": {"type": "Adam", "param": {"lr": 1}}}', "`params`"),
+    ],
+)
+def test_ignored_setting(text: str, words: str) -> None:
+    found = list(ds_config_ignored_setting.settings_have_effect.function(config(text), NOW))
+    assert statuses(found) == ("warn" if words else "")
+    assert not words or words in found[0].message

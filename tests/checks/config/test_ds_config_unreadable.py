@@ -1,0 +1,38 @@
+"""Rows of `ds-config-unreadable`: what is silent, and what speaks."""
+
+from __future__ import annotations
+
+import pytest
+
+from dsdoctor.api import DsConfig
+from dsdoctor_checks.config import ds_config_unreadable
+from tests.checks.config.rows import config
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('{"a": 1, // remark\n "b": [1, 2,],}', ""),
+        ('{"a": 1,\n"a": 2}', "lines 1 and 2"),
+        (
+            '{"fp16": {"enabled": true,\n"enabled": false}}',
+            "`fp16.enabled` stands on lines 1 and 2",
+        ),
+        ('{\n"a": {"b": 1\n', "line 2 column 6"),
+        ('{"a": None}', "`None}`"),
+        ('{"a" 1}', "line 1 column 6"),
+        ("", "empty"),
+        ("[1]", "list"),
+    ],
+)
+def test_unreadable(text: str, words: str) -> None:
+    found = list(ds_config_unreadable.config_can_be_read.function(config(text)))
+    assert bool(found) == bool(words)
+    assert not words or words in found[0].message
+
+
+def test_unreadable_file_that_is_not_there() -> None:
+    gone = DsConfig(path="ds_confg.json", error="the file does not exist")
+    (found,) = ds_config_unreadable.config_can_be_read.function(gone)
+    assert "ds_confg.json" in found.message
+    assert "a file that is there" in found.hint

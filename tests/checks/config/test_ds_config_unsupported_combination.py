@@ -1,0 +1,43 @@
+"""Rows of `ds-config-unsupported-combination`: what is silent, and what speaks."""
+
+from __future__ import annotations
+
+import pytest
+
+from dsdoctor_checks.config import ds_config_unsupported_combination
+from tests.checks.config.rows import ZERO, config
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('{"fp16": {"enabled": true}, "bf16": {"enabled": false}}', ""),
+        ('{"fp16": {"enabled": "auto"}, "bf16": {"enabled": "auto"}}', ""),
+        ('{"fp16": {"enabled": true},\n"bf16": {"enabled": true}}', "`bf16.enabled` (line 2)"),
+        (ZERO % (2, '"offload_optimizer": {"device": "cpu"}'), ""),
+        (ZERO % ('"auto"', '"offload_optimizer": {"device": "cpu"}'), ""),
+        (ZERO % (0, '"offload_optimizer": {"device": "none"}'), ""),
+        (ZERO % (0, '"offload_optimizer": {"device": "cpu"}'), "stage is 0"),
+        (ZERO % (3, '"offload_param": {"device": "nvme"}'), "`nvme_path` is not set"),
+        (ZERO % (3, '"offload_param": {"device": "nvme", "nvme_path": "/nvme"}'), ""),
+        (ZERO % (2, '"offload_optimizer": {"device": "cpu", "ratio": 0.5}'), "ratio"),
+        (ZERO % (3, '"offload_optimizer": {"device": "cpu", "ratio": 0.5}'), ""),
+        ('{"prescale_gradients": true, "zero_optimization": {"stage": 2}}', "prescale"),
+        ('{"prescale_gradients": true, "zero_optimization": {"stage": 1}}', ""),
+        (
+            (
+                '{"prescale_gradients": true,'
+                ' "zero_optimization": {"stage": 2, "reduce_scatter": false}}'
+            ),
+            "",
+        ),
+        ('{"gradient_predivide_factor": 2.0, "zero_optimization": {"stage": 3}}', "is 2"),
+        (ZERO % (2, '"cpu_offload": true, "offload_optimizer": {}'), "twice"),
+        ('{"bf16": {"bf16_master_weights_and_grads": true}}', "stage is 0"),
+    ],
+)
+def test_unsupported_combination(text: str, words: str) -> None:
+    check = ds_config_unsupported_combination.settings_agree.function
+    found = list(check(config(text)))
+    assert len(found) == bool(words)
+    assert not words or words in found[0].message

@@ -1,0 +1,34 @@
+"""Rows of `ds-config-wrong-type`: what is silent, and what speaks."""
+
+from __future__ import annotations
+
+import pytest
+
+from dsdoctor_checks.config import ds_config_wrong_type
+from tests.checks.config.rows import config
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('{"train_batch_size": 8, "gradient_clipping": 1.0, "steps_per_print": 1e5}', ""),
+        ('{"train_batch_size": "auto", "gradient_clipping": "auto"}', ""),
+        ('{"optimizer": {"type": "Adafactor", "params": {"eps": [1e-30, 1e-3]}}}', ""),
+        ('{"zero_optimization": true}', ""),
+        ('{"zero_optimization": {"stage": "3", "reduce_bucket_size": 2e8}}', ""),
+        ('{"fp16": {"enabled": "false"}}', ""),
+        ('{"train_micro_batch_size_per_gpu": "4"}', 'is "4"'),
+        ('{"gradient_clipping": "1.0"}', "a number"),
+        ('{"wall_clock_breakdown": "false"}', "without quotes"),
+        ('{"fp16": true}', "an object"),
+        ('{"fp16": {"enabled": True,\n"loss_scale": 0}}', "`True,`"),
+        ('{"zero_optimization": {"stage": 4}}', "0, 1, 2 or 3"),
+        ('{"zero_optimization": {"offload_param": {"device": "gpu"}}}', "`nvme`"),
+        ('{"zero_optimization": {"reduce_bucket_size": 1.5}}', "is 1.5"),
+        ('{"optimizer": {"params": {"lr": "1e-5"}}}', "a number"),
+    ],
+)
+def test_wrong_type(text: str, words: str) -> None:
+    found = list(ds_config_wrong_type.values_are_of_their_kind.function(config(text)))
+    assert len(found) == bool(words), found
+    assert not words or words in found[0].message

@@ -1,0 +1,41 @@
+"""Rows of `omp-threads-one-with-offload`."""
+
+from __future__ import annotations
+
+import pytest
+
+from dsdoctor.api import DsConfig, Resources
+from dsdoctor_checks.launch import omp_threads_one_with_offload as unit
+from tests.checks.launch.rows import command, env, statuses
+
+ROOM = Resources(
+    cpus_logical=64, cpus_usable=64, memory_total_bytes=1 << 38, memory_available_bytes=1 << 37
+)
+LAPTOP = Resources(
+    cpus_logical=4, cpus_usable=4, memory_total_bytes=1 << 34, memory_available_bytes=1 << 33
+)
+
+
+def offload(device: str) -> DsConfig:
+    zero = {"stage": 2, "offload_optimizer": {"device": device}}
+    return DsConfig(parsed={"zero_optimization": zero})
+
+
+@pytest.mark.parametrize(
+    ("device", "threads", "machine", "line", "status"),
+    [
+        ("cpu", None, ROOM, "deepspeed --num_gpus 4 t.py", "ok"),
+        ("cpu", "16", ROOM, "torchrun --nproc_per_node 4 t.py", "ok"),
+        ("cpu", None, ROOM, "torchrun --nproc_per_node 1 t.py", "ok"),
+        ("none", "1", ROOM, "deepspeed t.py", ""),
+        ("cpu", "1", LAPTOP, "deepspeed --num_gpus 2 t.py", ""),
+        ("cpu", "1", ROOM, "deepspeed --num_gpus 4 t.py", "warn"),
+        ("cpu", None, ROOM, "torchrun --nproc_per_node 4 t.py", "warn"),
+    ],
+)
+def test_threads(
+    device: str, threads: str | None, machine: Resources, line: str, status: str
+) -> None:
+    environment = env() if threads is None else env(OMP_NUM_THREADS=threads)
+    found = unit.offload_has_threads.function(offload(device), environment, machine, command(line))
+    assert statuses(found) == status

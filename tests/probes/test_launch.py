@@ -1,0 +1,101 @@
+"""Commands, hostfiles, environment files and ports."""
+
+from __future__ import annotations
+
+import pytest
+
+from dsdoctor.host import HostError
+from dsdoctor.model.facts.base import Why
+from dsdoctor.model.facts.launch import LaunchCommand
+from dsdoctor.model.facts.run import RunNeeds
+from dsdoctor.probes.launch import (
+    deepspeed_env_file,
+    hostfile,
+    launch_command,
+    master_port,
+    parse_command,
+)
+from tests.support.fakehost import FakeHost
+
+HEAD = "  sl  local_address rem_address st\n"
+LISTENS = HEAD + "   0: 00000000:733C 00000000:0000 0A 0:0 00:0 0 0 0 4711 1\n"
+TALKS = HEAD + "   0: 0100007F:733C 0100007F:1234 06 0:0 00:0 0 0 0 4712 1\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "launcher", "script", "ranks", "port"),
+    [
+        ("deepspeed --num_gpus=2 train.py --lr 1", "deepspeed", "train.py", 2, None),
+        ("deepspeed --master_p 5 --module pkg.train", "deepspeed", "pkg.train", None, 5),
+        ("torchrun --nproc-per-node 4 --master-port=7 t.py", "torchrun", "t.py", 4, 7),
+        ("torchrun --rdzv-endpoint=n:29400 t.py", "torchrun", "t.py", 1, 29400),
+        ("python3 -u -m torch.distributed.run t.py", "torchrun", "t.py", 1, None),
+        ("accelerate launch --num_processes 4 t.py", "accelerate", "t.py", 4, None),
+        ("accelerate config", "other", None, None, None),
+        ("A=1 nohup uv run python -X dev t.py", "python", "t.py", None, None),
+        ("srun -N 2 --ntasks-per-node=8 python t.py", "srun", "t.py", 8, None),
+        ("mpirun --mca btl ^openib -np 4 python t.py", "mpirun", "t.py", None, None),
+        ("bash run.sh", "other", None, None, None),
+        ("", "other", None, None, None),
+    ],
+)
+def test_commands(
+    line: str, launcher: str, script: str | None, ranks: int | None, port: int | None
+) -> None:
+    found = parse_command(line.split())
+    assert isinstance(found, LaunchCommand)
+    assert (found.launcher, found.script, found.num_gpus) == (launcher, script, ranks)
+    assert found.master_port == port
+
+
+def test_secrets_of_a_command_do_not_enter() -> None:
+    found = parse_command(["python", "t.py", "--hub_token", "abc", "--api-key=xyz"])
+    assert "abc" not in str(found)
+    assert "xyz" not in str(found)
+
+
+def test_one_quoted_word_is_a_command_line() -> None:
+    run = RunNeeds(command=("deepspeed --num_gpus 2 t.py",))
+    assert launch_command.function(run).num_gpus == 2
+
+
+def test_hostfile_named_default_and_none() -> None:
+    host = FakeHost(files={"/job/hosts": "a slots=2\n"})
+    read = hostfile.function
+    assert read(host, RunNeeds(hostfile="hosts", cwd="/job")).slots == 2
+    line = ("deepspeed", "--hostfile", "hostz", "t.py")
+    assert not read(host, RunNeeds(command=line, cwd="/job")).exists
+    with pytest.raises(HostError):
+        read(host, RunNeeds())
+
+
+def test_env_file_of_home_and_folder() -> None:
+    host = FakeHost(env={"HOME": "/h"}, files={"/h/.deepspeed_env": "A=1\n", "/w/x": ""})
+    assert deepspeed_env_file.function(host, RunNeeds(cwd="/w")).names == ("A",)
+    with pytest.raises(HostError):
+        deepspeed_env_file.function(FakeHost(), RunNeeds())
+
+
+def test_port_is_read_from_the_kernel() -> None:
+    files = {"/proc/net/tcp": LISTENS, "/proc/9/comm": "python\n", "/proc/9/fd/3": ""}
+    host = FakeHost(files=files, links={"/proc/9/fd/3": "/proc/9/fd/socket:[4711]"})
+    found = master_port.function(host, RunNeeds())
+    assert (found.taken, found.asked, found.holder) == (True, False, "python (pid 9)")
+    other = RunNeeds(command=("deepspeed", "--master_port", "29501", "t.py"))
+    assert not master_port.function(host, other).taken
+    assert not master_port.function(FakeHost(files={"/proc/net/tcp": TALKS}), RunNeeds()).taken
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("torchrun --standalone t.py", Why.NOT_ASKED),
+        ("torchrun --nnodes 2 --node-rank 1 t.py", Why.NOT_ASKED),
+        ("deepspeed --master_addr 10.9.9.9 t.py", Why.UNSUPPORTED),
+    ],
+)
+def test_ports_that_are_not_this_nodes_to_check(line: str, why: Why) -> None:
+    host = FakeHost(files={"/proc/net/tcp": LISTENS})
+    with pytest.raises(HostError) as caught:
+        master_port.function(host, RunNeeds(command=tuple(line.split())))
+    assert caught.value.missing.why is why

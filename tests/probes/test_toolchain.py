@@ -1,0 +1,231 @@
+from __future__ import annotations
+
+import sys
+import time
+
+import pytest
+
+from dsdoctor.host import HostError, LocalHost, Stat
+from dsdoctor.model.facts.base import Missing, Why
+from dsdoctor.model.facts.python import Patient
+from dsdoctor.probes.toolchain import (
+    NEEDED_HEADERS,
+    compilers,
+    cuda_toolkits,
+    extension_cache,
+)
+from dsdoctor.process import Result
+from tests.support.fakehost import FakeHost
+
+PATIENT = Patient(
+    executable="/env/bin/python",
+    chosen_by="--python",
+    version="3.11.7",
+    kind="venv",
+    prefix="/env",
+    sys_path=("/env/lib/python3.11/site-packages",),
+    bin_dir="/env/bin",
+)
+NVCC = "Cuda compilation tools, release {}, V{}.131\n"
+
+
+def toolkit(root: str, headers: str = "include") -> dict[str, str]:
+    files = {f"{root}/{headers}/{name}": "" for name in NEEDED_HEADERS}
+    return {**files, f"{root}/bin/nvcc": "", f"{root}/lib64/libcudart.so": ""}
+
+
+def says(version: str) -> str:
+    return NVCC.format(version, version)
+
+
+def test_search_order_and_all_that_exist() -> None:
+    pip = "/env/lib/python3.11/site-packages/nvidia/cu13"
+    host = FakeHost(
+        env={"CUDA_HOME": "/opt/cuda/", "PATH": "/usr/local/cuda/bin:/usr/bin"},
+        files={
+            **toolkit("/opt/cuda"),
+            **toolkit("/usr/local/cuda-12.4"),
+            f"{pip}/bin/nvcc": "",
+            f"{pip}/include/cuda_runtime.h": "",
+        },
+        links={"/usr/local/cuda": "/usr/local/cuda-12.4"},
+        commands={
+            "/opt/cuda/bin/nvcc": says("11.8"),
+            "/usr/local/cuda": says("12.4"),
+            f"{pip}/bin/nvcc": says("13.0"),
+        },
+    )
+    fact = cuda_toolkits.function(host, PATIENT)
+    assert fact.how == "CUDA_HOME"
+    assert fact.toolkit is not None
+    assert (fact.toolkit.root, fact.toolkit.version) == ("/opt/cuda", "11.8")
+    assert [(t.source, t.version) for t in fact.found] == [
+        ("CUDA_HOME", "11.8"), ("PATH", "12.4"), ("pip", "13.0"),
+    ]  # fmt: skip
+    assert fact.found[0].missing_headers == ()
+    assert "cusparse.h" in fact.found[2].missing_headers
+    assert not fact.found[2].has_cudart
+
+
+def test_links_of_nvcc_on_path_are_not_followed() -> None:
+    host = FakeHost(
+        env={"PATH": "/usr/bin"},
+        files=toolkit("/usr/local/cuda-12.4"),
+        links={"/usr/bin/nvcc": "/usr/local/cuda-12.4/bin/nvcc"},
+        commands={"/usr/bin/nvcc": says("12.4"), "/usr/local/cuda-12.4": says("12.4")},
+    )
+    fact = cuda_toolkits.function(host, PATIENT)
+    assert fact.how == "nvcc on PATH"
+    assert fact.toolkit is not None
+    assert fact.toolkit.root == "/usr"
+    assert fact.toolkit.version == "12.4"
+    assert fact.toolkit.missing_headers == tuple(NEEDED_HEADERS)
+
+
+def test_cuda_home_that_does_not_exist() -> None:
+    host = FakeHost(env={"CUDA_HOME": "/gone"}, files=toolkit("/usr/local/cuda"),
+                    commands={"/usr/local/cuda": says("12.4")})  # fmt: skip
+    fact = cuda_toolkits.function(host, PATIENT)
+    assert (fact.chosen, fact.how, fact.cuda_home_missing) == (None, "CUDA_HOME", "/gone")
+    assert len(fact.found) == 1
+
+
+def test_a_runtime_image_has_no_nvcc() -> None:
+    host = FakeHost(files={"/usr/local/cuda/lib64/libcudart.so.12": ""})
+    fact = cuda_toolkits.function(host, PATIENT)
+    assert fact.toolkit is not None
+    assert fact.toolkit.nvcc is None
+    assert not fact.toolkit.usable
+
+
+def test_conda_headers_below_targets() -> None:
+    host = FakeHost(
+        env={"CONDA_PREFIX": "/c", "PATH": "/c/bin"},
+        files={
+            **toolkit("/c", "targets/x86_64-linux/include"),
+            "/c/targets/x86_64-linux/lib/libcudart.so": "",
+        },
+        commands={"/c/bin/nvcc": says("12.6")},
+    )
+    fact = cuda_toolkits.function(host, Missing(why=Why.BROKEN, detail="no patient"))
+    assert [t.root for t in fact.found] == ["/c"]
+    assert fact.found[0].missing_headers == ()
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        (Result(argv=(), returncode=None, timed_out=True), "timed out after 10 s"),
+        (Result(argv=(), returncode=126), "exit 126"),
+        (Result(argv=(), returncode=0, stdout=b"\xff\xfe"), "its output is not text"),
+        ("hello\n", "its output names no release"),
+        (HostError(Why.DENIED, "may not be run"), "may not be run"),
+    ],
+)
+def test_nvcc_in_trouble(answer: Result | str | HostError, error: str) -> None:
+    host = FakeHost(files=toolkit("/usr/local/cuda"), commands={"/usr/local/cuda": answer})
+    fact = cuda_toolkits.function(host, PATIENT)
+    assert fact.found[0].error == error
+    assert not fact.found[0].usable
+
+
+def test_no_toolkit_at_all() -> None:
+    fact = cuda_toolkits.function(FakeHost(), PATIENT)
+    assert (fact.found, fact.toolkit, fact.how) == ((), None, None)
+
+
+GCC = "g++ (Debian 12.2.0-14) 12.2.0\nCopyright (C) 2022 Free Software Foundation, Inc.\n"
+
+
+def test_compilers() -> None:
+    host = FakeHost(
+        env={"PATH": "/usr/bin", "CXX": "ccache g++ -m64", "CC": "clang"},
+        files={"/usr/bin/ccache": "", "/usr/bin/clang": "", "/env/bin/ninja": ""},
+        commands={
+            "/usr/bin/ccache g++ -m64 --version": GCC,
+            "/usr/bin/ccache g++ -m64 -dumpfullversion": "12.2.0\n",
+            "/usr/bin/clang --version": "Debian clang version 14.0.6\n",
+        },
+    )
+    fact = compilers.function(host, PATIENT)
+    assert (fact.cxx.kind, fact.cxx.version, fact.cxx.major) == ("gcc", "12.2.0", 12)
+    assert (fact.cc.kind, fact.cc.version) == ("clang", "14.0.6")
+    assert (fact.ninja, fact.ninja_in_env) == (None, "/env/bin/ninja")
+
+
+def test_no_compiler_and_one_that_hangs() -> None:
+    hung = Result(argv=(), returncode=None, timed_out=True)
+    host = FakeHost(
+        env={"PATH": "/usr/bin"}, files={"/usr/bin/cc": ""}, commands={"/usr/bin/cc": hung}
+    )
+    fact = compilers.function(host, PATIENT)
+    assert fact.cxx.path is None
+    assert fact.cc.error == "timed out after 10 s"
+
+
+def test_cache_counts_locks_of_this_python_only() -> None:
+    root = "/home/u/.cache/torch_extensions"
+    lock = f"{root}/py311_cu128/fused_adam/lock"
+    host = FakeHost(
+        env={"HOME": "/home/u"},
+        files={
+            lock: "",
+            f"{root}/py310_cu118/cpu_adam/lock": "",
+            f"{root}/py311_cu128/utils/utils.so": "",
+        },
+        stats={lock: Stat(kind="file", mtime=time.time() - 3600)},
+        queries={
+            "processes": [
+                {
+                    "pid": 7,
+                    "name": "ninja",
+                    "argv": ["ninja"],
+                    "cwd": f"{root}/py311_cu128/fused_adam",
+                },
+                {
+                    "pid": 8,
+                    "name": "bash",
+                    "argv": ["bash"],
+                    "cwd": f"{root}/py311_cu128/fused_adam",
+                },
+            ]
+        },
+    )
+    fact = extension_cache.function(host, PATIENT)
+    assert (fact.root, fact.from_env, fact.writable) == (root, False, True)
+    assert [found.op for found in fact.locks] == ["fused_adam"]
+    assert fact.locks[0].age_seconds == pytest.approx(3600, abs=60)
+    assert fact.locks[0].builders == (7,)
+    assert fact.built == ("utils",)
+    assert fact.free_bytes
+
+
+def test_cache_set_by_the_environment() -> None:
+    host = FakeHost(
+        env={"TORCH_EXTENSIONS_DIR": "/ext"},
+        files={"/ext/cpu_adam/lock": ""},
+        stats={"/ext": Stat(kind="dir", writable=False)},
+    )
+    fact = extension_cache.function(host, PATIENT)
+    assert (fact.root, fact.from_env, fact.writable) == ("/ext", True, False)
+    assert [lock.op for lock in fact.locks] == ["cpu_adam"]
+
+
+@pytest.mark.parametrize("probe", [cuda_toolkits, compilers, extension_cache])
+def test_windows(probe: object) -> None:
+    with pytest.raises(HostError) as caught:
+        probe.function(FakeHost(system="Windows"), PATIENT)  # type: ignore[attr-defined]
+    assert caught.value.missing.why is Why.UNSUPPORTED
+
+
+def test_on_this_machine() -> None:
+    host = LocalHost()
+    version = ".".join(str(number) for number in sys.version_info[:3])
+    patient = Patient(executable=sys.executable, chosen_by="test", version=version,
+                      prefix=sys.prefix, sys_path=tuple(sys.path))  # fmt: skip
+    for found in cuda_toolkits.function(host, patient).found:
+        assert found.root.startswith("/")
+        assert found.nvcc is None or found.version or found.error
+    fact = compilers.function(host, patient)
+    assert fact.cxx.path is None or fact.cxx.version or fact.cxx.error
+    assert extension_cache.function(host, patient).root

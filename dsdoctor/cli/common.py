@@ -18,7 +18,7 @@ from dsdoctor.errors import UsageError
 from dsdoctor.host import LocalHost
 from dsdoctor.model.facts.base import Fact
 from dsdoctor.model.facts.run import RunNeeds, Scope
-from dsdoctor.model.snapshot import Snapshot, from_json
+from dsdoctor.model.snapshot import Snapshot, from_json, masked
 from dsdoctor.registry import Registry, Unit
 
 C = TypeVar("C", bound=Callable[..., Any])
@@ -166,7 +166,10 @@ def live_snapshot(
     from dsdoctor.cli.progress import Progress  # noqa: PLC0415  # rich only when needed
 
     with Progress(enabled=show_progress and sys.stderr.isatty()) as progress:
-        return collect(host, given, probes, wanted=wanted, timeout=total, progress=progress.tell)
+        snapshot = collect(
+            host, given, probes, wanted=wanted, timeout=total, progress=progress.tell
+        )
+    return masked(snapshot)
 
 
 def load_snapshot(path: str) -> Snapshot:

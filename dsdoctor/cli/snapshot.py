@@ -6,7 +6,7 @@ import click
 
 from dsdoctor.cli import common
 from dsdoctor.errors import UsageError
-from dsdoctor.model.snapshot import masked, redacted
+from dsdoctor.model.snapshot import redacted
 
 
 @click.command("snapshot")
@@ -50,6 +50,7 @@ def command(
     )
     registry = common.load_registry(checks_dir)
     snapshot = common.live_snapshot(needs, python, registry, None, timeout)
-    snapshot = redacted(snapshot) if redact else masked(snapshot)
+    if redact:
+        snapshot = redacted(snapshot)
     common.write(snapshot.to_json().decode() + "\n", output)
     return 130 if snapshot.partial else 0

@@ -1,6 +1,7 @@
 """Which DeepSpeed ops a run needs, and whether nvcc has a part in them.
 
-From DeepSpeed 0.19.8: runtime/engine.py (optimizers), op_builder/ (what each op is built with).
+The CPU optimizers, async_io and what each is built with: DeepSpeed 0.19.8, op_builder/. Which op a
+config leads to was written down from knowledge of runtime/engine.py and not yet compared with it.
 """
 
 from __future__ import annotations

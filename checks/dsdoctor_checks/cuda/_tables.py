@@ -18,7 +18,8 @@ JIT_UNCHECKED = "0.12.3"
 CPU_OPS_PLAIN = "0.19.8"
 
 #: Lowest and highest capability that each nvcc compiles, by its first version (ptxas --help of the
-#: wheels 11.7.99 to 13.5.37), and what lies between them.
+#: wheels 11.7.99 to 13.5.37), and what lies between them (the
+#: inner entries of 12.0-12.6 and 13.x are inferred from their ends and from 11.8 and 12.9).
 _OLD = ((3, 5), (3, 7), (5, 0), (5, 2), (5, 3), (6, 0), (6, 1), (6, 2), (7, 0), (7, 2), (7, 5))
 _AMPERE = ((8, 0), (8, 6), (8, 7))
 _V12 = (*_OLD[2:], *_AMPERE, (8, 9), (9, 0))

@@ -2,8 +2,8 @@
 
 ## Why it matters
 torch maps gigabytes of libraries, and CUDA reserves address space of the size of all memory and all
-GPUs together, without using it. Under `ulimit -v` this ends in `Cannot allocate memory` while memory
-is free.
+GPUs together, without using it. Under `ulimit -v` this ends in `Cannot allocate memory` while
+memory is free.
 
 ## What to do
 Run `ulimit -v unlimited` in the job script; to bound memory use a cgroup (`--mem`).

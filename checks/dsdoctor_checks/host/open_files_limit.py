@@ -2,7 +2,8 @@
 
 ## Why it matters
 Every DataLoader worker, tensor passed between processes, NCCL connection and checkpoint shard takes
-file descriptors. Under a low limit a job ends in `Too many open files`, often hours after its start.
+file descriptors. Under a low limit a job ends in `Too many open files`, often hours after
+its start.
 
 ## What to do
 Run `ulimit -n 65536` in the shell or job script that starts the job; in a container use `--ulimit

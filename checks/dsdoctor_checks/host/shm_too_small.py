@@ -56,7 +56,7 @@ class ShmLimits(Limits, frozen=True, kw_only=True):
 
 
 @check(CONDITION)
-def shm_is_large(  # noqa: PLR0917 - facts are injected by type
+def shm_is_large(
     resources: Resources,
     os: OsInfo,
     run: RunNeeds,
@@ -81,7 +81,7 @@ def shm_is_large(  # noqa: PLR0917 - facts are injected by type
     )
     fatal = count > 1 and size <= limits.fatal_mib
     yield (fail if fatal else warn)(
-        f"/dev/shm holds {size} MiB, but a job of {count} "
+        f"the shared memory at `/dev/shm` holds {size} MiB, but a job of {count} "
         f"{'rank' if count == 1 else 'ranks'} needs {limits.min_mib:g} MiB or more",
         effect="DataLoader workers end in a bus error, or NCCL cannot extend its segment",
         hint=hint,

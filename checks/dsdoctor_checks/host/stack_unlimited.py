@@ -1,8 +1,8 @@
 """The stack limit is `unlimited`, which slows or breaks older NCCL.
 
 ## Why it matters
-NCCL before 2.28 gives its threads stacks of the size of the limit; with `ulimit -s unlimited`, common
-on clusters that also run Fortran codes, these become huge.
+NCCL before 2.28 gives its threads stacks of the size of the limit; with `ulimit -s unlimited`,
+common on clusters that also run Fortran codes, these become huge.
 
 ## What to do
 Run `ulimit -s 8192` in the job script.
@@ -42,7 +42,7 @@ CURED = "2.28"
 
 
 @check(CONDITION)
-def stack_is_limited(  # noqa: PLR0917 - facts are injected by type
+def stack_is_limited(
     resources: Resources,
     os: OsInfo,
     torch: TorchBuild,
@@ -60,7 +60,7 @@ def stack_is_limited(  # noqa: PLR0917 - facts are injected by type
     if resources.limit_stack is not None or at_least(nccl, CURED):
         yield ok(stack=resources.limit_stack, nccl=nccl)
         return
-    if ranks(run, gpus, env) < 2:
+    if ranks(run, gpus, env) == 1:
         yield skip("one rank does not use NCCL", nccl=nccl)
         return
     yield warn(

@@ -27,7 +27,8 @@ CONDITION = Condition(
     fixes=("unset-variables",),
 )
 _NAMES = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
-#: Options of torch 2.0 to 2.15. One that is not here may be new: only near-misses are judged.
+#: Known options; not yet compared with the source of each release. One that is not here may be new:
+#: only near-misses are judged.
 _OPTIONS = (
     "backend",
     "expandable_segments",

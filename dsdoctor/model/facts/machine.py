@@ -105,7 +105,7 @@ class NvidiaKernel(Fact, frozen=True, kw_only=True):
     """The kernel's side of the NVIDIA driver; needs no library and cannot hang.
 
     Attributes:
-        module_version: of the loaded kernel module (/proc/driver/nvidia/version), None = not loaded.
+        module_version: of the loaded kernel module (/proc/driver/nvidia/version), None = none is.
         module_open: whether it is the open kernel module.
         modules: loaded modules whose name begins with nvidia, plus nouveau.
         pci: NVIDIA GPUs on the PCI bus.

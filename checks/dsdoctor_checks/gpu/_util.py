@@ -1,0 +1,61 @@
+"""What the checks of GPUs share: which are judged, how they are named, what was not told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from dsdoctor.api import Environment, Finding, Gpu, Gpus, Missing, RunNeeds, skip
+from dsdoctor_checks._util import chosen, listed
+
+#: NVML return codes (nvml.h, nvmlReturn_t).
+NO_PERMISSION = 4
+GPU_IS_LOST = 15
+RESET_REQUIRED = 16
+
+GIB = 1 << 30
+
+
+def named(gpu: Gpu) -> str:
+    """How messages call a GPU.
+
+    >>> named(Gpu(index=3, name="NVIDIA H200"))
+    'GPU 3 (NVIDIA H200)'
+    """
+    return f"GPU {gpu.index} ({gpu.name})" if gpu.name else f"GPU {gpu.index}"
+
+
+def word(enabled: bool | None) -> str:
+    """How messages put a mode."""
+    return "on" if enabled else "off"
+
+
+def judged(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -> tuple[Gpu, ...]:
+    """The GPUs of the run.
+
+    A lost GPU has no UUID: where a UUID was asked for that no GPU has, it may be that one.
+    """
+    found = chosen(gpus, run, env)
+    if run.gpus and len(found) < len(run.gpus):
+        nameless = (gpu for gpu in gpus.gpus if gpu.error and gpu.uuid is None)
+        found += tuple(gpu for gpu in nameless if gpu not in found)
+    return found
+
+
+def telling(
+    gpus: tuple[Gpu, ...], value: Callable[[Gpu], object], field: str, what: str
+) -> Iterator[Finding]:
+    """Skips for those GPUs that do not tell a value, with NVML's reason."""
+    silent: dict[str, list[int]] = {}
+    for gpu in gpus:
+        if value(gpu) is None:
+            unread = gpu.unread.get(field) or gpu.unread.get("handle")
+            reason = unread.name if unread else "not read"
+            silent.setdefault(reason, []).append(gpu.index)
+    for reason, indices in silent.items():
+        verb = "does" if len(indices) == 1 else "do"
+        yield skip(
+            f"{'GPU' if len(indices) == 1 else 'GPUs'} {listed(indices)} {verb} not tell {what} "
+            f"({reason})",
+            gpus=indices,
+            why=reason,
+        )

@@ -1,0 +1,57 @@
+"""A GPU waits for a reset to repair itself.
+
+## Why it matters
+The driver has found a memory channel or a processing cluster that it can repair at the next
+reset. Until then errors may come back.
+
+## What to do
+Reset the GPU or reboot the node when it is convenient.
+
+## References
+- nvml.h of CUDA 13.5: nvmlDeviceGetRepairStatus
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsdoctor.api import (
+    Condition,
+    Environment,
+    Finding,
+    Gpus,
+    Missing,
+    RunNeeds,
+    Scope,
+    check,
+    warn,
+)
+
+from ._util import judged, named, telling
+
+CONDITION = Condition("channel-repair-pending", id="DSD617", scope=Scope.NODE, since="0.1")
+
+
+@check(CONDITION)
+def no_repair_is_pending(
+    gpus: Gpus, run: RunNeeds, env: Environment | Missing
+) -> Iterator[Finding]:
+    """Judges both pending flags."""
+    found = judged(gpus, run, env)
+    for gpu in found:
+        if gpu.health.channel_repair_pending or gpu.health.tpc_repair_pending:
+            yield warn(
+                f"{named(gpu)} has a repair pending for the next reset, but none should be",
+                effect="errors of the part may come back until then",
+                hint=f"run `nvidia-smi --gpu-reset -i {gpu.index}` as root, or reboot",
+                gpu=gpu.index,
+                uuid=gpu.uuid,
+                channel=gpu.health.channel_repair_pending,
+                tpc=gpu.health.tpc_repair_pending,
+            )
+    yield from telling(
+        found,
+        lambda gpu: gpu.health.channel_repair_pending,
+        "health.channel_repair_pending",
+        "pending repairs",
+    )

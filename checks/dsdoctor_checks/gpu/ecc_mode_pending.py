@@ -1,0 +1,55 @@
+"""The ECC mode of a GPU changes at the next reboot.
+
+## Why it matters
+Someone switched error correction on or off. After the next reboot the GPU has another amount of
+memory and another speed than now, so a job that was planned today may not fit.
+
+## What to do
+Reboot the node now, or set the mode back with `nvidia-smi -e`.
+
+## References
+- nvml.h of CUDA 13.5: nvmlDeviceGetEccMode
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsdoctor.api import (
+    Condition,
+    Environment,
+    Finding,
+    Gpus,
+    Missing,
+    RunNeeds,
+    Scope,
+    check,
+    warn,
+)
+
+from ._util import judged, named, telling, word
+
+CONDITION = Condition("ecc-mode-pending", id="DSD618", scope=Scope.NODE, since="0.1")
+
+
+@check(CONDITION)
+def ecc_mode_is_settled(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -> Iterator[Finding]:
+    """Compares the mode with the pending one."""
+    found = judged(gpus, run, env)
+    for gpu in found:
+        if (
+            None not in (gpu.ecc_mode, gpu.ecc_mode_pending)
+            and gpu.ecc_mode != gpu.ecc_mode_pending
+        ):
+            yield warn(
+                f"{named(gpu)} has ECC {word(gpu.ecc_mode)}, "
+                f"but {word(gpu.ecc_mode_pending)} after the next reboot",
+                effect="memory size and error correction change at the next reboot",
+                hint="reboot, or run "
+                f"`nvidia-smi -i {gpu.index} -e {int(bool(gpu.ecc_mode))}` as root",
+                gpu=gpu.index,
+                uuid=gpu.uuid,
+                ecc=gpu.ecc_mode,
+                pending=gpu.ecc_mode_pending,
+            )
+    yield from telling(found, lambda gpu: gpu.ecc_mode, "ecc_mode", "its ECC mode")

@@ -1,0 +1,105 @@
+"""Other programs use a GPU of this run.
+
+## Why it matters
+Their memory is not there for the job, which ends in `CUDA out of memory` where it would fit on a
+free GPU; and both run slower.
+
+## What to do
+End the programs, wait for them, or choose other GPUs with `--gpus`.
+
+## References
+- nvml.h of CUDA 13.5: nvmlDeviceGetComputeRunningProcesses, nvmlDeviceGetMemoryInfo
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsdoctor.api import (
+    Condition,
+    Environment,
+    Finding,
+    Gpu,
+    Gpus,
+    Limits,
+    Missing,
+    RunNeeds,
+    Scope,
+    check,
+    fail,
+    ok,
+    warn,
+)
+from dsdoctor_checks._util import listed
+
+from ._util import judged, named, telling
+
+CONDITION = Condition("gpu-busy", id="DSD614", scope=Scope.JOB, since="0.1")
+
+MIB = 1 << 20
+PERCENT = 100
+
+
+class BusyLimits(Limits, frozen=True, kw_only=True):
+    """Use by others that is tolerated.
+
+    Attributes:
+        max_used_percent: of the memory; a GPU that drives a screen may hold twice as much.
+        fatal_used_percent: above it next to nothing is left for the job.
+        max_process_mib: a compute process up to this size is a monitor, not a job.
+    """
+
+    max_used_percent: float = 10
+    fatal_used_percent: float = 90
+    max_process_mib: float = 256
+
+
+def _processes(gpu: Gpu, limits: BusyLimits) -> list[int]:
+    drawing = {process.pid for process in gpu.processes or () if process.kind == "graphics"}
+    return sorted(
+        {
+            process.pid
+            for process in gpu.processes or ()
+            if process.kind == "compute"
+            and process.pid not in drawing
+            and (process.used_bytes or 0) > limits.max_process_mib * MIB
+        }
+    )
+
+
+@check(CONDITION)
+def gpus_are_free(
+    gpus: Gpus, run: RunNeeds, env: Environment | Missing, limits: BusyLimits
+) -> Iterator[Finding]:
+    """Judges memory that is taken and compute processes; slices of MIG are others' by intent."""
+    found = judged(gpus, run, env)
+    for gpu in found:
+        used, total = gpu.memory_used_bytes, gpu.memory_total_bytes
+        if used is None or not total:
+            continue
+        if gpu.mig_mode:
+            yield ok("MIG keeps the users of slices apart", gpu=gpu.index)
+            continue
+        percent = round(PERCENT * used / total)
+        pids = _processes(gpu, limits)
+        allowed = limits.max_used_percent * (2 if gpu.display_active else 1)
+        if percent <= allowed and not pids:
+            yield ok(gpu=gpu.index, used_percent=percent)
+            continue
+        yield (fail if percent > limits.fatal_used_percent else warn)(
+            f"{used // MIB} of {total // MIB} MiB ({percent} %) of {named(gpu)} are in use"
+            + (f" (processes {listed(pids)})" if pids else "")
+            + ", but the job expects it free",
+            effect="the job has that much less memory, and both run slower",
+            hint="end the programs that `nvidia-smi` lists, or choose other GPUs with `--gpus`",
+            gpu=gpu.index,
+            uuid=gpu.uuid,
+            used_mib=used // MIB,
+            total_mib=total // MIB,
+            used_percent=percent,
+            pids=pids,
+            max_used_percent=allowed,
+        )
+    yield from telling(
+        found, lambda gpu: gpu.memory_used_bytes, "memory_used_bytes", "its memory in use"
+    )

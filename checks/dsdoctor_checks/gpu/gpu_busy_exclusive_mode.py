@@ -1,0 +1,69 @@
+"""The compute mode of a GPU keeps this job off it.
+
+## Why it matters
+A GPU in exclusive mode takes one process, one in prohibited mode none. A second process gets
+`CUDA-capable device(s) is/are busy or unavailable` (error 46).
+
+## What to do
+End the process that holds the GPU, or set the default mode: `nvidia-smi -i N -c 0`.
+
+## References
+- nvml.h of CUDA 13.5: nvmlDeviceGetComputeMode
+- CUDA driver_types.h: cudaErrorDevicesUnavailable
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsdoctor.api import (
+    ComputeMode,
+    Condition,
+    Environment,
+    Finding,
+    Gpus,
+    Missing,
+    RunNeeds,
+    Scope,
+    check,
+    fail,
+    ok,
+)
+from dsdoctor_checks._util import listed
+
+from ._util import judged, named, telling
+
+CONDITION = Condition("gpu-busy-exclusive-mode", id="DSD615", scope=Scope.NODE, since="0.1")
+
+EXCLUSIVE = (ComputeMode.EXCLUSIVE_PROCESS, ComputeMode.EXCLUSIVE_THREAD)
+
+
+@check(CONDITION)
+def mode_lets_the_job_in(
+    gpus: Gpus, run: RunNeeds, env: Environment | Missing
+) -> Iterator[Finding]:
+    """Judges the mode, and in exclusive mode whether somebody is there already."""
+    found = judged(gpus, run, env)
+    for gpu in found:
+        mode = gpu.compute_mode
+        pids = sorted({one.pid for one in gpu.processes or () if one.kind == "compute"})
+        if mode == ComputeMode.PROHIBITED:
+            what = f"{named(gpu)} is in compute mode PROHIBITED, but the job has to compute on it"
+        elif mode in EXCLUSIVE and pids:
+            what = (
+                f"{named(gpu)} is in an exclusive compute mode and process "
+                f"{listed(pids)} holds it, but the job needs it"
+            )
+        else:
+            yield ok(gpu=gpu.index, compute_mode=mode)
+            continue
+        yield fail(
+            what,
+            effect="CUDA ends in `device(s) is/are busy or unavailable` (error 46)",
+            hint=f"end the process, or run `nvidia-smi -i {gpu.index} -c 0` as root",
+            gpu=gpu.index,
+            uuid=gpu.uuid,
+            compute_mode=mode,
+            pids=pids,
+        )
+    yield from telling(found, lambda gpu: gpu.compute_mode, "compute_mode", "its compute mode")

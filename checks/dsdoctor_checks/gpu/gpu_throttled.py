@@ -1,0 +1,74 @@
+"""A GPU runs at reduced clocks because of its hardware.
+
+## Why it matters
+A hardware slowdown halves the clocks, or worse: the card is too hot, or its power supply asked
+for less. All ranks wait for the slowest GPU. Idle clocks, and the power cap of a GPU under load,
+are normal and not reported.
+
+## What to do
+Look at cooling (fans, dust, room), at power cables and at the power supply.
+
+## References
+- nvml.h of CUDA 13.5: nvmlClocksEventReason*
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsdoctor.api import (
+    Condition,
+    Environment,
+    EventReason,
+    Finding,
+    Gpus,
+    Missing,
+    RunNeeds,
+    Scope,
+    check,
+    fail,
+    warn,
+)
+
+from ._util import judged, named, telling
+
+CONDITION = Condition("gpu-throttled", id="DSD608", scope=Scope.NODE, since="0.1")
+
+#: Reasons of the hardware, with the words for them.
+HARDWARE = {
+    EventReason.HW_THERMAL: "its temperature",
+    EventReason.HW_POWER_BRAKE: "the power supply",
+    EventReason.HW_SLOWDOWN: "the hardware",
+}
+
+
+@check(CONDITION)
+def clocks_are_free(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -> Iterator[Finding]:
+    """Judges the reasons why clocks are low; at idle only heat counts."""
+    found = judged(gpus, run, env)
+    for gpu in found:
+        reasons = gpu.health.event_reasons or 0
+        idle = bool(reasons & EventReason.IDLE)
+        hard = [text for bit, text in HARDWARE.items() if reasons & bit]
+        soft = bool(reasons & EventReason.SW_THERMAL)
+        if idle and not reasons & EventReason.HW_THERMAL:
+            continue
+        if not hard and not soft:
+            continue
+        why = hard[0] if hard else "its temperature, by software"
+        yield (fail if hard and not idle else warn)(
+            f"the clocks of {named(gpu)} are held down by {why} "
+            f"(reasons {reasons:#x}, SM at {gpu.clock_sm_mhz} MHz), but a healthy GPU has no such "
+            "reason",
+            effect="this GPU, and every rank that waits for it, runs slower",
+            hint="check cooling and power, then look again with `nvidia-smi -q -d PERFORMANCE`",
+            gpu=gpu.index,
+            uuid=gpu.uuid,
+            event_reasons=hex(reasons),
+            sm_mhz=gpu.clock_sm_mhz,
+            sm_max_mhz=gpu.clock_sm_max_mhz,
+            temperature_c=gpu.health.temperature_c,
+        )
+    yield from telling(
+        found, lambda gpu: gpu.health.event_reasons, "health.event_reasons", "why clocks are low"
+    )

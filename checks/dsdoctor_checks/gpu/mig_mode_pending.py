@@ -1,0 +1,55 @@
+"""The MIG mode of a GPU changes at the next reset.
+
+## Why it matters
+Someone switched slicing on or off, but the GPU was not reset since. After the next reset the job
+finds other devices than now.
+
+## What to do
+Reset the GPU now, or set the mode back with `nvidia-smi -mig`.
+
+## References
+- nvml.h of CUDA 13.5: nvmlDeviceGetMigMode
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsdoctor.api import (
+    Condition,
+    Environment,
+    Finding,
+    Gpus,
+    Missing,
+    RunNeeds,
+    Scope,
+    check,
+    warn,
+)
+
+from ._util import judged, named, telling, word
+
+CONDITION = Condition("mig-mode-pending", id="DSD612", scope=Scope.NODE, since="0.1")
+
+
+@check(CONDITION)
+def mig_mode_is_settled(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -> Iterator[Finding]:
+    """Compares the mode with the pending one."""
+    found = judged(gpus, run, env)
+    for gpu in found:
+        if (
+            None not in (gpu.mig_mode, gpu.mig_mode_pending)
+            and gpu.mig_mode != gpu.mig_mode_pending
+        ):
+            yield warn(
+                f"{named(gpu)} has MIG {word(gpu.mig_mode)}, "
+                f"but {word(gpu.mig_mode_pending)} after the next reset",
+                effect="the devices that a job sees change at the next reset",
+                hint="reset the GPU, or run "
+                f"`nvidia-smi -i {gpu.index} -mig {int(bool(gpu.mig_mode))}` as root",
+                gpu=gpu.index,
+                uuid=gpu.uuid,
+                mig=gpu.mig_mode,
+                pending=gpu.mig_mode_pending,
+            )
+    yield from telling(found, lambda gpu: gpu.mig_mode, "mig_mode", "its MIG mode")

@@ -1,0 +1,79 @@
+"""A page of GPU memory waits for the next reset to be retired.
+
+## Why it matters
+GPUs before Ampere take faulty memory pages out of use, at the next reset. Until then a program
+may get the faulty page. A card has room for 64 retired pages.
+
+## What to do
+Reset the GPU or reboot; when 60 pages or more are retired, have the card replaced.
+
+## References
+- https://docs.nvidia.com/deploy/dynamic-page-retirement/
+- nvml.h of CUDA 13.5: nvmlDeviceGetRetiredPagesPendingStatus
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsdoctor.api import (
+    Condition,
+    Environment,
+    Finding,
+    Gpus,
+    Limits,
+    Missing,
+    RunNeeds,
+    Scope,
+    check,
+    fail,
+    warn,
+)
+
+from ._util import judged, named, telling
+
+CONDITION = Condition("page-retirement-pending", id="DSD606", scope=Scope.NODE, since="0.1")
+
+
+class PageLimits(Limits, frozen=True, kw_only=True):
+    """Retired pages that are tolerated.
+
+    Attributes:
+        max_pages: from this on NVIDIA replaces cards.
+    """
+
+    max_pages: float = 60
+
+
+@check(CONDITION)
+def no_page_is_pending(
+    gpus: Gpus, run: RunNeeds, env: Environment | Missing, limits: PageLimits
+) -> Iterator[Finding]:
+    """Judges the pending flag, and the count of retired pages."""
+    found = judged(gpus, run, env)
+    for gpu in found:
+        health = gpu.health
+        pages = (health.retired_pages_single_bit or 0) + (health.retired_pages_double_bit or 0)
+        worn = pages >= limits.max_pages
+        if not worn and not health.retired_pages_pending:
+            continue
+        yield (fail if worn else warn)(
+            f"{named(gpu)} has retired {pages} memory pages"
+            + (", and one waits for a reset" if health.retired_pages_pending else "")
+            + f", but fewer than {limits.max_pages:g} and none waiting are expected",
+            effect="programs that get the faulty page end in a CUDA error",
+            hint="have the card replaced"
+            if worn
+            else f"run `nvidia-smi --gpu-reset -i {gpu.index}` as root, or reboot",
+            gpu=gpu.index,
+            uuid=gpu.uuid,
+            pages=pages,
+            pending=health.retired_pages_pending,
+            max_pages=limits.max_pages,
+        )
+    yield from telling(
+        found,
+        lambda gpu: gpu.health.retired_pages_pending,
+        "health.retired_pages_pending",
+        "retired memory pages",
+    )

@@ -1,0 +1,71 @@
+"""A GPU runs on fewer PCIe lanes than it and its slot have.
+
+## Why it matters
+Lanes are lost by dirt, a bad riser or a card that is not seated. Copies to and from the host,
+which offload lives on, become slower in proportion. The generation of the link falls at idle to
+save power and is not judged.
+
+## What to do
+Seat the card or the riser again, and look at the slot's setting in the BIOS.
+
+## References
+- nvml.h of CUDA 13.5: nvmlDeviceGetCurrPcieLinkWidth, nvmlDeviceGetMaxPcieLinkWidth
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsdoctor.api import (
+    Condition,
+    Environment,
+    Finding,
+    Gpu,
+    Gpus,
+    Missing,
+    RunNeeds,
+    Scope,
+    check,
+    fail,
+    ok,
+    warn,
+)
+
+from ._util import judged, named, telling
+
+CONDITION = Condition("pcie-link-degraded", id="DSD611", scope=Scope.NODE, since="0.1")
+
+#: Consumer boards share 16 lanes between two slots: eight are what such a slot has.
+SHARED_WIDTH = 8
+#: At this part of the lanes or less, a data-centre card is not fit for service.
+FATAL_PART = 4
+
+
+def _shared_slot(gpu: Gpu, width: int) -> bool:
+    return gpu.brand in ("GeForce", "Titan", "TITAN") and width >= SHARED_WIDTH
+
+
+@check(CONDITION)
+def all_lanes_are_up(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -> Iterator[Finding]:
+    """Compares the width of the link with what card and slot have."""
+    found = judged(gpus, run, env)
+    for gpu in found:
+        width, most = gpu.pcie.width, gpu.pcie.max_width
+        if not width or not most or width >= most:
+            continue
+        if _shared_slot(gpu, width) or " MX" in (gpu.name or "") or "Laptop" in (gpu.name or ""):
+            yield ok("such boards share their lanes", gpu=gpu.index, width=width, max_width=most)
+            continue
+        fatal = width * FATAL_PART <= most and gpu.brand not in ("GeForce", "Titan", "TITAN")
+        yield (fail if fatal else warn)(
+            f"{named(gpu)} runs on {width} PCIe lanes, but it and its slot have {most}",
+            effect=f"copies to and from the host reach {100 * width // most} % of their speed",
+            hint="seat the card again and check riser, slot and BIOS",
+            gpu=gpu.index,
+            uuid=gpu.uuid,
+            bdf=gpu.pci_bdf,
+            width=width,
+            max_width=most,
+            percent=100 * width // most,
+        )
+    yield from telling(found, lambda gpu: gpu.pcie.width, "pcie.width", "its PCIe width")

@@ -1,0 +1,82 @@
+"""A faulty row of GPU memory could not be replaced.
+
+## Why it matters
+GPUs since Ampere replace faulty memory rows by spare ones. When that fails the spares of the bank
+are used up, and the fault stays in the memory that programs get.
+
+## What to do
+Take the GPU out of service and have the card replaced; a failed remap is NVIDIA's criterion for
+it.
+
+## References
+- https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/row-remapping.html
+- nvml.h of CUDA 13.5: nvmlDeviceGetRemappedRows
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsdoctor.api import (
+    Condition,
+    Environment,
+    Finding,
+    Gpus,
+    Limits,
+    Missing,
+    RunNeeds,
+    Scope,
+    check,
+    fail,
+)
+
+from ._util import judged, named, telling
+
+CONDITION = Condition("row-remap-failed", id="DSD604", scope=Scope.NODE, since="0.1")
+
+
+class RemapLimits(Limits, frozen=True, kw_only=True):
+    """Replaced rows that are tolerated.
+
+    Attributes:
+        max_rows: replaced for uncorrectable errors, in the life of the card.
+    """
+
+    max_rows: float = 512
+
+
+@check(CONDITION)
+def rows_were_replaced(
+    gpus: Gpus, run: RunNeeds, env: Environment | Missing, limits: RemapLimits
+) -> Iterator[Finding]:
+    """Judges the failure flag, and the count of rows."""
+    found = judged(gpus, run, env)
+    for gpu in found:
+        health = gpu.health
+        rows = health.remapped_rows_uncorrected
+        if health.remapped_rows_failure:
+            what = f"{named(gpu)} could not replace a faulty memory row, but each should be"
+        elif (rows or 0) > limits.max_rows:
+            what = (
+                f"{named(gpu)} has replaced {rows} memory rows, but a card has spares for "
+                f"{limits.max_rows:g}"
+            )
+        else:
+            continue
+        yield fail(
+            what,
+            effect="programs that touch the row end in a CUDA error (Xid 64)",
+            hint="take the GPU out of service and have the card replaced",
+            gpu=gpu.index,
+            uuid=gpu.uuid,
+            failure=health.remapped_rows_failure,
+            rows_uncorrected=rows,
+            rows_corrected=health.remapped_rows_corrected,
+            max_rows=limits.max_rows,
+        )
+    yield from telling(
+        found,
+        lambda gpu: gpu.health.remapped_rows_failure,
+        "health.remapped_rows",
+        "replaced memory rows",
+    )

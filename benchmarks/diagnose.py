@@ -18,10 +18,9 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "checks")]
 
-from dsdoctor_checks.signatures import all_signatures  # noqa: E402
-
 from dsdoctor.logs import Source, diagnose  # noqa: E402
 from dsdoctor.model.diagnosis import Outcome  # noqa: E402
+from dsdoctor_checks.signatures import all_signatures  # noqa: E402
 
 
 def load(path: Path) -> list[tuple[dict[str, Any], bytes]]:

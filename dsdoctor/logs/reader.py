@@ -16,6 +16,7 @@ import json
 import lzma
 import re
 import sys
+import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -143,7 +144,7 @@ def _open(source: Source) -> Iterator[BinaryIO]:
         head = raw.read(6)
         joined = cast("BinaryIO", io.BufferedReader(_Joined(head, raw), BLOCK))
         if head.startswith(GZIP_MAGIC):
-            yield cast("BinaryIO", gzip.GzipFile(fileobj=joined))
+            yield cast("BinaryIO", stack.enter_context(gzip.GzipFile(fileobj=joined)))
         elif head.startswith(XZ_MAGIC):
             yield cast("BinaryIO", lzma.LZMAFile(joined))
         elif head.startswith(ZSTD_MAGIC):
@@ -170,24 +171,29 @@ def _wide_encoding(head: bytes) -> str | None:
 
 def _pieces(stream: BinaryIO) -> Iterator[bytes]:
     """Raw pieces; a compressed file that is cut off gives what can still be had."""
+    read = getattr(stream, "read1", stream.read)
+    held = bytearray()
     while True:
         try:
-            piece = stream.read(BLOCK)
-        except (EOFError, OSError, lzma.LZMAError):
-            return
-        except Exception as error:  # noqa: BLE001  # zstd libraries have errors of their own
+            piece = read(BLOCK)
+        except (EOFError, OSError, lzma.LZMAError, zlib.error):
+            piece = b""
+        except Exception as error:
             if "zst" not in type(error).__module__.lower():
                 raise
-            return
+            piece = b""
+        held += piece
+        if len(held) >= BLOCK or (held and not piece):
+            yield bytes(held)
+            held.clear()
         if not piece:
             return
-        yield piece
 
 
 def clean(block: bytes) -> bytes:
-    """Without colours and NULs.
+    r"""Without colours and NULs.
 
-    >>> clean(b"\\x1b[31mred\\x1b[0m\\x00")
+    >>> clean(b"\x1b[31mred\x1b[0m\x00")
     b'red'
     """
     if b"\x1b" in block:
@@ -211,7 +217,8 @@ def blocks(source: Source) -> Iterator[bytes]:
                         decoder = codecs.getincrementaldecoder(wide)("replace")
                 data = piece
                 if decoder is not None:
-                    data = decoder.decode(piece).encode("utf-8", "replace")
+                    text = decoder.decode(piece).replace("\ufeff", "")
+                    data = text.encode("utf-8", "replace")
                 data = rest + data
                 cut = data.rfind(b"\n") + 1
                 if cut == 0 and len(data) >= LONGEST_LINE:
@@ -252,7 +259,9 @@ PREFIXES = re.compile(
     r"\((?:pid|[A-Za-z_]+ pid)=\d+(?:, ip=[\d.]+)?\) ?|"  # Ray
     r"trainer/\d+ ?|"
     r"\[?" + TIME + r"(?:Z|[+-]\d\d:?\d\d)?\]? (?:std(?:out|err) [FP] )?|"  # shippers, Kubernetes
-    r"(?:[a-zA-Z][\w.-]{0,62}|\d{1,3}(?:\.\d{1,3}){3}): (?=\[|Traceback|  File |[A-Za-z_.]+Error|    )"
+    r"(?![\w.]*(?:Error|Exception|Warning|Interrupt|Exit): )(?:[a-zA-Z][\w.-]{0,62}|"
+    r"\d{1,3}(?:\.\d{1,3}){3})"
+    r": (?=\[|Traceback|  File |[A-Za-z_.]+Error|    )"
     r")",
 )
 DOCKER = re.compile(r'^\{"log":".*"[,}]')

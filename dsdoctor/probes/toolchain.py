@@ -9,7 +9,10 @@ import shlex
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from dsdoctor.api import (
     BuildLock,
@@ -19,12 +22,18 @@ from dsdoctor.api import (
     ExtensionCache,
     Missing,
     Patient,
+    RunNeeds,
     Toolkit,
+    TorchBuild,
     Why,
     probe,
 )
 from dsdoctor.host import TOOL_SECONDS, Host, HostError, exists
 from dsdoctor.probes.nvidia import trouble
+from dsdoctor.probes.records import decode
+
+#: What the trial compile of `--deep` may take: torch's headers are large.
+TRIAL_SECONDS = 120.0
 
 #: Header (with the places it may have below a folder of headers) that torch's own headers, or
 #: DeepSpeed's sources, include.
@@ -158,7 +167,9 @@ def _places(host: Host, patient: Patient | Missing) -> Iterator[tuple[str, str]]
 
 
 @probe
-def cuda_toolkits(host: Host, patient: Patient | Missing) -> CudaToolkits:
+def cuda_toolkits(
+    host: Host, patient: Patient | Missing, run: RunNeeds, torch: TorchBuild | Missing
+) -> CudaToolkits:
     """All toolkits, and the one that torch and DeepSpeed would take."""
     if host.system == "Darwin":
         raise HostError(Why.UNSUPPORTED, "there is no CUDA for macOS")
@@ -194,7 +205,30 @@ def cuda_toolkits(host: Host, patient: Patient | Missing) -> CudaToolkits:
             )
         )
     chosen = None if chosen_root is None else list(roots).index(_real(host, chosen_root))
+    if run.deep and chosen is not None and not isinstance(torch, Missing):
+        found[chosen] = _tried(host, found[chosen], torch)
     return CudaToolkits(chosen=chosen, how=how, found=tuple(found), cuda_home_missing=absent)
+
+
+def _tried(host: Host, toolkit: Toolkit, torch: TorchBuild) -> Toolkit:
+    """The toolkit with the outcome of a trial compile against torch's headers (`--deep`)."""
+    if not toolkit.usable or toolkit.nvcc is None or not torch.cuda or not torch.path:
+        return toolkit
+    # torch 2.12 and later need C++20 (knowledge A1, A2)
+    major, minor = (int(part) for part in str(torch.version).split(".")[:2])
+    standard = "c++20" if (major, minor) >= (2, 12) else "c++17"
+    script = Path(__file__).parent / "children" / "trial_compile.py"
+    argv = [str(host.query("executable")), str(script), toolkit.nvcc, toolkit.root, torch.path]
+    argv += [standard, *([host.env["CC"]] if host.env.get("CC") else [])]
+    result = host.run(argv, timeout=TRIAL_SECONDS)
+    if result.timed_out:
+        words = f"the trial compile did not end within {TRIAL_SECONDS:g} s"
+        return msgspec.structs.replace(toolkit, trial_ok=False, trial_error=words)
+    for record in decode(result.stdout):
+        if "ok" in record:
+            error = None if record["ok"] else str(record.get("error", ""))
+            return msgspec.structs.replace(toolkit, trial_ok=bool(record["ok"]), trial_error=error)
+    return toolkit
 
 
 def _in_parallel(

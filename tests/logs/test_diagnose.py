@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from dsdoctor_checks.signatures import all_signatures
 
 from dsdoctor.cli.diagnose import diagnose as command
 from dsdoctor.logs import Source, diagnose, diagnose_paths
 from dsdoctor.model.diagnosis import Diagnosis, Outcome
 from dsdoctor.report.diagnosis import render
+from dsdoctor_checks.signatures import all_signatures
 
 FOLDER = Path(__file__).parent / "provoked"
 CASES: list[dict[str, Any]] = json.loads((FOLDER / "index.json").read_text(encoding="utf-8"))
@@ -164,7 +164,7 @@ def test_hostile_input_is_harmless() -> None:
     shown = render(read(text))
     assert "no-gpu-visible" in shown
     assert "hf_abcdefghijklmnop" not in shown
-    assert not any(ord(c) < 32 and c != "\n" or c in "\x9b\u202e\x7f" for c in shown)
+    assert not any((ord(c) < 32 and c != "\n") or c in "\x9b\u202e\x7f" for c in shown)
 
 
 def test_the_command(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import re
 import time
 
 import pytest
+
 from dsdoctor_checks.signatures import Row, all_signatures
 
 ROWS = all_signatures()
@@ -45,6 +46,6 @@ def test_no_pattern_is_slow(row: Row) -> None:
 
 def test_conditions_have_a_page() -> None:
     for name, title, hint, _, _ in ROWS:
-        assert re.fullmatch(r"[a-z0-9]+(?:-[a-z0-9]+)+", name)
+        assert re.fullmatch(r"[a-z0-9]+(?:-[a-z0-9]+)*", name)
         assert title
         assert hint

@@ -2,12 +2,15 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 
 import pytest
 
-from dsdoctor.host import HostError, LocalHost, Stat
+from dsdoctor.host import Host, HostError, LocalHost, Stat
 from dsdoctor.model.facts.base import Missing, Why
 from dsdoctor.model.facts.python import Patient
+from dsdoctor.model.facts.run import RunNeeds
+from dsdoctor.model.facts.toolchain import CudaToolkits
 from dsdoctor.probes.toolchain import (
     NEEDED_HEADERS,
     compilers,
@@ -16,6 +19,15 @@ from dsdoctor.probes.toolchain import (
 )
 from dsdoctor.process import Result
 from tests.support.fakehost import FakeHost
+
+NO_TORCH = Missing(why=Why.ABSENT, detail="no torch")
+
+
+def toolkits(host: Host, patient: Patient | Missing) -> CudaToolkits:
+    found = cuda_toolkits.function(host, patient, RunNeeds(), NO_TORCH)
+    assert isinstance(found, CudaToolkits)
+    return found
+
 
 PATIENT = Patient(
     executable="/env/bin/python",
@@ -55,7 +67,7 @@ def test_search_order_and_all_that_exist() -> None:
             f"{pip}/bin/nvcc": says("13.0"),
         },
     )
-    fact = cuda_toolkits.function(host, PATIENT)
+    fact = toolkits(host, PATIENT)
     assert fact.how == "CUDA_HOME"
     assert fact.toolkit is not None
     assert (fact.toolkit.root, fact.toolkit.version) == ("/opt/cuda", "11.8")
@@ -74,7 +86,7 @@ def test_links_of_nvcc_on_path_are_not_followed() -> None:
         links={"/usr/bin/nvcc": "/usr/local/cuda-12.4/bin/nvcc"},
         commands={"/usr/bin/nvcc": says("12.4"), "/usr/local/cuda-12.4": says("12.4")},
     )
-    fact = cuda_toolkits.function(host, PATIENT)
+    fact = toolkits(host, PATIENT)
     assert fact.how == "nvcc on PATH"
     assert fact.toolkit is not None
     assert fact.toolkit.root == "/usr"
@@ -85,14 +97,14 @@ def test_links_of_nvcc_on_path_are_not_followed() -> None:
 def test_cuda_home_that_does_not_exist() -> None:
     host = FakeHost(env={"CUDA_HOME": "/gone"}, files=toolkit("/usr/local/cuda"),
                     commands={"/usr/local/cuda": says("12.4")})  # fmt: skip
-    fact = cuda_toolkits.function(host, PATIENT)
+    fact = toolkits(host, PATIENT)
     assert (fact.chosen, fact.how, fact.cuda_home_missing) == (None, "CUDA_HOME", "/gone")
     assert len(fact.found) == 1
 
 
 def test_a_runtime_image_has_no_nvcc() -> None:
     host = FakeHost(files={"/usr/local/cuda/lib64/libcudart.so.12": ""})
-    fact = cuda_toolkits.function(host, PATIENT)
+    fact = toolkits(host, PATIENT)
     assert fact.toolkit is not None
     assert fact.toolkit.nvcc is None
     assert not fact.toolkit.usable
@@ -107,7 +119,7 @@ def test_conda_headers_below_targets() -> None:
         },
         commands={"/c/bin/nvcc": says("12.6")},
     )
-    fact = cuda_toolkits.function(host, Missing(why=Why.BROKEN, detail="no patient"))
+    fact = toolkits(host, Missing(why=Why.BROKEN, detail="no patient"))
     assert [t.root for t in fact.found] == ["/c"]
     assert fact.found[0].missing_headers == ()
 
@@ -124,13 +136,13 @@ def test_conda_headers_below_targets() -> None:
 )
 def test_nvcc_in_trouble(answer: Result | str | HostError, error: str) -> None:
     host = FakeHost(files=toolkit("/usr/local/cuda"), commands={"/usr/local/cuda": answer})
-    fact = cuda_toolkits.function(host, PATIENT)
+    fact = toolkits(host, PATIENT)
     assert fact.found[0].error == error
     assert not fact.found[0].usable
 
 
 def test_no_toolkit_at_all() -> None:
-    fact = cuda_toolkits.function(FakeHost(), PATIENT)
+    fact = toolkits(FakeHost(), PATIENT)
     assert (fact.found, fact.toolkit, fact.how) == ((), None, None)
 
 
@@ -211,10 +223,10 @@ def test_cache_set_by_the_environment() -> None:
     assert [lock.op for lock in fact.locks] == ["cpu_adam"]
 
 
-@pytest.mark.parametrize("probe", [cuda_toolkits, compilers, extension_cache])
-def test_windows(probe: object) -> None:
+@pytest.mark.parametrize("read", [toolkits, compilers.function, extension_cache.function])
+def test_windows(read: Callable[[Host, Patient], object]) -> None:
     with pytest.raises(HostError) as caught:
-        probe.function(FakeHost(system="Windows"), PATIENT)  # type: ignore[attr-defined]
+        read(FakeHost(system="Windows"), PATIENT)
     assert caught.value.missing.why is Why.UNSUPPORTED
 
 
@@ -223,7 +235,7 @@ def test_on_this_machine() -> None:
     version = ".".join(str(number) for number in sys.version_info[:3])
     patient = Patient(executable=sys.executable, chosen_by="test", version=version,
                       prefix=sys.prefix, sys_path=tuple(sys.path))  # fmt: skip
-    for found in cuda_toolkits.function(host, patient).found:
+    for found in toolkits(host, patient).found:
         assert found.root.startswith("/")
         assert found.nvcc is None or found.version or found.error
     fact = compilers.function(host, patient)

@@ -13,6 +13,7 @@ SIGNATURES = (
     Signature(
         anchor=(
             "socketStartConnect",
+            "Unable to find address",
             "ibv_",
             "NET/IB : Got completion",
             "No socket interface found",

@@ -1,0 +1,52 @@
+"""Compiles a CUDA source that includes torch's CUDA headers, in a temporary folder.
+
+    python trial_compile.py NVCC CUDA_HOME TORCH_FOLDER CXX_STANDARD [HOST_COMPILER]
+
+Stdlib only, Python 3.8 and later. Prints one record: {"ok": bool, "error": text}.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+SOURCE = """
+#include <ATen/cuda/CUDAContext.h>
+__global__ void trial(float *x) { x[threadIdx.x] *= 2.0f; }
+"""
+
+
+def say(record):
+    # type: (dict[str, object]) -> None
+    os.write(1, ("\x1edsdoctor:" + json.dumps(record) + "\n").encode())
+
+
+def main():
+    # type: () -> None
+    nvcc, home, torch, standard = sys.argv[1:5]
+    include = os.path.join(torch, "include")
+    folder = tempfile.mkdtemp(prefix="dsdoctor-trial-")
+    try:
+        source = os.path.join(folder, "trial.cu")
+        with open(source, "w") as file:
+            file.write(SOURCE)
+        argv = [nvcc, "-c", source, "-o", os.path.join(folder, "trial.o"), "-std=" + standard]
+        argv += ["-I" + include, "-I" + os.path.join(include, "torch", "csrc", "api", "include")]
+        argv += ["-I" + os.path.join(home, "include"), "-DTORCH_API_INCLUDE_EXTENSION_H"]
+        argv += ["-ccbin", sys.argv[5]] if len(sys.argv) > 5 else []
+        say({"step": "compile"})
+        done = subprocess.run(
+            argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=folder, check=False
+        )
+        text = done.stdout.decode("utf-8", "replace")
+        telling = [
+            line for line in text.splitlines() if "error" in line.lower()
+        ] or text.splitlines()
+        say({"ok": done.returncode == 0, "error": "\n".join(telling[:5])[:1000]})
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+main()

@@ -1,0 +1,43 @@
+"""Rows of `ecc-uncorrectable`."""
+
+from __future__ import annotations
+
+import pytest
+
+from dsdoctor.api import Gpu, GpuHealth, Gpus, RunNeeds
+from dsdoctor_checks.gpu import ecc_uncorrectable
+from tests.checks.gpu.support import NOT_SET, worst
+
+
+@pytest.mark.parametrize(
+    ("fact", "expected"),
+    [
+        (Gpu(index=0, health=GpuHealth(ecc_volatile_uncorrected=0)), "ok"),
+        (Gpu(index=0, health=GpuHealth()), "ok"),
+        (
+            Gpu(
+                index=0,
+                health=GpuHealth(
+                    ecc_volatile_uncorrected=0,
+                    ecc_aggregate_uncorrected=9,
+                    sram_aggregate_uncorrected=4,
+                ),
+            ),
+            "ok",
+        ),
+        (Gpu(index=0, health=GpuHealth(ecc_volatile_uncorrected=1)), "fail"),
+        (Gpu(index=0, health=GpuHealth(sram_aggregate_uncorrected=5)), "fail"),
+        (Gpu(index=0, health=GpuHealth(sram_threshold_exceeded=True)), "fail"),
+    ],
+)
+def test_rows(fact: Gpu, expected: str) -> None:
+    assert (
+        worst(
+            ecc_uncorrectable.memory_is_sound,
+            Gpus(gpus=(fact,)),
+            RunNeeds(),
+            NOT_SET,
+            ecc_uncorrectable.EccLimits(),
+        )
+        == expected
+    )

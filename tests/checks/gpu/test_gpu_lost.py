@@ -1,0 +1,51 @@
+"""Rows of `gpu-lost`."""
+
+from __future__ import annotations
+
+import pytest
+
+from dsdoctor.api import Gpu, Gpus, NvmlError, RunNeeds
+from dsdoctor_checks.gpu import gpu_lost
+from tests.checks.gpu.support import NOT_SET, worst
+
+
+@pytest.mark.parametrize(
+    ("fact", "expected"),
+    [
+        (Gpu(index=0, uuid="GPU-1"), "ok"),
+        (
+            Gpu(
+                index=0,
+                error=NvmlError(code=15, name="GPU_IS_LOST", message="m", call="nvmlDeviceGetName"),
+            ),
+            "fail",
+        ),
+        (
+            Gpu(
+                index=0,
+                error=NvmlError(code=999, name="UNKNOWN", message="m", call="nvmlDeviceGetName"),
+            ),
+            "fail",
+        ),
+        (
+            Gpu(
+                index=0,
+                error=NvmlError(
+                    code=16, name="RESET_REQUIRED", message="m", call="nvmlDeviceGetName"
+                ),
+            ),
+            "ok",
+        ),
+        (
+            Gpu(
+                index=0,
+                error=NvmlError(
+                    code=4, name="NO_PERMISSION", message="m", call="nvmlDeviceGetName"
+                ),
+            ),
+            "ok",
+        ),
+    ],
+)
+def test_rows(fact: Gpu, expected: str) -> None:
+    assert worst(gpu_lost.gpus_answer, Gpus(gpus=(fact,)), RunNeeds(), NOT_SET) == expected

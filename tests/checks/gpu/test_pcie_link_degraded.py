@@ -1,0 +1,29 @@
+"""Rows of `pcie-link-degraded`."""
+
+from __future__ import annotations
+
+import pytest
+
+from dsdoctor.api import Gpu, Gpus, PcieLink, RunNeeds
+from dsdoctor_checks.gpu import pcie_link_degraded
+from tests.checks.gpu.support import NOT_SET, worst
+
+
+@pytest.mark.parametrize(
+    ("fact", "expected"),
+    [
+        (Gpu(index=0, pcie=PcieLink(width=16, max_width=16)), "ok"),
+        (Gpu(index=0, pcie=PcieLink(width=None, max_width=16)), "ok"),
+        (Gpu(index=0, pcie=PcieLink(width=0, max_width=0)), "ok"),
+        (Gpu(index=0, pcie=PcieLink(width=8, max_width=16)), "warn"),
+        (Gpu(index=0, pcie=PcieLink(width=4, max_width=16)), "fail"),
+        (Gpu(index=0, brand="GeForce", pcie=PcieLink(width=8, max_width=16)), "ok"),
+        (Gpu(index=0, brand="GeForce", pcie=PcieLink(width=1, max_width=16)), "warn"),
+        (Gpu(index=0, pcie=PcieLink(generation=1, max_generation=4, width=16, max_width=16)), "ok"),
+    ],
+)
+def test_rows(fact: Gpu, expected: str) -> None:
+    assert (
+        worst(pcie_link_degraded.all_lanes_are_up, Gpus(gpus=(fact,)), RunNeeds(), NOT_SET)
+        == expected
+    )

@@ -1,0 +1,45 @@
+"""Rows of `address-space-limited`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dsdoctor.api import Resources
+from dsdoctor_checks.host import address_space_limited
+from tests.checks.gpu.support import NOT_SET, worst
+
+
+def machine(**changes: Any) -> Resources:
+    usual: dict[str, Any] = {
+        "cpus_logical": 8,
+        "cpus_usable": 8,
+        "memory_total_bytes": 64 << 30,
+        "memory_available_bytes": 48 << 30,
+        "shm_total_bytes": 32 << 30,
+        "limit_nofile": 1024,
+        "limit_stack": 8 << 20,
+        "limit_memlock": 8 << 20,
+    }
+    return Resources(**{**usual, **changes})
+
+
+@pytest.mark.parametrize(
+    ("fact", "expected"),
+    [
+        (machine(), "ok"),
+        (machine(limit_address_space=64 << 30), "warn"),
+        (machine(limit_address_space=4 << 30), "fail"),
+    ],
+)
+def test_rows(fact: Resources, expected: str) -> None:
+    assert (
+        worst(
+            address_space_limited.address_space_is_free,
+            fact,
+            NOT_SET,
+            address_space_limited.SpaceLimits(),
+        )
+        == expected
+    )

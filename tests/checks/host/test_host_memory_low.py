@@ -1,0 +1,50 @@
+"""Rows of `host-memory-low`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dsdoctor.api import Gpu, Gpus, Resources, RunNeeds
+from dsdoctor_checks.host import host_memory_low
+from tests.checks.gpu.support import NOT_SET, worst
+
+GPUS = Gpus(gpus=tuple(Gpu(index=index) for index in range(4)))
+
+
+def machine(**changes: Any) -> Resources:
+    usual: dict[str, Any] = {
+        "cpus_logical": 8,
+        "cpus_usable": 8,
+        "memory_total_bytes": 64 << 30,
+        "memory_available_bytes": 48 << 30,
+        "shm_total_bytes": 32 << 30,
+        "limit_nofile": 1024,
+        "limit_stack": 8 << 20,
+        "limit_memlock": 8 << 20,
+    }
+    return Resources(**{**usual, **changes})
+
+
+@pytest.mark.parametrize(
+    ("fact", "expected"),
+    [
+        (machine(), "ok"),
+        (machine(memory_available_bytes=4 << 30), "warn"),
+        (machine(memory_available_bytes=1 << 29), "fail"),
+        (machine(memory_limit_bytes=32 << 30, memory_available_bytes=16 << 30), "ok"),
+    ],
+)
+def test_rows(fact: Resources, expected: str) -> None:
+    assert (
+        worst(
+            host_memory_low.memory_is_free,
+            fact,
+            RunNeeds(),
+            GPUS,
+            NOT_SET,
+            host_memory_low.MemoryLimits(),
+        )
+        == expected
+    )

@@ -1,0 +1,40 @@
+"""Rows of `open-files-limit`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dsdoctor.api import Resources
+from dsdoctor_checks.host import open_files_limit
+from tests.checks.gpu.support import worst
+
+
+def machine(**changes: Any) -> Resources:
+    usual: dict[str, Any] = {
+        "cpus_logical": 8,
+        "cpus_usable": 8,
+        "memory_total_bytes": 64 << 30,
+        "memory_available_bytes": 48 << 30,
+        "shm_total_bytes": 32 << 30,
+        "limit_nofile": 1024,
+        "limit_stack": 8 << 20,
+        "limit_memlock": 8 << 20,
+    }
+    return Resources(**{**usual, **changes})
+
+
+@pytest.mark.parametrize(
+    ("fact", "expected"),
+    [
+        (machine(), "ok"),
+        (machine(limit_nofile=None), "ok"),
+        (machine(limit_nofile=512), "warn"),
+        (machine(limit_nofile=64), "fail"),
+    ],
+)
+def test_rows(fact: Resources, expected: str) -> None:
+    assert (
+        worst(open_files_limit.files_can_be_opened, fact, open_files_limit.FileLimits()) == expected
+    )

@@ -1,0 +1,50 @@
+"""Rows of `shm-too-small`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dsdoctor.api import Gpu, Gpus, OsInfo, Resources, RunNeeds
+from dsdoctor_checks.host import shm_too_small
+from tests.checks.gpu.support import NOT_SET, worst
+
+OS = OsInfo(system="Linux", release="6", machine="x86_64", hostname="n", container="docker")
+GPUS = Gpus(gpus=(Gpu(index=0), Gpu(index=1)))
+LIMITS = shm_too_small.ShmLimits()
+
+
+def test_one_rank_gets_a_warning() -> None:
+    facts = (machine(shm_total_bytes=64 << 20), OS, RunNeeds(), NOT_SET, NOT_SET, LIMITS)
+    assert worst(shm_too_small.shm_is_large, *facts) == "warn"
+
+
+def machine(**changes: Any) -> Resources:
+    usual: dict[str, Any] = {
+        "cpus_logical": 8,
+        "cpus_usable": 8,
+        "memory_total_bytes": 64 << 30,
+        "memory_available_bytes": 48 << 30,
+        "shm_total_bytes": 32 << 30,
+        "limit_nofile": 1024,
+        "limit_stack": 8 << 20,
+        "limit_memlock": 8 << 20,
+    }
+    return Resources(**{**usual, **changes})
+
+
+@pytest.mark.parametrize(
+    ("fact", "expected"),
+    [
+        (machine(), "ok"),
+        (machine(shm_total_bytes=None), "ok"),
+        (machine(shm_total_bytes=512 << 20), "ok"),
+        (machine(shm_total_bytes=256 << 20), "warn"),
+        (machine(shm_total_bytes=64 << 20), "fail"),
+    ],
+)
+def test_rows(fact: Resources, expected: str) -> None:
+    assert (
+        worst(shm_too_small.shm_is_large, fact, OS, RunNeeds(), GPUS, NOT_SET, LIMITS) == expected
+    )

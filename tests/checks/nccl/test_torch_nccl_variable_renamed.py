@@ -1,0 +1,35 @@
+"""Rows of `torch-nccl-variable-renamed`."""
+
+from __future__ import annotations
+
+import pytest
+
+from dsdoctor.api import Environment, TorchBuild
+from dsdoctor_checks.nccl import torch_nccl_variable_renamed
+from tests.checks.gpu.support import worst
+
+
+@pytest.mark.parametrize(
+    ("fact", "expected"),
+    [
+        ({}, "ok"),
+        ({"TORCH_NCCL_BLOCKING_WAIT": "1"}, "ok"),
+        ({"NCCL_BLOCKING_WAIT": "1"}, "warn"),
+        ({"NCCL_BLOCKING_WAIT": "1", "TORCH_NCCL_BLOCKING_WAIT": "0"}, "warn"),
+    ],
+)
+def test_rows(fact: dict[str, str], expected: str) -> None:
+    assert (
+        worst(
+            torch_nccl_variable_renamed.names_are_current,
+            Environment(variables=fact),
+            TorchBuild(version="2.7.1"),
+        )
+        == expected
+    )
+
+
+def test_an_older_torch_reads_the_old_name() -> None:
+    env = Environment(variables={"NCCL_BLOCKING_WAIT": "1"})
+    facts = (env, TorchBuild(version="2.1.2"))
+    assert worst(torch_nccl_variable_renamed.names_are_current, *facts) == "ok"

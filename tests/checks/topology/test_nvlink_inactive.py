@@ -1,0 +1,51 @@
+"""Rows of `nvlink-inactive`."""
+
+from __future__ import annotations
+
+import pytest
+
+from dsdoctor.api import Gpu, GpuLink, Gpus, RunNeeds
+from dsdoctor_checks.topology import nvlink_inactive
+from tests.checks.gpu.support import NOT_SET, worst
+
+
+def gpu(index: int, name: str, remotes: str, **more: bool) -> Gpu:
+    """Links: `s` to a switch, a digit to that GPU, `-` inactive, `?` of an unknown state."""
+    links = []
+    for number, remote in enumerate(remotes):
+        state = {"-": 0, "?": 3}.get(remote, 1)
+        kind = "SWITCH" if remote == "s" else "GPU"
+        bdf = f"bdf{remote}" if state == 1 else None
+        links.append(GpuLink(link=number, state=state, remote_type=kind, remote_bdf=bdf))
+    return Gpu(index=index, name=name, pci_bdf=f"bdf{index}", links=tuple(links), **more)
+
+
+def machine(name: str, *remotes: str) -> Gpus:
+    return Gpus(gpus=tuple(gpu(index, name, links) for index, links in enumerate(remotes)))
+
+
+V100 = "Tesla V100-SXM2-32GB"
+
+
+@pytest.mark.parametrize(
+    ("fact", "expected"),
+    [
+        (machine("NVIDIA H100 80GB HBM3", "s" * 18, "s" * 18), "ok"),
+        (machine("NVIDIA H100 80GB HBM3", "s" * 18, "s" * 17 + "-"), "fail"),
+        (machine("NVIDIA H100 80GB HBM3", "s" * 18, "-" * 18), "fail"),
+        (machine("NVIDIA H100 80GB HBM3", "s" * 17 + "-"), "fail"),
+        (machine("NVIDIA H100 80GB HBM3", "-" * 18), "ok"),
+        (machine("NVIDIA X900", "?" * 36, "?" * 36), "ok"),
+        (machine("NVIDIA H100 PCIe", "-" * 18, "-" * 18), "ok"),
+        (machine("NVIDIA H100 PCIe", "1" * 12 + "-" * 6, "0" * 12 + "-" * 6, "-" * 18), "ok"),
+        (machine("NVIDIA H100 PCIe", "1" * 12 + "-" * 6, "0" * 11 + "-" * 7), "fail"),
+        (machine("NVIDIA GeForce RTX 3090", "111-", "000-"), "fail"),
+        (machine("NVIDIA GeForce RTX 3090", "1111", "0000"), "ok"),
+        (machine(V100, "12----", "022---", "011---"), "ok"),
+        (machine(V100, "11----", "0-----"), "fail"),
+        (Gpus(gpus=(gpu(0, "NVIDIA A100-SXM4-80GB", "s---", mig_mode=True),)), "ok"),
+        (Gpus(gpus=(Gpu(index=0),)), "ok"),
+    ],
+)
+def test_rows(fact: Gpus, expected: str) -> None:
+    assert worst(nvlink_inactive.links_are_up, fact, RunNeeds(), NOT_SET) == expected

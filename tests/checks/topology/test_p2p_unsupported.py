@@ -1,0 +1,58 @@
+"""Rows of `p2p-unsupported`."""
+
+from __future__ import annotations
+
+import pytest
+
+from dsdoctor.api import Environment, Gpu, GpuPair, Gpus, GpuTopology, RunNeeds
+from dsdoctor_checks.topology import p2p_unsupported
+from tests.checks.gpu.support import worst
+
+GPUS = Gpus(gpus=(Gpu(index=0), Gpu(index=1)))
+
+
+@pytest.mark.parametrize(
+    ("fact", "expected"),
+    [
+        (GpuPair(a=0, b=1, nvlinks=18, p2p_read="OK", p2p_write="OK"), "ok"),
+        (
+            GpuPair(
+                a=0,
+                b=1,
+                nvlinks=0,
+                p2p_read="CHIPSET_NOT_SUPPORTED",
+                p2p_write="CHIPSET_NOT_SUPPORTED",
+            ),
+            "ok",
+        ),
+        (
+            GpuPair(a=0, b=1, nvlinks=None, p2p_read="NOT_SUPPORTED", p2p_write="NOT_SUPPORTED"),
+            "ok",
+        ),
+        (GpuPair(a=0, b=1, nvlinks=4, p2p_read="UNKNOWN_42", p2p_write="UNKNOWN_42"), "ok"),
+        (
+            GpuPair(
+                a=0, b=1, nvlinks=4, p2p_read="DISABLED_BY_REGKEY", p2p_write="DISABLED_BY_REGKEY"
+            ),
+            "fail",
+        ),
+    ],
+)
+def test_rows(fact: GpuPair, expected: str) -> None:
+    assert (
+        worst(
+            p2p_unsupported.linked_gpus_reach_each_other,
+            GpuTopology(pairs=(fact,)),
+            GPUS,
+            RunNeeds(),
+            Environment(),
+        )
+        == expected
+    )
+
+
+def test_nccl_told_to_ignore_it() -> None:
+    pair = GpuPair(a=0, b=1, nvlinks=4, p2p_read="DISABLED_BY_REGKEY", p2p_write="OK")
+    env = Environment(variables={"NCCL_IGNORE_DISABLED_P2P": "1"})
+    facts = (GpuTopology(pairs=(pair,)), GPUS, RunNeeds(), env)
+    assert worst(p2p_unsupported.linked_gpus_reach_each_other, *facts) == "warn"

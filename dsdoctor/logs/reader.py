@@ -144,9 +144,10 @@ def _open(source: Source) -> Iterator[BinaryIO]:
         head = raw.read(6)
         joined = cast("BinaryIO", io.BufferedReader(_Joined(head, raw), BLOCK))
         if head.startswith(GZIP_MAGIC):
-            yield cast("BinaryIO", stack.enter_context(gzip.GzipFile(fileobj=joined)))
+            unpacked = stack.enter_context(contextlib.closing(gzip.GzipFile(fileobj=joined)))
+            yield cast("BinaryIO", unpacked)
         elif head.startswith(XZ_MAGIC):
-            yield cast("BinaryIO", lzma.LZMAFile(joined))
+            yield cast("BinaryIO", lzma.LZMAFile(joined))  # noqa: SIM115
         elif head.startswith(ZSTD_MAGIC):
             yield _zstd(joined)
         else:

@@ -18,13 +18,11 @@ __global__ void trial(float *x) { x[threadIdx.x] *= 2.0f; }
 """
 
 
-def say(record):
-    # type: (dict[str, object]) -> None
+def say(record: dict) -> None:  # type: ignore[type-arg]  # 3.8 has no dict[...]
     os.write(1, ("\x1edsdoctor:" + json.dumps(record) + "\n").encode())
 
 
-def main():
-    # type: () -> None
+def main() -> None:
     nvcc, home, torch, standard = sys.argv[1:5]
     include = os.path.join(torch, "include")
     folder = tempfile.mkdtemp(prefix="dsdoctor-trial-")
@@ -35,7 +33,8 @@ def main():
         argv = [nvcc, "-c", source, "-o", os.path.join(folder, "trial.o"), "-std=" + standard]
         argv += ["-I" + include, "-I" + os.path.join(include, "torch", "csrc", "api", "include")]
         argv += ["-I" + os.path.join(home, "include"), "-DTORCH_API_INCLUDE_EXTENSION_H"]
-        argv += ["-ccbin", sys.argv[5]] if len(sys.argv) > 5 else []
+        for compiler in sys.argv[5:]:
+            argv += ["-ccbin", compiler]
         say({"step": "compile"})
         done = subprocess.run(
             argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=folder, check=False

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dsdoctor.api import Gpu, GpuProcess, Gpus, RunNeeds
+from dsdoctor.api import Gpu, Gpus, RunNeeds
+from dsdoctor.model.facts.gpu import GpuProcess
 from dsdoctor_checks.gpu import gpu_busy
 from tests.checks.gpu.support import NOT_SET, worst
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dsdoctor.api import Gpu, Gpus, PcieLink, RunNeeds
+from dsdoctor.api import Gpu, Gpus, RunNeeds
+from dsdoctor.model.facts.gpu import PcieLink
 from dsdoctor_checks.gpu import pcie_link_degraded
 from tests.checks.gpu.support import NOT_SET, worst
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from dsdoctor.api import Gpu, GpuLink, Gpus, RunNeeds
+from dsdoctor.api import Gpu, Gpus, RunNeeds
+from dsdoctor.model.facts.gpu import GpuLink
 from dsdoctor_checks.topology import nvlink_inactive
 from tests.checks.gpu.support import NOT_SET, worst
 
 
-def gpu(index: int, name: str, remotes: str, **more: bool) -> Gpu:
+def gpu(index: int, name: str, remotes: str, *, mig: bool = False) -> Gpu:
     """Links: `s` to a switch, a digit to that GPU, `-` inactive, `?` of an unknown state."""
     links = []
     for number, remote in enumerate(remotes):
@@ -17,7 +18,7 @@ def gpu(index: int, name: str, remotes: str, **more: bool) -> Gpu:
         kind = "SWITCH" if remote == "s" else "GPU"
         bdf = f"bdf{remote}" if state == 1 else None
         links.append(GpuLink(link=number, state=state, remote_type=kind, remote_bdf=bdf))
-    return Gpu(index=index, name=name, pci_bdf=f"bdf{index}", links=tuple(links), **more)
+    return Gpu(index=index, name=name, pci_bdf=f"bdf{index}", links=tuple(links), mig_mode=mig)
 
 
 def machine(name: str, *remotes: str) -> Gpus:
@@ -43,7 +44,7 @@ V100 = "Tesla V100-SXM2-32GB"
         (machine("NVIDIA GeForce RTX 3090", "1111", "0000"), "ok"),
         (machine(V100, "12----", "022---", "011---"), "ok"),
         (machine(V100, "11----", "0-----"), "fail"),
-        (Gpus(gpus=(gpu(0, "NVIDIA A100-SXM4-80GB", "s---", mig_mode=True),)), "ok"),
+        (Gpus(gpus=(gpu(0, "NVIDIA A100-SXM4-80GB", "s---", mig=True),)), "ok"),
         (Gpus(gpus=(Gpu(index=0),)), "ok"),
     ],
 )

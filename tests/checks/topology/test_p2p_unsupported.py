@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dsdoctor.api import Environment, Gpu, GpuPair, Gpus, GpuTopology, RunNeeds
+from dsdoctor.api import Environment, Gpu, Gpus, GpuTopology, RunNeeds
+from dsdoctor.model.facts.gpu import GpuPair
 from dsdoctor_checks.topology import p2p_unsupported
 from tests.checks.gpu.support import worst
 

@@ -1,0 +1,36 @@
+"""Rows of `deepspeed-torch-incompatible`."""
+
+from __future__ import annotations
+
+import pytest
+
+from dsdoctor.api import TorchBuild
+from dsdoctor_checks.python import deepspeed_torch_incompatible
+from tests.checks.gpu.support import NOT_SET, worst
+from tests.checks.python.support import deepspeed, deepspeed_live
+
+CHECK = deepspeed_torch_incompatible.deepspeed_suits_torch
+
+
+@pytest.mark.parametrize(
+    ("version", "torch", "expected"),
+    [
+        ("0.19.8", "2.13.0+cpu", "ok"),
+        ("0.19.8", "2.15.0", "ok"),
+        ("0.8.0", "1.13.1", "ok"),
+        ("0.8.0", "2.0.1", "fail"),
+        ("0.14.0", "2.3.1", "fail"),
+        ("0.14.0", "2.2.2", "ok"),
+        ("0.14.3", "2.4.0", "fail"),
+        ("0.14.4", "2.4.0", "ok"),
+        ("0.19.4", "2.12.0", "warn"),
+        ("0.19.5", "2.12.0", "ok"),
+    ],
+)
+def test_rows(version: str, torch: str, expected: str) -> None:
+    assert worst(CHECK, deepspeed(version), TorchBuild(version=torch), NOT_SET) == expected
+
+
+def test_an_import_that_worked_outranks_the_table() -> None:
+    facts = (deepspeed("0.14.0"), TorchBuild(version="2.3.1"), deepspeed_live())
+    assert worst(CHECK, *facts) == "ok"

@@ -1,0 +1,31 @@
+"""Rows of `launcher-of-other-env`."""
+
+from __future__ import annotations
+
+import pytest
+
+from dsdoctor.api import Launcher, Launchers
+from dsdoctor_checks.python import launcher_of_other_env
+from tests.checks.gpu.support import worst
+from tests.checks.python.support import patient
+
+
+def launcher(name: str, *, same: bool | None) -> Launcher:
+    return Launcher(name=name, path=f"/bin/{name}", interpreter="/usr/bin/python", same_env=same)
+
+
+@pytest.mark.parametrize(
+    ("fact", "chosen_by", "expected"),
+    [
+        (launcher("deepspeed", same=True), "VIRTUAL_ENV", "ok"),
+        (launcher("deepspeed", same=None), "VIRTUAL_ENV", "ok"),
+        (Launcher(name="deepspeed"), "VIRTUAL_ENV", "ok"),
+        (launcher("python", same=False), "VIRTUAL_ENV", "ok"),
+        (launcher("deepspeed", same=False), "VIRTUAL_ENV", "fail"),
+        (launcher("deepspeed", same=False), "--python", "warn"),
+        (launcher("torchrun", same=False), "CONDA_PREFIX", "warn"),
+    ],
+)
+def test_rows(fact: Launcher, chosen_by: str, expected: str) -> None:
+    facts = (Launchers(launchers=(fact,)), patient(chosen_by=chosen_by))
+    assert worst(launcher_of_other_env.launchers_are_of_this_env, *facts) == expected

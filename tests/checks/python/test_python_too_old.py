@@ -1,0 +1,31 @@
+"""Rows of `python-too-old`."""
+
+from __future__ import annotations
+
+import pytest
+
+from dsdoctor.api import Packages
+from dsdoctor_checks.python import python_too_old
+from tests.checks.gpu.support import NOT_SET, worst
+from tests.checks.python.support import packages, patient, torch_live
+
+
+@pytest.mark.parametrize(
+    ("version", "found", "expected"),
+    [
+        ("3.11.7", packages(torch="2.15.0", transformers="5.23.0"), "ok"),
+        ("3.8.10", packages(torch="2.4.1"), "ok"),
+        ("3.7.9", packages(), "fail"),
+        ("3.10.12", packages(torch="2.15.0"), "fail"),
+        ("3.10.12", packages(torch="2.14.0", transformers="4.57.0"), "ok"),
+        ("3.10.12", packages(transformers="5.23.0"), "fail"),
+    ],
+)
+def test_rows(version: str, found: Packages, expected: str) -> None:
+    check = python_too_old.python_is_new_enough
+    assert worst(check, patient(version=version), found, NOT_SET) == expected
+
+
+def test_a_torch_that_imports_is_no_failure() -> None:
+    facts = (patient(version="3.10.12"), packages(torch="2.15.0"), torch_live())
+    assert worst(python_too_old.python_is_new_enough, *facts) == "warn"

@@ -1,0 +1,24 @@
+"""Rows of `several-copies-of-a-package`."""
+
+from __future__ import annotations
+
+import pytest
+
+from dsdoctor.api import Package, Packages
+from dsdoctor_checks.python import several_copies_of_a_package
+from tests.checks.gpu.support import worst
+
+
+@pytest.mark.parametrize(
+    ("name", "duplicates", "expected"),
+    [
+        ("torch", (), "ok"),
+        ("torch", ("/home/u/.local/lib",), "warn"),
+        ("torch", ("/env",), "ok"),
+        ("numpy", ("/usr/lib/python3/dist-packages",), "ok"),
+    ],
+)
+def test_rows(name: str, duplicates: tuple[str, ...], expected: str) -> None:
+    package = Package(name=name, version="2.0", location="/env", duplicates=duplicates)
+    facts = Packages(packages={name: package})
+    assert worst(several_copies_of_a_package.packages_are_there_once, facts) == expected

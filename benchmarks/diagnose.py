@@ -18,9 +18,9 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "checks")]
 
-from dsdoctor.logs import Source, diagnose  # noqa: E402
+from dsdoctor import packs  # noqa: E402
+from dsdoctor.logs import Source, diagnose, signatures_of  # noqa: E402
 from dsdoctor.model.diagnosis import Outcome  # noqa: E402
-from dsdoctor_checks.signatures import all_signatures  # noqa: E402
 
 
 def load(path: Path) -> list[tuple[dict[str, Any], bytes]]:
@@ -51,7 +51,7 @@ def main() -> int:
     parser.add_argument("--cases", required=True, type=Path)
     parser.add_argument("--wrong", action="store_true", help="name the cases that are wrong")
     options = parser.parse_args()
-    signatures = all_signatures()
+    signatures = signatures_of(packs.load(builtin_only=True))
     results = [(row, answer(data, signatures)) for row, data in load(options.cases)]
     groups = {"all": results}
     thread = [pair for pair in results if pair[0].get("label_basis") == "thread"]

@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-import importlib
 import re
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import click
 import msgspec
 
 from dsdoctor import logs
+from dsdoctor.cli import common
 from dsdoctor.logs.diagnose import GPUS, known_expectations
 from dsdoctor.model.diagnosis import Diagnosis, Outcome
 from dsdoctor.report import diagnosis as text_report
 
 EXIT = {Outcome.CAUSE: 1, Outcome.USER_CODE: 0, Outcome.CLEAN: 0, Outcome.UNRECOGNISED: 3}
-
-
-def load_signatures() -> Sequence[Any]:
-    """The signatures of the built-in pack."""
-    pack = importlib.import_module("dsdoctor_checks.signatures")
-    rows: Sequence[Any] = pack.all_signatures()
-    return rows
 
 
 def exit_code(diagnosis: Diagnosis) -> int:
@@ -40,13 +31,13 @@ def _expected(text: str | None) -> list[str]:
     return names
 
 
-@click.command(short_help="Name the cause from the log of a dead run.")
+@click.command("diagnose", short_help="Name the cause from the log of a dead run.")
 @click.argument("paths", metavar="LOG…", nargs=-1, required=True)
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
 @click.option("--expect", metavar="NAMES", help="What must have been active: zero3,offload,4gpus.")
 @click.option("-o", "output", metavar="FILE", help="Write the report there.")
 @click.pass_context
-def diagnose(
+def command(
     context: click.Context,
     paths: tuple[str, ...],
     form: str,
@@ -56,7 +47,9 @@ def diagnose(
     """Reads LOG… (files, folders of rank logs, `-`) and names the cause."""
     expected = _expected(expect)
     try:
-        diagnosis = logs.diagnose_paths(paths, load_signatures(), expect=expected)
+        diagnosis = logs.diagnose_paths(
+            paths, logs.signatures_of(common.load_registry()), expect=expected
+        )
     except logs.ReadError as error:
         click.echo(f"dsdoctor: {error}", err=True)
         context.exit(2)

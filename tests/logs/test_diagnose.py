@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from dsdoctor.cli.diagnose import diagnose as command
-from dsdoctor.logs import Source, diagnose, diagnose_paths
+from dsdoctor import packs
+from dsdoctor.cli.diagnose import command
+from dsdoctor.logs import Source, diagnose, diagnose_paths, signatures_of
 from dsdoctor.model.diagnosis import Diagnosis, Outcome
 from dsdoctor.report.diagnosis import render
-from dsdoctor_checks.signatures import all_signatures
 
 FOLDER = Path(__file__).parent / "provoked"
 CASES: list[dict[str, Any]] = json.loads((FOLDER / "index.json").read_text(encoding="utf-8"))
-SIGNATURES = all_signatures()
+SIGNATURES = signatures_of(packs.load(builtin_only=True))
 #: Logs that do not tell what happened well enough; the answer must at least not be a false cause.
 HARD: frozenset[str] = frozenset({"comm_tensor_sizes_differ"})
 

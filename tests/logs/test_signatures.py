@@ -7,9 +7,10 @@ import time
 
 import pytest
 
-from dsdoctor_checks.signatures import Row, all_signatures
+from dsdoctor import packs
+from dsdoctor.logs import Row, signatures_of
 
-ROWS = all_signatures()
+ROWS = signatures_of(packs.load(builtin_only=True))
 IDS = [f"{row[0]}-{number}" for number, row in enumerate(ROWS)]
 
 

@@ -26,6 +26,7 @@ from dsdoctor.api import (
     Nvml,
     OsInfo,
     Scope,
+    Signature,
     TorchLive,
     check,
     fail,
@@ -64,3 +65,17 @@ def container_keeps_gpu(
         container=os.container,
         nvidia_smi=words,
     )
+
+
+HINT = "recreate the container; set `native.cgroupdriver=cgroupfs` in Docker or pass the device nodes with `--device`"
+
+SIGNATURES = (
+    Signature(
+        anchor="Failed to initialize NVML: Unknown Error",
+        pattern=r"Failed to initialize NVML: Unknown Error",
+        examples=("Failed to initialize NVML: Unknown Error",),
+        not_examples=("Failed to initialize NVML: Driver/library version mismatch",),
+        weight=75,
+        masks=("cuda-init-driver-state", "no-gpu-visible"),
+    ),
+)

@@ -29,6 +29,7 @@ from dsdoctor.api import (
     Nvml,
     RunNeeds,
     Scope,
+    Signature,
     TorchLive,
     check,
     fail,
@@ -94,3 +95,25 @@ def fabric_is_up(
         states=[gpu.fabric.state for gpu in pending],
         driver=driver,
     )
+
+
+HINT = "run `sudo systemctl restart nvidia-fabricmanager` with the version of the driver"
+
+SIGNATURES = (
+    Signature(
+        anchor=(
+            "system not yet initialized",
+            "cudaErrorSystemNotReady",
+            "fabric manager",
+            "fabricmanager",
+            "Error 802",
+        ),
+        pattern=r"(?i)system not yet initialized|cudaErrorSystemNotReady|fabric ?manager.{0,80}(?:not running|fail|mismatch|not matching|does n.t match|error)|Error 802",
+        examples=(
+            "RuntimeError: Unexpected error from cudaGetDeviceCount(). Error 802: system not yet initialized",
+        ),
+        not_examples=("fabric manager is running",),
+        weight=78,
+        masks=("no-gpu-visible", "cuda-init-driver-state"),
+    ),
+)

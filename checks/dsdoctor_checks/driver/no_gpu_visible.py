@@ -28,6 +28,7 @@ from dsdoctor.api import (
     OsInfo,
     RunNeeds,
     Scope,
+    Signature,
     TorchLive,
     check,
     fail,
@@ -118,3 +119,36 @@ def some_gpu_visible(
         on_bus=on_bus,
         **evidence,
     )
+
+
+HINT = "check `nvidia-smi -L` and `CUDA_VISIBLE_DEVICES`"
+
+SIGNATURES = (
+    Signature(
+        anchor=(
+            "No CUDA GPUs are available",
+            "Found no NVIDIA driver",
+            "no CUDA-capable device",
+            "no GPU resources available",
+            "No GPU found",
+            "No CUDA device",
+            "cudaErrorNoDevice",
+            "Torch did not find cuda",
+            "AMP or APEX",
+            "runtime error (38)",
+            "CUDA is not available",
+        ),
+        pattern=(
+            r"No CUDA GPUs are available|Found no NVIDIA driver|no CUDA-capable device"
+            r"|no GPU resources available|No (?:GPU|CUDA devices?) (?:found"
+            r"|available)|cudaErrorNoDevice|AMP or APEX \(`--fp16`\).{0,60}can only be used on CUDA"
+            r"|(?:Error|error|Exception): .{0,40}CUDA is not available"
+        ),
+        examples=(
+            "RuntimeError: No CUDA GPUs are available",
+            "RuntimeError: Found no NVIDIA driver on your system.",
+        ),
+        not_examples=("Torch did not find cuda available",),
+        weight=62,
+    ),
+)

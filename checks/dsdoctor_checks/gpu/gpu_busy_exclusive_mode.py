@@ -25,6 +25,7 @@ from dsdoctor.api import (
     Missing,
     RunNeeds,
     Scope,
+    Signature,
     check,
     fail,
     ok,
@@ -67,3 +68,24 @@ def mode_lets_the_job_in(
             pids=pids,
         )
     yield from telling(found, lambda gpu: gpu.compute_mode, "compute_mode", "its compute mode")
+
+
+HINT = "end the other process, or set the compute mode back: `nvidia-smi -c 0`"
+
+SIGNATURES = (
+    Signature(
+        anchor=(
+            "busy or unavailable",
+            "cudaErrorDevicesUnavailable",
+            "CUDA_ERROR_DEVICE_UNAVAILABLE",
+            "exclusive",
+        ),
+        pattern=r"(?i)devices?(?:\(s\))? (?:is|are|is/are) busy or unavailable|DevicesUnavailable|DEVICE_UNAVAILABLE|runtime error \(46\)|in use by another (?:process|client).{0,40}exclusive",
+        examples=(
+            "RuntimeError: CUDA error: all CUDA-capable devices are busy or unavailable",
+            "RuntimeError: CUDA error: CUDA-capable device(s) is/are busy or unavailable",
+        ),
+        not_examples=("exclusive run",),
+        weight=74,
+    ),
+)

@@ -18,7 +18,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dsdoctor.api import Condition, Finding, Limits, Resources, Scope, check, fail, ok, warn
+from dsdoctor.api import (
+    Condition,
+    Finding,
+    Limits,
+    Resources,
+    Scope,
+    Signature,
+    check,
+    fail,
+    ok,
+    warn,
+)
 
 CONDITION = Condition("open-files-limit", id="DSD1003", scope=Scope.JOB, since="0.1")
 
@@ -49,3 +60,16 @@ def files_can_be_opened(resources: Resources, limits: FileLimits) -> Iterator[Fi
         nofile=limit,
         min_files=limits.min_files,
     )
+
+
+HINT = "raise it (`ulimit -n 65536`), or use the `file_system` sharing strategy"
+
+SIGNATURES = (
+    Signature(
+        anchor=("Too many open files", "received 0 items of ancdata"),
+        pattern=r"Too many open files|received 0 items of ancdata",
+        examples=("OSError: [Errno 24] Too many open files",),
+        not_examples=("many open files",),
+        weight=68,
+    ),
+)

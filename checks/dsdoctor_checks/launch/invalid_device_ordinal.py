@@ -25,6 +25,7 @@ from dsdoctor.api import (
     LaunchCommand,
     Missing,
     Scope,
+    Signature,
     check,
     fail,
     ok,
@@ -66,3 +67,30 @@ def ranks_have_devices(
         devices=devices,
         gpus=have,
     )
+
+
+HINT = "start as many processes as GPUs are visible (`nvidia-smi -L`)"
+
+SIGNATURES = (
+    Signature(
+        anchor=("invalid device ordinal", "nvalid device id", "cudaErrorInvalidDevice"),
+        pattern=r"invalid device ordinal|Invalid device id|cudaErrorInvalidDevice\b",
+        examples=(
+            "RuntimeError: CUDA error: invalid device ordinal",
+            "AssertionError: Invalid device id",
+        ),
+        not_examples=("device ordinal 1",),
+        weight=70,
+        masks=("nccl-timeout-watchdog", "no-gpu-visible"),
+    ),
+    Signature(
+        anchor=("but only found", "nproc_per_node"),
+        pattern=(
+            r"requires? \d+ GPUs?.{0,40}but only|(?:GPUs? available|num_gpus).{0,40}(?:less than"
+            r"|<).{0,40}(?:nproc|world)"
+        ),
+        examples=("AssertionError: it requires 8 GPUs but only found 4",),
+        not_examples=("nproc_per_node=8",),
+        weight=50,
+    ),
+)

@@ -25,6 +25,7 @@ from dsdoctor.api import (
     Missing,
     RunNeeds,
     Scope,
+    Signature,
     check,
     fail,
     ok,
@@ -75,3 +76,32 @@ def a_launcher_starts_the_ranks(
             hint=f"start it with `{line}`",
             unset=missing,
         )
+
+
+HINT = "start it with `deepspeed train.py`, `torchrun` or `accelerate launch`"
+
+SIGNATURES = (
+    Signature(
+        anchor=(
+            "expected, but not set",
+            "mpi4py",
+            "KeyError: 'LOCAL_RANK'",
+            "KeyError: 'RANK'",
+            "KeyError: 'WORLD_SIZE'",
+            "Default process group has not been initialized",
+            "MASTER_ADDR",
+        ),
+        pattern=(
+            r"environment variable (?:RANK|WORLD_SIZE|MASTER_ADDR|MASTER_PORT"
+            r"|LOCAL_RANK) expected, but not set|No module named '?mpi4py"
+            r"|KeyError: '(?:LOCAL_RANK|RANK|WORLD_SIZE|MASTER_ADDR|MASTER_PORT)'"
+            r"|Default process group has not been initialized"
+        ),
+        examples=(
+            "ValueError: Error initializing torch.distributed using env:// rendezvous: environment variable RANK expected, but not set",
+            "ModuleNotFoundError: No module named 'mpi4py'",
+        ),
+        not_examples=("MASTER_ADDR=node-a",),
+        weight=62,
+    ),
+)

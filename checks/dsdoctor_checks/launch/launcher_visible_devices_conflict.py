@@ -26,6 +26,7 @@ from dsdoctor.api import (
     LaunchCommand,
     Missing,
     Scope,
+    Signature,
     check,
     fail,
     ok,
@@ -98,3 +99,19 @@ def launcher_sees_the_same_devices(
 
 def _positive(number: int | None, floor: int) -> str:
     return str(number) if number is not None and number > floor else ""
+
+
+HINT = "unset `CUDA_VISIBLE_DEVICES` and choose GPUs with `--include localhost:0,2`"
+
+SIGNATURES = (
+    Signature(
+        anchor=("No slot '", "invalid literal for int() with base 10"),
+        pattern=(
+            r"No slot '\d+' specified on host 'localhost|invalid literal for int\(\) with base 10: ''"
+        ),
+        examples=("ValueError: No slot '2' specified on host 'localhost'",),
+        not_examples=("invalid literal for int() with base 10: 'x'",),
+        weight=66,
+        masks=("hostfile-or-ssh-problem",),
+    ),
+)

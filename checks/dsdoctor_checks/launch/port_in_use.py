@@ -22,6 +22,7 @@ from dsdoctor.api import (
     MasterPort,
     Missing,
     Scope,
+    Signature,
     check,
     fail,
     ok,
@@ -56,3 +57,19 @@ def port_is_free(port: MasterPort, command: LaunchCommand | Missing) -> Iterator
         suggested=free,
         holder=port.holder,
     )
+
+
+HINT = "choose another: `--master_port` / `--rdzv_endpoint`, or end the old run"
+
+SIGNATURES = (
+    Signature(
+        anchor=("ddress already in use", "EADDRINUSE"),
+        pattern=r"[Aa]ddress already in use|EADDRINUSE",
+        examples=(
+            "RuntimeError: The server socket has failed to bind to [::]:29500 (errno: 98 - Address already in use).",
+        ),
+        not_examples=("address in use",),
+        weight=70,
+        masks=("rendezvous-timeout",),
+    ),
+)

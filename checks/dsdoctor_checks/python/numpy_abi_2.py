@@ -24,6 +24,7 @@ from dsdoctor.api import (
     Missing,
     Packages,
     Scope,
+    Signature,
     TorchBuild,
     check,
     fail,
@@ -72,3 +73,29 @@ def packages_know_numpy_2(
             torch=version,
             needed="2.3",
         )
+
+
+HINT = "`python -m pip install 'numpy<2'`, or upgrade the package"
+
+SIGNATURES = (
+    Signature(
+        anchor=(
+            "compiled using NumPy 1",
+            "_ARRAY_API not found",
+            "numpy.dtype size changed",
+            "Numpy is not available",
+            "was removed in the NumPy 2",
+            "numpy.core.multiarray failed",
+        ),
+        pattern=(
+            r"compiled using NumPy 1|_ARRAY_API not found|numpy\.dtype size changed"
+            r"|Numpy is not available|removed in the NumPy 2|numpy\.core\.multiarray failed"
+        ),
+        examples=(
+            "AttributeError: _ARRAY_API not found",
+            "ValueError: numpy.dtype size changed, may indicate binary incompatibility.",
+        ),
+        not_examples=("numpy 1.26",),
+        weight=66,
+    ),
+)

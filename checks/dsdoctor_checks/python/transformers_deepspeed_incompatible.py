@@ -16,7 +16,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dsdoctor.api import Condition, Finding, Packages, RunNeeds, Scope, check, fail, ok, skip, warn
+from dsdoctor.api import (
+    Condition,
+    Finding,
+    Packages,
+    RunNeeds,
+    Scope,
+    Signature,
+    check,
+    fail,
+    ok,
+    skip,
+    warn,
+)
 from dsdoctor_checks._util import at_least
 
 CONDITION = Condition(
@@ -64,3 +76,37 @@ def transformers_suits_deepspeed(packages: Packages, run: RunNeeds) -> Iterator[
         )
     else:
         yield ok("", **evidence)
+
+
+HINT = "align transformers, accelerate and deepspeed: `python -m pip install -U transformers accelerate deepspeed`"
+
+SIGNATURES = (
+    Signature(
+        anchor=(
+            "transformers.deepspeed",
+            "integrations.deepspeed",
+            "HfDeepSpeedConfig",
+            "DeepSpeedPlugin",
+            "Accelerator.__init__",
+            "Accelerator",
+            "DummyOptim",
+            "is_deepspeed_zero3_enabled",
+            "deepspeed_init",
+        ),
+        pattern=(
+            r"No module named 'transformers\.(?:deepspeed|integrations\.deepspeed)"
+            r"|cannot import name '\w+' from 'transformers\.(?:deepspeed"
+            r"|integrations)|(?:Accelerator|DeepSpeedPlugin|AcceleratorState"
+            r"|HfTrainerDeepSpeedConfig)(?:\.\w+)?\(\) got an unexpected"
+            r"|'(?:Accelerator\w*|DummyOptim|DummyScheduler|DeepSpeedPlugin"
+            r"|HfTrainerDeepSpeedConfig)' object has no attribute"
+        ),
+        examples=(
+            "ModuleNotFoundError: No module named 'transformers.deepspeed'",
+            "TypeError: Accelerator.__init__() got an unexpected keyword argument 'dispatch_batches'",
+        ),
+        not_examples=("Accelerator ready",),
+        weight=64,
+        masks=("dependency-version-conflict",),
+    ),
+)

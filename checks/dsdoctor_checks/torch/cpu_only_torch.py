@@ -27,6 +27,7 @@ from dsdoctor.api import (
     Nvml,
     RunNeeds,
     Scope,
+    Signature,
     TorchBuild,
     check,
     fail,
@@ -79,3 +80,81 @@ def torch_has_cuda(
         asked_for=list(run.gpus),
         expect_gpus=run.expect_gpus,
     )
+
+
+HINT = "install the CUDA build of torch: `pip install torch --index-url https://download.pytorch.org/whl/cu128`"
+
+SIGNATURES = (
+    Signature(
+        anchor="not compiled with CUDA enabled",
+        pattern=r"[Tt]orch not compiled with CUDA enabled",
+        examples=("AssertionError: Torch not compiled with CUDA enabled",),
+        not_examples=("Torch compiled with CUDA 12.8",),
+        weight=78,
+        masks=("no-gpu-visible",),
+    ),
+    Signature(
+        anchor=("can only be used on CUDA devices", "can only be used on CUDA"),
+        pattern=r"(?:fp16|FP16|half precision).{0,200}can only be used on CUDA",
+        examples=("ValueError: fp16 mixed precision (`--fp16`) can only be used on CUDA devices.",),
+        not_examples=("fp16 is used on CUDA devices",),
+        weight=50,
+    ),
+    Signature(
+        anchor=("Type fp16 is not supported on your device",),
+        pattern=r"Type fp16 is not supported on your device",
+        examples=("ValueError: Type fp16 is not supported on your device.",),
+        not_examples=("Type fp32 is supported",),
+        weight=60,
+        requires=(
+            "Setting accelerator to CPU",
+            "Setting ds_accelerator to cpu",
+            "ds_accelerator to cpu",
+        ),
+    ),
+    Signature(
+        anchor=("Attempting to deserialize object on a CUDA device",),
+        pattern=r"deserialize object on a CUDA device",
+        examples=(
+            "RuntimeError: Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is False.",
+        ),
+        not_examples=("deserialize object",),
+        weight=60,
+    ),
+    Signature(
+        anchor=("libtorch_cuda.so: cannot open", "libc10_cuda.so: cannot open"),
+        pattern=r"lib(?:torch_cuda\w*|c10_cuda)\.so: cannot open shared object",
+        examples=(
+            "OSError: libtorch_cuda.so: cannot open shared object file: No such file or directory",
+        ),
+        not_examples=("libtorch_cpu.so: cannot open shared object",),
+        weight=62,
+    ),
+    Signature(
+        anchor=("doesn't have NCCL built in", "have NCCL built in"),
+        pattern=r"Distributed package doesn't have NCCL built in|doesn't have NCCL built",
+        examples=("RuntimeError: Distributed package doesn't have NCCL built in",),
+        not_examples=("NCCL built in",),
+        weight=65,
+        unless=("Windows", "win32", "C:\\", "D:\\", "E:\\"),
+    ),
+    Signature(
+        anchor="_cuda_setDevice",
+        pattern=(
+            r"module 'torch\._C' has no attribute '_cuda_setDevice'|has no attribute '_cuda_\w+'"
+        ),
+        examples=("AttributeError: module 'torch._C' has no attribute '_cuda_setDevice'",),
+        not_examples=("torch._C._cuda_setDevice(device)",),
+        weight=65,
+    ),
+    Signature(
+        anchor=("+cpu",),
+        pattern=(
+            r"torch(?:\s+|==|: ?)\d+\.\d+\.\d+\+cpu.{0,80}(?:cuda|CUDA).{0,30}(?:False"
+            r"|not available)"
+        ),
+        examples=("torch 2.1.0+cpu, CUDA available: False",),
+        not_examples=("torch 2.1.0+cu118, CUDA available: True",),
+        weight=60,
+    ),
+)

@@ -27,6 +27,7 @@ from dsdoctor.api import (
     OsInfo,
     RunNeeds,
     Scope,
+    Signature,
     TorchBuild,
     TorchLive,
     check,
@@ -127,3 +128,31 @@ def torch_has_code_for_gpus(
     if not bad:
         served = {name: serving(arch_list, cc) for name, cc in devices.items()}
         yield ok(served_by=served, arch_list=list(arch_list), source=source)
+
+
+HINT = "install a torch build that lists the GPU's architecture (cu128 or newer for sm_120)"
+
+SIGNATURES = (
+    Signature(
+        anchor=(
+            "is not compatible with the current PyTorch",
+            "no kernel image is available",
+            "invalid device function",
+            "no longer supports this GPU",
+            "cudaErrorNoKernelImageForDevice",
+            "device kernel image is invalid",
+        ),
+        pattern=(
+            r"is not compatible with the current PyTorch|no kernel image is available"
+            r"|CUDA error:? ?\S* ?invalid device function|PyTorch no longer supports this GPU"
+            r"|NoKernelImageForDevice|device kernel image is invalid|runtime error \((?:48"
+            r"|8|209)\)"
+        ),
+        examples=(
+            "RuntimeError: CUDA error: no kernel image is available for execution on the device",
+            "GeForce X with CUDA capability sm_120 is not compatible with the current PyTorch installation.",
+        ),
+        not_examples=("invalid device function name",),
+        weight=68,
+    ),
+)

@@ -24,6 +24,7 @@ from dsdoctor.api import (
     LibraryPath,
     Missing,
     Scope,
+    Signature,
     TorchBuild,
     TorchLive,
     check,
@@ -106,3 +107,16 @@ def torch_imports(
         traceback=outcome.traceback,
         ld_library_path=entries,
     )
+
+
+HINT = "reinstall torch: `python -m pip install --force-reinstall torch`"
+
+SIGNATURES = (
+    Signature(
+        anchor=("file too short", "invalid ELF header"),
+        pattern=r"torch/lib/\S+: (?:file too short|invalid ELF header)",
+        examples=("ImportError: /x/torch/lib/libc10.so: file too short",),
+        not_examples=("file too short",),
+        weight=70,
+    ),
+)

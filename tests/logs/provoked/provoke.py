@@ -99,7 +99,9 @@ def inside(name: str, work: Path, venv: Path, cache: Path) -> int:
 
 def ask(python: Path, code: str) -> str:
     """Let the patient's python print something."""
-    return subprocess.run([str(python), "-c", code], check=True, capture_output=True, text=True).stdout.strip()
+    return subprocess.run(
+        [str(python), "-c", code], check=True, capture_output=True, text=True
+    ).stdout.strip()
 
 
 def fetch_extra(python: Path, cache: Path, requirement: str) -> None:
@@ -111,11 +113,22 @@ def fetch_extra(python: Path, cache: Path, requirement: str) -> None:
     pip = [str(python), "-m", "pip", "-qq", "--disable-pip-version-check"]
     if requirement.startswith("sdist:"):
         with tempfile.TemporaryDirectory() as folder:
-            command = [*pip, "download", "--no-deps", "--no-build-isolation", "--no-binary", ":all:", "-d", folder]
+            command = [
+                *pip,
+                "download",
+                "--no-deps",
+                "--no-build-isolation",
+                "--no-binary",
+                ":all:",
+                "-d",
+                folder,
+            ]
             subprocess.run([*command, spec], check=True)
             archive = next(Path(folder).glob("*.tar.gz"))
             target.mkdir(parents=True)
-            subprocess.run(["tar", "-xf", str(archive), "-C", str(target), "--strip-components=1"], check=True)
+            subprocess.run(
+                ["tar", "-xf", str(archive), "-C", str(target), "--strip-components=1"], check=True
+            )
     else:
         subprocess.run([*pip, "install", "--no-deps", "--target", str(target), spec], check=True)
 
@@ -140,10 +153,16 @@ def sanitise(text: str, venv: Path, work: Path, base: str) -> str:
 def missing(case: Scenario) -> list[str]:
     """What the scenario needs and this machine lacks."""
     path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
-    return [need for need in case.needs if (os.geteuid() != 0 if need == "root" else not shutil.which(need, path=path))]
+    return [
+        need
+        for need in case.needs
+        if (os.geteuid() != 0 if need == "root" else not shutil.which(need, path=path))
+    ]
 
 
-def provoke(case: Scenario, python: Path, cache: Path, versions: dict[str, str], base: str) -> tuple[str, dict[str, object]]:
+def provoke(
+    case: Scenario, python: Path, cache: Path, versions: dict[str, str], base: str
+) -> tuple[str, dict[str, object]]:
     """Play one scenario in fresh namespaces; its log and its row of the index."""
     venv = python.parent.parent
     for requirement in case.extra:
@@ -154,10 +173,28 @@ def provoke(case: Scenario, python: Path, cache: Path, versions: dict[str, str],
     work = Path(tempfile.mkdtemp(prefix="provoke-"))
     work.chmod(0o755)
     try:
-        namespaces = ["--mount", "--net", "--uts", "--ipc", "--pid", "--fork", "--kill-child", "--mount-proc"]
+        namespaces = [
+            "--mount",
+            "--net",
+            "--uts",
+            "--ipc",
+            "--pid",
+            "--fork",
+            "--kill-child",
+            "--mount-proc",
+        ]
         if os.geteuid() != 0:
             namespaces.insert(0, "--map-root-user")
-        command = ["nice", "-n", "10", "unshare", *namespaces, sys.executable, str(HERE / "provoke.py"), "--inside"]
+        command = [
+            "nice",
+            "-n",
+            "10",
+            "unshare",
+            *namespaces,
+            sys.executable,
+            str(HERE / "provoke.py"),
+            "--inside",
+        ]
         command += [case.name, "--work", str(work), "--python", str(python), "--cache", str(cache)]
         started = time.monotonic()
         try:
@@ -176,14 +213,20 @@ def provoke(case: Scenario, python: Path, cache: Path, versions: dict[str, str],
         "file": f"logs/{case.name}.log",
         "label": case.label,
         "also_ok": list(case.also_ok),
-        "made_with": {**versions, **{k: v for k, _, v in (e.removeprefix("sdist:").partition("==") for e in case.extra)}},
+        "made_with": {
+            **versions,
+            **{k: v for k, _, v in (e.removeprefix("sdist:").partition("==") for e in case.extra)},
+        },
         "exit_code": code,
         "date": DATE,
         "note": case.note,
     }
     if case.simulated:
         row["simulated"] = case.simulated
-    print(f"{case.name}: exit {code}, {len(text)} characters, {time.monotonic() - started:.0f} s", flush=True)
+    print(
+        f"{case.name}: exit {code}, {len(text)} characters, {time.monotonic() - started:.0f} s",
+        flush=True,
+    )
     return text, row
 
 
@@ -193,7 +236,9 @@ def keep(folder: Path, row: dict[str, object], text: str) -> None:
     (folder / str(row["file"])).write_bytes(text.encode())
     index = folder / "index.json"
     rows: list[dict[str, object]] = json.loads(index.read_text()) if index.exists() else []
-    rows = sorted([*(r for r in rows if r["name"] != row["name"]), row], key=lambda r: str(r["name"]))
+    rows = sorted(
+        [*(r for r in rows if r["name"] != row["name"]), row], key=lambda r: str(r["name"])
+    )
     index.write_text(json.dumps(rows, indent=1, ensure_ascii=False) + "\n")
 
 
@@ -219,10 +264,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("names", nargs="*", metavar="NAME")
     parser.add_argument("--list", action="store_true", help="name every scenario and stop")
     parser.add_argument("--all", action="store_true", help="provoke every scenario")
-    parser.add_argument("--python", type=Path, default=Path(sys.executable), help="the patient's python")
-    parser.add_argument("-o", "--output", type=Path, default=HERE, help="where logs/ and index.json go")
+    parser.add_argument(
+        "--python", type=Path, default=Path(sys.executable), help="the patient's python"
+    )
+    parser.add_argument(
+        "-o", "--output", type=Path, default=HERE, help="where logs/ and index.json go"
+    )
     parser.add_argument("--cache", type=Path, default=Path(tempfile.gettempdir()) / "provoke-cache")
-    parser.add_argument("--relabel", action="store_true", help="renew labels and notes in the index, and stop")
+    parser.add_argument(
+        "--relabel", action="store_true", help="renew labels and notes in the index, and stop"
+    )
     parser.add_argument("--inside", metavar="NAME", help=argparse.SUPPRESS)
     parser.add_argument("--work", type=Path, help=argparse.SUPPRESS)
     args = parser.parse_args(argv)
@@ -240,7 +291,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     names: list[str] = list(cases) if args.all else args.names
     unknown = [name for name in names if name not in cases]
     if unknown or not names:
-        parser.error(f"no such scenario: {' '.join(unknown)}" if unknown else "name scenarios, or --all")
+        parser.error(
+            f"no such scenario: {' '.join(unknown)}" if unknown else "name scenarios, or --all"
+        )
     what = "import platform as p, importlib.metadata as m; print(p.python_version(), m.version('torch'), m.version('deepspeed'))"
     versions = dict(zip(("python", "torch", "deepspeed"), ask(python, what).split(), strict=True))
     gcc = subprocess.run(["gcc", "-dumpfullversion"], capture_output=True, text=True, check=False)

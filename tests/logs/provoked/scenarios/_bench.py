@@ -34,7 +34,9 @@ class Scenario:
     play: Callable[[Bench], int]
     also_ok: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()  # commands that must be on PATH, or "root"
-    extra: tuple[str, ...] = ()  # pinned requirements, each unpacked to /opt/extra/NAME (no dependencies)
+    extra: tuple[
+        str, ...
+    ] = ()  # pinned requirements, each unpacked to /opt/extra/NAME (no dependencies)
     warm: bool = True  # share the cache of already built DeepSpeed ops
     simulated: str = ""  # which part of it is not real
     note: str = ""
@@ -147,7 +149,9 @@ class Bench:
             os.killpg(child.pid, signal.SIGKILL)
             return child.wait()
 
-    def py(self, script: str, *args: str, env: Mapping[str, str] | None = None, deadline: float = 120) -> int:
+    def py(
+        self, script: str, *args: str, env: Mapping[str, str] | None = None, deadline: float = 120
+    ) -> int:
         """Run a script's text as ``train.py`` with the patient's python."""
         self.write("train.py", script)
         return self.run([self.python, "train.py", *args], env=env, deadline=deadline)
@@ -179,7 +183,15 @@ class Bench:
     ) -> int:
         """Run a script's text as ``train.py`` under torchrun."""
         self.write("train.py", script)
-        argv = [self.python, "-m", "torch.distributed.run", f"--nproc-per-node={ranks}", *launch, "train.py", *args]
+        argv = [
+            self.python,
+            "-m",
+            "torch.distributed.run",
+            f"--nproc-per-node={ranks}",
+            *launch,
+            "train.py",
+            *args,
+        ]
         return self.run(argv, env=env, deadline=deadline)
 
     def mount(self, *args: str) -> None:
@@ -192,7 +204,11 @@ class Bench:
         commands += [f"addr add 10.99.0.{n}/24 dev eth0" for n in range(10, 11 + len(names))]
         for words in commands:
             subprocess.run(["ip", *words.split()], check=True)
-        lines = ["127.0.0.1 localhost", "10.99.0.10 node-a", *(f"10.99.0.{n} {name}" for n, name in enumerate(names, 11))]
+        lines = [
+            "127.0.0.1 localhost",
+            "10.99.0.10 node-a",
+            *(f"10.99.0.{n} {name}" for n, name in enumerate(names, 11)),
+        ]
         Path("/etc/hosts").write_text("\n".join(lines) + "\n")
 
     def mask(self, path: Path) -> None:
@@ -202,7 +218,14 @@ class Bench:
         upper, work = scratch / "upper", scratch / "work"
         upper.mkdir(parents=True)
         work.mkdir()
-        self.mount("-t", "overlay", "overlay", "-o", f"lowerdir={parent},upperdir={upper},workdir={work}", str(parent))
+        self.mount(
+            "-t",
+            "overlay",
+            "overlay",
+            "-o",
+            f"lowerdir={parent},upperdir={upper},workdir={work}",
+            str(parent),
+        )
         if path.is_dir() and not path.is_symlink():
             subprocess.run(["rm", "-rf", str(path)], check=True)
         else:

@@ -49,27 +49,46 @@ print("loaded", op)
 """
 
 
-def _load(bench: Bench, sources: str, more: str = "", env: dict[str, str] | None = None, *, cuda: bool = False) -> int:
+def _load(
+    bench: Bench,
+    sources: str,
+    more: str = "",
+    env: dict[str, str] | None = None,
+    *,
+    cuda: bool = False,
+) -> int:
     # a CPU build of torch never looks for a toolkit; let it believe in the one that CUDA_HOME names
     believe = "torch.utils.cpp_extension.CUDA_HOME = os.environ['CUDA_HOME']\n" if cuda else ""
     return bench.py(LOAD.format(sources=sources, more=more, cuda=believe), env=env)
 
 
 @scenario(
-    "jit-build-compiler-missing", r"c\\+\\+: not found|which c\\+\\+|c\+\+: not found", warm=False, also_ok=("cpu-adam-unbuilt",)
+    "jit-build-compiler-missing",
+    r"c\\+\\+: not found|which c\\+\\+|c\+\+: not found",
+    warm=False,
+    also_ok=("cpu-adam-unbuilt",),
 )
 def build_no_cxx(bench: Bench) -> int:
     """No C++ compiler on PATH while DeepSpeed builds cpu_adam."""
-    return bench.py(CPU_ADAM, env={"PATH": bench.bin_without("c++", "g++", "g++-12", "x86_64-linux-gnu-g++")})
+    return bench.py(
+        CPU_ADAM, env={"PATH": bench.bin_without("c++", "g++", "g++-12", "x86_64-linux-gnu-g++")}
+    )
 
 
-@scenario("jit-build-compiler-missing", r"return code|exits with", warm=False, also_ok=("cpu-adam-unbuilt",))
+@scenario(
+    "jit-build-compiler-missing",
+    r"return code|exits with",
+    warm=False,
+    also_ok=("cpu-adam-unbuilt",),
+)
 def build_no_cxx_two_ranks(bench: Bench) -> int:
     """The same in a two-rank job with CPU-offloaded Adam: one rank fails in the build, the other in the import of its product."""
     zero = {"stage": 2, "offload_optimizer": {"device": "cpu"}}
     bench.write("ds_config.json", config(zero_optimization=zero))
     path = bench.bin_without("c++", "g++", "g++-12", "x86_64-linux-gnu-g++")
-    return bench.deepspeed(train(), "--deepspeed", "--deepspeed_config", "ds_config.json", env={"PATH": path})
+    return bench.deepspeed(
+        train(), "--deepspeed", "--deepspeed_config", "ds_config.json", env={"PATH": path}
+    )
 
 
 @scenario(
@@ -101,7 +120,9 @@ def build_no_ninja(bench: Bench) -> int:
     return bench.py(CPU_ADAM, env={"PATH": bench.bin_without("ninja")})
 
 
-@scenario("jit-build-python-headers-missing", r"Python\.h: No such file", warm=False, needs=("root",))
+@scenario(
+    "jit-build-python-headers-missing", r"Python\.h: No such file", warm=False, needs=("root",)
+)
 def build_no_python_h(bench: Bench) -> int:
     """python3-dev is not installed: Python.h is absent."""
     include = Path(bench_include(bench))
@@ -111,7 +132,10 @@ def build_no_python_h(bench: Bench) -> int:
 
 def bench_include(bench: Bench) -> str:
     """Where the patient's python keeps Python.h."""
-    bench.write("where.py", "import sysconfig\nprint(sysconfig.get_paths()['include'], file=open('where', 'w'))\n")
+    bench.write(
+        "where.py",
+        "import sysconfig\nprint(sysconfig.get_paths()['include'], file=open('where', 'w'))\n",
+    )
     bench.run([bench.python, "where.py"])
     return (RUN / "where").read_text().strip() or sysconfig.get_paths()["include"]
 
@@ -221,7 +245,9 @@ def build_cache_owned_by_root(bench: Bench) -> int:
 @scenario("libaio-missing", r"Unable to JIT load the async_io op", also_ok=("unrecognised",))
 def build_async_io_without_libaio(bench: Bench) -> int:
     """async_io is loaded for NVMe offload; libaio-dev is not installed."""
-    return bench.py("from deepspeed.ops.op_builder import AsyncIOBuilder\n\nAsyncIOBuilder().load()\n")
+    return bench.py(
+        "from deepspeed.ops.op_builder import AsyncIOBuilder\n\nAsyncIOBuilder().load()\n"
+    )
 
 
 KERNEL = """\
@@ -231,7 +257,9 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {}
 """
 
 
-@scenario("nvcc-arch-unsupported", r"Unsupported gpu architecture", needs=("nvcc",), simulated=BELIEVE)
+@scenario(
+    "nvcc-arch-unsupported", r"Unsupported gpu architecture", needs=("nvcc",), simulated=BELIEVE
+)
 def build_nvcc_drops_volta(bench: Bench) -> int:
     """CUDA 13's nvcc is asked for compute_70 (V100)."""
     bench.write("kernel.cu", KERNEL)
@@ -239,12 +267,21 @@ def build_nvcc_drops_volta(bench: Bench) -> int:
     return _load(bench, '"kernel.cu"', ", with_cuda=True", env, cuda=True)
 
 
-@scenario("nvcc-arch-unsupported", r"Unknown CUDA arch|unknown|Unsupported", needs=("nvcc",), simulated=BELIEVE)
+@scenario(
+    "nvcc-arch-unsupported",
+    r"Unknown CUDA arch|unknown|Unsupported",
+    needs=("nvcc",),
+    simulated=BELIEVE,
+)
 def build_arch_list_malformed(bench: Bench) -> int:
     """TORCH_CUDA_ARCH_LIST holds something that is no architecture."""
     bench.write("kernel.cu", KERNEL)
     return _load(
-        bench, '"kernel.cu"', ", with_cuda=True", {"TORCH_CUDA_ARCH_LIST": "Hooper", "CUDA_HOME": _cuda_home()}, cuda=True
+        bench,
+        '"kernel.cu"',
+        ", with_cuda=True",
+        {"TORCH_CUDA_ARCH_LIST": "Hooper", "CUDA_HOME": _cuda_home()},
+        cuda=True,
     )
 
 
@@ -253,7 +290,12 @@ def _cuda_home() -> str:
     return str(found[-1] if found else "/usr/local/cuda")
 
 
-@scenario("cpu-only-torch", r"CUDA_HOME environment variable is not set", needs=("nvcc",), also_ok=("cuda-toolkit-missing",))
+@scenario(
+    "cpu-only-torch",
+    r"CUDA_HOME environment variable is not set",
+    needs=("nvcc",),
+    also_ok=("cuda-toolkit-missing",),
+)
 def build_cuda_op_on_cpu_torch(bench: Bench) -> int:
     """CUDA_HOME is set and nvcc is there, but a CPU build of torch does not look: it says that CUDA_HOME is not set."""
     bench.write("kernel.cu", KERNEL)
@@ -267,7 +309,9 @@ def build_cuda_home_unset(bench: Bench) -> int:
     bench.write("kernel.cu", KERNEL)
     path = bench.bin_without("nvcc")
     bench.mount("-t", "tmpfs", "tmpfs", "/usr/local")
-    return _load(bench, '"kernel.cu"', ", with_cuda=True", {"PATH": path, "TORCH_CUDA_ARCH_LIST": "9.0"})
+    return _load(
+        bench, '"kernel.cu"', ", with_cuda=True", {"PATH": path, "TORCH_CUDA_ARCH_LIST": "9.0"}
+    )
 
 
 @scenario("cuda-toolkit-missing", r"nvcc: not found", simulated=BELIEVE)
@@ -278,11 +322,25 @@ def build_cuda_home_wrong(bench: Bench) -> int:
     return _load(bench, '"kernel.cu"', ", with_cuda=True", env, cuda=True)
 
 
-@scenario("jit-build-header-or-lib-missing", r"fatal error: \S+\.h: No such file", needs=("nvcc",), simulated=BELIEVE)
+@scenario(
+    "jit-build-header-or-lib-missing",
+    r"fatal error: \S+\.h: No such file",
+    needs=("nvcc",),
+    simulated=BELIEVE,
+)
 def build_cusparse_header_missing(bench: Bench) -> int:
     """A toolkit with nvcc but without the math libraries' headers."""
-    bench.write("kernel.cu", KERNEL.replace("<torch/extension.h>", "<torch/extension.h>\n#include <cusparse.h>"))
-    return _load(bench, '"kernel.cu"', ", with_cuda=True", {"TORCH_CUDA_ARCH_LIST": "9.0", "CUDA_HOME": _cuda_home()}, cuda=True)
+    bench.write(
+        "kernel.cu",
+        KERNEL.replace("<torch/extension.h>", "<torch/extension.h>\n#include <cusparse.h>"),
+    )
+    return _load(
+        bench,
+        '"kernel.cu"',
+        ", with_cuda=True",
+        {"TORCH_CUDA_ARCH_LIST": "9.0", "CUDA_HOME": _cuda_home()},
+        cuda=True,
+    )
 
 
 @scenario("jit-build-header-or-lib-missing", r"cannot find -lcurand")
@@ -302,7 +360,12 @@ def build_gcc_too_new_for_nvcc(bench: Bench) -> int:
     """nvcc refuses a host compiler newer than it knows."""
     bench.write("g++", '#!/bin/sh\nexec /usr/bin/g++ -U__GNUC__ -D__GNUC__=17 "$@"\n', mode=0o755)
     bench.write("kernel.cu", "__global__ void twice(float* x) { x[threadIdx.x] *= 2; }\n")
-    env = {"TORCH_CUDA_ARCH_LIST": "9.0", "CUDA_HOME": _cuda_home(), "CC": str(RUN / "g++"), "CXX": str(RUN / "g++")}
+    env = {
+        "TORCH_CUDA_ARCH_LIST": "9.0",
+        "CUDA_HOME": _cuda_home(),
+        "CC": str(RUN / "g++"),
+        "CXX": str(RUN / "g++"),
+    }
     return _load(bench, '"kernel.cu"', ", with_cuda=True", env, cuda=True)
 
 
@@ -316,15 +379,29 @@ def build_std_cxx14_with_new_torch(bench: Bench) -> int:
 @scenario("pip-build-isolation", r"No module named 'torch'")
 def build_pip_isolation(bench: Bench) -> int:
     """pip builds a package whose setup.py imports torch in an isolated environment."""
-    bench.write("flash_op/setup.py", "import torch\nfrom setuptools import setup\n\nsetup(name='flash_op', version='1.0')\n")
+    bench.write(
+        "flash_op/setup.py",
+        "import torch\nfrom setuptools import setup\n\nsetup(name='flash_op', version='1.0')\n",
+    )
     bench.write(
         "where.py",
         "import ensurepip, os\nopen('where', 'w').write(os.path.join(os.path.dirname(ensurepip.__file__), '_bundled'))\n",
     )
     bench.run([bench.python, "where.py"])
     wheels = (RUN / "where").read_text()
-    command = [bench.python, "-m", "pip", "install", "--no-index", "--find-links", wheels, "./flash_op"]
-    return bench.run(command, env={"PIP_CONFIG_FILE": os.devnull, "PIP_DISABLE_PIP_VERSION_CHECK": "1"})
+    command = [
+        bench.python,
+        "-m",
+        "pip",
+        "install",
+        "--no-index",
+        "--find-links",
+        wheels,
+        "./flash_op",
+    ]
+    return bench.run(
+        command, env={"PIP_CONFIG_FILE": os.devnull, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    )
 
 
 @scenario("jit-build-compiler-missing", r"InvalidCxxCompiler|No working C\+\+ compiler", warm=False)
@@ -344,8 +421,12 @@ def build_ds_fused_adam_ahead_of_time(bench: Bench) -> int:
     return bench.py(script, env={"PATH": path})
 
 
-@scenario("jit-build-compiler-missing", r"was not found|not found", also_ok=("jit-build-ninja-missing",))
+@scenario(
+    "jit-build-compiler-missing", r"was not found|not found", also_ok=("jit-build-ninja-missing",)
+)
 def build_cc_points_nowhere(bench: Bench) -> int:
     """CXX names a compiler of a module that is not loaded."""
     bench.write("my_op.cpp", SMALL_OP)
-    return _load(bench, '"my_op.cpp"', env={"CXX": "/opt/gcc-13/bin/g++", "PATH": f"{TRAIN}/bin:{BASE_PATH}"})
+    return _load(
+        bench, '"my_op.cpp"', env={"CXX": "/opt/gcc-13/bin/g++", "PATH": f"{TRAIN}/bin:{BASE_PATH}"}
+    )

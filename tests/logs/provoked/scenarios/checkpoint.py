@@ -55,7 +55,11 @@ def checkpoint_no_latest(bench: Bench) -> int:
     """The folder to resume from has no `latest`: a warning, and training starts anew."""
     bench.write("ds_config.json", config(zero_optimization={"stage": 2}))
     return bench.deepspeed(
-        train(after=LOAD.replace(", tag='step3'", "") + "\nassert engine.global_steps > 0, 'not resumed'"), *ARGS
+        train(
+            after=LOAD.replace(", tag='step3'", "")
+            + "\nassert engine.global_steps > 0, 'not resumed'"
+        ),
+        *ARGS,
     )
 
 
@@ -66,7 +70,9 @@ def checkpoint_other_model(bench: Bench) -> int:
     return bench.deepspeed(train(after=LOAD).replace("64", "96"), *ARGS)
 
 
-@scenario("disk-full", r"(?i)No space left|enforce fail|failed writing|file write failed", needs=("root",))
+@scenario(
+    "disk-full", r"(?i)No space left|enforce fail|failed writing|file write failed", needs=("root",)
+)
 def checkpoint_disk_full(bench: Bench) -> int:
     """The disk is full when the checkpoint is written."""
     (RUN / "ckpt").mkdir()
@@ -135,7 +141,9 @@ def checkpoint_lfs_pointer_torch(bench: Bench) -> int:
 def checkpoint_lfs_pointer_full_pickle(bench: Bench) -> int:
     """The same with weights_only=False, as older torch had by default."""
     bench.write("pytorch_model.bin", POINTER)
-    return bench.py("import torch\n\nstate = torch.load('pytorch_model.bin', map_location='cpu', weights_only=False)\n")
+    return bench.py(
+        "import torch\n\nstate = torch.load('pytorch_model.bin', map_location='cpu', weights_only=False)\n"
+    )
 
 
 POINTER = (
@@ -152,7 +160,11 @@ def checkpoint_lfs_pointer_safetensors(bench: Bench) -> int:
     return bench.py(script, env={"PYTHONPATH": str(EXTRA / "safetensors-0.8.0")})
 
 
-@scenario(CORRUPT, r"(?i)incomplete|MetadataIncompleteBuffer|InvalidHeader|header", extra=("safetensors==0.8.0",))
+@scenario(
+    CORRUPT,
+    r"(?i)incomplete|MetadataIncompleteBuffer|InvalidHeader|header",
+    extra=("safetensors==0.8.0",),
+)
 def checkpoint_safetensors_truncated(bench: Bench) -> int:
     """A download of model.safetensors broke off."""
     script = """\
@@ -181,7 +193,11 @@ state = torch.load("model.pt")
     return bench.py(script)
 
 
-@scenario("dependency-version-conflict", r"Weights only load failed", also_ok=("user-code", "deepspeed-torch-incompatible"))
+@scenario(
+    "dependency-version-conflict",
+    r"Weights only load failed",
+    also_ok=("user-code", "deepspeed-torch-incompatible"),
+)
 def checkpoint_weights_only(bench: Bench) -> int:
     """A checkpoint with a class of its own, loaded under the default weights_only=True of torch 2.6 and later."""
     script = """\

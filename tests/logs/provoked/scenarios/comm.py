@@ -38,14 +38,19 @@ def comm_tensor_sizes_differ(bench: Bench) -> int:
 @scenario("user-code", r"KeyError: 'labels'[\s\S]*ChildFailedError|ChildFailedError[\s\S]*KeyError")
 def comm_peer_raises_torchrun(bench: Bench) -> int:
     """Rank 0 raises KeyError; torchrun's summary names it without the traceback."""
-    return bench.torchrun(gloo("if rank == 0 and step == 1:\n    raise KeyError('labels')"), deadline=60)
+    return bench.torchrun(
+        gloo("if rank == 0 and step == 1:\n    raise KeyError('labels')"), deadline=60
+    )
 
 
 @scenario("host-oom-killed", r"SIGKILL", note="kill -9 by hand.")
 def comm_peer_killed_torchrun(bench: Bench) -> int:
     """Rank 1 gets SIGKILL; rank 0 sees its connection closed."""
     return bench.torchrun(
-        gloo("if rank == 1 and step == 1:\n    import signal\n    os.kill(os.getpid(), signal.SIGKILL)"), deadline=60
+        gloo(
+            "if rank == 1 and step == 1:\n    import signal\n    os.kill(os.getpid(), signal.SIGKILL)"
+        ),
+        deadline=60,
     )
 
 
@@ -61,4 +66,8 @@ def comm_peer_killed_torchrun(bench: Bench) -> int:
 def comm_hang_silent(bench: Bench) -> int:
     """One rank sleeps for ever; no time-out is reached."""
     bench.write("ds_config.json", config(zero_optimization={"stage": 2}))
-    return bench.deepspeed(train(step="if rank == 1 and step == 1:\n    import time\n    time.sleep(600)"), *ARGS, deadline=30)
+    return bench.deepspeed(
+        train(step="if rank == 1 and step == 1:\n    import time\n    time.sleep(600)"),
+        *ARGS,
+        deadline=30,
+    )

@@ -12,7 +12,9 @@ BATCH = "ds-config-batch-mismatch"
 
 def _try(bench: Bench, text: str, *, script: str = "", ranks: int = 1) -> int:
     bench.write("ds_config.json", text)
-    return bench.deepspeed(script or train(), "--deepspeed", "--deepspeed_config", "ds_config.json", ranks=ranks)
+    return bench.deepspeed(
+        script or train(), "--deepspeed", "--deepspeed_config", "ds_config.json", ranks=ranks
+    )
 
 
 @scenario(BATCH, r"Check batch related parameters")
@@ -24,13 +26,19 @@ def config_batch_triangle(bench: Bench) -> int:
 @scenario(BATCH, r"Either train_batch_size or train_micro_batch_size_per_gpu")
 def config_batch_none(bench: Bench) -> int:
     """No batch size at all."""
-    return _try(bench, config(train_micro_batch_size_per_gpu=None, gradient_accumulation_steps=None))
+    return _try(
+        bench, config(train_micro_batch_size_per_gpu=None, gradient_accumulation_steps=None)
+    )
 
 
 @scenario(BATCH, r"has to be greater than 0|Check batch")
 def config_batch_smaller_than_world(bench: Bench) -> int:
     """train_batch_size 1 on two ranks: the derived micro batch is 0."""
-    changes = {"train_batch_size": 1, "train_micro_batch_size_per_gpu": None, "gradient_accumulation_steps": None}
+    changes = {
+        "train_batch_size": 1,
+        "train_micro_batch_size_per_gpu": None,
+        "gradient_accumulation_steps": None,
+    }
     return _try(bench, config(changes), ranks=2)
 
 
@@ -61,7 +69,10 @@ def config_zero_stage_4(bench: Bench) -> int:
 @scenario(KEY, r"[Dd]uplicate key")
 def config_duplicate_key(bench: Bench) -> int:
     """The same key twice in the JSON."""
-    return _try(bench, config().replace('"steps_per_print": 1', '"steps_per_print": 1,\n  "steps_per_print": 10'))
+    return _try(
+        bench,
+        config().replace('"steps_per_print": 1', '"steps_per_print": 1,\n  "steps_per_print": 10'),
+    )
 
 
 @scenario(KEY, r"(?i)decode|Expecting|valid")
@@ -91,14 +102,18 @@ def config_fp16_and_bf16(bench: Bench) -> int:
 @scenario(COMBINATION, r"(?i)untested ZeRO Optimizer|zero_allow_untested_optimizer")
 def config_untested_zero_optimizer(bench: Bench) -> int:
     """ZeRO-1 with a client optimizer it was not tested with."""
-    script = train().replace("model_parameters=net.parameters()", "optimizer=torch.optim.RMSprop(net.parameters())")
+    script = train().replace(
+        "model_parameters=net.parameters()", "optimizer=torch.optim.RMSprop(net.parameters())"
+    )
     return _try(bench, config(optimizer=None, zero_optimization={"stage": 1}), script=script)
 
 
 @scenario(COMBINATION, r"(?i)ZeRO-Offload|offload")
 def config_offload_foreign_optimizer(bench: Bench) -> int:
     """CPU offload with torch's own AdamW."""
-    script = train().replace("model_parameters=net.parameters()", "optimizer=torch.optim.AdamW(net.parameters())")
+    script = train().replace(
+        "model_parameters=net.parameters()", "optimizer=torch.optim.AdamW(net.parameters())"
+    )
     zero = {"stage": 2, "offload_optimizer": {"device": "cpu"}}
     return _try(bench, config(optimizer=None, zero_optimization=zero), script=script)
 
@@ -106,7 +121,9 @@ def config_offload_foreign_optimizer(bench: Bench) -> int:
 @scenario("ds-config-auto-values", r"can't multiply sequence by non-int of type 'str'")
 def config_auto_batch(bench: Bench) -> int:
     """A Hugging Face config with "auto" batch sizes, used without the trainer."""
-    return _try(bench, config(train_micro_batch_size_per_gpu="auto", gradient_accumulation_steps="auto"))
+    return _try(
+        bench, config(train_micro_batch_size_per_gpu="auto", gradient_accumulation_steps="auto")
+    )
 
 
 @scenario("none", r"training done")
@@ -118,7 +135,10 @@ def ok_config_auto_zero_bucket(bench: Bench) -> int:
 @scenario("ds-config-auto-values", r"(?i)str|auto")
 def config_auto_train_batch_size(bench: Bench) -> int:
     """All three batch sizes "auto"."""
-    auto = dict.fromkeys(("train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps"), "auto")
+    auto = dict.fromkeys(
+        ("train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps"),
+        "auto",
+    )
     return _try(bench, config(auto))
 
 
@@ -137,7 +157,11 @@ def config_auto_gradient_clipping(bench: Bench) -> int:
 @scenario(COMBINATION, r"(?i)nvme", also_ok=("libaio-missing", KEY))
 def config_nvme_without_path(bench: Bench) -> int:
     """NVMe offload without nvme_path (and on a machine without libaio)."""
-    zero = {"stage": 3, "offload_param": {"device": "nvme"}, "offload_optimizer": {"device": "nvme"}}
+    zero = {
+        "stage": 3,
+        "offload_param": {"device": "nvme"},
+        "offload_optimizer": {"device": "nvme"},
+    }
     return _try(bench, config(zero_optimization=zero))
 
 
@@ -163,7 +187,12 @@ def config_removed_nebula(bench: Bench) -> int:
 @scenario(KEY, r"has been removed")
 def config_removed_elasticity(bench: Bench) -> int:
     """The elasticity block, dropped too."""
-    return _try(bench, config(elasticity={"enabled": True, "max_train_batch_size": 64, "micro_batch_sizes": [2, 4]}))
+    return _try(
+        bench,
+        config(
+            elasticity={"enabled": True, "max_train_batch_size": 64, "micro_batch_sizes": [2, 4]}
+        ),
+    )
 
 
 @scenario(KEY, r"tensorboard.output_dir")
@@ -178,7 +207,9 @@ def config_wrong_type(bench: Bench) -> int:
     return _try(bench, config(zero_optimization={"stage": 2, "contiguous_gradients": "sometimes"}))
 
 
-@scenario("cpu-only-torch", r"not supported on your device|fp16", also_ok=("no-gpu-visible", COMBINATION))
+@scenario(
+    "cpu-only-torch", r"not supported on your device|fp16", also_ok=("no-gpu-visible", COMBINATION)
+)
 def config_fp16_on_cpu(bench: Bench) -> int:
     """fp16 asked for where DeepSpeed only found the CPU."""
     return _try(bench, config(fp16={"enabled": True}))
@@ -188,7 +219,12 @@ def config_fp16_on_cpu(bench: Bench) -> int:
 def config_nan_loss_bf16(bench: Bench) -> int:
     """bf16 training whose loss is nan from the first step: skipped steps, exit code 0."""
     script = train(step="x = x * float('inf')")
-    return _try(bench, config(bf16={"enabled": True}, zero_optimization={"stage": 2}), script=script, ranks=2)
+    return _try(
+        bench,
+        config(bf16={"enabled": True}, zero_optimization={"stage": 2}),
+        script=script,
+        ranks=2,
+    )
 
 
 @scenario(COMBINATION, r"(?i)pipeline|zero|stage")

@@ -25,9 +25,7 @@ def cuda_accelerator_forced_torchrun(bench: Bench) -> int:
 @scenario("cpu-only-torch", r"(?i)not compiled with CUDA|_cuda_setDevice|cuda")
 def cuda_set_device(bench: Bench) -> int:
     """torch.cuda.set_device under a CPU build of torch, two ranks."""
-    script = (
-        "import os\n\nimport torch\n\ntorch.cuda.set_device(int(os.environ['LOCAL_RANK']))\nprint(torch.cuda.get_device_name())\n"
-    )
+    script = "import os\n\nimport torch\n\ntorch.cuda.set_device(int(os.environ['LOCAL_RANK']))\nprint(torch.cuda.get_device_name())\n"
     return bench.torchrun(script)
 
 
@@ -56,7 +54,9 @@ state = torch.load("model.pt")
 def cuda_no_nvidia_smi(bench: Bench) -> int:
     """A job script that looks at its GPUs first, on a machine without any; then torch says so too."""
     check = "import torch; print('cuda available:', torch.cuda.is_available()); torch.zeros(1, device='cuda:0')"
-    job = bench.write("job.sh", f'#!/bin/bash\nnvidia-smi\n{bench.python} -c "{check}"\n', mode=0o755)
+    job = bench.write(
+        "job.sh", f'#!/bin/bash\nnvidia-smi\n{bench.python} -c "{check}"\n', mode=0o755
+    )
     return bench.run([str(job)])
 
 

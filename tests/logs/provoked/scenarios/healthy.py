@@ -44,7 +44,9 @@ def ok_stage3(bench: Bench) -> int:
 @scenario("none", r"training done")
 def ok_stage2_ignores_offload_param(bench: Bench) -> int:
     """ZeRO-2 with offload_param, which DeepSpeed silently ignores."""
-    bench.write("ds_config.json", config(zero_optimization={"stage": 2, "offload_param": {"device": "cpu"}}))
+    bench.write(
+        "ds_config.json", config(zero_optimization={"stage": 2, "offload_param": {"device": "cpu"}})
+    )
     return bench.deepspeed(train(), "--deepspeed", "--deepspeed_config", "ds_config.json")
 
 
@@ -132,7 +134,9 @@ class Rows(torch.utils.data.Dataset):
 def user_shape_mismatch(bench: Bench) -> int:
     """The user's model gets input of the wrong width."""
     bench.write("ds_config.json", config())
-    return bench.deepspeed(train(step="x = torch.randn(2, 15)"), "--deepspeed", "--deepspeed_config", "ds_config.json")
+    return bench.deepspeed(
+        train(step="x = torch.randn(2, 15)"), "--deepspeed", "--deepspeed_config", "ds_config.json"
+    )
 
 
 @scenario("user-code", r"must have the same dtype")
@@ -169,4 +173,6 @@ def user_segfault(bench: Bench) -> int:
 @scenario("user-code", r"can't open file", also_ok=("none",))
 def user_script_missing(bench: Bench) -> int:
     """The training script named on the command line does not exist."""
-    return bench.run([bench.python, str(TRAIN / "bin/deepspeed"), "--num_accelerators", "2", "trian.py"])
+    return bench.run(
+        [bench.python, str(TRAIN / "bin/deepspeed"), "--num_accelerators", "2", "trian.py"]
+    )

@@ -29,7 +29,9 @@ def launch_port_in_use_torchrun(bench: Bench) -> int:
 def _hostfile(bench: Bench, text: str, *launch: str) -> int:
     bench.write("hostfile", text)
     bench.write("ds_config.json", config())
-    return bench.deepspeed(train(), *ARGS, ranks=0, launch=["--hostfile", "hostfile", *launch], deadline=40)
+    return bench.deepspeed(
+        train(), *ARGS, ranks=0, launch=["--hostfile", "hostfile", *launch], deadline=40
+    )
 
 
 @scenario(HOSTS, r"(?i)hostfile")
@@ -62,7 +64,11 @@ def launch_hostfile_with_port(bench: Bench) -> int:
     return _hostfile(bench, "node-a:22 slots=2\nnode-b:22 slots=2\n")
 
 
-@scenario(HOSTS, r"(?i)No slot|slot", also_ok=("launcher-visible-devices-conflict", "invalid-device-ordinal"))
+@scenario(
+    HOSTS,
+    r"(?i)No slot|slot",
+    also_ok=("launcher-visible-devices-conflict", "invalid-device-ordinal"),
+)
 def launch_include_slot_absent(bench: Bench) -> int:
     """--include asks for a slot that the host does not have."""
     return _hostfile(bench, "node-a slots=2\n", "--include", "node-a:0,5")
@@ -100,7 +106,9 @@ def launch_plain_python_torch(bench: Bench) -> int:
     return bench.py(gloo())
 
 
-@scenario(PLAIN, r"environment variable MASTER_ADDR expected|environment variable WORLD_SIZE expected")
+@scenario(
+    PLAIN, r"environment variable MASTER_ADDR expected|environment variable WORLD_SIZE expected"
+)
 def launch_half_environment(bench: Bench) -> int:
     """RANK is set by hand, the other variables are not."""
     return bench.py(gloo(), env={"RANK": "0"})
@@ -123,35 +131,64 @@ def launch_second_node_absent(bench: Bench) -> int:
 @scenario(MEET, r"(?i)timed out|clients joined|timeout")
 def launch_world_size_too_large(bench: Bench) -> int:
     """WORLD_SIZE says 2, one process was started."""
-    env = {"RANK": "0", "WORLD_SIZE": "2", "LOCAL_RANK": "0", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}
+    env = {
+        "RANK": "0",
+        "WORLD_SIZE": "2",
+        "LOCAL_RANK": "0",
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": "29500",
+    }
     return bench.py(gloo(), env=env, deadline=60)
 
 
 @scenario(MEET, r"(?i)retrieved|resolve|Name or service")
 def launch_master_not_resolvable(bench: Bench) -> int:
     """MASTER_ADDR is a name that no one resolves."""
-    env = {"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1", "MASTER_ADDR": "node-b.cluster", "MASTER_PORT": "29500"}
+    env = {
+        "RANK": "1",
+        "WORLD_SIZE": "2",
+        "LOCAL_RANK": "1",
+        "MASTER_ADDR": "node-b.cluster",
+        "MASTER_PORT": "29500",
+    }
     return bench.py(gloo(), env=env, deadline=60)
 
 
 @scenario(MEET, r"(?i)timed out|refused")
 def launch_master_refuses(bench: Bench) -> int:
     """No one listens at MASTER_ADDR:MASTER_PORT (rank 0 has not started)."""
-    env = {"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29511"}
+    env = {
+        "RANK": "1",
+        "WORLD_SIZE": "2",
+        "LOCAL_RANK": "1",
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": "29511",
+    }
     return bench.py(gloo(), env=env, deadline=60)
 
 
 @scenario(MEET, r"(?i)unreachable|timed out|refused")
 def launch_master_unreachable(bench: Bench) -> int:
     """MASTER_ADDR is in a network that this node has no route to."""
-    env = {"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1", "MASTER_ADDR": "10.0.0.1", "MASTER_PORT": "29500"}
+    env = {
+        "RANK": "1",
+        "WORLD_SIZE": "2",
+        "LOCAL_RANK": "1",
+        "MASTER_ADDR": "10.0.0.1",
+        "MASTER_PORT": "29500",
+    }
     return bench.py(gloo(), env=env, deadline=60)
 
 
 @scenario(MEET, r"(?i)rendezvous|timed out|refused|Connection")
 def launch_rdzv_endpoint_refuses(bench: Bench) -> int:
     """torchrun is pointed at a rendezvous endpoint where no one listens."""
-    launch = ["--nnodes=2", "--rdzv-backend=c10d", "--rdzv-endpoint=node-b:29400", "--rdzv-conf=timeout=6,read_timeout=6"]
+    launch = [
+        "--nnodes=2",
+        "--rdzv-backend=c10d",
+        "--rdzv-endpoint=node-b:29400",
+        "--rdzv-conf=timeout=6,read_timeout=6",
+    ]
     return bench.torchrun(gloo(), launch=launch, deadline=60)
 
 
@@ -159,7 +196,9 @@ def launch_rdzv_endpoint_refuses(bench: Bench) -> int:
 def launch_deepspeed_missing(bench: Bench) -> int:
     """The script runs in an environment without DeepSpeed."""
     bench.run([bench.python, "-m", "venv", "--without-pip", "/tmp/run/env"], quiet=True)
-    (RUN / "env/lib/python3.11/site-packages/torch").symlink_to(TRAIN / "lib/python3.11/site-packages/torch")
+    (RUN / "env/lib/python3.11/site-packages/torch").symlink_to(
+        TRAIN / "lib/python3.11/site-packages/torch"
+    )
     bench.write("train.py", "import deepspeed\n\nprint(deepspeed.__version__)\n")
     return bench.run(["/tmp/run/env/bin/python", "train.py"])
 
@@ -167,14 +206,24 @@ def launch_deepspeed_missing(bench: Bench) -> int:
 @scenario("deepspeed-missing", r"deepspeed: (command )?not found")
 def launch_deepspeed_command_missing(bench: Bench) -> int:
     """The environment was not activated: no deepspeed command."""
-    job = bench.write("job.sh", "#!/bin/bash\ndeepspeed --num_gpus 2 train.py --deepspeed ds_config.json\n", mode=0o755)
+    job = bench.write(
+        "job.sh",
+        "#!/bin/bash\ndeepspeed --num_gpus 2 train.py --deepspeed ds_config.json\n",
+        mode=0o755,
+    )
     return bench.run([str(job)], env={"PATH": "/usr/bin:/bin"})
 
 
-@scenario("deepspeed-missing", r"has no attribute 'initialize'|partially initialized", also_ok=("user-code",))
+@scenario(
+    "deepspeed-missing",
+    r"has no attribute 'initialize'|partially initialized",
+    also_ok=("user-code",),
+)
 def launch_deepspeed_shadowed(bench: Bench) -> int:
     """The user called the script deepspeed.py."""
-    bench.write("deepspeed.py", "import deepspeed\n\nengine, *_ = deepspeed.initialize(model=None)\n")
+    bench.write(
+        "deepspeed.py", "import deepspeed\n\nengine, *_ = deepspeed.initialize(model=None)\n"
+    )
     return bench.run([bench.python, "deepspeed.py"])
 
 
@@ -185,7 +234,9 @@ def launch_torch_shadowed(bench: Bench) -> int:
     return bench.py("import torch\n\nprint(torch.zeros(2))\n")
 
 
-@scenario("launched-without-deepspeed", r"(?i)local_rank|LOCAL_RANK|KeyError", also_ok=("user-code",))
+@scenario(
+    "launched-without-deepspeed", r"(?i)local_rank|LOCAL_RANK|KeyError", also_ok=("user-code",)
+)
 def launch_local_rank_keyerror(bench: Bench) -> int:
     """A script for launchers reads LOCAL_RANK and is started with plain python."""
     return bench.py("import os\n\nlocal_rank = int(os.environ['LOCAL_RANK'])\nprint(local_rank)\n")

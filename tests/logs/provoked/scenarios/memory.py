@@ -28,12 +28,24 @@ def _dmesg(bench: Bench) -> None:
     text = subprocess.run(["dmesg"], capture_output=True, text=True, check=False).stdout
     lines = text.splitlines()
     starts = [i for i, line in enumerate(lines) if "invoked oom-killer" in line]
-    kept = [line for line in lines[starts[-1] :] if re.search("oom|killed process", line, re.IGNORECASE)] if starts else []
+    kept = (
+        [
+            line
+            for line in lines[starts[-1] :]
+            if re.search("oom|killed process", line, re.IGNORECASE)
+        ]
+        if starts
+        else []
+    )
     with bench.log.open("a") as out:
         out.write("$ dmesg | grep -i -E 'oom|killed process'\n" + "\n".join(kept) + "\n")
 
 
-@scenario(OOM, r"return code = -9", note="kill -9 by hand: the text is that of an OOM kill without its dmesg.")
+@scenario(
+    OOM,
+    r"return code = -9",
+    note="kill -9 by hand: the text is that of an OOM kill without its dmesg.",
+)
 def memory_rank_killed_9(bench: Bench) -> int:
     """One rank gets SIGKILL."""
     bench.write("ds_config.json", config(zero_optimization={"stage": 2}))
@@ -68,13 +80,18 @@ def memory_oom_kill_bare(bench: Bench) -> int:
     """A real kernel OOM kill of a plain python started from a shell: only the word Killed."""
     _limit_memory(300)
     bench.write(
-        "load.py", "rows = []\nprint('loading data set ...', flush=True)\nwhile True:\n    rows.append(bytearray(1 << 24))\n"
+        "load.py",
+        "rows = []\nprint('loading data set ...', flush=True)\nwhile True:\n    rows.append(bytearray(1 << 24))\n",
     )
     bench.write("job.sh", f'#!/bin/bash\n{bench.python} load.py\necho "exit code $?"\n', mode=0o755)
     return bench.run(["./job.sh"])
 
 
-@scenario("dataloader-worker-killed", r"DataLoader worker \(pid\S* \d+\) is killed by signal", needs=("root",))
+@scenario(
+    "dataloader-worker-killed",
+    r"DataLoader worker \(pid\S* \d+\) is killed by signal",
+    needs=("root",),
+)
 def memory_dataloader_worker_killed(bench: Bench) -> int:
     """A DataLoader worker is the victim of the kernel's OOM kill."""
     script = """\
@@ -106,7 +123,8 @@ for batch in torch.utils.data.DataLoader(Rows(), batch_size=1, num_workers=1):
 def memory_ulimit_v_torch(bench: Bench) -> int:
     """An address-space limit (ulimit -v): torch's CPU allocator is refused."""
     bench.write(
-        "train.py", "import torch\n\nprint('loading optimizer states', flush=True)\nx = torch.zeros(3 << 30, dtype=torch.int8)\n"
+        "train.py",
+        "import torch\n\nprint('loading optimizer states', flush=True)\nx = torch.zeros(3 << 30, dtype=torch.int8)\n",
     )
     return bench.run(["bash", "-c", f"ulimit -v 3000000; exec {bench.python} train.py"])
 
@@ -114,7 +132,9 @@ def memory_ulimit_v_torch(bench: Bench) -> int:
 @scenario("host-oom-killed", r"(?i)Unable to allocate", also_ok=("unrecognised",))
 def memory_ulimit_v_numpy(bench: Bench) -> int:
     """An address-space limit (ulimit -v): numpy is refused."""
-    bench.write("train.py", "import numpy as np\n\nx = np.ones((3000, 1000, 1000), dtype=np.float32)\n")
+    bench.write(
+        "train.py", "import numpy as np\n\nx = np.ones((3000, 1000, 1000), dtype=np.float32)\n"
+    )
     return bench.run(["bash", "-c", f"ulimit -v 4000000; exec {bench.python} train.py"])
 
 
@@ -189,7 +209,9 @@ def memory_nofile_dataloader(bench: Bench) -> int:
 @scenario("open-files-limit", r"Too many open files")
 def memory_nofile_shards(bench: Bench) -> int:
     """ulimit -n 256 and a data set that keeps every shard open."""
-    script = "files = []\nfor i in range(1000):\n    files.append(open(f'shard-{i:05d}.bin', 'wb'))\n"
+    script = (
+        "files = []\nfor i in range(1000):\n    files.append(open(f'shard-{i:05d}.bin', 'wb'))\n"
+    )
     bench.write("train.py", script)
     return bench.run(["bash", "-c", f"ulimit -n 256; exec {bench.python} train.py"])
 

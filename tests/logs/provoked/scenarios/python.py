@@ -62,8 +62,21 @@ def python_extension_wants_cuda_libs(bench: Bench) -> int:
 def python_libcudart_12_missing(bench: Bench) -> int:
     """An extension built for CUDA 12 finds no libcudart.so.12."""
     bench.write("empty.c", "void cudaFree(void) {}\n")
-    bench.write("flash_attn_2_cuda.c", "void cudaFree(void);\nvoid PyInit_flash_attn_2_cuda(void) { cudaFree(); }\n")
-    bench.run(["gcc", "-shared", "-fPIC", "-Wl,-soname,libcudart.so.12", "-o", "libcudart.so.12", "empty.c"])
+    bench.write(
+        "flash_attn_2_cuda.c",
+        "void cudaFree(void);\nvoid PyInit_flash_attn_2_cuda(void) { cudaFree(); }\n",
+    )
+    bench.run(
+        [
+            "gcc",
+            "-shared",
+            "-fPIC",
+            "-Wl,-soname,libcudart.so.12",
+            "-o",
+            "libcudart.so.12",
+            "empty.c",
+        ]
+    )
     module = "flash_attn_2_cuda.cpython-311-x86_64-linux-gnu.so"
     bench.run(["gcc", "-shared", "-fPIC", "-o", module, "flash_attn_2_cuda.c", "./libcudart.so.12"])
     (RUN / "libcudart.so.12").unlink()
@@ -93,7 +106,12 @@ load(name="fast_norm_cuda", sources=["op.cpp"], extra_cflags=["-D_GLIBCXX_USE_CX
 )
 def python_libstdcxx_too_old(bench: Bench) -> int:
     """An older libstdc++ (of a conda environment, say) comes first in LD_LIBRARY_PATH."""
-    old = ["GLIBCXX_3.4", *(f"GLIBCXX_3.4.{n}" for n in range(1, 20)), "CXXABI_1.3", *(f"CXXABI_1.3.{n}" for n in range(1, 14))]
+    old = [
+        "GLIBCXX_3.4",
+        *(f"GLIBCXX_3.4.{n}" for n in range(1, 20)),
+        "CXXABI_1.3",
+        *(f"CXXABI_1.3.{n}" for n in range(1, 14)),
+    ]
     bench.write("conda/lib/old.map", "".join(f"{name} {{}};\n" for name in old))
     bench.write("conda/lib/old.c", "int old;\n")
     library = [
@@ -155,7 +173,12 @@ def python_deepspeed_0_14_0(bench: Bench) -> int:
     return _with(bench, "import deepspeed\n", "deepspeed-0.14.0")
 
 
-@scenario("deepspeed-torch-incompatible", r"torch\._six", extra=("sdist:deepspeed==0.8.0",), also_ok=(CONFLICT,))
+@scenario(
+    "deepspeed-torch-incompatible",
+    r"torch\._six",
+    extra=("sdist:deepspeed==0.8.0",),
+    also_ok=(CONFLICT,),
+)
 def python_deepspeed_0_8_0(bench: Bench) -> int:
     """DeepSpeed 0.8.0 wants torch._six."""
     script = "import sys, types\nimport deepspeed\n"
@@ -178,7 +201,9 @@ def python_pkg_resources_gone(bench: Bench) -> int:
 @scenario("triton-missing-or-incompatible", r"(?i)triton")
 def python_triton_missing(bench: Bench) -> int:
     """A kernel of DeepSpeed's that wants triton, which is not installed."""
-    return bench.py("from deepspeed.ops.transformer.inference.triton.matmul_ext import Fp16Matmul\n\nprint(Fp16Matmul)\n")
+    return bench.py(
+        "from deepspeed.ops.transformer.inference.triton.matmul_ext import Fp16Matmul\n\nprint(Fp16Matmul)\n"
+    )
 
 
 @scenario("cpu-only-torch", r"Torch not compiled with CUDA enabled")
@@ -222,10 +247,17 @@ def python_hub_offline_mode(bench: Bench) -> int:
     return python_hub_unreachable(bench)
 
 
-@scenario(CONFLICT, r"is required for a normal functioning of this module", extra=("transformers==4.30.2", *REQUESTS, *HUB[1:]))
+@scenario(
+    CONFLICT,
+    r"is required for a normal functioning of this module",
+    extra=("transformers==4.30.2", *REQUESTS, *HUB[1:]),
+)
 def python_transformers_pins_tokenizers(bench: Bench) -> int:
     """transformers 4.30 beside the tokenizers and huggingface_hub of today."""
     script = "from transformers import AutoConfig\n"
     return _with(
-        bench, script, "transformers-4.30.2", *(spec.replace("==", "-").replace("_", "-") for spec in REQUESTS + HUB[1:])
+        bench,
+        script,
+        "transformers-4.30.2",
+        *(spec.replace("==", "-").replace("_", "-") for spec in REQUESTS + HUB[1:]),
     )

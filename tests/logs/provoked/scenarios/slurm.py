@@ -55,20 +55,34 @@ def _cluster(bench: Bench, prolog: str = "exit 0") -> dict[str, str]:
     for n in (0, 1):
         subprocess.run(["mknod", str(folder / f"gpu{n}"), "c", "1", "3"], check=True)
     (folder / "slurm.conf").write_text(CONF.format(dir=folder, cpus=os.cpu_count()))
-    (folder / "gres.conf").write_text(f"AutoDetect=off\nNodeName=n[1-2] Name=gpu File={folder}/gpu[0-1]\n")
+    (folder / "gres.conf").write_text(
+        f"AutoDetect=off\nNodeName=n[1-2] Name=gpu File={folder}/gpu[0-1]\n"
+    )
     (folder / "cgroup.conf").write_text("CgroupAutomount=no\n")
     (folder / "prolog.sh").write_text(f"#!/bin/sh\n{prolog}\n")
     (folder / "prolog.sh").chmod(0o755)
     env = {"SLURM_CONF": str(folder / "slurm.conf")}
-    munge = ["munged", "--force", f"--key-file={key}", f"--socket={folder}/munge/sock", f"--pid-file={folder}/munge/pid"]
-    bench.run([*munge, f"--log-file={folder}/munge/log", f"--seed-file={folder}/munge/seed"], quiet=True)
+    munge = [
+        "munged",
+        "--force",
+        f"--key-file={key}",
+        f"--socket={folder}/munge/sock",
+        f"--pid-file={folder}/munge/pid",
+    ]
+    bench.run(
+        [*munge, f"--log-file={folder}/munge/log", f"--seed-file={folder}/munge/seed"], quiet=True
+    )
     bench.run(["slurmctld"], env=env, quiet=True)
     for n in (1, 2):
         bench.run(["slurmd", "-N", f"n{n}"], env=env, quiet=True)
     until = time.monotonic() + 20
     while time.monotonic() < until:
         found = subprocess.run(
-            ["sinfo", "-h", "-t", "idle", "-o", "%D"], env={**bench.env, **env}, capture_output=True, text=True, check=False
+            ["sinfo", "-h", "-t", "idle", "-o", "%D"],
+            env={**bench.env, **env},
+            capture_output=True,
+            text=True,
+            check=False,
         )
         if found.stdout.strip() == "2":
             break
@@ -76,7 +90,12 @@ def _cluster(bench: Bench, prolog: str = "exit 0") -> dict[str, str]:
     return env
 
 
-@scenario("unrecognised", r"(?i)gres|node configuration is not available", needs=NEEDS, also_ok=("no-gpu-visible",))
+@scenario(
+    "unrecognised",
+    r"(?i)gres|node configuration is not available",
+    needs=NEEDS,
+    also_ok=("no-gpu-visible",),
+)
 def slurm_too_many_gpus(bench: Bench) -> int:
     """srun asks for more GPUs per node than any node has. (No condition of its own.)"""
     env = _cluster(bench)
@@ -101,7 +120,10 @@ def slurm_prolog_failed(bench: Bench) -> int:
 def slurm_cancelled(bench: Bench) -> int:
     """The job is cancelled while it trains. (No condition of its own.)"""
     env = _cluster(bench)
-    bench.write("train.py", "import time\n\nfor step in range(60):\n    print('step', step, flush=True)\n    time.sleep(1)\n")
+    bench.write(
+        "train.py",
+        "import time\n\nfor step in range(60):\n    print('step', step, flush=True)\n    time.sleep(1)\n",
+    )
     job = bench.start(["srun", "-N2", bench.python, "train.py"], env=env)
     time.sleep(5)
     bench.run(["scancel", "--name=python"], env=env)
@@ -127,7 +149,9 @@ def slurm_task_killed(bench: Bench) -> int:
     script = "import os\nimport signal\nimport time\n\nprint('loading', os.environ['SLURM_PROCID'], flush=True)\ntime.sleep(1)\n"
     script += "if os.environ['SLURM_PROCID'] == '1':\n    os.kill(os.getpid(), signal.SIGKILL)\ntime.sleep(1)\n"
     bench.write("train.py", script)
-    return bench.run(["srun", "-N2", "--kill-on-bad-exit=1", bench.python, "train.py"], env=env, deadline=60)
+    return bench.run(
+        ["srun", "-N2", "--kill-on-bad-exit=1", bench.python, "train.py"], env=env, deadline=60
+    )
 
 
 @scenario("none", r"rank 1\] step 2", needs=NEEDS)

@@ -18,9 +18,7 @@ def _home() -> Path:
     """ssh takes root's home from /etc/passwd, whatever HOME says; make the two one."""
     folder = HOME / ".ssh"
     folder.mkdir(mode=0o700)
-    passwd = (
-        "root:x:0:0:root:/home/user:/bin/bash\nsshd:x:100:65534::/run/sshd:/usr/sbin/nologin\nnobody:x:65534:65534:n:/:/bin/sh\n"
-    )
+    passwd = "root:x:0:0:root:/home/user:/bin/bash\nsshd:x:100:65534::/run/sshd:/usr/sbin/nologin\nnobody:x:65534:65534:n:/:/bin/sh\n"
     (RUN / "passwd").write_text(passwd)
     subprocess.run(["mount", "--bind", str(RUN / "passwd"), "/etc/passwd"], check=True)
     return folder
@@ -29,22 +27,61 @@ def _home() -> Path:
 def _sshd(bench: Bench, folder: Path, *, accept: bool = True, keys: bool = True) -> None:
     """A real sshd on every loopback address, port 22."""
     for name in ("host_key", "id_ed25519"):
-        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "user@node-a", "-f", str(folder / name)], check=True)
+        subprocess.run(
+            [
+                "ssh-keygen",
+                "-q",
+                "-t",
+                "ed25519",
+                "-N",
+                "",
+                "-C",
+                "user@node-a",
+                "-f",
+                str(folder / name),
+            ],
+            check=True,
+        )
     if keys:
         (folder / "authorized_keys").write_text((folder / "id_ed25519.pub").read_text())
     if accept:
         (folder / "config").write_text("StrictHostKeyChecking accept-new\nLogLevel ERROR\n")
     Path("/run/sshd").mkdir(exist_ok=True)
-    options = [f"HostKey={folder}/host_key", "StrictModes=no", "UsePAM=no", "PidFile=none", "PermitRootLogin=prohibit-password"]
-    command = ["/usr/sbin/sshd", "-D", "-f", "/dev/null", *(word for option in options for word in ("-o", option))]
+    options = [
+        f"HostKey={folder}/host_key",
+        "StrictModes=no",
+        "UsePAM=no",
+        "PidFile=none",
+        "PermitRootLogin=prohibit-password",
+    ]
+    command = [
+        "/usr/sbin/sshd",
+        "-D",
+        "-f",
+        "/dev/null",
+        *(word for option in options for word in ("-o", option)),
+    ]
     bench.start(command, quiet=True)
     time.sleep(0.5)
 
 
-def _launch(bench: Bench, hostfile: str, *launch: str, env: dict[str, str] | None = None, deadline: float = 60) -> int:
+def _launch(
+    bench: Bench,
+    hostfile: str,
+    *launch: str,
+    env: dict[str, str] | None = None,
+    deadline: float = 60,
+) -> int:
     bench.write("hostfile", hostfile)
     bench.write("ds_config.json", config())
-    return bench.deepspeed(train(), *ARGS, ranks=0, launch=["--hostfile", "hostfile", *launch], env=env, deadline=deadline)
+    return bench.deepspeed(
+        train(),
+        *ARGS,
+        ranks=0,
+        launch=["--hostfile", "hostfile", *launch],
+        env=env,
+        deadline=deadline,
+    )
 
 
 @scenario(HOSTS, r"was not reachable via ssh", needs=("ssh",))
@@ -62,7 +99,9 @@ def ssh_host_not_resolvable(bench: Bench) -> int:
 @scenario(HOSTS, r"IndexError: list index out of range", needs=("ssh", "sshd", "root"))
 def ssh_hostname_has_no_address(bench: Bench) -> int:
     """`hostname -I` on the first host prints nothing (it has only loopback): an IndexError in the launcher."""
-    Path("/etc/hosts").write_text("127.0.0.1 localhost node-a\n127.0.0.2 node-b\n127.0.0.3 node-c\n")
+    Path("/etc/hosts").write_text(
+        "127.0.0.1 localhost node-a\n127.0.0.2 node-b\n127.0.0.3 node-c\n"
+    )
     _sshd(bench, _home())
     return _launch(bench, "node-b slots=1\nnode-c slots=1\n")
 
@@ -106,11 +145,15 @@ def ssh_pdsh_missing(bench: Bench) -> int:
     """ssh works, pdsh is not installed."""
     bench.address("node-b", "node-c")
     _sshd(bench, _home())
-    return _launch(bench, "node-b slots=1\nnode-c slots=1\n", env={"PATH": bench.bin_without("pdsh")})
+    return _launch(
+        bench, "node-b slots=1\nnode-c slots=1\n", env={"PATH": bench.bin_without("pdsh")}
+    )
 
 
 @scenario(
-    HOSTS, r"(?i)node-c: ssh exited|Could not resolve|refused|exited with exit code 255", needs=("ssh", "sshd", "pdsh", "root")
+    HOSTS,
+    r"(?i)node-c: ssh exited|Could not resolve|refused|exited with exit code 255",
+    needs=("ssh", "sshd", "pdsh", "root"),
 )
 def ssh_second_host_down(bench: Bench) -> int:
     """The first host answers, the second does not; rank 0 waits until the user's patience ends (25 s)."""
@@ -119,7 +162,12 @@ def ssh_second_host_down(bench: Bench) -> int:
     return _launch(bench, "node-b slots=1\nnode-c slots=1\n", deadline=25)
 
 
-@scenario(HOSTS, r"(?i)ValueError|not enough values", needs=("ssh", "sshd", "pdsh", "root"), also_ok=("user-code",))
+@scenario(
+    HOSTS,
+    r"(?i)ValueError|not enough values",
+    needs=("ssh", "sshd", "pdsh", "root"),
+    also_ok=("user-code",),
+)
 def ssh_deepspeed_env_blank_line(bench: Bench) -> int:
     """A blank line in .deepspeed_env."""
     bench.address("node-b", "node-c")
@@ -143,4 +191,6 @@ def ssh_openmpi_launcher_missing(bench: Bench) -> int:
     bench.address("node-b", "node-c")
     _sshd(bench, _home())
     path = bench.bin_without("mpirun", "ompi_info", "mpiexec")
-    return _launch(bench, "node-b slots=1\nnode-c slots=1\n", "--launcher", "openmpi", env={"PATH": path})
+    return _launch(
+        bench, "node-b slots=1\nnode-c slots=1\n", "--launcher", "openmpi", env={"PATH": path}
+    )

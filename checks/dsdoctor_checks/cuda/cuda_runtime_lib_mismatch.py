@@ -1,0 +1,68 @@
+"""An extension needs the CUDA runtime of another major version than torch brings.
+
+## Why it matters
+A compiled extension names the CUDA runtime that it was linked with; the loader does not take one
+of another major version in its stead.
+
+## What to do
+Install the extension built for the CUDA of torch (`python -c 'import torch;
+print(torch.version.cuda)'`).
+
+## References
+Recognised in logs alone; the wordings are tested in `tests/logs`.
+"""
+
+from __future__ import annotations
+
+from dsdoctor.api import Condition, Scope, Signature
+
+CONDITION = Condition("cuda-runtime-lib-mismatch", id="DSD250", scope=Scope.USER_ENV, since="0.1")
+
+HINT = "install the extension built for the CUDA of torch (`python -c 'import torch; print(torch.version.cuda)'`)"
+
+SIGNATURES = (
+    Signature(
+        anchor=(
+            "libcudart.so",
+            "libcudart-",
+            "libcublas.so",
+            "libcufft.so",
+            "libcusparse.so",
+            "libnvrtc.so",
+            "libcusolver.so",
+            "libcurand.so",
+            "libcublasLt.so",
+            "libnvToolsExt.so",
+            "libcupti.so",
+        ),
+        pattern=(
+            r"lib(?:cudart|cublas|cublasLt|cufft|cusparse|nvrtc|cusolver"
+            r"|curand|nvToolsExt|cupti)(?:\.so|-)[\w.]*: cannot open shared object"
+        ),
+        examples=(
+            "ImportError: libcudart.so.11.0: cannot open shared object file: No such file or directory",
+            "OSError: libcublas.so.12: cannot open shared object file: No such file or directory",
+        ),
+        not_examples=("libcudart.so.12 => /usr/lib/libcudart.so.12",),
+        weight=66,
+    ),
+    Signature(
+        anchor=("libcudart.so",),
+        pattern=r"version `?libcudart\.so[\d.]*'? not found",
+        examples=("ImportError: /x/y.so: version `libcudart.so.12' not found",),
+        not_examples=("libcudart.so.12 found",),
+        weight=66,
+    ),
+    Signature(
+        anchor=("libnvJitLink.so", "nvJitLink"),
+        pattern=(
+            r"undefined symbol: __nvJitLink|libnvJitLink\.so[.\d]*: (?:cannot open" r"|version)"
+        ),
+        examples=(
+            "ImportError: /x/libcusparse.so.12: undefined symbol: __nvJitLinkComplete_12_4, version libnvJitLink.so.12",
+        ),
+        not_examples=("libnvJitLink.so.12 loaded",),
+        weight=68,
+        masks=("cxx-abi-undefined-symbol",),
+    ),
+)

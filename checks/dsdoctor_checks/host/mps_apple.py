@@ -1,0 +1,38 @@
+"""Apple's MPS back end lacks the type or operation.
+
+## Why it matters
+Apple's back end lacks some types (float64, bf16 before macOS 14) and operations.
+
+## What to do
+Use float32 or float16, or set `PYTORCH_ENABLE_MPS_FALLBACK=1`.
+
+## References
+Recognised in logs alone; the wordings are tested in `tests/logs`.
+"""
+
+from __future__ import annotations
+
+from dsdoctor.api import Condition, Scope, Signature
+
+CONDITION = Condition("mps-apple", id="DSD1050", scope=Scope.NODE, since="0.1")
+
+HINT = "use float32 or float16, or set `PYTORCH_ENABLE_MPS_FALLBACK=1`"
+
+SIGNATURES = (
+    Signature(
+        anchor=("MPS", "mps"),
+        pattern=(
+            r"not supported on MPS|MPS framework doesn't support|not currently (?:supported"
+            r"|implemented) (?:on|for) the MPS|MPS backend out of memory"
+            r"|(?i:bf16|bfloat16|float64).{0,40}\bMPS\b|(?:not|n't) (?:available"
+            r"|supported|implemented).{0,40}\bMPS\b"
+        ),
+        examples=(
+            "TypeError: BFloat16 is not supported on MPS",
+            "NotImplementedError: The operator 'x' is not currently implemented for the MPS device.",
+        ),
+        not_examples=("device: mps",),
+        weight=72,
+        masks=("bf16-unsupported",),
+    ),
+)

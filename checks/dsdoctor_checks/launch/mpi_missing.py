@@ -1,0 +1,45 @@
+"""An MPI library is absent or does not fit mpi4py.
+
+## Why it matters
+The openmpi, mpich and mvapich launchers, and mpi4py, need an MPI library on every node.
+
+## What to do
+Install Open MPI or load its module, and rebuild `mpi4py`.
+
+## References
+Recognised in logs alone; the wordings are tested in `tests/logs`.
+"""
+
+from __future__ import annotations
+
+from dsdoctor.api import Condition, Scope, Signature
+
+CONDITION = Condition("mpi-missing", id="DSD1250", scope=Scope.JOB, since="0.1")
+
+HINT = "install Open MPI or load its module, and rebuild `mpi4py`"
+
+SIGNATURES = (
+    Signature(
+        anchor=(
+            "libmpi",
+            "cannot load MPI library",
+            "mpirun",
+            "mpi4py",
+            "launcher 'openmpi' not installed",
+            "mpicc",
+        ),
+        pattern=(
+            r"libmpi\w*\.so[\w.]*: cannot open|cannot load MPI library"
+            r"|mpirun: (?:command )?not found|No such file or directory: 'mpirun'"
+            r"|undefined symbol: (?:ompi|MPI)_\w+|launcher '(?:openmpi"
+            r"|mpich|mvapich|impi)' not installed|mpicc: (?:command )?not found"
+        ),
+        examples=(
+            "ImportError: libmpi.so.40: cannot open shared object file: No such file or directory",
+            "RuntimeError: cannot load MPI library",
+        ),
+        not_examples=("mpirun -np 2 python x.py",),
+        weight=70,
+        masks=("launched-without-deepspeed",),
+    ),
+)

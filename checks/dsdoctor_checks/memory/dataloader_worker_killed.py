@@ -1,0 +1,41 @@
+"""A DataLoader worker was killed.
+
+## Why it matters
+Loader workers hold copies of the data. The kernel kills one of them when host memory runs out,
+and the rank that waits for it dies.
+
+## What to do
+Lower `num_workers` and `prefetch_factor`, or give the job more host memory.
+
+## References
+Recognised in logs alone; the wordings are tested in `tests/logs`.
+"""
+
+from __future__ import annotations
+
+from dsdoctor.api import Condition, Scope, Signature
+
+CONDITION = Condition("dataloader-worker-killed", id="DSD1450", scope=Scope.JOB, since="0.1")
+
+HINT = "lower `num_workers` and `prefetch_factor`, or give the job more host memory"
+
+SIGNATURES = (
+    Signature(
+        anchor="DataLoader worker",
+        pattern=(
+            r"DataLoader worker \(pid(?:\(s\))? [\d, ]+\) (?:is|was) killed by signal: (?:Killed"
+            r"|Terminated|Aborted)"
+        ),
+        examples=("RuntimeError: DataLoader worker (pid 71) is killed by signal: Killed.",),
+        not_examples=("RuntimeError: DataLoader worker (pid 71) is killed by signal: Bus error.",),
+        weight=70,
+        masks=("host-oom-killed",),
+    ),
+    Signature(
+        anchor="DataLoader worker",
+        pattern=r"DataLoader worker \(pid\(?s?\)? [\d, ]+\) exited unexpectedly",
+        examples=("RuntimeError: DataLoader worker (pid(s) 8, 9) exited unexpectedly",),
+        not_examples=("DataLoader workers started",),
+        weight=34,
+    ),
+)

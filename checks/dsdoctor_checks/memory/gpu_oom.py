@@ -1,0 +1,66 @@
+"""The GPU's memory is exhausted.
+
+## Why it matters
+Parameters, gradients, optimizer states, activations and logits together exceed what is free on
+the GPU.
+
+## What to do
+Lower the micro batch or the sequence length, raise the ZeRO stage, or offload.
+
+## References
+Recognised in logs alone; the wordings are tested in `tests/logs`.
+"""
+
+from __future__ import annotations
+
+from dsdoctor.api import Condition, Scope, Signature
+
+CONDITION = Condition("gpu-oom", id="DSD1451", scope=Scope.JOB, since="0.1")
+
+HINT = "lower the micro batch or the sequence length, raise the ZeRO stage, or offload"
+
+SIGNATURES = (
+    Signature(
+        anchor=(
+            "CUDA out of memory",
+            "OutOfMemoryError",
+            "CUDA error: out of memory",
+            "CUBLAS_STATUS_ALLOC_FAILED",
+            "runtime error (2)",
+            "cudaErrorMemoryAllocation",
+            "CUDA_ERROR_OUT_OF_MEMORY",
+            "HIP out of memory",
+            "CUDNN_STATUS_ALLOC_FAILED",
+            "failed to allocate memory on device",
+            "cuda out of memory",
+            "CUDA Error: out of memory",
+        ),
+        pattern=(
+            r"CUDA out of memory|OutOfMemoryError|CUDA [Ee]rror: out of memory"
+            r"|CUBLAS_STATUS_ALLOC_FAILED|CUDNN_STATUS_ALLOC_FAILED|cuda runtime error \(2\)"
+            r"|cudaErrorMemoryAllocation|CUDA_ERROR_OUT_OF_MEMORY|HIP out of memory"
+        ),
+        examples=(
+            "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB",
+            "RuntimeError: cuda runtime error (2) : out of memory at x.cu:66",
+            "RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
+        ),
+        not_examples=("Out of memory: Killed process 77",),
+        weight=68,
+        masks=(
+            "nccl-timeout-watchdog",
+            "nccl-unhandled-cuda-error",
+            "rendezvous-timeout",
+            "host-oom-killed",
+        ),
+    ),
+    Signature(
+        anchor="CUBLAS_STATUS_NOT_INITIALIZED",
+        pattern=r"CUBLAS_STATUS_NOT_INITIALIZED",
+        examples=(
+            "RuntimeError: CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling `cublasCreate(handle)`",
+        ),
+        not_examples=("CUBLAS ok",),
+        weight=40,
+    ),
+)

@@ -1,0 +1,95 @@
+"""The system killed the process for lack of host memory.
+
+## Why it matters
+Offload and loader workers live in host memory. The kernel ends the largest process with SIGKILL,
+which no traceback shows: only `return code = -9`.
+
+## What to do
+Give the job more host memory, or offload less and start fewer ranks and workers.
+
+## References
+Recognised in logs alone; the wordings are tested in `tests/logs`.
+"""
+
+from __future__ import annotations
+
+from dsdoctor.api import Condition, Scope, Signature
+
+CONDITION = Condition("host-oom-killed", id="DSD1452", scope=Scope.JOB, since="0.1")
+
+HINT = "give the job more host memory, or offload less and start fewer ranks and workers"
+
+SIGNATURES = (
+    Signature(
+        anchor=(
+            "Out of memory: Kill",
+            "oom-kill",
+            "oom_kill",
+            "Memory cgroup out of memory",
+            "OOMKilled",
+            "Out Of Memory",
+            "out-of-memory",
+        ),
+        pattern=(
+            r"[Oo]ut of memory: Kill|oom-kill(?:er)?\b|oom_kill event|OOMKilled"
+            r"|OUT_OF_MEMORY|OOM Killed|Detected \d+ oom"
+        ),
+        examples=(
+            "Memory cgroup out of memory: Killed process 25 (python) total-vm:1kB",
+            "slurmstepd: error: Detected 1 oom-kill event(s) in StepId=1.0.",
+        ),
+        not_examples=("CUDA out of memory",),
+        weight=74,
+        masks=("dataloader-worker-killed", "nccl-timeout-watchdog"),
+    ),
+    Signature(
+        anchor=(
+            "return code = -9",
+            "exitcode: -9",
+            "SIGKILL",
+            "Signal 9",
+            "exit code 137",
+            "exit code -9",
+            "signal 9",
+            "Killed",
+            "exited with code 137",
+            "exitcode  : -9",
+            "died with <Signals.SIGKILL",
+        ),
+        pattern=(
+            r"return code = -9\b|exitcode\s*: -9\b|Signal 9 \(SIGKILL\)"
+            r"|exit(?:ed with)? (?:code|status) (?:137|-9)\b|signal 9\b"
+            r"|Signals\.SIGKILL|(?:^|: |\d )Killed(?:$|\s{2,})|task \d+: Killed"
+        ),
+        examples=(
+            "[ERROR] [launch.py:1:f] ['python'] exits with return code = -9",
+            "  exitcode  : -9 (pid: 22)",
+            "traceback : Signal 9 (SIGKILL) received by PID 22",
+        ),
+        not_examples=("Killing subprocess 21",),
+        weight=52,
+        masks=("nccl-timeout-watchdog",),
+    ),
+    Signature(
+        anchor=(
+            "can't allocate memory",
+            "Cannot allocate memory",
+            "Unable to allocate",
+            "MemoryError",
+            "not enough memory",
+            "bad_alloc",
+        ),
+        pattern=(
+            r"DefaultCPUAllocator: (?:can't allocate|not enough) memory"
+            r"|\[Errno 12\] Cannot allocate memory|Unable to allocate .{0,40}for an array"
+            r"|^(?:\S+\.)?MemoryError\b|std::bad_alloc"
+        ),
+        examples=(
+            "RuntimeError: DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes",
+            "OSError: [Errno 12] Cannot allocate memory",
+        ),
+        not_examples=("ibv_reg_mr failed: Cannot allocate memory",),
+        weight=55,
+        not_near=("ibv_", "CUDA out of memory"),
+    ),
+)

@@ -1,0 +1,72 @@
+"""NCCL uses a wrong or unreachable interface, or InfiniBand fails.
+
+## Why it matters
+NCCL picks an interface by name and order. One that the other nodes cannot reach, or InfiniBand
+without locked memory, ends the first collective.
+
+## What to do
+Set `NCCL_SOCKET_IFNAME` to the interface that reaches the peers; for InfiniBand check memlock and
+`ibstat`.
+
+## References
+Recognised in logs alone; the wordings are tested in `tests/logs`.
+"""
+
+from __future__ import annotations
+
+from dsdoctor.api import Condition, Scope, Signature
+
+CONDITION = Condition("nccl-ib-or-socket-interface", id="DSD851", scope=Scope.JOB, since="0.1")
+
+HINT = "set `NCCL_SOCKET_IFNAME` to the interface that reaches the peers; for InfiniBand check memlock and `ibstat`"
+
+SIGNATURES = (
+    Signature(
+        anchor=(
+            "socketStartConnect",
+            "Unable to find address",
+            "ibv_",
+            "NET/IB : Got completion",
+            "No socket interface found",
+            "Socket creation failed",
+            "interface",
+            "Bootstrap : no socket",
+            "No interface found",
+            "Net/IB",
+        ),
+        pattern=(
+            r"socketStartConnect: Connect to .{0,80}failed|Call to ibv_\w+ failed"
+            r"|ibv_\w+ (?:failed|:).{0,40}|NET/IB : Got completion.{0,160}(?:error"
+            r"|status=)|[Nn]o (?:socket |network )?interface found|Socket creation failed"
+            r"|(?:[Uu]nable to find (?:address|interface)|Unable to find interface)"
+            r"|no socket interface"
+        ),
+        examples=(
+            "misc/socket.cc:480 NCCL WARN socketStartConnect: Connect to 10.0.0.2<3> failed : No route to host",
+            "NCCL WARN Call to ibv_reg_mr failed",
+        ),
+        not_examples=("NCCL INFO Bootstrap : Using interface eth0",),
+        weight=66,
+        masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
+    ),
+    Signature(
+        anchor=("Connect to", "Connection refused", "Net :"),
+        pattern=(
+            r"NCCL WARN (?:Net : )?(?:Connect|Call to connect|connect).{0,100}(?:refused"
+            r"|timed out|No route|unreachable|failed)"
+        ),
+        examples=("NCCL WARN Net : Connect to 1.2.3.4<5> failed : Connection refused",),
+        not_examples=("Connect to db",),
+        weight=64,
+        masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
+    ),
+    Signature(
+        anchor="ncclSystemError",
+        pattern=r"ncclSystemError",
+        examples=(
+            "ncclSystemError: System call (e.g. socket, malloc) or external library call failed or device error.",
+        ),
+        not_examples=("system error",),
+        weight=26,
+    ),
+)

@@ -1,0 +1,47 @@
+"""Peer access or the shared-memory transport between the GPUs fails.
+
+## Why it matters
+GPUs of one node talk through peer access or shared memory; consumer cards, ACS and small
+`/dev/shm` break either.
+
+## What to do
+Set `NCCL_P2P_DISABLE=1` (and `NCCL_IB_DISABLE=1` on RTX 4000), or switch ACS off.
+
+## References
+Recognised in logs alone; the wordings are tested in `tests/logs`.
+"""
+
+from __future__ import annotations
+
+from dsdoctor.api import Condition, Scope, Signature
+
+CONDITION = Condition("nccl-p2p-or-shm-failure", id="DSD852", scope=Scope.JOB, since="0.1")
+
+HINT = "set `NCCL_P2P_DISABLE=1` (and `NCCL_IB_DISABLE=1` on RTX 4000), or switch ACS off"
+
+SIGNATURES = (
+    Signature(
+        anchor=(
+            "peer access",
+            "p2p.cc",
+            "shm.cc",
+            "CUDA IPC",
+            "P2P",
+            "while creating shared memory segment",
+            "cudaIpc",
+        ),
+        pattern=(
+            r"peer access is not supported|NCCL WARN (?:failed to open CUDA IPC"
+            r"|Cuda failure.{0,40}peer)|cudaIpc\w+.{0,60}fail|Could not enable P2P"
+            r"|doesn't support faster communication broadband via P2P|P2P.{0,30}(?:fail"
+            r"|error)|while creating shared memory segment"
+        ),
+        examples=(
+            "NCCL WARN failed to open CUDA IPC handle : 217 peer access is not supported between these two devices",
+            "Error while creating shared memory segment /dev/shm/nccl-x (size 9)",
+        ),
+        not_examples=("Channel 00 via P2P/IPC",),
+        weight=66,
+        masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
+    ),
+)

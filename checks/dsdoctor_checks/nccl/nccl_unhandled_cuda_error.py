@@ -1,0 +1,31 @@
+"""NCCL reports a CUDA failure.
+
+## Why it matters
+NCCL passes on a CUDA failure without its cause.
+
+## What to do
+Run again with `NCCL_DEBUG=INFO` and read the first WARN line.
+
+## References
+Recognised in logs alone; the wordings are tested in `tests/logs`.
+"""
+
+from __future__ import annotations
+
+from dsdoctor.api import Condition, Scope, Signature
+
+CONDITION = Condition("nccl-unhandled-cuda-error", id="DSD854", scope=Scope.JOB, since="0.1")
+
+HINT = "run again with `NCCL_DEBUG=INFO` and read the first WARN line"
+
+SIGNATURES = (
+    Signature(
+        anchor=("unhandled cuda error", "ncclUnhandledCudaError"),
+        pattern=r"unhandled cuda error|ncclUnhandledCudaError",
+        examples=(
+            "RuntimeError: NCCL error in: x.cpp:784, unhandled cuda error, NCCL version 2.7.8",
+        ),
+        not_examples=("cuda error handled",),
+        weight=44,
+    ),
+)

@@ -1,0 +1,35 @@
+"""FlashAttention-2 is used on a GPU older than Ampere.
+
+## Why it matters
+FlashAttention-2 has kernels for compute capability 8.0 and newer; on V100, T4 and RTX 20 it stops
+at the first call.
+
+## What to do
+Use `attn_implementation="sdpa"`, or a GPU of compute capability 8.0 or newer.
+
+## References
+Recognised in logs alone; the wordings are tested in `tests/logs`.
+"""
+
+from __future__ import annotations
+
+from dsdoctor.api import Condition, Scope, Signature
+
+CONDITION = Condition("flash-attn-needs-ampere", id="DSD550", scope=Scope.USER_ENV, since="0.1")
+
+HINT = 'use `attn_implementation="sdpa"`, or a GPU of compute capability 8.0 or newer'
+
+SIGNATURES = (
+    Signature(
+        anchor=("Ampere GPUs or newer", "FlashAttention"),
+        pattern=(
+            r"FlashAttention(?:-2)? (?:only supports|requires|is only supported on"
+            r"|forward only supports|backward (?:for|only)).{0,60}(?:Ampere"
+            r"|Turing|sm8|A100|capability|head dim)"
+        ),
+        examples=("RuntimeError: FlashAttention only supports Ampere GPUs or newer.",),
+        not_examples=("FlashAttention enabled",),
+        weight=72,
+        masks=("gpu-arch-unsupported",),
+    ),
+)

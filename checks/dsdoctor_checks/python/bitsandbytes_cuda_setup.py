@@ -1,0 +1,66 @@
+"""bitsandbytes cannot find or load its CUDA library.
+
+## Why it matters
+8-bit optimizers and quantised loading need a CUDA library of bitsandbytes' own; without the right
+one its import ends the run.
+
+## What to do
+Upgrade `bitsandbytes` to a release for the CUDA of torch, and unset `BNB_CUDA_VERSION`.
+
+## References
+Recognised in logs alone; the wordings are tested in `tests/logs`.
+"""
+
+from __future__ import annotations
+
+from dsdoctor.api import Condition, Scope, Signature
+
+CONDITION = Condition("bitsandbytes-cuda-setup", id="DSD950", scope=Scope.USER_ENV, since="0.1")
+
+HINT = "upgrade `bitsandbytes` to a release for the CUDA of torch, and unset `BNB_CUDA_VERSION`"
+
+SIGNATURES = (
+    Signature(
+        anchor=("CUDA Setup failed", "CUDA SETUP"),
+        pattern=(
+            r"CUDA Setup failed|CUDA SETUP: (?:ERROR|CUDA detection failed"
+            r"|Problem|Solution|WARNING!.*not found|Required library|Setup Failed)"
+        ),
+        examples=("CUDA Setup failed despite a GPU", "CUDA SETUP: Setup Failed!"),
+        not_examples=("CUDA SETUP: Loading binary libbitsandbytes_cuda118.so",),
+        weight=75,
+        masks=("cuda-runtime-lib-mismatch",),
+    ),
+    Signature(
+        anchor="libbitsandbytes",
+        pattern=(
+            r"libbitsandbytes_\w+\.so: (?:undefined symbol|cannot open)"
+            r"|(?:undefined symbol|No such file).{0,80}libbitsandbytes"
+            r"|Configured CUDA binary not found|libbitsandbytes_cpu\.so: undefined symbol"
+        ),
+        examples=(
+            "OSError: /x/libbitsandbytes_cuda126.so: cannot open shared object file: No such file or directory",
+            "AttributeError: /x/libbitsandbytes_cpu.so: undefined symbol: cquantize_blockwise_fp16_nf4",
+        ),
+        not_examples=("binary libbitsandbytes_cuda121.so loaded",),
+        weight=75,
+        masks=("cuda-runtime-lib-mismatch", "cxx-abi-undefined-symbol"),
+    ),
+    Signature(
+        anchor=(
+            "bitsandbytes was compiled without GPU",
+            "bitsandbytes library load error",
+            "Configured CUDA binary not found",
+        ),
+        pattern=(
+            r"bitsandbytes was compiled without GPU|bitsandbytes library load error"
+            r"|Configured CUDA binary not found"
+        ),
+        examples=(
+            "RuntimeError: Configured CUDA binary not found at /x/y",
+            "bitsandbytes library load error: no library",
+        ),
+        not_examples=("bitsandbytes 0.43 loaded",),
+        weight=55,
+    ),
+)

@@ -1,0 +1,33 @@
+"""The libstdc++ that is loaded is too old.
+
+## Why it matters
+A compiled package needs a newer C++ library than the first one on the loader's path.
+
+## What to do
+Put a newer libstdc++ first (`conda install -c conda-forge libstdcxx-ng`) or clean
+`LD_LIBRARY_PATH`.
+
+## References
+Recognised in logs alone; the wordings are tested in `tests/logs`.
+"""
+
+from __future__ import annotations
+
+from dsdoctor.api import Condition, Scope, Signature
+
+CONDITION = Condition("libstdcxx-too-old", id="DSD951", scope=Scope.USER_ENV, since="0.1")
+
+HINT = "put a newer libstdc++ first (`conda install -c conda-forge libstdcxx-ng`) or clean `LD_LIBRARY_PATH`"
+
+SIGNATURES = (
+    Signature(
+        anchor=("GLIBCXX_", "CXXABI_", "GLIBC_"),
+        pattern=r"version `?(?:GLIBCXX|CXXABI|GLIBC)_[\d.]+'? not found",
+        examples=(
+            "ImportError: /lib64/libstdc++.so.6: version `GLIBCXX_3.4.20' not found (required by x.so)",
+        ),
+        not_examples=("GLIBCXX_USE_CXX11_ABI=0",),
+        weight=72,
+        masks=("cxx-abi-undefined-symbol",),
+    ),
+)

@@ -1,0 +1,104 @@
+"""The checkpoint lacks what is asked for, or was written with another world size or ZeRO stage.
+
+## Why it matters
+A ZeRO checkpoint is cut into one file for each rank. Another world size, stage or model finds
+shards that are not there or do not fit.
+
+## What to do
+Load with the world size and ZeRO stage it was written with, convert it with `ds_to_universal.py`,
+or pass `load_optimizer_states=False`.
+
+## References
+Recognised in logs alone; the wordings are tested in `tests/logs`.
+"""
+
+from __future__ import annotations
+
+from dsdoctor.api import Condition, Scope, Signature
+
+CONDITION = Condition("checkpoint-mismatch", id="DSD1550", scope=Scope.JOB, since="0.1")
+
+HINT = "load with the world size and ZeRO stage it was written with, convert it with `ds_to_universal.py`, or pass `load_optimizer_states=False`"
+
+SIGNATURES = (
+    Signature(
+        anchor=("_optim_states.pt", "_model_states.pt"),
+        pattern=(
+            r"(?:No such file|does not exist|not found|Errno 2|missing).{0,300}_(?:optim"
+            r"|model)_states\.pt|_(?:optim|model)_states\.pt.{0,120}(?:does not exist"
+            r"|not found|No such)"
+        ),
+        examples=(
+            "FileNotFoundError: [Errno 2] No such file or directory: 'c/global_step9/zero_pp_rank_1_mp_rank_00_optim_states.pt'",
+            "/c/mp_rank_00_model_states.pt does not exist",
+        ),
+        not_examples=("Saved c/mp_rank_00_model_states.pt",),
+        weight=70,
+    ),
+    Signature(
+        anchor=(
+            "used a DP world size",
+            "checkpoint being loaded used",
+            "zero checkpoint",
+            "ZeRO checkpoint",
+        ),
+        pattern=r"(?i)checkpoint being loaded used a (?:DP|TP|MP) world size|expected .{0,40}zero checkpoint",
+        examples=(
+            "ZeRORuntimeException: The checkpoint being loaded used a DP world size of 4 but the current world size is 2",
+        ),
+        not_examples=("loading zero checkpoint shards",),
+        weight=75,
+    ),
+    Signature(
+        anchor=(
+            "Unable to find latest file",
+            "latest file",
+            "Can't find a valid checkpoint",
+            "No valid checkpoint found",
+        ),
+        pattern=(
+            r"Unable to find latest file|Can't find a valid checkpoint at"
+            r"|No valid checkpoint found in"
+        ),
+        examples=(
+            "Unable to find latest file at c/latest, if trying to load latest checkpoint make sure it exists",
+            "ValueError: Can't find a valid checkpoint at out/checkpoint-5",
+        ),
+        not_examples=("wrote latest file",),
+        weight=45,
+    ),
+    Signature(
+        anchor=(
+            "load_checkpoint",
+            "zero_checkpoint",
+            "_load_zero",
+            "_get_all_zero_checkpoint",
+            "load_state_dict",
+        ),
+        pattern=(
+            r"in (?:_load_zero_checkpoint|load_checkpoint|_load_checkpoint"
+            r"|_get_all_zero_checkpoint\w*|_rigid_load_state_dict|_load_rigid\w*"
+            r"|_load_elastic\w*)\b"
+        ),
+        examples=('  File "/x/deepspeed/runtime/engine.py", line 3, in _load_zero_checkpoint',),
+        not_examples=("def load_checkpoint(path)",),
+        weight=22,
+        near=(
+            "AssertionError",
+            "Error(s) in loading state_dict",
+            "KeyError",
+            "size mismatch for",
+            "does not match",
+            "IndexError",
+        ),
+    ),
+    Signature(
+        anchor="loaded state dict",
+        pattern=(
+            r"loaded state dict (?:contains a parameter group|has a different number of parameter groups)"
+        ),
+        examples=("ValueError: loaded state dict has a different number of parameter groups",),
+        not_examples=("loaded state dict ok",),
+        weight=55,
+    ),
+)

@@ -1,0 +1,47 @@
+"""The model hub cannot be reached and the files are not cached.
+
+## Why it matters
+Compute nodes often have no way out. A model that is not in the cache cannot be fetched at start.
+
+## What to do
+Download the files beforehand, or set `HF_ENDPOINT` or the proxy.
+
+## References
+Recognised in logs alone; the wordings are tested in `tests/logs`.
+"""
+
+from __future__ import annotations
+
+from dsdoctor.api import Condition, Scope, Signature
+
+CONDITION = Condition("hub-unreachable", id="DSD1552", scope=Scope.JOB, since="0.1")
+
+HINT = "download the files beforehand, or set `HF_ENDPOINT` or the proxy"
+
+SIGNATURES = (
+    Signature(
+        anchor=(
+            "couldn't connect to 'http",
+            "outgoing traffic has been disabled",
+            "LocalEntryNotFoundError",
+            "Couldn't reach",
+            "cannot find the requested files in the",
+            "Max retries exceeded",
+            "couldn't connect to the Hugging",
+            "OfflineModeIsEnabled",
+        ),
+        pattern=(
+            r"[Ww]e couldn't connect to '|outgoing traffic has been disabled"
+            r"|LocalEntryNotFoundError: |Couldn't reach .{1,80}(?:on the Hub"
+            r"|Connection|http)|cannot find the requested files in the"
+            r"|(?:huggingface\.co|hf\.co|modelscope|hf-mirror)\S{0,20}.{0,80}Max retries"
+            r"|OfflineModeIsEnabled: "
+        ),
+        examples=(
+            "OSError: We couldn't connect to 'https://huggingface.co' to load this file",
+            "ConnectionError: HTTPSConnectionPool(host='huggingface.co', port=443): Max retries exceeded",
+        ),
+        not_examples=("raise LocalEntryNotFoundError(",),
+        weight=62,
+    ),
+)

@@ -1,0 +1,49 @@
+"""A cache or output folder cannot be written.
+
+## Why it matters
+Builds, caches and checkpoints are written while the job runs; a folder of another user stops it.
+
+## What to do
+Give the user the folder, or point `TORCH_EXTENSIONS_DIR`, `HF_HOME`, `XDG_CACHE_HOME` at one of
+theirs.
+
+## References
+Recognised in logs alone; the wordings are tested in `tests/logs`.
+"""
+
+from __future__ import annotations
+
+from dsdoctor.api import Condition, Scope, Signature
+
+CONDITION = Condition("permissions", id="DSD1553", scope=Scope.JOB, since="0.1")
+
+HINT = "give the user the folder, or point `TORCH_EXTENSIONS_DIR`, `HF_HOME`, `XDG_CACHE_HOME` at one of theirs"
+
+SIGNATURES = (
+    Signature(
+        anchor=(
+            "[Errno 13]",
+            "Read-only file system",
+            "Operation not permitted",
+            "failed to map segment",
+        ),
+        pattern=(
+            r"\[Errno 13\] Permission denied(?!.{0,20}(?:nvcc|ninja))|\[Errno 30\]"
+            r"|Read-only file system|failed to map segment from shared object"
+        ),
+        examples=(
+            "PermissionError: [Errno 13] Permission denied: '/.cache'",
+            "OSError: [Errno 30] Read-only file system: 'x'",
+        ),
+        not_examples=("Permission denied (publickey)",),
+        weight=58,
+        masks=("cpu-adam-unbuilt",),
+    ),
+    Signature(
+        anchor="Parent directory",
+        pattern=r"Parent directory .{1,200} does not exist",
+        examples=("RuntimeError: Parent directory c/step3 does not exist.",),
+        not_examples=("Parent directory ok",),
+        weight=30,
+    ),
+)

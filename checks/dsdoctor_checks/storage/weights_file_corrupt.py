@@ -1,0 +1,59 @@
+"""A weight file is truncated or only a git-lfs pointer.
+
+## Why it matters
+A download that was cut off, or a git-lfs pointer in place of the file, is no weight file.
+
+## What to do
+Fetch the file again (`git lfs pull`, `hf download --force-download`).
+
+## References
+Recognised in logs alone; the wordings are tested in `tests/logs`.
+"""
+
+from __future__ import annotations
+
+from dsdoctor.api import Condition, Scope, Signature
+
+CONDITION = Condition("weights-file-corrupt", id="DSD1554", scope=Scope.JOB, since="0.1")
+
+HINT = "fetch the file again (`git lfs pull`, `hf download --force-download`)"
+
+SIGNATURES = (
+    Signature(
+        anchor=(
+            "HeaderTooLarge",
+            "header too large",
+            "InvalidHeader",
+            "MetadataIncompleteBuffer",
+            "incomplete metadata",
+            "failed finding central directory",
+            "invalid load key",
+            "PytorchStreamReader failed",
+            "unexpected EOF",
+            "Ran out of input",
+            "git-lfs",
+            "deserializing header",
+        ),
+        pattern=(
+            r"HeaderTooLarge|header too large|InvalidHeader|MetadataIncompleteBuffer"
+            r"|incomplete metadata|failed finding central directory|invalid load key, "
+            r"|PytorchStreamReader failed|unexpected EOF, expected|EOFError: Ran out of input"
+            r"|deserializing header"
+        ),
+        examples=(
+            "SafetensorError: Error while deserializing header: HeaderTooLarge",
+            "_pickle.UnpicklingError: invalid load key, 'v'.",
+        ),
+        not_examples=("git-lfs installed",),
+        weight=68,
+        masks=("checkpoint-mismatch",),
+    ),
+    Signature(
+        anchor="Weights only load failed",
+        pattern=r"Weights only load failed",
+        examples=("_pickle.UnpicklingError: Weights only load failed.",),
+        not_examples=("Weights loaded",),
+        weight=52,
+        near=("Unsupported operand", "invalid load key"),
+    ),
+)

@@ -1,0 +1,64 @@
+"""Another cuDNN is loaded than torch was built with.
+
+## Why it matters
+torch ships the cuDNN that it was built with. A foreign one that is loaded first fails at the
+first convolution, or gives wrong results.
+
+## What to do
+Remove the foreign cuDNN from `LD_LIBRARY_PATH`.
+
+## References
+Recognised in logs alone; the wordings are tested in `tests/logs`.
+"""
+
+from __future__ import annotations
+
+from dsdoctor.api import Condition, Scope, Signature
+
+CONDITION = Condition("cudnn-mismatch", id="DSD350", scope=Scope.USER_ENV, since="0.1")
+
+HINT = "remove the foreign cuDNN from `LD_LIBRARY_PATH`"
+
+SIGNATURES = (
+    Signature(
+        anchor=("cuDNN version incompatibility", "compiled against"),
+        pattern=(
+            r"cuDNN version incompatibility|compiled against \(?\d.{0,30}but (?:linked against"
+            r"|runtime version)"
+        ),
+        examples=(
+            "RuntimeError: cuDNN version incompatibility: PyTorch was compiled  against (8, 9, 2) but found runtime version (8, 5, 0).",
+        ),
+        not_examples=("compiled against numpy",),
+        weight=72,
+    ),
+    Signature(
+        anchor=("libcudnn",),
+        pattern=(
+            r"(?:Could not load library|Unable to load any of).{0,40}libcudnn"
+            r"|libcudnn\S*: cannot open|(?:undefined symbol|version).{0,120}libcudnn\S*(?! loaded)"
+        ),
+        examples=(
+            "Could not load library libcudnn_cnn_infer.so.8. Error: libcuda.so",
+            "Unable to load any of {libcudnn_ops.so.9.1.0, libcudnn_ops.so.9}",
+        ),
+        not_examples=("libcudnn.so.8 loaded",),
+        weight=62,
+    ),
+    Signature(
+        anchor=("CUDNN_STATUS_", "cudnn"),
+        pattern=(
+            r"CUDNN_STATUS_(?:SUBLIBRARY_)?(?:VERSION_MISMATCH|NOT_INITIALIZED" r"|SUBLIBRARY\w*)"
+        ),
+        examples=("RuntimeError: cuDNN error: CUDNN_STATUS_VERSION_MISMATCH",),
+        not_examples=("CUDNN_STATUS_SUCCESS",),
+        weight=45,
+    ),
+    Signature(
+        anchor="Invalid handle. Cannot load symbol cudnn",
+        pattern=r"Cannot load symbol cudnn",
+        examples=("Invalid handle. Cannot load symbol cudnnCreateTensorDescriptor",),
+        not_examples=("load symbol",),
+        weight=60,
+    ),
+)

@@ -1,0 +1,62 @@
+"""The training diverges: overflow down to the least loss scale, or NaN.
+
+## Why it matters
+fp16 covers a narrow range. When every step overflows, the loss scale falls to its minimum and the
+run learns nothing, or stops.
+
+## What to do
+Train in bf16, or lower `initial_scale_power` and the learning rate.
+
+## References
+Recognised in logs alone; the wordings are tested in `tests/logs`.
+"""
+
+from __future__ import annotations
+
+from dsdoctor.api import Condition, Scope, Signature
+
+CONDITION = Condition("fp16-overflow-or-nan", id="DSD1750", scope=Scope.JOB, since="0.1")
+
+HINT = "train in bf16, or lower `initial_scale_power` and the learning rate"
+
+SIGNATURES = (
+    Signature(
+        anchor=("loss scale already at minimum", "Minimum loss scale reached"),
+        pattern=r"loss scale already at minimum|Minimum loss scale reached",
+        examples=(
+            "Exception: Current loss scale already at minimum - cannot decrease scale anymore. Exiting run.",
+        ),
+        not_examples=("loss scale 65536",),
+        weight=72,
+    ),
+    Signature(
+        anchor=(
+            "loss nan",
+            "loss': nan",
+            "loss: nan",
+            "loss=nan",
+            "loss is nan",
+            "Loss is nan",
+            "loss NaN",
+            "grad_norm': nan",
+            "found NaN",
+            "Found NaN",
+            "NaN loss",
+        ),
+        pattern=r"(?i)loss['\x22]?[:= ]+(?:is )?nan\b|grad_norm['\x22]?: nan|found nan in|nan loss",
+        examples=(
+            "{'loss': nan, 'grad_norm': 1.0}",
+            "step 3 loss nan",
+            "Loss is nan, stopping training",
+        ),
+        not_examples=("{'loss': 2.1}",),
+        weight=40,
+    ),
+    Signature(
+        anchor="probability tensor contains",
+        pattern=r"probability tensor contains either `?inf`?, `?nan",
+        examples=("RuntimeError: probability tensor contains either `inf`, `nan` or element < 0",),
+        not_examples=("probability",),
+        weight=50,
+    ),
+)

@@ -13,6 +13,7 @@ import msgspec
 from dsdoctor.api import probe
 from dsdoctor.host import Host, HostError
 from dsdoctor.model.facts.base import Fact, Missing, Why
+from dsdoctor.model.facts.gpu import Nvml
 from dsdoctor.model.facts.python import (
     CudaDevice,
     DeepSpeedInstall,
@@ -74,9 +75,16 @@ def patient_facts(
 
 @probe
 def torch_facts(
-    host: Host, choice: PatientChoice, run: RunNeeds
+    host: Host,
+    choice: PatientChoice,
+    run: RunNeeds,
+    nvml: Nvml | Missing,  # noqa: ARG001
 ) -> tuple[TorchLive | Missing, DeepSpeedLive | Missing]:
-    """Starts torch, CUDA and DeepSpeed in a child that may hang or die of it."""
+    """Starts torch, CUDA and DeepSpeed in a child that may hang or die of it.
+
+    Waits until NVML has been read, for the child's own CUDA context would count as a foreign
+    process, and its memory as taken.
+    """
     return start_torch(host, choice, run)
 
 

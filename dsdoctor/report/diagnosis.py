@@ -28,7 +28,6 @@ def render(diagnosis: Diagnosis) -> str:
         if cause.masks:
             out.append(f"       explains: {', '.join(cause.masks)}")
         out.append(f"       hint: {cause.hint}")
-        out += [f"       fix: `dsdoctor fix {name}`" for name in cause.fixes]
         out.append("")
     if diagnosis.outcome is not Outcome.CAUSE:
         out.append(f"{WORDS[diagnosis.outcome]}  {diagnosis.summary}")

@@ -376,7 +376,9 @@ def test_the_oldest_interpreter_in_use(tmp_path: Path) -> None:
 @pytest.mark.train
 def test_the_real_torch_and_deepspeed() -> None:
     choice = PatientChoice(executable=sys.executable, chosen_by="--python")
-    torch, deepspeed = torch_facts.function(LocalHost(), choice, RunNeeds())
+    torch, deepspeed = torch_facts.function(
+        LocalHost(), choice, RunNeeds(), Missing(why=Why.ABSENT, detail="no driver")
+    )
     assert isinstance(torch, TorchLive), torch
     assert torch.imported.ok
     assert torch.version

@@ -1,0 +1,71 @@
+"""A DeepSpeed op was not built; the log shows the after-effect.
+
+## Why it matters
+Optimizer offload calls a compiled op. When its build failed, the last line complains of the op,
+while the cause stands further up.
+
+## What to do
+Delete the op's folder under `~/.cache/torch_extensions`, run again, and read the first build
+error.
+
+## References
+Recognised in logs alone; the wordings are tested in `tests/logs`.
+"""
+
+from __future__ import annotations
+
+from dsdoctor.api import Condition, Scope, Signature
+
+CONDITION = Condition("cpu-adam-unbuilt", id="DSD450", scope=Scope.USER_ENV, since="0.1")
+
+HINT = "delete the op's folder under `~/.cache/torch_extensions`, run again, and read the first build error"
+
+SIGNATURES = (
+    Signature(
+        anchor=("ds_opt_adam", "ds_opt_adagrad", "ds_opt_lion"),
+        pattern=r"has no attribute 'ds_opt_(?:adam|adagrad|lion)'",
+        examples=("AttributeError: 'DeepSpeedCPUAdam' object has no attribute 'ds_opt_adam'",),
+        not_examples=("self.ds_opt_adam.adam_update(x)",),
+        weight=50,
+    ),
+    Signature(
+        anchor=(".so: cannot open shared object file",),
+        pattern=(
+            r"torch_extensions\S*/(?:cpu_adam|fused_adam|utils|cpu_lion"
+            r"|cpu_adagrad|fused_lamb|async_io|transformer_inference|deepspeed_\w+"
+            r"|\w+)\.so: cannot open"
+        ),
+        examples=(
+            "ImportError: /c/torch_extensions/py39_cu118/cpu_adam/cpu_adam.so: cannot open shared object file: No such file or directory",
+        ),
+        not_examples=("ImportError: libcudart.so.12: cannot open shared object file",),
+        weight=48,
+    ),
+    Signature(
+        anchor=("requires the cpu_adam op", "failed to build/load"),
+        pattern=r"requires the \w+ op, which failed to build",
+        examples=(
+            "RuntimeError: DeepSpeedCPUAdam requires the cpu_adam op, which failed to build/load.",
+        ),
+        not_examples=("cpu_adam op ready",),
+        weight=40,
+    ),
+    Signature(
+        anchor="Error building extension",
+        pattern=r"Error building extension '(?P<op>\w+)'",
+        examples=("RuntimeError: Error building extension 'fused_adam'",),
+        not_examples=("Building extension module fused_adam",),
+        weight=38,
+    ),
+    Signature(
+        anchor=("Unable to JIT load", "Unable to pre-compile"),
+        pattern=r"Unable to (?:JIT load the|pre-compile) (?!async_io)\w+",
+        examples=(
+            "RuntimeError: Unable to JIT load the cpu_adam op due to it not being compatible",
+            "AssertionError: Unable to pre-compile fused_lamb",
+        ),
+        not_examples=("AssertionError: Unable to pre-compile async_io",),
+        weight=40,
+        not_near=("ninja not being installed",),
+    ),
+)

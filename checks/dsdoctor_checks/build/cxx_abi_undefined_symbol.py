@@ -1,0 +1,60 @@
+"""A prebuilt extension was built for another torch or C++ ABI.
+
+## Why it matters
+torch's C++ symbols change from release to release. A prebuilt extension of another release or ABI
+ends at import with an undefined symbol.
+
+## What to do
+Reinstall the extension for this torch, from source with `pip install --no-build-isolation
+--no-binary :all:` if need be.
+
+## References
+Recognised in logs alone; the wordings are tested in `tests/logs`.
+"""
+
+from __future__ import annotations
+
+from dsdoctor.api import Condition, Scope, Signature
+
+CONDITION = Condition("cxx-abi-undefined-symbol", id="DSD451", scope=Scope.USER_ENV, since="0.1")
+
+HINT = "reinstall the extension for this torch, from source with `pip install --no-build-isolation --no-binary :all:` if need be"
+
+SIGNATURES = (
+    Signature(
+        anchor="undefined symbol",
+        pattern=r"undefined symbol: _Z\w+",
+        examples=(
+            "ImportError: /x/y.cpython-310-x86_64-linux-gnu.so: undefined symbol: _ZN3c105ErrorC2E",
+        ),
+        not_examples=("undefined symbol: ncclCommRegister",),
+        weight=58,
+        masks=("cpu-adam-unbuilt",),
+    ),
+    Signature(
+        anchor="undefined symbol",
+        pattern=(
+            r"\.so\S*: undefined symbol: (?!nccl|curand|_Z|__nvJit|cudnn"
+            r"|cublas|MPI|ompi|io_)\w+"
+        ),
+        examples=("ImportError: /x/libtorch_cpu.so: undefined symbol: iJIT_NotifyEvent",),
+        not_examples=("undefined symbol: ncclCommSplit",),
+        weight=50,
+    ),
+    Signature(
+        anchor=("DLL load failed", "procedure could not be found"),
+        pattern=r"DLL load failed while importing \w+: The specified procedure",
+        examples=(
+            "ImportError: DLL load failed while importing _C: The specified procedure could not be found.",
+        ),
+        not_examples=("DLL loaded",),
+        weight=45,
+    ),
+    Signature(
+        anchor="has no attribute",
+        pattern=r"torchvision::nms does not exist|Couldn't load custom C\+\+ ops",
+        examples=("RuntimeError: x has no attribute; torchvision::nms does not exist",),
+        not_examples=("has no attribute 'x'",),
+        weight=30,
+    ),
+)

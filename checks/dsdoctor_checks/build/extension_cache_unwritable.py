@@ -1,0 +1,76 @@
+"""The folder in which ops are built cannot be written.
+
+## Why it matters
+torch builds an op in `$TORCH_EXTENSIONS_DIR`, or `~/.cache/torch_extensions` when that is not set.
+A home that is read-only, missing or owned by another user (often root, after a `sudo` or a docker
+run) stops the first use of every op.
+
+## What to do
+Point `TORCH_EXTENSIONS_DIR` at a folder on a local disk, or give the folder to the job's user.
+
+## References
+- torch/utils/cpp_extension.py: `_get_build_directory`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsdoctor.api import (
+    Condition,
+    DeepSpeedInstall,
+    ExtensionCache,
+    Finding,
+    Limits,
+    Missing,
+    RunNeeds,
+    Scope,
+    check,
+    ok,
+)
+
+from ._util import jit_ops, lacking
+
+CONDITION = Condition("extension-cache-unwritable", id="DSD408", scope=Scope.USER_ENV, since="0.1")
+MIB = 1 << 20
+
+
+class CacheLimits(Limits, frozen=True, kw_only=True):
+    """Space that builds need.
+
+    Attributes:
+        min_free_mib: free space below which a build is likely to fail.
+    """
+
+    min_free_mib: float = 100
+
+
+@check(CONDITION)
+def cache_is_writable(
+    cache: ExtensionCache,
+    run: RunNeeds,
+    deepspeed: DeepSpeedInstall | Missing,
+    limits: CacheLimits,
+) -> Iterator[Finding]:
+    """Judges whether a job may write there and has the space."""
+    ops = jit_ops(run, deepspeed, cache)
+    free = None if cache.free_bytes is None else cache.free_bytes // MIB
+    full = free is not None and free < limits.min_free_mib
+    if ops == () or (cache.writable and not full):
+        yield ok(root=cache.root, free_mib=free)
+        return
+    source = "`TORCH_EXTENSIONS_DIR`" if cache.from_env else "torch's default"
+    what = (
+        f"has {free} MiB free, but a build needs {limits.min_free_mib:g} MiB"
+        if cache.writable
+        else "cannot be written, but ops are built there"
+    )
+    yield lacking(
+        ops,
+        f"`{cache.root}` ({source}) {what}",
+        effect="the first use of an op ends in `PermissionError` or `No space left on device`",
+        hint="run `export TORCH_EXTENSIONS_DIR=DIR` with a writable folder on a local disk",
+        root=cache.root,
+        free_mib=free,
+        min_free_mib=limits.min_free_mib,
+    )

@@ -1,0 +1,148 @@
+"""The host compiler that builds DeepSpeed's ops is missing or does not work.
+
+## Why it matters
+Every op that is built at its first use is compiled by `$CXX` (`c++` when that is not set); nvcc
+calls the C compiler `$CC`. `cpu_adam` needs the host compiler even on a machine without nvcc, and
+Triton needs a C compiler at run time.
+
+## What to do
+Install a compiler (`apt-get install build-essential`, `dnf install gcc-c++`), or point `CXX` and
+`CC` at one.
+
+## References
+- torch/utils/cpp_extension.py: `get_cxx_compiler`, `-ccbin`
+- DeepSpeed op_builder/builder.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsdoctor.api import (
+    Compiler,
+    Compilers,
+    Condition,
+    DeepSpeedInstall,
+    ExtensionCache,
+    Finding,
+    Missing,
+    OsInfo,
+    RunNeeds,
+    Scope,
+    Signature,
+    check,
+    ok,
+    skip,
+)
+
+from ._util import jit_ops, lacking
+
+CONDITION = Condition(
+    "jit-build-compiler-missing",
+    id="DSD402",
+    scope=Scope.NODE,
+    since="0.1",
+    fixes=("install-compiler",),
+)
+
+
+def _trouble(compiler: Compiler, variable: str) -> str | None:
+    command = f"`{compiler.command}`"
+    if compiler.path is None:
+        return f"the compiler {command} (`{variable}` or its default) is not on PATH"
+    if compiler.version is None and compiler.error:
+        return f"the compiler {command} at `{compiler.path}` does not work: {compiler.error}"
+    return None
+
+
+@check(CONDITION)
+def compiler_is_found(
+    compilers: Compilers,
+    run: RunNeeds,
+    deepspeed: DeepSpeedInstall | Missing,
+    cache: ExtensionCache | Missing,
+    os: OsInfo | Missing,
+) -> Iterator[Finding]:
+    """Judges the C++ compiler; a missing C compiler alone only spoils CUDA ops."""
+    if isinstance(os, OsInfo) and os.system == "Windows":
+        yield skip("on Windows, ops are built by MSVC, which is not looked for")
+        return
+    ops = jit_ops(run, deepspeed, cache)
+    if ops == ():
+        yield ok("the config needs no op that is still to be built")
+        return
+    for compiler, variable in ((compilers.cxx, "CXX"), (compilers.cc, "CC")):
+        trouble = _trouble(compiler, variable)
+        if trouble is None:
+            continue
+        yield lacking(
+            ops if variable == "CXX" else None,
+            f"{trouble}, but builds of DeepSpeed ops need it",
+            effect="the first use of an op ends in `RuntimeError: Error building extension`",
+            hint=f"install a C++ compiler (`apt-get install build-essential`), or set `{variable}` "
+            "to one that works",
+            command=compiler.command,
+            path=compiler.path,
+            error=compiler.error,
+        )
+        return
+
+
+HINT = "install gcc and g++ (`build-essential`, `gcc-c++`), or set `CC` and `CXX`"
+
+SIGNATURES = (
+    Signature(
+        anchor=(
+            "'c++'",
+            "c++: not found",
+            "c++: command not found",
+            "g++: not found",
+            "g++: command not found",
+            "g++'",
+            "gcc'",
+            "gcc: not found",
+            "gcc: command not found",
+            "cc1plus",
+            "cc1",
+            "Failed to find C compiler",
+            "No working C++ compiler",
+            "InvalidCxxCompiler",
+            "x86_64-linux-gnu-gcc",
+            "cl.exe",
+            "'cl'",
+            "which: no c++",
+            "'clang++'",
+            "cc1plus'",
+            "c++'",
+        ),
+        pattern=(
+            r"'which', 'c\+\+'|(?:\bc\+\+|g\+\+|gcc|clang\+\+|\bcc)(?:-\d+)?['\x22]?: (?:command )?not found"
+            r"|(?:No such file or directory|Errno 2\]).{0,30}(?:c\+\+|g\+\+"
+            r"|gcc|clang\+\+|\bcc)'|cannot execute .?cc1(?:plus)?|error trying to exec .?cc1"
+            r"|Failed to find C compiler|No working C\+\+ compiler|InvalidCxxCompiler"
+            r"|command '\S*gcc' failed: No such|unable to execute '\S*(?:gcc"
+            r"|g\+\+)'|which: no (?:c|g)\+\+|Error checking compiler version for (?:c"
+            r"|g|cl)"
+        ),
+        examples=(
+            "/bin/sh: 1: c++: not found",
+            "RuntimeError: Failed to find C compiler. Please specify via CC environment variable.",
+            "g++: fatal error: cannot execute 'cc1plus': execvp: No such file or directory",
+        ),
+        not_examples=("gcc (Debian) 12.2.0 found: '/usr/bin/gcc'",),
+        weight=66,
+        masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
+        not_near=("cl.exe",),
+    ),
+    Signature(
+        anchor=": not found",
+        pattern=(
+            r"(?:^|/)sh: (?:\d+: |line \d+: )?\S*(?:g\+\+|gcc|c\+\+|clang)\S*: (?:not found"
+            r"|No such file)"
+        ),
+        examples=("/bin/sh: 1: /opt/x/bin/g++-13: not found",),
+        not_examples=("sh: 1: foo: not found",),
+        weight=66,
+        masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
+    ),
+)

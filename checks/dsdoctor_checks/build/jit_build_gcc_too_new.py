@@ -1,0 +1,151 @@
+"""The host compiler is newer than nvcc accepts.
+
+## Why it matters
+nvcc checks the compiler that it is given (`-ccbin $CC`) and stops at one that came out after it:
+`unsupported GNU version! gcc versions later than N are not supported!`. Every CUDA op fails to
+build; `cpu_adam` of DeepSpeed 0.19.8 or newer, which needs no nvcc, does not.
+
+## What to do
+Install the gcc that is named and set `CC` and `CXX` to it, or use a newer CUDA toolkit of the same
+major version. `CUDAHOSTCXX` has no effect on DeepSpeed's builds.
+
+## References
+- crt/host_config.h of the CUDA toolkits 11.7 to 13.5
+- torch/utils/cpp_extension.py: `CUDA_GCC_VERSIONS`, `CUDA_CLANG_VERSIONS`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from dsdoctor.api import (
+    Compilers,
+    Condition,
+    CudaToolkits,
+    DeepSpeedInstall,
+    ExtensionCache,
+    Finding,
+    Missing,
+    RunNeeds,
+    Scope,
+    Signature,
+    TorchBuild,
+    check,
+    ok,
+    skip,
+)
+from dsdoctor_checks._util import pair
+
+from ._tables import CLANG_BELOW, NEWEST_GCC
+from ._util import jit_ops, lacking
+
+CONDITION = Condition(
+    "jit-build-gcc-too-new",
+    id="DSD403",
+    scope=Scope.NODE,
+    since="0.1",
+    fixes=("install-compiler",),
+)
+
+
+def newest(kind: str | None, cuda: tuple[int, int]) -> int | None:
+    """The newest major version of a compiler that an nvcc accepts, None when not known."""
+    if kind == "gcc":
+        return NEWEST_GCC.get(cuda)
+    if kind == "clang" and cuda in CLANG_BELOW:
+        return CLANG_BELOW[cuda] - 1
+    return None
+
+
+@check(CONDITION)
+def compiler_suits_nvcc(
+    compilers: Compilers,
+    toolkits: CudaToolkits,
+    torch: TorchBuild,
+    run: RunNeeds,
+    deepspeed: DeepSpeedInstall | Missing,
+    cache: ExtensionCache | Missing,
+) -> Iterator[Finding]:
+    """Compares the compiler that nvcc would call with nvcc's own bound."""
+    toolkit, compiler = toolkits.toolkit, compilers.cc
+    if torch.cuda is None:
+        yield skip("torch is no CUDA build, so nvcc is not called")
+        return
+    cuda = pair(toolkit.version) if toolkit and toolkit.usable else None
+    if toolkit is None or cuda is None:
+        yield skip("there is no usable nvcc, so no bound on the host compiler")
+        return
+    major = compiler.major
+    bound = newest(compiler.kind, cuda)
+    if major is None or bound is None:
+        yield skip(
+            f"which host compilers nvcc {toolkit.version} accepts, or what `{compiler.command}` "
+            "is, is not known",
+            cuda=toolkit.version,
+            compiler=compiler.version,
+        )
+        return
+    evidence: dict[str, Any] = {
+        "compiler": compiler.path,
+        "compiler_version": compiler.version,
+        "cuda": toolkit.version,
+        "newest_accepted": bound,
+        "source": "table",
+    }
+    ops = jit_ops(run, deepspeed, cache)
+    if major <= bound:
+        yield ok(**evidence)
+        return
+    cuda_ops = None if ops is None else tuple(op for op in ops if not op.startswith("cpu_"))
+    if cuda_ops == ():
+        yield ok("the config needs no CUDA op that is still to be built", **evidence)
+        return
+    kind = compiler.kind
+    yield lacking(
+        cuda_ops,
+        f"`{compiler.command}` is {kind} {compiler.version}, but nvcc {toolkit.version} accepts "
+        f"{kind} up to {bound}",
+        effect="builds of CUDA ops stop with `unsupported GNU version`",
+        hint=f"install {kind} {bound} and `export CC={kind}-{bound} "
+        + (f"CXX=g++-{bound}`" if kind == "gcc" else f"CXX=clang++-{bound}`"),
+        **evidence,
+    )
+
+
+HINT = "install an older gcc and set `CC` and `CXX`, or a newer toolkit"
+
+SIGNATURES = (
+    Signature(
+        anchor=(
+            "unsupported GNU version",
+            "unsupported clang version",
+            "unsupported Microsoft Visual Studio version",
+        ),
+        pattern=r"unsupported (?:GNU|clang|Microsoft Visual Studio) version",
+        examples=(
+            "error: #error -- unsupported GNU version! gcc versions later than 12 are not supported!",
+        ),
+        not_examples=("GNU version 12",),
+        weight=74,
+        masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
+    ),
+    Signature(
+        anchor=("The current installed version of", "is greater than the maximum required"),
+        pattern=r"installed version of \S+ \([\d.]+\) is greater than the maximum",
+        examples=(
+            "RuntimeError: The current installed version of g++ (13.2) is greater than the maximum required version by CUDA 11.8",
+        ),
+        not_examples=("is greater than the maximum batch",),
+        weight=74,
+        masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
+    ),
+    Signature(
+        anchor=("parameter packs not expanded",),
+        pattern=r"parameter packs not expanded with",
+        examples=("std_function.h:435:145: error: parameter packs not expanded with '...':",),
+        not_examples=("packs",),
+        weight=66,
+        masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
+    ),
+)

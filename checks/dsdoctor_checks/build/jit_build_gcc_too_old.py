@@ -1,0 +1,152 @@
+"""The host compiler is too old for the headers of this torch.
+
+## Why it matters
+Extensions include torch's headers, so they are compiled to torch's C++ standard: C++17 since torch
+2.1, C++20 since 2.12. An older gcc stops at those headers, in the build of any op.
+
+## What to do
+Install a newer compiler and set `CC` and `CXX` to it.
+
+## References
+- torch/utils/cpp_extension.py: the `-std=` that it passes, `MINIMUM_GCC_VERSION`
+- DeepSpeed op_builder/builder.py: `cxx_args`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from dsdoctor.api import (
+    Compilers,
+    Condition,
+    DeepSpeedInstall,
+    ExtensionCache,
+    Finding,
+    Missing,
+    RunNeeds,
+    Scope,
+    Signature,
+    TorchBuild,
+    check,
+    ok,
+    skip,
+)
+from dsdoctor_checks._util import pair
+
+from ._tables import STANDARDS
+from ._util import jit_ops, lacking
+
+CONDITION = Condition(
+    "jit-build-gcc-too-old",
+    id="DSD404",
+    scope=Scope.NODE,
+    since="0.1",
+    fixes=("install-compiler",),
+)
+
+
+@check(CONDITION)
+def compiler_suits_torch(
+    compilers: Compilers,
+    torch: TorchBuild,
+    run: RunNeeds,
+    deepspeed: DeepSpeedInstall | Missing,
+    cache: ExtensionCache | Missing,
+) -> Iterator[Finding]:
+    """Compares gcc with the C++ standard of torch's headers."""
+    compiler = compilers.cxx
+    release = pair(torch.version)
+    if compiler.kind != "gcc" or compiler.major is None or release is None:
+        yield skip("the bound is known for gcc alone, and for a torch that tells its version")
+        return
+    row = next((row for row in STANDARDS if release >= row[0]), None)
+    if row is None:
+        yield skip(f"torch {torch.version} is older than the table", torch=torch.version)
+        return
+    _, standard, oldest = row
+    evidence: dict[str, Any] = {
+        "compiler": compiler.path,
+        "compiler_version": compiler.version,
+        "torch": torch.version,
+        "standard": standard,
+        "oldest_that_serves": oldest,
+        "source": "table",
+    }
+    ops = jit_ops(run, deepspeed, cache)
+    if compiler.major >= oldest or ops == ():
+        yield ok(**evidence)
+        return
+    yield lacking(
+        ops,
+        f"`{compiler.command}` is gcc {compiler.version}, but the headers of torch {torch.version} "
+        f"are {standard}, which needs gcc {oldest} or newer",
+        effect="every build of an op stops with errors inside torch's headers",
+        hint=f"install gcc {oldest} or newer and `export CC=gcc-{oldest} CXX=g++-{oldest}`",
+        **evidence,
+    )
+
+
+HINT = "install gcc 9 or newer and set `CC` and `CXX`"
+
+SIGNATURES = (
+    Signature(
+        anchor=(
+            "You need C++14",
+            "You need GCC",
+            "GCC 9 or later",
+            "is less than the minimum required",
+            "unrecognized command line option",
+            "or newer is required to",
+        ),
+        pattern=(
+            r"You need C\+\+1[47]|You need (?:GCC|a C\+\+)|GCC \d+ or later"
+            r"|is less than the minimum required version|unrecognized command[- ]line option .?-std=c\+\+(?:14"
+            r"|17|20|2a)"
+        ),
+        examples=(
+            "error: #error You need C++14 to compile PyTorch",
+            "error: unrecognized command line option '-std=c++17'",
+        ),
+        not_examples=("unrecognized command line option '-Wno-x'",),
+        weight=66,
+        masks=(
+            "cpu-adam-unbuilt",
+            "jit-build-stale-lock",
+            "nccl-timeout-watchdog",
+            "deepspeed-torch-incompatible",
+        ),
+    ),
+    Signature(
+        anchor="C++17 or later",
+        pattern=r"C\+\+17 or later compatible compiler",
+        examples=("#error C++17 or later compatible compiler is required",),
+        not_examples=("C++17",),
+        weight=70,
+        requires=(
+            "gcc version 4.",
+            "gcc version 5.",
+            "gcc version 6.",
+            "gcc version 7.",
+            "GCC 7",
+            "gcc (GCC) 4.",
+            "gcc-7",
+            "(Ubuntu 7.",
+            "g++ 7",
+            "GCC version: (Ubuntu 7",
+        ),
+        masks=(
+            "cpu-adam-unbuilt",
+            "jit-build-stale-lock",
+            "nccl-timeout-watchdog",
+            "deepspeed-torch-incompatible",
+        ),
+    ),
+    Signature(
+        anchor=("ABI incompatible with", "ABI-incompatible with"),
+        pattern=r"may be ABI[- ]incompatible with",
+        examples=("Your compiler (g++ 4.8.5) may be ABI-incompatible with PyTorch!",),
+        not_examples=("ABI",),
+        weight=22,
+    ),
+)

@@ -1,0 +1,111 @@
+"""A job cannot find ninja, which builds DeepSpeed's ops.
+
+## Why it matters
+DeepSpeed compiles an op at its first use. torch calls `ninja` by name, through PATH. An interpreter
+that is started by its full path does not put the `bin` folder of its environment on PATH, so ninja
+can be installed beside it and still not be found.
+
+## What to do
+Activate the environment, or install ninja into it: `pip install ninja`.
+
+## References
+- torch/utils/cpp_extension.py: `verify_ninja_availability`
+- DeepSpeed requirements/requirements.txt
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import PurePath
+
+from dsdoctor.api import (
+    Compilers,
+    Condition,
+    DeepSpeedInstall,
+    ExtensionCache,
+    Finding,
+    Missing,
+    Patient,
+    RunNeeds,
+    Scope,
+    Signature,
+    check,
+    ok,
+)
+
+from ._util import jit_ops, lacking
+
+CONDITION = Condition(
+    "jit-build-ninja-missing",
+    id="DSD401",
+    scope=Scope.USER_ENV,
+    since="0.1",
+    fixes=("install-ninja",),
+)
+
+
+@check(CONDITION)
+def ninja_is_found(
+    compilers: Compilers,
+    run: RunNeeds,
+    deepspeed: DeepSpeedInstall | Missing,
+    cache: ExtensionCache | Missing,
+    patient: Patient | Missing,
+) -> Iterator[Finding]:
+    """Judges whether `ninja` is on the PATH of a job."""
+    ops = jit_ops(run, deepspeed, cache)
+    if compilers.ninja:
+        yield ok(ninja=compilers.ninja)
+        return
+    if ops == ():
+        yield ok("the config needs no op that is still to be built", ninja=None)
+        return
+    effect = "torch stops with `Ninja is required to load C++ extensions` at the first op"
+    beside = compilers.ninja_in_env
+    if beside is None:
+        python = "python3" if isinstance(patient, Missing) else patient.executable
+        yield lacking(
+            ops,
+            "`ninja` is neither on PATH nor in the environment, but DeepSpeed builds its ops "
+            "with it",
+            effect=effect,
+            hint=f"run `{python} -m pip install ninja`",
+            ninja=None,
+        )
+        return
+    folder = str(PurePath(beside).parent)
+    yield lacking(
+        ops,
+        f"`{beside}` is installed, but `{folder}` is not on PATH: the environment is not activated",
+        effect=effect,
+        hint=f"run `source {folder}/activate`, or `export PATH={folder}:$PATH`",
+        ninja_in_env=beside,
+    )
+
+
+HINT = "install it into the environment: `python -m pip install ninja`, and put the environment's `bin` on PATH"
+
+SIGNATURES = (
+    Signature(
+        anchor=(
+            "inja is required to load",
+            "due to ninja not being installed",
+            "'ninja'",
+            "ninja: command not found",
+            "ninja: not found",
+            "attempted to use ninja",
+        ),
+        pattern=(
+            r"[Nn]inja is required to load|due to ninja not being|(?:No such file or directory"
+            r"|Errno 2\]|Errno 13\].*): '?ninja'|ninja: (?:command )?not found"
+            r"|'ninja', '--version'\].{0,40}non-zero"
+        ),
+        examples=(
+            "RuntimeError: Ninja is required to load C++ extensions",
+            "FileNotFoundError: [Errno 2] No such file or directory: 'ninja'",
+        ),
+        not_examples=("Command '['ninja', '-v']' returned non-zero exit status 1.",),
+        weight=68,
+        masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
+    ),
+)

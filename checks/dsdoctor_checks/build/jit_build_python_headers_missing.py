@@ -1,0 +1,90 @@
+"""Python.h is missing, and no op can be built without it.
+
+## Why it matters
+Distributions ship the interpreter without its C headers. Every DeepSpeed op includes `Python.h`
+through torch's headers, and so does the launcher stub that Triton compiles.
+
+## What to do
+Install the headers of exactly this interpreter (`apt-get install python3.11-dev`), or use a Python
+that brings them (conda, uv, pyenv).
+
+## References
+- torch/include/torch/extension.h
+- triton/runtime/build.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsdoctor.api import (
+    Condition,
+    DeepSpeedInstall,
+    ExtensionCache,
+    Finding,
+    Missing,
+    Patient,
+    RunNeeds,
+    Scope,
+    Signature,
+    check,
+    ok,
+)
+
+from ._util import jit_ops, lacking
+
+CONDITION = Condition(
+    "jit-build-python-headers-missing",
+    id="DSD405",
+    scope=Scope.NODE,
+    since="0.1",
+    fixes=("install-python-headers",),
+)
+
+
+@check(CONDITION)
+def headers_are_there(
+    patient: Patient,
+    run: RunNeeds,
+    deepspeed: DeepSpeedInstall | Missing,
+    cache: ExtensionCache | Missing,
+) -> Iterator[Finding]:
+    """Judges whether Python.h lies where a build looks for it."""
+    ops = jit_ops(run, deepspeed, cache)
+    if patient.has_headers or ops == ():
+        yield ok(include_dir=patient.include_dir)
+        return
+    short = ".".join(patient.version.split(".")[:2])
+    where = f"`{patient.include_dir}`" if patient.include_dir else "the interpreter's folder"
+    yield lacking(
+        ops,
+        f"{where} has no `Python.h`, but every build of an op includes it",
+        effect="builds stop with `Python.h: No such file or directory`",
+        hint=f"run `apt-get install python{short}-dev` (`dnf install python{short}-devel`)",
+        include_dir=patient.include_dir,
+        python=patient.version,
+    )
+
+
+HINT = "install the Python headers (`python3-dev`, `python3-devel`)"
+
+SIGNATURES = (
+    Signature(
+        anchor=("Python.h", "pyconfig.h"),
+        pattern=(
+            r"(?:Python|pyconfig)\.h['\x22]?:? (?:No such file|file not found)"
+            r"|Cannot open include file: 'Python\.h'|Python\.h.{0,30}(?:missing"
+            r"|not found)"
+        ),
+        examples=("fatal error: Python.h: No such file or directory",),
+        not_examples=("#include <Python.h>",),
+        weight=74,
+        masks=(
+            "cpu-adam-unbuilt",
+            "jit-build-stale-lock",
+            "nccl-timeout-watchdog",
+            "jit-build-compiler-missing",
+            "cuda-toolkit-mismatch",
+        ),
+    ),
+)

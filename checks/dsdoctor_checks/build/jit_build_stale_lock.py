@@ -1,0 +1,90 @@
+"""A dead build left its lock, and the next job waits for it for ever.
+
+## Why it matters
+torch guards a build folder by a file called `lock`. A build that was killed leaves it behind; the
+next job sees it and waits, without a time limit and without a word, after `Using … as PyTorch
+extensions root`.
+
+## What to do
+Delete the lock (or the whole folder of that op) once no job is building there.
+
+## References
+- torch/utils/file_baton.py
+- https://github.com/huggingface/transformers/issues/26015
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsdoctor.api import (
+    Condition,
+    ExtensionCache,
+    Finding,
+    Limits,
+    Scope,
+    Signature,
+    check,
+    fail,
+    ok,
+)
+
+CONDITION = Condition(
+    "jit-build-stale-lock",
+    id="DSD406",
+    scope=Scope.USER_ENV,
+    since="0.1",
+    fixes=("remove-stale-lock",),
+)
+
+
+class LockLimits(Limits, frozen=True, kw_only=True):
+    """When a lock counts as left behind.
+
+    Attributes:
+        max_age_min: age in minutes above which a lock without a live builder is stale.
+    """
+
+    max_age_min: float = 10
+
+
+@check(CONDITION)
+def locks_are_alive(cache: ExtensionCache, limits: LockLimits) -> Iterator[Finding]:
+    """Judges the age of each lock that no live process stands behind."""
+    for lock in cache.locks:
+        minutes = int(lock.age_seconds // 60)
+        evidence = {"lock": lock.path, "op": lock.op, "age_min": minutes}
+        if lock.builders:
+            yield ok(f"`{lock.op}` is being built", **evidence, builders=list(lock.builders))
+        elif lock.age_seconds <= limits.max_age_min * 60:
+            yield ok(f"the lock of `{lock.op}` is young", **evidence)
+        else:
+            yield fail(
+                f"`{lock.path}` is {minutes} min old and no process is building there, but a lock "
+                f"without a builder goes away within {limits.max_age_min:g} min",
+                effect=f"a job that needs `{lock.op}` hangs without a message",
+                hint=f"run `rm {lock.path}`",
+                **evidence,
+                max_age_min=limits.max_age_min,
+            )
+
+
+HINT = "remove `~/.cache/torch_extensions` (or the named `lock` file) once no build is running"
+
+SIGNATURES = (
+    Signature(
+        anchor=("baton.wait()", "file_baton.py"),
+        pattern=(r"baton\.wait\(\)|file_baton\.py\S* line \d+, in wait|file_baton\.py\x22, line"),
+        examples=("    baton.wait()",),
+        not_examples=("    baton.release()",),
+        weight=60,
+    ),
+    Signature(
+        anchor=("as PyTorch extensions root", "real_accelerator.py"),
+        pattern=r"as PyTorch extensions root",
+        examples=("Using /c/torch_extensions/py310_cu118 as PyTorch extensions root...",),
+        not_examples=("Setting ds_accelerator to cuda",),
+        weight=45,
+        final=True,
+    ),
+)

@@ -1,0 +1,41 @@
+"""The isolated build does not see torch.
+
+## Why it matters
+pip builds packages in an empty environment. A setup.py that imports torch does not find the one
+that is installed.
+
+## What to do
+Install torch first, then build with `pip install --no-build-isolation`.
+
+## References
+Recognised in logs alone; the wordings are tested in `tests/logs`.
+"""
+
+from __future__ import annotations
+
+from dsdoctor.api import Condition, Scope, Signature
+
+CONDITION = Condition("pip-build-isolation", id="DSD454", scope=Scope.USER_ENV, since="0.1")
+
+HINT = "install torch first, then build with `pip install --no-build-isolation`"
+
+SIGNATURES = (
+    Signature(
+        anchor="No module named",
+        pattern=r"No module named '?(?:torch|packaging|wheel|psutil|numpy|setuptools)'?$",
+        examples=("ModuleNotFoundError: No module named 'torch'",),
+        not_examples=("No module named 'torch._six'",),
+        weight=66,
+        near=(
+            "build dependency",
+            "build isolation",
+            "build-isolation",
+            "build wheel",
+            "egg_info",
+            "subprocess-exited",
+            "pip-build-env",
+            "build_meta",
+            "metadata",
+        ),
+    ),
+)

@@ -1,0 +1,80 @@
+"""Ops were pre-built for another torch or CUDA than is installed now.
+
+## Why it matters
+DeepSpeed compares the torch and CUDA that its pre-built ops were compiled for with those that it
+finds, and refuses to load an op of another: `PyTorch version mismatch!`. It happens when torch is
+upgraded and DeepSpeed is not rebuilt.
+
+## What to do
+Build DeepSpeed again in this environment, or install it without pre-built ops.
+
+## References
+- DeepSpeed op_builder/builder.py: `validate_torch_op_version`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from dsdoctor.api import (
+    Condition,
+    DeepSpeedInstall,
+    Finding,
+    RunNeeds,
+    Scope,
+    TorchBuild,
+    check,
+    fail,
+    ok,
+    skip,
+    warn,
+)
+from dsdoctor_checks._util import listed, pair
+
+from ._util import needed_ops
+
+CONDITION = Condition(
+    "prebuilt-op-mismatch",
+    id="DSD407",
+    scope=Scope.USER_ENV,
+    since="0.1",
+    fixes=("install-deepspeed",),
+)
+
+
+@check(CONDITION)
+def ops_fit_torch(
+    deepspeed: DeepSpeedInstall, torch: TorchBuild, run: RunNeeds
+) -> Iterator[Finding]:
+    """Compares major and minor versions, as DeepSpeed does at load."""
+    if not deepspeed.prebuilt:
+        yield skip("no op is pre-built")
+        return
+    wrong: list[str] = []
+    built, now = pair(deepspeed.built_for_torch), pair(torch.version)
+    if built and now and built != now:
+        wrong.append(f"torch {deepspeed.built_for_torch}, but torch {torch.version} is installed")
+    # DeepSpeed compares CUDA only where CUDA is available; ops built without it say 0.0.
+    built, now = pair(deepspeed.built_for_cuda), pair(torch.cuda)
+    if built and now and built not in (now, (0, 0)):
+        wrong.append(f"CUDA {deepspeed.built_for_cuda}, but torch has CUDA {torch.cuda}")
+    evidence: dict[str, Any] = {
+        "ops": list(deepspeed.prebuilt),
+        "built_for_torch": deepspeed.built_for_torch,
+        "torch": torch.version,
+        "built_for_cuda": deepspeed.built_for_cuda,
+        "cuda": torch.cuda,
+    }
+    if not wrong:
+        yield ok(**evidence)
+        return
+    unused = run.config is not None and not set(needed_ops(run.config)) & set(deepspeed.prebuilt)
+    yield (warn if unused else fail)(
+        f"{listed(f'`{op}`' for op in deepspeed.prebuilt)} "
+        f"{'was' if len(deepspeed.prebuilt) == 1 else 'were'} pre-built for {listed(wrong)}",
+        effect="loading such an op ends in `PyTorch version mismatch!` or `CUDA version mismatch!`",
+        hint="run `pip install --force-reinstall --no-cache-dir --no-deps --no-build-isolation "
+        "deepspeed` in this environment",
+        **evidence,
+    )

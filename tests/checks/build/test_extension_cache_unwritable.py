@@ -1,0 +1,43 @@
+"""Rows of `extension-cache-unwritable`."""
+
+from __future__ import annotations
+
+import pytest
+
+from dsdoctor.api import ExtensionCache, RunNeeds
+from dsdoctor_checks.build import extension_cache_unwritable
+from tests.checks.gpu.support import NOT_SET, worst
+
+NO_CONFIG = RunNeeds()
+OFFLOAD = RunNeeds(
+    config={
+        "optimizer": {"type": "Adam"},
+        "zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu"}},
+    }
+)
+PLAIN = RunNeeds(config={"zero_optimization": {"stage": 2}})
+
+
+@pytest.mark.parametrize(
+    ("fact", "run", "expected"),
+    [
+        (ExtensionCache(root="/c", free_bytes=1 << 34), OFFLOAD, "ok"),
+        (ExtensionCache(root="/c"), OFFLOAD, "ok"),
+        (ExtensionCache(root="/c", writable=False), PLAIN, "ok"),
+        (ExtensionCache(root="/c", writable=False), NO_CONFIG, "warn"),
+        (ExtensionCache(root="/c", writable=False, from_env=True), OFFLOAD, "fail"),
+        (ExtensionCache(root="/c", free_bytes=1 << 20), OFFLOAD, "fail"),
+        (ExtensionCache(root="/c", writable=False, built=("cpu_adam",)), OFFLOAD, "ok"),
+    ],
+)
+def test_rows(fact: ExtensionCache, run: RunNeeds, expected: str) -> None:
+    assert (
+        worst(
+            extension_cache_unwritable.cache_is_writable,
+            fact,
+            run,
+            NOT_SET,
+            extension_cache_unwritable.CacheLimits(),
+        )
+        == expected
+    )

@@ -1,0 +1,45 @@
+"""Rows of `jit-build-compiler-missing`."""
+
+from __future__ import annotations
+
+import pytest
+
+from dsdoctor.api import Compiler, Compilers, RunNeeds
+from dsdoctor_checks.build import jit_build_compiler_missing
+from tests.checks.gpu.support import NOT_SET, worst
+
+GCC = Compiler(command="c++", path="/usr/bin/c++", kind="gcc", version="12.2.0")
+
+NO_CONFIG = RunNeeds()
+OFFLOAD = RunNeeds(
+    config={
+        "optimizer": {"type": "Adam"},
+        "zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu"}},
+    }
+)
+PLAIN = RunNeeds(config={"zero_optimization": {"stage": 2}})
+
+
+@pytest.mark.parametrize(
+    ("fact", "run", "expected"),
+    [
+        (Compilers(cxx=GCC, cc=GCC), OFFLOAD, "ok"),
+        (Compilers(cxx=Compiler(command="c++"), cc=GCC), PLAIN, "ok"),
+        (Compilers(cxx=Compiler(command="c++"), cc=GCC), NO_CONFIG, "warn"),
+        (Compilers(cxx=Compiler(command="c++"), cc=GCC), OFFLOAD, "fail"),
+        (
+            Compilers(
+                cxx=Compiler(command="c++", path="/usr/bin/c++", error="exit 1: cc1plus missing"),
+                cc=GCC,
+            ),
+            OFFLOAD,
+            "fail",
+        ),
+        (Compilers(cxx=GCC, cc=Compiler(command="c++")), OFFLOAD, "warn"),
+    ],
+)
+def test_rows(fact: Compilers, run: RunNeeds, expected: str) -> None:
+    assert (
+        worst(jit_build_compiler_missing.compiler_is_found, fact, run, NOT_SET, NOT_SET, NOT_SET)
+        == expected
+    )

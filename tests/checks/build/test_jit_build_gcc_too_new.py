@@ -1,0 +1,67 @@
+"""Rows of `jit-build-gcc-too-new`."""
+
+from __future__ import annotations
+
+import pytest
+
+from dsdoctor.api import Compiler, Compilers, CudaToolkits, RunNeeds, Toolkit, TorchBuild
+from dsdoctor_checks.build import jit_build_gcc_too_new
+from tests.checks.gpu.support import NOT_SET, worst
+
+
+def toolkits(version: str | None) -> CudaToolkits:
+    nvcc = None if version is None else "/cuda/bin/nvcc"
+    return CudaToolkits(
+        chosen=0, found=(Toolkit(root="/cuda", source="CUDA_HOME", nvcc=nvcc, version=version),)
+    )
+
+
+CUDA = TorchBuild(version="2.9.1", cuda="12.8")
+
+
+def facts(gcc: str | None, cuda: str | None) -> tuple[Compilers, CudaToolkits]:
+    compiler = Compiler(command="cc", path="/usr/bin/cc", kind="gcc" if gcc else None, version=gcc)
+    return Compilers(cxx=compiler, cc=compiler), toolkits(cuda)
+
+
+NO_CONFIG = RunNeeds()
+OFFLOAD = RunNeeds(
+    config={
+        "optimizer": {"type": "Adam"},
+        "zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu"}},
+    }
+)
+FUSED = RunNeeds(config={"optimizer": {"type": "AdamW"}, "zero_optimization": {"stage": 2}})
+
+
+@pytest.mark.parametrize(
+    ("fact", "run", "expected"),
+    [
+        (("12.2.0", "12.4"), FUSED, "ok"),
+        (("14.1.0", "12.4"), FUSED, "fail"),
+        (("14.1.0", "12.4"), NO_CONFIG, "warn"),
+        (("14.1.0", "12.4"), OFFLOAD, "ok"),
+        (("14.1.0", "12.8"), FUSED, "ok"),
+        (("15.1.0", "13.0"), FUSED, "ok"),
+        (("16.1.0", "13.0"), FUSED, "fail"),
+        (("14.1.0", "99.0"), FUSED, "ok"),
+        (("14.1.0", None), FUSED, "ok"),
+        ((None, "12.4"), FUSED, "ok"),
+    ],
+)
+def test_rows(fact: tuple[str | None, str | None], run: RunNeeds, expected: str) -> None:
+    assert (
+        worst(jit_build_gcc_too_new.compiler_suits_nvcc, *facts(*fact), CUDA, run, NOT_SET, NOT_SET)
+        == expected
+    )
+
+
+def test_a_cpu_build_of_torch_calls_no_nvcc() -> None:
+    cpu = TorchBuild(version="2.13.0+cpu")
+    check = jit_build_gcc_too_new.compiler_suits_nvcc
+    assert worst(check, *facts("99.0", "12.4"), cpu, FUSED, NOT_SET, NOT_SET) == "ok"
+
+
+@pytest.mark.parametrize(("clang", "newest"), [((12, 4), 17), ((13, 0), 20), ((10, 2), None)])
+def test_clang(clang: tuple[int, int], newest: int | None) -> None:
+    assert jit_build_gcc_too_new.newest("clang", clang) == newest

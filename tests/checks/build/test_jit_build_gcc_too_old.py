@@ -1,0 +1,44 @@
+"""Rows of `jit-build-gcc-too-old`."""
+
+from __future__ import annotations
+
+import pytest
+
+from dsdoctor.api import Compiler, Compilers, RunNeeds, TorchBuild
+from dsdoctor_checks.build import jit_build_gcc_too_old
+from tests.checks.gpu.support import NOT_SET, worst
+
+
+def facts(gcc: str, torch: str) -> tuple[Compilers, TorchBuild]:
+    compiler = Compiler(command="c++", path="/usr/bin/c++", kind="gcc", version=gcc)
+    return Compilers(cxx=compiler, cc=compiler), TorchBuild(version=torch)
+
+
+NO_CONFIG = RunNeeds()
+OFFLOAD = RunNeeds(
+    config={
+        "optimizer": {"type": "Adam"},
+        "zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu"}},
+    }
+)
+PLAIN = RunNeeds(config={"zero_optimization": {"stage": 2}})
+
+
+@pytest.mark.parametrize(
+    ("fact", "run", "expected"),
+    [
+        (("9.4.0", "2.9.1"), OFFLOAD, "ok"),
+        (("9.4.0", "2.13.0+cpu"), OFFLOAD, "fail"),
+        (("9.4.0", "2.13.0+cpu"), NO_CONFIG, "warn"),
+        (("9.4.0", "2.13.0+cpu"), PLAIN, "ok"),
+        (("12.2.0", "2.15.0"), OFFLOAD, "ok"),
+        (("7.5.0", "2.5.1"), OFFLOAD, "fail"),
+        (("7.5.0", "2.0.1"), OFFLOAD, "ok"),
+        (("4.8.5", "1.13.1"), OFFLOAD, "ok"),
+    ],
+)
+def test_rows(fact: tuple[str, str], run: RunNeeds, expected: str) -> None:
+    assert (
+        worst(jit_build_gcc_too_old.compiler_suits_torch, *facts(*fact), run, NOT_SET, NOT_SET)
+        == expected
+    )

@@ -1,0 +1,56 @@
+"""Rows of `jit-build-ninja-missing`."""
+
+from __future__ import annotations
+
+import pytest
+
+from dsdoctor.api import Compiler, Compilers, DeepSpeedInstall, ExtensionCache, RunNeeds
+from dsdoctor_checks.build import jit_build_ninja_missing
+from tests.checks.gpu.support import NOT_SET, bad, worst
+
+GCC = Compiler(command="c++", path="/usr/bin/c++", kind="gcc", version="12.2.0")
+
+NO_CONFIG = RunNeeds()
+OFFLOAD = RunNeeds(
+    config={
+        "optimizer": {"type": "Adam"},
+        "zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu"}},
+    }
+)
+FUSED = RunNeeds(config={"optimizer": {"type": "AdamW"}, "zero_optimization": {"stage": 2}})
+PLAIN = RunNeeds(config={"zero_optimization": {"stage": 2}})
+
+
+@pytest.mark.parametrize(
+    ("fact", "run", "expected"),
+    [
+        (Compilers(cxx=GCC, cc=GCC, ninja="/usr/bin/ninja"), OFFLOAD, "ok"),
+        (Compilers(cxx=GCC, cc=GCC), PLAIN, "ok"),
+        (Compilers(cxx=GCC, cc=GCC), NO_CONFIG, "warn"),
+        (Compilers(cxx=GCC, cc=GCC), OFFLOAD, "fail"),
+        (Compilers(cxx=GCC, cc=GCC, ninja_in_env="/v/bin/ninja"), NO_CONFIG, "warn"),
+        (Compilers(cxx=GCC, cc=GCC, ninja_in_env="/v/bin/ninja"), FUSED, "fail"),
+    ],
+)
+def test_rows(fact: Compilers, run: RunNeeds, expected: str) -> None:
+    assert (
+        worst(jit_build_ninja_missing.ninja_is_found, fact, run, NOT_SET, NOT_SET, NOT_SET)
+        == expected
+    )
+
+
+def test_ops_that_are_built_need_no_ninja() -> None:
+    compilers = Compilers(cxx=GCC, cc=GCC)
+    check = jit_build_ninja_missing.ninja_is_found
+    built = ExtensionCache(root="/c", built=("cpu_adam",))
+    assert worst(check, compilers, OFFLOAD, NOT_SET, built, NOT_SET) == "ok"
+    prebuilt = DeepSpeedInstall(version="0.19.8", installed_ops={"cpu_adam": True})
+    assert worst(check, compilers, OFFLOAD, prebuilt, NOT_SET, NOT_SET) == "ok"
+
+
+def test_an_environment_that_is_not_activated_is_named() -> None:
+    compilers = Compilers(cxx=GCC, cc=GCC, ninja_in_env="/v/bin/ninja")
+    facts = (compilers, NO_CONFIG, NOT_SET, NOT_SET, NOT_SET)
+    (finding,) = bad(jit_build_ninja_missing.ninja_is_found, *facts)
+    assert "`/v/bin` is not on PATH" in finding.message
+    assert "source /v/bin/activate" in finding.hint

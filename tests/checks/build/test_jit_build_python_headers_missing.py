@@ -1,0 +1,51 @@
+"""Rows of `jit-build-python-headers-missing`."""
+
+from __future__ import annotations
+
+import pytest
+
+from dsdoctor.api import Patient, RunNeeds
+from dsdoctor_checks.build import jit_build_python_headers_missing
+from tests.checks.gpu.support import NOT_SET, worst
+
+
+def patient(*, headers: bool) -> Patient:
+    return Patient(
+        executable="/usr/bin/python3",
+        chosen_by="python3 on PATH",
+        version="3.11.2",
+        include_dir="/usr/include/python3.11",
+        has_headers=headers,
+    )
+
+
+NO_CONFIG = RunNeeds()
+OFFLOAD = RunNeeds(
+    config={
+        "optimizer": {"type": "Adam"},
+        "zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu"}},
+    }
+)
+PLAIN = RunNeeds(config={"zero_optimization": {"stage": 2}})
+
+
+@pytest.mark.parametrize(
+    ("fact", "run", "expected"),
+    [
+        (True, OFFLOAD, "ok"),
+        (False, PLAIN, "ok"),
+        (False, NO_CONFIG, "warn"),
+        (False, OFFLOAD, "fail"),
+    ],
+)
+def test_rows(fact: bool, run: RunNeeds, expected: str) -> None:
+    assert (
+        worst(
+            jit_build_python_headers_missing.headers_are_there,
+            patient(headers=fact),
+            run,
+            NOT_SET,
+            NOT_SET,
+        )
+        == expected
+    )

@@ -1,0 +1,33 @@
+"""Rows of `jit-build-stale-lock`."""
+
+from __future__ import annotations
+
+import pytest
+
+from dsdoctor.api import BuildLock, ExtensionCache
+from dsdoctor_checks.build import jit_build_stale_lock
+from tests.checks.gpu.support import worst
+
+
+@pytest.mark.parametrize(
+    ("fact", "expected"),
+    [
+        (BuildLock(path="/c/cpu_adam/lock", op="cpu_adam", age_seconds=3, builders=()), "ok"),
+        (BuildLock(path="/c/cpu_adam/lock", op="cpu_adam", age_seconds=600, builders=()), "ok"),
+        (BuildLock(path="/c/cpu_adam/lock", op="cpu_adam", age_seconds=5000, builders=(77,)), "ok"),
+        (BuildLock(path="/c/cpu_adam/lock", op="cpu_adam", age_seconds=601, builders=()), "fail"),
+        (
+            BuildLock(path="/c/cpu_adam/lock", op="cpu_adam", age_seconds=864000, builders=()),
+            "fail",
+        ),
+    ],
+)
+def test_rows(fact: BuildLock, expected: str) -> None:
+    assert (
+        worst(
+            jit_build_stale_lock.locks_are_alive,
+            ExtensionCache(root="/c", locks=(fact,)),
+            jit_build_stale_lock.LockLimits(),
+        )
+        == expected
+    )

@@ -1,0 +1,86 @@
+"""Rows of `prebuilt-op-mismatch`."""
+
+from __future__ import annotations
+
+import pytest
+
+from dsdoctor.api import DeepSpeedInstall, RunNeeds, TorchBuild
+from dsdoctor_checks.build import prebuilt_op_mismatch
+from tests.checks.gpu.support import worst
+
+NO_CONFIG = RunNeeds()
+OFFLOAD = RunNeeds(
+    config={
+        "optimizer": {"type": "Adam"},
+        "zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu"}},
+    }
+)
+FUSED = RunNeeds(config={"optimizer": {"type": "AdamW"}, "zero_optimization": {"stage": 2}})
+
+
+@pytest.mark.parametrize(
+    ("fact", "run", "expected"),
+    [
+        (
+            DeepSpeedInstall(
+                version="0.19.8",
+                installed_ops={"fused_adam": True, "cpu_adam": False},
+                built_for_torch="2.9",
+                built_for_cuda="12.8",
+            ),
+            NO_CONFIG,
+            "ok",
+        ),
+        (DeepSpeedInstall(version="0.19.8"), NO_CONFIG, "ok"),
+        (
+            DeepSpeedInstall(
+                version="0.19.8",
+                installed_ops={"fused_adam": True, "cpu_adam": False},
+                built_for_torch="2.5",
+                built_for_cuda="12.8",
+            ),
+            NO_CONFIG,
+            "fail",
+        ),
+        (
+            DeepSpeedInstall(
+                version="0.19.8",
+                installed_ops={"fused_adam": True, "cpu_adam": False},
+                built_for_torch="2.9",
+                built_for_cuda="12.4",
+            ),
+            FUSED,
+            "fail",
+        ),
+        (
+            DeepSpeedInstall(
+                version="0.19.8",
+                installed_ops={"fused_adam": True, "cpu_adam": False},
+                built_for_torch="2.5",
+                built_for_cuda="12.4",
+            ),
+            OFFLOAD,
+            "warn",
+        ),
+        (
+            DeepSpeedInstall(
+                version="0.19.8",
+                installed_ops={"fused_adam": True, "cpu_adam": False},
+                built_for_torch="2.9",
+                built_for_cuda="0.0",
+            ),
+            FUSED,
+            "ok",
+        ),
+    ],
+)
+def test_rows(fact: DeepSpeedInstall, run: RunNeeds, expected: str) -> None:
+    assert (
+        worst(
+            prebuilt_op_mismatch.ops_fit_torch,
+            fact,
+            TorchBuild(version="2.9.1+cu128", cuda="12.8"),
+            run,
+        )
+        == expected
+    )

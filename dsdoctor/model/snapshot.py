@@ -57,7 +57,8 @@ class Snapshot(msgspec.Struct, kw_only=True):
 
     def put(self, fact: Fact) -> None:
         """Stores a fact, replacing what was known of it."""
-        self.facts[fact.key()] = msgspec.to_builtins(fact)
+        # through JSON, so that a live snapshot equals the one that is read back
+        self.facts[fact.key()] = msgspec.json.decode(msgspec.json.encode(fact))
         self.missing.pop(fact.key(), None)
 
     def lack(self, kind: type[Fact], missing: Missing) -> None:

@@ -1,0 +1,152 @@
+"""Whole reports of whole machines, word by word. `UPDATE_GOLDEN=1 pytest tests/golden` rewrites."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dsdoctor import engine, packs
+from dsdoctor.api import Compiler, Compilers, Fact, Package, Packages, Patient, Resources, Status
+from dsdoctor.model.facts.python import DeepSpeedLive, ImportOutcome, PatientChoice
+from dsdoctor.model.report import Report, Verdict, exit_code
+from dsdoctor.model.snapshot import Snapshot, differences, from_json, of, redacted
+from dsdoctor.report import machine, text
+from tests.checks import machines
+
+FOLDER = Path(__file__).parent
+REGISTRY = packs.load(builtin_only=True)
+GIB = 2**30
+PYTHON = "/opt/train/bin/python"
+GOOD_IMPORT = ImportOutcome(ok=True, seconds=2.0)
+
+
+def workstation(
+    card: str = "4090", *, driver: str = "580.95.05", code: int | None = None, **torch: Any
+) -> list[Fact]:
+    """A machine with two GPUs of a kind, as every vital probe would read it.
+
+    `code` is the CUDA error that torch meets at start, None for a machine that works.
+    """
+    build = machines.torch(**torch)
+    return [
+        machines.LINUX,
+        machines.kernel(driver),
+        machines.nvml(driver),
+        machines.smi(),
+        machines.libcuda(driver),
+        machines.gpus(card, card),
+        machines.env(PATH="/opt/train/bin:/usr/bin"),
+        machines.toolkits(machines.toolkit(build.cuda)),
+        machines.DEEPSPEED,
+        build,
+        machines.live(
+            code,
+            works=code is None,
+            devices=(machines.device(card), machines.device(card, 1)) if code is None else (),
+            arch_list=("sm_75", "sm_80", "sm_86", "sm_90", "sm_100", "sm_120"),
+        ),
+        DeepSpeedLive(imported=GOOD_IMPORT, accelerator="cuda"),
+        PatientChoice(executable=PYTHON, chosen_by="VIRTUAL_ENV", why="it holds torch"),
+        Patient(executable=PYTHON, chosen_by="VIRTUAL_ENV", version="3.11.7", kind="venv"),
+        Packages(packages={"numpy": Package(name="numpy", version="2.3.0")}),
+        Compilers(
+            cxx=Compiler(command="c++", path="/usr/bin/c++", kind="gcc", version="12.2.0"),
+            cc=Compiler(command="cc", path="/usr/bin/cc", kind="gcc", version="12.2.0"),
+            ninja="/opt/train/bin/ninja",
+        ),
+        Resources(
+            cpus_logical=32,
+            cpus_usable=32,
+            memory_total_bytes=256 * GIB,
+            memory_available_bytes=240 * GIB,
+            shm_total_bytes=128 * GIB,
+            shm_free_bytes=128 * GIB,
+            limit_nofile=1048576,
+        ),
+    ]
+
+
+def report_on(snapshot: Snapshot) -> Report:
+    report = engine.judge(snapshot, list(REGISTRY), REGISTRY)
+    report.seconds = 1.9
+    return report
+
+
+MACHINES = {
+    "healthy": workstation(),
+    "driver-too-old": workstation(
+        "H100", driver="535.104.05", code=35, version="2.11.0", cuda="13.0"
+    ),
+    "no-gpu": [machines.LINUX, machines.NO_GPU, machines.torch("2.13.0+cpu", None)],
+}
+
+
+@pytest.mark.parametrize("name", MACHINES)
+@pytest.mark.parametrize("form", ["txt", "json", "xml", "github"])
+def test_report(name: str, form: str) -> None:
+    report = report_on(of(MACHINES[name]))
+    made = {
+        "txt": lambda: text.render(report, width=100),
+        "json": lambda: machine.json(report),
+        "xml": lambda: machine.junit(report),
+        "github": lambda: machine.github(report),
+    }[form]()
+    file = FOLDER / f"{name}.{form}"
+    if os.environ.get("UPDATE_GOLDEN"):
+        file.write_text(made, encoding="utf-8")
+    assert made == file.read_text(encoding="utf-8")
+
+
+def test_a_healthy_machine_is_silent() -> None:
+    report = report_on(of(MACHINES["healthy"]))
+    loud = [f for f in report.findings if f.status not in (Status.OK, Status.SKIP)]
+    assert loud == []
+    assert report.verdict is Verdict.HEALTHY
+    assert exit_code(report) == 0
+
+
+def test_a_machine_without_gpus_gets_one_warning() -> None:
+    report = report_on(of(MACHINES["no-gpu"]))
+    loud = [(f.condition, f.status) for f in report.findings if f.status is not Status.SKIP]
+    assert [row for row in loud if row[1] is not Status.OK] == [("no-gpu-visible", Status.WARN)]
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_a_snapshot_survives_its_file(name: str) -> None:
+    before = of(MACHINES[name])
+    after = from_json(before.to_json(), "file")
+    assert after == before
+    assert differences(before, after) == []
+    assert machine.json(report_on(after)) == machine.json(report_on(before))
+
+
+def test_every_old_version_can_be_read() -> None:
+    for file in sorted(FOLDER.glob("snapshot-v*.json")):
+        assert from_json(file.read_bytes(), file.name).facts
+    assert (FOLDER / "snapshot-v1.json").exists()
+
+
+def test_redaction_changes_no_verdict() -> None:
+    snapshot = of(MACHINES["driver-too-old"])
+    plain, hidden = report_on(snapshot), report_on(redacted(snapshot))
+    assert plain.verdict is hidden.verdict
+    assert "node" not in redacted(snapshot).to_json().decode().split('"hostname":')[1][:20]
+
+
+@pytest.mark.parametrize("width", [40, 80, 200])
+def test_no_line_is_wider_than_the_terminal(width: int) -> None:
+    report = report_on(of(MACHINES["driver-too-old"]))
+    for line in text.lines(report, width=width):
+        longest_word = max((len(word) for word in line.text.split()), default=0)
+        assert len(line.text) <= max(width, longest_word + 12)
+
+
+def test_control_characters_never_reach_the_terminal() -> None:
+    facts = [fact for fact in MACHINES["no-gpu"] if fact is not machines.LINUX]
+    evil = machines.OsInfo(
+        system="Linux", release="6", machine="x86_64", hostname="\x1b[31mred\x07"
+    )
+    assert "\x1b" not in text.render(report_on(of([*facts, evil])))

@@ -9,7 +9,17 @@ from typing import Any
 import pytest
 
 from dsdoctor import engine, packs
-from dsdoctor.api import Compiler, Compilers, Fact, Package, Packages, Patient, Resources, Status
+from dsdoctor.api import (
+    Compiler,
+    Compilers,
+    Fact,
+    OsInfo,
+    Package,
+    Packages,
+    Patient,
+    Resources,
+    Status,
+)
 from dsdoctor.model.facts.python import DeepSpeedLive, ImportOutcome, PatientChoice
 from dsdoctor.model.report import Report, Verdict, exit_code
 from dsdoctor.model.snapshot import Snapshot, differences, from_json, of, redacted
@@ -146,7 +156,5 @@ def test_no_line_is_wider_than_the_terminal(width: int) -> None:
 
 def test_control_characters_never_reach_the_terminal() -> None:
     facts = [fact for fact in MACHINES["no-gpu"] if fact is not machines.LINUX]
-    evil = machines.OsInfo(
-        system="Linux", release="6", machine="x86_64", hostname="\x1b[31mred\x07"
-    )
+    evil = OsInfo(system="Linux", release="6", machine="x86_64", hostname="\x1b[31mred\x07")
     assert "\x1b" not in text.render(report_on(of([*facts, evil])))

@@ -11,6 +11,11 @@ python3 -m venv "$venv"
 "$venv/bin/pip" install -q -c constraints-train.txt -e ".[train,fleet,dev]"
 export PATH="$PWD/$venv/bin:$PATH" VIRTUAL_ENV="$PWD/$venv"
 unset PYTHONPATH CONDA_PREFIX DSDOCTOR_PYTHON || true
+# pyenv's python3.8 starts only where it is named: the children are tried on the oldest Python
+if command -v pyenv >/dev/null 2>&1; then
+  PYENV_VERSION=$(pyenv versions --bare 2>/dev/null | sort -rV | paste -sd: -)
+  export PYENV_VERSION
+fi
 ruff check .
 ruff format --check .
 mypy

@@ -191,10 +191,17 @@ def load_registry(checks_dir: Iterable[str] = ()) -> Registry:
     """All packs; broken ones are told of on stderr.
 
     Raises:
-        UsageError: the built-in pack itself is broken, or a --checks-dir is not a folder.
+        UsageError: the built-in pack itself is broken, or a --checks-dir is not a folder or holds
+            a file that is broken: who names a folder wants its checks.
     """
+    folders = [Path(folder) for folder in checks_dir]
     registry = packs.load(checks_dir)
     for problem in registry.problems:
+        if Path(problem.pack).parent in folders:
+            raise UsageError(
+                f"`{problem.pack}` is no check: {problem.message}; "
+                "mend it or take it out of the folder"
+            )
         click.echo(f"dsdoctor: pack `{problem.pack}` is left out: {problem.message}", err=True)
     if not any(pack.name == "builtin" for pack in registry.packs):
         raise UsageError("the built-in pack of checks could not be loaded; reinstall dsdoctor")

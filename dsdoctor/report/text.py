@@ -72,7 +72,10 @@ def lines(report: Report, *, verbosity: int = 0, width: int | None = None) -> It
     """
     columns = max(24, min(width or shutil.get_terminal_size((100, 24)).columns, 110))
     if verbosity > -2:  # noqa: PLR2004  # -qq
-        yield from _wrap(" · ".join(_header(report)), columns, "", "head")
+        # an item is not broken: its spaces do not count as such while the line is wrapped
+        items = [item.replace(" ", "\N{NO-BREAK SPACE}") for item in _header(report)]
+        for line in _wrap(" · ".join(items), columns, "", "head"):
+            yield Line(line.text.replace("\N{NO-BREAK SPACE}", " "), line.style)
         yield Line("")
     for finding in shown(report, verbosity):
         yield from _finding(finding, columns)

@@ -9,9 +9,12 @@ import pytest
 
 MODULES = (
     "dsdoctor.model.redact",
+    "dsdoctor.model.facts.pci",
     "dsdoctor.probes.environment",
+    "dsdoctor.probes.kernel_log",
     "dsdoctor.probes.launchers",
     "dsdoctor.probes.machine",
+    "dsdoctor.probes.network",
     "dsdoctor.probes.nvidia",
     "dsdoctor.probes.records",
     "dsdoctor.probes.toolchain",

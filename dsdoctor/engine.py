@@ -18,8 +18,9 @@ from dsdoctor.api import Probe
 from dsdoctor.host import Host, HostError
 from dsdoctor.model.condition import Limits
 from dsdoctor.model.facts.base import Fact, Missing, Why
-from dsdoctor.model.facts.gpu import Gpus, Nvml
+from dsdoctor.model.facts.gpu import Gpus, GpuTopology, Nvml
 from dsdoctor.model.facts.machine import NvidiaKernel, OsInfo
+from dsdoctor.model.facts.pci import PciTree
 from dsdoctor.model.facts.python import (
     DeepSpeedInstall,
     Patient,
@@ -29,6 +30,7 @@ from dsdoctor.model.facts.python import (
 )
 from dsdoctor.model.facts.run import RunNeeds, Scope
 from dsdoctor.model.finding import Finding, Status
+from dsdoctor.model.matrix import build as build_matrix
 from dsdoctor.model.report import PatientLine, Report, Verdict
 from dsdoctor.model.snapshot import Snapshot
 from dsdoctor.registry import Registry, Unit, gives, limits_for, needs
@@ -353,6 +355,9 @@ def _describe(report: Report, snapshot: Snapshot) -> None:
             name = gpu.name or "unreadable GPU"
             names[name] = names.get(name, 0) + 1
         report.gpus = [f"{count} × {name}" for name, count in names.items()]
+    matrix = build_matrix(gpus, snapshot.get(GpuTopology), snapshot.get(PciTree))
+    if matrix is not None:
+        report.topology = matrix
     nvml, kernel = snapshot.get(Nvml), snapshot.get(NvidiaKernel)
     if not isinstance(nvml, Missing):
         report.driver = nvml.driver_version

@@ -16,6 +16,7 @@ MODULES = (
     "dsdoctor.probes.machine",
     "dsdoctor.probes.network",
     "dsdoctor.probes.nvidia",
+    "dsdoctor.probes.pci",
     "dsdoctor.probes.records",
     "dsdoctor.probes.toolchain",
 )

@@ -15,6 +15,7 @@ MODULES = (
     "dsdoctor.probes.launchers",
     "dsdoctor.probes.machine",
     "dsdoctor.probes.network",
+    "dsdoctor.probes.nodes",
     "dsdoctor.probes.nvidia",
     "dsdoctor.probes.pci",
     "dsdoctor.probes.records",

@@ -137,7 +137,9 @@ class NodesReach(Fact, frozen=True, kw_only=True):
     Attributes:
         nodes: one for each host that was tried.
         untried: how many hosts were left out, because there are too many.
+        lacking: of `ssh` and `pdsh`, what this node has not got.
     """
 
     nodes: tuple[NodeReach, ...] = ()
     untried: int = 0
+    lacking: tuple[str, ...] = ()

@@ -18,6 +18,7 @@ of the job script.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from dsdoctor.api import (
     Condition,
@@ -75,7 +76,12 @@ def allocation_is_visible(
             yield skip("Slurm says nothing of GPUs in this job")
         return
     count, name = given
-    evidence = {"given": count, "visible": seen, "variable": name, "tokens": list(tokens or ())}
+    evidence: dict[str, Any] = {
+        "given": count,
+        "visible": seen,
+        "variable": name,
+        "tokens": list(tokens or ()),
+    }
     if seen < count:
         yield fail(
             f"Slurm gave {count} GPUs to this job on this node (`{name}`), but {seen} are visible",

@@ -47,8 +47,7 @@ def one_launcher_a_node(command: LaunchCommand, env: Environment) -> Iterator[Fi
     if command.launcher != "srun" or command.inner is None:
         yield skip("no launcher is started by `srun`")
         return
-    own = command.options if command.inner is None else {}
-    text = _option(command.argv, "--ntasks-per-node") or own.get("ntasks_per_node", "")
+    text = _option(command.argv, "--ntasks-per-node")
     tasks = int(text) if text.isdecimal() else tasks_of_node(env)
     if tasks is None or tasks == 1:
         yield ok(tasks=tasks)

@@ -19,7 +19,7 @@ from typing import Any
 
 from dsdoctor.model.condition import Condition, Limits, Signature
 from dsdoctor.model.facts.base import Fact, Missing, Why
-from dsdoctor.model.facts.config import DsConfig
+from dsdoctor.model.facts.config import ConfigRefusal, ConfigVerdict, DsConfig
 from dsdoctor.model.facts.gpu import (
     ComputeMode,
     EventReason,
@@ -33,6 +33,7 @@ from dsdoctor.model.facts.gpu import (
     NvmlError,
     RecoveryAction,
 )
+from dsdoctor.model.facts.kernel_log import BusEvents, KernelLog, XidEvent
 from dsdoctor.model.facts.launch import (
     DeepSpeedEnvFile,
     HostEntry,
@@ -50,6 +51,17 @@ from dsdoctor.model.facts.machine import (
     PciGpu,
     Resources,
 )
+from dsdoctor.model.facts.network import (
+    NcclFile,
+    NcclFiles,
+    NcclSetting,
+    NetInterface,
+    Network,
+    NodeReach,
+    NodesReach,
+    RdmaPort,
+)
+from dsdoctor.model.facts.pci import PciPlace, PciTree
 from dsdoctor.model.facts.python import (
     CudaDevice,
     DeepSpeedInstall,
@@ -78,11 +90,14 @@ from dsdoctor.model.finding import Finding, Status, fail, ok, skip, warn
 
 __all__ = [
     "BuildLock",
+    "BusEvents",
     "Check",
     "Compiler",
     "Compilers",
     "ComputeMode",
     "Condition",
+    "ConfigRefusal",
+    "ConfigVerdict",
     "CudaDevice",
     "CudaToolkits",
     "DeepSpeedEnvFile",
@@ -103,6 +118,7 @@ __all__ = [
     "HostEntry",
     "Hostfile",
     "ImportOutcome",
+    "KernelLog",
     "LaunchCommand",
     "Launcher",
     "Launchers",
@@ -113,6 +129,13 @@ __all__ = [
     "LineProblem",
     "MasterPort",
     "Missing",
+    "NcclFile",
+    "NcclFiles",
+    "NcclSetting",
+    "NetInterface",
+    "Network",
+    "NodeReach",
+    "NodesReach",
     "NvidiaKernel",
     "NvidiaSmi",
     "Nvml",
@@ -122,7 +145,10 @@ __all__ = [
     "Packages",
     "Patient",
     "PciGpu",
+    "PciPlace",
+    "PciTree",
     "Probe",
+    "RdmaPort",
     "RecoveryAction",
     "Resources",
     "RunNeeds",
@@ -133,6 +159,7 @@ __all__ = [
     "TorchBuild",
     "TorchLive",
     "Why",
+    "XidEvent",
     "check",
     "fail",
     "ok",

@@ -232,7 +232,19 @@ def _processes() -> list[dict[str, Any]]:
     return rows
 
 
+def _addresses() -> dict[str, list[str]]:
+    """IP addresses of every interface that has some."""
+    import psutil  # noqa: PLC0415
+
+    wanted = (socket.AF_INET, socket.AF_INET6)
+    return {
+        name: [row.address for row in rows if row.family in wanted]
+        for name, rows in psutil.net_if_addrs().items()
+    }
+
+
 QUERIES: dict[str, Callable[[], Any]] = {
+    "addresses": _addresses,
     "release": platform.release,
     "machine": platform.machine,
     "hostname": lambda: socket.gethostname().split(".")[0],

@@ -65,7 +65,8 @@ from dsdoctor.model.facts.python import (
     TorchBuild,
     TorchLive,
 )
-from dsdoctor.model.facts.run import RunNeeds, Scope
+from dsdoctor.model.facts.run import Floors, PlanNeeds, RunNeeds, Scope
+from dsdoctor.model.facts.storage import Checkpoint, CheckpointFile, Place, Quota, Storage
 from dsdoctor.model.facts.toolchain import (
     BuildLock,
     Compiler,
@@ -79,6 +80,8 @@ from dsdoctor.model.finding import Finding, Status, fail, ok, skip, warn
 __all__ = [
     "BuildLock",
     "Check",
+    "Checkpoint",
+    "CheckpointFile",
     "Compiler",
     "Compilers",
     "ComputeMode",
@@ -96,6 +99,7 @@ __all__ = [
     "FabricState",
     "Fact",
     "Finding",
+    "Floors",
     "Gpu",
     "GpuHealth",
     "GpuTopology",
@@ -122,13 +126,17 @@ __all__ = [
     "Packages",
     "Patient",
     "PciGpu",
+    "Place",
+    "PlanNeeds",
     "Probe",
+    "Quota",
     "RecoveryAction",
     "Resources",
     "RunNeeds",
     "Scope",
     "Signature",
     "Status",
+    "Storage",
     "Toolkit",
     "TorchBuild",
     "TorchLive",

@@ -50,6 +50,7 @@ from dsdoctor.model.facts.machine import (
     PciGpu,
     Resources,
 )
+from dsdoctor.model.facts.memory import MemoryDemand, MemoryDetail
 from dsdoctor.model.facts.python import (
     CudaDevice,
     DeepSpeedInstall,
@@ -116,6 +117,8 @@ __all__ = [
     "Limits",
     "LineProblem",
     "MasterPort",
+    "MemoryDemand",
+    "MemoryDetail",
     "Missing",
     "NvidiaKernel",
     "NvidiaSmi",

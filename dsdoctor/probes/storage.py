@@ -95,6 +95,8 @@ def named_places(host: Host, run: RunNeeds) -> list[tuple[str, str, str | None]]
     found += [("--path", path, None) for path in run.paths]
     found += [("--writable", path, None) for path in run.writable]
     found += [("NVMe offload", path, None) for path in dict.fromkeys(_nvme_paths(run.config))]
+    if run.floors is not None and run.floors.disk_gib is not None:
+        found.append(("disk of the profile", run.floors.disk_path or ".", None))
     found.append(("temporary files", *first("/tmp", "TMPDIR")))  # noqa: S108  # measured only
     found.append(("built extensions", *first(f"{cache}/torch_extensions", "TORCH_EXTENSIONS_DIR")))
     found.append(("Triton cache", *first(f"{triton_home}/.triton/cache", "TRITON_CACHE_DIR")))

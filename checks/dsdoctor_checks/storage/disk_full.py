@@ -64,7 +64,7 @@ def _needed(place: Place, run: RunNeeds, limits: DiskLimits) -> tuple[float, str
         return limits.extensions_mib * MIB, "a build wants", False
     if place.purpose == "temporary files":
         return limits.temporary_mib * MIB, "a build wants", False
-    if place.purpose == "--path":
+    if place.purpose in ("--path", "disk of the profile"):
         return 0, "", False
     return limits.cache_mib * MIB, "a cache wants", False
 
@@ -73,7 +73,7 @@ def _needed(place: Place, run: RunNeeds, limits: DiskLimits) -> tuple[float, str
 def places_have_room(storage: Storage, run: RunNeeds, limits: DiskLimits) -> Iterator[Finding]:
     """Free space of each file system against the most that a place on it needs."""
     seen = False
-    for places in by_mount(p for p in storage.places if p.free_bytes is not None):
+    for places in by_mount(p for p in storage.places if p.free_bytes is not None and p.total_bytes):
         seen = True
         needs = [(*_needed(place, run, limits), place) for place in places]
         bytes_needed, what, certain, place = max(needs, key=lambda row: row[0])

@@ -12,7 +12,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         purpose: what for: `--path`, `--writable`, `temporary files`, `built extensions`,
-            `Triton cache`, `Hugging Face cache` or `NVMe offload`.
+            `Triton cache`, `Hugging Face cache`, `NVMe offload` or `disk of the profile`.
         path: as it was named.
         variable: the variable that names it, None where it is a default or an option.
         kind: `file`, `dir`, … of what is there; None = nothing is.

@@ -62,7 +62,11 @@ def container_sees_what_it_was_given(os: OsInfo, env: Environment, gpus: Gpus) -
     extra = []
     if not slices:
         extra = [str(index) for uuid, index in whole.items() if uuid not in given]
-    evidence: dict[str, Any] = {"allotted": list(given), "seen": list(whole), "container": os.container}
+    evidence: dict[str, Any] = {
+        "allotted": list(given),
+        "seen": list(whole),
+        "container": os.container,
+    }
     if lacking:
         yield fail(
             f"{len(given)} GPUs are allotted to this {os.container} container, but "

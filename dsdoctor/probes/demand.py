@@ -81,7 +81,7 @@ def setting_of(
     offload = "none"
     if stage and "optimizer" in away:
         offload = "optimizer"
-    if stage == _PARTITIONED and "param" in away:
+    if stage == _PARTITIONED and away == {"optimizer", "param"}:
         offload = "optimizer+parameters"
     precision = "fp32"
     if _on(_section(config, "fp16")):
@@ -148,6 +148,25 @@ def _state(items: tuple[MemoryItem, ...]) -> int:
     )
 
 
+def _without_weights(need: memory.Memory, setting: memory.Setting, run: RunNeeds) -> memory.Memory:
+    """Moves the weights to the host where they alone are offloaded.
+
+    DeepSpeed 0.19.8 allows it (zero/stage3.py: `offload_param` without `offload_optimizer`), and
+    the memory model has no option of that kind.
+    """
+    zero = _section(run.config or {}, "zero_optimization")
+    away = _section(zero, "offload_param").get("device") in ("cpu", "nvme")
+    if not away or setting.stage != _PARTITIONED or setting.offload != "none":
+        return need
+    kept = tuple(item for item in need.gpu if item.name != "parameters")
+    moved = tuple(
+        MemoryItem(name="parameters", bytes=item.bytes * setting.ranks_per_node)
+        for item in need.gpu
+        if item.name == "parameters"
+    )
+    return memory.Memory(kept, need.host + moved)
+
+
 def demand_of(
     run: RunNeeds, ranks: int, nodes: int, deepspeed: DeepSpeedInstall | Missing
 ) -> MemoryDemand:
@@ -162,7 +181,7 @@ def demand_of(
     )
     sequence = run.sequence or min(model.max_length, 2048)
     setting = dataclasses.replace(setting, sequence=sequence)
-    need = memory.estimate(model, setting)
+    need = _without_weights(memory.estimate(model, setting), setting, run)
     host = {item.name: item.bytes for item in need.host}
     host_bytes = need.host_bytes
     nvme = _section(_section(run.config or {}, "zero_optimization"), "offload_optimizer")

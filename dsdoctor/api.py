@@ -20,6 +20,7 @@ from typing import Any
 from dsdoctor.model.condition import Condition, Limits, Signature
 from dsdoctor.model.facts.base import Fact, Missing, Why
 from dsdoctor.model.facts.config import DsConfig
+from dsdoctor.model.facts.deep import DeepTrial, TriedCollective, TriedGpu, TriedPair
 from dsdoctor.model.facts.gpu import (
     ComputeMode,
     EventReason,
@@ -92,6 +93,7 @@ __all__ = [
     "DeepSpeedEnvFile",
     "DeepSpeedInstall",
     "DeepSpeedLive",
+    "DeepTrial",
     "DsConfig",
     "Environment",
     "EventReason",
@@ -143,6 +145,9 @@ __all__ = [
     "Toolkit",
     "TorchBuild",
     "TorchLive",
+    "TriedCollective",
+    "TriedGpu",
+    "TriedPair",
     "Why",
     "check",
     "fail",

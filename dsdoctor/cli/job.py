@@ -25,7 +25,11 @@ def job_options(function: C) -> C:
         click.option("--plan", metavar="FILE", help="Launch plan that `recommend` wrote."),
         click.option("--model", metavar="M", help="Preset, size (`7B`) or config.json."),
         click.option(
-            "--sequence", type=click.IntRange(min=1), metavar="N", help="Tokens in a sequence."
+            "--seq-len",
+            "sequence",
+            type=click.IntRange(min=1),
+            metavar="N",
+            help="Tokens each.",
         ),
         click.option("--profile", metavar="P", help="Requirements: a name or a TOML file."),
     ]
@@ -66,7 +70,7 @@ def with_job(
     if model is not None and plan is not None:
         raise UsageError("`--plan` holds its own model; leave `--model` out")
     if sequence is not None and model is None:
-        raise UsageError("`--sequence` belongs to `--model`; give both")
+        raise UsageError("`--seq-len` belongs to `--model`; give both")
     changed: RunNeeds = msgspec.structs.replace(
         needs,
         paths=paths,

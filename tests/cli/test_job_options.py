@@ -21,8 +21,8 @@ from tests.support.command import clean_environment, dsdoctor
         (("--plan", "other.json", "--model", "7B"), "holds its own model"),
         (("--model", "enormous"), "is no preset, no size and no file"),
         (("--model", "0B"), "more than 0 parameters"),
-        (("--sequence", "128"), "belongs to `--model`"),
-        (("--sequence", "0", "--model", "7B"), "--sequence"),
+        (("--seq-len", "128"), "belongs to `--model`"),
+        (("--seq-len", "0", "--model", "7B"), "--seq-len"),
         (("--checkpoint", "nowhere"), "`--checkpoint nowhere` does not exist"),
         (("--checkpoint", "wrong.toml"), "is a file"),
         (("--path", " "), "`--path` is empty"),
@@ -60,7 +60,7 @@ def test_paths_and_output_of_a_real_run(tmp_path: Path) -> None:
 
 def test_a_plan_goes_from_recommend_to_check(tmp_path: Path) -> None:
     env = clean_environment(tmp_path)
-    wanted = ("--model", "7B", "--gpu-memory", "80", "--gpu-count", "4", "--cpu-memory", "256")
+    wanted = ("--model", "7B", "--gpu-memory", "80", "--gpu-count", "4", "--host-memory", "256")
     made = dsdoctor("recommend", *wanted, "--format", "json", env=env, cwd=tmp_path)
     assert made.status == 0, made.err
     (tmp_path / "launch.json").write_text(made.out)

@@ -20,7 +20,13 @@ from typing import Any
 from dsdoctor.model.condition import Condition, Limits, Signature
 from dsdoctor.model.facts.base import Fact, Missing, Why
 from dsdoctor.model.facts.config import DsConfig
-from dsdoctor.model.facts.deep import DeepTrial, TriedCollective, TriedGpu, TriedPair
+from dsdoctor.model.facts.deep import (
+    DeepTrial,
+    ExtensionTrial,
+    TriedCollective,
+    TriedGpu,
+    TriedPair,
+)
 from dsdoctor.model.facts.gpu import (
     ComputeMode,
     EventReason,
@@ -98,6 +104,7 @@ __all__ = [
     "Environment",
     "EventReason",
     "ExtensionCache",
+    "ExtensionTrial",
     "FabricHealth",
     "FabricState",
     "Fact",

@@ -9,7 +9,13 @@ from typing import Any
 from dsdoctor.api import Environment, Gpus, RunNeeds, TorchLive, probe
 from dsdoctor.host import Host, HostError
 from dsdoctor.model.facts.base import Missing, Why
-from dsdoctor.model.facts.deep import DeepTrial, TriedCollective, TriedGpu, TriedPair
+from dsdoctor.model.facts.deep import (
+    DeepTrial,
+    ExtensionTrial,
+    TriedCollective,
+    TriedGpu,
+    TriedPair,
+)
 from dsdoctor.model.facts.python import PatientChoice
 from dsdoctor.patient import run_child
 from dsdoctor.process import Result
@@ -21,6 +27,8 @@ PAIRS_SECONDS = 60.0
 #: The ranks of the all-reduce, and how much longer their parent may take.
 COLLECTIVE_SECONDS = 50.0
 GRACE_SECONDS = 10.0
+#: torch's headers take a slow machine a minute.
+EXTENSION_SECONDS = 150.0
 #: GPUs that are tried at the same time: each child imports torch and has a context.
 AT_ONCE = 4
 #: Ranks of the all-reduce where there are no GPUs.
@@ -196,3 +204,34 @@ def deep_trial(
         pairs_error=pairs_error,
         collective=parse_collective(backend, ranks, *outcome),
     )
+
+
+def parse_extension(records: Records, result: Result) -> ExtensionTrial:
+    """The outcome of `trial_extension.py`."""
+    seconds = round(result.seconds, 1)
+    for record in records:
+        if "ok" in record:
+            error = record.get("error")
+            return ExtensionTrial(ok=bool(record["ok"]), error=error, seconds=seconds)
+    steps = [str(record["step"]) for record in records if "step" in record]
+    return ExtensionTrial(
+        ok=False,
+        error=_how(result, EXTENSION_SECONDS),
+        seconds=seconds,
+        stopped_at=steps[-1] if steps else "import",
+    )
+
+
+@probe
+def extension_trial(
+    host: Host, choice: PatientChoice, run: RunNeeds, live: TorchLive
+) -> ExtensionTrial:
+    """Builds a trivial extension in the patient, where `--deep` asks for it."""
+    if not run.deep:
+        raise HostError(Why.NOT_ASKED, "an extension is built with `--deep` alone")
+    if not live.imported.ok:
+        raise HostError(Why.ABSENT, "torch cannot be imported, so no extension was built")
+    outcome = run_child(
+        host, choice.executable, "trial_extension", timeout=EXTENSION_SECONDS, cwd=run.cwd
+    )
+    return parse_extension(*outcome)

@@ -82,3 +82,19 @@ class DeepTrial(Fact, frozen=True, kw_only=True):
     pairs: tuple[TriedPair, ...] = ()
     pairs_error: str | None = None
     collective: TriedCollective | None = None
+
+
+class ExtensionTrial(Fact, frozen=True, kw_only=True):
+    """A trivial C++ extension, built and called in the patient as DeepSpeed builds its ops.
+
+    Attributes:
+        ok: it was built, loaded and gave the right figures.
+        error: the compiler's or loader's words if not.
+        seconds: how long it took.
+        stopped_at: `import`, `build` or `call` where the child did not come to its end.
+    """
+
+    ok: bool
+    error: str | None = None
+    seconds: float = 0.0
+    stopped_at: str | None = None

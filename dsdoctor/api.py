@@ -20,6 +20,13 @@ from typing import Any
 from dsdoctor.model.condition import Condition, Limits, Signature
 from dsdoctor.model.facts.base import Fact, Missing, Why
 from dsdoctor.model.facts.config import ConfigRefusal, ConfigVerdict, DsConfig
+from dsdoctor.model.facts.deep import (
+    DeepTrial,
+    ExtensionTrial,
+    TriedCollective,
+    TriedGpu,
+    TriedPair,
+)
 from dsdoctor.model.facts.gpu import (
     ComputeMode,
     EventReason,
@@ -51,6 +58,7 @@ from dsdoctor.model.facts.machine import (
     PciGpu,
     Resources,
 )
+from dsdoctor.model.facts.memory import MemoryDemand, MemoryDetail
 from dsdoctor.model.facts.network import (
     NcclFile,
     NcclFiles,
@@ -77,7 +85,8 @@ from dsdoctor.model.facts.python import (
     TorchBuild,
     TorchLive,
 )
-from dsdoctor.model.facts.run import RunNeeds, Scope
+from dsdoctor.model.facts.run import Floors, PlanNeeds, RunNeeds, Scope
+from dsdoctor.model.facts.storage import Checkpoint, CheckpointFile, Place, Quota, Storage
 from dsdoctor.model.facts.toolchain import (
     BuildLock,
     Compiler,
@@ -92,6 +101,8 @@ __all__ = [
     "BuildLock",
     "BusEvents",
     "Check",
+    "Checkpoint",
+    "CheckpointFile",
     "Compiler",
     "Compilers",
     "ComputeMode",
@@ -103,14 +114,17 @@ __all__ = [
     "DeepSpeedEnvFile",
     "DeepSpeedInstall",
     "DeepSpeedLive",
+    "DeepTrial",
     "DsConfig",
     "Environment",
     "EventReason",
     "ExtensionCache",
+    "ExtensionTrial",
     "FabricHealth",
     "FabricState",
     "Fact",
     "Finding",
+    "Floors",
     "Gpu",
     "GpuHealth",
     "GpuTopology",
@@ -128,6 +142,8 @@ __all__ = [
     "Limits",
     "LineProblem",
     "MasterPort",
+    "MemoryDemand",
+    "MemoryDetail",
     "Missing",
     "NcclFile",
     "NcclFiles",
@@ -147,7 +163,10 @@ __all__ = [
     "PciGpu",
     "PciPlace",
     "PciTree",
+    "Place",
+    "PlanNeeds",
     "Probe",
+    "Quota",
     "RdmaPort",
     "RecoveryAction",
     "Resources",
@@ -155,9 +174,13 @@ __all__ = [
     "Scope",
     "Signature",
     "Status",
+    "Storage",
     "Toolkit",
     "TorchBuild",
     "TorchLive",
+    "TriedCollective",
+    "TriedGpu",
+    "TriedPair",
     "Why",
     "XidEvent",
     "check",

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 #: Words of the logs of healthy runs: a literal is better looked for by another of its words.
 COMMON = frozenset(
     b"a all and are as at be by config cpu cuda CUDA data deepspeed DeepSpeed device env epoch "
-    b"error false File for found from get gpu GPU has hf import in info INFO init is it line "
+    b"false File for found from get gpu GPU has hf import in info INFO init is it line "
     b"loading local loss main memory model module name No node not of on or process py python "
     b"rank required return run self set size site step than that the this to torch train training "
     b"True type unable Unable use used using utils value version warning WARNING was we with "

@@ -14,7 +14,7 @@ from typing import Any
 from dsdoctor.logs.anchors import COMMON
 
 #: A set of literals is worth using from this length on.
-LEAST = 5
+LEAST = 4
 #: More alternatives than this cost more than they save.
 MOST = 24
 
@@ -82,4 +82,4 @@ def searched(anchors: tuple[str, ...], pattern: str) -> tuple[str, ...]:
     shortest = min(map(len, texts), default=0)
     if shortest < LEAST or len(texts) > MOST or any(t.encode().strip() in COMMON for t in texts):
         return anchors
-    return tuple(sorted(texts)) if shortest > min(map(len, anchors)) else anchors
+    return tuple(sorted(texts)) if shortest >= min(map(len, anchors)) else anchors

@@ -212,6 +212,7 @@ class _State:
         self.result = Scan()
         self.traces = Tracebacks(index)
         self.per_signature: collections.Counter[int] = collections.Counter()
+        self.spent: set[str] = set()  # literals that can tell nothing new
         self.tail: collections.deque[tuple[int, bytes]] = collections.deque(maxlen=TAIL)
         self.carry = b""
         self.done = 0  # bytes of `carry` that are done already
@@ -252,7 +253,8 @@ class _State:
                 number += 1
             number += data.count(b"\n", place, start)
             place = start
-            self._line(window, start, number, hot[offset])
+            if self.traces.busy or not hot[offset] <= self.spent:
+                self._line(window, start, number, hot[offset])
             following = data.find(b"\n", start, end) + 1
             place = following or end
             number += 1 if following else 0
@@ -310,6 +312,20 @@ class _State:
                 self._marks(text, number, here)
                 self._signatures(window, start, number, text, segment, rank, here)
             self.traces.line(text, number, rank, here, lambda: window.when(start))
+        self.spent.update(filter(self._is_spent, literals - self.spent))
+
+    def _is_spent(self, literal: str) -> bool:
+        """All that the literal could tell is known already, so floods of it cost little."""
+        if literal in ERROR_LITERALS and not self.traces.full:
+            return False
+        if literal in self.scanner.flags and literal not in self.result.flags:
+            return False
+        if not all(name in self.result.marks for name in MARK_LITERALS.get(literal, ())):
+            return False
+        return all(
+            self.per_signature[one.number] >= KEPT and not one.known.signature.final
+            for one in self.scanner.by_literal.get(literal, ())
+        )
 
     def _marks(self, text: str, number: int, literals: set[str]) -> None:
         for literal in literals:

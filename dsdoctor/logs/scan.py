@@ -17,6 +17,7 @@ from dsdoctor.logs.anchors import matcher
 from dsdoctor.logs.errors import ERROR_LITERALS, Error, Tracebacks
 from dsdoctor.logs.marks import MARK_LITERALS, MARK_PATTERNS
 from dsdoctor.logs.necessary import searched
+from dsdoctor.logs.prefixes import MONTHS, strip_prefixes
 from dsdoctor.model.condition import Signature
 
 __all__ = ["MARK_PATTERNS", "Error", "Hit", "Known", "Scan", "Scanner", "scan_all", "stamp"]
@@ -91,21 +92,27 @@ class Scan:
 
 STAMP = re.compile(
     r"(?P<d>\d{4}[-/]\d\d[-/]\d\d)[T _](?P<t>\d\d:\d\d:\d\d(?:[.,]\d{1,6})?)"
-    r"|\[?[EWIF](?P<m>\d{4}) (?P<u>\d\d:\d\d:\d\d\.\d+)",
+    r"|\[?[EWIF](?P<m>\d{3,4}) (?P<u>\d\d:\d\d:\d\d\.\d+)"
+    rf"|(?P<month>{MONTHS}) (?P<day>[ \d]\d) (?P<v>\d\d:\d\d:\d\d(?:\.\d{{1,6}})?)",
 )
 
 
 def stamp(text: str) -> str:
-    """A time stamp that sorts, "" without one.
+    """A time stamp that sorts within a year, "" without one.
 
     >>> stamp("[2024-05-06 07:08:09,123] [INFO]"), stamp("[rank0]:[E506 07:08:10.5 Process")
-    ('05-06 07:08:09.123', '')
+    ('05-06 07:08:09.123', '05-06 07:08:10.5')
+    >>> stamp("May  6 07:08:11 node-a python[7]: step")
+    '05-06 07:08:11'
     """
-    found = STAMP.search(text[:200])
+    found = STAMP.search(text[:200]) or (STAMP.search(text[-80:]) if len(text) > 200 else None)  # noqa: PLR2004
     if found is None:
         return ""
     if found["m"]:
-        return f"{found['m'][:2]}-{found['m'][2:]} {found['u']}"
+        return f"{int(found['m']) // 100:02}-{found['m'][-2:]} {found['u']}"
+    if found["month"]:
+        month = MONTHS.split("|").index(found["month"]) + 1
+        return f"{month:02}-{found['day'].replace(' ', '0')} {found['v']}"
     return f"{found['d'][5:].replace('/', '-')} {found['t'].replace(',', '.')}"
 
 
@@ -196,7 +203,7 @@ class _Window:
     def when(self, start: int) -> str:
         """Time stamp of the line or of one shortly before it."""
         for _ in range(CONTEXT):
-            if found := stamp(reader.decode(self.data[start : start + 200].split(b"\n")[0])):
+            if found := stamp(reader.decode(self.line(start)[:LONGEST])):
                 return found
             if start == 0:
                 break
@@ -286,7 +293,7 @@ class _State:
     def finish(self) -> Scan:
         self.result.errors = self.traces.errors
         self.result.tail = [
-            (number, reader.strip_prefixes(reader.decode(line))[0]) for number, line in self.tail
+            (number, strip_prefixes(reader.decode(line))[0]) for number, line in self.tail
         ]
         return self.result
 
@@ -302,7 +309,7 @@ class _State:
             else:
                 segments = segments[-1:]
         for segment in segments:
-            text, rank = reader.strip_prefixes(_shorten(segment, literals))
+            text, rank = strip_prefixes(_shorten(segment, literals))
             if rank is None:
                 rank = self.source.rank
             here = literals

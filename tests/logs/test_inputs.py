@@ -14,14 +14,13 @@ import threading
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 from dsdoctor import packs
-from dsdoctor.cli.diagnose import command
 from dsdoctor.logs import ReadError, Source, diagnose, diagnose_paths, find_sources, signatures_of
 from dsdoctor.logs.prefixes import strip_prefixes
 from dsdoctor.logs.scan import Known, Scanner
 from dsdoctor.model.diagnosis import Diagnosis
+from tests.support.diagnosing import diagnose_command
 
 SIGNATURES = signatures_of(packs.load(builtin_only=True))
 OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total"
@@ -129,7 +128,7 @@ def _zstd(data: bytes) -> bytes:
 
 @pytest.mark.parametrize("pack", [gzip.compress, lzma.compress, _zstd])
 @pytest.mark.parametrize("by", ["file", "stdin", "two members"])
-def test_packed(pack: object, by: str, tmp_path: Path) -> None:
+def test_packed(pack: object, by: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert callable(pack)
     text = f"{STEP}\n" * 50_000
     data = pack((text + OOM + "\n").encode())
@@ -137,15 +136,10 @@ def test_packed(pack: object, by: str, tmp_path: Path) -> None:
         data = pack(text.encode()) + pack((OOM + "\n").encode())
     path = tmp_path / "packed"
     path.write_bytes(data)
-    if by == "stdin":
-        result = CliRunner().invoke(command, ["-", "--format", "json"], input=data)
-        assert result.exit_code == 1
-        causes = json.loads(result.stdout)["causes"]
-    else:
-        causes = json.loads(CliRunner().invoke(command, [str(path), "--format", "json"]).stdout)[
-            "causes"
-        ]
-    assert causes[0]["evidence"][0]["line"] == 50_001
+    name, stdin = ("-", data) if by == "stdin" else (str(path), b"")
+    result = diagnose_command(monkeypatch, name, "--format", "json", stdin=stdin)
+    assert result.status == 1
+    assert result.report["causes"][0]["evidence"][0]["line"] == 50_001
 
 
 def test_zstd_without_its_library_is_one_line(
@@ -156,10 +150,10 @@ def test_zstd_without_its_library_is_one_line(
         monkeypatch.setitem(sys.modules, module, None)
     path = tmp_path / "a.log.zst"
     path.write_bytes(data)
-    result = CliRunner().invoke(command, [str(path)])
-    assert result.exit_code == 2
-    assert result.stderr.count("\n") == 1
-    assert "dsdoctor[zstd]" in result.stderr
+    result = diagnose_command(monkeypatch, path)
+    assert result.status == 2
+    assert result.err.count("\n") == 1
+    assert "dsdoctor[zstd]" in result.err
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, lzma.compress, _zstd])

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 
 from dsdoctor.logs import reader
 from dsdoctor.logs.expect import expectation
+from dsdoctor.logs.ranks import disagreement
 from dsdoctor.logs.scan import Error, Hit, Known, Scan, Scanner
 from dsdoctor.model.diagnosis import Cause, Diagnosis, FirstError, Line, Outcome
 
@@ -257,6 +258,8 @@ def _cause(
             lambda: "?", {k: presentable(v) for k, v in hit.groups.items()}
         )
         message = hit.known.signature.message.format_map(values)
+    if told := disagreement(candidate.hits):
+        message += f"; the ranks do not agree: {presentable(told)}"
     seen: set[str] = set()
     lines: list[Line] = []
     for one in candidate.hits:

@@ -25,7 +25,7 @@ MARKS: dict[str, tuple[str, str]] = {
     "zero": ("ZeRO", r"(?i)zero[ _-]?(?:optimization_)?(?:stage[ _:=.]*|-)(?P<n>[0-3])\b"),
     "zero-config": (
         "zero_optimization_stage",
-        r"zero_optimization_stage[ .]+(?:\w+\.)?(?P<n>[0-3]|disabled|\w+states|gradients|weights)\b",
+        r"zero_optimization_stage[ .]+(?:\w+\.)?(?P<n>[0-3]|disabled|\w+states|gradients|weights)",
     ),
     "stage3": ("Stage 3 initialize", r"Stage 3 initialize"),
     "zero3-offload": ("DeepSpeedZeRoOffload initialize", r"DeepSpeedZeRoOffload initialize"),

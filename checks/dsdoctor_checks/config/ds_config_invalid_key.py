@@ -203,4 +203,21 @@ SIGNATURES = (
         weight=40,
         near=("deepspeed", "ds_config"),
     ),
+    Signature(
+        anchor=(
+            "ZeRO optimization config in the DeepSpeed",
+            "offloading device specified",
+            "unknown zero stage",
+            "communication_data_type",
+            "ElasticityConfigError",
+        ),
+        pattern="Please specify the ZeRO optimization config|Invalid (?:optimizer|parameter) offloading device specified|unknown zero stage|Invalid communication_data_type|^\\S*ElasticityConfigError: ",
+        examples=(
+            "ValueError: Please specify the ZeRO optimization config in the DeepSpeed config.",
+            "AssertionError: Invalid optimizer offloading device specified: NONE.",
+            "ValueError: unknown zero stage 4",
+        ),
+        not_examples=("communication_data_type ...... None",),
+        weight=60,
+    ),
 )

@@ -11,7 +11,7 @@ from dsdoctor.errors import UsageError
 from dsdoctor.model.facts.gpu import Gpus
 from dsdoctor.model.facts.machine import OsInfo, Resources
 from dsdoctor.model.launch import encode
-from dsdoctor.recommend import models, output
+from dsdoctor.recommend import files, models
 from dsdoctor.recommend.plan import (
     OPTIMIZERS,
     Machine,
@@ -173,6 +173,6 @@ def command(
     else:
         click.echo(render(plan, shutil.get_terminal_size().columns), nl=False)
     if folder is not None:
-        for path in output.write(plan, folder, slurm=slurm):
+        for path in files.write(plan, folder, slurm=slurm):
             click.echo(f"wrote {path}", err=True)
     return 0 if plan.fits else 1

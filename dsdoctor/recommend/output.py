@@ -157,6 +157,9 @@ def _accelerate(launch: Launch) -> tuple[str, ...]:
 def _deepspeed(launch: Launch) -> tuple[str, ...]:
     slots = ",".join(map(str, launch.gpu_ids or range(launch.ranks_per_node)))
     port = ("--master_port", str(launch.master_port))
+    if launch.nodes == 1 and not launch.gpu_ids:
+        # On CPUs the launcher knows as many slots as there are sockets; a count is not compared.
+        return ("--num_gpus", str(launch.ranks_per_node), *port)
     if launch.nodes == 1:
         return ("--include", f"localhost:{slots}", *port)
     if not launch.hosts:

@@ -160,7 +160,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, in
             str(folder / "configs.json"),
             str(folder / "states.json"),
         ],
-        timeout=170,
+        timeout=400,
         env={"DS_ACCELERATOR": "cpu", "OMP_NUM_THREADS": "1"},
     )
     assert done.returncode == 0, done.stderr[-3000:]
@@ -170,7 +170,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, in
 
 @pytest.mark.train
 @pytest.mark.system
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(420)
 @pytest.mark.parametrize("case", STATE_CASES, ids=str)
 def test_an_engine_holds_what_is_predicted(
     measured: dict[str, dict[str, int]], case: tuple[int, str, str, int]

@@ -145,7 +145,10 @@ def argv(launch: Launch) -> tuple[str, ...]:
         return (*head, *tail)
     slots = ",".join(map(str, launch.gpu_ids or range(launch.ranks_per_node)))
     if launch.nodes == 1:
+        # DeepSpeed counts NUMA nodes as CPU devices, so --include may not know the second rank
         chosen: tuple[str, ...] = ("--include", f"localhost:{slots}")
+        if not launch.gpu_ids:
+            chosen = ("--num_gpus", ranks)
     else:
         chosen = ("--hostfile", HOSTFILE_NAME)
         if launch.hosts:

@@ -66,6 +66,13 @@ def _died(made: Attempt) -> list[Progress]:
 def _hang(made: Attempt, registry: Registry) -> SmokeCause:
     ranks = made.tracker.ranks
     stuck = [p for p in ranks if not p.done]
+    if not stuck:
+        return named(
+            registry,
+            "nccl-timeout-watchdog",
+            "all ranks are done, but the launcher does not end",
+            made.launcher_tail[-3:],
+        )
     missing = culprit(ranks, made.stacks)
     others = [p for p in stuck if p is not missing]
     where = ", ".join(f"rank {p.rank} in {p.place()}" for p in stuck)

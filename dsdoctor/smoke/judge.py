@@ -160,11 +160,11 @@ def memory(made: Attempt) -> Iterator[Comparison]:
     if want and got and all(got):
         yield compare("model states of a rank", want, max(got))
     if made.plan.full_size:
-        peaks = [data_of(p, "steps").get("peak_device_bytes") for p in made.tracker.ranks]
+        peaks = [data_of(p, "steps").get("peak_device_bytes") or 0 for p in made.tracker.ranks]
         predicted = predict.device_peak(made.plan)
         if predicted and peaks and all(peaks):
             yield compare("peak GPU memory of a rank (torch allocator)", predicted, max(peaks))
-        hosts = [data_of(p, "steps").get("peak_host_bytes") for p in made.tracker.ranks]
+        hosts = [data_of(p, "steps").get("peak_host_bytes") or 0 for p in made.tracker.ranks]
         predicted = predict.host_peak(made.plan)
         if predicted and hosts and all(hosts) and made.plan.launch.nodes == 1:
             yield compare("peak memory of the host", predicted, sum(hosts))

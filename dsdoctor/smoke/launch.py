@@ -50,6 +50,7 @@ class Attempt:
         kernel: the kernel's word on memory.
         folder: where logs lie, until the attempt is cleaned up.
         seconds: wall time.
+        started: when it began, in seconds since the epoch.
         error: why the launcher could not be started.
         leftovers: what could not be ended or removed.
     """
@@ -68,6 +69,7 @@ class Attempt:
     launcher_tail: tuple[str, ...] = ()
     kernel: tuple[str, ...] = ()
     seconds: float = 0.0
+    started: float = dataclasses.field(default_factory=time.time)
     error: str = ""
     leftovers: tuple[str, ...] = ()
 
@@ -210,6 +212,7 @@ class _Watch:
         self.building = 0.0
         self.trouble: float | None = None
         self.gone: float | None = None
+        self.finished: float | None = None
         self.phase = ""
         self._local = os.uname().nodename if hasattr(os, "uname") else ""
         for progress in made.tracker.ranks:
@@ -258,6 +261,9 @@ class _Watch:
         if late:
             self.made.overdue = tuple(progress.rank for progress in late)
             return "hang"
+        if tracker.all_done:
+            self.finished = self.finished or now
+            return "hang" if now - self.finished > DEADLINES["teardown"] else None
         if now - self.begun - self.building > self.timeout:
             self.made.overdue = tuple(p.rank for p in tracker.ranks if not p.done)
             return "timeout"
@@ -294,11 +300,15 @@ def _run(
     child: process.Child | None = None
     try:
         with log.open("ab", buffering=0) as stream:
+
+            def write(chunk: bytes) -> None:
+                stream.write(chunk)
+
             child = process.Child(
                 made.argv,
                 env={**base_env, **made.env},
-                on_stdout=stream.write,
-                on_stderr=stream.write,
+                on_stdout=write,
+                on_stderr=write,
             )
             watch = _Watch(made, child, timeout, tell)
             while (reason := watch.reason()) is None:

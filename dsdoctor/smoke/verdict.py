@@ -103,6 +103,9 @@ def _phase(made: Attempt, name: str) -> Phase:
     ranks = made.tracker.ranks
     ends = [progress.ended(name) for progress in ranks]
     seconds = round(max((event.seconds for event in ends if event), default=0.0), 3)
+    if name == "spawn":
+        first = [progress.events[0].time for progress in ranks if progress.events]
+        seconds = round(max(0.0, max(first, default=made.started) - made.started), 3)
     if any(event is not None and event.state == "fail" for event in ends):
         text = next(
             str(event.data.get("error", "")).splitlines()[-1:]

@@ -3,7 +3,10 @@
 Runs in the patient, on Python 3.8 and newer.
 """
 
+from __future__ import annotations
+
 import math
+from typing import Any
 
 import torch
 from torch import nn
@@ -17,12 +20,12 @@ STEP, SHIFT, NOISE = 5, 17, 0.05
 class Norm(nn.Module):
     """RMSNorm, or LayerNorm with a bias."""
 
-    def __init__(self, width, bias):
+    def __init__(self, width: Any, bias: Any) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.ones(width))
         self.bias = nn.Parameter(torch.zeros(width)) if bias else None
 
-    def forward(self, x):
+    def forward(self, x: Any) -> Any:
         if self.bias is not None:
             return functional.layer_norm(x, x.shape[-1:], self.weight, self.bias)
         wide = x.float()
@@ -30,7 +33,7 @@ class Norm(nn.Module):
         return wide.to(x.dtype) * self.weight
 
 
-def rotate(x, cos, sin):
+def rotate(x: Any, cos: Any, sin: Any) -> Any:
     """Rotary position embedding."""
     left, right = x.chunk(2, -1)
     return x * cos + torch.cat((-right, left), -1) * sin
@@ -39,7 +42,7 @@ def rotate(x, cos, sin):
 class Block(nn.Module):
     """Attention and MLP of the given shape."""
 
-    def __init__(self, shape):
+    def __init__(self, shape: Any) -> None:
         super().__init__()
         self.shape = shape
         hidden, dim = shape["hidden"], shape["head_dim"]
@@ -55,7 +58,7 @@ class Block(nn.Module):
         self.gate = nn.Linear(hidden, inner, bias=mlp_bias) if shape["gated"] else None
         self.down = nn.Linear(inner, hidden, bias=mlp_bias)
 
-    def attend(self, x):
+    def attend(self, x: Any) -> Any:
         shape = self.shape
         batch, length, _ = x.shape
         dim, heads, kv = shape["head_dim"], shape["heads"], shape["kv_heads"]
@@ -82,7 +85,7 @@ class Block(nn.Module):
             y = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
         return self.out(y.transpose(1, 2).reshape(batch, length, heads * dim))
 
-    def forward(self, x):
+    def forward(self, x: Any) -> Any:
         x = x + self.attend(self.norm1(x))
         h = self.norm2(x)
         if self.gate is not None:
@@ -95,7 +98,7 @@ class Block(nn.Module):
 class Gpt(nn.Module):
     """A decoder; `forward` gives the mean loss of predicting the next token."""
 
-    def __init__(self, shape):
+    def __init__(self, shape: Any) -> None:
         super().__init__()
         self.shape = shape
         self.embed = nn.Embedding(shape["vocab"], shape["hidden"])
@@ -111,7 +114,7 @@ class Gpt(nn.Module):
             if parameter.dim() > 1 and parameter.numel():
                 nn.init.normal_(parameter, std=0.02)
 
-    def forward(self, tokens):
+    def forward(self, tokens: Any) -> Any:
         x = self.embed(tokens[:, :-1])
         if self.position is not None:
             x = x + self.position(torch.arange(x.shape[1], device=x.device))
@@ -128,7 +131,7 @@ class Gpt(nn.Module):
         )
 
 
-def sample(seed, step, index, count, length, vocab):
+def sample(seed: Any, step: Any, index: Any, count: Any, length: Any, vocab: Any) -> Any:
     """`count` sequences from number `index` of a step on: the same on every rank and device."""
     rows = []
     for number in range(index, index + count):
@@ -144,7 +147,7 @@ def sample(seed, step, index, count, length, vocab):
     return torch.stack(rows)
 
 
-def reference(job, device, dtype):
+def reference(job: Any, device: Any, dtype: Any) -> Any:
     """Losses of a single process without DeepSpeed, with the same seed, data and optimizer.
 
     Weights in the training precision, master weights and AdamW in fp32, gradients of the whole

@@ -1,5 +1,11 @@
 """Sums the tensors that a DeepSpeed engine holds; runs in the patient, on Python 3.8 and newer."""
 
+from __future__ import annotations
+
+from typing import Any, Dict, Set, Tuple
+
+import torch
+
 #: Attributes that hold buffers of communication or checkpoint machinery, not model states.
 BUFFERS = (
     "bucket", "ipg_buffer", "params_to_reduce", "swap", "trace", "timer", "event", "stream",
@@ -8,66 +14,64 @@ BUFFERS = (
 DEEPEST = 6
 
 
-def model_states(engine, torch):
-    """Bytes by device of weights, gradients, master weights and optimizer state of this rank.
+class Sum:
+    """Counts each storage once, whoever views it."""
 
-    Walks the module and everything that the optimizer's attributes reach. A storage is counted
-    once, whoever views it.
-    """
-    storages, visited, rows = {}, set(), {}
+    def __init__(self) -> None:
+        self.devices: Dict[str, int] = {}
+        self.parts: Dict[str, int] = {}
+        self._storages: Set[Tuple[str, int]] = set()
+        self._visited: Set[int] = set()
 
-    def take(tensor, name):
+    def _take(self, tensor: Any, name: str) -> None:
         try:
             storage = tensor.untyped_storage()
-            key = (str(tensor.device), storage.data_ptr())
-            size = storage.nbytes()
+            key, size = (str(tensor.device), storage.data_ptr()), storage.nbytes()
         except (RuntimeError, NotImplementedError):
             return
-        if key[1] == 0 or key in storages:
-            return
-        storages[key] = size
-        device = tensor.device.type
-        rows.setdefault(name, {}).setdefault(device, 0)
-        rows[name][device] += size
+        if key[1] and key not in self._storages:
+            self._storages.add(key)
+            device = tensor.device.type
+            self.devices[device] = self.devices.get(device, 0) + size
+            self.parts[name] = self.parts.get(name, 0) + size
 
-    def walk(value, name, depth):
+    def _tensor(self, value: Any, name: str) -> None:
+        self._take(value.detach(), name)
+        if value.grad is not None:
+            self._take(value.grad, name + ".grad")
+        part = getattr(value, "ds_tensor", None)
+        if isinstance(part, torch.Tensor):
+            self._take(part.detach(), name + ".ds_tensor")
+
+    def walk(self, value: Any, name: str, depth: int = 0) -> None:
+        """Everything that a value reaches through containers."""
+        if id(value) in self._visited or depth > DEEPEST:
+            return
         if isinstance(value, torch.Tensor):
-            if id(value) in visited:
-                return
-            visited.add(id(value))
-            take(value.detach(), name)
-            if value.grad is not None:
-                take(value.grad, name + ".grad")
-            for extra in ("ds_tensor", "_hp_mapping"):
-                part = getattr(value, extra, None)
-                if isinstance(part, torch.Tensor):
-                    take(part.detach(), name + "." + extra)
-            return
-        if depth > DEEPEST or id(value) in visited:
-            return
-        if isinstance(value, dict):
-            visited.add(id(value))
-            for item in list(value.values()):
-                walk(item, name, depth + 1)
-            for item in list(value):
-                if isinstance(item, torch.Tensor):
-                    walk(item, name, depth + 1)
+            self._visited.add(id(value))
+            self._tensor(value, name)
+        elif isinstance(value, dict):
+            self._visited.add(id(value))
+            for item in [*value.keys(), *value.values()]:
+                self.walk(item, name, depth + 1)
         elif isinstance(value, (list, tuple, set)):
-            visited.add(id(value))
+            self._visited.add(id(value))
             for item in list(value):
-                walk(item, name, depth + 1)
+                self.walk(item, name, depth + 1)
 
+
+def model_states(engine: Any) -> Dict[str, Dict[str, int]]:
+    """Bytes of weights, gradients, master weights and optimizer state of this rank.
+
+    Walks the module and everything that the optimizer's attributes reach. By device, and by the
+    attribute that was met first.
+    """
+    found = Sum()
     for parameter in engine.module.parameters():
-        walk(parameter, "module", 0)
+        found.walk(parameter, "module")
     outer = engine.optimizer
     for optimizer, prefix in ((outer, ""), (getattr(outer, "optimizer", None), "inner.")):
-        if optimizer is None:
-            continue
-        for name, value in list(vars(optimizer).items()):
+        for name, value in list(vars(optimizer).items()) if optimizer is not None else []:
             if not any(word in name for word in BUFFERS):
-                walk(value, prefix + name, 0)
-    devices = {}
-    for parts in rows.values():
-        for device, size in parts.items():
-            devices[device] = devices.get(device, 0) + size
-    return {"bytes": devices, "parts": {name: sum(p.values()) for name, p in rows.items()}}
+                found.walk(value, prefix + name)
+    return {"bytes": found.devices, "parts": found.parts}

@@ -4,19 +4,23 @@
 is printed goes to `rank-N.log`.
 """
 
+from __future__ import annotations
+
 import argparse
 import contextlib
-import datetime
+import datetime as dt
 import json
+import math
 import os
 import platform
 import signal
 import sys
 import time
+from typing import Any
 
-from dsdsmoke_report import CheckFailed, Reporter, follow_parent, take_output
+from dsdsmoke_report import CheckError, Reporter, follow_parent, take_output
 
-STEPS_BEFORE_TIMING = 1
+ZERO_3 = 3
 #: Sizes of the all-reduce whose bandwidth is measured, in bytes.
 CPU_SIZES = (1 << 16, 1 << 20, 1 << 22)
 GPU_SIZES = (1 << 20, 1 << 24, 1 << 28)
@@ -25,7 +29,7 @@ P2P_ELEMENTS = 1024
 MATMUL_ERROR = {"bf16": 2e-2, "fp16": 4e-3, "fp32": 2e-3}
 
 
-def number(*names):
+def number(*names: Any) -> Any:
     """The first of some variables that is set, as a number; None without."""
     for name in names:
         with contextlib.suppress(KeyError, ValueError):
@@ -36,12 +40,12 @@ def number(*names):
 class Run:
     """The phases of one rank."""
 
-    def __init__(self, job, folder, reporter, local_rank, world):
+    def __init__(self, job: Any, folder: Any, reporter: Any, local_rank: Any, world: Any) -> None:
         self.job, self.folder, self.report = job, folder, reporter
         self.rank, self.local_rank, self.world = reporter.rank, local_rank, world
         self.on_gpu = job["device"] == "cuda"
 
-    def fault(self, kind, phase):
+    def fault(self, kind: Any, phase: Any) -> Any:
         """Breaks something on purpose, so that the tests can see it noticed."""
         wanted = self.job.get("fault") or {}
         if wanted.get("kind") != kind or wanted.get("rank") != self.rank:
@@ -60,7 +64,7 @@ class Run:
                 hoard.append(torch.ones(1 << 26))
         return True
 
-    def imports(self, found):
+    def imports(self, found: Any) -> Any:
         import torch
 
         found["torch"] = torch.__version__
@@ -71,7 +75,7 @@ class Run:
         found["python"] = platform.python_version()
         self.torch, self.deepspeed = torch, deepspeed
 
-    def devices(self, found):
+    def devices(self, found: Any) -> Any:
         torch = self.torch
         found["host"] = platform.node()
         found["local_rank"] = self.local_rank
@@ -89,17 +93,17 @@ class Run:
         found["capability"] = "%d.%d" % (properties.major, properties.minor)
         torch.ones(8, device=self.device).sum().item()
 
-    def rendezvous(self, found):
+    def rendezvous(self, found: Any) -> Any:
         dist = self.torch.distributed
         backend = "nccl" if self.on_gpu else "gloo"
         found["backend"] = backend
         dist.init_process_group(
-            backend, timeout=datetime.timedelta(seconds=self.job["collective_timeout"])
+            backend, timeout=dt.timedelta(seconds=self.job["collective_timeout"])
         )
         found["world"] = dist.get_world_size()
         found["port"] = os.environ.get("MASTER_PORT", "")
         if dist.get_world_size() != self.job["world"]:
-            raise CheckFailed(
+            raise CheckError(
                 "hostfile-or-ssh-problem"
                 if self.job["nodes"] > 1
                 else "launched-without-deepspeed",
@@ -107,20 +111,20 @@ class Run:
                 % (dist.get_world_size(), self.job["world"]),
             )
 
-    def synchronize(self):
+    def synchronize(self) -> Any:
         if self.on_gpu:
             self.torch.cuda.synchronize()
 
-    def collectives(self, found):
+    def collectives(self, found: Any) -> Any:
         torch, dist, world, rank = self.torch, self.torch.distributed, self.world, self.rank
         done = found["checked"] = []
         absent = found["unsupported"] = []
         total = world * (world + 1) // 2
 
-        def expect(name, tensor, value):
+        def expect(name: Any, tensor: Any, value: Any) -> Any:
             want = torch.as_tensor(value, dtype=torch.float32)
             if not torch.equal(tensor.float().cpu().flatten(), want.expand(tensor.numel())):
-                raise CheckFailed(
+                raise CheckError(
                     "wrong-results",
                     "%s gave %g on rank %d, expected %g"
                     % (name, tensor.float().flatten()[0].item(), rank, want.flatten()[0].item()),
@@ -128,7 +132,7 @@ class Run:
                 )
             done.append(name)
 
-        def ones(count=1000):
+        def ones(count: Any = 1000) -> Any:
             return torch.full((count,), float(rank + 1), device=self.device)
 
         self.report.note(operation="all_reduce")
@@ -152,7 +156,7 @@ class Run:
             dist.reduce_scatter_tensor(y, ones(1000 * world))
             expect("reduce_scatter", y, total)
         except (NotImplementedError, RuntimeError) as error:
-            if isinstance(error, CheckFailed) or "support" not in str(error):
+            if isinstance(error, CheckError) or "support" not in str(error):
                 raise
             absent.append("reduce_scatter")
         if world > 1:
@@ -171,7 +175,7 @@ class Run:
             expect("p2p", got, (rank - 1) % world + 1)
             found["bandwidth"] = self.bandwidth()
 
-    def bandwidth(self):
+    def bandwidth(self) -> Any:
         """Bus bandwidth of all-reduce: the best of two series, as one retry is allowed."""
         torch, dist, rows = self.torch, self.torch.distributed, []
         sizes = GPU_SIZES if self.on_gpu else CPU_SIZES
@@ -190,12 +194,12 @@ class Run:
             rows.append([size, round(best, 3)])
         return rows
 
-    def dtype(self):
+    def dtype(self) -> Any:
         torch = self.torch
         names = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}
         return names[self.job["precision"]]
 
-    def numerics(self, found):
+    def numerics(self, found: Any) -> Any:
         torch = self.torch
         size = 2048 if self.on_gpu else 256
         generator = torch.Generator().manual_seed(7)
@@ -219,20 +223,20 @@ class Run:
         found["relative_error"] = error
         limit = MATMUL_ERROR[self.job["precision"]]
         if not error <= limit:
-            raise CheckFailed(
+            raise CheckError(
                 "wrong-results",
                 "a matmul in %s on rank %d is off by %.2g, expected at most %.2g"
                 % (self.job["precision"], self.rank, error, limit),
             )
 
-    def build_ops(self, found):
+    def build_ops(self, found: Any) -> Any:
         """Loads the ops that this run needs; one rank of each host compiles, the others wait."""
         from deepspeed.accelerator import get_accelerator
 
         dist = self.torch.distributed
         found["seconds"] = {}
 
-        def load():
+        def load() -> Any:
             for name in self.job["ops"]:
                 builder = get_accelerator().create_op_builder(name)
                 if builder is None or type(builder).__name__ == "NotImplementedBuilder":
@@ -249,7 +253,7 @@ class Run:
             load()
         dist.barrier()
 
-    def engine_init(self, found):
+    def engine_init(self, found: Any) -> Any:
         import dsdsmoke_gpt as gpt
 
         torch, job = self.torch, self.job
@@ -258,7 +262,7 @@ class Run:
         zero = config.get("zero_optimization") or {}
         stage = zero.get("stage", 0)
         context = contextlib.nullcontext()
-        if stage == 3 and job["full_size"]:
+        if stage == ZERO_3 and job["full_size"]:
             context = self.deepspeed.zero.Init(config_dict_or_path=config)
         with context:
             model = gpt.Gpt(job["shape"])
@@ -272,17 +276,17 @@ class Run:
         )
         found["stage"] = self.engine.zero_optimization_stage()
         if found["stage"] != stage:
-            raise CheckFailed(
+            raise CheckError(
                 "ds-config-ignored-setting",
                 "the engine runs ZeRO stage %d, but the config says %d" % (found["stage"], stage),
             )
 
-    def set_rate(self):
+    def set_rate(self) -> Any:
         if self.job["lr"] is not None and self.optimizer is not None:
             for group in self.optimizer.param_groups:
                 group["lr"] = self.job["lr"]
 
-    def probe(self):
+    def probe(self) -> Any:
         """Loss on tokens that are the same for all ranks: equal weights give equal losses."""
         import dsdsmoke_gpt as gpt
 
@@ -294,7 +298,7 @@ class Run:
         with self.torch.no_grad():
             return self.engine(tokens.to(self.device)).item()
 
-    def steps(self, found):
+    def steps(self, found: Any) -> Any:
         import dsdsmoke_gpt as gpt
         from dsdsmoke_memory import model_states
 
@@ -324,7 +328,7 @@ class Run:
                 total += loss.detach().float() / passes
                 self.engine.backward(loss)
                 if step == 1 and number == passes - 1:
-                    found["model_state"] = model_states(self.engine, torch)
+                    found["model_state"] = model_states(self.engine)
                 self.engine.step()
                 self.set_rate()
             self.synchronize()
@@ -334,8 +338,8 @@ class Run:
             loss = (total / self.world).item()
             rows.append({"loss": loss, "ms": spent * 1e3, "own_ms": own * 1e3})
             self.report.note(step=step, loss=loss)
-            if loss != loss or loss in (float("inf"), float("-inf")):
-                raise CheckFailed(
+            if not math.isfinite(loss):
+                raise CheckError(
                     "fp16-overflow-or-nan", "the loss is %s after %d steps" % (loss, step + 1)
                 )
         found["probe_after"] = self.probe()
@@ -345,7 +349,7 @@ class Run:
             found["reserved_device_bytes"] = torch.cuda.max_memory_reserved()
         found["peak_host_bytes"] = peak_host()
 
-    def checkpoint(self, found):
+    def checkpoint(self, found: Any) -> Any:
         if job_says_no(self.job, "checkpoint"):
             found["left_out"] = True
             return
@@ -372,13 +376,13 @@ class Run:
         after = self.probe()
         found.update(before=before, moved=moved, after=after)
         if path is None or abs(after - before) > 1e-3 * max(1.0, abs(before)):
-            raise CheckFailed(
+            raise CheckError(
                 "checkpoint-mismatch",
                 "the loss is %.5f after loading the checkpoint, but was %.5f when it was saved"
                 % (after, before),
             )
 
-    def compare(self, found):
+    def compare(self, found: Any) -> Any:
         """The same training in one process without DeepSpeed, by rank 0."""
         if self.rank == 0 and self.job.get("adam"):
             import dsdsmoke_gpt as gpt
@@ -386,7 +390,7 @@ class Run:
             found["reference"] = gpt.reference(self.job, self.device, self.dtype())
         self.torch.distributed.barrier()
 
-    def all(self):
+    def all(self) -> Any:
         phases = (
             ("import", self.imports), ("device", self.devices), ("rendezvous", self.rendezvous),
             ("collectives", self.collectives), ("numerics", self.numerics),
@@ -399,18 +403,18 @@ class Run:
             with self.report.during(name) as found:
                 phase(found)
 
-    def teardown(self, found):
+    def teardown(self, found: Any) -> Any:
         self.compare(found)
         found["peak_host_bytes"] = peak_host()
         self.engine = self.optimizer = None
         self.torch.distributed.destroy_process_group()
 
 
-def job_says_no(job, name):
+def job_says_no(job: Any, name: Any) -> Any:
     return not job.get(name, True)
 
 
-def peak_host():
+def peak_host() -> Any:
     """Most memory that this process held, in bytes."""
     with contextlib.suppress(OSError, ValueError), open("/proc/self/status") as status:
         for line in status:
@@ -419,7 +423,7 @@ def peak_host():
     return None
 
 
-def main():
+def main() -> Any:
     parser = argparse.ArgumentParser()
     parser.add_argument("--job", required=True)
     parser.add_argument("--local_rank", "--local-rank", type=int, default=None)

@@ -3,6 +3,8 @@
 Runs in the patient, on Python 3.8 and newer, before torch is imported.
 """
 
+from __future__ import annotations
+
 import contextlib
 import faulthandler
 import json
@@ -12,15 +14,16 @@ import sys
 import threading
 import time
 import traceback
+from typing import Any, Dict, Optional
 
 #: Status of a rank whose parent has gone.
 ORPHANED = 86
 
 
-class CheckFailed(Exception):
+class CheckError(Exception):
     """A result is wrong; `condition` names the illness."""
 
-    def __init__(self, condition, message, **data):
+    def __init__(self, condition: Any, message: Any, **data: Any) -> None:
         super().__init__(message)
         self.condition = condition
         self.data = data
@@ -29,14 +32,14 @@ class CheckFailed(Exception):
 class Reporter:
     """Writes events; every line is flushed at once, for a rank may die at any time."""
 
-    def __init__(self, folder, rank):
+    def __init__(self, folder: Any, rank: Any) -> None:
         self.rank = rank
         self.folder = folder
         self.phase = "spawn"
         self._begun = time.monotonic()
         self._stream = open(os.path.join(folder, "rank-%d.jsonl" % rank), "a", encoding="utf-8")
 
-    def write(self, state, data=None, seconds=0.0):
+    def write(self, state: Any, data: Any = None, seconds: Any = 0.0) -> Any:
         line = {
             "rank": self.rank, "phase": self.phase, "state": state, "time": time.time(),
             "pid": os.getpid(), "seconds": round(seconds, 4), "data": data or {},
@@ -44,16 +47,16 @@ class Reporter:
         self._stream.write(json.dumps(line, default=str) + "\n")
         self._stream.flush()
 
-    def note(self, **data):
+    def note(self, **data: Any) -> Any:
         self.write("note", data)
 
     @contextlib.contextmanager
-    def during(self, phase):
+    def during(self, phase: Any) -> Any:
         """Begin and end of a phase; yields a dict for what is measured."""
         self.phase = phase
         self._begun = time.monotonic()
         self.write("begin")
-        found = {}
+        found: Dict[str, Any] = {}
         try:
             yield found
         except BaseException as error:
@@ -62,7 +65,7 @@ class Reporter:
             data = dict(found)
             text = "".join(traceback.format_exception_only(type(error), error)).strip()
             data["error"] = text[-2000:]
-            if isinstance(error, CheckFailed):
+            if isinstance(error, CheckError):
                 data.update(error.data)
                 data["condition"] = error.condition
                 data["error"] = str(error)
@@ -71,7 +74,7 @@ class Reporter:
         self.write("ok", found, time.monotonic() - self._begun)
 
 
-def take_output(folder, rank):
+def take_output(folder: Any, rank: Any) -> Any:
     """Sends everything that this process prints, C++ code included, into a file of its own."""
     log = os.open(
         os.path.join(folder, "rank-%d.log" % rank), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600
@@ -89,18 +92,18 @@ def take_output(folder, rank):
     return None
 
 
-def follow_parent(folder, patience):
+def follow_parent(folder: Any, patience: Any) -> Any:
     """Ends this process when the parent no longer touches its file: nobody would end it else."""
 
-    def watch():
+    def watch() -> Any:
         path = os.path.join(folder, "alive")
-        seen, since = None, time.monotonic()
+        seen: Optional[float] = None
+        since = time.monotonic()
         while True:
             time.sleep(1.0)
-            try:
+            now = seen
+            with contextlib.suppress(OSError):
                 now = os.stat(path).st_mtime
-            except OSError:
-                now = seen
             if now != seen:
                 seen, since = now, time.monotonic()
             elif time.monotonic() - since > patience:

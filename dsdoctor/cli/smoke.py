@@ -28,7 +28,7 @@ from dsdoctor.smoke.plan import SmokePlan
 from dsdoctor.smoke.run import Options, Terminated, interruptible, prove
 
 INTERRUPTED = 130
-_FAULT = re.compile(r"(kill|sleep|slow|corrupt|nan|memory)@(\d+)(?::([a-z-]+))?")
+_FAULT = re.compile(r"(kill|sleep|slow|corrupt|nan|memory|launcher|runner)@(\d+)(?::([a-z-]+))?")
 
 
 def _fault(text: str | None) -> dict[str, Any] | None:

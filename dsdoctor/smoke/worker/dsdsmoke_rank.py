@@ -54,6 +54,13 @@ class Run:
             return False
         if kind == "kill":
             os.kill(os.getpid(), signal.SIGKILL)
+        elif kind in ("launcher", "runner"):
+            parent = os.getppid()
+            if kind == "runner":
+                with open("/proc/%d/stat" % parent) as stream:
+                    parent = int(stream.read().rpartition(")")[2].split()[1])
+            os.kill(parent, signal.SIGKILL)
+            time.sleep(3600)
         elif kind in ("sleep", "slow"):
             time.sleep(3600 if kind == "sleep" else 0.3)
         elif kind == "memory":
@@ -309,9 +316,8 @@ class Run:
         found["probe_before"] = self.probe()
         for step in range(job["steps"]):
             self.report.note(step=step)
-            self.fault("kill", "steps")
-            self.fault("sleep", "steps")
-            self.fault("memory", "steps")
+            for kind in ("kill", "sleep", "memory", "launcher", "runner"):
+                self.fault(kind, "steps")
             begun, total, own = time.perf_counter(), torch.zeros(1, device=self.device), 0.0
             for number in range(passes):
                 index = (number * self.world + self.rank) * micro

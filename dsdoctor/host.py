@@ -363,6 +363,13 @@ except OSError as e:
 """
 
 
+def free_port() -> int:
+    """A TCP port of this machine that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("", 0))
+        return int(probe.getsockname()[1])
+
+
 class LocalHost:
     """The machine that dsdoctor runs on.
 

@@ -21,6 +21,7 @@ INTERRUPTED = 130
 COMMANDS: dict[str, tuple[str, str]] = {
     "check": ("dsdoctor.cli.check", "Say whether a job will start on this machine"),
     "recommend": ("dsdoctor.cli.recommend", "Compute launch settings for a model"),
+    "smoke": ("dsdoctor.cli.smoke", "Prove launch settings by a short real run"),
     "diagnose": ("dsdoctor.cli.diagnose", "Name the cause of a dead run from its logs"),
     "explain": ("dsdoctor.cli.explain", "Tell all about a condition"),
     "snapshot": ("dsdoctor.cli.snapshot", "Save everything that was read of this machine"),

@@ -75,6 +75,25 @@ from dsdoctor.model.facts.toolchain import (
     Toolkit,
 )
 from dsdoctor.model.finding import Finding, Status, fail, ok, skip, warn
+from dsdoctor.model.plan import (
+    Env,
+    Fetch,
+    Findings,
+    FixRequest,
+    Impossible,
+    Link,
+    LinkNames,
+    LinkTree,
+    Plan,
+    Proof,
+    Reach,
+    Remove,
+    Run,
+    Step,
+    Tell,
+    Write,
+    reach_of,
+)
 
 __all__ = [
     "BuildLock",
@@ -89,13 +108,18 @@ __all__ = [
     "DeepSpeedInstall",
     "DeepSpeedLive",
     "DsConfig",
+    "Env",
     "Environment",
     "EventReason",
     "ExtensionCache",
     "FabricHealth",
     "FabricState",
     "Fact",
+    "Fetch",
     "Finding",
+    "Findings",
+    "Fix",
+    "FixRequest",
     "Gpu",
     "GpuHealth",
     "GpuTopology",
@@ -103,6 +127,7 @@ __all__ = [
     "HostEntry",
     "Hostfile",
     "ImportOutcome",
+    "Impossible",
     "LaunchCommand",
     "Launcher",
     "Launchers",
@@ -111,6 +136,9 @@ __all__ = [
     "LibraryShadow",
     "Limits",
     "LineProblem",
+    "Link",
+    "LinkNames",
+    "LinkTree",
     "MasterPort",
     "Missing",
     "NvidiaKernel",
@@ -122,21 +150,31 @@ __all__ = [
     "Packages",
     "Patient",
     "PciGpu",
+    "Plan",
     "Probe",
+    "Proof",
+    "Reach",
     "RecoveryAction",
+    "Remove",
     "Resources",
+    "Run",
     "RunNeeds",
     "Scope",
     "Signature",
     "Status",
+    "Step",
+    "Tell",
     "Toolkit",
     "TorchBuild",
     "TorchLive",
     "Why",
+    "Write",
     "check",
     "fail",
+    "fix",
     "ok",
     "probe",
+    "reach_of",
     "skip",
     "warn",
 ]
@@ -183,3 +221,29 @@ def probe(function: Callable[..., Any]) -> Probe:
     A tuple annotation (`-> tuple[TorchLive, DeepSpeedLive]`) reads several facts in one go.
     """
     return Probe(function)
+
+
+@dataclasses.dataclass(frozen=True)
+class Fix:
+    """A cure: a pure function from facts to a plan.
+
+    Attributes:
+        name: kebab-case, an imperative (`remove-stale-lock`).
+        reach: the nearest that it can reach.
+        function: returns a Plan, Impossible, or None when there is nothing to do.
+    """
+
+    name: str
+    reach: Reach
+    function: Callable[..., Plan | Impossible | None]
+
+
+def fix(
+    name: str, *, reach: Reach = Reach.ENV
+) -> Callable[[Callable[..., Plan | Impossible | None]], Fix]:
+    """Marks a function as a fix; its annotations are its dependencies, as those of a check."""
+
+    def tie(function: Callable[..., Plan | Impossible | None]) -> Fix:
+        return Fix(name, reach, function)
+
+    return tie

@@ -131,7 +131,7 @@ class Session:
 
     def _more_facts(self, snapshot: Snapshot, wanted: set[type[Fact]]) -> None:
         """Adds the facts that only fixes ask for."""
-        from dsdoctor.probes.repair import probes  # noqa: PLC0415  # not wanted by other commands
+        from dsdoctor.fixes.probes import probes  # noqa: PLC0415  # not wanted by other commands
 
         available = (*common.all_probes(self.registry), *probes())
         makers = {kind: probe for probe in available for kind in gives(probe.function)}
@@ -226,6 +226,8 @@ class Session:
             document.outcomes[plan.name] = "not-proven"
             say(f"dsdoctor: `{plan.name}` is applied, but not proven: {'; '.join(wrong)}")
             say(f"log: {book.log}; `dsdoctor fix --undo` puts everything back")
+            if plan.otherwise:
+                say(f"after that, `dsdoctor fix {plan.name}` with {plan.otherwise} may do it")
             return NOT_REPAIRED
         document.outcomes[plan.name] = "applied"
         say(f"{plan.name}: applied and proven")

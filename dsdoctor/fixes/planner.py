@@ -49,10 +49,12 @@ def plan_one(
             value = request
         elif issubclass(need.kind, Findings):
             value = findings
-        else:
+        elif issubclass(need.kind, Fact):
             value = snapshot.get(need.kind)
+        else:
+            return Impossible(name=name, why=f"its parameter `{need.name}` is no fact")
         if isinstance(value, Missing) and not need.may_be_missing:
-            return Impossible(name=name, why=f"{need.kind.key()}: {value.detail}")
+            return Impossible(name=name, why=value.detail)
         arguments[need.name] = value
     try:
         made = cure.fix.function(**arguments)

@@ -52,7 +52,8 @@ MEANINGS: tuple[tuple[str, str], ...] = (
     (
         (
             r"(?i)CondaHTTPError|Connection(?:Error| refused| reset| broken)|Temporary failure|"
-            r"Could not resolve|Max retries|Name or service not known|Network is unreachable|timed out"
+            r"Could not resolve|Max retries|Name or service not known|Network is unreachable|"
+            r"timed out"
         ),
         "the channel or index does not answer; check the network and the proxy variables",
     ),

@@ -190,6 +190,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         activate: line to source so that a shell uses the result, "" = none is needed.
         creates: folders that the plan makes and that undo removes whole.
         alternative: another plan of this run cures the same condition.
+        otherwise: options to try if the proof fails.
     """
 
     name: str
@@ -203,6 +204,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     activate: str = ""
     creates: tuple[str, ...] = ()
     alternative: bool = False
+    otherwise: str = ""
 
     @property
     def only_told(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import click
@@ -71,15 +71,16 @@ class Session:
         self.python = python
         self.prefix: Path | None = None
 
-    def check_options(self) -> list[str]:
-        """Options for the re-check: the same machine, the same request."""
+    def check_options(self, changed: Mapping[str, str] | None = None) -> list[str]:
+        """Options for the re-check: the same machine, the same request but for what a plan says."""
+        changed = changed or {}
         found: list[str] = []
         pairs = [
             ("--python", self.python),
             ("--gpus", ",".join(self.needs.gpus) or None),
             ("--expect-gpus", self.needs.expect_gpus),
-            ("--config", self.needs.config_path),
-            ("--hostfile", self.needs.hostfile),
+            ("--config", changed.get("config", self.needs.config_path)),
+            ("--hostfile", changed.get("hostfile", self.needs.hostfile)),
         ]
         for option, value in pairs:
             if value is not None:
@@ -218,7 +219,7 @@ class Session:
             _roll_back(book, "interrupted")
             raise
         try:
-            wrong = applier.prove(self.check_options())
+            wrong = applier.prove(self.check_options(plan.recheck))
         finally:
             book.end("applied")
         if wrong:

@@ -110,6 +110,11 @@ def package_managers(host: Host, patient: Patient, torch: TorchBuild | Missing) 
         candidates=_candidates(host, system, names) if system else (),
         sudo=host.which("sudo"),
         pip=_has_pip(host, patient),
+        libaio=any(
+            exists(host, f"{folder}/include/libaio.h")
+            for folder in ("/usr", "/usr/local", patient.prefix, host.env.get("CONDA_PREFIX", ""))
+            if folder
+        ),
     )
 
 

@@ -191,6 +191,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         creates: folders that the plan makes and that undo removes whole.
         alternative: another plan of this run cures the same condition.
         otherwise: options to try if the proof fails.
+        recheck: options of the check that differ when the plan is proven (`config`).
     """
 
     name: str
@@ -205,6 +206,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     creates: tuple[str, ...] = ()
     alternative: bool = False
     otherwise: str = ""
+    recheck: dict[str, str] = {}
 
     @property
     def only_told(self) -> bool:

@@ -77,7 +77,9 @@ def render(plan: Plan, width: int | None = None) -> str:
         lines += wrap(f"because {reason}", "    ", "  ")
     lines.append("")
     for number, step in enumerate(plan.steps, 1):
-        lines += wrap(step.why, "     ", f"  {number}. ")
+        first, *diff = step.why.splitlines() or [""]
+        lines += wrap(first if not diff else "these lines change:", "     ", f"  {number}. ")
+        lines += [f"     {clean(row)}" for row in ([first, *diff] if diff else [])]
         # a command line is never wrapped, so that it can be copied
         mark = "to be done by you: " if isinstance(step, Tell) else ""
         lines += [f"     {mark}{clean(text)}" for text in words_of(step).splitlines()]
@@ -101,7 +103,8 @@ def render(plan: Plan, width: int | None = None) -> str:
 
 def shell_of(step: Step) -> Iterator[str]:
     """A step as lines of a POSIX shell."""
-    yield from (f"# {line}" for line in textwrap.wrap(clean(step.why), 100))
+    for text in step.why.splitlines():
+        yield from (f"# {line}" for line in textwrap.wrap(clean(text), 100) or [""])
     quote = shlex.quote
     if isinstance(step, Run):
         yield words_of(step)

@@ -22,7 +22,9 @@ from dsdoctor.api import Condition, DsConfig, Finding, Scope, check, fail
 
 from ._tables import BATCH_KEYS, is_number
 
-CONDITION = Condition("ds-config-wrong-type", id="DSD1307", scope=Scope.JOB, since="0.1")
+CONDITION = Condition(
+    "ds-config-wrong-type", id="DSD1307", scope=Scope.JOB, since="0.1", fixes=("repair-ds-config",)
+)
 
 _WHOLE = (*BATCH_KEYS, "steps_per_print")
 _NUMBERS = (

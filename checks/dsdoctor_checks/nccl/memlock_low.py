@@ -31,7 +31,9 @@ from dsdoctor.api import (
     warn,
 )
 
-CONDITION = Condition("memlock-low", id="DSD801", scope=Scope.NODE, since="0.1")
+CONDITION = Condition(
+    "memlock-low", id="DSD801", scope=Scope.NODE, since="0.1", fixes=("raise-limits",)
+)
 MIB = 1 << 20
 
 

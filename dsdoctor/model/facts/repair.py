@@ -19,6 +19,7 @@ class PackageManagers(Fact, frozen=True, kw_only=True):
         candidates: system packages that a fix may want and the system's package manager has.
         sudo: path of sudo, None = not there.
         pip: the patient has pip.
+        libaio: the header of libaio is where a compiler looks.
     """
 
     conda: str | None = None
@@ -28,6 +29,7 @@ class PackageManagers(Fact, frozen=True, kw_only=True):
     candidates: tuple[str, ...] = ()
     sudo: str | None = None
     pip: bool = True
+    libaio: bool = False
 
 
 class OtherToolkits(Fact, frozen=True, kw_only=True):

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 
 from dsdoctor import process
 
 #: What listing packages may take, in seconds.
 LIST_SECONDS = 120.0
+
+#: Where torch's builds are that are not on the default index.
+INDEX = "https://download.pytorch.org/whl/"
+_BUILD = re.compile(r"torch\w*==[\d.]+\+(cu\d+|cpu)$")
 
 Inventory = dict[str, str]
 """Package to what names its version exactly."""
@@ -97,6 +102,8 @@ def restore(
     ['/e/python', '-m', 'pip', 'uninstall', '--yes', 'b']
     >>> restore("pip", ["/e/python"], {"a": "a==1"}, {"a": "a==1"})
     []
+    >>> restore("pip", ["p"], {"torch": "torch==2.5.1+cu124"}, {"torch": "torch==2.5.1+cu118"})[0][5:]
+    ['--extra-index-url', 'https://download.pytorch.org/whl/cu124', 'torch==2.5.1+cu124']
     """
     new = sorted(set(after) - set(before))
     changed = sorted(spec for name, spec in before.items() if after.get(name) != spec)
@@ -119,6 +126,12 @@ def restore(
             *sudo, "dnf", "downgrade", "--assumeyes", *(s.replace("=", "-") for s in specs)
         ],
     }  # fmt: skip
+    if manager == "pip":
+        # a build with a local label is on an index of its own
+        labels = {found[1] for spec in changed if (found := _BUILD.match(spec))}
+        changed = [
+            w for label in sorted(labels) for w in ("--extra-index-url", INDEX + label)
+        ] + changed
     commands = []
     if new:
         commands.append(remove[manager](new))

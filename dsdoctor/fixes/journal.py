@@ -73,14 +73,20 @@ class Journal:
         """Notes that the fix has ended."""
         self._append({"end": outcome})
 
+    def undone(self, number: int) -> None:
+        """Notes that the change of a record was undone, so that it is not undone again."""
+        self._append({"undone": number})
+
     def records(self) -> list[dict[str, Any]]:
         """All records; a last line that a crash cut off was followed by no change."""
         found: list[dict[str, Any]] = []
         for line in self.path.read_bytes().split(b"\n"):
-            with contextlib.suppress(ValueError):
+            try:
                 record = json.loads(line)
-                if isinstance(record, dict):
-                    found.append(record)
+            except ValueError:
+                record = None
+            # a place for each line, so that its number tells it
+            found.append(record if isinstance(record, dict) else {})
         return found
 
     def retire(self) -> None:

@@ -31,11 +31,21 @@ def undo(journal: Journal, env: Mapping[str, str], say: Say) -> None:
         UndoError: one or several things could not be put back, and why.
     """
     problems: list[str] = []
-    for record in reversed(journal.records()):
+    records = journal.records()
+    whole = [Path(record["path"]) for record in records if record.get("op") == "tree"]
+    done = {record["undone"] for record in records if "undone" in record}
+    for number, record in reversed(list(enumerate(records))):
+        if "op" not in record or number in done:
+            continue  # an undo that was cut off got as far as this
+        path = Path(record.get("path", "/"))
+        if record.get("op") == "restore" and any(tree in path.parents for tree in whole):
+            continue  # it goes with its folder
         try:
             _one(record, env, say)
         except (OSError, UndoError) as error:
             problems.append(str(error))
+        else:
+            journal.undone(number)
     if problems:
         raise UndoError("; ".join(problems))
     journal.retire()
@@ -77,6 +87,7 @@ def _restore(record: dict[str, Any], say: Say) -> None:
             return
         say(f"putting back {path}")
         path.unlink(missing_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.symlink_to(record["link"])
         return
     content = Path(record["backup"]).read_bytes()

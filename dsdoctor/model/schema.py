@@ -8,6 +8,7 @@ import msgspec
 
 from dsdoctor.model.facts import config, gpu, launch, machine, python, run, toolchain
 from dsdoctor.model.facts.base import Fact
+from dsdoctor.model.plan import PlanDocument
 from dsdoctor.model.report import Report
 from dsdoctor.model.snapshot import Snapshot
 
@@ -51,3 +52,8 @@ def snapshot_schema() -> str:
 def report_schema() -> str:
     """Schema of `check --format json`."""
     return _text(msgspec.json.schema(Report, schema_hook=_anything), "dsdoctor/report")
+
+
+def plan_schema() -> str:
+    """Schema of `fix --format json`; with one plan its keys stand at top level too."""
+    return _text(msgspec.json.schema(PlanDocument, schema_hook=_anything), "dsdoctor/plan")

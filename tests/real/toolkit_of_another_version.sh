@@ -40,7 +40,7 @@ if build > "$work/before.log" 2>&1; then
   echo "it built: the toolkit at $CUDA_HOME fits torch $torch; choose another TORCH=..."
   exit 1
 fi
-grep -m1 -E 'CUDAMismatchException|MissingCUDAException' "$work/before.log"
+grep -m1 -E 'does not match the version torch was compiled with|Exception: ' "$work/before.log"
 "$work/env/bin/pip" install -q --no-build-isolation --no-deps "deepspeed==$deepspeed"
 "$work/env/bin/pip" freeze --all | grep -v '^deepspeed' > "$work/before.txt"
 

@@ -94,8 +94,8 @@ def conda(
     else:
         channels = [f"nvidia/label/cuda-{want}.0"]
         # the label does not pin what its packages require
-        parts = ("cuda-toolkit", "cuda-nvcc", "cuda-cudart-dev", "cuda-version")
-        specs = [f"{part}={want}" for part in (parts if major_minor >= FORGE_SINCE else parts[:3])]
+        parts = ("cuda-toolkit", "cuda-nvcc", "cuda-cudart-dev", "cuda-libraries-dev")
+        specs = [f"{part}={want}" for part in parts]
         why = f"the channel `{channels[0]}`, with the versions that it does not pin itself"
     if kind == "pixi":
         return _pixi(managers, want, prefix)
@@ -284,7 +284,7 @@ def system_install(
     managers: PackageManagers, packages: tuple[str, ...], root: bool, why: str
 ) -> Run:
     """A step that installs system packages."""
-    sudo = () if root else ("sudo",)
+    sudo = () if root else ("sudo", "-n")
     install = (
         ("apt-get", "install", "--yes", "--no-install-recommends")
         if managers.system == "apt"

@@ -153,7 +153,7 @@ def repair_ds_config(
     )
     return Plan(
         name=NAME,
-        title=f"a corrected copy, `{target}`",
+        title=f"a corrected copy, `{target}`, to start the job with",
         steps=(
             Write(
                 write=target,
@@ -168,5 +168,4 @@ def repair_ds_config(
         reach=Reach.HOME,
         reasons=tuple(dict.fromkeys(reversed(done)))
         + tuple(f"`{name}` is left to you" for name in sorted(left)),
-        activate=f"# start the job with the copy: {target}",
     )

@@ -87,6 +87,17 @@ from dsdoctor.model.facts.python import (
 )
 from dsdoctor.model.facts.run import Floors, PlanNeeds, RunNeeds, Scope
 from dsdoctor.model.facts.storage import Checkpoint, CheckpointFile, Place, Quota, Storage
+from dsdoctor.model.facts.repair import (
+    FreePort,
+    OtherToolkits,
+    PackageManagers,
+    RepairFiles,
+    StaleBuilds,
+    ToolkitArchives,
+    ToolkitWheels,
+    Wheel,
+)
+from dsdoctor.model.facts.run import RunNeeds, Scope
 from dsdoctor.model.facts.toolchain import (
     BuildLock,
     Compiler,
@@ -96,6 +107,25 @@ from dsdoctor.model.facts.toolchain import (
     Toolkit,
 )
 from dsdoctor.model.finding import Finding, Status, fail, ok, skip, warn
+from dsdoctor.model.plan import (
+    Env,
+    Fetch,
+    Findings,
+    FixRequest,
+    Impossible,
+    Link,
+    LinkNames,
+    LinkTree,
+    Plan,
+    Proof,
+    Reach,
+    Remove,
+    Run,
+    Step,
+    Tell,
+    Write,
+    reach_of,
+)
 
 __all__ = [
     "BuildLock",
@@ -116,6 +146,7 @@ __all__ = [
     "DeepSpeedLive",
     "DeepTrial",
     "DsConfig",
+    "Env",
     "Environment",
     "EventReason",
     "ExtensionCache",
@@ -123,8 +154,13 @@ __all__ = [
     "FabricHealth",
     "FabricState",
     "Fact",
+    "Fetch",
     "Finding",
     "Floors",
+    "Findings",
+    "Fix",
+    "FixRequest",
+    "FreePort",
     "Gpu",
     "GpuHealth",
     "GpuTopology",
@@ -133,6 +169,7 @@ __all__ = [
     "Hostfile",
     "ImportOutcome",
     "KernelLog",
+    "Impossible",
     "LaunchCommand",
     "Launcher",
     "Launchers",
@@ -141,6 +178,9 @@ __all__ = [
     "LibraryShadow",
     "Limits",
     "LineProblem",
+    "Link",
+    "LinkNames",
+    "LinkTree",
     "MasterPort",
     "MemoryDemand",
     "MemoryDetail",
@@ -157,7 +197,9 @@ __all__ = [
     "Nvml",
     "NvmlError",
     "OsInfo",
+    "OtherToolkits",
     "Package",
+    "PackageManagers",
     "Packages",
     "Patient",
     "PciGpu",
@@ -168,14 +210,26 @@ __all__ = [
     "Probe",
     "Quota",
     "RdmaPort",
+    "Plan",
+    "Probe",
+    "Proof",
+    "Reach",
     "RecoveryAction",
+    "Remove",
+    "RepairFiles",
     "Resources",
+    "Run",
     "RunNeeds",
     "Scope",
     "Signature",
+    "StaleBuilds",
     "Status",
     "Storage",
+    "Step",
+    "Tell",
     "Toolkit",
+    "ToolkitArchives",
+    "ToolkitWheels",
     "TorchBuild",
     "TorchLive",
     "TriedCollective",
@@ -183,10 +237,15 @@ __all__ = [
     "TriedPair",
     "Why",
     "XidEvent",
+    "Wheel",
+    "Why",
+    "Write",
     "check",
     "fail",
+    "fix",
     "ok",
     "probe",
+    "reach_of",
     "skip",
     "warn",
 ]
@@ -233,3 +292,29 @@ def probe(function: Callable[..., Any]) -> Probe:
     A tuple annotation (`-> tuple[TorchLive, DeepSpeedLive]`) reads several facts in one go.
     """
     return Probe(function)
+
+
+@dataclasses.dataclass(frozen=True)
+class Fix:
+    """A cure: a pure function from facts to a plan.
+
+    Attributes:
+        name: kebab-case, an imperative (`remove-stale-lock`).
+        reach: the nearest that it can reach.
+        function: returns a Plan, Impossible, or None when there is nothing to do.
+    """
+
+    name: str
+    reach: Reach
+    function: Callable[..., Plan | Impossible | None]
+
+
+def fix(
+    name: str, *, reach: Reach = Reach.ENV
+) -> Callable[[Callable[..., Plan | Impossible | None]], Fix]:
+    """Marks a function as a fix; its annotations are its dependencies, as those of a check."""
+
+    def tie(function: Callable[..., Plan | Impossible | None]) -> Fix:
+        return Fix(name, reach, function)
+
+    return tie

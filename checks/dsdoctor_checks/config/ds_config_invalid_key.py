@@ -49,6 +49,7 @@ CONDITION = Condition(
     scope=Scope.JOB,
     since="0.1",
     narrower=("ds-config-unreadable",),
+    fixes=("repair-ds-config",),
 )
 
 #: Keys that hold remarks.

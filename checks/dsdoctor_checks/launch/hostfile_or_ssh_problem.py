@@ -36,7 +36,13 @@ from dsdoctor.api import (
     warn,
 )
 
-CONDITION = Condition("hostfile-or-ssh-problem", id="DSD1201", scope=Scope.JOB, since="0.1")
+CONDITION = Condition(
+    "hostfile-or-ssh-problem",
+    id="DSD1201",
+    scope=Scope.JOB,
+    since="0.1",
+    fixes=("repair-hostfile",),
+)
 
 
 @check(CONDITION)

@@ -29,7 +29,9 @@ from dsdoctor.api import (
     warn,
 )
 
-CONDITION = Condition("port-in-use", id="DSD1207", scope=Scope.JOB, since="0.1")
+CONDITION = Condition(
+    "port-in-use", id="DSD1207", scope=Scope.JOB, since="0.1", fixes=("choose-port",)
+)
 
 _OPTIONS = {"accelerate": "--main_process_port", "deepspeed": "--master_port"}
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from dsdoctor.hook import outputs
 from dsdoctor.hook.decide import Decision, unknown
-from dsdoctor.hook.request import Request, configured, job_id, parse
+from dsdoctor.hook.request import Request, configured, job_id, node_name, parse
 from dsdoctor.hook.rundir import RunFolder, RunFolderError, boot_id, default_path, write_json
 from dsdoctor.hook.supervise import Supervisor, process_age
 
@@ -36,15 +36,16 @@ def run(request: Request, env: Mapping[str, str] | None = None) -> int:
     if KILL_SWITCH.exists():
         _log(f"hook={request.kind} decision=pass cause=disabled `{KILL_SWITCH}` exists")
         return 2 if request.kind == "npd" else 3 if request.kind == "nagios" else 0
-    decision, folder, request = _decide(request, env, begun)
+    decision, folder, request, gpus = _decide(request, env, begun)
     seconds = time.monotonic() - begun
-    node = env.get("SLURMD_NODENAME") or env.get("NODE_NAME") or os.uname().nodename
+    node = node_name(env)
     job = job_id(env)
     more = {
         "boot_id": boot_id(),
         "time": time.time(),
         "job": job,
         "node": node,
+        "gpus": gpus,
         "seconds": round(seconds, 3),
     }
     record = outputs.record(request, decision, more)
@@ -54,8 +55,10 @@ def run(request: Request, env: Mapping[str, str] | None = None) -> int:
     if folder is not None:
         if decision.cause is not None and not decision.block:
             folder.count(decision.cause)
-        if request.kind == "slurm-prolog" and decision.block:
-            folder.stamp(node, record)
+        if request.kind == "slurm-prolog":
+            folder.keep_job(node, job, record)
+            if decision.block:
+                folder.stamp(node, record)
     _tell(request, decision, folder, seconds)
     _log(outputs.log_line(request, decision, job, node, seconds))
     if request.kind == "slurm-health" and folder is not None:
@@ -74,20 +77,21 @@ def run(request: Request, env: Mapping[str, str] | None = None) -> int:
 
 def _decide(
     request: Request, env: Mapping[str, str], begun: float
-) -> tuple[Decision, RunFolder | None, Request]:
+) -> tuple[Decision, RunFolder | None, Request, dict[str, str]]:
     """The decision; whatever goes wrong in here is our illness and lets the job pass."""
     folder: RunFolder | None = None
     try:
         request = _configured(request)
         path = Path(request.run_folder) if request.run_folder else default_path()
         folder = RunFolder(path)
-        return Supervisor(request, folder, env, begun).run(), folder, request
+        supervisor = Supervisor(request, folder, env, begun)
+        return supervisor.run(), folder, request, supervisor.uuids
     except RunFolderError as error:
         cause, detail = "run-folder", str(error)
     except Exception as error:  # noqa: BLE001  # a bug of ours never drains a node
         cause, detail = "crash", f"{type(error).__name__}: {error}"
     found = unknown(cause, detail, fail_closed=request.fail_closed, dry_run=request.dry_run)
-    return found, folder, request
+    return found, folder, request, {}
 
 
 def _configured(request: Request) -> Request:

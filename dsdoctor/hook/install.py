@@ -1,4 +1,4 @@
-"""Files of `hook install`, and what to write into the scheduler's configuration. Pure but `apply`."""
+"""Files of `hook install`, and what to write into a scheduler's configuration."""
 
 from __future__ import annotations
 

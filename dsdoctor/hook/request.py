@@ -194,6 +194,15 @@ def job_id(env: Mapping[str, str]) -> str:
     return env.get("SLURM_JOB_ID") or env.get("SLURM_JOBID") or ""
 
 
+def node_name(env: Mapping[str, str]) -> str:
+    """What the scheduler calls this node.
+
+    >>> node_name({"SLURMD_NODENAME": "gpu-1"})
+    'gpu-1'
+    """
+    return env.get("SLURMD_NODENAME") or env.get("NODE_NAME") or os.uname().nodename
+
+
 def configured(request: Request, table: Mapping[str, object]) -> Request:
     """The request with the `[hook]` table of the configuration applied where nothing was given.
 
@@ -209,8 +218,3 @@ def configured(request: Request, table: Mapping[str, object]) -> Request:
     if isinstance(ignore, list | tuple):
         changes["ignore"] = (*request.ignore, *(str(item) for item in ignore))
     return dataclasses.replace(request, **changes)  # type: ignore[arg-type]
-
-
-def user_is_root() -> bool:
-    """Whether this runs as root (never on Windows)."""
-    return hasattr(os, "geteuid") and os.geteuid() == 0

@@ -26,20 +26,25 @@ SNAPSHOT_FILE = "node-snapshot.json"
 _LOCK_FILE = "lock"
 _COUNTERS = "fail-open"
 _STAMP = "blocked"
+_JOB = "job"
+_KEEP_SECONDS = 86400.0
 
 
 class RunFolderError(Exception):
     """The folder cannot be used, and why, in one line."""
 
 
-def default_path(env: dict[str, str] | os._Environ[str] | None = None) -> Path:
-    """Where the folder is unless --run-folder says otherwise."""
-    variables = os.environ if env is None else env
-    if variables.get("DSDOCTOR_RUN_FOLDER"):
-        return Path(variables["DSDOCTOR_RUN_FOLDER"])
-    if hasattr(os, "geteuid") and os.geteuid() == 0:
+def default_path(*, root: bool = False) -> Path:
+    """Where the folder is unless --run-folder says otherwise.
+
+    Args:
+        root: the one of root's hooks, whoever asks.
+    """
+    if os.environ.get("DSDOCTOR_RUN_FOLDER"):
+        return Path(os.environ["DSDOCTOR_RUN_FOLDER"])
+    if root or (hasattr(os, "geteuid") and os.geteuid() == 0):
         return Path("/run/dsdoctor")
-    runtime = variables.get("XDG_RUNTIME_DIR")
+    runtime = os.environ.get("XDG_RUNTIME_DIR")
     if runtime:
         return Path(runtime) / "dsdoctor"
     return Path(f"/tmp/dsdoctor-{os.getuid() if hasattr(os, 'getuid') else 'user'}")  # noqa: S108
@@ -149,6 +154,14 @@ class RunFolder:
             return {}
         return {entry.name: entry.stat().st_size for entry in sorted(entries, key=lambda e: e.name)}
 
+    def keep_job(self, node: str, job: str, value: dict[str, Any]) -> None:
+        """Keeps the verdict of a job's prolog; those of yesterday's jobs go."""
+        self.write(_job_file(node, job), value)
+        with contextlib.suppress(OSError):
+            for old in self.path.glob(f"{_JOB}.*"):
+                if time.time() - old.stat().st_mtime > _KEEP_SECONDS:
+                    old.unlink()
+
     def stamp(self, node: str, value: dict[str, Any]) -> bool:
         """Leaves word that this node's prolog has blocked a job; `slurm-health` looks for it."""
         return self.write(f"{_STAMP}.{_safe(node)}.json", value)
@@ -161,6 +174,21 @@ class RunFolder:
         """Takes the stamp away."""
         with contextlib.suppress(OSError):
             (self.path / f"{_STAMP}.{_safe(node)}.json").unlink()
+
+
+def read_job(folder: Path, node: str, job: str) -> dict[str, str]:
+    """Number on the host to UUID of a job's GPUs, as its prolog noted them; empty if it did not."""
+    try:
+        info = folder.stat()
+        value = json.loads((folder / _job_file(node, job)).read_bytes())
+        gpus = value["gpus"] if value["boot_id"] == boot_id() and info.st_uid == 0 else {}
+        return {str(number): str(uuid) for number, uuid in gpus.items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return {}
+
+
+def _job_file(node: str, job: str) -> str:
+    return f"{_JOB}.{_safe(node)}.{_safe(job)}.json"
 
 
 def write_json(path: Path, value: Any) -> bool:

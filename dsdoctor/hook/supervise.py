@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 from dsdoctor import __version__
 from dsdoctor.hook.decide import Decision, decide, unknown
-from dsdoctor.hook.request import RESERVE, Request, gpu_selectors
-from dsdoctor.hook.rundir import NODE_FILE, STUCK_SECONDS, RunFolder
+from dsdoctor.hook.request import RESERVE, Request, gpu_selectors, job_id, node_name
+from dsdoctor.hook.rundir import NODE_FILE, STUCK_SECONDS, RunFolder, default_path, read_job
 
 if TYPE_CHECKING:
     from dsdoctor.process import Detached
@@ -53,15 +53,29 @@ class Supervisor:
         self.request = request
         self.folder = folder
         self.env = env
+        self.begun = begun
         self.deadline = begun + request.budget - RESERVE
         self.selectors = gpu_selectors(request, env)
-        self.progress = ""
+        self.uuids: dict[str, str] = {}
+        if request.kind == "slurm-task-prolog" and self.selectors and request.gpus is None:
+            self.selectors = self._by_uuid(self.selectors)
+
+    def _by_uuid(self, selectors: tuple[str, ...]) -> tuple[str, ...]:
+        """The job's GPUs as its prolog, which saw the numbers of the host, has noted them."""
+        node = node_name(self.env)
+        noted = read_job(default_path(root=True), node, job_id(self.env))
+        return tuple(noted.values()) if len(noted) == len(selectors) else selectors
 
     @property
     def key(self) -> str:
         """Under which settings a verdict was made; another setting must not re-use it."""
         text = json.dumps([__version__, sorted(self.request.ignore), os.environ.get("FAKE_NVML")])
         return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    @property
+    def _max_age(self) -> float:
+        """What was made while we waited is young enough, whatever was asked."""
+        return max(self.request.max_age, time.monotonic() - self.begun)
 
     def run(self) -> Decision:
         """Decides, at the latest when the budget is over."""
@@ -74,6 +88,8 @@ class Supervisor:
             if isinstance(own, Decision):
                 return own
             judged = own
+        known = judged.get("uuids", {})
+        self.uuids = {s: known.get(s, s) for s in self.selectors or known}
         return decide(
             judged,
             wants_gpu=self.selectors != (),
@@ -101,7 +117,7 @@ class Supervisor:
         """The node's verdict: a young one, or that of a worker started now by us or another."""
         worker: Detached | None = None
         while True:
-            found = self.folder.fresh(NODE_FILE, self.request.max_age, self.key)
+            found = self.folder.fresh(NODE_FILE, self._max_age, self.key)
             if found is not None:
                 return {**found, "reused": worker is None}
             ended = worker.poll() if worker else None
@@ -110,7 +126,7 @@ class Supervisor:
             if worker is None:
                 lock = self.folder.lock()
                 if lock is not None:
-                    found = self.folder.fresh(NODE_FILE, self.request.max_age, self.key)
+                    found = self.folder.fresh(NODE_FILE, self._max_age, self.key)
                     if found is not None:  # made between our look and our lock
                         os.close(lock)
                         return {**found, "reused": True}
@@ -144,7 +160,7 @@ class Supervisor:
             return worker
         try:
             while True:
-                found = self.folder.fresh(name, self.request.max_age, self.key)
+                found = self.folder.fresh(name, self._max_age, self.key)
                 if found is not None:
                     return found
                 status = worker.poll()
@@ -158,8 +174,9 @@ class Supervisor:
                     return self._late(worker)
                 time.sleep(_POLL)
         finally:
-            with contextlib.suppress(OSError):
-                (self.folder.path / name).unlink()
+            for left in (self.folder.path / name, worker.output):
+                with contextlib.suppress(OSError):
+                    left.unlink()
 
     def _start(self, task: dict[str, Any], lock: int | None) -> Detached | Decision:
         task |= {"folder": str(self.folder.path), "key": self.key}

@@ -258,7 +258,9 @@ def test_nothing_is_left_running(tmp_path: Path) -> None:
     """The timer's `sleep` would hold slurmd's pipe open and stop it from seeing the end."""
     done = call(tmp_path, "say pass $t; exit 0", budget=30)
     assert done.seconds < 5
-    running = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True)
+    running = subprocess.run(
+        ["ps", "-eww", "-o", "args"], capture_output=True, text=True, check=True
+    )
     assert "sleep 32" not in running.stdout
 
 

@@ -45,6 +45,9 @@ DEFAULT_FOLDERS = (
 WSL_FOLDER = "/usr/lib/wsl/lib"
 CHILD = Path(__file__).parent / "children" / "nvml.py"
 
+#: NVML answers within so much, and a second more for each GPU, where the driver is up.
+USUAL_SECONDS = 2.0
+
 _VERSION = r"\d{3,}\.\d+(?:\.\d+)?"
 #: NVML's codes: 4 no permission, 9 driver not loaded, 10 time-out, 12 no library.
 _NO_PERMISSION, _NOT_LOADED, _TIMEOUT, _NO_LIBRARY = 4, 9, 10, 12
@@ -425,4 +428,8 @@ def nvml(host: Host) -> tuple[Nvml | Missing, Gpus | Missing, GpuTopology | Miss
     else:
         words = "; ".join(parsed.malformed)[:300] or "no answer"
         lack = Missing(why=Why.BROKEN, detail=f"NVML's answer could not be understood: {words}")
+    if isinstance(driver, Nvml) and isinstance(gpus, Gpus) and gpus.stopped_at is None:
+        usual = USUAL_SECONDS + len(gpus.gpus)
+        if result.seconds > usual:
+            driver = msgspec.structs.replace(driver, slow_seconds=round(result.seconds, 1))
     return driver or lack, gpus or lack, topology or lack

@@ -77,17 +77,8 @@ def statuses(unit: Unit, facts: dict[type, object]) -> list[Status]:
     return [finding.status for finding in unit.check.function(*arguments)]
 
 
-def driver_999() -> Scenario:
-    """The machine of the future, with the firmware of its own driver."""
-    scenario = scenarios.driver_999()
-    for gpu in scenario["gpus"]:
-        gpu["gsp_firmware"] = {"enabled": 1, "default": 1, "version": scenario["driver"]}
-    return scenario
-
-
 ILL = {"h100_x8_dead_link", "h200_x8_lost", "h200_x8_lost_late"}
 HEALTHY = {name: build for name, build in scenarios.ALL.items() if name not in ILL}
-HEALTHY["driver_999"] = driver_999
 
 
 @pytest.mark.parametrize("name", sorted(HEALTHY))

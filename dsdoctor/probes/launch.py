@@ -681,3 +681,12 @@ def _tables(host: Host) -> dict[int, list[tuple[str, str]]]:
     for port, sockets in more.items():
         found.setdefault(port, []).extend(sockets)
     return found
+
+
+def listening_ports(host: Host) -> frozenset[int]:
+    """TCP ports that somebody listens on here, whatever the address.
+
+    Raises:
+        HostError: the kernel's table cannot be read, or this is not Linux.
+    """
+    return frozenset(_tables(host))

@@ -30,7 +30,13 @@ from dsdoctor.api import (
 
 from ._tables import at_least, enabled, is_number, stage_of
 
-CONDITION = Condition("ds-config-ignored-setting", id="DSD1306", scope=Scope.JOB, since="0.1")
+CONDITION = Condition(
+    "ds-config-ignored-setting",
+    id="DSD1306",
+    scope=Scope.JOB,
+    since="0.1",
+    fixes=("repair-ds-config",),
+)
 
 #: Release that renamed aio.thread_count to intra_op_parallelism.
 _AIO_RENAMED = "0.16.4"

@@ -49,6 +49,7 @@ CONDITION = Condition(
     scope=Scope.JOB,
     since="0.1",
     narrower=("ds-config-unreadable",),
+    fixes=("repair-ds-config",),
 )
 
 #: Keys that hold remarks.
@@ -202,5 +203,22 @@ SIGNATURES = (
         not_examples=("raise JSONDecodeError(",),
         weight=40,
         near=("deepspeed", "ds_config"),
+    ),
+    Signature(
+        anchor=(
+            "ZeRO optimization config in the DeepSpeed",
+            "offloading device specified",
+            "unknown zero stage",
+            "communication_data_type",
+            "ElasticityConfigError",
+        ),
+        pattern="Please specify the ZeRO optimization config|Invalid (?:optimizer|parameter) offloading device specified|unknown zero stage|Invalid communication_data_type|^\\S*ElasticityConfigError: ",
+        examples=(
+            "ValueError: Please specify the ZeRO optimization config in the DeepSpeed config.",
+            "AssertionError: Invalid optimizer offloading device specified: NONE.",
+            "ValueError: unknown zero stage 4",
+        ),
+        not_examples=("communication_data_type ...... None",),
+        weight=60,
     ),
 )

@@ -31,7 +31,9 @@ from dsdoctor.api import (
 
 from ._tables import BATCH_KEYS, at_least, is_number, stage_of
 
-CONDITION = Condition("ds-config-wrong-type", id="DSD1307", scope=Scope.JOB, since="0.1")
+CONDITION = Condition(
+    "ds-config-wrong-type", id="DSD1307", scope=Scope.JOB, since="0.1", fixes=("repair-ds-config",)
+)
 
 _WHOLE = (*BATCH_KEYS, "steps_per_print")
 _NUMBERS = (

@@ -36,7 +36,13 @@ from dsdoctor.api import (
     warn,
 )
 
-CONDITION = Condition("hostfile-or-ssh-problem", id="DSD1201", scope=Scope.JOB, since="0.1")
+CONDITION = Condition(
+    "hostfile-or-ssh-problem",
+    id="DSD1201",
+    scope=Scope.JOB,
+    since="0.1",
+    fixes=("repair-hostfile",),
+)
 
 
 @check(CONDITION)
@@ -250,5 +256,26 @@ SIGNATURES = (
         not_examples=("unpack",),
         weight=50,
         near=("deepspeed/launcher/runner.py",),
+    ),
+    Signature(
+        anchor=(
+            "rcmd: socket",
+            "no extra nodes available",
+            "kex_exchange",
+            "Bad owner or permissions",
+            "mcmd:",
+            "There are not enough slots",
+            "ORTE was unable",
+            "multiple entries for",
+        ),
+        pattern="rcmd: socket: Permission denied|no extra nodes available via hostfile|kex_exchange_identification: |Bad owner or permissions on \\S*\\.ssh|mcmd: connect failed|There are not enough slots available|ORTE was unable to reliably start|contains multiple entries for",
+        examples=(
+            "pdsh@head: n2: rcmd: socket: Permission denied",
+            "ValueError: Num nodes is >1 but no extra nodes available via hostfile",
+            "kex_exchange_identification: Connection closed by remote host",
+        ),
+        not_examples=("rcmd: socket opened",),
+        weight=66,
+        masks=("permissions", "rendezvous-timeout"),
     ),
 )

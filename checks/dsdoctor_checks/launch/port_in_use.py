@@ -29,7 +29,9 @@ from dsdoctor.api import (
     warn,
 )
 
-CONDITION = Condition("port-in-use", id="DSD1207", scope=Scope.JOB, since="0.1")
+CONDITION = Condition(
+    "port-in-use", id="DSD1207", scope=Scope.JOB, since="0.1", fixes=("choose-port",)
+)
 
 _OPTIONS = {"accelerate": "--main_process_port", "deepspeed": "--master_port"}
 
@@ -65,12 +67,22 @@ HINT = "choose another: `--master_port` / `--rdzv_endpoint`, or end the old run"
 
 SIGNATURES = (
     Signature(
-        anchor=("ddress already in use", "EADDRINUSE"),
-        pattern=r"[Aa]ddress already in use|EADDRINUSE",
+        anchor=(
+            "ddress already in use",
+            "EADDRINUSE",
+            "another process is utilizing it",
+            "Only one usage of each socket address",
+        ),
+        pattern=(
+            r"[Aa]ddress already in use|EADDRINUSE|another process is utilizing it"
+            r"|Only one usage of each socket address"
+        ),
         examples=(
             "RuntimeError: The server socket has failed to bind to [::]:29500 (errno: 98 - Address already in use).",
+            "ConnectionError: Tried to launch distributed communication on port `29500`, but another process is utilizing it.",
+            "RuntimeError: Address already in use",
         ),
-        not_examples=("address in use",),
+        not_examples=("address in use", "port 29500 is free, no other process is utilizing it"),
         weight=70,
         masks=("rendezvous-timeout",),
     ),

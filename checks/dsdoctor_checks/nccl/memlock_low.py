@@ -36,7 +36,9 @@ from dsdoctor.api import (
 )
 from dsdoctor_checks._util import node_count
 
-CONDITION = Condition("memlock-low", id="DSD801", scope=Scope.NODE, since="0.1")
+CONDITION = Condition(
+    "memlock-low", id="DSD801", scope=Scope.NODE, since="0.1", fixes=("raise-limits",)
+)
 MIB = 1 << 20
 
 

@@ -144,19 +144,39 @@ SIGNATURES = (
             "Bootstrap : no socket",
             "No interface found",
             "Net/IB",
+            "socketPollConnect",
+            "connect to ",
+            "Connect to ",
+            "connect returned",
+            "listening interface",
+            "Got async",
+            "connectFullMesh",
+            "ncclOsSocket",
+            "Unable to open device",
+            "async fatal event",
         ),
         pattern=(
             r"socketStartConnect: Connect to .{0,80}failed|Call to ibv_\w+ failed"
             r"|ibv_\w+ (?:failed|:).{0,40}|NET/IB : Got completion.{0,160}(?:error"
             r"|status=)|[Nn]o (?:socket |network )?interface found|Socket creation failed"
             r"|(?:[Uu]nable to find (?:address|interface)|Unable to find interface)"
-            r"|no socket interface"
+            r"|no socket interface|socketPollConnect: |NCCL WARN \S+ ?: [Cc]onnect(?: to \S+)? (?:returned|failed)"
+            r"|No usable listening interface|NET/IB : \S+ (?:Got async (?:error )?event: ?(?!GID|client)|async fatal event)"
+            r"|NET/IB : .{0,30}Got async event : (?:port error|local catastrophic|device fatal)"
+            r"|Gloo connectFullMesh failed|ncclOsSocket\w+: .{0,80}(?:failed|error)|NET/IB : Unable to open device"
         ),
         examples=(
             "misc/socket.cc:480 NCCL WARN socketStartConnect: Connect to 10.0.0.2<3> failed : No route to host",
             "NCCL WARN Call to ibv_reg_mr failed",
+            "NCCL WARN socketPollConnect: Connect to 172.17.0.1<41113> returned 113(No route to host) errno 115(Operation now in progress)",
+            "NCCL WARN NET/IB : mlx5_1:1 Got async event : port error",
+            "RuntimeError: Gloo connectFullMesh failed with [../third_party/gloo/gloo/transport/tcp/pair.cc:144] no error",
         ),
-        not_examples=("NCCL INFO Bootstrap : Using interface eth0",),
+        not_examples=(
+            "NCCL INFO Bootstrap : Using interface eth0",
+            "NCCL INFO NET/IB : No device found.",
+            "NCCL WARN NET/IB : mlx5_0:1 Got async event : GID table change",
+        ),
         weight=66,
         masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
     ),
@@ -179,5 +199,19 @@ SIGNATURES = (
         ),
         not_examples=("system error",),
         weight=26,
+    ),
+    Signature(
+        anchor=(
+            "ncclRemoteError",
+            "remote process exited or there was a network error",
+            "onnection closed by remote peer",
+        ),
+        pattern="ncclRemoteError|remote process exited or there was a network error|NCCL WARN .{0,60}[Cc]onnection closed by remote peer",
+        examples=(
+            "ncclRemoteError: A call failed possibly due to a network error or a remote process exiting prematurely.",
+            "NCCL WARN socketProgress: Connection closed by remote peer node-b<4>",
+        ),
+        not_examples=("remote process started",),
+        weight=24,
     ),
 )

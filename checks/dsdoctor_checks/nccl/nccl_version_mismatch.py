@@ -78,14 +78,20 @@ SIGNATURES = (
         anchor=(
             "undefined symbol: nccl",
             "Mismatched NCCL version",
-            "different NCCL",
+            "NCCL version mismatch",
+            "NCCL library is",
+            "too old version of NCCL",
             "libnccl.so",
         ),
         pattern=(
             r"undefined symbol: nccl\w+|Mismatched NCCL version|libnccl\.so\S*: cannot open"
-            r"|NCCL version mismatch"
+            r"|NCCL version mismatch|NCCL library is (?:too old|not backwards compatible)|compiled with too old version of NCCL"
         ),
-        examples=("ImportError: /x/libtorch_cuda.so: undefined symbol: ncclCommRegister",),
+        examples=(
+            "ImportError: /x/libtorch_cuda.so: undefined symbol: ncclCommRegister",
+            "NCCL WARN NCCL version mismatch with remote peer 10.0.0.2<1> (local: 21805, remote 22005)",
+            "NCCL WARN Mismatched NCCL version detected : rank 0 version 21403 rank 1 version 21005",
+        ),
         not_examples=("libnccl.so loaded",),
         weight=72,
         masks=("cxx-abi-undefined-symbol",),

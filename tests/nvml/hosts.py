@@ -128,7 +128,7 @@ def static_records(software: Software) -> str:
             "torch",
             {
                 "path": f"{SITE}/torch",
-                "cuda": software.cuda,
+                "cuda": software.cuda or None,
                 "hip": None,
                 "debug": False,
                 "version": software.torch,

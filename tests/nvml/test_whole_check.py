@@ -158,7 +158,7 @@ def test_a_container_without_the_runtime(tmp_path: Path) -> None:
     assert loud(report) == CONTAINER
 
 
-CONTAINER = {"no-gpu-visible": "fail"}
+CONTAINER = {"docker-gpu-runtime-missing": "fail"}
 
 
 def test_every_fact_is_read_on_a_healthy_machine(tmp_path: Path) -> None:

@@ -129,6 +129,20 @@ def _one_bridge_side_down(scenario: Scenario) -> None:
     scenario["gpus"][0]["links"][2] = {"state": 0}
 
 
+def _no_persistence(scenario: Scenario) -> None:
+    for gpu in scenario["gpus"]:
+        gpu["persistence_mode"] = 0
+
+
+def _slow_link(scenario: Scenario) -> None:
+    scenario["gpus"][0]["links"][3]["speed_mbps"] = 13281
+
+
+def _all_links_down(scenario: Scenario) -> None:
+    for gpu in scenario["gpus"]:
+        gpu["links"] = [{"state": 0} for _ in gpu["links"]]
+
+
 def _taken(scenario: Scenario) -> None:
     gpu = scenario["gpus"][0]
     gpu["memory_used"] = gpu["memory_total"] * 95 // 100
@@ -206,6 +220,15 @@ FAULTS: dict[str, tuple[Callable[[], Scenario], Callable[[Scenario], None], dict
     ),
     "prohibited": (scenarios.l40s_x4, _first(compute_mode=2), {"gpu-busy-exclusive-mode": "fail"}),
     "exclusive": (scenarios.l40s_x4, _first(compute_mode=3), {}),
+    "fabric": (
+        scenarios.h100_x8,
+        _merge("fabric", health_summary=2),
+        {"nvlink-fabric-unhealthy": "fail"},
+    ),
+    "pcie-fatal": (scenarios.l40s_x4, _merge("fields", **{"180": 1}), {"pcie-errors": "fail"}),
+    "no-persistence": (scenarios.h100_x8, _no_persistence, {"persistence-mode-off": "warn"}),
+    "slow-link": (scenarios.h100_x8, _slow_link, {"nvlink-inactive": "warn"}),
+    "all-links-down": (scenarios.a100_x8, _all_links_down, {"nvlink-inactive": "fail"}),
     "p2p-off": (scenarios.h100_x8, _p2p_off, {"p2p-unsupported": "fail"}),
     "bridge": (
         scenarios.rtx_3090_x2_nvlink,

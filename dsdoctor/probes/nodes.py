@@ -48,7 +48,8 @@ def ssh_argv(ssh: str, host: str, python: str, port: str | None = None) -> list[
         argv += ["-o", option]
     if port:
         argv += ["-p", port]
-    return [*argv, host, command(python)]
+    # behind `--` no name of a host can be taken for an option
+    return [*argv, "--", host, command(python)]
 
 
 def parse_answer(text: str) -> tuple[float, bool] | None:
@@ -76,8 +77,10 @@ def resolve(host: Host, name: str) -> tuple[str, ...]:
 def _reach(
     host: Host, name: str, python: str, ssh: str | None, port: str | None, *, local: bool
 ) -> NodeReach:
+    if name.startswith("-"):
+        return NodeReach(host=name, ssh=False, error="a name of a host does not begin with `-`")
     try:
-        addresses = resolve(host, name)
+        addresses = resolve(host, name.rpartition("@")[2])
     except HostError:
         addresses = ()
         known = False
@@ -138,7 +141,7 @@ def nodes_reach(
     with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
         found = pool.map(
             lambda name: _reach(
-                host, name, python, ssh, port, local=name in own or name.partition(".")[0] in own
+                host, name, python, ssh, port, local=bool({name, name.partition(".")[0]} & own)
             ),
             names,
         )

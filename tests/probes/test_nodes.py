@@ -160,3 +160,14 @@ def test_when_nothing_is_tried(needs: dict[str, Any]) -> None:
     with pytest.raises(HostError) as caught:
         nodes_reach.function(fake(""), hostfile, RunNeeds(**needs), NOTHING, NOTHING, CHOICE)
     assert caught.value.missing.why is Why.NOT_ASKED
+
+
+def test_a_name_is_never_an_option() -> None:
+    host = fake("dsdoctor-node 1.0 yes")
+    (node,) = reach(host, "-oProxyCommand=touch slots=8\n").nodes
+    assert node.ssh is False
+    assert host.ran == []
+    reach(host, "me@n1 slots=8\n")
+    (ssh,) = [argv for argv in host.ran if argv[0] == "/bin/ssh"]
+    assert ssh[-3:-1] == ("--", "me@n1")
+    assert ("/bin/getent", "ahosts", "n1") in host.ran

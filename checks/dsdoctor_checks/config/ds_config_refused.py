@@ -44,10 +44,23 @@ CONDITION = Condition(
 )
 
 
-def _first(text: str) -> str:
-    """The first sentence of a message, without its full stop."""
-    line = text.strip().splitlines()[0] if text.strip() else "no reason given"
-    return line.split(". ")[0].rstrip(".")
+#: A shorter first sentence says what, but not why: the next one is taken too.
+TELLING = 60
+
+
+def _words(text: str) -> str:
+    """The telling part of a message, on one line and without its full stop.
+
+    >>> _words("Invalid type. Supported: ['fp16']. Got: int8. See https://x")
+    "Invalid type; Supported: ['fp16']; Got: int8; See https://x"
+    """
+    line = " ".join(text.split()) or "no reason given"
+    told = ""
+    for sentence in line.split(". "):
+        told += f"; {sentence}" if told else sentence
+        if len(told) >= TELLING:
+            break
+    return told.rstrip(".")
 
 
 def _place(config: DsConfig, refusal: ConfigRefusal) -> str:
@@ -60,7 +73,7 @@ def deepspeed_takes_it(config: DsConfig, verdict: ConfigVerdict) -> Iterator[Fin
     for refusal in verdict.refusals:
         yield fail(
             f"DeepSpeed {verdict.version} refuses {_place(config, refusal)}: "
-            f"{_first(refusal.message)}",
+            f"{_words(refusal.message)}",
             effect=f"every rank ends in `{refusal.kind}`",
             hint=f"correct `{refusal.key}`" if refusal.key else "correct the config",
             config_path=config.path,

@@ -48,6 +48,7 @@ CONDITION = Condition(
         "driver-library-mismatch",
         "nvml-unusable",
         "container-lost-gpu",
+        "docker-gpu-runtime-missing",
         "visible-devices-invalid",
     ),
 )

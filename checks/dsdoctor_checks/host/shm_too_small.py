@@ -50,10 +50,12 @@ class ShmLimits(Limits, frozen=True, kw_only=True):
     Attributes:
         min_mib: below this a job may run out; DeepSpeed's own report warns there.
         fatal_mib: up to this a job of several GPUs does not work.
+        per_rank_mib: what NCCL's segments and the data workers of one rank take.
     """
 
     min_mib: float = 512
     fatal_mib: float = 64
+    per_rank_mib: float = 64
 
 
 @check(CONDITION)
@@ -72,7 +74,8 @@ def shm_is_large(
     size = resources.shm_total_bytes // MIB
     free = None if resources.shm_free_bytes is None else resources.shm_free_bytes // MIB
     count = ranks(run, gpus, env)
-    if size >= limits.min_mib:
+    need = max(limits.min_mib, limits.per_rank_mib * count)
+    if size >= need:
         yield ok(shm_mib=size, shm_free_mib=free)
         return
     hint = (
@@ -83,13 +86,13 @@ def shm_is_large(
     fatal = count > 1 and size <= limits.fatal_mib
     yield (fail if fatal else warn)(
         f"the shared memory at `/dev/shm` holds {size} MiB, but a job of {count} "
-        f"{'rank' if count == 1 else 'ranks'} needs {limits.min_mib:g} MiB or more",
+        f"{'rank' if count == 1 else 'ranks'} needs {need:g} MiB or more",
         effect="DataLoader workers end in a bus error, or NCCL cannot extend its segment",
         hint=hint,
         shm_mib=size,
         shm_free_mib=free,
         ranks=count,
-        min_mib=limits.min_mib,
+        min_mib=need,
         container=os.container,
     )
 

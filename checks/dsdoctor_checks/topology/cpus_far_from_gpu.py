@@ -25,6 +25,7 @@ from dsdoctor.api import (
     Gpus,
     Missing,
     PciTree,
+    Resources,
     RunNeeds,
     Scope,
     check,
@@ -39,15 +40,22 @@ CONDITION = Condition("cpus-far-from-gpu", id="DSD706", scope=Scope.JOB, since="
 
 @check(CONDITION)
 def cpus_are_near(
-    tree: PciTree, gpus: Gpus, run: RunNeeds, env: Environment | Missing
+    tree: PciTree, gpus: Gpus, resources: Resources, run: RunNeeds, env: Environment | Missing
 ) -> Iterator[Finding]:
-    """Compares the CPUs of this process with those near each GPU of the run."""
-    used = [gpu for gpu in chosen(gpus, run, env) if gpu.cpu_affinity]
+    """Compares the CPUs of this process with those near each GPU of the run.
+
+    A hypervisor may tell of CPUs that the virtual machine has not got: those do not count.
+    """
+    near = {
+        gpu.index: {cpu for cpu in gpu.cpu_affinity or () if cpu < resources.cpus_logical}
+        for gpu in chosen(gpus, run, env)
+    }
+    used = [gpu for gpu in chosen(gpus, run, env) if near[gpu.index]]
     if not tree.cpus or not used:
         yield skip("CPUs near the GPUs, or those of this process, are not told")
         return
     allowed = set(tree.cpus)
-    far = [gpu for gpu in used if not allowed & set(gpu.cpu_affinity or ())]
+    far = [gpu for gpu in used if not allowed & near[gpu.index]]
     if not far:
         yield ok(cpus=len(allowed))
         return

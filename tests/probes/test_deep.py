@@ -51,7 +51,7 @@ class Tensor:
         self.data, self.device = data, device
     def __mul__(self, k): return Tensor([x * k for x in self.data], self.device)
     def __add__(self, k): return Tensor([x + k for x in self.data], self.device)
-    def __matmul__(self, other): return Tensor([256.0] * len(self.data), self.device)
+    def __matmul__(self, other): return Tensor([self.data[0]] * len(self.data), self.device)
     def sum(self): return Tensor([sum(self.data)])
     def item(self): return self.data[0] if len(self.data) else 0
     def __getitem__(self, i): return Tensor([self.data[i]])

@@ -1,6 +1,7 @@
-"""`--deep`: real ranks over gloo, a real compiler, and a torch made of scripts for GPUs.
+"""`--deep`: jit_build_fails, gpu_kernel_fails, p2p_copy_corrupt, all_reduce_wrong and their probes.
 
-What needs a GPU itself is in tests/gpu.
+Ranks over gloo and the compiler are real; GPUs are a torch made of scripts. What needs a GPU itself
+is in tests/gpu.
 """
 
 from __future__ import annotations

@@ -243,7 +243,19 @@ def _processes() -> list[dict[str, Any]]:
     return rows
 
 
+def _addresses() -> dict[str, list[str]]:
+    """IP addresses of every interface that has some."""
+    import psutil  # noqa: PLC0415
+
+    wanted = (socket.AF_INET, socket.AF_INET6)
+    return {
+        name: [row.address for row in rows if row.family in wanted]
+        for name, rows in psutil.net_if_addrs().items()
+    }
+
+
 QUERIES: dict[str, Callable[[], Any]] = {
+    "addresses": _addresses,
     "release": platform.release,
     "machine": platform.machine,
     "hostname": lambda: socket.gethostname().split(".")[0],
@@ -349,6 +361,13 @@ try:
 except OSError as e:
     print(json.dumps({"errno": e.errno, "text": e.strerror or str(e)}))
 """
+
+
+def free_port() -> int:
+    """A TCP port of this machine that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("", 0))
+        return int(probe.getsockname()[1])
 
 
 class LocalHost:

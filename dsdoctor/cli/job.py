@@ -103,6 +103,7 @@ def read_plan(path: str) -> PlanNeeds:
         UsageError: the file cannot be read or is no launch plan.
     """
     from dsdoctor.model.launch import decode  # noqa: PLC0415  # only with --plan
+    from dsdoctor.probes.demand import certain_bytes  # noqa: PLC0415
 
     expected = "expected what `dsdoctor recommend --format json` prints"
     try:
@@ -124,6 +125,8 @@ def read_plan(path: str) -> PlanNeeds:
         gpu_ids=plan.gpu_ids,
         gpu_bytes=option.gpu_bytes,
         host_bytes=option.host_bytes,
+        gpu_state_bytes=certain_bytes(option.gpu),
+        host_state_bytes=certain_bytes(option.host),
         gpu_items={item.name: item.bytes for item in option.gpu},
         host_items={item.name: item.bytes for item in option.host},
     )

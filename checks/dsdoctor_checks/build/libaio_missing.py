@@ -34,7 +34,9 @@ from dsdoctor.api import (
 
 from ._util import jit_ops
 
-CONDITION = Condition("libaio-missing", id="DSD453", scope=Scope.USER_ENV, since="0.1")
+CONDITION = Condition(
+    "libaio-missing", id="DSD453", scope=Scope.USER_ENV, since="0.1", fixes=("install-libaio",)
+)
 
 _WHAT = {(True, False): "header `libaio.h`", (False, True): "library `libaio.so`"}
 
@@ -71,10 +73,10 @@ HINT = "install `libaio-dev` (`libaio-devel`)"
 
 SIGNATURES = (
     Signature(
-        anchor=("async_io", "libaio", "-laio"),
+        anchor=("async_io", "libaio", "-laio", "undefined symbol: io_"),
         pattern=(
             r"Unable to (?:JIT load the|pre-compile) async_io|fatal error: libaio\.h"
-            r"|cannot find -laio|libaio\.so\S*: cannot open"
+            r"|cannot find -laio|libaio\.so\S*: cannot open|undefined symbol: io_(?:setup|submit|getevents|destroy|pgetevents|prep)\w*"
         ),
         examples=(
             "AssertionError: Unable to pre-compile async_io",

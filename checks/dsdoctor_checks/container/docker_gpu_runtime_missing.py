@@ -122,4 +122,22 @@ SIGNATURES = (
         not_examples=("nvidia-container-runtime 1.14",),
         weight=72,
     ),
+    Signature(
+        anchor=(
+            "nvidia-container-runtime",
+            "no runtime for",
+            "RuntimeHandler",
+            "nvidia-docker",
+            "nvidia.com/gpu",
+        ),
+        pattern="nvidia-container-runtime\\S*: no such file|no runtime for \\x22nvidia\\x22 is configured|RuntimeHandler \\x22nvidia\\x22 not supported|nvidia-docker: command not found|Insufficient nvidia\\.com/gpu",
+        examples=(
+            "error running hook #0: fork/exec /usr/bin/nvidia-container-runtime-hook: no such file or directory: unknown.",
+            'failed to get sandbox runtime: no runtime for "nvidia" is configured',
+            "0/3 nodes are available: 3 Insufficient nvidia.com/gpu.",
+        ),
+        not_examples=("nvidia.com/gpu: 8 allocatable",),
+        weight=70,
+        masks=("no-gpu-visible",),
+    ),
 )

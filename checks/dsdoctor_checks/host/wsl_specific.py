@@ -83,13 +83,15 @@ HINT = "put `/usr/lib/wsl/lib` on `LD_LIBRARY_PATH` and link `libcuda.so` there"
 
 SIGNATURES = (
     Signature(
-        anchor="libcuda.so",
+        anchor=("libcuda.so", "find CUDA library"),
         pattern=(
-            r"libcuda\.so(?:\.1)?: cannot open|find CUDA library libcuda\.so"
-            r"|libcuda\.so cannot found|cannot find -lcuda\b"
+            r"libcuda\.so(?:\.1)?: cannot open|find CUDA library (?:libcuda\.so|in \(null\))"
+            r"|libcuda\.so cannot found"
         ),
         examples=(
             "OSError: libcuda.so: cannot open shared object file: No such file or directory",
+            "NCCL WARN Failed to find CUDA library in (null) (NCCL_CUDA_PATH=(null))",
+            "AssertionError: libcuda.so cannot found!",
         ),
         not_examples=("libcuda.so found",),
         weight=68,
@@ -101,5 +103,35 @@ SIGNATURES = (
         examples=("/usr/lib/wsl/lib/x.so cannot be used",),
         not_examples=("/usr/lib/wsl/lib",),
         weight=50,
+    ),
+    Signature(
+        anchor=(
+            "blocked by the operating system",
+            "WSL environment detected",
+            "libdxcore",
+            "dxgkio",
+            "dxg:",
+            "/dev/dxg",
+        ),
+        pattern="GPU access blocked by the operating system|WSL environment detected but no adapters|libdxcore\\.so: cannot open|dxgkio_\\w+: .{0,60}failed|/dev/dxg.{0,40}(?:No such|not found)",
+        examples=(
+            "Failed to initialize NVML: GPU access blocked by the operating system",
+            "nvidia-container-cli: initialization error: WSL environment detected but no adapters were found: unknown.",
+        ),
+        not_examples=("WSL environment detected",),
+        weight=76,
+        masks=("docker-gpu-runtime-missing", "no-gpu-visible", "cuda-init-driver-state"),
+    ),
+    Signature(
+        anchor=("cannot find -lcuda", "out of memory"),
+        pattern="cannot find -lcuda\\b|CUDA error: out of memory|cudaHostAlloc",
+        examples=(
+            "/usr/bin/ld: cannot find -lcuda: No such file or directory",
+            "RuntimeError: CUDA error: out of memory",
+        ),
+        not_examples=("cannot find -lcudart",),
+        weight=69,
+        masks=("jit-build-header-or-lib-missing", "gpu-oom"),
+        near=("WSL", "microsoft-standard", "/usr/lib/wsl", "/mnt/c/"),
     ),
 )

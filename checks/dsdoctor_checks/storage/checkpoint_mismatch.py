@@ -130,7 +130,7 @@ SIGNATURES = (
     Signature(
         anchor=("_optim_states.pt", "_model_states.pt"),
         pattern=(
-            r"(?:No such file|does not exist|not found|Errno 2|missing).{0,300}_(?:optim"
+            r"(?:No such file|does not exist|not found|Errno 2\]|missing).{0,300}_(?:optim"
             r"|model)_states\.pt|_(?:optim|model)_states\.pt.{0,120}(?:does not exist"
             r"|not found|No such)"
         ),
@@ -190,12 +190,10 @@ SIGNATURES = (
         not_examples=("def load_checkpoint(path)",),
         weight=22,
         near=(
-            "AssertionError",
-            "Error(s) in loading state_dict",
-            "KeyError",
-            "size mismatch for",
-            "does not match",
-            "IndexError",
+            "_states.pt",
+            "world size",
+            "global_step",
+            "zero_pp_rank",
         ),
     ),
     Signature(
@@ -206,5 +204,34 @@ SIGNATURES = (
         examples=("ValueError: loaded state dict has a different number of parameter groups",),
         not_examples=("loaded state dict ok",),
         weight=55,
+    ),
+    Signature(
+        anchor=(
+            "_optim_states.pt' under",
+            "failed to resume from checkpoint",
+            "Unable to find 'latest' file",
+            "ZeRO files found in",
+            "state files in directory",
+            "model states file at",
+            "not a zero checkpoint",
+            "not a model state checkpoint",
+            "Empty ds_version in checkpoint",
+            "valid for universal checkpoint",
+            "Invalid for universal checkpoint",
+            "assert len(self.ckpt_list) > 0",
+            "universal_checkpoint_info",
+            "ZeRO Stage 3 model state",
+            "doesn't have a universal",
+        ),
+        pattern="Expected \\d+ of '\\S*_states\\.pt' under|failed to resume from checkpoint|Unable to find 'latest' file|No ZeRO files found in|can't find .{0,60}state files in directory|can't find model states file at|is not a (?:zero|model state) checkpoint|Empty ds_version in checkpoint|Invalid for universal checkpoint|assert len\\(self\\.ckpt_list\\) > 0|Required \\S+ state is missing in checkpoint",
+        examples=(
+            "ValueError: Expected 8 of '*_optim_states.pt' under 'ckpt/global_step90' but found 6 files.",
+            "ValueError: [deepspeed] failed to resume from checkpoint out/run1",
+            "ValueError: Unable to find 'latest' file at adapters/latest",
+            "    assert len(self.ckpt_list) > 0",
+            "FileNotFoundError: can't find model states file at 'x/zero_pp_rank_0_mp_rank_00_model_states.pt'",
+        ),
+        not_examples=("resuming from checkpoint out/run1",),
+        weight=68,
     ),
 )

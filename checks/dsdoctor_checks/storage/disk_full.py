@@ -122,8 +122,12 @@ SIGNATURES = (
         not_near=(
             "/dev/shm",
             "shm)",
-            "multiprocessing",
-            "torch_",
+            "multiprocessing/queues",
+            "multiprocessing/synchronize",
+            "multiprocessing/heap",
+            "multiprocessing/context",
+            "</torch_",
+            "/torch_shm",
             "ctx.Lock",
             "_rlock",
             "SemLock",
@@ -159,7 +163,7 @@ SIGNATURES = (
         not_near=("/dev/shm", "shm)", "NCCL WARN"),
     ),
     Signature(
-        anchor=("unexpected pos", "iostream error"),
+        anchor=("unexpected pos", "iostream error", "PytorchStreamWriter failed"),
         pattern=(
             r"inline_container\.cc:\d+\][ .]*unexpected pos|basic_ios::clear: iostream error"
             r"|PytorchStreamWriter failed writing file"

@@ -112,4 +112,20 @@ SIGNATURES = (
         not_examples=("Parent directory ok",),
         weight=30,
     ),
+    Signature(
+        anchor=(
+            "PermissionError at ",
+            "Permission denied",
+            "problem when trying to write in your cache",
+        ),
+        pattern="OSError: PermissionError at |(?:mkdir|touch|cp|mv|tee|bash|sh|cannot create \\S+|cannot open \\S+|cannot create directory .{1,80})?: (?:cannot .{1,120}: )?Permission denied$|problem when trying to write in your cache folder",
+        examples=(
+            "OSError: PermissionError at /.cache/huggingface/hub when downloading gpt2. Check cache directory permissions.",
+            "mkdir: cannot create directory '/models': Permission denied",
+            "bash: ./run.sh: Permission denied",
+        ),
+        not_examples=("node-b: Permission denied (publickey).",),
+        weight=48,
+        not_near=("publickey", "nvcc", "ninja", "rcmd: socket", "ssh"),
+    ),
 )

@@ -93,4 +93,23 @@ SIGNATURES = (
         weight=52,
         near=("Unsupported operand", "invalid load key"),
     ),
+    Signature(
+        anchor=(
+            "Unable to load weights from pytorch checkpoint",
+            "having git-lfs installed",
+            "might be corrupted",
+            "onsistency check failed",
+            "corrupt file",
+            "archive is corrupted",
+        ),
+        pattern="Unable to load weights from pytorch checkpoint file|without having git-lfs installed|file might be corrupted|Consistency check failed: file should be of size|Invalid magic number; corrupt file|archive is corrupted",
+        examples=(
+            "OSError: Unable to load weights from pytorch checkpoint file for '/m/pytorch_model-00003-of-00007.bin'",
+            "OSError: You seem to have cloned a repository without having git-lfs installed.",
+            "OSError: Consistency check failed: file should be of size 9976576152 but has size 5733572608 (model-00001.safetensors).",
+        ),
+        not_examples=("git-lfs is installed", "the file might be missing"),
+        weight=60,
+        masks=("checkpoint-mismatch",),
+    ),
 )

@@ -17,6 +17,7 @@ from dsdoctor.model.report import Report, Verdict
 from dsdoctor.model.snapshot import of
 from dsdoctor.report import machine
 from tests.golden.test_golden import MACHINES, report_on
+from tests.guides.hosts import host
 
 EVIL = "a<b>&\"'`\n::error::x\r\n50% of 3,4: ]]> \x00\x1b[31m\ud800 é 日本"
 
@@ -94,9 +95,9 @@ def test_junit_is_what_its_readers_accept(name: str) -> None:
 
 
 def test_the_rules_notice_what_is_wrong() -> None:
+    case = "<testcase name='n'><system-out/><failure/></testcase>"
     wrong = (
-        "<testsuites><testsuite name='x' tests='a' colour='red'><testcase name='n'>"
-        "<system-out/><failure/></testcase></testsuite></testsuites>"
+        f"<testsuites><testsuite name='x' tests='a' colour='red'>{case}</testsuite></testsuites>"
     )
     assert len(violations(ET.fromstring(wrong))) == 4
 
@@ -130,6 +131,15 @@ def test_github_commands_are_taken_apart_as_they_were_meant(name: str) -> None:
     assert len(commands) == len(loud) + 1
     ranks = [word for word, _, _ in commands]
     assert ranks == sorted(ranks, key=["error", "warning", "notice"].index) or name == "evil"
+
+
+def test_a_fault_of_the_config_is_put_at_its_line() -> None:
+    typo = '{\n  "train_micro_batch_size_per_gpu": 1,\n  "gradient_cliping": 1.0\n}'
+    report = report_on(of(host(config=typo)))
+    commands = [parse_command(line) for line in machine.github(report).splitlines()]
+    word, properties, _ = commands[0]
+    assert word in ("error", "warning")
+    assert (properties["file"], properties["line"]) == ("ds_config.json", "3")
 
 
 def test_github_says_file_line_and_whole_text() -> None:

@@ -19,8 +19,12 @@ C = TypeVar("C", bound=Callable[..., Any])
 def job_options(function: C) -> C:
     """Adds the options; the command takes them as keywords and hands them to `with_job`."""
     options = [
-        click.option("--path", "paths", multiple=True, metavar="P", help="Must be there."),
-        click.option("--writable", multiple=True, metavar="DIR", help="Must be writable."),
+        click.option(
+            "--path", "paths", multiple=True, metavar="P", help="Data that must be there."
+        ),
+        click.option(
+            "--writable", multiple=True, metavar="DIR", help="Output folder: a trial write."
+        ),
         click.option("--checkpoint", metavar="DIR", help="Checkpoint to resume from."),
         click.option("--plan", metavar="FILE", help="Launch plan that `recommend` wrote."),
         click.option("--model", metavar="M", help="Preset, size (`7B`) or config.json."),
@@ -29,9 +33,9 @@ def job_options(function: C) -> C:
             "sequence",
             type=click.IntRange(min=1),
             metavar="N",
-            help="Tokens each.",
+            help="Length of --model's input.",
         ),
-        click.option("--profile", metavar="P", help="Requirements: a name or a TOML file."),
+        click.option("--profile", metavar="P", help="Requirements: name or TOML file."),
     ]
     for option in reversed(options):
         function = option(function)

@@ -103,6 +103,7 @@ from dsdoctor.model.facts.toolchain import (
     Compilers,
     CudaToolkits,
     ExtensionCache,
+    Libaio,
     Toolkit,
 )
 from dsdoctor.model.finding import Finding, Status, fail, ok, skip, warn
@@ -173,6 +174,7 @@ __all__ = [
     "Launcher",
     "Launchers",
     "LibCuda",
+    "Libaio",
     "LibraryPath",
     "LibraryShadow",
     "Limits",

@@ -208,7 +208,7 @@ def judge(
         if unit.check is None or (policy.scopes and unit.condition.scope not in policy.scopes):
             continue
         findings += [
-            _narrowed(_signed(finding, unit), unit, registry)
+            _narrowed(_signed(_placed(finding, unit, snapshot), unit), unit, registry)
             for finding in _findings(unit, snapshot, policy)
         ]
     findings = _without_wider(findings, registry)
@@ -226,6 +226,14 @@ def judge(
     _describe(report, snapshot)
     report.verdict = _verdict(report, snapshot)
     return report
+
+
+def _placed(finding: Finding, unit: Unit, snapshot: Snapshot) -> Finding:
+    """Names the file beside a line of the config, for readers that show findings at their place."""
+    path = snapshot.run.config_path
+    if unit.family != "config" or path is None or "line" not in finding.evidence:
+        return finding
+    return msgspec.structs.replace(finding, evidence={"config_path": path, **finding.evidence})
 
 
 def _signed(finding: Finding, unit: Unit) -> Finding:

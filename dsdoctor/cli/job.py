@@ -19,8 +19,12 @@ C = TypeVar("C", bound=Callable[..., Any])
 def job_options(function: C) -> C:
     """Adds the options; the command takes them as keywords and hands them to `with_job`."""
     options = [
-        click.option("--path", "paths", multiple=True, metavar="P", help="Must be there."),
-        click.option("--writable", multiple=True, metavar="DIR", help="Must be writable."),
+        click.option(
+            "--path", "paths", multiple=True, metavar="P", help="Data that must be there."
+        ),
+        click.option(
+            "--writable", multiple=True, metavar="DIR", help="Output folder: a trial write."
+        ),
         click.option("--checkpoint", metavar="DIR", help="Checkpoint to resume from."),
         click.option("--plan", metavar="FILE", help="Launch plan that `recommend` wrote."),
         click.option("--model", metavar="M", help="Preset, size (`7B`) or config.json."),
@@ -29,9 +33,9 @@ def job_options(function: C) -> C:
             "sequence",
             type=click.IntRange(min=1),
             metavar="N",
-            help="Tokens each.",
+            help="Length of --model's input.",
         ),
-        click.option("--profile", metavar="P", help="Requirements: a name or a TOML file."),
+        click.option("--profile", metavar="P", help="Requirements: name or TOML file."),
     ]
     for option in reversed(options):
         function = option(function)
@@ -103,6 +107,7 @@ def read_plan(path: str) -> PlanNeeds:
         UsageError: the file cannot be read or is no launch plan.
     """
     from dsdoctor.model.launch import decode  # noqa: PLC0415  # only with --plan
+    from dsdoctor.probes.demand import certain_bytes  # noqa: PLC0415
 
     expected = "expected what `dsdoctor recommend --format json` prints"
     try:
@@ -124,6 +129,8 @@ def read_plan(path: str) -> PlanNeeds:
         gpu_ids=plan.gpu_ids,
         gpu_bytes=option.gpu_bytes,
         host_bytes=option.host_bytes,
+        gpu_state_bytes=certain_bytes(option.gpu),
+        host_state_bytes=certain_bytes(option.host),
         gpu_items={item.name: item.bytes for item in option.gpu},
         host_items={item.name: item.bytes for item in option.host},
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from packaging.version import InvalidVersion, Version
@@ -15,14 +15,27 @@ from dsdoctor.model.facts.memory import MemoryDemand
 from dsdoctor.model.facts.run import PlanNeeds
 from dsdoctor.model.launch import MemoryItem
 from dsdoctor.recommend import memory
-from dsdoctor.recommend.models import ModelShape
-from dsdoctor.recommend.plan import OPTIMIZERS
+from dsdoctor.recommend.options import OPTIMIZERS
+from dsdoctor.recommend.setting import MAX_LIVE, Setting
+from dsdoctor.recommend.shape import ModelShape
 
 #: `pin_memory` of an offload section is true unless said otherwise from this release on.
 PINNED_BY_DEFAULT = Version("0.19.5")
-#: Items of a GPU that depend on the data, on buffers that DeepSpeed can shrink, or on NCCL.
+#: Items that depend on the data, on buffers that DeepSpeed can shrink, on NCCL, on how a script
+#: loads its weights, or that are a guess for each process.
 _VARIABLE = frozenset(
-    {"activations", "logits", "gathered parameters", "gathered gradient", "NCCL", "flattening"}
+    {
+        "NCCL",
+        "activations",
+        "data loader workers",
+        "flattening",
+        "gathered gradient",
+        "gathered parameters",
+        "gradient in flight",
+        "logits",
+        "processes",
+        "weights being loaded",
+    }
 )
 #: What NVMe offload takes out of host memory.
 _SWAPPED = frozenset({"master weights", "optimizer"})
@@ -69,7 +82,7 @@ def _on(section: Mapping[str, object]) -> bool:
 
 def setting_of(
     config: Mapping[str, object], *, world: int, nodes: int, on_gpu: bool, pinned: bool
-) -> memory.Setting:
+) -> Setting:
     """The setting that a DeepSpeed config stands for, with DeepSpeed 0.19.8's defaults."""
     zero = _section(config, "zero_optimization")
     stage = zero.get("stage")
@@ -91,7 +104,7 @@ def setting_of(
     kind = str(_section(config, "optimizer").get("type", "adamw")).lower()
     overlap = zero.get("overlap_comm")
     pins = [_section(zero, f"offload_{part}").get("pin_memory", pinned) for part in away]
-    return memory.Setting(
+    return Setting(
         stage=stage,
         offload=offload,
         micro_batch=_number(config.get("train_micro_batch_size_per_gpu"), 1),
@@ -103,7 +116,7 @@ def setting_of(
         state_bytes=OPTIMIZERS.get(kind, 8),
         bucket=_number(zero.get("reduce_bucket_size"), 500_000_000),
         overlap=overlap if isinstance(overlap, bool) else stage == _PARTITIONED,
-        max_live=_number(zero.get("stage3_max_live_parameters"), memory.MAX_LIVE),
+        max_live=_number(zero.get("stage3_max_live_parameters"), MAX_LIVE),
         pin_memory=any(pin is True for pin in pins),
         on_gpu=on_gpu,
     )
@@ -117,22 +130,22 @@ def shape_of(model: Mapping[str, object]) -> ModelShape:
 
 
 def _from_plan(plan: PlanNeeds) -> MemoryDemand:
-    fixed = sum(size for name, size in plan.gpu_items.items() if name not in _VARIABLE)
     return MemoryDemand(
         source="plan",
         what=f"the plan `{plan.path}` ({plan.option})",
         ranks_here=max(plan.gpus_per_node, 1),
         on_gpu=plan.gpus_per_node > 0,
         gpu_bytes=plan.gpu_bytes,
-        gpu_state_bytes=min(fixed, plan.gpu_bytes),
+        gpu_state_bytes=plan.gpu_state_bytes,
         host_bytes=plan.host_bytes,
+        host_state_bytes=plan.host_state_bytes,
         gpu_items=plan.gpu_items,
         host_items=plan.host_items,
         pinned_rounding_bytes=plan.host_items.get("pinned rounding", 0),
     )
 
 
-def _words(setting: memory.Setting, ranks: int) -> str:
+def _words(setting: Setting, ranks: int) -> str:
     moved = {"none": "", "optimizer": " with the optimizer offloaded"}.get(
         setting.offload, " with optimizer and parameters offloaded"
     )
@@ -141,14 +154,12 @@ def _words(setting: memory.Setting, ranks: int) -> str:
     return f"ZeRO-{setting.stage}{moved} on {where}{nodes}"
 
 
-def _state(items: tuple[MemoryItem, ...]) -> int:
-    """What has to be there whatever the data look like: the resident items."""
-    return sum(
-        item.bytes for item in items if item.phase == "resident" and item.name not in _VARIABLE
-    )
+def certain_bytes(items: Iterable[MemoryItem]) -> int:
+    """The peak of what has to be there whatever the data look like."""
+    return memory.peak(item for item in items if item.name not in _VARIABLE)
 
 
-def _without_weights(need: memory.Memory, setting: memory.Setting, run: RunNeeds) -> memory.Memory:
+def _without_weights(need: memory.Memory, setting: Setting, run: RunNeeds) -> memory.Memory:
     """Moves the weights to the host where they alone are offloaded.
 
     DeepSpeed 0.19.8 allows it (zero/stage3.py: `offload_param` without `offload_optimizer`), and
@@ -183,10 +194,11 @@ def demand_of(
     setting = dataclasses.replace(setting, sequence=sequence)
     need = _without_weights(memory.estimate(model, setting), setting, run)
     host = {item.name: item.bytes for item in need.host}
-    host_bytes = need.host_bytes
+    host_bytes, host_state = need.host_bytes, certain_bytes(need.host)
     nvme = _section(_section(run.config or {}, "zero_optimization"), "offload_optimizer")
     if nvme.get("device") == "nvme":
-        host_bytes -= sum(host.pop(name, 0) for name in _SWAPPED)
+        swapped = sum(host.pop(name, 0) for name in _SWAPPED)
+        host_bytes, host_state = host_bytes - swapped, host_state - swapped
     assumed = ["all parameters are trained", "activations are recomputed"]
     if run.sequence is None:
         assumed.append(f"sequences of {sequence} tokens")
@@ -198,7 +210,8 @@ def demand_of(
         ranks_here=max(ranks, 1),
         on_gpu=ranks > 0,
         gpu_bytes=need.gpu_bytes,
-        gpu_state_bytes=_state(need.gpu),
+        gpu_state_bytes=certain_bytes(need.gpu),
+        host_state_bytes=host_state,
         host_bytes=host_bytes,
         gpu_items={item.name: item.bytes for item in need.gpu},
         host_items=host,

@@ -32,35 +32,42 @@ _RANKS = re.compile(r"(?:zero_pp_rank_(\d+)_)?mp_rank_(\d+)")
 # ---- places ------------------------------------------------------------------------------------
 
 
-def parse_mounts(mountinfo: str) -> list[tuple[str, str]]:
-    r"""Mount points with the types of their file systems, from /proc/self/mountinfo.
+Mount = tuple[str, str, bool]
+"""Where it is mounted, the type of its file system, and whether `noexec` is set."""
 
-    >>> parse_mounts("36 35 98:0 / /my\\040data rw - ext4 /dev/sda rw\nrubbish")
-    [('/my data', 'ext4')]
+
+def parse_mounts(mountinfo: str) -> list[Mount]:
+    r"""The mounts of /proc/self/mountinfo.
+
+    >>> parse_mounts("36 35 98:0 / /my\\040data rw,noexec - ext4 /dev/sda rw\nrubbish")
+    [('/my data', 'ext4', True)]
     """
     found = []
     for line in mountinfo.splitlines():
         before, dash, after = line.partition(" - ")
         fields = before.split(" ")
-        if not dash or len(fields) < 5 or not after:  # noqa: PLR2004  # fields of the format
+        if not dash or len(fields) < 6 or not after:  # noqa: PLR2004  # fields of the format
             continue
         point = re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), fields[4])
-        found.append((point, after.split(" ")[0]))
+        found.append((point, after.split(" ")[0], "noexec" in fields[5].split(",")))
     return found
 
 
-def mount_of(path: str, mounts: Sequence[tuple[str, str]]) -> tuple[str, str] | None:
+def mount_of(path: str, mounts: Sequence[Mount]) -> Mount | None:
     """The mount that a real path lies on: the longest, and of equals the last.
 
-    >>> mount_of("/home/me/x", [("/", "ext4"), ("/home", "nfs4"), ("/home/mean", "ext4")])
-    ('/home', 'nfs4')
+    >>> mount_of("/home/me/x", [("/", "ext4", False), ("/home", "nfs4", False)])
+    ('/home', 'nfs4', False)
+    >>> mount_of("/homely", [("/", "ext4", False), ("/home", "nfs4", False)])[0]
+    '/'
     """
     found = None
-    for point, kind in mounts:
+    for mount in mounts:
+        point = mount[0]
         root = point.rstrip("/")
         inside = path == point or path.startswith(root + "/")
         if inside and (found is None or len(point) >= len(found[0])):
-            found = (point, kind)
+            found = mount
     return found
 
 
@@ -123,7 +130,7 @@ def look(
     host: Host,
     named: tuple[str, str, str | None],
     cwd: str,
-    mounts: Sequence[tuple[str, str]],
+    mounts: Sequence[Mount],
 ) -> Place:
     """One place; what could not be read is said in `error`."""
     purpose, path, variable = named
@@ -147,7 +154,7 @@ def look(
         fields["writable"] = found.writable
         mount = mount_of(host.readlink(there), mounts)
         if mount is not None:
-            fields["mount"], fields["file_system"] = mount
+            fields["mount"], fields["file_system"], fields["noexec"] = mount
             fields["network"] = mount[1] in NETWORK_FILE_SYSTEMS
         usage = host.disk(there)
         fields |= {

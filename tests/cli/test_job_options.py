@@ -20,7 +20,7 @@ from tests.support.command import clean_environment, dsdoctor
         (("--plan", "other.json"), "is no launch plan"),
         (("--plan", "other.json", "--model", "7B"), "holds its own model"),
         (("--model", "enormous"), "is no preset, no size and no file"),
-        (("--model", "0B"), "more than 0 parameters"),
+        (("--model", "0B"), "is no model size, expected more than 0"),
         (("--seq-len", "128"), "belongs to `--model`"),
         (("--seq-len", "0", "--model", "7B"), "--seq-len"),
         (("--checkpoint", "nowhere"), "`--checkpoint nowhere` does not exist"),

@@ -17,7 +17,7 @@ from tests.support.fakehost import FakeHost
 
 MOUNTS = (
     "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n"
-    "40 22 0:40 / /home rw - nfs4 nas:/home rw\n"
+    "40 22 0:40 / /home rw,nosuid,noexec - nfs4 nas:/home rw\n"
     "41 22 0:41 / /data ro - squashfs /dev/loop0 ro\n"
 )
 
@@ -49,6 +49,7 @@ def test_defaults_variables_and_mounts() -> None:
     assert triton.file_system == "ext4"  # type: ignore[attr-defined]
     assert built.path == "/home/me/.cache/torch_extensions"  # type: ignore[attr-defined]
     assert (built.network, built.mount, built.parent) == (True, "/home", "/home/me")  # type: ignore[attr-defined]
+    assert (built.noexec, triton.noexec) == (True, False)  # type: ignore[attr-defined]
     assert (built.free_bytes, built.inodes_free) == (7, 3)  # type: ignore[attr-defined]
     assert (data.kind, data.file_system, data.network) == ("dir", "squashfs", False)  # type: ignore[attr-defined]
 

@@ -7,14 +7,66 @@ On Windows DeepSpeed has no NCCL and no async_io, and its ops must be built befo
 Use WSL2 or Linux, or a prebuilt wheel.
 
 ## References
-Recognised in logs alone; the wordings are tested in `tests/logs`.
+- torch.distributed: backends (NCCL is built for Linux alone)
+- DeepSpeed: blogs/windows/08-2024, features that its Windows build has
 """
 
 from __future__ import annotations
 
-from dsdoctor.api import Condition, Scope, Signature
+from collections.abc import Iterator
+
+from dsdoctor.api import (
+    Condition,
+    Environment,
+    Finding,
+    Gpus,
+    Missing,
+    OsInfo,
+    RunNeeds,
+    Scope,
+    Signature,
+    check,
+    fail,
+    ok,
+    skip,
+)
+
+from ._util import ranks
 
 CONDITION = Condition("windows-unsupported", id="DSD1051", scope=Scope.NODE, since="0.1")
+
+_PARTS = ("offload_optimizer", "offload_param")
+
+
+@check(CONDITION)
+def windows_can_do_it(
+    os: OsInfo, run: RunNeeds, gpus: Gpus | Missing, env: Environment | Missing
+) -> Iterator[Finding]:
+    """What the run asks for against what there is on Windows: one GPU works, without NVMe."""
+    if os.system != "Windows":
+        yield skip("not Windows")
+        return
+    count = ranks(run, gpus, env)
+    zero = (run.config or {}).get("zero_optimization")
+    sections = [zero.get(part) for part in _PARTS] if isinstance(zero, dict) else []
+    nvme = any(isinstance(s, dict) and s.get("device") == "nvme" for s in sections)
+    if count > 1:
+        yield fail(
+            f"the run has {count} GPUs, but torch has no NCCL on Windows",
+            effect="`init_process_group` ends with an error, or gloo moves every gradient by the CPU",
+            hint="choose one GPU (`--gpus 0`), or use WSL 2",
+            ranks=count,
+        )
+    if nvme:
+        yield fail(
+            "the config offloads to NVMe, but `async_io` is not built on Windows",
+            effect="the run ends when it loads the op",
+            hint="offload to `cpu`, or use WSL 2",
+            nvme=True,
+        )
+    if count == 1 and not nvme:
+        yield ok(ranks=count)
+
 
 HINT = "use WSL2 or Linux, or a prebuilt wheel"
 

@@ -45,8 +45,6 @@ CONDITION = Condition(
     since="0.1",
     leads_to=("host-oom-killed",),
 )
-#: Items that are a guess for each process, and not enough reason to call a run impossible.
-_GUESSED = ("processes", "data loader workers")
 
 
 @check(CONDITION)
@@ -62,7 +60,7 @@ def host_memory_is_enough(
     usable = min(resources.memory_usable_bytes, resources.memory_total_bytes - huge)
     free = resources.memory_available_bytes
     needed = demand.host_bytes
-    sure = needed - sum(demand.host_items.get(name, 0) for name in _GUESSED)
+    sure = demand.host_state_bytes
     lost = demand.pinned_rounding_bytes
     evidence: dict[str, Any] = {
         "source": demand.source,

@@ -42,6 +42,7 @@ class MemoryDemand(Fact, frozen=True, kw_only=True):
         gpu_state_bytes: of that, what does not depend on the length of a sequence or on how
             activations are kept: the run cannot start with less.
         host_bytes: peak on this host, all its ranks together.
+        host_state_bytes: of that, what has to be there whatever the data look like.
         gpu_items: what the peak on a GPU is made of.
         host_items: what the peak on the host is made of.
         pinned_rounding_bytes: of host_bytes, what torch loses by rounding pinned blocks up to
@@ -56,6 +57,7 @@ class MemoryDemand(Fact, frozen=True, kw_only=True):
     gpu_bytes: int = 0
     gpu_state_bytes: int = 0
     host_bytes: int = 0
+    host_state_bytes: int = 0
     gpu_items: dict[str, int] = msgspec.field(default_factory=dict)
     host_items: dict[str, int] = msgspec.field(default_factory=dict)
     pinned_rounding_bytes: int = 0

@@ -60,6 +60,8 @@ class PlanNeeds(msgspec.Struct, frozen=True, kw_only=True):
         gpu_ids: which ones, in PCI order.
         gpu_bytes: peak on each of them.
         host_bytes: peak on each host.
+        gpu_state_bytes: of the peak on a GPU, what does not depend on the data.
+        host_state_bytes: the same of the host.
         gpu_items: what that is made of.
         host_items: what that is made of.
     """
@@ -70,6 +72,8 @@ class PlanNeeds(msgspec.Struct, frozen=True, kw_only=True):
     gpu_ids: tuple[int, ...] = ()
     gpu_bytes: int = 0
     host_bytes: int = 0
+    gpu_state_bytes: int = 0
+    host_state_bytes: int = 0
     gpu_items: dict[str, int] = {}
     host_items: dict[str, int] = {}
 

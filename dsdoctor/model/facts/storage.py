@@ -23,6 +23,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
         network: that type is of the kind that other machines serve.
         mount: where it is mounted.
         read_only: it is mounted so.
+        noexec: it is mounted so that no program or library can be run from it.
         total_bytes: size of the file system.
         free_bytes: what this user may still take.
         inodes_total: how many files it can hold, None where it does not count them.
@@ -44,6 +45,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     network: bool = False
     mount: str | None = None
     read_only: bool = False
+    noexec: bool = False
     total_bytes: int | None = None
     free_bytes: int | None = None
     inodes_total: int | None = None

@@ -1,4 +1,4 @@
-"""docker_gpu_runtime_missing, pod_gpu_mismatch, wsl_specific, cpus_fewer_than_ranks."""
+"""docker_gpu_runtime_missing, container_gpu_mismatch, wsl_specific, cpus_fewer_than_ranks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dsdoctor.api import Gpus, LibCuda, NvidiaKernel, OsInfo, Resources, RunNeeds
-from dsdoctor_checks.container import docker_gpu_runtime_missing, pod_gpu_mismatch
+from dsdoctor_checks.container import container_gpu_mismatch, docker_gpu_runtime_missing
 from dsdoctor_checks.host import cpus_fewer_than_ranks, wsl_specific
 from tests.checks.machines import (
     ABSENT,
@@ -84,12 +84,14 @@ UUIDS = [gpu.uuid for gpu in gpus("H100", "H100").gpus]
         (POD, "/var/run/nvidia-container-devices", 2, "skip"),
         (LINUX, str(UUIDS[0]), 2, "skip"),
         (POD, str(UUIDS[0]), 2, "warn"),
-        (POD, ",".join(map(str, UUIDS)), 1, "fail"),
+        (DOCKER, ",".join(map(str, UUIDS)), 1, "fail"),
+        (DOCKER, ",".join(map(str, UUIDS)), 2, "ok"),
+        (POD, ",".join(map(str, UUIDS)), 1, "ok"),  # the family cluster speaks
     ],
 )
 def test_allotted_gpus(os: OsInfo, value: str | None, count: int, status: str) -> None:
     variables = {} if value is None else {"NVIDIA_VISIBLE_DEVICES": value}
-    check = pod_gpu_mismatch.container_sees_what_it_was_given.function
+    check = container_gpu_mismatch.container_sees_what_it_was_given.function
     assert words(check(os, env(**variables), gpus(*["H100"] * count))) == [status]
 
 

@@ -24,7 +24,8 @@ from dsdoctor.cli.job import shape
 from dsdoctor.host import HostError
 from dsdoctor.probes.demand import memory_demand, setting_of
 from dsdoctor.recommend import memory
-from dsdoctor.recommend.models import PRESETS
+from dsdoctor.recommend.presets import PRESETS
+from dsdoctor.recommend.setting import Setting
 from dsdoctor_checks.memory import plan_exceeds_gpu_memory, plan_exceeds_host_memory
 from tests.checks.machines import ABSENT, LINUX, NO_ENV, gpus
 
@@ -78,7 +79,7 @@ def on_host(
 
 def test_the_demand_is_the_memory_model_of_recommend() -> None:
     fact = demand(run("gpt2-xl", STAGE2, sequence=1024), gpus("V100", "V100", "V100", "V100"))
-    setting = memory.Setting(
+    setting = Setting(
         stage=2,
         world=4,
         precision="fp16",
@@ -167,6 +168,8 @@ PLAN = PlanNeeds(
     gpu_ids=(0, 1),
     gpu_bytes=30 * GIB,
     host_bytes=100 * GIB,
+    gpu_state_bytes=28 * GIB,
+    host_state_bytes=96 * GIB,
     gpu_items={"parameters": 28 * GIB, "activations": 2 * GIB},
     host_items={"optimizer": 90 * GIB, "pinned rounding": 6 * GIB, "processes": 4 * GIB},
 )

@@ -1,6 +1,7 @@
-"""`--deep`: real ranks over gloo, a real compiler, and a torch made of scripts for GPUs.
+"""`--deep`: jit_build_fails, gpu_kernel_fails, p2p_copy_corrupt, all_reduce_wrong and their probes.
 
-What needs a GPU itself is in tests/gpu.
+Ranks over gloo and the compiler are real; GPUs are a torch made of scripts. What needs a GPU itself
+is in tests/gpu.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class Tensor:
         self.data, self.device = data, device
     def __mul__(self, k): return Tensor([x * k for x in self.data], self.device)
     def __add__(self, k): return Tensor([x + k for x in self.data], self.device)
-    def __matmul__(self, other): return Tensor([256.0] * len(self.data), self.device)
+    def __matmul__(self, other): return Tensor([self.data[0]] * len(self.data), self.device)
     def sum(self): return Tensor([sum(self.data)])
     def item(self): return self.data[0] if len(self.data) else 0
     def __getitem__(self, i): return Tensor([self.data[i]])

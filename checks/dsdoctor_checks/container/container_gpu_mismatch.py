@@ -34,7 +34,7 @@ from dsdoctor.api import (
     warn,
 )
 
-CONDITION = Condition("pod-gpu-mismatch", id="DSD1101", scope=Scope.NODE, since="0.1")
+CONDITION = Condition("container-gpu-mismatch", id="DSD1101", scope=Scope.NODE, since="0.1")
 
 
 def allotted(value: str | None) -> tuple[str, ...] | None:
@@ -67,7 +67,7 @@ def container_sees_what_it_was_given(os: OsInfo, env: Environment, gpus: Gpus) -
         "seen": list(whole),
         "container": os.container,
     }
-    if lacking:
+    if lacking and os.container != "kubernetes":  # a pod's lack is `kubernetes-gpus-not-visible`
         yield fail(
             f"{len(given)} GPUs are allotted to this {os.container} container, but "
             f"{len(lacking)} of them cannot be seen ({', '.join(lacking)})",

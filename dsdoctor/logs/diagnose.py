@@ -57,6 +57,19 @@ ENVIRONMENT_TEXT = re.compile(
     r"CUDA(?:[ _]driver)? error|cuda runtime error|NCCL|nccl|cuDNN|CUDNN|CUBLAS|CUSOLVER|HIP error"
     r"|can't start new thread|Resource temporarily unavailable|driver|gloo/transport",
 )
+#: Words of the hub and of Python that tell of a wrong name in the script, not of the machine.
+OWN_MISTAKE = re.compile(
+    r"is not a local folder and is not a valid model identifier|RepositoryNotFoundError"
+    r"|Repository Not Found|GatedRepoError|EntryNotFoundError|40[134] Client Error"
+    r"|does not appear to have a file named|Unable to load vocabulary",
+)
+#: A package that a training environment brings; a missing module of another name is the script's.
+PACKAGES = re.compile(
+    r"No module named '?(?:torch|deepspeed|transformers|accelerate|peft|trl|datasets|flash_attn"
+    r"|apex|xformers|triton|bitsandbytes|numpy|scipy|sklearn|pandas|mpi4py|vllm|sentencepiece"
+    r"|tokenizers|huggingface_hub|safetensors|diffusers|einops|wandb|tensorboard|packaging|ninja"
+    r"|psutil|yaml|cv2|PIL|tqdm|mmcv|pkg_resources|distutils|setuptools|amp_C|fused_\w+|\w+_cuda)\b",
+)
 DEVICE_ASSERT = re.compile(r"device-side assert|CUDA error: an illegal memory access")
 UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 FATAL_MARKS = (
@@ -322,8 +335,10 @@ def _is_user_code(error: Error) -> bool:
         "SystemExit",
     }:
         return True
-    if error.type == "FileNotFoundError":
+    if error.type == "FileNotFoundError" or OWN_MISTAKE.search(f"{error.type}: {error.message}"):
         return True
+    if error.type == "ModuleNotFoundError" and error.traced and error.file:
+        return not PACKAGES.search(error.message)
     if _is_echo(error) or error.type in ENVIRONMENT_TYPES:
         return False
     return not ENVIRONMENT_TEXT.search(error.message)

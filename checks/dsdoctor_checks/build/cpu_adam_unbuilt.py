@@ -75,4 +75,15 @@ SIGNATURES = (
         weight=40,
         not_near=("ninja not being installed",),
     ),
+    Signature(
+        anchor="No module named",
+        pattern="No module named '?deepspeed\\.ops\\.[\\w.]*_op'?",
+        examples=(
+            "ModuleNotFoundError: No module named 'deepspeed.ops.adam.cpu_adam_op'",
+            "ImportError: No module named deepspeed.ops.lamb.fused_lamb_op",
+        ),
+        not_examples=("ModuleNotFoundError: No module named 'deepspeed.accelerator'",),
+        weight=50,
+        masks=("deepspeed-missing",),
+    ),
 )

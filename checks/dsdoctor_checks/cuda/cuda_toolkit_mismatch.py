@@ -208,4 +208,15 @@ SIGNATURES = (
         not_examples=("Cuda extensions are being compiled",),
         weight=64,
     ),
+    Signature(
+        anchor="is not defined for option 'std'",
+        pattern="Value 'c\\+\\+(?:14|17|20)' is not defined for option 'std'",
+        examples=(
+            "nvcc fatal   : Value 'c++17' is not defined for option 'std'",
+            "nvcc fatal   : Value 'c++20' is not defined for option 'std'",
+        ),
+        not_examples=("nvcc fatal   : Value 'sm_90' is not defined for option 'gpu-architecture'",),
+        weight=66,
+        masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
+    ),
 )

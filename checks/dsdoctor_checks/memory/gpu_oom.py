@@ -98,22 +98,31 @@ SIGNATURES = (
             "cudaErrorMemoryAllocation",
             "CUDA_ERROR_OUT_OF_MEMORY",
             "HIP out of memory",
+            "NPU out of memory",
+            "XPU out of memory",
+            "failure 2 'out of memory'",
+            "failure 'out of memory'",
             "CUDNN_STATUS_ALLOC_FAILED",
             "failed to allocate memory on device",
             "cuda out of memory",
             "CUDA Error: out of memory",
         ),
         pattern=(
-            r"CUDA out of memory|OutOfMemoryError|CUDA [Ee]rror: out of memory"
+            r"^(?!.*\b(?:if|avoid|case|prevent|may|might|java\.lang|ray\.exceptions)\b.{0,60}(?:out of memory|OutOfMemory))"
+            r".*(?:CUDA out of memory|OutOfMemoryError|CUDA [Ee]rror: out of memory"
             r"|CUBLAS_STATUS_ALLOC_FAILED|CUDNN_STATUS_ALLOC_FAILED|cuda runtime error \(2\)"
-            r"|cudaErrorMemoryAllocation|CUDA_ERROR_OUT_OF_MEMORY|HIP out of memory"
+            r"|cudaErrorMemoryAllocation|CUDA_ERROR_OUT_OF_MEMORY|(?:HIP|NPU|XPU) out of memory|[Cc]uda failure (?:2 )?'out of memory')"
         ),
         examples=(
             "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB",
             "RuntimeError: cuda runtime error (2) : out of memory at x.cu:66",
             "RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
         ),
-        not_examples=("Out of memory: Killed process 77",),
+        not_examples=(
+            "Out of memory: Killed process 77",
+            "reduce the batch size to avoid CUDA out of memory errors",
+            "java.lang.OutOfMemoryError: Java heap space",
+        ),
         weight=68,
         masks=(
             "nccl-timeout-watchdog",
@@ -130,5 +139,15 @@ SIGNATURES = (
         ),
         not_examples=("CUBLAS ok",),
         weight=40,
+    ),
+    Signature(
+        anchor=("dispatched on the CPU or the disk", "enough GPU RAM"),
+        pattern="Some modules are dispatched on the CPU or the disk",
+        examples=(
+            "ValueError: Some modules are dispatched on the CPU or the disk. Make sure you have enough GPU RAM to fit the quantized model.",
+            "ValueError: Some modules are dispatched on the CPU or the disk.",
+        ),
+        not_examples=("all modules are dispatched on the GPU",),
+        weight=52,
     ),
 )

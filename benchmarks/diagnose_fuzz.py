@@ -77,9 +77,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--engine", choices=["random", "atheris"], default="random")
     options = parser.parse_args()
-    pool = seeds()
     if options.engine == "atheris":
-        return with_atheris(options.seconds, pool)
+        return with_atheris(options.seconds)
+    pool = seeds()
     judge = Judge()
     draw = random.Random(options.seed)
     end = time.monotonic() + options.seconds
@@ -89,7 +89,7 @@ def main() -> int:
     return 0
 
 
-def with_atheris(seconds: float, pool: list[bytes]) -> int:
+def with_atheris(seconds: float) -> int:
     """Guided by coverage; atheris prints its own figures."""
     import tempfile  # noqa: PLC0415
 
@@ -97,9 +97,9 @@ def with_atheris(seconds: float, pool: list[bytes]) -> int:
 
     fuzzer: Any = atheris
     with fuzzer.instrument_imports(include=["dsdoctor.logs", "dsdoctor.report"]):
-        judge = Judge()
+        judge = Judge()  # imports them: what is imported earlier is not watched
     folder = Path(tempfile.mkdtemp(prefix="diagnose_fuzz_"))
-    for number, data in enumerate(pool):
+    for number, data in enumerate(seeds()):
         (folder / str(number)).write_bytes(data)
     argv = [sys.argv[0], f"-max_total_time={int(seconds)}", "-max_len=20000", str(folder)]
     fuzzer.Setup(argv, judge)

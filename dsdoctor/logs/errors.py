@@ -33,8 +33,8 @@ PLAIN_ERRORS = (
     (re.compile(r"can't open file (?P<message>.*)"), "FileNotFoundError"),
     (re.compile(r"(?P<message>[Ss]egmentation fault.*)"), "SIGSEGV"),
     (re.compile(r"(?P<message>exits with return code = -11\b)"), "SIGSEGV"),
-    (re.compile(r"(?P<message>exitcode\s*:?\s*-11\b.*)"), "SIGSEGV"),
-    (re.compile(r"(?P<message>.*Assertion `.*` failed.*)"), "DeviceAssert"),
+    (re.compile(r"(?P<message>exitcode\s{0,8}:?\s{0,8}-11\b.*)"), "SIGSEGV"),
+    (re.compile(r"(?P<message>.{0,400}Assertion `[^`]*` failed.*)"), "DeviceAssert"),
 )
 PLAIN_LITERALS = (
     "error: unrecognized arguments",

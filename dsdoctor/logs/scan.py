@@ -9,6 +9,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import re
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -28,8 +29,13 @@ CONTEXT = 12
 CONTEXT_BYTES = 1 << 16
 #: Hits kept of one signature in one log.
 KEPT = 4
-#: Longest piece of a line that patterns see.
-LONGEST = 4000
+#: Longest piece of a line that patterns see: many are of the kind `A.{0,80}B`, whose cost grows
+#: with the length of a line that is made to be slow.
+LONGEST = 2000
+#: A search that takes longer (s) is one on a line that was made to be slow ...
+SLOW = 0.005
+#: ... and after so many of them in a log, the signature is left out of the rest of it.
+MOST_SLOW = 20
 #: Last lines kept of a log.
 TAIL = 40
 #: Pieces of a line that was overwritten by carriage returns and that patterns see.
@@ -219,6 +225,7 @@ class _State:
         self.result = Scan()
         self.traces = Tracebacks(index)
         self.per_signature: collections.Counter[int] = collections.Counter()
+        self.slow: collections.Counter[int] = collections.Counter()
         self.spent: set[str] = set()  # literals that can tell nothing new
         self.tail: collections.deque[tuple[int, bytes]] = collections.deque(maxlen=TAIL)
         self.carry = b""
@@ -359,12 +366,14 @@ class _State:
         for index in sorted(ready):
             _, known, pattern, anchors = ready[index]
             signature = known.signature
+            if self.slow[index] >= MOST_SLOW:
+                continue
             seen = self.per_signature[index]
             if seen >= KEPT and not signature.final:
                 continue
             if not any(anchor in segment for anchor in anchors):
                 continue
-            found = pattern.search(text)
+            found = self._search(index, pattern, text)
             if found is None:
                 continue
             if signature.near or signature.not_near:
@@ -391,6 +400,15 @@ class _State:
                         break
             else:
                 self.result.hits.append(hit)
+
+    def _search(self, index: int, pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
+        if len(text) < LONGEST // 4:
+            return pattern.search(text)
+        begun = time.thread_time()
+        found = pattern.search(text)
+        if time.thread_time() - begun > SLOW:
+            self.slow[index] += 1
+        return found
 
 
 def _shorten(segment: bytes, literals: Iterable[str]) -> str:

@@ -190,7 +190,7 @@ SIGNATURES = (
         anchor="got an unexpected keyword argument",
         pattern=(
             r"(?:FusedAdam|DeepSpeedCPUAdam|FusedLamb|WarmupLR|WarmupDecayLR"
-            r"|OneCycle|DeepSpeed\w*Config\w*)(?:\.__init__)?\(\) got an unexpected"
+            r"|OneCycle|DeepSpeed\w{0,40}Config\w{0,40})(?:\.__init__)?\(\) got an unexpected"
         ),
         examples=("TypeError: FusedAdam.__init__() got an unexpected keyword argument 'x'",),
         not_examples=("Foo() got an unexpected keyword argument 'x'",),

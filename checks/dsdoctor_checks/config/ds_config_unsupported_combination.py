@@ -257,7 +257,7 @@ SIGNATURES = (
     ),
     Signature(
         anchor=("quantized", "quantization", "QLoRA", "load_in_8bit", "8-bit"),
-        pattern=r"(?i)(?:zero-?3|fsdp).{0,80}(?:quantiz|qlora|8-?bit).{0,80}(?:not|in)(?: ?compatible| supported)|(?:quantiz|qlora|8-?bit)\w*.{0,60}(?:not|in)(?: ?compatible| supported).{0,60}zero",
+        pattern=r"(?i)(?:zero-?3|fsdp).{0,80}(?:quantiz|qlora|8-?bit).{0,80}(?:not|in)(?: ?compatible| supported)|(?:quantiz|qlora|8-?bit)\w{0,12}.{0,60}(?:not|in)(?: ?compatible| supported).{0,60}zero",
         examples=("ValueError: 8-bit quantization is not compatible with ZeRO-3",),
         not_examples=("quantization ok",),
         weight=60,

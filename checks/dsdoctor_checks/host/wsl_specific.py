@@ -99,7 +99,7 @@ SIGNATURES = (
     ),
     Signature(
         anchor="/usr/lib/wsl",
-        pattern=r"/usr/lib/wsl/\S+.{0,80}(?:error|not|cannot)",
+        pattern=r"/usr/lib/wsl/\S{1,60}.{0,60}(?:error|not|cannot)",
         examples=("/usr/lib/wsl/lib/x.so cannot be used",),
         not_examples=("/usr/lib/wsl/lib",),
         weight=50,

@@ -29,7 +29,7 @@ SIGNATURES = (
         weight=50,
     ),
     Signature(
-        anchor=(".so: cannot open shared object file",),
+        anchor=(".so: cannot open shared object file", "torch_extensions"),
         pattern=(
             r"torch_extensions\S*/(?:cpu_adam|fused_adam|utils|cpu_lion"
             r"|cpu_adagrad|fused_lamb|async_io|transformer_inference|deepspeed_\w+"
@@ -42,8 +42,8 @@ SIGNATURES = (
         weight=48,
     ),
     Signature(
-        anchor=("requires the cpu_adam op", "failed to build/load"),
-        pattern=r"requires the \w+ op, which failed to build",
+        anchor=("requires the cpu_adam op", "failed to build/load", " op, which failed to build"),
+        pattern=r"requires the \w+ op, which failed to build/load",
         examples=(
             "RuntimeError: DeepSpeedCPUAdam requires the cpu_adam op, which failed to build/load.",
         ),
@@ -70,7 +70,7 @@ SIGNATURES = (
     ),
     Signature(
         anchor="No module named",
-        pattern="No module named '?deepspeed\\.ops\\.[\\w.]*_op'?",
+        pattern=r"No module named '?deepspeed\.ops\.[\w.]*_op'?",
         examples=(
             "ModuleNotFoundError: No module named 'deepspeed.ops.adam.cpu_adam_op'",
             "ImportError: No module named deepspeed.ops.lamb.fused_lamb_op",

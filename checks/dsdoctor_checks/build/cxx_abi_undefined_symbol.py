@@ -51,7 +51,11 @@ SIGNATURES = (
         weight=45,
     ),
     Signature(
-        anchor="has no attribute",
+        anchor=(
+            "has no attribute",
+            "torchvision::nms does not exist",
+            "Couldn't load custom C++ ops",
+        ),
         pattern=r"torchvision::nms does not exist|Couldn't load custom C\+\+ ops",
         examples=("RuntimeError: x has no attribute; torchvision::nms does not exist",),
         not_examples=("has no attribute 'x'",),
@@ -62,7 +66,10 @@ SIGNATURES = (
             "version mismatch! DeepSpeed ops were compiled",
             "does not define module export function",
         ),
-        pattern="PyTorch version mismatch! DeepSpeed ops were compiled|dynamic module does not define module export function \\(PyInit_",
+        pattern=(
+            r"PyTorch version mismatch! DeepSpeed ops were compiled"
+            r"|dynamic module does not define module export function \(PyInit_"
+        ),
         examples=(
             "RuntimeError: PyTorch version mismatch! DeepSpeed ops were compiled and installed with a different version than what is being used at runtime.",
             "ImportError: dynamic module does not define module export function (PyInit_transformer_op)",
@@ -75,7 +82,10 @@ SIGNATURES = (
     ),
     Signature(
         anchor="DLL load failed",
-        pattern="DLL load failed while importing (?!_?torch|_C\\b)\\w*(?:flash|cuda|ext)\\w*: The specified (?:module|procedure) could not",
+        pattern=(
+            r"DLL load failed while importing (?!_?torch|_C\b)\w*(?:flash"
+            r"|cuda|ext)\w*: The specified (?:module|procedure) could not"
+        ),
         examples=(
             "ImportError: DLL load failed while importing flash_attn_2_cuda: The specified procedure could not be found.",
             "ImportError: DLL load failed while importing flash_attn_2_cuda: The specified module could not be found.",

@@ -131,7 +131,11 @@ SIGNATURES = (
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
     ),
     Signature(
-        anchor=("The current installed version of", "is greater than the maximum required"),
+        anchor=(
+            "The current installed version of",
+            "is greater than the maximum required",
+            ") is greater than the maximum",
+        ),
         pattern=r"installed version of \S+ \([\d.]+\) is greater than the maximum",
         examples=(
             "RuntimeError: The current installed version of g++ (13.2) is greater than the maximum required version by CUDA 11.8",
@@ -150,7 +154,12 @@ SIGNATURES = (
     ),
     Signature(
         anchor=("is undefined", "is incompatible with that of previous function"),
-        pattern='identifier "(?:__builtin_ia32_\\w+|__builtin_(?:bswap|addressof|is)\\w*|_Float\\w+|__float128|__is_\\w+|__remove_\\w+|__bf16)" is undefined|exception specification is incompatible with that of previous function "(?:cos|sin|rsqrt)',
+        pattern=(
+            r"identifier \x22(?:__builtin_ia32_\w+|__builtin_(?:bswap"
+            r"|addressof|is)\w*|_Float\w+|__float128|__is_\w+"
+            r"|__remove_\w+|__bf16)\x22 is undefined|exception specification is incompatible with that of previous function \x22(?:cos"
+            r"|sin|rsqrt)"
+        ),
         examples=(
             '/usr/lib/gcc/x86_64-linux-gnu/9/include/avx512fintrin.h(9146): error: identifier "__builtin_ia32_rndscaless_round" is undefined',
             '/usr/include/x86_64-linux-gnu/bits/floatn.h(74): error: identifier "_Float128" is undefined',

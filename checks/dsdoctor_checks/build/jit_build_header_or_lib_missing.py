@@ -40,7 +40,7 @@ SIGNATURES = (
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
     ),
     Signature(
-        anchor=("cannot find -l", "library not found for -l", "cannot find -l"),
+        anchor=("cannot find -l", "library not found for -l"),
         pattern=r"(?:cannot find|library not found for) -l(?!aio\b|mpi)(?P<lib>[\w.+-]+)",
         examples=("/usr/bin/ld: cannot find -lcurand: No such file or directory",),
         not_examples=("ld: cannot find -laio",),
@@ -64,7 +64,7 @@ SIGNATURES = (
     ),
     Signature(
         anchor="CUTLASS",
-        pattern="Unable to locate CUTLASS|CUTLASS_PATH \\S+ does not contain",
+        pattern=r"Unable to locate CUTLASS|CUTLASS_PATH \S+ does not contain",
         examples=(
             "RuntimeError: Unable to locate CUTLASS. Install nvidia-cutlass, clone CUTLASS next to DeepSpeed",
             "RuntimeError: CUTLASS_PATH /opt/cutlass does not contain CUTLASS headers",
@@ -77,7 +77,7 @@ SIGNATURES = (
     ),
     Signature(
         anchor=("undefined reference to", "undefined symbol: "),
-        pattern="undefined reference to `?(?:cu\\w+|cublas\\w+|cusparse\\w+|cusolver\\w+|curand\\w+)",
+        pattern=r"undefined reference to `?(?:cu\w+|cublas\w+|cusparse\w+|cusolver\w+|curand\w+)",
         examples=(
             "multi.cu:(.text+0x1): undefined reference to `curandCreateGenerator'",
             "x.o: undefined reference to `cublasGemmEx'",

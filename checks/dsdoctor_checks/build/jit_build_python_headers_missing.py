@@ -88,8 +88,12 @@ SIGNATURES = (
         ),
     ),
     Signature(
-        anchor="Python3_INCLUDE_DIR",
-        pattern="Could NOT find Python3? \\(missing: .{0,80}(?:INCLUDE_DIR|Development)",
+        anchor=(
+            "Python3_INCLUDE_DIR",
+            "Could NOT find Python3 (missing: ",
+            "Could NOT find Python (missing: ",
+        ),
+        pattern=r"Could NOT find Python3? \(missing: .{0,80}(?:INCLUDE_DIR|Development)",
         examples=(
             "-- Could NOT find Python3 (missing: Python3_INCLUDE_DIRS Development.Module)",
             "Could NOT find Python (missing: Python3_INCLUDE_DIRS)",

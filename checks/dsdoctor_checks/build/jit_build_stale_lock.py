@@ -75,7 +75,7 @@ SIGNATURES = (
     Signature(
         anchor=("baton.wait()", "file_baton.py", "Waited on lock file"),
         pattern=(
-            r"baton\.wait\(\)|file_baton\.py\S* line \d+, in wait|file_baton\.py\x22, line|Waited on lock file"
+            r"baton\.wait\(\)|wait \(torch/utils/file_baton\.py:\d+\)|file_baton\.py\S* line \d+, in wait|file_baton\.py\x22, line|Waited on lock file"
         ),
         examples=(
             "    baton.wait()",

@@ -42,4 +42,15 @@ SIGNATURES = (
             "pip install",
         ),
     ),
+    Signature(
+        anchor="Unable to import torch, pre-compiling",
+        pattern="Unable to import torch, pre-compiling ops will be disabled",
+        examples=(
+            "[WARNING] Unable to import torch, pre-compiling ops will be disabled. Please visit https://pytorch.org/",
+            "      [WARNING] Unable to import torch, pre-compiling ops will be disabled.",
+        ),
+        not_examples=("torch imported, pre-compiling",),
+        weight=30,
+        near=("did not run successfully", "subprocess-exited"),
+    ),
 )

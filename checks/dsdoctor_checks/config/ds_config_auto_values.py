@@ -148,7 +148,7 @@ SIGNATURES = (
         weight=50,
     ),
     Signature(
-        anchor=("'auto'", '"auto"', "auto"),
+        anchor=("auto",),
         pattern=r"(?i)(?:invalid|unable|could not|cannot|not|unexpected|error).{0,80}['\x22]auto['\x22]|input_value='auto'",
         examples=(
             "ValueError: could not convert string to float: 'auto'",
@@ -194,8 +194,11 @@ SIGNATURES = (
             "without `auto`",
             "with `batch_size` attribute returning an integer value",
             "must be real number, not str",
+            "requires you to pass at least one of training or evaluation dataloaders",
         ),
-        pattern="Please specify `\\S+` without `auto`|requires you to pass at least one of training or evaluation dataloaders",
+        pattern=(
+            r"Please specify `\S+` without `auto`|requires you to pass at least one of training or evaluation dataloaders"
+        ),
         examples=(
             "ValueError: train_micro_batch_size_per_gpu not found in kwargs. Please specify `train_micro_batch_size_per_gpu` without `auto` (set to correct value) in the DeepSpeed config file or pass it in kwargs.",
             "ValueError: When using DeepSpeed `accelerate.prepare()` requires you to pass at least one of training or evaluation dataloaders with `batch_size` attribute returning an integer value",

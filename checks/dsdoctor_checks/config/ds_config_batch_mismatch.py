@@ -181,7 +181,11 @@ SIGNATURES = (
         weight=66,
     ),
     Signature(
-        anchor=("train_batch_size or train_micro_batch_size", "Either train_batch_size"),
+        anchor=(
+            "train_batch_size or train_micro_batch_size",
+            "Either train_batch_size",
+            "train_batch_size or micro_batch_per_gpu needs",
+        ),
         pattern=r"train_batch_size or (?:train_micro_batch_size_per_gpu|micro_batch_per_gpu) needs",
         examples=(
             "AssertionError: Either train_batch_size or train_micro_batch_size_per_gpu needs to be provided",
@@ -198,7 +202,7 @@ SIGNATURES = (
         weight=64,
     ),
     Signature(
-        anchor=("is not divisible by", "not divisible"),
+        anchor=("not divisible", "batch size ", "global batch size", "train batch size"),
         pattern=r"(?i)(?:global|train)[ _]batch[ _]size.{0,60}(?:not|n't) (?:be )?divisible|batch size .{0,60}divisible by .{0,60}(?:world|parallel)",
         examples=(
             "AssertionError: global batch size (8) is not divisible by micro batch size (3) times data parallel size (4)",
@@ -211,6 +215,7 @@ SIGNATURES = (
             "ElasticityIncompatibleWorldSize",
             "micro-batch data parallelism",
             "divisible micro batch size",
+            "Train batch size must be divisible by micro-batch",
         ),
         pattern="ElasticityIncompatibleWorldSize: |Train batch size must be divisible by micro-batch|Unable to find divisible micro batch size",
         examples=(

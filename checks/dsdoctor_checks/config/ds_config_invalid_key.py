@@ -145,7 +145,11 @@ SIGNATURES = (
         weight=60,
     ),
     Signature(
-        anchor=("extra fields not permitted", "Extra inputs are not permitted"),
+        anchor=(
+            "extra fields not permitted",
+            "Extra inputs are not permitted",
+            "Extra fields not permitted",
+        ),
         pattern=r"[Ee]xtra (?:fields not|inputs are not) permitted",
         examples=("  Extra inputs are not permitted [type=extra_forbidden]",),
         not_examples=("extra",),
@@ -176,10 +180,23 @@ SIGNATURES = (
         weight=60,
     ),
     Signature(
-        anchor="got an unexpected keyword argument",
+        anchor=(
+            "got an unexpected keyword argument",
+            "DeepSpeed",
+            "WarmupDecayLR.__init__() got an unexpected",
+            "FusedAdam.__init__() got an unexpected",
+            "FusedLamb.__init__() got an unexpected",
+            "WarmupLR.__init__() got an unexpected",
+            "OneCycle.__init__() got an unexpected",
+            "WarmupDecayLR() got an unexpected",
+            "FusedAdam() got an unexpected",
+            "FusedLamb() got an unexpected",
+            "OneCycle() got an unexpected",
+            "WarmupLR() got an unexpected",
+        ),
         pattern=(
             r"(?:FusedAdam|DeepSpeedCPUAdam|FusedLamb|WarmupLR|WarmupDecayLR"
-            r"|OneCycle|DeepSpeed\w*Config\w*)(?:\.__init__)?\(\) got an unexpected"
+            r"|OneCycle|DeepSpeed\w{0,30}Config)(?:\.__init__)?\(\) got an unexpected"
         ),
         examples=("TypeError: FusedAdam.__init__() got an unexpected keyword argument 'x'",),
         not_examples=("Foo() got an unexpected keyword argument 'x'",),
@@ -200,8 +217,13 @@ SIGNATURES = (
             "unknown zero stage",
             "communication_data_type",
             "ElasticityConfigError",
+            "Please specify the ZeRO optimization config",
         ),
-        pattern="Please specify the ZeRO optimization config|Invalid (?:optimizer|parameter) offloading device specified|unknown zero stage|Invalid communication_data_type|^\\S*ElasticityConfigError: ",
+        pattern=(
+            r"Please specify the ZeRO optimization config|Invalid (?:optimizer"
+            r"|parameter) offloading device specified|unknown zero stage"
+            r"|Invalid communication_data_type|^\S*ElasticityConfigError: "
+        ),
         examples=(
             "ValueError: Please specify the ZeRO optimization config in the DeepSpeed config.",
             "AssertionError: Invalid optimizer offloading device specified: NONE.",

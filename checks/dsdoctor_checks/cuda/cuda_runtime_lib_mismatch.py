@@ -34,6 +34,7 @@ SIGNATURES = (
             "libcublasLt.so",
             "libnvToolsExt.so",
             "libcupti.so",
+            ": cannot open shared object",
         ),
         pattern=(
             r"^(?!.*(?:dso_loader|Could not load dynamic library)).*lib(?:cudart|cublas|cublasLt|cufft|cusparse|nvrtc|cusolver"
@@ -57,7 +58,7 @@ SIGNATURES = (
         weight=66,
     ),
     Signature(
-        anchor=("libnvJitLink.so", "nvJitLink"),
+        anchor=("nvJitLink",),
         pattern=(
             r"undefined symbol: __nvJitLink|libnvJitLink\.so[.\d]*: (?:cannot open" r"|version)"
         ),
@@ -77,7 +78,11 @@ SIGNATURES = (
             "CUBLAS_STATUS_INVALID_VALUE",
             "nvrtc-builtins",
         ),
-        pattern="undefined symbol: (?:cublas|cusparse|cufft|cusolver|nvrtc|cuda)\\w*(?!.*libbitsandbytes)|CUDA version mismatch! DeepSpeed ops were compiled|failed to open libnvrtc",
+        pattern=(
+            r"undefined symbol: (?:cublas|cusparse|cufft|cusolver"
+            r"|nvrtc|cuda)\w*(?!.*libbitsandbytes)|CUDA version mismatch! DeepSpeed ops were compiled"
+            r"|failed to open libnvrtc"
+        ),
         examples=(
             "ImportError: /x/libtorch_cuda.so: undefined symbol: cublasLtGetStatusString, version libcublasLt.so.11",
             "nvrtc: error: failed to open libnvrtc-builtins.so.12.1.",

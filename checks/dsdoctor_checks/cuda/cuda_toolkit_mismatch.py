@@ -163,7 +163,11 @@ SIGNATURES = (
         masks=("cpu-adam-unbuilt",),
     ),
     Signature(
-        anchor=("The detected CUDA version", "mismatches the version that was used to compile"),
+        anchor=(
+            "The detected CUDA version",
+            "mismatches the version that was used to compile",
+            " mismatches the version",
+        ),
         pattern=r"(?:The )?detected CUDA version \(?.{0,12}\)? mismatches the version",
         examples=(
             "RuntimeError: The detected CUDA version (11.4) mismatches the version that was used to compile PyTorch (12.1)",
@@ -186,7 +190,7 @@ SIGNATURES = (
     Signature(
         anchor=(
             "Cuda extensions are being compiled with a version",
-            "compiled with a version of Cuda that does not match",
+            "version of Cuda that does not match",
         ),
         pattern=r"version of Cuda that does not match",
         examples=(
@@ -197,7 +201,7 @@ SIGNATURES = (
     ),
     Signature(
         anchor="is not defined for option 'std'",
-        pattern="Value 'c\\+\\+(?:14|17|20)' is not defined for option 'std'",
+        pattern=r"Value 'c\+\+(?:14|17|20)' is not defined for option 'std'",
         examples=(
             "nvcc fatal   : Value 'c++17' is not defined for option 'std'",
             "nvcc fatal   : Value 'c++20' is not defined for option 'std'",

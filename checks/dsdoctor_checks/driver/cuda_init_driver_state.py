@@ -103,8 +103,14 @@ SIGNATURES = (
             "cuInit",
             "cudaErrorInitializationError",
             "CUDA driver initialization failed",
+            "cudaGetDeviceCount()",
         ),
-        pattern=r"(?i)cuda(?: error:| runtime error \(3\) :)? ?initialization error|cuInit\b.{0,60}(?:fail|return|error)|cudaErrorInitializationError|CUDA driver initialization failed|cudaGetDeviceCount\(\).{0,80}(?:unknown error|initialization error)",
+        pattern=(
+            r"(?i)cuda(?: error:| runtime error \(3\) :)? ?initialization error"
+            r"|cuInit\b.{0,60}(?:fail|return|error)|cudaErrorInitializationError"
+            r"|CUDA driver initialization failed|cudaGetDeviceCount\(\).{0,80}(?:unknown error"
+            r"|initialization error)"
+        ),
         examples=(
             "RuntimeError: CUDA error: initialization error",
             "RuntimeError: cuda runtime error (3) : initialization error at x.cpp:50",
@@ -123,14 +129,24 @@ SIGNATURES = (
         masks=("no-gpu-visible",),
     ),
     Signature(
-        anchor=("unknown error",),
+        anchor=(
+            "unknown error",
+            "cuda runtime error (30)",
+            "CUDA_ERROR_UNKNOWN",
+            "cudaErrorUnknown",
+        ),
         pattern=r"(?i)cuda runtime error \(30\)|CUDA error: unknown error|cudaErrorUnknown|CUDA_ERROR_UNKNOWN",
         examples=("RuntimeError: cuda runtime error (30) : unknown error at x.cpp:50",),
         not_examples=("error: unknown error code",),
         weight=52,
     ),
     Signature(
-        anchor=("nvidia-modprobe", "could not insert 'nvidia"),
+        anchor=(
+            "nvidia-modprobe",
+            "could not insert 'nvidia",
+            "modprobe: ERROR",
+            "modprobe: FATAL",
+        ),
         pattern=r"could not insert 'nvidia|modprobe: (?:FATAL|ERROR).{0,60}nvidia",
         examples=("modprobe: ERROR: could not insert 'nvidia': No such device",),
         not_examples=("nvidia-modprobe installed",),
@@ -144,8 +160,14 @@ SIGNATURES = (
             "driver not loaded",
             "RmInitAdapter failed",
             "OS call failed",
+            "NVMLError_DriverNotLoaded",
         ),
-        pattern="cudaGetDeviceCount\\(\\).{0,160}Error (?:3|34|201|304|999):|CUDA driver is a stub library|NVML: Driver Not Loaded|NVMLError_DriverNotLoaded|nvml error: driver not loaded|RmInitAdapter failed|OS call failed or operation not supported on this OS",
+        pattern=(
+            r"cudaGetDeviceCount\(\).{0,160}Error (?:3|34|201"
+            r"|304|999):|CUDA driver is a stub library|NVML: Driver Not Loaded"
+            r"|NVMLError_DriverNotLoaded|nvml error: driver not loaded"
+            r"|RmInitAdapter failed|OS call failed or operation not supported on this OS"
+        ),
         examples=(
             "RuntimeError: Unexpected error from cudaGetDeviceCount(). Did you run some cuda functions before calling NumCudaDevices() that might have already set an error? Error 304: OS call failed or operation not supported on this OS",
             "Failed to initialize NVML: Driver Not Loaded",

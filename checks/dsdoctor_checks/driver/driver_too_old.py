@@ -165,12 +165,12 @@ SIGNATURES = (
     ),
     Signature(
         anchor=(
-            "PTX was compiled with an unsupported toolchain",
             "unsupported PTX version",
             "forward compatibility was attempted",
             "cudaErrorInsufficientDriver",
-            "cudaErrorUnsupportedPtxVersion",
-            "CUDA_ERROR_UNSUPPORTED_PTX_VERSION",
+            "compiled with an unsupported toolchain",
+            "UNSUPPORTED_PTX_VERSION",
+            "UnsupportedPtxVersion",
         ),
         pattern=(
             r"compiled with an unsupported toolchain|forward compatibility was attempted"
@@ -184,7 +184,11 @@ SIGNATURES = (
         weight=70,
     ),
     Signature(
-        anchor=("unsatisfied condition: cuda", "requirement error"),
+        anchor=(
+            "unsatisfied condition: cuda",
+            "requirement error",
+            "unsatisfied condition: driver",
+        ),
         pattern=r"unsatisfied condition: (?:cuda|driver)",
         examples=(
             "nvidia-container-cli: requirement error: unsatisfied condition: cuda>=12.4, please update your driver",
@@ -195,7 +199,7 @@ SIGNATURES = (
     ),
     Signature(
         anchor="Minimum requirement is",
-        pattern="Driver version found is (?P<v>\\d+)\\. Minimum requirement is",
+        pattern=r"Driver version found is (?P<v>\d+)\. Minimum requirement is",
         examples=(
             "NCCL WARN CUDA Driver version found is 10020. Minimum requirement is 11030",
             "misc/cudawrap.cc:120 NCCL WARN CUDA Driver version found is 11000. Minimum requirement is 11030",

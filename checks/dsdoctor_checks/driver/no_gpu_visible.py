@@ -136,6 +136,7 @@ SIGNATURES = (
             "AMP or APEX",
             "runtime error (38)",
             "CUDA is not available",
+            "No GPU available",
         ),
         pattern=(
             r"No CUDA GPUs are available|Found no NVIDIA driver|no CUDA-capable device"
@@ -166,7 +167,16 @@ SIGNATURES = (
             "requires CUDA",
             "arch_list[-1]",
         ),
-        pattern="only supported with GPUs, no GPUs found|Cannot use fp16 without (?:CUDA|accelerator)|Accelerator is not detected, cannot perform|mixed precision requires a GPU(?! \\(not 'mps)|GPU (?:or XPU )?is needed for quantization|found no CUDA devices|\\b0 active drivers|Failed to infer device type|Torch is not able to use GPU|^No devices were found|arch_list\\[-1\\] \\+= '\\+PTX'|Error: .{0,40}(?:[Tt]raining|[Ii]nference) .{0,30}requires CUDA",
+        pattern=(
+            r"only supported with GPUs, no GPUs found|Cannot use fp16 without (?:CUDA"
+            r"|accelerator)|Accelerator is not detected, cannot perform"
+            r"|mixed precision requires a GPU(?! \(not 'mps)"
+            r"|GPU (?:or XPU )?is needed for quantization|found no CUDA devices"
+            r"|\b0 active drivers|Failed to infer device type"
+            r"|Torch is not able to use GPU|^No devices were found"
+            r"|arch_list\[-1\] \+= '\+PTX'|Error: .{0,40}(?:[Tt]raining"
+            r"|[Ii]nference) .{0,30}requires CUDA"
+        ),
         examples=(
             "torch.distributed.DistBackendError: ProcessGroupNCCL is only supported with GPUs, no GPUs found!",
             "SystemError: Cannot use fp16 without CUDA.",

@@ -29,8 +29,12 @@ SIGNATURES = (
             "GPU is lost",
             "hardware error",
             "cudaErrorECCUncorrectable",
-            "GPU requires reset",
             "GPU recovery",
+            "Unable to determine the device handle",
+            "requires a reset",
+            "require a reset",
+            "requires reset",
+            "require reset",
         ),
         pattern=(
             r"NVRM: Xid|\bXid\b.{0,60}: (?:48|62|63|64|74|79|92|94|95|119"

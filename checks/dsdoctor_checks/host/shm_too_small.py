@@ -135,11 +135,17 @@ SIGNATURES = (
         anchor=(
             "insufficient shared memory",
             "unable to allocate shared memory",
-            "killed by signal: Bus error",
             "return code = -7",
-            "exitcode: -7",
             "SIGBUS",
             "unable to open shared memory",
+            "unable to write to shared memory",
+            "unable to write to file </torch",
+            "unable to allocate file </torch",
+            "unable to mmap shared memory",
+            "unable to open file </torch",
+            "unable to mmap file </torch",
+            "signal: Bus error",
+            "exitcode",
         ),
         pattern=(
             r"insufficient shared memory|unable to (?:allocate|mmap|write to"
@@ -176,7 +182,7 @@ SIGNATURES = (
     ),
     Signature(
         anchor=("Bus error", "(core dumped)"),
-        pattern="^(?:.*\\d+ |.*: )?Bus error(?: \\(core dumped\\)|\\s{2,}|$)",
+        pattern=r"^(?:.*\d+ |.*: )?Bus error(?: \(core dumped\)|\s{2,}|$)",
         examples=(
             "Bus error (core dumped)",
             "run.sh: line 3: 4411 Bus error               (core dumped) python train.py",
@@ -187,7 +193,10 @@ SIGNATURES = (
     ),
     Signature(
         anchor="unhandled system error",
-        pattern="(?:NCCL Error 2|NCCL failure \\S+): '?unhandled system error|NCCL failure \\S+ 'unhandled system error",
+        pattern=(
+            r"(?:NCCL Error 2|NCCL failure \S+): '?unhandled system error"
+            r"|NCCL failure \S+ 'unhandled system error"
+        ),
         examples=(
             "RuntimeError: NCCL Error 2: unhandled system error",
             "node: Test NCCL failure common.cu:777 'unhandled system error'",

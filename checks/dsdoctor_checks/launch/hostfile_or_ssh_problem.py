@@ -99,7 +99,6 @@ SIGNATURES = (
         anchor=(
             "Hostfile contains",
             "Hostfile is empty",
-            "Hostfile is not formatted",
             "not found in hostfile",
             "include_str and exclude_str",
             "was not reachable via ssh",
@@ -108,6 +107,8 @@ SIGNATURES = (
             "launcher 'pdsh' not installed",
             "'hostname', '-I'",
             "hostname -I",
+            "non-zero",
+            "Hostfile is not",
         ),
         pattern=(
             r"Hostfile (?:contains|is empty|is not)|not found in hostfile"
@@ -185,7 +186,12 @@ SIGNATURES = (
             "ORTE was unable",
             "multiple entries for",
         ),
-        pattern="rcmd: socket: Permission denied|no extra nodes available via hostfile|kex_exchange_identification: |Bad owner or permissions on \\S*\\.ssh|mcmd: connect failed|There are not enough slots available|ORTE was unable to reliably start|contains multiple entries for",
+        pattern=(
+            r"rcmd: socket: Permission denied|no extra nodes available via hostfile"
+            r"|kex_exchange_identification: |Bad owner or permissions on \S*\.ssh"
+            r"|mcmd: connect failed|There are not enough slots available"
+            r"|ORTE was unable to reliably start|contains multiple entries for"
+        ),
         examples=(
             "pdsh@head: n2: rcmd: socket: Permission denied",
             "ValueError: Num nodes is >1 but no extra nodes available via hostfile",

@@ -33,6 +33,7 @@ SIGNATURES = (
             "Original timeout was",
             "cannot be retrieved",
             "hostname of the rendezvous",
+            "connect() timed out. Original timeout",
         ),
         pattern=(
             r"client socket has (?:timed out|failed to connect to any)"
@@ -81,5 +82,15 @@ SIGNATURES = (
         weight=48,
         masks=("nccl-timeout-watchdog",),
         near=("TCPStore", "rendezvous.py", "rendezvous_handler", "_create_c10d_store"),
+    ),
+    Signature(
+        anchor="RendezvousClosedError",
+        pattern=r"(?:^|\.)RendezvousClosedError",
+        examples=(
+            "torch.distributed.elastic.rendezvous.api.RendezvousClosedError",
+            "RendezvousClosedError",
+        ),
+        not_examples=("raise RendezvousClosedError()",),
+        weight=40,
     ),
 )

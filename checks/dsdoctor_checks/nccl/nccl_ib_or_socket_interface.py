@@ -27,22 +27,20 @@ SIGNATURES = (
             "Unable to find address",
             "ibv_",
             "NET/IB : Got completion",
-            "No socket interface found",
             "Socket creation failed",
             "interface",
             "Bootstrap : no socket",
-            "No interface found",
             "Net/IB",
             "socketPollConnect",
             "connect to ",
             "Connect to ",
             "connect returned",
-            "listening interface",
             "Got async",
             "connectFullMesh",
             "ncclOsSocket",
             "Unable to open device",
             "async fatal event",
+            "NCCL WARN ",
         ),
         pattern=(
             r"socketStartConnect: Connect to .{0,80}failed|Call to ibv_\w+ failed"
@@ -70,7 +68,14 @@ SIGNATURES = (
         masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
     ),
     Signature(
-        anchor=("Connect to", "Connection refused", "Net :"),
+        anchor=(
+            "Connect to",
+            "Connection refused",
+            "Net :",
+            "NCCL WARN Call to connect",
+            "NCCL WARN connect",
+            "NCCL WARN Connect",
+        ),
         pattern=(
             r"NCCL WARN (?:Net : )?(?:Connect|Call to connect|connect).{0,100}(?:refused"
             r"|timed out|No route|unreachable|failed)"

@@ -33,8 +33,18 @@ SIGNATURES = (
         masks=("gpu-arch-unsupported",),
     ),
     Signature(
-        anchor=("is_sm8x", "is_sm90", "only supports Hopper", "requires device with capability"),
-        pattern="Expected is_sm(?:8x|90|80|75)\\b|FlashAttention-?3? only supports Hopper|requires device with capability > \\(8, 0\\) but your GPU",
+        anchor=(
+            "is_sm8x",
+            "is_sm90",
+            "only supports Hopper",
+            "requires device with capability",
+            "Expected is_sm80",
+            "Expected is_sm75",
+        ),
+        pattern=(
+            r"Expected is_sm(?:8x|90|80|75)\b|FlashAttention-?3? only supports Hopper"
+            r"|requires device with capability > \(8, 0\) but your GPU"
+        ),
         examples=(
             "RuntimeError: Expected is_sm90 || is_sm8x || is_sm75 to be true, but got false.",
             "RuntimeError: Expected is_sm80 || is_sm90 to be true, but got false.",

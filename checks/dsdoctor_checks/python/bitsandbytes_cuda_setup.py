@@ -32,7 +32,7 @@ SIGNATURES = (
         masks=("cuda-runtime-lib-mismatch",),
     ),
     Signature(
-        anchor="libbitsandbytes",
+        anchor=("libbitsandbytes", "Configured CUDA binary not found"),
         pattern=(
             r"libbitsandbytes_\w+\.so: (?:undefined symbol|cannot open)"
             r"|(?:undefined symbol|No such file).{0,80}libbitsandbytes"
@@ -57,6 +57,10 @@ SIGNATURES = (
             "cget_col_row_stats",
             "CUDA_SETUP: ",
             "Configured CUDA binary not found",
+            "'NoneType' object has no attribute 'cquantize",
+            "'NoneType' object has no attribute 'cdequant",
+            "'NoneType' object has no attribute 'cadam",
+            "'NoneType' object has no attribute 'cget",
         ),
         pattern=(
             r"bitsandbytes was compiled without GPU|bitsandbytes library load error"

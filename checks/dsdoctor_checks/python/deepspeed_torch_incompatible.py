@@ -83,7 +83,7 @@ SIGNATURES = (
         weight=70,
     ),
     Signature(
-        anchor="torch.distributed.elastic.agent",
+        anchor=("torch.distributed.elastic.agent", "' from 'torch.distributed.elastic"),
         pattern=r"cannot import name '\w+' from 'torch\.distributed\.elastic",
         examples=(
             "ImportError: cannot import name 'log' from 'torch.distributed.elastic.agent.server.api'",

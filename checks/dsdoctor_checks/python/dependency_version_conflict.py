@@ -122,7 +122,13 @@ SIGNATURES = (
         weight=58,
     ),
     Signature(
-        anchor=("PydanticUserError", "PydanticImportError", "PydanticDeprecatedSince", "pydantic"),
+        anchor=(
+            "PydanticUserError",
+            "PydanticImportError",
+            "PydanticDeprecatedSince",
+            "pydantic",
+            "`BaseSettings` has been moved",
+        ),
         pattern=(
             r"pydantic\S*\.(?:PydanticUserError|PydanticImportError)|PydanticUserError"
             r"|has been moved to the `pydantic-settings`|`BaseSettings` has been moved"
@@ -159,7 +165,7 @@ SIGNATURES = (
         near=("Unsupported global", "Unsupported class", "not an allowed global"),
     ),
     Signature(
-        anchor=("has requirement", "which is incompatible", "incompatible with"),
+        anchor=("has requirement", "which is incompatible", "incompatible with", " requires "),
         pattern=(
             r"(?:^|\s)\S+ \S+ (?:requires|has requirement) \S+.{0,60}, but you (?:have"
             r"|'ll have)|requires \S+ .{0,60}which is incompatible"
@@ -220,8 +226,19 @@ SIGNATURES = (
             "`BaseSettings`",
             "'Qwen2Tokenizer'",
             "no attribute 'formatargspec'",
+            "requires the `transformers>",
         ),
-        pattern="requires (?:the )?`(?:accelerate|transformers)[><=]|but Transformers does not recognize this architecture|Tokenizer class \\w+ does not exist or is not currently imported|did not match any variant of untagged enum|must be a dictionary with (?:with )?two fields|'DynamicCache' object has no attribute|unexpected keyword argument 'num_items_in_batch'|module 'numpy' has no attribute '(?:float|int|bool|object|complex|str|long|typeDict|asscalar)'|has no attribute '(?:ANTIALIAS|ImpImporter|formatargspec)'|`pydantic:\\w+` has been removed in V2",
+        pattern=(
+            r"requires (?:the )?`(?:accelerate|transformers)[><=]"
+            r"|but Transformers does not recognize this architecture"
+            r"|Tokenizer class \w+ does not exist or is not currently imported"
+            r"|did not match any variant of untagged enum|must be a dictionary with (?:with )?two fields"
+            r"|'DynamicCache' object has no attribute|unexpected keyword argument 'num_items_in_batch'"
+            r"|module 'numpy' has no attribute '(?:float|int"
+            r"|bool|object|complex|str|long|typeDict|asscalar)'"
+            r"|has no attribute '(?:ANTIALIAS|ImpImporter|formatargspec)'"
+            r"|`pydantic:\w+` has been removed in V2"
+        ),
         examples=(
             "ImportError: Using the `Trainer` with `PyTorch` requires `accelerate>=0.26.0`: Please run `pip install transformers[torch]`",
             "ValueError: The checkpoint you are trying to load has model type `qwen2_vl` but Transformers does not recognize this architecture.",
@@ -236,7 +253,10 @@ SIGNATURES = (
     ),
     Signature(
         anchor="cannot import name",
-        pattern="cannot import name '\\w+' from '(?!torch\\b|deepspeed\\b|triton\\b)[\\w.]+' \\(\\S*(?:site|dist)-packages/",
+        pattern=(
+            r"cannot import name '\w+' from '(?!torch\b|deepspeed\b"
+            r"|triton\b)[\w.]+' \(\S*(?:site|dist)-packages/"
+        ),
         examples=(
             "ImportError: cannot import name 'builder' from 'google.protobuf.internal' (/x/lib/python3.8/site-packages/google/protobuf/internal/__init__.py)",
             "ImportError: cannot import name 'Mapping' from 'jinja2.utils' (/x/dist-packages/jinja2/utils.py)",
@@ -250,7 +270,11 @@ SIGNATURES = (
     ),
     Signature(
         anchor=("model type", "KeyError: '"),
-        pattern="^KeyError: '(?:llama|mistral|mixtral|qwen\\w*|gemma\\w*|phi\\w*|falcon|baichuan|chatglm|internlm\\w*|deepseek\\w*|mamba|starcoder\\w*|minicpm\\w*)'",
+        pattern=(
+            r"^KeyError: '(?:llama|mistral|mixtral|qwen\w*|gemma\w*"
+            r"|phi\w*|falcon|baichuan|chatglm|internlm\w*|deepseek\w*"
+            r"|mamba|starcoder\w*|minicpm\w*)'"
+        ),
         examples=("KeyError: 'qwen2'", "KeyError: 'mistral'"),
         not_examples=("KeyError: 'label'",),
         weight=50,

@@ -85,9 +85,7 @@ SIGNATURES = (
         anchor=(
             "transformers.deepspeed",
             "integrations.deepspeed",
-            "HfDeepSpeedConfig",
             "DeepSpeedPlugin",
-            "Accelerator.__init__",
             "Accelerator",
             "DummyOptim",
             "is_deepspeed_zero3_enabled",
@@ -95,10 +93,14 @@ SIGNATURES = (
             "DeepSpeedEngine",
             "DeepSpeedZeroOptimizer",
             "DeepSpeedOptimizerWrapper",
+            "'DeepSpeedCPUAdam' object",
             "DeepSpeed version must be",
             "deepspeed>=",
             "deepspeed==",
             "DeepSpeedConfig",
+            " is required for a normal functioning",
+            "'DummyScheduler' object has no attribute",
+            "' from 'transformers.integrations",
         ),
         pattern=(
             r"No module named 'transformers\.(?:deepspeed|integrations\.deepspeed)"
@@ -106,8 +108,8 @@ SIGNATURES = (
             r"|integrations)|(?:Accelerator|DeepSpeedPlugin|AcceleratorState"
             r"|HfTrainerDeepSpeedConfig|DeepSpeedEngine|deepspeed_init)(?:\.\w+)?\(\) got an unexpected"
             r"|'(?:Accelerator\w*|DummyOptim|DummyScheduler|DeepSpeedPlugin"
-            r"|HfTrainerDeepSpeedConfig|HfDeepSpeedConfig|DeepSpeedZeroOptimizer\w*|DeepSpeedCPUAdam' object has no attribute 'train"
-            r"|DeepSpeedOptimizerWrapper|DeepSpeedEngineWrapper|DeepSpeedEngine)' object has no attribute(?! 'ds_opt)"
+            r"|HfTrainerDeepSpeedConfig|HfDeepSpeedConfig|DeepSpeedZeroOptimizer\w*|DeepSpeedCPUAdam"
+            r"|DeepSpeedOptimizerWrapper|DeepSpeedEngineWrapper)' object has no attribute(?! 'ds_opt)"
             r"|DeepSpeed version must be [<>]=|deepspeed[<>=!]=?\S+ is required for a normal functioning"
         ),
         examples=(

@@ -39,7 +39,11 @@ SIGNATURES = (
     ),
     Signature(
         anchor=("triton", "Triton", "PY_SSIZE_T_CLEAN"),
-        pattern="Cannot find a working triton installation|PY_SSIZE_T_CLEAN macro must be defined|Triton Error \\[CUDA\\]: (?!out of memory|device kernel image)|Triton only support CUDA|is not a supported.{0,20}[Tt]riton version",
+        pattern=(
+            r"Cannot find a working triton installation|PY_SSIZE_T_CLEAN macro must be defined"
+            r"|Triton Error \[CUDA\]: (?!out of memory|device kernel image)"
+            r"|Triton only support CUDA|is not a supported.{0,20}[Tt]riton version"
+        ),
         examples=(
             "RuntimeError: Cannot find a working triton installation. More information on installing Triton can be found at https://github.com/openai/triton",
             "SystemError: PY_SSIZE_T_CLEAN macro must be defined for '#' formats",

@@ -50,12 +50,7 @@ SIGNATURES = (
         weight=75,
     ),
     Signature(
-        anchor=(
-            "Unable to find latest file",
-            "latest file",
-            "Can't find a valid checkpoint",
-            "No valid checkpoint found",
-        ),
+        anchor=("latest file", "Can't find a valid checkpoint", "No valid checkpoint found"),
         pattern=(
             r"Unable to find latest file|Can't find a valid checkpoint at"
             r"|No valid checkpoint found in"
@@ -72,8 +67,9 @@ SIGNATURES = (
             "load_checkpoint",
             "zero_checkpoint",
             "_load_zero",
-            "_get_all_zero_checkpoint",
             "load_state_dict",
+            "in _load_elastic",
+            "in _load_rigid",
         ),
         pattern=(
             r"in (?:_load_zero_checkpoint|load_checkpoint|_load_checkpoint"
@@ -102,6 +98,7 @@ SIGNATURES = (
     Signature(
         anchor=(
             "_optim_states.pt' under",
+            "_model_states.pt' under",
             "failed to resume from checkpoint",
             "Unable to find 'latest' file",
             "ZeRO files found in",
@@ -111,13 +108,17 @@ SIGNATURES = (
             "not a model state checkpoint",
             "Empty ds_version in checkpoint",
             "valid for universal checkpoint",
-            "Invalid for universal checkpoint",
             "assert len(self.ckpt_list) > 0",
-            "universal_checkpoint_info",
-            "ZeRO Stage 3 model state",
-            "doesn't have a universal",
+            " state is missing in checkpoint",
         ),
-        pattern="Expected \\d+ of '\\S*_states\\.pt' under|failed to resume from checkpoint|Unable to find 'latest' file|No ZeRO files found in|can't find .{0,60}state files in directory|can't find model states file at|is not a (?:zero|model state) checkpoint|Empty ds_version in checkpoint|Invalid for universal checkpoint|assert len\\(self\\.ckpt_list\\) > 0|Required \\S+ state is missing in checkpoint",
+        pattern=(
+            r"Expected \d+ of '\*_(?:optim|model)_states\.pt' under|failed to resume from checkpoint"
+            r"|Unable to find 'latest' file|No ZeRO files found in"
+            r"|can't find .{0,60}state files in directory|can't find model states file at"
+            r"|is not a (?:zero|model state) checkpoint|Empty ds_version in checkpoint"
+            r"|Invalid for universal checkpoint|assert len\(self\.ckpt_list\) > 0"
+            r"|Required \S+ state is missing in checkpoint"
+        ),
         examples=(
             "ValueError: Expected 8 of '*_optim_states.pt' under 'ckpt/global_step90' but found 6 files.",
             "ValueError: [deepspeed] failed to resume from checkpoint out/run1",

@@ -26,6 +26,7 @@ SIGNATURES = (
             "Read-only file system",
             "Operation not permitted",
             "failed to map segment",
+            "[Errno 30]",
         ),
         pattern=(
             r"\[Errno 13\] Permission denied(?!.{0,20}(?:nvcc|ninja))|\[Errno 30\]"
@@ -52,7 +53,12 @@ SIGNATURES = (
             "Permission denied",
             "problem when trying to write in your cache",
         ),
-        pattern="OSError: PermissionError at |(?:mkdir|touch|cp|mv|tee|bash|sh|cannot create \\S+|cannot open \\S+|cannot create directory .{1,80})?: (?:cannot .{1,120}: )?Permission denied$|problem when trying to write in your cache folder",
+        pattern=(
+            r"OSError: PermissionError at |(?:mkdir|touch|cp"
+            r"|mv|tee|bash|sh|cannot create \S+|cannot open \S+"
+            r"|cannot create directory .{1,80})?: (?:cannot .{1,120}: )?Permission denied$"
+            r"|problem when trying to write in your cache folder"
+        ),
         examples=(
             "OSError: PermissionError at /.cache/huggingface/hub when downloading gpt2. Check cache directory permissions.",
             "mkdir: cannot create directory '/models': Permission denied",

@@ -65,7 +65,12 @@ SIGNATURES = (
             "corrupt file",
             "archive is corrupted",
         ),
-        pattern="Unable to load weights from pytorch checkpoint file|without having git-lfs installed|file might be corrupted|Consistency check failed: file should be of size|Invalid magic number; corrupt file|archive is corrupted",
+        pattern=(
+            r"Unable to load weights from pytorch checkpoint file"
+            r"|without having git-lfs installed|file might be corrupted"
+            r"|Consistency check failed: file should be of size"
+            r"|Invalid magic number; corrupt file|archive is corrupted"
+        ),
         examples=(
             "OSError: Unable to load weights from pytorch checkpoint file for '/m/pytorch_model-00003-of-00007.bin'",
             "OSError: You seem to have cloned a repository without having git-lfs installed.",

@@ -94,7 +94,7 @@ SIGNATURES = (
         masks=("no-gpu-visible",),
     ),
     Signature(
-        anchor=("can only be used on CUDA devices", "can only be used on CUDA"),
+        anchor=("can only be used on CUDA",),
         pattern=r"(?:fp16|FP16|half precision).{0,200}can only be used on CUDA",
         examples=("ValueError: fp16 mixed precision (`--fp16`) can only be used on CUDA devices.",),
         not_examples=("fp16 is used on CUDA devices",),
@@ -113,7 +113,7 @@ SIGNATURES = (
         ),
     ),
     Signature(
-        anchor=("Attempting to deserialize object on a CUDA device",),
+        anchor=("deserialize object on a CUDA device",),
         pattern=r"deserialize object on a CUDA device",
         examples=(
             "RuntimeError: Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is False.",
@@ -122,7 +122,11 @@ SIGNATURES = (
         weight=60,
     ),
     Signature(
-        anchor=("libtorch_cuda.so: cannot open", "libc10_cuda.so: cannot open"),
+        anchor=(
+            "libtorch_cuda.so: cannot open",
+            "libc10_cuda.so: cannot open",
+            ".so: cannot open shared object",
+        ),
         pattern=r"lib(?:torch_cuda\w*|c10_cuda)\.so: cannot open shared object",
         examples=(
             "OSError: libtorch_cuda.so: cannot open shared object file: No such file or directory",
@@ -131,7 +135,7 @@ SIGNATURES = (
         weight=62,
     ),
     Signature(
-        anchor=("doesn't have NCCL built in", "have NCCL built in"),
+        anchor=("have NCCL built in", "doesn't have NCCL built"),
         pattern=r"Distributed package doesn't have NCCL built in|doesn't have NCCL built",
         examples=("RuntimeError: Distributed package doesn't have NCCL built in",),
         not_examples=("NCCL built in",),
@@ -139,7 +143,7 @@ SIGNATURES = (
         unless=("Windows", "win32", "C:\\", "D:\\", "E:\\"),
     ),
     Signature(
-        anchor="_cuda_setDevice",
+        anchor=("_cuda_setDevice", "has no attribute '_cuda_"),
         pattern=(
             r"module 'torch\._C' has no attribute '_cuda_setDevice'|has no attribute '_cuda_\w+'"
         ),

@@ -55,7 +55,7 @@ SIGNATURES = (
         weight=45,
     ),
     Signature(
-        anchor="Invalid handle. Cannot load symbol cudnn",
+        anchor=("Cannot load symbol cudnn",),
         pattern=r"Cannot load symbol cudnn",
         examples=("Invalid handle. Cannot load symbol cudnnCreateTensorDescriptor",),
         not_examples=("load symbol",),

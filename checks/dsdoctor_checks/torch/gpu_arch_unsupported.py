@@ -139,8 +139,11 @@ SIGNATURES = (
             "no kernel image is available",
             "invalid device function",
             "no longer supports this GPU",
-            "cudaErrorNoKernelImageForDevice",
             "device kernel image is invalid",
+            "NoKernelImageForDevice",
+            "runtime error (209)",
+            "runtime error (48)",
+            "runtime error (8)",
         ),
         pattern=(
             r"is not compatible with the current PyTorch|no kernel image is available"

@@ -39,7 +39,10 @@ SIGNATURES = (
             "and 0x0)",
             "at least three dimensions",
         ),
-        pattern="weight of (?:size|shape) \\[0\\]|cannot be multiplied \\(\\d+x\\d+ and 0x0\\)|weight should have at least three dimensions",
+        pattern=(
+            r"weight of (?:size|shape) \[0\]|cannot be multiplied \(\d+x\d+ and 0x0\)"
+            r"|weight should have at least three dimensions"
+        ),
         examples=(
             "RuntimeError: expected weight to be at least 1 at dimension 0, but got weight of size [0] instead",
             "RuntimeError: mat1 and mat2 shapes cannot be multiplied (1024x4096 and 0x0)",

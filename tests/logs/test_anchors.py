@@ -15,8 +15,8 @@ try:
     from re import _constants as sre  # type: ignore[attr-defined]
     from re import _parser as parser  # type: ignore[attr-defined]
 except ImportError:  # Python 3.10
-    import sre_constants as sre  # type: ignore[no-redef]
-    import sre_parse as parser  # type: ignore[no-redef]
+    import sre_constants as sre
+    import sre_parse as parser
 
 ROWS = signatures_of(packs.load(builtin_only=True))
 IDS = [f"{row[0]}-{number}" for number, row in enumerate(ROWS)]

@@ -157,7 +157,7 @@ SIGNATURES = (
         not_examples=("'auto' filled in",),
         weight=64,
         masks=("ds-config-invalid-key",),
-        not_near=("device_map", "hf:", "to 'auto'"),
+        not_near=("device_map", "hf:", "values to 'auto'"),
     ),
     Signature(
         anchor="value is not a valid",

@@ -286,4 +286,19 @@ SIGNATURES = (
         weight=66,
         masks=("libaio-missing",),
     ),
+    Signature(
+        anchor="DeepSpeed",
+        pattern=(
+            r"not supported (?:in|by|with|for) DeepSpeed\b|DeepSpeed (?:does not"
+            r"|doesn't) support|incompatible with DeepSpeed"
+            r"|not compatible with DeepSpeed"
+        ),
+        examples=(
+            "ValueError: `precision='bf16-true')` is not supported in DeepSpeed. `precision` must be one of: ('32-true', '16-mixed', 'bf16-mixed').",
+            "ValueError: torch.compile is not compatible with DeepSpeed",
+        ),
+        not_examples=("DeepSpeed supports this",),
+        weight=54,
+        near=("Error", "Exception"),
+    ),
 )

@@ -155,7 +155,7 @@ SIGNATURES = (
         ),
         pattern=(
             r"(?i)(?:cannot|could not|unable to) (?:find|locate)(?: a"
-            r"| the)? (?:valid )?CUDA(?: toolkit| installation)?\b"
+            r"| the)? (?:valid )?CUDA(?:_HOME| toolkit| installation)?\b"
             r"|name 'bare_metal_version' is not defined|CUDA_TOOLKIT_ROOT_DIR not found"
         ),
         examples=(

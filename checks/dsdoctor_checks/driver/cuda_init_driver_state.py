@@ -106,7 +106,7 @@ SIGNATURES = (
             "cudaGetDeviceCount()",
         ),
         pattern=(
-            r"(?i)cuda(?: error:| runtime error \(3\) :)? ?initialization error"
+            r"(?i)cuda(?: error:| runtime error \(3\)(?: :)?)? ?initialization error"
             r"|cuInit\b.{0,60}(?:fail|return|error)|cudaErrorInitializationError"
             r"|CUDA driver initialization failed|cudaGetDeviceCount\(\).{0,80}(?:unknown error"
             r"|initialization error)"

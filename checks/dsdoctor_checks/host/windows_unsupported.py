@@ -117,7 +117,7 @@ SIGNATURES = (
         ),
         weight=67,
         masks=("libaio-missing", "cpu-adam-unbuilt"),
-        requires=("C:\\", "D:\\", "E:\\", "F:\\", "d:\\", "c:\\", "win32", "Windows"),
+        requires=("LNK1", "C:\\", "D:\\", "E:\\", "F:\\", "d:\\", "c:\\", "win32", "Windows"),
     ),
     Signature(
         anchor="system error: 10049",

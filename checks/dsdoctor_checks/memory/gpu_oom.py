@@ -30,6 +30,7 @@ SIGNATURES = (
             "cudaErrorMemoryAllocation",
             "CUDA_ERROR_OUT_OF_MEMORY",
             "HIP out of memory",
+            "CUDA runtime error: out of memory",
             "NPU out of memory",
             "XPU out of memory",
             "failure 2 'out of memory'",
@@ -40,10 +41,13 @@ SIGNATURES = (
             "CUDA Error: out of memory",
         ),
         pattern=(
-            r"^(?!.*\b(?:if|avoid|case|prevent|may|might|java\.lang|ray\.exceptions)\b.{0,60}(?:out of memory|OutOfMemory))"
-            r".*(?:CUDA out of memory|OutOfMemoryError|CUDA [Ee]rror: out of memory"
-            r"|CUBLAS_STATUS_ALLOC_FAILED|CUDNN_STATUS_ALLOC_FAILED|cuda runtime error \(2\)"
-            r"|cudaErrorMemoryAllocation|CUDA_ERROR_OUT_OF_MEMORY|(?:HIP|NPU|XPU) out of memory|[Cc]uda failure (?:2 )?'out of memory')"
+            r"^(?!.*\b(?:if|avoid|case|prevent|may|might|java\.lang"
+            r"|ray\.exceptions)\b.{0,60}(?:out of memory|OutOfMemory)).*(?:CUDA out of memory"
+            r"|OutOfMemoryError|CUDA [Ee]rror: out of memory"
+            r"|CUBLAS_STATUS_ALLOC_FAILED|CUDNN_STATUS_ALLOC_FAILED"
+            r"|cuda runtime error \(2\)|cudaErrorMemoryAllocation"
+            r"|CUDA_ERROR_OUT_OF_MEMORY|(?:HIP|NPU|XPU) out of memory"
+            r"|[Cc]uda failure (?:2 )?'out of memory'|CUDA runtime error: out of memory)"
         ),
         examples=(
             "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB",

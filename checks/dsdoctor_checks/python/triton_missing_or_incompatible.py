@@ -55,4 +55,19 @@ SIGNATURES = (
         ),
         weight=58,
     ),
+    Signature(
+        anchor="() got an unexpected keyword argument",
+        pattern=(
+            r"\b(?:dot|load|store|jit|autotune|Config|compile"
+            r"|trans)\(\) got an unexpected keyword argument '(?:trans_[ab]"
+            r"|num_warps|num_stages|allow_tf32|interpret|eviction_policy"
+            r"|num_ctas|signature|prune_configs_by)'"
+        ),
+        examples=(
+            "TypeError: dot() got an unexpected keyword argument 'trans_b'",
+            "TypeError: compile() got an unexpected keyword argument 'num_warps'",
+        ),
+        not_examples=("TypeError: load() got an unexpected keyword argument 'path'",),
+        weight=60,
+    ),
 )

@@ -50,4 +50,19 @@ SIGNATURES = (
         not_examples=("weight of size [10]",),
         weight=62,
     ),
+    Signature(
+        anchor="torch.Size([1]) from checkpoint",
+        pattern=(
+            r"shape torch\.Size\(\[1\]\) from checkpoint, the shape in current model is torch\.Size\(\[\d+, \d+"
+        ),
+        examples=(
+            "size mismatch for k_proj.weight: copying a param with shape torch.Size([1]) from checkpoint, the shape in current model is torch.Size([768, 768]).",
+            "copying a param with shape torch.Size([1]) from checkpoint, the shape in current model is torch.Size([512, 3584]).",
+        ),
+        not_examples=(
+            "copying a param with shape torch.Size([1]) from checkpoint, the shape in current model is torch.Size([2]).",
+        ),
+        weight=58,
+        masks=("checkpoint-mismatch",),
+    ),
 )

@@ -24,7 +24,11 @@ SIGNATURES = (
     Signature(
         anchor=("ds_opt_adam", "ds_opt_adagrad", "ds_opt_lion"),
         pattern=r"has no attribute 'ds_opt_(?:adam|adagrad|lion)'",
-        examples=("AttributeError: 'DeepSpeedCPUAdam' object has no attribute 'ds_opt_adam'",),
+        examples=(
+            "AttributeError: 'DeepSpeedCPUAdam' object has no attribute 'ds_opt_adam'",
+            "AttributeError: 'DeepSpeedCPUAdagrad' object has no attribute 'ds_opt_adagrad'",
+            "AttributeError: 'DeepSpeedCPULion' object has no attribute 'ds_opt_lion'",
+        ),
         not_examples=("self.ds_opt_adam.adam_update(x)",),
         weight=50,
     ),
@@ -37,6 +41,7 @@ SIGNATURES = (
         ),
         examples=(
             "ImportError: /c/torch_extensions/py39_cu118/cpu_adam/cpu_adam.so: cannot open shared object file: No such file or directory",
+            "ImportError: /root/.cache/torch_extensions/fused_adam/fused_adam.so: cannot open shared object file: No such file or directory",
         ),
         not_examples=("ImportError: libcudart.so.12: cannot open shared object file",),
         weight=48,
@@ -46,6 +51,7 @@ SIGNATURES = (
         pattern=r"requires the \w+ op, which failed to build/load",
         examples=(
             "RuntimeError: DeepSpeedCPUAdam requires the cpu_adam op, which failed to build/load.",
+            "RuntimeError: FusedAdam requires the fused_adam op, which failed to build/load.",
         ),
         not_examples=("cpu_adam op ready",),
         weight=40,
@@ -53,7 +59,10 @@ SIGNATURES = (
     Signature(
         anchor="Error building extension",
         pattern=r"Error building extension '(?P<op>\w+)'",
-        examples=("RuntimeError: Error building extension 'fused_adam'",),
+        examples=(
+            "RuntimeError: Error building extension 'fused_adam'",
+            "RuntimeError: Error building extension 'cpu_adam': [1/2] c++ -MMD -MF cpu_adam.o.d",
+        ),
         not_examples=("Building extension module fused_adam",),
         weight=38,
     ),

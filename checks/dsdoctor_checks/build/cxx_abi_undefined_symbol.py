@@ -26,6 +26,7 @@ SIGNATURES = (
         pattern=r"undefined symbol: _Z\w+",
         examples=(
             "ImportError: /x/y.cpython-310-x86_64-linux-gnu.so: undefined symbol: _ZN3c105ErrorC2E",
+            "OSError: /x/libtorchaudio.so: undefined symbol: _ZNK5torch8autograd4Node4nameB5cxx11Ev",
         ),
         not_examples=("undefined symbol: ncclCommRegister",),
         weight=58,
@@ -37,7 +38,10 @@ SIGNATURES = (
             r"\.so\S*: undefined symbol: (?!nccl|curand|_Z|__nvJit|cudnn"
             r"|cublas|cusparse|cufft|cusolver|cuda|nvrtc|MPI|ompi|io_)\w+"
         ),
-        examples=("ImportError: /x/libtorch_cpu.so: undefined symbol: iJIT_NotifyEvent",),
+        examples=(
+            "ImportError: /x/libtorch_cpu.so: undefined symbol: iJIT_NotifyEvent",
+            "ImportError: /x/amp_C.cpython-38-x86_64-linux-gnu.so: undefined symbol: THPVariableClass",
+        ),
         not_examples=("undefined symbol: ncclCommSplit",),
         weight=50,
     ),
@@ -46,6 +50,7 @@ SIGNATURES = (
         pattern=r"DLL load failed while importing \w+: The specified procedure",
         examples=(
             "ImportError: DLL load failed while importing _C: The specified procedure could not be found.",
+            "ImportError: DLL load failed while importing ext: The specified procedure could not be found.",
         ),
         not_examples=("DLL loaded",),
         weight=45,
@@ -57,7 +62,10 @@ SIGNATURES = (
             "Couldn't load custom C++ ops",
         ),
         pattern=r"torchvision::nms does not exist|Couldn't load custom C\+\+ ops",
-        examples=("RuntimeError: x has no attribute; torchvision::nms does not exist",),
+        examples=(
+            "RuntimeError: x has no attribute; torchvision::nms does not exist",
+            "RuntimeError: Couldn't load custom C++ ops. This can happen if your PyTorch and torchvision versions are incompatible",
+        ),
         not_examples=("has no attribute 'x'",),
         weight=30,
     ),

@@ -136,7 +136,11 @@ SIGNATURES = (
             r"(?:^|/|\s)(?:ba)?sh: (?:\d+: |line \d+: )?\S*(?:g\+\+|gcc|c\+\+|clang|-cc)\S*: (?:not found"
             r"|No such file)"
         ),
-        examples=("/bin/sh: 1: /opt/x/bin/g++-13: not found",),
+        examples=(
+            "/bin/sh: 1: /opt/x/bin/g++-13: not found",
+            "sh: 1: x86_64-conda-linux-gnu-cc: not found",
+            "/bin/sh: line 1: g++: No such file or directory",
+        ),
         not_examples=("sh: 1: foo: not found",),
         weight=66,
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),

@@ -125,6 +125,7 @@ SIGNATURES = (
         pattern=r"unsupported (?:GNU|clang|Microsoft Visual Studio) version",
         examples=(
             "error: #error -- unsupported GNU version! gcc versions later than 12 are not supported!",
+            "#error -- unsupported clang version! clang version must be less than 17 and greater than 3.2.",
         ),
         not_examples=("GNU version 12",),
         weight=74,
@@ -139,6 +140,7 @@ SIGNATURES = (
         pattern=r"installed version of \S+ \([\d.]+\) is greater than the maximum",
         examples=(
             "RuntimeError: The current installed version of g++ (13.2) is greater than the maximum required version by CUDA 11.8",
+            "RuntimeError: The current installed version of x86_64-linux-gnu-g++ (12.3.0) is greater than the maximum required version by CUDA 11.7.",
         ),
         not_examples=("is greater than the maximum batch",),
         weight=74,
@@ -147,7 +149,10 @@ SIGNATURES = (
     Signature(
         anchor=("parameter packs not expanded",),
         pattern=r"parameter packs not expanded with",
-        examples=("std_function.h:435:145: error: parameter packs not expanded with '...':",),
+        examples=(
+            "std_function.h:435:145: error: parameter packs not expanded with '...':",
+            "/usr/include/c++/11/bits/std_function.h:530:146: error: parameter packs not expanded with '...':",
+        ),
         not_examples=("packs",),
         weight=66,
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),

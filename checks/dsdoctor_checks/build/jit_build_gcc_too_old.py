@@ -122,7 +122,10 @@ SIGNATURES = (
     Signature(
         anchor="C++17 or later",
         pattern=r"C\+\+17 or later compatible compiler",
-        examples=("#error C++17 or later compatible compiler is required",),
+        examples=(
+            "#error C++17 or later compatible compiler is required",
+            "#error C++17 or later compatible compiler is required to use PyTorch.",
+        ),
         not_examples=("C++17",),
         weight=70,
         requires=(
@@ -147,7 +150,10 @@ SIGNATURES = (
     Signature(
         anchor=("ABI incompatible with", "ABI-incompatible with"),
         pattern=r"may be ABI[- ]incompatible with",
-        examples=("Your compiler (g++ 4.8.5) may be ABI-incompatible with PyTorch!",),
+        examples=(
+            "Your compiler (g++ 4.8.5) may be ABI-incompatible with PyTorch!",
+            "Your compiler (c++) may be ABI incompatible with PyTorch.",
+        ),
         not_examples=("ABI",),
         weight=22,
     ),

@@ -42,7 +42,10 @@ SIGNATURES = (
     Signature(
         anchor=("cannot find -l", "library not found for -l"),
         pattern=r"(?:cannot find|library not found for) -l(?!aio\b|mpi)(?P<lib>[\w.+-]+)",
-        examples=("/usr/bin/ld: cannot find -lcurand: No such file or directory",),
+        examples=(
+            "/usr/bin/ld: cannot find -lcurand: No such file or directory",
+            "ld: library not found for -lcudart",
+        ),
         not_examples=("ld: cannot find -laio",),
         weight=66,
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
@@ -50,14 +53,20 @@ SIGNATURES = (
     Signature(
         anchor="undefined symbol: curand",
         pattern=r"undefined symbol: curand\w+",
-        examples=("ImportError: /x/cpu_adam.so: undefined symbol: curandCreateGenerator",),
+        examples=(
+            "ImportError: /x/cpu_adam.so: undefined symbol: curandCreateGenerator",
+            "ImportError: /x/transformer_inference_op.so: undefined symbol: curandSetStream",
+        ),
         not_examples=("undefined symbol: _ZN3c10",),
         weight=56,
     ),
     Signature(
         anchor="cannot open source file",
         pattern=r"cannot open source file \x22",
-        examples=('error: cannot open source file "cuda_runtime.h"',),
+        examples=(
+            'error: cannot open source file "cuda_runtime.h"',
+            'x.cu(3): catastrophic error: cannot open source file "cublas_v2.h"',
+        ),
         not_examples=("open source file",),
         weight=60,
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),

@@ -76,7 +76,11 @@ SIGNATURES = (
             r"|Cannot open include file: 'Python\.h'|Python\.h.{0,30}(?:missing"
             r"|not found)"
         ),
-        examples=("fatal error: Python.h: No such file or directory",),
+        examples=(
+            "fatal error: Python.h: No such file or directory",
+            "fatal error: 'Python.h' file not found",
+            "fatal error: pyconfig.h: No such file or directory",
+        ),
         not_examples=("#include <Python.h>",),
         weight=74,
         masks=(

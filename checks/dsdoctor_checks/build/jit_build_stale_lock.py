@@ -88,7 +88,10 @@ SIGNATURES = (
     Signature(
         anchor=("as PyTorch extensions root", "real_accelerator.py"),
         pattern=r"as PyTorch extensions root",
-        examples=("Using /c/torch_extensions/py310_cu118 as PyTorch extensions root...",),
+        examples=(
+            "Using /c/torch_extensions/py310_cu118 as PyTorch extensions root...",
+            "Using /root/.cache/torch_extensions as PyTorch extensions root...",
+        ),
         not_examples=("Setting ds_accelerator to cuda",),
         weight=45,
         final=True,

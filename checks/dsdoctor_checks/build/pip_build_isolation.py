@@ -23,7 +23,11 @@ SIGNATURES = (
     Signature(
         anchor="No module named",
         pattern=r"No module named '?(?:torch|packaging|wheel|psutil|numpy|setuptools)'?$",
-        examples=("ModuleNotFoundError: No module named 'torch'",),
+        examples=(
+            "ModuleNotFoundError: No module named 'torch'",
+            "      ModuleNotFoundError: No module named 'packaging'",
+            "ImportError: No module named torch",
+        ),
         not_examples=("No module named 'torch._six'",),
         weight=66,
         near=(

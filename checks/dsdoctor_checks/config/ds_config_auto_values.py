@@ -109,7 +109,10 @@ SIGNATURES = (
             r"'[<>]=?' not supported between instances of '(?:str' and '(?:int"
             r"|float)|(?:int|float)' and 'str)'"
         ),
-        examples=("TypeError: '>' not supported between instances of 'str' and 'int'",),
+        examples=(
+            "TypeError: '>' not supported between instances of 'str' and 'int'",
+            "TypeError: '<=' not supported between instances of 'float' and 'str'",
+        ),
         not_examples=("'>' not supported between instances of 'list' and 'int'",),
         weight=71,
         masks=("ds-config-batch-mismatch",),
@@ -143,7 +146,10 @@ SIGNATURES = (
     Signature(
         anchor="multi_tensor_adam",
         pattern=r"multi_tensor_adam\(\): incompatible function arguments",
-        examples=("TypeError: multi_tensor_adam(): incompatible function arguments.",),
+        examples=(
+            "TypeError: multi_tensor_adam(): incompatible function arguments.",
+            "TypeError: multi_tensor_adam(): incompatible function arguments. The following argument types are supported:",
+        ),
         not_examples=("multi_tensor_adam ok",),
         weight=50,
     ),
@@ -177,7 +183,10 @@ SIGNATURES = (
             r"unsupported operand type\(s\) for [/*%+-]+=?: '(?:str' and '(?:int"
             r"|float|str)|(?:int|float)' and 'str)'"
         ),
-        examples=("TypeError: unsupported operand type(s) for /: 'str' and 'int'",),
+        examples=(
+            "TypeError: unsupported operand type(s) for /: 'str' and 'int'",
+            "TypeError: unsupported operand type(s) for -: 'str' and 'str'",
+        ),
         not_examples=("unsupported operand",),
         weight=48,
         near=(

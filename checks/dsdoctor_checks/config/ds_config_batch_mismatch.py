@@ -158,6 +158,7 @@ SIGNATURES = (
         pattern=r"Check batch related parameters|train_batch_size is not equal",
         examples=(
             "AssertionError: Check batch related parameters. train_batch_size is not equal to micro_batch_per_gpu * gradient_acc_step * world_size 8 != 1 * 1 * 4",
+            "equal to micro_batch_per_gpu: train_batch_size is not equal to micro_batch_per_gpu * gradient_acc_step * world_size 32 != 2 * 4 * 8",
         ),
         not_examples=("batch related parameters printed",),
         weight=70,
@@ -167,7 +168,11 @@ SIGNATURES = (
         pattern=(
             r"(?:Train batch size|Micro batch size per gpu|Gradient accumulation steps): \S+ has to be greater than 0"
         ),
-        examples=("AssertionError: Micro batch size per gpu: 0 has to be greater than 0",),
+        examples=(
+            "AssertionError: Micro batch size per gpu: 0 has to be greater than 0",
+            "AssertionError: Gradient accumulation steps: 0 has to be greater than 0",
+            "AssertionError: Train batch size: 0.0 has to be greater than 0",
+        ),
         not_examples=("x has to be greater than 0",),
         weight=70,
     ),
@@ -176,6 +181,7 @@ SIGNATURES = (
         pattern=r"mismatch TrainingArguments|DeepSpeed config values that mismatch",
         examples=(
             "ValueError: Please correct the following DeepSpeed config values that mismatch TrainingArguments values:",
+            "ValueError: Please correct the following DeepSpeed config values that mismatch kwargs values:",
         ),
         not_examples=("TrainingArguments",),
         weight=66,
@@ -197,7 +203,10 @@ SIGNATURES = (
     Signature(
         anchor=("- ds ",),
         pattern=r"- ds \w+=\S+ vs hf \w+",
-        examples=("- ds train_batch_size=8 vs hf train_batch_size (calculated)=4",),
+        examples=(
+            "- ds train_batch_size=8 vs hf train_batch_size (calculated)=4",
+            "- ds gradient_accumulation_steps=2 vs hf gradient_accumulation_steps=1",
+        ),
         not_examples=("- ds report",),
         weight=64,
     ),
@@ -206,6 +215,7 @@ SIGNATURES = (
         pattern=r"(?i)(?:global|train)[ _]batch[ _]size.{0,60}(?:not|n't) (?:be )?divisible|batch size .{0,60}divisible by .{0,60}(?:world|parallel)",
         examples=(
             "AssertionError: global batch size (8) is not divisible by micro batch size (3) times data parallel size (4)",
+            "ValueError: train batch size 10 is not divisible by 4",
         ),
         not_examples=("hidden size is not divisible by heads",),
         weight=55,

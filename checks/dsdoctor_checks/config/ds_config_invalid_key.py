@@ -140,7 +140,10 @@ SIGNATURES = (
     Signature(
         anchor="validation error",
         pattern=r"\d+ validation errors? for (?:DeepSpeed|\w*Config)\w*",
-        examples=("ValidationError: 1 validation error for DeepSpeedZeroConfig",),
+        examples=(
+            "ValidationError: 1 validation error for DeepSpeedZeroConfig",
+            "pydantic_core._pydantic_core.ValidationError: 2 validation errors for DeepSpeedFP16Config",
+        ),
         not_examples=("validation error 0.2",),
         weight=60,
     ),
@@ -151,7 +154,10 @@ SIGNATURES = (
             "Extra fields not permitted",
         ),
         pattern=r"[Ee]xtra (?:fields not|inputs are not) permitted",
-        examples=("  Extra inputs are not permitted [type=extra_forbidden]",),
+        examples=(
+            "  Extra inputs are not permitted [type=extra_forbidden]",
+            "  extra fields not permitted (type=value_error.extra)",
+        ),
         not_examples=("extra",),
         weight=56,
     ),
@@ -198,14 +204,20 @@ SIGNATURES = (
             r"(?:FusedAdam|DeepSpeedCPUAdam|FusedLamb|WarmupLR|WarmupDecayLR"
             r"|OneCycle|DeepSpeed\w{0,30}Config)(?:\.__init__)?\(\) got an unexpected"
         ),
-        examples=("TypeError: FusedAdam.__init__() got an unexpected keyword argument 'x'",),
+        examples=(
+            "TypeError: FusedAdam.__init__() got an unexpected keyword argument 'x'",
+            "TypeError: __init__ of WarmupLR() got an unexpected keyword argument 'total_num_steps'",
+        ),
         not_examples=("Foo() got an unexpected keyword argument 'x'",),
         weight=56,
     ),
     Signature(
         anchor="JSONDecodeError",
         pattern=r"JSONDecodeError: ",
-        examples=("json.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)",),
+        examples=(
+            "json.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)",
+            "json.decoder.JSONDecodeError: Expecting property name enclosed in double quotes: line 5 column 3 (char 80)",
+        ),
         not_examples=("raise JSONDecodeError(",),
         weight=40,
         near=("deepspeed", "ds_config"),

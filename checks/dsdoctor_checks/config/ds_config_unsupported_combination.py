@@ -170,6 +170,7 @@ SIGNATURES = (
         ),
         examples=(
             "ValueError: DeepSpeed Zero-3 is not compatible with `low_cpu_mem_usage=True` or with passing a `device_map`.",
+            "ValueError: passing a device_map is incompatible with DeepSpeed ZeRO-3",
         ),
         not_examples=("device_map auto",),
         weight=66,
@@ -216,7 +217,10 @@ SIGNATURES = (
             r"|supported)|incompatible)|(?:quantiz|qlora|8-?bit)\w*.{0,60}(?:not (?:compatible"
             r"|supported)|incompatible).{0,60}zero"
         ),
-        examples=("ValueError: 8-bit quantization is not compatible with ZeRO-3",),
+        examples=(
+            "ValueError: 8-bit quantization is not compatible with ZeRO-3",
+            "ValueError: ZeRO-3 with quantized weights is not supported",
+        ),
         not_examples=("quantization ok",),
         weight=60,
     ),

@@ -26,6 +26,7 @@ SIGNATURES = (
         pattern=r"could not select device driver",
         examples=(
             'docker: Error response from daemon: could not select device driver "" with capabilities: [[gpu]].',
+            'Error response from daemon: could not select device driver "nvidia" with capabilities: [[compute utility]]',
         ),
         not_examples=("device driver loaded",),
         weight=80,

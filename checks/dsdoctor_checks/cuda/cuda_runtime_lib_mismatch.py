@@ -53,7 +53,10 @@ SIGNATURES = (
     Signature(
         anchor=("libcudart.so",),
         pattern=r"version `?libcudart\.so[\d.]*'? not found",
-        examples=("ImportError: /x/y.so: version `libcudart.so.12' not found",),
+        examples=(
+            "ImportError: /x/y.so: version `libcudart.so.12' not found",
+            "ImportError: /usr/local/cuda/lib64/libcudart.so.11.0: version `libcudart.so.11.0' not found (required by /x/z.so)",
+        ),
         not_examples=("libcudart.so.12 found",),
         weight=66,
     ),
@@ -64,6 +67,7 @@ SIGNATURES = (
         ),
         examples=(
             "ImportError: /x/libcusparse.so.12: undefined symbol: __nvJitLinkComplete_12_4, version libnvJitLink.so.12",
+            "ImportError: libnvJitLink.so.12: cannot open shared object file: No such file or directory",
         ),
         not_examples=("libnvJitLink.so.12 loaded",),
         weight=68,

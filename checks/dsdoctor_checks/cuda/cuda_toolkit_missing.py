@@ -168,8 +168,14 @@ SIGNATURES = (
     Signature(
         anchor="NoneType",
         pattern=r"unsupported operand type\(s\) for \+: 'NoneType' and 'str'",
-        examples=("TypeError: unsupported operand type(s) for +: 'NoneType' and 'str'",),
-        not_examples=("'NoneType' object has no attribute 'x'",),
+        examples=(
+            "TypeError: unsupported operand type(s) for +: 'NoneType' and 'str'",
+            "    TypeError: unsupported operand type(s) for +: 'NoneType' and 'str'",
+        ),
+        not_examples=(
+            "'NoneType' object has no attribute 'x'",
+            "TypeError: unsupported operand type(s) for +: 'NoneType' and 'int'",
+        ),
         weight=58,
         near=("nvcc", "cuda_home", "CUDA_HOME", "installed_cuda_version"),
     ),

@@ -92,6 +92,7 @@ SIGNATURES = (
         pattern=r"CUDA unknown error",
         examples=(
             "RuntimeError: CUDA unknown error - this may be due to an incorrectly set up environment",
+            "UserWarning: CUDA initialization: CUDA unknown error - this may be due to an incorrectly set up environment",
         ),
         not_examples=("CUDA error: out of memory",),
         weight=62,
@@ -123,7 +124,10 @@ SIGNATURES = (
     Signature(
         anchor=("couldn't communicate with the NVIDIA driver", "nvidia-smi has failed because"),
         pattern=r"(?i)NVIDIA-SMI has failed because it couldn't communicate",
-        examples=("NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.",),
+        examples=(
+            "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.",
+            "nvidia-smi: NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that the latest NVIDIA driver is installed and running.",
+        ),
         not_examples=("NVIDIA-SMI 535.54",),
         weight=66,
         masks=("no-gpu-visible",),
@@ -136,7 +140,11 @@ SIGNATURES = (
             "cudaErrorUnknown",
         ),
         pattern=r"(?i)cuda runtime error \(30\)|CUDA error: unknown error|cudaErrorUnknown|CUDA_ERROR_UNKNOWN",
-        examples=("RuntimeError: cuda runtime error (30) : unknown error at x.cpp:50",),
+        examples=(
+            "RuntimeError: cuda runtime error (30) : unknown error at x.cpp:50",
+            "RuntimeError: CUDA error: unknown error",
+            "cudaErrorUnknown: unknown error",
+        ),
         not_examples=("error: unknown error code",),
         weight=52,
     ),
@@ -148,7 +156,10 @@ SIGNATURES = (
             "modprobe: FATAL",
         ),
         pattern=r"could not insert 'nvidia|modprobe: (?:FATAL|ERROR).{0,60}nvidia",
-        examples=("modprobe: ERROR: could not insert 'nvidia': No such device",),
+        examples=(
+            "modprobe: ERROR: could not insert 'nvidia': No such device",
+            "modprobe: FATAL: Module nvidia-uvm not found in directory /lib/modules/5.15.0",
+        ),
         not_examples=("nvidia-modprobe installed",),
         weight=64,
     ),

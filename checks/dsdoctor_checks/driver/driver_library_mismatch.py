@@ -135,6 +135,7 @@ SIGNATURES = (
         ),
         examples=(
             "RuntimeError: Unexpected error from cudaGetDeviceCount(). Error 803: system has unsupported display driver / cuda driver combination",
+            "RuntimeError: cuda runtime error (803) : system has unsupported display driver / cuda driver combination at x.cpp:50",
         ),
         not_examples=("Error 80",),
         weight=74,

@@ -148,6 +148,7 @@ SIGNATURES = (
         pattern=r"(?i)CUDA driver version is insufficient",
         examples=(
             "RuntimeError: cuda runtime error (35) : CUDA driver version is insufficient for CUDA runtime version",
+            "NCCL WARN Cuda failure 'CUDA driver version is insufficient for CUDA runtime version'",
         ),
         not_examples=("driver version 535",),
         weight=76,
@@ -157,7 +158,8 @@ SIGNATURES = (
         anchor=("driver on your system is too old", "driver is too old"),
         pattern=r"(?i)driver on your system is too old(?: \(found version (?P<v>\d+)\))?|NVIDIA driver is too old",
         examples=(
-            "RuntimeError: The NVIDIA driver on your system is too old (found version 11040).",
+            "RuntimeError: The NVIDIA driver on your system is too old (found version 12020).",
+            "AssertionError: The NVIDIA driver on your system is too old (found version 9000).",
         ),
         not_examples=("the driver is new",),
         weight=76,
@@ -179,6 +181,8 @@ SIGNATURES = (
         ),
         examples=(
             "RuntimeError: CUDA error: the provided PTX was compiled with an unsupported toolchain.",
+            "RuntimeError: Unexpected error from cudaGetDeviceCount(). Error 804: forward compatibility was attempted on non supported HW",
+            "CUDA_ERROR_UNSUPPORTED_PTX_VERSION",
         ),
         not_examples=("PTX compiled",),
         weight=70,
@@ -192,6 +196,7 @@ SIGNATURES = (
         pattern=r"unsatisfied condition: (?:cuda|driver)",
         examples=(
             "nvidia-container-cli: requirement error: unsatisfied condition: cuda>=12.4, please update your driver",
+            "nvidia-container-cli: requirement error: unsatisfied condition: driver>=525, please update your driver to a newer version",
         ),
         not_examples=("condition satisfied",),
         weight=76,

@@ -111,10 +111,12 @@ SIGNATURES = (
         pattern=(
             r"(?i)system not yet initialized|cudaErrorSystemNotReady"
             r"|fabric ?manager.{0,80}(?:not running|fail|mismatch"
-            r"|not matching|does n.t match|error)|Error 802"
+            r"|not matching|do(?:es)? ?n.t match|error)|Error 802"
         ),
         examples=(
             "RuntimeError: Unexpected error from cudaGetDeviceCount(). Error 802: system not yet initialized",
+            "nv-fabricmanager: fabric manager NVIDIA GPU driver interface version 550.54.15 don't match with driver version 550.90.07",
+            "torch.AcceleratorError: CUDA error: system not yet initialized",
         ),
         not_examples=("fabric manager is running",),
         weight=78,

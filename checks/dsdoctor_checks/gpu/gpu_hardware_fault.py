@@ -57,14 +57,20 @@ SIGNATURES = (
             "hardware stack error",
         ),
         pattern=(r"CUDA error: (?:an illegal instruction was encountered|hardware stack error)"),
-        examples=("RuntimeError: CUDA error: an illegal instruction was encountered",),
+        examples=(
+            "RuntimeError: CUDA error: an illegal instruction was encountered",
+            "RuntimeError: CUDA error: hardware stack error",
+        ),
         not_examples=("unspecified launch failure",),
         weight=40,
     ),
     Signature(
         anchor=("Unable to determine the device handle",),
         pattern=r"Unable to determine the device handle for (?:GPU|gpu)",
-        examples=("Unable to determine the device handle for GPU0000:3B:00.0: Unknown Error",),
+        examples=(
+            "Unable to determine the device handle for GPU0000:3B:00.0: Unknown Error",
+            "Unable to determine the device handle for gpu 0000:8A:00.0: GPU is lost.  Reboot the system to recover this GPU",
+        ),
         not_examples=("device handle",),
         weight=80,
     ),

@@ -102,7 +102,10 @@ SIGNATURES = (
     Signature(
         anchor=("No space left on device",),
         pattern=r"No space left on device",
-        examples=("RuntimeError: unable to write to file </torch_1_2>: No space left on device",),
+        examples=(
+            "RuntimeError: unable to write to file </torch_1_2>: No space left on device",
+            "OSError: [Errno 28] No space left on device",
+        ),
         not_examples=("space left",),
         weight=68,
         near=(
@@ -163,7 +166,10 @@ SIGNATURES = (
     Signature(
         anchor=("failed: No space", "posix_fallocate failed", "failed to extend /dev/shm"),
         pattern=r"posix_fallocate failed|failed to extend /dev/shm",
-        examples=("NCCL WARN Error: failed to extend /dev/shm/nccl-a to 9 bytes",),
+        examples=(
+            "NCCL WARN Error: failed to extend /dev/shm/nccl-a to 9 bytes",
+            "NCCL WARN Call to posix_fallocate failed : No space left on device",
+        ),
         not_examples=("fallocate ok",),
         weight=72,
         masks=(
@@ -176,8 +182,14 @@ SIGNATURES = (
     Signature(
         anchor="ncclSystemError",
         pattern=r"ncclSystemError: System call \(socket, malloc, munmap",
-        examples=("ncclSystemError: System call (socket, malloc, munmap, etc) failed.",),
-        not_examples=("ncclSystemError: x",),
+        examples=(
+            "ncclSystemError: System call (socket, malloc, munmap, etc) failed.",
+            "    ncclSystemError: System call (socket, malloc, munmap, etc) failed.",
+        ),
+        not_examples=(
+            "ncclSystemError: x",
+            "ncclSystemError: System call (e.g. socket, malloc) or external library call failed or device error.",
+        ),
         weight=28,
     ),
     Signature(

@@ -64,7 +64,10 @@ SIGNATURES = (
     Signature(
         anchor="Unable to pre-compile async_io",
         pattern=r"Unable to pre-compile async_io",
-        examples=("AssertionError: Unable to pre-compile async_io",),
+        examples=(
+            "AssertionError: Unable to pre-compile async_io",
+            " [ERROR]  Unable to pre-compile async_io",
+        ),
         not_examples=("async_io",),
         weight=72,
         requires=("C:\\", "D:\\", "E:\\", "F:\\", "d:\\", "c:\\", "win32"),

@@ -38,7 +38,10 @@ SIGNATURES = (
     Signature(
         anchor="/usr/lib/wsl",
         pattern=r"/usr/lib/wsl/\S+.{0,80}(?:error|not|cannot)",
-        examples=("/usr/lib/wsl/lib/x.so cannot be used",),
+        examples=(
+            "/usr/lib/wsl/lib/x.so cannot be used",
+            "/usr/lib/wsl/lib/libcuda.so.1: error: file truncated",
+        ),
         not_examples=("/usr/lib/wsl/lib",),
         weight=50,
     ),

@@ -155,14 +155,17 @@ SIGNATURES = (
     Signature(
         anchor=("No slot '",),
         pattern=r"No slot '\d+' specified on host '(?!localhost)",
-        examples=("ValueError: No slot '5' specified on host 'node-a'",),
+        examples=(
+            "ValueError: No slot '5' specified on host 'node-a'",
+            "ValueError: No slot '8' specified on host '10.0.0.7'",
+        ),
         not_examples=("No slot '5' specified on host 'localhost'",),
         weight=60,
     ),
     Signature(
         anchor="IndexError: list index out of range",
         pattern=r"IndexError: list index out of range",
-        examples=("IndexError: list index out of range",),
+        examples=("IndexError: list index out of range", "    IndexError: list index out of range"),
         not_examples=("IndexError: tuple index",),
         weight=50,
         near=("deepspeed/launcher/runner.py",),
@@ -170,7 +173,10 @@ SIGNATURES = (
     Signature(
         anchor="not enough values to unpack",
         pattern=r"not enough values to unpack",
-        examples=("ValueError: not enough values to unpack (expected 2, got 1)",),
+        examples=(
+            "ValueError: not enough values to unpack (expected 2, got 1)",
+            "ValueError: not enough values to unpack (expected at least 2, got 1)",
+        ),
         not_examples=("unpack",),
         weight=50,
         near=("deepspeed/launcher/runner.py",),

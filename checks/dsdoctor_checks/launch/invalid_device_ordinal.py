@@ -101,7 +101,10 @@ SIGNATURES = (
             r"\d+ GPUs?.{0,40} but only (?:found|have|\d)|(?:GPUs? available|num_gpus).{0,40}(?:less than"
             r"|<).{0,40}(?:nproc|world)"
         ),
-        examples=("AssertionError: it requires 8 GPUs but only found 4",),
+        examples=(
+            "AssertionError: it requires 8 GPUs but only found 4",
+            "ValueError: 4 GPUs asked for, but only 2 are visible",
+        ),
         not_examples=("nproc_per_node=8",),
         weight=50,
     ),

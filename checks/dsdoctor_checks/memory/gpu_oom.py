@@ -72,6 +72,7 @@ SIGNATURES = (
         pattern=r"CUBLAS_STATUS_NOT_INITIALIZED",
         examples=(
             "RuntimeError: CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling `cublasCreate(handle)`",
+            "CUBLAS_STATUS_NOT_INITIALIZED when calling cublasCreate(handle)",
         ),
         not_examples=("CUBLAS ok",),
         weight=40,

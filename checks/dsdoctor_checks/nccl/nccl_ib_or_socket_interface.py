@@ -80,7 +80,10 @@ SIGNATURES = (
             r"NCCL WARN (?:Net : )?(?:Connect|Call to connect|connect).{0,100}(?:refused"
             r"|timed out|No route|unreachable|failed)"
         ),
-        examples=("NCCL WARN Net : Connect to 1.2.3.4<5> failed : Connection refused",),
+        examples=(
+            "NCCL WARN Net : Connect to 1.2.3.4<5> failed : Connection refused",
+            "NCCL WARN Call to connect returned Connection timed out",
+        ),
         not_examples=("Connect to db",),
         weight=64,
         masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
@@ -90,6 +93,7 @@ SIGNATURES = (
         pattern=r"ncclSystemError",
         examples=(
             "ncclSystemError: System call (e.g. socket, malloc) or external library call failed or device error.",
+            "ncclSystemError: System call (socket, malloc, munmap, etc) failed.",
         ),
         not_examples=("system error",),
         weight=26,

@@ -24,6 +24,7 @@ SIGNATURES = (
         pattern=r"unhandled cuda error|ncclUnhandledCudaError",
         examples=(
             "RuntimeError: NCCL error in: x.cpp:784, unhandled cuda error, NCCL version 2.7.8",
+            "ncclUnhandledCudaError: Call to CUDA function failed.",
         ),
         not_examples=("cuda error handled",),
         weight=44,

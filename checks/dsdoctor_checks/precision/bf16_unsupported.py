@@ -130,14 +130,20 @@ SIGNATURES = (
     Signature(
         anchor=("tf32", "TF32"),
         pattern=r"(?i)--tf32 requires Ampere|tf32 requires (?:an )?Ampere",
-        examples=("ValueError: --tf32 requires Ampere or a newer GPU arch",),
+        examples=(
+            "ValueError: --tf32 requires Ampere or a newer GPU arch",
+            "ValueError: TF32 requires Ampere or newer",
+        ),
         not_examples=("tf32 enabled",),
         weight=65,
     ),
     Signature(
         anchor=("bf16 requires", "BF16 requires"),
         pattern=r"(?i)bf16 requires (?:PyTorch|torch|Ampere)",
-        examples=("ValueError: bf16 requires PyTorch >= 1.10 and an Ampere GPU",),
+        examples=(
+            "ValueError: bf16 requires PyTorch >= 1.10 and an Ampere GPU",
+            "ValueError: BF16 requires Ampere GPUs",
+        ),
         not_examples=("bf16 enabled",),
         weight=65,
     ),

@@ -27,8 +27,14 @@ SIGNATURES = (
             r"|forward only supports|backward (?:for|only)).{0,60}(?:Ampere"
             r"|Turing|sm8|A100|capability|head dim)"
         ),
-        examples=("RuntimeError: FlashAttention only supports Ampere GPUs or newer.",),
-        not_examples=("FlashAttention enabled",),
+        examples=(
+            "RuntimeError: FlashAttention only supports Ampere GPUs or newer.",
+            "RuntimeError: FlashAttention backward for head dim > 64 requires A100 or H100 GPUs as the implementation needs a large amount of shared memory.",
+        ),
+        not_examples=(
+            "FlashAttention enabled",
+            "RuntimeError: FlashAttention only support fp16 and bf16 data type",
+        ),
         weight=72,
         masks=("gpu-arch-unsupported",),
     ),

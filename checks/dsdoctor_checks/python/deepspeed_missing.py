@@ -119,6 +119,7 @@ SIGNATURES = (
         ),
         examples=(
             "AttributeError: partially initialized module 'deepspeed' has no attribute 'initialize'",
+            "AttributeError: module 'deepspeed' has no attribute 'zero'",
         ),
         not_examples=("module 'deepspeed.ops' has no attribute 'x'",),
         weight=60,

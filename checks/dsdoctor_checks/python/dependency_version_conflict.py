@@ -97,7 +97,10 @@ SIGNATURES = (
             r"|gradio\w*|fsspec|pyarrow|lightning\w*|torchmetrics|torchtext"
             r"|xformers|vllm|evaluate|sentence_transformers|safetensors)(?:\.[\w.]+)?'"
         ),
-        examples=("ImportError: cannot import name 'cached_download' from 'huggingface_hub'",),
+        examples=(
+            "ImportError: cannot import name 'cached_download' from 'huggingface_hub'",
+            "ImportError: cannot import name 'EncoderDecoderCache' from 'transformers' (/x/transformers/__init__.py)",
+        ),
         not_examples=("cannot import name 'log' from 'torch.x'",),
         weight=56,
         not_near=("integrations.deepspeed", "transformers.deepspeed"),
@@ -107,6 +110,7 @@ SIGNATURES = (
         pattern=r"is required for a normal functioning of this module, but found",
         examples=(
             "ImportError: tokenizers>=0.14 is required for a normal functioning of this module, but found tokenizers==0.13",
+            "ImportError: accelerate>=0.26.0 is required for a normal functioning of this module, but found accelerate==0.21.0.",
         ),
         not_examples=("is required",),
         weight=62,
@@ -117,7 +121,10 @@ SIGNATURES = (
             r"No module named 'pkg_resources'|pkg_resources\.(?:extern\S*)?(?:DistributionNotFound"
             r"|VersionConflict|ContextualVersionConflict)"
         ),
-        examples=("ModuleNotFoundError: No module named 'pkg_resources'",),
+        examples=(
+            "ModuleNotFoundError: No module named 'pkg_resources'",
+            "pkg_resources.ContextualVersionConflict: (tokenizers 0.19.1 (/x), Requirement.parse('tokenizers<0.19'), {'transformers'})",
+        ),
         not_examples=("import pkg_resources",),
         weight=58,
     ),
@@ -135,6 +142,7 @@ SIGNATURES = (
         ),
         examples=(
             "pydantic.errors.PydanticImportError: `BaseSettings` has been moved to the `pydantic-settings` package",
+            "pydantic.errors.PydanticUserError: If you use `@root_validator` with pre=False (the default) you MUST specify `skip_on_failure=True`.",
         ),
         not_examples=("pydantic 2.5",),
         weight=58,
@@ -142,7 +150,10 @@ SIGNATURES = (
     Signature(
         anchor=("torchvision::nms",),
         pattern=r"operator torchvision::nms does not exist",
-        examples=("RuntimeError: operator torchvision::nms does not exist",),
+        examples=(
+            "RuntimeError: operator torchvision::nms does not exist",
+            "    RuntimeError: operator torchvision::nms does not exist",
+        ),
         not_examples=("torchvision::nms registered",),
         weight=62,
         masks=("cxx-abi-undefined-symbol",),
@@ -152,6 +163,7 @@ SIGNATURES = (
         pattern=(r"Detected that PyTorch and torch(?:vision|audio) were compiled with different"),
         examples=(
             "RuntimeError: Detected that PyTorch and torchvision were compiled with different CUDA major versions.",
+            "RuntimeError: Detected that PyTorch and torchaudio were compiled with different CUDA versions.",
         ),
         not_examples=("Detected that PyTorch is ready",),
         weight=64,
@@ -159,7 +171,10 @@ SIGNATURES = (
     Signature(
         anchor="Weights only load failed",
         pattern=r"Weights only load failed",
-        examples=("_pickle.UnpicklingError: Weights only load failed.",),
+        examples=(
+            "_pickle.UnpicklingError: Weights only load failed.",
+            "_pickle.UnpicklingError: Weights only load failed. This file can still be loaded",
+        ),
         not_examples=("Weights loaded",),
         weight=46,
         near=("Unsupported global", "Unsupported class", "not an allowed global"),
@@ -172,6 +187,7 @@ SIGNATURES = (
         ),
         examples=(
             "ERROR: peft 0.9 requires transformers>=4.40, but you have transformers 4.30 which is incompatible.",
+            "ERROR: tensorflow 2.4.1 has requirement numpy~=1.19.2, but you'll have numpy 1.24.1 which is incompatible.",
         ),
         not_examples=("which is compatible",),
         weight=30,
@@ -186,6 +202,8 @@ SIGNATURES = (
         ),
         examples=(
             "TypeError: LoraConfig.__init__() got an unexpected keyword argument 'corda_config'",
+            "TypeError: SFTTrainer.__init__() got an unexpected keyword argument 'dataset_text_field'",
+            "TypeError: Qwen2ForCausalLM.__init__() got an unexpected keyword argument 'use_flash_attention_2'",
         ),
         not_examples=("foo() got an unexpected keyword argument 'x'",),
         weight=48,
@@ -196,14 +214,20 @@ SIGNATURES = (
             r"No module named '(?:transformers|peft|diffusers|accelerate"
             r"|huggingface_hub|datasets)\.(?!deepspeed)[\w.]+'"
         ),
-        examples=("ModuleNotFoundError: No module named 'transformers.models.llava'",),
+        examples=(
+            "ModuleNotFoundError: No module named 'transformers.models.llava'",
+            "ModuleNotFoundError: No module named 'huggingface_hub.inference._text_generation'",
+        ),
         not_examples=("No module named 'transformers.deepspeed'",),
         weight=50,
     ),
     Signature(
         anchor=("distutils",),
         pattern=(r"No module named 'distutils|module 'distutils' has no attribute 'version'"),
-        examples=("AttributeError: module 'distutils' has no attribute 'version'",),
+        examples=(
+            "AttributeError: module 'distutils' has no attribute 'version'",
+            "ModuleNotFoundError: No module named 'distutils'",
+        ),
         not_examples=("distutils is deprecated",),
         weight=55,
     ),

@@ -45,8 +45,12 @@ SIGNATURES = (
         pattern=r"(?i)checkpoint being loaded used a (?:DP|TP|MP) world size|expected .{0,40}zero checkpoint",
         examples=(
             "ZeRORuntimeException: The checkpoint being loaded used a DP world size of 4 but the current world size is 2",
+            "AssertionError: The checkpoint being loaded used a TP world size of 2 but the current TP world size is 1.",
         ),
-        not_examples=("loading zero checkpoint shards",),
+        not_examples=(
+            "loading zero checkpoint shards",
+            "The checkpoint being loaded is global_step100",
+        ),
         weight=75,
     ),
     Signature(
@@ -76,8 +80,11 @@ SIGNATURES = (
             r"|_get_all_zero_checkpoint\w*|_rigid_load_state_dict|_load_rigid\w*"
             r"|_load_elastic\w*)\b"
         ),
-        examples=('  File "/x/deepspeed/runtime/engine.py", line 3, in _load_zero_checkpoint',),
-        not_examples=("def load_checkpoint(path)",),
+        examples=(
+            '  File "/x/deepspeed/runtime/engine.py", line 3, in _load_zero_checkpoint',
+            '  File "/x/deepspeed/runtime/zero/stage_1_and_2.py", line 2300, in _load_elastic_checkpoint',
+        ),
+        not_examples=("def load_checkpoint(path)", "load_checkpoint(path)"),
         weight=22,
         near=(
             "_states.pt",
@@ -91,7 +98,10 @@ SIGNATURES = (
         pattern=(
             r"loaded state dict (?:contains a parameter group|has a different number of parameter groups)"
         ),
-        examples=("ValueError: loaded state dict has a different number of parameter groups",),
+        examples=(
+            "ValueError: loaded state dict has a different number of parameter groups",
+            "ValueError: loaded state dict contains a parameter group that doesn't match the size of optimizer's group",
+        ),
         not_examples=("loaded state dict ok",),
         weight=55,
     ),

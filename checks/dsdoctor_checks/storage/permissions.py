@@ -43,7 +43,10 @@ SIGNATURES = (
     Signature(
         anchor="Parent directory",
         pattern=r"Parent directory .{1,200} does not exist",
-        examples=("RuntimeError: Parent directory c/step3 does not exist.",),
+        examples=(
+            "RuntimeError: Parent directory c/step3 does not exist.",
+            "RuntimeError: Parent directory /mnt/out/global_step10 does not exist.",
+        ),
         not_examples=("Parent directory ok",),
         weight=30,
     ),

@@ -51,7 +51,10 @@ SIGNATURES = (
     Signature(
         anchor="Weights only load failed",
         pattern=r"Weights only load failed",
-        examples=("_pickle.UnpicklingError: Weights only load failed.",),
+        examples=(
+            "_pickle.UnpicklingError: Weights only load failed.",
+            "_pickle.UnpicklingError: Weights only load failed. This file can still be loaded",
+        ),
         not_examples=("Weights loaded",),
         weight=52,
         near=("Unsupported operand", "invalid load key"),

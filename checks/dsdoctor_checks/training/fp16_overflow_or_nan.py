@@ -25,6 +25,7 @@ SIGNATURES = (
         pattern=r"loss scale already at minimum|Minimum loss scale reached",
         examples=(
             "Exception: Current loss scale already at minimum - cannot decrease scale anymore. Exiting run.",
+            "FloatingPointError: Minimum loss scale reached (0.0001). Your loss is probably exploding.",
         ),
         not_examples=("loss scale 65536",),
         weight=72,
@@ -57,7 +58,10 @@ SIGNATURES = (
     Signature(
         anchor="probability tensor contains",
         pattern=r"probability tensor contains either `?inf`?, `?nan",
-        examples=("RuntimeError: probability tensor contains either `inf`, `nan` or element < 0",),
+        examples=(
+            "RuntimeError: probability tensor contains either `inf`, `nan` or element < 0",
+            "RuntimeError: probability tensor contains either inf, nan or element < 0",
+        ),
         not_examples=("probability",),
         weight=50,
     ),

@@ -52,7 +52,9 @@ SIGNATURES = (
             "ImportError: DLL load failed while importing _C: The specified procedure could not be found.",
             "ImportError: DLL load failed while importing ext: The specified procedure could not be found.",
         ),
-        not_examples=("DLL loaded",),
+        not_examples=(
+            "ImportError: DLL load failed while importing _C: %1 is not a valid Win32 application.",
+        ),
         weight=45,
     ),
     Signature(

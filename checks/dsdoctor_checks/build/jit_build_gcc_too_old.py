@@ -154,7 +154,7 @@ SIGNATURES = (
             "Your compiler (g++ 4.8.5) may be ABI-incompatible with PyTorch!",
             "Your compiler (c++) may be ABI incompatible with PyTorch.",
         ),
-        not_examples=("ABI",),
+        not_examples=("built with _GLIBCXX_USE_CXX11_ABI=0, ABI compatible",),
         weight=22,
     ),
     Signature(

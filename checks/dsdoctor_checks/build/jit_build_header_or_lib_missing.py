@@ -67,7 +67,7 @@ SIGNATURES = (
             'error: cannot open source file "cuda_runtime.h"',
             'x.cu(3): catastrophic error: cannot open source file "cublas_v2.h"',
         ),
-        not_examples=("open source file",),
+        not_examples=("cannot open source file: use --src",),
         weight=60,
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
     ),

@@ -183,7 +183,7 @@ SIGNATURES = (
             "ValueError: Please correct the following DeepSpeed config values that mismatch TrainingArguments values:",
             "ValueError: Please correct the following DeepSpeed config values that mismatch kwargs values:",
         ),
-        not_examples=("TrainingArguments",),
+        not_examples=("TrainingArguments(deepspeed=ds_config.json, bf16=True)",),
         weight=66,
     ),
     Signature(

@@ -158,7 +158,7 @@ SIGNATURES = (
             "  Extra inputs are not permitted [type=extra_forbidden]",
             "  extra fields not permitted (type=value_error.extra)",
         ),
-        not_examples=("extra",),
+        not_examples=("ignoring extra fields of the config",),
         weight=56,
     ),
     Signature(

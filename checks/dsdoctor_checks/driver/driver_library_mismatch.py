@@ -137,7 +137,7 @@ SIGNATURES = (
             "RuntimeError: Unexpected error from cudaGetDeviceCount(). Error 803: system has unsupported display driver / cuda driver combination",
             "RuntimeError: cuda runtime error (803) : system has unsupported display driver / cuda driver combination at x.cpp:50",
         ),
-        not_examples=("Error 80",),
+        not_examples=("Error 802: system not yet initialized",),
         weight=74,
     ),
 )

@@ -72,7 +72,7 @@ SIGNATURES = (
             "OSError: [Errno 24] Too many open files",
             "RuntimeError: received 0 items of ancdata",
         ),
-        not_examples=("many open files",),
+        not_examples=("open files                      (-n) 1024",),
         weight=68,
     ),
 )

@@ -106,7 +106,7 @@ SIGNATURES = (
             "RuntimeError: unable to write to file </torch_1_2>: No space left on device",
             "OSError: [Errno 28] No space left on device",
         ),
-        not_examples=("space left",),
+        not_examples=("2.1G space left on /dev/shm",),
         weight=68,
         near=(
             "/dev/shm",
@@ -170,7 +170,7 @@ SIGNATURES = (
             "NCCL WARN Error: failed to extend /dev/shm/nccl-a to 9 bytes",
             "NCCL WARN Call to posix_fallocate failed : No space left on device",
         ),
-        not_examples=("fallocate ok",),
+        not_examples=("NCCL INFO Allocated shareable buffer /dev/shm/nccl-a",),
         weight=72,
         masks=(
             "nccl-p2p-or-shm-failure",

@@ -91,7 +91,7 @@ SIGNATURES = (
             "NCCL WARN Could not find real path of /sys/class/pci_bus/0000:21/../../0000:21:00.0",
             "torch.distributed.DistBackendError: NCCL error in: x.hpp:275, unhandled cuda error, NCCL version 2.20.5",
         ),
-        not_examples=("cuda error handled",),
+        not_examples=("cuda error handled, NCCL WARN retrying",),
         weight=58,
         masks=("nccl-unhandled-cuda-error", "nccl-p2p-or-shm-failure"),
         requires=(

@@ -74,7 +74,7 @@ SIGNATURES = (
             "RuntimeError: CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling `cublasCreate(handle)`",
             "CUBLAS_STATUS_NOT_INITIALIZED when calling cublasCreate(handle)",
         ),
-        not_examples=("CUBLAS ok",),
+        not_examples=("CUBLAS_STATUS_SUCCESS",),
         weight=40,
     ),
     Signature(

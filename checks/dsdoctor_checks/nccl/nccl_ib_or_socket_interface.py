@@ -95,7 +95,7 @@ SIGNATURES = (
             "ncclSystemError: System call (e.g. socket, malloc) or external library call failed or device error.",
             "ncclSystemError: System call (socket, malloc, munmap, etc) failed.",
         ),
-        not_examples=("system error",),
+        not_examples=("RuntimeError: NCCL error: unhandled cuda error",),
         weight=26,
     ),
     Signature(

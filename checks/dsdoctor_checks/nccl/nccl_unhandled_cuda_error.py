@@ -26,7 +26,7 @@ SIGNATURES = (
             "RuntimeError: NCCL error in: x.cpp:784, unhandled cuda error, NCCL version 2.7.8",
             "ncclUnhandledCudaError: Call to CUDA function failed.",
         ),
-        not_examples=("cuda error handled",),
+        not_examples=("cuda error handled, NCCL WARN retrying",),
         weight=44,
     ),
 )

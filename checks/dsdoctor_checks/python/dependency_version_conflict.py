@@ -112,7 +112,7 @@ SIGNATURES = (
             "ImportError: tokenizers>=0.14 is required for a normal functioning of this module, but found tokenizers==0.13",
             "ImportError: accelerate>=0.26.0 is required for a normal functioning of this module, but found accelerate==0.21.0.",
         ),
-        not_examples=("is required",),
+        not_examples=("tokenizers>=0.14 is required for fast tokenizers",),
         weight=62,
     ),
     Signature(
@@ -175,14 +175,14 @@ SIGNATURES = (
             "_pickle.UnpicklingError: Weights only load failed.",
             "_pickle.UnpicklingError: Weights only load failed. This file can still be loaded",
         ),
-        not_examples=("Weights loaded",),
+        not_examples=("Weights only load succeeded",),
         weight=46,
         near=("Unsupported global", "Unsupported class", "not an allowed global"),
     ),
     Signature(
         anchor=("has requirement", "which is incompatible", "incompatible with", " requires "),
         pattern=(
-            r"(?:^|\s)\S+ \S+ (?:requires|has requirement) \S+.{0,60}, but you (?:have"
+            r"(?:^|\s)\S+ \S+ (?:requires|has requirement) \S+.{0,60}, but you(?: have"
             r"|'ll have)|requires \S+ .{0,60}which is incompatible"
         ),
         examples=(

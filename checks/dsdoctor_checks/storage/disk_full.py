@@ -54,7 +54,7 @@ SIGNATURES = (
             "OSError: [Errno 122] Disk quota exceeded",
             "cp: error writing 'out/x.pt': Disk quota exceeded",
         ),
-        not_examples=("quota ok",),
+        not_examples=("quota: 80% used",),
         weight=66,
     ),
     Signature(
@@ -64,7 +64,7 @@ SIGNATURES = (
             "IoError(Os { code: 28, kind: StorageFull })",
             "safetensors_rust.SafetensorError: Error while serializing: IoError(Os { code: 28, kind: StorageFull })",
         ),
-        not_examples=("storage fine",),
+        not_examples=("IoError(Os { code: 2, kind: NotFound })",),
         weight=66,
     ),
     Signature(

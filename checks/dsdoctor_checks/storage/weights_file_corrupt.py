@@ -55,7 +55,7 @@ SIGNATURES = (
             "_pickle.UnpicklingError: Weights only load failed.",
             "_pickle.UnpicklingError: Weights only load failed. This file can still be loaded",
         ),
-        not_examples=("Weights loaded",),
+        not_examples=("Weights only load succeeded",),
         weight=52,
         near=("Unsupported operand", "invalid load key"),
     ),

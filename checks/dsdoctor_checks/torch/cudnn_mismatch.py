@@ -66,7 +66,7 @@ SIGNATURES = (
             "Invalid handle. Cannot load symbol cudnnCreateTensorDescriptor",
             "Invalid handle. Cannot load symbol cudnnGetLibConfig",
         ),
-        not_examples=("load symbol",),
+        not_examples=("loaded cudnnCreateTensorDescriptor",),
         weight=60,
     ),
 )

@@ -62,7 +62,7 @@ SIGNATURES = (
             "RuntimeError: probability tensor contains either `inf`, `nan` or element < 0",
             "RuntimeError: probability tensor contains either inf, nan or element < 0",
         ),
-        not_examples=("probability",),
+        not_examples=("ValueError: probability must be between 0 and 1",),
         weight=50,
     ),
     Signature(

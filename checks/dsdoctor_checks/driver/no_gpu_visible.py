@@ -190,4 +190,21 @@ SIGNATURES = (
         ),
         weight=60,
     ),
+    Signature(
+        anchor=(
+            "GPUs are available",
+            "devices are available",
+            "No GPU detected",
+            "no GPU detected",
+            "GPU not found",
+            "Error: No GPUs detected",
+        ),
+        pattern=(
+            r"\bNo (?:HIP|XPU|NPU|CUDA) (?:GPUs|devices) are available"
+            r"|Error: [Nn]o GPUs? detected|Error: .{0,40}GPU not found"
+        ),
+        examples=("RuntimeError: No HIP GPUs are available", "AssertionError: No GPU detected"),
+        not_examples=("2 GPUs are available",),
+        weight=58,
+    ),
 )

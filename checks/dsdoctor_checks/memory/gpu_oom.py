@@ -22,23 +22,17 @@ HINT = "lower the micro batch or the sequence length, raise the ZeRO stage, or o
 SIGNATURES = (
     Signature(
         anchor=(
-            "CUDA out of memory",
             "OutOfMemoryError",
-            "CUDA error: out of memory",
             "CUBLAS_STATUS_ALLOC_FAILED",
             "runtime error (2)",
             "cudaErrorMemoryAllocation",
             "CUDA_ERROR_OUT_OF_MEMORY",
-            "HIP out of memory",
-            "CUDA runtime error: out of memory",
-            "NPU out of memory",
-            "XPU out of memory",
+            " out of memory",
+            "(out of memory",
             "failure 2 'out of memory'",
             "failure 'out of memory'",
             "CUDNN_STATUS_ALLOC_FAILED",
             "failed to allocate memory on device",
-            "cuda out of memory",
-            "CUDA Error: out of memory",
         ),
         pattern=(
             r"^(?!.*\b(?:if|avoid|case|prevent|may|might|java\.lang"
@@ -47,7 +41,7 @@ SIGNATURES = (
             r"|CUBLAS_STATUS_ALLOC_FAILED|CUDNN_STATUS_ALLOC_FAILED"
             r"|cuda runtime error \(2\)|cudaErrorMemoryAllocation"
             r"|CUDA_ERROR_OUT_OF_MEMORY|(?:HIP|NPU|XPU) out of memory"
-            r"|[Cc]uda failure (?:2 )?'out of memory'|CUDA runtime error: out of memory)"
+            r"|[Cc]uda failure (?:2 )?'out of memory'|(?:CUDA|cuda|Cuda|HIP|[Dd]evice)\b.{0,30}[ (]out of memory)"
         ),
         examples=(
             "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB",
@@ -86,5 +80,18 @@ SIGNATURES = (
         ),
         not_examples=("all modules are dispatched on the GPU",),
         weight=52,
+    ),
+    Signature(
+        anchor="Allocation on device",
+        pattern=(
+            r"Allocation on device \d* ?would exceed|Allocation on device \d*\.? ?\(out of memory\)"
+        ),
+        examples=(
+            "torch.cuda.OutOfMemoryError: Allocation on device 0 would exceed allowed memory. (out of memory)",
+            "Allocation on device (out of memory)",
+        ),
+        not_examples=("Allocation on device cuda:0 done",),
+        weight=66,
+        masks=("nccl-timeout-watchdog",),
     ),
 )

@@ -117,4 +117,15 @@ SIGNATURES = (
         weight=72,
         masks=("gpu-oom", "nccl-timeout-watchdog"),
     ),
+    Signature(
+        anchor=("low on resource: memory", "memory pressure", "oom_reaper", "systemd-oomd"),
+        pattern="low on resource: memory|oom_reaper: reaped process|systemd-oomd.{0,80}[Kk]illed",
+        examples=(
+            "The node was low on resource: memory. Threshold quantity: 100Mi",
+            "oom_reaper: reaped process 22 (python), now anon-rss:0kB",
+        ),
+        not_examples=("the node was low on resource: ephemeral-storage",),
+        weight=70,
+        masks=("nccl-timeout-watchdog",),
+    ),
 )

@@ -112,4 +112,22 @@ SIGNATURES = (
         not_examples=("remote process started",),
         weight=24,
     ),
+    Signature(
+        anchor=("NET/OFI", "tcp/pair.cc"),
+        pattern=(
+            r"NET/OFI .{0,60}(?:completed with error|[Cc]ouldn't"
+            r"|failed|[Ee]rror)|gloo/transport/tcp/pair\.cc:\d+\] ?(?:connect"
+            r"|Connect|timed out)"
+        ),
+        examples=(
+            "NCCL WARN NET/OFI Request 0x7f completed with error. RC: 113.",
+            "RuntimeError: [/x/third_party/gloo/gloo/transport/tcp/pair.cc:799] connect [127.0.1.1]:41017: Connection refused",
+        ),
+        not_examples=(
+            "NCCL INFO NET/OFI Initializing aws-ofi-nccl 1.7.4",
+            "RuntimeError: [x/gloo/transport/tcp/pair.cc:598] Connection closed by peer [10.0.0.2]:1",
+        ),
+        weight=60,
+        masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
+    ),
 )

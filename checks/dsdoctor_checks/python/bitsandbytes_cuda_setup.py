@@ -77,4 +77,14 @@ SIGNATURES = (
         not_examples=("bitsandbytes 0.43 loaded",),
         weight=55,
     ),
+    Signature(
+        anchor=("bitsandbytes/csrc", "version of bitsandbytes"),
+        pattern=r"bitsandbytes/csrc/\w+\.cu|Error: .{0,200}the latest version of bitsandbytes",
+        examples=(
+            "Error named symbol not found at line 74 in file /mmfs1/home/dettmers/git/bitsandbytes/csrc/ops.cu",
+            "ImportError: Using `bitsandbytes` 8-bit quantization requires the latest version of bitsandbytes: `pip install -U bitsandbytes`",
+        ),
+        not_examples=("pip installs the latest version of bitsandbytes",),
+        weight=60,
+    ),
 )

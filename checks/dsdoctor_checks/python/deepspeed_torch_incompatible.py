@@ -143,4 +143,25 @@ SIGNATURES = (
         weight=50,
         near=("/deepspeed/",),
     ),
+    Signature(
+        anchor=("THC/THC", "THCState_getCurrentStream", "AT_CHECK"),
+        pattern=(
+            r"fatal error: THC/THC\w*\.(?:h|cuh): No such file"
+            r"|THCState_getCurrentStream\W.{0,20}was not declared"
+            r"|AT_CHECK\W.{0,20}was not declared"
+        ),
+        examples=(
+            "fused_lamb_cuda_kernel.cu:13:10: fatal error: THC/THC.h: No such file or directory",
+            "x.cpp:12:10: fatal error: THC/THCGeneral.h: No such file or directory",
+        ),
+        not_examples=("#include <THC/THC.h>",),
+        weight=67,
+        masks=(
+            "cpu-adam-unbuilt",
+            "jit-build-stale-lock",
+            "nccl-timeout-watchdog",
+            "jit-build-header-or-lib-missing",
+        ),
+        near=("deepspeed",),
+    ),
 )

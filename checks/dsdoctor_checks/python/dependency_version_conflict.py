@@ -304,4 +304,28 @@ SIGNATURES = (
         weight=50,
         near=("configuration_auto.py", "CONFIG_MAPPING", "auto_factory.py"),
     ),
+    Signature(
+        anchor=(
+            "module 'torch",
+            "_set_gradient_checkpointing()",
+            "Tokenizer' object has no attribute",
+            "TokenizerFast' object has no attribute",
+        ),
+        pattern=(
+            r"module 'torch[\w.]*' has no attribute|_set_gradient_checkpointing\(\) got an unexpected"
+            r"|Tokenizer(?:Fast)?' object has no attribute"
+        ),
+        examples=(
+            "AttributeError: module 'torch.utils._pytree' has no attribute 'register_pytree_node'",
+            "TypeError: ChatGLMPreTrainedModel._set_gradient_checkpointing() got an unexpected keyword argument 'enable'",
+            "AttributeError: 'ChatGLMTokenizer' object has no attribute 'sp_tokenizer'",
+        ),
+        not_examples=(
+            "AttributeError: module 'torchtools' is missing",
+            "AttributeError: 'MyTokenizerConfig' object has no attribute 'x'",
+        ),
+        weight=46,
+        near=("site-packages", "dist-packages", "transformers", "Tokenizer'", "_set_gradient"),
+        not_near=("/deepspeed/", "torch._C"),
+    ),
 )

@@ -127,4 +127,19 @@ SIGNATURES = (
         weight=64,
         masks=("dependency-version-conflict",),
     ),
+    Signature(
+        anchor="object has no attribute '",
+        pattern=(
+            r"object has no attribute '(?:hf_deepspeed_config"
+            r"|deepspeed_(?:plugin|engine|config|engine_wrapped)"
+            r"|trainer_config_finalize|trainer_config_process)'"
+        ),
+        examples=(
+            "AttributeError: 'TrainingArguments' object has no attribute 'hf_deepspeed_config'",
+            "AttributeError: 'AcceleratorState' object has no attribute 'deepspeed_plugin'",
+        ),
+        not_examples=("AttributeError: 'Args' object has no attribute 'deepspeed'",),
+        weight=62,
+        masks=("dependency-version-conflict",),
+    ),
 )

@@ -139,4 +139,25 @@ SIGNATURES = (
         not_examples=("resuming from checkpoint out/run1",),
         weight=68,
     ),
+    Signature(
+        anchor=(
+            "in _rigid_load_state_dict",
+            "in _load_elastic_checkpoint",
+            "in _restore_base_optimizer_state",
+            "in _restore_from_elastic",
+            "in _load_global_state",
+            "in load_hp_checkpoint_state",
+        ),
+        pattern=(
+            r"in (?:_rigid_load_state_dict|_load_elastic_checkpoint"
+            r"|_restore_base_optimizer_state|_restore_from_elastic\w*"
+            r"|_load_global_state|load_hp_checkpoint_state\w*)\b"
+        ),
+        examples=(
+            '  File "/x/deepspeed/runtime/zero/stage3.py", line 2700, in _rigid_load_state_dict',
+            '  File "/x/deepspeed/runtime/zero/stage_1_and_2.py", line 2200, in _restore_base_optimizer_state',
+        ),
+        not_examples=("self._rigid_load_state_dict(sd)",),
+        weight=45,
+    ),
 )

@@ -105,4 +105,14 @@ SIGNATURES = (
         not_examples=("File too large for the viewer",),
         weight=48,
     ),
+    Signature(
+        anchor=("low on resource: ephemeral-storage", "or disk is full", "free disk space"),
+        pattern="low on resource: ephemeral-storage|database or disk is full|Not enough free disk space to download",
+        examples=(
+            "The node was low on resource: ephemeral-storage.",
+            "sqlite3.OperationalError: database or disk is full",
+        ),
+        not_examples=("low on resource: memory",),
+        weight=60,
+    ),
 )

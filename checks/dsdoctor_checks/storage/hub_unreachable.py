@@ -75,4 +75,21 @@ SIGNATURES = (
         ),
         weight=56,
     ),
+    Signature(
+        anchor=("Can't load ", "Server Error", "HfHubHTTPError: 5"),
+        pattern=(
+            r"Can't load (?:the configuration of|tokenizer for"
+            r"|the model for|image processor for|feature extractor for"
+            r"|config for) '|HfHubHTTPError: 5\d\d|\b50[0-4] Server Error: .{0,80}huggingface\.co"
+        ),
+        examples=(
+            "OSError: Can't load the configuration of 'bert-base-uncased'. If you were trying to load it from 'https://huggingface.co/models'",
+            "huggingface_hub.errors.HfHubHTTPError: 504 Server Error: Gateway Time-out for url: https://huggingface.co/api/models/x",
+        ),
+        not_examples=(
+            "401 Client Error: Unauthorized for url: https://huggingface.co/x",
+            "Can't load checkpoint x",
+        ),
+        weight=54,
+    ),
 )

@@ -71,4 +71,14 @@ SIGNATURES = (
         weight=48,
         not_near=("publickey", "nvcc", "ninja", "rcmd: socket", "ssh"),
     ),
+    Signature(
+        anchor="WinError 5]",
+        pattern=r"\[WinError 5\] Access is denied",
+        examples=(
+            "PermissionError: [WinError 5] Access is denied: 'C:\\\\cache'",
+            "OSError: [WinError 5] Access is denied",
+        ),
+        not_examples=("[WinError 2] The system cannot find the file specified",),
+        weight=58,
+    ),
 )

@@ -83,4 +83,14 @@ SIGNATURES = (
         weight=60,
         masks=("checkpoint-mismatch",),
     ),
+    Signature(
+        anchor=("BadZipFile", "InvalidHeaderDeserialization", "truncated file"),
+        pattern=r"BadZipFile: |InvalidHeaderDeserialization|Unable to open file \(truncated file",
+        examples=(
+            "zipfile.BadZipFile: File is not a zip file",
+            "OSError: Unable to open file (truncated file: eof = 96, sblock->base_addr = 0)",
+        ),
+        not_examples=("except BadZipFile:",),
+        weight=60,
+    ),
 )

@@ -115,9 +115,8 @@ SIGNATURES = (
     Signature(
         anchor=("NET/OFI", "tcp/pair.cc"),
         pattern=(
-            r"NET/OFI .{0,60}(?:completed with error|[Cc]ouldn't"
-            r"|failed|[Ee]rror)|gloo/transport/tcp/pair\.cc:\d+\] ?(?:connect"
-            r"|Connect|timed out)"
+            r"NET/OFI .{0,60}(?:completed with error|[Cc]ouldn't|failed|[Ee]rror)"
+            r"|gloo/transport/tcp/pair\.cc:\d+\] ?(?:connect \[|Connect timeout|timed out)"
         ),
         examples=(
             "NCCL WARN NET/OFI Request 0x7f completed with error. RC: 113.",

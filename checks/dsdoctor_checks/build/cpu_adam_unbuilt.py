@@ -22,6 +22,13 @@ HINT = "delete the op's folder under `~/.cache/torch_extensions`, run again, and
 
 SIGNATURES = (
     Signature(
+        anchor="FAILED",
+        pattern=r"[Bb]uilding extension module \w+\.{3} ?FAILED",
+        examples=("Building extension module cpu_adam... FAILED",),
+        not_examples=("Building extension module cpu_adam...", "FAILED: multi_tensor_adam.cuda.o"),
+        weight=38,
+    ),
+    Signature(
         anchor=("ds_opt_adam", "ds_opt_adagrad", "ds_opt_lion"),
         pattern=r"has no attribute 'ds_opt_(?:adam|adagrad|lion)'",
         examples=(

@@ -16,7 +16,13 @@ from __future__ import annotations
 
 from dsdoctor.api import Condition, Scope, Signature
 
-CONDITION = Condition("cxx-abi-undefined-symbol", id="DSD451", scope=Scope.USER_ENV, since="0.1")
+CONDITION = Condition(
+    "cxx-abi-undefined-symbol",
+    id="DSD451",
+    scope=Scope.USER_ENV,
+    since="0.1",
+    fixes=("remove-stale-builds",),
+)
 
 HINT = "reinstall the extension for this torch, from source with `pip install --no-build-isolation --no-binary :all:` if need be"
 

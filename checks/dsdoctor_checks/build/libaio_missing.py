@@ -15,7 +15,9 @@ from __future__ import annotations
 
 from dsdoctor.api import Condition, Scope, Signature
 
-CONDITION = Condition("libaio-missing", id="DSD453", scope=Scope.USER_ENV, since="0.1")
+CONDITION = Condition(
+    "libaio-missing", id="DSD453", scope=Scope.USER_ENV, since="0.1", fixes=("install-libaio",)
+)
 
 HINT = "install `libaio-dev` (`libaio-devel`)"
 

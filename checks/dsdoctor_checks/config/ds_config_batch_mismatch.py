@@ -40,7 +40,13 @@ from dsdoctor.api import (
 from ._ranks import Ranks, ranks_of
 from ._tables import BATCH_KEYS
 
-CONDITION = Condition("ds-config-batch-mismatch", id="DSD1303", scope=Scope.JOB, since="0.1")
+CONDITION = Condition(
+    "ds-config-batch-mismatch",
+    id="DSD1303",
+    scope=Scope.JOB,
+    since="0.1",
+    fixes=("repair-ds-config",),
+)
 
 _EFFECT = "`Check batch related parameters`: every rank stops in `deepspeed.initialize`"
 

@@ -54,6 +54,8 @@ def settings_agree(config: DsConfig) -> Iterator[Finding]:
     stage = stage_of(zero)
     yield from _offload(config, stage)
     yield from _gradients(config, stage)
+    yield from _optimizer(config, stage)
+    yield from _scheduler(config)
     if "cpu_offload" in zero and "offload_optimizer" in zero:
         yield _clash(
             config,
@@ -143,6 +145,64 @@ def _gradients(config: DsConfig, stage: int | None) -> Iterator[Finding]:
             f" {config.get('fp16.loss_scale')}",
             "`AssertionError` in `deepspeed.initialize`",
             "set `fp16.loss_scale` to 0",
+        )
+
+
+def _optimizer(config: DsConfig, stage: int | None) -> Iterator[Finding]:
+    """Optimizers and master weights that the stage or the offload does not carry."""
+    name = str(config.get("optimizer.type", "")).lower()
+    scatter = config.get("zero_optimization.reduce_scatter", True)
+    if name == "muon" and stage == 3 and scatter is not False:  # noqa: PLR2004
+        yield _clash(
+            config,
+            ("optimizer.type", "zero_optimization.stage"),
+            "do not fit: Muon at ZeRO stage 3 needs `reduce_scatter` switched off",
+            "`ValueError` in `deepspeed.initialize`",
+            'set `"reduce_scatter": false` in `zero_optimization`',
+        )
+    if "max_grad_norm" in config.section("optimizer.params"):
+        yield _clash(
+            config,
+            ("optimizer.params.max_grad_norm",),
+            "is no parameter of an optimizer in DeepSpeed, which clips by `gradient_clipping`",
+            "`ValueError` in `deepspeed.initialize`",
+            "take it out and set `gradient_clipping`",
+        )
+    offloaded = config.get(f"{_OFFLOAD}.device", "none") in {"cpu", "nvme"}
+    for section in ("fp16", "bf16"):
+        key = f"{section}.{section}_master_weights_and_grads"
+        kept = section == "bf16" and config.get("bf16.bf16_optimizer_states") is True
+        if config.get(key) is True and stage in {1, 2, 3} and not offloaded and not kept:
+            yield _clash(
+                config,
+                (key,),
+                "is on, but master weights in half precision need the optimizer on the CPU",
+                "`AssertionError` in `deepspeed.initialize`",
+                'set `"offload_optimizer": {"device": "cpu"}` in `zero_optimization`'
+                + (", or `bf16_optimizer_states`" if section == "bf16" else ""),
+            )
+
+
+#: Parameters without a default (deepspeed/runtime/lr_schedules.py, 0.19.8).
+_SCHEDULER_NEEDS = {
+    "WarmupDecayLR": ("total_num_steps",),
+    "WarmupCosineLR": ("total_num_steps",),
+    "OneCycle": ("cycle_min_lr", "cycle_max_lr"),
+}
+
+
+def _scheduler(config: DsConfig) -> Iterator[Finding]:
+    name = config.get("scheduler.type")
+    params = config.section("scheduler.params")
+    needed = _SCHEDULER_NEEDS.get(name, ()) if isinstance(name, str) else ()
+    lacking = [key for key in needed if key not in params]
+    if lacking:
+        yield _clash(
+            config,
+            ("scheduler.type",),
+            f"is `{name}`, but `scheduler.params` lacks {' and '.join(f'`{k}`' for k in lacking)}",
+            "`TypeError` when the engine makes the scheduler",
+            f"set {' and '.join(f'`scheduler.params.{k}`' for k in lacking)}",
         )
 
 

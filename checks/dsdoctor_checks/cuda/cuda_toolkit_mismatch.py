@@ -146,6 +146,19 @@ HINT = "install the toolkit of torch's CUDA version and point `CUDA_HOME` at it"
 
 SIGNATURES = (
     Signature(
+        anchor="Installed CUDA version",
+        pattern=r"Installed CUDA version (?P<have>\d[\d.]*) does not match torch (?P<want>\d[\d.]*)",
+        examples=(
+            "[WARNING] DeepSpeed Op Builder: Installed CUDA version 11.5 does not match torch 12.4",
+        ),
+        not_examples=(
+            "Installed CUDA version 11.8 does not match the version torch was compiled with 11.7 but since the APIs are compatible, accepting this combination",
+        ),
+        message="nvcc is CUDA {have}, but torch was built for CUDA {want}",
+        weight=56,
+        masks=("cpu-adam-unbuilt",),
+    ),
+    Signature(
         anchor="does not match the version torch was compiled with",
         pattern=(
             r"Installed CUDA version (?P<have>\S+) does not match the version torch was compiled with (?P<want>[\d.]+)(?=.{0,60}(?:unable"

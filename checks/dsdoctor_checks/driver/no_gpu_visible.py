@@ -125,6 +125,20 @@ HINT = "check `nvidia-smi -L` and `CUDA_VISIBLE_DEVICES`"
 
 SIGNATURES = (
     Signature(
+        anchor="is_available()",
+        pattern=r"torch\.cuda\.is_available\(\)['\x22]?(?: is|:| =| ==| returned| returns)? ?False",
+        examples=(
+            "torch.cuda.is_available() = False",
+            "torch.cuda.is_available(): False",
+            "Attempting to deserialize object on a device but torch.cuda.is_available() is False",
+        ),
+        not_examples=(
+            "if torch.cuda.is_available() and x is False:",
+            "torch.cuda.is_available() = True",
+        ),
+        weight=30,
+    ),
+    Signature(
         anchor=(
             "No CUDA GPUs are available",
             "Found no NVIDIA driver",

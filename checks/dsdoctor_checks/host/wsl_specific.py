@@ -8,14 +8,76 @@ missing link, hides it.
 Put `/usr/lib/wsl/lib` on `LD_LIBRARY_PATH` and link `libcuda.so` there.
 
 ## References
-Recognised in logs alone; the wordings are tested in `tests/logs`.
+- https://docs.nvidia.com/cuda/wsl-user-guide/index.html
 """
 
 from __future__ import annotations
 
-from dsdoctor.api import Condition, Scope, Signature
+from collections.abc import Iterator
+from typing import Any
+
+from dsdoctor.api import (
+    Condition,
+    Finding,
+    LibCuda,
+    Missing,
+    NvidiaKernel,
+    OsInfo,
+    RunNeeds,
+    Scope,
+    Signature,
+    TorchLive,
+    check,
+    fail,
+    ok,
+    skip,
+    warn,
+)
+from dsdoctor_checks._util import cuda_works
 
 CONDITION = Condition("wsl-specific", id="DSD1052", scope=Scope.NODE, since="0.1")
+
+_FOLDER = "/usr/lib/wsl/"
+
+
+@check(CONDITION)
+def wsl_driver_is_used(
+    os: OsInfo,
+    kernel: NvidiaKernel | Missing,
+    lib: LibCuda | Missing,
+    live: TorchLive | Missing,
+    run: RunNeeds,
+) -> Iterator[Finding]:
+    """In WSL the GPU comes through /dev/dxg and Windows' own libcuda, and in no other way."""
+    if not os.wsl:
+        yield skip("not in WSL")
+        return
+    path = None if isinstance(lib, Missing) else lib.path
+    dxg = isinstance(kernel, NvidiaKernel) and kernel.dxg
+    evidence: dict[str, Any] = {"libcuda": path, "dxg": dxg}
+    if cuda_works(live):
+        yield ok(**evidence)
+        return
+    if isinstance(kernel, NvidiaKernel) and not dxg:
+        yield (fail if run.wants_gpu else warn)(
+            "this WSL has no `/dev/dxg`, the only way to a GPU",
+            effect="CUDA finds no device",
+            hint="use WSL 2 (`wsl --set-version NAME 2`), update it (`wsl --update`), and install "
+            "the NVIDIA driver in Windows",
+            **evidence,
+        )
+    elif path is not None and not path.startswith(_FOLDER):
+        yield fail(
+            f"the libcuda that a job would load is `{path}`, but in WSL it must be Windows' own "
+            f"in `{_FOLDER}lib`",
+            effect="CUDA does not initialise: a Linux driver does not work in WSL",
+            hint=f"remove the Linux driver's packages, and put `{_FOLDER}lib` first on "
+            "`LD_LIBRARY_PATH`",
+            **evidence,
+        )
+    else:
+        yield ok(**evidence)
+
 
 HINT = "put `/usr/lib/wsl/lib` on `LD_LIBRARY_PATH` and link `libcuda.so` there"
 

@@ -19,7 +19,75 @@ CONDITION = Condition("gpu-oom", id="DSD1451", scope=Scope.JOB, since="0.1")
 
 HINT = "lower the micro batch or the sequence length, raise the ZeRO stage, or offload"
 
+_ANCHORS = ("CUDA out of memory", "OutOfMemoryError", "HIP out of memory")
+_PATTERN = r"(?:CUDA|HIP) out of memory|OutOfMemoryError:"
+_EXAMPLES = (
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has a total capacity of 23.64 GiB",
+    "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.20 GiB (GPU 0; 31.75 GiB total capacity)",
+    "RuntimeError: CUDA out of memory. Tried to allocate 128.00 MiB",
+)
+
+
+def _while(doing: str, near: tuple[str, ...], not_near: tuple[str, ...] = ()) -> Signature:
+    """The same death, where the frames above it tell what was being done (guide row C1)."""
+    return Signature(
+        anchor=_ANCHORS,
+        pattern=_PATTERN,
+        examples=_EXAMPLES,
+        not_examples=("Out of memory: Killed process 77",),
+        weight=69,
+        near=near,
+        not_near=not_near,
+        message=f"The GPU's memory is exhausted {doing}",
+    )
+
+
+#: What stands in the last frames of the traceback, in order: the first that fits speaks.
+PLACES = (
+    _while(
+        "while the model was moved to the GPU, before DeepSpeed shared it out among the ranks",
+        ("return t.to(", "in _apply\n", "_load_state_dict_into", "caching_allocator_warmup"),
+        ("deepspeed/runtime/", "_configure_"),
+    ),
+    _while(
+        "while DeepSpeed set up: parameters, gradients and optimizer states alone do not fit at this ZeRO stage",
+        (
+            "_configure_zero_optimizer",
+            "_configure_optimizer",
+            "initialize_optimizer_states",
+            "_setup_for_real_optimizer",
+        ),
+    ),
+    _while(
+        "in the optimizer's step: the optimizer states do not fit at this ZeRO stage without offload",
+        ("exp_avg", "in _init_group", "_take_model_step", "self.optimizer.step()"),
+    ),
+    _while(
+        "in the logits or the loss, which take micro batch × sequence length × vocabulary",
+        ("cross_entropy", "logits.float()", "self.lm_head(", "log_softmax"),
+    ),
+    _while(
+        "in the attention, whose memory grows with the sequence length",
+        (
+            "scaled_dot_product_attention",
+            "attn_weights",
+            "attention_scores",
+            "eager_attention_forward",
+            "flash_attn",
+        ),
+    ),
+    _while(
+        "in the backward pass: activations and gradients of this micro batch do not fit",
+        ("run_backward", "loss.backward()", "engine.backward", "self.engine.backward"),
+    ),
+    _while(
+        "in the forward pass: the activations of this micro batch and sequence length do not fit",
+        ("in forward\n", "in _call_impl"),
+    ),
+)
+
 SIGNATURES = (
+    *PLACES,
     Signature(
         anchor=(
             "OutOfMemoryError",

@@ -22,6 +22,18 @@ HINT = "find the rank that is missing in the collective (py-spy dump), and raise
 
 SIGNATURES = (
     Signature(
+        anchor="OpType=",
+        pattern=r"[Ww]atchdog caught collective operation timeout: WorkNCCL\(SeqNum=(?P<number>\d+), OpType=(?P<operation>\w+)",
+        examples=(
+            "[Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=120, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=1800000) ran for 1800021 milliseconds before timing out.",
+            "[E ProcessGroupNCCL.cpp:828] [Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=15, OpType=_ALLGATHER_BASE, Timeout(ms)=1800000) ran for 1800128 milliseconds",
+        ),
+        not_examples=("[Rank 0] WorkNCCL(SeqNum=120, OpType=ALLREDUCE) completed",),
+        weight=47,
+        message="A collective timed out, {operation} number {number}: a rank is slow, stuck or dead",
+        compared=("operation", "number"),
+    ),
+    Signature(
         anchor=(
             "Watchdog caught collective",
             "ran for",

@@ -36,6 +36,7 @@ SIGNATURES = (
             "loss': nan",
             "loss: nan",
             "loss=nan",
+            "loss = nan",
             "loss is nan",
             "Loss is nan",
             "loss NaN",
@@ -50,6 +51,7 @@ SIGNATURES = (
         examples=(
             "{'loss': nan, 'grad_norm': 1.0}",
             "step 3 loss nan",
+            "epoch 1 loss = nan",
             "Loss is nan, stopping training",
         ),
         not_examples=("{'loss': 2.1}",),

@@ -25,8 +25,8 @@ ROWS: list[dict[str, Any]] = [
     for line in path.read_text(encoding="utf-8").splitlines()
 ]
 SIGNATURES = signatures_of(packs.load(builtin_only=True))
-#: Logs of which a fair reader could say something else, or that lack the deciding line.
-HARD: frozenset[str] = frozenset()
+#: Someone pressed Ctrl-C; the run may have hung, so it is not called sound.
+INTERRUPTED = frozenset({"none-71"})
 
 
 def said(text: str) -> str:
@@ -53,15 +53,54 @@ def test_the_corpus_is_large_and_even() -> None:
     assert set(counts) <= known
 
 
+OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\n"
+WATCHDOG = "[E ProcessGroupNCCL.cpp:1] [Rank 5] Watchdog caught collective operation timeout: x\n"
+KERNEL = "Memory cgroup out of memory: Killed process 25 (python) total-vm:1kB\n"
+CODE_9 = "[ERROR] [launch.py:1:sigkill_handler] ['python'] exits with return code = -9\n"
+CODE_1 = "[ERROR] [launch.py:1:sigkill_handler] ['python'] exits with return code = 1\n"
+TRACE = 'Traceback (most recent call last):\n  File "/w/t.py", line 3, in f\n'
+ENGINE = '  File "/x/site-packages/deepspeed/runtime/engine.py", line 1, in forward\n'
+STR_INT = "TypeError: '<' not supported between instances of 'str' and 'int'\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        (OOM + WATCHDOG, "gpu-oom"),
+        (WATCHDOG + OOM, "gpu-oom"),
+        (KERNEL + CODE_9, "host-oom-killed"),
+        (TRACE + "KeyError: 'x'\n" + CODE_1, "user-code"),
+        (TRACE + "ModuleNotFoundError: No module named 'my_utils'\n", "user-code"),
+        (TRACE + "ModuleNotFoundError: No module named 'pandas'\n", "unrecognised"),
+        (TRACE + ENGINE + STR_INT, "user-code"),
+        (TRACE + ENGINE.replace("engine", "config") + STR_INT, "ds-config-auto-values"),
+        ("*** JOB 3 ON n1 CANCELLED AT 1 DUE TO TIME LIMIT ***\nKilled\n", "none"),
+        ("Bus error (core dumped)\n", "shm-too-small"),
+        (
+            "NCCL WARN Error: failed to extend /dev/shm/nccl-a to 9 bytes\n" + WATCHDOG,
+            "shm-too-small",
+        ),
+        (
+            (
+                "torch_extensions/py310/a.o: No space left on device\n"
+                'File "/x/torch/distributed/elastic/multiprocessing/api.py", line 1\n'
+            ),
+            "disk-full",
+        ),
+    ],
+)
+def test_the_first_fault_wins(text: str, wanted: str) -> None:
+    assert said(text) == wanted
+
+
 def test_share_of_causes_named() -> None:
     rows = [row for row in ROWS if row["label"] != "none"]
-    assert sum(map(fits, rows)) / len(rows) >= 0.8
+    assert sum(map(fits, rows)) / len(rows) >= 0.98
 
 
 @pytest.mark.parametrize(
     "row", [r for r in ROWS if r["label"] == "none"], ids=lambda row: str(row["id"])
 )
 def test_nothing_wrong_is_left_in_peace(row: dict[str, Any]) -> None:
-    if row["id"] in HARD:
-        pytest.fail("a `none` log is never hard")
-    assert said(row["text"]) in {"none", "user-code", "unrecognised"}
+    calm = {"unrecognised"} if row["id"] in INTERRUPTED else {"none", "user-code"}
+    assert said(row["text"]) in calm

@@ -32,6 +32,7 @@ SIGNATURES = (
         pattern=r"undefined symbol: _Z\w+",
         examples=(
             "ImportError: /x/y.cpython-310-x86_64-linux-gnu.so: undefined symbol: _ZN3c105ErrorC2E",
+            "OSError: /x/libtorchaudio.so: undefined symbol: _ZNK5torch8autograd4Node4nameB5cxx11Ev",
         ),
         not_examples=("undefined symbol: ncclCommRegister",),
         weight=58,
@@ -43,7 +44,10 @@ SIGNATURES = (
             r"\.so\S*: undefined symbol: (?!nccl|curand|_Z|__nvJit|cudnn"
             r"|cublas|cusparse|cufft|cusolver|cuda|nvrtc|MPI|ompi|io_)\w+"
         ),
-        examples=("ImportError: /x/libtorch_cpu.so: undefined symbol: iJIT_NotifyEvent",),
+        examples=(
+            "ImportError: /x/libtorch_cpu.so: undefined symbol: iJIT_NotifyEvent",
+            "ImportError: /x/amp_C.cpython-38-x86_64-linux-gnu.so: undefined symbol: THPVariableClass",
+        ),
         not_examples=("undefined symbol: ncclCommSplit",),
         weight=50,
     ),
@@ -52,14 +56,24 @@ SIGNATURES = (
         pattern=r"DLL load failed while importing \w+: The specified procedure",
         examples=(
             "ImportError: DLL load failed while importing _C: The specified procedure could not be found.",
+            "ImportError: DLL load failed while importing ext: The specified procedure could not be found.",
         ),
-        not_examples=("DLL loaded",),
+        not_examples=(
+            "ImportError: DLL load failed while importing _C: %1 is not a valid Win32 application.",
+        ),
         weight=45,
     ),
     Signature(
-        anchor="has no attribute",
+        anchor=(
+            "has no attribute",
+            "torchvision::nms does not exist",
+            "Couldn't load custom C++ ops",
+        ),
         pattern=r"torchvision::nms does not exist|Couldn't load custom C\+\+ ops",
-        examples=("RuntimeError: x has no attribute; torchvision::nms does not exist",),
+        examples=(
+            "RuntimeError: x has no attribute; torchvision::nms does not exist",
+            "RuntimeError: Couldn't load custom C++ ops. This can happen if your PyTorch and torchvision versions are incompatible",
+        ),
         not_examples=("has no attribute 'x'",),
         weight=30,
     ),
@@ -68,7 +82,10 @@ SIGNATURES = (
             "version mismatch! DeepSpeed ops were compiled",
             "does not define module export function",
         ),
-        pattern="PyTorch version mismatch! DeepSpeed ops were compiled|dynamic module does not define module export function \\(PyInit_",
+        pattern=(
+            r"PyTorch version mismatch! DeepSpeed ops were compiled"
+            r"|dynamic module does not define module export function \(PyInit_"
+        ),
         examples=(
             "RuntimeError: PyTorch version mismatch! DeepSpeed ops were compiled and installed with a different version than what is being used at runtime.",
             "ImportError: dynamic module does not define module export function (PyInit_transformer_op)",
@@ -81,7 +98,10 @@ SIGNATURES = (
     ),
     Signature(
         anchor="DLL load failed",
-        pattern="DLL load failed while importing (?!_?torch|_C\\b)\\w*(?:flash|cuda|ext)\\w*: The specified (?:module|procedure) could not",
+        pattern=(
+            r"DLL load failed while importing (?!_?torch|_C\b)\w*(?:flash"
+            r"|cuda|ext)\w*: The specified (?:module|procedure) could not"
+        ),
         examples=(
             "ImportError: DLL load failed while importing flash_attn_2_cuda: The specified procedure could not be found.",
             "ImportError: DLL load failed while importing flash_attn_2_cuda: The specified module could not be found.",

@@ -40,9 +40,12 @@ SIGNATURES = (
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
     ),
     Signature(
-        anchor=("cannot find -l", "library not found for -l", "cannot find -l"),
+        anchor=("cannot find -l", "library not found for -l"),
         pattern=r"(?:cannot find|library not found for) -l(?!aio\b|mpi)(?P<lib>[\w.+-]+)",
-        examples=("/usr/bin/ld: cannot find -lcurand: No such file or directory",),
+        examples=(
+            "/usr/bin/ld: cannot find -lcurand: No such file or directory",
+            "ld: library not found for -lcudart",
+        ),
         not_examples=("ld: cannot find -laio",),
         weight=66,
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
@@ -50,21 +53,27 @@ SIGNATURES = (
     Signature(
         anchor="undefined symbol: curand",
         pattern=r"undefined symbol: curand\w+",
-        examples=("ImportError: /x/cpu_adam.so: undefined symbol: curandCreateGenerator",),
+        examples=(
+            "ImportError: /x/cpu_adam.so: undefined symbol: curandCreateGenerator",
+            "ImportError: /x/transformer_inference_op.so: undefined symbol: curandSetStream",
+        ),
         not_examples=("undefined symbol: _ZN3c10",),
         weight=56,
     ),
     Signature(
         anchor="cannot open source file",
         pattern=r"cannot open source file \x22",
-        examples=('error: cannot open source file "cuda_runtime.h"',),
-        not_examples=("open source file",),
+        examples=(
+            'error: cannot open source file "cuda_runtime.h"',
+            'x.cu(3): catastrophic error: cannot open source file "cublas_v2.h"',
+        ),
+        not_examples=("cannot open source file: use --src",),
         weight=60,
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
     ),
     Signature(
         anchor="CUTLASS",
-        pattern="Unable to locate CUTLASS|CUTLASS_PATH \\S+ does not contain",
+        pattern=r"Unable to locate CUTLASS|CUTLASS_PATH \S+ does not contain",
         examples=(
             "RuntimeError: Unable to locate CUTLASS. Install nvidia-cutlass, clone CUTLASS next to DeepSpeed",
             "RuntimeError: CUTLASS_PATH /opt/cutlass does not contain CUTLASS headers",
@@ -77,7 +86,7 @@ SIGNATURES = (
     ),
     Signature(
         anchor=("undefined reference to", "undefined symbol: "),
-        pattern="undefined reference to `?(?:cu\\w+|cublas\\w+|cusparse\\w+|cusolver\\w+|curand\\w+)",
+        pattern=r"undefined reference to `?(?:cu\w+|cublas\w+|cusparse\w+|cusolver\w+|curand\w+)",
         examples=(
             "multi.cu:(.text+0x1): undefined reference to `curandCreateGenerator'",
             "x.o: undefined reference to `cublasGemmEx'",

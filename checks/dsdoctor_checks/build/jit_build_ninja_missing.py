@@ -89,11 +89,13 @@ SIGNATURES = (
     Signature(
         anchor=(
             "inja is required to load",
-            "due to ninja not being installed",
             "'ninja'",
             "ninja: command not found",
             "ninja: not found",
-            "No module named 'ninja'",
+            "No such file or directory: ninja'",
+            "due to ninja not being",
+            "Errno 2]: ninja'",
+            "Errno 13]",
         ),
         pattern=(
             r"[Nn]inja is required to load|due to ninja not being|(?:No such file or directory"

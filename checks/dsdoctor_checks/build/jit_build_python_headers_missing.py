@@ -76,7 +76,11 @@ SIGNATURES = (
             r"|Cannot open include file: 'Python\.h'|Python\.h.{0,30}(?:missing"
             r"|not found)"
         ),
-        examples=("fatal error: Python.h: No such file or directory",),
+        examples=(
+            "fatal error: Python.h: No such file or directory",
+            "fatal error: 'Python.h' file not found",
+            "fatal error: pyconfig.h: No such file or directory",
+        ),
         not_examples=("#include <Python.h>",),
         weight=74,
         masks=(
@@ -88,8 +92,12 @@ SIGNATURES = (
         ),
     ),
     Signature(
-        anchor="Python3_INCLUDE_DIR",
-        pattern="Could NOT find Python3? \\(missing: .{0,80}(?:INCLUDE_DIR|Development)",
+        anchor=(
+            "Python3_INCLUDE_DIR",
+            "Could NOT find Python3 (missing: ",
+            "Could NOT find Python (missing: ",
+        ),
+        pattern=r"Could NOT find Python3? \(missing: .{0,80}(?:INCLUDE_DIR|Development)",
         examples=(
             "-- Could NOT find Python3 (missing: Python3_INCLUDE_DIRS Development.Module)",
             "Could NOT find Python (missing: Python3_INCLUDE_DIRS)",

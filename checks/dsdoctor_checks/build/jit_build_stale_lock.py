@@ -75,7 +75,7 @@ SIGNATURES = (
     Signature(
         anchor=("baton.wait()", "file_baton.py", "Waited on lock file"),
         pattern=(
-            r"baton\.wait\(\)|file_baton\.py\S* line \d+, in wait|file_baton\.py\x22, line|Waited on lock file"
+            r"baton\.wait\(\)|wait \(torch/utils/file_baton\.py:\d+\)|file_baton\.py\S* line \d+, in wait|file_baton\.py\x22, line|Waited on lock file"
         ),
         examples=(
             "    baton.wait()",
@@ -88,7 +88,10 @@ SIGNATURES = (
     Signature(
         anchor=("as PyTorch extensions root", "real_accelerator.py"),
         pattern=r"as PyTorch extensions root",
-        examples=("Using /c/torch_extensions/py310_cu118 as PyTorch extensions root...",),
+        examples=(
+            "Using /c/torch_extensions/py310_cu118 as PyTorch extensions root...",
+            "Using /root/.cache/torch_extensions as PyTorch extensions root...",
+        ),
         not_examples=("Setting ds_accelerator to cuda",),
         weight=45,
         final=True,

@@ -109,7 +109,10 @@ SIGNATURES = (
             r"'[<>]=?' not supported between instances of '(?:str' and '(?:int"
             r"|float)|(?:int|float)' and 'str)'"
         ),
-        examples=("TypeError: '>' not supported between instances of 'str' and 'int'",),
+        examples=(
+            "TypeError: '>' not supported between instances of 'str' and 'int'",
+            "TypeError: '<=' not supported between instances of 'float' and 'str'",
+        ),
         not_examples=("'>' not supported between instances of 'list' and 'int'",),
         weight=71,
         masks=("ds-config-batch-mismatch",),
@@ -143,12 +146,15 @@ SIGNATURES = (
     Signature(
         anchor="multi_tensor_adam",
         pattern=r"multi_tensor_adam\(\): incompatible function arguments",
-        examples=("TypeError: multi_tensor_adam(): incompatible function arguments.",),
+        examples=(
+            "TypeError: multi_tensor_adam(): incompatible function arguments.",
+            "TypeError: multi_tensor_adam(): incompatible function arguments. The following argument types are supported:",
+        ),
         not_examples=("multi_tensor_adam ok",),
         weight=50,
     ),
     Signature(
-        anchor=("'auto'", '"auto"', "auto"),
+        anchor=("auto",),
         pattern=r"(?i)(?:invalid|unable|could not|cannot|not|unexpected|error).{0,80}['\x22]auto['\x22]|input_value='auto'",
         examples=(
             "ValueError: could not convert string to float: 'auto'",
@@ -157,7 +163,7 @@ SIGNATURES = (
         not_examples=("'auto' filled in",),
         weight=64,
         masks=("ds-config-invalid-key",),
-        not_near=("device_map", "hf:", "to 'auto'"),
+        not_near=("device_map", "hf:", "values to 'auto'"),
     ),
     Signature(
         anchor="value is not a valid",
@@ -177,7 +183,10 @@ SIGNATURES = (
             r"unsupported operand type\(s\) for [/*%+-]+=?: '(?:str' and '(?:int"
             r"|float|str)|(?:int|float)' and 'str)'"
         ),
-        examples=("TypeError: unsupported operand type(s) for /: 'str' and 'int'",),
+        examples=(
+            "TypeError: unsupported operand type(s) for /: 'str' and 'int'",
+            "TypeError: unsupported operand type(s) for -: 'str' and 'str'",
+        ),
         not_examples=("unsupported operand",),
         weight=48,
         near=(
@@ -194,8 +203,11 @@ SIGNATURES = (
             "without `auto`",
             "with `batch_size` attribute returning an integer value",
             "must be real number, not str",
+            "requires you to pass at least one of training or evaluation dataloaders",
         ),
-        pattern="Please specify `\\S+` without `auto`|requires you to pass at least one of training or evaluation dataloaders",
+        pattern=(
+            r"Please specify `\S+` without `auto`|requires you to pass at least one of training or evaluation dataloaders"
+        ),
         examples=(
             "ValueError: train_micro_batch_size_per_gpu not found in kwargs. Please specify `train_micro_batch_size_per_gpu` without `auto` (set to correct value) in the DeepSpeed config file or pass it in kwargs.",
             "ValueError: When using DeepSpeed `accelerate.prepare()` requires you to pass at least one of training or evaluation dataloaders with `batch_size` attribute returning an integer value",

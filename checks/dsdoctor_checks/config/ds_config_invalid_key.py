@@ -151,15 +151,25 @@ SIGNATURES = (
     Signature(
         anchor="validation error",
         pattern=r"\d+ validation errors? for (?:DeepSpeed|\w*Config)\w*",
-        examples=("ValidationError: 1 validation error for DeepSpeedZeroConfig",),
+        examples=(
+            "ValidationError: 1 validation error for DeepSpeedZeroConfig",
+            "pydantic_core._pydantic_core.ValidationError: 2 validation errors for DeepSpeedFP16Config",
+        ),
         not_examples=("validation error 0.2",),
         weight=60,
     ),
     Signature(
-        anchor=("extra fields not permitted", "Extra inputs are not permitted"),
+        anchor=(
+            "extra fields not permitted",
+            "Extra inputs are not permitted",
+            "Extra fields not permitted",
+        ),
         pattern=r"[Ee]xtra (?:fields not|inputs are not) permitted",
-        examples=("  Extra inputs are not permitted [type=extra_forbidden]",),
-        not_examples=("extra",),
+        examples=(
+            "  Extra inputs are not permitted [type=extra_forbidden]",
+            "  extra fields not permitted (type=value_error.extra)",
+        ),
+        not_examples=("ignoring extra fields of the config",),
         weight=56,
     ),
     Signature(
@@ -187,19 +197,38 @@ SIGNATURES = (
         weight=60,
     ),
     Signature(
-        anchor="got an unexpected keyword argument",
+        anchor=(
+            "got an unexpected keyword argument",
+            "DeepSpeed",
+            "WarmupDecayLR.__init__() got an unexpected",
+            "FusedAdam.__init__() got an unexpected",
+            "FusedLamb.__init__() got an unexpected",
+            "WarmupLR.__init__() got an unexpected",
+            "OneCycle.__init__() got an unexpected",
+            "WarmupDecayLR() got an unexpected",
+            "FusedAdam() got an unexpected",
+            "FusedLamb() got an unexpected",
+            "OneCycle() got an unexpected",
+            "WarmupLR() got an unexpected",
+        ),
         pattern=(
             r"(?:FusedAdam|DeepSpeedCPUAdam|FusedLamb|WarmupLR|WarmupDecayLR"
             r"|OneCycle|DeepSpeed\w{0,40}Config\w{0,40})(?:\.__init__)?\(\) got an unexpected"
         ),
-        examples=("TypeError: FusedAdam.__init__() got an unexpected keyword argument 'x'",),
+        examples=(
+            "TypeError: FusedAdam.__init__() got an unexpected keyword argument 'x'",
+            "TypeError: __init__ of WarmupLR() got an unexpected keyword argument 'total_num_steps'",
+        ),
         not_examples=("Foo() got an unexpected keyword argument 'x'",),
         weight=56,
     ),
     Signature(
         anchor="JSONDecodeError",
         pattern=r"JSONDecodeError: ",
-        examples=("json.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)",),
+        examples=(
+            "json.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)",
+            "json.decoder.JSONDecodeError: Expecting property name enclosed in double quotes: line 5 column 3 (char 80)",
+        ),
         not_examples=("raise JSONDecodeError(",),
         weight=40,
         near=("deepspeed", "ds_config"),
@@ -211,8 +240,13 @@ SIGNATURES = (
             "unknown zero stage",
             "communication_data_type",
             "ElasticityConfigError",
+            "Please specify the ZeRO optimization config",
         ),
-        pattern="Please specify the ZeRO optimization config|Invalid (?:optimizer|parameter) offloading device specified|unknown zero stage|Invalid communication_data_type|^\\S*ElasticityConfigError: ",
+        pattern=(
+            r"Please specify the ZeRO optimization config|Invalid (?:optimizer"
+            r"|parameter) offloading device specified|unknown zero stage"
+            r"|Invalid communication_data_type|^\S*ElasticityConfigError: "
+        ),
         examples=(
             "ValueError: Please specify the ZeRO optimization config in the DeepSpeed config.",
             "AssertionError: Invalid optimizer offloading device specified: NONE.",

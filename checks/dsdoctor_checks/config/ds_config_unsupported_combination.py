@@ -220,10 +220,17 @@ SIGNATURES = (
             "ero-3 is not compatible",
             "ero3 is not compatible",
             "device_map",
+            "zero-3 is incompatible with",
+            "zero3 is incompatible with",
         ),
-        pattern=r"(?i)zero-?3 is (?:not compatible|incompatible) with|device_map.{0,60}(?:incompatible|not compatible|not supported).{0,60}(?:zero|deepspeed)",
+        pattern=(
+            r"(?i)zero-?3 is (?:not compatible|incompatible) with"
+            r"|device_map.{0,60}(?:incompatible|not compatible"
+            r"|not supported).{0,60}(?:zero|deepspeed)"
+        ),
         examples=(
             "ValueError: DeepSpeed Zero-3 is not compatible with `low_cpu_mem_usage=True` or with passing a `device_map`.",
+            "ValueError: passing a device_map is incompatible with DeepSpeed ZeRO-3",
         ),
         not_examples=("device_map auto",),
         weight=66,
@@ -256,9 +263,24 @@ SIGNATURES = (
         masks=("libaio-missing",),
     ),
     Signature(
-        anchor=("quantized", "quantization", "QLoRA", "load_in_8bit", "8-bit"),
-        pattern=r"(?i)(?:zero-?3|fsdp).{0,80}(?:quantiz|qlora|8-?bit).{0,80}(?:not|in)(?: ?compatible| supported)|(?:quantiz|qlora|8-?bit)\w{0,12}.{0,60}(?:not|in)(?: ?compatible| supported).{0,60}zero",
-        examples=("ValueError: 8-bit quantization is not compatible with ZeRO-3",),
+        anchor=(
+            "QLoRA",
+            "load_in_8bit",
+            "8-bit",
+            "quantiz",
+            "not compatible",
+            "not supported",
+            "incompatible",
+        ),
+        pattern=(
+            r"(?i)(?:zero-?3|fsdp).{0,80}(?:quantiz|qlora|8-?bit).{0,80}(?:not (?:compatible"
+            r"|supported)|incompatible)|(?:quantiz|qlora|8-?bit)\w{0,12}.{0,60}(?:not (?:compatible"
+            r"|supported)|incompatible).{0,60}zero"
+        ),
+        examples=(
+            "ValueError: 8-bit quantization is not compatible with ZeRO-3",
+            "ValueError: ZeRO-3 with quantized weights is not supported",
+        ),
         not_examples=("quantization ok",),
         weight=60,
     ),
@@ -287,8 +309,33 @@ SIGNATURES = (
             "fp16 and bf16 can be True",
             "different device than the one you're training on",
             "quantized model",
+            "specify an scheduler in the config file and in the code",
+            "specify a scheduler in the config file and in the code",
+            "specify a optimizer in the config file and in the code",
+            "Offloading is supported only for DeepSpeed FusedAdam",
+            "MoE is not supported with ZeRO Stage 3",
+            "MoE not supported with ZeRO Stage 3",
+            "ZeRO-3 does not yet support elastic",
+            "create a `DummyScheduler` without",
         ),
-        pattern="can only work with DeepSpeed optimizers|`optimizer` configured in the DeepSpeed config, but no `scheduler`|loaded (?:with `device_map='auto'`|in \\S+ precision)? ?in any distributed mode|loaded with `device_map='auto'` in any|no_sync context manager is incompatible|inside no_sync context manager|only makes sense with ZeRO Stage 3|create a `Dummy(?:Optim|Scheduler)` without|specify an? (?:optimizer|scheduler) in the config file and in the code|MoE(?: is)? not supported with (?:ZeRO )?Stage 3|only supported for ZeRO Stage 3|(?:1bit-Adam|1bit-Lamb|0/1 Adam) is not compatible with ZeRO|Cannot enable both amp with|bfloat16 and fp16 cannot be enabled at once|must be 'cpu', make sure you enabled 'offload_optimizer'|When using `deepspeed_config_file`|not yet supported with ZeRO|zero stage \\d requires an optimizer|ZeRO-3 does not yet support elastic|Offloading is supported only for DeepSpeed FusedAdam|At most one of fp16 and bf16 can be True|on a different device than the one you're training on|fine-tuning on a quantized model|purely quantized model",
+        pattern=(
+            r"can only work with DeepSpeed optimizers|`optimizer` configured in the DeepSpeed config, but no `scheduler`"
+            r"|loaded (?:with `device_map='auto'`|in \S+ precision)? ?in any distributed mode"
+            r"|loaded with `device_map='auto'` in any|no_sync context manager is incompatible"
+            r"|inside no_sync context manager|only makes sense with ZeRO Stage 3"
+            r"|create a `Dummy(?:Optim|Scheduler)` without|specify an? (?:optimizer"
+            r"|scheduler) in the config file and in the code"
+            r"|MoE(?: is)? not supported with (?:ZeRO )?Stage 3"
+            r"|only supported for ZeRO Stage 3|(?:1bit-Adam"
+            r"|1bit-Lamb|0/1 Adam) is not compatible with ZeRO"
+            r"|Cannot enable both amp with|bfloat16 and fp16 cannot be enabled at once"
+            r"|must be 'cpu', make sure you enabled 'offload_optimizer'"
+            r"|When using `deepspeed_config_file`|not yet supported with ZeRO"
+            r"|zero stage \d requires an optimizer|ZeRO-3 does not yet support elastic"
+            r"|Offloading is supported only for DeepSpeed FusedAdam"
+            r"|At most one of fp16 and bf16 can be True|on a different device than the one you're training on"
+            r"|fine-tuning on a quantized model|purely quantized model"
+        ),
         examples=(
             "ValueError: ZeRO Offload can only work with DeepSpeed optimizers",
             "ValueError: Found `optimizer` configured in the DeepSpeed config, but no `scheduler`. Please configure a scheduler in the DeepSpeed config.",
@@ -302,5 +349,20 @@ SIGNATURES = (
         ),
         weight=66,
         masks=("libaio-missing",),
+    ),
+    Signature(
+        anchor="DeepSpeed",
+        pattern=(
+            r"not supported (?:in|by|with|for) DeepSpeed\b|DeepSpeed (?:does not"
+            r"|doesn't) support|incompatible with DeepSpeed"
+            r"|not compatible with DeepSpeed"
+        ),
+        examples=(
+            "ValueError: `precision='bf16-true')` is not supported in DeepSpeed. `precision` must be one of: ('32-true', '16-mixed', 'bf16-mixed').",
+            "ValueError: torch.compile is not compatible with DeepSpeed",
+        ),
+        not_examples=("DeepSpeed supports this",),
+        weight=54,
+        near=("Error", "Exception"),
     ),
 )

@@ -100,6 +100,7 @@ SIGNATURES = (
         pattern=r"could not select device driver",
         examples=(
             'docker: Error response from daemon: could not select device driver "" with capabilities: [[gpu]].',
+            'Error response from daemon: could not select device driver "nvidia" with capabilities: [[compute utility]]',
         ),
         not_examples=("device driver loaded",),
         weight=80,
@@ -114,7 +115,13 @@ SIGNATURES = (
             "unresolvable CDI devices",
             "nvidia-container-cli",
         ),
-        pattern=r"(?i)unknown or invalid runtime name: nvidia|unknown runtime specified nvidia|nvidia-container-runtime\S*: (?:executable file )?not found|unresolvable CDI devices|nvidia-container-runtime-hook.{0,60}not found|nvidia-container-cli: (?!.*(?:version mismatch|requirement)).{0,120}(?:error|not found)",
+        pattern=(
+            r"(?i)unknown or invalid runtime name: nvidia|unknown runtime specified nvidia"
+            r"|nvidia-container-runtime\S*: (?:executable file )?not found"
+            r"|unresolvable CDI devices|nvidia-container-runtime-hook.{0,60}not found"
+            r"|nvidia-container-cli: (?!.*(?:version mismatch"
+            r"|requirement)).{0,120}(?:error|not found)"
+        ),
         examples=(
             "docker: Error response from daemon: unknown or invalid runtime name: nvidia.",
             'exec: "nvidia-container-runtime-hook": executable file not found',
@@ -130,7 +137,11 @@ SIGNATURES = (
             "nvidia-docker",
             "nvidia.com/gpu",
         ),
-        pattern="nvidia-container-runtime\\S*: no such file|no runtime for \\x22nvidia\\x22 is configured|RuntimeHandler \\x22nvidia\\x22 not supported|nvidia-docker: command not found|Insufficient nvidia\\.com/gpu",
+        pattern=(
+            r"nvidia-container-runtime\S*: no such file|no runtime for \x22nvidia\x22 is configured"
+            r"|RuntimeHandler \x22nvidia\x22 not supported|nvidia-docker: command not found"
+            r"|Insufficient nvidia\.com/gpu"
+        ),
         examples=(
             "error running hook #0: fork/exec /usr/bin/nvidia-container-runtime-hook: no such file or directory: unknown.",
             'failed to get sandbox runtime: no runtime for "nvidia" is configured',

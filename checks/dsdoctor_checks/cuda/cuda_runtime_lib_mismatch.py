@@ -34,6 +34,7 @@ SIGNATURES = (
             "libcublasLt.so",
             "libnvToolsExt.so",
             "libcupti.so",
+            ": cannot open shared object",
         ),
         pattern=(
             r"^(?!.*(?:dso_loader|Could not load dynamic library)).*lib(?:cudart|cublas|cublasLt|cufft|cusparse|nvrtc|cusolver"
@@ -52,17 +53,21 @@ SIGNATURES = (
     Signature(
         anchor=("libcudart.so",),
         pattern=r"version `?libcudart\.so[\d.]*'? not found",
-        examples=("ImportError: /x/y.so: version `libcudart.so.12' not found",),
+        examples=(
+            "ImportError: /x/y.so: version `libcudart.so.12' not found",
+            "ImportError: /usr/local/cuda/lib64/libcudart.so.11.0: version `libcudart.so.11.0' not found (required by /x/z.so)",
+        ),
         not_examples=("libcudart.so.12 found",),
         weight=66,
     ),
     Signature(
-        anchor=("libnvJitLink.so", "nvJitLink"),
+        anchor=("nvJitLink",),
         pattern=(
             r"undefined symbol: __nvJitLink|libnvJitLink\.so[.\d]*: (?:cannot open" r"|version)"
         ),
         examples=(
             "ImportError: /x/libcusparse.so.12: undefined symbol: __nvJitLinkComplete_12_4, version libnvJitLink.so.12",
+            "ImportError: libnvJitLink.so.12: cannot open shared object file: No such file or directory",
         ),
         not_examples=("libnvJitLink.so.12 loaded",),
         weight=68,
@@ -77,7 +82,11 @@ SIGNATURES = (
             "CUBLAS_STATUS_INVALID_VALUE",
             "nvrtc-builtins",
         ),
-        pattern="undefined symbol: (?:cublas|cusparse|cufft|cusolver|nvrtc|cuda)\\w*(?!.*libbitsandbytes)|CUDA version mismatch! DeepSpeed ops were compiled|failed to open libnvrtc",
+        pattern=(
+            r"undefined symbol: (?:cublas|cusparse|cufft|cusolver"
+            r"|nvrtc|cuda)\w*(?!.*libbitsandbytes)|CUDA version mismatch! DeepSpeed ops were compiled"
+            r"|failed to open libnvrtc"
+        ),
         examples=(
             "ImportError: /x/libtorch_cuda.so: undefined symbol: cublasLtGetStatusString, version libcublasLt.so.11",
             "nvrtc: error: failed to open libnvrtc-builtins.so.12.1.",

@@ -139,9 +139,9 @@ SIGNATURES = (
         anchor=(
             "Unsupported gpu arch",
             "Unknown CUDA arch",
-            "is not defined for option 'gpu-architecture'",
-            "is not defined for option 'gpu-name'",
             "Unsupported NVVM",
+            "not defined for option 'gpu-name",
+            "not defined for option 'gpu-arch",
         ),
         pattern=(
             r"Unsupported gpu arch\w+|Unknown CUDA arch|not defined for option 'gpu-(?:arch|name)"

@@ -73,8 +73,14 @@ SIGNATURES = (
     Signature(
         anchor="Failed to initialize NVML: Unknown Error",
         pattern=r"Failed to initialize NVML: Unknown Error",
-        examples=("Failed to initialize NVML: Unknown Error",),
-        not_examples=("Failed to initialize NVML: Driver/library version mismatch",),
+        examples=(
+            "Failed to initialize NVML: Unknown Error",
+            "nvidia-smi: Failed to initialize NVML: Unknown Error",
+        ),
+        not_examples=(
+            "Failed to initialize NVML: Driver/library version mismatch",
+            "Failed to initialize NVML: Insufficient Permissions",
+        ),
         weight=75,
         masks=("cuda-init-driver-state", "no-gpu-visible"),
     ),

@@ -151,6 +151,7 @@ SIGNATURES = (
             "AMP or APEX",
             "runtime error (38)",
             "CUDA is not available",
+            "No GPU available",
         ),
         pattern=(
             r"No CUDA GPUs are available|Found no NVIDIA driver|no CUDA-capable device"
@@ -181,7 +182,16 @@ SIGNATURES = (
             "requires CUDA",
             "arch_list[-1]",
         ),
-        pattern="only supported with GPUs, no GPUs found|Cannot use fp16 without (?:CUDA|accelerator)|Accelerator is not detected, cannot perform|mixed precision requires a GPU(?! \\(not 'mps)|GPU (?:or XPU )?is needed for quantization|found no CUDA devices|\\b0 active drivers|Failed to infer device type|Torch is not able to use GPU|^No devices were found|arch_list\\[-1\\] \\+= '\\+PTX'|Error: .{0,40}(?:[Tt]raining|[Ii]nference) .{0,30}requires CUDA",
+        pattern=(
+            r"only supported with GPUs, no GPUs found|Cannot use fp16 without (?:CUDA"
+            r"|accelerator)|Accelerator is not detected, cannot perform"
+            r"|mixed precision requires a GPU(?! \(not 'mps)"
+            r"|GPU (?:or XPU )?is needed for quantization|found no CUDA devices"
+            r"|\b0 active drivers|Failed to infer device type"
+            r"|Torch is not able to use GPU|^No devices were found"
+            r"|arch_list\[-1\] \+= '\+PTX'|Error: .{0,40}(?:[Tt]raining"
+            r"|[Ii]nference) .{0,30}requires CUDA"
+        ),
         examples=(
             "torch.distributed.DistBackendError: ProcessGroupNCCL is only supported with GPUs, no GPUs found!",
             "SystemError: Cannot use fp16 without CUDA.",
@@ -194,5 +204,22 @@ SIGNATURES = (
             "No GPU peers found, using the network",
         ),
         weight=60,
+    ),
+    Signature(
+        anchor=(
+            "GPUs are available",
+            "devices are available",
+            "No GPU detected",
+            "no GPU detected",
+            "GPU not found",
+            "Error: No GPUs detected",
+        ),
+        pattern=(
+            r"\bNo (?:HIP|XPU|NPU|CUDA) (?:GPUs|devices) are available"
+            r"|Error: [Nn]o GPUs? detected|Error: .{0,40}GPU not found"
+        ),
+        examples=("RuntimeError: No HIP GPUs are available", "AssertionError: No GPU detected"),
+        not_examples=("2 GPUs are available",),
+        weight=58,
     ),
 )

@@ -166,8 +166,12 @@ SIGNATURES = (
             "GPU is lost",
             "hardware error",
             "cudaErrorECCUncorrectable",
-            "GPU requires reset",
             "GPU recovery",
+            "Unable to determine the device handle",
+            "requires a reset",
+            "require a reset",
+            "requires reset",
+            "require reset",
         ),
         pattern=(
             r"NVRM: Xid|\bXid\b.{0,60}: (?:48|62|63|64|74|79|92|94|95|119"
@@ -190,15 +194,21 @@ SIGNATURES = (
             "hardware stack error",
         ),
         pattern=(r"CUDA error: (?:an illegal instruction was encountered|hardware stack error)"),
-        examples=("RuntimeError: CUDA error: an illegal instruction was encountered",),
+        examples=(
+            "RuntimeError: CUDA error: an illegal instruction was encountered",
+            "RuntimeError: CUDA error: hardware stack error",
+        ),
         not_examples=("unspecified launch failure",),
         weight=40,
     ),
     Signature(
         anchor=("Unable to determine the device handle",),
         pattern=r"Unable to determine the device handle for (?:GPU|gpu)",
-        examples=("Unable to determine the device handle for GPU0000:3B:00.0: Unknown Error",),
-        not_examples=("device handle",),
+        examples=(
+            "Unable to determine the device handle for GPU0000:3B:00.0: Unknown Error",
+            "Unable to determine the device handle for gpu 0000:8A:00.0: GPU is lost.  Reboot the system to recover this GPU",
+        ),
+        not_examples=("device handle for GPU 0000:3B:00.0 acquired",),
         weight=80,
     ),
 )

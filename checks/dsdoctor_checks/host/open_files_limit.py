@@ -70,8 +70,11 @@ SIGNATURES = (
     Signature(
         anchor=("Too many open files", "received 0 items of ancdata"),
         pattern=r"Too many open files|received 0 items of ancdata",
-        examples=("OSError: [Errno 24] Too many open files",),
-        not_examples=("many open files",),
+        examples=(
+            "OSError: [Errno 24] Too many open files",
+            "RuntimeError: received 0 items of ancdata",
+        ),
+        not_examples=("open files                      (-n) 1024",),
         weight=68,
     ),
 )

@@ -105,8 +105,11 @@ SIGNATURES = (
     Signature(
         anchor=("No space left on device",),
         pattern=r"No space left on device",
-        examples=("RuntimeError: unable to write to file </torch_1_2>: No space left on device",),
-        not_examples=("space left",),
+        examples=(
+            "RuntimeError: unable to write to file </torch_1_2>: No space left on device",
+            "OSError: [Errno 28] No space left on device",
+        ),
+        not_examples=("2.1G space left on /dev/shm",),
         weight=68,
         near=(
             "/dev/shm",
@@ -138,11 +141,17 @@ SIGNATURES = (
         anchor=(
             "insufficient shared memory",
             "unable to allocate shared memory",
-            "killed by signal: Bus error",
             "return code = -7",
-            "exitcode: -7",
             "SIGBUS",
             "unable to open shared memory",
+            "unable to write to shared memory",
+            "unable to write to file </torch",
+            "unable to allocate file </torch",
+            "unable to mmap shared memory",
+            "unable to open file </torch",
+            "unable to mmap file </torch",
+            "signal: Bus error",
+            "exitcode",
         ),
         pattern=(
             r"insufficient shared memory|unable to (?:allocate|mmap|write to"
@@ -160,8 +169,11 @@ SIGNATURES = (
     Signature(
         anchor=("failed: No space", "posix_fallocate failed", "failed to extend /dev/shm"),
         pattern=r"posix_fallocate failed|failed to extend /dev/shm",
-        examples=("NCCL WARN Error: failed to extend /dev/shm/nccl-a to 9 bytes",),
-        not_examples=("fallocate ok",),
+        examples=(
+            "NCCL WARN Error: failed to extend /dev/shm/nccl-a to 9 bytes",
+            "NCCL WARN Call to posix_fallocate failed : No space left on device",
+        ),
+        not_examples=("NCCL INFO Allocated shareable buffer /dev/shm/nccl-a",),
         weight=72,
         masks=(
             "nccl-p2p-or-shm-failure",
@@ -173,13 +185,19 @@ SIGNATURES = (
     Signature(
         anchor="ncclSystemError",
         pattern=r"ncclSystemError: System call \(socket, malloc, munmap",
-        examples=("ncclSystemError: System call (socket, malloc, munmap, etc) failed.",),
-        not_examples=("ncclSystemError: x",),
+        examples=(
+            "ncclSystemError: System call (socket, malloc, munmap, etc) failed.",
+            "    ncclSystemError: System call (socket, malloc, munmap, etc) failed.",
+        ),
+        not_examples=(
+            "ncclSystemError: x",
+            "ncclSystemError: System call (e.g. socket, malloc) or external library call failed or device error.",
+        ),
         weight=28,
     ),
     Signature(
         anchor=("Bus error", "(core dumped)"),
-        pattern="^(?:.*\\d+ |.*: )?Bus error(?: \\(core dumped\\)|\\s{2,}|$)",
+        pattern=r"^(?:.*\d+ |.*: )?Bus error(?: \(core dumped\)|\s{2,}|$)",
         examples=(
             "Bus error (core dumped)",
             "run.sh: line 3: 4411 Bus error               (core dumped) python train.py",
@@ -190,7 +208,10 @@ SIGNATURES = (
     ),
     Signature(
         anchor="unhandled system error",
-        pattern="(?:NCCL Error 2|NCCL failure \\S+): '?unhandled system error|NCCL failure \\S+ 'unhandled system error",
+        pattern=(
+            r"(?:NCCL Error 2|NCCL failure \S+): '?unhandled system error"
+            r"|NCCL failure \S+ 'unhandled system error"
+        ),
         examples=(
             "RuntimeError: NCCL Error 2: unhandled system error",
             "node: Test NCCL failure common.cu:777 'unhandled system error'",

@@ -83,11 +83,14 @@ SIGNATURES = (
             "Visual C++",
             "'where'",
             "'cl']",
+            "No such file or directory: 'cl'",
+            "'cl' is not recognized",
+            " returned non-zero",
         ),
         pattern=(
             r"symbolic link privilege|(?:not built with|built without) libuv|WinError 1314"
             r"|have NCCL built in|Microsoft Visual C\+\+ .{0,20}(?:is )?required"
-            r"|'cl'.{0,40}(?:not recognized|non-zero)|No such file or directory: 'cl'"
+            r"|'cl' is not recognized|'cl'\S* returned non-zero|No such file or directory: 'cl'"
             r"|\['where', 'cl'\]"
         ),
         examples=(
@@ -113,7 +116,10 @@ SIGNATURES = (
     Signature(
         anchor="Unable to pre-compile async_io",
         pattern=r"Unable to pre-compile async_io",
-        examples=("AssertionError: Unable to pre-compile async_io",),
+        examples=(
+            "AssertionError: Unable to pre-compile async_io",
+            " [ERROR]  Unable to pre-compile async_io",
+        ),
         not_examples=("async_io",),
         weight=72,
         requires=("C:\\", "D:\\", "E:\\", "F:\\", "d:\\", "c:\\", "win32"),
@@ -138,8 +144,22 @@ SIGNATURES = (
             "distribution found for triton",
             "have NCCL built in",
             "error C",
+            "'deepspeed' is not recognized as an internal",
+            "'which' is not recognized as an internal",
+            "'bash' is not recognized as an internal",
+            "'ls' is not recognized as an internal",
+            "has no attribute 'SIGUSR1'",
         ),
-        pattern="fatal error LNK1(?:181|104): cannot open (?:input )?file '(?:aio|cublas|curand|cuda\\w*|libaio|c10\\w*|torch\\w*)|\\[WinError [23]\\] The system cannot find the (?:file|path)|No module named '(?:fcntl|resource|termios|grp|pwd)'|has no attribute '(?:SIGKILL|SIGUSR1|getuid|killpg|setsid)'|No matching distribution found for triton|have NCCL built in|'(?:bash|ls|which|deepspeed)' is not recognized as an internal|\\.(?:cpp|h|cu)\\(\\d+\\): error C\\d{4}",
+        pattern=(
+            r"fatal error LNK1(?:181|104): cannot open (?:input )?file '(?:aio"
+            r"|cublas|curand|cuda\w*|libaio|c10\w*|torch\w*)"
+            r"|\[WinError [23]\] The system cannot find the (?:file"
+            r"|path)|No module named '(?:fcntl|resource|termios"
+            r"|grp|pwd)'|has no attribute '(?:SIGKILL|SIGUSR1"
+            r"|getuid|killpg|setsid)'|No matching distribution found for triton"
+            r"|have NCCL built in|'(?:bash|ls|which|deepspeed)' is not recognized as an internal"
+            r"|\.(?:cpp|h|cu)\(\d+\): error C\d{4}"
+        ),
         examples=(
             "LINK : fatal error LNK1181: cannot open input file 'aio.lib'",
             "FileNotFoundError: [WinError 2] The system cannot find the file specified",
@@ -152,7 +172,7 @@ SIGNATURES = (
         ),
         weight=67,
         masks=("libaio-missing", "cpu-adam-unbuilt"),
-        requires=("C:\\", "D:\\", "E:\\", "F:\\", "d:\\", "c:\\", "win32", "Windows"),
+        requires=("LNK1", "C:\\", "D:\\", "E:\\", "F:\\", "d:\\", "c:\\", "win32", "Windows"),
     ),
     Signature(
         anchor="system error: 10049",
@@ -163,5 +183,19 @@ SIGNATURES = (
         ),
         not_examples=("system error: 110",),
         weight=30,
+    ),
+    Signature(
+        anchor=("cl.exe' failed", "link.exe' failed", "'windows.h'"),
+        pattern=(
+            r"\\(?:cl|link)\.exe' failed with exit (?:code|status) \d"
+            r"|include file: 'windows\.h'"
+        ),
+        examples=(
+            "error: command 'C:\\\\BuildTools\\\\bin\\\\HostX86\\\\x64\\\\cl.exe' failed with exit code 2",
+            "StopWatch.h(3): fatal error C1083: Cannot open include file: 'windows.h': No such file or directory",
+        ),
+        not_examples=("cl.exe found",),
+        weight=68,
+        masks=("jit-build-header-or-lib-missing", "cpu-adam-unbuilt"),
     ),
 )

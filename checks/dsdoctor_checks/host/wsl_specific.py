@@ -99,8 +99,11 @@ SIGNATURES = (
     ),
     Signature(
         anchor="/usr/lib/wsl",
-        pattern=r"/usr/lib/wsl/\S{1,60}.{0,60}(?:error|not|cannot)",
-        examples=("/usr/lib/wsl/lib/x.so cannot be used",),
+        pattern=r"/usr/lib/wsl/\S{1,60}.{0,80}(?:error|not|cannot)",
+        examples=(
+            "/usr/lib/wsl/lib/x.so cannot be used",
+            "/usr/lib/wsl/lib/libcuda.so.1: error: file truncated",
+        ),
         not_examples=("/usr/lib/wsl/lib",),
         weight=50,
     ),
@@ -113,7 +116,11 @@ SIGNATURES = (
             "dxg:",
             "/dev/dxg",
         ),
-        pattern="GPU access blocked by the operating system|WSL environment detected but no adapters|libdxcore\\.so: cannot open|dxgkio_\\w+: .{0,60}failed|/dev/dxg.{0,40}(?:No such|not found)",
+        pattern=(
+            r"GPU access blocked by the operating system|WSL environment detected but no adapters"
+            r"|libdxcore\.so: cannot open|dxgkio_\w+: .{0,60}failed"
+            r"|/dev/dxg.{0,40}(?:No such|not found)"
+        ),
         examples=(
             "Failed to initialize NVML: GPU access blocked by the operating system",
             "nvidia-container-cli: initialization error: WSL environment detected but no adapters were found: unknown.",
@@ -123,8 +130,8 @@ SIGNATURES = (
         masks=("docker-gpu-runtime-missing", "no-gpu-visible", "cuda-init-driver-state"),
     ),
     Signature(
-        anchor=("cannot find -lcuda", "out of memory"),
-        pattern="cannot find -lcuda\\b|CUDA error: out of memory|cudaHostAlloc",
+        anchor=("cannot find -lcuda", "out of memory", "cudaHostAlloc"),
+        pattern=r"cannot find -lcuda\b|CUDA error: out of memory|cudaHostAlloc",
         examples=(
             "/usr/bin/ld: cannot find -lcuda: No such file or directory",
             "RuntimeError: CUDA error: out of memory",
@@ -133,5 +140,30 @@ SIGNATURES = (
         weight=69,
         masks=("jit-build-header-or-lib-missing", "gpu-oom"),
         near=("WSL", "microsoft-standard", "/usr/lib/wsl", "/mnt/c/"),
+    ),
+    Signature(
+        anchor=(
+            "Could not find real path of /sys/class/pci_bus",
+            "unhandled cuda error",
+            "unhandled system error",
+            "ncclUnhandledCudaError",
+        ),
+        pattern="Could not find real path of /sys/class/pci_bus|unhandled (?:cuda|system) error|ncclUnhandledCudaError",
+        examples=(
+            "NCCL WARN Could not find real path of /sys/class/pci_bus/0000:21/../../0000:21:00.0",
+            "torch.distributed.DistBackendError: NCCL error in: x.hpp:275, unhandled cuda error, NCCL version 2.20.5",
+        ),
+        not_examples=("cuda error handled, NCCL WARN retrying",),
+        weight=58,
+        masks=("nccl-unhandled-cuda-error", "nccl-p2p-or-shm-failure"),
+        requires=(
+            "microsoft-standard",
+            "WSL2",
+            "WSL 2",
+            "/usr/lib/wsl",
+            "/mnt/c/",
+            "DESKTOP-",
+            "wsl2",
+        ),
     ),
 )

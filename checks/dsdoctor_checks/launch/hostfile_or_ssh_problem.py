@@ -182,7 +182,6 @@ SIGNATURES = (
         anchor=(
             "Hostfile contains",
             "Hostfile is empty",
-            "Hostfile is not formatted",
             "not found in hostfile",
             "include_str and exclude_str",
             "was not reachable via ssh",
@@ -191,6 +190,8 @@ SIGNATURES = (
             "launcher 'pdsh' not installed",
             "'hostname', '-I'",
             "hostname -I",
+            "non-zero",
+            "Hostfile is not",
         ),
         pattern=(
             r"Hostfile (?:contains|is empty|is not)|not found in hostfile"
@@ -237,23 +238,29 @@ SIGNATURES = (
     Signature(
         anchor=("No slot '",),
         pattern=r"No slot '\d+' specified on host '(?!localhost)",
-        examples=("ValueError: No slot '5' specified on host 'node-a'",),
+        examples=(
+            "ValueError: No slot '5' specified on host 'node-a'",
+            "ValueError: No slot '8' specified on host '10.0.0.7'",
+        ),
         not_examples=("No slot '5' specified on host 'localhost'",),
         weight=60,
     ),
     Signature(
         anchor="IndexError: list index out of range",
         pattern=r"IndexError: list index out of range",
-        examples=("IndexError: list index out of range",),
-        not_examples=("IndexError: tuple index",),
+        examples=("IndexError: list index out of range", "    IndexError: list index out of range"),
+        not_examples=("IndexError: tuple index out of range",),
         weight=50,
         near=("deepspeed/launcher/runner.py",),
     ),
     Signature(
         anchor="not enough values to unpack",
         pattern=r"not enough values to unpack",
-        examples=("ValueError: not enough values to unpack (expected 2, got 1)",),
-        not_examples=("unpack",),
+        examples=(
+            "ValueError: not enough values to unpack (expected 2, got 1)",
+            "ValueError: not enough values to unpack (expected at least 2, got 1)",
+        ),
+        not_examples=("ValueError: too many values to unpack (expected 2)",),
         weight=50,
         near=("deepspeed/launcher/runner.py",),
     ),
@@ -268,7 +275,12 @@ SIGNATURES = (
             "ORTE was unable",
             "multiple entries for",
         ),
-        pattern="rcmd: socket: Permission denied|no extra nodes available via hostfile|kex_exchange_identification: |Bad owner or permissions on \\S*\\.ssh|mcmd: connect failed|There are not enough slots available|ORTE was unable to reliably start|contains multiple entries for",
+        pattern=(
+            r"rcmd: socket: Permission denied|no extra nodes available via hostfile"
+            r"|kex_exchange_identification: |Bad owner or permissions on \S*\.ssh"
+            r"|mcmd: connect failed|There are not enough slots available"
+            r"|ORTE was unable to reliably start|contains multiple entries for"
+        ),
         examples=(
             "pdsh@head: n2: rcmd: socket: Permission denied",
             "ValueError: Num nodes is >1 but no extra nodes available via hostfile",

@@ -92,6 +92,8 @@ SIGNATURES = (
             "MASTER_ADDR",
             "requires the LOCAL_RANK environment",
             "DeepSpeed backend not set",
+            "DeepSpeed requires the LOCAL_RANK",
+            "KeyError: 'MASTER_PORT'",
         ),
         pattern=(
             r"environment variable (?:RANK|WORLD_SIZE|MASTER_ADDR|MASTER_PORT"

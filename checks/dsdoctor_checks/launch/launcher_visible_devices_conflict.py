@@ -117,7 +117,7 @@ SIGNATURES = (
     ),
     Signature(
         anchor="invalid literal for int() with base 10",
-        pattern="invalid literal for int\\(\\) with base 10: '(?:'|GPU-|MIG-|\\s|all|none)",
+        pattern=r"invalid literal for int\(\) with base 10: '(?:'|GPU-|MIG-|\s|all|none)",
         examples=(
             "ValueError: invalid literal for int() with base 10: ''",
             "ValueError: invalid literal for int() with base 10: 'GPU-5a5a5a5a'",

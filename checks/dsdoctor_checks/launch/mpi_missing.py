@@ -29,12 +29,19 @@ SIGNATURES = (
             "mpicc",
             "Cannot compile MPI",
             "mpi.h",
+            "launcher 'mvapich' not installed",
+            "launcher 'mpich' not installed",
+            "launcher 'impi' not installed",
+            "undefined symbol: ompi_",
+            "undefined symbol: MPI_",
         ),
         pattern=(
             r"libmpi\w*\.so[\w.]*: cannot open|cannot load MPI library"
             r"|mpirun: (?:command )?not found|No such file or directory: 'mpirun'"
             r"|undefined symbol: (?:ompi|MPI)_\w+|launcher '(?:openmpi"
-            r"|mpich|mvapich|impi)' not installed|mpicc: (?:command )?not found|Cannot compile MPI programs|Failed building wheel for mpi4py|fatal error: '?mpi\.h"
+            r"|mpich|mvapich|impi)' not installed|mpicc: (?:command )?not found"
+            r"|Cannot compile MPI programs|Failed building wheel for mpi4py"
+            r"|fatal error: '?mpi\.h"
         ),
         examples=(
             "ImportError: libmpi.so.40: cannot open shared object file: No such file or directory",

@@ -82,7 +82,10 @@ SIGNATURES = (
             "ConnectionError: Tried to launch distributed communication on port `29500`, but another process is utilizing it.",
             "RuntimeError: Address already in use",
         ),
-        not_examples=("address in use", "port 29500 is free, no other process is utilizing it"),
+        not_examples=(
+            "address in use by this job",
+            "port 29500 is free, no other process is utilizing it",
+        ),
         weight=70,
         masks=("rendezvous-timeout",),
     ),

@@ -33,13 +33,15 @@ SIGNATURES = (
             "Original timeout was",
             "cannot be retrieved",
             "hostname of the rendezvous",
+            "connection to the C10d store",
+            "connect() timed out. Original timeout",
         ),
         pattern=(
             r"client socket has (?:timed out|failed to connect to any)"
             r"|(?:^|\.)Rendezvous(?:Timeout|Connection)Error|\d+/\d+ clients joined"
             r"|IPv[46] network addresses of .{0,80}cannot be retrieved"
             r"|torch.*getaddrinfo|in store based barrier on rank|connect\(\) timed out\. Original timeout"
-            r"|hostname of the rendezvous"
+            r"|hostname of the rendezvous|connection to the C10d store has failed"
         ),
         examples=(
             "[E socket.cpp:860] [c10d] The client socket has timed out after 60s while trying to connect to 10.0.0.1:1234",
@@ -66,12 +68,17 @@ SIGNATURES = (
     Signature(
         anchor=(
             "Connection timed out",
+            "Connection reset by peer",
             "Connection refused",
             "No route to host",
             "name resolution",
             "Name or service not known",
         ),
-        pattern="Error: (?:Connection (?:timed out|refused)|No route to host|.{0,40}(?:[Tt]emporary failure in name resolution|Name or service not known))",
+        pattern=(
+            r"Error: (?:Connection (?:timed out|refused|reset by peer)"
+            r"|No route to host|.{0,40}(?:[Tt]emporary failure in name resolution"
+            r"|Name or service not known))"
+        ),
         examples=(
             "RuntimeError: Connection timed out",
             "RuntimeError: Connection refused",
@@ -80,6 +87,23 @@ SIGNATURES = (
         not_examples=("requests.exceptions.ConnectionError: connection refused by proxy",),
         weight=48,
         masks=("nccl-timeout-watchdog",),
-        near=("TCPStore", "rendezvous.py", "rendezvous_handler", "_create_c10d_store"),
+        near=(
+            "TCPStore",
+            "rendezvous.py",
+            "rendezvous_handler",
+            "_create_c10d_store",
+            "rendezvous_backend",
+            "_create_tcp_store",
+        ),
+    ),
+    Signature(
+        anchor="RendezvousClosedError",
+        pattern=r"(?:^|\.)RendezvousClosedError",
+        examples=(
+            "torch.distributed.elastic.rendezvous.api.RendezvousClosedError",
+            "RendezvousClosedError",
+        ),
+        not_examples=("raise RendezvousClosedError()",),
+        weight=40,
     ),
 )

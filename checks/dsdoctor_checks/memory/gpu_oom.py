@@ -90,28 +90,26 @@ SIGNATURES = (
     *PLACES,
     Signature(
         anchor=(
-            "CUDA out of memory",
             "OutOfMemoryError",
-            "CUDA error: out of memory",
             "CUBLAS_STATUS_ALLOC_FAILED",
             "runtime error (2)",
             "cudaErrorMemoryAllocation",
             "CUDA_ERROR_OUT_OF_MEMORY",
-            "HIP out of memory",
-            "NPU out of memory",
-            "XPU out of memory",
+            " out of memory",
+            "(out of memory",
             "failure 2 'out of memory'",
             "failure 'out of memory'",
             "CUDNN_STATUS_ALLOC_FAILED",
             "failed to allocate memory on device",
-            "cuda out of memory",
-            "CUDA Error: out of memory",
         ),
         pattern=(
-            r"^(?!.*\b(?:if|avoid|case|prevent|may|might|java\.lang|ray\.exceptions)\b.{0,60}(?:out of memory|OutOfMemory))"
-            r".*(?:CUDA out of memory|OutOfMemoryError|CUDA [Ee]rror: out of memory"
-            r"|CUBLAS_STATUS_ALLOC_FAILED|CUDNN_STATUS_ALLOC_FAILED|cuda runtime error \(2\)"
-            r"|cudaErrorMemoryAllocation|CUDA_ERROR_OUT_OF_MEMORY|(?:HIP|NPU|XPU) out of memory|[Cc]uda failure (?:2 )?'out of memory')"
+            r"^(?!.*\b(?:if|avoid|case|prevent|may|might|java\.lang"
+            r"|ray\.exceptions)\b.{0,60}(?:out of memory|OutOfMemory)).*(?:CUDA out of memory"
+            r"|OutOfMemoryError|CUDA [Ee]rror: out of memory"
+            r"|CUBLAS_STATUS_ALLOC_FAILED|CUDNN_STATUS_ALLOC_FAILED"
+            r"|cuda runtime error \(2\)|cudaErrorMemoryAllocation"
+            r"|CUDA_ERROR_OUT_OF_MEMORY|(?:HIP|NPU|XPU) out of memory"
+            r"|[Cc]uda failure (?:2 )?'out of memory'|(?:CUDA|cuda|Cuda|HIP|[Dd]evice)\b.{0,30}[ (]out of memory)"
         ),
         examples=(
             "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB",
@@ -136,8 +134,9 @@ SIGNATURES = (
         pattern=r"CUBLAS_STATUS_NOT_INITIALIZED",
         examples=(
             "RuntimeError: CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling `cublasCreate(handle)`",
+            "CUBLAS_STATUS_NOT_INITIALIZED when calling cublasCreate(handle)",
         ),
-        not_examples=("CUBLAS ok",),
+        not_examples=("CUBLAS_STATUS_SUCCESS",),
         weight=40,
     ),
     Signature(
@@ -149,5 +148,18 @@ SIGNATURES = (
         ),
         not_examples=("all modules are dispatched on the GPU",),
         weight=52,
+    ),
+    Signature(
+        anchor="Allocation on device",
+        pattern=(
+            r"Allocation on device \d* ?would exceed|Allocation on device \d*\.? ?\(out of memory\)"
+        ),
+        examples=(
+            "torch.cuda.OutOfMemoryError: Allocation on device 0 would exceed allowed memory. (out of memory)",
+            "Allocation on device (out of memory)",
+        ),
+        not_examples=("Allocation on device cuda:0 done",),
+        weight=66,
+        masks=("nccl-timeout-watchdog",),
     ),
 )

@@ -29,6 +29,9 @@ SIGNATURES = (
             "OOMKilled",
             "Out Of Memory",
             "out-of-memory",
+            "OUT_OF_MEMORY",
+            "OOM Killed",
+            "Detected ",
         ),
         pattern=(
             r"[Oo]ut of memory: Kill|oom-kill(?:er)?\b|oom_kill event|OOMKilled"
@@ -45,7 +48,6 @@ SIGNATURES = (
     Signature(
         anchor=(
             "return code = -9",
-            "exitcode: -9",
             "SIGKILL",
             "Signal 9",
             "exit code 137",
@@ -55,13 +57,19 @@ SIGNATURES = (
             "signal 9",
             "Killed",
             "exited with code 137",
-            "exitcode  : -9",
-            "died with <Signals.SIGKILL",
+            "exited with status 137",
+            "exited with status -9",
+            "exited with code -9",
+            "exit status 137",
+            "exit status -9",
+            "exitcode",
         ),
         pattern=(
             r"return code = -9\b|exitcode\s*: -9\b|Signal 9 \(SIGKILL\)"
-            r"|exit(?:ed with)? (?:code|status) (?:137|-9)\b|signal 9\b"
-            r"|Signals\.SIGKILL|terminated with signal SIGKILL|exit(?:ed with exit)? code:? 137\b|(?:^|: |\d )Killed(?:$|\s{2,})|task \d+: Killed"
+            r"|exit(?:ed with)? (?:code|status) (?:137|-9)\b"
+            r"|signal 9\b|Signals\.SIGKILL|terminated with signal SIGKILL"
+            r"|exit(?:ed with exit)? code:? 137\b|(?:^|: |\d )Killed(?:$"
+            r"|\s{2,})|task \d+: Killed"
         ),
         examples=(
             "torch.multiprocessing.spawn.ProcessExitedException: process 2 terminated with signal SIGKILL",
@@ -98,7 +106,9 @@ SIGNATURES = (
     ),
     Signature(
         anchor=("node running low on memory", "ray.exceptions.OutOfMemoryError"),
-        pattern="killed due to the node running low on memory|^\\S*ray\\.exceptions\\.OutOfMemoryError",
+        pattern=(
+            r"killed due to the node running low on memory|^\S*ray\.exceptions\.OutOfMemoryError"
+        ),
         examples=(
             "ray.exceptions.OutOfMemoryError: Task was killed due to the node running low on memory.",
             "A worker was killed due to the node running low on memory.",
@@ -106,5 +116,16 @@ SIGNATURES = (
         not_examples=("the node is not running low on memory",),
         weight=72,
         masks=("gpu-oom", "nccl-timeout-watchdog"),
+    ),
+    Signature(
+        anchor=("low on resource: memory", "memory pressure", "oom_reaper", "systemd-oomd"),
+        pattern="low on resource: memory|oom_reaper: reaped process|systemd-oomd.{0,80}[Kk]illed",
+        examples=(
+            "The node was low on resource: memory. Threshold quantity: 100Mi",
+            "oom_reaper: reaped process 22 (python), now anon-rss:0kB",
+        ),
+        not_examples=("the node was low on resource: ephemeral-storage",),
+        weight=70,
+        masks=("nccl-timeout-watchdog",),
     ),
 )

@@ -22,8 +22,11 @@ SIGNATURES = (
     Signature(
         anchor="Duplicate GPU detected",
         pattern=r"Duplicate GPU detected",
-        examples=("Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 1000",),
-        not_examples=("GPU detected",),
+        examples=(
+            "Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 1000",
+            "NCCL WARN Duplicate GPU detected : rank 7 and rank 0 both on CUDA device 3d000",
+        ),
+        not_examples=("8 GPUs detected, no duplicate",),
         weight=76,
         masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
     ),

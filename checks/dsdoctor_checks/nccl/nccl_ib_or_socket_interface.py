@@ -138,22 +138,20 @@ SIGNATURES = (
             "Unable to find address",
             "ibv_",
             "NET/IB : Got completion",
-            "No socket interface found",
             "Socket creation failed",
             "interface",
             "Bootstrap : no socket",
-            "No interface found",
             "Net/IB",
             "socketPollConnect",
             "connect to ",
             "Connect to ",
             "connect returned",
-            "listening interface",
             "Got async",
             "connectFullMesh",
             "ncclOsSocket",
             "Unable to open device",
             "async fatal event",
+            "NCCL WARN ",
         ),
         pattern=(
             r"socketStartConnect: Connect to .{0,80}failed|Call to ibv_\w+ failed"
@@ -181,12 +179,22 @@ SIGNATURES = (
         masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
     ),
     Signature(
-        anchor=("Connect to", "Connection refused", "Net :"),
+        anchor=(
+            "Connect to",
+            "Connection refused",
+            "Net :",
+            "NCCL WARN Call to connect",
+            "NCCL WARN connect",
+            "NCCL WARN Connect",
+        ),
         pattern=(
             r"NCCL WARN (?:Net : )?(?:Connect|Call to connect|connect).{0,100}(?:refused"
             r"|timed out|No route|unreachable|failed)"
         ),
-        examples=("NCCL WARN Net : Connect to 1.2.3.4<5> failed : Connection refused",),
+        examples=(
+            "NCCL WARN Net : Connect to 1.2.3.4<5> failed : Connection refused",
+            "NCCL WARN Call to connect returned Connection timed out",
+        ),
         not_examples=("Connect to db",),
         weight=64,
         masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
@@ -196,8 +204,9 @@ SIGNATURES = (
         pattern=r"ncclSystemError",
         examples=(
             "ncclSystemError: System call (e.g. socket, malloc) or external library call failed or device error.",
+            "ncclSystemError: System call (socket, malloc, munmap, etc) failed.",
         ),
-        not_examples=("system error",),
+        not_examples=("RuntimeError: NCCL error: unhandled cuda error",),
         weight=26,
     ),
     Signature(
@@ -213,5 +222,22 @@ SIGNATURES = (
         ),
         not_examples=("remote process started",),
         weight=24,
+    ),
+    Signature(
+        anchor=("NET/OFI", "tcp/pair.cc"),
+        pattern=(
+            r"NET/OFI .{0,60}(?:completed with error|[Cc]ouldn't|failed|[Ee]rror)"
+            r"|gloo/transport/tcp/pair\.cc:\d+\] ?(?:connect \[|Connect timeout|timed out)"
+        ),
+        examples=(
+            "NCCL WARN NET/OFI Request 0x7f completed with error. RC: 113.",
+            "RuntimeError: [/x/third_party/gloo/gloo/transport/tcp/pair.cc:799] connect [127.0.1.1]:41017: Connection refused",
+        ),
+        not_examples=(
+            "NCCL INFO NET/OFI Initializing aws-ofi-nccl 1.7.4",
+            "RuntimeError: [x/gloo/transport/tcp/pair.cc:598] Connection closed by peer [10.0.0.2]:1",
+        ),
+        weight=60,
+        masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
     ),
 )

@@ -34,6 +34,7 @@ SIGNATURES = (
             "No transport found",
             "peer mapping resources",
             "mapping of buffer object failed",
+            "NCCL WARN Cuda failure",
         ),
         pattern=(
             r"peer access is not supported|NCCL WARN (?:failed to open CUDA IPC"

@@ -51,6 +51,8 @@ SIGNATURES = (
             "Application timeout caused pair closure",
             "NCCL_BLOCKING_WAIT",
             "NCCL operations have failed or timed out",
+            "Heartbeat monitor timed out",
+            "Barrier timed out after",
         ),
         pattern=(
             r"[Ww]atchdog caught collective operation timeout|Timeout at NCCL work"

@@ -85,9 +85,7 @@ SIGNATURES = (
         anchor=(
             "transformers.deepspeed",
             "integrations.deepspeed",
-            "HfDeepSpeedConfig",
             "DeepSpeedPlugin",
-            "Accelerator.__init__",
             "Accelerator",
             "DummyOptim",
             "is_deepspeed_zero3_enabled",
@@ -95,10 +93,14 @@ SIGNATURES = (
             "DeepSpeedEngine",
             "DeepSpeedZeroOptimizer",
             "DeepSpeedOptimizerWrapper",
+            "'DeepSpeedCPUAdam' object",
             "DeepSpeed version must be",
             "deepspeed>=",
             "deepspeed==",
             "DeepSpeedConfig",
+            " is required for a normal functioning",
+            "'DummyScheduler' object has no attribute",
+            "' from 'transformers.integrations",
         ),
         pattern=(
             r"No module named 'transformers\.(?:deepspeed|integrations\.deepspeed)"
@@ -106,8 +108,8 @@ SIGNATURES = (
             r"|integrations)|(?:Accelerator|DeepSpeedPlugin|AcceleratorState"
             r"|HfTrainerDeepSpeedConfig|DeepSpeedEngine|deepspeed_init)(?:\.\w+)?\(\) got an unexpected"
             r"|'(?:Accelerator\w*|DummyOptim|DummyScheduler|DeepSpeedPlugin"
-            r"|HfTrainerDeepSpeedConfig|HfDeepSpeedConfig|DeepSpeedZeroOptimizer\w*|DeepSpeedCPUAdam' object has no attribute 'train"
-            r"|DeepSpeedOptimizerWrapper|DeepSpeedEngineWrapper|DeepSpeedEngine)' object has no attribute(?! 'ds_opt)"
+            r"|HfTrainerDeepSpeedConfig|HfDeepSpeedConfig|DeepSpeedZeroOptimizer\w*|DeepSpeedCPUAdam"
+            r"|DeepSpeedOptimizerWrapper|DeepSpeedEngineWrapper)' object has no attribute(?! 'ds_opt)"
             r"|DeepSpeed version must be [<>]=|deepspeed[<>=!]=?\S+ is required for a normal functioning"
         ),
         examples=(
@@ -123,6 +125,21 @@ SIGNATURES = (
             "AttributeError: 'DeepSpeedCPUAdam' object has no attribute 'ds_opt_adam'",
         ),
         weight=64,
+        masks=("dependency-version-conflict",),
+    ),
+    Signature(
+        anchor="object has no attribute '",
+        pattern=(
+            r"object has no attribute '(?:hf_deepspeed_config"
+            r"|deepspeed_(?:plugin|engine|config|engine_wrapped)"
+            r"|trainer_config_finalize|trainer_config_process)'"
+        ),
+        examples=(
+            "AttributeError: 'TrainingArguments' object has no attribute 'hf_deepspeed_config'",
+            "AttributeError: 'AcceleratorState' object has no attribute 'deepspeed_plugin'",
+        ),
+        not_examples=("AttributeError: 'Args' object has no attribute 'deepspeed'",),
+        weight=62,
         masks=("dependency-version-conflict",),
     ),
 )

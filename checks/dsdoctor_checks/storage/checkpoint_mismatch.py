@@ -151,17 +151,16 @@ SIGNATURES = (
         pattern=r"(?i)checkpoint being loaded used a (?:DP|TP|MP) world size|expected .{0,40}zero checkpoint",
         examples=(
             "ZeRORuntimeException: The checkpoint being loaded used a DP world size of 4 but the current world size is 2",
+            "AssertionError: The checkpoint being loaded used a TP world size of 2 but the current TP world size is 1.",
         ),
-        not_examples=("loading zero checkpoint shards",),
+        not_examples=(
+            "loading zero checkpoint shards",
+            "The checkpoint being loaded is global_step100",
+        ),
         weight=75,
     ),
     Signature(
-        anchor=(
-            "Unable to find latest file",
-            "latest file",
-            "Can't find a valid checkpoint",
-            "No valid checkpoint found",
-        ),
+        anchor=("latest file", "Can't find a valid checkpoint", "No valid checkpoint found"),
         pattern=(
             r"Unable to find latest file|Can't find a valid checkpoint at"
             r"|No valid checkpoint found in"
@@ -178,16 +177,20 @@ SIGNATURES = (
             "load_checkpoint",
             "zero_checkpoint",
             "_load_zero",
-            "_get_all_zero_checkpoint",
             "load_state_dict",
+            "in _load_elastic",
+            "in _load_rigid",
         ),
         pattern=(
             r"in (?:_load_zero_checkpoint|load_checkpoint|_load_checkpoint"
             r"|_get_all_zero_checkpoint\w*|_rigid_load_state_dict|_load_rigid\w*"
             r"|_load_elastic\w*)\b"
         ),
-        examples=('  File "/x/deepspeed/runtime/engine.py", line 3, in _load_zero_checkpoint',),
-        not_examples=("def load_checkpoint(path)",),
+        examples=(
+            '  File "/x/deepspeed/runtime/engine.py", line 3, in _load_zero_checkpoint',
+            '  File "/x/deepspeed/runtime/zero/stage_1_and_2.py", line 2300, in _load_elastic_checkpoint',
+        ),
+        not_examples=("def load_checkpoint(path)", "load_checkpoint(path)"),
         weight=22,
         near=(
             "_states.pt",
@@ -201,13 +204,17 @@ SIGNATURES = (
         pattern=(
             r"loaded state dict (?:contains a parameter group|has a different number of parameter groups)"
         ),
-        examples=("ValueError: loaded state dict has a different number of parameter groups",),
+        examples=(
+            "ValueError: loaded state dict has a different number of parameter groups",
+            "ValueError: loaded state dict contains a parameter group that doesn't match the size of optimizer's group",
+        ),
         not_examples=("loaded state dict ok",),
         weight=55,
     ),
     Signature(
         anchor=(
             "_optim_states.pt' under",
+            "_model_states.pt' under",
             "failed to resume from checkpoint",
             "Unable to find 'latest' file",
             "ZeRO files found in",
@@ -217,13 +224,17 @@ SIGNATURES = (
             "not a model state checkpoint",
             "Empty ds_version in checkpoint",
             "valid for universal checkpoint",
-            "Invalid for universal checkpoint",
             "assert len(self.ckpt_list) > 0",
-            "universal_checkpoint_info",
-            "ZeRO Stage 3 model state",
-            "doesn't have a universal",
+            " state is missing in checkpoint",
         ),
-        pattern="Expected \\d+ of '\\S*_states\\.pt' under|failed to resume from checkpoint|Unable to find 'latest' file|No ZeRO files found in|can't find .{0,60}state files in directory|can't find model states file at|is not a (?:zero|model state) checkpoint|Empty ds_version in checkpoint|Invalid for universal checkpoint|assert len\\(self\\.ckpt_list\\) > 0|Required \\S+ state is missing in checkpoint",
+        pattern=(
+            r"Expected \d+ of '\*_(?:optim|model)_states\.pt' under|failed to resume from checkpoint"
+            r"|Unable to find 'latest' file|No ZeRO files found in"
+            r"|can't find .{0,60}state files in directory|can't find model states file at"
+            r"|is not a (?:zero|model state) checkpoint|Empty ds_version in checkpoint"
+            r"|Invalid for universal checkpoint|assert len\(self\.ckpt_list\) > 0"
+            r"|Required \S+ state is missing in checkpoint"
+        ),
         examples=(
             "ValueError: Expected 8 of '*_optim_states.pt' under 'ckpt/global_step90' but found 6 files.",
             "ValueError: [deepspeed] failed to resume from checkpoint out/run1",
@@ -233,5 +244,26 @@ SIGNATURES = (
         ),
         not_examples=("resuming from checkpoint out/run1",),
         weight=68,
+    ),
+    Signature(
+        anchor=(
+            "in _rigid_load_state_dict",
+            "in _load_elastic_checkpoint",
+            "in _restore_base_optimizer_state",
+            "in _restore_from_elastic",
+            "in _load_global_state",
+            "in load_hp_checkpoint_state",
+        ),
+        pattern=(
+            r"in (?:_rigid_load_state_dict|_load_elastic_checkpoint"
+            r"|_restore_base_optimizer_state|_restore_from_elastic\w*"
+            r"|_load_global_state|load_hp_checkpoint_state\w*)\b"
+        ),
+        examples=(
+            '  File "/x/deepspeed/runtime/zero/stage3.py", line 2700, in _rigid_load_state_dict',
+            '  File "/x/deepspeed/runtime/zero/stage_1_and_2.py", line 2200, in _restore_base_optimizer_state',
+        ),
+        not_examples=("self._rigid_load_state_dict(sd)",),
+        weight=45,
     ),
 )

@@ -92,6 +92,7 @@ SIGNATURES = (
             "Read-only file system",
             "Operation not permitted",
             "failed to map segment",
+            "[Errno 30]",
         ),
         pattern=(
             r"\[Errno 13\] Permission denied(?!.{0,20}(?:nvcc|ninja))|\[Errno 30\]"
@@ -108,7 +109,10 @@ SIGNATURES = (
     Signature(
         anchor="Parent directory",
         pattern=r"Parent directory .{1,200} does not exist",
-        examples=("RuntimeError: Parent directory c/step3 does not exist.",),
+        examples=(
+            "RuntimeError: Parent directory c/step3 does not exist.",
+            "RuntimeError: Parent directory /mnt/out/global_step10 does not exist.",
+        ),
         not_examples=("Parent directory ok",),
         weight=30,
     ),
@@ -118,7 +122,12 @@ SIGNATURES = (
             "Permission denied",
             "problem when trying to write in your cache",
         ),
-        pattern="OSError: PermissionError at |(?:mkdir|touch|cp|mv|tee|bash|sh|cannot create \\S+|cannot open \\S+|cannot create directory .{1,80})?: (?:cannot .{1,120}: )?Permission denied$|problem when trying to write in your cache folder",
+        pattern=(
+            r"OSError: PermissionError at |(?:mkdir|touch|cp"
+            r"|mv|tee|bash|sh|cannot create \S+|cannot open \S+"
+            r"|cannot create directory .{1,80})?: (?:cannot .{1,120}: )?Permission denied$"
+            r"|problem when trying to write in your cache folder"
+        ),
         examples=(
             "OSError: PermissionError at /.cache/huggingface/hub when downloading gpt2. Check cache directory permissions.",
             "mkdir: cannot create directory '/models': Permission denied",
@@ -127,5 +136,15 @@ SIGNATURES = (
         not_examples=("node-b: Permission denied (publickey).",),
         weight=48,
         not_near=("publickey", "nvcc", "ninja", "rcmd: socket", "ssh"),
+    ),
+    Signature(
+        anchor="WinError 5]",
+        pattern=r"\[WinError 5\] Access is denied",
+        examples=(
+            "PermissionError: [WinError 5] Access is denied: 'C:\\\\cache'",
+            "OSError: [WinError 5] Access is denied",
+        ),
+        not_examples=("[WinError 2] The system cannot find the file specified",),
+        weight=58,
     ),
 )

@@ -88,8 +88,11 @@ SIGNATURES = (
     Signature(
         anchor="Weights only load failed",
         pattern=r"Weights only load failed",
-        examples=("_pickle.UnpicklingError: Weights only load failed.",),
-        not_examples=("Weights loaded",),
+        examples=(
+            "_pickle.UnpicklingError: Weights only load failed.",
+            "_pickle.UnpicklingError: Weights only load failed. This file can still be loaded",
+        ),
+        not_examples=("Weights only load succeeded",),
         weight=52,
         near=("Unsupported operand", "invalid load key"),
     ),
@@ -102,7 +105,12 @@ SIGNATURES = (
             "corrupt file",
             "archive is corrupted",
         ),
-        pattern="Unable to load weights from pytorch checkpoint file|without having git-lfs installed|file might be corrupted|Consistency check failed: file should be of size|Invalid magic number; corrupt file|archive is corrupted",
+        pattern=(
+            r"Unable to load weights from pytorch checkpoint file"
+            r"|without having git-lfs installed|file might be corrupted"
+            r"|Consistency check failed: file should be of size"
+            r"|Invalid magic number; corrupt file|archive is corrupted"
+        ),
         examples=(
             "OSError: Unable to load weights from pytorch checkpoint file for '/m/pytorch_model-00003-of-00007.bin'",
             "OSError: You seem to have cloned a repository without having git-lfs installed.",
@@ -111,5 +119,15 @@ SIGNATURES = (
         not_examples=("git-lfs is installed", "the file might be missing"),
         weight=60,
         masks=("checkpoint-mismatch",),
+    ),
+    Signature(
+        anchor=("BadZipFile", "InvalidHeaderDeserialization", "truncated file"),
+        pattern=r"BadZipFile: |InvalidHeaderDeserialization|Unable to open file \(truncated file",
+        examples=(
+            "zipfile.BadZipFile: File is not a zip file",
+            "OSError: Unable to open file (truncated file: eof = 96, sblock->base_addr = 0)",
+        ),
+        not_examples=("except BadZipFile:",),
+        weight=60,
     ),
 )

@@ -27,7 +27,8 @@ def run(tmp_path: Path, *argv: str, **env: str) -> Outcome:
 
 
 def nvml(tmp_path: Path, scenario: Any, *argv: str, **env: str) -> Outcome:
-    """On a machine whose GPUs are those of the fake NVML library."""
+    """On a machine whose GPUs are those of the fake NVML library, with a host to match."""
+    argv = (*argv, "--host-memory", "500")
     return run(tmp_path, *argv, **fakenvml.environment(scenario, tmp_path), **env)
 
 

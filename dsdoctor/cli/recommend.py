@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import shutil
+from typing import Any
 
 import click
 
@@ -78,6 +80,17 @@ def _machine(
     )
 
 
+class _Finite(click.FloatRange):
+    """A range that takes neither `nan` nor `inf`, which are floats and no sizes."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """See click.FloatRange."""
+        number = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value} is not a finite number.", param, ctx)
+        return number
+
+
 @click.command("recommend")
 @click.option(
     "--model", "model_name", required=True, metavar="MODEL", help="config.json, preset, or `1.5B`."
@@ -113,11 +126,11 @@ def _machine(
 )
 @click.option("--master-port", type=click.IntRange(1, 65535), help="First free one from 29500.")
 @click.option(
-    "--gpu-memory", type=click.FloatRange(0.1, 10_000), metavar="GIB", help="Plan for another GPU."
+    "--gpu-memory", type=_Finite(0.1, 10_000), metavar="GIB", help="Plan for another GPU."
 )
 @click.option("--gpu-count", type=click.IntRange(1, 1024), metavar="N", help="How many of them.")
 @click.option("--gpu-cc", metavar="8.0", help="Their compute capability.")
-@click.option("--host-memory", type=click.FloatRange(min=0.1), metavar="GIB", help="Host memory.")
+@click.option("--host-memory", type=_Finite(min=0.1), metavar="GIB", help="Host memory.")
 @click.option("--cpus", type=click.IntRange(min=1), metavar="N", help="CPUs of the host.")
 @click.option(
     "--cpu",
@@ -130,7 +143,7 @@ def _machine(
 @click.option("--slurm", is_flag=True, help="Write an sbatch script too (needs -o).")
 @click.option(
     "--timeout",
-    type=click.FloatRange(min=1),
+    type=_Finite(min=1),
     metavar="SECONDS",
     help="Limit for reading the machine.",
 )

@@ -25,6 +25,8 @@ LADDER = (
     (3, "optimizer"),
     (3, "optimizer+parameters"),
 )
+#: What lies on the host; each copies more at every step than the one before.
+OFFLOADS = ("none", "optimizer", "optimizer+parameters")
 #: Optimizers that DeepSpeed can run on the host.
 HOST_OPTIMIZERS = frozenset({"adamw", "adam", "lion", "adagrad"})
 MICRO_BATCHES = (64, 32, 16, 8, 4, 2, 1)
@@ -193,9 +195,9 @@ def choose(rows: Sequence[MemoryOption], objective: str) -> int:
     if objective == "memory":
         return min(fitting, key=lambda index: (rows[index].gpu_bytes, rows[index].host_bytes))
 
-    def cost(index: int) -> tuple[bool, bool, int]:
+    def cost(index: int) -> tuple[int, bool, int]:
         row = rows[index]
-        return (row.offload != "none", row.checkpointing, index)
+        return (OFFLOADS.index(row.offload), row.checkpointing, index)
 
     return min(fitting, key=cost)
 
@@ -223,8 +225,9 @@ def _judged(
         )
     elif row.fits and objective == "memory":
         reason = f"fits, but takes no less memory than {won.name}"
-    elif row.fits and row.offload != "none" and won.offload == "none":
-        reason = f"fits, but copies to the host at every step, which {won.name} does not"
+    elif row.fits and OFFLOADS.index(row.offload) > OFFLOADS.index(won.offload):
+        more = "" if won.offload == "none" else "more "
+        reason = f"fits, but copies {more}to the host at every step, which {won.name} does not"
     elif row.fits and row.checkpointing and not won.checkpointing:
         reason = f"fits, but only by recomputing activations, which {won.name} need not"
     elif row.fits and world == 1 and row.offload == won.offload:

@@ -96,8 +96,12 @@ def _pick(found: Sequence[Gpu], visible: Sequence[Gpu], selector: str, value: st
     if gpu is None:
         there = ", ".join(str(other.index) for other in found)
         raise UsageError(
-            f"GPU `{selector}` is not there, expected "
-            + (f"one of {there} (see `nvidia-smi -L`)" if there else "a GPU, and none was found")
+            f"GPU `{selector}` is not there, "
+            + (
+                f"expected one of {there} (see `nvidia-smi -L`)"
+                if there
+                else "and no GPU is; leave out `--gpus`, or describe them with `--gpu-memory`"
+            )
         )
     if gpu not in visible:
         last = len(visible) - 1

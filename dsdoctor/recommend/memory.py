@@ -123,7 +123,7 @@ def _gradients(model: ModelShape, trained: int, setting: Setting) -> list[Memory
     if setting.offloads_optimizer:
         items = [_item("gradient buffer", largest)]
         if setting.stage < PARTITIONS_GRADIENTS and accumulates:
-            items.append(_item("gradients", width * trained, "backward"))
+            items.append(_item("gradients of all ranks", width * trained, "backward"))
         return items
     if not accumulates:
         return [

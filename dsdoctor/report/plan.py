@@ -10,7 +10,7 @@ from dsdoctor.recommend.output import command_line
 
 GIB = 1 << 30
 #: Below this width figures stand under each other.
-NARROW = 72
+NARROW = 80
 _OFFLOAD = {"none": "", "optimizer": "+o", "optimizer+parameters": "+op"}
 _COLUMN = 8
 _NAME = 22

@@ -86,7 +86,7 @@ def launcher_of(python: str, name: str) -> list[str]:
 def command(plan: SmokePlan, python: str, folder: Path) -> tuple[str, ...]:
     """The plan's own launch line, with the small training script in the place of the user's."""
     words = list(plan.launch.argv)
-    name = words[0]
+    name = Path(words[0]).name  # a path where PATH led to another environment's
     if name not in ("deepspeed", "torchrun"):
         raise UsageError(f"the plan launches with `{name}`, expected `deepspeed` or `torchrun`")
     if "--deepspeed" not in words:

@@ -183,6 +183,40 @@ def test_the_environment_reaches_other_nodes(tmp_path: Path) -> None:
     assert (tmp_path / "hostfile").read_text() == "node-a slots=4\nnode-b slots=4\n"
 
 
+@pytest.mark.train
+def test_the_real_launcher_hands_the_environment_to_pdsh(tmp_path: Path) -> None:
+    """deepspeed itself runs; ssh and pdsh are stand-ins, pdsh records what it is to run there."""
+    plan = recommend(
+        machine_of(gpu_gib=80, count=4, host_gib=1000, cpus=64),
+        resolve("llama-3-8b"),
+        Options(nodes=2, hosts=("node-a", "node-b")),
+    )
+    files.write(plan, tmp_path / "run dir")
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for name, body in (("ssh", "exit 0"), ("pdsh", 'printf "%s\\n" "$@" > "$LOG"')):
+        (tools / name).write_text(f"#!/usr/bin/env bash\n{body}\n")
+        (tools / name).chmod(0o755)
+    env = clean_environment(tmp_path, LOG=str(tmp_path / "log"), DS_ACCELERATOR="cpu")
+    env["PATH"] = f"{tools}:{env['PATH']}"
+    (tmp_path / "train.py").write_text("")
+    done = subprocess.run(
+        [str(tmp_path / "run dir" / "launch.sh")],
+        cwd=tmp_path,
+        env=env,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    words = (tmp_path / "log").read_text()
+    assert "node-a,node-b" in words
+    for name, value in plan.env.items():
+        assert f"export {name}={value};" in words
+    assert "--master_addr=node-a" in words
+    assert "--master_port=29500" in words
+
+
 def test_gpus_from_the_middle_still_have_slots() -> None:
     """`--include a:5` needs a hostfile that offers six slots."""
     machine = machine_of(gpu_gib=80, count=8)

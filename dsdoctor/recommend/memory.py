@@ -248,10 +248,12 @@ def _weights_and_gradients(model: ModelShape, setting: Setting) -> list[MemoryIt
         items.append(_item("parameters", width * held))
     elif not setting.offloads_parameters:
         items.append(_item("parameters", width * held / world))
-    if setting.offloads_optimizer and setting.stage != 1:
+    if setting.offloads_optimizer and (setting.stage > 1 or setting.accumulation == 1):
         return items  # each gradient goes to the host as soon as it is reduced
-    share = 1 if setting.stage < 2 else world  # noqa: PLR2004
-    items.append(_item("gradients", width * trained / share))
+    # Stage 1 reduces and frees gradients as stage 2 does, once it has no passes left to add up
+    # (`reduce_ready_partitions_and_remove_grads`); measured by `dsdoctor smoke`.
+    whole = setting.stage == 0 or (setting.stage == 1 and setting.accumulation > 1)
+    items.append(_item("gradients", width * trained / (1 if whole else world)))
     return items
 
 

@@ -248,7 +248,7 @@ def _weights_and_gradients(model: ModelShape, setting: Setting) -> list[MemoryIt
         items.append(_item("parameters", width * held))
     elif not setting.offloads_parameters:
         items.append(_item("parameters", width * held / world))
-    if setting.offloads_optimizer and (setting.stage > 1 or setting.accumulation == 1):
+    if setting.offloads_optimizer and setting.stage != 1:
         return items  # each gradient goes to the host as soon as it is reduced
     # Stage 1 reduces and frees gradients as stage 2 does, once it has no passes left to add up
     # (`reduce_ready_partitions_and_remove_grads`); measured by `dsdoctor smoke`.

@@ -9,6 +9,7 @@ import msgspec
 from dsdoctor.model.facts import config, gpu, launch, machine, python, run, toolchain
 from dsdoctor.model.facts.base import Fact
 from dsdoctor.model.report import Report
+from dsdoctor.model.smoke import SmokeReport
 from dsdoctor.model.snapshot import Snapshot
 
 
@@ -51,3 +52,8 @@ def snapshot_schema() -> str:
 def report_schema() -> str:
     """Schema of `check --format json`."""
     return _text(msgspec.json.schema(Report, schema_hook=_anything), "dsdoctor/report")
+
+
+def smoke_schema() -> str:
+    """Schema of `smoke --format json`."""
+    return _text(msgspec.json.schema(SmokeReport, schema_hook=_anything), "dsdoctor/smoke")

@@ -20,6 +20,7 @@ INTERRUPTED = 130
 #: Command to module and one line of help, so that --help imports none of them.
 COMMANDS: dict[str, tuple[str, str]] = {
     "check": ("dsdoctor.cli.check", "Say whether a job will start on this machine"),
+    "fix": ("dsdoctor.cli.fix", "Repair what the checks found: plan, show, ask, apply, prove"),
     "recommend": ("dsdoctor.cli.recommend", "Compute launch settings for a model"),
     "smoke": ("dsdoctor.cli.smoke", "Prove launch settings by a short real run"),
     "diagnose": ("dsdoctor.cli.diagnose", "Name the cause of a dead run from its logs"),
@@ -27,6 +28,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "snapshot": ("dsdoctor.cli.snapshot", "Save everything that was read of this machine"),
     "diff": ("dsdoctor.cli.diff", "Compare two snapshots: facts, then verdicts"),
     "packs": ("dsdoctor.cli.packs", "List the packs of checks"),
+    "hook": ("dsdoctor.cli.hook", "Decide before a job, for Slurm, Kubernetes, Nagios"),
 }
 
 

@@ -51,11 +51,16 @@ def setting_of(plan: SmokePlan) -> memory.Setting:
     )
 
 
+def _is_state(name: str, phase: str) -> bool:
+    """Gradients of stages 1 and 2 are there from the end of the passes until the step."""
+    return name in STATES and (phase == "resident" or (name == "gradients" and phase == "step"))
+
+
 def _sum(items: tuple[MemoryItem, ...], share: int = 1) -> int:
     return sum(
         item.bytes // share
         for item in items
-        if item.phase == "resident" and item.name.removesuffix(" (ranks)") in STATES
+        if _is_state(item.name.removesuffix(" (ranks)"), item.phase)
     )
 
 

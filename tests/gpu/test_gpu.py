@@ -86,7 +86,7 @@ def test_memory_is_what_was_predicted(
     recompute: bool,
 ) -> None:
     """Prediction against `torch.cuda.max_memory_allocated`, the model at full size."""
-    from dsdoctor.recommend import output
+    from dsdoctor.recommend import files
     from dsdoctor.recommend.models import resolve
     from dsdoctor.recommend.plan import Options, machine_of, recommend
 
@@ -112,7 +112,7 @@ def test_memory_is_what_was_predicted(
     import msgspec
 
     plan = msgspec.structs.replace(plan, ds_config=config, stage=stage, offload=offload)
-    output.write(plan, tmp_path)
+    files.write(plan, tmp_path)
     status, report = dsdoctor(
         "smoke", "--plan", str(tmp_path / "launch.json"), "--full-size", "--steps", "3",
         "--no-bisect",

@@ -14,7 +14,7 @@ from dsdoctor.model.facts.base import Missing, Why
 from dsdoctor.model.facts.gpu import Gpu, Gpus
 from dsdoctor.model.facts.machine import OsInfo, Resources
 from dsdoctor.model.facts.run import RunNeeds
-from dsdoctor.recommend import output
+from dsdoctor.recommend import files
 from dsdoctor.recommend.models import resolve
 from dsdoctor.recommend.plan import Options, machine_of, recommend
 from dsdoctor.smoke import launch, predict, request
@@ -186,7 +186,7 @@ def test_saved_plan_is_read_back(tmp_path: Path) -> None:
     plan = recommend(
         machine_of(gpu_gib=80, count=2, host_gib=500), resolve("gpt2-xl"), Options(sequence=1024)
     )
-    output.write(plan, tmp_path)
+    files.write(plan, tmp_path)
     path = str(tmp_path / "launch.json")
     made = request.plan(request.Asked(plan=path, full_size=True), lambda: seen(2))
     assert made.launch == plan

@@ -31,7 +31,9 @@ from dsdoctor.api import (
     warn,
 )
 
-CONDITION = Condition("open-files-limit", id="DSD1003", scope=Scope.JOB, since="0.1")
+CONDITION = Condition(
+    "open-files-limit", id="DSD1003", scope=Scope.JOB, since="0.1", fixes=("raise-limits",)
+)
 
 
 class FileLimits(Limits, frozen=True, kw_only=True):

@@ -14,6 +14,7 @@ from dsdoctor.model.schema import (
     launch_schema,
     plan_schema,
     report_schema,
+    smoke_schema,
     snapshot_schema,
 )
 
@@ -26,6 +27,7 @@ def pages() -> dict[Path, str]:
     made: dict[Path, str] = {
         ROOT / "schema" / "snapshot.json": snapshot_schema(),
         ROOT / "schema" / "report.json": report_schema(),
+        ROOT / "schema" / "smoke.json": smoke_schema(),
         ROOT / "schema" / "launch.json": launch_schema(),
         ROOT / "schema" / "plan.json": plan_schema(),
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 import shutil
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -25,9 +26,8 @@ from dsdoctor.registry import Registry
 from dsdoctor.report import smoke as text_report
 from dsdoctor.smoke import keep, request
 from dsdoctor.smoke.plan import SmokePlan
-from dsdoctor.smoke.run import Options, Terminated, interruptible, prove
+from dsdoctor.smoke.run import Options, interruptible, prove
 
-INTERRUPTED = 130
 _FAULT = re.compile(r"(kill|sleep|slow|corrupt|nan|memory|launcher|runner)@(\d+)(?::([a-z-]+))?")
 
 
@@ -180,14 +180,12 @@ def execute(
     ended = 0
     teller = _Teller(enabled=sys.stderr.isatty())
     try:
-        with interruptible():
+        with interruptible() as signals:
             report = prove(plan, python, registry, options, tell=teller.tell)
-    except Terminated:
-        return 143
     finally:
         teller.close()
     if report.partial:
-        ended = INTERRUPTED
+        ended = 128 + (signals.number or signal.SIGINT)
     _print(report, form, verbose=verbose)
     if report.verdict == "pass":
         if folder is not None:

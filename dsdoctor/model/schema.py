@@ -11,6 +11,7 @@ from dsdoctor.model.facts.base import Fact
 from dsdoctor.model.launch import LaunchPlan
 from dsdoctor.model.plan import PlanDocument
 from dsdoctor.model.report import Report
+from dsdoctor.model.smoke import SmokeReport
 from dsdoctor.model.snapshot import Snapshot
 
 
@@ -53,6 +54,11 @@ def snapshot_schema() -> str:
 def report_schema() -> str:
     """Schema of `check --format json`."""
     return _text(msgspec.json.schema(Report, schema_hook=_anything), "dsdoctor/report")
+
+
+def smoke_schema() -> str:
+    """Schema of `smoke --format json`."""
+    return _text(msgspec.json.schema(SmokeReport, schema_hook=_anything), "dsdoctor/smoke")
 
 
 def launch_schema() -> str:

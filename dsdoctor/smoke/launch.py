@@ -133,15 +133,19 @@ def _prepare(plan: SmokePlan) -> Path:
     for source in WORKER.glob("*.py"):
         shutil.copyfile(source, folder / "worker" / source.name)
     (folder / "job.json").write_text(json.dumps(plan.job), encoding="utf-8")
+    (folder / "port").write_text(str(_port(plan)))
     (folder / "alive").touch()
     return folder
 
 
 def remove_stale() -> None:
-    """Removes folders of earlier runs whose dsdoctor was killed."""
+    """Removes what earlier runs have left whose dsdoctor was killed."""
     for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*-*"):
         owner = folder.name[len(PREFIX) :].partition("-")[0]
         if owner.isdigit() and not evidence.is_alive(int(owner)):
+            with contextlib.suppress(OSError, ValueError):
+                port = int((folder / "port").read_text())
+                evidence.sweep_shared_memory(evidence.shared_memory(), port)
             shutil.rmtree(folder, ignore_errors=True)
 
 

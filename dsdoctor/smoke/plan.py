@@ -13,7 +13,7 @@ from dsdoctor.recommend.models import ModelShape
 
 #: The learning rate of a run with a small model, whatever the config says: a loss must fall in
 #: ten steps, and the rates of real fine-tuning would not show that.
-SMALL_RATE = 3e-3
+SMALL_RATE = 1e-3
 SEED = 1234
 LARGEST_MICRO_BATCH = 2
 LARGEST_ACCUMULATION = 2

@@ -8,11 +8,11 @@ from dsdoctor.recommend.models import ModelShape
 from dsdoctor.recommend.plan import OPTIMIZERS
 from dsdoctor.smoke.plan import SmokePlan, offload_of
 
-#: Items that live between the backward pass and the step.
+#: Items that, where they are resident, live between the backward pass and the step.
 STATES = frozenset(
     {
         "parameters", "gradients", "optimizer", "master weights", "accumulated gradients",
-        "16-bit staging",
+        "16-bit staging", "gradients in fp32",
     }
 )  # fmt: skip
 #: What torch's allocator does not hold: the context and NCCL's own buffers.
@@ -51,9 +51,16 @@ def setting_of(plan: SmokePlan) -> memory.Setting:
     )
 
 
+def _is_state(name: str, phase: str) -> bool:
+    """Gradients of stages 1 and 2 are there from the end of the passes until the step."""
+    return name in STATES and (phase == "resident" or (name == "gradients" and phase == "step"))
+
+
 def _sum(items: tuple[MemoryItem, ...], share: int = 1) -> int:
     return sum(
-        item.bytes // share for item in items if item.name.removesuffix(" (ranks)") in STATES
+        item.bytes // share
+        for item in items
+        if _is_state(item.name.removesuffix(" (ranks)"), item.phase)
     )
 
 

@@ -20,8 +20,11 @@ from dsdoctor.smoke.launch import Teller, attempt, remove_stale
 from dsdoctor.smoke.plan import SmokePlan
 
 
-class Terminated(KeyboardInterrupt):
-    """SIGTERM came: everything is cleaned up as on Ctrl-C."""
+@dataclasses.dataclass
+class Signals:
+    """Which signal has ended the run; 0 = none."""
+
+    number: int = 0
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -40,20 +43,24 @@ class Options:
 
 
 @contextlib.contextmanager
-def interruptible() -> Iterator[None]:
-    """SIGTERM ends a run as Ctrl-C does, so that nothing is left behind."""
+def interruptible() -> Iterator[Signals]:
+    """SIGTERM ends a run as Ctrl-C does; a second signal does not disturb the cleaning up."""
+    seen = Signals()
 
-    def end(_number: int, _frame: object) -> None:
-        raise Terminated
+    def end(number: int, _frame: object) -> None:
+        if not seen.number:
+            seen.number = number
+            raise KeyboardInterrupt
 
-    if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "SIGTERM"):
-        yield
+    if threading.current_thread() is not threading.main_thread():
+        yield seen
         return
-    before = signal.signal(signal.SIGTERM, end)
+    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield
+        yield seen
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def once(

@@ -8,8 +8,8 @@ import torch
 
 #: Attributes that hold buffers of communication or checkpoint machinery, not model states.
 BUFFERS = (
-    "bucket", "ipg_buffer", "params_to_reduce", "swap", "trace", "timer", "event", "stream",
-    "dummy", "zero_buffer", "__gathered", "norm_for_param",
+    "bucket", "ipg_buffer", "temp_grad_buffer", "params_to_reduce", "swap", "trace", "timer",
+    "event", "stream", "dummy", "zero_buffer", "__gathered", "norm_for_param",
 )  # fmt: skip
 DEEPEST = 6
 

@@ -282,6 +282,7 @@ class Run:
             getattr(p, "ds_numel", p.numel()) for p in self.engine.module.parameters()
         )
         found["stage"] = self.engine.zero_optimization_stage()
+        found["counted"] = self.counted = steps_counted(self.optimizer)
         if found["stage"] != stage:
             raise CheckError(
                 "ds-config-ignored-setting",
@@ -393,7 +394,7 @@ class Run:
         if self.rank == 0 and self.job.get("adam"):
             import dsdsmoke_gpt as gpt
 
-            found["reference"] = gpt.reference(self.job, self.device, self.dtype())
+            found["reference"] = gpt.reference(self.job, self.device, self.dtype(), self.counted)
         self.torch.distributed.barrier()
 
     def all(self) -> Any:
@@ -414,6 +415,16 @@ class Run:
         found["peak_host_bytes"] = peak_host()
         self.engine = self.optimizer = None
         self.torch.distributed.destroy_process_group()
+
+
+def steps_counted(optimizer: Any) -> int:
+    """Steps that the innermost optimizer has counted so far."""
+    while getattr(optimizer, "optimizer", None) is not None:
+        optimizer = optimizer.optimizer
+    for state in getattr(optimizer, "state", {}).values():
+        if "step" in state:
+            return int(state["step"])
+    return 0
 
 
 def job_says_no(job: Any, name: Any) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import faulthandler
 import json
+import math
 import os
 import signal
 import sys
@@ -29,6 +30,17 @@ class CheckError(Exception):
         self.data = data
 
 
+def plain(value: Any) -> Any:
+    """A value as strict JSON can hold it: NaN and infinity as words."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    return value
+
+
 class Reporter:
     """Writes events; every line is flushed at once, for a rank may die at any time."""
 
@@ -42,7 +54,7 @@ class Reporter:
     def write(self, state: Any, data: Any = None, seconds: Any = 0.0) -> Any:
         line = {
             "rank": self.rank, "phase": self.phase, "state": state, "time": time.time(),
-            "pid": os.getpid(), "seconds": round(seconds, 4), "data": data or {},
+            "pid": os.getpid(), "seconds": round(seconds, 4), "data": plain(data or {}),
         }  # fmt: skip
         self._stream.write(json.dumps(line, default=str) + "\n")
         self._stream.flush()

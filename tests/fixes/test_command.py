@@ -213,9 +213,10 @@ def test_hostfile_and_env_file_are_corrected_in_place(tmp_path: Path) -> None:
 
 
 def test_no_start_up_file_is_touched_and_no_secret_is_shown(tmp_path: Path) -> None:
-    env = clean_environment(tmp_path, CUDA_LAUNCH_BLOCKING="1")
+    wrong = "PYTORCH_CUDA_ALLOC_CONF=expandable_segment:True"
+    env = clean_environment(tmp_path, PYTORCH_CUDA_ALLOC_CONF=wrong.partition("=")[2])
     home = tmp_path / "home"
-    (home / ".bashrc").write_text("export CUDA_LAUNCH_BLOCKING=1\n")
+    (home / ".bashrc").write_text(f"export {wrong}\n")
     (home / ".deepspeed_env").write_text(f"DS_SKIP_CUDA_CHECK=1\nHF_TOKEN=hf_{'a' * 30}\n")
     (tmp_path / "m").mkdir()
     machine = Machine(tmp_path / "m")
@@ -225,11 +226,9 @@ def test_no_start_up_file_is_touched_and_no_secret_is_shown(tmp_path: Path) -> N
         assert "hf_aaa" not in dsdoctor(*argv, *form, env=env).out
     done = dsdoctor(*argv, "--yes", env=env)
     assert done.status == 0, done.err
-    assert (home / ".bashrc").read_text() == "export CUDA_LAUNCH_BLOCKING=1\n"
+    assert (home / ".bashrc").read_text() == f"export {wrong}\n"
     assert (home / ".deepspeed_env").read_text() == f"HF_TOKEN=hf_{'a' * 30}\n"
     script = machine.patient / "opt/dsdoctor/activate.sh"
-    shell = ["/bin/sh", "-c", f". '{script}'; echo ${{CUDA_LAUNCH_BLOCKING-gone}}"]
-    assert (
-        subprocess.run(shell, env=env, capture_output=True, text=True, check=True).stdout
-        == "gone\n"
-    )
+    shell = ["/bin/sh", "-c", f". '{script}'; echo $PYTORCH_CUDA_ALLOC_CONF"]
+    told = subprocess.run(shell, env=env, capture_output=True, text=True, check=True).stdout
+    assert told.strip() == "expandable_segments:True"

@@ -19,7 +19,14 @@ from typing import Any
 
 from dsdoctor.model.condition import Condition, Limits, Signature
 from dsdoctor.model.facts.base import Fact, Missing, Why
-from dsdoctor.model.facts.config import DsConfig
+from dsdoctor.model.facts.config import ConfigRefusal, ConfigVerdict, DsConfig
+from dsdoctor.model.facts.deep import (
+    DeepTrial,
+    ExtensionTrial,
+    TriedCollective,
+    TriedGpu,
+    TriedPair,
+)
 from dsdoctor.model.facts.gpu import (
     ComputeMode,
     EventReason,
@@ -33,6 +40,7 @@ from dsdoctor.model.facts.gpu import (
     NvmlError,
     RecoveryAction,
 )
+from dsdoctor.model.facts.kernel_log import BusEvents, KernelLog, XidEvent
 from dsdoctor.model.facts.launch import (
     DeepSpeedEnvFile,
     HostEntry,
@@ -50,6 +58,18 @@ from dsdoctor.model.facts.machine import (
     PciGpu,
     Resources,
 )
+from dsdoctor.model.facts.memory import MemoryDemand, MemoryDetail
+from dsdoctor.model.facts.network import (
+    NcclFile,
+    NcclFiles,
+    NcclSetting,
+    NetInterface,
+    Network,
+    NodeReach,
+    NodesReach,
+    RdmaPort,
+)
+from dsdoctor.model.facts.pci import PciPlace, PciTree
 from dsdoctor.model.facts.python import (
     CudaDevice,
     DeepSpeedInstall,
@@ -65,6 +85,8 @@ from dsdoctor.model.facts.python import (
     TorchBuild,
     TorchLive,
 )
+from dsdoctor.model.facts.run import Floors, PlanNeeds, RunNeeds, Scope
+from dsdoctor.model.facts.storage import Checkpoint, CheckpointFile, Place, Quota, Storage
 from dsdoctor.model.facts.repair import (
     FreePort,
     OtherToolkits,
@@ -107,26 +129,34 @@ from dsdoctor.model.plan import (
 
 __all__ = [
     "BuildLock",
+    "BusEvents",
     "Check",
+    "Checkpoint",
+    "CheckpointFile",
     "Compiler",
     "Compilers",
     "ComputeMode",
     "Condition",
+    "ConfigRefusal",
+    "ConfigVerdict",
     "CudaDevice",
     "CudaToolkits",
     "DeepSpeedEnvFile",
     "DeepSpeedInstall",
     "DeepSpeedLive",
+    "DeepTrial",
     "DsConfig",
     "Env",
     "Environment",
     "EventReason",
     "ExtensionCache",
+    "ExtensionTrial",
     "FabricHealth",
     "FabricState",
     "Fact",
     "Fetch",
     "Finding",
+    "Floors",
     "Findings",
     "Fix",
     "FixRequest",
@@ -138,6 +168,7 @@ __all__ = [
     "HostEntry",
     "Hostfile",
     "ImportOutcome",
+    "KernelLog",
     "Impossible",
     "LaunchCommand",
     "Launcher",
@@ -151,7 +182,16 @@ __all__ = [
     "LinkNames",
     "LinkTree",
     "MasterPort",
+    "MemoryDemand",
+    "MemoryDetail",
     "Missing",
+    "NcclFile",
+    "NcclFiles",
+    "NcclSetting",
+    "NetInterface",
+    "Network",
+    "NodeReach",
+    "NodesReach",
     "NvidiaKernel",
     "NvidiaSmi",
     "Nvml",
@@ -163,6 +203,13 @@ __all__ = [
     "Packages",
     "Patient",
     "PciGpu",
+    "PciPlace",
+    "PciTree",
+    "Place",
+    "PlanNeeds",
+    "Probe",
+    "Quota",
+    "RdmaPort",
     "Plan",
     "Probe",
     "Proof",
@@ -177,6 +224,7 @@ __all__ = [
     "Signature",
     "StaleBuilds",
     "Status",
+    "Storage",
     "Step",
     "Tell",
     "Toolkit",
@@ -184,6 +232,11 @@ __all__ = [
     "ToolkitWheels",
     "TorchBuild",
     "TorchLive",
+    "TriedCollective",
+    "TriedGpu",
+    "TriedPair",
+    "Why",
+    "XidEvent",
     "Wheel",
     "Why",
     "Write",

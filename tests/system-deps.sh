@@ -6,6 +6,8 @@ command -v apt-get >/dev/null 2>&1 || { echo "no apt-get: test groups that need 
 need=()
 command -v g++ >/dev/null 2>&1 || need+=(g++)
 command -v gcc >/dev/null 2>&1 || need+=(gcc)
+[ -x /usr/sbin/sshd ] || need+=(openssh-server openssh-client)
+command -v sbatch >/dev/null 2>&1 || need+=(slurm-wlm)
 [ ${#need[@]} = 0 ] && exit 0
 export DEBIAN_FRONTEND=noninteractive
 apt-get update -q

@@ -79,7 +79,9 @@ def test_guide_row_c1_27b_on_four_gpus_with_the_sequence_as_a_lever() -> None:
     needs = []
     for sequence in (4096, 2048, 1024):
         plan = recommend(
-            machine, from_size("27B"), Options(sequence=sequence, micro_batch=1, checkpointing=True)
+            machine,
+            from_size("27B"),
+            Options(sequence=sequence, micro_batch=1, global_batch=64, checkpointing=True),
         )
         assert plan.fits
         assert plan.stage >= 2

@@ -22,6 +22,13 @@ HINT = "delete the op's folder under `~/.cache/torch_extensions`, run again, and
 
 SIGNATURES = (
     Signature(
+        anchor="FAILED",
+        pattern=r"[Bb]uilding extension module \w+\.{3} ?FAILED",
+        examples=("Building extension module cpu_adam... FAILED",),
+        not_examples=("Building extension module cpu_adam...", "FAILED: multi_tensor_adam.cuda.o"),
+        weight=38,
+    ),
+    Signature(
         anchor=("ds_opt_adam", "ds_opt_adagrad", "ds_opt_lion"),
         pattern=r"has no attribute 'ds_opt_(?:adam|adagrad|lion)'",
         examples=("AttributeError: 'DeepSpeedCPUAdam' object has no attribute 'ds_opt_adam'",),
@@ -67,5 +74,16 @@ SIGNATURES = (
         not_examples=("AssertionError: Unable to pre-compile async_io",),
         weight=40,
         not_near=("ninja not being installed",),
+    ),
+    Signature(
+        anchor="No module named",
+        pattern="No module named '?deepspeed\\.ops\\.[\\w.]*_op'?",
+        examples=(
+            "ModuleNotFoundError: No module named 'deepspeed.ops.adam.cpu_adam_op'",
+            "ImportError: No module named deepspeed.ops.lamb.fused_lamb_op",
+        ),
+        not_examples=("ModuleNotFoundError: No module named 'deepspeed.accelerator'",),
+        weight=50,
+        masks=("deepspeed-missing",),
     ),
 )

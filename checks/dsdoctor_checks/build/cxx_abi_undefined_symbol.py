@@ -41,7 +41,7 @@ SIGNATURES = (
         anchor="undefined symbol",
         pattern=(
             r"\.so\S*: undefined symbol: (?!nccl|curand|_Z|__nvJit|cudnn"
-            r"|cublas|MPI|ompi|io_)\w+"
+            r"|cublas|cusparse|cufft|cusolver|cuda|nvrtc|MPI|ompi|io_)\w+"
         ),
         examples=("ImportError: /x/libtorch_cpu.so: undefined symbol: iJIT_NotifyEvent",),
         not_examples=("undefined symbol: ncclCommSplit",),
@@ -62,5 +62,33 @@ SIGNATURES = (
         examples=("RuntimeError: x has no attribute; torchvision::nms does not exist",),
         not_examples=("has no attribute 'x'",),
         weight=30,
+    ),
+    Signature(
+        anchor=(
+            "version mismatch! DeepSpeed ops were compiled",
+            "does not define module export function",
+        ),
+        pattern="PyTorch version mismatch! DeepSpeed ops were compiled|dynamic module does not define module export function \\(PyInit_",
+        examples=(
+            "RuntimeError: PyTorch version mismatch! DeepSpeed ops were compiled and installed with a different version than what is being used at runtime.",
+            "ImportError: dynamic module does not define module export function (PyInit_transformer_op)",
+        ),
+        not_examples=(
+            "RuntimeError: CUDA version mismatch! DeepSpeed ops were compiled and installed",
+        ),
+        weight=56,
+        masks=("cpu-adam-unbuilt",),
+    ),
+    Signature(
+        anchor="DLL load failed",
+        pattern="DLL load failed while importing (?!_?torch|_C\\b)\\w*(?:flash|cuda|ext)\\w*: The specified (?:module|procedure) could not",
+        examples=(
+            "ImportError: DLL load failed while importing flash_attn_2_cuda: The specified procedure could not be found.",
+            "ImportError: DLL load failed while importing flash_attn_2_cuda: The specified module could not be found.",
+        ),
+        not_examples=(
+            "ImportError: DLL load failed while importing _ssl: The specified module could not be found.",
+        ),
+        weight=52,
     ),
 )

@@ -137,11 +137,22 @@ SIGNATURES = (
     Signature(
         anchor=": not found",
         pattern=(
-            r"(?:^|/)sh: (?:\d+: |line \d+: )?\S*(?:g\+\+|gcc|c\+\+|clang)\S*: (?:not found"
+            r"(?:^|/|\s)(?:ba)?sh: (?:\d+: |line \d+: )?\S*(?:g\+\+|gcc|c\+\+|clang|-cc)\S*: (?:not found"
             r"|No such file)"
         ),
         examples=("/bin/sh: 1: /opt/x/bin/g++-13: not found",),
         not_examples=("sh: 1: foo: not found",),
+        weight=66,
+        masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
+    ),
+    Signature(
+        anchor=("CMAKE_CXX_COMPILER", "CMAKE_C_COMPILER"),
+        pattern="No CMAKE_CX?X?_COMPILER could be found",
+        examples=(
+            "  No CMAKE_CXX_COMPILER could be found.",
+            "CMake Error: No CMAKE_C_COMPILER could be found.",
+        ),
+        not_examples=("-- CMAKE_CXX_COMPILER: /usr/bin/c++",),
         weight=66,
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
     ),

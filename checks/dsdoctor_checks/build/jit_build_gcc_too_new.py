@@ -148,4 +148,16 @@ SIGNATURES = (
         weight=66,
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
     ),
+    Signature(
+        anchor=("is undefined", "is incompatible with that of previous function"),
+        pattern='identifier "(?:__builtin_ia32_\\w+|__builtin_(?:bswap|addressof|is)\\w*|_Float\\w+|__float128|__is_\\w+|__remove_\\w+|__bf16)" is undefined|exception specification is incompatible with that of previous function "(?:cos|sin|rsqrt)',
+        examples=(
+            '/usr/lib/gcc/x86_64-linux-gnu/9/include/avx512fintrin.h(9146): error: identifier "__builtin_ia32_rndscaless_round" is undefined',
+            '/usr/include/x86_64-linux-gnu/bits/floatn.h(74): error: identifier "_Float128" is undefined',
+            'math_functions.h(4629): error: exception specification is incompatible with that of previous function "cospi"',
+        ),
+        not_examples=('error: identifier "my_kernel" is undefined',),
+        weight=64,
+        masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
+    ),
 )

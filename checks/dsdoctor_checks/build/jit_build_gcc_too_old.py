@@ -149,4 +149,25 @@ SIGNATURES = (
         not_examples=("ABI",),
         weight=22,
     ),
+    Signature(
+        anchor=("fatal error:", "unsupported GNU version", "invalid value 'c++"),
+        pattern="fatal error: (?:optional|string_view|variant|any|filesystem|charconv|concepts|span|ranges|bit|source_location|memory_resource): No such file|unsupported GNU version! gcc (?:versions? )?(?:earlier|older|\\d[\\d.]* (?:and|or) (?:up|newer|later))|invalid value 'c\\+\\+(?:17|20|2a)' in '-std",
+        examples=(
+            "c10/util/Optional.h:4:10: fatal error: optional: No such file or directory",
+            "c10/util/strides.h:3:10: fatal error: concepts: No such file or directory",
+            "error: invalid value 'c++20' in '-std=c++20'",
+        ),
+        not_examples=(
+            "fatal error: cusparse.h: No such file or directory",
+            "#error -- unsupported GNU version! gcc versions later than 11 are not supported!",
+        ),
+        weight=66,
+        masks=(
+            "cpu-adam-unbuilt",
+            "jit-build-stale-lock",
+            "nccl-timeout-watchdog",
+            "deepspeed-torch-incompatible",
+            "jit-build-gcc-too-new",
+        ),
+    ),
 )

@@ -24,13 +24,17 @@ HINT = "install the development package that holds the named header or library (
 
 SIGNATURES = (
     Signature(
-        anchor="fatal error:",
+        anchor=("fatal error:", "Cannot open include file", "atastrophic error"),
         pattern=(
-            r"fatal error: (?!Python\.h|pyconfig|libaio|aio)(?P<h>[\w./+-]+\.(?:h"
+            r"fatal error: (?!Python\.h|pyconfig|libaio|aio|mpi\.h)(?P<h>[\w./+-]+\.(?:h"
             r"|hpp|cuh|inc))['\x22]?:? (?:No such|file not found)|fatal error: '?(?!Python"
-            r"|libaio|aio)[\w./+-]+'? file not found|Cannot open include file: '(?!Python)"
+            r"|libaio|aio)[\w./+-]+'? file not found|Cannot open include file: '(?!Python|libaio)"
         ),
-        examples=("x.h:7:10: fatal error: cusparse.h: No such file or directory",),
+        examples=(
+            "x.h:7:10: fatal error: cusparse.h: No such file or directory",
+            "x.cu(5): fatal error C1083: Cannot open include file: 'cublas_v2.h': No such file or directory",
+            "y.h:3:10: fatal error: 'cuda_runtime_api.h' file not found",
+        ),
         not_examples=("x.h:12:10: fatal error: Python.h: No such file or directory",),
         weight=66,
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
@@ -56,6 +60,30 @@ SIGNATURES = (
         examples=('error: cannot open source file "cuda_runtime.h"',),
         not_examples=("open source file",),
         weight=60,
+        masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
+    ),
+    Signature(
+        anchor="CUTLASS",
+        pattern="Unable to locate CUTLASS|CUTLASS_PATH \\S+ does not contain",
+        examples=(
+            "RuntimeError: Unable to locate CUTLASS. Install nvidia-cutlass, clone CUTLASS next to DeepSpeed",
+            "RuntimeError: CUTLASS_PATH /opt/cutlass does not contain CUTLASS headers",
+        ),
+        not_examples=(
+            "[WARNING]  Please specify the CUTLASS repo directory as environment variable $CUTLASS_PATH",
+        ),
+        weight=60,
+        masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
+    ),
+    Signature(
+        anchor=("undefined reference to", "undefined symbol: "),
+        pattern="undefined reference to `?(?:cu\\w+|cublas\\w+|cusparse\\w+|cusolver\\w+|curand\\w+)",
+        examples=(
+            "multi.cu:(.text+0x1): undefined reference to `curandCreateGenerator'",
+            "x.o: undefined reference to `cublasGemmEx'",
+        ),
+        not_examples=("undefined reference to `main'",),
+        weight=56,
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
     ),
 )

@@ -87,4 +87,14 @@ SIGNATURES = (
             "cuda-toolkit-mismatch",
         ),
     ),
+    Signature(
+        anchor="Python3_INCLUDE_DIR",
+        pattern="Could NOT find Python3? \\(missing: .{0,80}(?:INCLUDE_DIR|Development)",
+        examples=(
+            "-- Could NOT find Python3 (missing: Python3_INCLUDE_DIRS Development.Module)",
+            "Could NOT find Python (missing: Python3_INCLUDE_DIRS)",
+        ),
+        not_examples=("-- Found Python3: /usr/bin (Python3_INCLUDE_DIRS /usr/include/python3.10)",),
+        weight=64,
+    ),
 )

@@ -23,10 +23,10 @@ HINT = "install `libaio-dev` (`libaio-devel`)"
 
 SIGNATURES = (
     Signature(
-        anchor=("async_io", "libaio", "-laio"),
+        anchor=("async_io", "libaio", "-laio", "undefined symbol: io_"),
         pattern=(
             r"Unable to (?:JIT load the|pre-compile) async_io|fatal error: libaio\.h"
-            r"|cannot find -laio|libaio\.so\S*: cannot open"
+            r"|cannot find -laio|libaio\.so\S*: cannot open|undefined symbol: io_(?:setup|submit|getevents|destroy|pgetevents|prep)\w*"
         ),
         examples=(
             "AssertionError: Unable to pre-compile async_io",

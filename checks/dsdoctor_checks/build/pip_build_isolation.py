@@ -36,6 +36,10 @@ SIGNATURES = (
             "pip-build-env",
             "build_meta",
             "metadata",
+            "requirements to build",
+            "build backend",
+            "setuptools/",
+            "pip install",
         ),
     ),
 )

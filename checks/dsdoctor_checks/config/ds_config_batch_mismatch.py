@@ -178,8 +178,8 @@ SIGNATURES = (
         weight=70,
     ),
     Signature(
-        anchor="mismatch TrainingArguments",
-        pattern=r"mismatch TrainingArguments",
+        anchor=("mismatch TrainingArguments", "DeepSpeed config values that mismatch"),
+        pattern=r"mismatch TrainingArguments|DeepSpeed config values that mismatch",
         examples=(
             "ValueError: Please correct the following DeepSpeed config values that mismatch TrainingArguments values:",
         ),
@@ -188,9 +188,10 @@ SIGNATURES = (
     ),
     Signature(
         anchor=("train_batch_size or train_micro_batch_size", "Either train_batch_size"),
-        pattern=r"(?:Either )?train_batch_size or train_micro_batch_size_per_gpu needs",
+        pattern=r"train_batch_size or (?:train_micro_batch_size_per_gpu|micro_batch_per_gpu) needs",
         examples=(
             "AssertionError: Either train_batch_size or train_micro_batch_size_per_gpu needs to be provided",
+            "AssertionError: Either train_batch_size or micro_batch_per_gpu needs to be provided",
         ),
         not_examples=("train_batch_size 8",),
         weight=66,
@@ -210,5 +211,19 @@ SIGNATURES = (
         ),
         not_examples=("hidden size is not divisible by heads",),
         weight=55,
+    ),
+    Signature(
+        anchor=(
+            "ElasticityIncompatibleWorldSize",
+            "micro-batch data parallelism",
+            "divisible micro batch size",
+        ),
+        pattern="ElasticityIncompatibleWorldSize: |Train batch size must be divisible by micro-batch|Unable to find divisible micro batch size",
+        examples=(
+            "deepspeed.elasticity.config.ElasticityIncompatibleWorldSize: World size (3) is not valid with the current list of valid GPU counts",
+            "ValueError: Train batch size must be divisible by micro-batch data parallelism",
+        ),
+        not_examples=("raise ElasticityIncompatibleWorldSize(",),
+        weight=60,
     ),
 )

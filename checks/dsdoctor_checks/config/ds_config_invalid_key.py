@@ -20,6 +20,7 @@ from collections.abc import Iterator
 
 from dsdoctor.api import (
     Condition,
+    ConfigVerdict,
     DeepSpeedInstall,
     DsConfig,
     Finding,
@@ -59,8 +60,10 @@ _ONCE_LAX = frozenset({"fp16", "bf16"})
 
 
 @check(CONDITION)
-def keys_are_known(config: DsConfig, deepspeed: DeepSpeedInstall | Missing) -> Iterator[Finding]:
-    """Speaks of removed, unknown and misplaced keys."""
+def keys_are_known(
+    config: DsConfig, deepspeed: DeepSpeedInstall | Missing, verdict: ConfigVerdict | Missing
+) -> Iterator[Finding]:
+    """Speaks of removed, unknown and misplaced keys; what DeepSpeed was seen to take is right."""
     if config.parsed is None:
         return
     version = deepspeed.version if isinstance(deepspeed, DeepSpeedInstall) else None
@@ -77,7 +80,7 @@ def keys_are_known(config: DsConfig, deepspeed: DeepSpeedInstall | Missing) -> I
     for section, known in STRICT.items():
         for name in config.section(section):
             key = f"{section}.{name}"
-            if name in known or key in REMOVED:
+            if name in known or key in REMOVED or _taken(verdict, section):
                 continue
             meant = nearest(name, known)
             if newer and not meant:
@@ -93,6 +96,13 @@ def keys_are_known(config: DsConfig, deepspeed: DeepSpeedInstall | Missing) -> I
                 meant=meant,
                 deepspeed=version,
             )
+
+
+def _taken(verdict: ConfigVerdict | Missing, section: str) -> bool:
+    """Whether the installed DeepSpeed has read a section and has nothing against it."""
+    if isinstance(verdict, Missing) or any(not one.key for one in verdict.refusals):
+        return False
+    return not any(one.key.startswith(section) for one in verdict.refusals)
 
 
 def _removed(config: DsConfig, removal: bool, version: str) -> Iterator[Finding]:
@@ -193,5 +203,22 @@ SIGNATURES = (
         not_examples=("raise JSONDecodeError(",),
         weight=40,
         near=("deepspeed", "ds_config"),
+    ),
+    Signature(
+        anchor=(
+            "ZeRO optimization config in the DeepSpeed",
+            "offloading device specified",
+            "unknown zero stage",
+            "communication_data_type",
+            "ElasticityConfigError",
+        ),
+        pattern="Please specify the ZeRO optimization config|Invalid (?:optimizer|parameter) offloading device specified|unknown zero stage|Invalid communication_data_type|^\\S*ElasticityConfigError: ",
+        examples=(
+            "ValueError: Please specify the ZeRO optimization config in the DeepSpeed config.",
+            "AssertionError: Invalid optimizer offloading device specified: NONE.",
+            "ValueError: unknown zero stage 4",
+        ),
+        not_examples=("communication_data_type ...... None",),
+        weight=60,
     ),
 )

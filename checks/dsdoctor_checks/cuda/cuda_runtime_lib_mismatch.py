@@ -36,14 +36,17 @@ SIGNATURES = (
             "libcupti.so",
         ),
         pattern=(
-            r"lib(?:cudart|cublas|cublasLt|cufft|cusparse|nvrtc|cusolver"
+            r"^(?!.*(?:dso_loader|Could not load dynamic library)).*lib(?:cudart|cublas|cublasLt|cufft|cusparse|nvrtc|cusolver"
             r"|curand|nvToolsExt|cupti)(?:\.so|-)[\w.]*: cannot open shared object"
         ),
         examples=(
             "ImportError: libcudart.so.11.0: cannot open shared object file: No such file or directory",
             "OSError: libcublas.so.12: cannot open shared object file: No such file or directory",
         ),
-        not_examples=("libcudart.so.12 => /usr/lib/libcudart.so.12",),
+        not_examples=(
+            "libcudart.so.12 => /usr/lib/libcudart.so.12",
+            "W tensorflow/stream_executor/platform/default/dso_loader.cc:64] Could not load dynamic library 'libcudart.so.11.0'; dlerror: libcudart.so.11.0: cannot open shared object file",
+        ),
         weight=66,
     ),
     Signature(
@@ -63,6 +66,28 @@ SIGNATURES = (
         ),
         not_examples=("libnvJitLink.so.12 loaded",),
         weight=68,
+        masks=("cxx-abi-undefined-symbol",),
+    ),
+    Signature(
+        anchor=(
+            "undefined symbol: cu",
+            "undefined symbol: nvrtc",
+            "version mismatch! DeepSpeed ops",
+            "failed to open libnvrtc",
+            "CUBLAS_STATUS_INVALID_VALUE",
+            "nvrtc-builtins",
+        ),
+        pattern="undefined symbol: (?:cublas|cusparse|cufft|cusolver|nvrtc|cuda)\\w*(?!.*libbitsandbytes)|CUDA version mismatch! DeepSpeed ops were compiled|failed to open libnvrtc",
+        examples=(
+            "ImportError: /x/libtorch_cuda.so: undefined symbol: cublasLtGetStatusString, version libcublasLt.so.11",
+            "nvrtc: error: failed to open libnvrtc-builtins.so.12.1.",
+            "RuntimeError: CUDA version mismatch! DeepSpeed ops were compiled and installed with a different version than what is being used at runtime.",
+        ),
+        not_examples=(
+            "undefined symbol: curandCreateGenerator",
+            "undefined symbol: cudnnGetVersion",
+        ),
+        weight=60,
         masks=("cxx-abi-undefined-symbol",),
     ),
 )

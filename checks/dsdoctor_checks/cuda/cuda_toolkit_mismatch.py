@@ -146,6 +146,19 @@ HINT = "install the toolkit of torch's CUDA version and point `CUDA_HOME` at it"
 
 SIGNATURES = (
     Signature(
+        anchor="Installed CUDA version",
+        pattern=r"Installed CUDA version (?P<have>\d[\d.]*) does not match torch (?P<want>\d[\d.]*)",
+        examples=(
+            "[WARNING] DeepSpeed Op Builder: Installed CUDA version 11.5 does not match torch 12.4",
+        ),
+        not_examples=(
+            "Installed CUDA version 11.8 does not match the version torch was compiled with 11.7 but since the APIs are compatible, accepting this combination",
+        ),
+        message="nvcc is CUDA {have}, but torch was built for CUDA {want}",
+        weight=56,
+        masks=("cpu-adam-unbuilt",),
+    ),
+    Signature(
         anchor="does not match the version torch was compiled with",
         pattern=(
             r"Installed CUDA version (?P<have>\S+) does not match the version torch was compiled with (?P<want>[\d.]+)(?=.{0,60}(?:unable"
@@ -194,5 +207,16 @@ SIGNATURES = (
         ),
         not_examples=("Cuda extensions are being compiled",),
         weight=64,
+    ),
+    Signature(
+        anchor="is not defined for option 'std'",
+        pattern="Value 'c\\+\\+(?:14|17|20)' is not defined for option 'std'",
+        examples=(
+            "nvcc fatal   : Value 'c++17' is not defined for option 'std'",
+            "nvcc fatal   : Value 'c++20' is not defined for option 'std'",
+        ),
+        not_examples=("nvcc fatal   : Value 'sm_90' is not defined for option 'gpu-architecture'",),
+        weight=66,
+        masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
     ),
 )

@@ -150,4 +150,21 @@ SIGNATURES = (
         weight=58,
         near=("nvcc", "cuda_home", "CUDA_HOME", "installed_cuda_version"),
     ),
+    Signature(
+        anchor=(
+            "Could NOT find CUDA",
+            "CUDA_TOOLKIT_ROOT_DIR not found",
+            "unable to compile CUDA op",
+            "Failed to find nvcc",
+            "CUDAToolkit_ROOT",
+        ),
+        pattern="Could NOT find CUDA(?:Toolkit)? \\(missing|CUDA_TOOLKIT_ROOT_DIR not found|Unable to run \\S*nvcc, unable to compile|Failed to find nvcc|set the CUDAToolkit_ROOT",
+        examples=(
+            "-- Could NOT find CUDA (missing: CUDA_TOOLKIT_ROOT_DIR CUDA_NVCC_EXECUTABLE)",
+            "op_builder.builder.MissingCUDAException: Unable to run /usr/local/cuda/bin/nvcc, unable to compile CUDA op(s): x",
+        ),
+        not_examples=("-- Found CUDA: /usr/local/cuda",),
+        weight=62,
+        masks=("cpu-adam-unbuilt",),
+    ),
 )

@@ -140,12 +140,17 @@ SIGNATURES = (
             "Unsupported gpu arch",
             "Unknown CUDA arch",
             "is not defined for option 'gpu-architecture'",
+            "is not defined for option 'gpu-name'",
             "Unsupported NVVM",
         ),
-        pattern=(r"Unsupported gpu arch\w+|Unknown CUDA arch|not defined for option 'gpu-arch"),
+        pattern=(
+            r"Unsupported gpu arch\w+|Unknown CUDA arch|not defined for option 'gpu-(?:arch|name)"
+        ),
         examples=(
             "nvcc fatal   : Unsupported gpu architecture 'compute_89'",
             "ValueError: Unknown CUDA arch (Foo) or GPU not supported",
+            "nvcc fatal   : Value 'sm_120' is not defined for option 'gpu-architecture'",
+            "ptxas fatal   : Value 'sm_121a' is not defined for option 'gpu-name'",
         ),
         not_examples=("gpu-architecture sm_80",),
         weight=72,

@@ -78,4 +78,15 @@ SIGNATURES = (
         weight=75,
         masks=("cuda-init-driver-state", "no-gpu-visible"),
     ),
+    Signature(
+        anchor="NVMLError_Unknown",
+        pattern="NVMLError_Unknown: Unknown Error",
+        examples=(
+            "pynvml.NVMLError_Unknown: Unknown Error",
+            "pynvml.nvml.NVMLError_Unknown: Unknown Error",
+        ),
+        not_examples=("except NVMLError_Unknown:",),
+        weight=70,
+        masks=("cuda-init-driver-state", "no-gpu-visible"),
+    ),
 )

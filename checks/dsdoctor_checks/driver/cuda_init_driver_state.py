@@ -136,4 +136,25 @@ SIGNATURES = (
         not_examples=("nvidia-modprobe installed",),
         weight=64,
     ),
+    Signature(
+        anchor=(
+            "cudaGetDeviceCount()",
+            "stub library",
+            "Driver Not Loaded",
+            "driver not loaded",
+            "RmInitAdapter failed",
+            "OS call failed",
+        ),
+        pattern="cudaGetDeviceCount\\(\\).{0,160}Error (?:3|34|201|304|999):|CUDA driver is a stub library|NVML: Driver Not Loaded|NVMLError_DriverNotLoaded|nvml error: driver not loaded|RmInitAdapter failed|OS call failed or operation not supported on this OS",
+        examples=(
+            "RuntimeError: Unexpected error from cudaGetDeviceCount(). Did you run some cuda functions before calling NumCudaDevices() that might have already set an error? Error 304: OS call failed or operation not supported on this OS",
+            "Failed to initialize NVML: Driver Not Loaded",
+            "RuntimeError: CUDA error: CUDA driver is a stub library",
+        ),
+        not_examples=(
+            "RuntimeError: Unexpected error from cudaGetDeviceCount(). Error 802: system not yet initialized",
+        ),
+        weight=66,
+        masks=("no-gpu-visible", "docker-gpu-runtime-missing"),
+    ),
 )

@@ -96,8 +96,14 @@ HINT = "reboot, or unload and reload the nvidia modules after the update"
 
 SIGNATURES = (
     Signature(
-        anchor=("river/library version mismatch", "API mismatch:", "version mismatch: the"),
-        pattern=r"(?i)driver/library version mismatch|NVRM: API mismatch|kernel module.{0,60}version.{0,60}does not match",
+        anchor=(
+            "river/library version mismatch",
+            "API mismatch:",
+            "version mismatch: the",
+            "NVML/RM version mismatch",
+            "LibRmVersionMismatch",
+        ),
+        pattern=r"(?i)driver/library version mismatch|NVML/RM version mismatch|LibRmVersionMismatch: |NVRM: API mismatch|kernel module.{0,60}version.{0,60}does not match",
         examples=(
             "Failed to initialize NVML: Driver/library version mismatch",
             "NVRM: API mismatch: the client has the version 535.1",

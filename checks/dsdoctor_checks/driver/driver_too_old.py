@@ -193,4 +193,15 @@ SIGNATURES = (
         weight=76,
         masks=("docker-gpu-runtime-missing",),
     ),
+    Signature(
+        anchor="Minimum requirement is",
+        pattern="Driver version found is (?P<v>\\d+)\\. Minimum requirement is",
+        examples=(
+            "NCCL WARN CUDA Driver version found is 10020. Minimum requirement is 11030",
+            "misc/cudawrap.cc:120 NCCL WARN CUDA Driver version found is 11000. Minimum requirement is 11030",
+        ),
+        not_examples=("Minimum requirement is 8 GPUs",),
+        weight=72,
+        masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
+    ),
 )

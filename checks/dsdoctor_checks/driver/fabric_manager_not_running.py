@@ -116,4 +116,15 @@ SIGNATURES = (
         weight=78,
         masks=("no-gpu-visible", "cuda-init-driver-state"),
     ),
+    Signature(
+        anchor="NVLink SHARP (NVLS) Multicast",
+        pattern="Failed to bind NVLink SHARP \\(NVLS\\) Multicast",
+        examples=(
+            "NCCL WARN Failed to bind NVLink SHARP (NVLS) Multicast memory of size 2097152 : CUDA error 401 'the operation cannot be performed in the present state'",
+            "transport/nvls.cc:170 NCCL WARN Failed to bind NVLink SHARP (NVLS) Multicast memory of size 4 : CUDA error 1 'x'",
+        ),
+        not_examples=("NVLink SHARP (NVLS) Multicast enabled",),
+        weight=72,
+        masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
+    ),
 )

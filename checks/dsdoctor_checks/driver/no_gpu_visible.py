@@ -124,6 +124,20 @@ HINT = "check `nvidia-smi -L` and `CUDA_VISIBLE_DEVICES`"
 
 SIGNATURES = (
     Signature(
+        anchor="is_available()",
+        pattern=r"torch\.cuda\.is_available\(\)['\x22]?(?: is|:| =| ==| returned| returns)? ?False",
+        examples=(
+            "torch.cuda.is_available() = False",
+            "torch.cuda.is_available(): False",
+            "Attempting to deserialize object on a device but torch.cuda.is_available() is False",
+        ),
+        not_examples=(
+            "if torch.cuda.is_available() and x is False:",
+            "torch.cuda.is_available() = True",
+        ),
+        weight=30,
+    ),
+    Signature(
         anchor=(
             "No CUDA GPUs are available",
             "Found no NVIDIA driver",
@@ -132,7 +146,6 @@ SIGNATURES = (
             "No GPU found",
             "No CUDA device",
             "cudaErrorNoDevice",
-            "Torch did not find cuda",
             "AMP or APEX",
             "runtime error (38)",
             "CUDA is not available",
@@ -149,5 +162,35 @@ SIGNATURES = (
         ),
         not_examples=("Torch did not find cuda available",),
         weight=62,
+    ),
+    Signature(
+        anchor=(
+            "no GPUs found",
+            "Cannot use fp16 without",
+            "ccelerator is not detected",
+            "requires a GPU",
+            "No GPU",
+            "found no CUDA devices",
+            "active drivers",
+            "Failed to infer device type",
+            "Torch is not able to use GPU",
+            "No devices were found",
+            "is needed for quantization",
+            "requires CUDA",
+            "arch_list[-1]",
+        ),
+        pattern="only supported with GPUs, no GPUs found|Cannot use fp16 without (?:CUDA|accelerator)|Accelerator is not detected, cannot perform|mixed precision requires a GPU(?! \\(not 'mps)|GPU (?:or XPU )?is needed for quantization|found no CUDA devices|\\b0 active drivers|Failed to infer device type|Torch is not able to use GPU|^No devices were found|arch_list\\[-1\\] \\+= '\\+PTX'|Error: .{0,40}(?:[Tt]raining|[Ii]nference) .{0,30}requires CUDA",
+        examples=(
+            "torch.distributed.DistBackendError: ProcessGroupNCCL is only supported with GPUs, no GPUs found!",
+            "SystemError: Cannot use fp16 without CUDA.",
+            "RuntimeError: No GPU found. A GPU is needed for quantization.",
+            "ValueError: fp16 mixed precision requires a GPU",
+            "RuntimeError: 0 active drivers ([]). There should only be one.",
+        ),
+        not_examples=(
+            "ValueError: fp16 mixed precision requires a GPU (not 'mps').",
+            "No GPU peers found, using the network",
+        ),
+        weight=60,
     ),
 )

@@ -108,8 +108,12 @@ SIGNATURES = (
         near=(
             "/dev/shm",
             "shm)",
-            "multiprocessing/",
-            "torch_",
+            "multiprocessing/queues",
+            "multiprocessing/synchronize",
+            "multiprocessing/heap",
+            "multiprocessing/context",
+            "</torch_",
+            "/torch_shm",
             "ctx.Lock",
             "_rlock",
             "SemLock",
@@ -136,12 +140,11 @@ SIGNATURES = (
             "exitcode: -7",
             "SIGBUS",
             "unable to open shared memory",
-            "Bus error",
         ),
         pattern=(
             r"insufficient shared memory|unable to (?:allocate|mmap|write to"
             r"|open) (?:shared memory|file </torch)|signal: Bus error|return code = -7\b"
-            r"|exitcode\s*: -7\b|SIGBUS|Bus error"
+            r"|exitcode\s*: -7\b|\(SIGBUS\)|signal SIGBUS|Signals\.SIGBUS"
         ),
         examples=(
             "ERROR: Unexpected bus error encountered in worker. This might be caused by insufficient shared memory (shm).",
@@ -170,5 +173,26 @@ SIGNATURES = (
         examples=("ncclSystemError: System call (socket, malloc, munmap, etc) failed.",),
         not_examples=("ncclSystemError: x",),
         weight=28,
+    ),
+    Signature(
+        anchor=("Bus error", "(core dumped)"),
+        pattern="^(?:.*\\d+ |.*: )?Bus error(?: \\(core dumped\\)|\\s{2,}|$)",
+        examples=(
+            "Bus error (core dumped)",
+            "run.sh: line 3: 4411 Bus error               (core dumped) python train.py",
+        ),
+        not_examples=("caught a Bus error handler installed",),
+        weight=54,
+        masks=("nccl-timeout-watchdog",),
+    ),
+    Signature(
+        anchor="unhandled system error",
+        pattern="(?:NCCL Error 2|NCCL failure \\S+): '?unhandled system error|NCCL failure \\S+ 'unhandled system error",
+        examples=(
+            "RuntimeError: NCCL Error 2: unhandled system error",
+            "node: Test NCCL failure common.cu:777 'unhandled system error'",
+        ),
+        not_examples=("NCCL Error 1: unhandled cuda error",),
+        weight=24,
     ),
 )

@@ -73,11 +73,19 @@ HINT = "start as many processes as GPUs are visible (`nvidia-smi -L`)"
 
 SIGNATURES = (
     Signature(
-        anchor=("invalid device ordinal", "nvalid device id", "cudaErrorInvalidDevice"),
-        pattern=r"invalid device ordinal|Invalid device id|cudaErrorInvalidDevice\b",
+        anchor=(
+            "invalid device ordinal",
+            "nvalid device id",
+            "cudaErrorInvalidDevice",
+            "object on CUDA device ",
+            "device < num_gpus",
+        ),
+        pattern=r"invalid device ordinal|Invalid device id|cudaErrorInvalidDevice\b|object on CUDA device \d+ but torch\.cuda\.device_count\(\) is|device < num_gpus.{0,20}INTERNAL ASSERT",
         examples=(
             "RuntimeError: CUDA error: invalid device ordinal",
             "AssertionError: Invalid device id",
+            "RuntimeError: Attempting to deserialize object on CUDA device 3 but torch.cuda.device_count() is 1.",
+            "RuntimeError: device >= 0 && device < num_gpus INTERNAL ASSERT FAILED at CUDAContext.cpp:49",
         ),
         not_examples=("device ordinal 1",),
         weight=70,

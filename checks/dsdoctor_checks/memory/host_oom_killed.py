@@ -49,6 +49,8 @@ SIGNATURES = (
             "SIGKILL",
             "Signal 9",
             "exit code 137",
+            "exit code: 137",
+            "exit code:  137",
             "exit code -9",
             "signal 9",
             "Killed",
@@ -59,16 +61,18 @@ SIGNATURES = (
         pattern=(
             r"return code = -9\b|exitcode\s*: -9\b|Signal 9 \(SIGKILL\)"
             r"|exit(?:ed with)? (?:code|status) (?:137|-9)\b|signal 9\b"
-            r"|Signals\.SIGKILL|(?:^|: |\d )Killed(?:$|\s{2,})|task \d+: Killed"
+            r"|Signals\.SIGKILL|terminated with signal SIGKILL|exit(?:ed with exit)? code:? 137\b|(?:^|: |\d )Killed(?:$|\s{2,})|task \d+: Killed"
         ),
         examples=(
+            "torch.multiprocessing.spawn.ProcessExitedException: process 2 terminated with signal SIGKILL",
             "[ERROR] [launch.py:1:f] ['python'] exits with return code = -9",
             "  exitcode  : -9 (pid: 22)",
             "traceback : Signal 9 (SIGKILL) received by PID 22",
         ),
         not_examples=("Killing subprocess 21",),
         weight=52,
-        masks=("nccl-timeout-watchdog",),
+        masks=("nccl-timeout-watchdog", "rendezvous-timeout"),
+        unless=("DUE TO TIME LIMIT", "DUE TO PREEMPTION", "*** JOB "),
     ),
     Signature(
         anchor=(
@@ -91,5 +95,16 @@ SIGNATURES = (
         not_examples=("ibv_reg_mr failed: Cannot allocate memory",),
         weight=55,
         not_near=("ibv_", "CUDA out of memory"),
+    ),
+    Signature(
+        anchor=("node running low on memory", "ray.exceptions.OutOfMemoryError"),
+        pattern="killed due to the node running low on memory|^\\S*ray\\.exceptions\\.OutOfMemoryError",
+        examples=(
+            "ray.exceptions.OutOfMemoryError: Task was killed due to the node running low on memory.",
+            "A worker was killed due to the node running low on memory.",
+        ),
+        not_examples=("the node is not running low on memory",),
+        weight=72,
+        masks=("gpu-oom", "nccl-timeout-watchdog"),
     ),
 )

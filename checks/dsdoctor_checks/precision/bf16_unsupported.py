@@ -123,4 +123,23 @@ SIGNATURES = (
         not_examples=("bf16 enabled",),
         weight=65,
     ),
+    Signature(
+        anchor=(
+            ".bf16'",
+            "bf16.f32",
+            "bf16 is only supported on A100",
+            "CUDA_R_16BF",
+            "'BFloat16'",
+        ),
+        pattern="Feature '(?:[\\w.]*\\.)?bf16[\\w.]*' requires \\.target sm_80|bf16 is only supported on A100\\+ GPUs|CUBLAS_STATUS_NOT_SUPPORTED.{0,200}CUDA_R_16BF|not implemented for 'BFloat16'",
+        examples=(
+            "ptxas /tmp/x, line 97; error   : Feature '.bf16' requires .target sm_80 or higher",
+            "ptxas /tmp/x, line 9; error   : Feature 'cvt.rn.bf16.f32' requires .target sm_80 or higher",
+            "RuntimeError: \"triu_tril_cuda_template\" not implemented for 'BFloat16'",
+            "    bf16 is only supported on A100+ GPUs",
+        ),
+        not_examples=("dtype 'BFloat16' used", "Feature '.f16' requires .target sm_53"),
+        weight=62,
+        masks=("flash-attn-needs-ampere",),
+    ),
 )

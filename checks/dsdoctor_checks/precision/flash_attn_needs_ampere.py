@@ -32,4 +32,16 @@ SIGNATURES = (
         weight=72,
         masks=("gpu-arch-unsupported",),
     ),
+    Signature(
+        anchor=("is_sm8x", "is_sm90", "only supports Hopper", "requires device with capability"),
+        pattern="Expected is_sm(?:8x|90|80|75)\\b|FlashAttention-?3? only supports Hopper|requires device with capability > \\(8, 0\\) but your GPU",
+        examples=(
+            "RuntimeError: Expected is_sm90 || is_sm8x || is_sm75 to be true, but got false.",
+            "RuntimeError: Expected is_sm80 || is_sm90 to be true, but got false.",
+            "    requires device with capability > (8, 0) but your GPU has capability (7, 5) (too old)",
+        ),
+        not_examples=("is_sm90 = True",),
+        weight=58,
+        masks=("gpu-arch-unsupported",),
+    ),
 )

@@ -50,13 +50,23 @@ SIGNATURES = (
         anchor=(
             "bitsandbytes was compiled without GPU",
             "bitsandbytes library load error",
+            "available for bitsandbytes",
+            "bitsandbytes CUDA binary",
+            "cquantize_blockwise",
+            "cadam32bit_grad",
+            "cget_col_row_stats",
+            "CUDA_SETUP: ",
             "Configured CUDA binary not found",
         ),
         pattern=(
             r"bitsandbytes was compiled without GPU|bitsandbytes library load error"
-            r"|Configured CUDA binary not found"
+            r"|Configured CUDA binary not found|CUDA is required but not available for bitsandbytes"
+            r"|Could not find the bitsandbytes CUDA binary|'NoneType' object has no attribute '(?:cquantize|cadam|cget|cdequant)"
+            r"|CUDA_SETUP: WARNING! lib\S+ not found"
         ),
         examples=(
+            "RuntimeError: CUDA is required but not available for bitsandbytes. Please consider installing",
+            "AttributeError: 'NoneType' object has no attribute 'cquantize_blockwise_fp16_nf4'",
             "RuntimeError: Configured CUDA binary not found at /x/y",
             "bitsandbytes library load error: no library",
         ),

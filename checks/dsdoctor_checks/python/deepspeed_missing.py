@@ -68,7 +68,9 @@ HINT = "install it into the environment that runs the job: `python -m pip instal
 SIGNATURES = (
     Signature(
         anchor="deepspeed",
-        pattern=(r"No module named '?deepspeed'?(?:$|[^.\w])|No module named 'deepspeed\.[\w.]+'"),
+        pattern=(
+            r"No module named '?deepspeed'?(?:$|[^.\w])|No module named 'deepspeed\.(?![\w.]*_op')[\w.]+'"
+        ),
         examples=(
             "ModuleNotFoundError: No module named 'deepspeed'",
             "ImportError: No module named deepspeed",
@@ -113,5 +115,19 @@ SIGNATURES = (
         ),
         not_examples=("module 'deepspeed.ops' has no attribute 'x'",),
         weight=60,
+    ),
+    Signature(
+        anchor="deepspeed",
+        pattern="PackageNotFoundError: (?:No package metadata was found for )?'?deepspeed\\b|DistributionNotFound: The 'deepspeed|'deepspeed' is not recognized as an internal|which: no deepspeed in",
+        examples=(
+            "importlib.metadata.PackageNotFoundError: No package metadata was found for deepspeed",
+            "pkg_resources.DistributionNotFound: The 'deepspeed>=0.9.3' distribution was not found and is required by the application",
+            "'deepspeed' is not recognized as an internal or external command,",
+        ),
+        not_examples=(
+            "importlib.metadata.PackageNotFoundError: No package metadata was found for peft",
+        ),
+        weight=64,
+        masks=("dependency-version-conflict", "windows-unsupported"),
     ),
 )

@@ -84,7 +84,7 @@ SIGNATURES = (
     ),
     Signature(
         anchor="torch.distributed.elastic.agent",
-        pattern=r"cannot import name 'log' from 'torch\.distributed\.elastic",
+        pattern=r"cannot import name '\w+' from 'torch\.distributed\.elastic",
         examples=(
             "ImportError: cannot import name 'log' from 'torch.distributed.elastic.agent.server.api'",
         ),
@@ -128,12 +128,5 @@ SIGNATURES = (
         not_examples=("from torch.distributed import ReduceOp",),
         weight=50,
         near=("/deepspeed/",),
-    ),
-    Signature(
-        anchor="TORCH_MAJOR",
-        pattern=r"TORCH_MAJOR|requires a torch version .{0,40}but detected",
-        examples=("AssertionError: TORCH_MAJOR",),
-        not_examples=("torch",),
-        weight=10,
     ),
 )

@@ -173,8 +173,10 @@ SIGNATURES = (
     Signature(
         anchor="unexpected keyword argument",
         pattern=(
-            r"(?:Trainer|SFTTrainer|TrainingArguments|LoraConfig|from_pretrained"
-            r"|DPOTrainer|GenerationConfig|PeftConfig|AdamW|Llama\w*|Qwen\w*)(?:\.__init__)?\(\) got an unexpected keyword argument"
+            r"\b(?:\w{0,40}(?:Trainer|TrainingArguments|ForCausalLM|ForConditionalGeneration)"
+            r"|LoraConfig|from_pretrained|DPOConfig|SFTConfig|BitsAndBytesConfig"
+            r"|GenerationConfig|PeftConfig|AdamW|Llama\w*|Qwen\w*)"
+            r"(?:\.__init__)?\(\) got an unexpected keyword argument"
         ),
         examples=(
             "TypeError: LoraConfig.__init__() got an unexpected keyword argument 'corda_config'",
@@ -198,5 +200,60 @@ SIGNATURES = (
         examples=("AttributeError: module 'distutils' has no attribute 'version'",),
         not_examples=("distutils is deprecated",),
         weight=55,
+    ),
+    Signature(
+        anchor=(
+            "requires `accelerate",
+            "requires the `accelerate",
+            "requires `transformers",
+            "does not recognize this architecture",
+            "does not exist or is not currently imported",
+            "untagged enum",
+            "must be a dictionary with two fields",
+            "must be a dictionary with with two fields",
+            "'DynamicCache' object",
+            "num_items_in_batch",
+            "module 'numpy' has no attribute",
+            "'ANTIALIAS'",
+            "'ImpImporter'",
+            "has been removed in V2",
+            "`BaseSettings`",
+            "'Qwen2Tokenizer'",
+            "no attribute 'formatargspec'",
+        ),
+        pattern="requires (?:the )?`(?:accelerate|transformers)[><=]|but Transformers does not recognize this architecture|Tokenizer class \\w+ does not exist or is not currently imported|did not match any variant of untagged enum|must be a dictionary with (?:with )?two fields|'DynamicCache' object has no attribute|unexpected keyword argument 'num_items_in_batch'|module 'numpy' has no attribute '(?:float|int|bool|object|complex|str|long|typeDict|asscalar)'|has no attribute '(?:ANTIALIAS|ImpImporter|formatargspec)'|`pydantic:\\w+` has been removed in V2",
+        examples=(
+            "ImportError: Using the `Trainer` with `PyTorch` requires `accelerate>=0.26.0`: Please run `pip install transformers[torch]`",
+            "ValueError: The checkpoint you are trying to load has model type `qwen2_vl` but Transformers does not recognize this architecture.",
+            "Exception: data did not match any variant of untagged enum PyPreTokenizerTypeWrapper at line 78 column 3",
+            "AttributeError: module 'numpy' has no attribute 'bool'.",
+        ),
+        not_examples=(
+            "AttributeError: module 'numpy' has no attribute 'BUFSIZE'",
+            "the model uses a DynamicCache",
+        ),
+        weight=57,
+    ),
+    Signature(
+        anchor="cannot import name",
+        pattern="cannot import name '\\w+' from '(?!torch\\b|deepspeed\\b|triton\\b)[\\w.]+' \\(\\S*(?:site|dist)-packages/",
+        examples=(
+            "ImportError: cannot import name 'builder' from 'google.protobuf.internal' (/x/lib/python3.8/site-packages/google/protobuf/internal/__init__.py)",
+            "ImportError: cannot import name 'Mapping' from 'jinja2.utils' (/x/dist-packages/jinja2/utils.py)",
+        ),
+        not_examples=(
+            "ImportError: cannot import name 'helper' from 'mylib' (/home/me/project/mylib.py)",
+            "ImportError: cannot import name 'log' from 'torch.distributed' (/x/site-packages/torch/distributed/__init__.py)",
+        ),
+        weight=46,
+        not_near=("integrations.deepspeed", "transformers.deepspeed", "partially initialized"),
+    ),
+    Signature(
+        anchor=("model type", "KeyError: '"),
+        pattern="^KeyError: '(?:llama|mistral|mixtral|qwen\\w*|gemma\\w*|phi\\w*|falcon|baichuan|chatglm|internlm\\w*|deepseek\\w*|mamba|starcoder\\w*|minicpm\\w*)'",
+        examples=("KeyError: 'qwen2'", "KeyError: 'mistral'"),
+        not_examples=("KeyError: 'label'",),
+        weight=50,
+        near=("configuration_auto.py", "CONFIG_MAPPING", "auto_factory.py"),
     ),
 )

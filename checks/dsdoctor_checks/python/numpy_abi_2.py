@@ -98,4 +98,21 @@ SIGNATURES = (
         not_examples=("numpy 1.26",),
         weight=66,
     ),
+    Signature(
+        anchor=(
+            "module 'numpy' has no attribute",
+            "numpy.ufunc size changed",
+            "numpy._core",
+            "Unable to avoid copy",
+        ),
+        pattern="module 'numpy' has no attribute '(?:BUFSIZE|float_|complex_|Inf|NaN|NAN|infty|PINF|NINF|product|cumproduct|sometrue|alltrue|in1d|row_stack|trapz|sctypes|unicode_|string_|cast|obj2sctype|RankWarning|mat|round_)'|numpy\\.ufunc size changed|No module named 'numpy\\._core|Unable to avoid copy while creating an array",
+        examples=(
+            "AttributeError: module 'numpy' has no attribute 'BUFSIZE'",
+            "ValueError: numpy.ufunc size changed, may indicate binary incompatibility.",
+            "ModuleNotFoundError: No module named 'numpy._core'",
+        ),
+        not_examples=("AttributeError: module 'numpy' has no attribute 'bool'",),
+        weight=60,
+        masks=("dependency-version-conflict",),
+    ),
 )

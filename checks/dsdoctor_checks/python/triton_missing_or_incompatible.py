@@ -37,4 +37,18 @@ SIGNATURES = (
         weight=64,
         not_near=("A matching Triton is not available",),
     ),
+    Signature(
+        anchor=("triton", "Triton", "PY_SSIZE_T_CLEAN"),
+        pattern="Cannot find a working triton installation|PY_SSIZE_T_CLEAN macro must be defined|Triton Error \\[CUDA\\]: (?!out of memory|device kernel image)|Triton only support CUDA|is not a supported.{0,20}[Tt]riton version",
+        examples=(
+            "RuntimeError: Cannot find a working triton installation. More information on installing Triton can be found at https://github.com/openai/triton",
+            "SystemError: PY_SSIZE_T_CLEAN macro must be defined for '#' formats",
+            "RuntimeError: Triton Error [CUDA]: invalid argument",
+        ),
+        not_examples=(
+            "A matching Triton is not available, some optimizations will not be enabled",
+            "RuntimeError: Triton Error [CUDA]: device kernel image is invalid",
+        ),
+        weight=58,
+    ),
 )

@@ -9,14 +9,120 @@ Load with the world size and ZeRO stage it was written with, convert it with `ds
 or pass `load_optimizer_states=False`.
 
 ## References
-Recognised in logs alone; the wordings are tested in `tests/logs`.
+- DeepSpeed 0.19.8 runtime/zero/stage_1_and_2.py and stage3.py: `load_state_dict`
 """
 
 from __future__ import annotations
 
-from dsdoctor.api import Condition, Scope, Signature
+from collections.abc import Iterator
+from typing import Any
+
+from dsdoctor.api import (
+    Checkpoint,
+    Condition,
+    Environment,
+    Finding,
+    Gpus,
+    LaunchCommand,
+    Missing,
+    RunNeeds,
+    Scope,
+    Signature,
+    check,
+    fail,
+    ok,
+    warn,
+)
+from dsdoctor_checks._util import chosen
 
 CONDITION = Condition("checkpoint-mismatch", id="DSD1550", scope=Scope.JOB, since="0.1")
+
+_PARTITIONED = 3
+
+
+def _ranks(
+    run: RunNeeds,
+    command: LaunchCommand | Missing,
+    gpus: Gpus | Missing,
+    env: Environment | Missing,
+) -> tuple[int | None, bool]:
+    """Ranks of this run, and whether somebody said so (else it is the number of GPUs here)."""
+    nodes = 1
+    if isinstance(command, LaunchCommand):
+        nodes = command.num_nodes or 1
+        if command.num_gpus:
+            return command.num_gpus * nodes, True
+    if run.plan is not None and run.plan.gpus_per_node:
+        return run.plan.gpus_per_node * nodes, True
+    asked = len(run.gpus) or run.expect_gpus
+    if asked:
+        return asked * nodes, True
+    return len(chosen(gpus, run, env)) or None, False
+
+
+@check(CONDITION)
+def checkpoint_fits_the_run(
+    checkpoint: Checkpoint,
+    run: RunNeeds,
+    command: LaunchCommand | Missing,
+    gpus: Gpus | Missing,
+    env: Environment | Missing,
+) -> Iterator[Finding]:
+    """World size and stage of the checkpoint against those of the run."""
+    if checkpoint.error is not None or not checkpoint.files:
+        return
+    config = run.config or {}
+    zero, loading = config.get("zero_optimization"), config.get("checkpoint")
+    stage = zero.get("stage", 0) if isinstance(zero, dict) else None
+    universal = isinstance(loading, dict) and loading.get("load_universal") is True
+    have = checkpoint.zero_stage
+    evidence: dict[str, Any] = {
+        "checkpoint": checkpoint.path,
+        "dp_world_size": checkpoint.dp_world_size,
+        "mp_world_size": checkpoint.mp_world_size,
+        "zero_stage": have,
+        "config_stage": stage,
+    }
+    if universal and not checkpoint.universal:
+        yield fail(
+            "`checkpoint.load_universal` is true, but the checkpoint is no universal one",
+            effect="loading ends with an error",
+            hint="convert it with `python -m deepspeed.checkpoint.ds_to_universal`",
+            **evidence,
+        )
+        return
+    if checkpoint.universal:
+        yield ok(**evidence)
+        return
+    if isinstance(stage, int) and have is not None and _differ(have, stage):
+        yield fail(
+            f"the checkpoint was written with ZeRO stage {have}, but the config asks for {stage}",
+            effect="its files have other names and other contents than this stage looks for",
+            hint="set the stage it was written with, or convert it to a universal checkpoint",
+            **evidence,
+        )
+        return
+    ranks, said = _ranks(run, command, gpus, env)
+    mp_size = checkpoint.mp_world_size or 1
+    if ranks and checkpoint.dp_world_size and have and ranks != checkpoint.dp_world_size * mp_size:
+        wrote = checkpoint.dp_world_size * mp_size
+        yield (fail if said else warn)(
+            f"the checkpoint was written by {wrote} {'rank' if wrote == 1 else 'ranks'} "
+            f"(ZeRO stage {have}), but this run has {ranks}",
+            effect="DeepSpeed does not repartition the optimizer states: loading ends with an error",
+            hint=f"run with {wrote} ranks, or convert it to a universal checkpoint",
+            ranks=ranks,
+            wrote=wrote,
+            **evidence,
+        )
+        return
+    yield ok(ranks=ranks, **evidence)
+
+
+def _differ(have: int, stage: int) -> bool:
+    """Whether a stage cannot read another's files; 1 and 2 share their optimizer and its files."""
+    return (have == _PARTITIONED) != (stage == _PARTITIONED) or (have == 0) != (stage == 0)
+
 
 HINT = "load with the world size and ZeRO stage it was written with, convert it with `ds_to_universal.py`, or pass `load_optimizer_states=False`"
 
@@ -24,7 +130,7 @@ SIGNATURES = (
     Signature(
         anchor=("_optim_states.pt", "_model_states.pt"),
         pattern=(
-            r"(?:No such file|does not exist|not found|Errno 2|missing).{0,300}_(?:optim"
+            r"(?:No such file|does not exist|not found|Errno 2\]|missing).{0,300}_(?:optim"
             r"|model)_states\.pt|_(?:optim|model)_states\.pt.{0,120}(?:does not exist"
             r"|not found|No such)"
         ),
@@ -84,12 +190,10 @@ SIGNATURES = (
         not_examples=("def load_checkpoint(path)",),
         weight=22,
         near=(
-            "AssertionError",
-            "Error(s) in loading state_dict",
-            "KeyError",
-            "size mismatch for",
-            "does not match",
-            "IndexError",
+            "_states.pt",
+            "world size",
+            "global_step",
+            "zero_pp_rank",
         ),
     ),
     Signature(
@@ -100,5 +204,34 @@ SIGNATURES = (
         examples=("ValueError: loaded state dict has a different number of parameter groups",),
         not_examples=("loaded state dict ok",),
         weight=55,
+    ),
+    Signature(
+        anchor=(
+            "_optim_states.pt' under",
+            "failed to resume from checkpoint",
+            "Unable to find 'latest' file",
+            "ZeRO files found in",
+            "state files in directory",
+            "model states file at",
+            "not a zero checkpoint",
+            "not a model state checkpoint",
+            "Empty ds_version in checkpoint",
+            "valid for universal checkpoint",
+            "Invalid for universal checkpoint",
+            "assert len(self.ckpt_list) > 0",
+            "universal_checkpoint_info",
+            "ZeRO Stage 3 model state",
+            "doesn't have a universal",
+        ),
+        pattern="Expected \\d+ of '\\S*_states\\.pt' under|failed to resume from checkpoint|Unable to find 'latest' file|No ZeRO files found in|can't find .{0,60}state files in directory|can't find model states file at|is not a (?:zero|model state) checkpoint|Empty ds_version in checkpoint|Invalid for universal checkpoint|assert len\\(self\\.ckpt_list\\) > 0|Required \\S+ state is missing in checkpoint",
+        examples=(
+            "ValueError: Expected 8 of '*_optim_states.pt' under 'ckpt/global_step90' but found 6 files.",
+            "ValueError: [deepspeed] failed to resume from checkpoint out/run1",
+            "ValueError: Unable to find 'latest' file at adapters/latest",
+            "    assert len(self.ckpt_list) > 0",
+            "FileNotFoundError: can't find model states file at 'x/zero_pp_rank_0_mp_rank_00_model_states.pt'",
+        ),
+        not_examples=("resuming from checkpoint out/run1",),
+        weight=68,
     ),
 )

@@ -44,4 +44,26 @@ SIGNATURES = (
         not_examples=("raise LocalEntryNotFoundError(",),
         weight=62,
     ),
+    Signature(
+        anchor=(
+            "huggingface.co",
+            "hf.co",
+            "hf-mirror",
+            "raw.githubusercontent.com",
+            "modelscope",
+            "Can't load tokenizer for",
+            "Connection error, and we cannot",
+            "HF_ENDPOINT",
+        ),
+        pattern="(?:Failed to resolve|Read timed out|Connection to|HTTPSConnectionPool\\(host=)\\s?'?(?:cdn-lfs\\S*|huggingface\\.co|hf\\.co|hf-mirror\\.com|raw\\.githubusercontent\\.com)\\S* ?.{0,60}(?:timed out|resolve|Max retries|Read|SSL|refused|Proxy)|Failed to resolve 'huggingface|Can't load tokenizer for '|Error: .{0,60}huggingface\\.co.{0,80}(?:timed out|unreachable|refused)",
+        examples=(
+            "urllib3.exceptions.NameResolutionError: Failed to resolve 'huggingface.co' ([Errno -2] Name or service not known)",
+            "requests.exceptions.ReadTimeout: HTTPSConnectionPool(host='huggingface.co', port=443): Read timed out. (read timeout=10)",
+            "OSError: Can't load tokenizer for 'bert-base-chinese'. If you were trying to load it from 'https://huggingface.co/models'",
+        ),
+        not_examples=(
+            "OSError: org/x is not a local folder and is not a valid model identifier listed on 'https://huggingface.co/models'",
+        ),
+        weight=56,
+    ),
 )

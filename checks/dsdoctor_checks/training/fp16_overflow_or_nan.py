@@ -35,6 +35,7 @@ SIGNATURES = (
             "loss': nan",
             "loss: nan",
             "loss=nan",
+            "loss = nan",
             "loss is nan",
             "Loss is nan",
             "loss NaN",
@@ -47,6 +48,7 @@ SIGNATURES = (
         examples=(
             "{'loss': nan, 'grad_norm': 1.0}",
             "step 3 loss nan",
+            "epoch 1 loss = nan",
             "Loss is nan, stopping training",
         ),
         not_examples=("{'loss': 2.1}",),
@@ -57,6 +59,27 @@ SIGNATURES = (
         pattern=r"probability tensor contains either `?inf`?, `?nan",
         examples=("RuntimeError: probability tensor contains either `inf`, `nan` or element < 0",),
         not_examples=("probability",),
+        weight=50,
+    ),
+    Signature(
+        anchor=(
+            "loss scale",
+            "loss scaler",
+            "float division by zero",
+            "gradients are",
+            "are Nan/Inf",
+            "Nan/Inf",
+        ),
+        pattern="reducing loss scale to (?:0\\.0\\b|\\d[.\\d]*e-(?:0[3-9]|[1-9]\\d))|Attempted loss scale: 1(?:\\.0)?, (?:reducing to|but hysteresis)|gradients are (?:Nan|NaN|nan)|Fatal error: gradients are inconsistent",
+        examples=(
+            "Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to 4.76837158203125e-07",
+            "[deepspeed] OVERFLOW! Rank 0 Skipping step. Attempted loss scale: 1, reducing to 1",
+            "FloatingPointError: gradients are Nan/Inf",
+        ),
+        not_examples=(
+            "[deepspeed] OVERFLOW! Rank 0 Skipping step. Attempted loss scale: 65536, reducing to 32768",
+            "Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to 32768.0",
+        ),
         weight=50,
     ),
 )

@@ -85,8 +85,6 @@ from dsdoctor.model.facts.python import (
     TorchBuild,
     TorchLive,
 )
-from dsdoctor.model.facts.run import Floors, PlanNeeds, RunNeeds, Scope
-from dsdoctor.model.facts.storage import Checkpoint, CheckpointFile, Place, Quota, Storage
 from dsdoctor.model.facts.repair import (
     FreePort,
     OtherToolkits,
@@ -97,7 +95,8 @@ from dsdoctor.model.facts.repair import (
     ToolkitWheels,
     Wheel,
 )
-from dsdoctor.model.facts.run import RunNeeds, Scope
+from dsdoctor.model.facts.run import Floors, PlanNeeds, RunNeeds, Scope
+from dsdoctor.model.facts.storage import Checkpoint, CheckpointFile, Place, Quota, Storage
 from dsdoctor.model.facts.toolchain import (
     BuildLock,
     Compiler,
@@ -156,10 +155,10 @@ __all__ = [
     "Fact",
     "Fetch",
     "Finding",
-    "Floors",
     "Findings",
     "Fix",
     "FixRequest",
+    "Floors",
     "FreePort",
     "Gpu",
     "GpuHealth",
@@ -168,8 +167,8 @@ __all__ = [
     "HostEntry",
     "Hostfile",
     "ImportOutcome",
-    "KernelLog",
     "Impossible",
+    "KernelLog",
     "LaunchCommand",
     "Launcher",
     "Launchers",
@@ -206,13 +205,12 @@ __all__ = [
     "PciPlace",
     "PciTree",
     "Place",
+    "Plan",
     "PlanNeeds",
     "Probe",
+    "Proof",
     "Quota",
     "RdmaPort",
-    "Plan",
-    "Probe",
-    "Proof",
     "Reach",
     "RecoveryAction",
     "Remove",
@@ -224,8 +222,8 @@ __all__ = [
     "Signature",
     "StaleBuilds",
     "Status",
-    "Storage",
     "Step",
+    "Storage",
     "Tell",
     "Toolkit",
     "ToolkitArchives",
@@ -235,11 +233,10 @@ __all__ = [
     "TriedCollective",
     "TriedGpu",
     "TriedPair",
-    "Why",
-    "XidEvent",
     "Wheel",
     "Why",
     "Write",
+    "XidEvent",
     "check",
     "fail",
     "fix",

@@ -166,6 +166,19 @@ def test_the_dry_run_does_when_pasted_what_the_fix_does(tmp_path: Path) -> None:
     assert tree(machine.patient / "opt") == pasted
 
 
+def test_what_is_the_users_to_do_is_only_told(tmp_path: Path) -> None:
+    env = clean_environment(tmp_path, NCCL_IB_HCA="mlx5_0")
+    argv = [sys.executable, "-m", "dsdoctor", "fix", "raise-limits", "--quick", "--yes"]
+    done = subprocess.run(
+        ["/bin/sh", "-c", 'ulimit -l 64; exec "$0" "$@"', *argv],
+        env=env, capture_output=True, text=True, timeout=90, check=False,
+    )  # fmt: skip
+    assert done.returncode == 4
+    assert "memlock" in done.stdout
+    assert "this is yours to do" in done.stderr
+    assert "nothing to undo" in dsdoctor("fix", "--undo", env=env).err
+
+
 def test_a_config_is_corrected_in_a_copy(tmp_path: Path) -> None:
     config = tmp_path / "ds.json"
     config.write_text(CONFIG)

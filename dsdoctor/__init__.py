@@ -2,4 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dsdoctor.preflight import PreflightError, preflight
+
 __version__ = "0.1.0"
+__all__ = ["PreflightError", "__version__", "preflight"]
+
+
+def __getattr__(name: str) -> Any:
+    """Loads the public API when it is asked for, so that `dsdoctor --version` imports nothing."""
+    if name in ("preflight", "PreflightError"):
+        import importlib  # noqa: PLC0415
+
+        return getattr(importlib.import_module("dsdoctor.preflight"), name)
+    raise AttributeError(f"module `dsdoctor` has no attribute `{name}`")

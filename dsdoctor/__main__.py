@@ -12,6 +12,12 @@ def main() -> int:
     if sys.argv[1:] in (["--version"], ["-V"]):
         sys.stdout.write(f"dsdoctor {__version__}\n")
         return 0
+    if sys.argv[1:2] == ["hook"]:
+        from dsdoctor.hook import entry  # noqa: PLC0415  # it runs before every job
+
+        status = entry.fast(sys.argv[2:])
+        if status is not None:
+            return status
     from dsdoctor.cli.main import run  # noqa: PLC0415  # --version stays fast
 
     return run()

@@ -348,3 +348,63 @@ def run(
         with _live_lock:
             _live.discard(child.pid)
         raise
+
+
+class Detached:
+    """A process that is started and may be left behind: it holds no pipe of ours.
+
+    Attributes:
+        pid: its process id, and on POSIX the id of its group and session.
+        output: the file that both its streams go to.
+    """
+
+    def __init__(self, child: subprocess.Popen[bytes], output: Path) -> None:
+        self._child = child
+        self.pid = child.pid
+        self.output = output
+
+    def poll(self) -> int | None:
+        """Exit status, None while it runs; never waits."""
+        return self._child.poll()
+
+    def kill(self) -> None:
+        """Sends SIGKILL to its group and does not wait: perhaps no signal can end it."""
+        if self._child.poll() is None:
+            _signal_group(self.pid, signal.SIGKILL if _POSIX else signal.SIGTERM)
+
+    def __del__(self) -> None:
+        # left behind on purpose: no warning that it still runs
+        if self._child.returncode is None:
+            self._child.returncode = -1
+
+
+def start_detached(
+    argv: Sequence[str],
+    *,
+    output: Path,
+    env: Mapping[str, str] | None = None,
+    keep: Sequence[int] = (),
+) -> Detached:
+    """Starts a process in a session of its own that outlives this one if need be.
+
+    Args:
+        argv: the command.
+        output: file for its streams, written anew.
+        env: its environment; it gets no marker, since no sweep of ours is to end it.
+        keep: descriptors that it inherits (a lock).
+
+    Raises:
+        OSError: the program or the file cannot be opened.
+    """
+    with output.open("wb") as file:
+        child = subprocess.Popen(
+            list(argv),
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=file,
+            env=None if env is None else dict(env),
+            start_new_session=_POSIX,
+            pass_fds=tuple(keep),
+            cwd="/" if _POSIX else None,
+        )
+    return Detached(child, output)

@@ -34,10 +34,13 @@ class Settings(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     Attributes:
         ignore: checks to leave out: families, ids, names.
         limits: condition name to thresholds.
+        hook: defaults of the hooks (`budget`, `max_age`, `fail_closed`, `dry_run`, `textfile`,
+            `gpus`, `ignore`).
     """
 
     ignore: list[str] = []
     limits: dict[str, dict[str, float]] = {}
+    hook: dict[str, Any] = {}
 
 
 def load(path: Path | None = None) -> Settings:
@@ -60,7 +63,9 @@ def load(path: Path | None = None) -> Settings:
         found = _read(file)
         if found is not None:
             merged = Settings(
-                ignore=[*merged.ignore, *found.ignore], limits={**merged.limits, **found.limits}
+                ignore=[*merged.ignore, *found.ignore],
+                limits={**merged.limits, **found.limits},
+                hook={**merged.hook, **found.hook},
             )
     return merged
 

@@ -4,10 +4,16 @@ set -euo pipefail
 command -v apt-get >/dev/null 2>&1 || { echo "no apt-get: test groups that need system packages are left out"; exit 0; }
 [ "$(id -u)" = 0 ] || { echo "not root: test groups that need system packages are left out"; exit 0; }
 need=()
-command -v g++ >/dev/null 2>&1 || need+=(g++)
-command -v gcc >/dev/null 2>&1 || need+=(gcc)
-[ -x /usr/sbin/sshd ] || need+=(openssh-server openssh-client)
-command -v sbatch >/dev/null 2>&1 || need+=(slurm-wlm)
+wants() { command -v "$1" >/dev/null 2>&1 || [ -x "/usr/sbin/$1" ] || need+=("$2"); }
+wants g++ g++
+wants gcc gcc
+wants slurmctld slurm-wlm
+wants munged munge
+wants sshd openssh-server
+wants ssh openssh-client
+wants pdsh pdsh
+wants ip iproute2
+wants ps procps
 [ ${#need[@]} = 0 ] && exit 0
 export DEBIAN_FRONTEND=noninteractive
 apt-get update -q

@@ -102,7 +102,8 @@ def restore(
     ['/e/python', '-m', 'pip', 'uninstall', '--yes', 'b']
     >>> restore("pip", ["/e/python"], {"a": "a==1"}, {"a": "a==1"})
     []
-    >>> restore("pip", ["p"], {"torch": "torch==2.5.1+cu124"}, {"torch": "torch==2.6"})[0][5:]
+    >>> before, after = {"torch": "torch==2.5.1+cu124"}, {"torch": "torch==2.5.1+cu118"}
+    >>> restore("pip", ["p"], before, after)[0][5:]
     ['--extra-index-url', 'https://download.pytorch.org/whl/cu124', 'torch==2.5.1+cu124']
     """
     new = sorted(set(after) - set(before))

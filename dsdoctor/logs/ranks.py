@@ -30,8 +30,8 @@ def disagreement(hits: Iterable[Hit]) -> str:
     parts = []
     for values, members in list(kinds.items())[:MOST_NAMED]:
         more = ", …" if len(members) > MOST_NAMED else ""
-        names = ", ".join(map(str, members[:MOST_NAMED])) + more
+        numbers = ", ".join(map(str, members[:MOST_NAMED])) + more
         word = "rank" if len(members) == 1 else "ranks"
         what = " ".join(value for _, value in values)
-        parts.append(f"{word} {names} in {what}")
+        parts.append(f"{word} {numbers} in {what}")
     return "; ".join(parts)

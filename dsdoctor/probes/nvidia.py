@@ -24,6 +24,7 @@ from dsdoctor.api import (
     probe,
 )
 from dsdoctor.host import TOOL_SECONDS, Host, HostError, exists, read_text
+from dsdoctor.model.facts.base import Fact
 from dsdoctor.model.redact import mask
 from dsdoctor.probes import gpu_parse, records
 from dsdoctor.process import Result
@@ -44,6 +45,9 @@ DEFAULT_FOLDERS = (
 )
 WSL_FOLDER = "/usr/lib/wsl/lib"
 CHILD = Path(__file__).parent / "children" / "nvml.py"
+
+#: NVML answers within so much, and a second more for each GPU, where the driver is up.
+USUAL_SECONDS = 2.0
 
 _VERSION = r"\d{3,}\.\d+(?:\.\d+)?"
 #: NVML's codes: 4 no permission, 9 driver not loaded, 10 time-out, 12 no library.
@@ -413,6 +417,24 @@ def nvml(host: Host) -> tuple[Nvml | Missing, Gpus | Missing, GpuTopology | Miss
     argv = [str(host.query("executable")), str(CHILD)]
     result = host.run(argv, timeout=TOOL_SECONDS, idle_timeout=TOOL_SECONDS)
     parsed = gpu_parse.parse(records.decode(result.stdout))
+    absent = parsed.nvml is not None and parsed.nvml.error is not None and _no_device(host)
+    return from_child(parsed, result, no_device=absent)
+
+
+#: What `nvml` and `from_child` return, in their order.
+NVML_FACTS: tuple[type[Fact], ...] = (Nvml, Gpus, GpuTopology)
+
+
+def from_child(
+    parsed: gpu_parse.ParsedNvml, result: Result, *, no_device: bool
+) -> tuple[Nvml | Missing, Gpus | Missing, GpuTopology | Missing]:
+    """Facts from what the child told, and from how it ended.
+
+    Args:
+        parsed: its records.
+        result: its end.
+        no_device: nothing speaks for an NVIDIA GPU in that machine.
+    """
     driver: Nvml | Missing | None = parsed.nvml
     gpus: Gpus | Missing | None = parsed.gpus
     topology: GpuTopology | Missing | None = parsed.topology
@@ -421,9 +443,13 @@ def nvml(host: Host) -> tuple[Nvml | Missing, Gpus | Missing, GpuTopology | Miss
     elif parsed.nvml is not None and parsed.nvml.error is not None:
         error = parsed.nvml.error
         lack = Missing(why=_why(error), detail=f"NVML: {error.message} (`{error.call}`)")
-        if error.code in (_NOT_LOADED, _NO_LIBRARY) and _no_device(host):
+        if error.code in (_NOT_LOADED, _NO_LIBRARY) and no_device:
             gpus, topology = Gpus(count=0), GpuTopology()
     else:
         words = "; ".join(parsed.malformed)[:300] or "no answer"
         lack = Missing(why=Why.BROKEN, detail=f"NVML's answer could not be understood: {words}")
+    if isinstance(driver, Nvml) and isinstance(gpus, Gpus) and gpus.stopped_at is None:
+        usual = USUAL_SECONDS + len(gpus.gpus)
+        if result.seconds > usual:
+            driver = msgspec.structs.replace(driver, slow_seconds=round(result.seconds, 1))
     return driver or lack, gpus or lack, topology or lack

@@ -36,6 +36,10 @@ StaticFacts = tuple[
 ]
 LiveFacts = tuple[TorchLive | Missing, DeepSpeedLive | Missing]
 
+#: What `parse_static` and `parse_live` return, in their order.
+STATIC_FACTS: tuple[type[Fact], ...] = (Patient, Packages, TorchBuild, DeepSpeedInstall)
+LIVE_FACTS: tuple[type[Fact], ...] = (TorchLive, DeepSpeedLive)
+
 #: Reading names in site-packages takes 0.1 s; on a cold network disk it may take this.
 STATIC_SECONDS = 60.0
 #: One step of torch: an import from a cold network disk is slow and healthy (design §7).

@@ -10,7 +10,7 @@ import platformdirs
 from dsdoctor.errors import UsageError
 from dsdoctor.model import smoke as model
 from dsdoctor.model.smoke import SmokeReport
-from dsdoctor.recommend import output
+from dsdoctor.recommend import files
 from dsdoctor.smoke.plan import SmokePlan
 
 SNAPSHOT_NAME = "last-known-good.json"
@@ -38,7 +38,7 @@ def write(report: SmokeReport, plan: SmokePlan, folder: str) -> tuple[Path, ...]
     Raises:
         UsageError: the folder cannot be written.
     """
-    written = output.write(plan.launch, folder)
+    written = files.write(plan.launch, folder)
     path = Path(folder) / "report.json"
     path.write_text(model.encode(report), encoding="utf-8")
     return (*written, path)

@@ -398,6 +398,8 @@ class Nvml(Fact, frozen=True, kw_only=True):
     cuda_version: newest CUDA that the driver serves, as 1000 * major + 10 * minor (13000)
     error: set when NVML did not start or could not count its GPUs
     unread: why versions are missing
+    slow_seconds: how long the whole reading took, if that was more than a second for each GPU and
+        two besides; None for an answer in usual time
     """
 
     driver_version: str | None = None
@@ -405,6 +407,7 @@ class Nvml(Fact, frozen=True, kw_only=True):
     cuda_version: int | None = None
     error: NvmlError | None = None
     unread: dict[str, Unread] = msgspec.field(default_factory=dict)
+    slow_seconds: float | None = None
 
 
 class Gpus(Fact, frozen=True, kw_only=True):

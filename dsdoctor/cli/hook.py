@@ -1,0 +1,156 @@
+"""`dsdoctor hook`: the gate before a job."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dsdoctor.errors import UsageError
+from dsdoctor.hook import entry, install
+from dsdoctor.hook.request import BUDGET, KINDS, MAX_AGE, Request
+
+
+@click.group("hook")
+def command() -> None:
+    """Decide before a job, in the words of a scheduler.
+
+    Only a confirmed fault blocks. What could not be told, and every illness of dsdoctor itself,
+    lets the job pass with a line in syslog, unless --fail-closed is given.
+    """
+
+
+def _options(function: Callable[..., Any]) -> Callable[..., Any]:
+    options = [
+        click.option(
+            "--budget",
+            type=click.FloatRange(min=1),
+            default=BUDGET,
+            show_default=True,
+            metavar="SECONDS",
+            help="A decision is there by then, whatever hangs.",
+        ),
+        click.option("--gpus", metavar="0,1", help="GPUs of the job, `all` or `none`."),
+        click.option("--json", metavar="FILE", help="Write the verdict there."),
+        click.option("--fail-closed", is_flag=True, help="Block also what cannot be told."),
+        click.option("--dry-run", is_flag=True, help="Report only; block nothing."),
+        click.option("--enforce", is_flag=True, help="slurm-task-prolog: end the task on a fault."),
+        click.option("--live", is_flag=True, help="k8s: start torch too; needs a larger budget."),
+        click.option(
+            "--reason-from-prolog",
+            is_flag=True,
+            help="slurm-prolog: call scontrol at once (Slurm's manual advises against it).",
+        ),
+        click.option("--python", metavar="PATH", help="Interpreter of the job."),
+        click.option("--config", metavar="FILE", help="DeepSpeed config of the job."),
+        click.option("--ignore", multiple=True, metavar="WHAT", help="Leave out these checks."),
+        click.option("--textfile", metavar="FILE", help="Metrics for Prometheus' node_exporter."),
+        click.option("--termination-log", metavar="FILE", help="k8s: where to say why."),
+        click.option("--run-folder", metavar="DIR", help="Verdicts and counters [/run/dsdoctor]."),
+        click.option(
+            "--max-age",
+            type=click.FloatRange(min=0),
+            default=MAX_AGE,
+            show_default=True,
+            metavar="SECONDS",
+            help="How long a verdict on the node serves other hooks.",
+        ),
+        click.option("--token", default="", hidden=True),
+    ]
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def _kind(name: str, text: str) -> None:
+    @command.command(name, help=text)
+    @_options
+    def run(*, ignore: tuple[str, ...], **given: Any) -> int:
+        items = tuple(part.strip() for word in ignore for part in word.split(",") if part.strip())
+        return entry.run(Request(kind=name, ignore=items, **given))
+
+
+for _name, (_text, _scopes) in KINDS.items():
+    _kind(_name, f"Decide as {_text}")
+
+
+@command.command("install")
+@click.argument("target", type=click.Choice(sorted(install.TARGETS)))
+@click.option("--into", metavar="DIR", help="Folder for the files.")
+@click.option("--python", metavar="PATH", help="Interpreter that holds dsdoctor [this one].")
+@click.option(
+    "--budget", type=click.FloatRange(min=1), default=BUDGET, show_default=True, metavar="SECONDS"
+)
+@click.option("--fail-closed", is_flag=True, help="Block also what cannot be told.")
+@click.option("--run-folder", default="/run/dsdoctor", show_default=True, metavar="DIR")
+@click.option("--gpus", type=click.Choice(["all"]), help="Judge all GPUs for every job (Slurm).")
+@click.option("--enforce", is_flag=True, help="The task prolog ends tasks on a confirmed fault.")
+@click.option(
+    "--reason-from-prolog", is_flag=True, help="Call scontrol in the Prolog (advised against)."
+)
+@click.option("--image", default="registry.example/train:1", metavar="IMAGE", help="Kubernetes.")
+@click.option("--dry-run", is_flag=True, help="Show the files, write nothing.")
+def install_command(
+    *,
+    target: str,
+    into: str | None,
+    python: str | None,
+    budget: float,
+    fail_closed: bool,
+    run_folder: str,
+    gpus: str | None,
+    enforce: bool,
+    reason_from_prolog: bool,
+    image: str,
+    dry_run: bool,
+) -> None:
+    """Write scripts or manifests and say what to configure."""
+    if python is not None and target != "kubernetes" and not Path(python).is_absolute():
+        raise UsageError(
+            f"`--python {python}` is no absolute path; a hook is run without PATH, expected "
+            "one such as `/opt/dsdoctor/bin/python`"
+        )
+    if not Path(run_folder).is_absolute():
+        raise UsageError(f"`--run-folder {run_folder}` is no absolute path")
+    folder = Path(into) if into else install.TARGETS[target]
+    wanted = install.plan(
+        target,
+        install.Options(
+            into=folder if target == "kubernetes" else folder.absolute(),
+            python=python or ("python3" if target == "kubernetes" else sys.executable),
+            budget=budget,
+            fail_closed=fail_closed,
+            run_folder=run_folder,
+            gpus=gpus,
+            enforce=enforce,
+            reason_from_prolog=reason_from_prolog,
+            scontrol=shutil.which("scontrol") or "/usr/bin/scontrol",
+            slurm_conf=os.environ.get("SLURM_CONF"),
+            image=image,
+        ),
+    )
+    if dry_run:
+        for path, (text, mode) in wanted.files.items():
+            click.echo(f"# would write {path} (mode {mode:o})\n{text}")
+    else:
+        for line in install.apply(wanted):
+            click.echo(line)
+        click.echo("")
+    click.echo(wanted.advice, nl=False)
+
+
+@command.command("uninstall")
+@click.argument("target", type=click.Choice(sorted(install.TARGETS)))
+@click.option("--into", metavar="DIR", help="Folder of the files.")
+def uninstall_command(*, target: str, into: str | None) -> None:
+    """Remove what `hook install` has written."""
+    folder = Path(into) if into else install.TARGETS[target]
+    for line in install.remove(target, folder):
+        click.echo(line)
+    if target == "slurm":
+        click.echo("Take the lines that name this folder out of slurm.conf as well.")

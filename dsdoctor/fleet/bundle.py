@@ -1,0 +1,44 @@
+"""Makes the collector: one file, standard library only, for any Python from 3.8 on."""
+
+from __future__ import annotations
+
+import base64
+import importlib.util
+import zlib
+from pathlib import Path
+
+from dsdoctor import __version__
+from dsdoctor.patient import CHILDREN
+from dsdoctor.probes import environment
+
+_SCRIPTS = ("nvml.py", "static.py", "torch_live.py")
+
+
+def collector() -> str:
+    """The collector's text, with the scripts that it runs and the NVML binding inside."""
+    text = (CHILDREN / "collector.py").read_text(encoding="utf-8")
+    sources = {name: (CHILDREN / name).read_bytes() for name in _SCRIPTS}
+    binding = importlib.util.find_spec("pynvml")
+    if binding is not None and binding.origin is not None:
+        sources["pynvml.py"] = Path(binding.origin).read_bytes()
+    payload = {
+        name: base64.b64encode(zlib.compress(source, 9)).decode()
+        for name, source in sources.items()
+    }
+    lines = "".join(f'    "{name}": "{packed}",\n' for name, packed in payload.items())
+    variables = {
+        "names": sorted(environment.NAMES),
+        "prefixes": sorted(environment.PREFIXES),
+    }
+    for old, new in (
+        ("PAYLOAD: dict[str, str] = {}\n", f"PAYLOAD = {{\n{lines}}}\n"),
+        (
+            'VARIABLES: dict[str, list[str]] = {"names": [], "prefixes": []}\n',
+            f"VARIABLES = {variables!r}\n",
+        ),
+        ('VERSION = ""\n', f'VERSION = "{__version__}"\n'),
+    ):
+        if text.count(old) != 1:
+            raise RuntimeError(f"the collector's text has no single line `{old.strip()}`")
+        text = text.replace(old, new)
+    return text

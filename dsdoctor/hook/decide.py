@@ -1,0 +1,154 @@
+"""From a verdict on the machine to pass or block. Pure, standard library only."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+#: Begins every reason that is told to a scheduler, so that only our own drains are undone.
+PREFIX = "dsdoctor:"
+#: Families whose conditions mean nothing to a job without GPUs.
+GPU_FAMILIES = ("driver", "gpu", "topology", "nccl", "cuda", "torch")
+
+
+@dataclasses.dataclass(frozen=True)
+class Fault:
+    """A confirmed failure: what blocks a job.
+
+    Attributes:
+        id, condition: which.
+        message: with the measured value.
+        hint: the way out.
+        scope: who can mend it.
+    """
+
+    id: str
+    condition: str
+    message: str
+    hint: str = ""
+    scope: str = "node"
+
+    @property
+    def line(self) -> str:
+        """As a scheduler is told."""
+        return f"{self.id} {self.condition}: {self.message}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Decision:
+    """What a hook decided.
+
+    Attributes:
+        block: the job must not start here.
+        verdict: `healthy`, `faulty` or `unknown`.
+        cause: why a job passes although nothing could be told, by name, else None.
+        detail: the same in words.
+        faults: confirmed failures.
+        warnings: what is worth telling besides.
+        counts: findings by status.
+        reused: the verdict is an earlier one's.
+        would_block: it would have, but for --dry-run.
+    """
+
+    block: bool = False
+    verdict: str = "unknown"
+    cause: str | None = None
+    detail: str = ""
+    faults: tuple[Fault, ...] = ()
+    warnings: tuple[Fault, ...] = ()
+    counts: dict[str, int] = dataclasses.field(default_factory=dict)
+    reused: bool = False
+    would_block: bool = False
+
+    @property
+    def reason(self) -> str:
+        """One line for a scheduler, with our prefix."""
+        if self.faults:
+            more = f" (and {len(self.faults) - 1} more)" if len(self.faults) > 1 else ""
+            return f"{PREFIX} {self.faults[0].line}{more}"
+        if self.cause is not None:
+            return f"{PREFIX} could not tell ({self.cause}): {self.detail}"
+        return f"{PREFIX} ok"
+
+
+def faults_of(judged: dict[str, Any], *, wants_gpu: bool) -> tuple[Fault, ...]:
+    """Confirmed failures of a judged node, less those of GPUs that the job does not use."""
+    return tuple(
+        Fault(
+            id=str(row.get("id", "")),
+            condition=str(row.get("condition", "")),
+            message=str(row.get("message", "")),
+            hint=str(row.get("hint", "")),
+            scope=str(row.get("scope", "node")),
+        )
+        for row in judged.get("findings", ())
+        if row.get("status") == "fail"
+        and row.get("confirmed")
+        and (wants_gpu or row.get("family") not in GPU_FAMILIES)
+    )
+
+
+def warnings_of(judged: dict[str, Any]) -> tuple[Fault, ...]:
+    """Warnings, and failures that are not confirmed."""
+    return tuple(
+        Fault(
+            id=str(row.get("id", "")),
+            condition=str(row.get("condition", "")),
+            message=str(row.get("message", "")),
+            hint=str(row.get("hint", "")),
+            scope=str(row.get("scope", "node")),
+        )
+        for row in judged.get("findings", ())
+        if row.get("status") == "warn" or (row.get("status") == "fail" and not row["confirmed"])
+    )
+
+
+def decide(
+    judged: dict[str, Any],
+    *,
+    wants_gpu: bool = True,
+    fail_closed: bool = False,
+    dry_run: bool = False,
+    reused: bool = False,
+) -> Decision:
+    """The decision on a machine that could be judged.
+
+    A failure blocks if it is confirmed: one that rests on a time-out or on a broken answer is as
+    unknown as what could not be read at all, since the doctor may be the one that is ill.
+    """
+    faults = faults_of(judged, wants_gpu=wants_gpu)
+    unsure = [str(text) for text in judged.get("unsure", ())] if wants_gpu else []
+    base = Decision(
+        counts=dict(judged.get("counts", {})), reused=reused, warnings=warnings_of(judged)
+    )
+    if faults:
+        return dataclasses.replace(
+            base, block=not dry_run, would_block=dry_run, verdict="faulty", faults=faults
+        )
+    if unsure:
+        found = unknown(
+            str(judged.get("unsure_cause", "unread")),
+            "; ".join(unsure)[:300],
+            fail_closed=fail_closed,
+            dry_run=dry_run,
+        )
+        return dataclasses.replace(
+            base,
+            block=found.block,
+            would_block=found.would_block,
+            cause=found.cause,
+            detail=found.detail,
+        )
+    return dataclasses.replace(base, verdict="healthy")
+
+
+def unknown(
+    cause: str, detail: str, *, fail_closed: bool = False, dry_run: bool = False
+) -> Decision:
+    """The decision where nothing could be told: pass, and count why."""
+    return Decision(
+        block=fail_closed and not dry_run,
+        would_block=fail_closed and dry_run,
+        cause=cause,
+        detail=" ".join(detail.split()),
+    )

@@ -1,0 +1,141 @@
+"""One run of a hook, from request to exit status; lean until a worker is started."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from dsdoctor.hook import outputs
+from dsdoctor.hook.decide import Decision, unknown
+from dsdoctor.hook.request import Request, configured, job_id, node_name, parse
+from dsdoctor.hook.rundir import RunFolder, RunFolderError, boot_id, default_path, write_json
+from dsdoctor.hook.supervise import Supervisor, process_age
+
+#: While this file is there every hook lets everything pass.
+KILL_SWITCH = Path("/etc/dsdoctor/disabled")
+SYSTEM_CONFIG = Path("/etc/dsdoctor/config.toml")
+_LOG_SECONDS = 0.2
+
+
+def fast(argv: list[str]) -> int | None:
+    """Runs a hook without click; None = click must say what is wrong or help."""
+    request = parse(argv)
+    return None if request is None else run(request)
+
+
+def run(request: Request, env: Mapping[str, str] | None = None) -> int:
+    """Decides, tells everybody, and returns the exit status."""
+    begun = time.monotonic() - process_age()
+    env = os.environ if env is None else env
+    if KILL_SWITCH.exists():
+        _log(f"hook={request.kind} decision=pass cause=disabled `{KILL_SWITCH}` exists")
+        return 2 if request.kind == "npd" else 3 if request.kind == "nagios" else 0
+    decision, folder, request, gpus = _decide(request, env, begun)
+    seconds = time.monotonic() - begun
+    node = node_name(env)
+    job = job_id(env)
+    more = {
+        "boot_id": boot_id(),
+        "time": time.time(),
+        "job": job,
+        "node": node,
+        "gpus": gpus,
+        "seconds": round(seconds, 3),
+    }
+    record = outputs.record(request, decision, more)
+    told = True
+    if request.json is not None:
+        told = write_json(Path(request.json), record)
+    if folder is not None:
+        if decision.cause is not None and not decision.block:
+            folder.count(decision.cause)
+        if request.kind == "slurm-prolog":
+            folder.keep_job(node, job, record)
+            if decision.block:
+                folder.stamp(node, record)
+    _tell(request, decision, folder, seconds)
+    _log(outputs.log_line(request, decision, job, node, seconds))
+    if request.kind == "slurm-health" and folder is not None:
+        from dsdoctor.hook import health  # noqa: PLC0415  # the others start no Slurm command
+
+        return health.act(request, decision, folder, node)
+    if request.kind == "slurm-prolog" and decision.block and request.reason_from_prolog:
+        from dsdoctor.hook import health  # noqa: PLC0415
+
+        health.tell_reason(node, decision.reason)
+    if not told and decision.block:
+        _log(f"hook={request.kind} decision=pass cause=verdict-unwritten `{request.json}`")
+        return 0
+    return outputs.exit_status(request, decision)
+
+
+def _decide(
+    request: Request, env: Mapping[str, str], begun: float
+) -> tuple[Decision, RunFolder | None, Request, dict[str, str]]:
+    """The decision; whatever goes wrong in here is our illness and lets the job pass."""
+    folder: RunFolder | None = None
+    try:
+        request = _configured(request)
+        path = Path(request.run_folder) if request.run_folder else default_path()
+        folder = RunFolder(path)
+        supervisor = Supervisor(request, folder, env, begun)
+        return supervisor.run(), folder, request, supervisor.uuids
+    except RunFolderError as error:
+        cause, detail = "run-folder", str(error)
+    except Exception as error:  # noqa: BLE001  # a bug of ours never drains a node
+        cause, detail = "crash", f"{type(error).__name__}: {error}"
+    found = unknown(cause, detail, fail_closed=request.fail_closed, dry_run=request.dry_run)
+    return found, folder, request, {}
+
+
+def _configured(request: Request) -> Request:
+    given = os.environ.get("DSDOCTOR_CONFIG")
+    path = Path(given) if given else SYSTEM_CONFIG
+    if not path.is_file():
+        return request
+    from dsdoctor import settings  # noqa: PLC0415  # only where a configuration is
+
+    found = settings.load(path)
+    return configured(
+        dataclasses.replace(request, ignore=(*request.ignore, *found.ignore)), found.hook
+    )
+
+
+def _tell(request: Request, decision: Decision, folder: RunFolder | None, seconds: float) -> None:
+    with contextlib.suppress(OSError, ValueError):
+        sys.stdout.write(outputs.stdout(request, decision, seconds))
+        sys.stdout.flush()
+    if request.textfile is not None:
+        counts = {} if folder is None else folder.counts()
+        text = outputs.prometheus(request, decision, counts, seconds, time.time())
+        target = Path(request.textfile)
+        temporary = target.with_name(f".{target.name}.{os.getpid()}")
+        with contextlib.suppress(OSError):
+            temporary.write_text(text, encoding="utf-8")
+            temporary.replace(target)
+    if request.kind == "k8s":
+        place = Path(request.termination_log or "/dev/termination-log")
+        if request.termination_log or place.exists():
+            with contextlib.suppress(OSError):
+                place.write_text(outputs.termination(decision), encoding="utf-8")
+
+
+def _log(line: str) -> None:
+    """Writes to syslog, which journald reads too; a log that blocks is not waited for."""
+
+    def write() -> None:
+        with contextlib.suppress(ImportError, OSError):
+            import syslog  # noqa: PLC0415  # not on Windows
+
+            syslog.openlog("dsdoctor", syslog.LOG_PID, syslog.LOG_DAEMON)
+            syslog.syslog(syslog.LOG_NOTICE, line)
+
+    thread = threading.Thread(target=write, daemon=True)
+    thread.start()
+    thread.join(_LOG_SECONDS)

@@ -1,0 +1,135 @@
+"""Slurm's health program: drains a sick node, gives our drains their reason, undoes only those.
+
+`plan` is pure; only `act` and `tell_reason` call `scontrol`.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+import sys
+from typing import Any
+
+from dsdoctor.hook import outputs
+from dsdoctor.hook.decide import PREFIX, Decision
+from dsdoctor.hook.request import Request
+from dsdoctor.hook.rundir import RunFolder
+
+#: What slurmctld writes as the reason when a prolog has ended with another status than 0.
+PROLOG_ERROR = "Prolog error"
+SCONTROL_SECONDS = 5.0
+#: A drain belongs to a stamp if it came within so many seconds of it.
+_NEAR_SECONDS = 120.0
+_REASON_LENGTH = 200
+
+
+def parse_node(line: str) -> tuple[frozenset[str], str, str]:
+    """State flags, reason and time of the reason in a line of `scontrol show node -o`.
+
+    >>> parse_node("NodeName=n1 State=IDLE+DRAIN Reason=Prolog error [root@2026-01-01T01:02:03]")
+    (frozenset({'IDLE', 'DRAIN'}), 'Prolog error', '2026-01-01T01:02:03') # doctest: +SKIP
+    """
+    state = re.search(r"\bState=(\S+)", line)
+    reason = re.search(r"\bReason=(.*?)(?: \[[^\[\]@]*@([^\[\]]+)\])?\s*(?:Comment=.*)?$", line)
+    flags = frozenset(state[1].rstrip("*~#!%$@^-").split("+")) if state else frozenset()
+    if reason is None:
+        return flags, "", ""
+    return flags, reason[1].strip(), reason[2] or ""
+
+
+def plan(
+    state: frozenset[str],
+    reason: str,
+    since: str,
+    decision: Decision,
+    stamp: dict[str, Any] | None,
+) -> list[tuple[str, str]]:
+    """What to tell Slurm: (`drain`, reason), (`reason`, reason) or (`resume`, "").
+
+    >>> sick = Decision(block=True, verdict="faulty", cause="x")
+    >>> plan(frozenset({"IDLE"}), "", "", sick, None)[0][0]
+    'drain'
+    >>> well = Decision(verdict="healthy")
+    >>> plan(frozenset({"IDLE", "DRAIN"}), "dsdoctor: DSD601 …", "", well, None)
+    [('resume', '')]
+    >>> plan(frozenset({"IDLE", "DRAIN"}), "disk swap", "", well, None)
+    []
+    """
+    drained = "DRAIN" in state
+    ours = reason.startswith(PREFIX)
+    stamped = reason == PROLOG_ERROR and stamp is not None and _belongs(stamp, since)
+    if decision.block:
+        if not drained:
+            return [("drain", decision.reason)]
+        return [("reason", decision.reason)] if stamped else []
+    if decision.verdict != "healthy" or not drained:
+        return []
+    if stamped and stamp is not None:
+        # it is ours and must say so before anything is undone; the next run resumes
+        return [("reason", str(stamp.get("reason") or f"{PREFIX} blocked a job"))]
+    return [("resume", "")] if ours else []
+
+
+def _belongs(stamp: dict[str, Any], since: str) -> bool:
+    """Whether a drain of a given time is the one that a prolog left its stamp for."""
+    try:
+        drained = dt.datetime.fromisoformat(since).timestamp()
+    except ValueError:
+        return False
+    return abs(drained - float(stamp.get("time", 0.0))) <= _NEAR_SECONDS
+
+
+def act(request: Request, decision: Decision, folder: RunFolder, node: str) -> int:
+    """Looks at the node's state and changes it if `plan` says so; 0 unless the node is faulty."""
+    status = 1 if decision.block else 0
+    line = _scontrol("show", "node", node, "--oneliner")
+    if line is None:
+        return status
+    state, reason, since = parse_node(line.strip())
+    for what, text in plan(state, reason, since, decision, folder.stamped(node)):
+        if request.dry_run:
+            sys.stdout.write(f"dry run: would {what} {node} {text}\n")
+            continue
+        if what == "resume":
+            folder.unstamp(node)
+            _scontrol("update", f"nodename={node}", "state=resume")
+        elif what == "drain":
+            _drain(node, text)
+        else:
+            _scontrol("update", f"nodename={node}", f"reason={_reason(text)}")
+        sys.stdout.write(f"{what} {node} {text}\n")
+    return status
+
+
+def tell_reason(node: str, reason: str) -> None:
+    """Drains with our reason from within the prolog (`--reason-from-prolog`)."""
+    _drain(node, reason)
+
+
+def _drain(node: str, reason: str) -> None:
+    _scontrol("update", f"nodename={node}", "state=drain", f"reason={_reason(reason)}")
+
+
+def _reason(text: str) -> str:
+    return outputs.cut(outputs.clean(text), _REASON_LENGTH)
+
+
+def _scontrol(*words: str) -> str | None:
+    """Output of scontrol, None when it did not work; it gets a deadline of its own."""
+    import os  # noqa: PLC0415
+
+    from dsdoctor import process  # noqa: PLC0415  # no other hook needs it here
+
+    program = os.environ.get("DSDOCTOR_SCONTROL") or "scontrol"
+    path = os.environ.get("PATH") or "/usr/sbin:/usr/bin:/sbin:/bin"
+    try:
+        done = process.run(
+            [program, *words], timeout=SCONTROL_SECONDS, env={**os.environ, "PATH": path}
+        )
+    except OSError as error:
+        sys.stdout.write(f"dsdoctor: `{program}` cannot be run ({error.strerror})\n")
+        return None
+    if not done.ok:
+        sys.stdout.write(f"dsdoctor: `{program} {' '.join(words)}`: {done.error_text}\n")
+        return None
+    return done.text

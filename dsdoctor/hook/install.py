@@ -1,0 +1,270 @@
+"""Files of `hook install`, and what to write into a scheduler's configuration."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+from dsdoctor.errors import UsageError
+from dsdoctor.hook.wrapper import GRACE_SECONDS, MARK, Wrapper
+
+TARGETS = {
+    "slurm": Path("/etc/slurm/dsdoctor"),
+    "kubernetes": Path("dsdoctor-kubernetes"),
+    "npd": Path("/etc/node-problem-detector/dsdoctor"),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """What `hook install` was told.
+
+    Attributes:
+        into: folder for the files.
+        python: interpreter that dsdoctor is installed in.
+        budget: seconds to a decision.
+        fail_closed: what cannot be told blocks.
+        run_folder: where root's hooks keep verdicts.
+        gpus: `all` where Slurm does not manage GPUs, so that a job never names them.
+        enforce: the task prolog ends tasks.
+        reason_from_prolog: the prolog itself drains with our reason.
+        scontrol: for the health program.
+        slurm_conf: SLURM_CONF for the health program, whose environment lacks it.
+        image: training image, which holds dsdoctor (Kubernetes).
+    """
+
+    into: Path
+    python: str
+    budget: float = 5.0
+    fail_closed: bool = False
+    run_folder: str = "/run/dsdoctor"
+    gpus: str | None = None
+    enforce: bool = False
+    reason_from_prolog: bool = False
+    scontrol: str = "/usr/bin/scontrol"
+    slurm_conf: str | None = None
+    image: str = "registry.example/train:1"
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """What an installation consists of.
+
+    Attributes:
+        files: path to content and permission bits.
+        advice: what the administrator does next.
+    """
+
+    files: dict[Path, tuple[str, int]]
+    advice: str
+
+
+def plan(target: str, options: Options) -> Plan:
+    """The files and the advice for a scheduler."""
+    return {"slurm": _slurm, "kubernetes": _kubernetes, "npd": _npd}[target](options)
+
+
+def _slurm(options: Options) -> Plan:
+    exports = [f"export DSDOCTOR_SCONTROL={options.scontrol}"]
+    if options.slurm_conf:
+        exports.append(f"export SLURM_CONF=${{SLURM_CONF:-{options.slurm_conf}}}")
+    prolog_options = ["--gpus", options.gpus] if options.gpus else []
+    first = ""
+    if options.reason_from_prolog:
+        prolog_options.append("--reason-from-prolog")
+        warning = "# --reason-from-prolog calls scontrol here, which Slurm's manual advises against"
+        first = "\n".join([warning, *exports])
+    files = {
+        "prolog.sh": Wrapper(
+            "slurm-prolog",
+            options.python,
+            options=tuple(prolog_options),
+            budget=options.budget,
+            run_folder=options.run_folder,
+            fail_closed=options.fail_closed,
+            first=first,
+        ),
+        "task-prolog.sh": Wrapper(
+            "slurm-task-prolog",
+            options.python,
+            options=("--enforce",) if options.enforce else (),
+            budget=options.budget,
+            run_folder=None,
+            fail_closed=options.fail_closed,
+            first='# one task of each node speaks\n[ "${SLURM_LOCALID:-0}" = 0 ] || exit 0',
+        ),
+        "health.sh": Wrapper(
+            "slurm-health",
+            options.python,
+            budget=options.budget * 2,
+            run_folder=options.run_folder,
+            first="\n".join(exports),
+        ),
+    }
+    into = options.into
+    limit = int(options.budget + GRACE_SECONDS)
+    advice = f"""\
+Write these lines into slurm.conf, then `scontrol reconfigure`:
+
+Prolog={into}/prolog.sh
+    judges the node before every job; status 1 drains it and requeues the job
+PrologFlags=Alloc
+    runs the Prolog when the job is allocated, not at its first step on the node
+PrologEpilogTimeout=60
+    the default is to wait for ever; the script itself gives up after {limit} s
+SchedulerParameters=nohold_on_prolog_fail
+    add it to those you have: without it a requeued job is held until somebody releases it;
+    with it the job runs on another node after about two minutes
+HealthCheckProgram={into}/health.sh
+HealthCheckInterval=300
+HealthCheckNodeState=ANY
+    drains sick nodes, writes `dsdoctor: …` in place of `Prolog error`, and resumes a node that is
+    well again if the drain was ours
+TaskProlog={into}/task-prolog.sh
+    optional: tells the user about the environment, in the job's output
+
+Everything passes while /etc/dsdoctor/disabled exists. Defaults of the hooks stand in the table
+[hook] of /etc/dsdoctor/config.toml: budget, max_age, dry_run, fail_closed, textfile, ignore.
+"""
+    if options.gpus is None:
+        advice += (
+            "Jobs that ask Slurm for no GPU are judged without them; where Slurm does not manage\n"
+            "GPUs, install with `--gpus all`.\n"
+        )
+    return Plan({into / name: (w.render(), 0o755) for name, w in files.items()}, advice)
+
+
+def gate(options: Options) -> Wrapper:
+    """The script of the init container, which uses the image's own interpreter."""
+    return Wrapper(
+        "k8s",
+        options.python,
+        budget=options.budget,
+        run_folder=None,
+        fail_closed=options.fail_closed,
+        first="# the image's own PATH finds its interpreter",
+    )
+
+
+def _kubernetes(options: Options) -> Plan:
+    from dsdoctor.hook import manifests  # noqa: PLC0415  # text only
+
+    script = gate(options).render()
+    files = {
+        "gate-configmap.yaml": manifests.config_map(script),
+        "job.yaml": manifests.job(options.image),
+    }
+    advice = f"""\
+kubectl apply -f {options.into}/gate-configmap.yaml
+    the script of the init container
+{options.into}/job.yaml
+    an example: copy `initContainers`, `volumes` and `podFailurePolicy` into your own Job; the init
+    container uses the training image, which must hold dsdoctor, and asks for the same GPUs
+
+status 1 of the init container (the node is at fault): `Ignore`, the pod is tried anew, not counted
+status 4 (the environment or the job is at fault): `FailJob`, another node would not help
+anything that could not be told: status 0, the job starts
+"""
+    return Plan({options.into / name: (text, 0o644) for name, text in files.items()}, advice)
+
+
+def _npd(options: Options) -> Plan:
+    config = {
+        "plugin": "custom",
+        "pluginConfig": {
+            "invoke_interval": "5m",
+            "timeout": f"{options.budget + GRACE_SECONDS:g}s",
+            "max_output_length": 80,
+            "concurrency": 1,
+            "enable_message_change_based_condition_update": True,
+        },
+        "source": "dsdoctor-monitor",
+        "metricsReporting": True,
+        "conditions": [{"type": "GPUProblem", "reason": "GPUIsHealthy", "message": "dsdoctor: ok"}],
+        "rules": [
+            {
+                "type": "permanent",
+                "condition": "GPUProblem",
+                "reason": "GPUIsFaulty",
+                "path": options.python,
+                "args": ["-I", "-m", "dsdoctor", "hook", "npd", "--budget", f"{options.budget:g}"],
+                "timeout": f"{options.budget + GRACE_SECONDS:g}s",
+            }
+        ],
+    }
+    path = options.into / "dsdoctor.json"
+    advice = f"""\
+Start node-problem-detector with
+
+--config.custom-plugin-monitor={path}
+    it runs `dsdoctor hook npd` every 5 minutes; the node gets the condition GPUProblem
+    (0 healthy, 1 faulty, anything else: not known)
+"""
+    return Plan({path: (json.dumps(config, indent=2) + "\n", 0o644)}, advice)
+
+
+def apply(wanted: Plan) -> list[str]:
+    """Writes the files; says what it did.
+
+    Raises:
+        UsageError: a file of somebody else stands there, or the folder cannot be written.
+    """
+    said = []
+    for path, (text, mode) in wanted.files.items():
+        if path.exists() and not _ours(path):
+            raise UsageError(
+                f"`{path}` exists and was not written by dsdoctor; move it away, or give `--into`"
+            )
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            temporary = path.with_name(f".{path.name}.new")
+            temporary.write_text(text, encoding="utf-8")
+            temporary.chmod(mode)
+            temporary.replace(path)
+        except OSError as error:
+            raise UsageError(
+                f"`{path}` cannot be written ({error.strerror}); give `--into`, or run as root"
+            ) from None
+        said.append(f"wrote {path}")
+    return said
+
+
+def remove(target: str, into: Path) -> list[str]:
+    """Removes what `apply` wrote; files that are not ours stay.
+
+    Raises:
+        UsageError: there is nothing of ours, or a file cannot be removed.
+    """
+    names = {
+        "slurm": ("prolog.sh", "task-prolog.sh", "health.sh"),
+        "kubernetes": ("gate-configmap.yaml", "job.yaml"),
+        "npd": ("dsdoctor.json",),
+    }[target]
+    said = []
+    for path in (into / name for name in names):
+        if not path.exists():
+            continue
+        if not _ours(path):
+            said.append(f"left {path}: it was not written by dsdoctor")
+            continue
+        try:
+            path.unlink()
+        except OSError as error:
+            raise UsageError(f"`{path}` cannot be removed ({error.strerror})") from None
+        said.append(f"removed {path}")
+    if not said:
+        raise UsageError(f"`{into}` holds no file of dsdoctor; expected {', '.join(names)}")
+    try:
+        into.rmdir()
+    except OSError:
+        return said  # others' files are in it
+    return [*said, f"removed {into}"]
+
+
+def _ours(path: Path) -> bool:
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+    return MARK in text or '"source": "dsdoctor-monitor"' in text

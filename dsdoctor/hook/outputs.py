@@ -1,0 +1,198 @@
+"""A decision in the words of each scheduler. Pure, standard library only."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from dsdoctor.hook.decide import PREFIX, Decision
+from dsdoctor.hook.request import Request
+
+#: Exit statuses of Kubernetes' init container, for `podFailurePolicy`.
+K8S_NODE_FAULT = 1
+K8S_JOB_FAULT = 4
+#: node-problem-detector cuts its messages there (`max_output_length`).
+NPD_LENGTH = 80
+#: Kubernetes keeps so many bytes of a termination message.
+TERMINATION_BYTES = 4096
+_NAGIOS = {"healthy": (0, "OK"), "faulty": (2, "CRITICAL"), "unknown": (3, "UNKNOWN")}
+
+
+def clean(text: str) -> str:
+    r"""One line without control characters.
+
+    >>> clean("a\nb\x1b[31m")
+    'a b [31m'
+    """
+    return " ".join(re.sub(r"[\x00-\x1f\x7f-\x9f]", " ", text).split())
+
+
+def cut(text: str, length: int) -> str:
+    """At most so many characters, the last one an ellipsis where something is lacking.
+
+    >>> cut("abcdef", 4), cut("abcd", 4)
+    ('abc…', 'abcd')
+    """
+    return text if len(text) <= length else text[: length - 1] + "…"
+
+
+def exit_status(request: Request, decision: Decision) -> int:
+    """What the hook's process ends with."""
+    if request.kind == "npd":
+        return {"healthy": 0, "faulty": 1}.get(decision.verdict, 2)
+    if request.kind == "nagios":
+        code = _NAGIOS[decision.verdict][0]
+        return 1 if code == 0 and decision.warnings else code
+    if request.kind == "slurm-task-prolog" and not (request.enforce or request.fail_closed):
+        return 0
+    if not decision.block:
+        return 0
+    if request.kind == "k8s" and decision.faults:
+        node = any(fault.scope == "node" for fault in decision.faults)
+        return K8S_NODE_FAULT if node else K8S_JOB_FAULT
+    return 1
+
+
+def stdout(request: Request, decision: Decision, seconds: float) -> str:
+    """What the hook prints."""
+    if request.kind == "slurm-task-prolog":
+        return _task_prolog(decision)
+    if request.kind == "npd":
+        return cut(clean(_short(decision)), NPD_LENGTH) + "\n"
+    if request.kind == "nagios":
+        return _nagios(request, decision, seconds)
+    lines = [clean(decision.reason)]
+    if decision.would_block:
+        lines[0] += " (dry run: the job passes)"
+    lines += [f"  hint: {clean(fault.hint)}" for fault in decision.faults if fault.hint]
+    return "\n".join(lines) + "\n"
+
+
+def _short(decision: Decision) -> str:
+    if decision.faults:
+        return f"{PREFIX} {decision.faults[0].line}"
+    return decision.reason
+
+
+def _task_prolog(decision: Decision) -> str:
+    """Lines that slurmstepd reads: `print` for the task's output, `export` for its variables."""
+    lines = []
+    for fault in decision.faults:
+        lines.append(f"print {PREFIX} {clean(fault.line)}")
+        if fault.hint:
+            lines.append(f"print {PREFIX}   hint: {clean(fault.hint)}")
+    lines += [f"print {PREFIX} warning {clean(fault.line)}" for fault in decision.warnings]
+    lines.append(f"export DSDOCTOR_VERDICT={decision.verdict}")
+    return "\n".join(lines) + "\n"
+
+
+def _nagios(request: Request, decision: Decision, seconds: float) -> str:
+    code = exit_status(request, decision)
+    word = {0: "OK", 1: "WARNING", 2: "CRITICAL", 3: "UNKNOWN"}[code]
+    text = clean(decision.reason if code != 1 else f"{PREFIX} {decision.warnings[0].line}")
+    text = text.replace("|", "/")  # begins the performance data
+    counts = decision.counts
+    perf = [
+        f"failed={len(decision.faults)};;0",
+        f"warnings={len(decision.warnings)};0",
+        f"ok={counts.get('ok', 0)}",
+        f"time={seconds:.3f}s;;{request.budget:g};0",
+    ]
+    return f"DSDOCTOR {word} - {text} | {' '.join(perf)}\n"
+
+
+def termination(decision: Decision) -> str:
+    """The termination message of a container."""
+    lines = [clean(decision.reason)]
+    lines += [
+        f"{clean(fault.line)} (hint: {clean(fault.hint)})" if fault.hint else clean(fault.line)
+        for fault in decision.faults
+    ]
+    return "\n".join(lines).encode()[:TERMINATION_BYTES].decode("utf-8", "ignore")
+
+
+def log_line(request: Request, decision: Decision, job: str, node: str, seconds: float) -> str:
+    """The line for syslog and journald."""
+    word = "block" if decision.block else "pass"
+    parts = [f"hook={request.kind}", f"decision={word}", f"verdict={decision.verdict}"]
+    if decision.cause:
+        parts.append(f"cause={decision.cause}")
+    if decision.would_block:
+        parts.append("dry-run=would-block")
+    if job:
+        parts.append(f"job={clean(job)}")
+    if node:
+        parts.append(f"node={clean(node)}")
+    parts.append(f"seconds={seconds:.2f}")
+    if decision.reused:
+        parts.append("reused=yes")
+    return f"{' '.join(parts)} {cut(clean(decision.reason), 300)}"
+
+
+def record(request: Request, decision: Decision, more: dict[str, Any]) -> dict[str, Any]:
+    """The verdict file (`--json`)."""
+    return {
+        "schema": "dsdoctor/hook",
+        "version": 1,
+        "kind": request.kind,
+        "decision": "block" if decision.block else "pass",
+        "verdict": decision.verdict,
+        "cause": decision.cause,
+        "detail": decision.detail,
+        "reason": decision.reason,
+        "dry_run": request.dry_run,
+        "would_block": decision.would_block,
+        "reused": decision.reused,
+        "counts": decision.counts,
+        "token": request.token,
+        "findings": [
+            {
+                "id": fault.id,
+                "condition": fault.condition,
+                "status": status,
+                "message": fault.message,
+                "hint": fault.hint,
+                "scope": fault.scope,
+            }
+            for status, faults in (("fail", decision.faults), ("warn", decision.warnings))
+            for fault in faults
+        ],
+        **more,
+    }
+
+
+def prometheus(
+    request: Request, decision: Decision, counts: dict[str, int], seconds: float, now: float
+) -> str:
+    """The text format of Prometheus, for the textfile collector of node_exporter."""
+    kind = f'hook="{request.kind}"'
+    lines = [
+        "# HELP dsdoctor_hook_healthy 1 healthy, 0 faulty, -1 could not be told",
+        "# TYPE dsdoctor_hook_healthy gauge",
+        f"dsdoctor_hook_healthy{{{kind}}} "
+        + {"healthy": "1", "faulty": "0"}.get(decision.verdict, "-1"),
+        "# HELP dsdoctor_hook_blocked whether the last decision blocked",
+        "# TYPE dsdoctor_hook_blocked gauge",
+        f"dsdoctor_hook_blocked{{{kind}}} {int(decision.block)}",
+        "# HELP dsdoctor_hook_seconds wall time of the last decision",
+        "# TYPE dsdoctor_hook_seconds gauge",
+        f"dsdoctor_hook_seconds{{{kind}}} {seconds:.3f}",
+        "# HELP dsdoctor_hook_timestamp_seconds when that was",
+        "# TYPE dsdoctor_hook_timestamp_seconds gauge",
+        f"dsdoctor_hook_timestamp_seconds{{{kind}}} {now:.0f}",
+        "# HELP dsdoctor_condition_failed confirmed failures of the last decision",
+        "# TYPE dsdoctor_condition_failed gauge",
+    ]
+    lines += [
+        f'dsdoctor_condition_failed{{condition="{fault.condition}",id="{fault.id}"}} 1'
+        for fault in {f.condition: f for f in decision.faults}.values()
+    ]
+    lines += [
+        "# HELP dsdoctor_hook_fail_open_total jobs let pass although nothing could be told",
+        "# TYPE dsdoctor_hook_fail_open_total counter",
+    ]
+    lines += [
+        f'dsdoctor_hook_fail_open_total{{cause="{cause}"}} {count}'
+        for cause, count in sorted(counts.items())
+    ]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,220 @@
+"""What a hook was asked: its kind, its options, and the GPUs that the scheduler names."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Mapping, Sequence
+
+#: Kind to what it is for, and the scopes that it judges.
+KINDS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "slurm-prolog": ("Slurm's Prolog: may this job start on this node?", ("node",)),
+    "slurm-task-prolog": (
+        "Slurm's TaskProlog: tell the user about the environment",
+        ("user-env", "job"),
+    ),
+    "slurm-health": ("Slurm's HealthCheckProgram: drain, and resume own drains", ("node",)),
+    "k8s": ("an init container of Kubernetes", ("node", "user-env", "job")),
+    "npd": ("a plugin of node-problem-detector", ("node",)),
+    "nagios": ("a plugin of Nagios and its kin", ("node",)),
+}
+#: Seconds to a decision; Slurm complains of a prolog after 8 (MessageTimeout - 2).
+BUDGET = 5.0
+#: Seconds for which a verdict on the node serves the next hook.
+MAX_AGE = 60.0
+#: Kept for the end: writing the verdict, the log line, leaving.
+RESERVE = 0.25
+
+_SWITCHES = ("fail-closed", "dry-run", "enforce", "live", "reason-from-prolog")
+_VALUES = (
+    "budget",
+    "gpus",
+    "json",
+    "run-folder",
+    "max-age",
+    "token",
+    "textfile",
+    "python",
+    "config",
+    "termination-log",
+    "ignore",
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Request:
+    """One call of a hook.
+
+    Attributes:
+        kind: a key of KINDS.
+        budget: seconds until a decision, counted from the start of the process.
+        gpus: selectors as given: indices or UUIDs, `all`, `none`; None = what the scheduler says.
+        json: file for the verdict.
+        fail_closed: what cannot be told blocks too.
+        dry_run: report only; nothing is blocked.
+        enforce: the task prolog ends the task on a confirmed failure.
+        live: torch may be started (Kubernetes).
+        reason_from_prolog: tell Slurm the reason of a drain at once.
+        run_folder: where verdicts and counters are kept; None = the usual place.
+        max_age: seconds for which a verdict serves others.
+        token: of the wrapper, which is repeated in the verdict file: proof that it is of this run.
+        textfile: file for Prometheus' textfile collector.
+        python: the job's interpreter (kinds that judge the environment).
+        config: DeepSpeed config of the job.
+        termination_log: where Kubernetes reads why a container ended.
+        ignore: conditions to leave out.
+    """
+
+    kind: str
+    budget: float = BUDGET
+    gpus: str | None = None
+    json: str | None = None
+    fail_closed: bool = False
+    dry_run: bool = False
+    enforce: bool = False
+    live: bool = False
+    reason_from_prolog: bool = False
+    run_folder: str | None = None
+    max_age: float = MAX_AGE
+    token: str = ""
+    textfile: str | None = None
+    python: str | None = None
+    config: str | None = None
+    termination_log: str | None = None
+    ignore: tuple[str, ...] = ()
+
+    @property
+    def scopes(self) -> tuple[str, ...]:
+        """Scopes that it judges."""
+        return KINDS[self.kind][1]
+
+    @property
+    def shared(self) -> bool:
+        """Whether its verdict is about the node alone, and so serves other hooks."""
+        return self.scopes == ("node",)
+
+
+def parse(argv: Sequence[str]) -> Request | None:
+    """Reads `KIND --option value …` without a parser's imports; None = leave it to click.
+
+    Only forms that are right beyond doubt are taken, so that all error messages are click's.
+
+    >>> parse(["slurm-prolog", "--budget", "4", "--fail-closed"]).budget
+    4.0
+    >>> parse(["slurm-prolog", "--budget", "soon"]), parse(["slurm-prolog", "--help"])
+    (None, None)
+    """
+    if not argv or argv[0] not in KINDS:
+        return None
+    given: dict[str, object] = {}
+    words = iter(argv[1:])
+    for word in words:
+        name, equals, value = word.removeprefix("--").partition("=")
+        if not word.startswith("--"):
+            return None
+        field = name.replace("-", "_")
+        if name in _SWITCHES and not equals:
+            given[field] = True
+        elif name in _VALUES:
+            text = value if equals else next(words, None)
+            if text is None or (not equals and text.startswith("--")):
+                return None
+            if name in ("budget", "max-age"):
+                number = _number(text)
+                if number is None or (name == "budget" and number < 1):
+                    return None
+                given[field] = number
+            elif name == "ignore":
+                given[field] = (*tuple(given.get(field, ())), *_items(text))  # type: ignore[arg-type]
+            else:
+                given[field] = text
+        else:
+            return None
+    return Request(kind=argv[0], **given)  # type: ignore[arg-type]
+
+
+def _number(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if 0 <= value < 1e6 else None  # noqa: PLR2004  # neither nan nor inf
+
+
+def _items(text: str) -> tuple[str, ...]:
+    return tuple(item.strip() for item in text.split(",") if item.strip())
+
+
+def gpu_selectors(request: Request, env: Mapping[str, str]) -> tuple[str, ...] | None:
+    """The GPUs to judge; None = all of the node, () = the job asks for none.
+
+    The Prolog runs outside the job's cgroup, where SLURM_JOB_GPUS has the numbers of the host. In
+    the job CUDA_VISIBLE_DEVICES is renumbered, as NVML is there.
+
+    >>> gpu_selectors(Request("slurm-prolog"), {"SLURM_JOB_GPUS": "2,3"})
+    ('2', '3')
+    >>> gpu_selectors(Request("slurm-prolog"), {"SLURM_JOB_ID": "1"})
+    ()
+    >>> gpu_selectors(Request("slurm-prolog", gpus="all"), {"SLURM_JOB_GPUS": "2,3"})
+    >>> gpu_selectors(Request("k8s"), {"NVIDIA_VISIBLE_DEVICES": "GPU-1,GPU-2"})
+    """
+    if request.gpus is not None:
+        word = request.gpus.strip().lower()
+        return None if word == "all" else () if word in ("none", "") else _items(request.gpus)
+    if request.kind == "slurm-prolog":
+        for name in ("SLURM_JOB_GPUS", "CUDA_VISIBLE_DEVICES"):
+            if env.get(name):
+                return expanded(env[name])
+        return () if env.get("SLURM_JOB_ID") else None
+    if request.kind == "slurm-task-prolog":
+        if env.get("CUDA_VISIBLE_DEVICES"):
+            return expanded(env["CUDA_VISIBLE_DEVICES"])
+        return ()
+    return None
+
+
+def expanded(text: str) -> tuple[str, ...]:
+    """Items of a list of GPUs; Slurm may write ranges.
+
+    >>> expanded("0-2,5"), expanded("GPU-ab-1,MIG-GPU-x/1/0"), expanded("NoDevFiles")
+    (('0', '1', '2', '5'), ('GPU-ab-1', 'MIG-GPU-x/1/0'), ())
+    """
+    found: list[str] = []
+    for item in _items(text):
+        first, dash, last = item.partition("-")
+        if dash and first.isdecimal() and last.isdecimal():
+            found += [str(number) for number in range(int(first), int(last) + 1)]
+        elif item.isdecimal() or item.startswith(("GPU-", "MIG-")):
+            found.append(item)
+    return tuple(found)
+
+
+def job_id(env: Mapping[str, str]) -> str:
+    """Job that a hook runs for, empty outside a job."""
+    return env.get("SLURM_JOB_ID") or env.get("SLURM_JOBID") or ""
+
+
+def node_name(env: Mapping[str, str]) -> str:
+    """What the scheduler calls this node.
+
+    >>> node_name({"SLURMD_NODENAME": "gpu-1"})
+    'gpu-1'
+    """
+    return env.get("SLURMD_NODENAME") or env.get("NODE_NAME") or os.uname().nodename
+
+
+def configured(request: Request, table: Mapping[str, object]) -> Request:
+    """The request with the `[hook]` table of the configuration applied where nothing was given.
+
+    >>> configured(Request("npd"), {"budget": 3.0, "ignore": ["memlock-low"]}).budget
+    3.0
+    """
+    default = Request(kind=request.kind)
+    changes: dict[str, object] = {}
+    for name in ("budget", "max_age", "fail_closed", "dry_run", "textfile", "gpus"):
+        if name in table and getattr(request, name) == getattr(default, name):
+            changes[name] = table[name]
+    ignore = table.get("ignore", ())
+    if isinstance(ignore, list | tuple):
+        changes["ignore"] = (*request.ignore, *(str(item) for item in ignore))
+    return dataclasses.replace(request, **changes)  # type: ignore[arg-type]

@@ -1,0 +1,208 @@
+"""The run folder: the node's last verdict, a lock, stamps of drains, counters of fail-open.
+
+Standard library only. Every method that may fail for want of space or rights says so by its return
+value: a hook goes on without its folder.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import stat
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+if sys.platform != "win32":
+    import fcntl
+
+#: An hour-old lock is not a slow driver any more; whoever holds it is stuck.
+STUCK_SECONDS = 120.0
+NODE_FILE = "node.json"
+SNAPSHOT_FILE = "node-snapshot.json"
+_LOCK_FILE = "lock"
+_COUNTERS = "fail-open"
+_STAMP = "blocked"
+_JOB = "job"
+_KEEP_SECONDS = 86400.0
+
+
+class RunFolderError(Exception):
+    """The folder cannot be used, and why, in one line."""
+
+
+def default_path(*, root: bool = False) -> Path:
+    """Where the folder is unless --run-folder says otherwise.
+
+    Args:
+        root: the one of root's hooks, whoever asks.
+    """
+    if os.environ.get("DSDOCTOR_RUN_FOLDER"):
+        return Path(os.environ["DSDOCTOR_RUN_FOLDER"])
+    if root or (hasattr(os, "geteuid") and os.geteuid() == 0):
+        return Path("/run/dsdoctor")
+    runtime = os.environ.get("XDG_RUNTIME_DIR")
+    if runtime:
+        return Path(runtime) / "dsdoctor"
+    return Path(f"/tmp/dsdoctor-{os.getuid() if hasattr(os, 'getuid') else 'user'}")  # noqa: S108
+
+
+def boot_id() -> str:
+    """Changes with every boot; empty where the system has none."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        return ""
+
+
+class RunFolder:
+    """A folder that only its owner may write.
+
+    Attributes:
+        path: where it is.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Makes the folder if need be.
+
+        Raises:
+            RunFolderError: it cannot be made, or others could have written to it.
+        """
+        self.path = path
+        try:
+            path.mkdir(mode=0o755, parents=True, exist_ok=True)
+            info = path.lstat()
+        except OSError as error:
+            raise RunFolderError(f"run folder `{path}` cannot be used ({error.strerror})") from None
+        if not stat.S_ISDIR(info.st_mode):
+            raise RunFolderError(f"run folder `{path}` is not a folder")
+        if hasattr(os, "geteuid") and (
+            info.st_uid != os.geteuid() or info.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+        ):
+            raise RunFolderError(f"run folder `{path}` can be written by others")
+
+    def write(self, name: str, value: Any) -> bool:
+        """Writes a JSON file whole or not at all; False where there is no room or no right."""
+        return write_json(self.path / name, value)
+
+    def read(self, name: str) -> dict[str, Any] | None:
+        """A JSON file of this boot, None when it is absent, broken or of another boot."""
+        try:
+            value = json.loads((self.path / name).read_bytes())
+        except (OSError, ValueError, RecursionError):
+            return None
+        if not isinstance(value, dict) or value.get("boot_id") != boot_id():
+            return None
+        return value
+
+    def fresh(self, name: str, max_age: float, key: str) -> dict[str, Any] | None:
+        """The same, if it is young enough and was made under the same settings."""
+        value = self.read(name)
+        if value is None or value.get("key") != key:
+            return None
+        made = value.get("time")
+        if not isinstance(made, int | float) or not -1.0 <= time.time() - made <= max_age:
+            return None
+        return value
+
+    def lock(self) -> int | None:
+        """Takes the lock and returns its descriptor, None while another holds it."""
+        if sys.platform == "win32":
+            return os.open(self.path / _LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            handle = os.open(self.path / _LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError:
+            return None
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(handle)
+            return None
+        with contextlib.suppress(OSError):
+            os.utime(handle)
+        return handle
+
+    def lock_age(self) -> float:
+        """Seconds since the lock was taken last."""
+        try:
+            return time.time() - (self.path / _LOCK_FILE).stat().st_mtime
+        except OSError:
+            return 0.0
+
+    def count(self, cause: str) -> None:
+        """Counts a decision that let a job pass although nothing could be told.
+
+        One byte is appended for each, so that the shell wrapper can count without an interpreter.
+        """
+        with contextlib.suppress(OSError):
+            folder = self.path / _COUNTERS
+            folder.mkdir(mode=0o755, exist_ok=True)
+            handle = os.open(folder / cause, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+            try:
+                os.write(handle, b".")
+            finally:
+                os.close(handle)
+
+    def counts(self) -> dict[str, int]:
+        """Cause to how often a job was let pass for it since the last boot."""
+        try:
+            entries = list(os.scandir(self.path / _COUNTERS))
+        except OSError:
+            return {}
+        return {entry.name: entry.stat().st_size for entry in sorted(entries, key=lambda e: e.name)}
+
+    def keep_job(self, node: str, job: str, value: dict[str, Any]) -> None:
+        """Keeps the verdict of a job's prolog; those of yesterday's jobs go."""
+        self.write(_job_file(node, job), value)
+        with contextlib.suppress(OSError):
+            for old in self.path.glob(f"{_JOB}.*"):
+                if time.time() - old.stat().st_mtime > _KEEP_SECONDS:
+                    old.unlink()
+
+    def stamp(self, node: str, value: dict[str, Any]) -> bool:
+        """Leaves word that this node's prolog has blocked a job; `slurm-health` looks for it."""
+        return self.write(f"{_STAMP}.{_safe(node)}.json", value)
+
+    def stamped(self, node: str) -> dict[str, Any] | None:
+        """What `stamp` left in this boot."""
+        return self.read(f"{_STAMP}.{_safe(node)}.json")
+
+    def unstamp(self, node: str) -> None:
+        """Takes the stamp away."""
+        with contextlib.suppress(OSError):
+            (self.path / f"{_STAMP}.{_safe(node)}.json").unlink()
+
+
+def read_job(folder: Path, node: str, job: str) -> dict[str, str]:
+    """Number on the host to UUID of a job's GPUs, as its prolog noted them; empty if it did not."""
+    try:
+        info = folder.stat()
+        value = json.loads((folder / _job_file(node, job)).read_bytes())
+        gpus = value["gpus"] if value["boot_id"] == boot_id() and info.st_uid == 0 else {}
+        return {str(number): str(uuid) for number, uuid in gpus.items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return {}
+
+
+def _job_file(node: str, job: str) -> str:
+    return f"{_JOB}.{_safe(node)}.{_safe(job)}.json"
+
+
+def write_json(path: Path, value: Any) -> bool:
+    """Writes one line of JSON whole or not at all; False where there is no room or no right."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        temporary.write_text(json.dumps(value) + "\n", encoding="utf-8")
+        temporary.replace(path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        return False
+    return True
+
+
+def _safe(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._-]", "_", name) or "node"

@@ -1,0 +1,242 @@
+"""A decision within the budget, whatever hangs.
+
+The supervisor never touches the GPU and never waits for a process: it starts a worker in a session
+of its own, looks for the worker's file, and when the budget is over leaves it behind. A worker that
+is merely slow goes on, and its verdict serves the next hook.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dsdoctor import __version__
+from dsdoctor.hook.decide import Decision, decide, unknown
+from dsdoctor.hook.request import RESERVE, Request, gpu_selectors, job_id, node_name
+from dsdoctor.hook.rundir import NODE_FILE, STUCK_SECONDS, RunFolder, default_path, read_job
+
+if TYPE_CHECKING:
+    from dsdoctor.process import Detached
+
+_POLL = 0.02
+
+
+def process_age() -> float:
+    """Seconds since this process was started, by the kernel's clock; 0 where it does not tell."""
+    try:
+        fields = Path("/proc/self/stat").read_bytes().rpartition(b")")[2].split()
+        started = int(fields[19]) / os.sysconf("SC_CLK_TCK")
+        return max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - started)
+    except (OSError, ValueError, IndexError, AttributeError):
+        return 0.0
+
+
+class Supervisor:
+    """One run of a hook.
+
+    Attributes:
+        request: what was asked.
+        folder: the run folder.
+        deadline: when a decision must be there (monotonic clock).
+    """
+
+    def __init__(
+        self, request: Request, folder: RunFolder, env: Mapping[str, str], begun: float
+    ) -> None:
+        self.request = request
+        self.folder = folder
+        self.env = env
+        self.begun = begun
+        self.deadline = begun + request.budget - RESERVE
+        self.selectors = gpu_selectors(request, env)
+        self.uuids: dict[str, str] = {}
+        if request.kind == "slurm-task-prolog" and self.selectors and request.gpus is None:
+            self.selectors = self._by_uuid(self.selectors)
+
+    def _by_uuid(self, selectors: tuple[str, ...]) -> tuple[str, ...]:
+        """The job's GPUs as its prolog, which saw the numbers of the host, has noted them."""
+        node = node_name(self.env)
+        noted = read_job(default_path(root=True), node, job_id(self.env))
+        return tuple(noted.values()) if len(noted) == len(selectors) else selectors
+
+    @property
+    def key(self) -> str:
+        """Under which settings a verdict was made; another setting must not re-use it."""
+        text = json.dumps([__version__, sorted(self.request.ignore), os.environ.get("FAKE_NVML")])
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    @property
+    def _max_age(self) -> float:
+        """What was made while we waited is young enough, whatever was asked."""
+        return max(self.request.max_age, time.monotonic() - self.begun)
+
+    def run(self) -> Decision:
+        """Decides, at the latest when the budget is over."""
+        judged = self._node() if self.request.shared else self._own()
+        if isinstance(judged, Decision):
+            return judged
+        reused = bool(judged.get("reused"))
+        if self.request.shared and self._must_judge_selection(judged):
+            own = self._own(snapshot=True)
+            if isinstance(own, Decision):
+                return own
+            judged = own
+        known = judged.get("uuids", {})
+        self.uuids = {s: known.get(s, s) for s in self.selectors or known}
+        return decide(
+            judged,
+            wants_gpu=self.selectors != (),
+            fail_closed=self.request.fail_closed,
+            dry_run=self.request.dry_run,
+            reused=reused,
+        )
+
+    def _must_judge_selection(self, judged: dict[str, Any]) -> bool:
+        """A healthy node is healthy for any of its GPUs; a sick one may have others to give."""
+        if not self.selectors:
+            return False
+        names = set(judged.get("uuids", {})) | set(judged.get("uuids", {}).values())
+        names |= set(judged.get("mig", ()))
+        known = all(
+            selector in names or any(name.startswith(selector) for name in names if "-" in selector)
+            for selector in self.selectors
+        )
+        return not known or any(
+            row.get("status") == "fail" or row.get("status") == "warn"
+            for row in judged.get("findings", ())
+        )
+
+    def _node(self) -> dict[str, Any] | Decision:
+        """The node's verdict: a young one, or that of a worker started now by us or another."""
+        worker: Detached | None = None
+        while True:
+            found = self.folder.fresh(NODE_FILE, self._max_age, self.key)
+            if found is not None:
+                return {**found, "reused": worker is None}
+            ended = worker.poll() if worker else None
+            if worker is not None and ended is not None:
+                return self._fail_open("crash", f"the worker ended with status {ended}", worker)
+            if worker is None:
+                lock = self.folder.lock()
+                if lock is not None:
+                    found = self.folder.fresh(NODE_FILE, self._max_age, self.key)
+                    if found is not None:  # made between our look and our lock
+                        os.close(lock)
+                        return {**found, "reused": True}
+                    started = self._start({"mode": "node", "lock": lock}, lock)
+                    os.close(lock)
+                    if isinstance(started, Decision):
+                        return started
+                    worker = started
+                elif self.folder.lock_age() > STUCK_SECONDS:
+                    return self._fail_open(
+                        "hung", f"a worker has been stuck for {self.folder.lock_age():.0f} s", None
+                    )
+            if time.monotonic() >= self.deadline:
+                return self._late(worker)
+            time.sleep(_POLL)
+
+    def _own(self, *, snapshot: bool = False) -> dict[str, Any] | Decision:
+        """A verdict for this hook alone: its environment, or its GPUs of a node read before."""
+        name = f"own.{os.getpid()}.json"
+        task: dict[str, Any] = {
+            "mode": "judge" if snapshot else "full",
+            "result": name,
+            "gpus": list(self.selectors or ()),
+            "scopes": list(self.request.scopes),
+            "live": self.request.live,
+            "python": self.request.python,
+            "config": self.request.config,
+        }
+        worker = self._start(task, None)
+        if isinstance(worker, Decision):
+            return worker
+        try:
+            while True:
+                found = self.folder.fresh(name, self._max_age, self.key)
+                if found is not None:
+                    return found
+                status = worker.poll()
+                if status is not None and not (self.folder.path / name).exists():
+                    return self._fail_open(
+                        "crash", f"the worker ended with status {status}", worker
+                    )
+                if time.monotonic() >= self.deadline:
+                    if not snapshot:
+                        worker.kill()  # nobody else waits for its answer
+                    return self._late(worker)
+                time.sleep(_POLL)
+        finally:
+            for left in (self.folder.path / name, worker.output):
+                with contextlib.suppress(OSError):
+                    left.unlink()
+
+    def _start(self, task: dict[str, Any], lock: int | None) -> Detached | Decision:
+        task |= {"folder": str(self.folder.path), "key": self.key}
+        task["ignore"] = list(self.request.ignore)
+        output = self.folder.path / f"worker.{task['mode']}.log"
+        if task["mode"] != "node":
+            output = output.with_name(f"worker.{os.getpid()}.log")
+        from dsdoctor import process  # noqa: PLC0415  # a re-used verdict starts no process
+
+        try:
+            return process.start_detached(
+                [sys.executable, "-I", "-m", "dsdoctor.hook.worker", json.dumps(task)],
+                output=output,
+                env=self.env,
+                keep=() if lock is None else (lock,),
+            )
+        except OSError as error:
+            return self._fail_open("spawn", f"no worker could be started: {error}", None)
+
+    def _late(self, worker: Detached | None) -> Decision:
+        waits = _last_step(worker.output if worker else self.folder.path / "worker.node.log")
+        budget = f"{self.request.budget:g} s"
+        if "nvml" in waits:
+            return self._fail_open(
+                "nvml-slow",
+                f"NVML had not answered when the budget of {budget} was over; a driver that nobody "
+                "holds open starts anew each time: `nvidia-persistenced`, or persistence mode "
+                "(`nvidia-smi -pm 1`), keeps it up",
+                None,
+            )
+        on = f" (it waits for {', '.join(waits)})" if waits else ""
+        return self._fail_open("timeout", f"no verdict within the budget of {budget}{on}", None)
+
+    def _fail_open(self, cause: str, detail: str, worker: Detached | None) -> Decision:
+        if worker is not None:
+            last = _last_words(worker.output)
+            detail += f": {last}" if last else ""
+        return unknown(
+            cause, detail, fail_closed=self.request.fail_closed, dry_run=self.request.dry_run
+        )
+
+
+def _last_step(output: Path) -> list[str]:
+    """What a worker was waiting for, by the steps that it wrote (`+name` begun, `-name` ended)."""
+    open_steps: dict[str, None] = {}
+    for line in _lines(output):
+        if line.startswith("+"):
+            open_steps[line[1:]] = None
+        elif line.startswith("-"):
+            open_steps.pop(line[1:], None)
+    return list(open_steps)
+
+
+def _last_words(output: Path) -> str:
+    lines = [line for line in _lines(output) if line.strip() and line[0] not in "+-"]
+    return lines[-1].strip()[:200] if lines else ""
+
+
+def _lines(output: Path) -> list[str]:
+    try:
+        return output.read_text(encoding="utf-8", errors="replace").splitlines()[-200:]
+    except OSError:
+        return []

@@ -1,0 +1,204 @@
+"""Reads and judges the machine for a hook, in a process that may be left behind.
+
+    python -I -m dsdoctor.hook.worker '{"mode": "node", …}'
+
+Modes: `node` reads the node, judges it and leaves snapshot and verdict for every hook of the next
+minute; `judge` judges that snapshot for some GPUs; `full` reads and judges for one job. On stdout
+stands which probe has begun (`+nvml`) and which has ended (`-nvml`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from dsdoctor import __version__, packs, patient, settings
+from dsdoctor.engine import collect, judge, wanted_facts
+from dsdoctor.hook.rundir import NODE_FILE, SNAPSHOT_FILE, RunFolder, boot_id
+from dsdoctor.host import LocalHost
+from dsdoctor.model.facts.base import Fact, Missing
+from dsdoctor.model.facts.gpu import Gpus, GpuTopology, Nvml
+from dsdoctor.model.facts.machine import Environment, NvidiaKernel, OsInfo, Resources
+from dsdoctor.model.facts.run import RunNeeds, Scope
+from dsdoctor.model.finding import Finding, Status
+from dsdoctor.model.report import Report
+from dsdoctor.model.snapshot import Snapshot, from_json, masked
+from dsdoctor.probes import builtin
+from dsdoctor.registry import Registry, Unit
+
+#: A driver that starts anew with eight GPUs takes longer than a tool may take elsewhere.
+SCALE = 3.0
+#: After this a worker gives up, so that its lock is free again.
+TOTAL_SECONDS = 60.0
+#: What may be read before every job: no patient, no compiler, nothing that imports torch.
+NODE_FACTS: frozenset[type[Fact]] = frozenset(
+    {Environment, Gpus, GpuTopology, NvidiaKernel, Nvml, OsInfo, Resources}
+)
+#: What says which GPUs a *job* sees; a verdict on the node must not depend on it.
+JOB_VARIABLES = ("CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "NVIDIA_VISIBLE_DEVICES")
+_UNSURE = (Status.UNKNOWN, Status.CRASH)
+
+
+def node_env(env: Mapping[str, str]) -> dict[str, str]:
+    """An environment without the job in whose prolog this happens to run.
+
+    >>> node_env({"SLURM_JOB_ID": "1", "CUDA_VISIBLE_DEVICES": "0", "PATH": "/bin"})
+    {'PATH': '/bin'}
+    """
+    return {
+        name: value
+        for name, value in env.items()
+        if not name.startswith("SLURM_") and name not in JOB_VARIABLES
+    }
+
+
+def node_units(registry: Registry, ignore: Iterable[str]) -> tuple[Unit, ...]:
+    """Conditions of the scope `node`; the compilers of a build are no business of a gate."""
+    units = registry.select((), tuple(ignore))
+    return tuple(u for u in units if u.condition.scope is Scope.NODE and u.family != "build")
+
+
+def is_confirmed(finding: Finding) -> bool:
+    """Whether a failure was measured, and does not rest on an answer that was late or broken."""
+    evidence = finding.evidence
+    return evidence.get("why") not in ("timeout", "broken") and not evidence.get("stopped_at")
+
+
+def summary(report: Report, snapshot: Snapshot, registry: Registry, key: str) -> dict[str, Any]:
+    """What a hook needs of a report, ready for JSON."""
+    families = {unit.condition.name: unit.family for unit in registry}
+    gpus = snapshot.get(Gpus)
+    listed = () if isinstance(gpus, Missing) else gpus.gpus
+    unsure = {f"{f.condition}: {f.message}": f for f in report.findings if f.status in _UNSURE}
+    late = {f"{f.condition}: {f.message}": f for f in report.findings if _is_late(f)}
+    crashed = any(f.status is Status.CRASH for f in unsure.values())
+    return {
+        "schema": "dsdoctor/hook-node",
+        "version": 1,
+        "dsdoctor": __version__,
+        "boot_id": boot_id(),
+        "time": time.time(),
+        "key": key,
+        "seconds": snapshot.seconds.get("total", 0.0),
+        "verdict": report.verdict.value,
+        "counts": report.counts,
+        "uuids": {str(gpu.index): gpu.uuid for gpu in listed if gpu.uuid},
+        "mig": [device.uuid for gpu in listed for device in gpu.mig_devices or () if device.uuid],
+        "unsure": [*unsure, *late, *(f"{k}: {v}" for k, v in _unread(snapshot).items())],
+        "unsure_cause": "check-crash" if crashed else "unread",
+        "findings": [
+            {
+                "id": finding.id,
+                "condition": finding.condition,
+                "status": finding.status.value,
+                "message": finding.message,
+                "hint": finding.hint,
+                "scope": finding.scope.value if finding.scope else "node",
+                "family": families.get(finding.condition, ""),
+                "confirmed": is_confirmed(finding),
+            }
+            for finding in report.findings
+            if finding.status in (Status.FAIL, Status.WARN)
+        ],
+    }
+
+
+def _is_late(finding: Finding) -> bool:
+    return finding.status is Status.FAIL and not is_confirmed(finding)
+
+
+def _unread(snapshot: Snapshot) -> dict[str, str]:
+    """The driver and the GPUs are vital to a hook."""
+    found = {}
+    for kind in (NvidiaKernel, Nvml, Gpus):
+        value = snapshot.get(kind)
+        if isinstance(value, Missing) and value.is_unknown:
+            found[kind.key()] = value.detail
+    return found
+
+
+def _tell(name: str, ended: bool) -> None:
+    sys.stdout.write(f"{'-' if ended else '+'}{name}\n")
+    sys.stdout.flush()
+
+
+def main(task: Mapping[str, Any]) -> int:
+    """Does one task; its result is a file in the run folder."""
+    if task.get("lock") is not None:
+        os.set_inheritable(int(task["lock"]), False)  # the lock ends with this process
+    folder = RunFolder(Path(task["folder"]))
+    registry = packs.load(only_root_owned=True)
+    policy_limits = settings.load().limits
+    from dsdoctor.engine import Policy  # noqa: PLC0415  # beside its only use
+
+    if task["mode"] == "full":
+        snapshot, units, policy = _full(task, registry, policy_limits)
+        name = str(task["result"])
+    else:
+        units = node_units(registry, task["ignore"])
+        policy = Policy(limits=policy_limits)
+        if task["mode"] == "judge":
+            snapshot = from_json((folder.path / SNAPSHOT_FILE).read_bytes(), SNAPSHOT_FILE)
+            snapshot.put(_needs(tuple(task["gpus"])))
+            name = str(task["result"])
+        else:
+            host = LocalHost(node_env(os.environ), scale=SCALE)
+            snapshot = masked(
+                collect(
+                    host,
+                    [RunNeeds(quick=True)],
+                    (*builtin(), *registry.probes),
+                    wanted=set(NODE_FACTS),
+                    timeout=TOTAL_SECONDS,
+                    progress=_tell,
+                )
+            )
+            (folder.path / SNAPSHOT_FILE).write_bytes(snapshot.to_json())
+            name = NODE_FILE
+    report = judge(snapshot, units, registry, policy)
+    if not folder.write(name, summary(report, snapshot, registry, str(task["key"]))):
+        sys.stdout.write(f"the run folder `{folder.path}` cannot be written\n")
+        return 1
+    return 0
+
+
+def _needs(gpus: tuple[str, ...]) -> RunNeeds:
+    """What a job asks of the node; the highest index says how many GPUs there must be."""
+    indices = [int(item) for item in gpus if item.isdecimal()]
+    return RunNeeds(quick=True, gpus=gpus, expect_gpus=max(indices) + 1 if indices else None)
+
+
+def _full(
+    task: Mapping[str, Any], registry: Registry, limits: Mapping[str, Mapping[str, float]]
+) -> tuple[Snapshot, tuple[Unit, ...], Any]:
+    from dsdoctor.engine import Policy  # noqa: PLC0415
+    from dsdoctor.probes.config import parse_config  # noqa: PLC0415  # hjson
+
+    scopes = frozenset(Scope(scope) for scope in task["scopes"])
+    units = tuple(u for u in registry.select((), task["ignore"]) if u.condition.scope in scopes)
+    host = LocalHost(os.environ)
+    config = task.get("config")
+    parsed = None
+    if config:
+        parsed = parse_config(Path(config).read_text("utf-8", "replace")).parsed
+    needs = RunNeeds(
+        gpus=tuple(task["gpus"]),
+        quick=not task.get("live"),
+        config_path=config,
+        config=parsed,
+        cwd=os.environ.get("PWD", "."),
+    )
+    given: list[Fact] = [needs, patient.choose(host, task.get("python"))]
+    probes = (*builtin(), *registry.probes)
+    wanted = wanted_facts(units, probes)
+    snapshot = collect(host, given, probes, wanted=wanted, timeout=TOTAL_SECONDS, progress=_tell)
+    return masked(snapshot), units, Policy(scopes=scopes, limits=limits)
+
+
+if __name__ == "__main__":
+    sys.exit(main(json.loads(sys.argv[1])))

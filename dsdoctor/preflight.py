@@ -1,0 +1,226 @@
+"""The first line of a training script: look before the GPUs are taken.
+
+In the script, before torch is imported::
+
+    import dsdoctor
+    dsdoctor.preflight(config="ds_config.json")
+
+or in front of a command, which then runs only if nothing failed::
+
+    python -m dsdoctor.preflight -- torchrun --nproc_per_node 2 train.py
+
+Only one process of each node looks (the one with LOCAL_RANK 0 or none); the others go on at once.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import types
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from dsdoctor import settings
+from dsdoctor.errors import UsageError
+from dsdoctor.model.facts.base import Fact
+from dsdoctor.model.facts.run import RunNeeds
+from dsdoctor.model.finding import Status
+from dsdoctor.model.report import Report, Verdict
+
+#: Seconds for the whole look; torch is started in a child meanwhile.
+SECONDS = 120.0
+_USAGE = (
+    "usage: python -m dsdoctor.preflight [--config FILE] [--gpus 0,1] [--quick] [--warn-only] "
+    "[--timeout SECONDS] [--needs PATH]… -- CMD ARGS…"
+)
+
+
+class PreflightError(RuntimeError):
+    """Something that the run needs is broken.
+
+    Attributes:
+        report: all findings.
+    """
+
+    def __init__(self, message: str, report: Report) -> None:
+        super().__init__(message)
+        self.report = report
+
+
+def speaks(env: Mapping[str, str]) -> bool:
+    """Whether this process is the one of its node that looks.
+
+    >>> speaks({}), speaks({"LOCAL_RANK": "0"}), speaks({"LOCAL_RANK": "3"})
+    (True, True, False)
+    >>> speaks({"SLURM_LOCALID": "1"}), speaks({"OMPI_COMM_WORLD_LOCAL_RANK": "1"})
+    (False, False)
+    """
+    names = ("LOCAL_RANK", "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID")
+    for name in names:
+        if env.get(name):
+            return env[name] == "0"
+    return True
+
+
+def preflight(
+    config: str | None = None,
+    *,
+    gpus: Sequence[str | int] = (),
+    quick: bool = False,
+    timeout: float = SECONDS,
+    warn_only: bool = False,
+    command: Sequence[str] = (),
+) -> Report | None:
+    """Examines this machine, this interpreter and the DeepSpeed config before a run.
+
+    Nothing is imported into this process that a training script would not expect: torch and
+    DeepSpeed are started in a child.
+
+    Args:
+        config: DeepSpeed config of the run.
+        gpus: indices or UUIDs of the GPUs of the run; empty = those that are visible.
+        quick: do not start torch.
+        timeout: seconds for everything.
+        warn_only: print failures and go on.
+        command: a command line to judge as well.
+
+    Returns:
+        The report, None on ranks that do not look.
+
+    Raises:
+        PreflightError: a failure is confirmed (what could not be told stops nothing).
+        UsageError: the config is not there, or the configuration of dsdoctor is broken.
+    """
+    if not speaks(os.environ):
+        return None
+    report = _examine(config, tuple(str(gpu) for gpu in gpus), quick, timeout, tuple(command))
+    bad = [f for f in report.findings if f.status in (Status.FAIL, Status.WARN)]
+    from dsdoctor.report import text  # noqa: PLC0415  # beside its only use
+
+    if bad or report.verdict is not Verdict.HEALTHY:
+        sys.stderr.write(text.render(report))
+        sys.stderr.flush()
+    failed = [finding for finding in report.findings if finding.status is Status.FAIL]
+    if failed and not warn_only:
+        more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
+        first = failed[0]
+        raise PreflightError(f"{first.id} {first.condition}: {first.message}{more}", report)
+    return report
+
+
+def _examine(
+    config: str | None, gpus: tuple[str, ...], quick: bool, timeout: float, command: tuple[str, ...]
+) -> Report:
+    from dsdoctor import packs, patient  # noqa: PLC0415  # ranks that do not look import nothing
+    from dsdoctor.engine import (  # noqa: PLC0415
+        TOTAL_SECONDS,
+        Policy,
+        collect,
+        judge,
+        wanted_facts,
+    )
+    from dsdoctor.host import LocalHost  # noqa: PLC0415
+    from dsdoctor.model.snapshot import masked  # noqa: PLC0415
+    from dsdoctor.probes import builtin  # noqa: PLC0415
+    from dsdoctor.probes.config import parse_config  # noqa: PLC0415
+
+    parsed = None
+    if config is not None:
+        if not Path(config).is_file():
+            raise UsageError(f"`{config}` is not a file; expected a DeepSpeed config")
+        parsed = parse_config(Path(config).read_text("utf-8", "replace")).parsed
+    registry = packs.load()
+    found = settings.load()
+    units = registry.select((), found.ignore)
+    probes = (*builtin(), *registry.probes)
+    host = LocalHost(scale=min(1.0, timeout / TOTAL_SECONDS))
+    needs = RunNeeds(
+        gpus=gpus,
+        config_path=config,
+        config=parsed,
+        quick=quick,
+        cwd=str(Path.cwd()),
+        command=command,
+    )
+    # the script's own interpreter is the patient, unless somebody names another
+    python = os.environ.get("DSDOCTOR_PYTHON") or sys.executable
+    given: list[Fact] = [needs, patient.choose(host, python)]
+    wanted = wanted_facts(units, probes)
+    snapshot = masked(collect(host, given, probes, wanted=wanted, timeout=timeout))
+    return judge(snapshot, units, registry, Policy(limits=found.limits))
+
+
+def main(argv: Sequence[str]) -> int:
+    """Looks, then becomes the command; a confirmed failure ends with 1 and starts nothing."""
+    options: dict[str, str] = {}
+    needed: list[str] = []
+    switches: set[str] = set()
+    words = list(argv)
+    while words and words[0] != "--":
+        word = words.pop(0)
+        if word in ("-h", "--help"):
+            sys.stdout.write(f"{_USAGE}\n")
+            return 0
+        if word in ("--quick", "--warn-only"):
+            switches.add(word)
+        elif word == "--needs" and words and words[0] != "--":
+            needed.append(words.pop(0))
+        elif word in ("--config", "--gpus", "--timeout") and words and words[0] != "--":
+            options[word] = words.pop(0)
+        else:
+            return _misuse(f"`{word}` is not understood; {_USAGE}")
+    command = words[1:]
+    if not command:
+        return _misuse(f"no command is given; {_USAGE}")
+    try:
+        timeout = float(options.get("--timeout", SECONDS))
+    except ValueError:
+        timeout = 0.0
+    if not 1 <= timeout < 1e6:  # noqa: PLR2004
+        return _misuse(f"`--timeout {options['--timeout']}` is no number of seconds, at least 1")
+    lacking = [path for path in needed if not os.access(path, os.R_OK)]
+    if lacking:
+        return _misuse(
+            f"`{lacking[0]}` cannot be read, but the run needs it (`--needs`); "
+            f"`{command[0]}` is not started"
+        )
+    try:
+        preflight(
+            options.get("--config"),
+            gpus=[item for item in options.get("--gpus", "").split(",") if item],
+            quick="--quick" in switches,
+            timeout=timeout,
+            warn_only="--warn-only" in switches,
+            command=command,
+        )
+    except PreflightError as error:
+        sys.stderr.write(f"dsdoctor: `{command[0]}` is not started: {error}\n")
+        return 1
+    except UsageError as error:
+        return _misuse(str(error))
+    except KeyboardInterrupt:
+        return 130
+    try:
+        os.execvp(command[0], command)  # noqa: S606  # it takes our place: its status is ours
+    except OSError as error:
+        return _misuse(f"`{command[0]}` cannot be run: {error.strerror}")
+
+
+def _misuse(message: str) -> int:
+    sys.stderr.write(f"dsdoctor: {message}\n")
+    return 2
+
+
+class _CallableModule(types.ModuleType):
+    """`dsdoctor.preflight` names this module and its function alike: calling either is the same."""
+
+    def __call__(self, config: str | None = None, **options: Any) -> Report | None:
+        return preflight(config, **options)
+
+
+sys.modules[__name__].__class__ = _CallableModule
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,349 @@
+"""The whole hook as a process, over the fake NVML: budget, re-use, lock, fail-open, kill switch."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.nvml import fakenvml, scenarios
+from tests.support.command import clean_environment
+
+pytestmark = [
+    pytest.mark.skipif(not sys.platform.startswith("linux"), reason="a shared library for Linux"),
+    pytest.mark.system,
+    pytest.mark.timeout(150),
+]
+
+
+@dataclasses.dataclass
+class Node:
+    """A machine with a fake NVML, on which hooks run as slurmd runs them."""
+
+    folder: Path
+
+    @property
+    def run(self) -> Path:
+        return self.folder / "run"
+
+    def set(self, scenario: Any) -> None:
+        self.env = fakenvml.environment(scenario, self.folder)
+
+    def hook(self, *argv: str, **env: str) -> Any:
+        begun = time.monotonic()
+        verdict = self.folder / "verdict.json"
+        verdict.unlink(missing_ok=True)
+        done = subprocess.run(
+            [
+                sys.executable,
+                "-I",
+                "-m",
+                "dsdoctor",
+                "hook",
+                *argv,
+                "--run-folder",
+                str(self.run),
+                "--json",
+                str(verdict),
+            ],
+            env={**self.env, "SLURMD_NODENAME": "n1", **env},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+            cwd="/",
+        )
+        assert "Traceback" not in done.stderr
+        found = json.loads(verdict.read_text()) if verdict.exists() else {}
+        return dataclasses.make_dataclass("Done", ["status", "out", "verdict", "seconds"])(
+            done.returncode, done.stdout + done.stderr, found, time.monotonic() - begun
+        )
+
+    def causes(self) -> dict[str, int]:
+        folder = self.run / "fail-open"
+        return {f.name: f.stat().st_size for f in folder.iterdir()} if folder.is_dir() else {}
+
+    def wait_for_worker(self) -> None:
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            left = subprocess.run(
+                ["ps", "-eww", "-o", "args"], capture_output=True, text=True, check=True
+            ).stdout
+            if str(self.run) not in left:
+                return
+            time.sleep(0.1)
+        raise AssertionError("a worker went on for ever")
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Any:
+    made = Node(tmp_path)
+    made.set(scenarios.h200_x8())
+    yield made
+    made.wait_for_worker()
+
+
+def with_fault(**faults: Any) -> Any:
+    scenario = copy.deepcopy(scenarios.h200_x8())
+    scenario.update(faults)  # type: ignore[typeddict-item]
+    return scenario
+
+
+def test_a_healthy_node_passes(node: Node) -> None:
+    done = node.hook("slurm-prolog", SLURM_JOB_GPUS="0,1", SLURM_JOB_ID="42")
+    assert (done.status, done.out) == (0, "dsdoctor: ok\n")
+    assert done.verdict["verdict"] == "healthy"
+    assert done.verdict["job"] == "42"
+    assert done.verdict["boot_id"]
+    assert done.verdict["counts"]["fail"] == 0
+    assert node.causes() == {}
+
+
+def test_a_lost_gpu_blocks_jobs_that_use_it_and_no_others(node: Node) -> None:
+    node.set(scenarios.h200_x8_lost())
+    lost = node.hook("slurm-prolog", "--gpus", "all")
+    assert lost.status == 1
+    assert "gpu-lost" in lost.out
+    index = next(
+        int(word.rstrip(",:")) for word in lost.out.split() if word.rstrip(",:").isdecimal()
+    )
+    others = ",".join(str(number) for number in range(8) if number != index)
+    mine = node.hook("slurm-prolog", SLURM_JOB_GPUS=str(index), SLURM_JOB_ID="1")
+    assert mine.status == 1
+    other = node.hook("slurm-prolog", SLURM_JOB_GPUS=others, SLURM_JOB_ID="2")
+    assert other.status == 0, other.out
+    none = node.hook("slurm-prolog", SLURM_JOB_ID="3")
+    assert none.status == 0
+    stamp = json.loads((node.run / "blocked.n1.json").read_text())
+    assert stamp["job"] == "1"
+    assert stamp["reason"].startswith("dsdoctor: DSD601")
+
+
+def test_a_gpu_that_fell_off_the_bus_blocks(node: Node) -> None:
+    node.set(scenarios.rtx_3090_x2_nvlink())
+    done = node.hook("slurm-prolog", SLURM_JOB_GPUS="0,3", SLURM_JOB_ID="1")
+    assert done.status == 1
+    assert "gpu-count-unexpected" in done.out
+
+
+def test_a_verdict_is_used_again_for_a_minute(node: Node) -> None:
+    first = node.hook("slurm-prolog", "--gpus", "0")
+    again = node.hook("slurm-prolog", "--gpus", "5")
+    assert (first.verdict["reused"], again.verdict["reused"]) == (False, True)
+    assert again.seconds < first.seconds
+    assert node.hook("slurm-prolog", "--max-age", "0").verdict["reused"] is False
+    other_settings = node.hook("slurm-prolog", "--ignore", "memlock-low")
+    assert other_settings.verdict["reused"] is False
+
+
+def test_a_verdict_of_another_boot_is_not_used(node: Node) -> None:
+    node.hook("slurm-prolog")
+    file = node.run / "node.json"
+    old = json.loads(file.read_text())
+    file.write_text(json.dumps({**old, "boot_id": "another"}))
+    assert node.hook("slurm-prolog").verdict["reused"] is False
+
+
+def test_a_hang_is_decided_within_the_budget_and_passes(node: Node) -> None:
+    node.set(with_fault(hang={"nvmlInit": 8}, hang_deaf=1))
+    done = node.hook("slurm-prolog", "--budget", "2", "--gpus", "0")
+    assert done.status == 0
+    assert done.seconds < 2.6
+    assert done.verdict["cause"] == "nvml-slow"
+    assert "persistence mode" in done.verdict["detail"]
+    assert node.causes() == {"nvml-slow": 1}
+    closed = node.hook("slurm-prolog", "--budget", "2", "--fail-closed")
+    assert closed.status == 1
+    assert closed.seconds < 2.6
+
+
+def test_a_slow_driver_serves_the_next_hook(node: Node) -> None:
+    node.set(with_fault(slow_ms={"nvmlInit": 3000}))
+    first = node.hook("slurm-prolog", "--budget", "1.5", "--gpus", "0")
+    assert (first.status, first.verdict["cause"]) == (0, "nvml-slow")
+    second = node.hook("slurm-prolog", "--budget", "6", "--gpus", "0")
+    assert (second.status, second.verdict["verdict"]) == (0, "healthy")
+    assert second.verdict["reused"] is True
+
+
+def test_a_failure_that_rests_on_a_hang_never_blocks(node: Node) -> None:
+    """One GPU of eight hangs: the worker ends late, and what it could not read is unknown."""
+    node.set(with_fault(hang={"nvmlDeviceGetFieldValues@3": 1000}))
+    first = node.hook("slurm-prolog", "--budget", "2", "--gpus", "all")
+    assert first.status == 0
+    node.wait_for_worker()
+    later = node.hook("slurm-prolog", "--budget", "4", "--gpus", "all")
+    assert later.status == 0, later.out
+    assert later.verdict["verdict"] == "unknown"
+    assert later.verdict["reused"] is True
+
+
+def test_hooks_at_once_share_one_worker(node: Node) -> None:
+    log = node.folder / "calls.log"
+    node.set(with_fault(log=str(log)))
+    children = [
+        subprocess.Popen(
+            [
+                sys.executable,
+                "-I",
+                "-m",
+                "dsdoctor",
+                "hook",
+                "slurm-prolog",
+                "--gpus",
+                str(number),
+                "--run-folder",
+                str(node.run),
+            ],
+            env={**node.env},
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd="/",
+        )
+        for number in range(8)
+    ]
+    assert [child.communicate(timeout=60)[0] for child in children] == ["dsdoctor: ok\n"] * 8
+    assert [child.returncode for child in children] == [0] * 8
+    inits = [line for line in log.read_text().splitlines() if line.startswith("nvmlInitWithFlags")]
+    assert len(inits) == 1
+
+
+def test_a_worker_that_crashes_lets_the_job_pass(node: Node, tmp_path: Path) -> None:
+    config = tmp_path / "config.toml"
+    config.write_text("[limits.memlock-low]\nno_such_limit = 1\n")
+    done = node.hook("slurm-prolog", "--gpus", "0", DSDOCTOR_CONFIG=str(config))
+    assert done.status == 0
+    assert done.verdict["cause"] == "crash"
+    assert node.causes() == {"crash": 1}
+
+
+def test_a_broken_configuration_lets_the_job_pass(node: Node, tmp_path: Path) -> None:
+    config = tmp_path / "config.toml"
+    config.write_text("this is no TOML")
+    done = node.hook("slurm-prolog", "--gpus", "0", DSDOCTOR_CONFIG=str(config))
+    assert (done.status, done.verdict["cause"]) == (0, "crash")
+    assert "not TOML" in done.verdict["detail"]
+
+
+def test_a_check_can_be_switched_off(node: Node, tmp_path: Path) -> None:
+    node.set(scenarios.h200_x8_lost())
+    config = tmp_path / "config.toml"
+    config.write_text('[hook]\nignore = ["gpu", "driver"]\n')
+    assert node.hook("slurm-prolog", "--gpus", "all").status == 1
+    off = node.hook("slurm-prolog", "--gpus", "all", DSDOCTOR_CONFIG=str(config))
+    assert off.status == 0, off.out
+
+
+def test_dry_run_reports_only(node: Node) -> None:
+    node.set(scenarios.h200_x8_lost())
+    done = node.hook("slurm-prolog", "--gpus", "all", "--dry-run")
+    assert done.status == 0
+    assert done.verdict["would_block"] is True
+    assert "dry run" in done.out
+    assert not (node.run / "blocked.n1.json").exists()
+
+
+def test_a_run_folder_of_others_is_not_trusted(node: Node) -> None:
+    node.run.mkdir()
+    node.run.chmod(0o777)
+    done = node.hook("slurm-prolog", "--gpus", "0")
+    assert (done.status, done.verdict["cause"]) == (0, "run-folder")
+    node.run.chmod(0o755)
+
+
+def test_a_verdict_that_cannot_be_written_blocks_nothing(node: Node) -> None:
+    node.set(scenarios.h200_x8_lost())
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-I",
+            "-m",
+            "dsdoctor",
+            "hook",
+            "slurm-prolog",
+            "--gpus",
+            "all",
+            "--run-folder",
+            str(node.run),
+            "--json",
+            "/proc/none/verdict",
+        ],
+        env=node.env,
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 0
+
+
+def test_a_lock_that_is_stuck_is_not_waited_for(node: Node) -> None:
+    import fcntl
+
+    node.run.mkdir()
+    with (node.run / "lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        os.utime(node.run / "lock", (time.time() - 1000,) * 2)
+        done = node.hook("slurm-prolog", "--gpus", "0", "--budget", "5")
+    assert (done.status, done.verdict["cause"]) == (0, "hung")
+    assert done.seconds < 2
+
+
+@pytest.mark.parametrize(("kind", "healthy", "faulty"), [("npd", 0, 1), ("nagios", 0, 2)])
+def test_monitors(node: Node, kind: str, healthy: int, faulty: int) -> None:
+    metrics = node.folder / "dsdoctor.prom"
+    assert node.hook(kind, "--textfile", str(metrics)).status == healthy
+    assert f'dsdoctor_hook_healthy{{hook="{kind}"}} 1' in metrics.read_text()
+    node.set(scenarios.h200_x8_lost())
+    sick = node.hook(kind, "--textfile", str(metrics), "--max-age", "0")
+    assert sick.status == faulty, sick.out
+    assert f'dsdoctor_hook_healthy{{hook="{kind}"}} 0' in metrics.read_text()
+
+
+def test_the_task_prolog_tells_the_user(node: Node, tmp_path: Path) -> None:
+    env = clean_environment(tmp_path)
+    done = node.hook("slurm-task-prolog", "--budget", "20", **env)
+    assert done.status == 0
+    assert done.out.splitlines()[-1].startswith("export DSDOCTOR_VERDICT=")
+
+
+def test_slow_path_and_help(tmp_path: Path) -> None:
+    """Errors are click's: one line, status 2."""
+    done = subprocess.run(
+        [sys.executable, "-m", "dsdoctor", "hook", "npd", "--budget", "soon"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "Traceback" not in done.stderr
+
+
+def test_a_used_verdict_imports_next_to_nothing(node: Node) -> None:
+    node.hook("slurm-prolog")
+    script = (
+        "import sys\n"
+        f"sys.argv = ['dsdoctor', 'hook', 'slurm-prolog', '--run-folder', {str(node.run)!r}]\n"
+        "from dsdoctor.__main__ import main\n"
+        "status = main()\n"
+        "sys.stderr.write(' '.join(sys.modules))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", script],
+        env=node.env,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    loaded = set(done.stderr.split())
+    assert done.stdout == "dsdoctor: ok\n"
+    assert not loaded & {"click", "msgspec", "rich", "psutil", "subprocess", "torch", "argparse"}

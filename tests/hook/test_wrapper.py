@@ -1,0 +1,273 @@
+"""The shell script between a scheduler and dsdoctor, under real shells and with real troubles."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dsdoctor.hook.wrapper import Wrapper
+
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Slurm and /proc")
+
+SHELLS = [name for name in ("sh", "dash", "bash") if shutil.which(name)]
+VERDICT = (
+    "while [ $# -gt 0 ]; do case $1 in --json) f=$2;; --token) t=$2;; esac; shift; done\n"
+    'say() { printf \'{"kind": "x", "decision": "%s", "token": "%s", "a": 1}\\n\' "$1" "$2" >"$f"; }\n'
+)
+
+
+class Result:
+    def __init__(self, status: int, out: str, seconds: float, run: Path) -> None:
+        self.status = status
+        self.out = out
+        self.seconds = seconds
+        folder = run / "fail-open"
+        self.causes = (
+            {f.name: f.stat().st_size for f in folder.iterdir()} if folder.is_dir() else {}
+        )
+        self.left = sorted(p.name for p in run.iterdir()) if run.is_dir() else []
+
+
+def call(
+    tmp_path: Path,
+    body: str | None,
+    *,
+    shell: str = "sh",
+    kind: str = "slurm-prolog",
+    fail_closed: bool = False,
+    run: Path | None = None,
+    mode: int = 0o755,
+    budget: float = 1.0,
+    disabled: Path | None = None,
+) -> Result:
+    """Runs the script with a stand-in interpreter, in the empty environment of slurmd."""
+    stand_in = tmp_path / "python"
+    if body is not None:
+        stand_in.write_text(f"#!/bin/sh\n{VERDICT}{body}\n")
+        stand_in.chmod(mode)
+    run = run or tmp_path / "run"
+    text = Wrapper(
+        kind,
+        str(stand_in),
+        budget=budget,
+        run_folder=str(run),
+        fail_closed=fail_closed,
+    ).render()
+    if disabled is not None:
+        text = text.replace("/etc/dsdoctor/disabled", shlex.quote(str(disabled)))
+    script = tmp_path / "hook.sh"
+    script.write_text(text)
+    begun = time.monotonic()
+    done = subprocess.run(
+        [shutil.which(shell) or shell, str(script)],
+        env={"SLURM_JOB_ID": "7"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        cwd="/",
+    )
+    return Result(done.returncode, done.stdout + done.stderr, time.monotonic() - begun, run)
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_healthy_verdict_passes_and_its_words_are_shown(tmp_path: Path, shell: str) -> None:
+    done = call(tmp_path, "echo dsdoctor: ok; say pass $t; exit 0", shell=shell)
+    assert (done.status, done.out, done.causes) == (0, "dsdoctor: ok\n", {})
+    assert done.left == []
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_confirmed_fault_of_this_run_blocks(tmp_path: Path, shell: str) -> None:
+    done = call(tmp_path, "echo dsdoctor: GPU lost; say block $t; exit 1", shell=shell)
+    assert (done.status, done.out, done.causes) == (1, "dsdoctor: GPU lost\n", {})
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize(
+    ("body", "cause"),
+    [
+        ("exit 1", "no-verdict"),
+        ("say block other-token; exit 1", "no-verdict"),
+        ("say pass $t; exit 1", "no-verdict"),
+        ("say block $t; exit 2", "usage"),
+        ("say block $t; exit 3", "status-3"),
+        ("say block $t; exit 4", "status-4"),
+        ("say block $t; exit 126", "not-executable"),
+        ("say block $t; exit 127", "no-interpreter"),
+        ("say block $t; kill -KILL $$", "signal"),
+        ("say block $t; kill -SEGV $$", "signal"),
+        ("say block $t; kill -TERM $$", "signal"),
+        ("say block $t; exit 255", "signal"),
+    ],
+)
+def test_every_other_ending_passes_and_is_counted(
+    tmp_path: Path, shell: str, body: str, cause: str
+) -> None:
+    done = call(tmp_path, body, shell=shell)
+    assert done.status == 0
+    assert done.causes == {cause: 1}
+    assert call(tmp_path, body, shell=shell).causes == {cause: 2}
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_an_interpreter_that_is_gone_or_may_not_be_run(tmp_path: Path, shell: str) -> None:
+    assert call(tmp_path, None, shell=shell).causes == {"no-interpreter": 1}
+    done = call(tmp_path, "exit 0", shell=shell, mode=0o644)
+    assert done.status == 0
+    assert done.causes == {"no-interpreter": 1, "not-executable": 1}
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_verdict_of_an_earlier_run_does_not_block(tmp_path: Path, shell: str) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    for pid in range(os.getpid(), os.getpid() + 200):
+        (run / f"verdict.{pid}.json").write_text('{"decision": "block", "token": "x"}\n')
+    assert call(tmp_path, "exit 1", shell=shell).causes == {"no-verdict": 1}
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_child_that_hears_no_signal_is_left_behind(tmp_path: Path, shell: str) -> None:
+    done = call(tmp_path, "trap '' TERM INT HUP USR1; sleep 30 & wait; exit 1", shell=shell)
+    assert done.status == 0
+    assert done.causes == {"wrapper-timeout": 1}
+    assert 2.5 < done.seconds < 6
+
+
+def freezer() -> Path | None:
+    """A cgroup of version 1 that freezes: what is in it cannot be killed, and is in state D."""
+    base = Path("/sys/fs/cgroup/freezer")
+    if not (base / "tasks").exists() or os.geteuid() != 0:
+        return None
+    return base
+
+
+@contextlib.contextmanager
+def frozen_group() -> Iterator[Path]:
+    mounted: Path | None = None
+    base = freezer()
+    if base is None:
+        mounted = Path("/tmp/dsdoctor-freezer")
+        mounted.mkdir(exist_ok=True)
+        done = subprocess.run(
+            ["mount", "-t", "cgroup", "-o", "freezer", "freezer", str(mounted)],
+            capture_output=True,
+            check=False,
+        )
+        if done.returncode:
+            mounted.rmdir()
+            pytest.skip("no freezer of cgroup version 1")
+        base = mounted
+    group = base / f"dsdoctor-test-{os.getpid()}"
+    group.mkdir()
+    try:
+        yield group
+    finally:
+        (group / "freezer.state").write_text("THAWED")
+        for _ in range(100):
+            pids = (group / "tasks").read_text().split()
+            for pid in pids:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(int(pid), signal.SIGKILL)
+            if not pids:
+                break
+            time.sleep(0.05)
+        group.rmdir()
+        if mounted is not None:
+            subprocess.run(["umount", str(mounted)], check=False)
+            mounted.rmdir()
+
+
+@pytest.mark.system
+@pytest.mark.skipif(os.geteuid() != 0, reason="control groups need root")
+def test_a_child_in_state_d_is_not_waited_for(tmp_path: Path) -> None:
+    with frozen_group() as group:
+        body = (
+            f"echo $$ >{group}/tasks; (sleep 0.2; echo FROZEN >{group}/freezer.state) "
+            ">/dev/null 2>&1 &\n"
+            # the freezer must not freeze itself
+            f"echo $! >{group.parent}/tasks; sleep 60; exit 1"
+        )
+        done = call(tmp_path, body)
+        assert done.causes == {"wrapper-timeout": 1}
+        assert done.status == 0
+        assert done.seconds < 6
+        states = [
+            Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+            for pid in (group / "tasks").read_text().split()
+        ]
+        assert "D" in states, "the child was not in the state that this test is about"
+
+
+@pytest.mark.system
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_full_disk_does_not_block(tmp_path: Path, shell: str) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16k", "full", str(disk)], check=True)
+    try:
+        with contextlib.suppress(OSError), (disk / "filler").open("wb") as file:
+            file.write(b"x" * (1 << 20))
+        done = call(tmp_path, "say block $t; exit 1", run=disk, shell=shell)
+        assert done.status == 0
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_run_folder_that_cannot_be_made(tmp_path: Path, shell: str) -> None:
+    blocker = tmp_path / "file"
+    blocker.write_text("")
+    done = call(tmp_path, "say block $t; exit 1", run=blocker / "run", shell=shell)
+    assert done.status == 0
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_fail_closed_turns_every_unknown_into_a_block(tmp_path: Path, shell: str) -> None:
+    assert call(tmp_path, "exit 2", fail_closed=True, shell=shell).status == 1
+    assert call(tmp_path, None, fail_closed=True, shell=shell).status == 1
+    assert call(tmp_path, "say pass $t; exit 0", fail_closed=True, shell=shell).status == 0
+
+
+def test_the_kill_switch_starts_nothing(tmp_path: Path) -> None:
+    switch = tmp_path / "disabled"
+    switch.write_text("")
+    done = call(tmp_path, "echo started; say block $t; exit 1", disabled=switch)
+    assert (done.status, done.out) == (0, "")
+
+
+def test_kubernetes_may_pass_on_status_4(tmp_path: Path) -> None:
+    assert call(tmp_path, "say block $t; exit 4", kind="k8s").status == 4
+    assert call(tmp_path, "say block $t; exit 1", kind="k8s").status == 1
+    assert call(tmp_path, "exit 4", kind="k8s").status == 0
+
+
+def test_nothing_is_left_running(tmp_path: Path) -> None:
+    """The timer's `sleep` would hold slurmd's pipe open and stop it from seeing the end."""
+    done = call(tmp_path, "say pass $t; exit 0", budget=30)
+    assert done.seconds < 5
+    running = subprocess.run(
+        ["ps", "-eww", "-o", "args"], capture_output=True, text=True, check=True
+    )
+    assert "sleep 32" not in running.stdout
+
+
+@pytest.mark.parametrize("kind", ["slurm-prolog", "slurm-task-prolog", "slurm-health", "k8s"])
+def test_the_script_is_posix(tmp_path: Path, kind: str) -> None:
+    for folder in ("/run/dsdoctor", None):
+        script = tmp_path / "s.sh"
+        script.write_text(Wrapper(kind, "/opt/a b/python", run_folder=folder).render())
+        assert "@" not in script.read_text().replace("$@", "")
+        subprocess.run(["sh", "-n", str(script)], check=True)

@@ -1,0 +1,236 @@
+"""The hooks under a real Slurm: what drains, what does not, what the user reads."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import fcntl
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.nvml import scenarios
+from tests.slurm.cluster import NODES, Cluster, lacking
+
+pytestmark = [
+    pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Slurm"),
+    pytest.mark.skipif(
+        os.name != "posix" or os.geteuid() != 0 or bool(lacking()),
+        reason="needs root and Slurm (tests/system-deps.sh)",
+    ),
+    pytest.mark.system,
+    pytest.mark.timeout(120),
+]
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    made = Cluster(tmp_path_factory.mktemp("slurm"))
+    # munged wants to walk to its socket, and jobs of others to their output
+    for parent in (made.folder, *made.folder.parents[:3]):
+        if parent != Path("/tmp"):
+            parent.chmod(0o755)
+    for node in NODES:
+        (made.folder / node).mkdir()
+        made.machine(node, healthy())
+    made.install()
+    try:
+        made.start()
+        yield made
+    finally:
+        made.stop()
+
+
+@pytest.fixture
+def cluster(running: Cluster) -> Iterator[Cluster]:
+    yield running
+    for node in NODES:
+        running.machine(node, healthy())
+    running.install()
+    if running.health_on or running.nohold:
+        running.health_on = running.nohold = False
+        running.configure()
+    running.resume()
+
+
+def healthy() -> Any:
+    return copy.deepcopy(scenarios.rtx_3090_x2_nvlink())
+
+
+def broken(gpu: int = 1) -> Any:
+    scenario = healthy()
+    scenario["fail"] = {f"*@{gpu}": 15}  # NVML_ERROR_GPU_IS_LOST
+    return scenario
+
+
+def verdict(cluster: Cluster, node: str, job: str) -> dict[str, Any]:
+    file = cluster.folder / node / "run" / f"job.{node}.{job}.json"
+    cluster.wait(file.exists, f"the prolog of job {job}")
+    found = json.loads(file.read_text())
+    assert isinstance(found, dict)
+    return found
+
+
+def drained(cluster: Cluster, node: str) -> bool:
+    return "DRAIN" in cluster.state(node)[0]
+
+
+def test_a_job_runs_when_the_prolog_passes(cluster: Cluster) -> None:
+    done = cluster.srun("-N2", "--gres=gpu:2", "sh", "-c", "echo ran on $SLURMD_NODENAME")
+    assert done.returncode == 0, done.stderr
+    assert sorted(line for line in done.stdout.splitlines() if "ran on" in line) == [
+        "ran on n1",
+        "ran on n2",
+    ]
+    assert cluster.state("n1")[1] == ""
+
+
+def test_the_gpus_of_the_job_are_judged_and_no_others(cluster: Cluster) -> None:
+    cluster.machine("n1", broken(gpu=1))
+    one = cluster.submit("-w", "n1", "--gres=gpu:1", "-n1", command="echo done; sleep 3")
+    found = verdict(cluster, "n1", one)
+    assert list(found["gpus"]) == ["0"]
+    assert found["gpus"]["0"].startswith("GPU-")
+    assert found["decision"] == "pass"
+    two = cluster.submit("-w", "n1", "--gres=gpu:1", "-n1", command="echo done")
+    cluster.wait(lambda: drained(cluster, "n1"), "the second GPU is the faulty one")
+    found = verdict(cluster, "n1", two)
+    assert found["decision"] == "block"
+    assert found["findings"][0]["condition"] == "gpu-lost"
+
+
+@pytest.mark.parametrize("nohold", [False, True])
+def test_a_faulty_node_drains_and_the_job_is_requeued(cluster: Cluster, nohold: bool) -> None:
+    cluster.nohold = nohold
+    cluster.configure()
+    cluster.machine("n1", broken())
+    job = cluster.submit("-w", "n1", "--gres=gpu:2", command="echo done")
+    cluster.wait(lambda: drained(cluster, "n1"), "drained")
+    cluster.wait(lambda: cluster.job(job)["JobState"] == "PENDING", "requeued")
+    found = cluster.job(job)
+    assert found["Restarts"] == "1"
+    held = found["Reason"] == "launch_failed_requeued_held"
+    assert held is not nohold, found["Reason"]
+    assert cluster.state("n1")[1] == "Prolog error"
+    stamp = json.loads((cluster.folder / "n1" / "run" / "blocked.n1.json").read_text())
+    assert (stamp["job"], stamp["node"]) == (job, "n1")
+    assert "gpu-lost" in cluster.log("n1")
+
+
+def test_the_health_program_gives_the_drain_our_reason_and_undoes_it(cluster: Cluster) -> None:
+    cluster.machine("n1", broken())
+    cluster.submit("-w", "n1", "--gres=gpu:2")
+    cluster.wait(lambda: cluster.state("n1")[1] == "Prolog error", "drained by slurmd")
+    cluster.health_on = True
+    cluster.configure()
+    cluster.wait(
+        lambda: cluster.state("n1")[1].startswith("dsdoctor: DSD601 gpu-lost"), "our reason", 30
+    )
+    assert drained(cluster, "n1")
+    cluster.run("scancel", "--user=root")
+    cluster.machine("n1", healthy())
+    cluster.wait(lambda: not drained(cluster, "n1"), "resumed", 30)
+
+
+def test_the_health_program_drains_and_resumes_only_its_own(cluster: Cluster) -> None:
+    cluster.run("scontrol", "update", "nodename=n2", "state=drain", "reason=disk swap")
+    cluster.machine("n1", broken())
+    cluster.health_on = True
+    cluster.configure()
+    cluster.wait(lambda: drained(cluster, "n1"), "drained by the health program", 30)
+    assert cluster.state("n1")[1].startswith("dsdoctor: DSD601")
+    cluster.machine("n1", healthy())
+    cluster.wait(lambda: not drained(cluster, "n1"), "resumed", 30)
+    assert drained(cluster, "n2")
+    assert cluster.state("n2")[1] == "disk swap"
+
+
+def test_reason_from_prolog(cluster: Cluster) -> None:
+    cluster.install("--reason-from-prolog")
+    cluster.machine("n1", broken())
+    cluster.submit("-w", "n1", "--gres=gpu:2")
+    cluster.wait(lambda: drained(cluster, "n1"), "drained")
+    cluster.wait(lambda: cluster.state("n1")[1].startswith("dsdoctor: DSD601"), "our reason")
+
+
+def runs_on_n1(cluster: Cluster) -> None:
+    done = cluster.srun("-w", "n1", "--gres=gpu:2", "echo", "it runs")
+    assert "it runs" in done.stdout, done.stderr
+    assert not drained(cluster, "n1")
+
+
+def causes(folder: Path) -> set[str]:
+    return {entry.name for entry in (folder / "fail-open").iterdir()}
+
+
+def test_a_hanging_probe_does_not_drain(cluster: Cluster) -> None:
+    scenario = healthy()
+    scenario["hang"] = {"nvmlInit": 12}
+    scenario["hang_deaf"] = 1
+    cluster.machine("n1", scenario)
+    runs_on_n1(cluster)
+    assert "nvml-slow" in causes(cluster.folder / "n1" / "run")
+    # the worker was left behind; when the driver answers at last it ends, and frees its lock
+    cluster.wait(lambda: lock_is_free(cluster.folder / "n1" / "run"), "the worker's end", 30)
+
+
+def lock_is_free(run: Path) -> bool:
+    with (run / "lock").open() as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return False
+        return True
+
+
+def test_a_crash_of_dsdoctor_does_not_drain(cluster: Cluster) -> None:
+    config = cluster.folder / "broken.toml"
+    config.write_text("[limits.memlock-low]\nno_such = 1\n[hook]\nmax_age = 0\n")
+    cluster.machine("n1", broken(), DSDOCTOR_CONFIG=str(config))
+    runs_on_n1(cluster)
+    assert "crash" in causes(cluster.folder / "n1" / "run")
+
+
+def test_a_missing_interpreter_does_not_drain(cluster: Cluster) -> None:
+    cluster.install("--python", "/nowhere/bin/python")
+    cluster.machine("n1", broken())
+    runs_on_n1(cluster)
+    assert "no-interpreter" in causes(cluster.folder / "n1" / "run")
+
+
+def test_a_full_disk_does_not_drain(cluster: Cluster) -> None:
+    disk = cluster.folder / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "full", str(disk)], check=True)
+    try:
+        cluster.install(run_folder=disk)
+        with contextlib.suppress(OSError), (disk / "filler").open("wb", buffering=0) as file:
+            while True:
+                file.write(b"x" * 4096)
+        cluster.machine("n1", broken())
+        runs_on_n1(cluster)
+    finally:
+        subprocess.run(["umount", "-l", str(disk)], check=True)
+        disk.rmdir()
+
+
+def test_the_task_prolog_reaches_the_users_output(cluster: Cluster) -> None:
+    script = "echo verdict is $DSDOCTOR_VERDICT"
+    env = {"DSDOCTOR_PYTHON": sys.executable, "CUDA_LAUNCH_BLOCKING": "1"}
+    done = cluster.srun("-w", "n1", "--gres=gpu:2", "sh", "-c", script, **env)
+    assert done.returncode == 0
+    assert "dsdoctor: warning" in done.stdout, done.stdout + done.stderr
+    assert "CUDA_LAUNCH_BLOCKING" in done.stdout
+    assert "verdict is " in done.stdout
+    assert "verdict is \n" not in done.stdout
+
+
+def test_a_task_prolog_that_breaks_does_not_end_the_task(cluster: Cluster) -> None:
+    cluster.install("--python", "/nowhere/bin/python")
+    runs_on_n1(cluster)

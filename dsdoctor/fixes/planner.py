@@ -62,7 +62,8 @@ def plan_one(
         return Impossible(name=name, why=f"it crashed: {type(error).__name__}: {error}")
     if isinstance(made, Impossible):
         return msgspec.structs.replace(made, name=name)
-    if made is not None and not request.allows(made.reach):
+    # what is only told changes nothing, however far it would reach
+    if made is not None and not made.only_told and not request.allows(made.reach):
         return Impossible(
             name=name,
             why=f"it reaches the {made.reach.value}; give `--reach {made.reach.value}` to allow it "

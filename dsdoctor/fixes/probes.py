@@ -197,7 +197,9 @@ def other_toolkits(host: Host, patient: Patient, request: FixRequest) -> OtherTo
     found: dict[str, Toolkit] = {}
     for base in (f"{patient.prefix}/opt/dsdoctor", request.state):
         for root in own_roots(host, base):
-            if toolkit := _toolkit(host, root, "dsdoctor"):
+            # conda keeps its headers elsewhere, see `_routes.conda`
+            by_conda = exists(host, f"{root}/conda-meta")
+            if toolkit := _toolkit(host, root, "dsdoctor-conda" if by_conda else "dsdoctor"):
                 found.setdefault(root, toolkit)
     places: list[str] = []
     with contextlib.suppress(HostError):

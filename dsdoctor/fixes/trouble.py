@@ -21,10 +21,6 @@ MEANINGS: tuple[tuple[str, str], ...] = (
         "the disk quota is used up; free some space, then run this fix again",
     ),
     (
-        r"(?i)could not open lock file|Unable to acquire the dpkg|waiting for cache lock",
-        "another package manager is at work; wait until it has ended",
-    ),
-    (
         r"(?i)a password is required|sudo: .*not allowed|not in the sudoers",
         "`sudo` needs a password here; run this fix as root",
     ),
@@ -34,6 +30,10 @@ MEANINGS: tuple[tuple[str, str], ...] = (
             r"|NotWritable|must be root"
         ),
         "this user may not write there; choose an environment of your own, or ask its owner",
+    ),
+    (
+        r"(?i)could not get lock|is another process using it|waiting for cache lock",
+        "another package manager is at work; wait until it has ended",
     ),
     (
         (

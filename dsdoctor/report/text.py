@@ -122,6 +122,8 @@ def _finding(finding: Finding, columns: int) -> Iterator[Line]:
         yield from _wrap(f"effect: {clean(finding.effect)}", columns, INDENT, "effect")
     if finding.hint:
         yield from _wrap(f"hint: {clean(finding.hint)}", columns, INDENT, "hint")
+    if finding.fixes:
+        yield from _wrap(f"fix: `dsdoctor fix {clean(finding.fixes[0])}`", columns, INDENT, "hint")
     yield Line("")
 
 

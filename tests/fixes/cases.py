@@ -316,6 +316,17 @@ CASES: dict[str, Case] = {
         ),
         ENV_REACH, RUN,
     ),
+    "install-cuda-toolkit.with-a-gcc-of-conda": (
+        "install-cuda-toolkit",
+        lambda: toolkit_machine(managers=mamba("mamba"), compilers=compilers(GCC15)),
+        ENV_REACH, RUN,
+    ),
+    "install-torch-build.cpu": (
+        "install-torch-build",
+        lambda: {"patient": VENV, "torch": TorchBuild(), "managers": PackageManagers(),
+                 "system": LINUX},
+        ENV_REACH, RUN,
+    ),
     "install-cuda-toolkit.no-way": (
         "install-cuda-toolkit",
         lambda: toolkit_machine(toolkits=CudaToolkits(found=(machines.toolkit("12.1"),))),
@@ -390,7 +401,7 @@ CASES: dict[str, Case] = {
     "remount-shm": (
         "remount-shm",
         lambda: {"resources": RESOURCES, "system": LINUX, "gpus": machines.gpus("A100", "A100")},
-        SYSTEM_REACH, RUN,
+        ENV_REACH, RUN,
     ),
     "raise-limits": (
         "raise-limits",

@@ -56,9 +56,9 @@ have = json.loads(db.read_text()) if db.exists() else {{"base": "1"}}
 changes = argv and argv[0] in ("create", "install", "add", "remove", "downgrade")
 WORDS = {{
     "solver": "LibMambaUnsatisfiableError: Encountered problems while solving:\\n  - nothing provides x",
-    "permission": "E: Could not open lock file - open (13: Permission denied)" if name == "apt-get"
+    "permission": "E: Could not open lock file /var/lib/dpkg/lock - open (13: Permission denied), are you root?" if name == "apt-get"
         else "EnvironmentNotWritableError: The current user does not have write permissions",
-    "lock": "E: Could not get lock. It is held by process 7: Unable to acquire the dpkg frontend lock",
+    "lock": "E: Could not get lock /var/lib/dpkg/lock-frontend. It is held by process 7 (apt-get)",
     "disk": "OSError: [Errno 28] No space left on device",
     "missing": "PackagesNotFoundError: The following packages are not available",
     "network": "CondaHTTPError: HTTP 000 CONNECTION FAILED for url",
@@ -106,6 +106,7 @@ elif changes:
     db.write_text(json.dumps(have))
     if prefix() and argv[0] in ("create", "install", "add"):
         toolkit(prefix(), os.environ.get("FAKE_CUDA", "12.3"))
+        Path(prefix(), "conda-meta").mkdir(exist_ok=True)
     ninja = Path({bin!r}, "ninja")
     if "ninja-build" in specs:
         if argv[0] == "install":
@@ -114,6 +115,15 @@ elif changes:
         else:
             ninja.unlink()
 """
+
+
+def tools(folder: Path) -> Path:
+    """A folder for PATH with every program of /usr/bin but what installs or builds."""
+    folder.mkdir()
+    for program in Path("/usr/bin").iterdir():
+        if not program.name.startswith("conda") and program.name not in LEFT_OUT:
+            (folder / program.name).symlink_to(program)
+    return folder
 
 
 class Machine:
@@ -127,15 +137,8 @@ class Machine:
 
     def __init__(self, root: Path, *managers: str, cuda: str = CUDA, torch: str = "2.3.1") -> None:
         self.root = root
-        self.bin = root / "tools"
-        self.bin.mkdir()
+        self.bin = tools(root / "tools")
         self.log = root / "argv.jsonl"
-        for program in Path("/usr/bin").iterdir():
-            if (
-                not program.name.startswith(("conda", "python3-config"))
-                and program.name not in LEFT_OUT
-            ):
-                (self.bin / program.name).symlink_to(program)
         self.patient = venv(root / "env", pip=False)
         stub_torch(self.patient, version=torch, cuda=cuda, release="0")
         self.fake = root / "fake"

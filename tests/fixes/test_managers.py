@@ -12,6 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from dsdoctor.fixes import journal as journals
+from dsdoctor.fixes.apply import Applier, StepError
+from dsdoctor.fixes.undo import undo
+from dsdoctor.model.plan import Plan, Run
 from tests.fixes.fakes import Machine
 from tests.support.command import dsdoctor
 from tests.support.patient import tree
@@ -257,3 +261,48 @@ def test_the_toolkit_by_apt_needs_the_system(tmp_path: Path) -> None:
     done = dsdoctor(*FIX, "--reach", "system", env=machine.env)
     assert done.status == 1
     assert "not proven" in done.err
+
+
+def test_in_place_conda_puts_its_list_back(tmp_path: Path) -> None:
+    machine = Machine(tmp_path, "conda")
+    installed = tmp_path / "installed.json"
+    installed.write_text('{"base": "1"}')
+    conda = str(machine.fake / "conda")
+    step = Run(
+        argv=(conda, "install", "--yes", "--prefix", str(tmp_path / "c"), "cuda-toolkit=12.3"),
+        why="w",
+        inventory="conda",
+    )
+    book = journals.Journal.begin("p", {}, tmp_path / "state")
+    Applier(Plan(name="p", title="t", steps=(step,)), book, machine.env, lambda _: None).carry_out()
+    assert "cuda-toolkit" in json.loads(installed.read_text())
+    undo(book, machine.env, lambda _: None)
+    assert json.loads(installed.read_text()) == {"base": "1"}
+    assert machine.calls("remove")[0][1:] == [
+        "remove", "--yes", "--force", "--prefix", str(tmp_path / "c"), "cuda-toolkit",
+    ]  # fmt: skip
+
+
+def test_a_manager_that_cannot_list_is_not_let_loose(tmp_path: Path) -> None:
+    step = Run(argv=("/nowhere/python", "-m", "pip", "install", "x"), why="w", inventory="pip")
+    book = journals.Journal.begin("p", {}, tmp_path / "state")
+    plan = Plan(name="p", title="t", steps=(step,))
+    with pytest.raises(StepError, match="undo could not restore it"):
+        Applier(plan, book, {}, lambda _: None).carry_out()
+
+
+def test_too_little_room_stops_before_the_download(tmp_path: Path) -> None:
+    step = Run(argv=("touch", str(tmp_path / "ran")), why="w", needs_bytes=1 << 60)
+    book = journals.Journal.begin("p", {}, tmp_path / "state")
+    with pytest.raises(StepError, match="but this needs"):
+        Applier(Plan(name="p", title="t", steps=(step,)), book, {}, lambda _: None).carry_out()
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_step_past_its_deadline_is_stopped(tmp_path: Path) -> None:
+    step = Run(argv=("sleep", "30"), why="w", timeout=0.5)
+    book = journals.Journal.begin("p", {}, tmp_path / "state")
+    with pytest.raises(StepError, match=r"did not end within 0\.5 s"):
+        Applier(
+            Plan(name="p", title="t", steps=(step,)), book, dict(os.environ), lambda _: None
+        ).carry_out()

@@ -42,7 +42,6 @@ CONDITION = Condition(
     id="DSD104",
     scope=Scope.JOB,
     since="0.1",
-    fixes=("unset-variables",),
     narrower=(
         "driver-missing",
         "driver-library-mismatch",

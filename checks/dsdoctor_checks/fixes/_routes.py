@@ -68,13 +68,19 @@ def on_disk(found: tuple[Toolkit, ...], want: str) -> Route | None:
     if not fitting:
         return None
     # an earlier repair first: it was proven with this very torch
-    best = min(fitting, key=lambda toolkit: toolkit.source != "dsdoctor")
-    where = "an earlier fix installed it" if best.source == "dsdoctor" else best.source
+    best = min(fitting, key=lambda toolkit: not toolkit.source.startswith("dsdoctor"))
+    where = "an earlier fix installed it" if best.source.startswith("dsdoctor") else best.source
     return Route(
         steps=(),
         home=best.root,
         reason=f"`{best.root}` is CUDA {best.version} and whole ({where}): it is only selected",
+        variables=_conda_variables(best.root) if best.source.endswith("conda") else {},
     )
+
+
+def _conda_variables(root: str) -> dict[str, str]:
+    """Conda keeps the headers in targets/, where the host compiler does not look."""
+    return {"CPATH": f"{root}/targets/x86_64-linux/include"}
 
 
 def conda(
@@ -108,7 +114,6 @@ def conda(
     # micromamba and conda both take it from 4.9 / 1.0 on
     flags.append("--strict-channel-priority")
     action = "install" if in_place else "create"
-    include = f"{home}/targets/x86_64-linux/include"
     return Route(
         steps=(
             Run(
@@ -125,8 +130,7 @@ def conda(
             "into the environment itself (`--in-place`)" if in_place else "into a prefix of its own"
         ),
         creates=() if in_place else (home,),
-        # conda keeps the headers in targets/, where the host compiler does not look
-        variables={"CPATH": include},
+        variables=_conda_variables(home),
         undo="the former packages are put back by conda" if in_place else "",
         otherwise="" if in_place or patient.kind != "conda" else "`--in-place`",
     )
@@ -153,7 +157,7 @@ def _pixi(managers: PackageManagers, want: str, prefix: str) -> Route:
         home=home,
         reason=f"`{pixi}` can install it into a prefix of its own",
         creates=(prefix,),
-        variables={"CPATH": f"{home}/targets/x86_64-linux/include"},
+        variables=_conda_variables(home),
     )
 
 
@@ -298,6 +302,25 @@ def system_install(
         reach=Reach.SYSTEM,
         inventory=managers.system or "",
     )
+
+
+def conda_gcc(
+    managers: PackageManagers, base: str, reach: Reach, major: int, machine: str
+) -> tuple[Run, dict[str, str], str] | None:
+    """A gcc of conda-forge in a prefix of its own: the step, CC and CXX, the folder."""
+    if managers.conda is None or managers.conda_kind == "pixi" or machine != "x86_64":
+        return None
+    prefix = f"{base}/gcc-{major}"
+    tools = f"{prefix}/bin/x86_64-conda-linux-gnu"
+    step = Run(
+        argv=(managers.conda, "create", "--yes", "--prefix", prefix, "--override-channels",
+              "--channel", "conda-forge", f"gxx_linux-64={major}"),
+        why="a compiler of the right age, in a prefix of its own",
+        creates=prefix,
+        needs_bytes=GIB,
+        reach=reach,
+    )  # fmt: skip
+    return step, {"CC": f"{tools}-gcc", "CXX": f"{tools}-g++"}, prefix
 
 
 def other_gcc(others: OtherToolkits, bound: int) -> int | None:

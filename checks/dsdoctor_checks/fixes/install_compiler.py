@@ -24,7 +24,6 @@ from dsdoctor.api import (
     Patient,
     Plan,
     Reach,
-    Run,
     Step,
     TorchBuild,
     fix,
@@ -33,7 +32,7 @@ from dsdoctor.api import (
 from dsdoctor_checks._util import at_least, pair
 from dsdoctor_checks.build._tables import NEWEST_GCC
 from dsdoctor_checks.fixes._activation import activation, base_of
-from dsdoctor_checks.fixes._routes import system_install
+from dsdoctor_checks.fixes._routes import conda_gcc, system_install
 
 NAME = "install-compiler"
 #: What each needs at least: C++20 from torch 2.12 on, C++17 before (knowledge A2).
@@ -69,25 +68,12 @@ def install_compiler(
     at_hand = [major for major in others.gccs if oldest <= major <= newest]
     offered = [n for n in range(oldest, min(newest, 16) + 1) if f"g++-{n}" in managers.candidates]
     names = {"CC": "gcc", "CXX": "g++"}
+    by_conda = conda_gcc(managers, *base_of(patient, request), min(newest, 13), system.machine)
     if at_hand:
         names = {"CC": f"gcc-{at_hand[-1]}", "CXX": f"g++-{at_hand[-1]}"}
-    elif managers.conda and managers.conda_kind != "pixi" and system.machine == "x86_64":
-        major = min(newest, 13)
-        base, reach = base_of(patient, request)
-        prefix = f"{base}/gcc-{major}"
-        creates = (prefix,)
-        steps = (
-            Run(
-                argv=(managers.conda, "create", "--yes", "--prefix", prefix, "--override-channels",
-                      "--channel", "conda-forge", f"gxx_linux-64={major}"),
-                why="a compiler of the right age, in a prefix of its own",
-                creates=prefix,
-                needs_bytes=1 << 30,
-                reach=reach,
-            ),
-        )  # fmt: skip
-        tools = f"{prefix}/bin/x86_64-conda-linux-gnu"
-        names = {"CC": f"{tools}-gcc", "CXX": f"{tools}-g++"}
+    elif by_conda is not None:
+        step, names, prefix = by_conda
+        steps, creates = (step,), (prefix,)
     elif offered and request.allows(Reach.SYSTEM) and (system.is_root or managers.sudo):
         wanted = (f"gcc-{offered[-1]}", f"g++-{offered[-1]}")
         steps = (system_install(managers, wanted, system.is_root, f"{bounds} is needed"),)

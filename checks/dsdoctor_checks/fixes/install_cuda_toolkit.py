@@ -44,7 +44,7 @@ from dsdoctor.api import (
     fix,
     reach_of,
 )
-from dsdoctor_checks._util import at_least, chosen, dotted, pair
+from dsdoctor_checks._util import at_least, chosen, dotted, listed, pair
 from dsdoctor_checks.build._tables import NEWEST_GCC
 from dsdoctor_checks.cuda._tables import accepts
 from dsdoctor_checks.fixes import _routes
@@ -98,21 +98,28 @@ def _compiler(
     managers: PackageManagers,
     request: FixRequest,
     want: str,
-    root: bool,
-) -> tuple[dict[str, str], tuple[Step, ...], str] | str:
-    """Variables, steps and a reason for another host compiler; what is in the way, as a text."""
+    system: OsInfo,
+    place: tuple[str, Reach],
+) -> tuple[dict[str, str], tuple[Step, ...], str, tuple[str, ...]] | str:
+    """Variables, steps, a reason and folders for another host compiler; else what is in the way."""
+    root = system.is_root
     bound = NEWEST_GCC.get(pair(want) or (0, 0))
     if isinstance(compilers, Missing) or bound is None:
-        return {}, (), ""
+        return {}, (), "", ()
     too_new = [
         c for c in (compilers.cxx, compilers.cc) if c.kind == "gcc" and (c.major or 0) > bound
     ]
     if not too_new:
-        return {}, (), ""
+        return {}, (), "", ()
     is_now = f"nvcc {want} accepts gcc up to {bound}, but `{too_new[0].command}` is gcc"
     is_now += f" {too_new[0].version}"
     major = _routes.other_gcc(others, bound)
     steps: tuple[Step, ...] = ()
+    by_conda = _routes.conda_gcc(managers, *place, min(bound, 13), system.machine)
+    if major is None and by_conda is not None:
+        step, names, prefix = by_conda
+        names = {**names, "NVCC_PREPEND_FLAGS": f"-ccbin {names['CXX']}"}
+        return names, (step,), f"{is_now}: conda brings an older one", (prefix,)
     if major is None:
         offered = [n for n in range(bound, 8, -1) if f"g++-{n}" in managers.candidates]
         if not offered or not request.allows(Reach.SYSTEM) or not (root or managers.sudo):
@@ -132,7 +139,7 @@ def _compiler(
         "CXX": f"g++-{major}",
         "NVCC_PREPEND_FLAGS": f"-ccbin g++-{major}",
     }
-    return variables, steps, f"{is_now}: gcc {major} is chosen"
+    return variables, steps, f"{is_now}: gcc {major} is chosen", ()
 
 
 @fix(NAME)
@@ -202,10 +209,10 @@ def install_cuda_toolkit(
             why=f"no way to the CUDA {want} toolkit: {'; '.join(no)}"
             + (f"; but {served}" if served else "")
         )
-    other = _compiler(compilers, others, managers, request, want, system.is_root)
+    other = _compiler(compilers, others, managers, request, want, system, (base, reach))
     if isinstance(other, str):
         return Impossible(why=other)
-    variables, first, compiler_reason = other
+    variables, first, compiler_reason, folders = other
     variables = {
         "CUDA_HOME": route.home,
         "PATH": f"{route.home}/bin:$PATH",
@@ -214,6 +221,8 @@ def install_cuda_toolkit(
     }
     tail, line = activation(NAME, variables, patient, request)
     steps = (*first, *route.steps, *tail)
+    creates = (*folders, *route.creates)
+    gone = listed([*(f"`{folder}`" for folder in creates), "the snippet"])
     return Plan(
         name=NAME,
         title=f"CUDA {want} toolkit for torch {torch.version} in `{route.home}`",
@@ -221,13 +230,11 @@ def install_cuda_toolkit(
         proves=CONDITIONS + (("jit-build-gcc-too-new",) if compiler_reason else ()),
         proof=_proofs(torch, patient, version, route.home, variables, _arch(gpus, run, env,
                       request.arch_list)),
-        undo=(f"{route.undo}; " if route.undo else "")
-        + (f"`dsdoctor fix --undo` removes `{route.creates[0]}` and the snippet"
-           if route.creates else "`dsdoctor fix --undo` removes the snippet"),
+        undo=(f"{route.undo}; " if route.undo else "") + f"`dsdoctor fix --undo` removes {gone}",
         reach=reach_of(steps),
         reasons=tuple(r for r in (route.reason, compiler_reason) if r),
         activate=line,
-        creates=route.creates,
+        creates=creates,
         otherwise=route.otherwise,
     )  # fmt: skip
 

@@ -34,7 +34,7 @@ from dsdoctor.api import (
 from dsdoctor_checks._util import Capability, capabilities, dotted, numbers, pair, serving
 from dsdoctor_checks.driver._tables import FLOOR
 from dsdoctor_checks.fixes._routes import GIB
-from dsdoctor_checks.torch._tables import VARIANTS, Release, archs, index_of
+from dsdoctor_checks.torch._tables import INDEX, VARIANTS, Release, archs, index_of
 
 NAME = "install-torch-build"
 CONDITIONS = (
@@ -103,7 +103,10 @@ def install_torch_build(
         driver = lib.version
     wanted = set(capabilities(gpus, live, run, env).values())
     release = pair(torch.version) or NEWEST
-    found = choose(release, driver, wanted, system.machine)
+    if driver is None and not wanted:
+        found: tuple[Release, str] | None = (release, "cpu")
+    else:
+        found = choose(release, driver, wanted, system.machine)
     told = f"driver {driver}" if driver else "no driver that can be read"
     told += f" and GPUs of capability {', '.join(map(dotted, sorted(wanted)))}" if wanted else ""
     if found is None:
@@ -117,19 +120,21 @@ def install_torch_build(
     if same and cuda == torch.cuda and {f.condition for f in bad} <= {"cuda-toolkit-mismatch"}:
         return None
     argv = [patient.executable, "-m", "pip", "install", "--no-input", "--force-reinstall", spec]
+    index = f"{INDEX}/cpu" if cuda == "cpu" else index_of(cuda)
+    build = "the CPU" if cuda == "cpu" else f"CUDA {cuda}"
     step = Run(
-        argv=(*argv, "--index-url", index_of(cuda)),
-        why=f"torch for CUDA {cuda}, which {told} serve" if wanted else f"torch for CUDA {cuda}",
+        argv=(*argv, "--index-url", index),
+        why=f"torch for {build}, which {told} serve" if wanted else f"torch for {build}",
         inventory="pip",
         needs_bytes=12 * GIB,
         timeout=7200.0,
     )
     return Plan(
         name=NAME,
-        title=f"torch {known[0]}.{known[1]} for CUDA {cuda} from `{index_of(cuda)}`",
+        title=f"torch {known[0]}.{known[1]} for {build} from `{index}`",
         steps=(step,),
         proves=tuple(dict.fromkeys(f.condition for f in bad)),
         undo="`dsdoctor fix --undo` has pip put its former list of packages back",
         reach=Reach.ENV,
-        reasons=(bad[0].message, f"the build for CUDA {cuda} is the nearest for {told}"),
+        reasons=(bad[0].message, f"the build for {build} is the nearest for {told}"),
     )

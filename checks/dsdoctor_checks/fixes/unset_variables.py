@@ -92,7 +92,6 @@ CHANGES: dict[str, Callable[[Finding, Environment], Changes]] = {
     "alloc-conf-unknown": _alloc,
     "kmp-affinity-with-binding": _only("KMP_AFFINITY"),
     "visible-devices-invalid": _only("CUDA_VISIBLE_DEVICES"),
-    "no-gpu-visible": _only("CUDA_VISIBLE_DEVICES"),
     "nvcc-arch-unsupported": _only("TORCH_CUDA_ARCH_LIST"),
     "cuda-home-invalid": _toolkit,
     "several-toolkits": _toolkit,

@@ -36,7 +36,8 @@ class OtherToolkits(Fact, frozen=True, kw_only=True):
     """Toolkits that torch would not find by itself: earlier repairs, other environments, modules.
 
     Attributes:
-        found: every one; `source` is `dsdoctor`, `conda` or the name of the module (`cuda/12.4`).
+        found: every one; `source` is `dsdoctor` or `dsdoctor-conda` for earlier fixes, `conda`, or
+            the name of the module (`cuda/12.4`).
         gccs: versions of gcc of which `gcc-N` and `g++-N` are both on PATH, ascending.
     """
 

@@ -23,8 +23,7 @@ SILENT_SECONDS = 60
 
 def stop(words: str) -> None:
     sys.stderr.write(words + "\n")
-    sys.stderr.flush()
-    os._exit(1)
+    sys.exit(1)
 
 
 def fetch(url: str, write: Callable[[bytes], object], size: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+import functools
 import re
 import threading
 import time
@@ -31,12 +32,13 @@ from dsdoctor.model.facts.run import RunNeeds, Scope
 from dsdoctor.model.finding import Finding, Status
 from dsdoctor.model.report import PatientLine, Report, Verdict
 from dsdoctor.model.snapshot import Snapshot
-from dsdoctor.registry import Registry, Unit, gives, limits_for, needs
+from dsdoctor.registry import Need, Registry, Unit, gives, limits_for, needs
 
 #: What the whole collection may take (design §7).
 TOTAL_SECONDS = 180.0
 VITAL: tuple[type[Fact], ...] = (NvidiaKernel, Nvml, TorchBuild, TorchLive, DeepSpeedInstall)
 
+F = typing.TypeVar("F", bound=Fact)
 Progress = Callable[[str, bool], None]
 """Called with the name of a probe when it begins (False) and when it has ended (True)."""
 
@@ -202,14 +204,12 @@ def judge(
     begun = time.monotonic()
     policy = policy or Policy()
     findings: list[Finding] = []
+    facts = Facts(snapshot)
     for unit in units:
         if unit.check is None or (policy.scopes and unit.condition.scope not in policy.scopes):
             continue
-        findings += [
-            _narrowed(_signed(finding, unit), unit, registry)
-            for finding in _findings(unit, snapshot, policy)
-        ]
-    findings = _without_wider(findings, registry)
+        findings += unit_findings(unit, facts, policy, registry)
+    findings = without_wider(findings, registry)
     order = {status: -number for number, status in enumerate(Status)}
     findings.sort(key=lambda finding: order[finding.status])
     report = Report(
@@ -226,6 +226,14 @@ def judge(
     return report
 
 
+def unit_findings(unit: Unit, facts: Facts, policy: Policy, registry: Registry) -> list[Finding]:
+    """What one condition's check finds, under the condition's name or a narrower one's."""
+    return [
+        _narrowed(_signed(finding, unit), unit, registry)
+        for finding in _findings(unit, facts, policy)
+    ]
+
+
 def _signed(finding: Finding, unit: Unit) -> Finding:
     return msgspec.structs.replace(
         finding,
@@ -236,21 +244,58 @@ def _signed(finding: Finding, unit: Unit) -> Finding:
     )
 
 
-def _findings(unit: Unit, snapshot: Snapshot, policy: Policy) -> Iterator[Finding]:
+class Source(typing.Protocol):
+    """What facts are taken from: a snapshot, or something that reads one more lazily."""
+
+    @property
+    def run(self) -> RunNeeds:
+        """What the run asked for."""
+        ...
+
+    def get(self, kind: type[F]) -> F | Missing:
+        """The fact of a type, or why it is missing."""
+        ...
+
+
+class Facts:
+    """Facts of one snapshot, each read once: many checks ask for the same.
+
+    Attributes:
+        snapshot: where they come from.
+    """
+
+    def __init__(self, snapshot: Source) -> None:
+        self.snapshot = snapshot
+        self.known: dict[type[Fact], Fact | Missing] = {}
+
+    def get(self, kind: type[Fact]) -> Fact | Missing:
+        """The fact of a type, or why it is missing."""
+        value = self.known.get(kind)
+        if value is None:
+            value = self.known[kind] = self.snapshot.get(kind)
+        return value
+
+
+@functools.cache
+def _needs(function: Callable[..., Any]) -> tuple[Need, ...]:
+    return needs(function)
+
+
+def _findings(unit: Unit, snapshot: Facts, policy: Policy) -> Iterator[Finding]:
     if unit.check is None:
         return
     arguments: dict[str, Any] = {}
-    for need in needs(unit.check.function):
+    for need in _needs(unit.check.function):
         if issubclass(need.kind, Limits):
             arguments[need.name] = limits_for(need.kind, unit.condition.name, policy.limits)
             continue
         if need.kind is RunNeeds:
-            arguments[need.name] = snapshot.run
+            arguments[need.name] = snapshot.snapshot.run
             continue
         kind = typing.cast("type[Fact]", need.kind)  # the loader let nothing else pass
         value = snapshot.get(kind)
         if isinstance(value, Missing) and not need.may_be_missing:
-            yield _unjudged(kind, value, snapshot)
+            yield _unjudged(kind, value, snapshot.snapshot)
             return
         arguments[need.name] = value
     try:
@@ -266,7 +311,7 @@ def _findings(unit: Unit, snapshot: Snapshot, policy: Policy) -> Iterator[Findin
     yield from produced or [Finding(status=Status.OK, message="")]
 
 
-def _unjudged(kind: type[Fact], missing: Missing, snapshot: Snapshot) -> Finding:
+def _unjudged(kind: type[Fact], missing: Missing, snapshot: Source) -> Finding:
     vital_denied = (
         missing.why is Why.DENIED
         and kind in VITAL
@@ -280,7 +325,7 @@ def _unjudged(kind: type[Fact], missing: Missing, snapshot: Snapshot) -> Finding
     )
 
 
-def _has_gpu(snapshot: Snapshot) -> bool:
+def _has_gpu(snapshot: Source) -> bool:
     kernel = snapshot.get(NvidiaKernel)
     return not isinstance(kernel, Missing) and bool(kernel.pci or kernel.device_nodes)
 
@@ -308,7 +353,7 @@ def recognises(unit: Unit, text: str) -> bool:
     )
 
 
-def _without_wider(findings: list[Finding], registry: Registry) -> list[Finding]:
+def without_wider(findings: list[Finding], registry: Registry) -> list[Finding]:
     """Drops a condition's failures where a narrower condition failed as well."""
     failed = {finding.condition for finding in findings if finding.status is Status.FAIL}
     kept: list[Finding] = []

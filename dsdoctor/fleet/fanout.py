@@ -123,7 +123,7 @@ def _clustershell(order: Order, told: Told | None) -> dict[str, Answer]:
         if told is not None:
             told(node)
 
-    task = task_module.Task()
+    task = task_module.task_self()
     task.set_info("fanout", FANOUT)
     task.set_info("connect_timeout", min(CONNECT_SECONDS, order.timeout))
     task.set_info("command_timeout", order.timeout)
@@ -143,10 +143,7 @@ def _clustershell(order: Order, told: Told | None) -> dict[str, Answer]:
     )
     worker.write(order.collector.encode())
     worker.set_write_eof()
-    try:
-        task.run()
-    finally:
-        task.abort(kill=True)
+    task.run()
     return answers
 
 

@@ -24,7 +24,7 @@ SLOWEST_SECONDS = 10.0
 
 def seeds() -> list[bytes]:
     """Beginnings of the provoked logs and all examples of all signatures."""
-    from tests.logs.test_hostile import ATTACKS, EXAMPLES  # noqa: PLC0415
+    from tests.logs.test_hostile import ATTACKS, EXAMPLES
 
     logs = sorted((ROOT / "tests" / "logs" / "provoked" / "logs").glob("*.log"))
     found = [path.read_bytes()[:4000] for path in logs]
@@ -49,7 +49,7 @@ class Judge:
     """Tries inputs and keeps the tally."""
 
     def __init__(self) -> None:
-        from tests.logs.test_hostile import check  # noqa: PLC0415
+        from tests.logs.test_hostile import check
 
         self.check = check
         self.tried = 0
@@ -91,9 +91,9 @@ def main() -> int:
 
 def with_atheris(seconds: float) -> int:
     """Guided by coverage; atheris prints its own figures."""
-    import tempfile  # noqa: PLC0415
+    import tempfile
 
-    import atheris  # type: ignore[import-not-found,import-untyped,unused-ignore]  # noqa: PLC0415
+    import atheris  # type: ignore[import-not-found,import-untyped,unused-ignore]
 
     fuzzer: Any = atheris
     with fuzzer.instrument_imports(include=["dsdoctor.logs", "dsdoctor.report"]):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+import functools
 import re
 import threading
 import time
@@ -33,12 +34,13 @@ from dsdoctor.model.finding import Finding, Status
 from dsdoctor.model.matrix import build as build_matrix
 from dsdoctor.model.report import PatientLine, Report, Verdict
 from dsdoctor.model.snapshot import Snapshot
-from dsdoctor.registry import Registry, Unit, gives, limits_for, needs
+from dsdoctor.registry import Need, Registry, Unit, gives, limits_for, needs
 
 #: What the whole collection may take (design §7).
 TOTAL_SECONDS = 180.0
 VITAL: tuple[type[Fact], ...] = (NvidiaKernel, Nvml, TorchBuild, TorchLive, DeepSpeedInstall)
 
+F = typing.TypeVar("F", bound=Fact)
 Progress = Callable[[str, bool], None]
 """Called with the name of a probe when it begins (False) and when it has ended (True)."""
 
@@ -204,14 +206,12 @@ def judge(
     begun = time.monotonic()
     policy = policy or Policy()
     findings: list[Finding] = []
+    facts = Facts(snapshot)
     for unit in units:
         if unit.check is None or (policy.scopes and unit.condition.scope not in policy.scopes):
             continue
-        findings += [
-            _narrowed(_signed(_placed(finding, unit, snapshot), unit), unit, registry)
-            for finding in _findings(unit, snapshot, policy)
-        ]
-    findings = _without_wider(findings, registry)
+        findings += unit_findings(unit, facts, policy, registry)
+    findings = without_wider(findings, registry)
     order = {status: -number for number, status in enumerate(Status)}
     findings.sort(key=lambda finding: order[finding.status])
     report = Report(
@@ -228,9 +228,17 @@ def judge(
     return report
 
 
-def _placed(finding: Finding, unit: Unit, snapshot: Snapshot) -> Finding:
+def unit_findings(unit: Unit, facts: Facts, policy: Policy, registry: Registry) -> list[Finding]:
+    """What one condition's check finds, under the condition's name or a narrower one's."""
+    return [
+        _narrowed(_signed(_placed(finding, unit, facts), unit), unit, registry)
+        for finding in _findings(unit, facts, policy)
+    ]
+
+
+def _placed(finding: Finding, unit: Unit, facts: Facts) -> Finding:
     """Names the file beside a line of the config, for readers that show findings at their place."""
-    path = snapshot.run.config_path
+    path = facts.snapshot.run.config_path
     if unit.family != "config" or path is None or "line" not in finding.evidence:
         return finding
     return msgspec.structs.replace(finding, evidence={"config_path": path, **finding.evidence})
@@ -246,21 +254,58 @@ def _signed(finding: Finding, unit: Unit) -> Finding:
     )
 
 
-def _findings(unit: Unit, snapshot: Snapshot, policy: Policy) -> Iterator[Finding]:
+class Source(typing.Protocol):
+    """What facts are taken from: a snapshot, or something that reads one more lazily."""
+
+    @property
+    def run(self) -> RunNeeds:
+        """What the run asked for."""
+        ...
+
+    def get(self, kind: type[F]) -> F | Missing:
+        """The fact of a type, or why it is missing."""
+        ...
+
+
+class Facts:
+    """Facts of one snapshot, each read once: many checks ask for the same.
+
+    Attributes:
+        snapshot: where they come from.
+    """
+
+    def __init__(self, snapshot: Source) -> None:
+        self.snapshot = snapshot
+        self.known: dict[type[Fact], Fact | Missing] = {}
+
+    def get(self, kind: type[Fact]) -> Fact | Missing:
+        """The fact of a type, or why it is missing."""
+        value = self.known.get(kind)
+        if value is None:
+            value = self.known[kind] = self.snapshot.get(kind)
+        return value
+
+
+@functools.cache
+def _needs(function: Callable[..., Any]) -> tuple[Need, ...]:
+    return needs(function)
+
+
+def _findings(unit: Unit, snapshot: Facts, policy: Policy) -> Iterator[Finding]:
     if unit.check is None:
         return
     arguments: dict[str, Any] = {}
-    for need in needs(unit.check.function):
+    for need in _needs(unit.check.function):
         if issubclass(need.kind, Limits):
             arguments[need.name] = limits_for(need.kind, unit.condition.name, policy.limits)
             continue
         if need.kind is RunNeeds:
-            arguments[need.name] = snapshot.run
+            arguments[need.name] = snapshot.snapshot.run
             continue
         kind = typing.cast("type[Fact]", need.kind)  # the loader let nothing else pass
         value = snapshot.get(kind)
         if isinstance(value, Missing) and not need.may_be_missing:
-            yield _unjudged(kind, value, snapshot)
+            yield _unjudged(kind, value, snapshot.snapshot)
             return
         arguments[need.name] = value
     try:
@@ -276,7 +321,7 @@ def _findings(unit: Unit, snapshot: Snapshot, policy: Policy) -> Iterator[Findin
     yield from produced or [Finding(status=Status.OK, message="")]
 
 
-def _unjudged(kind: type[Fact], missing: Missing, snapshot: Snapshot) -> Finding:
+def _unjudged(kind: type[Fact], missing: Missing, snapshot: Source) -> Finding:
     vital_denied = (
         missing.why is Why.DENIED
         and kind in VITAL
@@ -290,7 +335,7 @@ def _unjudged(kind: type[Fact], missing: Missing, snapshot: Snapshot) -> Finding
     )
 
 
-def _has_gpu(snapshot: Snapshot) -> bool:
+def _has_gpu(snapshot: Source) -> bool:
     kernel = snapshot.get(NvidiaKernel)
     return not isinstance(kernel, Missing) and bool(kernel.pci or kernel.device_nodes)
 
@@ -318,7 +363,7 @@ def recognises(unit: Unit, text: str) -> bool:
     )
 
 
-def _without_wider(findings: list[Finding], registry: Registry) -> list[Finding]:
+def without_wider(findings: list[Finding], registry: Registry) -> list[Finding]:
     """Drops a condition's failures where a narrower condition failed as well.
 
     Where both name keys of a config, only those about the same key are dropped.

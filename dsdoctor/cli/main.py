@@ -28,6 +28,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "snapshot": ("dsdoctor.cli.snapshot", "Save everything that was read of this machine"),
     "diff": ("dsdoctor.cli.diff", "Compare two snapshots: facts, then verdicts"),
     "packs": ("dsdoctor.cli.packs", "List the packs of checks"),
+    "fleet": ("dsdoctor.cli.fleet", "Examine many nodes: what is wrong, what differs"),
     "hook": ("dsdoctor.cli.hook", "Decide before a job, for Slurm, Kubernetes, Nagios"),
 }
 

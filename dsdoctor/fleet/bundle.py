@@ -12,6 +12,7 @@ from dsdoctor.patient import CHILDREN
 from dsdoctor.probes import environment
 
 _SCRIPTS = ("nvml.py", "static.py", "torch_live.py")
+_NO_VARIABLES = 'VARIABLES: dict[str, list[str]] = {"names": [], "prefixes": []}\n'
 
 
 def collector() -> str:

@@ -1,0 +1,341 @@
+"""`dsdoctor fleet`: many nodes at once."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from dsdoctor import patient, settings
+from dsdoctor.cli import common
+from dsdoctor.errors import UsageError
+from dsdoctor.fleet import bundle, cross, fanout, frames, merge, names, nodes, replay, report
+from dsdoctor.host import LocalHost
+
+MASTER_PORT = 29500
+
+
+@click.group("fleet")
+def command() -> None:
+    """Examine many nodes: what is wrong, and what differs."""
+
+
+def _places(function: Any) -> Any:
+    options = [
+        click.option("--nodes", "node_list", metavar="gpu[001-512]", help="Nodes by name."),
+        click.option("--hostfile", metavar="FILE", help="Nodes and slots of DeepSpeed's hostfile."),
+        click.option("--slurm", is_flag=True, help="Nodes of this Slurm allocation, by srun."),
+        click.option(
+            "--from", "from_dir", metavar="DIR", help="Reports collected before (`--save`)."
+        ),
+        click.option(
+            "--engine",
+            type=click.Choice(["clustershell", "srun", "pdsh"]),
+            help="What reaches the nodes [clustershell; srun with --slurm].",
+        ),
+        click.option("--ssh-options", default="", metavar="WORDS", help="Further words for ssh."),
+        click.option("--topology", metavar="FILE", help="ClusterShell's topology.conf: tree mode."),
+        click.option(
+            "--remote-python",
+            default="python3",
+            show_default=True,
+            metavar="PATH",
+            help="A Python of 3.8 or newer on the nodes; it runs the collector.",
+        ),
+        click.option("--python", metavar="PATH", help="The job's interpreter on the nodes [ours]."),
+        click.option("--live", is_flag=True, help="Start torch on the nodes."),
+        click.option(
+            "--timeout",
+            type=click.FloatRange(min=1),
+            default=60.0,
+            show_default=True,
+            metavar="SECONDS",
+            help="For one node; one that takes longer is a finding.",
+        ),
+        click.option("--save", metavar="DIR", help="Keep the reports of the nodes there."),
+    ]
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+@command.command("check")
+@_places
+@click.option("--golden", metavar="FILE", help="Snapshot that all nodes should equal.")
+@click.option(
+    "--master-port", type=click.IntRange(1, 65535), default=MASTER_PORT, show_default=True
+)
+@click.option("--select", multiple=True, metavar="WHAT", help="Only these: family, id, name.")
+@click.option("--ignore", multiple=True, metavar="WHAT", help="All but these.")
+@click.option("--fail-on", type=click.Choice(["warn", "unknown", "fail"]), help="Exit 1 at this.")
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True
+)
+@click.option("-o", "--output", metavar="FILE", help="Write the report there.")
+@click.option("-v", "--verbose", is_flag=True, help="Show every finding and every group.")
+def check(
+    *,
+    golden: str | None,
+    master_port: int,
+    select: tuple[str, ...],
+    ignore: tuple[str, ...],
+    fail_on: str | None,
+    form: str,
+    output: str | None,
+    verbose: bool,
+    **places: Any,
+) -> int:
+    """Say what is wrong on which nodes, and what differs between them.
+
+    \b
+    Examples:
+      dsdoctor fleet check --hostfile hostfile
+      dsdoctor fleet check --nodes gpu[001-512] --save reports/
+      dsdoctor fleet check --from reports/ --golden golden.json
+    """  # noqa: D301  # \b is click's mark, not an escape for Python's reader
+    begun = time.monotonic()
+    registry = common.load_registry()
+    found = settings.load()
+    units = registry.select(
+        [item for word in select for item in common.split(word)],
+        [*found.ignore, *(item for word in ignore for item in common.split(word))],
+    )
+    judge = nodes.Judge(registry, units, common.policy(found, (), registry))
+    slots = read_hostfile(places["hostfile"]) if places["hostfile"] else {}
+    if places["from_dir"] is not None:
+        reports, master = _from_folder(places, judge), None
+    else:
+        reports, master = _from_nodes(places, slots, judge, master_port)
+    wanted = None if golden is None else judge.report(golden, _golden(golden)).traits
+    merged = merge.merge(
+        reports,
+        cross.between(
+            reports,
+            slots=slots,
+            master=master,
+            socket_ifname=os.environ.get("NCCL_SOCKET_IFNAME"),
+        ),
+        wanted,
+    )
+    merged.seconds = round(time.monotonic() - begun, 2)
+    if form == "json":
+        common.write(report.json(merged), output)
+    else:
+        width = shutil.get_terminal_size((100, 24)).columns
+        common.write(report.text(merged, width=max(60, width), verbose=verbose), output)
+    return merge.exit_code(merged, fail_on)
+
+
+def _golden(path: str) -> bytes:
+    snapshot = common.load_snapshot(path)
+    return msgspec.json.encode(snapshot)
+
+
+def read_hostfile(path: str) -> dict[str, int]:
+    """Node to slots, as DeepSpeed reads them.
+
+    Raises:
+        UsageError: it cannot be read, or a line is no `host slots=N`.
+    """
+    try:
+        lines = Path(path).read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError as error:
+        raise UsageError(f"`--hostfile {path}` cannot be read: {error.strerror}") from None
+    slots: dict[str, int] = {}
+    for number, line in enumerate(lines, 1):
+        words = line.partition("#")[0].split()
+        if not words:
+            continue
+        value = words[1].removeprefix("slots=") if len(words) == 2 else ""  # noqa: PLR2004
+        if not value.isdecimal() or words[0] in slots:
+            raise UsageError(
+                f"`{path}` line {number} is `{line.strip()}`; "
+                "expected `HOST slots=N`, each host once"
+            )
+        slots[words[0]] = int(value)
+    if not slots:
+        raise UsageError(f"`{path}` names no host; expected lines such as `gpu-1 slots=8`")
+    return slots
+
+
+def _asked(places: dict[str, Any], slots: dict[str, int]) -> tuple[list[str], str]:
+    """Nodes and engine."""
+    given = [name for name in ("node_list", "hostfile", "slurm") if places[name]]
+    if len(given) != 1:
+        raise UsageError(
+            "give one of `--nodes`, `--hostfile`, `--slurm` and `--from`, to say which nodes"
+        )
+    if places["slurm"]:
+        text = os.environ.get("SLURM_JOB_NODELIST")
+        if not text:
+            raise UsageError("`--slurm` needs an allocation; run it under `salloc` or in a job")
+        return names.expand(text), places["engine"] or "srun"
+    listed = list(slots) if slots else names.expand(places["node_list"])
+    return listed, places["engine"] or "clustershell"
+
+
+def _from_nodes(
+    places: dict[str, Any], slots: dict[str, int], judge: nodes.Judge, master_port: int
+) -> tuple[list[nodes.NodeReport], str]:
+    wanted, engine = _asked(places, slots)
+    master = f"{wanted[0]}:{master_port}"
+    python = places["python"] or patient.choose(LocalHost()).executable
+    arguments = ["--patient", python, "--connect", master]
+    # everybody asks for everybody would be n²; the first hosts the rendezvous, and a few will do
+    arguments += ["--resolve", ",".join(wanted[:16])]
+    arguments += ["--seconds", f"{max(5.0, places['timeout'] - 5):g}"]
+    if places["live"]:
+        arguments.append("--live")
+    order = fanout.Order(
+        nodes=wanted,
+        collector=bundle.collector(),
+        arguments=arguments,
+        python=places["remote_python"],
+        timeout=places["timeout"],
+        ssh_options=places["ssh_options"],
+        topology=places["topology"],
+        engine=engine,
+    )
+    done = 0
+
+    def told(_node: str) -> None:
+        nonlocal done
+        done += 1
+        if sys.stderr.isatty():
+            click.echo(f"\r{done}/{len(wanted)} nodes", nl=done == len(wanted), err=True)
+
+    reports = []
+    for name, (recording, reason, received) in fanout.collect(order, told).items():
+        if recording is None:
+            reports.append(nodes.silent(name, reason or "no report"))
+            continue
+        try:
+            data = msgspec.json.encode(replay.snapshot_of(recording, received))
+        except UsageError as error:
+            reports.append(nodes.silent(name, str(error)))
+            continue
+        if places["save"]:
+            _save(Path(places["save"]), name, data)
+        reports.append(judge.report(name, data))
+    return reports, master
+
+
+def _save(folder: Path, name: str, data: bytes) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{name}.json").write_bytes(data)
+    except OSError as error:
+        raise UsageError(f"`--save {folder}` cannot be written: {error.strerror}") from None
+
+
+def _from_folder(places: dict[str, Any], judge: nodes.Judge) -> list[nodes.NodeReport]:
+    folder = Path(places["from_dir"])
+    if places["node_list"] or places["slurm"]:
+        raise UsageError("`--from` judges reports that are there; it reaches no nodes")
+    files = sorted(folder.glob("*.json")) + sorted(folder.glob("*.txt")) if folder.is_dir() else []
+    if not files:
+        raise UsageError(
+            f"`--from {folder}` is no folder with reports (*.json of `--save` or `snapshot -o`, "
+            "or *.txt that a collector printed)"
+        )
+    reports = []
+    for file in files:
+        try:
+            reports.append(judge.report(file.stem, snapshot_bytes(file)))
+        except (UsageError, OSError) as error:
+            reports.append(nodes.silent(file.stem, str(error)))
+    return reports
+
+
+def snapshot_bytes(file: Path) -> bytes:
+    """A snapshot from a file that holds one, or what a collector printed.
+
+    Raises:
+        UsageError: it holds neither.
+    """
+    data = file.read_bytes()
+    if b"\x1edsdoctor-node" not in data[:100_000]:
+        return data
+    documents = frames.decode(data)
+    if not documents:
+        raise UsageError(f"`{file}` holds a collector's report that is cut off")
+    return msgspec.json.encode(replay.snapshot_of(next(iter(documents.values()))))
+
+
+@command.command("bundle")
+@click.option("-o", "--output", metavar="FILE", help="Write it there.")
+def bundle_command(*, output: str | None) -> None:
+    """Write the collector: one file for any Python of 3.8 or newer, standard library only.
+
+    \b
+    ssh NODE python3 - --patient /opt/train/bin/python < collector.py > reports/NODE.txt
+    """  # noqa: D301
+    common.write(bundle.collector(), output)
+
+
+@command.command("diff")
+@click.argument("one")
+@click.argument("other")
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True
+)
+def diff(*, one: str, other: str, form: str) -> int:
+    """Compare two nodes' reports, or two folders of them; exit 1 where they differ."""
+    registry = common.load_registry()
+    judge = nodes.Judge(registry, (), common.policy(settings.Settings(), (), registry))
+    rows = compare(_traits(one, judge), _traits(other, judge))
+    if form == "json":
+        common.write(
+            msgspec.json.format(
+                msgspec.json.encode({"schema": "dsdoctor/fleet-diff", "version": 1, "rows": rows})
+            ).decode()
+            + "\n",
+            None,
+        )
+    else:
+        lines = [
+            f"{row['nodes']}: {row['trait']}: {row['before']} -> {row['after']}" for row in rows
+        ]
+        common.write(
+            "\n".join([*map(report.clean, lines), f"{len(rows)} differences"]) + "\n", None
+        )
+    return 1 if rows else 0
+
+
+def _traits(path: str, judge: nodes.Judge) -> dict[str, dict[str, str]]:
+    place = Path(path)
+    if place.is_dir():
+        files = [*sorted(place.glob("*.json")), *sorted(place.glob("*.txt"))]
+        return {file.stem: judge.report(file.stem, snapshot_bytes(file)).traits for file in files}
+    if not place.is_file():
+        raise UsageError(f"`{path}` is neither a report nor a folder of reports")
+    return {"": judge.report(path, snapshot_bytes(place)).traits}
+
+
+def compare(
+    before: dict[str, dict[str, str]], after: dict[str, dict[str, str]]
+) -> list[dict[str, str]]:
+    """Traits that changed, the nodes of the same change together."""
+    rows: dict[tuple[str, str, str], list[str]] = {}
+    for name in dict.fromkeys([*before, *after]):
+        old, new = before.get(name), after.get(name)
+        if old is None or new is None:
+            change = ("report", "there" if old is not None else "not there", "not there")
+            rows.setdefault(change if new is None else ("report", "not there", "there"), []).append(
+                name
+            )
+            continue
+        for trait in dict.fromkeys([*old, *new]):
+            left, right = old.get(trait, "not there"), new.get(trait, "not there")
+            if left != right:
+                rows.setdefault((trait, left, right), []).append(name)
+    return [
+        {"nodes": names.fold(who) or "node", "trait": trait, "before": left, "after": right}
+        for (trait, left, right), who in rows.items()
+    ]

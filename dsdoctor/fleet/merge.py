@@ -1,0 +1,260 @@
+"""Merges the reports of many nodes: groups of identical ones, what differs, what is wrong. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from dsdoctor.fleet.names import fold
+from dsdoctor.fleet.nodes import NodeReport
+from dsdoctor.fleet.traits import BREAKING
+
+SCHEMA = "dsdoctor/fleet"
+VERSION = 1
+_ORDER = {"fail": 0, "crash": 1, "unknown": 2, "warn": 3}
+
+
+class FleetFinding(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that is wrong on some nodes, or between them.
+
+    Attributes:
+        status: `fail`, `warn`, `unknown` or `crash`.
+        condition: of one node's condition, or `fleet-…` between nodes.
+        message: for one of the nodes.
+        hint: the way out.
+        nodes: folded names.
+        count: how many nodes.
+        id: of one node's condition.
+        evidence: values behind the message.
+    """
+
+    status: str
+    condition: str
+    message: str
+    nodes: str
+    count: int
+    hint: str = ""
+    id: str = ""
+    evidence: dict[str, str] = {}
+
+
+class Group(msgspec.Struct, frozen=True, kw_only=True):
+    """Nodes that are the same in every trait and every finding.
+
+    Attributes:
+        nodes: folded names.
+        count: how many.
+        verdict: of each.
+        traits: of each.
+        error: why they are silent, if they are.
+    """
+
+    nodes: str
+    count: int
+    verdict: str
+    traits: dict[str, str] = {}
+    error: str | None = None
+
+
+class FleetReport(msgspec.Struct, kw_only=True):
+    """What `fleet check --format json` prints.
+
+    Attributes:
+        schema, version: of this format.
+        verdict: `healthy`, `faulty` or `unknown`.
+        counts: nodes by verdict; `silent` gave no answer.
+        findings: worst first.
+        groups: identical nodes, the largest first.
+        common: traits that all answering nodes share.
+        seconds: how long it took.
+    """
+
+    schema: str = SCHEMA
+    version: int = VERSION
+    verdict: str = "unknown"
+    counts: dict[str, int] = {}
+    findings: list[FleetFinding] = []
+    groups: list[Group] = []
+    common: dict[str, str] = {}
+    seconds: float = 0.0
+
+
+def merge(
+    nodes: Sequence[NodeReport],
+    between: Iterable[FleetFinding] = (),
+    golden: Mapping[str, str] | None = None,
+) -> FleetReport:
+    """The report on a fleet.
+
+    Args:
+        nodes: reports of the nodes.
+        between: findings that need more than one node.
+        golden: traits that nodes must have; None = those of the majority.
+    """
+    findings = [*_silent(nodes), *between, *_of_nodes(nodes), *drift(nodes, golden)]
+    findings.sort(key=lambda f: (_ORDER.get(f.status, 9), -f.count, f.condition, f.nodes))
+    counts = Counter(node.verdict for node in nodes)
+    statuses = {finding.status for finding in findings}
+    verdict = "healthy"
+    if "fail" in statuses:
+        verdict = "faulty"
+    elif statuses & {"unknown", "crash"} or not nodes:
+        verdict = "unknown"
+    answering = [node for node in nodes if node.error is None]
+    common = dict(answering[0].traits) if answering else {}
+    for node in answering[1:]:
+        common = {n: v for n, v in common.items() if node.traits.get(n) == v}
+    return FleetReport(
+        verdict=verdict,
+        counts={name: counts.get(name, 0) for name in ("healthy", "faulty", "unknown", "silent")},
+        findings=findings,
+        groups=_groups(nodes),
+        common=common,
+    )
+
+
+def exit_code(report: FleetReport, fail_on: str | None = None) -> int:
+    """Status of `fleet check`: as `check`'s (design §2).
+
+    >>> exit_code(FleetReport(verdict="unknown")), exit_code(FleetReport(verdict="healthy"))
+    (3, 0)
+    """
+    if report.verdict == "faulty":
+        return 1
+    levels = {"warn": ("warn", "unknown", "crash"), "unknown": ("unknown", "crash")}
+    if any(f.status in levels.get(fail_on or "", ()) for f in report.findings):
+        return 1
+    return 3 if report.verdict == "unknown" else 0
+
+
+def _silent(nodes: Iterable[NodeReport]) -> list[FleetFinding]:
+    by_error: dict[str, list[str]] = {}
+    for node in nodes:
+        if node.error is not None:
+            text = node.error.replace(node.name, "it")
+            by_error.setdefault(text, []).append(node.name)
+    return [
+        FleetFinding(
+            status="fail",
+            condition="fleet-node-silent",
+            message=f"no report: {error}",
+            hint="try `ssh` to the node by hand, or take it out of the job",
+            nodes=fold(names),
+            count=len(names),
+        )
+        for error, names in by_error.items()
+    ]
+
+
+def _of_nodes(nodes: Iterable[NodeReport]) -> list[FleetFinding]:
+    """Findings of single nodes; those of the same condition stand together."""
+    rows: dict[tuple[str, str], list[tuple[str, str, str, str]]] = {}
+    for node in nodes:
+        for found in node.findings:
+            key = (found.condition, found.status)
+            rows.setdefault(key, []).append((node.name, found.message, found.hint, found.id))
+    merged = []
+    for (condition, status), entries in rows.items():
+        names = list(dict.fromkeys(name for name, *_ in entries))
+        message = Counter(text for _, text, *_ in entries).most_common(1)[0][0]
+        merged.append(
+            FleetFinding(
+                status=status,
+                condition=condition,
+                id=entries[0][3],
+                message=message,
+                hint=entries[0][2],
+                nodes=fold(names),
+                count=len(names),
+            )
+        )
+    return merged
+
+
+def drift(
+    nodes: Sequence[NodeReport], golden: Mapping[str, str] | None = None
+) -> list[FleetFinding]:
+    """Traits in which nodes differ from the majority, or from a golden node."""
+    answering = [node for node in nodes if node.error is None]
+    if len(answering) < 2 and golden is None:  # noqa: PLR2004  # it takes two to differ
+        return []
+    names = dict.fromkeys(name for node in answering for name in node.traits)
+    if golden is not None:
+        names |= dict.fromkeys(golden)
+    found: list[FleetFinding] = []
+    for name in names:
+        values: dict[str, list[str]] = {}
+        for node in answering:
+            values.setdefault(node.traits.get(name, ""), []).append(node.name)
+        wanted = golden.get(name, "") if golden is not None else _majority(values)
+        for value, holders in values.items():
+            if value == wanted:
+                continue
+            found.append(_drifted(name, value, wanted, holders, golden is not None))
+    return found
+
+
+def _majority(values: Mapping[str, Sequence[str]]) -> str:
+    """What most nodes have; of two that are as frequent, the one of the first node."""
+    return max(values, key=lambda value: len(values[value]))
+
+
+def _drifted(
+    name: str, value: str, wanted: str, holders: Sequence[str], against_golden: bool
+) -> FleetFinding:
+    whose = "the golden snapshot" if against_golden else "the majority"
+    have = f"`{_short(value)}`" if value else "not there"
+    want = f"`{_short(wanted)}`" if wanted else "it is not there"
+    return FleetFinding(
+        status="fail" if name in BREAKING else "warn",
+        condition="fleet-drift",
+        message=f"{name} is {have}, but with {whose} {want}",
+        hint=_hint(name),
+        nodes=fold(holders),
+        count=len(holders),
+        evidence={"trait": name, "value": value, "expected": wanted},
+    )
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 60 else text[:59] + "…"  # noqa: PLR2004
+
+
+def _hint(name: str) -> str:
+    if name.startswith("variable "):
+        variable = name.partition(" ")[2]
+        return (
+            f"set `{variable}` alike on all nodes; the deepspeed launcher passes on only names "
+            "that begin with NCCL, PYTHON, MV2 or UCX, and those in `.deepspeed_env`"
+        )
+    if name in ("driver", "CUDA of the driver", "VBIOS", "kernel") or name.startswith("firmware"):
+        return "bring the node to the others' version, or take it out of the job"
+    if name.startswith("mount "):
+        return "mount the same file system everywhere"
+    if name in ("GPUs", "CPUs", "memory"):
+        return "look for a part that has failed, or do not mix kinds of nodes in one job"
+    return "install the same version on every node, or share one environment"
+
+
+def _groups(nodes: Iterable[NodeReport]) -> list[Group]:
+    members: dict[tuple[object, ...], list[NodeReport]] = {}
+    for node in nodes:
+        key = (
+            node.error,
+            tuple(sorted(node.traits.items())),
+            tuple(sorted((f.condition, f.status) for f in node.findings)),
+        )
+        members.setdefault(key, []).append(node)
+    groups = [
+        Group(
+            nodes=fold(node.name for node in same),
+            count=len(same),
+            verdict=same[0].verdict,
+            traits=same[0].traits,
+            error=same[0].error,
+        )
+        for same in members.values()
+    ]
+    return sorted(groups, key=lambda group: (-group.count, group.nodes))

@@ -1,0 +1,230 @@
+"""One node of a fleet: its snapshot read lazily, judged, and boiled down to what merging needs."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from typing import Any, TypeVar
+
+import msgspec
+
+from dsdoctor.engine import Facts, Policy, unit_findings, without_wider
+from dsdoctor.errors import UsageError
+from dsdoctor.fleet.replay import FleetNode
+from dsdoctor.fleet.traits import traits_of
+from dsdoctor.model.facts.base import Fact, Missing, Why
+from dsdoctor.model.facts.gpu import Gpus
+from dsdoctor.model.facts.run import RunNeeds
+from dsdoctor.model.finding import Finding, Status
+from dsdoctor.model.snapshot import SCHEMA, VERSION
+from dsdoctor.registry import Registry, Unit, needs
+
+F = TypeVar("F", bound=Fact)
+#: Facts that are another on every node; nothing is gained by remembering them.
+_UNLIKE: frozenset[type] = frozenset({Gpus, FleetNode})
+_REMEMBERED = 4096
+
+
+class NodeFinding(msgspec.Struct, frozen=True, kw_only=True):
+    """A finding that is worth telling.
+
+    Attributes:
+        status: `fail`, `warn`, `unknown` or `crash`.
+        id, condition, message, hint: as in a report of one node.
+    """
+
+    status: str
+    id: str
+    condition: str
+    message: str
+    hint: str = ""
+
+
+class NodeReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a node.
+
+    Attributes:
+        name: as it was asked for.
+        error: why there is no snapshot, in words; None where there is one.
+        verdict: `healthy`, `faulty`, `unknown` or `silent`.
+        traits: what should be the same everywhere.
+        findings: what is wrong on the node itself.
+        gpus: how many GPUs NVML lists, None where it does not tell.
+        node: what only matters between nodes.
+    """
+
+    name: str
+    error: str | None = None
+    verdict: str = "silent"
+    traits: dict[str, str] = {}
+    findings: tuple[NodeFinding, ...] = ()
+    gpus: int | None = None
+    node: FleetNode = msgspec.field(default_factory=FleetNode)
+
+
+class RawSnapshot(msgspec.Struct, kw_only=True):
+    """A snapshot whose facts are read only when somebody asks for them.
+
+    Attributes:
+        schema, version, facts, missing: as in a snapshot.
+    """
+
+    schema: str = ""
+    version: int = 0
+    facts: dict[str, msgspec.Raw] = {}
+    missing: dict[str, Missing] = {}
+
+
+_DECODER = msgspec.json.Decoder(RawSnapshot)
+
+
+class _Source:
+    """Facts of a raw snapshot; those that many nodes share are decoded once for all."""
+
+    def __init__(self, raw: RawSnapshot, decoders: Decoders) -> None:
+        self.raw = raw
+        self.decoders = decoders
+
+    @property
+    def run(self) -> RunNeeds:
+        run = self.get(RunNeeds)
+        return RunNeeds() if isinstance(run, Missing) else run
+
+    def get(self, kind: type[F]) -> F | Missing:
+        key = kind.key()
+        data = self.raw.facts.get(key)
+        if data is not None:
+            return self.decoders.decode(kind, data)
+        missing = self.raw.missing.get(key)
+        return missing or Missing(why=Why.NOT_ASKED, detail=f"`{key}` was not collected")
+
+    def digest(self, kinds: Iterable[type[Fact]]) -> bytes:
+        """Changes when one of these facts does."""
+        state = hashlib.blake2b(digest_size=16)
+        for kind in kinds:
+            key = kind.key()
+            data = self.raw.facts.get(key)
+            missing = self.raw.missing.get(key)
+            state.update(data if data is not None else repr(missing).encode())
+            state.update(b"\0")
+        return state.digest()
+
+
+class Decoders:
+    """Typed decoders, and what they have made lately."""
+
+    def __init__(self) -> None:
+        self._decoders: dict[type, msgspec.json.Decoder[Any]] = {}
+        self._made: dict[tuple[type, bytes], Any] = {}
+
+    def decode(self, kind: type[F], data: msgspec.Raw) -> F | Missing:
+        """The fact that some JSON stands for."""
+        name = (kind, b"" if kind in _UNLIKE else bytes(data))
+        if kind not in _UNLIKE and name in self._made:
+            found: F | Missing = self._made[name]
+            return found
+        decoder = self._decoders.get(kind)
+        if decoder is None:
+            decoder = self._decoders[kind] = msgspec.json.Decoder(kind, strict=False)
+        try:
+            value = decoder.decode(data)
+        except (msgspec.ValidationError, msgspec.DecodeError) as error:
+            detail = f"`{kind.key()}` of the snapshot is broken: {error}"
+            value = Missing(why=Why.BROKEN, detail=detail)
+        if kind not in _UNLIKE:
+            if len(self._made) >= _REMEMBERED:
+                self._made.clear()
+            self._made[name] = value
+        return value  # type: ignore[no-any-return]
+
+
+class Judge:
+    """Judges snapshots of many nodes; what was judged of the same facts before is not judged anew.
+
+    Args:
+        registry: packs.
+        units: conditions to judge.
+        policy: how.
+    """
+
+    def __init__(self, registry: Registry, units: Iterable[Unit], policy: Policy) -> None:
+        self.registry = registry
+        self.policy = policy
+        self.units = [
+            (unit, tuple(n.kind for n in needs(unit.check.function) if issubclass(n.kind, Fact)))
+            for unit in units
+            if unit.check is not None
+            and (not policy.scopes or unit.condition.scope in policy.scopes)
+        ]
+        self.decoders = Decoders()
+        self._known: dict[tuple[str, bytes], list[Finding]] = {}
+
+    def report(self, name: str, data: bytes) -> NodeReport:
+        """Judges one snapshot.
+
+        Raises:
+            UsageError: it is none, or is of a newer version.
+        """
+        try:
+            raw = _DECODER.decode(data)
+        except (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError) as error:
+            raise UsageError(f"`{name}` is not a snapshot: {error}") from None
+        if raw.schema != SCHEMA or raw.version > VERSION:
+            raise UsageError(f"`{name}` is not a snapshot that this dsdoctor reads")
+        source = _Source(raw, self.decoders)
+        facts = Facts(source)
+        bad: list[Finding] = []
+        for unit, kinds in self.units:
+            bad += self._findings(unit, kinds, source, facts)
+        bad = without_wider(bad, self.registry)
+        statuses = {finding.status for finding in bad}
+        verdict = "healthy"
+        if Status.FAIL in statuses:
+            verdict = "faulty"
+        elif statuses & {Status.UNKNOWN, Status.CRASH}:
+            verdict = "unknown"
+        gpus, node = facts.get(Gpus), facts.get(FleetNode)
+        return NodeReport(
+            name=name,
+            verdict=verdict,
+            traits=traits_of(facts),
+            findings=tuple(
+                NodeFinding(
+                    status=finding.status.value,
+                    id=finding.id,
+                    condition=finding.condition,
+                    message=finding.message,
+                    hint=finding.hint,
+                )
+                for finding in bad
+            ),
+            gpus=(gpus.count if gpus.count is not None else len(gpus.gpus))
+            if isinstance(gpus, Gpus)
+            else None,
+            node=node if isinstance(node, FleetNode) else FleetNode(),
+        )
+
+    def _findings(
+        self, unit: Unit, kinds: tuple[type[Fact], ...], source: _Source, facts: Facts
+    ) -> list[Finding]:
+        if _UNLIKE.intersection(kinds):
+            return self._judge(unit, facts)
+        name = (unit.condition.name, source.digest((*kinds, RunNeeds)))
+        found = self._known.get(name)
+        if found is None:
+            if len(self._known) >= _REMEMBERED * 4:
+                self._known.clear()
+            found = self._known[name] = self._judge(unit, facts)
+        return found
+
+    def _judge(self, unit: Unit, facts: Facts) -> list[Finding]:
+        return [
+            finding
+            for finding in unit_findings(unit, facts, self.policy, self.registry)
+            if finding.status not in (Status.OK, Status.SKIP)
+        ]
+
+
+def silent(name: str, error: str) -> NodeReport:
+    """A node that did not answer, or not with a snapshot."""
+    return NodeReport(name=name, error=error)

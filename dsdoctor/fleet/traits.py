@@ -1,0 +1,92 @@
+"""What should be the same on every node of a job, as short texts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Protocol
+
+from dsdoctor.fleet.replay import FleetNode
+from dsdoctor.model.facts.base import Fact, Missing
+from dsdoctor.model.facts.gpu import Gpus, Nvml
+from dsdoctor.model.facts.machine import Environment, NvidiaKernel, OsInfo, Resources
+from dsdoctor.model.facts.python import DeepSpeedInstall, Packages, Patient, TorchBuild, TorchLive
+
+#: Traits whose difference breaks a run: both ends of a collective must be of one version.
+BREAKING = ("torch", "DeepSpeed", "NCCL", "Python")
+#: Variables that are another on each node, or for each rank, by their nature.
+_OWN = ("SLURM", "PMI", "PMIX", "OMPI_COMM", "MASTER_", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE")
+_OWN_NAMES = frozenset({"HOME", "RANK", "LOCAL_RANK", "WORLD_SIZE", "GROUP_RANK", "TMPDIR"})
+_GIB = 1 << 30
+
+
+class Facts(Protocol):
+    """Where facts come from."""
+
+    def get(self, kind: type[Fact]) -> Fact | Missing:
+        """The fact of a type, or why it is missing."""
+        ...
+
+
+def traits_of(facts: Facts) -> dict[str, str]:
+    """Name to value of each trait that is known."""
+    found: dict[str, str | None] = {}
+    nvml, kernel, gpus = facts.get(Nvml), facts.get(NvidiaKernel), facts.get(Gpus)
+    if isinstance(nvml, Nvml):
+        found["driver"] = nvml.driver_version
+        if nvml.cuda_version is not None:
+            found["CUDA of the driver"] = (
+                f"{nvml.cuda_version // 1000}.{nvml.cuda_version % 1000 // 10}"
+            )
+    if found.get("driver") is None and isinstance(kernel, NvidiaKernel):
+        found["driver"] = kernel.module_version
+    if isinstance(gpus, Gpus):
+        names = Counter(gpu.name or "unreadable GPU" for gpu in gpus.gpus)
+        found["GPUs"] = ", ".join(f"{count} × {name}" for name, count in sorted(names.items()))
+        found["GPUs"] = found["GPUs"] or "none"
+        found["VBIOS"] = ", ".join(sorted({gpu.vbios for gpu in gpus.gpus if gpu.vbios}))
+    system = facts.get(OsInfo)
+    if isinstance(system, OsInfo):
+        found["kernel"] = system.release
+        found["system"] = system.distribution
+        found["libc"] = system.libc
+    resources = facts.get(Resources)
+    if isinstance(resources, Resources):
+        found["CPUs"] = str(resources.cpus_logical)
+        # a few MiB are another on every machine
+        found["memory"] = f"{resources.memory_total_bytes / _GIB:.0f} GiB"
+    found |= _software(facts)
+    node = facts.get(FleetNode)
+    if isinstance(node, FleetNode):
+        found |= {f"firmware {device}": text for device, text in node.firmware.items()}
+        found |= {f"mount {point}": what for point, what in node.mounts.items()}
+    return {name: value for name, value in found.items() if value}
+
+
+def _software(facts: Facts) -> dict[str, str | None]:
+    found: dict[str, str | None] = {}
+    patient, torch = facts.get(Patient), facts.get(TorchBuild)
+    if isinstance(patient, Patient):
+        found["Python"] = patient.version
+    if isinstance(torch, TorchBuild):
+        found["torch"] = torch.version or "not installed"
+        found["CUDA of torch"] = torch.cuda
+        found["NCCL"] = torch.nccl
+    live = facts.get(TorchLive)
+    if isinstance(live, TorchLive) and live.nccl:
+        found["NCCL"] = live.nccl
+    deepspeed = facts.get(DeepSpeedInstall)
+    if isinstance(deepspeed, DeepSpeedInstall):
+        found["DeepSpeed"] = deepspeed.version or "not installed"
+    packages = facts.get(Packages)
+    if isinstance(packages, Packages):
+        for name in ("transformers", "accelerate"):
+            if name in packages.packages:
+                found[name] = packages.packages[name].version
+    env = facts.get(Environment)
+    if isinstance(env, Environment):
+        found |= {
+            f"variable {name}": value
+            for name, value in env.variables.items()
+            if name not in _OWN_NAMES and not name.startswith(_OWN)
+        }
+    return found

@@ -1,0 +1,265 @@
+"""Pure parts of the fleet: names, frames, drift, what stands between nodes, the report."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dsdoctor.errors import UsageError
+from dsdoctor.fleet import bundle, cross, frames, merge, replay, report
+from dsdoctor.fleet.names import expand, fold
+from dsdoctor.fleet.nodes import NodeFinding, NodeReport, silent
+from dsdoctor.fleet.replay import FleetNode
+
+
+@given(st.lists(st.integers(0, 1200), min_size=1, max_size=60), st.sampled_from([0, 3, 4]))
+def test_folding_and_unfolding_are_inverse(numbers: list[int], width: int) -> None:
+    names = {f"gpu{number:0{width}d}" for number in numbers}
+    assert set(expand(fold(names))) == names
+
+
+def test_what_the_issue_writes() -> None:
+    names = [f"gpu{number:03d}" for number in [*range(1, 38), 41]]
+    assert fold(names) == "gpu[001-037,041]"
+    assert len(expand("gpu[001-512]")) == 512
+
+
+@pytest.mark.parametrize(
+    "text", ["", ",", "a[1-", "a[3-1]", "a[x]", "a b", "-oProxyCommand=x", "a[1-9999999]"]
+)
+def test_misuse_of_names(text: str) -> None:
+    if text == "-oProxyCommand=x":
+        assert "=" in text  # `=` is in no name, so nothing can pass for an option of ssh
+    with pytest.raises(UsageError):
+        expand(text)
+
+
+def node(name: str, **more: Any) -> NodeReport:
+    traits = {"driver": "580.95.05", "torch": "2.13.0+cu130", "GPUs": "8 × NVIDIA H200"}
+    return msgspec.structs.replace(
+        NodeReport(name=name, verdict="healthy", traits=traits, gpus=8), **more
+    )
+
+
+def drifted(name: str, **traits: str) -> NodeReport:
+    plain = node(name)
+    return node(name, traits={**plain.traits, **traits})
+
+
+def test_identical_nodes_are_folded_and_the_drifting_one_named() -> None:
+    nodes = [node(f"gpu{n:03d}") for n in range(1, 41)]
+    nodes.append(drifted("gpu041", driver="535.104.05"))
+    made = merge.merge(nodes)
+    assert [g.nodes for g in made.groups] == ["gpu[001-040]", "gpu041"]
+    (finding,) = made.findings
+    assert (finding.status, finding.nodes) == ("warn", "gpu041")
+    assert "535.104.05" in finding.message
+    assert "580.95.05" in finding.message
+    assert made.verdict == "healthy"
+
+
+@pytest.mark.parametrize("trait", ["torch", "DeepSpeed", "NCCL", "Python"])
+def test_versions_that_meet_in_a_collective_must_be_alike(trait: str) -> None:
+    made = merge.merge([node("a"), node("b"), drifted("c", **{trait: "other"})])
+    assert made.findings[0].status == "fail"
+    assert merge.exit_code(made) == 1
+
+
+def test_alike_nodes_have_no_findings() -> None:
+    made = merge.merge([node("a"), node("b")], cross.between([node("a"), node("b")]))
+    assert made.findings == []
+    assert merge.exit_code(made) == 0
+
+
+def test_a_golden_snapshot_may_be_the_minority() -> None:
+    made = merge.merge([node("a"), node("b")], golden={**node("x").traits, "driver": "600"})
+    assert made.findings[0].nodes == "a,b"
+    assert "golden" in made.findings[0].message
+
+
+def test_a_variable_says_which_are_passed_on() -> None:
+    made = merge.merge([node("a"), node("b"), drifted("c", **{"variable CUDA_HOME": "/x"})])
+    assert ".deepspeed_env" in made.findings[0].hint
+
+
+def test_silent_nodes_are_findings_and_folded() -> None:
+    nodes = [node("g1"), *(silent(f"g{n}", f"ssh: g{n}: no route") for n in (2, 3))]
+    made = merge.merge(nodes)
+    assert made.findings[0].condition == "fleet-node-silent"
+    assert made.findings[0].nodes == "g[2-3]"
+    assert made.counts["silent"] == 2
+    assert merge.exit_code(made) == 1
+
+
+def test_findings_of_nodes_stand_together_worst_first() -> None:
+    bad = NodeFinding(status="fail", id="DSD601", condition="gpu-lost", message="GPU 3 is lost")
+    warn = NodeFinding(status="warn", id="DSD9", condition="w", message="m")
+    nodes = [node(f"n{i}", findings=(warn,)) for i in range(5)]
+    nodes.append(node("n9", findings=(bad, warn), verdict="faulty"))
+    made = merge.merge(nodes)
+    assert [(f.condition, f.count) for f in made.findings] == [("gpu-lost", 1), ("w", 6)]
+
+
+def between(*nodes: NodeReport, **more: Any) -> list[tuple[str, str]]:
+    return [(f.condition, f.nodes) for f in cross.between(list(nodes), **more)]
+
+
+def placed(name: str, **fields: Any) -> NodeReport:
+    return node(name, node=FleetNode(**fields))
+
+
+def test_names_both_ways() -> None:
+    a = placed("a", addresses=("10.0.0.1",), resolved={"a": ("10.0.0.1",), "b": ("10.0.0.2",)})
+    b = placed("b", addresses=("10.0.0.2",), resolved={"a": ("10.0.0.1",), "b": ("10.0.0.2",)})
+    assert between(a, b) == []
+    loop = placed("b", addresses=("10.0.0.2",), resolved={"b": ("127.0.1.1",)})
+    assert between(a, loop) == [("fleet-name-resolution", "b")]
+    lost = placed("b", resolved={"a": "error: Name or service not known"})
+    assert between(a, lost) == [("fleet-name-resolution", "b")]
+    wrong = placed("b", resolved={"a": ("10.9.9.9",)})
+    assert between(a, wrong) == [("fleet-name-resolution", "b")]
+
+
+def test_a_node_with_several_addresses_is_healthy() -> None:
+    a = placed("a", addresses=("10.0.0.1", "192.168.0.1", "127.0.0.1"), resolved={})
+    b = placed("b", resolved={"a": ("192.168.0.1", "fe80::1")})
+    assert between(a, b) == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ("refused", []),
+        ("connected", ["fleet-port-taken"]),
+        ("no answer within 3 s", ["fleet-port-blocked"]),
+        ("No route to host", ["fleet-port-blocked"]),
+    ],
+)
+def test_ports(answer: str, expected: list[str]) -> None:
+    nodes = [
+        placed("a", connected={"a:29500": "refused"}),
+        placed("b", connected={"a:29500": answer}),
+    ]
+    assert [name for name, _ in between(*nodes, master="a:29500")] == expected
+
+
+def test_interfaces() -> None:
+    nodes = [
+        placed("a", interfaces={"lo": "unknown", "eth0": "up", "ib0": "up"}),
+        placed("b", interfaces={"lo": "unknown", "eth0": "up", "ib0": "down"}),
+    ]
+    assert between(*nodes, socket_ifname="ib") == [("fleet-interface-missing", "b")]
+    assert between(*nodes, socket_ifname="eth,ib") == []
+    assert between(*nodes, socket_ifname="^lo,docker") == []
+    assert between(*nodes, socket_ifname="=eth") == [("fleet-interface-missing", "a,b")]
+
+
+def test_slots() -> None:
+    nodes = [node("a"), node("b", gpus=7), node("c", gpus=None)]
+    assert between(*nodes, slots={"a": 8, "b": 8, "c": 8}) == [("fleet-hostfile-slots", "b")]
+    assert between(node("a"), slots={"a": 4})  # fewer slots than GPUs: some stay idle
+    assert between(node("a", gpus=0), slots={"a": 1}) == []  # a run on CPUs
+
+
+def test_clocks_are_measured_against_each_other() -> None:
+    ours_is_wrong = [placed(n, clock_offset_s=-900.0 + i) for i, n in enumerate("abc")]
+    assert between(*ours_is_wrong) == []
+    late = [placed("a", clock_offset_s=0.1), placed("b", clock_offset_s=0.2)]
+    assert between(*late, placed("c", clock_offset_s=40.0)) == [("fleet-clock-skew", "c")]
+
+
+def test_a_thousand_nodes_fit_one_screen() -> None:
+    rng = random.Random(1)
+    nodes = []
+    for number in range(1, 1001):
+        name = f"gpu{number:04d}"
+        if number % 100 == 7:
+            nodes.append(silent(name, "no answer within 60 s"))
+        elif number % 50 == 3:
+            nodes.append(drifted(name, driver=rng.choice(["535.104.05", "570.1"])))
+        elif number % 97 == 0:
+            bad = NodeFinding(status="fail", id="DSD601", condition="gpu-lost", message="lost")
+            nodes.append(node(name, findings=(bad,), verdict="faulty"))
+        else:
+            nodes.append(node(name))
+    made = merge.merge(nodes)
+    text = report.text(made, width=100)
+    assert len(text.splitlines()) <= 40
+    assert text.startswith("1000 nodes: ")
+    assert text.index("FAIL") < text.index("WARN")
+    assert "identical" in text
+    assert all(len(line) <= 200 for line in text.splitlines())
+    decoded = msgspec.json.decode(report.json(made), type=merge.FleetReport)
+    assert decoded == made
+
+
+def test_frames_survive_mixing_and_prefixes() -> None:
+    text = bundle.collector()
+    done = subprocess.run(
+        [sys.executable, "-", "--name", "n1"], input=text.encode(), capture_output=True, check=True
+    )
+    lines = done.stdout.splitlines()
+    other = [line.replace(b" n1 ", b" n2 ") for line in lines]
+    mixed = [line for pair in zip(lines, other, strict=True) for line in pair]
+    random.Random(2).shuffle(mixed)
+    prefixed = b"\n".join([b"3: " + mixed[0], b"noise", *mixed[1:]])
+    assert set(frames.decode(prefixed)) == {"n1", "n2"}
+    assert set(frames.decode(b"\n".join(lines[:-1] + other))) == {"n2"}
+    assert frames.decode(b"") == {}
+
+
+def test_a_broken_recording_is_one_line() -> None:
+    with pytest.raises(UsageError, match="lacks"):
+        replay.snapshot_of({"schema": "dsdoctor/recording"})
+
+
+def test_the_collector_reads_what_the_live_probes_read(tmp_path: Path) -> None:
+    """The same facts by the collector and by the doctor on the spot."""
+    from dsdoctor.engine import collect
+    from dsdoctor.host import LocalHost
+    from dsdoctor.model.facts.machine import NvidiaKernel, OsInfo, Resources
+    from dsdoctor.model.facts.python import PatientChoice, TorchBuild
+    from dsdoctor.model.facts.run import RunNeeds
+    from dsdoctor.probes import builtin
+
+    done = subprocess.run(
+        [sys.executable, "-", "--patient", sys.executable],
+        input=bundle.collector().encode(),
+        capture_output=True,
+        check=True,
+    )
+    (recording,) = frames.decode(done.stdout).values()
+    there = replay.snapshot_of(recording)
+    given = [RunNeeds(quick=True), PatientChoice(executable=sys.executable, chosen_by="fleet")]
+    kinds = {NvidiaKernel, OsInfo, Resources, TorchBuild}
+    here = collect(LocalHost(), given, builtin(), wanted=set(kinds))
+    for kind in kinds:
+        left, right = there.facts.get(kind.key()), here.facts.get(kind.key())
+        for volatile in ("memory_available_bytes", "shm_free_bytes"):
+            for side in (left, right):
+                if side:
+                    side.pop(volatile, None)
+        assert left == right, kind
+
+
+def test_the_collector_is_one_file_for_old_pythons() -> None:
+    import ast
+
+    text = bundle.collector()
+    tree = ast.parse(text, feature_version=(3, 8))
+    names = {
+        alias.name.split(".")[0]
+        for part in ast.walk(tree)
+        if isinstance(part, ast.Import)
+        for alias in part.names
+    }
+    assert names <= sys.stdlib_module_names
+    assert len(text) < 128 << 10  # one word of a command line: pdsh

@@ -55,7 +55,7 @@ SIGNATURES = (
             "Connection error, and we cannot",
             "HF_ENDPOINT",
         ),
-        pattern="(?:Failed to resolve|Read timed out|Connection to|HTTPSConnectionPool\\(host=)\\s?'?(?:cdn-lfs\\S*|huggingface\\.co|hf\\.co|hf-mirror\\.com|raw\\.githubusercontent\\.com)\\S* ?.{0,60}(?:timed out|resolve|Max retries|Read|SSL|refused|Proxy)|Failed to resolve 'huggingface|Can't load tokenizer for '|Error: .{0,60}huggingface\\.co.{0,80}(?:timed out|unreachable|refused)",
+        pattern="(?:Failed to resolve|Read timed out|Connection to|HTTPSConnectionPool\\(host=)\\s?'?(?:cdn-lfs|huggingface\\.co|hf\\.co|hf-mirror\\.com|raw\\.githubusercontent\\.com)\\S{0,80} ?.{0,60}(?:timed out|resolve|Max retries|Read|SSL|refused|Proxy)|Failed to resolve 'huggingface|Can't load tokenizer for '|Error: .{0,60}huggingface\\.co.{0,80}(?:timed out|unreachable|refused)",
         examples=(
             "urllib3.exceptions.NameResolutionError: Failed to resolve 'huggingface.co' ([Errno -2] Name or service not known)",
             "requests.exceptions.ReadTimeout: HTTPSConnectionPool(host='huggingface.co', port=443): Read timed out. (read timeout=10)",

@@ -15,7 +15,8 @@ import msgspec
 from dsdoctor import patient, settings
 from dsdoctor.cli import common
 from dsdoctor.errors import UsageError
-from dsdoctor.fleet import bundle, cross, fanout, frames, merge, names, nodes, replay, report
+from dsdoctor.fleet import bundle, cross, fanout, merge, names, nodes, replay, report
+from dsdoctor.fleet import folder as stored
 from dsdoctor.host import LocalHost
 
 MASTER_PORT = 29500
@@ -238,34 +239,7 @@ def _from_folder(places: dict[str, Any], judge: nodes.Judge) -> list[nodes.NodeR
     folder = Path(places["from_dir"])
     if places["node_list"] or places["slurm"]:
         raise UsageError("`--from` judges reports that are there; it reaches no nodes")
-    files = sorted(folder.glob("*.json")) + sorted(folder.glob("*.txt")) if folder.is_dir() else []
-    if not files:
-        raise UsageError(
-            f"`--from {folder}` is no folder with reports (*.json of `--save` or `snapshot -o`, "
-            "or *.txt that a collector printed)"
-        )
-    reports = []
-    for file in files:
-        try:
-            reports.append(judge.report(file.stem, snapshot_bytes(file)))
-        except (UsageError, OSError) as error:
-            reports.append(nodes.silent(file.stem, str(error)))
-    return reports
-
-
-def snapshot_bytes(file: Path) -> bytes:
-    """A snapshot from a file that holds one, or what a collector printed.
-
-    Raises:
-        UsageError: it holds neither.
-    """
-    data = file.read_bytes()
-    if b"\x1edsdoctor-node" not in data[:100_000]:
-        return data
-    documents = frames.decode(data)
-    if not documents:
-        raise UsageError(f"`{file}` holds a collector's report that is cut off")
-    return msgspec.json.encode(replay.snapshot_of(next(iter(documents.values()))))
+    return stored.judge_files(stored.files_of(folder), judge)
 
 
 @command.command("bundle")
@@ -311,11 +285,12 @@ def diff(*, one: str, other: str, form: str) -> int:
 def _traits(path: str, judge: nodes.Judge) -> dict[str, dict[str, str]]:
     place = Path(path)
     if place.is_dir():
-        files = [*sorted(place.glob("*.json")), *sorted(place.glob("*.txt"))]
-        return {file.stem: judge.report(file.stem, snapshot_bytes(file)).traits for file in files}
+        return {
+            node.name: node.traits for node in stored.judge_files(stored.files_of(place), judge)
+        }
     if not place.is_file():
         raise UsageError(f"`{path}` is neither a report nor a folder of reports")
-    return {"": judge.report(path, snapshot_bytes(place)).traits}
+    return {"": judge.report(path, stored.snapshot_bytes(place)).traits}
 
 
 def compare(

@@ -10,7 +10,13 @@ from pathlib import Path
 
 from dsdoctor import packs
 from dsdoctor.cli.explain import page
-from dsdoctor.model.schema import report_schema, snapshot_schema
+from dsdoctor.model.schema import (
+    launch_schema,
+    plan_schema,
+    report_schema,
+    smoke_schema,
+    snapshot_schema,
+)
 
 ROOT = Path(__file__).parent
 
@@ -21,6 +27,9 @@ def pages() -> dict[Path, str]:
     made: dict[Path, str] = {
         ROOT / "schema" / "snapshot.json": snapshot_schema(),
         ROOT / "schema" / "report.json": report_schema(),
+        ROOT / "schema" / "smoke.json": smoke_schema(),
+        ROOT / "schema" / "launch.json": launch_schema(),
+        ROOT / "schema" / "plan.json": plan_schema(),
     }
     rows = ["# Conditions", "", "| id | condition | what it names |", "|---|---|---|"]
     for unit in registry:

@@ -19,7 +19,14 @@ from typing import Any
 
 from dsdoctor.model.condition import Condition, Limits, Signature
 from dsdoctor.model.facts.base import Fact, Missing, Why
-from dsdoctor.model.facts.config import DsConfig
+from dsdoctor.model.facts.config import ConfigRefusal, ConfigVerdict, DsConfig
+from dsdoctor.model.facts.deep import (
+    DeepTrial,
+    ExtensionTrial,
+    TriedCollective,
+    TriedGpu,
+    TriedPair,
+)
 from dsdoctor.model.facts.gpu import (
     ComputeMode,
     EventReason,
@@ -33,6 +40,7 @@ from dsdoctor.model.facts.gpu import (
     NvmlError,
     RecoveryAction,
 )
+from dsdoctor.model.facts.kernel_log import BusEvents, KernelLog, XidEvent
 from dsdoctor.model.facts.launch import (
     DeepSpeedEnvFile,
     HostEntry,
@@ -50,6 +58,18 @@ from dsdoctor.model.facts.machine import (
     PciGpu,
     Resources,
 )
+from dsdoctor.model.facts.memory import MemoryDemand, MemoryDetail
+from dsdoctor.model.facts.network import (
+    NcclFile,
+    NcclFiles,
+    NcclSetting,
+    NetInterface,
+    Network,
+    NodeReach,
+    NodesReach,
+    RdmaPort,
+)
+from dsdoctor.model.facts.pci import PciPlace, PciTree
 from dsdoctor.model.facts.python import (
     CudaDevice,
     DeepSpeedInstall,
@@ -65,37 +85,82 @@ from dsdoctor.model.facts.python import (
     TorchBuild,
     TorchLive,
 )
-from dsdoctor.model.facts.run import RunNeeds, Scope
+from dsdoctor.model.facts.repair import (
+    FreePort,
+    OtherToolkits,
+    PackageManagers,
+    RepairFiles,
+    StaleBuilds,
+    ToolkitArchives,
+    ToolkitWheels,
+    Wheel,
+)
+from dsdoctor.model.facts.run import Floors, PlanNeeds, RunNeeds, Scope
+from dsdoctor.model.facts.storage import Checkpoint, CheckpointFile, Place, Quota, Storage
 from dsdoctor.model.facts.toolchain import (
     BuildLock,
     Compiler,
     Compilers,
     CudaToolkits,
     ExtensionCache,
+    Libaio,
     Toolkit,
 )
 from dsdoctor.model.finding import Finding, Status, fail, ok, skip, warn
+from dsdoctor.model.plan import (
+    Env,
+    Fetch,
+    Findings,
+    FixRequest,
+    Impossible,
+    Link,
+    LinkNames,
+    LinkTree,
+    Plan,
+    Proof,
+    Reach,
+    Remove,
+    Run,
+    Step,
+    Tell,
+    Write,
+    reach_of,
+)
 
 __all__ = [
     "BuildLock",
+    "BusEvents",
     "Check",
+    "Checkpoint",
+    "CheckpointFile",
     "Compiler",
     "Compilers",
     "ComputeMode",
     "Condition",
+    "ConfigRefusal",
+    "ConfigVerdict",
     "CudaDevice",
     "CudaToolkits",
     "DeepSpeedEnvFile",
     "DeepSpeedInstall",
     "DeepSpeedLive",
+    "DeepTrial",
     "DsConfig",
+    "Env",
     "Environment",
     "EventReason",
     "ExtensionCache",
+    "ExtensionTrial",
     "FabricHealth",
     "FabricState",
     "Fact",
+    "Fetch",
     "Finding",
+    "Findings",
+    "Fix",
+    "FixRequest",
+    "Floors",
+    "FreePort",
     "Gpu",
     "GpuHealth",
     "GpuTopology",
@@ -103,40 +168,83 @@ __all__ = [
     "HostEntry",
     "Hostfile",
     "ImportOutcome",
+    "Impossible",
+    "KernelLog",
     "LaunchCommand",
     "Launcher",
     "Launchers",
     "LibCuda",
+    "Libaio",
     "LibraryPath",
     "LibraryShadow",
     "Limits",
     "LineProblem",
+    "Link",
+    "LinkNames",
+    "LinkTree",
     "MasterPort",
+    "MemoryDemand",
+    "MemoryDetail",
     "Missing",
+    "NcclFile",
+    "NcclFiles",
+    "NcclSetting",
+    "NetInterface",
+    "Network",
+    "NodeReach",
+    "NodesReach",
     "NvidiaKernel",
     "NvidiaSmi",
     "Nvml",
     "NvmlError",
     "OsInfo",
+    "OtherToolkits",
     "Package",
+    "PackageManagers",
     "Packages",
     "Patient",
     "PciGpu",
+    "PciPlace",
+    "PciTree",
+    "Place",
+    "Plan",
+    "PlanNeeds",
     "Probe",
+    "Proof",
+    "Quota",
+    "RdmaPort",
+    "Reach",
     "RecoveryAction",
+    "Remove",
+    "RepairFiles",
     "Resources",
+    "Run",
     "RunNeeds",
     "Scope",
     "Signature",
+    "StaleBuilds",
     "Status",
+    "Step",
+    "Storage",
+    "Tell",
     "Toolkit",
+    "ToolkitArchives",
+    "ToolkitWheels",
     "TorchBuild",
     "TorchLive",
+    "TriedCollective",
+    "TriedGpu",
+    "TriedPair",
+    "Wheel",
     "Why",
+    "Write",
+    "XidEvent",
     "check",
     "fail",
+    "fix",
     "ok",
     "probe",
+    "reach_of",
     "skip",
     "warn",
 ]
@@ -183,3 +291,29 @@ def probe(function: Callable[..., Any]) -> Probe:
     A tuple annotation (`-> tuple[TorchLive, DeepSpeedLive]`) reads several facts in one go.
     """
     return Probe(function)
+
+
+@dataclasses.dataclass(frozen=True)
+class Fix:
+    """A cure: a pure function from facts to a plan.
+
+    Attributes:
+        name: kebab-case, an imperative (`remove-stale-lock`).
+        reach: the nearest that it can reach.
+        function: returns a Plan, Impossible, or None when there is nothing to do.
+    """
+
+    name: str
+    reach: Reach
+    function: Callable[..., Plan | Impossible | None]
+
+
+def fix(
+    name: str, *, reach: Reach = Reach.ENV
+) -> Callable[[Callable[..., Plan | Impossible | None]], Fix]:
+    """Marks a function as a fix; its annotations are its dependencies, as those of a check."""
+
+    def tie(function: Callable[..., Plan | Impossible | None]) -> Fix:
+        return Fix(name, reach, function)
+
+    return tie

@@ -19,8 +19,9 @@ from dsdoctor.api import Probe
 from dsdoctor.host import Host, HostError
 from dsdoctor.model.condition import Limits
 from dsdoctor.model.facts.base import Fact, Missing, Why
-from dsdoctor.model.facts.gpu import Gpus, Nvml
+from dsdoctor.model.facts.gpu import Gpus, GpuTopology, Nvml
 from dsdoctor.model.facts.machine import NvidiaKernel, OsInfo
+from dsdoctor.model.facts.pci import PciTree
 from dsdoctor.model.facts.python import (
     DeepSpeedInstall,
     Patient,
@@ -30,6 +31,7 @@ from dsdoctor.model.facts.python import (
 )
 from dsdoctor.model.facts.run import RunNeeds, Scope
 from dsdoctor.model.finding import Finding, Status
+from dsdoctor.model.matrix import build as build_matrix
 from dsdoctor.model.report import PatientLine, Report, Verdict
 from dsdoctor.model.snapshot import Snapshot
 from dsdoctor.registry import Need, Registry, Unit, gives, limits_for, needs
@@ -229,9 +231,17 @@ def judge(
 def unit_findings(unit: Unit, facts: Facts, policy: Policy, registry: Registry) -> list[Finding]:
     """What one condition's check finds, under the condition's name or a narrower one's."""
     return [
-        _narrowed(_signed(finding, unit), unit, registry)
+        _narrowed(_signed(_placed(finding, unit, facts), unit), unit, registry)
         for finding in _findings(unit, facts, policy)
     ]
+
+
+def _placed(finding: Finding, unit: Unit, facts: Facts) -> Finding:
+    """Names the file beside a line of the config, for readers that show findings at their place."""
+    path = facts.snapshot.run.config_path
+    if unit.family != "config" or path is None or "line" not in finding.evidence:
+        return finding
+    return msgspec.structs.replace(finding, evidence={"config_path": path, **finding.evidence})
 
 
 def _signed(finding: Finding, unit: Unit) -> Finding:
@@ -354,16 +364,43 @@ def recognises(unit: Unit, text: str) -> bool:
 
 
 def without_wider(findings: list[Finding], registry: Registry) -> list[Finding]:
-    """Drops a condition's failures where a narrower condition failed as well."""
-    failed = {finding.condition for finding in findings if finding.status is Status.FAIL}
+    """Drops a condition's failures where a narrower condition failed as well.
+
+    Where both name keys of a config, only those about the same key are dropped.
+    """
+    failed: dict[str, list[Finding]] = {}
+    for finding in findings:
+        if finding.status is Status.FAIL:
+            failed.setdefault(finding.condition, []).append(finding)
     kept: list[Finding] = []
     for finding in findings:
         unit = registry.find(finding.condition)
-        narrower = set(unit.condition.narrower) & failed if unit else set()
-        if finding.status in (Status.FAIL, Status.WARN) and narrower:
+        narrower = [
+            one
+            for name in (unit.condition.narrower if unit else ())
+            for one in failed.get(name, ())
+        ]
+        bad = finding.status in (Status.FAIL, Status.WARN)
+        if bad and any(_overlap(_keys(finding), _keys(one)) for one in narrower):
             continue
         kept.append(finding)
     return kept
+
+
+def _keys(finding: Finding) -> set[str]:
+    """Dotted keys of a config that a finding is about; empty where it names none."""
+    several, one = finding.evidence.get("keys"), finding.evidence.get("key")
+    found = {str(key) for key in several} if isinstance(several, (dict, list, tuple)) else set()
+    return found | ({one} if isinstance(one, str) else set())
+
+
+def _overlap(one: set[str], other: set[str]) -> bool:
+    """Whether two findings may be about the same thing."""
+    if not one or not other:
+        return True
+    return any(
+        f"{a}.".startswith(f"{b}.") or f"{b}.".startswith(f"{a}.") for a in one for b in other
+    )
 
 
 def _unread(snapshot: Snapshot) -> dict[str, str]:
@@ -398,6 +435,9 @@ def _describe(report: Report, snapshot: Snapshot) -> None:
             name = gpu.name or "unreadable GPU"
             names[name] = names.get(name, 0) + 1
         report.gpus = [f"{count} × {name}" for name, count in names.items()]
+    matrix = build_matrix(gpus, snapshot.get(GpuTopology), snapshot.get(PciTree))
+    if matrix is not None:
+        report.topology = matrix
     nvml, kernel = snapshot.get(Nvml), snapshot.get(NvidiaKernel)
     if not isinstance(nvml, Missing):
         report.driver = nvml.driver_version

@@ -89,10 +89,21 @@ class Stat(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DiskUsage(msgspec.Struct, frozen=True, kw_only=True):
-    """Bytes of the file system that holds a path."""
+    """The file system that holds a path.
+
+    Attributes:
+        total: bytes.
+        free: bytes that this user may still take.
+        inodes_total: how many files it can hold; None where it does not count them (btrfs, NTFS).
+        inodes_free: how many more.
+        read_only: it is mounted so.
+    """
 
     total: int
     free: int
+    inodes_total: int | None = None
+    inodes_free: int | None = None
+    read_only: bool = False
 
 
 class Host(Protocol):
@@ -232,7 +243,19 @@ def _processes() -> list[dict[str, Any]]:
     return rows
 
 
+def _addresses() -> dict[str, list[str]]:
+    """IP addresses of every interface that has some."""
+    import psutil  # noqa: PLC0415
+
+    wanted = (socket.AF_INET, socket.AF_INET6)
+    return {
+        name: [row.address for row in rows if row.family in wanted]
+        for name, rows in psutil.net_if_addrs().items()
+    }
+
+
 QUERIES: dict[str, Callable[[], Any]] = {
+    "addresses": _addresses,
     "release": platform.release,
     "machine": platform.machine,
     "hostname": lambda: socket.gethostname().split(".")[0],
@@ -289,7 +312,17 @@ def _disk_of(path: str) -> DiskUsage:
     while not place.exists() and place != place.parent:
         place = place.parent
     usage = shutil.disk_usage(place)
-    return DiskUsage(total=usage.total, free=usage.free)
+    if not hasattr(os, "statvfs"):
+        return DiskUsage(total=usage.total, free=usage.free)
+    volume = os.statvfs(place)
+    counted = volume.f_files > 0
+    return DiskUsage(
+        total=usage.total,
+        free=usage.free,
+        inodes_total=volume.f_files if counted else None,
+        inodes_free=volume.f_favail if counted else None,
+        read_only=bool(volume.f_flag & os.ST_RDONLY),
+    )
 
 
 def _real_path(path: str) -> str:
@@ -320,11 +353,21 @@ try:
     elif op == "disk":
         while not os.path.exists(path) and path != os.path.dirname(path):
             path = os.path.dirname(path)
-        u = shutil.disk_usage(path); out = dict(total=u.total, free=u.free)
+        u = shutil.disk_usage(path); v = os.statvfs(path)
+        out = dict(total=u.total, free=u.free, inodes_total=v.f_files or None,
+                   inodes_free=v.f_favail if v.f_files else None,
+                   read_only=bool(v.f_flag & os.ST_RDONLY))
     print(json.dumps({"ok": out}))
 except OSError as e:
     print(json.dumps({"errno": e.errno, "text": e.strerror or str(e)}))
 """
+
+
+def free_port() -> int:
+    """A TCP port of this machine that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("", 0))
+        return int(probe.getsockname()[1])
 
 
 class LocalHost:

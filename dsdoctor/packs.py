@@ -16,11 +16,11 @@ from types import ModuleType
 
 import platformdirs
 
-from dsdoctor.api import Check, Probe
+from dsdoctor.api import Check, Fix, Probe
 from dsdoctor.errors import UsageError
 from dsdoctor.model.condition import Condition, Limits
 from dsdoctor.model.facts.base import Fact
-from dsdoctor.registry import Pack, Problem, Registry, Unit, gives, needs
+from dsdoctor.registry import Cure, Pack, Problem, Registry, Unit, gives, needs
 
 GROUP = "dsdoctor.packs"
 SYSTEM_FOLDER = Path("/etc/dsdoctor/checks.d")
@@ -83,6 +83,27 @@ def probes_of(module: ModuleType) -> Iterator[Probe]:
             yield value
 
 
+def cures_of(module: ModuleType) -> Iterator[Cure]:
+    """Fixes that a module defines.
+
+    Raises:
+        PackError: a fix has no page, or asks for what is no fact.
+    """
+    for value in vars(module).values():
+        if not isinstance(value, Fix) or value.function.__module__ != module.__name__:
+            continue
+        lines = inspect.cleandoc(module.__doc__ or "").split("\n")
+        if not lines[0]:
+            raise PackError(f"`{module.__name__}` has no docstring, which would be its page")
+        try:
+            wanted = needs(value.function)
+        except TypeError as error:
+            raise PackError(str(error)) from None
+        if not all(issubclass(need.kind, Fact) for need in wanted):
+            raise PackError(f"every parameter of fix `{value.name}` must be a fact")
+        yield Cure(value, lines[0].rstrip("."), "\n".join(lines[1:]).strip())
+
+
 def load_package(name: str, package: str, origin: str) -> Pack:
     """Loads all modules of a package.
 
@@ -92,6 +113,7 @@ def load_package(name: str, package: str, origin: str) -> Pack:
     root = importlib.import_module(package)
     units: list[Unit] = []
     probes: list[Probe] = []
+    cures: list[Cure] = []
     modules = [root]
     modules += [
         importlib.import_module(found.name)
@@ -105,7 +127,10 @@ def load_package(name: str, package: str, origin: str) -> Pack:
         if unit is not None:
             units.append(unit)
         probes.extend(probes_of(module))
-    return Pack(name=name, origin=origin, units=tuple(units), probes=tuple(probes))
+        cures.extend(cures_of(module))
+    return Pack(
+        name=name, origin=origin, units=tuple(units), probes=tuple(probes), cures=tuple(cures)
+    )
 
 
 def load_file(path: Path) -> Pack:
@@ -128,6 +153,7 @@ def load_file(path: Path) -> Pack:
             origin=str(path.parent),
             units=() if unit is None else (unit,),
             probes=tuple(probes_of(module)),
+            cures=tuple(cures_of(module)),
         )
     except BaseException:
         sys.modules.pop(name, None)

@@ -240,6 +240,14 @@ class Child:
             return False
         return True
 
+    def follow(self, seconds: float) -> int | None:
+        """Passes its output on for a while; its exit status once it has ended."""
+        deadline = time.monotonic() + seconds
+        with self._selector() as selector:
+            while self._process.poll() is None and time.monotonic() < deadline:
+                self._read_some(selector, max(0.0, min(0.05, deadline - time.monotonic())))
+        return self._process.poll()
+
     def wait(self, timeout: float, idle_timeout: float | None = None) -> Result:
         """Reads until it ends or a limit is reached, then makes sure that it is gone."""
         deadline = self._begun + timeout

@@ -10,7 +10,7 @@ import types
 import typing
 from collections.abc import Iterable, Iterator, Mapping
 
-from dsdoctor.api import Check, Probe
+from dsdoctor.api import Check, Fix, Probe
 from dsdoctor.errors import UsageError
 from dsdoctor.model.condition import Condition, Limits, Signature
 from dsdoctor.model.facts.base import Fact, Missing
@@ -109,6 +109,21 @@ def _name(function: object) -> str:
 
 
 @dataclasses.dataclass(frozen=True)
+class Cure:
+    """A fix with its page.
+
+    Attributes:
+        fix: name, reach and function.
+        title: first line of the file's docstring, without the full stop.
+        page: the rest of the docstring (Markdown).
+    """
+
+    fix: Fix
+    title: str
+    page: str
+
+
+@dataclasses.dataclass(frozen=True)
 class Problem:
     """A pack that could not be used, and why, in one line."""
 
@@ -125,12 +140,14 @@ class Pack:
         origin: distribution and version, or folder.
         units: its conditions.
         probes: its probes.
+        cures: its fixes.
     """
 
     name: str
     origin: str
     units: tuple[Unit, ...] = ()
     probes: tuple[Probe, ...] = ()
+    cures: tuple[Cure, ...] = ()
 
 
 class Registry:
@@ -168,6 +185,12 @@ class Registry:
                 return
             names[name] = unit
             ids[number] = unit
+        for cure in pack.cures:
+            if cure.fix.name in self.cures:
+                self.problems.append(
+                    Problem(pack.name, f"fix `{cure.fix.name}` is already taken by another pack")
+                )
+                return
         self.packs.append(pack)
         self._by_name.update(names)
         self._by_id.update(ids)
@@ -177,6 +200,27 @@ class Registry:
 
     def __len__(self) -> int:
         return len(self._by_name)
+
+    @property
+    def cures(self) -> dict[str, Cure]:
+        """Fixes of all packs, by name."""
+        return {cure.fix.name: cure for pack in self.packs for cure in pack.cures}
+
+    def cure(self, name: str) -> Cure:
+        """A fix by its name.
+
+        Raises:
+            UsageError: there is none; names the nearest.
+        """
+        cures = self.cures
+        if name not in cures:
+            near = difflib.get_close_matches(name, list(cures), n=1, cutoff=0.5)
+            raise UsageError(
+                f"no fix is called `{name}`"
+                + (f", the nearest is `{near[0]}`" if near else "")
+                + "; `dsdoctor fix --list` lists all"
+            )
+        return cures[name]
 
     @property
     def probes(self) -> tuple[Probe, ...]:

@@ -16,6 +16,8 @@ if command -v pyenv >/dev/null 2>&1; then
   PYENV_VERSION=$(pyenv versions --bare 2>/dev/null | sort -rV | paste -sd: -)
   export PYENV_VERSION
 fi
+# DeepSpeed's ops are compiled once for all runs of the suite
+export TORCH_EXTENSIONS_DIR="${TORCH_EXTENSIONS_DIR:-$PWD/$venv/torch_extensions}"
 ruff check .
 ruff format --check .
 mypy

@@ -7,7 +7,18 @@ from collections.abc import Iterable
 
 from packaging.version import InvalidVersion, Version
 
-from dsdoctor.api import Environment, Gpu, Gpus, Missing, NvidiaKernel, OsInfo, RunNeeds, TorchLive
+from dsdoctor.api import (
+    Environment,
+    Gpu,
+    Gpus,
+    Hostfile,
+    LaunchCommand,
+    Missing,
+    NvidiaKernel,
+    OsInfo,
+    RunNeeds,
+    TorchLive,
+)
 
 Capability = tuple[int, int]
 
@@ -274,3 +285,18 @@ def listed(items: Iterable[object]) -> str:
     """
     texts = [str(item) for item in items]
     return texts[-1] if len(texts) == 1 else " and ".join((", ".join(texts[:-1]), texts[-1]))
+
+
+def node_count(
+    env: Environment | Missing, hostfile: Hostfile | Missing, command: LaunchCommand | Missing
+) -> int:
+    """On how many nodes the run is, as far as it says so; 1 when nothing says more."""
+    counts = [1]
+    if isinstance(hostfile, Hostfile):
+        counts.append(len(hostfile.entries))
+    if isinstance(command, LaunchCommand):
+        counts.append(command.num_nodes or 1)
+    for name in ("SLURM_NNODES", "SLURM_JOB_NUM_NODES"):
+        value = variable(env, name) or ""
+        counts.append(int(value) if value.isdecimal() else 1)
+    return max(counts)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import Any
 
 import click
 
 from dsdoctor import settings
-from dsdoctor.cli import common
+from dsdoctor.cli import common, job
 from dsdoctor.engine import judge
 from dsdoctor.errors import UsageError
 from dsdoctor.model.facts.run import Scope
@@ -18,6 +19,7 @@ from dsdoctor.report import machine, text
 
 @click.command("check")
 @common.environment_options
+@job.job_options
 @click.option("--from", "from_file", metavar="FILE", help="Judge a snapshot, not this machine.")
 @click.option(
     "--format",
@@ -61,6 +63,7 @@ def command(
     verbose: bool,
     quiet: int,
     command_line: tuple[str, ...],
+    **job_given: Any,
 ) -> int:
     """Say whether a job will start on this machine.
 
@@ -71,6 +74,7 @@ def command(
       dsdoctor check
       dsdoctor check --gpus 0,1 --config ds_config.json
       dsdoctor check -- deepspeed --num_gpus 2 train.py
+      dsdoctor check --model 7B --config ds_config.json --writable out
     """  # noqa: D301  # \b is click's mark, not an escape for Python's reader
     registry = common.load_registry(checks_dir)
     found = settings.load()
@@ -79,7 +83,8 @@ def command(
     units = registry.select(wanted, [*found.ignore, *unwanted])
     policy = common.policy(found, scope, registry)
     if from_file is not None:
-        if any((python, gpus, expect_gpus, config, quick, deep, command_line, hostfile)):
+        machine_options = (python, gpus, expect_gpus, config, quick, deep, command_line, hostfile)
+        if any(machine_options) or job.given(job_given):
             raise UsageError(
                 "`--from` judges a snapshot; options on the machine cannot be given with it"
             )
@@ -94,6 +99,7 @@ def command(
             deep=deep,
             command=command_line,
         )
+        needs = job.with_job(needs, **job_given)
         snapshot = common.live_snapshot(
             needs, python, registry, units, timeout, show_progress=not quiet and form == "text"
         )

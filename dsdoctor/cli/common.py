@@ -65,7 +65,7 @@ def environment_options(function: C) -> C:
         click.option("--config", "config", metavar="FILE", help="DeepSpeed config of the job."),
         click.option("--hostfile", metavar="FILE", help="Hostfile of the job."),
         click.option("--quick", is_flag=True, help="Start neither torch nor deepspeed."),
-        click.option("--deep", is_flag=True, help="Allow a trial compile of CUDA code."),
+        click.option("--deep", is_flag=True, help="Try out: compile, kernels, copies, ranks."),
         click.option(
             "--timeout",
             type=click.FloatRange(min=1),

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import click
 import msgspec
 
-from dsdoctor import logs
+from dsdoctor import engine, logs, settings
 from dsdoctor.cli import common
-from dsdoctor.logs.diagnose import GPUS, known_expectations
+from dsdoctor.cli.check import wants_colour
+from dsdoctor.errors import UsageError
+from dsdoctor.logs import context
+from dsdoctor.logs.expect import GPUS, known_expectations
 from dsdoctor.model.diagnosis import Diagnosis, Outcome
-from dsdoctor.report import diagnosis as text_report
+from dsdoctor.registry import Registry
+from dsdoctor.report import diagnosis as report
 
 EXIT = {Outcome.CAUSE: 1, Outcome.USER_CODE: 0, Outcome.CLEAN: 0, Outcome.UNRECOGNISED: 3}
 
@@ -24,46 +27,120 @@ def exit_code(diagnosis: Diagnosis) -> int:
 
 def _expected(text: str | None) -> list[str]:
     names = [name.strip().lower() for name in re.split(r"[,\s]+", text or "") if name.strip()]
+    if text is not None and not names:
+        raise UsageError("`--expect` is empty; it takes names such as `zero3,offload,4gpus`")
     for name in names:
         if name not in known_expectations() and not GPUS.fullmatch(name):
             choice = ", ".join((*known_expectations(), "4gpus"))
-            raise click.UsageError(f"`--expect` does not know `{name}`; it takes {choice}")
-    return names
+            raise UsageError(f"`--expect` does not know `{name}`; it takes {choice}")
+    return list(dict.fromkeys(names))
 
 
-@click.command("diagnose", short_help="Name the cause from the log of a dead run.")
+@click.command("diagnose")
 @click.argument("paths", metavar="LOG…", nargs=-1, required=True)
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="What to print.",
+)
 @click.option("--expect", metavar="NAMES", help="What must have been active: zero3,offload,4gpus.")
-@click.option("-o", "output", metavar="FILE", help="Write the report there.")
-@click.pass_context
+@click.option("--snapshot", metavar="FILE", help="Hold the causes against a saved snapshot.")
+@click.option("--here", is_flag=True, help="Hold the causes against this machine.")
+@click.option("--python", metavar="PATH", help="With --here: interpreter or venv to examine.")
+@click.option("--config", metavar="FILE", help="With --here: DeepSpeed config of the job.")
+@click.option("--checks-dir", multiple=True, metavar="DIR", help="Folder of further checks.")
+@click.option("-o", "--output", metavar="FILE", help="Write the report there.")
 def command(
-    context: click.Context,
+    *,
     paths: tuple[str, ...],
     form: str,
     expect: str | None,
+    snapshot: str | None,
+    here: bool,
+    python: str | None,
+    config: str | None,
+    checks_dir: tuple[str, ...],
     output: str | None,
-) -> None:
-    """Reads LOG… (files, folders of rank logs, `-`) and names the cause."""
+) -> int:
+    """Name the cause of a dead run from its logs.
+
+    LOG is a file (also gzip, xz, zstd), a folder of rank logs, or `-` for standard input.
+
+    Exit status: 0 clean log or the script's own error, 1 a cause was named, 2 misuse, 3 the run
+    died and no cause was recognised, or the log is empty or cut off.
+
+    \b
+    Examples:
+      dsdoctor diagnose train.log
+      dsdoctor diagnose logs/ --here
+      kubectl logs train-0 | dsdoctor diagnose -
+      dsdoctor diagnose train.log --expect zero3,offload,4gpus
+    """  # noqa: D301  # \b is click's mark, not an escape for Python's reader
     expected = _expected(expect)
+    _agree(paths, snapshot=snapshot, here=here, python=python, config=config)
+    registry = common.load_registry(checks_dir)
     try:
-        diagnosis = logs.diagnose_paths(
-            paths, logs.signatures_of(common.load_registry()), expect=expected
-        )
+        diagnosis = logs.diagnose_paths(paths, logs.signatures_of(registry), expect=expected)
     except logs.ReadError as error:
-        click.echo(f"dsdoctor: {error}", err=True)
-        context.exit(2)
+        raise UsageError(str(error)) from None
+    if snapshot is not None or here:
+        diagnosis = _with_machine(diagnosis, registry, snapshot, python, config)
     if form == "json":
         document = msgspec.json.format(msgspec.json.encode(diagnosis), indent=2).decode() + "\n"
+        common.write(document, output)
+    elif output is None and wants_colour():
+        from rich.console import Console  # noqa: PLC0415  # plain reports need no rich
+
+        from dsdoctor.report import terminal  # noqa: PLC0415
+
+        console = Console(highlight=False)
+        terminal.show_lines(report.lines(diagnosis, width=console.width), console)
     else:
-        document = text_report.render(diagnosis)
-    if output is None:
-        click.echo(document, nl=False)
+        common.write(report.render(diagnosis), output)
+    return exit_code(diagnosis)
+
+
+def _agree(
+    paths: tuple[str, ...],
+    *,
+    snapshot: str | None,
+    here: bool,
+    python: str | None,
+    config: str | None,
+) -> None:
+    if snapshot is not None and here:
+        raise UsageError("`--snapshot` and `--here` name two machines; give one of them")
+    if not here and (python is not None or config is not None):
+        raise UsageError("`--python` and `--config` are about this machine; add `--here`")
+    if list(paths).count("-") + (snapshot == "-") > 1:
+        raise UsageError("standard input can be read once; give `-` once")
+
+
+def _with_machine(
+    diagnosis: Diagnosis,
+    registry: Registry,
+    snapshot_file: str | None,
+    python: str | None,
+    config: str | None,
+) -> Diagnosis:
+    """The diagnosis, its causes held against a machine."""
+    found = settings.load()
+    policy = common.policy(found, (), registry)
+    units = context.units_for(diagnosis, registry)
+    if snapshot_file is not None:
+        snapshot = common.load_snapshot(snapshot_file)
+    elif not units:
+        return context.combine(diagnosis, [], registry, "this machine")
     else:
-        try:
-            Path(output).write_text(document, encoding="utf-8")
-        except OSError as error:
-            reason = error.strerror or error
-            click.echo(f"dsdoctor: `{output}` cannot be written: {reason}", err=True)
-            context.exit(2)
-    context.exit(exit_code(diagnosis))
+        needs = common.run_needs(
+            gpus=None, expect_gpus=None, config=config, hostfile=None, quick=False, deep=False
+        )
+        snapshot = common.live_snapshot(needs, python, registry, units, None)
+    judged = engine.judge(snapshot, units, registry, policy)
+    where = f"`{judged.host}`" if judged.host else "this machine"
+    if snapshot_file is not None:
+        where += f" as of {snapshot.created or 'an unknown time'}"
+    return context.combine(diagnosis, judged.findings, registry, where)

@@ -20,7 +20,9 @@ INTERRUPTED = 130
 #: Command to module and one line of help, so that --help imports none of them.
 COMMANDS: dict[str, tuple[str, str]] = {
     "check": ("dsdoctor.cli.check", "Say whether a job will start on this machine"),
+    "fix": ("dsdoctor.cli.fix", "Repair what the checks found: plan, show, ask, apply, prove"),
     "recommend": ("dsdoctor.cli.recommend", "Compute launch settings for a model"),
+    "smoke": ("dsdoctor.cli.smoke", "Prove launch settings by a short real run"),
     "diagnose": ("dsdoctor.cli.diagnose", "Name the cause of a dead run from its logs"),
     "explain": ("dsdoctor.cli.explain", "Tell all about a condition"),
     "snapshot": ("dsdoctor.cli.snapshot", "Save everything that was read of this machine"),

@@ -2,92 +2,157 @@
 
 from __future__ import annotations
 
-import re
+import dataclasses
+import math
 import shutil
+from typing import Any
 
 import click
 
+from dsdoctor.cli.check import wants_colour
 from dsdoctor.errors import UsageError
-from dsdoctor.model.facts.gpu import Gpus
-from dsdoctor.model.facts.machine import OsInfo, Resources
-from dsdoctor.model.launch import encode
-from dsdoctor.recommend import models, output
-from dsdoctor.recommend.plan import (
-    OPTIMIZERS,
-    Machine,
-    Options,
-    machine_from,
-    machine_of,
-    recommend,
-)
+from dsdoctor.host import Host, LocalHost
+from dsdoctor.model.launch import LaunchPlan, encode
+from dsdoctor.recommend import files, models, place
+from dsdoctor.recommend.machine import GIB, Machine, capability, machine_from, machine_of
+from dsdoctor.recommend.options import HEADROOM, LAUNCHERS, OPTIMIZERS, Options
+from dsdoctor.recommend.plan import recommend
 from dsdoctor.report.plan import render
 
-_CAPABILITY = re.compile(r"^(\d+)\.(\d+)$")
 
-
-def _capability(text: str) -> tuple[int, int]:
-    match = _CAPABILITY.match(text)
-    if match is None:
-        raise UsageError(f"`--gpu-cc {text}` is no compute capability; expected one such as `8.0`")
-    return int(match[1]), int(match[2])
-
-
-def _this_machine(gpus: str | None, host_gib: float | None, timeout: float | None) -> Machine:
-    """Facts of this host, collected as `check` does."""
-    from dsdoctor import patient  # noqa: PLC0415  # the engine is not needed for --gpu-memory
-    from dsdoctor.cli import common  # noqa: PLC0415
+def _this_machine(host: Host, gpus: str | None, timeout: float | None) -> Machine:
+    """Facts of this host, collected as `check` does; torch is not started."""
+    from dsdoctor.cli import common  # noqa: PLC0415  # the engine is not needed for --gpu-memory
     from dsdoctor.engine import TOTAL_SECONDS, collect  # noqa: PLC0415
-    from dsdoctor.host import LocalHost  # noqa: PLC0415
+    from dsdoctor.model.facts.gpu import Gpus  # noqa: PLC0415
+    from dsdoctor.model.facts.machine import OsInfo, Resources  # noqa: PLC0415
     from dsdoctor.model.facts.run import RunNeeds  # noqa: PLC0415
 
     needs = RunNeeds(gpus=common.parse_gpus(gpus), quick=True)
-    host = LocalHost()
     snapshot = collect(
         host,
-        [needs, patient.choose(host, None)],
+        [needs],
         common.all_probes(common.load_registry()),
         wanted={Gpus, Resources, OsInfo},
         timeout=timeout or TOTAL_SECONDS,
     )
-    machine = machine_from(snapshot.get(Gpus), snapshot.get(Resources), needs, snapshot.get(OsInfo))
-    if host_gib is None:
-        return machine
-    import dataclasses  # noqa: PLC0415
+    return machine_from(
+        snapshot.get(Gpus),
+        snapshot.get(Resources),
+        needs,
+        snapshot.get(OsInfo),
+        host.env.get("CUDA_VISIBLE_DEVICES"),
+    )
 
-    return dataclasses.replace(machine, host_bytes=int(host_gib * (1 << 30)))
+
+def _machine(
+    host: Host,
+    *,
+    gpus: str | None,
+    gpu_memory: float | None,
+    gpu_count: int | None,
+    gpu_cc: str | None,
+    host_memory: float | None,
+    cpus: int | None,
+    timeout: float | None,
+) -> Machine:
+    """This machine, or the one that the options describe."""
+    if gpu_memory is None:
+        if gpu_count is not None or gpu_cc is not None:
+            raise UsageError(
+                "`--gpu-count` and `--gpu-cc` describe another machine; "
+                "give `--gpu-memory` with them"
+            )
+        machine = _this_machine(host, gpus, timeout)
+        if host_memory is not None:
+            machine = dataclasses.replace(machine, host_bytes=int(host_memory * GIB))
+        return machine if cpus is None else dataclasses.replace(machine, cpus=cpus)
+    if gpus is not None:
+        raise UsageError(
+            "`--gpus` chooses among this machine's GPUs; use `--gpu-count` with `--gpu-memory`"
+        )
+    return machine_of(
+        gpu_gib=gpu_memory,
+        count=gpu_count or 1,
+        cc=capability(gpu_cc or "8.0"),
+        host_gib=host_memory,
+        cpus=cpus,
+    )
+
+
+class _Finite(click.FloatRange):
+    """A range that takes neither `nan` nor `inf`, which are floats and no sizes."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """See click.FloatRange."""
+        number = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value} is not a finite number.", param, ctx)
+        return number
 
 
 @click.command("recommend")
-@click.option("--model", "model_name", required=True, help="config.json, preset, or `1.5B`.")
+@click.option(
+    "--model", "model_name", required=True, metavar="MODEL", help="config.json, preset, or `1.5B`."
+)
 @click.option("--layers", type=click.IntRange(min=1), help="Layers of a model given by size.")
 @click.option("--hidden", type=click.IntRange(min=1), help="Hidden width of such a model.")
 @click.option("--heads", type=click.IntRange(min=1), help="Attention heads of such a model.")
-@click.option("--gpus", metavar="0,1", help="GPUs to use (index or UUID); all by default.")
-@click.option("--nodes", type=click.IntRange(min=1), default=1, help="Number of hosts.")
-@click.option("--hosts", metavar="A,B", help="Names of the hosts, for the launch line.")
+@click.option("--python", metavar="PATH", help="Interpreter or venv that will train.")
+@click.option("--gpus", metavar="0,1", help="GPUs to use (index, UUID, MIG); all by default.")
+@click.option("--nodes", type=click.IntRange(min=1), help="Number of hosts, all alike [1].")
+@click.option("--hosts", metavar="A,B", help="Names of the hosts, the first is the master.")
+@click.option("--hostfile", metavar="FILE", help="Take the names of the hosts from a hostfile.")
 @click.option("--seq-len", type=click.IntRange(min=1), help="Tokens in a sequence.")
 @click.option("--micro-batch", type=click.IntRange(min=1), help="Sequences on a GPU at once.")
 @click.option("--global-batch", type=click.IntRange(min=1), help="Sequences in one step.")
-@click.option("--precision", type=click.Choice(["bf16", "fp16", "fp32"]))
-@click.option("--finetune", type=click.Choice(["full", "lora"]), default="full")
-@click.option("--lora-rank", type=click.IntRange(min=1), default=16)
-@click.option("--optimizer", type=click.Choice(sorted(OPTIMIZERS)), default="adamw")
-@click.option("--attention", type=click.Choice(["flash", "eager"]), default="flash")
-@click.option("--checkpointing", type=click.Choice(["on", "off"]), help="Recompute activations.")
+@click.option("--precision", type=click.Choice(["bf16", "fp16", "fp32"]), help="By the hardware.")
+@click.option("--finetune", type=click.Choice(["full", "lora"]), default="full", show_default=True)
+@click.option("--lora-rank", type=click.IntRange(min=1), default=16, show_default=True)
 @click.option(
-    "--launcher", type=click.Choice(["deepspeed", "torchrun", "accelerate"]), default="deepspeed"
+    "--optimizer", type=click.Choice(sorted(OPTIMIZERS)), default="adamw", show_default=True
 )
-@click.option("--objective", type=click.Choice(["speed", "memory", "balanced"]), default="speed")
-@click.option("--master-port", type=click.IntRange(1, 65535), default=29500)
-@click.option("--gpu-memory", type=click.FloatRange(min=0.1), metavar="GIB", help="Another GPU.")
-@click.option("--gpu-count", type=click.IntRange(min=1), metavar="N", help="How many of them.")
+@click.option(
+    "--attention", type=click.Choice(["flash", "eager"]), default="flash", show_default=True
+)
+@click.option("--checkpointing", type=click.Choice(["on", "off"]), help="Recompute activations.")
+@click.option("--launcher", type=click.Choice(list(LAUNCHERS)), help="How to launch [deepspeed].")
+@click.option(
+    "--objective",
+    type=click.Choice(list(HEADROOM)),
+    default="speed",
+    show_default=True,
+    help="What to favour; balanced keeps more head-room.",
+)
+@click.option("--master-port", type=click.IntRange(1, 65535), help="First free one from 29500.")
+@click.option(
+    "--gpu-memory", type=_Finite(0.1, 10_000), metavar="GIB", help="Plan for another GPU."
+)
+@click.option("--gpu-count", type=click.IntRange(1, 1024), metavar="N", help="How many of them.")
 @click.option("--gpu-cc", metavar="8.0", help="Their compute capability.")
-@click.option("--host-memory", type=click.FloatRange(min=0.1), metavar="GIB", help="Host memory.")
-@click.option("--cpu", "cpu_ranks", type=click.IntRange(min=1), default=1, help="CPU ranks.")
-@click.option("--script", default="train.py", help="Your training script.")
+@click.option("--host-memory", type=_Finite(min=0.1), metavar="GIB", help="Host memory.")
+@click.option("--cpus", type=click.IntRange(min=1), metavar="N", help="CPUs of the host.")
+@click.option(
+    "--cpu",
+    "cpu_ranks",
+    type=click.IntRange(1, 1024),
+    metavar="N",
+    help="CPU ranks, where there is no GPU [1].",
+)
+@click.option("--script", default="train.py", show_default=True, help="Your training script.")
 @click.option("--slurm", is_flag=True, help="Write an sbatch script too (needs -o).")
-@click.option("--timeout", type=click.FloatRange(min=1), metavar="SECONDS")
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
+@click.option(
+    "--timeout",
+    type=_Finite(min=1),
+    metavar="SECONDS",
+    help="Limit for reading the machine.",
+)
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True
+)
+@click.option(
+    "-v", "--verbose", is_flag=True, help="Itemise every option, not the chosen one alone."
+)
 @click.option("-o", "--output", "folder", metavar="DIR", help="Write config and scripts there.")
 def command(
     *,
@@ -95,9 +160,11 @@ def command(
     layers: int | None,
     hidden: int | None,
     heads: int | None,
+    python: str | None,
     gpus: str | None,
-    nodes: int,
+    nodes: int | None,
     hosts: str | None,
+    hostfile: str | None,
     seq_len: int | None,
     micro_batch: int | None,
     global_batch: int | None,
@@ -107,50 +174,67 @@ def command(
     optimizer: str,
     attention: str,
     checkpointing: str | None,
-    launcher: str,
+    launcher: str | None,
     objective: str,
-    master_port: int,
+    master_port: int | None,
     gpu_memory: float | None,
     gpu_count: int | None,
     gpu_cc: str | None,
     host_memory: float | None,
-    cpu_ranks: int,
+    cpus: int | None,
+    cpu_ranks: int | None,
     script: str,
     slurm: bool,
     timeout: float | None,
     form: str,
+    verbose: bool,
     folder: str | None,
 ) -> int:
-    """Compute launch settings for a model: the fastest that fit this machine, or a described one.
+    """Compute launch settings for a model on this machine, or on one that is described.
 
-    Exit status 0: something fits; 1: nothing does.
-    """
+    Takes the first setting that fits with head-room: a lower ZeRO stage before a higher, no offload
+    before offload, a bigger micro-batch before accumulation. docs/recommend.md derives the figures.
+
+    \b
+    Exit status 0: something fits; 1: nothing does; 2: misuse.
+
+    \b
+    Examples:
+      dsdoctor recommend --model qwen2.5-7b --seq-len 4096 --global-batch 128 -o run
+      dsdoctor recommend --model ./my-model/config.json --gpus 0,1 --finetune lora
+      dsdoctor recommend --model 27B --gpu-memory 80 --gpu-count 8 --host-memory 1000
+    """  # noqa: D301  # \b is click's mark, not an escape for Python's reader
     model = models.resolve(model_name, layers=layers, hidden=hidden, heads=heads)
     if slurm and folder is None:
         raise UsageError("`--slurm` writes a file; give its folder with `-o DIR`")
-    if gpu_memory is None:
-        if gpu_count is not None or gpu_cc is not None:
-            raise UsageError(
-                "`--gpu-count` and `--gpu-cc` describe another machine; "
-                "give `--gpu-memory` with them"
-            )
-        machine = _this_machine(gpus, host_memory, timeout)
-    else:
-        if gpus is not None:
-            raise UsageError(
-                "`--gpus` chooses among this machine's GPUs; use `--gpu-count` with `--gpu-memory`"
-            )
-        machine = machine_of(
-            gpu_gib=gpu_memory,
-            count=gpu_count or 1,
-            cc=_capability(gpu_cc or "8.0"),
-            host_gib=host_memory,
+    host = LocalHost()
+    named = place.host_names(host, hosts, hostfile, nodes)
+    here = gpu_memory is None
+    machine = _machine(
+        host,
+        gpus=gpus,
+        gpu_memory=gpu_memory,
+        gpu_count=gpu_count,
+        gpu_cc=gpu_cc,
+        host_memory=host_memory,
+        cpus=cpus,
+        timeout=timeout,
+    )
+    if cpu_ranks is not None and machine.devices:
+        raise UsageError(
+            f"`--cpu {cpu_ranks}` asks for ranks on CPUs, but {len(machine.devices)} GPUs are "
+            "planned for; leave it out"
         )
+    port, port_note = place.port(host, master_port, named, look=here)
+    programs, program_notes = place.programs(
+        host, python, launcher or "deepspeed", look=here or python is not None
+    )
+    machine = dataclasses.replace(machine, notes=(*machine.notes, *port_note, *program_notes))
     plan = recommend(
         machine,
         model,
         Options(
-            nodes=nodes,
+            nodes=nodes or len(named) or 1,
             sequence=seq_len,
             micro_batch=micro_batch,
             global_batch=global_batch,
@@ -162,17 +246,36 @@ def command(
             checkpointing=None if checkpointing is None else checkpointing == "on",
             launcher=launcher,
             objective=objective,
-            cpu_ranks=cpu_ranks,
-            master_port=master_port,
-            hosts=tuple(host.strip() for host in (hosts or "").split(",") if host.strip()),
+            cpu_ranks=cpu_ranks or 1,
+            master_port=port,
+            hosts=named,
             script=script,
+            programs=programs,
         ),
     )
+    written = files.write(plan, folder, slurm=slurm) if folder is not None else ()
+    _print(plan, form, folder, verbose=verbose)
+    for path in written:
+        click.echo(f"wrote {path}", err=True)
+    return 0 if plan.fits else 1
+
+
+def _print(plan: LaunchPlan, form: str, folder: str | None, *, verbose: bool) -> None:
     if form == "json":
         click.echo(encode(plan))
-    else:
-        click.echo(render(plan, shutil.get_terminal_size().columns), nl=False)
-    if folder is not None:
-        for path in output.write(plan, folder, slurm=slurm):
-            click.echo(f"wrote {path}", err=True)
-    return 0 if plan.fits else 1
+        return
+    text = render(plan, shutil.get_terminal_size().columns, folder, verbose=verbose)
+    if wants_colour():
+        text = "".join(_coloured(line) for line in text.splitlines(keepends=True))
+    click.echo(text, nl=False, color=wants_colour())
+
+
+def _coloured(line: str) -> str:
+    """Colour says again what the words say: chosen, rejected, more than there is."""
+    if line.startswith("> "):
+        return click.style(line, fg="green", bold=True)
+    if line.startswith("    [") and "!]" in line:
+        return click.style(line, fg="red")
+    if line.startswith(("    rejected:", "    nearest:")):
+        return click.style(line, dim=True)
+    return line

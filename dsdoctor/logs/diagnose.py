@@ -12,8 +12,10 @@ import re
 from collections.abc import Iterable, Sequence
 
 from dsdoctor.logs import reader
+from dsdoctor.logs.expect import expectation
+from dsdoctor.logs.ranks import disagreement
 from dsdoctor.logs.scan import Error, Hit, Known, Scan, Scanner
-from dsdoctor.model.diagnosis import Cause, Diagnosis, Expectation, FirstError, Line, Outcome
+from dsdoctor.model.diagnosis import Cause, Diagnosis, FirstError, Line, Outcome
 
 try:
     from dsdoctor.model.redact import mask as _mask
@@ -55,6 +57,19 @@ ENVIRONMENT_TEXT = re.compile(
     r"CUDA(?:[ _]driver)? error|cuda runtime error|NCCL|nccl|cuDNN|CUDNN|CUBLAS|CUSOLVER|HIP error"
     r"|can't start new thread|Resource temporarily unavailable|driver|gloo/transport",
 )
+#: Words of the hub and of Python that tell of a wrong name in the script, not of the machine.
+OWN_MISTAKE = re.compile(
+    r"is not a local folder and is not a valid model identifier|RepositoryNotFoundError"
+    r"|Repository Not Found|GatedRepoError|EntryNotFoundError|40[134] Client Error"
+    r"|does not appear to have a file named|Unable to load vocabulary",
+)
+#: A package that a training environment brings; a missing module of another name is the script's.
+PACKAGES = re.compile(
+    r"No module named '?(?:torch|deepspeed|transformers|accelerate|peft|trl|datasets|flash_attn"
+    r"|apex|xformers|triton|bitsandbytes|numpy|scipy|sklearn|pandas|mpi4py|vllm|sentencepiece"
+    r"|tokenizers|huggingface_hub|safetensors|diffusers|einops|wandb|tensorboard|packaging|ninja"
+    r"|psutil|yaml|cv2|PIL|tqdm|mmcv|pkg_resources|distutils|setuptools|amp_C|fused_\w+|\w+_cuda)\b",
+)
 DEVICE_ASSERT = re.compile(r"device-side assert|CUDA error: an illegal memory access")
 UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 FATAL_MARKS = (
@@ -81,7 +96,8 @@ def presentable(text: str) -> str:
     >>> presentable("a\x1b[2Jb")
     'a[2Jb'
     """
-    text = UNPRINTABLE.sub("", text.replace("\t", " ")).strip()
+    # cut twice: masking costs time, and a secret that the first cut halves is beyond the second
+    text = UNPRINTABLE.sub("", text[: 4 * LONGEST_SHOWN].replace("\t", " ")).strip()
     text = _mask(text)
     return text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 1] + "…"
 
@@ -132,7 +148,10 @@ def judge(
     first = _told(error, names) if error is not None else None
     blank = not any(scan.tail or scan.hits for scan in scans)
     open_end = ("spawned" in marks and not {"finished", "died"} & set(marks)) or _only_began(scans)
-    answers = tuple(_expectation(name, marks, names) for name in expect)
+    answers = tuple(
+        expectation(name, marks, lambda mark: _line(mark[2], mark[0], mark[1], None, names))
+        for name in expect
+    )
     outcome, summary = _outcome(causes, error, marks, blank=blank, open_end=open_end)
     considered: tuple[Line, ...] = ()
     if outcome is Outcome.UNRECOGNISED:
@@ -253,6 +272,8 @@ def _cause(
             lambda: "?", {k: presentable(v) for k, v in hit.groups.items()}
         )
         message = hit.known.signature.message.format_map(values)
+    if told := disagreement(candidate.hits):
+        message += f"; the ranks do not agree: {presentable(told)}"
     seen: set[str] = set()
     lines: list[Line] = []
     for one in candidate.hits:
@@ -314,8 +335,10 @@ def _is_user_code(error: Error) -> bool:
         "SystemExit",
     }:
         return True
-    if error.type == "FileNotFoundError":
+    if error.type == "FileNotFoundError" or OWN_MISTAKE.search(f"{error.type}: {error.message}"):
         return True
+    if error.type == "ModuleNotFoundError" and error.traced and error.file:
+        return not PACKAGES.search(error.message)
     if _is_echo(error) or error.type in ENVIRONMENT_TYPES:
         return False
     return not ENVIRONMENT_TEXT.search(error.message)
@@ -337,71 +360,3 @@ def _considered(
         for index, scan in enumerate(scans[:3]):
             lines += [_line(index, number, text, None, names) for number, text in scan.tail[-2:]]
     return tuple(lines[:8])
-
-
-#: Expectation to the marks that prove it; a pair (mark, group, value) must agree.
-PROOFS: dict[str, tuple[tuple[str, str, str], ...]] = {
-    "zero1": (("zero", "n", "1"), ("zero-config", "n", "1")),
-    "zero2": (("zero", "n", "2"), ("zero-config", "n", "2")),
-    "zero3": (
-        ("zero", "n", "3"), ("zero-config", "n", "3"), ("stage3", "", ""), ("zero3-offload", "", ""),  # noqa: E501
-    ),
-    "offload": (
-        ("cpu-offload", "v", "True"), ("cpu-adam", "", ""),
-        ("offload-config", "", ""), ("offload-param", "", ""),
-    ),
-    "bf16": (("bf16", "", ""), ("bf16-optimizer", "", "")),
-    "fp16": (("fp16", "", ""), ("fp16-optimizer", "", "")),
-    "deepspeed": (("deepspeed-info", "", ""), ("spawned", "", "")),
-}  # fmt: skip
-#: Marks that carry a number which, when it is another, refutes.
-REFUTES = {"zero1": ("zero-config", "zero", "stage3"), "zero2": ("zero-config", "zero", "stage3"),
-           "zero3": ("zero-config", "zero"), "offload": ("cpu-offload",)}  # fmt: skip
-GPUS = re.compile(r"(\d+)gpus?")
-
-
-def known_expectations() -> tuple[str, ...]:
-    """Names that `--expect` takes, besides `4gpus`."""
-    return tuple(PROOFS)
-
-
-def _expectation(
-    name: str,
-    marks: dict[str, tuple[int, str, int]],
-    names: Sequence[str],
-) -> Expectation:
-    from dsdoctor.logs.scan import MARK_PATTERNS  # noqa: PLC0415
-
-    if found := GPUS.fullmatch(name):
-        for mark in ("world", "world-size", "distributed"):
-            if mark in marks:
-                number, text, source = marks[mark]
-                match = MARK_PATTERNS[mark].search(text)
-                value = match["n"] if match else "?"
-                state = "proved" if value == found[1] else "refuted"
-                if state == "proved" and "accelerator-cpu" in marks:
-                    state, value = "refuted", f"{value} ranks on the CPU"
-                return Expectation(
-                    name=name, state=state, message=f"the log shows a world of {value}",
-                    evidence=_line(source, number, text, None, names),
-                )  # fmt: skip
-        return Expectation(
-            name=name, state="not-shown", message="the log does not tell the world size"
-        )
-    refuted: Expectation | None = None
-    for mark, group, value in PROOFS.get(name, ()):
-        if mark not in marks:
-            continue
-        number, text, source = marks[mark]
-        match = MARK_PATTERNS[mark].search(text)
-        line = _line(source, number, text, None, names)
-        if match is not None and (not group or match[group] == value):
-            return Expectation(
-                name=name, state="proved", message="the log proves it", evidence=line
-            )
-        if match is not None and mark in REFUTES.get(name, ()):
-            refuted = Expectation(
-                name=name, state="refuted", evidence=line,
-                message=f"the log shows {presentable(match[0])}",
-            )  # fmt: skip
-    return refuted or Expectation(name=name, state="not-shown", message="the log does not show it")

@@ -12,7 +12,6 @@ import dataclasses
 import gzip
 import importlib
 import io
-import json
 import lzma
 import re
 import sys
@@ -22,12 +21,17 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 BLOCK = 1 << 20
-#: A line longer than this is cut into pieces.
+#: A line longer than this is given out in pieces.
 LONGEST_LINE = 1 << 20
 LOG_SUFFIXES = (".log", ".out", ".err", ".txt", ".o", ".e", ".gz", ".xz", ".zst", ".stdout")
 ANSI_BYTES = re.compile(
     rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]{0,4096}(?:\x07|\x1b\\)|[@-Z\\-_])"
 )
+#: Files beside logs that are never read in search of one.
+BINARY_SUFFIXES = (
+    ".bin", ".ckpt", ".jpg", ".npy", ".npz", ".pdf", ".png", ".pt", ".pth", ".pyc", ".safetensors",
+    ".so", ".tar", ".whl", ".zip",
+)  # fmt: skip
 GZIP_MAGIC, XZ_MAGIC, ZSTD_MAGIC = b"\x1f\x8b", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd"
 
 
@@ -73,6 +77,14 @@ def rank_of_name(name: str) -> int | None:
     return None
 
 
+def _is_log(path: Path) -> bool:
+    """By its name: `train.log`, `train.log.3`, `job.o4711`, `stderr`."""
+    name = re.sub(r"\.\d{1,4}$", "", path.name.lower())
+    return Path(name).suffix in LOG_SUFFIXES or bool(
+        re.search(r"\.[oe]\d{1,12}$", name) or name in {"stdout", "stderr"}
+    )
+
+
 def _natural(path: Path) -> list[tuple[int, int, str]]:
     parts = re.split(r"(\d{1,18})", str(path))
     return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in parts]
@@ -89,7 +101,11 @@ def find_sources(paths: Iterable[str]) -> list[Source]:
         try:
             if path.is_dir():
                 found = sorted((p for p in path.rglob("*") if p.is_file()), key=_natural)
-                logs = [p for p in found if p.suffix.lower() in LOG_SUFFIXES] or found
+                logs = [p for p in found if _is_log(p)] or [
+                    p for p in found if p.suffix.lower() not in BINARY_SUFFIXES
+                ]
+                if not logs:
+                    raise ReadError(f"`{text}` holds no logs; expected some such as `rank0.log`")
                 sources += [
                     Source(name=str(p), path=p, rank=rank_of_name(str(p.relative_to(path))))
                     for p in logs
@@ -103,14 +119,18 @@ def find_sources(paths: Iterable[str]) -> list[Source]:
     return sources
 
 
-def _zstd(stream: BinaryIO) -> BinaryIO:
+def _zstd(stream: BinaryIO, name: str) -> BinaryIO:
     for module in ("compression.zstd", "backports.zstd", "pyzstd", "zstandard"):
         with contextlib.suppress(ImportError):
             opener: Any = importlib.import_module(module)
             if module == "zstandard":
-                return cast("BinaryIO", opener.ZstdDecompressor().stream_reader(stream))
+                unpacker = opener.ZstdDecompressor()
+                return cast("BinaryIO", unpacker.stream_reader(stream, read_across_frames=True))
             return cast("BinaryIO", opener.ZstdFile(stream))
-    raise ReadError("zstd needs Python 3.14 or the package `zstandard`")
+    raise ReadError(
+        f"`{name}` is packed with zstd, which needs Python 3.14 or `zstandard`; "
+        f"run `pip install 'dsdoctor[zstd]'`, or `zstd -dc {name} | dsdoctor diagnose -`"
+    )
 
 
 class _Joined(io.RawIOBase):
@@ -149,7 +169,7 @@ def _open(source: Source) -> Iterator[BinaryIO]:
         elif head.startswith(XZ_MAGIC):
             yield cast("BinaryIO", lzma.LZMAFile(joined))  # noqa: SIM115
         elif head.startswith(ZSTD_MAGIC):
-            yield _zstd(joined)
+            yield _zstd(joined, source.name)
         else:
             yield joined
 
@@ -205,7 +225,10 @@ def clean(block: bytes) -> bytes:
 
 
 def blocks(source: Source) -> Iterator[bytes]:
-    """The content in blocks that end at the end of a line (the last one may not)."""
+    """The content in blocks that end at the end of a line.
+
+    The last block may not, nor may those of a line that is longer than LONGEST_LINE.
+    """
     try:
         with _open(source) as stream:
             rest = b""
@@ -223,9 +246,7 @@ def blocks(source: Source) -> Iterator[bytes]:
                 data = rest + data
                 cut = data.rfind(b"\n") + 1
                 if cut == 0 and len(data) >= LONGEST_LINE:
-                    yield clean(data) + b"\n"
-                    rest = b""
-                    continue
+                    cut = data.rfind(b"\r") + 1 or len(data)  # the line goes on in the next block
                 rest = data[cut:]
                 if cut:
                     yield clean(data[:cut])
@@ -249,42 +270,3 @@ def decode(line: bytes) -> str:
         return line.decode("gbk")
     except UnicodeDecodeError:
         return line.decode("utf-8", "replace")
-
-
-TIME = r"\d{4}[-/]\d\d[-/]\d\d[T _]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?"
-PREFIXES = re.compile(
-    r"(?:"
-    r"\[(?:rank|default|trainer/)?\s?(?P<a>\d{1,6})\]\s?:\s?|"  # [rank3]:  [default0]:  [3]:
-    r"(?P<b>\d{1,5}): |"  # srun --label
-    r"\[\d+,(?P<c>\d+)\]<std(?:out|err)>:\s?|"  # mpirun --tag-output
-    r"\((?:pid|[A-Za-z_]+ pid)=\d+(?:, ip=[\d.]+)?\) ?|"  # Ray
-    r"trainer/\d+ ?|"
-    r"\[?" + TIME + r"(?:Z|[+-]\d\d:?\d\d)?\]? (?:std(?:out|err) [FP] )?|"  # shippers, Kubernetes
-    r"(?![\w.]*(?:Error|Exception|Warning|Interrupt|Exit): )(?:[a-zA-Z][\w.-]{0,62}|"
-    r"\d{1,3}(?:\.\d{1,3}){3})"
-    r": (?=\[|Traceback|  File |[A-Za-z_.]+Error|    )"
-    r")",
-)
-DOCKER = re.compile(r'^\{"log":".*"[,}]')
-
-
-def strip_prefixes(text: str) -> tuple[str, int | None]:
-    """A line without what launchers and log shippers put in front, and the rank that they tell.
-
-    >>> strip_prefixes("node-a: [rank3]: KeyError: 'x'")
-    ("KeyError: 'x'", 3)
-    """
-    if text.startswith('{"log":"') and DOCKER.match(text):
-        with contextlib.suppress(ValueError, KeyError, TypeError):
-            text = str(json.loads(text)["log"]).rstrip("\n")
-    rank: int | None = None
-    position = 0
-    for _ in range(5):
-        found = PREFIXES.match(text, position)
-        if found is None or found.end() == position:
-            break
-        for group in ("a", "b", "c"):
-            if found[group] is not None:
-                rank = int(found[group])
-        position = found.end()
-    return text[position:], rank

@@ -1,36 +1,45 @@
 """Finds the lines of a log that matter: literal anchors over bytes first, patterns afterwards.
 
-A block in which no anchor occurs costs a few searches at memory speed. In the others only the
-lines with an anchor are decoded. What is kept is bounded, so memory is flat.
+Only lines with an anchor, and those of an open traceback, are decoded. What is kept is bounded,
+so memory is flat.
 """
 
 from __future__ import annotations
 
 import collections
 import dataclasses
-import functools
 import re
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from dsdoctor.logs import reader
+from dsdoctor.logs.anchors import matcher
+from dsdoctor.logs.errors import ERROR_LITERALS, Error, Tracebacks
+from dsdoctor.logs.marks import MARK_LITERALS, MARK_PATTERNS
+from dsdoctor.logs.necessary import searched
+from dsdoctor.logs.prefixes import MONTHS, strip_prefixes
 from dsdoctor.model.condition import Signature
+
+__all__ = ["MARK_PATTERNS", "Error", "Hit", "Known", "Scan", "Scanner", "scan_all", "stamp"]
 
 #: Lines of context on either side of a hit.
 CONTEXT = 12
+#: Bytes of context on either side of a hit, where lines are long.
+CONTEXT_BYTES = 1 << 16
 #: Hits kept of one signature in one log.
 KEPT = 4
-#: Tracebacks kept of one log.
-KEPT_ERRORS = 40
-#: Longest piece of a line that patterns see.
-LONGEST = 4000
-#: Lines that a traceback may run on before it is given up.
-LONGEST_TRACEBACK = 600
-#: Piece of a line that is kept as context for the next block.
-LONGEST_CARRIED = 65536
+#: Longest piece of a line that patterns see: many are of the kind `A.{0,80}B`, whose cost grows
+#: with the length of a line that is made to be slow.
+LONGEST = 2000
+#: A search that takes longer (s) is one on a line that was made to be slow ...
+SLOW = 0.005
+#: ... and after so many of them in a log, the signature is left out of the rest of it.
+MOST_SLOW = 20
 #: Last lines kept of a log.
 TAIL = 40
-KEY_LENGTH = 5
+#: Pieces of a line that was overwritten by carriage returns and that patterns see.
+MOST_SEGMENTS = 8
 
 
 class Known(NamedTuple):
@@ -66,44 +75,12 @@ class Hit:
     when: str
 
 
-@dataclasses.dataclass(frozen=True)
-class Error:
-    """An exception, or a death by other means, seen in the log.
-
-    Attributes:
-        source: index of the log.
-        line: number of the line that names it.
-        rank: the rank, where told.
-        type: name of the exception.
-        message: its text.
-        file: source file of the deepest frame that is not a library's.
-        file_line: line in it.
-        text: the line.
-        when: time stamp, "" without.
-        traced: it stood under a traceback.
-        library: deepest frame of all.
-    """
-
-    source: int
-    line: int
-    rank: int | None
-    type: str
-    message: str
-    file: str
-    file_line: int
-    text: str
-    when: str
-    traced: bool
-    library: str = ""
-
-
 @dataclasses.dataclass
 class Scan:
     """What was found in one log.
 
     Attributes:
         hits: recognised lines, in order, bounded.
-        counts: condition to number of recognised lines.
         errors: exceptions, in order, bounded.
         flags: literal texts of `requires` and `unless` that occur.
         marks: signs of the run's course, to the line where first seen.
@@ -112,7 +89,6 @@ class Scan:
     """
 
     hits: list[Hit] = dataclasses.field(default_factory=list)
-    counts: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
     errors: list[Error] = dataclasses.field(default_factory=list)
     flags: set[str] = dataclasses.field(default_factory=set)
     marks: dict[str, tuple[int, str]] = dataclasses.field(default_factory=dict)
@@ -120,224 +96,125 @@ class Scan:
     lines: int = 0
 
 
-#: Signs of how far a run came: name to (literal, pattern).
-MARKS: dict[str, tuple[str, str]] = {
-    "spawned": ("spawned with command", r"spawned with command"),
-    "world": ("dist_world_size=", r"dist_world_size=(?P<n>\d+)"),
-    "finished": ("exits successfully", r"exits successfully"),
-    "died": (
-        "exits with return code",
-        r"exits with return code = (?!0\b)-?\d+",
-    ),
-    "child-failed": ("ChildFailedError", r"ChildFailedError"),
-    "exitcode": ("exitcode", r"exitcode\s*:?\s*(?!0\b)-?\d+"),
-    "exit-code": ("Exited with exit code", r"Exited with exit code (?!0\b)\d+"),
-    "slurm": ("srun: error", r"srun: error: "),
-    "slurm-step": ("slurmstepd", r"slurmstepd.*error"),
-    "terminate": ("terminate called", r"terminate called"),
-    "segfault": ("egmentation fault", r"[Ss]egmentation fault"),
-    "killing": ("Killing subprocess", r"Killing subprocess"),
-    "sigterm": ("received SIGTERM", r"received SIGTERM"),
-    "zero": ("ZeRO", r"(?i)zero[ _-]?(?:optimization_)?(?:stage[ _:=.]*|-)(?P<n>[0-3])\b"),
-    "zero-config": ("zero_optimization_stage", r"zero_optimization_stage[ .]+(?P<n>[0-3])\b"),
-    "stage3": ("Stage 3 initialize", r"Stage 3 initialize"),
-    "zero3-offload": ("DeepSpeedZeRoOffload initialize", r"DeepSpeedZeRoOffload initialize"),
-    "cpu-offload": ("CPU Offload", r"CPU Offload: (?P<v>True|False)"),
-    "cpu-adam": ("Adam Optimizer #", r"Adam Optimizer #\d+ is created"),
-    "offload-config": (
-        "offload_optimizer",
-        r"offload_optimizer['\"]?\s*[=:]\s*.{0,60}device['\"]?\s*[=:]\s*['\"<]?\S*?(?P<v>cpu|nvme)",
-    ),
-    "offload-param": (
-        "offload_param",
-        r"offload_param['\"]?\s*[=:]\s*.{0,60}device['\"]?\s*[=:]\s*['\"<]?\S*?(?P<v>cpu|nvme)",
-    ),
-    "bf16": ("bfloat16_enabled", r"(?P<v>bfloat16_enabled) \.+ (?:True|true)"),
-    "bf16-optimizer": ("torch.bfloat16 ZeRO", r"torch\.bfloat16 ZeRO"),
-    "fp16": ("fp16_enabled", r"(?P<v>fp16_enabled) \.+ (?:True|true)"),
-    "fp16-optimizer": ("fp16 ZeRO stage", r"fp16 ZeRO stage"),
-    "world-size": ("world_size", r"\bworld_size\s*[.=:]+\s*(?P<n>\d+)"),
-    "distributed": ("nranks", r"\bnranks (?P<n>\d+)"),
-    "deepspeed-info": ("DeepSpeed info", r"DeepSpeed info: version"),
-    "accelerator-cpu": ("Setting accelerator to CPU", r"Setting accelerator to CPU"),
-    "ds-accelerator": ("Setting ds_accelerator to", r"Setting ds_accelerator to (?P<v>\w+)"),
-}
-MARK_PATTERNS = {name: re.compile(pattern) for name, (_, pattern) in MARKS.items()}
-MARK_LITERALS: dict[str, list[str]] = {}
-for _name, (_literal, _) in MARKS.items():
-    MARK_LITERALS.setdefault(_literal, []).append(_name)
-
-TRACEBACK = "Traceback (most recent call last)"
-EXCEPTION = re.compile(
-    r"^(?:\|?\s*)?(?P<type>(?:[A-Za-z_]\w*\.){0,8}[A-Za-z_]\w*"
-    r"(?:Error|Exception|Interrupt|Exit|Timeout|Failure|Mismatch\w*|NotFound|Warning))"
-    r"(?::\s(?P<message>.*)|:?\s*$)",
-)
-ANY_EXCEPTION = re.compile(
-    r"^(?P<type>(?:[A-Za-z_]\w*\.){0,8}[A-Za-z_]\w*)(?::\s(?P<message>.*)|:?\s*$)",
-)
-FRAME = re.compile(r'^\s*File "(?P<file>[^"]{1,500})", line (?P<line>\d{1,9})')
-PLAIN_ERRORS = (
-    (
-        re.compile(r": error: (?P<message>(?:unrecognized|the following) arguments.*|argument .*)"),
-        "SystemExit",
-    ),
-    (re.compile(r"can't open file (?P<message>.*)"), "FileNotFoundError"),
-    (re.compile(r"(?P<message>[Ss]egmentation fault.*)"), "SIGSEGV"),
-    (re.compile(r"(?P<message>exits with return code = -11\b)"), "SIGSEGV"),
-    (re.compile(r"(?P<message>exitcode\s*:?\s*-11\b.*)"), "SIGSEGV"),
-    (re.compile(r"(?P<message>.*Assertion `.*` failed.*)"), "DeviceAssert"),
-)
-PLAIN_LITERALS = (
-    "error: unrecognized arguments",
-    "error: the following arguments",
-    "error: argument ",
-    "can't open file",
-    "egmentation fault",
-    "exits with return code = -11",
-    "-11",
-    "Assertion `",
-)
-ERROR_LITERALS = (TRACEBACK, "Error", "Exception", "Interrupt", *PLAIN_LITERALS)
-LIBRARY = ("site-packages", "dist-packages", "/lib/python", "<frozen", "\\lib\\", "/lib64/python")
 STAMP = re.compile(
     r"(?P<d>\d{4}[-/]\d\d[-/]\d\d)[T _](?P<t>\d\d:\d\d:\d\d(?:[.,]\d{1,6})?)"
-    r"|\[?[EWIF](?P<m>\d{4}) (?P<u>\d\d:\d\d:\d\d\.\d+)",
+    r"|\[?[EWIF](?P<m>\d{3,4}) (?P<u>\d\d:\d\d:\d\d\.\d+)"
+    rf"|(?P<month>{MONTHS}) (?P<day>[ \d]\d) (?P<v>\d\d:\d\d:\d\d(?:\.\d{{1,6}})?)",
 )
 
 
 def stamp(text: str) -> str:
-    """A time stamp that sorts, "" without one.
+    """A time stamp that sorts within a year, "" without one.
 
     >>> stamp("[2024-05-06 07:08:09,123] [INFO]"), stamp("[rank0]:[E506 07:08:10.5 Process")
-    ('05-06 07:08:09.123', '')
+    ('05-06 07:08:09.123', '05-06 07:08:10.5')
+    >>> stamp("May  6 07:08:11 node-a python[7]: step")
+    '05-06 07:08:11'
     """
-    found = STAMP.search(text[:200])
+    found = STAMP.search(text[:200]) or (STAMP.search(text[-80:]) if len(text) > 200 else None)  # noqa: PLR2004
     if found is None:
         return ""
     if found["m"]:
-        return f"{found['m'][:2]}-{found['m'][2:]} {found['u']}"
+        return f"{int(found['m']) // 100:02}-{found['m'][-2:]} {found['u']}"
+    if found["month"]:
+        month = MONTHS.split("|").index(found["month"]) + 1
+        return f"{month:02}-{found['day'].replace(' ', '0')} {found['v']}"
     return f"{found['d'][5:].replace('/', '-')} {found['t'].replace(',', '.')}"
+
+
+class _Ready(NamedTuple):
+    """A signature made ready."""
+
+    number: int
+    known: Known
+    pattern: re.Pattern[str]
+    anchors: tuple[bytes, ...]
 
 
 class Scanner:
     """Signatures made ready for a search; use one for many logs.
 
     Attributes:
-        known: the signatures, by condition.
+        flags: literals of `requires` and `unless`.
+        by_literal: what is searched for, to the signatures that it speaks for.
+        engine: name of the engine that finds literals.
     """
 
-    def __init__(self, known: Sequence[Known]) -> None:
-        self.known = list(known)
-        self._patterns = [re.compile(item.signature.pattern) for item in self.known]
-        self._by_literal: dict[str, list[int]] = {}
-        self._flags: set[str] = set()
-        for index, item in enumerate(self.known):
-            for anchor in item.signature.anchors:
-                self._by_literal.setdefault(anchor, []).append(index)
-            self._flags.update(item.signature.requires)
-            self._flags.update(item.signature.unless)
-        literals = {*self._by_literal, *self._flags, *ERROR_LITERALS, *MARK_LITERALS}
-        self._literals = {text: text.encode() for text in literals}
-        self._keys = _cover(sorted(self._literals.values()))
+    def __init__(self, known: Sequence[Known], engine: str = "auto") -> None:
+        self.flags: set[str] = set()
+        self.by_literal: dict[str, list[_Ready]] = {}
+        for number, item in enumerate(known):
+            signature = item.signature
+            ready = _Ready(
+                number,
+                item,
+                re.compile(signature.pattern),
+                tuple(anchor.encode() for anchor in signature.anchors),
+            )
+            for literal in searched(signature.anchors, signature.pattern):
+                self.by_literal.setdefault(literal, []).append(ready)
+            self.flags.update(signature.requires)
+            self.flags.update(signature.unless)
+        self._matcher = matcher(
+            sorted({*self.by_literal, *self.flags, *ERROR_LITERALS, *MARK_LITERALS}), engine
+        )
+        self.engine = self._matcher.name
 
-    def hot(self, block: bytes) -> dict[int, set[str]]:
-        """Start of a line in the block to the literals in that line."""
-        found: dict[int, set[str]] = {}
-        for key, literals in self._keys.items():
-            position = block.find(key)
-            while position >= 0:
-                start = block.rfind(b"\n", 0, position) + 1
-                end = block.find(b"\n", position)
-                end = len(block) if end < 0 else end
-                line = block[start:end]
-                texts = [text.decode() for text in literals if text in line]
-                if texts:
-                    found.setdefault(start, set()).update(texts)
-                position = block.find(key, end)
-        return found
+    def hot(self, data: bytes) -> dict[int, set[str]]:
+        """Start of a line to the literals in that line."""
+        return self._matcher.find(data)
 
     def scan(self, source: reader.Source, index: int = 0) -> Scan:
         """Reads a whole log."""
         state = _State(self, source, index)
-        carry = b""
-        carry_lines = 0
-        fresh = 0
         for block in reader.blocks(source):
-            data = carry + block
-            first = fresh - carry_lines
-            carry, carry_lines = state.feed(data, skip=carry_lines, first_line=first, last=False)
-            fresh = state.result.lines
-        if carry:
-            state.feed(carry, skip=carry_lines, first_line=fresh - carry_lines, last=True)
-        state.finish()
-        return state.result
-
-    @property
-    def patterns(self) -> list[re.Pattern[str]]:
-        """Compiled patterns, in the order of `known`."""
-        return self._patterns
-
-    @property
-    def by_literal(self) -> dict[str, list[int]]:
-        """Anchor to the indices of its signatures."""
-        return self._by_literal
-
-    @property
-    def flags(self) -> set[str]:
-        """Literals of `requires` and `unless`."""
-        return self._flags
+            state.feed(block, last=False)
+        state.feed(b"", last=True)
+        return state.finish()
 
 
-@functools.lru_cache(maxsize=4)
-def _cover_cached(literals: tuple[bytes, ...]) -> dict[bytes, tuple[bytes, ...]]:
-    """Few short keys such that every literal contains one: greedy cover.
+class _Window:
+    """A block with context in front of it, and the places of its lines."""
 
-    Keys that are common in the logs of healthy runs cost time, not correctness.
-    """
-    common = (
-        b"[INFO] [WARNING] [logging.py:main] DeepSpeed optimizer loss step rank torch training "
-        b"model deepspeed.runtime epoch learning rate: time memory 2024-2025-2026- python "
-        b'/site-packages/ lib/python3.1 world_size=  File "line , in return  self. '
-        b"INFO - NCCL INFO Channel via P2P/IPC Ring Tree samples/s MA Max_MA CA GB NCCL version "
-    )
-    left = set(literals)
-    keys: dict[bytes, tuple[bytes, ...]] = {}
-    where: dict[bytes, set[bytes]] = {}
-    for literal in literals:
-        size = min(KEY_LENGTH, len(literal))
-        for start in range(len(literal) - size + 1):
-            part = literal[start : start + size]
-            if part not in common or len(literal) <= KEY_LENGTH:
-                where.setdefault(part, set()).add(literal)
-    for literal in literals:
-        if not any(literal[i : i + KEY_LENGTH] in where for i in range(len(literal))):
-            where.setdefault(literal, set()).add(literal)
-    while left:
-        key = max(where, key=lambda part: (len(where[part]), part))
-        covered = where.pop(key)
-        keys[key] = tuple(text for text in literals if key in text)
-        left -= covered
-        for part in list(where):
-            where[part] -= covered
-            if not where[part]:
-                del where[part]
-    return keys
+    def __init__(self, data: bytes, begin: int) -> None:
+        self.data = data
+        self.begin = begin
 
+    def line(self, start: int) -> bytes:
+        end = self.data.find(b"\n", start)
+        return self.data[start:] if end < 0 else self.data[start:end]
 
-def _cover(literals: Iterable[bytes]) -> dict[bytes, tuple[bytes, ...]]:
-    return _cover_cached(tuple(literals))
+    def back(self, start: int, lines: int) -> int:
+        """Start of the line that stands so many lines before, as far as the window reaches."""
+        least = max(0, start - CONTEXT_BYTES)
+        for _ in range(lines):
+            if start <= least:
+                return least
+            start = self.data.rfind(b"\n", least, start - 1) + 1 or least
+        return start
 
+    def around(self, start: int) -> str:
+        data = self.data
+        first = self.back(start, CONTEXT)
+        most = min(len(data), start + CONTEXT_BYTES)
+        end = start
+        for _ in range(CONTEXT + 1):
+            end = data.find(b"\n", end, most) + 1
+            if end == 0:
+                end = most
+                break
+        lines = data[first:end].split(b"\n")
+        return "\n".join(reader.decode(line[:LONGEST]) for line in lines)
 
-@dataclasses.dataclass
-class _Trace:
-    """A traceback that is being read."""
-
-    indent: int
-    file: str = ""
-    line: int = 0
-    deepest: str = ""
-    seen: int = 0
+    def when(self, start: int) -> str:
+        """Time stamp of the line or of one shortly before it."""
+        for _ in range(CONTEXT):
+            if found := stamp(reader.decode(self.line(start)[:LONGEST])):
+                return found
+            if start == 0:
+                break
+            start = self.back(start, 1)
+        return ""
 
 
 class _State:
@@ -346,91 +223,123 @@ class _State:
         self.source = source
         self.index = index
         self.result = Scan()
-        self.open: dict[int | None, _Trace] = {}
+        self.traces = Tracebacks(index)
         self.per_signature: collections.Counter[int] = collections.Counter()
+        self.slow: collections.Counter[int] = collections.Counter()
+        self.spent: set[str] = set()  # literals that can tell nothing new
         self.tail: collections.deque[tuple[int, bytes]] = collections.deque(maxlen=TAIL)
-        self.stamp = ""
+        self.carry = b""
+        self.done = 0  # bytes of `carry` that are done already
+        self.fragment = False  # the last line that was done is not at its end yet
 
-    def feed(
-        self,
-        data: bytes,
-        *,
-        skip: int,
-        first_line: int,
-        last: bool,
-    ) -> tuple[bytes, int]:
+    def feed(self, block: bytes, *, last: bool) -> None:
         """Works through a block.
 
-        Gives back what to put in front of the next block as context, and how many of its lines
-        are done already. The last lines of a block wait for the next one, so that a hit always
-        has its context on both sides.
+        The last lines of a block wait for the next one, so that a hit always has its context on
+        both sides.
         """
-        hot = self.scanner.hot(data)
-        trailing = data.endswith(b"\n")
-        if not hot and not self.open:
-            total = data.count(b"\n") + (0 if trailing else 1)
-            cut = len(data)
-            for _ in range(2 * CONTEXT + 1):
-                place = data.rfind(b"\n", 0, cut)
-                if place < 0:
-                    cut = -1
-                    break
-                cut = place
-            lines = data[cut + 1 :].split(b"\n")
-            if trailing:
-                lines.pop()
-            before = total - len(lines)
-            for offset, line in enumerate(lines, before):
-                if offset >= skip:
-                    self._note_tail(first_line + offset + 1, line)
-            end = total
-        else:
-            lines = data.split(b"\n")
-            if trailing:
-                lines.pop()
-            end = len(lines) if last else max(skip, len(lines) - CONTEXT)
-            before = 0
-            position = 0
-            for place, line in enumerate(lines):
-                literals = hot.get(position)
-                position += len(line) + 1
-                if skip <= place < end and (literals is not None or self.open):
-                    self._line(lines, place, first_line + place + 1, literals or set())
-            for place in range(max(skip, end - TAIL), end):
-                self._note_tail(first_line + place + 1, lines[place])
-        self.result.lines = first_line + end
-        begin = max(0, end - before - CONTEXT)
-        carried = [line[:LONGEST_CARRIED] for line in lines[begin:]]
-        return b"".join(line + b"\n" for line in carried), end - before - begin
+        window = _Window(self.carry + block, self.done)
+        data, begin = window.data, self.done
+        end = len(data)
+        if not last:
+            kept = window.back(end, CONTEXT)
+            if data.find(b"\n", max(0, kept - 1)) < 0:
+                kept = end  # an endless line: no use to wait
+            elif kept and data[kept - 1] != 10:  # noqa: PLR2004  # newline
+                kept = data.find(b"\n", kept) + 1
+            end = max(begin, kept)
+        if end > begin:
+            self._work(window, begin, end)
+        first = window.back(end, CONTEXT)
+        self.carry = data[first:]
+        self.done = end - first
 
-    def _note_tail(self, number: int, line: bytes) -> None:
-        if line.strip():
-            self.tail.append((number, line[:LONGEST]))
+    def _work(self, window: _Window, begin: int, end: int) -> None:
+        data = window.data
+        number = self.result.lines + (0 if self.fragment else 1)
+        place = begin
+        hot = self.scanner.hot(data[begin:end] if begin or end < len(data) else data)
+        for offset in sorted(hot):
+            start = begin + offset
+            while self.traces.busy and place < start:
+                self._line(window, place, number, set())
+                place = data.find(b"\n", place, end) + 1
+                number += 1
+            number += data.count(b"\n", place, start)
+            place = start
+            if self.traces.busy or not hot[offset] <= self.spent:
+                self._line(window, start, number, hot[offset])
+            following = data.find(b"\n", start, end) + 1
+            place = following or end
+            number += 1 if following else 0
+        while self.traces.busy and place < end:
+            self._line(window, place, number, set())
+            following = data.find(b"\n", place, end) + 1
+            place = following or end
+            number += 1 if following else 0
+        number += data.count(b"\n", place, end)
+        self.fragment = data[end - 1] != 10  # noqa: PLR2004  # newline
+        self.result.lines = number if self.fragment else number - 1
+        self._note_tail(data, begin, end)
 
-    def finish(self) -> None:
+    def _note_tail(self, data: bytes, begin: int, end: int) -> None:
+        number = self.result.lines
+        found: list[tuple[int, bytes]] = []
+        stop = end if self.fragment else end - 1
+        for _ in range(TAIL):
+            start = max(begin, data.rfind(b"\n", begin, stop) + 1)
+            line = data[start : min(stop, start + LONGEST)]
+            if line.strip():
+                found.append((number, line))
+            number -= 1
+            stop = start - 1
+            if stop <= begin:
+                break
+        self.tail.extend(reversed(found))
+
+    def finish(self) -> Scan:
+        self.result.errors = self.traces.errors
         self.result.tail = [
-            (number, reader.strip_prefixes(reader.decode(line))[0]) for number, line in self.tail
+            (number, strip_prefixes(reader.decode(line))[0]) for number, line in self.tail
         ]
+        return self.result
 
-    def _line(self, lines: list[bytes], at: int, number: int, literals: set[str]) -> None:
-        raw = lines[at]
+    def _line(self, window: _Window, start: int, number: int, literals: set[str]) -> None:
+        raw = window.line(start)
         segments = [raw]
         if b"\r" in raw:
             segments = [part for part in raw.split(b"\r") if part.strip()]
             if literals:
                 wanted = [text.encode() for text in literals]
-                segments = [p for p in segments if any(w in p for w in wanted)][:8] or segments[-1:]
+                segments = [p for p in segments if any(w in p for w in wanted)] or segments[-1:]
+                segments = segments[:MOST_SEGMENTS]
             else:
                 segments = segments[-1:]
         for segment in segments:
-            text, rank = reader.strip_prefixes(_shorten(segment, literals))
+            text, rank = strip_prefixes(_shorten(segment, literals))
             if rank is None:
                 rank = self.source.rank
+            here = literals
             if literals:
-                here = {t for t in literals if t in text} if len(segments) > 1 else literals
+                if len(segments) > 1:
+                    here = {t for t in literals if t.encode() in segment}
                 self._marks(text, number, here)
-                self._signatures(lines, at, number, text, rank, here)
-            self._errors(lines, at, number, text, rank, literals)
+                self._signatures(window, start, number, text, segment, rank, here)
+            self.traces.line(text, number, rank, here, lambda: window.when(start))
+        self.spent.update(filter(self._is_spent, literals - self.spent))
+
+    def _is_spent(self, literal: str) -> bool:
+        """All that the literal could tell is known already, so floods of it cost little."""
+        if literal in ERROR_LITERALS and not self.traces.full:
+            return False
+        if literal in self.scanner.flags and literal not in self.result.flags:
+            return False
+        if not all(name in self.result.marks for name in MARK_LITERALS.get(literal, ())):
+            return False
+        return all(
+            self.per_signature[one.number] >= KEPT and not one.known.signature.final
+            for one in self.scanner.by_literal.get(literal, ())
+        )
 
     def _marks(self, text: str, number: int, literals: set[str]) -> None:
         for literal in literals:
@@ -442,157 +351,64 @@ class _State:
 
     def _signatures(
         self,
-        lines: list[bytes],
-        at: int,
+        window: _Window,
+        start: int,
         number: int,
         text: str,
+        segment: bytes,
         rank: int | None,
         literals: set[str],
     ) -> None:
+        ready = {
+            one.number: one for text in literals for one in self.scanner.by_literal.get(text, ())
+        }
         around: str | None = None
-        for literal in literals:
-            for index in self.scanner.by_literal.get(literal, ()):
-                known = self.scanner.known[index]
-                signature = known.signature
-                found = self.scanner.patterns[index].search(text)
-                if found is None:
+        for index in sorted(ready):
+            _, known, pattern, anchors = ready[index]
+            signature = known.signature
+            if self.slow[index] >= MOST_SLOW:
+                continue
+            seen = self.per_signature[index]
+            if seen >= KEPT and not signature.final:
+                continue
+            if not any(anchor in segment for anchor in anchors):
+                continue
+            found = self._search(index, pattern, text)
+            if found is None:
+                continue
+            if signature.near or signature.not_near:
+                if around is None:
+                    around = window.around(start)
+                if signature.near and not any(t in around for t in signature.near):
                     continue
-                if signature.near or signature.not_near:
-                    if around is None:
-                        around = self._around(lines, at)
-                    if signature.near and not any(t in around for t in signature.near):
-                        continue
-                    if any(t in around for t in signature.not_near):
-                        continue
-                self.result.counts[known.condition] += 1
-                self.per_signature[index] += 1
-                if self.per_signature[index] > KEPT and not signature.final:
+                if any(t in around for t in signature.not_near):
                     continue
-                hit = Hit(
-                    known=known,
-                    source=self.index,
-                    line=number,
-                    text=text,
-                    rank=rank,
-                    groups={k: v for k, v in found.groupdict().items() if v is not None},
-                    when=self._when(lines, at),
-                )
-                if self.per_signature[index] > KEPT:  # a hang: the last one counts
-                    for place in range(len(self.result.hits) - 1, -1, -1):
-                        if self.result.hits[place].known is known:
-                            self.result.hits[place] = hit
-                            break
-                else:
-                    self.result.hits.append(hit)
-
-    def _around(self, lines: list[bytes], at: int) -> str:
-        near = lines[max(0, at - CONTEXT) : at + CONTEXT + 1]
-        return "\n".join(reader.decode(line[:LONGEST]) for line in near)
-
-    def _when(self, lines: list[bytes], at: int) -> str:
-        for place in range(at, max(-1, at - CONTEXT), -1):
-            if found := stamp(reader.decode(lines[place][:200])):
-                return found
-        return ""
-
-    def _errors(
-        self,
-        lines: list[bytes],
-        at: int,
-        number: int,
-        text: str,
-        rank: int | None,
-        literals: set[str],
-    ) -> None:
-        if TRACEBACK in literals and TRACEBACK in text:
-            self.open[rank] = _Trace(indent=len(text) - len(text.lstrip()))
-            return
-        trace = self.open.get(rank)
-        stripped = text.strip()
-        if trace is not None:
-            trace.seen += 1
-            if frame := FRAME.match(text):
-                trace.deepest = frame["file"]
-                if not any(part in frame["file"] for part in LIBRARY):
-                    trace.file, trace.line = frame["file"], int(frame["line"])
-                return
-            indent = len(text) - len(text.lstrip())
-            found = EXCEPTION.match(stripped)
-            if found is None and indent <= trace.indent and stripped:
-                found = ANY_EXCEPTION.match(stripped)
-            if found is not None and indent <= trace.indent + 1:
-                del self.open[rank]
-                self._add_error(lines, at, number, rank, stripped, found, trace)
-                return
-            if trace.seen > LONGEST_TRACEBACK:
-                del self.open[rank]
-            return
-        if not literals:
-            return
-        if found := EXCEPTION.match(stripped):
-            if not found["type"].endswith("Warning"):
-                self._add_error(lines, at, number, rank, stripped, found, None)
-            return
-        if any(literal in PLAIN_LITERALS for literal in literals):
-            for pattern, name in PLAIN_ERRORS:
-                if plain := pattern.search(stripped):
-                    self._add_plain(lines, at, number, rank, stripped, name, plain["message"])
-                    return
-
-    def _add_plain(
-        self,
-        lines: list[bytes],
-        at: int,
-        number: int,
-        rank: int | None,
-        text: str,
-        name: str,
-        message: str,
-    ) -> None:
-        if len(self.result.errors) >= KEPT_ERRORS:
-            return
-        self.result.errors.append(
-            Error(
+            self.per_signature[index] += 1
+            hit = Hit(
+                known=known,
                 source=self.index,
                 line=number,
+                text=text,
                 rank=rank,
-                type=name,
-                message=message,
-                file="",
-                file_line=0,
-                text=text[:LONGEST],
-                when=self._when(lines, at),
-                traced=False,
-            ),
-        )
+                groups={k: v for k, v in found.groupdict().items() if v is not None},
+                when=window.when(start),
+            )
+            if seen >= KEPT:  # a hang: the last one counts
+                for place in range(len(self.result.hits) - 1, -1, -1):
+                    if self.result.hits[place].known is known:
+                        self.result.hits[place] = hit
+                        break
+            else:
+                self.result.hits.append(hit)
 
-    def _add_error(
-        self,
-        lines: list[bytes],
-        at: int,
-        number: int,
-        rank: int | None,
-        text: str,
-        found: re.Match[str],
-        trace: _Trace | None,
-    ) -> None:
-        if len(self.result.errors) >= KEPT_ERRORS:
-            return
-        self.result.errors.append(
-            Error(
-                source=self.index,
-                line=number,
-                rank=rank,
-                type=found["type"].rsplit(".", 1)[-1],
-                message=(found["message"] or "")[:LONGEST],
-                file=trace.file if trace else "",
-                file_line=trace.line if trace else 0,
-                text=text[:LONGEST],
-                when=self._when(lines, at),
-                traced=trace is not None,
-                library=trace.deepest if trace else "",
-            ),
-        )
+    def _search(self, index: int, pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
+        if len(text) < LONGEST // 4:
+            return pattern.search(text)
+        begun = time.thread_time()
+        found = pattern.search(text)
+        if time.thread_time() - begun > SLOW:
+            self.slow[index] += 1
+        return found
 
 
 def _shorten(segment: bytes, literals: Iterable[str]) -> str:

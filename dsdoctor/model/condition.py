@@ -58,6 +58,8 @@ class Signature:
         near: literal texts of which one must stand within 12 lines of the hit, or on it.
         not_near: literal texts none of which may stand within 12 lines of the hit.
         final: the hit counts only when nothing but its like follows (a hang at this line).
+        compared: groups of the pattern whose values must agree between ranks; where they do not,
+            the message says which rank shows what.
         examples: lines that must match, of different versions where they differ.
         not_examples: near-misses that must not match.
     """
@@ -74,6 +76,7 @@ class Signature:
     near: tuple[str, ...] = ()
     not_near: tuple[str, ...] = ()
     final: bool = False
+    compared: tuple[str, ...] = ()
 
     @property
     def anchors(self) -> tuple[str, ...]:

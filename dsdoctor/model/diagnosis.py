@@ -52,6 +52,18 @@ class FirstError(msgspec.Struct, frozen=True, kw_only=True):
     log: Line
 
 
+class Now(msgspec.Struct, frozen=True, kw_only=True):
+    """What the machine, live or as a snapshot, says to a cause.
+
+    Attributes:
+        status: `confirmed` (it is still so), `refuted` (it is so no longer) or `unknown`.
+        message: why.
+    """
+
+    status: str
+    message: str
+
+
 class Cause(msgspec.Struct, frozen=True, kw_only=True):
     """One recognised cause.
 
@@ -64,6 +76,7 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True):
         fixes: names of fixes that may cure it.
         evidence: the lines that prove it.
         masks: conditions seen in the log that follow from this one.
+        now: what the machine says to it; None where no machine was asked.
     """
 
     condition: str
@@ -74,6 +87,7 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True):
     fixes: tuple[str, ...]
     evidence: tuple[Line, ...]
     masks: tuple[str, ...] = ()
+    now: Now | None = None
 
 
 class Expectation(msgspec.Struct, frozen=True, kw_only=True):

@@ -16,8 +16,9 @@ class MemoryItem(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         name: what it is (`parameters`, `activations`, …).
         bytes: how much.
-        phase: `resident` (always there), `backward` or `step` (only then); the peak is resident
-            plus the greater of the two.
+        phase: `resident` (always there), or when it is there: `backward` or `step` on a GPU,
+            `load` (before training) or `training` on a host; the peak is resident plus the phase
+            that takes most.
     """
 
     name: str
@@ -47,6 +48,7 @@ class MemoryOption(msgspec.Struct, frozen=True, kw_only=True):
         stage: ZeRO stage.
         offload: what lies in host memory: `none`, `optimizer` or `optimizer+parameters`.
         micro_batch: sequences for each GPU at once; the largest that fits, else the smallest asked.
+        accumulation: passes before a step at that micro-batch.
         checkpointing: activations are recomputed.
         gpu: items on each GPU.
         host: items on each host, all its ranks together.
@@ -63,6 +65,7 @@ class MemoryOption(msgspec.Struct, frozen=True, kw_only=True):
     stage: int
     offload: str
     micro_batch: int
+    accumulation: int = 1
     checkpointing: bool
     gpu: tuple[MemoryItem, ...]
     host: tuple[MemoryItem, ...]
@@ -81,7 +84,7 @@ class PlanMemory(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         chosen: name of the chosen option, None when nothing fits.
         headroom: share of each limit that is kept free.
-        options: all that were weighed, in order of speed.
+        options: all that were weighed, in the order of what each moves for a step.
     """
 
     chosen: str | None
@@ -112,7 +115,7 @@ class LaunchPlan(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         schema: `dsdoctor/launch`.
         version: moves when a key is removed.
-        argv: the launch command; `train.py` stands for the user's script.
+        argv: the launch command; paths of written files are relative to the plan's folder.
         env: variables to set.
         ds_config: the DeepSpeed configuration, without "auto".
         memory: predictions.
@@ -132,6 +135,10 @@ class LaunchPlan(msgspec.Struct, frozen=True, kw_only=True):
         nodes: number of hosts.
         gpus_per_node: GPUs (or CPU ranks) on each host.
         gpu_ids: indices in PCI order.
+        gpu_uuids: the devices themselves, in the order of gpu_ids; empty when not known.
+        hosts: names of the nodes, the first is the master; empty when not known.
+        master_port: port on which the ranks meet.
+        script: the user's training script.
     """
 
     schema: str = SCHEMA
@@ -160,6 +167,10 @@ class LaunchPlan(msgspec.Struct, frozen=True, kw_only=True):
     nodes: int
     gpus_per_node: int
     gpu_ids: tuple[int, ...] = ()
+    gpu_uuids: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
+    master_port: int = 29500
+    script: str = "train.py"
 
 
 def encode(plan: LaunchPlan) -> bytes:

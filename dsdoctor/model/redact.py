@@ -31,7 +31,7 @@ _PASSWORD = re.compile(
     r"(?i)(\b\w*(?:password|passwd|passphrase)[\"']?\s*(?:=|:)\s*)(\"[^\"]*\"|'[^']*'|[^\s,;&]+)",
 )
 _OPTION = re.compile(
-    r"(?i)(--?[a-z0-9-]*(?:password|token|secret|api[-_]?key)(?:=|\s+))([^\s-]\S{5,})",
+    r"(?i)(?<![a-z0-9-])(--?[a-z0-9-]{0,60}(?:password|token|secret|api[-_]?key)(?:=|\s+))([^\s-]\S{5,})",
 )
 _BEARER = re.compile(r"(?i)\b((?:bearer|basic)\s+)([A-Za-z0-9._~+/-]{12,}=*)")
 _NAMED = re.compile(

@@ -7,6 +7,7 @@ import enum
 import msgspec
 
 from dsdoctor.model.finding import Finding, Status
+from dsdoctor.model.matrix import Matrix
 
 SCHEMA = "dsdoctor/report"
 VERSION = 1
@@ -53,6 +54,7 @@ class Report(msgspec.Struct, kw_only=True):
         partial: it was interrupted.
         notes: sentences on what was not done (`torch not started (--quick)`).
         unread: vital facts that could not be read, and why.
+        topology: how GPUs and network adapters reach each other; left out where there are not two.
     """
 
     schema: str = SCHEMA
@@ -68,6 +70,7 @@ class Report(msgspec.Struct, kw_only=True):
     partial: bool = False
     notes: list[str] = []
     unread: dict[str, str] = {}
+    topology: Matrix | msgspec.UnsetType = msgspec.UNSET
 
     def worst(self) -> Status:
         """The worst status there is; OK for an empty report."""

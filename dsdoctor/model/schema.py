@@ -8,7 +8,10 @@ import msgspec
 
 from dsdoctor.model.facts import config, gpu, launch, machine, python, run, toolchain
 from dsdoctor.model.facts.base import Fact
+from dsdoctor.model.launch import LaunchPlan
+from dsdoctor.model.plan import PlanDocument
 from dsdoctor.model.report import Report
+from dsdoctor.model.smoke import SmokeReport
 from dsdoctor.model.snapshot import Snapshot
 
 
@@ -51,3 +54,18 @@ def snapshot_schema() -> str:
 def report_schema() -> str:
     """Schema of `check --format json`."""
     return _text(msgspec.json.schema(Report, schema_hook=_anything), "dsdoctor/report")
+
+
+def smoke_schema() -> str:
+    """Schema of `smoke --format json`."""
+    return _text(msgspec.json.schema(SmokeReport, schema_hook=_anything), "dsdoctor/smoke")
+
+
+def launch_schema() -> str:
+    """Schema of `recommend --format json` and of the `launch.json` that `smoke --plan` reads."""
+    return _text(msgspec.json.schema(LaunchPlan, schema_hook=_anything), "dsdoctor/launch")
+
+
+def plan_schema() -> str:
+    """Schema of `fix --format json`; with one plan its keys stand at top level too."""
+    return _text(msgspec.json.schema(PlanDocument, schema_hook=_anything), "dsdoctor/plan")

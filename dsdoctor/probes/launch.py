@@ -624,6 +624,20 @@ def deepspeed_env_file(host: Host, run: RunNeeds) -> DeepSpeedEnvFile:
     return next((fact for fact in facts if fact.problems), facts[-1])
 
 
+#: What a try to connect to another node may take.
+CONNECT_SECONDS = 3.0
+
+
+def _answers(host: Host, address: str, port: int) -> bool:
+    """Whether somebody listens on a port of another node; HostError where that cannot be told."""
+    reason = host.connect(address, port, CONNECT_SECONDS)
+    if reason is None or "refused" in reason.lower():
+        return reason is None
+    raise HostError(
+        Why.UNSUPPORTED, f"whether port {port} of `{address}` is free cannot be told ({reason})"
+    )
+
+
 @probe
 def master_port(host: Host, run: RunNeeds) -> MasterPort:
     """Whether the master port is free, from the kernel's list of sockets; binds nothing."""
@@ -647,9 +661,10 @@ def master_port(host: Host, run: RunNeeds) -> MasterPort:
     )
     if rank not in {None, "0", "-1"}:
         raise HostError(Why.NOT_ASKED, f"the master port is node 0's, and this is node {rank}")
-    if not _is_local(host, address):
-        raise HostError(Why.UNSUPPORTED, f"`{address}` is another node; its ports cannot be read")
     port = DEFAULT_PORT if port is None else port
+    if not _is_local(host, address):
+        taken = _answers(host, address, port)
+        return MasterPort(host=address, port=port, asked=asked, taken=taken, remote=True)
     sockets = _tables(host).get(port, [])
     holder = _holder(host, {inode for _, inode in sockets}) if sockets else None
     return MasterPort(host=address, port=port, asked=asked, taken=bool(sockets), holder=holder)
@@ -666,3 +681,12 @@ def _tables(host: Host) -> dict[int, list[tuple[str, str]]]:
     for port, sockets in more.items():
         found.setdefault(port, []).extend(sockets)
     return found
+
+
+def listening_ports(host: Host) -> frozenset[int]:
+    """TCP ports that somebody listens on here, whatever the address.
+
+    Raises:
+        HostError: the kernel's table cannot be read, or this is not Linux.
+    """
+    return frozenset(_tables(host))

@@ -162,6 +162,16 @@ def _preloaded(value: str) -> list[str]:
     return [path for path in re.split(r"[ :]+", value) if path.startswith("/")]
 
 
+def parse_release(path: str) -> str | None:
+    """The release in a library's file name.
+
+    >>> parse_release("/usr/lib/libnccl.so.2.18.3"), parse_release("/usr/lib/libnccl.so.2")
+    ('2.18.3', None)
+    """
+    found = re.search(r"\.so\.(\d+(?:\.\d+)+)$", path)
+    return found[1] if found else None
+
+
 @probe
 def library_path(host: Host, patient: Patient) -> LibraryPath:
     """Libraries that the environment puts before those that torch brings."""
@@ -180,6 +190,8 @@ def library_path(host: Host, patient: Patient) -> LibraryPath:
     for path in paths:
         name = posixpath.basename(path)
         owner, mine = own[name]
-        if exists(host, path) and _real(host, path) != _real(host, mine):
-            shadows.setdefault(name, LibraryShadow(name=name, path=path, owner=owner))
+        real = _real(host, path)
+        if exists(host, path) and real != _real(host, mine):
+            shadow = LibraryShadow(name=name, path=path, owner=owner, version=parse_release(real))
+            shadows.setdefault(name, shadow)
     return LibraryPath(entries=entries, shadows=tuple(shadows.values()))

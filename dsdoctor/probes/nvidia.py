@@ -79,7 +79,8 @@ def parse_modules(text: str) -> tuple[str, ...]:
     ('nouveau', 'nvidia_uvm')
     """
     names = {line.split(" ", 1)[0] for line in text.splitlines()}
-    return tuple(sorted(n for n in names if n.startswith("nvidia") or n == "nouveau"))
+    wanted = ("nouveau", "nv_peer_mem")
+    return tuple(sorted(n for n in names if n.startswith("nvidia") or n in wanted))
 
 
 def _pci_gpu(host: Host, folder: str) -> PciGpu | None:

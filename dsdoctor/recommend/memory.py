@@ -1,15 +1,8 @@
 """How much memory a training step takes, itemised per GPU and per host.
 
 Bytes for each parameter follow the tensors that DeepSpeed 0.19.8 allocates
-(`runtime/zero/stage_1_and_2.py`, `runtime/zero/stage3.py`, `runtime/fp16/fused_optimizer.py`).
-Activations follow Korthikanti et al., arXiv:2205.05198, for models with biases and LayerNorm, and
-a count of saved tensors for gated models with RMSNorm.
-
-Where DeepSpeed's own estimators are right, the model states here equal them: ZeRO-2 on the GPU,
-with and without offload, and the host's 16 bytes on one node. They are not followed where they are
-wrong: the host figure of ZeRO-2 offload is not divided by the number of nodes; ZeRO-3 counts
-neither the fp32 gradients of the sub-group being stepped nor weights kept gathered within
-`stage3_max_live_parameters`; and there is no estimator for stages 0 and 1.
+(`runtime/zero/stage_1_and_2.py`, `runtime/zero/stage3.py`, `runtime/fp16/fused_optimizer.py`);
+tests compare them with what real engines hold. docs/recommend.md derives every figure.
 """
 
 from __future__ import annotations
@@ -18,7 +11,23 @@ import dataclasses
 from collections.abc import Iterable
 
 from dsdoctor.model.launch import MemoryItem
-from dsdoctor.recommend.models import ModelShape
+from dsdoctor.recommend.activations import activation_bytes, logits_bytes
+from dsdoctor.recommend.setting import MAX_LIVE, Setting
+from dsdoctor.recommend.shape import ModelShape
+
+__all__ = [
+    "GIB",
+    "MAX_LIVE",
+    "MIB",
+    "Memory",
+    "Setting",
+    "activation_bytes",
+    "estimate",
+    "logits_bytes",
+    "model_state_bytes",
+    "peak",
+    "power_of_two",
+]
 
 GIB = 1 << 30
 MIB = 1 << 20
@@ -29,75 +38,14 @@ CUDA_CONTEXT = 481 * MIB
 NCCL_BYTES = GIB
 #: Assumed, not measured: a Python process with torch, CUDA and deepspeed loaded.
 PROCESS_BYTES = 2 * GIB
-#: Bytes for each logit: an fp32 copy and the gradient in 16 bit.
-LOGIT_BYTES = 6
+#: Assumed, not measured: one worker of a data loader.
+WORKER_BYTES = 256 * MIB
 #: Default of `sub_group_size`: ZeRO-3 steps this many parameters at once.
 SUB_GROUP = 1_000_000_000
-#: Default of `stage3_max_live_parameters`.
-MAX_LIVE = 1_000_000_000
 #: torch rounds pinned blocks up from this size; smaller ones do not matter.
 PINNED_MINIMUM = 512
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Setting:
-    """One option to size.
-
-    Attributes:
-        stage: ZeRO stage.
-        offload: `none`, `optimizer` or `optimizer+parameters`.
-        micro_batch, sequence: size of one pass on one GPU.
-        accumulation: passes before a step.
-        world, nodes: ranks in all, and hosts.
-        precision: `bf16`, `fp16` or `fp32`.
-        attention: `flash` (or any kernel that stores no scores) or `eager`.
-        checkpointing: activations of each block are recomputed.
-        lora_rank: 0 = all parameters are trained.
-        state_bytes: optimizer state of a parameter beside its master copy (Adam 8, Lion 4, SGD 0).
-        bucket: elements of `reduce_bucket_size`.
-        overlap: `overlap_comm`, which doubles the bucket.
-        max_live: elements of `stage3_max_live_parameters`.
-        pin_memory: offloaded tensors are pinned.
-        on_gpu: False = ranks run on CPUs, and everything is host memory.
-    """
-
-    stage: int = 0
-    offload: str = "none"
-    micro_batch: int = 1
-    sequence: int = 1024
-    accumulation: int = 1
-    world: int = 1
-    nodes: int = 1
-    precision: str = "bf16"
-    attention: str = "flash"
-    checkpointing: bool = False
-    lora_rank: int = 0
-    state_bytes: int = 8
-    bucket: int = 200_000_000
-    overlap: bool = True
-    max_live: int = MAX_LIVE
-    pin_memory: bool = True
-    on_gpu: bool = True
-
-    @property
-    def width(self) -> int:
-        """Bytes of a weight in the training precision."""
-        return 4 if self.precision == "fp32" else 2
-
-    @property
-    def offloads_optimizer(self) -> bool:
-        """Whether the optimizer runs on the host."""
-        return self.offload != "none"
-
-    @property
-    def offloads_parameters(self) -> bool:
-        """Whether weights lie on the host."""
-        return self.offload == "optimizer+parameters"
-
-    @property
-    def ranks_per_node(self) -> int:
-        """Ranks on one host."""
-        return max(1, self.world // self.nodes)
+#: ZeRO-2 partitions gradients, ZeRO-1 does not.
+PARTITIONS_GRADIENTS = 2
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,11 +67,11 @@ class Memory:
 
 
 def peak(items: Iterable[MemoryItem]) -> int:
-    """Resident bytes plus the greater of the backward pass and the step."""
-    sums = {"resident": 0, "backward": 0, "step": 0}
+    """Resident bytes plus those of the phase that takes most."""
+    sums: dict[str, int] = {}
     for item in items:
-        sums[item.phase] += item.bytes
-    return sums["resident"] + max(sums["backward"], sums["step"])
+        sums[item.phase] = sums.get(item.phase, 0) + item.bytes
+    return sums.pop("resident", 0) + max(sums.values(), default=0)
 
 
 def power_of_two(size: int) -> int:
@@ -137,137 +85,73 @@ def power_of_two(size: int) -> int:
     return 0 if size <= 0 else 1 << (size - 1).bit_length()
 
 
-def deepspeed_zero2(
-    parameters: int, gpus_per_node: int, nodes: int, *, offload: bool, factor: float = 1.5
-) -> tuple[int, int]:
-    """(host, GPU) bytes as `estimate_zero2_model_states_mem_needs` of DeepSpeed 0.19.8 says.
-
-    GPU: 2P + 18P/N, with offload 2P. Host: 4P for each rank of the node, with offload
-    P · max(4N, 16), both times the factor; the latter is not divided by the nodes.
-    """
-    world = gpus_per_node * nodes
-    if offload:
-        return int(parameters * max(4 * world, 16) * factor), 2 * parameters
-    return (
-        int(parameters * 4 * gpus_per_node * factor),
-        2 * parameters + int(18 * parameters / world),
-    )
-
-
-def deepspeed_zero3(
-    parameters: int,
-    largest: int,
-    gpus_per_node: int,
-    nodes: int,
-    *,
-    offload: str,
-    zero_init: bool = True,
-    factor: float = 1.5,
-) -> tuple[int, int]:
-    """(host, GPU) bytes as `estimate_zero3_model_states_mem_needs` of DeepSpeed 0.19.8 says.
-
-    GPU: 4L plus 18P/N, 2P/N (optimizer offloaded) or 0 (parameters too). Host, times the factor:
-    with zero.Init 16P/M or 18P/M; without it at least 4P for each rank of the node.
-    """
-    share = 1 / nodes
-    if offload == "none":
-        gpu = 4 * largest + int(18 * parameters / (gpus_per_node * nodes))
-        host = 4 * gpus_per_node * (largest if zero_init else parameters)
-        return int(host * factor), gpu
-    each = 18 if offload == "optimizer+parameters" else 16
-    gpu = 4 * largest
-    if offload == "optimizer":
-        gpu += int(2 * parameters / (gpus_per_node * nodes))
-    per_parameter = each * share if zero_init else max(4 * gpus_per_node, each * share)
-    return int(parameters * per_parameter * factor), gpu
-
-
-def activation_bytes_per_layer(model: ModelShape, setting: Setting) -> int:
-    """What the backward pass of one block needs kept, without recomputation.
-
-    Models with LayerNorm and a plain MLP: s·b·h·(34 + 5·a·s/h) in 16 bit, where the 5·a·s/h (the
-    attention scores) is not there with a flash kernel (arXiv:2205.05198, equations 2 and 6); 34 is
-    18 for attention and norms plus 4 for each unit of the MLP's inner width (4h of them).
-
-    Gated models with RMSNorm: two norms keep 4h each (input, fp32 copy of twice that width,
-    output), two residuals, queries and keys before and after rotation, values, the attention
-    output, and four tensors of the MLP's inner width; query-key norms keep three more copies. For
-    Llama-3.1-8B, Qwen3-4B, Qwen3-8B, SmolLM2-360M and gemma-2b this gives 27.8, 37.2, 29.8, 24.7
-    and 45.4 · h elements; measured were 28, 38, 29.8, 24 and 48. The list of saved tensors was
-    settled with these five figures at hand, so they are a fit and no independent proof.
-    """
-    tokens = setting.micro_batch * setting.sequence
-    if model.norm_bias:
-        linear = tokens * (18 * model.hidden + 4 * model.intermediate) * setting.width // 2
-    else:
-        elements = 4 * model.hidden * model.norms_per_layer + 2 * model.hidden
-        elements += 3 * model.query_width + 3 * model.kv_width
-        elements += (4 if model.gated else 2) * model.intermediate
-        if model.qk_norm:
-            elements += 3 * (model.query_width + model.kv_width)
-        linear = tokens * elements * setting.width
-    if setting.attention == "flash":
-        return linear
-    return linear + 5 * tokens * model.heads * setting.sequence * setting.width // 2
-
-
-def logits_bytes(model: ModelShape, setting: Setting) -> int:
-    """The logits in fp32 and their gradient: 6 bytes for each token and vocabulary entry."""
-    return LOGIT_BYTES * setting.micro_batch * setting.sequence * model.vocab
-
-
-def activation_bytes(model: ModelShape, setting: Setting) -> int:
-    """Activations of one pass.
-
-    With full recomputation each block keeps its input (2·s·b·h) and one block is alive at a time.
-    The logits are taken to be gone before the first block is recomputed, so only what that
-    block takes beyond
-    them counts (Llama-3.1-8B at s = 32768: 31 GiB with checkpointing, 240 GiB without, measured;
-    6 bytes a logit, of the 4 to 6 that are reported, was taken because it meets both).
-    """
-    layer = activation_bytes_per_layer(model, setting)
-    if not setting.checkpointing:
-        return model.layers * layer
-    tokens = setting.micro_batch * setting.sequence
-    kept = setting.width * tokens * model.hidden * model.layers
-    return kept + max(0, layer - logits_bytes(model, setting))
-
-
 def _item(name: str, size: float, phase: str = "resident") -> MemoryItem:
     return MemoryItem(name=name, bytes=int(size), phase=phase)
 
 
-def _weights_and_gradients(model: ModelShape, setting: Setting) -> list[MemoryItem]:
-    """Weights and gradients on the device that computes."""
-    total = model.parameters
-    trained = model.lora_parameters(setting.lora_rank) if setting.lora_rank else total
-    held = total + (trained if setting.lora_rank else 0)
-    width, world = setting.width, setting.world
-    items = []
-    if setting.stage < 3:  # noqa: PLR2004
-        items.append(_item("parameters", width * held))
-    elif not setting.offloads_parameters:
-        items.append(_item("parameters", width * held / world))
-    if setting.offloads_optimizer and setting.stage != 1:
-        return items  # each gradient goes to the host as soon as it is reduced
-    share = 1 if setting.stage < 2 else world  # noqa: PLR2004
-    items.append(_item("gradients", width * trained / share))
-    return items
+def _largest(model: ModelShape, trained: int) -> int:
+    """Elements of the largest tensor that has a gradient."""
+    return min(model.largest_module, trained)
+
+
+def _weights(model: ModelShape, trained: int, setting: Setting) -> list[MemoryItem]:
+    """Weights on the device that computes."""
+    held = model.parameters + (trained if setting.lora_rank else 0)
+    if not setting.partitions_weights:
+        return [_item("parameters", setting.width * held)]
+    if setting.offloads_parameters:
+        return []
+    return [_item("parameters", setting.width * held / setting.world)]
+
+
+def _gradients(model: ModelShape, trained: int, setting: Setting) -> list[MemoryItem]:
+    """Gradients in the training precision, on the device that computes.
+
+    Without accumulation they grow while activations shrink, so the passes do not see both in full:
+    all that the peak of the backward pass holds of them is the largest. With accumulation they are
+    there all the time. ZeRO-1 partitions at the last pass before the step; until then it keeps all.
+    With the optimizer on the host, gradients leave as soon as they are reduced, through a buffer
+    of the size of the largest (`temp_grad_buffer_for_gpu_offload`).
+    """
+    width, accumulates = setting.width, setting.accumulation > 1
+    largest = width * _largest(model, trained)
+    share = trained if setting.stage == 0 else trained / setting.world
+    whole = _item("gradients of all ranks", width * (trained - share), "backward")
+    if setting.stage == 3:  # noqa: PLR2004  # its partition is allocated once and for all
+        held = 0 if setting.offloads_optimizer else width * share
+        return [_item("gradients", held)]
+    if setting.offloads_optimizer:
+        items = [_item("gradient buffer", largest)]
+        if setting.stage < PARTITIONS_GRADIENTS and accumulates:
+            items.append(_item("gradients of all ranks", width * trained, "backward"))
+        return items
+    if not accumulates:
+        return [
+            _item("gradients", width * share, "step"),
+            _item("gradient in flight", largest, "backward"),
+        ]
+    items = [_item("gradients", width * share)]
+    return items if setting.stage != 1 else [*items, whole]
 
 
 def _optimizer(trained: int, setting: Setting) -> list[MemoryItem]:
-    """Master weights, optimizer state and fp32 gradients where they are not on the host."""
+    """Master weights, optimizer state and fp32 gradients where they are not on the host.
+
+    The step of stages 0 to 2 casts and flattens gradients: stage 0 casts each tensor and flattens
+    the casts (4 + 4 bytes), stages 1 and 2 flatten, then cast. With fp32 there is nothing to cast.
+    """
     share = 1 if setting.stage == 0 else setting.world
     part = trained / share
+    plain = setting.precision == "fp32"
     # Plain fp32 training keeps no master copy; ZeRO clones its partition in any precision.
-    master = 0 if setting.precision == "fp32" and setting.stage == 0 else 4
+    master = 0 if plain and setting.stage == 0 else 4
     items = [_item("optimizer", (master + setting.state_bytes) * part)]
     if setting.stage == 0:
-        if setting.precision != "fp32":
+        if not plain:
             items.append(_item("gradients in fp32", 4 * part, "step"))
             items.append(_item("flattening", 4 * part, "step"))
     elif setting.stage < 3:  # noqa: PLR2004
-        items.append(_item("gradients in fp32", 4 * part, "step"))
+        items.append(_item("gradients in fp32", 0 if plain else 4 * part, "step"))
         items.append(_item("flattening", setting.width * part, "step"))
     else:
         items.append(_item("gradients in fp32", 4 * min(part, SUB_GROUP), "step"))
@@ -276,43 +160,44 @@ def _optimizer(trained: int, setting: Setting) -> list[MemoryItem]:
 
 def _buckets(model: ModelShape, trained: int, setting: Setting) -> list[MemoryItem]:
     """Communication buffers: the reduce bucket, twice with overlap_comm, and gathered weights."""
-    size = min(setting.bucket, trained)
     if setting.stage == 0:
-        return [_item("buckets", setting.width * size if setting.world > 1 else 0, "backward")]
-    copies = 2 if setting.overlap else 1
-    items = [_item("buckets", setting.width * setting.bucket * copies)]
-    if setting.stage == 3:  # noqa: PLR2004
-        live = min(model.parameters, max(setting.max_live, model.largest_module))
-        gathered = live if setting.world > 1 or setting.offloads_parameters else 0
-        items.append(_item("gathered parameters", setting.width * gathered, "backward"))
-        items.append(_item("gathered gradient", setting.width * model.largest_module, "backward"))
-    return items
+        size = min(setting.bucket, trained) if setting.world > 1 else 0
+        return [_item("buckets", setting.width * size, "backward")]
+    bucket = setting.width * setting.bucket * (2 if setting.overlap else 1)
+    if not setting.partitions_weights:
+        return [_item("buckets", bucket, "backward")]  # made for each backward pass anew
+    live = min(model.parameters, max(setting.max_live, model.largest_module))
+    gathered = live if setting.world > 1 or setting.offloads_parameters else 0
+    return [
+        _item("buckets", bucket),
+        _item("gathered parameters", setting.width * gathered, "backward"),
+        _item("gathered gradient", setting.width * _largest(model, trained), "backward"),
+    ]
 
 
 def _offloaded(model: ModelShape, trained: int, setting: Setting) -> list[MemoryItem]:
     """What offload puts into one host, and what pinning rounds up.
 
-    Stages 1 and 2: fp32 master weights, a 16-bit staging copy and fp32 gradients of the rank's
-    partition are pinned, Adam's two moments are not; accumulation keeps each gradient in host
-    memory (16 bit). Stage 3: gradients (16 bit and fp32) and offloaded weights are pinned, fp32
-    ones by sub-group.
+    Stages 1 and 2: fp32 master weights, a 16-bit staging copy, fp32 gradients of the rank's
+    partition and a buffer for the largest gradient are pinned, Adam's two moments are not; with
+    accumulation, stage 2 keeps each gradient in host memory (16 bit). Stage 3: gradients (16 bit
+    and fp32) and offloaded weights are pinned, fp32 ones by sub-group.
     """
     ranks = setting.ranks_per_node
     part = -(-trained // setting.world)
     width = setting.width
-    master, state = 4 * part * ranks, setting.state_bytes * part * ranks
-    fp32_gradients = 4 * part * ranks
-    staging = width * part * ranks
     items = [
-        _item("master weights", master),
-        _item("optimizer", state),
-        _item("gradients in fp32", fp32_gradients),
-        _item("16-bit staging", staging),
+        _item("master weights", 4 * part * ranks),
+        _item("optimizer", setting.state_bytes * part * ranks),
+        _item("gradients in fp32", 4 * part * ranks),
+        _item("16-bit staging", width * part * ranks),
     ]
     if setting.stage < 3:  # noqa: PLR2004
-        blocks = [4 * part, width * part, 4 * part]
-        if setting.accumulation > 1:
-            items.append(_item("accumulated gradients", width * trained * ranks / setting.world))
+        largest = width * _largest(model, trained)
+        blocks = [4 * part, width * part, 4 * part, largest]
+        items.append(_item("gradient buffer", largest * ranks))
+        if setting.accumulation > 1 and setting.stage == PARTITIONS_GRADIENTS:
+            items.append(_item("accumulated gradients", width * part * ranks))
     else:
         full, rest = divmod(part, SUB_GROUP)
         blocks = [4 * SUB_GROUP] * full + [4 * rest, width * part]
@@ -329,37 +214,48 @@ def _offloaded(model: ModelShape, trained: int, setting: Setting) -> list[Memory
 def estimate(model: ModelShape, setting: Setting, *, workers: int = 0) -> Memory:
     """What a setting takes on each GPU and on each host.
 
-    workers: data loader workers of each rank; 256 MiB for each is an assumption.
+    Before it reaches its GPU, the model lies in host memory once for each rank, unless ZeRO-3
+    builds it partitioned (`zero.Init`): the phase `load` of the host.
+
+    Args:
+        model: the shape.
+        setting: the option.
+        workers: data loader workers of each rank.
     """
     trained = model.lora_parameters(setting.lora_rank) if setting.lora_rank else model.parameters
-    device = _weights_and_gradients(model, setting)
+    device = _weights(model, trained, setting) + _gradients(model, trained, setting)
     if not setting.offloads_optimizer:
         device += _optimizer(trained, setting)
     device += _buckets(model, trained, setting)
     device.append(_item("activations", activation_bytes(model, setting), "backward"))
     device.append(_item("logits", logits_bytes(model, setting), "backward"))
     ranks = setting.ranks_per_node
-    host = [
-        _item("processes", PROCESS_BYTES * ranks),
-        _item("data loader workers", 256 * MIB * workers * ranks),
-    ]
+    host = [_item("processes", PROCESS_BYTES * ranks)]
+    training = [_item("data loader workers", WORKER_BYTES * workers * ranks)]
     if setting.offloads_optimizer:
-        host += _offloaded(model, trained, setting)
+        training += _offloaded(model, trained, setting)
     if not setting.on_gpu:
-        host += [
-            MemoryItem(name=f"{item.name} (ranks)", bytes=item.bytes * ranks, phase=item.phase)
-            for item in device
-        ]
-        return Memory((), tuple(item for item in host if item.bytes))
+        host += training
+        host += [_item(f"{item.name} (ranks)", item.bytes * ranks, item.phase) for item in device]
+        return Memory((), _kept(host))
+    host += [_item(item.name, item.bytes, "training") for item in training]
+    if not setting.partitions_weights:
+        loading = setting.width * model.parameters * ranks
+        host.append(_item("weights being loaded", loading, "load"))
     device.append(_item("CUDA context", CUDA_CONTEXT))
     if setting.world > 1:
         device.append(_item("NCCL", NCCL_BYTES))
-    return Memory(
-        tuple(item for item in device if item.bytes), tuple(item for item in host if item.bytes)
-    )
+    return Memory(_kept(device), _kept(host))
+
+
+def _kept(items: Iterable[MemoryItem]) -> tuple[MemoryItem, ...]:
+    return tuple(item for item in items if item.bytes)
+
+
+#: Items that DeepSpeed's estimators mean by model states.
+_STATES = frozenset({"parameters", "gradients", "optimizer", "gradients in fp32", "master weights"})
 
 
 def model_state_bytes(items: Iterable[MemoryItem]) -> int:
     """Weights, gradients and optimizer at the step: what DeepSpeed's estimators mean."""
-    names = {"parameters", "gradients", "optimizer", "gradients in fp32", "master weights"}
-    return sum(item.bytes for item in items if item.name in names)
+    return sum(item.bytes for item in items if item.name in _STATES)

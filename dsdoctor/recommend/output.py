@@ -1,21 +1,21 @@
-"""What a plan is written as: DeepSpeed config, launch line, shell script, accelerate, Slurm."""
+"""What is launched: the DeepSpeed config, the variables and the command."""
 
 from __future__ import annotations
 
 import dataclasses
-import json
 import re
 import shlex
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
-from dsdoctor.errors import UsageError
 from dsdoctor.model.launch import LaunchPlan
-from dsdoctor.recommend.memory import Setting
+from dsdoctor.recommend.setting import Setting
 
 CONFIG_NAME = "ds_config.json"
 ACCELERATE_NAME = "accelerate.yaml"
 HOSTFILE_NAME = "hostfile"
+ENV_FILE_NAME = ".deepspeed_env"
+PLAN_NAME = "launch.json"
 
 #: Name and parameters of each optimizer in a DeepSpeed config.
 _OPTIMIZERS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -38,21 +38,25 @@ class Launch:
     Attributes:
         launcher: `deepspeed`, `torchrun` or `accelerate`.
         gpu_ids: indices in PCI order, empty = CPU ranks.
+        mig_uuid: the slice to run on, None = whole GPUs.
         ranks_per_node, nodes: size of the job.
         hosts: names of the nodes, where known.
         master_port: port of the rendezvous.
         threads: OMP_NUM_THREADS of each rank, 0 = the CPUs are not known.
         script: the user's script.
+        programs: launcher to its path, where PATH does not lead to the patient's.
     """
 
     launcher: str
     gpu_ids: tuple[int, ...]
     ranks_per_node: int
+    mig_uuid: str | None = None
     nodes: int = 1
     hosts: tuple[str, ...] = ()
     master_port: int = 29500
     threads: int = 1
     script: str = "train.py"
+    programs: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
 def ds_config(
@@ -115,178 +119,113 @@ def environment(launch: Launch) -> dict[str, str]:
     """Variables of the launch.
 
     `CUDA_DEVICE_ORDER=PCI_BUS_ID` makes CUDA number GPUs as `nvidia-smi` does. The deepspeed
-    launcher takes its GPUs from --include and drops CUDA_VISIBLE_DEVICES; torchrun needs it.
-    torchrun sets OMP_NUM_THREADS=1 if nobody has, which starves the optimizer on the host.
+    launcher takes its GPUs from --include and drops CUDA_VISIBLE_DEVICES, accelerate sets it from
+    `gpu_ids` of its config; torchrun needs it. torchrun sets OMP_NUM_THREADS=1 if nobody has, which
+    starves the optimizer on the host.
     """
     env = {"OMP_NUM_THREADS": str(launch.threads)} if launch.threads else {}
     if not launch.gpu_ids:
         return {"DS_ACCELERATOR": "cpu", **env}
     env["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
-    if launch.launcher == "torchrun":
+    if launch.mig_uuid:
+        env["CUDA_VISIBLE_DEVICES"] = launch.mig_uuid
+    elif launch.launcher == "torchrun":
         env["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, launch.gpu_ids))
     return env
 
 
-def argv(launch: Launch) -> tuple[str, ...]:
-    """The launch command; `train.py` stands for the user's script."""
-    tail = (launch.script, "--deepspeed", "--deepspeed_config", CONFIG_NAME)
-    port = str(launch.master_port)
-    if launch.launcher == "accelerate":
-        return ("accelerate", "launch", "--config_file", ACCELERATE_NAME, launch.script)
-    ranks = str(launch.ranks_per_node)
-    if launch.launcher == "torchrun":
-        if launch.nodes == 1:
-            where: tuple[str, ...] = ("--nnodes", "1", "--master-addr", "127.0.0.1")
-        else:
-            master = launch.hosts[0] if launch.hosts else "$MASTER_ADDR"
-            where = ("--nnodes", str(launch.nodes), "--node-rank", "$NODE_RANK")
-            where += ("--master-addr", master)
-        head = ("torchrun", "--nproc-per-node", ranks, *where, "--master-port", port)
-        return (*head, *tail)
-    slots = ",".join(map(str, launch.gpu_ids or range(launch.ranks_per_node)))
+def _torchrun(launch: Launch) -> tuple[str, ...]:
     if launch.nodes == 1:
-        chosen: tuple[str, ...] = ("--include", f"localhost:{slots}")
+        where: tuple[str, ...] = ("--nnodes", "1", "--master-addr", "127.0.0.1")
     else:
-        chosen = ("--hostfile", HOSTFILE_NAME)
-        if launch.hosts:
-            chosen += ("--include", "@".join(f"{host}:{slots}" for host in launch.hosts))
-        else:
-            chosen += ("--num_nodes", str(launch.nodes), "--num_gpus", ranks)
-    return ("deepspeed", *chosen, "--master_port", port, *tail)
+        master = launch.hosts[0] if launch.hosts else "$MASTER_ADDR"
+        where = ("--nnodes", str(launch.nodes), "--node-rank", "$NODE_RANK")
+        where += ("--master-addr", master)
+    ranks = str(launch.ranks_per_node)
+    return ("--nproc-per-node", ranks, *where, "--master-port", str(launch.master_port))
 
 
-_VARIABLE = re.compile(r"^\$[A-Z_]+$")
+def _accelerate(launch: Launch) -> tuple[str, ...]:
+    words: tuple[str, ...] = ("launch", "--config_file", ACCELERATE_NAME)
+    words += ("--deepspeed_config_file", CONFIG_NAME)
+    if launch.nodes > 1:
+        master = launch.hosts[0] if launch.hosts else "$MASTER_ADDR"
+        words += ("--machine_rank", "$NODE_RANK", "--main_process_ip", master)
+    return (*words, "--main_process_port", str(launch.master_port))
 
 
-def _quote(word: str) -> str:
+def _deepspeed(launch: Launch) -> tuple[str, ...]:
+    slots = ",".join(map(str, launch.gpu_ids or range(launch.ranks_per_node)))
+    port = ("--master_port", str(launch.master_port))
+    if launch.nodes == 1 and not launch.gpu_ids:
+        # On CPUs the launcher knows as many slots as there are sockets; a count is not compared.
+        return ("--num_gpus", str(launch.ranks_per_node), *port)
+    if launch.nodes == 1:
+        return ("--include", f"localhost:{slots}", *port)
+    if not launch.hosts:
+        ranks = str(launch.ranks_per_node)
+        nodes = ("--num_nodes", str(launch.nodes), "--num_gpus", ranks)
+        return ("--hostfile", HOSTFILE_NAME, *nodes, *port)
+    include = "@".join(f"{host}:{slots}" for host in launch.hosts)
+    # Without --master_addr the launcher takes the first address that the first host prints, which
+    # may be that of a bridge.
+    master = ("--master_addr", launch.hosts[0])
+    return ("--hostfile", HOSTFILE_NAME, "--include", include, *master, *port)
+
+
+def argv(launch: Launch) -> tuple[str, ...]:
+    """The launch command; files that `-o` writes are named relative to their folder."""
+    program = launch.programs.get(launch.launcher, launch.launcher)
+    if launch.launcher == "accelerate":
+        return (program, *_accelerate(launch), launch.script)
+    options = _torchrun(launch) if launch.launcher == "torchrun" else _deepspeed(launch)
+    return (program, *options, launch.script, "--deepspeed", "--deepspeed_config", CONFIG_NAME)
+
+
+_WRITTEN = frozenset({CONFIG_NAME, ACCELERATE_NAME, HOSTFILE_NAME})
+_TAKES_FILE = frozenset(
+    {"--config_file", "--deepspeed_config_file", "--hostfile", "--deepspeed_config"}
+)
+
+
+def located(words: tuple[str, ...], folder: str) -> tuple[str, ...]:
+    """The command with the files of `-o` in their folder.
+
+    >>> located(("deepspeed", "--hostfile", "hostfile"), "run")
+    ('deepspeed', '--hostfile', 'run/hostfile')
+    """
+    before = ("", *words)
+    return tuple(
+        f"{folder.rstrip('/')}/{word}" if word in _WRITTEN and previous in _TAKES_FILE else word
+        for previous, word in zip(before, words, strict=False)
+    )
+
+
+_VARIABLE = re.compile(r"^\$(\{[A-Za-z_]+(:-[\w.]+)?\}|[A-Za-z_]+)(/[\w.]+)?$")
+
+
+def quote(word: str) -> str:
+    """A word for a shell; variables of ours stay variables."""
     return f'"{word}"' if _VARIABLE.match(word) else shlex.quote(word)
 
 
-def command_line(plan: LaunchPlan) -> str:
-    """One line for a shell: variables, then the command."""
-    words = [f"{name}={shlex.quote(value)}" for name, value in sorted(plan.env.items())]
-    return " ".join(words + [_quote(word) for word in plan.argv])
+def carries_env(plan: LaunchPlan) -> bool:
+    """Whether variables must reach other nodes by the deepspeed launcher's file."""
+    return plan.launcher == "deepspeed" and plan.nodes > 1
 
 
-def launch_script(plan: LaunchPlan) -> str:
-    """`launch.sh`: the same, to be kept; further arguments go to the script."""
-    lines = ["#!/usr/bin/env bash", "set -euo pipefail", 'cd "$(dirname "$0")"']
-    lines += [f"export {name}={shlex.quote(value)}" for name, value in sorted(plan.env.items())]
-    if "$MASTER_ADDR" in plan.argv:
-        lines.append(': "${MASTER_ADDR:?set it to the name of the first node}"')
-    if "$NODE_RANK" in plan.argv:
-        lines.append(': "${NODE_RANK:?set it to 0 on the first node, 1 on the second, …}"')
-    words = " ".join(_quote(word) for word in plan.argv)
-    return "\n".join([*lines, f'exec {words} "$@"', ""])
+def command_line(plan: LaunchPlan, folder: str | None = None) -> str:
+    """One line for a shell: variables, then the command.
 
-
-def accelerate_config(plan: LaunchPlan) -> str:
-    """The YAML that `accelerate launch --config_file` reads."""
-    gpu = bool(plan.gpu_ids)
-    multi = plan.nodes > 1
-    lines = [
-        "compute_environment: LOCAL_MACHINE",
-        "debug: false",
-        f"distributed_type: {'DEEPSPEED' if gpu else 'MULTI_CPU'}",
-        "deepspeed_config:",
-        f"  deepspeed_config_file: {CONFIG_NAME}",
-        f"  zero3_init_flag: {'true' if plan.stage == 3 else 'false'}",  # noqa: PLR2004
-    ]
-    if multi:
-        lines.append("  deepspeed_multinode_launcher: standard")
-    lines += [
-        f"gpu_ids: {json.dumps(','.join(map(str, plan.gpu_ids)) if gpu else 'all')}",
-        "machine_rank: 0",
-        "main_training_function: main",
-        f"num_machines: {plan.nodes}",
-        f"num_processes: {plan.world}",
-        "rdzv_backend: static",
-        "same_network: true",
-        f"use_cpu: {'false' if gpu else 'true'}",
-        "",
-    ]
-    return "\n".join(lines)
-
-
-def sbatch_script(plan: LaunchPlan) -> str:
-    """A Slurm script: one launcher on each node, the rendezvous on the first one."""
-    gres = [f"#SBATCH --gpus-per-node={plan.gpus_per_node}"] if plan.gpu_ids else []
-    cpus = plan.gpus_per_node * (int(plan.env.get("OMP_NUM_THREADS", "1")) + plan.workers)
-    memory = max(
-        (option.host_bytes for option in plan.memory.options if option.verdict == "chosen"),
-        default=0,
-    )
-    lines = [
-        "#!/usr/bin/env bash",
-        "#SBATCH --job-name=train",
-        f"#SBATCH --nodes={plan.nodes}",
-        "#SBATCH --ntasks-per-node=1",
-        *gres,
-        f"#SBATCH --cpus-per-task={cpus}",
-        *([f"#SBATCH --mem={-(-memory * 5 // 4 >> 20)}M"] if memory else []),
-        "#SBATCH --exclusive" if not plan.gpu_ids else "#SBATCH --kill-on-bad-exit=1",
-        "set -euo pipefail",
-        'MASTER_ADDR="$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)"',
-        'MASTER_PORT="$((20000 + SLURM_JOB_ID % 20000))"',
-        "export MASTER_ADDR MASTER_PORT",
-    ]
-    # Slurm chooses the GPUs and sets CUDA_VISIBLE_DEVICES itself.
-    lines += [
-        f"export {name}={shlex.quote(value)}"
-        for name, value in sorted(plan.env.items())
-        if name != "CUDA_VISIBLE_DEVICES"
-    ]
-    script = shlex.quote(plan.argv[-4] if plan.launcher != "accelerate" else plan.argv[-1])
-    inner = (
-        f"torchrun --nnodes {plan.nodes} --nproc-per-node {plan.gpus_per_node} "
-        '--node-rank "$SLURM_NODEID" --master-addr "$MASTER_ADDR" --master-port "$MASTER_PORT" '
-        f"{script} --deepspeed --deepspeed_config {CONFIG_NAME}"
-    )
-    return "\n".join([*lines, f"srun bash -c {shlex.quote(inner)}", ""])
-
-
-def files(plan: LaunchPlan, *, slurm: bool = False) -> dict[str, str]:
-    """Name and text of everything that -o writes."""
-    from dsdoctor.model.launch import encode  # noqa: PLC0415
-
-    result = {
-        CONFIG_NAME: json.dumps(plan.ds_config, indent=2) + "\n",
-        "launch.sh": launch_script(plan),
-        "launch.json": encode(plan).decode() + "\n",
-    }
-    if plan.launcher == "accelerate":
-        result[ACCELERATE_NAME] = accelerate_config(plan)
-    if plan.launcher == "deepspeed" and plan.nodes > 1:
-        # The deepspeed launcher carries only NCCL*, PYTHON*, MLFLOW*, MV2* and UCX* to the nodes.
-        result[".deepspeed_env"] = "".join(
-            f"{name}={value}\n" for name, value in sorted(plan.env.items())
-        )
-        include = plan.argv[plan.argv.index("--include") + 1] if "--include" in plan.argv else ""
-        hosts = [part.split(":")[0] for part in include.split("@")] if include else []
-        slots = max(plan.gpu_ids, default=plan.gpus_per_node - 1) + 1
-        if hosts:
-            result[HOSTFILE_NAME] = "".join(f"{host} slots={slots}\n" for host in hosts)
-    if slurm:
-        result["job.sbatch"] = sbatch_script(plan)
-    return result
-
-
-def write(plan: LaunchPlan, folder: str | Path, *, slurm: bool = False) -> tuple[Path, ...]:
-    """Writes the files of a plan into a folder, which is made if it is not there.
-
-    Raises:
-        UsageError: the folder cannot be written.
+    Args:
+        plan: what to launch.
+        folder: where `-o` wrote its files, None = they were not written.
     """
-    target = Path(folder)
-    written = []
-    try:
-        target.mkdir(parents=True, exist_ok=True)
-        for name, text in files(plan, slurm=slurm).items():
-            path = target / name
-            path.write_text(text, encoding="utf-8")
-            if name.endswith((".sh", ".sbatch")):
-                path.chmod(0o755)
-            written.append(path)
-    except OSError as error:
-        raise UsageError(f"`{target}` cannot be written: {error.strerror}") from error
-    return tuple(written)
+    env = dict(plan.env)
+    words = plan.argv
+    if folder is not None:
+        words = located(words, folder)
+        if carries_env(plan):
+            env["DS_ENV_FILE"] = f"{folder.rstrip('/')}/{ENV_FILE_NAME}"
+    said = [f"{name}={shlex.quote(value)}" for name, value in sorted(env.items())]
+    return " ".join(said + [quote(word) for word in words])

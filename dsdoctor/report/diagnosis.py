@@ -1,8 +1,14 @@
-"""A diagnosis as plain text."""
+"""A diagnosis as plain text; also the model that the terminal styles."""
 
 from __future__ import annotations
 
-from dsdoctor.model.diagnosis import Diagnosis, Line, Outcome
+import shutil
+import textwrap
+from collections.abc import Iterator
+
+from dsdoctor.model.diagnosis import Cause, Diagnosis, Outcome
+from dsdoctor.model.diagnosis import Line as LogLine
+from dsdoctor.report.text import Line, clean
 
 WORDS = {
     Outcome.CAUSE: "CAUSE",
@@ -10,39 +16,100 @@ WORDS = {
     Outcome.UNRECOGNISED: "UNRECOGNISED",
     Outcome.CLEAN: "CLEAN",
 }
+STYLES = {
+    Outcome.CAUSE: "fail",
+    Outcome.USER_CODE: "warn",
+    Outcome.UNRECOGNISED: "unknown",
+    Outcome.CLEAN: "ok",
+}
+NOW_STYLES = {"confirmed": "fail", "refuted": "ok", "unknown": "note"}
+NARROWEST, WIDEST = 24, 110
+INDENT = "      "
 
 
-def _where(line: Line) -> str:
-    rank = "" if line.rank is None else f" rank {line.rank}"
-    return f"{line.file}:{line.line}{rank}: {line.text}"
+def _wrap(text: str, columns: int, indent: str, style: str, hang: str | None = None) -> list[Line]:
+    """Lines of at most `columns`; a word that is longer is cut, as nothing else fits a terminal."""
+    rows = textwrap.wrap(
+        clean(text),
+        columns,
+        initial_indent=indent,
+        subsequent_indent=indent if hang is None else hang,
+        break_on_hyphens=False,
+    )
+    return [Line(row, style) for row in rows]
 
 
-def render(diagnosis: Diagnosis) -> str:
-    """The text that `diagnose` prints."""
-    out: list[str] = []
+def _place(line: LogLine) -> str:
+    rank = "" if line.rank is None else f", rank {line.rank}"
+    return f"{line.file}:{line.line}{rank}"
+
+
+def _quote(line: LogLine, columns: int) -> Iterator[Line]:
+    yield from _wrap(_place(line), columns, INDENT, "note")
+    yield from _wrap(line.text, columns, INDENT + "  ", "body")
+
+
+def _cause(cause: Cause, place: int, columns: int) -> Iterator[Line]:
+    word = "CAUSE" if place == 0 else "or"
+    style = "fail" if place == 0 else "warn"
+    yield from _wrap(
+        f"{word:<6}{cause.condition} ({cause.confidence:.0%} sure)", columns, "", style, INDENT
+    )
+    yield from _wrap(cause.message, columns, INDENT, "head")
+    for line in cause.evidence:
+        yield from _quote(line, columns)
+    if cause.masks:
+        yield from _wrap(f"explains as well: {', '.join(cause.masks)}", columns, INDENT, "body")
+    if cause.now is not None:
+        text = f"{cause.now.status}: {cause.now.message}"
+        yield from _wrap(text, columns, INDENT, NOW_STYLES[cause.now.status])
+    yield from _wrap(f"hint: {cause.hint}", columns, INDENT, "hint")
+    for fix in cause.fixes:
+        yield from _wrap(f"fix: `dsdoctor fix {fix}`", columns, INDENT, "hint")
+    yield from _wrap(f"more: `dsdoctor explain {cause.condition}`", columns, INDENT, "note")
+    yield Line("")
+
+
+def lines(diagnosis: Diagnosis, *, width: int | None = None) -> Iterator[Line]:
+    """The report, line by line.
+
+    Args:
+        diagnosis: what to show.
+        width: columns; None = the terminal's, at most WIDEST.
+    """
+    columns = width or shutil.get_terminal_size((WIDEST, 24)).columns
+    columns = max(NARROWEST, min(columns, WIDEST))
     for place, cause in enumerate(diagnosis.causes):
-        head = "CAUSE" if place == 0 else "or   "
-        out.append(f"{head}  {cause.condition} ({cause.confidence:.0%})")
-        out.append(f"       {cause.message}")
-        out += [f"       {_where(line)}" for line in cause.evidence]
-        if cause.masks:
-            out.append(f"       explains: {', '.join(cause.masks)}")
-        out.append(f"       hint: {cause.hint}")
-        out.append("")
-    if diagnosis.outcome is not Outcome.CAUSE:
-        out.append(f"{WORDS[diagnosis.outcome]}  {diagnosis.summary}")
+        yield from _cause(cause, place, columns)
+    outcome = diagnosis.outcome
+    if outcome is not Outcome.CAUSE:
+        text = f"{WORDS[outcome]}  {diagnosis.summary}"
+        yield from _wrap(text, columns, "", STYLES[outcome], INDENT)
     error = diagnosis.first_error
-    if error is not None and diagnosis.outcome is not Outcome.CLEAN:
+    if error is not None and outcome is not Outcome.CLEAN:
         rank = "" if error.rank is None else f" on rank {error.rank}"
         what = f"{error.type}: {error.message}" if error.message else error.type
-        out.append(f"first error{rank}: {what} ({error.file}:{error.line})")
-    out += [f"  considered: {_where(line)}" for line in diagnosis.considered]
+        text = f"first error{rank}: {what}"
+        yield from _wrap(text, columns, "", "body", INDENT)
+        yield from _wrap(f"raised at {error.file}:{error.line}", columns, INDENT, "body")
+        if outcome is not Outcome.CAUSE:
+            yield from _wrap(f"told at {_place(error.log)}", columns, INDENT, "note")
+    if diagnosis.considered:
+        yield Line("lines considered:")
+        for line in diagnosis.considered:
+            yield from _quote(line, columns)
     for answer in diagnosis.expectations:
-        proof = f" ({_where(answer.evidence)})" if answer.evidence is not None else ""
-        out.append(f"expect {answer.name}: {answer.state}, {answer.message}{proof}")
-    if diagnosis.causes:
-        name = diagnosis.causes[0].condition
-        out.append(f"`dsdoctor explain {name}` tells more")
+        style = {"proved": "ok", "refuted": "fail"}.get(answer.state, "unknown")
+        text = f"expect {answer.name}: {answer.state}, {answer.message}"
+        yield from _wrap(text, columns, "", style, INDENT)
+        if answer.evidence is not None:
+            yield from _quote(answer.evidence, columns)
     plural = "" if diagnosis.files == 1 else "s"
-    out.append(f"{diagnosis.files} log{plural}, {diagnosis.lines} lines read")
-    return "\n".join(out) + "\n"
+    cut = "; the log is empty or ends before the run did" if diagnosis.truncated else ""
+    text = f"{diagnosis.files} log{plural}, {diagnosis.lines} lines read{cut}"
+    yield from _wrap(text, columns, "", "sum")
+
+
+def render(diagnosis: Diagnosis, *, width: int | None = None) -> str:
+    """The text that `diagnose` prints."""
+    return "\n".join(line.text for line in lines(diagnosis, width=width)) + "\n"

@@ -63,7 +63,8 @@ def junit(report: Report) -> str:
             ET.SubElement(case, "skipped", message=message)
         elif finding.status is Status.WARN:
             ET.SubElement(case, "system-out").text = f"warning: {_body(finding)}"
-    root = ET.Element("testsuites")
+    root = ET.Element("testsuites", {**suite.attrib, "name": "dsdoctor"})
+    del root.attrib["hostname"]
     root.append(suite)
     ET.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Iterable
 
 from dsdoctor.model.launch import LaunchPlan, MemoryItem, MemoryOption
 from dsdoctor.recommend.output import command_line
 
 GIB = 1 << 30
-NARROW = 72
+#: Below this width figures stand under each other.
+NARROW = 80
+_OFFLOAD = {"none": "", "optimizer": "+o", "optimizer+parameters": "+op"}
+_COLUMN = 8
+_NAME = 22
 
 
 def _gib(size: int) -> str:
     return f"{size / GIB:.1f}"
+
+
+def _clean(text: str) -> str:
+    """Text from files and the command line, without control characters."""
+    return "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
 def bar(used: int, limit: int | None, width: int) -> str:
@@ -31,61 +41,121 @@ def bar(used: int, limit: int | None, width: int) -> str:
     return "#" * filled + "." * (width - filled)
 
 
-def _row(option: MemoryOption, width: int) -> list[str]:
+def _share(place: str, used: int, limit: int | None) -> str:
+    of = f" of {_gib(limit)}" if limit else ""
+    return f"{place} {_gib(used)}{of} GiB"
+
+
+def _option(option: MemoryOption, width: int) -> list[str]:
+    """One option: what it is, a bar for what binds it, its figures, the verdict and why."""
     mark = ">" if option.verdict == "chosen" else " "
-    recompute = " recompute" if option.checkpointing else ""
-    figures = f"{_gib(option.gpu_bytes):>7}"
-    figures += f" / {_gib(option.gpu_limit_bytes)}" if option.gpu_limit_bytes else " / -"
-    host = _gib(option.host_bytes)
-    host += f" / {_gib(option.host_limit_bytes)}" if option.host_limit_bytes else " / -"
+    setting = f"micro-batch {option.micro_batch}"
+    if option.accumulation > 1:
+        setting += f" × {option.accumulation}"
+    setting += ", recompute" if option.checkpointing else ""
     on_gpu = option.gpu_limit_bytes is not None
     used = option.gpu_bytes if on_gpu else option.host_bytes
     limit = option.gpu_limit_bytes if on_gpu else option.host_limit_bytes
-    head = f"{mark} {option.name:<28} micro-batch {option.micro_batch}{recompute}"
+    shares = [_share("GPU", option.gpu_bytes, option.gpu_limit_bytes)] if on_gpu else []
+    shares.append(_share("host", option.host_bytes, option.host_limit_bytes))
     if width < NARROW:
-        lines = [f"{mark} {option.name}", f"    micro-batch {option.micro_batch}{recompute}"]
-        lines += [f"    GPU {figures.strip()} GiB", f"    host {host} GiB"]
-        lines.append(f"    {bar(used, limit, max(4, width - 6))}")
+        lines = [f"{mark} {option.name}", f"    {setting}"]
+        lines += [f"    {share}" for share in shares]
+        lines.append(f"    [{bar(used, limit, max(4, min(24, width - 8)))}]")
     else:
-        lines = [head, f"    {bar(used, limit, 24)} GPU {figures} GiB, host {host} GiB"]
-    wrapped = textwrap.wrap(f"{option.verdict}: {option.reason}", max(20, width - 4))
+        lines = [f"{mark} {option.name:<28}{setting}"]
+        lines.append(f"    [{bar(used, limit, 24)}] {', '.join(shares)}")
+    wrapped = textwrap.wrap(f"{option.verdict}: {option.reason}", max(16, width - 4))
     return lines + [f"    {line}" for line in wrapped]
 
 
-def _items(title: str, items: tuple[MemoryItem, ...], total: int) -> list[str]:
-    if not items:
+def _short(option: MemoryOption) -> str:
+    """A column's head: `z2+o` is ZeRO-2 with the optimizer on the host."""
+    return f"z{option.stage}{_OFFLOAD.get(option.offload, '+?')}"
+
+
+def _names(columns: Iterable[tuple[MemoryItem, ...]]) -> list[tuple[str, str]]:
+    """Name and phase of every item of any column, in the order in which they appear."""
+    phases = ("load", "resident", "training", "backward", "step")
+    found = dict.fromkeys((item.name, item.phase) for items in columns for item in items)
+    return sorted(found, key=lambda key: phases.index(key[1]) if key[1] in phases else 9)
+
+
+def _table(
+    title: str, columns: list[tuple[str, tuple[MemoryItem, ...], int]], width: int
+) -> list[str]:
+    """Items as rows, options as columns; as many columns side by side as the width holds."""
+    if not any(items for _, items, _ in columns):
         return []
-    lines = ["", title]
-    for item in items:
-        when = "" if item.phase == "resident" else f"  ({item.phase})"
-        lines.append(f"  {item.name:<24}{_gib(item.bytes):>8}{when}")
-    return [*lines, f"  {'peak':<24}{_gib(total):>8}"]
+    lines: list[str] = []
+    fit = max(1, (width - _NAME - 11) // _COLUMN)
+    for start in range(0, len(columns), fit):
+        part = columns[start : start + fit]
+        heads = "".join(f"{head:>{_COLUMN}}" for head, _, _ in part)
+        lines += ["", title, f"  {'':<{_NAME}}{heads}".rstrip()]
+        for name, phase in _names(items for _, items, _ in part):
+            cells = ""
+            for _, items, _ in part:
+                size = sum(item.bytes for item in items if (item.name, item.phase) == (name, phase))
+                cells += f"{_gib(size) if size else '-':>{_COLUMN}}"
+            when = "" if phase == "resident" else f"  {phase}"
+            label = name.removesuffix(" (ranks)")
+            lines.append(f"  {label:<{_NAME}}{cells}{when}")
+        peaks = "".join(f"{_gib(total):>{_COLUMN}}" for _, _, total in part)
+        lines.append(f"  {'peak':<{_NAME}}{peaks}")
+    return lines
 
 
-def render(plan: LaunchPlan, width: int = 80) -> str:
-    """The plan for a reader; the launch line is never wrapped, so that it can be copied."""
+def _tables(plan: LaunchPlan, width: int, *, verbose: bool) -> list[str]:
+    chosen = [row for row in plan.memory.options if row.name == plan.memory.chosen]
+    shown = list(plan.memory.options) if verbose or not chosen else chosen
+    ranks = f" (all {plan.gpus_per_node} ranks together)" if plan.gpus_per_node > 1 else ""
+    lines = _table(
+        "memory of each GPU, GiB", [(_short(row), row.gpu, row.gpu_bytes) for row in shown], width
+    )
+    lines += _table(
+        f"memory of each host{ranks}, GiB",
+        [(_short(row), row.host, row.host_bytes) for row in shown],
+        width,
+    )
+    return lines
+
+
+def _head(plan: LaunchPlan) -> str:
     model = plan.model
     size = f"{model.parameters / 1e9:.2f}B parameters"
     if model.trainable != model.parameters:
         size += f", {model.trainable / 1e6:.1f}M trained"
     place = "GPU" if plan.gpu_ids else "CPU rank"
-    head = f"{model.name} · {size} · {plan.world} × {place} · {plan.precision} · "
-    head += f"{plan.sequence} tokens"
-    lines = textwrap.wrap(head, max(20, width))
-    lines.append("")
+    ranks = f"{plan.gpus_per_node} × {place}"
+    if plan.nodes > 1:
+        ranks = f"{plan.nodes} nodes × {ranks}"
+    name = _clean(model.name)
+    return f"{name} · {size} · {ranks} · {plan.precision} · {plan.sequence} tokens"
+
+
+def render(
+    plan: LaunchPlan, width: int = 80, folder: str | None = None, *, verbose: bool = False
+) -> str:
+    """The plan for a reader; the launch line is never wrapped, so that it can be copied.
+
+    Args:
+        plan: what to show.
+        width: columns of the terminal.
+        folder: where `-o` wrote its files, None = they were not written.
+        verbose: itemise every option, not the chosen one alone.
+    """
+    wide = max(20, min(width, 120))
+    lines = [*textwrap.wrap(_head(plan), wide), ""]
     for option in plan.memory.options:
-        lines += _row(option, width)
-    best = next(
-        (option for option in plan.memory.options if option.name == plan.memory.chosen), None
-    )
-    if best is not None:
-        lines += _items("memory of each GPU, GiB", best.gpu, best.gpu_bytes)
-        lines += _items("memory of each host, GiB", best.host, best.host_bytes)
-    lines.append("")
+        lines += _option(option, wide)
+    lines += [*_tables(plan, wide, verbose=verbose), ""]
     for reason in plan.reasons:
         if reason.verdict == "note":
-            lines += textwrap.wrap(
-                f"{reason.subject}: {reason.text}", max(20, width), subsequent_indent="  "
-            )
+            text = _clean(f"{reason.subject}: {reason.text}")
+            lines += textwrap.wrap(text, wide, subsequent_indent="  ")
     lines += ["", "launch with" if plan.fits else "nothing fits; the nearest would be"]
-    return "\n".join([*lines, f"  {command_line(plan)}", ""])
+    lines.append(f"  {_clean(command_line(plan, folder))}")
+    if folder is None:
+        lines += textwrap.wrap("`-o DIR` writes ds_config.json, launch.sh and launch.json", wide)
+    return "\n".join([*lines, ""])

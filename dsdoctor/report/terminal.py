@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from rich.console import Console
 from rich.text import Text
 
@@ -25,5 +27,10 @@ STYLES = {
 
 def show(report: Report, console: Console, *, verbosity: int = 0) -> None:
     """Prints a report; text is never read as markup."""
-    for line in text.lines(report, verbosity=verbosity, width=console.width):
+    show_lines(text.lines(report, verbosity=verbosity, width=console.width), console)
+
+
+def show_lines(lines: Iterable[text.Line], console: Console) -> None:
+    """Prints lines of any report in colour."""
+    for line in lines:
         console.print(Text(line.text, style=STYLES.get(line.style, "")), soft_wrap=True)

@@ -8,7 +8,9 @@ import textwrap
 from collections.abc import Iterable, Iterator
 
 from dsdoctor.model.finding import Finding, Status
+from dsdoctor.model.matrix import Matrix
 from dsdoctor.model.report import Report, Verdict
+from dsdoctor.report import topology
 
 WORDS = {
     Status.OK: "ok",
@@ -36,7 +38,7 @@ class Line:
     Attributes:
         text: what it says, escapes removed.
         style: what it is: `head`, `fail`, `warn`, `unknown`, `crash`, `ok`, `skip`, `body`,
-            `effect`, `hint`, `sum` or `note`.
+            `effect`, `hint`, `table`, `sum` or `note`.
     """
 
     text: str
@@ -79,6 +81,11 @@ def lines(report: Report, *, verbosity: int = 0, width: int | None = None) -> It
         yield Line("")
     for finding in shown(report, verbosity):
         yield from _finding(finding, columns)
+    if verbosity >= 1 and isinstance(report.topology, Matrix):
+        for row in topology.lines(report.topology, columns):
+            yield Line(clean(row), "table")
+        yield from _wrap(topology.LEGEND, columns, "", "note")
+        yield Line("")
     yield from _wrap(_summary(report), columns, "", "sum")
     for name, detail in report.unread.items():
         yield from _wrap(f"`{name}` could not be read: {clean(detail)}", columns, "", "note")
@@ -115,6 +122,8 @@ def _finding(finding: Finding, columns: int) -> Iterator[Line]:
         yield from _wrap(f"effect: {clean(finding.effect)}", columns, INDENT, "effect")
     if finding.hint:
         yield from _wrap(f"hint: {clean(finding.hint)}", columns, INDENT, "hint")
+    if finding.fixes:
+        yield from _wrap(f"fix: `dsdoctor fix {clean(finding.fixes[0])}`", columns, INDENT, "hint")
     yield Line("")
 
 

@@ -12,13 +12,22 @@ from dsdoctor import engine, packs
 from dsdoctor.api import (
     Compiler,
     Compilers,
+    DeepTrial,
+    ExtensionTrial,
     Fact,
+    MemoryDetail,
     OsInfo,
     Package,
     Packages,
     Patient,
+    Place,
+    Quota,
     Resources,
     Status,
+    Storage,
+    TriedCollective,
+    TriedGpu,
+    TriedPair,
 )
 from dsdoctor.model.facts.python import DeepSpeedLive, ImportOutcome, PatientChoice
 from dsdoctor.model.report import Report, Verdict, exit_code
@@ -76,6 +85,49 @@ def workstation(
             shm_free_bytes=128 * GIB,
             limit_nofile=1048576,
         ),
+        *usual_places_and_trials(),
+    ]
+
+
+def usual_places_and_trials() -> list[Fact]:
+    """What storage, memory and `--deep` find on a machine with nothing wrong.
+
+    The home is on NFS, models are on a mount that nobody may write, some swap and huge pages are in
+    use, and /dev/shm holds segments of running jobs: all of it healthy.
+    """
+    home: dict[str, Any] = {"file_system": "nfs4", "network": True, "mount": "/home", "kind": "dir"}
+    room: dict[str, Any] = {"total_bytes": 4096 * GIB, "free_bytes": 900 * GIB}
+    models: dict[str, Any] = {
+        "file_system": "squashfs",
+        "mount": "/models",
+        "read_only": True,
+        "writable": False,
+    }
+    return [
+        Storage(
+            places=(
+                Place(purpose="temporary files", path="/tmp", kind="dir", **room),
+                Place(purpose="built extensions", path="/home/me/.cache", **home, **room),
+                Place(purpose="Triton cache", path="/home/me/.triton", **home, **room),
+                Place(purpose="Hugging Face cache", path="/models", total_bytes=9, **models),
+            ),
+            quotas=(
+                Quota(device="nas:/home", used_bytes=20 * GIB, soft_bytes=90 * GIB, used_files=9),
+            ),
+        ),
+        MemoryDetail(
+            hugepages_bytes=2 * GIB,
+            hugepages_free_bytes=2 * GIB,
+            swap_total_bytes=8 * GIB,
+            swap_free_bytes=GIB,
+            shm_files=40,
+        ),
+        DeepTrial(
+            gpus=tuple(TriedGpu(name=name, kernel_ok=True, alloc_ok=True) for name in "01"),
+            pairs=(TriedPair(a="0", b="1", peer=False), TriedPair(a="1", b="0", peer=False)),
+            collective=TriedCollective(backend="nccl", ranks=2, ok=True),
+        ),
+        ExtensionTrial(ok=True, seconds=20),
     ]
 
 

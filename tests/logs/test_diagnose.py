@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 from dsdoctor import packs
-from dsdoctor.cli.diagnose import command
 from dsdoctor.logs import Source, diagnose, diagnose_paths, signatures_of
 from dsdoctor.model.diagnosis import Diagnosis, Outcome
 from dsdoctor.report.diagnosis import render
+from tests.support.diagnosing import diagnose_command
 
 FOLDER = Path(__file__).parent / "provoked"
 CASES: list[dict[str, Any]] = json.loads((FOLDER / "index.json").read_text(encoding="utf-8"))
@@ -44,53 +43,6 @@ def test_provoked(case: dict[str, Any]) -> None:
         assert not found.causes
     else:
         assert said in wanted
-
-
-def test_a8_return_code_minus_9_is_the_kernel() -> None:
-    text = "[ERROR] [launch.py:324:sigkill_handler] ['python'] exits with return code = -9\n"
-    assert first(text) == "host-oom-killed"
-
-
-def test_b9_watchdog_alone_is_a_timeout() -> None:
-    watchdog = "[rank5]:[E ProcessGroupNCCL.cpp:1] [Rank 5] Watchdog caught collective operation timeout: x\n"
-    assert first(watchdog) == "nccl-timeout-watchdog"
-
-
-def test_b12_a_watchdog_is_the_victim_of_an_oom() -> None:
-    watchdog = "[rank5]:[E ProcessGroupNCCL.cpp:1] [Rank 5] Watchdog caught collective operation timeout: x\n"
-    oom = "[rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\n"
-    found = read(watchdog, oom)
-    assert found.causes[0].condition == "gpu-oom"
-    assert "nccl-timeout-watchdog" in found.causes[0].masks
-
-
-def test_c1_oom_of_the_gpu_is_not_that_of_the_host() -> None:
-    assert (
-        first("torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate\n") == "gpu-oom"
-    )
-
-
-def test_c2_started_without_launcher() -> None:
-    assert first("ModuleNotFoundError: No module named 'mpi4py'\n") == "launched-without-deepspeed"
-
-
-def test_c5_expect_states_what_was_active() -> None:
-    text = "[INFO] [launch.py:1:main] dist_world_size=4\nDeepSpeedZeRoOffload initialize [begin]\nCPU Offload: False\n"
-    source = Source(name="x", data=text.encode())
-    found = diagnose([source], SIGNATURES, expect=["zero3", "offload", "4gpus", "bf16"])
-    states = [answer.state for answer in found.expectations]
-    assert states == ["proved", "refuted", "proved", "not-shown"]
-
-
-def test_d3_no_module_and_loss_scale() -> None:
-    assert first("ModuleNotFoundError: No module named 'deepspeed'\n") == "deepspeed-missing"
-    floor = "Exception: Current loss scale already at minimum - cannot decrease scale anymore.\n"
-    assert first(floor) == "fp16-overflow-or-nan"
-
-
-def test_e6_no_gpu_and_cpu_torch() -> None:
-    assert first("RuntimeError: No CUDA GPUs are available\n") == "no-gpu-visible"
-    assert first("AssertionError: Torch not compiled with CUDA enabled\n") == "cpu-only-torch"
 
 
 def test_no_space_in_shared_memory_is_not_the_disk() -> None:
@@ -167,21 +119,47 @@ def test_hostile_input_is_harmless() -> None:
     assert not any((ord(c) < 32 and c != "\n") or c in "\x9b\u202e\x7f" for c in shown)
 
 
-def test_the_command(tmp_path: Path) -> None:
+def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = tmp_path / "a.log"
     log.write_text("RuntimeError: No CUDA GPUs are available\n")
-    runner = CliRunner()
-    result = runner.invoke(command, [str(log), "--format", "json"])
-    assert result.exit_code == 1
-    document = json.loads(result.stdout)
-    assert document["schema"] == "dsdoctor/diagnosis"
-    assert document["causes"][0]["condition"] == "no-gpu-visible"
+    result = diagnose_command(monkeypatch, log, "--format", "json")
+    assert result.status == 1
+    assert result.report["schema"] == "dsdoctor/diagnosis"
+    assert result.report["causes"][0]["condition"] == "no-gpu-visible"
     log.write_text("step 1 loss 2.0\n")
-    assert runner.invoke(command, [str(log)]).exit_code == 0
+    assert diagnose_command(monkeypatch, log).status == 0
     log.write_text("")
-    assert runner.invoke(command, [str(log)]).exit_code == 3
-    missing = runner.invoke(command, [str(tmp_path / "none.log")])
-    assert missing.exit_code == 2
-    assert missing.stderr.count("\n") == 1
-    assert runner.invoke(command, ["-"], input=b"KeyError: 'x'\n").exit_code == 0
-    assert runner.invoke(command, [str(log), "--expect", "zero9"]).exit_code == 2
+    assert diagnose_command(monkeypatch, log).status == 3
+    assert diagnose_command(monkeypatch, "-", stdin=b"KeyError: 'x'\n").status == 0
+    assert diagnose_command(monkeypatch, "-", stdin=b"Killed by a ghost: exitcode: 1\n").status == 3
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (("none.log",), "`none.log` does not exist"),
+        ((), "LOG"),
+        (("a.log", "--expect", "zero9"), "does not know `zero9`; it takes zero0, zero1"),
+        (("a.log", "--expect", "0gpus"), "does not know `0gpus`"),
+        (("a.log", "--expect", " "), "`--expect` is empty"),
+        (("a.log", "--snapshot", "none.json"), "`none.json` cannot be read"),
+        (("a.log", "--snapshot", "a.log"), "is not a snapshot"),
+        (("a.log", "--snapshot", "a.log", "--here"), "give one of them"),
+        (("a.log", "--python", "python3"), "add `--here`"),
+        (("-", "-"), "give `-` once"),
+        (("-", "--snapshot", "-"), "give `-` once"),
+        (("a.log", "-o", "nowhere/x"), "cannot be written"),
+        (("empty",), "`empty` holds no logs"),
+    ],
+)
+def test_misuse_is_one_line(
+    argv: tuple[str, ...], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.log").write_text("step 1\n")
+    (tmp_path / "empty").mkdir()
+    result = diagnose_command(monkeypatch, *argv)
+    assert result.status == 2
+    assert result.err.count("\n") == 1
+    assert words in result.err
+    assert result.out == ""

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from dsdoctor.logs import reader
+from dsdoctor.logs.prefixes import strip_prefixes
 from dsdoctor.logs.scan import Scanner
 
 LINE = "RuntimeError: 错误\n"
@@ -66,7 +67,7 @@ def test_broken_bytes_are_read() -> None:
     ],
 )
 def test_prefixes(line: str, text: str, rank: int | None) -> None:
-    assert reader.strip_prefixes(line) == (text, rank)
+    assert strip_prefixes(line) == (text, rank)
 
 
 def test_folders_in_the_order_of_ranks(tmp_path: Path) -> None:

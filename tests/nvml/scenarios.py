@@ -525,6 +525,7 @@ def driver_999() -> Scenario:
     scenario["nvml"] = "19.999.10.01"
     scenario["cuda"] = 19000
     for gpu in gpus:
+        gpu["gsp_firmware"] = {"enabled": 1, "default": 1, "version": scenario["driver"]}
         gpu["name"] = "NVIDIA X900"
         gpu["brand"] = 40
         gpu["architecture"] = 40

@@ -9,10 +9,15 @@ import pytest
 
 MODULES = (
     "dsdoctor.model.redact",
+    "dsdoctor.model.facts.pci",
     "dsdoctor.probes.environment",
+    "dsdoctor.probes.kernel_log",
     "dsdoctor.probes.launchers",
     "dsdoctor.probes.machine",
+    "dsdoctor.probes.network",
+    "dsdoctor.probes.nodes",
     "dsdoctor.probes.nvidia",
+    "dsdoctor.probes.pci",
     "dsdoctor.probes.records",
     "dsdoctor.probes.toolchain",
 )

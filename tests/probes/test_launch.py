@@ -91,7 +91,6 @@ def test_port_is_read_from_the_kernel() -> None:
     [
         ("torchrun --standalone t.py", Why.NOT_ASKED),
         ("torchrun --nnodes 2 --node-rank 1 t.py", Why.NOT_ASKED),
-        ("deepspeed --master_addr 10.9.9.9 t.py", Why.UNSUPPORTED),
     ],
 )
 def test_ports_that_are_not_this_nodes_to_check(line: str, why: Why) -> None:
@@ -99,3 +98,22 @@ def test_ports_that_are_not_this_nodes_to_check(line: str, why: Why) -> None:
     with pytest.raises(HostError) as caught:
         master_port.function(host, RunNeeds(command=tuple(line.split())))
     assert caught.value.missing.why is why
+
+
+@pytest.mark.parametrize(
+    ("reason", "taken"), [(None, True), ("Connection refused", False), ("No route to host", None)]
+)
+def test_a_port_of_another_node_is_tried(reason: str | None, taken: bool | None) -> None:
+    class Other(FakeHost):
+        def connect(self, host: str, port: int, timeout: float) -> str | None:
+            assert (host, port) == ("10.9.9.9", 29500)
+            return reason
+
+    run = RunNeeds(command=("deepspeed", "--master_addr", "10.9.9.9", "t.py"))
+    if taken is None:
+        with pytest.raises(HostError) as caught:
+            master_port.function(Other(), run)
+        assert caught.value.missing.why is Why.UNSUPPORTED
+        return
+    fact = master_port.function(Other(), run)
+    assert (fact.taken, fact.remote, fact.host) == (taken, True, "10.9.9.9")

@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from dsdoctor.errors import UsageError
 from dsdoctor.model.facts.base import Missing, Why
@@ -18,9 +16,9 @@ from dsdoctor.model.facts.gpu import Gpu, Gpus
 from dsdoctor.model.facts.machine import OsInfo, Resources
 from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.model.launch import LaunchPlan, decode, encode
-from dsdoctor.recommend import memory, output
+from dsdoctor.recommend import files, output
 from dsdoctor.recommend.memory import GIB, Setting
-from dsdoctor.recommend.models import PRESETS, from_size, resolve
+from dsdoctor.recommend.models import resolve
 from dsdoctor.recommend.plan import OPTIMIZERS, Options, machine_from, machine_of, recommend
 from dsdoctor.report.plan import render
 
@@ -52,10 +50,13 @@ def plan_for(**options: Any) -> LaunchPlan:
 def test_facts_become_the_machine_and_the_fullest_gpu_is_the_limit() -> None:
     gpus = Gpus(gpus=(gpu(0), gpu(1, 20), gpu(2)))
     machine = machine_from(gpus, RAM, RunNeeds(gpus=("2", "GPU-1")), OS)
-    assert [device.index for device in machine.devices] == [2, 1]
+    assert [device.index for device in machine.devices] == [
+        1,
+        2,
+    ]  # PCI order, as the launchers number ranks
     plan = recommend(machine, resolve("gpt2"))
     assert plan.memory.options[0].gpu_limit_bytes == 20 * GIB
-    assert "localhost:2,1" in plan.argv
+    assert "localhost:1,2" in plan.argv
 
 
 def test_what_is_not_there_is_refused() -> None:
@@ -65,59 +66,6 @@ def test_what_is_not_there_is_refused() -> None:
     with pytest.raises(UsageError, match="no driver"):
         machine_from(gone, RAM, RunNeeds(gpus=("0",)), OS)
     assert recommend(machine_from(gone, RAM, RunNeeds(), OS), resolve("gpt2")).gpu_ids == ()
-
-
-@given(st.integers(10**3, 10**8), st.integers(1, 8), st.integers(1, 8))
-def test_zero2_states_equal_the_estimator_formula(count: int, per_node: int, nodes: int) -> None:
-    model = from_size(f"{count}k")
-    world = per_node * nodes
-    for offload in ("none", "optimizer"):
-        setting = Setting(stage=2, offload=offload, world=world, nodes=nodes)
-        sized = memory.estimate(model, setting)
-        host, device = memory.deepspeed_zero2(
-            model.parameters, per_node, nodes, offload=offload != "none", factor=1
-        )
-        got = memory.model_state_bytes(sized.gpu)
-        assert abs(got - device) <= 16
-        if offload == "optimizer" and nodes == 1 and world <= 4:
-            assert memory.model_state_bytes(sized.host) == pytest.approx(host, abs=16 * world)
-
-
-@pytest.mark.parametrize("size", [1, 2, 3, 1023, 1025, 2**31 + 1])
-def test_pinned_blocks_round_up(size: int) -> None:
-    rounded = memory.power_of_two(size)
-    assert size <= rounded < 2 * size or size == rounded
-    assert rounded & (rounded - 1) == 0
-
-
-@pytest.mark.train
-def test_estimators_are_deepspeeds() -> None:
-    from deepspeed.runtime.zero.stage3 import estimate_zero3_model_states_mem_needs as three
-    from deepspeed.runtime.zero.stage_1_and_2 import estimate_zero2_model_states_mem_needs as two
-
-    for count, largest in ((10**8, 10**6), (7 * 10**9, 5 * 10**8)):
-        for per_node in (1, 4, 8):
-            for nodes in (1, 2, 4):
-                for offload in (False, True):
-                    ours = memory.deepspeed_zero2(count, per_node, nodes, offload=offload)
-                    assert ours == two(count, per_node, nodes, offload)
-                for kind in ("none", "optimizer", "optimizer+parameters"):
-                    for init in (False, True):
-                        theirs = three(
-                            count, largest, per_node, nodes, kind != "none", "+" in kind, init
-                        )
-                        ours = memory.deepspeed_zero3(
-                            count, largest, per_node, nodes, offload=kind, zero_init=init
-                        )
-                        assert ours == theirs[:2]
-
-
-def test_measured_anchors_of_activations() -> None:
-    model = PRESETS["llama-3-8b"]
-    for checkpointing, measured in ((True, 31), (False, 240)):
-        setting = Setting(sequence=32768, checkpointing=checkpointing)
-        size = memory.activation_bytes(model, setting) + memory.logits_bytes(model, setting)
-        assert size / GIB == pytest.approx(measured, rel=0.05)
 
 
 CONFIGS = {
@@ -166,7 +114,7 @@ def test_plan_survives_json_and_has_the_contract_keys() -> None:
 @pytest.mark.parametrize("launcher", ["deepspeed", "torchrun", "accelerate"])
 def test_files_are_written_and_bash_reads_them(tmp_path: Path, launcher: str) -> None:
     plan = plan_for(launcher=launcher, nodes=2, hosts=("a", "b"))
-    for path in output.write(plan, tmp_path, slurm=True):
+    for path in files.write(plan, tmp_path, slurm=True):
         if path.suffix in {".sh", ".sbatch"}:
             assert subprocess.run(["bash", "-n", str(path)], check=False).returncode == 0
     assert json.loads((tmp_path / "ds_config.json").read_text()) == plan.ds_config

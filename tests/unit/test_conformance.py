@@ -10,7 +10,7 @@ import pytest
 from dsdoctor import engine, packs
 from dsdoctor.api import Fact, Missing, Status, Why
 from dsdoctor.model import snapshot as snapshots
-from dsdoctor.registry import Unit, needs
+from dsdoctor.registry import Cure, Unit, needs
 
 REGISTRY = packs.load(builtin_only=True)
 UNITS = list(REGISTRY)
@@ -34,17 +34,7 @@ FAMILIES = [
     "training",
 ]
 HEADINGS = ["## Why it matters", "## What to do", "## References"]
-FIXES = {
-    "install-cuda-toolkit",
-    "install-ninja",
-    "remove-stale-lock",
-    "install-python-headers",
-    "install-compiler",
-    "install-torch-build",
-    "install-deepspeed",
-    "unset-variables",
-    "remount-shm",
-}
+FIXES = REGISTRY.cures
 TESTS = Path(__file__).parent.parent
 
 
@@ -65,7 +55,7 @@ def test_identity(unit: Unit) -> None:
     assert unit.family in FAMILIES
     assert int(condition.id[3:]) // 100 == FAMILIES.index(unit.family) + 1
     assert re.fullmatch(r"\d+\.\d+", condition.since)
-    assert set(condition.fixes) <= FIXES
+    assert set(condition.fixes) <= set(FIXES)
     assert unit.check is not None or unit.signatures
 
 
@@ -82,6 +72,18 @@ def test_ties_name_conditions_that_exist(unit: Unit) -> None:
     for signature in unit.signatures:
         for name in signature.masks:
             assert REGISTRY.find(name) is not None, name
+
+
+@pytest.mark.parametrize("cure", list(FIXES.values()), ids=lambda cure: str(cure.fix.name))
+def test_fix(cure: Cure) -> None:
+    name = cure.fix.name
+    assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)+", name)
+    assert 10 <= len(cure.title) <= 110
+    headings = [line for line in cure.page.splitlines() if line.startswith("## ")]
+    assert headings == ["## What it does", "## Undo"]
+    assert any(name in unit.condition.fixes for unit in UNITS), "no condition names it"
+    golden = TESTS / "fixes" / "golden"
+    assert list(golden.glob(f"{name}.*.json")) or list(golden.glob(f"{name}.json"))
 
 
 CHECKED = [unit for unit in UNITS if unit.check is not None]

@@ -8,23 +8,14 @@ from dsdoctor.api import (
     Finding,
     Missing,
     RunNeeds,
+    Why,
     fail,
     warn,
 )
+from dsdoctor_checks.cuda import _ops
 
 #: The ZeRO stage that can swap to NVMe.
 PARTITIONED = 3
-
-#: Ops of the optimizers that DeepSpeed builds itself: name in the config, lower case, to the op
-#: with its state in GPU memory and the op with its state in host memory
-#: (DeepSpeed 0.19.8 runtime/engine.py, `_configure_basic_optimizer`).
-OPTIMIZER_OPS = {
-    "adam": ("fused_adam", "cpu_adam"),
-    "adamw": ("fused_adam", "cpu_adam"),
-    "lamb": ("fused_lamb", "fused_lamb"),
-    "lion": ("fused_lion", "cpu_lion"),
-    "adagrad": ("", "cpu_adagrad"),
-}
 
 
 def section(value: object, key: str) -> dict[str, object]:
@@ -33,33 +24,20 @@ def section(value: object, key: str) -> dict[str, object]:
     return inner if isinstance(inner, dict) else {}
 
 
-def _optimizer_op(config: dict[str, object], *, offload: bool) -> str:
-    optimizer = section(config, "optimizer")
-    name = optimizer.get("type")
-    if not isinstance(name, str):
-        # A trainer or the script brings the optimizer; under offload it has to be cpu_adam.
-        return "cpu_adam" if offload else ""
-    on_gpu, on_cpu = OPTIMIZER_OPS.get(name.lower(), ("", ""))
-    if section(optimizer, "params").get("torch_adam") is True:
-        return ""
-    return on_cpu if offload else on_gpu
-
-
-def needed_ops(config: dict[str, object]) -> tuple[str, ...]:
-    """Ops that a config makes DeepSpeed load.
+def needed_ops(config: dict[str, object], deepspeed: str | None = None) -> tuple[str, ...]:
+    """Ops that a config makes DeepSpeed load; NVMe is used with partitioned parameters alone.
 
     >>> needed_ops({"optimizer": {"type": "AdamW"}})
     ('fused_adam',)
     >>> needed_ops({"zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu"}}})
     ('cpu_adam',)
+    >>> needed_ops({"compile": {"deepcompile": True}})
+    ('dc',)
     """
-    zero = section(config, "zero_optimization")
-    devices = [section(zero, f"offload_{part}").get("device") for part in ("optimizer", "param")]
-    offload = devices[0] in ("cpu", "nvme")
-    ops = [_optimizer_op(config, offload=offload)]
-    if zero.get("stage") == PARTITIONED and "nvme" in devices:
-        ops.append("async_io")
-    return tuple(op for op in ops if op)
+    none = Missing(why=Why.NOT_ASKED, detail="")
+    swaps = section(config, "zero_optimization").get("stage") == PARTITIONED
+    ops = _ops.needed_ops(config, deepspeed, none)
+    return tuple(op.name for op in ops if op.name != "async_io" or swaps)
 
 
 def jit_ops(

@@ -22,14 +22,25 @@ HINT = "delete the op's folder under `~/.cache/torch_extensions`, run again, and
 
 SIGNATURES = (
     Signature(
+        anchor="FAILED",
+        pattern=r"[Bb]uilding extension module \w+\.{3} ?FAILED",
+        examples=("Building extension module cpu_adam... FAILED",),
+        not_examples=("Building extension module cpu_adam...", "FAILED: multi_tensor_adam.cuda.o"),
+        weight=38,
+    ),
+    Signature(
         anchor=("ds_opt_adam", "ds_opt_adagrad", "ds_opt_lion"),
         pattern=r"has no attribute 'ds_opt_(?:adam|adagrad|lion)'",
-        examples=("AttributeError: 'DeepSpeedCPUAdam' object has no attribute 'ds_opt_adam'",),
+        examples=(
+            "AttributeError: 'DeepSpeedCPUAdam' object has no attribute 'ds_opt_adam'",
+            "AttributeError: 'DeepSpeedCPUAdagrad' object has no attribute 'ds_opt_adagrad'",
+            "AttributeError: 'DeepSpeedCPULion' object has no attribute 'ds_opt_lion'",
+        ),
         not_examples=("self.ds_opt_adam.adam_update(x)",),
         weight=50,
     ),
     Signature(
-        anchor=(".so: cannot open shared object file",),
+        anchor=(".so: cannot open shared object file", "torch_extensions"),
         pattern=(
             r"torch_extensions\S*/(?:cpu_adam|fused_adam|utils|cpu_lion"
             r"|cpu_adagrad|fused_lamb|async_io|transformer_inference|deepspeed_\w+"
@@ -37,15 +48,17 @@ SIGNATURES = (
         ),
         examples=(
             "ImportError: /c/torch_extensions/py39_cu118/cpu_adam/cpu_adam.so: cannot open shared object file: No such file or directory",
+            "ImportError: /root/.cache/torch_extensions/fused_adam/fused_adam.so: cannot open shared object file: No such file or directory",
         ),
         not_examples=("ImportError: libcudart.so.12: cannot open shared object file",),
         weight=48,
     ),
     Signature(
-        anchor=("requires the cpu_adam op", "failed to build/load"),
-        pattern=r"requires the \w+ op, which failed to build",
+        anchor=("requires the cpu_adam op", "failed to build/load", " op, which failed to build"),
+        pattern=r"requires the \w+ op, which failed to build/load",
         examples=(
             "RuntimeError: DeepSpeedCPUAdam requires the cpu_adam op, which failed to build/load.",
+            "RuntimeError: FusedAdam requires the fused_adam op, which failed to build/load.",
         ),
         not_examples=("cpu_adam op ready",),
         weight=40,
@@ -53,7 +66,10 @@ SIGNATURES = (
     Signature(
         anchor="Error building extension",
         pattern=r"Error building extension '(?P<op>\w+)'",
-        examples=("RuntimeError: Error building extension 'fused_adam'",),
+        examples=(
+            "RuntimeError: Error building extension 'fused_adam'",
+            "RuntimeError: Error building extension 'cpu_adam': [1/2] c++ -MMD -MF cpu_adam.o.d",
+        ),
         not_examples=("Building extension module fused_adam",),
         weight=38,
     ),
@@ -67,5 +83,16 @@ SIGNATURES = (
         not_examples=("AssertionError: Unable to pre-compile async_io",),
         weight=40,
         not_near=("ninja not being installed",),
+    ),
+    Signature(
+        anchor="No module named",
+        pattern=r"No module named '?deepspeed\.ops\.[\w.]*_op'?",
+        examples=(
+            "ModuleNotFoundError: No module named 'deepspeed.ops.adam.cpu_adam_op'",
+            "ImportError: No module named deepspeed.ops.lamb.fused_lamb_op",
+        ),
+        not_examples=("ModuleNotFoundError: No module named 'deepspeed.accelerator'",),
+        weight=50,
+        masks=("deepspeed-missing",),
     ),
 )

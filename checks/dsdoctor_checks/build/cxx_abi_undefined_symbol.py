@@ -16,7 +16,13 @@ from __future__ import annotations
 
 from dsdoctor.api import Condition, Scope, Signature
 
-CONDITION = Condition("cxx-abi-undefined-symbol", id="DSD451", scope=Scope.USER_ENV, since="0.1")
+CONDITION = Condition(
+    "cxx-abi-undefined-symbol",
+    id="DSD451",
+    scope=Scope.USER_ENV,
+    since="0.1",
+    fixes=("remove-stale-builds",),
+)
 
 HINT = "reinstall the extension for this torch, from source with `pip install --no-build-isolation --no-binary :all:` if need be"
 
@@ -26,6 +32,7 @@ SIGNATURES = (
         pattern=r"undefined symbol: _Z\w+",
         examples=(
             "ImportError: /x/y.cpython-310-x86_64-linux-gnu.so: undefined symbol: _ZN3c105ErrorC2E",
+            "OSError: /x/libtorchaudio.so: undefined symbol: _ZNK5torch8autograd4Node4nameB5cxx11Ev",
         ),
         not_examples=("undefined symbol: ncclCommRegister",),
         weight=58,
@@ -35,9 +42,12 @@ SIGNATURES = (
         anchor="undefined symbol",
         pattern=(
             r"\.so\S*: undefined symbol: (?!nccl|curand|_Z|__nvJit|cudnn"
-            r"|cublas|MPI|ompi|io_)\w+"
+            r"|cublas|cusparse|cufft|cusolver|cuda|nvrtc|MPI|ompi|io_)\w+"
         ),
-        examples=("ImportError: /x/libtorch_cpu.so: undefined symbol: iJIT_NotifyEvent",),
+        examples=(
+            "ImportError: /x/libtorch_cpu.so: undefined symbol: iJIT_NotifyEvent",
+            "ImportError: /x/amp_C.cpython-38-x86_64-linux-gnu.so: undefined symbol: THPVariableClass",
+        ),
         not_examples=("undefined symbol: ncclCommSplit",),
         weight=50,
     ),
@@ -46,15 +56,59 @@ SIGNATURES = (
         pattern=r"DLL load failed while importing \w+: The specified procedure",
         examples=(
             "ImportError: DLL load failed while importing _C: The specified procedure could not be found.",
+            "ImportError: DLL load failed while importing ext: The specified procedure could not be found.",
         ),
-        not_examples=("DLL loaded",),
+        not_examples=(
+            "ImportError: DLL load failed while importing _C: %1 is not a valid Win32 application.",
+        ),
         weight=45,
     ),
     Signature(
-        anchor="has no attribute",
+        anchor=(
+            "has no attribute",
+            "torchvision::nms does not exist",
+            "Couldn't load custom C++ ops",
+        ),
         pattern=r"torchvision::nms does not exist|Couldn't load custom C\+\+ ops",
-        examples=("RuntimeError: x has no attribute; torchvision::nms does not exist",),
+        examples=(
+            "RuntimeError: x has no attribute; torchvision::nms does not exist",
+            "RuntimeError: Couldn't load custom C++ ops. This can happen if your PyTorch and torchvision versions are incompatible",
+        ),
         not_examples=("has no attribute 'x'",),
         weight=30,
+    ),
+    Signature(
+        anchor=(
+            "version mismatch! DeepSpeed ops were compiled",
+            "does not define module export function",
+        ),
+        pattern=(
+            r"PyTorch version mismatch! DeepSpeed ops were compiled"
+            r"|dynamic module does not define module export function \(PyInit_"
+        ),
+        examples=(
+            "RuntimeError: PyTorch version mismatch! DeepSpeed ops were compiled and installed with a different version than what is being used at runtime.",
+            "ImportError: dynamic module does not define module export function (PyInit_transformer_op)",
+        ),
+        not_examples=(
+            "RuntimeError: CUDA version mismatch! DeepSpeed ops were compiled and installed",
+        ),
+        weight=56,
+        masks=("cpu-adam-unbuilt",),
+    ),
+    Signature(
+        anchor="DLL load failed",
+        pattern=(
+            r"DLL load failed while importing (?!_?torch|_C\b)\w*(?:flash"
+            r"|cuda|ext)\w*: The specified (?:module|procedure) could not"
+        ),
+        examples=(
+            "ImportError: DLL load failed while importing flash_attn_2_cuda: The specified procedure could not be found.",
+            "ImportError: DLL load failed while importing flash_attn_2_cuda: The specified module could not be found.",
+        ),
+        not_examples=(
+            "ImportError: DLL load failed while importing _ssl: The specified module could not be found.",
+        ),
+        weight=52,
     ),
 )

@@ -93,16 +93,8 @@ HINT = "install gcc and g++ (`build-essential`, `gcc-c++`), or set `CC` and `CXX
 SIGNATURES = (
     Signature(
         anchor=(
-            "'c++'",
-            "c++: not found",
-            "c++: command not found",
-            "g++: not found",
-            "g++: command not found",
             "g++'",
             "gcc'",
-            "gcc: not found",
-            "gcc: command not found",
-            "cc1plus",
             "cc1",
             "Failed to find C compiler",
             "No working C++ compiler",
@@ -111,9 +103,13 @@ SIGNATURES = (
             "cl.exe",
             "'cl'",
             "which: no c++",
-            "'clang++'",
-            "cc1plus'",
             "c++'",
+            ": command not found",
+            ": not found",
+            "Error checking compiler version for c",
+            "Error checking compiler version for g",
+            "No such file or directory",
+            "Errno 2]",
         ),
         pattern=(
             r"'which', 'c\+\+'|(?:\bc\+\+|g\+\+|gcc|clang\+\+|\bcc)(?:-\d+)?['\x22]?: (?:command )?not found"
@@ -135,14 +131,43 @@ SIGNATURES = (
         not_near=("cl.exe",),
     ),
     Signature(
-        anchor=": not found",
+        anchor=(": not found", ": No such file"),
         pattern=(
-            r"(?:^|/)sh: (?:\d+: |line \d+: )?\S*(?:g\+\+|gcc|c\+\+|clang)\S*: (?:not found"
+            r"(?:^|/|\s)(?:ba)?sh: (?:\d+: |line \d+: )?\S*(?:g\+\+|gcc|c\+\+|clang|-cc)\S*: (?:not found"
             r"|No such file)"
         ),
-        examples=("/bin/sh: 1: /opt/x/bin/g++-13: not found",),
+        examples=(
+            "/bin/sh: 1: /opt/x/bin/g++-13: not found",
+            "sh: 1: x86_64-conda-linux-gnu-cc: not found",
+            "/bin/sh: line 1: g++: No such file or directory",
+        ),
         not_examples=("sh: 1: foo: not found",),
         weight=66,
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
+    ),
+    Signature(
+        anchor=("CMAKE_CXX_COMPILER", "CMAKE_C_COMPILER", "No CMAKE_CX_COMPILER could be found"),
+        pattern="No CMAKE_CX?X?_COMPILER could be found",
+        examples=(
+            "  No CMAKE_CXX_COMPILER could be found.",
+            "CMake Error: No CMAKE_C_COMPILER could be found.",
+        ),
+        not_examples=("-- CMAKE_CXX_COMPILER: /usr/bin/c++",),
+        weight=66,
+        masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
+    ),
+    Signature(
+        anchor=("host compiler", "Cannot find compiler 'cl.exe'"),
+        pattern=(
+            r"No supported gcc/g\+\+ host compiler found|Failed to preprocess host compiler properties"
+            r"|Cannot find compiler 'cl\.exe' in PATH"
+        ),
+        examples=(
+            "nvcc fatal   : No supported gcc/g++ host compiler found, but clang-14 is available.",
+            "nvcc fatal   : Failed to preprocess host compiler properties.",
+        ),
+        not_examples=("host compiler: g++ 11",),
+        weight=64,
+        masks=("cpu-adam-unbuilt", "jit-build-stale-lock"),
     ),
 )

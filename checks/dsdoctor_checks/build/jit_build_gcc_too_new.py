@@ -125,16 +125,22 @@ SIGNATURES = (
         pattern=r"unsupported (?:GNU|clang|Microsoft Visual Studio) version",
         examples=(
             "error: #error -- unsupported GNU version! gcc versions later than 12 are not supported!",
+            "#error -- unsupported clang version! clang version must be less than 17 and greater than 3.2.",
         ),
-        not_examples=("GNU version 12",),
+        not_examples=("gcc (GNU version 12.2.0) is supported",),
         weight=74,
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
     ),
     Signature(
-        anchor=("The current installed version of", "is greater than the maximum required"),
+        anchor=(
+            "The current installed version of",
+            "is greater than the maximum required",
+            ") is greater than the maximum",
+        ),
         pattern=r"installed version of \S+ \([\d.]+\) is greater than the maximum",
         examples=(
             "RuntimeError: The current installed version of g++ (13.2) is greater than the maximum required version by CUDA 11.8",
+            "RuntimeError: The current installed version of x86_64-linux-gnu-g++ (12.3.0) is greater than the maximum required version by CUDA 11.7.",
         ),
         not_examples=("is greater than the maximum batch",),
         weight=74,
@@ -143,9 +149,29 @@ SIGNATURES = (
     Signature(
         anchor=("parameter packs not expanded",),
         pattern=r"parameter packs not expanded with",
-        examples=("std_function.h:435:145: error: parameter packs not expanded with '...':",),
-        not_examples=("packs",),
+        examples=(
+            "std_function.h:435:145: error: parameter packs not expanded with '...':",
+            "/usr/include/c++/11/bits/std_function.h:530:146: error: parameter packs not expanded with '...':",
+        ),
+        not_examples=("expanded with 3 parameter packs",),
         weight=66,
+        masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
+    ),
+    Signature(
+        anchor=("is undefined", "is incompatible with that of previous function"),
+        pattern=(
+            r"identifier \x22(?:__builtin_ia32_\w+|__builtin_(?:bswap"
+            r"|addressof|is)\w*|_Float\w+|__float128|__is_\w+"
+            r"|__remove_\w+|__bf16)\x22 is undefined|exception specification is incompatible with that of previous function \x22(?:cos"
+            r"|sin|rsqrt)"
+        ),
+        examples=(
+            '/usr/lib/gcc/x86_64-linux-gnu/9/include/avx512fintrin.h(9146): error: identifier "__builtin_ia32_rndscaless_round" is undefined',
+            '/usr/include/x86_64-linux-gnu/bits/floatn.h(74): error: identifier "_Float128" is undefined',
+            'math_functions.h(4629): error: exception specification is incompatible with that of previous function "cospi"',
+        ),
+        not_examples=('error: identifier "my_kernel" is undefined',),
+        weight=64,
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
     ),
 )

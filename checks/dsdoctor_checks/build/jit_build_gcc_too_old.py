@@ -94,10 +94,12 @@ SIGNATURES = (
         anchor=(
             "You need C++14",
             "You need GCC",
-            "GCC 9 or later",
             "is less than the minimum required",
             "unrecognized command line option",
             "or newer is required to",
+            "unrecognized command-line option ",
+            "You need a C++",
+            " or later",
         ),
         pattern=(
             r"You need C\+\+1[47]|You need (?:GCC|a C\+\+)|GCC \d+ or later"
@@ -120,7 +122,10 @@ SIGNATURES = (
     Signature(
         anchor="C++17 or later",
         pattern=r"C\+\+17 or later compatible compiler",
-        examples=("#error C++17 or later compatible compiler is required",),
+        examples=(
+            "#error C++17 or later compatible compiler is required",
+            "#error C++17 or later compatible compiler is required to use PyTorch.",
+        ),
         not_examples=("C++17",),
         weight=70,
         requires=(
@@ -145,8 +150,39 @@ SIGNATURES = (
     Signature(
         anchor=("ABI incompatible with", "ABI-incompatible with"),
         pattern=r"may be ABI[- ]incompatible with",
-        examples=("Your compiler (g++ 4.8.5) may be ABI-incompatible with PyTorch!",),
-        not_examples=("ABI",),
+        examples=(
+            "Your compiler (g++ 4.8.5) may be ABI-incompatible with PyTorch!",
+            "Your compiler (c++) may be ABI incompatible with PyTorch.",
+        ),
+        not_examples=("built with _GLIBCXX_USE_CXX11_ABI=0, ABI compatible",),
         weight=22,
+    ),
+    Signature(
+        anchor=("fatal error:", "unsupported GNU version", "invalid value 'c++"),
+        pattern=(
+            r"fatal error: (?:optional|string_view|variant|any"
+            r"|filesystem|charconv|concepts|span|ranges|bit"
+            r"|source_location|memory_resource): No such file"
+            r"|unsupported GNU version! gcc (?:versions? )?(?:earlier"
+            r"|older|\d[\d.]* (?:and|or) (?:up|newer|later))"
+            r"|invalid value 'c\+\+(?:17|20|2a)' in '-std"
+        ),
+        examples=(
+            "c10/util/Optional.h:4:10: fatal error: optional: No such file or directory",
+            "c10/util/strides.h:3:10: fatal error: concepts: No such file or directory",
+            "error: invalid value 'c++20' in '-std=c++20'",
+        ),
+        not_examples=(
+            "fatal error: cusparse.h: No such file or directory",
+            "#error -- unsupported GNU version! gcc versions later than 11 are not supported!",
+        ),
+        weight=66,
+        masks=(
+            "cpu-adam-unbuilt",
+            "jit-build-stale-lock",
+            "nccl-timeout-watchdog",
+            "deepspeed-torch-incompatible",
+            "jit-build-gcc-too-new",
+        ),
     ),
 )

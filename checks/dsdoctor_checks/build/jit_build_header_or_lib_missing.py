@@ -24,21 +24,28 @@ HINT = "install the development package that holds the named header or library (
 
 SIGNATURES = (
     Signature(
-        anchor="fatal error:",
+        anchor=("fatal error:", "Cannot open include file", "atastrophic error"),
         pattern=(
-            r"fatal error: (?!Python\.h|pyconfig|libaio|aio)(?P<h>[\w./+-]+\.(?:h"
+            r"fatal error: (?!Python\.h|pyconfig|libaio|aio|mpi\.h)(?P<h>[\w./+-]+\.(?:h"
             r"|hpp|cuh|inc))['\x22]?:? (?:No such|file not found)|fatal error: '?(?!Python"
-            r"|libaio|aio)[\w./+-]+'? file not found|Cannot open include file: '(?!Python)"
+            r"|libaio|aio)[\w./+-]+'? file not found|Cannot open include file: '(?!Python|libaio)"
         ),
-        examples=("x.h:7:10: fatal error: cusparse.h: No such file or directory",),
+        examples=(
+            "x.h:7:10: fatal error: cusparse.h: No such file or directory",
+            "x.cu(5): fatal error C1083: Cannot open include file: 'cublas_v2.h': No such file or directory",
+            "y.h:3:10: fatal error: 'cuda_runtime_api.h' file not found",
+        ),
         not_examples=("x.h:12:10: fatal error: Python.h: No such file or directory",),
         weight=66,
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
     ),
     Signature(
-        anchor=("cannot find -l", "library not found for -l", "cannot find -l"),
+        anchor=("cannot find -l", "library not found for -l"),
         pattern=r"(?:cannot find|library not found for) -l(?!aio\b|mpi)(?P<lib>[\w.+-]+)",
-        examples=("/usr/bin/ld: cannot find -lcurand: No such file or directory",),
+        examples=(
+            "/usr/bin/ld: cannot find -lcurand: No such file or directory",
+            "ld: library not found for -lcudart",
+        ),
         not_examples=("ld: cannot find -laio",),
         weight=66,
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
@@ -46,16 +53,46 @@ SIGNATURES = (
     Signature(
         anchor="undefined symbol: curand",
         pattern=r"undefined symbol: curand\w+",
-        examples=("ImportError: /x/cpu_adam.so: undefined symbol: curandCreateGenerator",),
+        examples=(
+            "ImportError: /x/cpu_adam.so: undefined symbol: curandCreateGenerator",
+            "ImportError: /x/transformer_inference_op.so: undefined symbol: curandSetStream",
+        ),
         not_examples=("undefined symbol: _ZN3c10",),
         weight=56,
     ),
     Signature(
         anchor="cannot open source file",
         pattern=r"cannot open source file \x22",
-        examples=('error: cannot open source file "cuda_runtime.h"',),
-        not_examples=("open source file",),
+        examples=(
+            'error: cannot open source file "cuda_runtime.h"',
+            'x.cu(3): catastrophic error: cannot open source file "cublas_v2.h"',
+        ),
+        not_examples=("cannot open source file: use --src",),
         weight=60,
+        masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
+    ),
+    Signature(
+        anchor="CUTLASS",
+        pattern=r"Unable to locate CUTLASS|CUTLASS_PATH \S+ does not contain",
+        examples=(
+            "RuntimeError: Unable to locate CUTLASS. Install nvidia-cutlass, clone CUTLASS next to DeepSpeed",
+            "RuntimeError: CUTLASS_PATH /opt/cutlass does not contain CUTLASS headers",
+        ),
+        not_examples=(
+            "[WARNING]  Please specify the CUTLASS repo directory as environment variable $CUTLASS_PATH",
+        ),
+        weight=60,
+        masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
+    ),
+    Signature(
+        anchor=("undefined reference to", "undefined symbol: "),
+        pattern=r"undefined reference to `?(?:cu\w+|cublas\w+|cusparse\w+|cusolver\w+|curand\w+)",
+        examples=(
+            "multi.cu:(.text+0x1): undefined reference to `curandCreateGenerator'",
+            "x.o: undefined reference to `cublasGemmEx'",
+        ),
+        not_examples=("undefined reference to `main'",),
+        weight=56,
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
     ),
 )

@@ -89,22 +89,27 @@ SIGNATURES = (
     Signature(
         anchor=(
             "inja is required to load",
-            "due to ninja not being installed",
             "'ninja'",
             "ninja: command not found",
             "ninja: not found",
-            "attempted to use ninja",
+            "No such file or directory: ninja'",
+            "due to ninja not being",
+            "Errno 2]: ninja'",
+            "Errno 13]",
         ),
         pattern=(
             r"[Nn]inja is required to load|due to ninja not being|(?:No such file or directory"
-            r"|Errno 2\]|Errno 13\].*): '?ninja'|ninja: (?:command )?not found"
+            r"|Errno 2\]|Errno 13\].*): '?ninja'|ninja: (?:command )?not found|No module named 'ninja'"
             r"|'ninja', '--version'\].{0,40}non-zero"
         ),
         examples=(
             "RuntimeError: Ninja is required to load C++ extensions",
             "FileNotFoundError: [Errno 2] No such file or directory: 'ninja'",
         ),
-        not_examples=("Command '['ninja', '-v']' returned non-zero exit status 1.",),
+        not_examples=(
+            "Command '['ninja', '-v']' returned non-zero exit status 1.",
+            "UserWarning: Attempted to use ninja as the BuildExtension backend but we could not find ninja.. Falling back to using the slow distutils backend.",
+        ),
         weight=68,
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
     ),

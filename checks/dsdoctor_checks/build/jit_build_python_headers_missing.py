@@ -76,7 +76,11 @@ SIGNATURES = (
             r"|Cannot open include file: 'Python\.h'|Python\.h.{0,30}(?:missing"
             r"|not found)"
         ),
-        examples=("fatal error: Python.h: No such file or directory",),
+        examples=(
+            "fatal error: Python.h: No such file or directory",
+            "fatal error: 'Python.h' file not found",
+            "fatal error: pyconfig.h: No such file or directory",
+        ),
         not_examples=("#include <Python.h>",),
         weight=74,
         masks=(
@@ -86,5 +90,19 @@ SIGNATURES = (
             "jit-build-compiler-missing",
             "cuda-toolkit-mismatch",
         ),
+    ),
+    Signature(
+        anchor=(
+            "Python3_INCLUDE_DIR",
+            "Could NOT find Python3 (missing: ",
+            "Could NOT find Python (missing: ",
+        ),
+        pattern=r"Could NOT find Python3? \(missing: .{0,80}(?:INCLUDE_DIR|Development)",
+        examples=(
+            "-- Could NOT find Python3 (missing: Python3_INCLUDE_DIRS Development.Module)",
+            "Could NOT find Python (missing: Python3_INCLUDE_DIRS)",
+        ),
+        not_examples=("-- Found Python3: /usr/bin (Python3_INCLUDE_DIRS /usr/include/python3.10)",),
+        weight=64,
     ),
 )

@@ -73,16 +73,25 @@ HINT = "remove `~/.cache/torch_extensions` (or the named `lock` file) once no bu
 
 SIGNATURES = (
     Signature(
-        anchor=("baton.wait()", "file_baton.py"),
-        pattern=(r"baton\.wait\(\)|file_baton\.py\S* line \d+, in wait|file_baton\.py\x22, line"),
-        examples=("    baton.wait()",),
+        anchor=("baton.wait()", "file_baton.py", "Waited on lock file"),
+        pattern=(
+            r"baton\.wait\(\)|wait \(torch/utils/file_baton\.py:\d+\)|file_baton\.py\S* line \d+, in wait|file_baton\.py\x22, line|Waited on lock file"
+        ),
+        examples=(
+            "    baton.wait()",
+            'file_baton.py:51: UserWarning: Waited on lock file "/c/torch_extensions/cpu_adam/lock" for 300 seconds.',
+            '  File "/x/torch/utils/file_baton.py", line 42, in wait',
+        ),
         not_examples=("    baton.release()",),
         weight=60,
     ),
     Signature(
         anchor=("as PyTorch extensions root", "real_accelerator.py"),
         pattern=r"as PyTorch extensions root",
-        examples=("Using /c/torch_extensions/py310_cu118 as PyTorch extensions root...",),
+        examples=(
+            "Using /c/torch_extensions/py310_cu118 as PyTorch extensions root...",
+            "Using /root/.cache/torch_extensions as PyTorch extensions root...",
+        ),
         not_examples=("Setting ds_accelerator to cuda",),
         weight=45,
         final=True,

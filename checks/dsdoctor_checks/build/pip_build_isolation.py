@@ -23,7 +23,11 @@ SIGNATURES = (
     Signature(
         anchor="No module named",
         pattern=r"No module named '?(?:torch|packaging|wheel|psutil|numpy|setuptools)'?$",
-        examples=("ModuleNotFoundError: No module named 'torch'",),
+        examples=(
+            "ModuleNotFoundError: No module named 'torch'",
+            "      ModuleNotFoundError: No module named 'packaging'",
+            "ImportError: No module named torch",
+        ),
         not_examples=("No module named 'torch._six'",),
         weight=66,
         near=(
@@ -36,6 +40,21 @@ SIGNATURES = (
             "pip-build-env",
             "build_meta",
             "metadata",
+            "requirements to build",
+            "build backend",
+            "setuptools/",
+            "pip install",
         ),
+    ),
+    Signature(
+        anchor="Unable to import torch, pre-compiling",
+        pattern="Unable to import torch, pre-compiling ops will be disabled",
+        examples=(
+            "[WARNING] Unable to import torch, pre-compiling ops will be disabled. Please visit https://pytorch.org/",
+            "      [WARNING] Unable to import torch, pre-compiling ops will be disabled.",
+        ),
+        not_examples=("torch imported, pre-compiling",),
+        weight=30,
+        near=("did not run successfully", "subprocess-exited"),
     ),
 )

@@ -109,36 +109,52 @@ SIGNATURES = (
             r"'[<>]=?' not supported between instances of '(?:str' and '(?:int"
             r"|float)|(?:int|float)' and 'str)'"
         ),
-        examples=("TypeError: '>' not supported between instances of 'str' and 'int'",),
+        examples=(
+            "TypeError: '>' not supported between instances of 'str' and 'int'",
+            "TypeError: '<=' not supported between instances of 'float' and 'str'",
+        ),
         not_examples=("'>' not supported between instances of 'list' and 'int'",),
         weight=71,
         masks=("ds-config-batch-mismatch",),
         near=(
-            "deepspeed",
+            "deepspeed/runtime/config",
+            "deepspeed/runtime/lr_schedules",
+            "deepspeed/runtime/zero",
+            "deepspeed/runtime/fp16",
+            "deepspeed/runtime/bf16",
+            "deepspeed/ops/",
+            "deepspeed\\runtime\\config",
             "gradient_clipping",
             "train_batch",
             "_take_model_step",
             "_do_sanity_check",
-            "auto",
+            "'auto'",
+            '"auto"',
         ),
     ),
     Signature(
-        anchor="can't multiply sequence by non-int of type 'str'",
-        pattern=r"can't multiply sequence by non-int of type 'str'",
-        examples=("TypeError: can't multiply sequence by non-int of type 'str'",),
+        anchor="can't multiply sequence by non-int of type",
+        pattern=r"can't multiply sequence by non-int of type '(?:str|float)'",
+        examples=(
+            "TypeError: can't multiply sequence by non-int of type 'str'",
+            "TypeError: can't multiply sequence by non-int of type 'float'",
+        ),
         not_examples=("can't multiply",),
         weight=52,
-        near=("deepspeed",),
+        near=("deepspeed/runtime", "deepspeed/ops", "'auto'", '"auto"'),
     ),
     Signature(
         anchor="multi_tensor_adam",
         pattern=r"multi_tensor_adam\(\): incompatible function arguments",
-        examples=("TypeError: multi_tensor_adam(): incompatible function arguments.",),
+        examples=(
+            "TypeError: multi_tensor_adam(): incompatible function arguments.",
+            "TypeError: multi_tensor_adam(): incompatible function arguments. The following argument types are supported:",
+        ),
         not_examples=("multi_tensor_adam ok",),
         weight=50,
     ),
     Signature(
-        anchor=("'auto'", '"auto"', "auto"),
+        anchor=("auto",),
         pattern=r"(?i)(?:invalid|unable|could not|cannot|not|unexpected|error).{0,80}['\x22]auto['\x22]|input_value='auto'",
         examples=(
             "ValueError: could not convert string to float: 'auto'",
@@ -147,24 +163,56 @@ SIGNATURES = (
         not_examples=("'auto' filled in",),
         weight=64,
         masks=("ds-config-invalid-key",),
-        not_near=("device_map", "hf:", "to 'auto'"),
+        not_near=("device_map", "hf:", "values to 'auto'"),
     ),
     Signature(
         anchor="value is not a valid",
-        pattern=r"value is not a valid (?:integer|float|boolean|number)",
-        examples=("value is not a valid integer (type=type_error.integer)",),
-        not_examples=("valid integer",),
-        weight=30,
+        pattern=r"value is not a valid (?:integer|float|boolean|number) \(type=type_error",
+        examples=(
+            "value is not a valid integer (type=type_error.integer)",
+            "  value is not a valid float (type=type_error.float)",
+        ),
+        not_examples=("value is not a valid integer for epochs",),
+        weight=66,
+        near=("DeepSpeed",),
+        masks=("ds-config-invalid-key",),
     ),
     Signature(
         anchor="unsupported operand type(s) for",
         pattern=(
             r"unsupported operand type\(s\) for [/*%+-]+=?: '(?:str' and '(?:int"
-            r"|float)|(?:int|float)' and 'str)'"
+            r"|float|str)|(?:int|float)' and 'str)'"
         ),
-        examples=("TypeError: unsupported operand type(s) for /: 'str' and 'int'",),
+        examples=(
+            "TypeError: unsupported operand type(s) for /: 'str' and 'int'",
+            "TypeError: unsupported operand type(s) for -: 'str' and 'str'",
+        ),
         not_examples=("unsupported operand",),
         weight=48,
-        near=("deepspeed/runtime",),
+        near=(
+            "deepspeed/runtime/lr_schedules",
+            "deepspeed/runtime/config",
+            "deepspeed/runtime/zero",
+            "deepspeed/ops/",
+            "'auto'",
+            '"auto"',
+        ),
+    ),
+    Signature(
+        anchor=(
+            "without `auto`",
+            "with `batch_size` attribute returning an integer value",
+            "must be real number, not str",
+            "requires you to pass at least one of training or evaluation dataloaders",
+        ),
+        pattern=(
+            r"Please specify `\S+` without `auto`|requires you to pass at least one of training or evaluation dataloaders"
+        ),
+        examples=(
+            "ValueError: train_micro_batch_size_per_gpu not found in kwargs. Please specify `train_micro_batch_size_per_gpu` without `auto` (set to correct value) in the DeepSpeed config file or pass it in kwargs.",
+            "ValueError: When using DeepSpeed `accelerate.prepare()` requires you to pass at least one of training or evaluation dataloaders with `batch_size` attribute returning an integer value",
+        ),
+        not_examples=("a DataLoader with `batch_size` attribute returning an integer value",),
+        weight=68,
     ),
 )

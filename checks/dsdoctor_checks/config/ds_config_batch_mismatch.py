@@ -40,7 +40,13 @@ from dsdoctor.api import (
 from ._ranks import Ranks, ranks_of
 from ._tables import BATCH_KEYS
 
-CONDITION = Condition("ds-config-batch-mismatch", id="DSD1303", scope=Scope.JOB, since="0.1")
+CONDITION = Condition(
+    "ds-config-batch-mismatch",
+    id="DSD1303",
+    scope=Scope.JOB,
+    since="0.1",
+    fixes=("repair-ds-config",),
+)
 
 _EFFECT = "`Check batch related parameters`: every rank stops in `deepspeed.initialize`"
 
@@ -158,6 +164,7 @@ SIGNATURES = (
         pattern=r"Check batch related parameters|train_batch_size is not equal",
         examples=(
             "AssertionError: Check batch related parameters. train_batch_size is not equal to micro_batch_per_gpu * gradient_acc_step * world_size 8 != 1 * 1 * 4",
+            "equal to micro_batch_per_gpu: train_batch_size is not equal to micro_batch_per_gpu * gradient_acc_step * world_size 32 != 2 * 4 * 8",
         ),
         not_examples=("batch related parameters printed",),
         weight=70,
@@ -167,24 +174,34 @@ SIGNATURES = (
         pattern=(
             r"(?:Train batch size|Micro batch size per gpu|Gradient accumulation steps): \S+ has to be greater than 0"
         ),
-        examples=("AssertionError: Micro batch size per gpu: 0 has to be greater than 0",),
+        examples=(
+            "AssertionError: Micro batch size per gpu: 0 has to be greater than 0",
+            "AssertionError: Gradient accumulation steps: 0 has to be greater than 0",
+            "AssertionError: Train batch size: 0.0 has to be greater than 0",
+        ),
         not_examples=("x has to be greater than 0",),
         weight=70,
     ),
     Signature(
-        anchor="mismatch TrainingArguments",
-        pattern=r"mismatch TrainingArguments",
+        anchor=("mismatch TrainingArguments", "DeepSpeed config values that mismatch"),
+        pattern=r"mismatch TrainingArguments|DeepSpeed config values that mismatch",
         examples=(
             "ValueError: Please correct the following DeepSpeed config values that mismatch TrainingArguments values:",
+            "ValueError: Please correct the following DeepSpeed config values that mismatch kwargs values:",
         ),
-        not_examples=("TrainingArguments",),
+        not_examples=("TrainingArguments(deepspeed=ds_config.json, bf16=True)",),
         weight=66,
     ),
     Signature(
-        anchor=("train_batch_size or train_micro_batch_size", "Either train_batch_size"),
-        pattern=r"(?:Either )?train_batch_size or train_micro_batch_size_per_gpu needs",
+        anchor=(
+            "train_batch_size or train_micro_batch_size",
+            "Either train_batch_size",
+            "train_batch_size or micro_batch_per_gpu needs",
+        ),
+        pattern=r"train_batch_size or (?:train_micro_batch_size_per_gpu|micro_batch_per_gpu) needs",
         examples=(
             "AssertionError: Either train_batch_size or train_micro_batch_size_per_gpu needs to be provided",
+            "AssertionError: Either train_batch_size or micro_batch_per_gpu needs to be provided",
         ),
         not_examples=("train_batch_size 8",),
         weight=66,
@@ -192,17 +209,36 @@ SIGNATURES = (
     Signature(
         anchor=("- ds ",),
         pattern=r"- ds \w+=\S+ vs hf \w+",
-        examples=("- ds train_batch_size=8 vs hf train_batch_size (calculated)=4",),
+        examples=(
+            "- ds train_batch_size=8 vs hf train_batch_size (calculated)=4",
+            "- ds gradient_accumulation_steps=2 vs hf gradient_accumulation_steps=1",
+        ),
         not_examples=("- ds report",),
         weight=64,
     ),
     Signature(
-        anchor=("is not divisible by", "not divisible"),
+        anchor=("not divisible", "batch size ", "global batch size", "train batch size"),
         pattern=r"(?i)(?:global|train)[ _]batch[ _]size.{0,60}(?:not|n't) (?:be )?divisible|batch size .{0,60}divisible by .{0,60}(?:world|parallel)",
         examples=(
             "AssertionError: global batch size (8) is not divisible by micro batch size (3) times data parallel size (4)",
+            "ValueError: train batch size 10 is not divisible by 4",
         ),
         not_examples=("hidden size is not divisible by heads",),
         weight=55,
+    ),
+    Signature(
+        anchor=(
+            "ElasticityIncompatibleWorldSize",
+            "micro-batch data parallelism",
+            "divisible micro batch size",
+            "Train batch size must be divisible by micro-batch",
+        ),
+        pattern="ElasticityIncompatibleWorldSize: |Train batch size must be divisible by micro-batch|Unable to find divisible micro batch size",
+        examples=(
+            "deepspeed.elasticity.config.ElasticityIncompatibleWorldSize: World size (3) is not valid with the current list of valid GPU counts",
+            "ValueError: Train batch size must be divisible by micro-batch data parallelism",
+        ),
+        not_examples=("raise ElasticityIncompatibleWorldSize(",),
+        weight=60,
     ),
 )

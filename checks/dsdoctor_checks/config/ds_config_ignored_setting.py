@@ -30,7 +30,13 @@ from dsdoctor.api import (
 
 from ._tables import at_least, enabled, is_number, stage_of
 
-CONDITION = Condition("ds-config-ignored-setting", id="DSD1306", scope=Scope.JOB, since="0.1")
+CONDITION = Condition(
+    "ds-config-ignored-setting",
+    id="DSD1306",
+    scope=Scope.JOB,
+    since="0.1",
+    fixes=("repair-ds-config",),
+)
 
 #: Release that renamed aio.thread_count to intra_op_parallelism.
 _AIO_RENAMED = "0.16.4"
@@ -43,6 +49,17 @@ _AIO = frozenset(
         "overlap_events",
         "use_gds",
         "thread_count",
+    },
+)
+#: deepspeed/runtime/activation_checkpointing/config.py (0.19.8).
+_CHECKPOINTING = frozenset(
+    {
+        "partition_activations",
+        "number_checkpoints",
+        "contiguous_memory_optimization",
+        "synchronize_checkpoint_boundary",
+        "profile",
+        "cpu_checkpointing",
     },
 )
 _DYNAMIC = ("initial_scale_power", "loss_scale_window", "hysteresis", "min_loss_scale")
@@ -106,16 +123,26 @@ def settings_have_effect(
                 "the defaults of `aio` are used",
                 f"correct `{name}`: the keys are {', '.join(sorted(_AIO - {'thread_count'}))}",
             )
+    for name in config.section("activation_checkpointing"):
+        if name not in _CHECKPOINTING:
+            yield _ignored(
+                config,
+                f"activation_checkpointing.{name}",
+                "DeepSpeed reads no such key",
+                "the default is used",
+                f"correct `{name}`: the keys are {', '.join(sorted(_CHECKPOINTING))}",
+            )
     yield from _loss_scale(config)
-    optimizer = config.section("optimizer")
-    if "param" in optimizer and "params" not in optimizer:
-        yield _ignored(
-            config,
-            "optimizer.param",
-            "DeepSpeed reads `params`",
-            "the optimizer runs with its defaults",
-            "write `params`",
-        )
+    for section in ("optimizer", "scheduler"):
+        held = config.section(section)
+        if "param" in held and "params" not in held:
+            yield _ignored(
+                config,
+                f"{section}.param",
+                "DeepSpeed reads `params`",
+                f"the {section} runs with its defaults",
+                "write `params`",
+            )
 
 
 def _loss_scale(config: DsConfig) -> Iterator[Finding]:

@@ -20,6 +20,7 @@ from collections.abc import Iterator
 
 from dsdoctor.api import (
     Condition,
+    ConfigVerdict,
     DeepSpeedInstall,
     DsConfig,
     Finding,
@@ -48,6 +49,7 @@ CONDITION = Condition(
     scope=Scope.JOB,
     since="0.1",
     narrower=("ds-config-unreadable",),
+    fixes=("repair-ds-config",),
 )
 
 #: Keys that hold remarks.
@@ -58,8 +60,10 @@ _ONCE_LAX = frozenset({"fp16", "bf16"})
 
 
 @check(CONDITION)
-def keys_are_known(config: DsConfig, deepspeed: DeepSpeedInstall | Missing) -> Iterator[Finding]:
-    """Speaks of removed, unknown and misplaced keys."""
+def keys_are_known(
+    config: DsConfig, deepspeed: DeepSpeedInstall | Missing, verdict: ConfigVerdict | Missing
+) -> Iterator[Finding]:
+    """Speaks of removed, unknown and misplaced keys; what DeepSpeed was seen to take is right."""
     if config.parsed is None:
         return
     version = deepspeed.version if isinstance(deepspeed, DeepSpeedInstall) else None
@@ -76,7 +80,7 @@ def keys_are_known(config: DsConfig, deepspeed: DeepSpeedInstall | Missing) -> I
     for section, known in STRICT.items():
         for name in config.section(section):
             key = f"{section}.{name}"
-            if name in known or key in REMOVED:
+            if name in known or key in REMOVED or _taken(verdict, section):
                 continue
             meant = nearest(name, known)
             if newer and not meant:
@@ -92,6 +96,13 @@ def keys_are_known(config: DsConfig, deepspeed: DeepSpeedInstall | Missing) -> I
                 meant=meant,
                 deepspeed=version,
             )
+
+
+def _taken(verdict: ConfigVerdict | Missing, section: str) -> bool:
+    """Whether the installed DeepSpeed has read a section and has nothing against it."""
+    if isinstance(verdict, Missing) or any(not one.key for one in verdict.refusals):
+        return False
+    return not any(one.key.startswith(section) for one in verdict.refusals)
 
 
 def _removed(config: DsConfig, removal: bool, version: str) -> Iterator[Finding]:
@@ -140,15 +151,25 @@ SIGNATURES = (
     Signature(
         anchor="validation error",
         pattern=r"\d+ validation errors? for (?:DeepSpeed|\w*Config)\w*",
-        examples=("ValidationError: 1 validation error for DeepSpeedZeroConfig",),
+        examples=(
+            "ValidationError: 1 validation error for DeepSpeedZeroConfig",
+            "pydantic_core._pydantic_core.ValidationError: 2 validation errors for DeepSpeedFP16Config",
+        ),
         not_examples=("validation error 0.2",),
         weight=60,
     ),
     Signature(
-        anchor=("extra fields not permitted", "Extra inputs are not permitted"),
+        anchor=(
+            "extra fields not permitted",
+            "Extra inputs are not permitted",
+            "Extra fields not permitted",
+        ),
         pattern=r"[Ee]xtra (?:fields not|inputs are not) permitted",
-        examples=("  Extra inputs are not permitted [type=extra_forbidden]",),
-        not_examples=("extra",),
+        examples=(
+            "  Extra inputs are not permitted [type=extra_forbidden]",
+            "  extra fields not permitted (type=value_error.extra)",
+        ),
+        not_examples=("ignoring extra fields of the config",),
         weight=56,
     ),
     Signature(
@@ -176,21 +197,62 @@ SIGNATURES = (
         weight=60,
     ),
     Signature(
-        anchor="got an unexpected keyword argument",
+        anchor=(
+            "got an unexpected keyword argument",
+            "DeepSpeed",
+            "WarmupDecayLR.__init__() got an unexpected",
+            "FusedAdam.__init__() got an unexpected",
+            "FusedLamb.__init__() got an unexpected",
+            "WarmupLR.__init__() got an unexpected",
+            "OneCycle.__init__() got an unexpected",
+            "WarmupDecayLR() got an unexpected",
+            "FusedAdam() got an unexpected",
+            "FusedLamb() got an unexpected",
+            "OneCycle() got an unexpected",
+            "WarmupLR() got an unexpected",
+        ),
         pattern=(
             r"(?:FusedAdam|DeepSpeedCPUAdam|FusedLamb|WarmupLR|WarmupDecayLR"
-            r"|OneCycle|DeepSpeed\w*Config\w*)(?:\.__init__)?\(\) got an unexpected"
+            r"|OneCycle|DeepSpeed\w{0,40}Config\w{0,40})(?:\.__init__)?\(\) got an unexpected"
         ),
-        examples=("TypeError: FusedAdam.__init__() got an unexpected keyword argument 'x'",),
+        examples=(
+            "TypeError: FusedAdam.__init__() got an unexpected keyword argument 'x'",
+            "TypeError: __init__ of WarmupLR() got an unexpected keyword argument 'total_num_steps'",
+        ),
         not_examples=("Foo() got an unexpected keyword argument 'x'",),
         weight=56,
     ),
     Signature(
         anchor="JSONDecodeError",
         pattern=r"JSONDecodeError: ",
-        examples=("json.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)",),
+        examples=(
+            "json.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)",
+            "json.decoder.JSONDecodeError: Expecting property name enclosed in double quotes: line 5 column 3 (char 80)",
+        ),
         not_examples=("raise JSONDecodeError(",),
         weight=40,
         near=("deepspeed", "ds_config"),
+    ),
+    Signature(
+        anchor=(
+            "ZeRO optimization config in the DeepSpeed",
+            "offloading device specified",
+            "unknown zero stage",
+            "communication_data_type",
+            "ElasticityConfigError",
+            "Please specify the ZeRO optimization config",
+        ),
+        pattern=(
+            r"Please specify the ZeRO optimization config|Invalid (?:optimizer"
+            r"|parameter) offloading device specified|unknown zero stage"
+            r"|Invalid communication_data_type|^\S*ElasticityConfigError: "
+        ),
+        examples=(
+            "ValueError: Please specify the ZeRO optimization config in the DeepSpeed config.",
+            "AssertionError: Invalid optimizer offloading device specified: NONE.",
+            "ValueError: unknown zero stage 4",
+        ),
+        not_examples=("communication_data_type ...... None",),
+        weight=60,
     ),
 )

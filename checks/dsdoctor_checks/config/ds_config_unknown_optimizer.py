@@ -39,7 +39,13 @@ from ._tables import (
     newer_than_table,
 )
 
-CONDITION = Condition("ds-config-unknown-optimizer", id="DSD1308", scope=Scope.JOB, since="0.1")
+CONDITION = Condition(
+    "ds-config-unknown-optimizer",
+    id="DSD1308",
+    scope=Scope.JOB,
+    since="0.1",
+    fixes=("repair-ds-config",),
+)
 
 
 @check(CONDITION)

@@ -54,6 +54,8 @@ def settings_agree(config: DsConfig) -> Iterator[Finding]:
     stage = stage_of(zero)
     yield from _offload(config, stage)
     yield from _gradients(config, stage)
+    yield from _optimizer(config, stage)
+    yield from _scheduler(config)
     if "cpu_offload" in zero and "offload_optimizer" in zero:
         yield _clash(
             config,
@@ -146,6 +148,64 @@ def _gradients(config: DsConfig, stage: int | None) -> Iterator[Finding]:
         )
 
 
+def _optimizer(config: DsConfig, stage: int | None) -> Iterator[Finding]:
+    """Optimizers and master weights that the stage or the offload does not carry."""
+    name = str(config.get("optimizer.type", "")).lower()
+    scatter = config.get("zero_optimization.reduce_scatter", True)
+    if name == "muon" and stage == 3 and scatter is not False:  # noqa: PLR2004
+        yield _clash(
+            config,
+            ("optimizer.type", "zero_optimization.stage"),
+            "do not fit: Muon at ZeRO stage 3 needs `reduce_scatter` switched off",
+            "`ValueError` in `deepspeed.initialize`",
+            'set `"reduce_scatter": false` in `zero_optimization`',
+        )
+    if "max_grad_norm" in config.section("optimizer.params"):
+        yield _clash(
+            config,
+            ("optimizer.params.max_grad_norm",),
+            "is no parameter of an optimizer in DeepSpeed, which clips by `gradient_clipping`",
+            "`ValueError` in `deepspeed.initialize`",
+            "take it out and set `gradient_clipping`",
+        )
+    offloaded = config.get(f"{_OFFLOAD}.device", "none") in {"cpu", "nvme"}
+    for section in ("fp16", "bf16"):
+        key = f"{section}.{section}_master_weights_and_grads"
+        kept = section == "bf16" and config.get("bf16.bf16_optimizer_states") is True
+        if config.get(key) is True and stage in {1, 2, 3} and not offloaded and not kept:
+            yield _clash(
+                config,
+                (key,),
+                "is on, but master weights in half precision need the optimizer on the CPU",
+                "`AssertionError` in `deepspeed.initialize`",
+                'set `"offload_optimizer": {"device": "cpu"}` in `zero_optimization`'
+                + (", or `bf16_optimizer_states`" if section == "bf16" else ""),
+            )
+
+
+#: Parameters without a default (deepspeed/runtime/lr_schedules.py, 0.19.8).
+_SCHEDULER_NEEDS = {
+    "WarmupDecayLR": ("total_num_steps",),
+    "WarmupCosineLR": ("total_num_steps",),
+    "OneCycle": ("cycle_min_lr", "cycle_max_lr"),
+}
+
+
+def _scheduler(config: DsConfig) -> Iterator[Finding]:
+    name = config.get("scheduler.type")
+    params = config.section("scheduler.params")
+    needed = _SCHEDULER_NEEDS.get(name, ()) if isinstance(name, str) else ()
+    lacking = [key for key in needed if key not in params]
+    if lacking:
+        yield _clash(
+            config,
+            ("scheduler.type",),
+            f"is `{name}`, but `scheduler.params` lacks {' and '.join(f'`{k}`' for k in lacking)}",
+            "`TypeError` when the engine makes the scheduler",
+            f"set {' and '.join(f'`scheduler.params.{k}`' for k in lacking)}",
+        )
+
+
 def _static_scale(config: DsConfig) -> bool:
     scale = config.get("fp16.loss_scale", 0)
     return enabled(config.section("fp16")) and is_number(scale) and scale != 0
@@ -160,10 +220,17 @@ SIGNATURES = (
             "ero-3 is not compatible",
             "ero3 is not compatible",
             "device_map",
+            "zero-3 is incompatible with",
+            "zero3 is incompatible with",
         ),
-        pattern=r"(?i)zero-?3 is (?:not compatible|incompatible) with|device_map.{0,60}(?:incompatible|not compatible|not supported).{0,60}(?:zero|deepspeed)",
+        pattern=(
+            r"(?i)zero-?3 is (?:not compatible|incompatible) with"
+            r"|device_map.{0,60}(?:incompatible|not compatible"
+            r"|not supported).{0,60}(?:zero|deepspeed)"
+        ),
         examples=(
             "ValueError: DeepSpeed Zero-3 is not compatible with `low_cpu_mem_usage=True` or with passing a `device_map`.",
+            "ValueError: passing a device_map is incompatible with DeepSpeed ZeRO-3",
         ),
         not_examples=("device_map auto",),
         weight=66,
@@ -196,10 +263,106 @@ SIGNATURES = (
         masks=("libaio-missing",),
     ),
     Signature(
-        anchor=("quantized", "quantization", "QLoRA", "load_in_8bit", "8-bit"),
-        pattern=r"(?i)(?:zero-?3|fsdp).{0,80}(?:quantiz|qlora|8-?bit).{0,80}(?:not|in)(?: ?compatible| supported)|(?:quantiz|qlora|8-?bit)\w*.{0,60}(?:not|in)(?: ?compatible| supported).{0,60}zero",
-        examples=("ValueError: 8-bit quantization is not compatible with ZeRO-3",),
+        anchor=(
+            "QLoRA",
+            "load_in_8bit",
+            "8-bit",
+            "quantiz",
+            "not compatible",
+            "not supported",
+            "incompatible",
+        ),
+        pattern=(
+            r"(?i)(?:zero-?3|fsdp).{0,80}(?:quantiz|qlora|8-?bit).{0,80}(?:not (?:compatible"
+            r"|supported)|incompatible)|(?:quantiz|qlora|8-?bit)\w{0,12}.{0,60}(?:not (?:compatible"
+            r"|supported)|incompatible).{0,60}zero"
+        ),
+        examples=(
+            "ValueError: 8-bit quantization is not compatible with ZeRO-3",
+            "ValueError: ZeRO-3 with quantized weights is not supported",
+        ),
         not_examples=("quantization ok",),
         weight=60,
+    ),
+    Signature(
+        anchor=(
+            "only work with DeepSpeed optimizers",
+            "but no `scheduler`",
+            "loaded with `device_map=",
+            "in any distributed mode",
+            "no_sync context manager",
+            "inside no_sync",
+            "makes sense with ZeRO Stage 3",
+            "DummyOptim` without",
+            "an optimizer in the config file and in the code",
+            "not supported with Stage 3",
+            "only supported for ZeRO Stage 3",
+            "is not compatible with ZeRO",
+            "both amp with",
+            "cannot be enabled at once",
+            "must be 'cpu', make sure you enabled",
+            "When using `deepspeed_config_file`",
+            "not yet supported with ZeRO",
+            "requires an optimizer",
+            "elastic checkpointing",
+            "DeepSpeed FusedAdam.",
+            "fp16 and bf16 can be True",
+            "different device than the one you're training on",
+            "quantized model",
+            "specify an scheduler in the config file and in the code",
+            "specify a scheduler in the config file and in the code",
+            "specify a optimizer in the config file and in the code",
+            "Offloading is supported only for DeepSpeed FusedAdam",
+            "MoE is not supported with ZeRO Stage 3",
+            "MoE not supported with ZeRO Stage 3",
+            "ZeRO-3 does not yet support elastic",
+            "create a `DummyScheduler` without",
+        ),
+        pattern=(
+            r"can only work with DeepSpeed optimizers|`optimizer` configured in the DeepSpeed config, but no `scheduler`"
+            r"|loaded (?:with `device_map='auto'`|in \S+ precision)? ?in any distributed mode"
+            r"|loaded with `device_map='auto'` in any|no_sync context manager is incompatible"
+            r"|inside no_sync context manager|only makes sense with ZeRO Stage 3"
+            r"|create a `Dummy(?:Optim|Scheduler)` without|specify an? (?:optimizer"
+            r"|scheduler) in the config file and in the code"
+            r"|MoE(?: is)? not supported with (?:ZeRO )?Stage 3"
+            r"|only supported for ZeRO Stage 3|(?:1bit-Adam"
+            r"|1bit-Lamb|0/1 Adam) is not compatible with ZeRO"
+            r"|Cannot enable both amp with|bfloat16 and fp16 cannot be enabled at once"
+            r"|must be 'cpu', make sure you enabled 'offload_optimizer'"
+            r"|When using `deepspeed_config_file`|not yet supported with ZeRO"
+            r"|zero stage \d requires an optimizer|ZeRO-3 does not yet support elastic"
+            r"|Offloading is supported only for DeepSpeed FusedAdam"
+            r"|At most one of fp16 and bf16 can be True|on a different device than the one you're training on"
+            r"|fine-tuning on a quantized model|purely quantized model"
+        ),
+        examples=(
+            "ValueError: ZeRO Offload can only work with DeepSpeed optimizers",
+            "ValueError: Found `optimizer` configured in the DeepSpeed config, but no `scheduler`. Please configure a scheduler in the DeepSpeed config.",
+            "AssertionError: no_sync context manager is incompatible with gradient partitioning logic of ZeRO stage 3",
+            "AssertionError: CPUAdam param is on cuda:0 and must be 'cpu', make sure you enabled 'offload_optimizer': 'cpu' in your ds config.",
+            "ValueError: You can't train a model that has been loaded with `device_map='auto'` in any distributed mode.",
+        ),
+        not_examples=(
+            "using no_sync context manager for accumulation",
+            "zero stage 2 optimizer ready",
+        ),
+        weight=66,
+        masks=("libaio-missing",),
+    ),
+    Signature(
+        anchor="DeepSpeed",
+        pattern=(
+            r"not supported (?:in|by|with|for) DeepSpeed\b|DeepSpeed (?:does not"
+            r"|doesn't) support|incompatible with DeepSpeed"
+            r"|not compatible with DeepSpeed"
+        ),
+        examples=(
+            "ValueError: `precision='bf16-true')` is not supported in DeepSpeed. `precision` must be one of: ('32-true', '16-mixed', 'bf16-mixed').",
+            "ValueError: torch.compile is not compatible with DeepSpeed",
+        ),
+        not_examples=("DeepSpeed supports this",),
+        weight=54,
+        near=("Error", "Exception"),
     ),
 )

@@ -18,11 +18,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from dsdoctor.api import Condition, DsConfig, Finding, Scope, check, fail
+from dsdoctor.api import (
+    Condition,
+    DeepSpeedInstall,
+    DsConfig,
+    Finding,
+    Missing,
+    Scope,
+    check,
+    fail,
+)
 
-from ._tables import BATCH_KEYS, is_number
+from ._tables import BATCH_KEYS, at_least, is_number, stage_of
 
-CONDITION = Condition("ds-config-wrong-type", id="DSD1307", scope=Scope.JOB, since="0.1")
+CONDITION = Condition(
+    "ds-config-wrong-type", id="DSD1307", scope=Scope.JOB, since="0.1", fixes=("repair-ds-config",)
+)
 
 _WHOLE = (*BATCH_KEYS, "steps_per_print")
 _NUMBERS = (
@@ -68,8 +79,24 @@ def _wrong(config: DsConfig, key: str, expected: str, effect: str) -> Finding:
     )
 
 
+#: Release that refuses a warm-up of no steps (lr_schedules.py).
+_WARMUP_SINCE = "0.19.6"
+
+
+def _warmup(config: DsConfig, deepspeed: DeepSpeedInstall | Missing) -> Iterator[Finding]:
+    key = "scheduler.params.warmup_num_steps"
+    value = config.get(key)
+    strict = isinstance(deepspeed, Missing) or at_least(deepspeed.version, _WARMUP_SINCE)
+    own = str(config.get("scheduler.type", "")).startswith("Warmup")
+    if own and strict and _given(config, key, value) and not (_is_whole(value) and value > 0):
+        effect = "`ValueError` when the engine makes the scheduler"
+        yield _wrong(config, key, "a whole number above 0", effect)
+
+
 @check(CONDITION)
-def values_are_of_their_kind(config: DsConfig) -> Iterator[Finding]:
+def values_are_of_their_kind(
+    config: DsConfig, deepspeed: DeepSpeedInstall | Missing
+) -> Iterator[Finding]:
     """Speaks of texts for numbers, and of values that DeepSpeed's models refuse."""
     if config.parsed is None:
         return
@@ -100,6 +127,7 @@ def values_are_of_their_kind(config: DsConfig) -> Iterator[Finding]:
         value = config.get(key)
         if _given(config, key, value) and not isinstance(value, dict):
             yield _wrong(config, key, "an object in braces", "the config is refused")
+    yield from _warmup(config, deepspeed)
     yield from _zero(config)
 
 
@@ -123,6 +151,11 @@ def _zero(config: DsConfig) -> Iterator[Finding]:
         value = config.get(key)
         if _given(config, key, value) and value not in _DEVICES:
             yield _wrong(config, key, "`none`, `cpu` or `nvme`", effect)
+    key = "zero_optimization.allgather_bucket_size"
+    value = config.get(key)
+    sharded = stage_of(config.section("zero_optimization")) in {1, 2}
+    if sharded and is_number(value) and value >= 0 and value % 2 == 1:
+        yield _wrong(config, key, "even", "`AssertionError` in `deepspeed.initialize`")
     for name in _SIZES:
         key = f"zero_optimization.{name}"
         value = config.get(key)

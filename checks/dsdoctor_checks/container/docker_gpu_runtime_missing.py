@@ -1,4 +1,4 @@
-"""Docker has no NVIDIA runtime.
+"""The container was started without the NVIDIA runtime.
 
 ## Why it matters
 Docker hands a GPU to a container through NVIDIA's runtime; without it the container does not
@@ -9,14 +9,88 @@ Install `nvidia-container-toolkit`, run `nvidia-ctk runtime configure --runtime=
 Docker.
 
 ## References
-Recognised in logs alone; the wordings are tested in `tests/logs`.
+- https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/install-guide.html
 """
 
 from __future__ import annotations
 
-from dsdoctor.api import Condition, Scope, Signature
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from dsdoctor.api import (
+    Condition,
+    Environment,
+    Finding,
+    LibCuda,
+    Missing,
+    NvidiaKernel,
+    OsInfo,
+    RunNeeds,
+    Scope,
+    Signature,
+    TorchLive,
+    check,
+    fail,
+    ok,
+    skip,
+    warn,
+)
+from dsdoctor_checks._util import cuda_works, variable
 
 CONDITION = Condition("docker-gpu-runtime-missing", id="DSD1150", scope=Scope.NODE, since="0.1")
+
+_NONE = ("", "void", "none")
+
+
+@check(CONDITION)
+def runtime_hands_gpus_over(
+    os: OsInfo,
+    kernel: NvidiaKernel,
+    env: Environment | Missing,
+    lib: LibCuda | Missing,
+    live: TorchLive | Missing,
+    run: RunNeeds,
+) -> Iterator[Finding]:
+    """A container on a host with a loaded driver, to which nobody handed device nodes or libcuda."""
+    if os.container is None or cuda_works(live):
+        yield skip("not a container without GPUs")
+        return
+    loaded = kernel.module_version is not None
+    nodes = [node for node in kernel.device_nodes if re.fullmatch(r"nvidia\d+", node)]
+    libcuda = lib.path if isinstance(lib, LibCuda) and not lib.stub else None
+    value = variable(env, "NVIDIA_VISIBLE_DEVICES")
+    asked = run.wants_gpu or (value is not None and value not in _NONE)
+    evidence: dict[str, Any] = {
+        "container": os.container,
+        "driver": kernel.module_version,
+        "device_nodes": nodes,
+        "libcuda": libcuda,
+        "nvidia_visible_devices": value,
+    }
+    if not loaded or not asked or (nodes and libcuda):
+        yield ok(**evidence)
+        return
+    # CUDA base images set the variable to `all`: alone it is no proof that GPUs are wanted
+    say = fail if run.wants_gpu or (value or "all") != "all" else warn
+    lacking = [] if nodes else ["no `/dev/nvidia*` of a GPU"]
+    lacking += [] if libcuda else ["no libcuda"]
+    yield say(
+        f"the host's driver is {kernel.module_version}, but this {os.container} container has "
+        f"{' and '.join(lacking)}: NVIDIA's runtime did not set it up",
+        effect="CUDA finds no device, and DeepSpeed runs on the CPU",
+        hint=_START.get(os.container, "start it with NVIDIA's runtime"),
+        **evidence,
+    )
+
+
+_START = {
+    "docker": "start it with `--gpus all`; if that is refused, install `nvidia-container-toolkit`",
+    "podman": "start it with `--device nvidia.com/gpu=all` (needs `nvidia-ctk cdi generate`)",
+    "apptainer": "start it with `--nv`",
+    "kubernetes": "set `resources.limits` `nvidia.com/gpu` on this container, and "
+    "`runtimeClassName: nvidia` where that is not the default",
+}
 
 HINT = "install `nvidia-container-toolkit`, run `nvidia-ctk runtime configure --runtime=docker`, restart Docker"
 
@@ -26,6 +100,7 @@ SIGNATURES = (
         pattern=r"could not select device driver",
         examples=(
             'docker: Error response from daemon: could not select device driver "" with capabilities: [[gpu]].',
+            'Error response from daemon: could not select device driver "nvidia" with capabilities: [[compute utility]]',
         ),
         not_examples=("device driver loaded",),
         weight=80,
@@ -40,12 +115,40 @@ SIGNATURES = (
             "unresolvable CDI devices",
             "nvidia-container-cli",
         ),
-        pattern=r"(?i)unknown or invalid runtime name: nvidia|unknown runtime specified nvidia|nvidia-container-runtime\S*: (?:executable file )?not found|unresolvable CDI devices|nvidia-container-runtime-hook.{0,60}not found|nvidia-container-cli: (?!.*(?:version mismatch|requirement)).{0,120}(?:error|not found)",
+        pattern=(
+            r"(?i)unknown or invalid runtime name: nvidia|unknown runtime specified nvidia"
+            r"|nvidia-container-runtime\S*: (?:executable file )?not found"
+            r"|unresolvable CDI devices|nvidia-container-runtime-hook.{0,60}not found"
+            r"|nvidia-container-cli: (?!.*(?:version mismatch"
+            r"|requirement)).{0,120}(?:error|not found)"
+        ),
         examples=(
             "docker: Error response from daemon: unknown or invalid runtime name: nvidia.",
             'exec: "nvidia-container-runtime-hook": executable file not found',
         ),
         not_examples=("nvidia-container-runtime 1.14",),
         weight=72,
+    ),
+    Signature(
+        anchor=(
+            "nvidia-container-runtime",
+            "no runtime for",
+            "RuntimeHandler",
+            "nvidia-docker",
+            "nvidia.com/gpu",
+        ),
+        pattern=(
+            r"nvidia-container-runtime\S*: no such file|no runtime for \x22nvidia\x22 is configured"
+            r"|RuntimeHandler \x22nvidia\x22 not supported|nvidia-docker: command not found"
+            r"|Insufficient nvidia\.com/gpu"
+        ),
+        examples=(
+            "error running hook #0: fork/exec /usr/bin/nvidia-container-runtime-hook: no such file or directory: unknown.",
+            'failed to get sandbox runtime: no runtime for "nvidia" is configured',
+            "0/3 nodes are available: 3 Insufficient nvidia.com/gpu.",
+        ),
+        not_examples=("nvidia.com/gpu: 8 allocatable",),
+        weight=70,
+        masks=("no-gpu-visible",),
     ),
 )

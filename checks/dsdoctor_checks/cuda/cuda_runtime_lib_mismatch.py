@@ -34,35 +34,69 @@ SIGNATURES = (
             "libcublasLt.so",
             "libnvToolsExt.so",
             "libcupti.so",
+            ": cannot open shared object",
         ),
         pattern=(
-            r"lib(?:cudart|cublas|cublasLt|cufft|cusparse|nvrtc|cusolver"
+            r"^(?!.*(?:dso_loader|Could not load dynamic library)).*lib(?:cudart|cublas|cublasLt|cufft|cusparse|nvrtc|cusolver"
             r"|curand|nvToolsExt|cupti)(?:\.so|-)[\w.]*: cannot open shared object"
         ),
         examples=(
             "ImportError: libcudart.so.11.0: cannot open shared object file: No such file or directory",
             "OSError: libcublas.so.12: cannot open shared object file: No such file or directory",
         ),
-        not_examples=("libcudart.so.12 => /usr/lib/libcudart.so.12",),
+        not_examples=(
+            "libcudart.so.12 => /usr/lib/libcudart.so.12",
+            "W tensorflow/stream_executor/platform/default/dso_loader.cc:64] Could not load dynamic library 'libcudart.so.11.0'; dlerror: libcudart.so.11.0: cannot open shared object file",
+        ),
         weight=66,
     ),
     Signature(
         anchor=("libcudart.so",),
         pattern=r"version `?libcudart\.so[\d.]*'? not found",
-        examples=("ImportError: /x/y.so: version `libcudart.so.12' not found",),
+        examples=(
+            "ImportError: /x/y.so: version `libcudart.so.12' not found",
+            "ImportError: /usr/local/cuda/lib64/libcudart.so.11.0: version `libcudart.so.11.0' not found (required by /x/z.so)",
+        ),
         not_examples=("libcudart.so.12 found",),
         weight=66,
     ),
     Signature(
-        anchor=("libnvJitLink.so", "nvJitLink"),
+        anchor=("nvJitLink",),
         pattern=(
             r"undefined symbol: __nvJitLink|libnvJitLink\.so[.\d]*: (?:cannot open" r"|version)"
         ),
         examples=(
             "ImportError: /x/libcusparse.so.12: undefined symbol: __nvJitLinkComplete_12_4, version libnvJitLink.so.12",
+            "ImportError: libnvJitLink.so.12: cannot open shared object file: No such file or directory",
         ),
         not_examples=("libnvJitLink.so.12 loaded",),
         weight=68,
+        masks=("cxx-abi-undefined-symbol",),
+    ),
+    Signature(
+        anchor=(
+            "undefined symbol: cu",
+            "undefined symbol: nvrtc",
+            "version mismatch! DeepSpeed ops",
+            "failed to open libnvrtc",
+            "CUBLAS_STATUS_INVALID_VALUE",
+            "nvrtc-builtins",
+        ),
+        pattern=(
+            r"undefined symbol: (?:cublas|cusparse|cufft|cusolver"
+            r"|nvrtc|cuda)\w*(?!.*libbitsandbytes)|CUDA version mismatch! DeepSpeed ops were compiled"
+            r"|failed to open libnvrtc"
+        ),
+        examples=(
+            "ImportError: /x/libtorch_cuda.so: undefined symbol: cublasLtGetStatusString, version libcublasLt.so.11",
+            "nvrtc: error: failed to open libnvrtc-builtins.so.12.1.",
+            "RuntimeError: CUDA version mismatch! DeepSpeed ops were compiled and installed with a different version than what is being used at runtime.",
+        ),
+        not_examples=(
+            "undefined symbol: curandCreateGenerator",
+            "undefined symbol: cudnnGetVersion",
+        ),
+        weight=60,
         masks=("cxx-abi-undefined-symbol",),
     ),
 )

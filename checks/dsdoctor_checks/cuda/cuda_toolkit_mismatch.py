@@ -146,6 +146,19 @@ HINT = "install the toolkit of torch's CUDA version and point `CUDA_HOME` at it"
 
 SIGNATURES = (
     Signature(
+        anchor="Installed CUDA version",
+        pattern=r"Installed CUDA version (?P<have>\d[\d.]*) does not match torch (?P<want>\d[\d.]*)",
+        examples=(
+            "[WARNING] DeepSpeed Op Builder: Installed CUDA version 11.5 does not match torch 12.4",
+        ),
+        not_examples=(
+            "Installed CUDA version 11.8 does not match the version torch was compiled with 11.7 but since the APIs are compatible, accepting this combination",
+        ),
+        message="nvcc is CUDA {have}, but torch was built for CUDA {want}",
+        weight=56,
+        masks=("cpu-adam-unbuilt",),
+    ),
+    Signature(
         anchor="does not match the version torch was compiled with",
         pattern=(
             r"Installed CUDA version (?P<have>\S+) does not match the version torch was compiled with (?P<want>[\d.]+)(?=.{0,60}(?:unable"
@@ -153,6 +166,7 @@ SIGNATURES = (
         ),
         examples=(
             "Exception: >- DeepSpeed Op Builder: Installed CUDA version 12.1 does not match the version torch was compiled with 11.8, unable to compile cuda/cpp extensions",
+            "Exception: Installed CUDA version 10.1 does not match the version torch was compiled with 11.1, unable to compile cuda/cpp extensions without a matching cuda version.",
         ),
         not_examples=(
             "Installed CUDA version 11.8 does not match the version torch was compiled with 11.7 but since the APIs are compatible, accepting this combination",
@@ -163,10 +177,15 @@ SIGNATURES = (
         masks=("cpu-adam-unbuilt",),
     ),
     Signature(
-        anchor=("The detected CUDA version", "mismatches the version that was used to compile"),
+        anchor=(
+            "The detected CUDA version",
+            "mismatches the version that was used to compile",
+            " mismatches the version",
+        ),
         pattern=r"(?:The )?detected CUDA version \(?.{0,12}\)? mismatches the version",
         examples=(
             "RuntimeError: The detected CUDA version (11.4) mismatches the version that was used to compile PyTorch (12.1)",
+            "RuntimeError: ('The detected CUDA version (%s) mismatches the version that was used to compilePyTorch (%s).', '13.0', '12.8')",
         ),
         not_examples=(
             "There was a minor version mismatch: The detected CUDA version (11.4) has a minor version mismatch with the version",
@@ -178,6 +197,7 @@ SIGNATURES = (
         pattern=r"^\S*CUDAMismatchException: ",
         examples=(
             "deepspeed.ops.op_builder.builder.CUDAMismatchException: >- DeepSpeed Op Builder: x",
+            "op_builder.builder.CUDAMismatchException: >- DeepSpeed Op Builder: x",
         ),
         not_examples=("raise CUDAMismatchException(",),
         weight=66,
@@ -186,13 +206,25 @@ SIGNATURES = (
     Signature(
         anchor=(
             "Cuda extensions are being compiled with a version",
-            "compiled with a version of Cuda that does not match",
+            "version of Cuda that does not match",
         ),
         pattern=r"version of Cuda that does not match",
         examples=(
             "RuntimeError: Cuda extensions are being compiled with a version of Cuda that does not match the version used to compile Pytorch binaries.",
+            "RuntimeError: Cuda extensions are being compiled with a version of Cuda that does not match the version used to compile Pytorch binaries. Pytorch binaries were compiled with Cuda 10.2",
         ),
         not_examples=("Cuda extensions are being compiled",),
         weight=64,
+    ),
+    Signature(
+        anchor="is not defined for option 'std'",
+        pattern=r"Value 'c\+\+(?:14|17|20)' is not defined for option 'std'",
+        examples=(
+            "nvcc fatal   : Value 'c++17' is not defined for option 'std'",
+            "nvcc fatal   : Value 'c++20' is not defined for option 'std'",
+        ),
+        not_examples=("nvcc fatal   : Value 'sm_90' is not defined for option 'gpu-architecture'",),
+        weight=66,
+        masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
     ),
 )

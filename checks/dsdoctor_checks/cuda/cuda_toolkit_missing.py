@@ -133,8 +133,31 @@ SIGNATURES = (
         masks=("cpu-adam-unbuilt",),
     ),
     Signature(
-        anchor=("bare_metal_version", "Cannot find CUDA", "CUDA toolkit"),
-        pattern=r"(?i)(?:cannot|could not|unable to) (?:find|locate)(?: a| the)? (?:valid )?CUDA(?: toolkit| installation)?\b|name 'bare_metal_version' is not defined|CUDA_TOOLKIT_ROOT_DIR not found",
+        anchor=(
+            "bare_metal_version",
+            "find CUDA",
+            "find the CUDA",
+            "find a CUDA",
+            "find a valid CUDA",
+            "find valid CUDA",
+            "locate CUDA",
+            "locate the CUDA",
+            "locate a CUDA",
+            "locate a valid CUDA",
+            "locate valid CUDA",
+            "CUDA_TOOLKIT_ROOT_DIR not found",
+            "could not locate the valid CUDA",
+            "unable to locate the valid CUDA",
+            "could not find the valid CUDA",
+            "unable to find the valid CUDA",
+            "cannot locate the valid CUDA",
+            "cannot find the valid CUDA",
+        ),
+        pattern=(
+            r"(?i)(?:cannot|could not|unable to) (?:find|locate)(?: a"
+            r"| the)? (?:valid )?CUDA(?:_HOME| toolkit| installation)?\b"
+            r"|name 'bare_metal_version' is not defined|CUDA_TOOLKIT_ROOT_DIR not found"
+        ),
         examples=(
             "NameError: name 'bare_metal_version' is not defined",
             "Cannot find CUDA installation.",
@@ -145,9 +168,37 @@ SIGNATURES = (
     Signature(
         anchor="NoneType",
         pattern=r"unsupported operand type\(s\) for \+: 'NoneType' and 'str'",
-        examples=("TypeError: unsupported operand type(s) for +: 'NoneType' and 'str'",),
-        not_examples=("'NoneType' object has no attribute 'x'",),
+        examples=(
+            "TypeError: unsupported operand type(s) for +: 'NoneType' and 'str'",
+            "    TypeError: unsupported operand type(s) for +: 'NoneType' and 'str'",
+        ),
+        not_examples=(
+            "'NoneType' object has no attribute 'x'",
+            "TypeError: unsupported operand type(s) for +: 'NoneType' and 'int'",
+        ),
         weight=58,
         near=("nvcc", "cuda_home", "CUDA_HOME", "installed_cuda_version"),
+    ),
+    Signature(
+        anchor=(
+            "Could NOT find CUDA",
+            "CUDA_TOOLKIT_ROOT_DIR not found",
+            "unable to compile CUDA op",
+            "Failed to find nvcc",
+            "CUDAToolkit_ROOT",
+            "nvcc, unable to compile",
+        ),
+        pattern=(
+            r"Could NOT find CUDA(?:Toolkit)? \(missing|CUDA_TOOLKIT_ROOT_DIR not found"
+            r"|Unable to run \S*nvcc, unable to compile|Failed to find nvcc"
+            r"|set the CUDAToolkit_ROOT"
+        ),
+        examples=(
+            "-- Could NOT find CUDA (missing: CUDA_TOOLKIT_ROOT_DIR CUDA_NVCC_EXECUTABLE)",
+            "op_builder.builder.MissingCUDAException: Unable to run /usr/local/cuda/bin/nvcc, unable to compile CUDA op(s): x",
+        ),
+        not_examples=("-- Found CUDA: /usr/local/cuda",),
+        weight=62,
+        masks=("cpu-adam-unbuilt",),
     ),
 )

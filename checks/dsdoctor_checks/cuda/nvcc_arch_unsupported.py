@@ -139,13 +139,18 @@ SIGNATURES = (
         anchor=(
             "Unsupported gpu arch",
             "Unknown CUDA arch",
-            "is not defined for option 'gpu-architecture'",
             "Unsupported NVVM",
+            "not defined for option 'gpu-name",
+            "not defined for option 'gpu-arch",
         ),
-        pattern=(r"Unsupported gpu arch\w+|Unknown CUDA arch|not defined for option 'gpu-arch"),
+        pattern=(
+            r"Unsupported gpu arch\w+|Unknown CUDA arch|not defined for option 'gpu-(?:arch|name)"
+        ),
         examples=(
             "nvcc fatal   : Unsupported gpu architecture 'compute_89'",
             "ValueError: Unknown CUDA arch (Foo) or GPU not supported",
+            "nvcc fatal   : Value 'sm_120' is not defined for option 'gpu-architecture'",
+            "ptxas fatal   : Value 'sm_121a' is not defined for option 'gpu-name'",
         ),
         not_examples=("gpu-architecture sm_80",),
         weight=72,

@@ -73,9 +73,26 @@ SIGNATURES = (
     Signature(
         anchor="Failed to initialize NVML: Unknown Error",
         pattern=r"Failed to initialize NVML: Unknown Error",
-        examples=("Failed to initialize NVML: Unknown Error",),
-        not_examples=("Failed to initialize NVML: Driver/library version mismatch",),
+        examples=(
+            "Failed to initialize NVML: Unknown Error",
+            "nvidia-smi: Failed to initialize NVML: Unknown Error",
+        ),
+        not_examples=(
+            "Failed to initialize NVML: Driver/library version mismatch",
+            "Failed to initialize NVML: Insufficient Permissions",
+        ),
         weight=75,
+        masks=("cuda-init-driver-state", "no-gpu-visible"),
+    ),
+    Signature(
+        anchor="NVMLError_Unknown",
+        pattern="NVMLError_Unknown: Unknown Error",
+        examples=(
+            "pynvml.NVMLError_Unknown: Unknown Error",
+            "pynvml.nvml.NVMLError_Unknown: Unknown Error",
+        ),
+        not_examples=("except NVMLError_Unknown:",),
+        weight=70,
         masks=("cuda-init-driver-state", "no-gpu-visible"),
     ),
 )

@@ -92,6 +92,7 @@ SIGNATURES = (
         pattern=r"CUDA unknown error",
         examples=(
             "RuntimeError: CUDA unknown error - this may be due to an incorrectly set up environment",
+            "UserWarning: CUDA initialization: CUDA unknown error - this may be due to an incorrectly set up environment",
         ),
         not_examples=("CUDA error: out of memory",),
         weight=62,
@@ -103,8 +104,14 @@ SIGNATURES = (
             "cuInit",
             "cudaErrorInitializationError",
             "CUDA driver initialization failed",
+            "cudaGetDeviceCount()",
         ),
-        pattern=r"(?i)cuda(?: error:| runtime error \(3\) :)? ?initialization error|cuInit\b.{0,60}(?:fail|return|error)|cudaErrorInitializationError|CUDA driver initialization failed|cudaGetDeviceCount\(\).{0,80}(?:unknown error|initialization error)",
+        pattern=(
+            r"(?i)cuda(?: error:| runtime error \(3\)(?: :)?)? ?initialization error"
+            r"|cuInit\b.{0,60}(?:fail|return|error)|cudaErrorInitializationError"
+            r"|CUDA driver initialization failed|cudaGetDeviceCount\(\).{0,80}(?:unknown error"
+            r"|initialization error)"
+        ),
         examples=(
             "RuntimeError: CUDA error: initialization error",
             "RuntimeError: cuda runtime error (3) : initialization error at x.cpp:50",
@@ -117,23 +124,70 @@ SIGNATURES = (
     Signature(
         anchor=("couldn't communicate with the NVIDIA driver", "nvidia-smi has failed because"),
         pattern=r"(?i)NVIDIA-SMI has failed because it couldn't communicate",
-        examples=("NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.",),
+        examples=(
+            "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.",
+            "nvidia-smi: NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that the latest NVIDIA driver is installed and running.",
+        ),
         not_examples=("NVIDIA-SMI 535.54",),
         weight=66,
         masks=("no-gpu-visible",),
     ),
     Signature(
-        anchor=("unknown error",),
+        anchor=(
+            "unknown error",
+            "cuda runtime error (30)",
+            "CUDA_ERROR_UNKNOWN",
+            "cudaErrorUnknown",
+        ),
         pattern=r"(?i)cuda runtime error \(30\)|CUDA error: unknown error|cudaErrorUnknown|CUDA_ERROR_UNKNOWN",
-        examples=("RuntimeError: cuda runtime error (30) : unknown error at x.cpp:50",),
+        examples=(
+            "RuntimeError: cuda runtime error (30) : unknown error at x.cpp:50",
+            "RuntimeError: CUDA error: unknown error",
+            "cudaErrorUnknown: unknown error",
+        ),
         not_examples=("error: unknown error code",),
         weight=52,
     ),
     Signature(
-        anchor=("nvidia-modprobe", "could not insert 'nvidia"),
+        anchor=(
+            "nvidia-modprobe",
+            "could not insert 'nvidia",
+            "modprobe: ERROR",
+            "modprobe: FATAL",
+        ),
         pattern=r"could not insert 'nvidia|modprobe: (?:FATAL|ERROR).{0,60}nvidia",
-        examples=("modprobe: ERROR: could not insert 'nvidia': No such device",),
+        examples=(
+            "modprobe: ERROR: could not insert 'nvidia': No such device",
+            "modprobe: FATAL: Module nvidia-uvm not found in directory /lib/modules/5.15.0",
+        ),
         not_examples=("nvidia-modprobe installed",),
         weight=64,
+    ),
+    Signature(
+        anchor=(
+            "cudaGetDeviceCount()",
+            "stub library",
+            "Driver Not Loaded",
+            "driver not loaded",
+            "RmInitAdapter failed",
+            "OS call failed",
+            "NVMLError_DriverNotLoaded",
+        ),
+        pattern=(
+            r"cudaGetDeviceCount\(\).{0,160}Error (?:3|34|201"
+            r"|304|999):|CUDA driver is a stub library|NVML: Driver Not Loaded"
+            r"|NVMLError_DriverNotLoaded|nvml error: driver not loaded"
+            r"|RmInitAdapter failed|OS call failed or operation not supported on this OS"
+        ),
+        examples=(
+            "RuntimeError: Unexpected error from cudaGetDeviceCount(). Did you run some cuda functions before calling NumCudaDevices() that might have already set an error? Error 304: OS call failed or operation not supported on this OS",
+            "Failed to initialize NVML: Driver Not Loaded",
+            "RuntimeError: CUDA error: CUDA driver is a stub library",
+        ),
+        not_examples=(
+            "RuntimeError: Unexpected error from cudaGetDeviceCount(). Error 802: system not yet initialized",
+        ),
+        weight=66,
+        masks=("no-gpu-visible", "docker-gpu-runtime-missing"),
     ),
 )

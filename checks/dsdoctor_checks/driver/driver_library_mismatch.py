@@ -96,8 +96,19 @@ HINT = "reboot, or unload and reload the nvidia modules after the update"
 
 SIGNATURES = (
     Signature(
-        anchor=("river/library version mismatch", "API mismatch:", "version mismatch: the"),
-        pattern=r"(?i)driver/library version mismatch|NVRM: API mismatch|kernel module.{0,60}version.{0,60}does not match",
+        anchor=(
+            "river/library version mismatch",
+            "API mismatch:",
+            "version mismatch: the",
+            "NVML/RM version mismatch",
+            "LibRmVersionMismatch",
+            "does not match",
+            "NVRM: API mismatch",
+        ),
+        pattern=(
+            r"(?i)driver/library version mismatch|NVML/RM version mismatch"
+            r"|LibRmVersionMismatch: |NVRM: API mismatch|kernel module.{0,60}version.{0,60}does not match"
+        ),
         examples=(
             "Failed to initialize NVML: Driver/library version mismatch",
             "NVRM: API mismatch: the client has the version 535.1",
@@ -113,10 +124,10 @@ SIGNATURES = (
     ),
     Signature(
         anchor=(
-            "system has unsupported display driver",
             "cudaErrorSystemDriverMismatch",
             "(803)",
             "Error 803",
+            "unsupported display driver",
         ),
         pattern=(
             r"unsupported display driver|Error 803|cudaErrorSystemDriverMismatch"
@@ -124,8 +135,9 @@ SIGNATURES = (
         ),
         examples=(
             "RuntimeError: Unexpected error from cudaGetDeviceCount(). Error 803: system has unsupported display driver / cuda driver combination",
+            "RuntimeError: cuda runtime error (803) : system has unsupported display driver / cuda driver combination at x.cpp:50",
         ),
-        not_examples=("Error 80",),
+        not_examples=("Error 802: system not yet initialized",),
         weight=74,
     ),
 )

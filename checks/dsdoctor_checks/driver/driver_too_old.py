@@ -148,6 +148,7 @@ SIGNATURES = (
         pattern=r"(?i)CUDA driver version is insufficient",
         examples=(
             "RuntimeError: cuda runtime error (35) : CUDA driver version is insufficient for CUDA runtime version",
+            "NCCL WARN Cuda failure 'CUDA driver version is insufficient for CUDA runtime version'",
         ),
         not_examples=("driver version 535",),
         weight=76,
@@ -157,20 +158,21 @@ SIGNATURES = (
         anchor=("driver on your system is too old", "driver is too old"),
         pattern=r"(?i)driver on your system is too old(?: \(found version (?P<v>\d+)\))?|NVIDIA driver is too old",
         examples=(
-            "RuntimeError: The NVIDIA driver on your system is too old (found version 11040).",
+            "RuntimeError: The NVIDIA driver on your system is too old (found version 12020).",
+            "AssertionError: The NVIDIA driver on your system is too old (found version 9000).",
         ),
-        not_examples=("the driver is new",),
+        not_examples=("Driver Version: 570.86.10 on your system",),
         weight=76,
         masks=("no-gpu-visible",),
     ),
     Signature(
         anchor=(
-            "PTX was compiled with an unsupported toolchain",
             "unsupported PTX version",
             "forward compatibility was attempted",
             "cudaErrorInsufficientDriver",
-            "cudaErrorUnsupportedPtxVersion",
-            "CUDA_ERROR_UNSUPPORTED_PTX_VERSION",
+            "compiled with an unsupported toolchain",
+            "UNSUPPORTED_PTX_VERSION",
+            "UnsupportedPtxVersion",
         ),
         pattern=(
             r"compiled with an unsupported toolchain|forward compatibility was attempted"
@@ -179,18 +181,36 @@ SIGNATURES = (
         ),
         examples=(
             "RuntimeError: CUDA error: the provided PTX was compiled with an unsupported toolchain.",
+            "RuntimeError: Unexpected error from cudaGetDeviceCount(). Error 804: forward compatibility was attempted on non supported HW",
+            "CUDA_ERROR_UNSUPPORTED_PTX_VERSION",
         ),
-        not_examples=("PTX compiled",),
+        not_examples=("ptxas info    : Compiling entry function for sm_80",),
         weight=70,
     ),
     Signature(
-        anchor=("unsatisfied condition: cuda", "requirement error"),
+        anchor=(
+            "unsatisfied condition: cuda",
+            "requirement error",
+            "unsatisfied condition: driver",
+        ),
         pattern=r"unsatisfied condition: (?:cuda|driver)",
         examples=(
             "nvidia-container-cli: requirement error: unsatisfied condition: cuda>=12.4, please update your driver",
+            "nvidia-container-cli: requirement error: unsatisfied condition: driver>=525, please update your driver to a newer version",
         ),
-        not_examples=("condition satisfied",),
+        not_examples=("nvidia-container-cli: requirement satisfied: cuda>=12.4",),
         weight=76,
         masks=("docker-gpu-runtime-missing",),
+    ),
+    Signature(
+        anchor="Minimum requirement is",
+        pattern=r"Driver version found is (?P<v>\d+)\. Minimum requirement is",
+        examples=(
+            "NCCL WARN CUDA Driver version found is 10020. Minimum requirement is 11030",
+            "misc/cudawrap.cc:120 NCCL WARN CUDA Driver version found is 11000. Minimum requirement is 11030",
+        ),
+        not_examples=("Minimum requirement is 8 GPUs",),
+        weight=72,
+        masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
     ),
 )

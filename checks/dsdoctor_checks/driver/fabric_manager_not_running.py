@@ -108,12 +108,29 @@ SIGNATURES = (
             "fabricmanager",
             "Error 802",
         ),
-        pattern=r"(?i)system not yet initialized|cudaErrorSystemNotReady|fabric ?manager.{0,80}(?:not running|fail|mismatch|not matching|does n.t match|error)|Error 802",
+        pattern=(
+            r"(?i)system not yet initialized|cudaErrorSystemNotReady"
+            r"|fabric ?manager.{0,80}(?:not running|fail|mismatch"
+            r"|not matching|do(?:es)? ?n.t match|error)|Error 802"
+        ),
         examples=(
             "RuntimeError: Unexpected error from cudaGetDeviceCount(). Error 802: system not yet initialized",
+            "nv-fabricmanager: fabric manager NVIDIA GPU driver interface version 550.54.15 don't match with driver version 550.90.07",
+            "torch.AcceleratorError: CUDA error: system not yet initialized",
         ),
         not_examples=("fabric manager is running",),
         weight=78,
         masks=("no-gpu-visible", "cuda-init-driver-state"),
+    ),
+    Signature(
+        anchor="NVLink SHARP (NVLS) Multicast",
+        pattern=r"Failed to bind NVLink SHARP \(NVLS\) Multicast",
+        examples=(
+            "NCCL WARN Failed to bind NVLink SHARP (NVLS) Multicast memory of size 2097152 : CUDA error 401 'the operation cannot be performed in the present state'",
+            "transport/nvls.cc:170 NCCL WARN Failed to bind NVLink SHARP (NVLS) Multicast memory of size 4 : CUDA error 1 'x'",
+        ),
+        not_examples=("NVLink SHARP (NVLS) Multicast enabled",),
+        weight=72,
+        masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
     ),
 )

@@ -42,12 +42,12 @@ CONDITION = Condition(
     id="DSD104",
     scope=Scope.JOB,
     since="0.1",
-    fixes=("unset-variables",),
     narrower=(
         "driver-missing",
         "driver-library-mismatch",
         "nvml-unusable",
         "container-lost-gpu",
+        "docker-gpu-runtime-missing",
         "visible-devices-invalid",
     ),
 )
@@ -125,6 +125,20 @@ HINT = "check `nvidia-smi -L` and `CUDA_VISIBLE_DEVICES`"
 
 SIGNATURES = (
     Signature(
+        anchor="is_available()",
+        pattern=r"torch\.cuda\.is_available\(\)['\x22]?(?: is|:| =| ==| returned| returns)? ?False",
+        examples=(
+            "torch.cuda.is_available() = False",
+            "torch.cuda.is_available(): False",
+            "Attempting to deserialize object on a device but torch.cuda.is_available() is False",
+        ),
+        not_examples=(
+            "if torch.cuda.is_available() and x is False:",
+            "torch.cuda.is_available() = True",
+        ),
+        weight=30,
+    ),
+    Signature(
         anchor=(
             "No CUDA GPUs are available",
             "Found no NVIDIA driver",
@@ -133,10 +147,10 @@ SIGNATURES = (
             "No GPU found",
             "No CUDA device",
             "cudaErrorNoDevice",
-            "Torch did not find cuda",
             "AMP or APEX",
             "runtime error (38)",
             "CUDA is not available",
+            "No GPU available",
         ),
         pattern=(
             r"No CUDA GPUs are available|Found no NVIDIA driver|no CUDA-capable device"
@@ -150,5 +164,61 @@ SIGNATURES = (
         ),
         not_examples=("Torch did not find cuda available",),
         weight=62,
+    ),
+    Signature(
+        anchor=(
+            "no GPUs found",
+            "Cannot use fp16 without",
+            "ccelerator is not detected",
+            "requires a GPU",
+            "No GPU",
+            "found no CUDA devices",
+            "active drivers",
+            "Failed to infer device type",
+            "Torch is not able to use GPU",
+            "No devices were found",
+            "is needed for quantization",
+            "requires CUDA",
+            "arch_list[-1]",
+        ),
+        pattern=(
+            r"only supported with GPUs, no GPUs found|Cannot use fp16 without (?:CUDA"
+            r"|accelerator)|Accelerator is not detected, cannot perform"
+            r"|mixed precision requires a GPU(?! \(not 'mps)"
+            r"|GPU (?:or XPU )?is needed for quantization|found no CUDA devices"
+            r"|\b0 active drivers|Failed to infer device type"
+            r"|Torch is not able to use GPU|^No devices were found"
+            r"|arch_list\[-1\] \+= '\+PTX'|Error: .{0,40}(?:[Tt]raining"
+            r"|[Ii]nference) .{0,30}requires CUDA"
+        ),
+        examples=(
+            "torch.distributed.DistBackendError: ProcessGroupNCCL is only supported with GPUs, no GPUs found!",
+            "SystemError: Cannot use fp16 without CUDA.",
+            "RuntimeError: No GPU found. A GPU is needed for quantization.",
+            "ValueError: fp16 mixed precision requires a GPU",
+            "RuntimeError: 0 active drivers ([]). There should only be one.",
+        ),
+        not_examples=(
+            "ValueError: fp16 mixed precision requires a GPU (not 'mps').",
+            "No GPU peers found, using the network",
+        ),
+        weight=60,
+    ),
+    Signature(
+        anchor=(
+            "GPUs are available",
+            "devices are available",
+            "No GPU detected",
+            "no GPU detected",
+            "GPU not found",
+            "Error: No GPUs detected",
+        ),
+        pattern=(
+            r"\bNo (?:HIP|XPU|NPU|CUDA) (?:GPUs|devices) are available"
+            r"|Error: [Nn]o GPUs? detected|Error: .{0,40}GPU not found"
+        ),
+        examples=("RuntimeError: No HIP GPUs are available", "AssertionError: No GPU detected"),
+        not_examples=("2 GPUs are available",),
+        weight=58,
     ),
 )

@@ -76,11 +76,16 @@ SIGNATURES = (
     Signature(
         anchor=(
             "busy or unavailable",
-            "cudaErrorDevicesUnavailable",
-            "CUDA_ERROR_DEVICE_UNAVAILABLE",
             "exclusive",
+            "runtime error (46)",
+            "DevicesUnavailable",
+            "DEVICE_UNAVAILABLE",
         ),
-        pattern=r"(?i)devices?(?:\(s\))? (?:is|are|is/are) busy or unavailable|DevicesUnavailable|DEVICE_UNAVAILABLE|runtime error \(46\)|in use by another (?:process|client).{0,40}exclusive",
+        pattern=(
+            r"(?i)devices?(?:\(s\))? (?:is|are|is/are) busy or unavailable"
+            r"|DevicesUnavailable|DEVICE_UNAVAILABLE|runtime error \(46\)"
+            r"|in use by another (?:process|client).{0,40}exclusive"
+        ),
         examples=(
             "RuntimeError: CUDA error: all CUDA-capable devices are busy or unavailable",
             "RuntimeError: CUDA error: CUDA-capable device(s) is/are busy or unavailable",

@@ -2,20 +2,157 @@
 
 ## Why it matters
 An Xid, a GPU off the bus or an uncorrectable ECC error does not go away by starting again on the
-same GPU.
+same GPU. The driver writes each Xid into the kernel's log; NVML does not tell of past ones. Many
+Xids are the doing of a program (13, 31, 43) and are noted only; an old one is noted only too, for a
+reset leaves no trace in the log.
 
 ## What to do
-Drain the node, read `dmesg | grep -i xid` and run `dcgmi diag -r 3`.
+Drain the node, read `dmesg | grep -i xid` and run `dcgmi diag -r 3`. The finding says what NVIDIA
+advises for the number.
 
 ## References
-Recognised in logs alone; the wordings are tested in `tests/logs`.
+- https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html (as of 2025-10-29)
+- Where the kernel's log is closed to this user (`kernel.dmesg_restrict`), the check is skipped.
 """
 
 from __future__ import annotations
 
-from dsdoctor.api import Condition, Scope, Signature
+from collections.abc import Iterator
+
+from dsdoctor.api import (
+    Condition,
+    Environment,
+    Finding,
+    Gpu,
+    Gpus,
+    KernelLog,
+    Limits,
+    Missing,
+    OsInfo,
+    RecoveryAction,
+    RunNeeds,
+    Scope,
+    Signature,
+    XidEvent,
+    check,
+    fail,
+    ok,
+    warn,
+)
+
+from ._util import judged, named
+from ._xids import FATAL, INFO, WARN, Xid, lookup
 
 CONDITION = Condition("gpu-hardware-fault", id="DSD650", scope=Scope.NODE, since="0.1")
+
+HOUR = 3600.0
+
+
+class XidLimits(Limits, frozen=True, kw_only=True):
+    """How old an Xid may be and still count.
+
+    Attributes:
+        window_hours: older ones are noted only; NVIDIA's and the clouds' own checks look back
+            between 2 hours and 3 days.
+    """
+
+    window_hours: float = 24
+
+
+@check(CONDITION)
+def kernel_log_is_clean(
+    log: KernelLog,
+    gpus: Gpus | Missing,
+    os: OsInfo | Missing,
+    run: RunNeeds,
+    env: Environment | Missing,
+    limits: XidLimits,
+) -> Iterator[Finding]:
+    """Judges the newest Xid of each number and GPU of this run, and fatal SXids of switches."""
+    newest: dict[tuple[str, int, bool], XidEvent] = {}
+    counts: dict[tuple[str, int, bool], int] = {}
+    for event in log.xids:
+        key = (event.bdf, event.code, event.switch)
+        newest[key] = event
+        counts[key] = counts.get(key, 0) + 1
+    noted: dict[str, int] = {}
+    for key, event in newest.items():
+        gpu, ours = _owner(event, gpus, run, env, os)
+        if not ours:
+            continue
+        rule = lookup(event.code, event.text, switch=event.switch)
+        level = _level(rule, event, gpu, limits)
+        word = "SXid" if event.switch else "Xid"
+        if level == INFO:
+            noted[f"{event.bdf} {word} {event.code}"] = counts[key]
+            continue
+        where = named(gpu) if gpu else f"the NVIDIA device at {event.bdf}"
+        age = _ago(event.age_s)
+        yield (fail if level == FATAL else warn)(
+            f"the kernel's log has {word} {event.code} ({rule.meaning}) of {where}{age}, but a "
+            "healthy GPU has none",
+            effect="runs on this GPU end in a CUDA error or hang, a restart included"
+            if level == FATAL
+            else "a run on this GPU died of it, or will be slower",
+            hint=rule.action,
+            code=event.code,
+            bdf=event.bdf,
+            gpu=gpu.index if gpu else None,
+            count=counts[key],
+            age_s=event.age_s,
+            text=event.text,
+            window_hours=limits.window_hours,
+        )
+    yield ok(noted=noted, source=log.source, begins_s=log.begins_s)
+
+
+def _level(rule: Xid, event: XidEvent, gpu: Gpu | None, limits: XidLimits) -> str:
+    """What an Xid is worth now: age, and the driver's own word on what the GPU needs, count."""
+    if event.age_s is not None and event.age_s > limits.window_hours * HOUR:
+        return INFO
+    if gpu is None or rule.level != FATAL:
+        settled = gpu is not None and gpu.health.remapped_rows_pending is False
+        return INFO if rule.level == WARN and rule.settles and settled else rule.level
+    if rule.nvlink and not gpu.active_links:
+        return WARN
+    if gpu.error is None and gpu.health.recovery_action == RecoveryAction.NONE:
+        # the driver says that nothing is left to be done: the GPU was reset since
+        return WARN
+    return FATAL
+
+
+def _owner(
+    event: XidEvent,
+    gpus: Gpus | Missing,
+    run: RunNeeds,
+    env: Environment | Missing,
+    os: OsInfo | Missing,
+) -> tuple[Gpu | None, bool]:
+    """The GPU that an Xid is about, and whether it concerns this run.
+
+    A container shows the log of the whole host, so an address that no GPU of ours has concerns us
+    only outside of one, where all GPUs are used: then it is a GPU that has vanished.
+    """
+    inside = not isinstance(os, Missing) and os.container is not None
+    if isinstance(gpus, Missing):
+        return None, not inside
+    used = judged(gpus, run, env)
+    for gpu in gpus.gpus:
+        if gpu.pci_bdf is not None and gpu.pci_bdf.rpartition(".")[0] == event.bdf:
+            return gpu, gpu in used
+    return None, not inside and len(used) == len(gpus.gpus)
+
+
+def _ago(age: float | None) -> str:
+    """How long ago, in words.
+
+    >>> _ago(90), _ago(7200), _ago(None)
+    (' 2 min ago', ' 2.0 h ago', '')
+    """
+    if age is None:
+        return ""
+    return f" {age / 60:.0f} min ago" if age < HOUR else f" {age / HOUR:.1f} h ago"
+
 
 HINT = "drain the node, read `dmesg | grep -i xid` and run `dcgmi diag -r 3`"
 
@@ -29,8 +166,12 @@ SIGNATURES = (
             "GPU is lost",
             "hardware error",
             "cudaErrorECCUncorrectable",
-            "GPU requires reset",
             "GPU recovery",
+            "Unable to determine the device handle",
+            "requires a reset",
+            "require a reset",
+            "requires reset",
+            "require reset",
         ),
         pattern=(
             r"NVRM: Xid|\bXid\b.{0,60}: (?:48|62|63|64|74|79|92|94|95|119"
@@ -53,15 +194,21 @@ SIGNATURES = (
             "hardware stack error",
         ),
         pattern=(r"CUDA error: (?:an illegal instruction was encountered|hardware stack error)"),
-        examples=("RuntimeError: CUDA error: an illegal instruction was encountered",),
+        examples=(
+            "RuntimeError: CUDA error: an illegal instruction was encountered",
+            "RuntimeError: CUDA error: hardware stack error",
+        ),
         not_examples=("unspecified launch failure",),
         weight=40,
     ),
     Signature(
         anchor=("Unable to determine the device handle",),
         pattern=r"Unable to determine the device handle for (?:GPU|gpu)",
-        examples=("Unable to determine the device handle for GPU0000:3B:00.0: Unknown Error",),
-        not_examples=("device handle",),
+        examples=(
+            "Unable to determine the device handle for GPU0000:3B:00.0: Unknown Error",
+            "Unable to determine the device handle for gpu 0000:8A:00.0: GPU is lost.  Reboot the system to recover this GPU",
+        ),
+        not_examples=("device handle for GPU 0000:3B:00.0 acquired",),
         weight=80,
     ),
 )

@@ -1,15 +1,16 @@
-"""A GPU runs on fewer PCIe lanes than it and its slot have.
+"""A GPU runs on fewer PCIe lanes, or at a lower speed, than it and its slot have.
 
 ## Why it matters
 Lanes are lost by dirt, a bad riser or a card that is not seated. Copies to and from the host,
 which offload lives on, become slower in proportion. The generation of the link falls at idle to
-save power and is not judged.
+save power, so it is judged under load alone; a slot that is older than the card is noted only.
 
 ## What to do
 Seat the card or the riser again, and look at the slot's setting in the BIOS.
 
 ## References
-- nvml.h of CUDA 13.5: nvmlDeviceGetCurrPcieLinkWidth, nvmlDeviceGetMaxPcieLinkWidth
+- nvml.h of CUDA 13.5: nvmlDeviceGetCurrPcieLinkWidth, nvmlDeviceGetMaxPcieLinkWidth,
+  nvmlDeviceGetCurrPcieLinkGeneration, nvmlDeviceGetGpuMaxPcieLinkGeneration
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from collections.abc import Iterator
 from dsdoctor.api import (
     Condition,
     Environment,
+    EventReason,
     Finding,
     Gpu,
     Gpus,
@@ -39,6 +41,46 @@ CONDITION = Condition("pcie-link-degraded", id="DSD611", scope=Scope.NODE, since
 SHARED_WIDTH = 8
 #: At this part of the lanes or less, a data-centre card is not fit for service.
 FATAL_PART = 4
+#: Busy to this per cent, a GPU has its link at full speed.
+BUSY_PERCENT = 50
+
+
+def _under_load(gpu: Gpu) -> bool:
+    """Whether the link should run at full speed now."""
+    reasons = gpu.health.event_reasons
+    idle = reasons is None or bool(reasons & EventReason.IDLE)
+    return gpu.performance_state == 0 and not idle and _busy(gpu)
+
+
+def _busy(gpu: Gpu) -> bool:
+    return (gpu.utilization_gpu_percent or 0) >= BUSY_PERCENT
+
+
+def _slow(gpu: Gpu) -> Iterator[Finding]:
+    """Judges the generation of a link under load; below the card's own it is the slot's."""
+    link = gpu.pcie
+    if not link.generation or not link.max_generation:
+        return
+    if _under_load(gpu) and link.generation < link.max_generation:
+        yield warn(
+            f"{named(gpu)} is under load and its PCIe link runs at generation {link.generation}, "
+            f"but it and its slot can do {link.max_generation}",
+            effect="copies to and from the host reach half of their speed or less",
+            hint="seat the card again and look at the slot's link speed in the BIOS",
+            gpu=gpu.index,
+            uuid=gpu.uuid,
+            bdf=gpu.pci_bdf,
+            generation=link.generation,
+            max_generation=link.max_generation,
+            utilization_percent=gpu.utilization_gpu_percent,
+        )
+    elif link.gpu_max_generation and link.max_generation < link.gpu_max_generation:
+        yield ok(
+            "the slot is of an older PCIe generation than the card",
+            gpu=gpu.index,
+            max_generation=link.max_generation,
+            gpu_max_generation=link.gpu_max_generation,
+        )
 
 
 def _shared_slot(gpu: Gpu, width: int) -> bool:
@@ -50,6 +92,7 @@ def all_lanes_are_up(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -> I
     """Compares the width of the link with what card and slot have."""
     found = judged(gpus, run, env)
     for gpu in found:
+        yield from _slow(gpu)
         width, most = gpu.pcie.width, gpu.pcie.max_width
         if not width or not most or width >= most:
             continue

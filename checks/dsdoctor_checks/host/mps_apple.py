@@ -24,7 +24,7 @@ SIGNATURES = (
         pattern=(
             r"not supported on MPS|MPS framework doesn't support|not currently (?:supported"
             r"|implemented) (?:on|for) the MPS|MPS backend out of memory"
-            r"|(?i:bf16|bfloat16|float64).{0,40}\bMPS\b|(?:not|n't) (?:available"
+            r"|requires a GPU \(not 'mps|(?i:bf16|bfloat16|float64).{0,40}\bMPS\b|(?:not|n't) (?:available"
             r"|supported|implemented).{0,40}\bMPS\b"
         ),
         examples=(

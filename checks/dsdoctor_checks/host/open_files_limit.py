@@ -31,7 +31,9 @@ from dsdoctor.api import (
     warn,
 )
 
-CONDITION = Condition("open-files-limit", id="DSD1003", scope=Scope.JOB, since="0.1")
+CONDITION = Condition(
+    "open-files-limit", id="DSD1003", scope=Scope.JOB, since="0.1", fixes=("raise-limits",)
+)
 
 
 class FileLimits(Limits, frozen=True, kw_only=True):
@@ -68,8 +70,11 @@ SIGNATURES = (
     Signature(
         anchor=("Too many open files", "received 0 items of ancdata"),
         pattern=r"Too many open files|received 0 items of ancdata",
-        examples=("OSError: [Errno 24] Too many open files",),
-        not_examples=("many open files",),
+        examples=(
+            "OSError: [Errno 24] Too many open files",
+            "RuntimeError: received 0 items of ancdata",
+        ),
+        not_examples=("open files                      (-n) 1024",),
         weight=68,
     ),
 )

@@ -50,10 +50,12 @@ class ShmLimits(Limits, frozen=True, kw_only=True):
     Attributes:
         min_mib: below this a job may run out; DeepSpeed's own report warns there.
         fatal_mib: up to this a job of several GPUs does not work.
+        per_rank_mib: what NCCL's segments and the data workers of one rank take.
     """
 
     min_mib: float = 512
     fatal_mib: float = 64
+    per_rank_mib: float = 64
 
 
 @check(CONDITION)
@@ -72,7 +74,8 @@ def shm_is_large(
     size = resources.shm_total_bytes // MIB
     free = None if resources.shm_free_bytes is None else resources.shm_free_bytes // MIB
     count = ranks(run, gpus, env)
-    if size >= limits.min_mib:
+    need = max(limits.min_mib, limits.per_rank_mib * count)
+    if size >= need:
         yield ok(shm_mib=size, shm_free_mib=free)
         return
     hint = (
@@ -83,13 +86,13 @@ def shm_is_large(
     fatal = count > 1 and size <= limits.fatal_mib
     yield (fail if fatal else warn)(
         f"the shared memory at `/dev/shm` holds {size} MiB, but a job of {count} "
-        f"{'rank' if count == 1 else 'ranks'} needs {limits.min_mib:g} MiB or more",
+        f"{'rank' if count == 1 else 'ranks'} needs {need:g} MiB or more",
         effect="DataLoader workers end in a bus error, or NCCL cannot extend its segment",
         hint=hint,
         shm_mib=size,
         shm_free_mib=free,
         ranks=count,
-        min_mib=limits.min_mib,
+        min_mib=need,
         container=os.container,
     )
 
@@ -102,14 +105,21 @@ SIGNATURES = (
     Signature(
         anchor=("No space left on device",),
         pattern=r"No space left on device",
-        examples=("RuntimeError: unable to write to file </torch_1_2>: No space left on device",),
-        not_examples=("space left",),
+        examples=(
+            "RuntimeError: unable to write to file </torch_1_2>: No space left on device",
+            "OSError: [Errno 28] No space left on device",
+        ),
+        not_examples=("2.1G space left on /dev/shm",),
         weight=68,
         near=(
             "/dev/shm",
             "shm)",
-            "multiprocessing/",
-            "torch_",
+            "multiprocessing/queues",
+            "multiprocessing/synchronize",
+            "multiprocessing/heap",
+            "multiprocessing/context",
+            "</torch_",
+            "/torch_shm",
             "ctx.Lock",
             "_rlock",
             "SemLock",
@@ -131,17 +141,22 @@ SIGNATURES = (
         anchor=(
             "insufficient shared memory",
             "unable to allocate shared memory",
-            "killed by signal: Bus error",
             "return code = -7",
-            "exitcode: -7",
             "SIGBUS",
             "unable to open shared memory",
-            "Bus error",
+            "unable to write to shared memory",
+            "unable to write to file </torch",
+            "unable to allocate file </torch",
+            "unable to mmap shared memory",
+            "unable to open file </torch",
+            "unable to mmap file </torch",
+            "signal: Bus error",
+            "exitcode",
         ),
         pattern=(
             r"insufficient shared memory|unable to (?:allocate|mmap|write to"
             r"|open) (?:shared memory|file </torch)|signal: Bus error|return code = -7\b"
-            r"|exitcode\s*: -7\b|SIGBUS|Bus error"
+            r"|exitcode\s*: -7\b|\(SIGBUS\)|signal SIGBUS|Signals\.SIGBUS"
         ),
         examples=(
             "ERROR: Unexpected bus error encountered in worker. This might be caused by insufficient shared memory (shm).",
@@ -154,8 +169,11 @@ SIGNATURES = (
     Signature(
         anchor=("failed: No space", "posix_fallocate failed", "failed to extend /dev/shm"),
         pattern=r"posix_fallocate failed|failed to extend /dev/shm",
-        examples=("NCCL WARN Error: failed to extend /dev/shm/nccl-a to 9 bytes",),
-        not_examples=("fallocate ok",),
+        examples=(
+            "NCCL WARN Error: failed to extend /dev/shm/nccl-a to 9 bytes",
+            "NCCL WARN Call to posix_fallocate failed : No space left on device",
+        ),
+        not_examples=("NCCL INFO Allocated shareable buffer /dev/shm/nccl-a",),
         weight=72,
         masks=(
             "nccl-p2p-or-shm-failure",
@@ -167,8 +185,38 @@ SIGNATURES = (
     Signature(
         anchor="ncclSystemError",
         pattern=r"ncclSystemError: System call \(socket, malloc, munmap",
-        examples=("ncclSystemError: System call (socket, malloc, munmap, etc) failed.",),
-        not_examples=("ncclSystemError: x",),
+        examples=(
+            "ncclSystemError: System call (socket, malloc, munmap, etc) failed.",
+            "    ncclSystemError: System call (socket, malloc, munmap, etc) failed.",
+        ),
+        not_examples=(
+            "ncclSystemError: x",
+            "ncclSystemError: System call (e.g. socket, malloc) or external library call failed or device error.",
+        ),
         weight=28,
+    ),
+    Signature(
+        anchor=("Bus error", "(core dumped)"),
+        pattern=r"^(?:.*\d+ |.*: )?Bus error(?: \(core dumped\)|\s{2,}|$)",
+        examples=(
+            "Bus error (core dumped)",
+            "run.sh: line 3: 4411 Bus error               (core dumped) python train.py",
+        ),
+        not_examples=("caught a Bus error handler installed",),
+        weight=54,
+        masks=("nccl-timeout-watchdog",),
+    ),
+    Signature(
+        anchor="unhandled system error",
+        pattern=(
+            r"(?:NCCL Error 2|NCCL failure \S+): '?unhandled system error"
+            r"|NCCL failure \S+ 'unhandled system error"
+        ),
+        examples=(
+            "RuntimeError: NCCL Error 2: unhandled system error",
+            "node: Test NCCL failure common.cu:777 'unhandled system error'",
+        ),
+        not_examples=("NCCL Error 1: unhandled cuda error",),
+        weight=24,
     ),
 )

@@ -7,14 +7,66 @@ On Windows DeepSpeed has no NCCL and no async_io, and its ops must be built befo
 Use WSL2 or Linux, or a prebuilt wheel.
 
 ## References
-Recognised in logs alone; the wordings are tested in `tests/logs`.
+- torch.distributed: backends (NCCL is built for Linux alone)
+- DeepSpeed: blogs/windows/08-2024, features that its Windows build has
 """
 
 from __future__ import annotations
 
-from dsdoctor.api import Condition, Scope, Signature
+from collections.abc import Iterator
+
+from dsdoctor.api import (
+    Condition,
+    Environment,
+    Finding,
+    Gpus,
+    Missing,
+    OsInfo,
+    RunNeeds,
+    Scope,
+    Signature,
+    check,
+    fail,
+    ok,
+    skip,
+)
+
+from ._util import ranks
 
 CONDITION = Condition("windows-unsupported", id="DSD1051", scope=Scope.NODE, since="0.1")
+
+_PARTS = ("offload_optimizer", "offload_param")
+
+
+@check(CONDITION)
+def windows_can_do_it(
+    os: OsInfo, run: RunNeeds, gpus: Gpus | Missing, env: Environment | Missing
+) -> Iterator[Finding]:
+    """What the run asks for against what there is on Windows: one GPU works, without NVMe."""
+    if os.system != "Windows":
+        yield skip("not Windows")
+        return
+    count = ranks(run, gpus, env)
+    zero = (run.config or {}).get("zero_optimization")
+    sections = [zero.get(part) for part in _PARTS] if isinstance(zero, dict) else []
+    nvme = any(isinstance(s, dict) and s.get("device") == "nvme" for s in sections)
+    if count > 1:
+        yield fail(
+            f"the run has {count} GPUs, but torch has no NCCL on Windows",
+            effect="`init_process_group` ends with an error, or gloo moves every gradient by the CPU",
+            hint="choose one GPU (`--gpus 0`), or use WSL 2",
+            ranks=count,
+        )
+    if nvme:
+        yield fail(
+            "the config offloads to NVMe, but `async_io` is not built on Windows",
+            effect="the run ends when it loads the op",
+            hint="offload to `cpu`, or use WSL 2",
+            nvme=True,
+        )
+    if count == 1 and not nvme:
+        yield ok(ranks=count)
+
 
 HINT = "use WSL2 or Linux, or a prebuilt wheel"
 
@@ -29,16 +81,22 @@ SIGNATURES = (
             "MSVC",
             "cl.exe",
             "Visual C++",
-            "fork",
+            "'where'",
+            "'cl']",
+            "No such file or directory: 'cl'",
+            "'cl' is not recognized",
+            " returned non-zero",
         ),
         pattern=(
-            r"symbolic link privilege|not built with libuv|WinError 1314"
+            r"symbolic link privilege|(?:not built with|built without) libuv|WinError 1314"
             r"|have NCCL built in|Microsoft Visual C\+\+ .{0,20}(?:is )?required"
-            r"|'cl'.{0,40}(?:not recognized|non-zero)|No such file or directory: 'cl'"
+            r"|'cl' is not recognized|'cl'\S* returned non-zero|No such file or directory: 'cl'"
             r"|\['where', 'cl'\]"
         ),
         examples=(
             "OSError: symbolic link privilege not held",
+            "torch.distributed.DistStoreError: use_libuv was requested but PyTorch was built without libuv support",
+            "subprocess.CalledProcessError: Command '['where', 'cl']' returned non-zero exit status 1.",
             "RuntimeError: use_libuv was requested but PyTorch was not built with libuv support",
         ),
         not_examples=("libuv ok",),
@@ -58,10 +116,86 @@ SIGNATURES = (
     Signature(
         anchor="Unable to pre-compile async_io",
         pattern=r"Unable to pre-compile async_io",
-        examples=("AssertionError: Unable to pre-compile async_io",),
+        examples=(
+            "AssertionError: Unable to pre-compile async_io",
+            " [ERROR]  Unable to pre-compile async_io",
+        ),
         not_examples=("async_io",),
         weight=72,
         requires=("C:\\", "D:\\", "E:\\", "F:\\", "d:\\", "c:\\", "win32"),
         masks=("libaio-missing",),
+    ),
+    Signature(
+        anchor=(
+            "LNK1181",
+            "LNK1104",
+            "WinError 2]",
+            "WinError 3]",
+            "No module named 'fcntl'",
+            "No module named 'resource'",
+            "No module named 'termios'",
+            "No module named 'grp'",
+            "No module named 'pwd'",
+            "has no attribute 'SIGKILL'",
+            "has no attribute 'getuid'",
+            "has no attribute 'killpg'",
+            "has no attribute 'setsid'",
+            "recognized as an internal or external command",
+            "distribution found for triton",
+            "have NCCL built in",
+            "error C",
+            "'deepspeed' is not recognized as an internal",
+            "'which' is not recognized as an internal",
+            "'bash' is not recognized as an internal",
+            "'ls' is not recognized as an internal",
+            "has no attribute 'SIGUSR1'",
+        ),
+        pattern=(
+            r"fatal error LNK1(?:181|104): cannot open (?:input )?file '(?:aio"
+            r"|cublas|curand|cuda\w*|libaio|c10\w*|torch\w*)"
+            r"|\[WinError [23]\] The system cannot find the (?:file"
+            r"|path)|No module named '(?:fcntl|resource|termios"
+            r"|grp|pwd)'|has no attribute '(?:SIGKILL|SIGUSR1"
+            r"|getuid|killpg|setsid)'|No matching distribution found for triton"
+            r"|have NCCL built in|'(?:bash|ls|which|deepspeed)' is not recognized as an internal"
+            r"|\.(?:cpp|h|cu)\(\d+\): error C\d{4}"
+        ),
+        examples=(
+            "LINK : fatal error LNK1181: cannot open input file 'aio.lib'",
+            "FileNotFoundError: [WinError 2] The system cannot find the file specified",
+            "ModuleNotFoundError: No module named 'fcntl'",
+            "RuntimeError: Distributed package doesn't have NCCL built in",
+        ),
+        not_examples=(
+            "ModuleNotFoundError: No module named 'deepspeed'",
+            "FileNotFoundError: [Errno 2] No such file or directory: 'x'",
+        ),
+        weight=67,
+        masks=("libaio-missing", "cpu-adam-unbuilt"),
+        requires=("LNK1", "C:\\", "D:\\", "E:\\", "F:\\", "d:\\", "c:\\", "win32", "Windows"),
+    ),
+    Signature(
+        anchor="system error: 10049",
+        pattern="system error: 10049",
+        examples=(
+            "[W socket.cpp:663] [c10d] The client socket has failed to connect to [host.docker.internal]:29500 (system error: 10049 - x).",
+            "[W socket.cpp:558] [c10d] The client socket has failed to connect to [pc]:29500 (system error: 10049 - y).",
+        ),
+        not_examples=("system error: 110",),
+        weight=30,
+    ),
+    Signature(
+        anchor=("cl.exe' failed", "link.exe' failed", "'windows.h'"),
+        pattern=(
+            r"\\(?:cl|link)\.exe' failed with exit (?:code|status) \d"
+            r"|include file: 'windows\.h'"
+        ),
+        examples=(
+            "error: command 'C:\\\\BuildTools\\\\bin\\\\HostX86\\\\x64\\\\cl.exe' failed with exit code 2",
+            "StopWatch.h(3): fatal error C1083: Cannot open include file: 'windows.h': No such file or directory",
+        ),
+        not_examples=("cl.exe found",),
+        weight=68,
+        masks=("jit-build-header-or-lib-missing", "cpu-adam-unbuilt"),
     ),
 )

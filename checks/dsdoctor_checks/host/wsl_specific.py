@@ -8,26 +8,90 @@ missing link, hides it.
 Put `/usr/lib/wsl/lib` on `LD_LIBRARY_PATH` and link `libcuda.so` there.
 
 ## References
-Recognised in logs alone; the wordings are tested in `tests/logs`.
+- https://docs.nvidia.com/cuda/wsl-user-guide/index.html
 """
 
 from __future__ import annotations
 
-from dsdoctor.api import Condition, Scope, Signature
+from collections.abc import Iterator
+from typing import Any
+
+from dsdoctor.api import (
+    Condition,
+    Finding,
+    LibCuda,
+    Missing,
+    NvidiaKernel,
+    OsInfo,
+    RunNeeds,
+    Scope,
+    Signature,
+    TorchLive,
+    check,
+    fail,
+    ok,
+    skip,
+    warn,
+)
+from dsdoctor_checks._util import cuda_works
 
 CONDITION = Condition("wsl-specific", id="DSD1052", scope=Scope.NODE, since="0.1")
+
+_FOLDER = "/usr/lib/wsl/"
+
+
+@check(CONDITION)
+def wsl_driver_is_used(
+    os: OsInfo,
+    kernel: NvidiaKernel | Missing,
+    lib: LibCuda | Missing,
+    live: TorchLive | Missing,
+    run: RunNeeds,
+) -> Iterator[Finding]:
+    """In WSL the GPU comes through /dev/dxg and Windows' own libcuda, and in no other way."""
+    if not os.wsl:
+        yield skip("not in WSL")
+        return
+    path = None if isinstance(lib, Missing) else lib.path
+    dxg = isinstance(kernel, NvidiaKernel) and kernel.dxg
+    evidence: dict[str, Any] = {"libcuda": path, "dxg": dxg}
+    if cuda_works(live):
+        yield ok(**evidence)
+        return
+    if isinstance(kernel, NvidiaKernel) and not dxg:
+        yield (fail if run.wants_gpu else warn)(
+            "this WSL has no `/dev/dxg`, the only way to a GPU",
+            effect="CUDA finds no device",
+            hint="use WSL 2 (`wsl --set-version NAME 2`), update it (`wsl --update`), and install "
+            "the NVIDIA driver in Windows",
+            **evidence,
+        )
+    elif path is not None and not path.startswith(_FOLDER):
+        yield fail(
+            f"the libcuda that a job would load is `{path}`, but in WSL it must be Windows' own "
+            f"in `{_FOLDER}lib`",
+            effect="CUDA does not initialise: a Linux driver does not work in WSL",
+            hint=f"remove the Linux driver's packages, and put `{_FOLDER}lib` first on "
+            "`LD_LIBRARY_PATH`",
+            **evidence,
+        )
+    else:
+        yield ok(**evidence)
+
 
 HINT = "put `/usr/lib/wsl/lib` on `LD_LIBRARY_PATH` and link `libcuda.so` there"
 
 SIGNATURES = (
     Signature(
-        anchor="libcuda.so",
+        anchor=("libcuda.so", "find CUDA library"),
         pattern=(
-            r"libcuda\.so(?:\.1)?: cannot open|find CUDA library libcuda\.so"
-            r"|libcuda\.so cannot found|cannot find -lcuda\b"
+            r"libcuda\.so(?:\.1)?: cannot open|find CUDA library (?:libcuda\.so|in \(null\))"
+            r"|libcuda\.so cannot found"
         ),
         examples=(
             "OSError: libcuda.so: cannot open shared object file: No such file or directory",
+            "NCCL WARN Failed to find CUDA library in (null) (NCCL_CUDA_PATH=(null))",
+            "AssertionError: libcuda.so cannot found!",
         ),
         not_examples=("libcuda.so found",),
         weight=68,
@@ -35,9 +99,71 @@ SIGNATURES = (
     ),
     Signature(
         anchor="/usr/lib/wsl",
-        pattern=r"/usr/lib/wsl/\S+.{0,80}(?:error|not|cannot)",
-        examples=("/usr/lib/wsl/lib/x.so cannot be used",),
+        pattern=r"/usr/lib/wsl/\S{1,60}.{0,80}(?:error|not|cannot)",
+        examples=(
+            "/usr/lib/wsl/lib/x.so cannot be used",
+            "/usr/lib/wsl/lib/libcuda.so.1: error: file truncated",
+        ),
         not_examples=("/usr/lib/wsl/lib",),
         weight=50,
+    ),
+    Signature(
+        anchor=(
+            "blocked by the operating system",
+            "WSL environment detected",
+            "libdxcore",
+            "dxgkio",
+            "dxg:",
+            "/dev/dxg",
+        ),
+        pattern=(
+            r"GPU access blocked by the operating system|WSL environment detected but no adapters"
+            r"|libdxcore\.so: cannot open|dxgkio_\w+: .{0,60}failed"
+            r"|/dev/dxg.{0,40}(?:No such|not found)"
+        ),
+        examples=(
+            "Failed to initialize NVML: GPU access blocked by the operating system",
+            "nvidia-container-cli: initialization error: WSL environment detected but no adapters were found: unknown.",
+        ),
+        not_examples=("WSL environment detected",),
+        weight=76,
+        masks=("docker-gpu-runtime-missing", "no-gpu-visible", "cuda-init-driver-state"),
+    ),
+    Signature(
+        anchor=("cannot find -lcuda", "out of memory", "cudaHostAlloc"),
+        pattern=r"cannot find -lcuda\b|CUDA error: out of memory|cudaHostAlloc",
+        examples=(
+            "/usr/bin/ld: cannot find -lcuda: No such file or directory",
+            "RuntimeError: CUDA error: out of memory",
+        ),
+        not_examples=("cannot find -lcudart",),
+        weight=69,
+        masks=("jit-build-header-or-lib-missing", "gpu-oom"),
+        near=("WSL", "microsoft-standard", "/usr/lib/wsl", "/mnt/c/"),
+    ),
+    Signature(
+        anchor=(
+            "Could not find real path of /sys/class/pci_bus",
+            "unhandled cuda error",
+            "unhandled system error",
+            "ncclUnhandledCudaError",
+        ),
+        pattern="Could not find real path of /sys/class/pci_bus|unhandled (?:cuda|system) error|ncclUnhandledCudaError",
+        examples=(
+            "NCCL WARN Could not find real path of /sys/class/pci_bus/0000:21/../../0000:21:00.0",
+            "torch.distributed.DistBackendError: NCCL error in: x.hpp:275, unhandled cuda error, NCCL version 2.20.5",
+        ),
+        not_examples=("cuda error handled, NCCL WARN retrying",),
+        weight=58,
+        masks=("nccl-unhandled-cuda-error", "nccl-p2p-or-shm-failure"),
+        requires=(
+            "microsoft-standard",
+            "WSL2",
+            "WSL 2",
+            "/usr/lib/wsl",
+            "/mnt/c/",
+            "DESKTOP-",
+            "wsl2",
+        ),
     ),
 )

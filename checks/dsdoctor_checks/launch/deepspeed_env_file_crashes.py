@@ -29,7 +29,13 @@ from dsdoctor.api import (
     warn,
 )
 
-CONDITION = Condition("deepspeed-env-file-crashes", id="DSD1202", scope=Scope.JOB, since="0.1")
+CONDITION = Condition(
+    "deepspeed-env-file-crashes",
+    id="DSD1202",
+    scope=Scope.JOB,
+    since="0.1",
+    fixes=("repair-env-file",),
+)
 
 
 @check(CONDITION)

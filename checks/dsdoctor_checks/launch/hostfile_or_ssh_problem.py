@@ -3,10 +3,12 @@
 ## Why it matters
 The deepspeed launcher stops at a line that is not `HOST slots=N`, at a host that stands twice and
 at a file without hosts. A hostfile that does not exist, by a typing error for instance, is worth
-only a warning to it: the job then runs on this node alone.
+only a warning to it: the job then runs on this node alone. It tries ssh to the first host alone;
+when another one cannot be reached, the ranks wait until their time is up.
 
 ## What to do
 Write one line for each host, `HOST slots=N` with N the number of its GPUs. Remarks begin with `#`.
+For every host `ssh -o PasswordAuthentication=no HOST hostname` must work.
 
 ## References
 deepspeed/launcher/runner.py (`fetch_hostfile`, `_parse_hostfile`, `parse_resource_filter`)
@@ -23,22 +25,35 @@ from dsdoctor.api import (
     Hostfile,
     LaunchCommand,
     Missing,
+    NodeReach,
+    NodesReach,
     OsInfo,
     Scope,
     Signature,
     check,
     fail,
     ok,
+    warn,
 )
 
-CONDITION = Condition("hostfile-or-ssh-problem", id="DSD1201", scope=Scope.JOB, since="0.1")
+CONDITION = Condition(
+    "hostfile-or-ssh-problem",
+    id="DSD1201",
+    scope=Scope.JOB,
+    since="0.1",
+    fixes=("repair-hostfile",),
+)
 
 
 @check(CONDITION)
 def hostfile_is_sound(
-    hostfile: Hostfile, command: LaunchCommand | Missing, gpus: Gpus | Missing, os: OsInfo | Missing
+    hostfile: Hostfile,
+    command: LaunchCommand | Missing,
+    gpus: Gpus | Missing,
+    os: OsInfo | Missing,
+    nodes: NodesReach | Missing,
 ) -> Iterator[Finding]:
-    """Speaks of what the launcher refuses, and of what it lets pass."""
+    """Speaks of what the launcher refuses, of what it lets pass, and of hosts out of reach."""
     if (
         not hostfile.asked
         and isinstance(command, LaunchCommand)
@@ -68,6 +83,10 @@ def hostfile_is_sound(
     if hostfile.problems:
         return
     yield from _slots(hostfile, gpus, os)
+    if isinstance(nodes, NodesReach):
+        yield from _tools(nodes, hostfile, command)
+        for node in nodes.nodes:
+            yield from _reach(node, hostfile)
     yield ok(hosts=len(hostfile.entries), slots=hostfile.slots)
 
 
@@ -92,6 +111,70 @@ def _slots(hostfile: Hostfile, gpus: Gpus | Missing, os: OsInfo | Missing) -> It
             )
 
 
+def _tools(
+    nodes: NodesReach, hostfile: Hostfile, command: LaunchCommand | Missing
+) -> Iterator[Finding]:
+    """`pdsh`, with which the launcher starts the other nodes unless it is told otherwise."""
+    others = [node for node in nodes.nodes if not node.local]
+    by = "deepspeed"
+    kind = "pdsh"
+    if isinstance(command, LaunchCommand):
+        by = command.inner or command.launcher
+        kind = command.options.get("launcher", "pdsh").lower()
+    if by != "deepspeed" or kind != "pdsh" or not others or "no_ssh" in _options(command):
+        return
+    for tool in nodes.lacking:
+        yield fail(
+            f"`{tool}` is not on PATH, but the deepspeed launcher starts the "
+            f"{len(hostfile.entries)} hosts of `{hostfile.path}` with it",
+            effect="the launcher stops before anything starts",
+            hint=f"install `{tool}`"
+            + (", or choose `--launcher openmpi` or `slurm`" if tool == "pdsh" else ""),
+            tool=tool,
+            hosts=len(hostfile.entries),
+        )
+
+
+def _options(command: LaunchCommand | Missing) -> dict[str, str]:
+    return command.options if isinstance(command, LaunchCommand) else {}
+
+
+def _reach(node: NodeReach, hostfile: Hostfile) -> Iterator[Finding]:
+    """What keeps the launcher from a host: its name, or the log-in."""
+    line = next((entry.line for entry in hostfile.entries if entry.host == node.host), None)
+    if node.ssh is False and not node.addresses:
+        yield fail(
+            f"`{node.host}`, line {line} of `{hostfile.path}`, has no address that this node knows",
+            effect="the launcher does not reach it, and the other ranks wait for its own",
+            hint=f"correct the name, or add it to DNS or /etc/hosts; try `getent hosts {node.host}`",
+            host=node.host,
+            line=line,
+            error=node.error,
+        )
+    elif node.ssh is False:
+        why = "ssh had not ended in time" if node.timed_out else node.error
+        yield fail(
+            f"`{node.host}`, line {line} of `{hostfile.path}`, lets nobody log in without a "
+            f"password: {why}",
+            effect="the launcher does not reach it, and the other ranks wait for its own",
+            hint=f"mend `ssh -o PasswordAuthentication=no {node.host} hostname`",
+            host=node.host,
+            line=line,
+            error=node.error,
+            timed_out=node.timed_out,
+            addresses=list(node.addresses),
+        )
+    elif node.python is False:
+        yield warn(
+            f"`{node.host}` has no interpreter where this node's is, but the deepspeed launcher "
+            "starts the same path on every node",
+            effect="the ranks of that node end in `No such file or directory`",
+            hint="put the environment at the same path on every node, or on a shared file system",
+            host=node.host,
+            line=line,
+        )
+
+
 HINT = "run `ssh -o PasswordAuthentication=no HOST hostname` for every host of the hostfile and mend the one that fails"
 
 SIGNATURES = (
@@ -99,7 +182,6 @@ SIGNATURES = (
         anchor=(
             "Hostfile contains",
             "Hostfile is empty",
-            "Hostfile is not formatted",
             "not found in hostfile",
             "include_str and exclude_str",
             "was not reachable via ssh",
@@ -108,6 +190,8 @@ SIGNATURES = (
             "launcher 'pdsh' not installed",
             "'hostname', '-I'",
             "hostname -I",
+            "non-zero",
+            "Hostfile is not",
         ),
         pattern=(
             r"Hostfile (?:contains|is empty|is not)|not found in hostfile"
@@ -154,24 +238,56 @@ SIGNATURES = (
     Signature(
         anchor=("No slot '",),
         pattern=r"No slot '\d+' specified on host '(?!localhost)",
-        examples=("ValueError: No slot '5' specified on host 'node-a'",),
+        examples=(
+            "ValueError: No slot '5' specified on host 'node-a'",
+            "ValueError: No slot '8' specified on host '10.0.0.7'",
+        ),
         not_examples=("No slot '5' specified on host 'localhost'",),
         weight=60,
     ),
     Signature(
         anchor="IndexError: list index out of range",
         pattern=r"IndexError: list index out of range",
-        examples=("IndexError: list index out of range",),
-        not_examples=("IndexError: tuple index",),
+        examples=("IndexError: list index out of range", "    IndexError: list index out of range"),
+        not_examples=("IndexError: tuple index out of range",),
         weight=50,
         near=("deepspeed/launcher/runner.py",),
     ),
     Signature(
         anchor="not enough values to unpack",
         pattern=r"not enough values to unpack",
-        examples=("ValueError: not enough values to unpack (expected 2, got 1)",),
-        not_examples=("unpack",),
+        examples=(
+            "ValueError: not enough values to unpack (expected 2, got 1)",
+            "ValueError: not enough values to unpack (expected at least 2, got 1)",
+        ),
+        not_examples=("ValueError: too many values to unpack (expected 2)",),
         weight=50,
         near=("deepspeed/launcher/runner.py",),
+    ),
+    Signature(
+        anchor=(
+            "rcmd: socket",
+            "no extra nodes available",
+            "kex_exchange",
+            "Bad owner or permissions",
+            "mcmd:",
+            "There are not enough slots",
+            "ORTE was unable",
+            "multiple entries for",
+        ),
+        pattern=(
+            r"rcmd: socket: Permission denied|no extra nodes available via hostfile"
+            r"|kex_exchange_identification: |Bad owner or permissions on \S*\.ssh"
+            r"|mcmd: connect failed|There are not enough slots available"
+            r"|ORTE was unable to reliably start|contains multiple entries for"
+        ),
+        examples=(
+            "pdsh@head: n2: rcmd: socket: Permission denied",
+            "ValueError: Num nodes is >1 but no extra nodes available via hostfile",
+            "kex_exchange_identification: Connection closed by remote host",
+        ),
+        not_examples=("rcmd: socket opened",),
+        weight=66,
+        masks=("permissions", "rendezvous-timeout"),
     ),
 )

@@ -73,23 +73,38 @@ HINT = "start as many processes as GPUs are visible (`nvidia-smi -L`)"
 
 SIGNATURES = (
     Signature(
-        anchor=("invalid device ordinal", "nvalid device id", "cudaErrorInvalidDevice"),
-        pattern=r"invalid device ordinal|Invalid device id|cudaErrorInvalidDevice\b",
+        anchor=(
+            "invalid device ordinal",
+            "nvalid device id",
+            "cudaErrorInvalidDevice",
+            "object on CUDA device ",
+            "device < num_gpus",
+        ),
+        pattern=(
+            r"invalid device ordinal|Invalid device id|cudaErrorInvalidDevice\b"
+            r"|object on CUDA device \d+ but torch\.cuda\.device_count\(\) is"
+            r"|device < num_gpus.{0,20}INTERNAL ASSERT"
+        ),
         examples=(
             "RuntimeError: CUDA error: invalid device ordinal",
             "AssertionError: Invalid device id",
+            "RuntimeError: Attempting to deserialize object on CUDA device 3 but torch.cuda.device_count() is 1.",
+            "RuntimeError: device >= 0 && device < num_gpus INTERNAL ASSERT FAILED at CUDAContext.cpp:49",
         ),
         not_examples=("device ordinal 1",),
         weight=70,
         masks=("nccl-timeout-watchdog", "no-gpu-visible"),
     ),
     Signature(
-        anchor=("but only found", "nproc_per_node"),
+        anchor=("but only ", "nproc_per_node", "GPUs available", "GPU available", "num_gpus"),
         pattern=(
-            r"requires? \d+ GPUs?.{0,40}but only|(?:GPUs? available|num_gpus).{0,40}(?:less than"
+            r"\d+ GPUs?.{0,40} but only (?:found|have|\d)|(?:GPUs? available|num_gpus).{0,40}(?:less than"
             r"|<).{0,40}(?:nproc|world)"
         ),
-        examples=("AssertionError: it requires 8 GPUs but only found 4",),
+        examples=(
+            "AssertionError: it requires 8 GPUs but only found 4",
+            "ValueError: 4 GPUs asked for, but only 2 are visible",
+        ),
         not_examples=("nproc_per_node=8",),
         weight=50,
     ),

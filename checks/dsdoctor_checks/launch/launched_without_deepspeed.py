@@ -90,16 +90,23 @@ SIGNATURES = (
             "KeyError: 'WORLD_SIZE'",
             "Default process group has not been initialized",
             "MASTER_ADDR",
+            "requires the LOCAL_RANK environment",
+            "DeepSpeed backend not set",
+            "DeepSpeed requires the LOCAL_RANK",
+            "KeyError: 'MASTER_PORT'",
         ),
         pattern=(
             r"environment variable (?:RANK|WORLD_SIZE|MASTER_ADDR|MASTER_PORT"
             r"|LOCAL_RANK) expected, but not set|No module named '?mpi4py"
             r"|KeyError: '(?:LOCAL_RANK|RANK|WORLD_SIZE|MASTER_ADDR|MASTER_PORT)'"
-            r"|Default process group has not been initialized"
+            r"|Default process group has not been initialized|DeepSpeed requires the LOCAL_RANK|DeepSpeed backend not set, please init"
         ),
         examples=(
             "ValueError: Error initializing torch.distributed using env:// rendezvous: environment variable RANK expected, but not set",
             "ModuleNotFoundError: No module named 'mpi4py'",
+            "AssertionError: DeepSpeed requires the LOCAL_RANK environment variable, it is set by the deepspeed launcher",
+            "AssertionError: DeepSpeed backend not set, please initialize it using init_process_group()",
+            "ValueError: Default process group has not been initialized, please make sure to call init_process_group.",
         ),
         not_examples=("MASTER_ADDR=node-a",),
         weight=62,

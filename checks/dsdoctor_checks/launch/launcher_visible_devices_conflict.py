@@ -105,13 +105,34 @@ HINT = "unset `CUDA_VISIBLE_DEVICES` and choose GPUs with `--include localhost:0
 
 SIGNATURES = (
     Signature(
-        anchor=("No slot '", "invalid literal for int() with base 10"),
-        pattern=(
-            r"No slot '\d+' specified on host 'localhost|invalid literal for int\(\) with base 10: ''"
+        anchor="No slot '",
+        pattern=(r"No slot '\d+' specified on host '(?:localhost|127\.0\.0\.1)"),
+        examples=(
+            "ValueError: No slot '9' specified on host 'localhost'",
+            "ValueError: No slot '1' specified on host '127.0.0.1'",
         ),
-        examples=("ValueError: No slot '2' specified on host 'localhost'",),
-        not_examples=("invalid literal for int() with base 10: 'x'",),
+        not_examples=("No slot '2' specified on host 'worker-1'",),
         weight=66,
         masks=("hostfile-or-ssh-problem",),
+    ),
+    Signature(
+        anchor="invalid literal for int() with base 10",
+        pattern=r"invalid literal for int\(\) with base 10: '(?:'|GPU-|MIG-|\s|all|none)",
+        examples=(
+            "ValueError: invalid literal for int() with base 10: ''",
+            "ValueError: invalid literal for int() with base 10: 'GPU-5a5a5a5a'",
+            "ValueError: invalid literal for int() with base 10: 'MIG-1'",
+        ),
+        not_examples=("ValueError: invalid literal for int() with base 10: 'abc'",),
+        weight=66,
+        masks=("hostfile-or-ssh-problem",),
+        near=(
+            "launcher/runner.py",
+            "launcher/launch.py",
+            "launcher\\runner.py",
+            "CUDA_VISIBLE_DEVICES",
+            "parse_resource_filter",
+            "parse_visible",
+        ),
     ),
 )

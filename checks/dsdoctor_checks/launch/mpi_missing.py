@@ -27,16 +27,27 @@ SIGNATURES = (
             "mpi4py",
             "launcher 'openmpi' not installed",
             "mpicc",
+            "Cannot compile MPI",
+            "mpi.h",
+            "launcher 'mvapich' not installed",
+            "launcher 'mpich' not installed",
+            "launcher 'impi' not installed",
+            "undefined symbol: ompi_",
+            "undefined symbol: MPI_",
         ),
         pattern=(
             r"libmpi\w*\.so[\w.]*: cannot open|cannot load MPI library"
             r"|mpirun: (?:command )?not found|No such file or directory: 'mpirun'"
             r"|undefined symbol: (?:ompi|MPI)_\w+|launcher '(?:openmpi"
             r"|mpich|mvapich|impi)' not installed|mpicc: (?:command )?not found"
+            r"|Cannot compile MPI programs|Failed building wheel for mpi4py"
+            r"|fatal error: '?mpi\.h"
         ),
         examples=(
             "ImportError: libmpi.so.40: cannot open shared object file: No such file or directory",
             "RuntimeError: cannot load MPI library",
+            "error: Cannot compile MPI programs. Check your configuration!!!",
+            "src/lib-mpi/config.h:22:10: fatal error: mpi.h: No such file or directory",
         ),
         not_examples=("mpirun -np 2 python x.py",),
         weight=70,

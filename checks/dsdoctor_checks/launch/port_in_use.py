@@ -29,7 +29,9 @@ from dsdoctor.api import (
     warn,
 )
 
-CONDITION = Condition("port-in-use", id="DSD1207", scope=Scope.JOB, since="0.1")
+CONDITION = Condition(
+    "port-in-use", id="DSD1207", scope=Scope.JOB, since="0.1", fixes=("choose-port",)
+)
 
 _OPTIONS = {"accelerate": "--main_process_port", "deepspeed": "--master_port"}
 
@@ -49,8 +51,10 @@ def port_is_free(port: MasterPort, command: LaunchCommand | Missing) -> Iterator
     free = port.port + 1
     by = f" by {port.holder}" if port.holder else ""
     what = "the master port of this command" if kind else "the default of every launcher"
-    yield (fail if kind else warn)(
-        f"port {port.port} is taken{by}, but it is {what}",
+    where = f" of `{port.host}`" if port.remote else ""
+    # on another node it may be this very job, begun there a moment ago
+    yield (fail if kind and not port.remote else warn)(
+        f"port {port.port}{where} is taken{by}, but it is {what}",
         effect="rank 0 stops with `EADDRINUSE`, `Address already in use`",
         hint=f"add `{option} {free}`" if kind != "python" else f"set `MASTER_PORT={free}`",
         port=port.port,
@@ -63,12 +67,25 @@ HINT = "choose another: `--master_port` / `--rdzv_endpoint`, or end the old run"
 
 SIGNATURES = (
     Signature(
-        anchor=("ddress already in use", "EADDRINUSE"),
-        pattern=r"[Aa]ddress already in use|EADDRINUSE",
+        anchor=(
+            "ddress already in use",
+            "EADDRINUSE",
+            "another process is utilizing it",
+            "Only one usage of each socket address",
+        ),
+        pattern=(
+            r"[Aa]ddress already in use|EADDRINUSE|another process is utilizing it"
+            r"|Only one usage of each socket address"
+        ),
         examples=(
             "RuntimeError: The server socket has failed to bind to [::]:29500 (errno: 98 - Address already in use).",
+            "ConnectionError: Tried to launch distributed communication on port `29500`, but another process is utilizing it.",
+            "RuntimeError: Address already in use",
         ),
-        not_examples=("address in use",),
+        not_examples=(
+            "address in use by this job",
+            "port 29500 is free, no other process is utilizing it",
+        ),
         weight=70,
         masks=("rendezvous-timeout",),
     ),

@@ -29,19 +29,81 @@ SIGNATURES = (
             "has timed out after",
             "getaddrinfo",
             "failed to connect to any network address",
+            "store based barrier on rank",
+            "Original timeout was",
+            "cannot be retrieved",
+            "hostname of the rendezvous",
+            "connection to the C10d store",
+            "connect() timed out. Original timeout",
         ),
         pattern=(
             r"client socket has (?:timed out|failed to connect to any)"
             r"|(?:^|\.)Rendezvous(?:Timeout|Connection)Error|\d+/\d+ clients joined"
-            r"|client socket has failed to (?:connect|get)|IPv[46] network addresses of .{0,80}cannot be retrieved"
-            r"|torch.*getaddrinfo"
+            r"|IPv[46] network addresses of .{0,80}cannot be retrieved"
+            r"|torch.*getaddrinfo|in store based barrier on rank|connect\(\) timed out\. Original timeout"
+            r"|hostname of the rendezvous|connection to the C10d store has failed"
         ),
         examples=(
             "[E socket.cpp:860] [c10d] The client socket has timed out after 60s while trying to connect to 10.0.0.1:1234",
             "DistStoreError: Timed out after 11 seconds waiting for clients. 1/2 clients joined.",
+            "RuntimeError: Timed out initializing process group in store based barrier on rank: 0, for key: store_based_barrier_key:1",
+            "RuntimeError: connect() timed out. Original timeout was 1800000 ms.",
         ),
         not_examples=("raise RendezvousTimeoutError",),
         weight=56,
         masks=("nccl-timeout-watchdog",),
+    ),
+    Signature(
+        anchor="client socket has failed to",
+        pattern="client socket has failed to (?:connect|get)(?!.{0,200}system error: 10049)",
+        examples=(
+            "[W socket.cpp:601] [c10d] The client socket has failed to connect to [node-0]:29500 (errno: 110 - Connection timed out).",
+            "[W socket.cpp:401] [c10d] The client socket has failed to connect to 10.0.0.1:1 (errno: 113 - No route to host).",
+        ),
+        not_examples=("The client socket has connected",),
+        weight=50,
+        masks=("nccl-timeout-watchdog",),
+        unless=("exits successfully",),
+    ),
+    Signature(
+        anchor=(
+            "Connection timed out",
+            "Connection reset by peer",
+            "Connection refused",
+            "No route to host",
+            "name resolution",
+            "Name or service not known",
+        ),
+        pattern=(
+            r"Error: (?:Connection (?:timed out|refused|reset by peer)"
+            r"|No route to host|.{0,40}(?:[Tt]emporary failure in name resolution"
+            r"|Name or service not known))"
+        ),
+        examples=(
+            "RuntimeError: Connection timed out",
+            "RuntimeError: Connection refused",
+            "ValueError: host not found: Name or service not known",
+        ),
+        not_examples=("requests.exceptions.ConnectionError: connection refused by proxy",),
+        weight=48,
+        masks=("nccl-timeout-watchdog",),
+        near=(
+            "TCPStore",
+            "rendezvous.py",
+            "rendezvous_handler",
+            "_create_c10d_store",
+            "rendezvous_backend",
+            "_create_tcp_store",
+        ),
+    ),
+    Signature(
+        anchor="RendezvousClosedError",
+        pattern=r"(?:^|\.)RendezvousClosedError",
+        examples=(
+            "torch.distributed.elastic.rendezvous.api.RendezvousClosedError",
+            "RendezvousClosedError",
+        ),
+        not_examples=("raise RendezvousClosedError()",),
+        weight=40,
     ),
 )

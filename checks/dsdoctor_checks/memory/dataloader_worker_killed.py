@@ -26,7 +26,10 @@ SIGNATURES = (
             r"DataLoader worker \(pid(?:\(s\))? [\d, ]+\) (?:is|was) killed by signal: (?:Killed"
             r"|Terminated|Aborted)"
         ),
-        examples=("RuntimeError: DataLoader worker (pid 71) is killed by signal: Killed.",),
+        examples=(
+            "RuntimeError: DataLoader worker (pid 71) is killed by signal: Killed.",
+            "RuntimeError: DataLoader worker (pid(s) 12, 13) was killed by signal: Killed. Details are lost due to multiprocessing.",
+        ),
         not_examples=("RuntimeError: DataLoader worker (pid 71) is killed by signal: Bus error.",),
         weight=70,
         masks=("host-oom-killed",),
@@ -34,7 +37,10 @@ SIGNATURES = (
     Signature(
         anchor="DataLoader worker",
         pattern=r"DataLoader worker \(pid\(?s?\)? [\d, ]+\) exited unexpectedly",
-        examples=("RuntimeError: DataLoader worker (pid(s) 8, 9) exited unexpectedly",),
+        examples=(
+            "RuntimeError: DataLoader worker (pid(s) 8, 9) exited unexpectedly",
+            "RuntimeError: DataLoader worker (pid 771) exited unexpectedly with exit code 1.",
+        ),
         not_examples=("DataLoader workers started",),
         weight=34,
     ),

@@ -29,6 +29,9 @@ SIGNATURES = (
             "OOMKilled",
             "Out Of Memory",
             "out-of-memory",
+            "OUT_OF_MEMORY",
+            "OOM Killed",
+            "Detected ",
         ),
         pattern=(
             r"[Oo]ut of memory: Kill|oom-kill(?:er)?\b|oom_kill event|OOMKilled"
@@ -45,30 +48,39 @@ SIGNATURES = (
     Signature(
         anchor=(
             "return code = -9",
-            "exitcode: -9",
             "SIGKILL",
             "Signal 9",
             "exit code 137",
+            "exit code: 137",
+            "exit code:  137",
             "exit code -9",
             "signal 9",
             "Killed",
             "exited with code 137",
-            "exitcode  : -9",
-            "died with <Signals.SIGKILL",
+            "exited with status 137",
+            "exited with status -9",
+            "exited with code -9",
+            "exit status 137",
+            "exit status -9",
+            "exitcode",
         ),
         pattern=(
             r"return code = -9\b|exitcode\s*: -9\b|Signal 9 \(SIGKILL\)"
-            r"|exit(?:ed with)? (?:code|status) (?:137|-9)\b|signal 9\b"
-            r"|Signals\.SIGKILL|(?:^|: |\d )Killed(?:$|\s{2,})|task \d+: Killed"
+            r"|exit(?:ed with)? (?:code|status) (?:137|-9)\b"
+            r"|signal 9\b|Signals\.SIGKILL|terminated with signal SIGKILL"
+            r"|exit(?:ed with exit)? code:? 137\b|(?:^|: |\d )Killed(?:$"
+            r"|\s{2,})|task \d+: Killed"
         ),
         examples=(
+            "torch.multiprocessing.spawn.ProcessExitedException: process 2 terminated with signal SIGKILL",
             "[ERROR] [launch.py:1:f] ['python'] exits with return code = -9",
             "  exitcode  : -9 (pid: 22)",
             "traceback : Signal 9 (SIGKILL) received by PID 22",
         ),
         not_examples=("Killing subprocess 21",),
         weight=52,
-        masks=("nccl-timeout-watchdog",),
+        masks=("nccl-timeout-watchdog", "rendezvous-timeout"),
+        unless=("DUE TO TIME LIMIT", "DUE TO PREEMPTION", "*** JOB "),
     ),
     Signature(
         anchor=(
@@ -91,5 +103,29 @@ SIGNATURES = (
         not_examples=("ibv_reg_mr failed: Cannot allocate memory",),
         weight=55,
         not_near=("ibv_", "CUDA out of memory"),
+    ),
+    Signature(
+        anchor=("node running low on memory", "ray.exceptions.OutOfMemoryError"),
+        pattern=(
+            r"killed due to the node running low on memory|^\S*ray\.exceptions\.OutOfMemoryError"
+        ),
+        examples=(
+            "ray.exceptions.OutOfMemoryError: Task was killed due to the node running low on memory.",
+            "A worker was killed due to the node running low on memory.",
+        ),
+        not_examples=("the node is not running low on memory",),
+        weight=72,
+        masks=("gpu-oom", "nccl-timeout-watchdog"),
+    ),
+    Signature(
+        anchor=("low on resource: memory", "memory pressure", "oom_reaper", "systemd-oomd"),
+        pattern="low on resource: memory|oom_reaper: reaped process|systemd-oomd.{0,80}[Kk]illed",
+        examples=(
+            "The node was low on resource: memory. Threshold quantity: 100Mi",
+            "oom_reaper: reaped process 22 (python), now anon-rss:0kB",
+        ),
+        not_examples=("the node was low on resource: ephemeral-storage",),
+        weight=70,
+        masks=("nccl-timeout-watchdog",),
     ),
 )

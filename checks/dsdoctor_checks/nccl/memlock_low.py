@@ -21,7 +21,11 @@ from dsdoctor.api import (
     Condition,
     Environment,
     Finding,
+    Hostfile,
+    LaunchCommand,
     Limits,
+    Missing,
+    Network,
     Resources,
     Scope,
     check,
@@ -30,8 +34,11 @@ from dsdoctor.api import (
     skip,
     warn,
 )
+from dsdoctor_checks._util import node_count
 
-CONDITION = Condition("memlock-low", id="DSD801", scope=Scope.NODE, since="0.1")
+CONDITION = Condition(
+    "memlock-low", id="DSD801", scope=Scope.NODE, since="0.1", fixes=("raise-limits",)
+)
 MIB = 1 << 20
 
 
@@ -47,21 +54,43 @@ class MemlockLimits(Limits, frozen=True, kw_only=True):
     fatal_mib: float = 64
 
 
+def _locker(
+    env: Environment,
+    network: Network | Missing,
+    hostfile: Hostfile | Missing,
+    command: LaunchCommand | Missing,
+) -> str | None:
+    """What makes this job lock memory; None where nothing says that it does."""
+    if (env.get("DS_PIN_MEMORY_BACKEND") or "").lower() == "native":
+        return "`DS_PIN_MEMORY_BACKEND=native`"
+    if env.get("NCCL_IB_DISABLE") == "1":
+        return None
+    if env.get("NCCL_IB_HCA") is not None:
+        return "`NCCL_IB_HCA`"
+    active = isinstance(network, Network) and any(port.active for port in network.rdma)
+    if active and node_count(env, hostfile, command) > 1:
+        return "InfiniBand"
+    return None
+
+
 @check(CONDITION)
 def memory_can_be_locked(
-    resources: Resources, env: Environment, limits: MemlockLimits
+    resources: Resources,
+    env: Environment,
+    network: Network | Missing,
+    hostfile: Hostfile | Missing,
+    command: LaunchCommand | Missing,
+    limits: MemlockLimits,
 ) -> Iterator[Finding]:
-    """Judges RLIMIT_MEMLOCK where the environment says that memory will be locked."""
-    native = (env.get("DS_PIN_MEMORY_BACKEND") or "").lower() == "native"
-    verbs = env.get("NCCL_IB_HCA") is not None and env.get("NCCL_IB_DISABLE") != "1"
-    if not native and not verbs:
+    """Judges RLIMIT_MEMLOCK where something says that memory will be locked."""
+    reason = _locker(env, network, hostfile, command)
+    if reason is None:
         yield skip("nothing says that this job uses InfiniBand or DeepSpeed's native pin_memory")
         return
     limit = resources.limit_memlock
     if limit is None or limit >= limits.min_mib * MIB:
         yield ok(memlock_mib="unlimited" if limit is None else limit // MIB)
         return
-    reason = "`DS_PIN_MEMORY_BACKEND=native`" if native else "`NCCL_IB_HCA`"
     yield (fail if limit <= limits.fatal_mib * MIB else warn)(
         f"a process may lock {limit / MIB:g} MiB, but {reason} makes the job lock its buffers, "
         "which needs the limit to be unlimited",

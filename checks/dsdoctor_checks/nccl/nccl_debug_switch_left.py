@@ -21,7 +21,9 @@ from dsdoctor.api import (
     Environment,
     Finding,
     Gpus,
+    LaunchCommand,
     Missing,
+    NcclFiles,
     RunNeeds,
     Scope,
     check,
@@ -29,6 +31,8 @@ from dsdoctor.api import (
     warn,
 )
 from dsdoctor_checks._util import chosen, listed
+
+from ._settings import settings
 
 CONDITION = Condition(
     "nccl-debug-switch-left",
@@ -53,23 +57,34 @@ WITHOUT_P2P = ("RTX 40", "RTX 50", "L40", "L4", "RTX 4000", "RTX 5000 Ada", "RTX
 
 @check(CONDITION)
 def nothing_is_turned_off(
-    env: Environment, run: RunNeeds, gpus: Gpus | Missing
+    env: Environment,
+    run: RunNeeds,
+    gpus: Gpus | Missing,
+    files: NcclFiles | Missing,
+    command: LaunchCommand | Missing,
 ) -> Iterator[Finding]:
     """Judges the switches; those that cost nothing on these GPUs are no more than noted."""
     names = [gpu.name or "" for gpu in chosen(gpus, run, env)]
     harmless = bool(names) and all(any(part in name for part in WITHOUT_P2P) for name in names)
-    left = [name for name, (off, _) in SWITCHES.items() if env.get(name) == off]
+    found = settings(env, files, command)
+    left = [
+        name for name, (off, _) in SWITCHES.items() if name in found and found[name].value == off
+    ]
     if harmless:
         left = [name for name in left if name not in ("NCCL_P2P_DISABLE", "NCCL_IB_DISABLE")]
     if not left or len(names) == 1:
-        yield ok(variables={name: env.get(name) for name in SWITCHES if env.get(name)})
+        yield ok(variables={name: found[name].value for name in SWITCHES if name in found})
         return
-    settings = [f"`{name}={env.get(name)}`" for name in left]
+    told = [f"`{name}={found[name].value}`{found[name].where}" for name in left]
     parts = listed(SWITCHES[name][1] for name in left)
+    in_files = [found[name].remedy for name in left if found[name].path]
+    unset = [name for name in left if not found[name].path]
+    hints = ([f"run `unset {' '.join(unset)}`"] if unset else []) + in_files
     yield warn(
-        f"{listed(settings)} {'turns' if len(left) == 1 else 'turn'} off {parts}, which NCCL uses "
+        f"{listed(told)} {'turns' if len(left) == 1 else 'turn'} off {parts}, which NCCL uses "
         "by default",
         effect="the job runs, but communication is slower",
-        hint=f"run `unset {' '.join(left)}`",
-        variables={name: env.get(name) for name in left},
+        hint=listed(hints),
+        variables={name: found[name].value for name in left},
+        files=sorted({found[name].path for name in left if found[name].path}),
     )

@@ -2,21 +2,132 @@
 
 ## Why it matters
 NCCL picks an interface by name and order. One that the other nodes cannot reach, or InfiniBand
-without locked memory, ends the first collective.
+without locked memory, ends the first collective. `NCCL_SOCKET_IFNAME` that names no interface of
+this node ends it with `no socket interface found`, on a single node too; `NCCL_IB_HCA` that names
+no adapter lets the job run over TCP, many times slower.
 
 ## What to do
 Set `NCCL_SOCKET_IFNAME` to the interface that reaches the peers; for InfiniBand check memlock and
-`ibstat`.
+`ibstat`. Both take a list of prefixes; `=` in front asks for whole names, `^` for all but these.
 
 ## References
-Recognised in logs alone; the wordings are tested in `tests/logs`.
+- NCCL 2.30.7 src/misc/socket.cc (`ncclFindInterfaces`), src/transport/net_ib
+- https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html
+- torch distributed/c10d/ProcessGroupGloo.cpp: GLOO_SOCKET_IFNAME holds whole names
 """
 
 from __future__ import annotations
 
-from dsdoctor.api import Condition, Scope, Signature
+from collections.abc import Iterator
+
+from dsdoctor.api import (
+    Condition,
+    Environment,
+    Finding,
+    LaunchCommand,
+    Missing,
+    NcclFiles,
+    NetInterface,
+    Network,
+    Scope,
+    Signature,
+    check,
+    fail,
+    ok,
+    warn,
+)
+from dsdoctor_checks._util import listed, variable
+
+from ._settings import Setting, parse_pattern, settings
 
 CONDITION = Condition("nccl-ib-or-socket-interface", id="DSD851", scope=Scope.JOB, since="0.1")
+
+
+def _usable(interface: NetInterface) -> bool:
+    """Whether NCCL sees it: getifaddrs lists it with an address, and it is up."""
+    return interface.up and interface.addresses != ()
+
+
+def _socket(setting: Setting, network: Network) -> Iterator[Finding]:
+    pattern = parse_pattern(setting.value)
+    matching = [item for item in network.interfaces if pattern.matches(item.name)]
+    if any(_usable(item) for item in matching):
+        yield ok(interfaces=[item.name for item in matching if _usable(item)])
+        return
+    there = [item.name for item in network.interfaces if _usable(item) and not item.loopback]
+    hit = "no interface of this node"
+    if matching:
+        names = listed(item.name for item in matching)
+        hit = f"only {names}, down or without an address"
+    yield fail(
+        f"`NCCL_SOCKET_IFNAME={setting.value}`{setting.where} matches {hit}, but this node has "
+        f"{listed(there) if there else 'none that is up'}",
+        effect="NCCL stops with `Bootstrap : no socket interface found`",
+        hint=f"{setting.remedy}, or name an interface of `ip -br addr` that every node has",
+        variable=setting.name,
+        value=setting.value,
+        interfaces=there,
+        matching=[item.name for item in matching],
+    )
+
+
+def _adapters(setting: Setting, network: Network) -> Iterator[Finding]:
+    pattern = parse_pattern(setting.value)
+    ports = [port for port in network.rdma if pattern.matches(port.device, port.port)]
+    if ports:
+        yield ok(adapters=[f"{port.device}:{port.port}" for port in ports])
+        return
+    there = sorted({port.device for port in network.rdma})
+    yield warn(
+        f"`NCCL_IB_HCA={setting.value}`{setting.where} matches no RDMA adapter, but this node has "
+        f"{listed(there) if there else 'none at all'}",
+        effect="NCCL passes over InfiniBand and RoCE and sends over TCP, many times slower",
+        hint=f"{setting.remedy}, or name an adapter that `ls /sys/class/infiniband` lists",
+        variable=setting.name,
+        value=setting.value,
+        adapters=there,
+    )
+
+
+def _gloo(value: str, network: Network) -> Iterator[Finding]:
+    names = [name.strip() for name in value.split(",") if name.strip()]
+    known = {item.name: item for item in network.interfaces}
+    wrong = [name for name in names if name not in known or not _usable(known[name])]
+    if not wrong:
+        return
+    there = [item.name for item in network.interfaces if _usable(item) and not item.loopback]
+    yield warn(
+        f"`GLOO_SOCKET_IFNAME={value}` names {listed(wrong)}, but this node has "
+        f"{listed(there) if there else 'no interface that is up'}",
+        effect="process groups of the gloo back end stop with `Unable to find address for`",
+        hint="run `unset GLOO_SOCKET_IFNAME`, or name an interface of `ip -br addr`",
+        variable="GLOO_SOCKET_IFNAME",
+        value=value,
+        wrong=wrong,
+        interfaces=there,
+    )
+
+
+@check(CONDITION)
+def interfaces_exist(
+    network: Network,
+    env: Environment | Missing,
+    files: NcclFiles | Missing,
+    command: LaunchCommand | Missing,
+) -> Iterator[Finding]:
+    """Judges the variables that name interfaces and adapters against those of this node."""
+    found = settings(env, files, command)
+    chosen = found.get("NCCL_SOCKET_IFNAME")
+    if chosen is not None and len(chosen.value) > 1:  # NCCL takes one character for none
+        yield from _socket(chosen, network)
+    adapters = found.get("NCCL_IB_HCA")
+    disabled = found.get("NCCL_IB_DISABLE")
+    if adapters is not None and adapters.value and (disabled is None or disabled.value != "1"):
+        yield from _adapters(adapters, network)
+    gloo = variable(env, "GLOO_SOCKET_IFNAME")
+    if gloo:
+        yield from _gloo(gloo, network)
+
 
 HINT = "set `NCCL_SOCKET_IFNAME` to the interface that reaches the peers; for InfiniBand check memlock and `ibstat`"
 
@@ -27,35 +138,63 @@ SIGNATURES = (
             "Unable to find address",
             "ibv_",
             "NET/IB : Got completion",
-            "No socket interface found",
             "Socket creation failed",
             "interface",
             "Bootstrap : no socket",
-            "No interface found",
             "Net/IB",
+            "socketPollConnect",
+            "connect to ",
+            "Connect to ",
+            "connect returned",
+            "Got async",
+            "connectFullMesh",
+            "ncclOsSocket",
+            "Unable to open device",
+            "async fatal event",
+            "NCCL WARN ",
         ),
         pattern=(
             r"socketStartConnect: Connect to .{0,80}failed|Call to ibv_\w+ failed"
             r"|ibv_\w+ (?:failed|:).{0,40}|NET/IB : Got completion.{0,160}(?:error"
             r"|status=)|[Nn]o (?:socket |network )?interface found|Socket creation failed"
             r"|(?:[Uu]nable to find (?:address|interface)|Unable to find interface)"
-            r"|no socket interface"
+            r"|no socket interface|socketPollConnect: |NCCL WARN \S+ ?: [Cc]onnect(?: to \S+)? (?:returned|failed)"
+            r"|No usable listening interface|NET/IB : \S+ (?:Got async (?:error )?event: ?(?!GID|client)|async fatal event)"
+            r"|NET/IB : .{0,30}Got async event : (?:port error|local catastrophic|device fatal)"
+            r"|Gloo connectFullMesh failed|ncclOsSocket\w+: .{0,80}(?:failed|error)|NET/IB : Unable to open device"
         ),
         examples=(
             "misc/socket.cc:480 NCCL WARN socketStartConnect: Connect to 10.0.0.2<3> failed : No route to host",
             "NCCL WARN Call to ibv_reg_mr failed",
+            "NCCL WARN socketPollConnect: Connect to 172.17.0.1<41113> returned 113(No route to host) errno 115(Operation now in progress)",
+            "NCCL WARN NET/IB : mlx5_1:1 Got async event : port error",
+            "RuntimeError: Gloo connectFullMesh failed with [../third_party/gloo/gloo/transport/tcp/pair.cc:144] no error",
         ),
-        not_examples=("NCCL INFO Bootstrap : Using interface eth0",),
+        not_examples=(
+            "NCCL INFO Bootstrap : Using interface eth0",
+            "NCCL INFO NET/IB : No device found.",
+            "NCCL WARN NET/IB : mlx5_0:1 Got async event : GID table change",
+        ),
         weight=66,
         masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
     ),
     Signature(
-        anchor=("Connect to", "Connection refused", "Net :"),
+        anchor=(
+            "Connect to",
+            "Connection refused",
+            "Net :",
+            "NCCL WARN Call to connect",
+            "NCCL WARN connect",
+            "NCCL WARN Connect",
+        ),
         pattern=(
             r"NCCL WARN (?:Net : )?(?:Connect|Call to connect|connect).{0,100}(?:refused"
             r"|timed out|No route|unreachable|failed)"
         ),
-        examples=("NCCL WARN Net : Connect to 1.2.3.4<5> failed : Connection refused",),
+        examples=(
+            "NCCL WARN Net : Connect to 1.2.3.4<5> failed : Connection refused",
+            "NCCL WARN Call to connect returned Connection timed out",
+        ),
         not_examples=("Connect to db",),
         weight=64,
         masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
@@ -65,8 +204,40 @@ SIGNATURES = (
         pattern=r"ncclSystemError",
         examples=(
             "ncclSystemError: System call (e.g. socket, malloc) or external library call failed or device error.",
+            "ncclSystemError: System call (socket, malloc, munmap, etc) failed.",
         ),
-        not_examples=("system error",),
+        not_examples=("RuntimeError: NCCL error: unhandled cuda error",),
         weight=26,
+    ),
+    Signature(
+        anchor=(
+            "ncclRemoteError",
+            "remote process exited or there was a network error",
+            "onnection closed by remote peer",
+        ),
+        pattern="ncclRemoteError|remote process exited or there was a network error|NCCL WARN .{0,60}[Cc]onnection closed by remote peer",
+        examples=(
+            "ncclRemoteError: A call failed possibly due to a network error or a remote process exiting prematurely.",
+            "NCCL WARN socketProgress: Connection closed by remote peer node-b<4>",
+        ),
+        not_examples=("remote process started",),
+        weight=24,
+    ),
+    Signature(
+        anchor=("NET/OFI", "tcp/pair.cc"),
+        pattern=(
+            r"NET/OFI .{0,60}(?:completed with error|[Cc]ouldn't|failed|[Ee]rror)"
+            r"|gloo/transport/tcp/pair\.cc:\d+\] ?(?:connect \[|Connect timeout|timed out)"
+        ),
+        examples=(
+            "NCCL WARN NET/OFI Request 0x7f completed with error. RC: 113.",
+            "RuntimeError: [/x/third_party/gloo/gloo/transport/tcp/pair.cc:799] connect [127.0.1.1]:41017: Connection refused",
+        ),
+        not_examples=(
+            "NCCL INFO NET/OFI Initializing aws-ofi-nccl 1.7.4",
+            "RuntimeError: [x/gloo/transport/tcp/pair.cc:598] Connection closed by peer [10.0.0.2]:1",
+        ),
+        weight=60,
+        masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
     ),
 )

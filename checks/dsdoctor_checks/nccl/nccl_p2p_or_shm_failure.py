@@ -29,19 +29,40 @@ SIGNATURES = (
             "P2P",
             "while creating shared memory segment",
             "cudaIpc",
+            "to shared memory segment",
+            "failed to peer with device",
+            "No transport found",
+            "peer mapping resources",
+            "mapping of buffer object failed",
+            "NCCL WARN Cuda failure",
         ),
         pattern=(
             r"peer access is not supported|NCCL WARN (?:failed to open CUDA IPC"
             r"|Cuda failure.{0,40}peer)|cudaIpc\w+.{0,60}fail|Could not enable P2P"
-            r"|doesn't support faster communication broadband via P2P|P2P.{0,30}(?:fail"
-            r"|error)|while creating shared memory segment"
+            r"|doesn't support faster communication broadband via P2P|P2P (?:communication |transport |access )?(?:fail"
+            r"|error)|while (?:creating|attaching to) shared memory segment"
+            r"|P2P is disabled between NVLINK|failed to peer with device|NCCL WARN No transport found"
+            r"|peer mapping resources exhausted|mapping of buffer object failed"
         ),
         examples=(
             "NCCL WARN failed to open CUDA IPC handle : 217 peer access is not supported between these two devices",
             "Error while creating shared memory segment /dev/shm/nccl-x (size 9)",
+            "NCCL WARN Error while attaching to shared memory segment /dev/shm/nccl-x (size 9637888)",
+            "NCCL WARN failed to peer with device 0(=3d000): 217 peer access is not supported between these two devices",
+            "NCCL WARN P2P is disabled between NVLINK connected GPUs 1 and 0.",
         ),
         not_examples=("Channel 00 via P2P/IPC",),
         weight=66,
         masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
+    ),
+    Signature(
+        anchor=("ncclInternalError", "internal error"),
+        pattern="ncclInternalError|NCCL error in: .{0,120}, internal error",
+        examples=(
+            "ncclInternalError: Internal check failed.",
+            "RuntimeError: NCCL error in: x.cpp:1269, internal error, NCCL version 2.14.3",
+        ),
+        not_examples=("internal error counter 0",),
+        weight=22,
     ),
 )

@@ -22,6 +22,18 @@ HINT = "find the rank that is missing in the collective (py-spy dump), and raise
 
 SIGNATURES = (
     Signature(
+        anchor="OpType=",
+        pattern=r"[Ww]atchdog caught collective operation timeout: WorkNCCL\(SeqNum=(?P<number>\d+), OpType=(?P<operation>\w+)",
+        examples=(
+            "[Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=120, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=1800000) ran for 1800021 milliseconds before timing out.",
+            "[E ProcessGroupNCCL.cpp:828] [Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=15, OpType=_ALLGATHER_BASE, Timeout(ms)=1800000) ran for 1800128 milliseconds",
+        ),
+        not_examples=("[Rank 0] WorkNCCL(SeqNum=120, OpType=ALLREDUCE) completed",),
+        weight=47,
+        message="A collective timed out, {operation} number {number}: a rank is slow, stuck or dead",
+        compared=("operation", "number"),
+    ),
+    Signature(
         anchor=(
             "Watchdog caught collective",
             "ran for",
@@ -31,20 +43,39 @@ SIGNATURES = (
             "wait timeout after",
             "heartbeat",
             "Socket Timeout",
-            "store",
-            "Timeout",
+            "ocket timeout",
+            "Wait timeout",
+            "store->get",
+            "watchdog got stuck",
+            "barrier timed out",
+            "Application timeout caused pair closure",
+            "NCCL_BLOCKING_WAIT",
+            "NCCL operations have failed or timed out",
+            "Heartbeat monitor timed out",
+            "Barrier timed out after",
         ),
         pattern=(
             r"[Ww]atchdog caught collective operation timeout|Timeout at NCCL work"
             r"|Timed out waiting \d+ms for (?:recv|send)|failed to pass monitoredBarrier"
-            r"|monitoredBarrier|wait timeout after \d+|[Hh]eartbeat monitor timed out"
-            r"|Socket Timeout|(?:Broadcast|store).{0,60}(?:Timeout|timed out)"
+            r"|in monitoredBarrier|[Ww]ait timeout after \d+|[Hh]eartbeat monitor timed out"
+            r"|[Ss]ocket [Tt]imeout\b|store->get\(.{0,80}(?:[Tt]imeout|timed out)"
+            r"|watchdog got stuck for \d+|Application timeout caused pair closure"
+            r"|NCCL operations have failed or timed out|ran for \d+ milliseconds before timing out"
+            r"|[Bb]arrier timed out after"
         ),
         examples=(
             "[E ProcessGroupNCCL.cpp:475] [Rank 2] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=2)",
             "RuntimeError: Socket Timeout",
+            "RuntimeError: NCCL communicator was aborted on rank 1. Original reason: [Rank 1] Watchdog caught collective operation timeout",
+            "[F ProcessGroupNCCL.cpp:1250] [Rank 0] ProcessGroupNCCL's watchdog got stuck for 600 seconds without making progress",
+            "RuntimeError: [unbound_buffer.cc:84] Timed out waiting 1800000ms for recv operation to complete",
         ),
-        not_examples=("Timeout=600",),
+        not_examples=(
+            "Timeout=600",
+            "[INFO] store: TCPStore, Timeout(ms)=1800000",
+            "[rank0]: Heartbeat ok, socket timeout_s=30",
+            "NCCL INFO NCCL_BLOCKING_WAIT set by environment to 1",
+        ),
         weight=46,
     ),
 )

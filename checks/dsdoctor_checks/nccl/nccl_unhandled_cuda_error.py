@@ -24,8 +24,9 @@ SIGNATURES = (
         pattern=r"unhandled cuda error|ncclUnhandledCudaError",
         examples=(
             "RuntimeError: NCCL error in: x.cpp:784, unhandled cuda error, NCCL version 2.7.8",
+            "ncclUnhandledCudaError: Call to CUDA function failed.",
         ),
-        not_examples=("cuda error handled",),
+        not_examples=("cuda error handled, NCCL WARN retrying",),
         weight=44,
     ),
 )

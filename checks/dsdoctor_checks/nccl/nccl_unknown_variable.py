@@ -1,8 +1,9 @@
 """An NCCL variable is set that NCCL does not read.
 
 ## Why it matters
-NCCL says nothing about names that it does not know. A misspelt or invented variable looks like a
-setting in force: `NCCL_TIMEOUT`, for one, has never done anything.
+NCCL says nothing about names that it does not know, in the environment or in its own files. A
+misspelt or invented variable looks like a setting in force: `NCCL_TIMEOUT`, for one, has never done
+anything.
 
 ## What to do
 Take the name that is meant, or remove the variable.
@@ -17,9 +18,20 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator
 
-from dsdoctor.api import Condition, Environment, Finding, Scope, check, warn
+from dsdoctor.api import (
+    Condition,
+    Environment,
+    Finding,
+    LaunchCommand,
+    Missing,
+    NcclFiles,
+    Scope,
+    check,
+    warn,
+)
 
 from ._names import FOREIGN, FOREIGN_PREFIXES, GONE, NAMES, OF_TORCH
+from ._settings import settings
 
 CONDITION = Condition(
     "nccl-unknown-variable",
@@ -43,10 +55,12 @@ def nearest(name: str) -> str | None:
 
 
 @check(CONDITION)
-def variables_are_read(env: Environment) -> Iterator[Finding]:
-    """Judges each variable that begins with NCCL_."""
-    for name in sorted(env.variables):
-        if not name.startswith("NCCL_") or name in NAMES or name in OF_TORCH:
+def variables_are_read(
+    env: Environment, files: NcclFiles | Missing, command: LaunchCommand | Missing
+) -> Iterator[Finding]:
+    """Judges each variable that begins with NCCL_, wherever it is set."""
+    for name, setting in settings(env, files, command).items():
+        if name in NAMES or name in OF_TORCH:
             continue
         if name in FOREIGN or name.startswith(FOREIGN_PREFIXES):
             continue
@@ -54,14 +68,16 @@ def variables_are_read(env: Environment) -> Iterator[Finding]:
         if meant is None and name not in GONE:
             # Plug-ins of vendors read names of their own: an unlike name may be one of theirs.
             continue
-        hint = f"run `unset {name}`"
+        hint = setting.remedy
         if meant is not None:
             hint += f" and set `{meant}` if that is meant"
         yield warn(
-            f"`{name}` is set, but no NCCL from 2.18 to 2.30 reads it",
+            f"`{name}` is set{setting.where}, but no NCCL from 2.18 to 2.30 reads it",
             effect="the setting does nothing",
             hint=hint,
             variable=name,
-            value=env.get(name),
+            value=setting.value,
             meant=meant,
+            path=setting.path or None,
+            line=setting.line or None,
         )

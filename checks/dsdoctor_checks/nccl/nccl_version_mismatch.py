@@ -1,20 +1,75 @@
 """Another NCCL is loaded than torch was built with.
 
 ## Why it matters
-torch calls functions of the NCCL that it was built with; an older one on the path lacks them.
+torch calls functions of the NCCL that it was built with; an older one on `LD_LIBRARY_PATH` lacks
+them, and `import torch` ends in `undefined symbol: ncclXxx`. A newer one mostly works, but is not
+what torch was tested with, and the nodes of a job must all have the same.
 
 ## What to do
 Remove the second NCCL (`pip list | grep nccl`, `LD_LIBRARY_PATH`).
 
 ## References
-Recognised in logs alone; the wordings are tested in `tests/logs`.
+- ld.so(8): LD_LIBRARY_PATH comes before the RUNPATH of torch's libraries
+- Releases that torch's wheels bring: their metadata (`nvidia-nccl-cu12`, `nvidia-nccl-cu13`)
 """
 
 from __future__ import annotations
 
-from dsdoctor.api import Condition, Scope, Signature
+import posixpath
+from collections.abc import Iterator
+
+from dsdoctor.api import (
+    Condition,
+    Finding,
+    LibraryPath,
+    Missing,
+    Scope,
+    Signature,
+    TorchBuild,
+    TorchLive,
+    check,
+    fail,
+    ok,
+    skip,
+    warn,
+)
+from dsdoctor_checks._util import numbers
 
 CONDITION = Condition("nccl-version-mismatch", id="DSD855", scope=Scope.JOB, since="0.1")
+
+
+@check(CONDITION)
+def torch_loads_its_nccl(
+    library_path: LibraryPath, torch: TorchBuild, live: TorchLive | Missing
+) -> Iterator[Finding]:
+    """Compares the NCCL on LD_LIBRARY_PATH with the one that torch brings."""
+    shadow = next((one for one in library_path.shadows if one.name.startswith("libnccl.")), None)
+    own = torch.nccl
+    if shadow is None:
+        loaded = live.nccl if isinstance(live, TorchLive) else None
+        yield ok(nccl=loaded or own)
+        return
+    if shadow.version is None or own is None:
+        yield skip(f"the release of `{shadow.path}` or of torch's own NCCL is not known")
+        return
+    theirs, mine = numbers(shadow.version), numbers(own)
+    if theirs == mine:
+        yield ok(nccl=own, path=shadow.path)
+        return
+    older = theirs < mine
+    yield (fail if older else warn)(
+        f"`{shadow.path}` on `LD_LIBRARY_PATH` is NCCL {shadow.version}, but torch "
+        f"{torch.version} brings {own}",
+        effect="`import torch` or the first collective ends in `undefined symbol: nccl…`"
+        if older
+        else "torch runs with an NCCL that it was not tested with",
+        hint=f"take `{posixpath.dirname(shadow.path)}` off `LD_LIBRARY_PATH`",
+        path=shadow.path,
+        found=shadow.version,
+        own=own,
+        torch=torch.version,
+    )
+
 
 HINT = "remove the second NCCL (`pip list | grep nccl`, `LD_LIBRARY_PATH`)"
 
@@ -23,14 +78,20 @@ SIGNATURES = (
         anchor=(
             "undefined symbol: nccl",
             "Mismatched NCCL version",
-            "different NCCL",
+            "NCCL version mismatch",
+            "NCCL library is",
+            "too old version of NCCL",
             "libnccl.so",
         ),
         pattern=(
             r"undefined symbol: nccl\w+|Mismatched NCCL version|libnccl\.so\S*: cannot open"
-            r"|NCCL version mismatch"
+            r"|NCCL version mismatch|NCCL library is (?:too old|not backwards compatible)|compiled with too old version of NCCL"
         ),
-        examples=("ImportError: /x/libtorch_cuda.so: undefined symbol: ncclCommRegister",),
+        examples=(
+            "ImportError: /x/libtorch_cuda.so: undefined symbol: ncclCommRegister",
+            "NCCL WARN NCCL version mismatch with remote peer 10.0.0.2<1> (local: 21805, remote 22005)",
+            "NCCL WARN Mismatched NCCL version detected : rank 0 version 21403 rank 1 version 21005",
+        ),
         not_examples=("libnccl.so loaded",),
         weight=72,
         masks=("cxx-abi-undefined-symbol",),

@@ -90,8 +90,20 @@ HINT = (
 
 SIGNATURES = (
     Signature(
-        anchor=("support bf16", "bf16"),
-        pattern=r"(?i)(?:does ?n[o']t|not|n't) support(?:ed)? bf16|bf16 (?:\S+ ){0,3}(?:is )?not supported|bfloat16 is not supported (?:on|by) (?:your|this|the)",
+        anchor=(
+            "bf16",
+            "bfloat16 is not supported on this",
+            "bfloat16 is not supported on your",
+            "bfloat16 is not supported by this",
+            "bfloat16 is not supported by your",
+            "bfloat16 is not supported by the",
+            "bfloat16 is not supported on the",
+        ),
+        pattern=(
+            r"(?i)(?:does ?n[o']t|not|n't) support(?:ed)? bf16"
+            r"|bf16 (?:\S+ ){0,3}(?:is )?not supported|bfloat16 is not supported (?:on"
+            r"|by) (?:your|this|the)"
+        ),
         examples=(
             "ValueError: this setup does not support bf16/gpu",
             "RuntimeError: bf16 is not supported on this device",
@@ -101,7 +113,13 @@ SIGNATURES = (
     ),
     Signature(
         anchor=("Bfloat16", "bfloat16", "BFloat16", "BF16", "bf16"),
-        pattern=r"(?i)(?:Bfloat16 is only supported on GPUs with compute capability|type bf16 is not supported|bf16 mixed precision requires|(?:current|device|gpu|hardware|cuda)[^.]{0,60} does not support (?:bf16|bfloat16)|bfloat16 is not supported on (?:your|this|current))",
+        pattern=(
+            r"(?i)(?:Bfloat16 is only supported on GPUs with compute capability"
+            r"|type bf16 is not supported|bf16 mixed precision requires"
+            r"|(?:current|device|gpu|hardware|cuda)[^.]{0,60} does not support (?:bf16"
+            r"|bfloat16)|bfloat16 is not supported on (?:your"
+            r"|this|current))"
+        ),
         examples=(
             "ValueError: Bfloat16 is only supported on GPUs with compute capability of at least 8.0",
             "ValueError: type bf16 is not supported on your device.",
@@ -112,15 +130,45 @@ SIGNATURES = (
     Signature(
         anchor=("tf32", "TF32"),
         pattern=r"(?i)--tf32 requires Ampere|tf32 requires (?:an )?Ampere",
-        examples=("ValueError: --tf32 requires Ampere or a newer GPU arch",),
+        examples=(
+            "ValueError: --tf32 requires Ampere or a newer GPU arch",
+            "ValueError: TF32 requires Ampere or newer",
+        ),
         not_examples=("tf32 enabled",),
         weight=65,
     ),
     Signature(
         anchor=("bf16 requires", "BF16 requires"),
         pattern=r"(?i)bf16 requires (?:PyTorch|torch|Ampere)",
-        examples=("ValueError: bf16 requires PyTorch >= 1.10 and an Ampere GPU",),
+        examples=(
+            "ValueError: bf16 requires PyTorch >= 1.10 and an Ampere GPU",
+            "ValueError: BF16 requires Ampere GPUs",
+        ),
         not_examples=("bf16 enabled",),
         weight=65,
+    ),
+    Signature(
+        anchor=(
+            ".bf16'",
+            "bf16.f32",
+            "bf16 is only supported on A100",
+            "CUDA_R_16BF",
+            "'BFloat16'",
+            "' requires .target sm_80",
+        ),
+        pattern=(
+            r"Feature '(?:[\w.]*\.)?bf16[\w.]*' requires \.target sm_80"
+            r"|bf16 is only supported on A100\+ GPUs|CUBLAS_STATUS_NOT_SUPPORTED.{0,200}CUDA_R_16BF"
+            r"|not implemented for 'BFloat16'"
+        ),
+        examples=(
+            "ptxas /tmp/x, line 97; error   : Feature '.bf16' requires .target sm_80 or higher",
+            "ptxas /tmp/x, line 9; error   : Feature 'cvt.rn.bf16.f32' requires .target sm_80 or higher",
+            "RuntimeError: \"triu_tril_cuda_template\" not implemented for 'BFloat16'",
+            "    bf16 is only supported on A100+ GPUs",
+        ),
+        not_examples=("dtype 'BFloat16' used", "Feature '.f16' requires .target sm_53"),
+        weight=62,
+        masks=("flash-attn-needs-ampere",),
     ),
 )

@@ -27,9 +27,37 @@ SIGNATURES = (
             r"|forward only supports|backward (?:for|only)).{0,60}(?:Ampere"
             r"|Turing|sm8|A100|capability|head dim)"
         ),
-        examples=("RuntimeError: FlashAttention only supports Ampere GPUs or newer.",),
-        not_examples=("FlashAttention enabled",),
+        examples=(
+            "RuntimeError: FlashAttention only supports Ampere GPUs or newer.",
+            "RuntimeError: FlashAttention backward for head dim > 64 requires A100 or H100 GPUs as the implementation needs a large amount of shared memory.",
+        ),
+        not_examples=(
+            "FlashAttention enabled",
+            "RuntimeError: FlashAttention only support fp16 and bf16 data type",
+        ),
         weight=72,
+        masks=("gpu-arch-unsupported",),
+    ),
+    Signature(
+        anchor=(
+            "is_sm8x",
+            "is_sm90",
+            "only supports Hopper",
+            "requires device with capability",
+            "Expected is_sm80",
+            "Expected is_sm75",
+        ),
+        pattern=(
+            r"Expected is_sm(?:8x|90|80|75)\b|FlashAttention-?3? only supports Hopper"
+            r"|requires device with capability > \(8, 0\) but your GPU"
+        ),
+        examples=(
+            "RuntimeError: Expected is_sm90 || is_sm8x || is_sm75 to be true, but got false.",
+            "RuntimeError: Expected is_sm80 || is_sm90 to be true, but got false.",
+            "    requires device with capability > (8, 0) but your GPU has capability (7, 5) (too old)",
+        ),
+        not_examples=("is_sm90 = True",),
+        weight=58,
         masks=("gpu-arch-unsupported",),
     ),
 )

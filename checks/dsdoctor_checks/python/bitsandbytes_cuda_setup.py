@@ -32,7 +32,7 @@ SIGNATURES = (
         masks=("cuda-runtime-lib-mismatch",),
     ),
     Signature(
-        anchor="libbitsandbytes",
+        anchor=("libbitsandbytes", "Configured CUDA binary not found"),
         pattern=(
             r"libbitsandbytes_\w+\.so: (?:undefined symbol|cannot open)"
             r"|(?:undefined symbol|No such file).{0,80}libbitsandbytes"
@@ -50,17 +50,41 @@ SIGNATURES = (
         anchor=(
             "bitsandbytes was compiled without GPU",
             "bitsandbytes library load error",
+            "available for bitsandbytes",
+            "bitsandbytes CUDA binary",
+            "cquantize_blockwise",
+            "cadam32bit_grad",
+            "cget_col_row_stats",
+            "CUDA_SETUP: ",
             "Configured CUDA binary not found",
+            "'NoneType' object has no attribute 'cquantize",
+            "'NoneType' object has no attribute 'cdequant",
+            "'NoneType' object has no attribute 'cadam",
+            "'NoneType' object has no attribute 'cget",
         ),
         pattern=(
             r"bitsandbytes was compiled without GPU|bitsandbytes library load error"
-            r"|Configured CUDA binary not found"
+            r"|Configured CUDA binary not found|CUDA is required but not available for bitsandbytes"
+            r"|Could not find the bitsandbytes CUDA binary|'NoneType' object has no attribute '(?:cquantize|cadam|cget|cdequant)"
+            r"|CUDA_SETUP: WARNING! lib\S+ not found"
         ),
         examples=(
+            "RuntimeError: CUDA is required but not available for bitsandbytes. Please consider installing",
+            "AttributeError: 'NoneType' object has no attribute 'cquantize_blockwise_fp16_nf4'",
             "RuntimeError: Configured CUDA binary not found at /x/y",
             "bitsandbytes library load error: no library",
         ),
         not_examples=("bitsandbytes 0.43 loaded",),
         weight=55,
+    ),
+    Signature(
+        anchor=("bitsandbytes/csrc", "version of bitsandbytes"),
+        pattern=r"bitsandbytes/csrc/\w+\.cu|Error: .{0,200}the latest version of bitsandbytes",
+        examples=(
+            "Error named symbol not found at line 74 in file /mmfs1/home/dettmers/git/bitsandbytes/csrc/ops.cu",
+            "ImportError: Using `bitsandbytes` 8-bit quantization requires the latest version of bitsandbytes: `pip install -U bitsandbytes`",
+        ),
+        not_examples=("pip installs the latest version of bitsandbytes",),
+        weight=60,
     ),
 )

@@ -68,7 +68,9 @@ HINT = "install it into the environment that runs the job: `python -m pip instal
 SIGNATURES = (
     Signature(
         anchor="deepspeed",
-        pattern=(r"No module named '?deepspeed'?(?:$|[^.\w])|No module named 'deepspeed\.[\w.]+'"),
+        pattern=(
+            r"No module named '?deepspeed'?(?:$|[^.\w])|No module named 'deepspeed\.(?![\w.]*_op')[\w.]+'"
+        ),
         examples=(
             "ModuleNotFoundError: No module named 'deepspeed'",
             "ImportError: No module named deepspeed",
@@ -92,8 +94,15 @@ SIGNATURES = (
             "DeepSpeed is not installed",
             "install deepspeed",
             "DeepSpeed is not available",
+            "to use deepspeed",
+            "needs DeepSpeed",
+            "need DeepSpeed",
         ),
-        pattern=r"(?i)(?:requires|need)s? DeepSpeed|DeepSpeed is not (?:installed|available)|(?:please|must|need to) install deepspeed|to use deepspeed.{0,40}install|`?pip install deepspeed`?",
+        pattern=(
+            r"(?i)(?:requires|needs?) DeepSpeed|DeepSpeed is not (?:installed"
+            r"|available)|(?:please|must|need to) install deepspeed"
+            r"|to use deepspeed.{0,40}install|`?pip install deepspeed`?"
+        ),
         examples=(
             "ImportError: --deepspeed requires DeepSpeed: `pip install deepspeed`.",
             "ValueError: DeepSpeed is not installed => run x",
@@ -110,8 +119,27 @@ SIGNATURES = (
         ),
         examples=(
             "AttributeError: partially initialized module 'deepspeed' has no attribute 'initialize'",
+            "AttributeError: module 'deepspeed' has no attribute 'zero'",
         ),
         not_examples=("module 'deepspeed.ops' has no attribute 'x'",),
         weight=60,
+    ),
+    Signature(
+        anchor="deepspeed",
+        pattern=(
+            r"PackageNotFoundError: (?:No package metadata was found for )?'?deepspeed\b"
+            r"|DistributionNotFound: The 'deepspeed|'deepspeed' is not recognized as an internal"
+            r"|which: no deepspeed in"
+        ),
+        examples=(
+            "importlib.metadata.PackageNotFoundError: No package metadata was found for deepspeed",
+            "pkg_resources.DistributionNotFound: The 'deepspeed>=0.9.3' distribution was not found and is required by the application",
+            "'deepspeed' is not recognized as an internal or external command,",
+        ),
+        not_examples=(
+            "importlib.metadata.PackageNotFoundError: No package metadata was found for peft",
+        ),
+        weight=64,
+        masks=("dependency-version-conflict", "windows-unsupported"),
     ),
 )

@@ -78,15 +78,19 @@ SIGNATURES = (
     Signature(
         anchor=("torch._six",),
         pattern=(r"No module named 'torch\._six'|cannot import name '\w+' from 'torch\._six'"),
-        examples=("ModuleNotFoundError: No module named 'torch._six'",),
+        examples=(
+            "ModuleNotFoundError: No module named 'torch._six'",
+            "ImportError: cannot import name 'inf' from 'torch._six' (unknown location)",
+        ),
         not_examples=("import torch._six",),
         weight=70,
     ),
     Signature(
-        anchor="torch.distributed.elastic.agent",
-        pattern=r"cannot import name 'log' from 'torch\.distributed\.elastic",
+        anchor=("torch.distributed.elastic.agent", "' from 'torch.distributed.elastic"),
+        pattern=r"cannot import name '\w+' from 'torch\.distributed\.elastic",
         examples=(
             "ImportError: cannot import name 'log' from 'torch.distributed.elastic.agent.server.api'",
+            "ImportError: cannot import name '_get_socket_with_port' from 'torch.distributed.elastic.agent.server.api'",
         ),
         not_examples=("torch.distributed.elastic.agent started",),
         weight=70,
@@ -99,6 +103,7 @@ SIGNATURES = (
         ),
         examples=(
             "x/all.h:4:2: error: #error C++17 or later compatible compiler is required to use PyTorch.",
+            'c10/util/C++17.h:13:2: error: #error "C++17 or later compatible compiler is required to use ATen."',
         ),
         not_examples=("-std=c++17 C++17 enabled",),
         weight=62,
@@ -107,7 +112,10 @@ SIGNATURES = (
     Signature(
         anchor=("C++20 or later", "C++20 or newer"),
         pattern=r"C\+\+20 or (?:later|newer) (?:compatible compiler )?is required",
-        examples=("error: #error C++20 or later compatible compiler is required to use PyTorch.",),
+        examples=(
+            "error: #error C++20 or later compatible compiler is required to use PyTorch.",
+            'torch/all.h:4:2: error: #error "C++20 or newer is required to use PyTorch."',
+        ),
         not_examples=("C++20 or later is optional",),
         weight=62,
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
@@ -115,7 +123,10 @@ SIGNATURES = (
     Signature(
         anchor="deepspeed",
         pattern=r"cannot import name '\w+' from 'deepspeed(?:\.[\w.]+)?'",
-        examples=("ImportError: cannot import name 'get_accelerator' from 'deepspeed'",),
+        examples=(
+            "ImportError: cannot import name 'get_accelerator' from 'deepspeed'",
+            "ImportError: cannot import name 'HybridEngine' from 'deepspeed.runtime.hybrid_engine' (/x/deepspeed/runtime/hybrid_engine.py)",
+        ),
         not_examples=("cannot import name 'x' from 'torch'",),
         weight=55,
     ),
@@ -124,16 +135,33 @@ SIGNATURES = (
         pattern=(
             r"(?:cannot import name '\w+' from 'torch\.|module 'torch\.?[\w.]*' has no attribute ')"
         ),
-        examples=("ImportError: cannot import name 'ReduceOp' from 'torch.distributed'",),
+        examples=(
+            "ImportError: cannot import name 'ReduceOp' from 'torch.distributed'",
+            "AttributeError: module 'torch.distributed' has no attribute 'get_process_group_ranks'",
+        ),
         not_examples=("from torch.distributed import ReduceOp",),
         weight=50,
         near=("/deepspeed/",),
     ),
     Signature(
-        anchor="TORCH_MAJOR",
-        pattern=r"TORCH_MAJOR|requires a torch version .{0,40}but detected",
-        examples=("AssertionError: TORCH_MAJOR",),
-        not_examples=("torch",),
-        weight=10,
+        anchor=("THC/THC", "THCState_getCurrentStream", "AT_CHECK"),
+        pattern=(
+            r"fatal error: THC/THC\w*\.(?:h|cuh): No such file"
+            r"|THCState_getCurrentStream\W.{0,20}was not declared"
+            r"|AT_CHECK\W.{0,20}was not declared"
+        ),
+        examples=(
+            "fused_lamb_cuda_kernel.cu:13:10: fatal error: THC/THC.h: No such file or directory",
+            "x.cpp:12:10: fatal error: THC/THCGeneral.h: No such file or directory",
+        ),
+        not_examples=("#include <THC/THC.h>",),
+        weight=67,
+        masks=(
+            "cpu-adam-unbuilt",
+            "jit-build-stale-lock",
+            "nccl-timeout-watchdog",
+            "jit-build-header-or-lib-missing",
+        ),
+        near=("deepspeed",),
     ),
 )

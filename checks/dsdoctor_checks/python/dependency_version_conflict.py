@@ -97,7 +97,10 @@ SIGNATURES = (
             r"|gradio\w*|fsspec|pyarrow|lightning\w*|torchmetrics|torchtext"
             r"|xformers|vllm|evaluate|sentence_transformers|safetensors)(?:\.[\w.]+)?'"
         ),
-        examples=("ImportError: cannot import name 'cached_download' from 'huggingface_hub'",),
+        examples=(
+            "ImportError: cannot import name 'cached_download' from 'huggingface_hub'",
+            "ImportError: cannot import name 'EncoderDecoderCache' from 'transformers' (/x/transformers/__init__.py)",
+        ),
         not_examples=("cannot import name 'log' from 'torch.x'",),
         weight=56,
         not_near=("integrations.deepspeed", "transformers.deepspeed"),
@@ -107,8 +110,9 @@ SIGNATURES = (
         pattern=r"is required for a normal functioning of this module, but found",
         examples=(
             "ImportError: tokenizers>=0.14 is required for a normal functioning of this module, but found tokenizers==0.13",
+            "ImportError: accelerate>=0.26.0 is required for a normal functioning of this module, but found accelerate==0.21.0.",
         ),
-        not_examples=("is required",),
+        not_examples=("tokenizers>=0.14 is required for fast tokenizers",),
         weight=62,
     ),
     Signature(
@@ -117,18 +121,28 @@ SIGNATURES = (
             r"No module named 'pkg_resources'|pkg_resources\.(?:extern\S*)?(?:DistributionNotFound"
             r"|VersionConflict|ContextualVersionConflict)"
         ),
-        examples=("ModuleNotFoundError: No module named 'pkg_resources'",),
+        examples=(
+            "ModuleNotFoundError: No module named 'pkg_resources'",
+            "pkg_resources.ContextualVersionConflict: (tokenizers 0.19.1 (/x), Requirement.parse('tokenizers<0.19'), {'transformers'})",
+        ),
         not_examples=("import pkg_resources",),
         weight=58,
     ),
     Signature(
-        anchor=("PydanticUserError", "PydanticImportError", "PydanticDeprecatedSince", "pydantic"),
+        anchor=(
+            "PydanticUserError",
+            "PydanticImportError",
+            "PydanticDeprecatedSince",
+            "pydantic",
+            "`BaseSettings` has been moved",
+        ),
         pattern=(
             r"pydantic\S*\.(?:PydanticUserError|PydanticImportError)|PydanticUserError"
             r"|has been moved to the `pydantic-settings`|`BaseSettings` has been moved"
         ),
         examples=(
             "pydantic.errors.PydanticImportError: `BaseSettings` has been moved to the `pydantic-settings` package",
+            "pydantic.errors.PydanticUserError: If you use `@root_validator` with pre=False (the default) you MUST specify `skip_on_failure=True`.",
         ),
         not_examples=("pydantic 2.5",),
         weight=58,
@@ -136,7 +150,10 @@ SIGNATURES = (
     Signature(
         anchor=("torchvision::nms",),
         pattern=r"operator torchvision::nms does not exist",
-        examples=("RuntimeError: operator torchvision::nms does not exist",),
+        examples=(
+            "RuntimeError: operator torchvision::nms does not exist",
+            "    RuntimeError: operator torchvision::nms does not exist",
+        ),
         not_examples=("torchvision::nms registered",),
         weight=62,
         masks=("cxx-abi-undefined-symbol",),
@@ -146,6 +163,7 @@ SIGNATURES = (
         pattern=(r"Detected that PyTorch and torch(?:vision|audio) were compiled with different"),
         examples=(
             "RuntimeError: Detected that PyTorch and torchvision were compiled with different CUDA major versions.",
+            "RuntimeError: Detected that PyTorch and torchaudio were compiled with different CUDA versions.",
         ),
         not_examples=("Detected that PyTorch is ready",),
         weight=64,
@@ -153,19 +171,23 @@ SIGNATURES = (
     Signature(
         anchor="Weights only load failed",
         pattern=r"Weights only load failed",
-        examples=("_pickle.UnpicklingError: Weights only load failed.",),
-        not_examples=("Weights loaded",),
+        examples=(
+            "_pickle.UnpicklingError: Weights only load failed.",
+            "_pickle.UnpicklingError: Weights only load failed. This file can still be loaded",
+        ),
+        not_examples=("Weights only load succeeded",),
         weight=46,
         near=("Unsupported global", "Unsupported class", "not an allowed global"),
     ),
     Signature(
-        anchor=("has requirement", "which is incompatible", "incompatible with"),
+        anchor=("has requirement", "which is incompatible", "incompatible with", " requires "),
         pattern=(
-            r"(?:^|\s)\S+ \S+ (?:requires|has requirement) \S+.{0,60}, but you (?:have"
+            r"(?:^|\s)\S+ \S+ (?:requires|has requirement) \S+.{0,60}, but you(?: have"
             r"|'ll have)|requires \S+ .{0,60}which is incompatible"
         ),
         examples=(
             "ERROR: peft 0.9 requires transformers>=4.40, but you have transformers 4.30 which is incompatible.",
+            "ERROR: tensorflow 2.4.1 has requirement numpy~=1.19.2, but you'll have numpy 1.24.1 which is incompatible.",
         ),
         not_examples=("which is compatible",),
         weight=30,
@@ -173,11 +195,15 @@ SIGNATURES = (
     Signature(
         anchor="unexpected keyword argument",
         pattern=(
-            r"(?:Trainer|SFTTrainer|TrainingArguments|LoraConfig|from_pretrained"
-            r"|DPOTrainer|GenerationConfig|PeftConfig|AdamW|Llama\w*|Qwen\w*)(?:\.__init__)?\(\) got an unexpected keyword argument"
+            r"\b(?:\w{0,40}(?:Trainer|TrainingArguments|ForCausalLM|ForConditionalGeneration)"
+            r"|LoraConfig|from_pretrained|DPOConfig|SFTConfig|BitsAndBytesConfig"
+            r"|GenerationConfig|PeftConfig|AdamW|Llama\w*|Qwen\w*)"
+            r"(?:\.__init__)?\(\) got an unexpected keyword argument"
         ),
         examples=(
             "TypeError: LoraConfig.__init__() got an unexpected keyword argument 'corda_config'",
+            "TypeError: SFTTrainer.__init__() got an unexpected keyword argument 'dataset_text_field'",
+            "TypeError: Qwen2ForCausalLM.__init__() got an unexpected keyword argument 'use_flash_attention_2'",
         ),
         not_examples=("foo() got an unexpected keyword argument 'x'",),
         weight=48,
@@ -188,15 +214,118 @@ SIGNATURES = (
             r"No module named '(?:transformers|peft|diffusers|accelerate"
             r"|huggingface_hub|datasets)\.(?!deepspeed)[\w.]+'"
         ),
-        examples=("ModuleNotFoundError: No module named 'transformers.models.llava'",),
+        examples=(
+            "ModuleNotFoundError: No module named 'transformers.models.llava'",
+            "ModuleNotFoundError: No module named 'huggingface_hub.inference._text_generation'",
+        ),
         not_examples=("No module named 'transformers.deepspeed'",),
         weight=50,
     ),
     Signature(
         anchor=("distutils",),
         pattern=(r"No module named 'distutils|module 'distutils' has no attribute 'version'"),
-        examples=("AttributeError: module 'distutils' has no attribute 'version'",),
+        examples=(
+            "AttributeError: module 'distutils' has no attribute 'version'",
+            "ModuleNotFoundError: No module named 'distutils'",
+        ),
         not_examples=("distutils is deprecated",),
         weight=55,
+    ),
+    Signature(
+        anchor=(
+            "requires `accelerate",
+            "requires the `accelerate",
+            "requires `transformers",
+            "does not recognize this architecture",
+            "does not exist or is not currently imported",
+            "untagged enum",
+            "must be a dictionary with two fields",
+            "must be a dictionary with with two fields",
+            "'DynamicCache' object",
+            "num_items_in_batch",
+            "module 'numpy' has no attribute",
+            "'ANTIALIAS'",
+            "'ImpImporter'",
+            "has been removed in V2",
+            "`BaseSettings`",
+            "'Qwen2Tokenizer'",
+            "no attribute 'formatargspec'",
+            "requires the `transformers>",
+        ),
+        pattern=(
+            r"requires (?:the )?`(?:accelerate|transformers)[><=]"
+            r"|but Transformers does not recognize this architecture"
+            r"|Tokenizer class \w+ does not exist or is not currently imported"
+            r"|did not match any variant of untagged enum|must be a dictionary with (?:with )?two fields"
+            r"|'DynamicCache' object has no attribute|unexpected keyword argument 'num_items_in_batch'"
+            r"|module 'numpy' has no attribute '(?:float|int"
+            r"|bool|object|complex|str|long|typeDict|asscalar)'"
+            r"|has no attribute '(?:ANTIALIAS|ImpImporter|formatargspec)'"
+            r"|`pydantic:\w+` has been removed in V2"
+        ),
+        examples=(
+            "ImportError: Using the `Trainer` with `PyTorch` requires `accelerate>=0.26.0`: Please run `pip install transformers[torch]`",
+            "ValueError: The checkpoint you are trying to load has model type `qwen2_vl` but Transformers does not recognize this architecture.",
+            "Exception: data did not match any variant of untagged enum PyPreTokenizerTypeWrapper at line 78 column 3",
+            "AttributeError: module 'numpy' has no attribute 'bool'.",
+        ),
+        not_examples=(
+            "AttributeError: module 'numpy' has no attribute 'BUFSIZE'",
+            "the model uses a DynamicCache",
+        ),
+        weight=57,
+    ),
+    Signature(
+        anchor="cannot import name",
+        pattern=(
+            r"cannot import name '\w+' from '(?!torch\b|deepspeed\b"
+            r"|triton\b)[\w.]+' \(\S*(?:site|dist)-packages/"
+        ),
+        examples=(
+            "ImportError: cannot import name 'builder' from 'google.protobuf.internal' (/x/lib/python3.8/site-packages/google/protobuf/internal/__init__.py)",
+            "ImportError: cannot import name 'Mapping' from 'jinja2.utils' (/x/dist-packages/jinja2/utils.py)",
+        ),
+        not_examples=(
+            "ImportError: cannot import name 'helper' from 'mylib' (/home/me/project/mylib.py)",
+            "ImportError: cannot import name 'log' from 'torch.distributed' (/x/site-packages/torch/distributed/__init__.py)",
+        ),
+        weight=46,
+        not_near=("integrations.deepspeed", "transformers.deepspeed", "partially initialized"),
+    ),
+    Signature(
+        anchor=("model type", "KeyError: '"),
+        pattern=(
+            r"^KeyError: '(?:llama|mistral|mixtral|qwen\w*|gemma\w*"
+            r"|phi\w*|falcon|baichuan|chatglm|internlm\w*|deepseek\w*"
+            r"|mamba|starcoder\w*|minicpm\w*)'"
+        ),
+        examples=("KeyError: 'qwen2'", "KeyError: 'mistral'"),
+        not_examples=("KeyError: 'label'",),
+        weight=50,
+        near=("configuration_auto.py", "CONFIG_MAPPING", "auto_factory.py"),
+    ),
+    Signature(
+        anchor=(
+            "module 'torch",
+            "_set_gradient_checkpointing()",
+            "Tokenizer' object has no attribute",
+            "TokenizerFast' object has no attribute",
+        ),
+        pattern=(
+            r"module 'torch[\w.]*' has no attribute|_set_gradient_checkpointing\(\) got an unexpected"
+            r"|Tokenizer(?:Fast)?' object has no attribute"
+        ),
+        examples=(
+            "AttributeError: module 'torch.utils._pytree' has no attribute 'register_pytree_node'",
+            "TypeError: ChatGLMPreTrainedModel._set_gradient_checkpointing() got an unexpected keyword argument 'enable'",
+            "AttributeError: 'ChatGLMTokenizer' object has no attribute 'sp_tokenizer'",
+        ),
+        not_examples=(
+            "AttributeError: module 'torchtools' is missing",
+            "AttributeError: 'MyTokenizerConfig' object has no attribute 'x'",
+        ),
+        weight=46,
+        near=("site-packages", "dist-packages", "transformers", "Tokenizer'", "_set_gradient"),
+        not_near=("/deepspeed/", "torch._C"),
     ),
 )

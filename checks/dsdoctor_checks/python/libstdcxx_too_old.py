@@ -25,6 +25,7 @@ SIGNATURES = (
         pattern=r"version `?(?:GLIBCXX|CXXABI|GLIBC)_[\d.]+'? not found",
         examples=(
             "ImportError: /lib64/libstdc++.so.6: version `GLIBCXX_3.4.20' not found (required by x.so)",
+            "ImportError: /lib/x86_64-linux-gnu/libc.so.6: version `GLIBC_2.32' not found (required by y.so)",
         ),
         not_examples=("GLIBCXX_USE_CXX11_ABI=0",),
         weight=72,

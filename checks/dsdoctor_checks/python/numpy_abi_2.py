@@ -84,8 +84,8 @@ SIGNATURES = (
             "_ARRAY_API not found",
             "numpy.dtype size changed",
             "Numpy is not available",
-            "was removed in the NumPy 2",
             "numpy.core.multiarray failed",
+            "removed in the NumPy 2",
         ),
         pattern=(
             r"compiled using NumPy 1|_ARRAY_API not found|numpy\.dtype size changed"
@@ -97,5 +97,29 @@ SIGNATURES = (
         ),
         not_examples=("numpy 1.26",),
         weight=66,
+    ),
+    Signature(
+        anchor=(
+            "module 'numpy' has no attribute",
+            "numpy.ufunc size changed",
+            "numpy._core",
+            "Unable to avoid copy",
+        ),
+        pattern=(
+            r"module 'numpy' has no attribute '(?:BUFSIZE|float_"
+            r"|complex_|Inf|NaN|NAN|infty|PINF|NINF|product"
+            r"|cumproduct|sometrue|alltrue|in1d|row_stack|trapz"
+            r"|sctypes|unicode_|string_|cast|obj2sctype|RankWarning"
+            r"|mat|round_)'|numpy\.ufunc size changed|No module named 'numpy\._core"
+            r"|Unable to avoid copy while creating an array"
+        ),
+        examples=(
+            "AttributeError: module 'numpy' has no attribute 'BUFSIZE'",
+            "ValueError: numpy.ufunc size changed, may indicate binary incompatibility.",
+            "ModuleNotFoundError: No module named 'numpy._core'",
+        ),
+        not_examples=("AttributeError: module 'numpy' has no attribute 'bool'",),
+        weight=60,
+        masks=("dependency-version-conflict",),
     ),
 )

@@ -85,28 +85,61 @@ SIGNATURES = (
         anchor=(
             "transformers.deepspeed",
             "integrations.deepspeed",
-            "HfDeepSpeedConfig",
             "DeepSpeedPlugin",
-            "Accelerator.__init__",
             "Accelerator",
             "DummyOptim",
             "is_deepspeed_zero3_enabled",
             "deepspeed_init",
+            "DeepSpeedEngine",
+            "DeepSpeedZeroOptimizer",
+            "DeepSpeedOptimizerWrapper",
+            "'DeepSpeedCPUAdam' object",
+            "DeepSpeed version must be",
+            "deepspeed>=",
+            "deepspeed==",
+            "DeepSpeedConfig",
+            " is required for a normal functioning",
+            "'DummyScheduler' object has no attribute",
+            "' from 'transformers.integrations",
         ),
         pattern=(
             r"No module named 'transformers\.(?:deepspeed|integrations\.deepspeed)"
             r"|cannot import name '\w+' from 'transformers\.(?:deepspeed"
             r"|integrations)|(?:Accelerator|DeepSpeedPlugin|AcceleratorState"
-            r"|HfTrainerDeepSpeedConfig)(?:\.\w+)?\(\) got an unexpected"
+            r"|HfTrainerDeepSpeedConfig|DeepSpeedEngine|deepspeed_init)(?:\.\w+)?\(\) got an unexpected"
             r"|'(?:Accelerator\w*|DummyOptim|DummyScheduler|DeepSpeedPlugin"
-            r"|HfTrainerDeepSpeedConfig)' object has no attribute"
+            r"|HfTrainerDeepSpeedConfig|HfDeepSpeedConfig|DeepSpeedZeroOptimizer\w*|DeepSpeedCPUAdam"
+            r"|DeepSpeedOptimizerWrapper|DeepSpeedEngineWrapper)' object has no attribute(?! 'ds_opt)"
+            r"|DeepSpeed version must be [<>]=|deepspeed[<>=!]=?\S+ is required for a normal functioning"
         ),
         examples=(
             "ModuleNotFoundError: No module named 'transformers.deepspeed'",
-            "TypeError: Accelerator.__init__() got an unexpected keyword argument 'dispatch_batches'",
+            "TypeError: Accelerator.__init__() got an unexpected keyword argument 'logging_dir'",
+            "TypeError: DeepSpeedEngine.backward() got an unexpected keyword argument 'sync_gradients'",
+            "AttributeError: 'DeepSpeedZeroOptimizer_Stage3' object has no attribute 'train'",
+            "ImportError: deepspeed>=0.9.3 is required for a normal functioning of this module, but found deepspeed==0.8.0.",
+            "ImportError: DeepSpeed version must be >= 0.6.5. Please update DeepSpeed.",
         ),
-        not_examples=("Accelerator ready",),
+        not_examples=(
+            "Accelerator ready",
+            "AttributeError: 'DeepSpeedCPUAdam' object has no attribute 'ds_opt_adam'",
+        ),
         weight=64,
+        masks=("dependency-version-conflict",),
+    ),
+    Signature(
+        anchor="object has no attribute '",
+        pattern=(
+            r"object has no attribute '(?:hf_deepspeed_config"
+            r"|deepspeed_(?:plugin|engine|config|engine_wrapped)"
+            r"|trainer_config_finalize|trainer_config_process)'"
+        ),
+        examples=(
+            "AttributeError: 'TrainingArguments' object has no attribute 'hf_deepspeed_config'",
+            "AttributeError: 'AcceleratorState' object has no attribute 'deepspeed_plugin'",
+        ),
+        not_examples=("AttributeError: 'Args' object has no attribute 'deepspeed'",),
+        weight=62,
         masks=("dependency-version-conflict",),
     ),
 )

@@ -37,4 +37,37 @@ SIGNATURES = (
         weight=64,
         not_near=("A matching Triton is not available",),
     ),
+    Signature(
+        anchor=("triton", "Triton", "PY_SSIZE_T_CLEAN"),
+        pattern=(
+            r"Cannot find a working triton installation|PY_SSIZE_T_CLEAN macro must be defined"
+            r"|Triton Error \[CUDA\]: (?!out of memory|device kernel image)"
+            r"|Triton only support CUDA|is not a supported.{0,20}[Tt]riton version"
+        ),
+        examples=(
+            "RuntimeError: Cannot find a working triton installation. More information on installing Triton can be found at https://github.com/openai/triton",
+            "SystemError: PY_SSIZE_T_CLEAN macro must be defined for '#' formats",
+            "RuntimeError: Triton Error [CUDA]: invalid argument",
+        ),
+        not_examples=(
+            "A matching Triton is not available, some optimizations will not be enabled",
+            "RuntimeError: Triton Error [CUDA]: device kernel image is invalid",
+        ),
+        weight=58,
+    ),
+    Signature(
+        anchor="() got an unexpected keyword argument",
+        pattern=(
+            r"\b(?:dot|load|store|jit|autotune|Config|compile"
+            r"|trans)\(\) got an unexpected keyword argument '(?:trans_[ab]"
+            r"|num_warps|num_stages|allow_tf32|interpret|eviction_policy"
+            r"|num_ctas|signature|prune_configs_by)'"
+        ),
+        examples=(
+            "TypeError: dot() got an unexpected keyword argument 'trans_b'",
+            "TypeError: compile() got an unexpected keyword argument 'num_warps'",
+        ),
+        not_examples=("TypeError: load() got an unexpected keyword argument 'path'",),
+        weight=60,
+    ),
 )

@@ -9,14 +9,120 @@ Load with the world size and ZeRO stage it was written with, convert it with `ds
 or pass `load_optimizer_states=False`.
 
 ## References
-Recognised in logs alone; the wordings are tested in `tests/logs`.
+- DeepSpeed 0.19.8 runtime/zero/stage_1_and_2.py and stage3.py: `load_state_dict`
 """
 
 from __future__ import annotations
 
-from dsdoctor.api import Condition, Scope, Signature
+from collections.abc import Iterator
+from typing import Any
+
+from dsdoctor.api import (
+    Checkpoint,
+    Condition,
+    Environment,
+    Finding,
+    Gpus,
+    LaunchCommand,
+    Missing,
+    RunNeeds,
+    Scope,
+    Signature,
+    check,
+    fail,
+    ok,
+    warn,
+)
+from dsdoctor_checks._util import chosen
 
 CONDITION = Condition("checkpoint-mismatch", id="DSD1550", scope=Scope.JOB, since="0.1")
+
+_PARTITIONED = 3
+
+
+def _ranks(
+    run: RunNeeds,
+    command: LaunchCommand | Missing,
+    gpus: Gpus | Missing,
+    env: Environment | Missing,
+) -> tuple[int | None, bool]:
+    """Ranks of this run, and whether somebody said so (else it is the number of GPUs here)."""
+    nodes = 1
+    if isinstance(command, LaunchCommand):
+        nodes = command.num_nodes or 1
+        if command.num_gpus:
+            return command.num_gpus * nodes, True
+    if run.plan is not None and run.plan.gpus_per_node:
+        return run.plan.gpus_per_node * nodes, True
+    asked = len(run.gpus) or run.expect_gpus
+    if asked:
+        return asked * nodes, True
+    return len(chosen(gpus, run, env)) or None, False
+
+
+@check(CONDITION)
+def checkpoint_fits_the_run(
+    checkpoint: Checkpoint,
+    run: RunNeeds,
+    command: LaunchCommand | Missing,
+    gpus: Gpus | Missing,
+    env: Environment | Missing,
+) -> Iterator[Finding]:
+    """World size and stage of the checkpoint against those of the run."""
+    if checkpoint.error is not None or not checkpoint.files:
+        return
+    config = run.config or {}
+    zero, loading = config.get("zero_optimization"), config.get("checkpoint")
+    stage = zero.get("stage", 0) if isinstance(zero, dict) else None
+    universal = isinstance(loading, dict) and loading.get("load_universal") is True
+    have = checkpoint.zero_stage
+    evidence: dict[str, Any] = {
+        "checkpoint": checkpoint.path,
+        "dp_world_size": checkpoint.dp_world_size,
+        "mp_world_size": checkpoint.mp_world_size,
+        "zero_stage": have,
+        "config_stage": stage,
+    }
+    if universal and not checkpoint.universal:
+        yield fail(
+            "`checkpoint.load_universal` is true, but the checkpoint is no universal one",
+            effect="loading ends with an error",
+            hint="convert it with `python -m deepspeed.checkpoint.ds_to_universal`",
+            **evidence,
+        )
+        return
+    if checkpoint.universal:
+        yield ok(**evidence)
+        return
+    if isinstance(stage, int) and have is not None and _differ(have, stage):
+        yield fail(
+            f"the checkpoint was written with ZeRO stage {have}, but the config asks for {stage}",
+            effect="its files have other names and other contents than this stage looks for",
+            hint="set the stage it was written with, or convert it to a universal checkpoint",
+            **evidence,
+        )
+        return
+    ranks, said = _ranks(run, command, gpus, env)
+    mp_size = checkpoint.mp_world_size or 1
+    if ranks and checkpoint.dp_world_size and have and ranks != checkpoint.dp_world_size * mp_size:
+        wrote = checkpoint.dp_world_size * mp_size
+        yield (fail if said else warn)(
+            f"the checkpoint was written by {wrote} {'rank' if wrote == 1 else 'ranks'} "
+            f"(ZeRO stage {have}), but this run has {ranks}",
+            effect="DeepSpeed does not repartition the optimizer states: loading ends with an error",
+            hint=f"run with {wrote} ranks, or convert it to a universal checkpoint",
+            ranks=ranks,
+            wrote=wrote,
+            **evidence,
+        )
+        return
+    yield ok(ranks=ranks, **evidence)
+
+
+def _differ(have: int, stage: int) -> bool:
+    """Whether a stage cannot read another's files; 1 and 2 share their optimizer and its files."""
+    return (have == _PARTITIONED) != (stage == _PARTITIONED) or (have == 0) != (stage == 0)
+
 
 HINT = "load with the world size and ZeRO stage it was written with, convert it with `ds_to_universal.py`, or pass `load_optimizer_states=False`"
 
@@ -24,7 +130,7 @@ SIGNATURES = (
     Signature(
         anchor=("_optim_states.pt", "_model_states.pt"),
         pattern=(
-            r"(?:No such file|does not exist|not found|Errno 2|missing).{0,300}_(?:optim"
+            r"(?:No such file|does not exist|not found|Errno 2\]|missing).{0,300}_(?:optim"
             r"|model)_states\.pt|_(?:optim|model)_states\.pt.{0,120}(?:does not exist"
             r"|not found|No such)"
         ),
@@ -45,17 +151,16 @@ SIGNATURES = (
         pattern=r"(?i)checkpoint being loaded used a (?:DP|TP|MP) world size|expected .{0,40}zero checkpoint",
         examples=(
             "ZeRORuntimeException: The checkpoint being loaded used a DP world size of 4 but the current world size is 2",
+            "AssertionError: The checkpoint being loaded used a TP world size of 2 but the current TP world size is 1.",
         ),
-        not_examples=("loading zero checkpoint shards",),
+        not_examples=(
+            "loading zero checkpoint shards",
+            "The checkpoint being loaded is global_step100",
+        ),
         weight=75,
     ),
     Signature(
-        anchor=(
-            "Unable to find latest file",
-            "latest file",
-            "Can't find a valid checkpoint",
-            "No valid checkpoint found",
-        ),
+        anchor=("latest file", "Can't find a valid checkpoint", "No valid checkpoint found"),
         pattern=(
             r"Unable to find latest file|Can't find a valid checkpoint at"
             r"|No valid checkpoint found in"
@@ -72,24 +177,26 @@ SIGNATURES = (
             "load_checkpoint",
             "zero_checkpoint",
             "_load_zero",
-            "_get_all_zero_checkpoint",
             "load_state_dict",
+            "in _load_elastic",
+            "in _load_rigid",
         ),
         pattern=(
             r"in (?:_load_zero_checkpoint|load_checkpoint|_load_checkpoint"
             r"|_get_all_zero_checkpoint\w*|_rigid_load_state_dict|_load_rigid\w*"
             r"|_load_elastic\w*)\b"
         ),
-        examples=('  File "/x/deepspeed/runtime/engine.py", line 3, in _load_zero_checkpoint',),
-        not_examples=("def load_checkpoint(path)",),
+        examples=(
+            '  File "/x/deepspeed/runtime/engine.py", line 3, in _load_zero_checkpoint',
+            '  File "/x/deepspeed/runtime/zero/stage_1_and_2.py", line 2300, in _load_elastic_checkpoint',
+        ),
+        not_examples=("def load_checkpoint(path)", "load_checkpoint(path)"),
         weight=22,
         near=(
-            "AssertionError",
-            "Error(s) in loading state_dict",
-            "KeyError",
-            "size mismatch for",
-            "does not match",
-            "IndexError",
+            "_states.pt",
+            "world size",
+            "global_step",
+            "zero_pp_rank",
         ),
     ),
     Signature(
@@ -97,8 +204,66 @@ SIGNATURES = (
         pattern=(
             r"loaded state dict (?:contains a parameter group|has a different number of parameter groups)"
         ),
-        examples=("ValueError: loaded state dict has a different number of parameter groups",),
+        examples=(
+            "ValueError: loaded state dict has a different number of parameter groups",
+            "ValueError: loaded state dict contains a parameter group that doesn't match the size of optimizer's group",
+        ),
         not_examples=("loaded state dict ok",),
         weight=55,
+    ),
+    Signature(
+        anchor=(
+            "_optim_states.pt' under",
+            "_model_states.pt' under",
+            "failed to resume from checkpoint",
+            "Unable to find 'latest' file",
+            "ZeRO files found in",
+            "state files in directory",
+            "model states file at",
+            "not a zero checkpoint",
+            "not a model state checkpoint",
+            "Empty ds_version in checkpoint",
+            "valid for universal checkpoint",
+            "assert len(self.ckpt_list) > 0",
+            " state is missing in checkpoint",
+        ),
+        pattern=(
+            r"Expected \d+ of '\*_(?:optim|model)_states\.pt' under|failed to resume from checkpoint"
+            r"|Unable to find 'latest' file|No ZeRO files found in"
+            r"|can't find .{0,60}state files in directory|can't find model states file at"
+            r"|is not a (?:zero|model state) checkpoint|Empty ds_version in checkpoint"
+            r"|Invalid for universal checkpoint|assert len\(self\.ckpt_list\) > 0"
+            r"|Required \S+ state is missing in checkpoint"
+        ),
+        examples=(
+            "ValueError: Expected 8 of '*_optim_states.pt' under 'ckpt/global_step90' but found 6 files.",
+            "ValueError: [deepspeed] failed to resume from checkpoint out/run1",
+            "ValueError: Unable to find 'latest' file at adapters/latest",
+            "    assert len(self.ckpt_list) > 0",
+            "FileNotFoundError: can't find model states file at 'x/zero_pp_rank_0_mp_rank_00_model_states.pt'",
+        ),
+        not_examples=("resuming from checkpoint out/run1",),
+        weight=68,
+    ),
+    Signature(
+        anchor=(
+            "in _rigid_load_state_dict",
+            "in _load_elastic_checkpoint",
+            "in _restore_base_optimizer_state",
+            "in _restore_from_elastic",
+            "in _load_global_state",
+            "in load_hp_checkpoint_state",
+        ),
+        pattern=(
+            r"in (?:_rigid_load_state_dict|_load_elastic_checkpoint"
+            r"|_restore_base_optimizer_state|_restore_from_elastic\w*"
+            r"|_load_global_state|load_hp_checkpoint_state\w*)\b"
+        ),
+        examples=(
+            '  File "/x/deepspeed/runtime/zero/stage3.py", line 2700, in _rigid_load_state_dict',
+            '  File "/x/deepspeed/runtime/zero/stage_1_and_2.py", line 2200, in _restore_base_optimizer_state',
+        ),
+        not_examples=("self._rigid_load_state_dict(sd)",),
+        weight=45,
     ),
 )

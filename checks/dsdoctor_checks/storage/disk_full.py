@@ -8,14 +8,104 @@ Free space or point the output and the caches (`TMPDIR`, `HF_HOME`, `TORCH_EXTEN
 larger file system.
 
 ## References
-Recognised in logs alone; the wordings are tested in `tests/logs`.
+- DeepSpeed 0.19.8 runtime/engine.py `save_checkpoint`: weights, fp32 master copy, two moments
 """
 
 from __future__ import annotations
 
-from dsdoctor.api import Condition, Scope, Signature
+from collections.abc import Iterator
+
+from dsdoctor.api import (
+    Condition,
+    Finding,
+    Limits,
+    Place,
+    RunNeeds,
+    Scope,
+    Signature,
+    Storage,
+    check,
+    fail,
+    ok,
+    warn,
+)
+
+from ._util import CHECKPOINT_BYTES, MIB, by_mount, gib, name, nvme_bytes, parameters
 
 CONDITION = Condition("disk-full", id="DSD1551", scope=Scope.JOB, since="0.1")
+
+
+class DiskLimits(Limits, frozen=True, kw_only=True):
+    """Free space in MiB below which a place is too full.
+
+    Attributes:
+        output_mib: where `--writable` points, if no `--model` tells the size of a checkpoint.
+        extensions_mib: where ops are built.
+        cache_mib: other caches.
+        temporary_mib: where compilers write.
+    """
+
+    output_mib: float = 1024
+    extensions_mib: float = 300
+    cache_mib: float = 100
+    temporary_mib: float = 100
+
+
+def _needed(place: Place, run: RunNeeds, limits: DiskLimits) -> tuple[float, str, bool]:
+    """Bytes that a place needs, what for, and whether the run surely fails without them."""
+    count = parameters(run)
+    if place.purpose == "--writable":
+        if count is not None:
+            return CHECKPOINT_BYTES * count, "one checkpoint of this model takes", True
+        return limits.output_mib * MIB, "checkpoints want", False
+    if place.purpose == "NVMe offload":
+        return nvme_bytes(run, place.path) or 0, "the offloaded states of this model take", True
+    if place.purpose == "built extensions":
+        return limits.extensions_mib * MIB, "a build wants", False
+    if place.purpose == "temporary files":
+        return limits.temporary_mib * MIB, "a build wants", False
+    if place.purpose in ("--path", "disk of the profile"):
+        return 0, "", False
+    return limits.cache_mib * MIB, "a cache wants", False
+
+
+@check(CONDITION)
+def places_have_room(storage: Storage, run: RunNeeds, limits: DiskLimits) -> Iterator[Finding]:
+    """Free space of each file system against the most that a place on it needs."""
+    seen = False
+    for places in by_mount(p for p in storage.places if p.free_bytes is not None and p.total_bytes):
+        seen = True
+        needs = [(*_needed(place, run, limits), place) for place in places]
+        bytes_needed, what, certain, place = max(needs, key=lambda row: row[0])
+        free = place.free_bytes or 0
+        if free >= bytes_needed:
+            continue
+        yield (fail if certain else warn)(
+            f"{name(place)} has {_size(free)} free, but {what} {_size(int(bytes_needed))}"
+            + ("" if certain else " at least"),
+            effect="what is written there is cut off, and the run ends",
+            hint=f"free space on `{place.mount or place.path}`, or use another file system",
+            path=place.path,
+            purpose=place.purpose,
+            mount=place.mount,
+            free_bytes=free,
+            needed_bytes=int(bytes_needed),
+            parameters=parameters(run),
+        )
+    if seen:
+        yield ok(
+            free_gib={p.path: gib(p.free_bytes) for p in storage.places if p.free_bytes is not None}
+        )
+
+
+def _size(size: int) -> str:
+    """MiB below one GiB, else GiB.
+
+    >>> _size(5 << 20), _size(3 << 30)
+    ('5 MiB', '3.0 GiB')
+    """
+    return f"{size // MIB} MiB" if size < 1024 * MIB else f"{gib(size)} GiB"
+
 
 HINT = "free space or point the output and the caches (`TMPDIR`, `HF_HOME`, `TORCH_EXTENSIONS_DIR`) at a larger file system"
 
@@ -32,8 +122,12 @@ SIGNATURES = (
         not_near=(
             "/dev/shm",
             "shm)",
-            "multiprocessing",
-            "torch_",
+            "multiprocessing/queues",
+            "multiprocessing/synchronize",
+            "multiprocessing/heap",
+            "multiprocessing/context",
+            "</torch_",
+            "/torch_shm",
             "ctx.Lock",
             "_rlock",
             "SemLock",
@@ -46,15 +140,21 @@ SIGNATURES = (
     Signature(
         anchor="Disk quota exceeded",
         pattern=r"Disk quota exceeded",
-        examples=("OSError: [Errno 122] Disk quota exceeded",),
-        not_examples=("quota ok",),
+        examples=(
+            "OSError: [Errno 122] Disk quota exceeded",
+            "cp: error writing 'out/x.pt': Disk quota exceeded",
+        ),
+        not_examples=("quota: 80% used",),
         weight=66,
     ),
     Signature(
         anchor=("StorageFull",),
         pattern=r"StorageFull",
-        examples=("IoError(Os { code: 28, kind: StorageFull })",),
-        not_examples=("storage fine",),
+        examples=(
+            "IoError(Os { code: 28, kind: StorageFull })",
+            "safetensors_rust.SafetensorError: Error while serializing: IoError(Os { code: 28, kind: StorageFull })",
+        ),
+        not_examples=("IoError(Os { code: 2, kind: NotFound })",),
         weight=66,
     ),
     Signature(
@@ -63,19 +163,24 @@ SIGNATURES = (
             r"(?:Cannot|cannot|can't|fatal error|error writing|write|Error closing"
             r"|assembler).{0,200}No space left on device"
         ),
-        examples=("/tmp/x.s: fatal error: error writing to /tmp/x.s: No space left on device",),
+        examples=(
+            "/tmp/x.s: fatal error: error writing to /tmp/x.s: No space left on device",
+            "tar: x/y.bin: Cannot write: No space left on device",
+        ),
         not_examples=("No space left on device (28) in shm",),
         weight=60,
         not_near=("/dev/shm", "shm)", "NCCL WARN"),
     ),
     Signature(
-        anchor=("unexpected pos", "iostream error"),
+        anchor=("unexpected pos", "iostream error", "PytorchStreamWriter failed"),
         pattern=(
             r"inline_container\.cc:\d+\][ .]*unexpected pos|basic_ios::clear: iostream error"
             r"|PytorchStreamWriter failed writing file"
         ),
         examples=(
             "RuntimeError: [enforce fail at inline_container.cc:659] . unexpected pos 704 vs 598",
+            "RuntimeError: PytorchStreamWriter failed writing file data/418: file write failed",
+            "RuntimeError: basic_ios::clear: iostream error",
         ),
         not_examples=("unexpected position",),
         weight=54,
@@ -83,8 +188,21 @@ SIGNATURES = (
     Signature(
         anchor=("File too large", "EFBIG"),
         pattern=r"\[Errno 27\] File too large",
-        examples=("OSError: [Errno 27] File too large",),
+        examples=(
+            "OSError: [Errno 27] File too large",
+            "RuntimeError: [Errno 27] File too large: 'out/model.pt'",
+        ),
         not_examples=("File too large for the viewer",),
         weight=48,
+    ),
+    Signature(
+        anchor=("low on resource: ephemeral-storage", "or disk is full", "free disk space"),
+        pattern="low on resource: ephemeral-storage|database or disk is full|Not enough free disk space to download",
+        examples=(
+            "The node was low on resource: ephemeral-storage.",
+            "sqlite3.OperationalError: database or disk is full",
+        ),
+        not_examples=("low on resource: memory",),
+        weight=60,
     ),
 )

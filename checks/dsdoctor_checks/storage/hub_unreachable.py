@@ -26,9 +26,10 @@ SIGNATURES = (
             "LocalEntryNotFoundError",
             "Couldn't reach",
             "cannot find the requested files in the",
-            "Max retries exceeded",
             "couldn't connect to the Hugging",
             "OfflineModeIsEnabled",
+            "Max retries",
+            "We couldn't connect to '",
         ),
         pattern=(
             r"[Ww]e couldn't connect to '|outgoing traffic has been disabled"
@@ -43,5 +44,52 @@ SIGNATURES = (
         ),
         not_examples=("raise LocalEntryNotFoundError(",),
         weight=62,
+    ),
+    Signature(
+        anchor=(
+            "huggingface.co",
+            "hf.co",
+            "hf-mirror",
+            "cdn-lfs",
+            "raw.githubusercontent.com",
+            "modelscope",
+            "Can't load tokenizer for",
+            "Connection error, and we cannot",
+            "HF_ENDPOINT",
+        ),
+        pattern=(
+            r"(?:Failed to resolve|Read timed out|Connection to"
+            r"|HTTPSConnectionPool\(host=)\s?'?(?:cdn-lfs\S*"
+            r"|huggingface\.co|hf\.co|hf-mirror\.com|raw\.githubusercontent\.com)\S* ?.{0,60}(?:timed out"
+            r"|resolve|Max retries|Read|SSL|refused|Proxy)|Failed to resolve 'huggingface"
+            r"|Can't load tokenizer for '|Error: .{0,60}huggingface\.co.{0,80}(?:timed out"
+            r"|unreachable|refused)"
+        ),
+        examples=(
+            "urllib3.exceptions.NameResolutionError: Failed to resolve 'huggingface.co' ([Errno -2] Name or service not known)",
+            "requests.exceptions.ReadTimeout: HTTPSConnectionPool(host='huggingface.co', port=443): Read timed out. (read timeout=10)",
+            "OSError: Can't load tokenizer for 'bert-base-chinese'. If you were trying to load it from 'https://huggingface.co/models'",
+        ),
+        not_examples=(
+            "OSError: org/x is not a local folder and is not a valid model identifier listed on 'https://huggingface.co/models'",
+        ),
+        weight=56,
+    ),
+    Signature(
+        anchor=("Can't load ", "Server Error", "HfHubHTTPError: 5"),
+        pattern=(
+            r"Can't load (?:the configuration of|tokenizer for"
+            r"|the model for|image processor for|feature extractor for"
+            r"|config for) '|HfHubHTTPError: 5\d\d|\b50[0-4] Server Error: .{0,80}huggingface\.co"
+        ),
+        examples=(
+            "OSError: Can't load the configuration of 'bert-base-uncased'. If you were trying to load it from 'https://huggingface.co/models'",
+            "huggingface_hub.errors.HfHubHTTPError: 504 Server Error: Gateway Time-out for url: https://huggingface.co/api/models/x",
+        ),
+        not_examples=(
+            "401 Client Error: Unauthorized for url: https://huggingface.co/x",
+            "Can't load checkpoint x",
+        ),
+        weight=54,
     ),
 )

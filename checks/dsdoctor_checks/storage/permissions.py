@@ -8,14 +8,80 @@ Give the user the folder, or point `TORCH_EXTENSIONS_DIR`, `HF_HOME`, `XDG_CACHE
 theirs.
 
 ## References
-Recognised in logs alone; the wordings are tested in `tests/logs`.
+- triton knobs.py: `TRITON_CACHE_DIR`; DeepSpeed docs: `nvme_path`
 """
 
 from __future__ import annotations
 
-from dsdoctor.api import Condition, Scope, Signature
+from collections.abc import Iterator
+
+from dsdoctor.api import (
+    Condition,
+    Finding,
+    Place,
+    Scope,
+    Signature,
+    Storage,
+    check,
+    fail,
+    ok,
+    warn,
+)
+
+from ._util import name
 
 CONDITION = Condition("permissions", id="DSD1553", scope=Scope.JOB, since="0.1")
+
+#: Places whose lack of write access stops a run; others have a way round, or are read alone.
+_NEEDED = ("--writable", "NVMe offload")
+_JUDGED = (*_NEEDED, "Triton cache", "temporary files")
+
+
+def _why(place: Place) -> str | None:
+    if place.error is not None:
+        return None
+    if place.kind not in (None, "dir"):
+        return f"is a {place.kind}, not a folder"
+    if place.trial_error is not None:
+        return f"cannot be written: {place.trial_error}"
+    if place.read_only:
+        return f"is on a file system that is mounted read-only (`{place.mount}`)"
+    if not place.writable:
+        where = f"its parent `{place.parent}`" if place.parent else "it"
+        return f"cannot be written: {where} belongs to another user"
+    return None
+
+
+@check(CONDITION)
+def places_can_be_written(storage: Storage) -> Iterator[Finding]:
+    """Permissions and mounts; for `--writable` the outcome of a trial write."""
+    judged = [place for place in storage.places if place.purpose in _JUDGED]
+    clean = True
+    for place in judged:
+        why = _why(place)
+        if why is None:
+            continue
+        clean = False
+        needed = place.purpose in _NEEDED
+        variable = place.variable or {"Triton cache": "TRITON_CACHE_DIR"}.get(place.purpose)
+        elsewhere = (
+            f"point `{variable}` at a folder of yours" if variable else "name another folder"
+        )
+        yield (fail if needed else warn)(
+            f"{name(place)} {why}",
+            effect="the run ends when it first writes there"
+            if needed
+            else "kernels are compiled anew in each process, or the run ends when it writes there",
+            hint=f"give this user the folder, or {elsewhere}",
+            path=place.path,
+            purpose=place.purpose,
+            parent=place.parent,
+            mount=place.mount,
+            error=place.trial_error,
+        )
+    if clean and judged:
+        yield ok(places=[place.path for place in judged])
+
 
 HINT = "give the user the folder, or point `TORCH_EXTENSIONS_DIR`, `HF_HOME`, `XDG_CACHE_HOME` at one of theirs"
 
@@ -26,6 +92,7 @@ SIGNATURES = (
             "Read-only file system",
             "Operation not permitted",
             "failed to map segment",
+            "[Errno 30]",
         ),
         pattern=(
             r"\[Errno 13\] Permission denied(?!.{0,20}(?:nvcc|ninja))|\[Errno 30\]"
@@ -42,8 +109,42 @@ SIGNATURES = (
     Signature(
         anchor="Parent directory",
         pattern=r"Parent directory .{1,200} does not exist",
-        examples=("RuntimeError: Parent directory c/step3 does not exist.",),
+        examples=(
+            "RuntimeError: Parent directory c/step3 does not exist.",
+            "RuntimeError: Parent directory /mnt/out/global_step10 does not exist.",
+        ),
         not_examples=("Parent directory ok",),
         weight=30,
+    ),
+    Signature(
+        anchor=(
+            "PermissionError at ",
+            "Permission denied",
+            "problem when trying to write in your cache",
+        ),
+        pattern=(
+            r"OSError: PermissionError at |(?:mkdir|touch|cp"
+            r"|mv|tee|bash|sh|cannot create \S+|cannot open \S+"
+            r"|cannot create directory .{1,80})?: (?:cannot .{1,120}: )?Permission denied$"
+            r"|problem when trying to write in your cache folder"
+        ),
+        examples=(
+            "OSError: PermissionError at /.cache/huggingface/hub when downloading gpt2. Check cache directory permissions.",
+            "mkdir: cannot create directory '/models': Permission denied",
+            "bash: ./run.sh: Permission denied",
+        ),
+        not_examples=("node-b: Permission denied (publickey).",),
+        weight=48,
+        not_near=("publickey", "nvcc", "ninja", "rcmd: socket", "ssh"),
+    ),
+    Signature(
+        anchor="WinError 5]",
+        pattern=r"\[WinError 5\] Access is denied",
+        examples=(
+            "PermissionError: [WinError 5] Access is denied: 'C:\\\\cache'",
+            "OSError: [WinError 5] Access is denied",
+        ),
+        not_examples=("[WinError 2] The system cannot find the file specified",),
+        weight=58,
     ),
 )

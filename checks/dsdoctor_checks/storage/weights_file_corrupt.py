@@ -7,14 +7,51 @@ A download that was cut off, or a git-lfs pointer in place of the file, is no we
 Fetch the file again (`git lfs pull`, `hf download --force-download`).
 
 ## References
-Recognised in logs alone; the wordings are tested in `tests/logs`.
+- torch/serialization.py: a checkpoint is a ZIP archive whose directory stands at its end
+- https://github.com/huggingface/safetensors: format of the header
 """
 
 from __future__ import annotations
 
-from dsdoctor.api import Condition, Scope, Signature
+from collections.abc import Iterator
+
+from dsdoctor.api import Checkpoint, Condition, Finding, Scope, Signature, check, fail, ok
 
 CONDITION = Condition("weights-file-corrupt", id="DSD1554", scope=Scope.JOB, since="0.1")
+
+_SHOWN = 3
+
+
+@check(CONDITION)
+def files_are_whole(checkpoint: Checkpoint) -> Iterator[Finding]:
+    """What can be told of each file without loading it; with `--deep` its checksums as well."""
+    if checkpoint.error is not None:
+        return
+    bad = [file for file in checkpoint.files if file.problem]
+    if not bad:
+        yield ok(files=len(checkpoint.files), read_whole=checkpoint.read_whole)
+        return
+    shown = "; ".join(
+        f"`{file.name}` is {_WORDS.get(str(file.problem), file.problem)}"
+        + (f" ({file.detail})" if file.detail else "")
+        for file in bad[:_SHOWN]
+    )
+    more = f"; and {len(bad) - _SHOWN} more" if len(bad) > _SHOWN else ""
+    yield fail(
+        f"{shown}{more}",
+        effect="loading ends with an error on the rank that reads it",
+        hint="copy or download these files again, or resume from another tag",
+        checkpoint=checkpoint.path,
+        files={file.name: file.problem for file in bad},
+        sizes={file.name: file.size for file in bad},
+    )
+
+
+_WORDS = {
+    "git-lfs pointer": "a git-lfs pointer, not the file itself",
+    "no checkpoint file": "no checkpoint file",
+}
+
 
 HINT = "fetch the file again (`git lfs pull`, `hf download --force-download`)"
 
@@ -51,9 +88,46 @@ SIGNATURES = (
     Signature(
         anchor="Weights only load failed",
         pattern=r"Weights only load failed",
-        examples=("_pickle.UnpicklingError: Weights only load failed.",),
-        not_examples=("Weights loaded",),
+        examples=(
+            "_pickle.UnpicklingError: Weights only load failed.",
+            "_pickle.UnpicklingError: Weights only load failed. This file can still be loaded",
+        ),
+        not_examples=("Weights only load succeeded",),
         weight=52,
         near=("Unsupported operand", "invalid load key"),
+    ),
+    Signature(
+        anchor=(
+            "Unable to load weights from pytorch checkpoint",
+            "having git-lfs installed",
+            "might be corrupted",
+            "onsistency check failed",
+            "corrupt file",
+            "archive is corrupted",
+        ),
+        pattern=(
+            r"Unable to load weights from pytorch checkpoint file"
+            r"|without having git-lfs installed|file might be corrupted"
+            r"|Consistency check failed: file should be of size"
+            r"|Invalid magic number; corrupt file|archive is corrupted"
+        ),
+        examples=(
+            "OSError: Unable to load weights from pytorch checkpoint file for '/m/pytorch_model-00003-of-00007.bin'",
+            "OSError: You seem to have cloned a repository without having git-lfs installed.",
+            "OSError: Consistency check failed: file should be of size 9976576152 but has size 5733572608 (model-00001.safetensors).",
+        ),
+        not_examples=("git-lfs is installed", "the file might be missing"),
+        weight=60,
+        masks=("checkpoint-mismatch",),
+    ),
+    Signature(
+        anchor=("BadZipFile", "InvalidHeaderDeserialization", "truncated file"),
+        pattern=r"BadZipFile: |InvalidHeaderDeserialization|Unable to open file \(truncated file",
+        examples=(
+            "zipfile.BadZipFile: File is not a zip file",
+            "OSError: Unable to open file (truncated file: eof = 96, sblock->base_addr = 0)",
+        ),
+        not_examples=("except BadZipFile:",),
+        weight=60,
     ),
 )

@@ -14,6 +14,16 @@ SWITCHED_LINKS = {
     "B200": 18,
     "GB200": 18,
 }
+#: Part of the name of a product on an SXM board to its links, switched or direct: there, links that
+#: are all down are a fault, while on a PCIe card they are a bridge that nobody bought.
+SXM_LINKS = {
+    "P100-SXM2": 4,
+    "V100-SXM2": 6,
+    "V100-SXM3": 6,
+    **SWITCHED_LINKS,
+}
+#: Products whose name holds that of an SXM board.
+NOT_SXM = (" NVL", "PCIe", "PCIE")
 #: Products that are joined by bridges, each of this many links.
 BRIDGE_LINKS = {
     "RTX 3090": 4,
@@ -22,4 +32,8 @@ BRIDGE_LINKS = {
     "A100-PCIE": 4,
     "A100 80GB PCIe": 4,
     "H100 PCIe": 4,
+    "H100 NVL": 4,
+    "RTX A5000": 4,
+    "RTX A5500": 4,
+    "A30": 4,
 }

@@ -5,6 +5,9 @@ NCCL builds its rings and trees over the links that it finds. One dead link cost
 job a part of its bandwidth, or ends the start of NCCL; on boards with NVSwitches the fabric may
 refuse the GPU.
 
+An SXM board without a single link is a fault too; a PCIe card without bridges is healthy, and one
+with bridges has as many links as they carry.
+
 ## What to do
 Look for Xid 74 in the kernel log, reset the GPUs (all of the board together) or reboot; when the
 link stays down, have board or bridge replaced.
@@ -31,10 +34,11 @@ from dsdoctor.api import (
     fail,
     ok,
     skip,
+    warn,
 )
 from dsdoctor_checks._util import chosen, listed
 
-from ._tables import BRIDGE_LINKS, SWITCHED_LINKS
+from ._tables import BRIDGE_LINKS, NOT_SXM, SWITCHED_LINKS, SXM_LINKS
 
 CONDITION = Condition("nvlink-inactive", id="DSD701", scope=Scope.NODE, since="0.1")
 
@@ -42,7 +46,24 @@ CONDITION = Condition("nvlink-inactive", id="DSD701", scope=Scope.NODE, since="0
 def _known(gpu: Gpu) -> bool:
     """Whether each link told a state that we know; MIG takes links down on purpose."""
     links = gpu.links or ()
-    return bool(links) and not gpu.mig_mode and all(link.state in (0, 1) for link in links)
+    if gpu.mig_mode:
+        return False
+    if not links:
+        reason = gpu.unread.get("links")
+        told = gpu.links is not None or (reason is not None and reason.name == "NOT_SUPPORTED")
+        return told and _sxm_links(gpu) > 0
+    return all(link.state in (0, 1) for link in links)
+
+
+def _sxm_links(gpu: Gpu) -> int:
+    """Links that a GPU has because of its board; 0 for PCIe cards and in virtual machines.
+
+    A hypervisor takes down the links of a GPU that it hands out alone.
+    """
+    name = gpu.name or ""
+    if gpu.virtualization != "NONE" or any(part in name for part in NOT_SXM):
+        return 0
+    return _of_product(SXM_LINKS, gpu) or 0
 
 
 def _switched(gpu: Gpu) -> bool:
@@ -69,6 +90,8 @@ def expected_links(gpu: Gpu, gpus: tuple[Gpu, ...]) -> int:
         counts = [len(other.active_links) for other in like if _switched(other)]
         product = _of_product(SWITCHED_LINKS, gpu) or 0
         return max(*counts, have, min(product, len(gpu.links or ())))
+    if len(like) > 1 and not any(other.active_links for other in like):
+        return _sxm_links(gpu)
     missing = 0
     bridge = _of_product(BRIDGE_LINKS, gpu)
     for other in like:
@@ -82,6 +105,39 @@ def expected_links(gpu: Gpu, gpus: tuple[Gpu, ...]) -> int:
     return have + missing
 
 
+def _which(down: list[int]) -> str:
+    """The links that are down, for a hint."""
+    if not down:
+        return ""
+    return f"; link{'s' if len(down) > 1 else ''} {listed(down)} {_is(down)} down"
+
+
+def _is(items: list[int]) -> str:
+    return "is" if len(items) == 1 else "are"
+
+
+def _speeds(gpu: Gpu) -> Iterator[Finding]:
+    """Judges links that are up but run slower than the others of their GPU."""
+    speeds = {link.link: link.speed_mbps for link in gpu.active_links if link.speed_mbps}
+    best = max(speeds.values(), default=0)
+    slow = [link for link, speed in speeds.items() if speed < best]
+    if not slow:
+        yield ok(gpu=gpu.index, active=len(gpu.active_links), links=len(gpu.links or ()))
+        return
+    least = min(speeds.values())
+    yield warn(
+        f"NVLink {listed(slow)} of GPU {gpu.index} ({gpu.name}) runs at {least} MB/s, but its "
+        f"others run at {best}",
+        effect="every GPU of the job waits for the slow link",
+        hint="look at `nvidia-smi nvlink -s`, then reset the GPUs or reboot",
+        gpu=gpu.index,
+        uuid=gpu.uuid,
+        slow=slow,
+        speed_mbps=least,
+        best_mbps=best,
+    )
+
+
 @check(CONDITION)
 def links_are_up(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -> Iterator[Finding]:
     """Compares the active links of each GPU with what they should be."""
@@ -91,18 +147,14 @@ def links_are_up(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -> Itera
     for gpu in found:
         active, expected = len(gpu.active_links), expected_links(gpu, gpus.gpus)
         if active >= expected:
-            yield ok(gpu=gpu.index, active=active, links=len(gpu.links or ()))
+            yield from _speeds(gpu)
             continue
         down = [link.link for link in gpu.links or () if not link.active]
         yield fail(
             f"GPU {gpu.index} ({gpu.name}) has {active} active NVLinks, but {expected} are "
             "expected",
             effect="NCCL is slower on every GPU of the job, or does not start",
-            hint="look for `Xid` in `dmesg`, then reset the GPUs or reboot; links "
-            f"{listed(down)} are down"
-            if len(down) > 1
-            else "look for `Xid` in `dmesg`, then reset the GPUs or reboot; link "
-            f"{listed(down) if down else '?'} is down",
+            hint="look for `Xid` in `dmesg`, then reset the GPUs or reboot" + _which(down),
             gpu=gpu.index,
             uuid=gpu.uuid,
             active=active,

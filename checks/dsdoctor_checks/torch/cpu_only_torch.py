@@ -88,23 +88,35 @@ SIGNATURES = (
     Signature(
         anchor="not compiled with CUDA enabled",
         pattern=r"[Tt]orch not compiled with CUDA enabled",
-        examples=("AssertionError: Torch not compiled with CUDA enabled",),
+        examples=(
+            "AssertionError: Torch not compiled with CUDA enabled",
+            "RuntimeError: torch not compiled with CUDA enabled",
+        ),
         not_examples=("Torch compiled with CUDA 12.8",),
         weight=78,
         masks=("no-gpu-visible",),
     ),
     Signature(
-        anchor=("can only be used on CUDA devices", "can only be used on CUDA"),
+        anchor=("can only be used on CUDA",),
         pattern=r"(?:fp16|FP16|half precision).{0,200}can only be used on CUDA",
-        examples=("ValueError: fp16 mixed precision (`--fp16`) can only be used on CUDA devices.",),
+        examples=(
+            "ValueError: fp16 mixed precision (`--fp16`) can only be used on CUDA devices.",
+            "ValueError: Mixed precision training with AMP or APEX (`--fp16`) and half precision evaluation (`--fp16_full_eval`) can only be used on CUDA devices.",
+        ),
         not_examples=("fp16 is used on CUDA devices",),
         weight=50,
     ),
     Signature(
         anchor=("Type fp16 is not supported on your device",),
         pattern=r"Type fp16 is not supported on your device",
-        examples=("ValueError: Type fp16 is not supported on your device.",),
-        not_examples=("Type fp32 is supported",),
+        examples=(
+            "ValueError: Type fp16 is not supported on your device.",
+            "[rank1]: ValueError: Type fp16 is not supported on your device.",
+        ),
+        not_examples=(
+            "Type fp32 is supported",
+            "ValueError: Type bf16 is not supported on your device.",
+        ),
         weight=60,
         requires=(
             "Setting accelerator to CPU",
@@ -113,37 +125,53 @@ SIGNATURES = (
         ),
     ),
     Signature(
-        anchor=("Attempting to deserialize object on a CUDA device",),
+        anchor=("deserialize object on a CUDA device",),
         pattern=r"deserialize object on a CUDA device",
         examples=(
             "RuntimeError: Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is False.",
+            "Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is False. If you are running on a CPU-only machine, please use torch.load with map_location='cpu'",
         ),
-        not_examples=("deserialize object",),
+        not_examples=(
+            "deserialize object",
+            "Attempting to deserialize object on CUDA device 3 but torch.cuda.device_count() is 1.",
+        ),
         weight=60,
     ),
     Signature(
-        anchor=("libtorch_cuda.so: cannot open", "libc10_cuda.so: cannot open"),
+        anchor=(
+            "libtorch_cuda.so: cannot open",
+            "libc10_cuda.so: cannot open",
+            ".so: cannot open shared object",
+        ),
         pattern=r"lib(?:torch_cuda\w*|c10_cuda)\.so: cannot open shared object",
         examples=(
             "OSError: libtorch_cuda.so: cannot open shared object file: No such file or directory",
+            "ImportError: libc10_cuda.so: cannot open shared object file: No such file or directory",
+            "ImportError: libtorch_cuda_cpp.so: cannot open shared object file: No such file or directory",
         ),
         not_examples=("libtorch_cpu.so: cannot open shared object",),
         weight=62,
     ),
     Signature(
-        anchor=("doesn't have NCCL built in", "have NCCL built in"),
+        anchor=("have NCCL built in", "doesn't have NCCL built"),
         pattern=r"Distributed package doesn't have NCCL built in|doesn't have NCCL built",
-        examples=("RuntimeError: Distributed package doesn't have NCCL built in",),
+        examples=(
+            "RuntimeError: Distributed package doesn't have NCCL built in",
+            '    raise RuntimeError("Distributed package doesn\'t have NCCL built in")',
+        ),
         not_examples=("NCCL built in",),
         weight=65,
         unless=("Windows", "win32", "C:\\", "D:\\", "E:\\"),
     ),
     Signature(
-        anchor="_cuda_setDevice",
+        anchor=("_cuda_setDevice", "has no attribute '_cuda_"),
         pattern=(
             r"module 'torch\._C' has no attribute '_cuda_setDevice'|has no attribute '_cuda_\w+'"
         ),
-        examples=("AttributeError: module 'torch._C' has no attribute '_cuda_setDevice'",),
+        examples=(
+            "AttributeError: module 'torch._C' has no attribute '_cuda_setDevice'",
+            "AttributeError: module 'torch._C' has no attribute '_cuda_getDevice'",
+        ),
         not_examples=("torch._C._cuda_setDevice(device)",),
         weight=65,
     ),
@@ -153,7 +181,10 @@ SIGNATURES = (
             r"torch(?:\s+|==|: ?)\d+\.\d+\.\d+\+cpu.{0,80}(?:cuda|CUDA).{0,30}(?:False"
             r"|not available)"
         ),
-        examples=("torch 2.1.0+cpu, CUDA available: False",),
+        examples=(
+            "torch 2.1.0+cpu, CUDA available: False",
+            "torch==1.13.1+cpu  torch.cuda.is_available(): False",
+        ),
         not_examples=("torch 2.1.0+cu118, CUDA available: True",),
         weight=60,
     ),

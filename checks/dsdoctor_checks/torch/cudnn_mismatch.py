@@ -28,6 +28,7 @@ SIGNATURES = (
         ),
         examples=(
             "RuntimeError: cuDNN version incompatibility: PyTorch was compiled  against (8, 9, 2) but found runtime version (8, 5, 0).",
+            "RuntimeError: cuDNN version incompatibility: PyTorch was compiled against (7, 6, 5) but linked against (8, 0, 4)",
         ),
         not_examples=("compiled against numpy",),
         weight=72,
@@ -50,15 +51,22 @@ SIGNATURES = (
         pattern=(
             r"CUDNN_STATUS_(?:SUBLIBRARY_)?(?:VERSION_MISMATCH|NOT_INITIALIZED" r"|SUBLIBRARY\w*)"
         ),
-        examples=("RuntimeError: cuDNN error: CUDNN_STATUS_VERSION_MISMATCH",),
+        examples=(
+            "RuntimeError: cuDNN error: CUDNN_STATUS_VERSION_MISMATCH",
+            "RuntimeError: cuDNN error: CUDNN_STATUS_NOT_INITIALIZED",
+            "RuntimeError: cuDNN error: CUDNN_STATUS_SUBLIBRARY_LOADING_FAILED",
+        ),
         not_examples=("CUDNN_STATUS_SUCCESS",),
         weight=45,
     ),
     Signature(
-        anchor="Invalid handle. Cannot load symbol cudnn",
+        anchor=("Cannot load symbol cudnn",),
         pattern=r"Cannot load symbol cudnn",
-        examples=("Invalid handle. Cannot load symbol cudnnCreateTensorDescriptor",),
-        not_examples=("load symbol",),
+        examples=(
+            "Invalid handle. Cannot load symbol cudnnCreateTensorDescriptor",
+            "Invalid handle. Cannot load symbol cudnnGetLibConfig",
+        ),
+        not_examples=("loaded cudnnCreateTensorDescriptor",),
         weight=60,
     ),
 )

@@ -139,8 +139,11 @@ SIGNATURES = (
             "no kernel image is available",
             "invalid device function",
             "no longer supports this GPU",
-            "cudaErrorNoKernelImageForDevice",
             "device kernel image is invalid",
+            "NoKernelImageForDevice",
+            "runtime error (209)",
+            "runtime error (48)",
+            "runtime error (8)",
         ),
         pattern=(
             r"is not compatible with the current PyTorch|no kernel image is available"
@@ -154,5 +157,15 @@ SIGNATURES = (
         ),
         not_examples=("invalid device function name",),
         weight=68,
+    ),
+    Signature(
+        anchor="but was built for sm",
+        pattern=r"is for sm\d+\S*, but was built for sm\d+",
+        examples=(
+            "FATAL: kernel `fmha_cutlassF_f16_aligned_64x64_rf_sm80` is for sm80-sm100, but was built for sm37",
+            "FATAL: kernel `x` is for sm75-sm80, but was built for sm50",
+        ),
+        not_examples=("the wheel was built for sm_80",),
+        weight=66,
     ),
 )

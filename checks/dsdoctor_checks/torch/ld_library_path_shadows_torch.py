@@ -22,6 +22,7 @@ from dsdoctor.api import (
     Condition,
     Finding,
     LibraryPath,
+    LibraryShadow,
     Missing,
     Scope,
     TorchLive,
@@ -44,6 +45,11 @@ CONDITION = Condition(
 _LATE = ("libcudnn", "libnccl", "libtorch", "libc10")
 
 
+def _told_elsewhere(shadow: LibraryShadow) -> bool:
+    """Whether `nccl-version-mismatch` judges it, which compares the releases."""
+    return shadow.name.startswith("libnccl.") and shadow.version is not None
+
+
 @check(CONDITION)
 def torch_loads_its_own(library_path: LibraryPath, live: TorchLive | Missing) -> Iterator[Finding]:
     """Foreign copies are a failure where the import broke, and forgiven where CUDA works."""
@@ -51,7 +57,8 @@ def torch_loads_its_own(library_path: LibraryPath, live: TorchLive | Missing) ->
     shadows = [
         shadow
         for shadow in library_path.shadows
-        if not works or posixpath.basename(shadow.path).startswith(_LATE)
+        if (not works or posixpath.basename(shadow.path).startswith(_LATE))
+        and not _told_elsewhere(shadow)
     ]
     if not shadows:
         yield ok(forgiven=[shadow.path for shadow in library_path.shadows])

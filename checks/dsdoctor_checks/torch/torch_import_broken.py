@@ -115,7 +115,10 @@ SIGNATURES = (
     Signature(
         anchor=("file too short", "invalid ELF header"),
         pattern=r"torch/lib/\S+: (?:file too short|invalid ELF header)",
-        examples=("ImportError: /x/torch/lib/libc10.so: file too short",),
+        examples=(
+            "ImportError: /x/torch/lib/libc10.so: file too short",
+            "ImportError: /x/torch/lib/libtorch_cpu.so: invalid ELF header",
+        ),
         not_examples=("file too short",),
         weight=70,
     ),

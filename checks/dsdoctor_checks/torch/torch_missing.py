@@ -15,7 +15,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dsdoctor.api import Condition, Finding, Missing, Patient, Scope, TorchBuild, check, fail
+from dsdoctor.api import (
+    Condition,
+    Finding,
+    Missing,
+    Patient,
+    Scope,
+    Signature,
+    TorchBuild,
+    check,
+    fail,
+)
 from dsdoctor_checks._util import listed
 
 CONDITION = Condition(
@@ -64,3 +74,29 @@ def torch_is_installed(torch: TorchBuild, patient: Patient | Missing) -> Iterato
         python=python,
         **evidence,
     )
+
+
+HINT = "activate the environment that holds torch, or install it: `python -m pip install torch`"
+
+SIGNATURES = (
+    Signature(
+        anchor=("No module named 'torch'", "No module named torch"),
+        pattern=r"No module named (?:'torch'|torch)(?:$|[\s;,)])",
+        examples=(
+            "ModuleNotFoundError: No module named 'torch'",
+            "ImportError: No module named torch",
+            "/usr/bin/python3: Error while finding module specification (ModuleNotFoundError: No module named 'torch')",
+        ),
+        not_examples=(
+            "ModuleNotFoundError: No module named 'torch._six'",
+            "ModuleNotFoundError: No module named 'torchvision'",
+        ),
+        weight=64,
+        # pip builds in an empty environment: that is another illness, with another cure
+        not_near=(
+            "Getting requirements to build wheel",
+            "pip subprocess",
+            "get_requires_for_build_wheel",
+        ),
+    ),
+)

@@ -25,6 +25,7 @@ SIGNATURES = (
         pattern=r"loss scale already at minimum|Minimum loss scale reached",
         examples=(
             "Exception: Current loss scale already at minimum - cannot decrease scale anymore. Exiting run.",
+            "FloatingPointError: Minimum loss scale reached (0.0001). Your loss is probably exploding.",
         ),
         not_examples=("loss scale 65536",),
         weight=72,
@@ -35,6 +36,7 @@ SIGNATURES = (
             "loss': nan",
             "loss: nan",
             "loss=nan",
+            "loss = nan",
             "loss is nan",
             "Loss is nan",
             "loss NaN",
@@ -42,11 +44,14 @@ SIGNATURES = (
             "found NaN",
             "Found NaN",
             "NaN loss",
+            "grad_norm: nan",
+            "loss:nan",
         ),
-        pattern=r"(?i)loss['\x22]?[:= ]+(?:is )?nan\b|grad_norm['\x22]?: nan|found nan in|nan loss",
+        pattern=r"(?i)loss(?:['\x22]?: |=| is | )nan\b|grad_norm['\x22]?: nan|found nan in|nan loss",
         examples=(
             "{'loss': nan, 'grad_norm': 1.0}",
             "step 3 loss nan",
+            "epoch 1 loss = nan",
             "Loss is nan, stopping training",
         ),
         not_examples=("{'loss': 2.1}",),
@@ -55,8 +60,30 @@ SIGNATURES = (
     Signature(
         anchor="probability tensor contains",
         pattern=r"probability tensor contains either `?inf`?, `?nan",
-        examples=("RuntimeError: probability tensor contains either `inf`, `nan` or element < 0",),
-        not_examples=("probability",),
+        examples=(
+            "RuntimeError: probability tensor contains either `inf`, `nan` or element < 0",
+            "RuntimeError: probability tensor contains either inf, nan or element < 0",
+        ),
+        not_examples=("ValueError: probability must be between 0 and 1",),
+        weight=50,
+    ),
+    Signature(
+        anchor=("loss scale", "float division by zero", "gradients are", "Nan/Inf"),
+        pattern=(
+            r"reducing loss scale to (?:0\.0\b|\d[.\d]*e-(?:0[3-9]"
+            r"|[1-9]\d))|Attempted loss scale: 1(?:\.0)?, (?:reducing to"
+            r"|but hysteresis)|gradients are (?:Nan|NaN|nan)"
+            r"|Fatal error: gradients are inconsistent"
+        ),
+        examples=(
+            "Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to 4.76837158203125e-07",
+            "[deepspeed] OVERFLOW! Rank 0 Skipping step. Attempted loss scale: 1, reducing to 1",
+            "FloatingPointError: gradients are Nan/Inf",
+        ),
+        not_examples=(
+            "[deepspeed] OVERFLOW! Rank 0 Skipping step. Attempted loss scale: 65536, reducing to 32768",
+            "Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to 32768.0",
+        ),
         weight=50,
     ),
 )

@@ -32,4 +32,37 @@ SIGNATURES = (
         weight=72,
         masks=("checkpoint-mismatch",),
     ),
+    Signature(
+        anchor=(
+            "weight of size [0]",
+            "weight of shape [0]",
+            "and 0x0)",
+            "at least three dimensions",
+        ),
+        pattern=(
+            r"weight of (?:size|shape) \[0\]|cannot be multiplied \(\d+x\d+ and 0x0\)"
+            r"|weight should have at least three dimensions"
+        ),
+        examples=(
+            "RuntimeError: expected weight to be at least 1 at dimension 0, but got weight of size [0] instead",
+            "RuntimeError: mat1 and mat2 shapes cannot be multiplied (1024x4096 and 0x0)",
+        ),
+        not_examples=("weight of size [10]",),
+        weight=62,
+    ),
+    Signature(
+        anchor="torch.Size([1]) from checkpoint",
+        pattern=(
+            r"shape torch\.Size\(\[1\]\) from checkpoint, the shape in current model is torch\.Size\(\[\d+, \d+"
+        ),
+        examples=(
+            "size mismatch for k_proj.weight: copying a param with shape torch.Size([1]) from checkpoint, the shape in current model is torch.Size([768, 768]).",
+            "copying a param with shape torch.Size([1]) from checkpoint, the shape in current model is torch.Size([512, 3584]).",
+        ),
+        not_examples=(
+            "copying a param with shape torch.Size([1]) from checkpoint, the shape in current model is torch.Size([2]).",
+        ),
+        weight=58,
+        masks=("checkpoint-mismatch",),
+    ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -58,3 +58,33 @@ class DsConfig(Fact, frozen=True, kw_only=True):
         """
         line = self.lines.get(key)
         return f"`{key}`" if line is None else f"`{key}` (line {line})"
+
+
+class ConfigRefusal(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that DeepSpeed itself says against the config.
+
+    Attributes:
+        key: dotted key that it is about; "" = the config as a whole.
+        message: DeepSpeed's or pydantic's words.
+        kind: class of the error (`ValidationError`, `AssertionError`, `DeepSpeedConfigError`).
+    """
+
+    key: str = ""
+    message: str = ""
+    kind: str = ""
+
+
+class ConfigVerdict(Fact, frozen=True, kw_only=True):
+    """What the patient's own DeepSpeed says of the config, asked without starting a run.
+
+    Attributes:
+        version: of that DeepSpeed.
+        world: number of ranks that the batch sizes were tried with.
+        refusals: what it refuses; empty = it takes the config.
+    """
+
+    live: ClassVar[bool] = True
+
+    version: str | None = None
+    world: int = 1
+    refusals: tuple[ConfigRefusal, ...] = ()

@@ -121,6 +121,7 @@ class MasterPort(Fact, frozen=True, kw_only=True):
         asked: it was named; False = the launcher's default.
         taken: a socket of this node listens there.
         holder: command and process id of its owner, where that can be seen.
+        remote: it is another node, which was asked by a connection.
     """
 
     host: str = ""
@@ -128,3 +129,4 @@ class MasterPort(Fact, frozen=True, kw_only=True):
     asked: bool = False
     taken: bool = False
     holder: str | None = None
+    remote: bool = False

@@ -288,11 +288,13 @@ class LibraryShadow(msgspec.Struct, frozen=True, kw_only=True):
         name: `libcudart.so.12`.
         path: the foreign copy.
         owner: wheel or folder of torch that has its own.
+        version: release in the name of the file behind the foreign copy (`2.18.3`), None = none.
     """
 
     name: str
     path: str
     owner: str
+    version: str | None = None
 
 
 class LibraryPath(Fact, frozen=True, kw_only=True):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import enum
 
+import msgspec
+
 from dsdoctor.model.facts.base import Fact
 
 
@@ -14,6 +16,66 @@ class Scope(enum.Enum):
     USER_ENV = "user-env"
     JOB = "job"
     TOOL = "tool"
+
+
+class Floors(msgspec.Struct, frozen=True, kw_only=True):
+    """What a requirements profile asks for at least (`check --profile`); None = it does not say.
+
+    Attributes:
+        name: of the profile.
+        gpus: how many there must be.
+        gpu_memory_gib: memory of each of them.
+        compute_capability: of each of them.
+        cpu_cores: CPUs that the job may use.
+        ram_gib: host memory of the machine, or of its cgroup.
+        disk_gib: free space where the job writes.
+        disk_path: where that is; None = the folder the job starts in.
+        python, torch, deepspeed, cuda, driver: versions.
+        packages: name of a distribution to its version.
+    """
+
+    name: str
+    gpus: int | None = None
+    gpu_memory_gib: float | None = None
+    compute_capability: str | None = None
+    cpu_cores: int | None = None
+    ram_gib: float | None = None
+    disk_gib: float | None = None
+    disk_path: str | None = None
+    python: str | None = None
+    torch: str | None = None
+    deepspeed: str | None = None
+    cuda: str | None = None
+    driver: str | None = None
+    packages: dict[str, str] = {}
+
+
+class PlanNeeds(msgspec.Struct, frozen=True, kw_only=True):
+    """What a launch plan (`check --plan`) says that it will take.
+
+    Attributes:
+        path: the file.
+        option: name of the chosen option (`zero-2`).
+        gpus_per_node: GPUs on this host; 0 = it runs on CPUs.
+        gpu_ids: which ones, in PCI order.
+        gpu_bytes: peak on each of them.
+        host_bytes: peak on each host.
+        gpu_state_bytes: of the peak on a GPU, what does not depend on the data.
+        host_state_bytes: the same of the host.
+        gpu_items: what that is made of.
+        host_items: what that is made of.
+    """
+
+    path: str
+    option: str
+    gpus_per_node: int
+    gpu_ids: tuple[int, ...] = ()
+    gpu_bytes: int = 0
+    host_bytes: int = 0
+    gpu_state_bytes: int = 0
+    host_state_bytes: int = 0
+    gpu_items: dict[str, int] = {}
+    host_items: dict[str, int] = {}
 
 
 class RunNeeds(Fact, frozen=True, kw_only=True):
@@ -30,6 +92,13 @@ class RunNeeds(Fact, frozen=True, kw_only=True):
         build_ops: ops that `DS_BUILD_*=1` in the environment asks to pre-build (`OPS` for all).
         command: the command behind `check --`, empty when none was given.
         hostfile: the file given with --hostfile.
+        paths: what must be there and readable (`--path`).
+        writable: folders that must be writable (`--writable`).
+        checkpoint: folder given with --checkpoint.
+        model: shape of the model given with --model, as `recommend` describes it.
+        sequence: tokens in a sequence, for activations; None = not said.
+        plan: what the plan given with --plan will take.
+        floors: what the profile given with --profile asks for.
     """
 
     gpus: tuple[str, ...] = ()
@@ -42,6 +111,13 @@ class RunNeeds(Fact, frozen=True, kw_only=True):
     build_ops: tuple[str, ...] = ()
     command: tuple[str, ...] = ()
     hostfile: str | None = None
+    paths: tuple[str, ...] = ()
+    writable: tuple[str, ...] = ()
+    checkpoint: str | None = None
+    model: dict[str, object] | None = None
+    sequence: int | None = None
+    plan: PlanNeeds | None = None
+    floors: Floors | None = None
 
     @property
     def wants_gpu(self) -> bool:

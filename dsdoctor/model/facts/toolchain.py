@@ -132,3 +132,15 @@ class ExtensionCache(Fact, frozen=True, kw_only=True):
     locks: tuple[BuildLock, ...] = ()
     built: tuple[str, ...] = ()
     free_bytes: int | None = None
+
+
+class Libaio(Fact, frozen=True, kw_only=True):
+    """What NVMe offload is built with, as the C compiler finds it.
+
+    Attributes:
+        header: `libaio.h` is found.
+        library: `libaio.so`, the name that the linker wants, is found.
+    """
+
+    header: bool
+    library: bool

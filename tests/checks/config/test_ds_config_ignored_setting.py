@@ -22,6 +22,9 @@ from tests.checks.config.rows import NOW, ZERO, config, statuses
         ('{"fp16": {"enabled": true, "loss_scale": 128, "hysteresis": 2}}', "fixed at 128"),
         ('{"fp16": {"enabled": false, "loss_scale": 128, "hysteresis": 2}}', ""),
         ('{"optimizer": {"type": "Adam", "param": {"lr": 1}}}', "`params`"),
+        ('{"scheduler": {"type": "WarmupLR", "param": {}}}', "`params`"),
+        ('{"activation_checkpointing": {"cpu_checkpointing": true}}', ""),
+        ('{"activation_checkpointing": {"partition_activation": true}}', "no such key"),
     ],
 )
 def test_ignored_setting(text: str, words: str) -> None:

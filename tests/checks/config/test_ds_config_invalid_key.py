@@ -33,6 +33,6 @@ from tests.checks.config.rows import ABSENT, NOW, OLD, config, statuses
     ],
 )
 def test_invalid_key(text: str, deepspeed: Any, status: str, words: str) -> None:
-    found = list(ds_config_invalid_key.keys_are_known.function(config(text), deepspeed))
+    found = list(ds_config_invalid_key.keys_are_known.function(config(text), deepspeed, ABSENT))
     assert statuses(found) == status
     assert not words or words in found[0].message

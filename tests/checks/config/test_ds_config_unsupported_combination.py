@@ -7,6 +7,9 @@ import pytest
 from dsdoctor_checks.config import ds_config_unsupported_combination
 from tests.checks.config.rows import ZERO, config
 
+MASTER = '{"zero_optimization": {"stage": %s}, "bf16": {"bf16_master_weights_and_grads": true%s}}'
+MUON = '{"optimizer": {"type": "Muon"}, "zero_optimization": {"stage": %s%s}}'
+
 
 @pytest.mark.parametrize(
     ("text", "words"),
@@ -34,6 +37,19 @@ from tests.checks.config.rows import ZERO, config
         ('{"gradient_predivide_factor": 2.0, "zero_optimization": {"stage": 3}}', "is 2"),
         (ZERO % (2, '"cpu_offload": true, "offload_optimizer": {}'), "twice"),
         ('{"bf16": {"bf16_master_weights_and_grads": true}}', "stage is 0"),
+        (MASTER % (2, ""), "on the CPU"),
+        (MASTER % (2, ', "bf16_optimizer_states": true'), ""),
+        (MASTER.replace("%s}", '%s, "offload_optimizer": {"device": "cpu"}}', 1) % (2, ""), ""),
+        (MUON % (3, ""), "`reduce_scatter` switched off"),
+        (MUON % (3, ', "reduce_scatter": false'), ""),
+        (MUON % (2, ""), ""),
+        (
+            '{"optimizer": {"type": "Adam", "params": {"max_grad_norm": 1.0}}}',
+            "`gradient_clipping`",
+        ),
+        ('{"scheduler": {"type": "WarmupDecayLR", "params": {}}}', "`total_num_steps`"),
+        ('{"scheduler": {"type": "WarmupDecayLR", "params": {"total_num_steps": "auto"}}}', ""),
+        ('{"scheduler": {"type": "WarmupLR", "params": {}}}', ""),
     ],
 )
 def test_unsupported_combination(text: str, words: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dsdoctor_checks.config import ds_config_wrong_type
-from tests.checks.config.rows import config
+from tests.checks.config.rows import NOW, OLD, config
 
 
 @pytest.mark.parametrize(
@@ -26,9 +26,21 @@ from tests.checks.config.rows import config
         ('{"zero_optimization": {"offload_param": {"device": "gpu"}}}', "`nvme`"),
         ('{"zero_optimization": {"reduce_bucket_size": 1.5}}', "is 1.5"),
         ('{"optimizer": {"params": {"lr": "1e-5"}}}', "a number"),
+        ('{"zero_optimization": {"stage": 2, "allgather_bucket_size": 5e8}}', ""),
+        ('{"zero_optimization": {"stage": 3, "allgather_bucket_size": 7}}', ""),
+        ('{"zero_optimization": {"stage": 2, "allgather_bucket_size": 7}}', "even"),
+        ('{"scheduler": {"type": "WarmupLR", "params": {"warmup_num_steps": 10}}}', ""),
+        ('{"scheduler": {"type": "WarmupLR", "params": {"warmup_num_steps": "auto"}}}', ""),
+        ('{"scheduler": {"type": "WarmupLR", "params": {"warmup_num_steps": 0}}}', "above 0"),
     ],
 )
 def test_wrong_type(text: str, words: str) -> None:
-    found = list(ds_config_wrong_type.values_are_of_their_kind.function(config(text)))
+    found = list(ds_config_wrong_type.values_are_of_their_kind.function(config(text), NOW))
     assert len(found) == bool(words), found
     assert not words or words in found[0].message
+
+
+def test_older_releases_warm_up_in_no_steps() -> None:
+    text = '{"scheduler": {"type": "WarmupLR", "params": {"warmup_num_steps": 0}}}'
+    check = ds_config_wrong_type.values_are_of_their_kind.function
+    assert list(check(config(text), OLD)) == []

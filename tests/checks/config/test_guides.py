@@ -69,6 +69,8 @@ def family(config: DsConfig, packages: Packages, command: str = "") -> dict[str,
         for check in vars(unit).values():
             if not isinstance(check, Check):
                 continue
+            if any(text not in facts and "Missing" not in text for text in _annotations(check)):
+                continue  # the engine does not call it without that fact either
             hints = [text.split(" ")[0] for text in _annotations(check)]
             for finding in check.function(*(facts.get(hint, ABSENT) for hint in hints)):
                 if finding.status in {Status.WARN, Status.FAIL}:

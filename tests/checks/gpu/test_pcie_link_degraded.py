@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dsdoctor.api import Gpu, Gpus, RunNeeds
-from dsdoctor.model.facts.gpu import PcieLink
+from dsdoctor.model.facts.gpu import GpuHealth, PcieLink
 from dsdoctor_checks.gpu import pcie_link_degraded
 from tests.checks.gpu.support import NOT_SET, worst
 
@@ -28,3 +28,33 @@ def test_rows(fact: Gpu, expected: str) -> None:
         worst(pcie_link_degraded.all_lanes_are_up, Gpus(gpus=(fact,)), RunNeeds(), NOT_SET)
         == expected
     )
+
+
+SLOW = PcieLink(generation=3, max_generation=4, width=16, max_width=16)
+OLD_SLOT = PcieLink(generation=3, max_generation=3, gpu_max_generation=4, width=16, max_width=16)
+
+
+@pytest.mark.parametrize(
+    ("link", "state", "reasons", "busy", "expected"),
+    [
+        (SLOW, 0, 0, 95, "warn"),
+        (SLOW, 0, 0x4, 95, "warn"),
+        (SLOW, 0, 0x1, 95, "ok"),  # idle
+        (SLOW, 8, 0, 95, "ok"),
+        (SLOW, 0, 0, 3, "ok"),
+        (SLOW, None, None, None, "ok"),
+        (OLD_SLOT, 0, 0, 95, "ok"),
+    ],
+)
+def test_generation_counts_under_load_alone(
+    link: PcieLink, state: int | None, reasons: int | None, busy: int | None, expected: str
+) -> None:
+    fact = Gpu(
+        index=0,
+        pcie=link,
+        performance_state=state,
+        utilization_gpu_percent=busy,
+        health=GpuHealth(event_reasons=reasons),
+    )
+    check = pcie_link_degraded.all_lanes_are_up
+    assert worst(check, Gpus(gpus=(fact,)), RunNeeds(), NOT_SET) == expected

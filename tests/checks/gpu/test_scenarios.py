@@ -77,17 +77,8 @@ def statuses(unit: Unit, facts: dict[type, object]) -> list[Status]:
     return [finding.status for finding in unit.check.function(*arguments)]
 
 
-def driver_999() -> Scenario:
-    """The machine of the future, with the firmware of its own driver."""
-    scenario = scenarios.driver_999()
-    for gpu in scenario["gpus"]:
-        gpu["gsp_firmware"] = {"enabled": 1, "default": 1, "version": scenario["driver"]}
-    return scenario
-
-
 ILL = {"h100_x8_dead_link", "h200_x8_lost", "h200_x8_lost_late"}
 HEALTHY = {name: build for name, build in scenarios.ALL.items() if name not in ILL}
-HEALTHY["driver_999"] = driver_999
 
 
 @pytest.mark.parametrize("name", sorted(HEALTHY))
@@ -136,6 +127,20 @@ def _p2p_off(scenario: Scenario) -> None:
 
 def _one_bridge_side_down(scenario: Scenario) -> None:
     scenario["gpus"][0]["links"][2] = {"state": 0}
+
+
+def _no_persistence(scenario: Scenario) -> None:
+    for gpu in scenario["gpus"]:
+        gpu["persistence_mode"] = 0
+
+
+def _slow_link(scenario: Scenario) -> None:
+    scenario["gpus"][0]["links"][3]["speed_mbps"] = 13281
+
+
+def _all_links_down(scenario: Scenario) -> None:
+    for gpu in scenario["gpus"]:
+        gpu["links"] = [{"state": 0} for _ in gpu["links"]]
 
 
 def _taken(scenario: Scenario) -> None:
@@ -215,6 +220,15 @@ FAULTS: dict[str, tuple[Callable[[], Scenario], Callable[[Scenario], None], dict
     ),
     "prohibited": (scenarios.l40s_x4, _first(compute_mode=2), {"gpu-busy-exclusive-mode": "fail"}),
     "exclusive": (scenarios.l40s_x4, _first(compute_mode=3), {}),
+    "fabric": (
+        scenarios.h100_x8,
+        _merge("fabric", health_summary=2),
+        {"nvlink-fabric-unhealthy": "fail"},
+    ),
+    "pcie-fatal": (scenarios.l40s_x4, _merge("fields", **{"180": 1}), {"pcie-errors": "fail"}),
+    "no-persistence": (scenarios.h100_x8, _no_persistence, {"persistence-mode-off": "warn"}),
+    "slow-link": (scenarios.h100_x8, _slow_link, {"nvlink-inactive": "warn"}),
+    "all-links-down": (scenarios.a100_x8, _all_links_down, {"nvlink-inactive": "fail"}),
     "p2p-off": (scenarios.h100_x8, _p2p_off, {"p2p-unsupported": "fail"}),
     "bridge": (
         scenarios.rtx_3090_x2_nvlink,

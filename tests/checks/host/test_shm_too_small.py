@@ -48,3 +48,11 @@ def test_rows(fact: Resources, expected: str) -> None:
     assert (
         worst(shm_too_small.shm_is_large, fact, OS, RunNeeds(), GPUS, NOT_SET, LIMITS) == expected
     )
+
+
+def test_many_ranks_share_it() -> None:
+    sixteen = Gpus(gpus=tuple(Gpu(index=index) for index in range(16)))
+    for size, expected in ((512, "warn"), (1024, "ok")):
+        fact = machine(shm_total_bytes=size << 20)
+        facts = (fact, OS, RunNeeds(), sixteen, NOT_SET, LIMITS)
+        assert worst(shm_too_small.shm_is_large, *facts) == expected

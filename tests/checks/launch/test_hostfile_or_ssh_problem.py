@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from dsdoctor.api import Hostfile, OsInfo
+from dsdoctor.api import Hostfile, NodeReach, NodesReach, OsInfo
 from dsdoctor.probes.launch import parse_hostfile
 from dsdoctor_checks.launch import hostfile_or_ssh_problem as unit
 from tests.checks.launch.rows import ABSENT, command, gpus, statuses
@@ -25,19 +27,57 @@ from tests.checks.launch.rows import ABSENT, command, gpus, statuses
 def test_hostfile(text: str, status: str, words: str) -> None:
     os = OsInfo(system="Linux", release="6", machine="x86_64", hostname="me.cluster")
     check = unit.hostfile_is_sound.function
-    found = list(check(parse_hostfile(text, "hosts"), ABSENT, gpus(4), os))
+    found = list(check(parse_hostfile(text, "hosts"), ABSENT, gpus(4), os, ABSENT))
     assert statuses(found) == status
     assert words in found[0].message
 
 
 def test_hostfile_that_is_not_there_is_told_where_the_launcher_only_warns() -> None:
     check = unit.hostfile_is_sound.function
-    (found,) = check(Hostfile(path="hostfle", exists=False), ABSENT, ABSENT, ABSENT)
+    (found,) = check(Hostfile(path="hostfle", exists=False), ABSENT, ABSENT, ABSENT, ABSENT)
     assert "`hostfle` does not exist" in found.message
 
 
 def test_default_hostfile_is_not_torchruns() -> None:
     broken = parse_hostfile("x\n", "/job/hostfile", asked=False)
     check = unit.hostfile_is_sound.function
-    assert not list(check(broken, command("torchrun t.py"), ABSENT, ABSENT))
-    assert statuses(check(broken, command("deepspeed t.py"), ABSENT, ABSENT)) == "fail"
+    assert not list(check(broken, command("torchrun t.py"), ABSENT, ABSENT, ABSENT))
+    assert statuses(check(broken, command("deepspeed t.py"), ABSENT, ABSENT, ABSENT)) == "fail"
+
+
+TWO = parse_hostfile("me slots=4\nnode-b slots=4\n", "hosts")
+
+
+def reach(lacking: tuple[str, ...] = (), **changes: Any) -> NodesReach:
+    usual: dict[str, Any] = {"addresses": ("10.0.0.2",), "ssh": True, "python": True}
+    other = NodeReach(host="node-b", **{**usual, **changes})
+    return NodesReach(nodes=(NodeReach(host="me", local=True), other), lacking=lacking)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "line", "status", "words"),
+    [
+        (reach(), "deepspeed t.py", "ok", ""),
+        (reach(ssh=None), "deepspeed t.py", "ok", ""),
+        (reach(ssh=False, error="Permission denied"), "deepspeed t.py", "fail ok", "line 2 of"),
+        (reach(ssh=False, timed_out=True), "deepspeed t.py", "fail ok", "had not ended in time"),
+        (reach(ssh=False, addresses=()), "deepspeed t.py", "fail ok", "has no address"),
+        (reach(python=False), "deepspeed t.py", "warn ok", "no interpreter"),
+        (reach(("pdsh",)), "deepspeed t.py", "fail ok", "`pdsh` is not on PATH"),
+        (reach(("pdsh",)), "deepspeed --launcher openmpi t.py", "ok", ""),
+        (reach(("pdsh",)), "deepspeed --no_ssh --node_rank 0 t.py", "ok", ""),
+        (reach(("pdsh",)), "torchrun t.py", "ok", ""),
+    ],
+)
+def test_the_other_nodes(nodes: NodesReach, line: str, status: str, words: str) -> None:
+    check = unit.hostfile_is_sound.function
+    found = list(check(TWO, command(line), ABSENT, ABSENT, nodes))
+    assert statuses(found) == status
+    assert words in found[0].message
+
+
+def test_a_hostfile_of_one_node_needs_no_pdsh() -> None:
+    alone = NodesReach(nodes=(NodeReach(host="me", local=True),), lacking=("pdsh", "ssh"))
+    check = unit.hostfile_is_sound.function
+    one = parse_hostfile("me slots=4\n", "hosts")
+    assert statuses(check(one, ABSENT, ABSENT, ABSENT, alone)) == "ok"

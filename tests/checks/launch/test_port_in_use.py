@@ -18,6 +18,8 @@ from tests.checks.launch.rows import ABSENT, command, statuses
         (MasterPort(port=29500, taken=True), "python t.py", ""),
         (MasterPort(port=29500, taken=True, asked=True), "python t.py", "fail"),
         (MasterPort(port=29500, taken=True), "bash run.sh", ""),
+        (MasterPort(port=29500, taken=True, remote=True, host="n1"), "deepspeed t.py", "warn"),
+        (MasterPort(port=29500, remote=True, host="n1"), "deepspeed t.py", "ok"),
     ],
 )
 def test_port(port: MasterPort, line: str, status: str) -> None:

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from dsdoctor.api import Environment, Resources
+from dsdoctor.api import Environment, Hostfile, Network, RdmaPort, Resources
+from dsdoctor.model.facts.launch import HostEntry
 from dsdoctor_checks.nccl import memlock_low
-from tests.checks.gpu.support import worst
+from tests.checks.gpu.support import NOT_SET, worst
 
 NATIVE = Environment(variables={"DS_PIN_MEMORY_BACKEND": "native"})
 
@@ -19,7 +20,7 @@ NATIVE = Environment(variables={"DS_PIN_MEMORY_BACKEND": "native"})
 )
 def test_where_nothing_is_locked(variables: dict[str, str]) -> None:
     env = Environment(variables=variables)
-    facts = (machine(), env, memlock_low.MemlockLimits())
+    facts = (machine(), env, NOT_SET, NOT_SET, NOT_SET, memlock_low.MemlockLimits())
     assert worst(memlock_low.memory_can_be_locked, *facts) == "ok"
 
 
@@ -46,7 +47,17 @@ def machine(**changes: Any) -> Resources:
     ],
 )
 def test_rows(fact: Resources, expected: str) -> None:
-    assert (
-        worst(memlock_low.memory_can_be_locked, fact, NATIVE, memlock_low.MemlockLimits())
-        == expected
-    )
+    facts = (fact, NATIVE, NOT_SET, NOT_SET, NOT_SET, memlock_low.MemlockLimits())
+    assert worst(memlock_low.memory_can_be_locked, *facts) == expected
+
+
+@pytest.mark.parametrize(
+    ("state", "hosts", "expected"),
+    [("ACTIVE", 2, "fail"), ("ACTIVE", 1, "ok"), ("DOWN", 2, "ok")],
+)
+def test_rdma_between_nodes(state: str, hosts: int, expected: str) -> None:
+    network = Network(rdma=(RdmaPort(device="mlx5_0", port=1, state=state),))
+    entries = tuple(HostEntry(host=f"n{i}", slots=8, line=i + 1) for i in range(hosts))
+    facts = (network, Hostfile(path="hosts", entries=entries), NOT_SET, memlock_low.MemlockLimits())
+    check = memlock_low.memory_can_be_locked
+    assert worst(check, machine(), Environment(), *facts) == expected

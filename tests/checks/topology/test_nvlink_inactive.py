@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import msgspec
 import pytest
 
 from dsdoctor.api import Gpu, Gpus, RunNeeds
-from dsdoctor.model.facts.gpu import GpuLink
+from dsdoctor.model.facts.gpu import GpuLink, Unread
 from dsdoctor_checks.topology import nvlink_inactive
 from tests.checks.gpu.support import NOT_SET, worst
 
@@ -49,4 +52,49 @@ V100 = "Tesla V100-SXM2-32GB"
     ],
 )
 def test_rows(fact: Gpus, expected: str) -> None:
+    assert worst(nvlink_inactive.links_are_up, fact, RunNeeds(), NOT_SET) == expected
+
+
+H100 = "NVIDIA H100 80GB HBM3"
+NONE = {"virtualization": "NONE"}
+
+
+def bare(name: str, *remotes: str, **more: Any) -> Gpus:
+    """The same on bare metal, where boards with an SXM socket have all of their links."""
+    gpus = machine(name, *remotes).gpus
+    return Gpus(gpus=tuple(msgspec.structs.replace(one, **{**NONE, **more}) for one in gpus))
+
+
+NO_LINKS = {"links": None, "unread": {"links": Unread(code=3, name="NOT_SUPPORTED")}}
+
+
+@pytest.mark.parametrize(
+    ("fact", "expected"),
+    [
+        (bare(H100, "s" * 18, "s" * 18), "ok"),
+        (bare(H100, "-" * 18, "-" * 18), "fail"),
+        (bare(H100, "", "", **NO_LINKS), "fail"),
+        (bare(H100, "-" * 18), "ok"),  # alone: what should it be joined to
+        (bare(H100, "-" * 18, "-" * 18, virtualization="PASSTHROUGH"), "ok"),
+        (bare(H100, "-" * 18, "-" * 18, mig_mode=True), "ok"),
+        (bare(V100, "------", "------"), "fail"),
+        (bare("NVIDIA H100 PCIe", "-" * 18, "-" * 18), "ok"),
+        (bare("NVIDIA H100 NVL", "-" * 18, "-" * 18), "ok"),
+        (bare("NVIDIA H200 NVL", "-" * 18, "-" * 18), "ok"),
+        (bare("NVIDIA L40S", "", "", **NO_LINKS), "ok"),
+    ],
+)
+def test_sxm_and_pcie_are_told_apart(fact: Gpus, expected: str) -> None:
+    assert worst(nvlink_inactive.links_are_up, fact, RunNeeds(), NOT_SET) == expected
+
+
+@pytest.mark.parametrize(
+    ("speeds", "expected"), [((26562, 26562), "ok"), ((26562, 13281), "warn"), ((0, 26562), "ok")]
+)
+def test_a_link_that_is_slow(speeds: tuple[int, int], expected: str) -> None:
+    links = tuple(
+        GpuLink(link=n, state=1, remote_type="SWITCH", speed_mbps=speed)
+        for n, speed in enumerate(speeds)
+    )
+    fact = Gpus(gpus=(Gpu(index=0, name="X", links=links),))
     assert worst(nvlink_inactive.links_are_up, fact, RunNeeds(), NOT_SET) == expected

@@ -1,0 +1,1 @@
+"""Cures: one fix, one file; a cure may serve several conditions."""

@@ -1,0 +1,328 @@
+"""The ways to a toolkit, nearest first. Each gives steps and the future CUDA_HOME, or a reason."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from dsdoctor.api import (
+    Fetch,
+    FixRequest,
+    Link,
+    LinkNames,
+    LinkTree,
+    Missing,
+    OtherToolkits,
+    PackageManagers,
+    Patient,
+    Reach,
+    Run,
+    Step,
+    Toolkit,
+    ToolkitArchives,
+    ToolkitWheels,
+)
+from dsdoctor_checks._util import pair
+
+GIB = 1 << 30
+#: Space that a toolkit takes, unpacked, with what its installer downloads (du of 12.4 and 13.0).
+TOOLKIT_BYTES = 8 * GIB
+#: The same for the wheels, by what is among them.
+WHEEL_BYTES = {"nvidia-cublas": GIB, "nvidia-cusparse": GIB // 2, "nvidia-cusolver": GIB // 2}
+#: From this release on conda-forge has the whole toolkit, pinned by `cuda-version`.
+FORGE_SINCE = (12, 0)
+
+
+@dataclasses.dataclass(frozen=True)
+class Route:
+    """A way to a toolkit.
+
+    Attributes:
+        steps: in order.
+        home: the folder that CUDA_HOME will name.
+        reason: why this way.
+        creates: folders that undo removes.
+        variables: further variables that a build needs with it.
+        undo: how it is undone, where it is not by removing a folder.
+        otherwise: what to try if the proof fails.
+    """
+
+    steps: tuple[Step, ...]
+    home: str
+    reason: str
+    creates: tuple[str, ...] = ()
+    variables: dict[str, str] = dataclasses.field(default_factory=dict)
+    undo: str = ""
+    otherwise: str = ""
+
+
+def on_disk(found: tuple[Toolkit, ...], want: str) -> Route | None:
+    """(1) A toolkit of the right version that is there already, and whole."""
+    fitting = [
+        toolkit
+        for toolkit in found
+        if toolkit.usable
+        and pair(toolkit.version) == pair(want)
+        and not toolkit.missing_headers
+        and toolkit.has_cudart
+    ]
+    if not fitting:
+        return None
+    # an earlier repair first: it was proven with this very torch
+    best = min(fitting, key=lambda toolkit: not toolkit.source.startswith("dsdoctor"))
+    where = "an earlier fix installed it" if best.source.startswith("dsdoctor") else best.source
+    return Route(
+        steps=(),
+        home=best.root,
+        reason=f"`{best.root}` is CUDA {best.version} and whole ({where}): it is only selected",
+        variables=_conda_variables(best.root) if best.source.endswith("conda") else {},
+    )
+
+
+def _conda_variables(root: str) -> dict[str, str]:
+    """Conda keeps the headers in targets/, where the host compiler does not look."""
+    return {"CPATH": f"{root}/targets/x86_64-linux/include"}
+
+
+def conda(
+    managers: PackageManagers, patient: Patient, request: FixRequest, want: str, prefix: str
+) -> Route | str:
+    """(2) conda, mamba, micromamba or pixi, into a prefix of its own."""
+    if managers.conda is None:
+        return "there is no conda, mamba, micromamba or pixi"
+    kind = managers.conda_kind or "conda"
+    major_minor = pair(want) or (0, 0)
+    forge = (managers.conda_forge or kind in ("micromamba", "pixi")) and major_minor >= FORGE_SINCE
+    if forge:
+        channels = ["conda-forge"]
+        # `cuda-version` is what pins everything else there
+        specs = [f"cuda-toolkit={want}", f"cuda-version={want}"]
+        why = f"conda-forge, pinned by `cuda-version={want}`"
+    else:
+        channels = [f"nvidia/label/cuda-{want}.0"]
+        # the label does not pin what its packages require
+        parts = ("cuda-toolkit", "cuda-nvcc", "cuda-cudart-dev", "cuda-libraries-dev")
+        specs = [f"{part}={want}" for part in parts]
+        why = f"the channel `{channels[0]}`, with the versions that it does not pin itself"
+    if kind == "pixi":
+        return _pixi(managers, want, prefix)
+    in_place = request.in_place
+    if in_place and patient.kind != "conda":
+        return "`--in-place` installs into a conda environment, but the patient is none"
+    home = patient.prefix if in_place else prefix
+    flags = ["--yes", "--prefix", home, "--override-channels"]
+    flags += [word for channel in channels for word in ("--channel", channel)]
+    # micromamba and conda both take it from 4.9 / 1.0 on
+    flags.append("--strict-channel-priority")
+    action = "install" if in_place else "create"
+    return Route(
+        steps=(
+            Run(
+                argv=(str(managers.conda), action, *flags, *specs),
+                why=f"the toolkit of torch's CUDA from {why}",
+                inventory="conda" if in_place else "",
+                creates="" if in_place else home,
+                needs_bytes=TOOLKIT_BYTES,
+            ),
+        ),
+        home=home,
+        reason=f"`{managers.conda}` can install it "
+        + (
+            "into the environment itself (`--in-place`)" if in_place else "into a prefix of its own"
+        ),
+        creates=() if in_place else (home,),
+        variables=_conda_variables(home),
+        undo="the former packages are put back by conda" if in_place else "",
+        otherwise="" if in_place or patient.kind != "conda" else "`--in-place`",
+    )
+
+
+def _pixi(managers: PackageManagers, want: str, prefix: str) -> Route:
+    home = f"{prefix}/.pixi/envs/default"
+    manifest = f"{prefix}/pixi.toml"
+    pixi = str(managers.conda)
+    specs = (f"cuda-toolkit={want}", f"cuda-version={want}")
+    return Route(
+        steps=(
+            Run(
+                argv=(pixi, "init", prefix, "--channel", "conda-forge"),
+                why="a project that holds nothing but the toolkit",
+                creates=prefix,
+                needs_bytes=TOOLKIT_BYTES,
+            ),
+            Run(
+                argv=(pixi, "add", "--manifest-path", manifest, *specs),
+                why=f"the toolkit of torch's CUDA from conda-forge, pinned by `cuda-version={want}`",
+            ),
+        ),
+        home=home,
+        reason=f"`{pixi}` can install it into a prefix of its own",
+        creates=(prefix,),
+        variables=_conda_variables(home),
+    )
+
+
+def pip(
+    wheels: ToolkitWheels | Missing, patient: Patient, request: FixRequest, want: str, prefix: str
+) -> Route | str:
+    """(3) CUDA 13: wheels that torch does not bring, beside the environment, joined by links."""
+    major = (pair(want) or (0, 0))[0]
+    if isinstance(wheels, Missing):
+        return f"pip: {wheels.detail}"
+    specs = tuple(wheel.spec for wheel in wheels.lacking)
+    python = patient.executable
+    size = GIB + sum(WHEEL_BYTES.get(wheel.name, 0) for wheel in wheels.lacking)
+    if request.in_place:
+        if wheels.present is None and not specs:
+            return "pip: the wheels of the toolkit are there, but their folder is not"
+        home = wheels.present or f"{_site(patient)}/nvidia/cu{major}"
+        place: tuple[Step, ...] = (
+            Run(
+                argv=(python, "-m", "pip", "install", "--no-deps", *specs),
+                why="what torch does not bring, into the environment itself (`--in-place`)",
+                inventory="pip",
+                needs_bytes=size,
+            ),
+        )
+        links: tuple[Step, ...] = (
+            LinkNames(link=f"{home}/lib", why="the names that a linker looks for"),
+            Link(link=f"{home}/lib64", target="lib", why="where DeepSpeed's builds look"),
+        )
+        return Route(
+            steps=(*(place if specs else ()), *links),
+            home=home,
+            reason=f"pip has the CUDA {wheels.release} toolkit as wheels (`--in-place`)",
+            undo="pip puts the same list of packages back, and the links are removed",
+        )
+    home = f"{prefix}/nvidia/cu{major}"
+    steps: list[Step] = []
+    if specs:
+        steps.append(
+            Run(
+                argv=(python, "-m", "pip", "install", "--no-input", "--target", prefix, "--no-deps",
+                      *specs),
+                env={"PIP_USER": "0"},
+                why=f"the parts of `cuda-toolkit=={wheels.release}` that torch does not bring; no "
+                "installed package changes",
+                creates=prefix,
+                needs_bytes=size,
+            )
+        )  # fmt: skip
+    if wheels.present is not None:
+        steps += [
+            LinkTree(
+                link=f"{home}/{part}",
+                source=f"{wheels.present}/{part}",
+                why=f"the {what} that torch's own wheels hold",
+            )
+            for part, what in (("include", "headers"), ("lib", "libraries"))
+        ]
+    steps += [
+        LinkNames(
+            link=f"{home}/lib",
+            why="no wheel has the names that a linker looks for (`libcudart.so`)",
+        ),
+        Link(link=f"{home}/lib64", target="lib", why="where DeepSpeed's builds look"),
+    ]
+    return Route(
+        steps=tuple(steps),
+        home=home,
+        reason=f"pip has the CUDA {wheels.release} toolkit as wheels, and torch brings the rest",
+        creates=(prefix,),
+        otherwise="`--in-place`",
+    )
+
+
+def _site(patient: Patient) -> str:
+    return next(
+        (folder for folder in patient.sys_path if folder.endswith("-packages")), patient.prefix
+    )
+
+
+def archives(found: ToolkitArchives | Missing, prefix: str) -> Route | str:
+    """(3b) NVIDIA's redistributable archives, checksummed, into a prefix of its own."""
+    if isinstance(found, Missing):
+        return f"archives: {found.detail}"
+    if found.lacking:
+        return f"archives: `{found.manifest}` has no {', '.join(found.lacking)} for this platform"
+    steps: list[Step] = [
+        Fetch(
+            fetch=archive.url,
+            sha256=archive.sha256,
+            size=archive.size,
+            into=prefix,
+            why=f"`{archive.component}` of CUDA {found.release}",
+        )
+        for archive in found.archives
+    ]
+    steps.append(Link(link=f"{prefix}/lib64", target="lib", why="where DeepSpeed's builds look"))
+    return Route(
+        steps=tuple(steps),
+        home=prefix,
+        reason=f"pip has no nvcc for CUDA {found.release}; NVIDIA's archives do (its EULA applies), "
+        f"checksums by `{found.manifest}`",
+        creates=(prefix,),
+    )
+
+
+def system(managers: PackageManagers, want: str, root: bool) -> Route | str:
+    """(4) apt or dnf, where NVIDIA's repository is set up; reaches the system."""
+    package = f"cuda-toolkit-{want.replace('.', '-')}"
+    if managers.system is None:
+        return "there is neither apt nor dnf"
+    if package not in managers.candidates:
+        return (
+            f"{managers.system} has no `{package}`: NVIDIA's repository is not set up "
+            "(https://developer.nvidia.com/cuda-downloads)"
+        )
+    if not root and managers.sudo is None:
+        return f"{managers.system} has `{package}`, but needs root, and there is no sudo"
+    return Route(
+        steps=(system_install(managers, (package,), root, "the toolkit alone, without a driver"),),
+        home=f"/usr/local/cuda-{want}",
+        reason=f"{managers.system} has `{package}`",
+        undo=f"{managers.system} removes what it installed",
+    )
+
+
+def system_install(
+    managers: PackageManagers, packages: tuple[str, ...], root: bool, why: str
+) -> Run:
+    """A step that installs system packages."""
+    sudo = () if root else ("sudo", "-n")
+    install = (
+        ("apt-get", "install", "--yes", "--no-install-recommends")
+        if managers.system == "apt"
+        else ("dnf", "install", "--assumeyes", "--setopt=install_weak_deps=False")
+    )
+    env = {"DEBIAN_FRONTEND": "noninteractive"} if managers.system == "apt" else {}
+    return Run(
+        argv=(*sudo, *install, *packages),
+        env=env,
+        why=why,
+        reach=Reach.SYSTEM,
+        inventory=managers.system or "",
+    )
+
+
+def conda_gcc(
+    managers: PackageManagers, base: str, reach: Reach, major: int, machine: str
+) -> tuple[Run, dict[str, str], str] | None:
+    """A gcc of conda-forge in a prefix of its own: the step, CC and CXX, the folder."""
+    if managers.conda is None or managers.conda_kind == "pixi" or machine != "x86_64":
+        return None
+    prefix = f"{base}/gcc-{major}"
+    tools = f"{prefix}/bin/x86_64-conda-linux-gnu"
+    step = Run(
+        argv=(managers.conda, "create", "--yes", "--prefix", prefix, "--override-channels",
+              "--channel", "conda-forge", f"gxx_linux-64={major}"),
+        why="a compiler of the right age, in a prefix of its own",
+        creates=prefix,
+        needs_bytes=GIB,
+        reach=reach,
+    )  # fmt: skip
+    return step, {"CC": f"{tools}-gcc", "CXX": f"{tools}-g++"}, prefix
+
+
+def other_gcc(others: OtherToolkits, bound: int) -> int | None:
+    """The newest gcc at hand that an nvcc accepts."""
+    return max((major for major in others.gccs if major <= bound), default=None)

@@ -1,0 +1,264 @@
+"""Makes DeepSpeed's CUDA ops compile: the toolkit of torch's CUDA, selected or installed.
+
+## What it does
+Takes the first way that works: a toolkit of the right version that is on disk already (under
+`/usr/local`, in another conda environment, in environment modules); conda, mamba, micromamba or
+pixi, into a prefix of its own; for CUDA 13 pip, beside the environment, joined by links with what
+torch brings; for CUDA 11 and 12 NVIDIA's redistributable archives, checksummed; with `--reach
+system` apt or dnf, where NVIDIA's repository is set up. Nothing of the environment's own packages
+changes unless `--in-place` is given. If nvcc would refuse the host compiler, an older gcc is chosen
+with it.
+
+The proof is a compile and a link with torch's headers, DeepSpeed's own fused_adam, and a fresh
+check.
+
+## Undo
+Removes the folder and the snippet; with `--in-place` the package manager puts its list back.
+"""
+
+from __future__ import annotations
+
+from dsdoctor.api import (
+    Compilers,
+    CudaToolkits,
+    DeepSpeedInstall,
+    Environment,
+    Findings,
+    FixRequest,
+    Gpus,
+    Impossible,
+    Missing,
+    OsInfo,
+    OtherToolkits,
+    PackageManagers,
+    Patient,
+    Plan,
+    Proof,
+    Reach,
+    RunNeeds,
+    Step,
+    Toolkit,
+    ToolkitArchives,
+    ToolkitWheels,
+    TorchBuild,
+    fix,
+    reach_of,
+)
+from dsdoctor_checks._util import at_least, chosen, dotted, listed, pair
+from dsdoctor_checks.build._tables import NEWEST_GCC
+from dsdoctor_checks.cuda._tables import accepts
+from dsdoctor_checks.fixes import _routes
+from dsdoctor_checks.fixes._activation import activation, base_of
+from dsdoctor_checks.torch._tables import VARIANTS, index_of
+
+NAME = "install-cuda-toolkit"
+CONDITIONS = (
+    "cuda-toolkit-missing",
+    "cuda-toolkit-mismatch",
+    "cuda-toolkit-incomplete",
+    "cuda-home-invalid",
+    "nvcc-unusable",
+)
+
+
+def _whole(toolkit: Toolkit | None) -> bool:
+    return (
+        toolkit is not None
+        and toolkit.usable
+        and not toolkit.missing_headers
+        and toolkit.has_cudart
+        and toolkit.trial_ok is not False
+    )
+
+
+def _served(toolkits: CudaToolkits, others: OtherToolkits, torch: TorchBuild) -> str:
+    """Torch builds that the toolkits on disk would serve, in words; "" when there are none."""
+    release = pair(torch.version)
+    have = {t.version for t in (*toolkits.found, *others.found) if _whole(t) and t.version}
+    fitting = [cuda for cuda in VARIANTS.get(release or (0, 0), ()) if cuda in have]
+    return "; ".join(
+        f"the CUDA {cuda} toolkit on disk would serve "
+        f"`pip install torch=={str(torch.version).split('+')[0]} --index-url {index_of(cuda)}`"
+        for cuda in fitting
+    )
+
+
+def _arch(gpus: Gpus | Missing, run: RunNeeds, env: Environment | Missing, given: str) -> str:
+    """The capability to prove with: that of TORCH_CUDA_ARCH_LIST, of a GPU, else 8.0."""
+    words = given.replace(";", " ").replace("+PTX", "").split()
+    if words:
+        return words[0]
+    found = [gpu.cc for gpu in chosen(gpus, run, env) if gpu.cc is not None]
+    return dotted(min(found)) if found else "8.0"
+
+
+def _compiler(
+    compilers: Compilers | Missing,
+    others: OtherToolkits,
+    managers: PackageManagers,
+    request: FixRequest,
+    want: str,
+    system: OsInfo,
+    place: tuple[str, Reach],
+) -> tuple[dict[str, str], tuple[Step, ...], str, tuple[str, ...]] | str:
+    """Variables, steps, a reason and folders for another host compiler; else what is in the way."""
+    root = system.is_root
+    bound = NEWEST_GCC.get(pair(want) or (0, 0))
+    if isinstance(compilers, Missing) or bound is None:
+        return {}, (), "", ()
+    too_new = [
+        c for c in (compilers.cxx, compilers.cc) if c.kind == "gcc" and (c.major or 0) > bound
+    ]
+    if not too_new:
+        return {}, (), "", ()
+    is_now = f"nvcc {want} accepts gcc up to {bound}, but `{too_new[0].command}` is gcc"
+    is_now += f" {too_new[0].version}"
+    major = _routes.other_gcc(others, bound)
+    steps: tuple[Step, ...] = ()
+    by_conda = _routes.conda_gcc(managers, *place, min(bound, 13), system.machine)
+    if major is None and by_conda is not None:
+        step, names, prefix = by_conda
+        names = {**names, "NVCC_PREPEND_FLAGS": f"-ccbin {names['CXX']}"}
+        return names, (step,), f"{is_now}: conda brings an older one", (prefix,)
+    if major is None:
+        offered = [n for n in range(bound, 8, -1) if f"g++-{n}" in managers.candidates]
+        if not offered or not request.allows(Reach.SYSTEM) or not (root or managers.sudo):
+            way = f"install `gcc-{bound}` and `g++-{bound}`"
+            if offered:
+                way = (
+                    f"give `--reach system`, so that {managers.system} may install g++-{offered[0]}"
+                )
+            return f"{is_now}; {way}"
+        major = offered[0]
+        packages = (f"gcc-{major}", f"g++-{major}")
+        why = f"a host compiler that nvcc {want} accepts"
+        steps = (_routes.system_install(managers, packages, root, why),)
+    # torch's builds read CC and CXX; the other one is for builds that call nvcc themselves
+    variables = {
+        "CC": f"gcc-{major}",
+        "CXX": f"g++-{major}",
+        "NVCC_PREPEND_FLAGS": f"-ccbin g++-{major}",
+    }
+    return variables, steps, f"{is_now}: gcc {major} is chosen", ()
+
+
+@fix(NAME)
+def install_cuda_toolkit(
+    torch: TorchBuild,
+    toolkits: CudaToolkits,
+    patient: Patient,
+    others: OtherToolkits,
+    managers: PackageManagers,
+    wheels: ToolkitWheels | Missing,
+    archives: ToolkitArchives | Missing,
+    compilers: Compilers | Missing,
+    deepspeed: DeepSpeedInstall | Missing,
+    gpus: Gpus | Missing,
+    env: Environment | Missing,
+    system: OsInfo,
+    run: RunNeeds,
+    request: FixRequest,
+    findings: Findings,
+) -> Plan | Impossible | None:
+    """The first way that works, and why."""
+    want = torch.cuda
+    if want is None:
+        build = torch.version or "no torch"
+        return Impossible(
+            why=f"torch is {build}, which is no CUDA build, so no toolkit serves it; "
+            "run `dsdoctor fix install-torch-build` first"
+        )
+    if old := findings.bad("driver-too-old"):
+        return Impossible(
+            why=f"{old[0].message}: what would be compiled could not run; "
+            "run `dsdoctor fix install-torch-build` first"
+        )
+    version = None if isinstance(deepspeed, Missing) else deepspeed.version
+    now = toolkits.toolkit
+    fits = now is not None and accepts(now.version or "", want, version)
+    if _whole(now) and fits and not findings.bad(*CONDITIONS, "jit-build-gcc-too-new"):
+        return None
+    base, reach = base_of(patient, request)
+    prefix = f"{base}/cuda-{want}"
+    if not request.allows(reach):
+        return Impossible(
+            why=f"`{patient.executable}` is the system's, so its toolkit would go to `{base}`; "
+            f"give `--reach {reach.value}`, or use a virtual environment"
+        )
+    no: list[str] = []
+    route = _routes.on_disk((*toolkits.found, *others.found), want)
+    if route is None:
+        for attempt in (
+            _routes.conda(managers, patient, request, want, prefix),
+            _routes.pip(wheels, patient, request, want, prefix),
+            _routes.archives(archives, prefix) if not request.in_place else "",
+            _routes.system(managers, want, system.is_root),
+        ):
+            if isinstance(attempt, str):
+                no += [attempt] if attempt else []
+            elif not request.allows(reach_of(attempt.steps)):
+                no.append(
+                    f"{attempt.reason}, which needs `--reach {reach_of(attempt.steps).value}`"
+                )
+            else:
+                route = attempt
+                break
+    if route is None:
+        served = _served(toolkits, others, torch)
+        return Impossible(
+            why=f"no way to the CUDA {want} toolkit: {'; '.join(no)}"
+            + (f"; but {served}" if served else "")
+        )
+    other = _compiler(compilers, others, managers, request, want, system, (base, reach))
+    if isinstance(other, str):
+        return Impossible(why=other)
+    variables, first, compiler_reason, folders = other
+    variables = {
+        "CUDA_HOME": route.home,
+        "PATH": f"{route.home}/bin:$PATH",
+        **route.variables,
+        **variables,
+    }
+    tail, line = activation(NAME, variables, patient, request)
+    steps = (*first, *route.steps, *tail)
+    creates = (*folders, *route.creates)
+    gone = listed([*(f"`{folder}`" for folder in creates), "the snippet"])
+    return Plan(
+        name=NAME,
+        title=f"CUDA {want} toolkit for torch {torch.version} in `{route.home}`",
+        steps=steps,
+        proves=CONDITIONS + (("jit-build-gcc-too-new",) if compiler_reason else ()),
+        proof=_proofs(torch, patient, version, route.home, variables, _arch(gpus, run, env,
+                      request.arch_list)),
+        undo=(f"{route.undo}; " if route.undo else "") + f"`dsdoctor fix --undo` removes {gone}",
+        reach=reach_of(steps),
+        reasons=tuple(r for r in (route.reason, compiler_reason) if r),
+        activate=line,
+        creates=creates,
+        otherwise=route.otherwise,
+    )  # fmt: skip
+
+
+def _proofs(
+    torch: TorchBuild,
+    patient: Patient,
+    deepspeed: str | None,
+    home: str,
+    variables: dict[str, str],
+    arch: str,
+) -> tuple[Proof, ...]:
+    # torch 2.12 and later need C++20 (knowledge A1, A2)
+    standard = "c++20" if at_least(torch.version, "2.12") else "c++17"
+    argv = ["{doctor}", "-I", "{children}/prove_toolkit.py", f"{home}/bin/nvcc", home]
+    argv += [torch.path or "-", standard, arch, *([variables["CXX"]] if "CXX" in variables else [])]
+    proofs = [Proof(argv=tuple(argv), why="nvcc compiles and links CUDA code against torch")]
+    if deepspeed is not None:
+        proofs.append(
+            Proof(
+                argv=(patient.executable, "{children}/build_op.py", "FusedAdamBuilder"),
+                env={"TORCH_CUDA_ARCH_LIST": arch, "DS_SKIP_CUDA_CHECK": ""},
+                why=f"DeepSpeed {deepspeed} builds fused_adam for capability {arch}",
+                timeout=1800.0,
+            )
+        )
+    return tuple(proofs)

@@ -1,0 +1,81 @@
+"""Installs or rebuilds DeepSpeed so that it suits torch.
+
+## What it does
+Installs it where it is missing, upgrades it to the first release that suits this torch where it is
+too old, builds it anew where its pre-built ops are of another torch. torch itself is not touched
+(`--no-build-isolation` builds against the one that is there).
+
+## Undo
+pip puts its former list back; ops that had been pre-built are then built at first use.
+"""
+
+from __future__ import annotations
+
+from dsdoctor.api import (
+    DeepSpeedInstall,
+    Findings,
+    Impossible,
+    PackageManagers,
+    Patient,
+    Plan,
+    Run,
+    TorchBuild,
+    fix,
+)
+
+NAME = "install-deepspeed"
+CONDITIONS = (
+    "deepspeed-missing",
+    "deepspeed-torch-incompatible",
+    "deepspeed-import-broken",
+    "prebuilt-op-mismatch",
+)
+
+
+@fix(NAME)
+def install_deepspeed(
+    deepspeed: DeepSpeedInstall,
+    torch: TorchBuild,
+    patient: Patient,
+    managers: PackageManagers,
+    findings: Findings,
+) -> Plan | Impossible | None:
+    """Install, upgrade or rebuild, by what was found."""
+    bad = findings.bad(*CONDITIONS)
+    if not bad:
+        return None
+    if torch.version is None:
+        return Impossible(why="torch is not installed, and DeepSpeed is built against it; run "
+                          "`dsdoctor fix install-torch-build` first")  # fmt: skip
+    if patient.kind == "system":
+        return Impossible(why=f"`{patient.executable}` is the system's; make a virtual environment "
+                          "and install DeepSpeed there")  # fmt: skip
+    if not managers.pip:
+        return Impossible(why=f"`{patient.executable}` has no pip; run `{patient.executable} -m "
+                          "ensurepip` first")  # fmt: skip
+    names = {finding.condition for finding in bad}
+    argv = [patient.executable, "-m", "pip", "install", "--no-input"]
+    if "prebuilt-op-mismatch" in names:
+        flags = ["--force-reinstall", "--no-cache-dir", "--no-deps", "--no-build-isolation"]
+        spec, why = f"deepspeed=={deepspeed.version}", "its ops are built for this torch"
+        lost = "the ops that were pre-built for another torch do not come back (they did not load)"
+    else:
+        flags, lost = ["--no-build-isolation"], ""
+        needed = next((f.evidence.get("needed") for f in bad if f.evidence.get("needed")), None)
+        spec = f"deepspeed>={needed}" if needed else "deepspeed"
+        why = f"torch {torch.version} needs {spec}" if needed else bad[0].message
+    # its setup.py imports torch, so without isolation the build tools must be there
+    tools = Run(
+        argv=(*argv, "setuptools", "wheel", "packaging"),
+        why="what DeepSpeed's setup needs",
+        inventory="pip",
+    )
+    step = Run(argv=(*argv, *flags, spec), why=why, inventory="pip", irreversible=lost)
+    return Plan(
+        name=NAME,
+        title=f"`{spec}` for torch {torch.version}",
+        steps=(tools, step),
+        proves=tuple(dict.fromkeys(finding.condition for finding in bad)),
+        undo="`dsdoctor fix --undo` has pip put its former list of packages back",
+        reasons=(bad[0].message,),
+    )

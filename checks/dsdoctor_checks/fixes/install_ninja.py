@@ -1,0 +1,74 @@
+"""Gives torch the ninja that it builds DeepSpeed's ops with.
+
+## What it does
+If ninja is installed beside the interpreter and only not on PATH, puts that folder there; else
+installs it with pip into the environment, or with `--reach system` from the distribution.
+
+## Undo
+pip (or the system's package manager) puts its list back.
+"""
+
+from __future__ import annotations
+
+from dsdoctor.api import (
+    Compilers,
+    FixRequest,
+    Impossible,
+    OsInfo,
+    PackageManagers,
+    Patient,
+    Plan,
+    Reach,
+    Run,
+    Step,
+    fix,
+    reach_of,
+)
+from dsdoctor_checks.fixes._activation import activation
+from dsdoctor_checks.fixes._routes import system_install
+
+NAME = "install-ninja"
+CONDITIONS = ("jit-build-ninja-missing",)
+
+
+@fix(NAME)
+def install_ninja(
+    compilers: Compilers,
+    patient: Patient,
+    managers: PackageManagers,
+    system: OsInfo,
+    request: FixRequest,
+) -> Plan | Impossible | None:
+    """The folder on PATH, pip, or the distribution."""
+    if compilers.ninja is not None:
+        return None
+    steps: tuple[Step, ...]
+    line = ""
+    folder = patient.bin_dir or f"{patient.prefix}/bin"
+    if compilers.ninja_in_env is None and (patient.kind == "system" or not managers.pip):
+        if managers.system is None or "ninja-build" not in managers.candidates:
+            return Impossible(why="the interpreter is the system's, and no package manager has "
+                              "`ninja-build`; use a virtual environment")  # fmt: skip
+        if not request.allows(Reach.SYSTEM):
+            return Impossible(why=f"give `--reach system`, so that {managers.system} may install "
+                              "`ninja-build`, or use a virtual environment")  # fmt: skip
+        steps = (system_install(managers, ("ninja-build",), system.is_root, "the build tool"),)
+    else:
+        more, line = activation(NAME, {"PATH": f"{folder}:$PATH"}, patient, request)
+        if compilers.ninja_in_env is None:
+            pip = Run(
+                argv=(patient.executable, "-m", "pip", "install", "--no-input", "ninja"),
+                why="torch builds ops with it",
+                inventory="pip",
+            )
+            more = (pip, *more)
+        steps = more
+    return Plan(
+        name=NAME,
+        title="ninja where a job finds it",
+        steps=steps,
+        proves=CONDITIONS,
+        undo="`dsdoctor fix --undo` puts the list of packages back and removes the snippet",
+        reach=reach_of(steps),
+        activate=line,
+    )

@@ -1,0 +1,51 @@
+"""Most of the memory that a GPU calls free cannot be used.
+
+## Why it matters
+A job takes nearly all of the free memory. If an allocation of that size fails, or does not give
+back what was written to it, the run dies at its first large batch, or trains on broken figures.
+
+## What to do
+Look for other users of the GPU (`nvidia-smi`), for limits of MPS
+(`CUDA_MPS_PINNED_DEVICE_MEM_LIMIT`), and for pending page retirements or row remaps; reset the GPU.
+
+## References
+- `dsdoctor check --deep`: takes 90 % of the free memory, writes it and reads it back
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsdoctor.api import Condition, DeepTrial, Finding, Scope, check, fail, ok, skip, warn
+
+CONDITION = Condition(
+    "gpu-memory-unallocatable", id="DSD641", scope=Scope.NODE, since="0.1", leads_to=("gpu-oom",)
+)
+_GIB = 1 << 30
+
+
+@check(CONDITION)
+def memory_can_be_taken(trial: DeepTrial) -> Iterator[Finding]:
+    """The outcome of each GPU's allocation."""
+    tried = [gpu for gpu in trial.gpus if gpu.alloc_ok is not None]
+    if not tried:
+        yield skip("no GPU on which memory could be taken")
+        return
+    bad = [gpu for gpu in tried if gpu.alloc_ok is False]
+    for gpu in bad:
+        error = gpu.alloc_error or ""
+        short = "out of memory" in error.lower()
+        size = (gpu.alloc_bytes or 0) / _GIB
+        free = (gpu.free_bytes or 0) / _GIB
+        yield (warn if short else fail)(
+            f"{size:.1f} of {free:.1f} GiB that GPU {gpu.name} calls free could not be used: {error}",
+            effect="the run ends when it needs that memory",
+            hint="look who else uses the GPU with `nvidia-smi`, or reset it",
+            gpu=gpu.name,
+            size_gib=round(size, 1),
+            free_gib=round(free, 1),
+            error_text=error,
+            hung=gpu.hung,
+        )
+    if not bad:
+        yield ok(gpus={gpu.name: gpu.alloc_bytes for gpu in tried})

@@ -1,0 +1,58 @@
+"""The clocks of the nodes disagree.
+
+## Why it matters
+The run starts all the same, but nothing that compares times across nodes is right: logs cannot be
+put in order, a build on a shared disk is redone or left undone, files seem to come from the future,
+and log-ins by ticket (Kerberos) or short-lived credentials fail from a few minutes on.
+
+## What to do
+Run chrony or systemd-timesyncd on every node, and look at `timedatectl` there.
+
+## References
+- chrony.conf(5); RFC 4120, 3.1.3: Kerberos takes five minutes
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsdoctor.api import Condition, Finding, Limits, NodesReach, Scope, check, ok, skip, warn
+from dsdoctor_checks._util import listed
+
+CONDITION = Condition("clock-skew", id="DSD1210", scope=Scope.NODE, since="0.1")
+
+
+class SkewLimits(Limits, frozen=True, kw_only=True):
+    """Differences between clocks that are tolerated.
+
+    Attributes:
+        max_seconds: between another node and this one; ssh alone may take a second or two.
+    """
+
+    max_seconds: float = 5
+
+
+@check(CONDITION)
+def clocks_agree(nodes: NodesReach, limits: SkewLimits) -> Iterator[Finding]:
+    """Judges every node that told its time."""
+    told = {node.host: node.skew_s for node in nodes.nodes if node.skew_s is not None}
+    if not told:
+        yield skip("no other node told its time")
+        return
+    off = {host: skew for host, skew in told.items() if abs(skew) > limits.max_seconds}
+    if not off:
+        yield ok(skew_s=told)
+        return
+    words = (f"`{host}` by {abs(skew):g} s ({_way(skew)})" for host, skew in off.items())
+    yield warn(
+        f"clocks differ from this node's: {listed(words)}, but {limits.max_seconds:g} s are "
+        "tolerated",
+        effect="logs cannot be put in order, and builds and credentials on shared disks go wrong",
+        hint="start chrony or systemd-timesyncd on every node, and look at `timedatectl`",
+        skew_s=off,
+        max_seconds=limits.max_seconds,
+    )
+
+
+def _way(skew: float) -> str:
+    return "ahead" if skew > 0 else "behind"

@@ -1,0 +1,104 @@
+"""Variables of this shell will not reach the other nodes.
+
+## Why it matters
+Over several nodes the deepspeed launcher exports only variables whose names begin with NCCL,
+PYTHON, MV2, UCX or MLFLOW. What else is set here, `LD_LIBRARY_PATH`, `CUDA_HOME`, `HF_HOME` or
+`TORCH_…`, is in force on this node alone: ranks differ in what they load and where they write.
+
+## What to do
+Write the variables into `~/.deepspeed_env` (or `./.deepspeed_env`), one `NAME=VALUE` a line, without
+blank lines; or set them in the start-up files of every node.
+
+## References
+deepspeed/launcher/runner.py (0.19.8: `EXPORT_ENVS`, `.deepspeed_env`),
+deepspeed/accelerator/cuda_accelerator.py (`export_envs`)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsdoctor.api import (
+    Condition,
+    DeepSpeedEnvFile,
+    Environment,
+    Finding,
+    Hostfile,
+    LaunchCommand,
+    Missing,
+    Scope,
+    check,
+    ok,
+    skip,
+    warn,
+)
+from dsdoctor_checks._util import listed
+
+CONDITION = Condition("environment-not-forwarded", id="DSD1211", scope=Scope.JOB, since="0.1")
+
+#: What the launcher exports by itself.
+EXPORTED = ("NCCL", "PYTHON", "MV2", "UCX", "MLFLOW")
+#: Variables that make ranks behave otherwise when only some of them have them.
+TELLING = (
+    "LD_LIBRARY_PATH",
+    "LD_PRELOAD",
+    "CUDA_HOME",
+    "HF_HOME",
+    "TRANSFORMERS_CACHE",
+    "TRANSFORMERS_OFFLINE",
+    "TOKENIZERS_PARALLELISM",
+)
+TELLING_PREFIXES = (
+    "TORCH_",
+    "PYTORCH_",
+    "DS_",
+    "OMP_",
+    "HF_HUB_",
+    "HF_DATASETS_",
+    "TRITON_",
+    "GLOO_",
+)
+#: Read by the launcher or the doctor on this node alone.
+LOCAL = ("DS_ENV_FILE", "DS_BUILD_STRING")
+SEVERAL = 2
+
+
+@check(CONDITION)
+def ranks_get_the_same(
+    env: Environment,
+    hostfile: Hostfile,
+    command: LaunchCommand | Missing,
+    file: DeepSpeedEnvFile | Missing,
+) -> Iterator[Finding]:
+    """Judges runs over several hosts by the deepspeed launcher."""
+    launcher = command.launcher if isinstance(command, LaunchCommand) else "deepspeed"
+    kind = command.options.get("launcher", "pdsh") if isinstance(command, LaunchCommand) else "pdsh"
+    if len(hostfile.entries) < SEVERAL or launcher != "deepspeed":
+        yield skip("the run is not over several nodes by the deepspeed launcher")
+        return
+    if kind.lower() == "slurm":
+        yield skip("Slurm hands the whole environment to every node")
+        return
+    written = set(file.names) if isinstance(file, DeepSpeedEnvFile) else set()
+    lost = [
+        name
+        for name in sorted(env.variables)
+        if (name in TELLING or name.startswith(TELLING_PREFIXES))
+        and not name.startswith(EXPORTED)
+        and name not in written
+        and name not in LOCAL
+    ]
+    if not lost:
+        yield ok(written=sorted(written))
+        return
+    plural = len(lost) > 1
+    yield warn(
+        f"{listed(f'`{name}`' for name in lost)} {'are' if plural else 'is'} set here, but the "
+        "deepspeed launcher does not export "
+        f"{'them' if plural else 'it'} to the other {len(hostfile.entries) - 1} nodes",
+        effect="ranks on other nodes load other libraries, or write to other places",
+        hint=f"add {'them' if plural else 'it'} to `~/.deepspeed_env`, one `NAME=VALUE` a line",
+        variables=lost,
+        nodes=len(hostfile.entries) - 1,
+        file=file.path if isinstance(file, DeepSpeedEnvFile) else None,
+    )

@@ -1,0 +1,27 @@
+"""What the checks of memory share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+GIB = 1 << 30
+_SHOWN = 4
+
+
+def gib(size: float) -> float:
+    """Bytes as GiB, to one digit.
+
+    >>> gib(1610612736)
+    1.5
+    """
+    return round(size / GIB, 1)
+
+
+def itemised(items: Mapping[str, int]) -> str:
+    """The largest items of a demand.
+
+    >>> itemised({"parameters": 3 << 30, "optimizer": 12 << 30})
+    'optimizer 12.0, parameters 3.0 GiB'
+    """
+    largest = sorted(items.items(), key=lambda row: -row[1])[:_SHOWN]
+    return ", ".join(f"{name} {gib(size)}" for name, size in largest) + " GiB"

@@ -1,0 +1,119 @@
+"""The run needs more GPU memory than there is.
+
+## Why it matters
+Weights, gradients and optimizer states have to lie on the GPU (or on the host, with offload) before
+the first step; activations and logits come on top. A run that does not fit ends with `CUDA out of
+memory`, often after minutes of loading.
+
+## What to do
+Raise the ZeRO stage, offload the optimizer, lower the micro-batch or the sequence length, or use
+more GPUs: `dsdoctor recommend --model …` weighs them and prints the table.
+
+## References
+- arXiv:1910.02054 (ZeRO), arXiv:2205.05198 (activations)
+- `dsdoctor recommend --help`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from dsdoctor.api import (
+    Condition,
+    Environment,
+    Finding,
+    Gpus,
+    MemoryDemand,
+    Missing,
+    RunNeeds,
+    Scope,
+    check,
+    fail,
+    ok,
+    skip,
+    warn,
+)
+from dsdoctor_checks._util import chosen
+
+from ._util import gib, itemised
+
+CONDITION = Condition(
+    "plan-exceeds-gpu-memory", id="DSD1401", scope=Scope.JOB, since="0.1", leads_to=("gpu-oom",)
+)
+_HINT = "raise the ZeRO stage, offload, lower micro-batch or sequence: `dsdoctor recommend --model`"
+
+
+@check(CONDITION)
+def gpu_memory_is_enough(
+    demand: MemoryDemand,
+    gpus: Gpus,
+    run: RunNeeds,
+    env: Environment | Missing,
+) -> Iterator[Finding]:
+    """The demand against the smallest of the chosen GPUs: its memory, then what of it is free."""
+    if not demand.on_gpu:
+        yield skip("the run uses no GPU")
+        return
+    used = chosen(gpus, run, env)
+    if run.plan is not None and run.plan.gpu_ids and not run.gpus:
+        used = tuple(gpu for gpu in gpus.gpus if gpu.index in run.plan.gpu_ids)
+        if len(used) < run.plan.gpus_per_node:
+            yield fail(
+                f"the plan is for {run.plan.gpus_per_node} GPUs on each node "
+                f"({', '.join(str(index) for index in run.plan.gpu_ids)}), but {len(used)} of them "
+                "are here",
+                effect="the launcher starts ranks that find no device",
+                hint="plan again on this machine with `dsdoctor recommend`",
+                gpu_ids=list(run.plan.gpu_ids),
+                found=len(used),
+            )
+            return
+    sizes = [gpu.memory_total_bytes for gpu in used if gpu.memory_total_bytes]
+    if not sizes:
+        yield skip("the memory of no chosen GPU could be read")
+        return
+    total = min(sizes)
+    free = min(
+        gpu.memory_total_bytes if gpu.memory_free_bytes is None else gpu.memory_free_bytes
+        for gpu in used
+        if gpu.memory_total_bytes
+    )
+    state, whole = demand.gpu_state_bytes, demand.gpu_bytes
+    evidence: dict[str, Any] = {
+        "source": demand.source,
+        "needed_gib": gib(whole),
+        "state_gib": gib(state),
+        "gpu_gib": gib(total),
+        "free_gib": gib(free),
+        "items": demand.gpu_items,
+        "assumed": list(demand.assumed),
+    }
+    if state > total or (demand.source == "plan" and whole > total):
+        need = whole if demand.source == "plan" else state
+        what = "" if demand.source == "plan" else " before any activation"
+        yield fail(
+            f"{demand.what} needs {gib(need)} GiB on each GPU{what}, but the smallest chosen GPU "
+            f"has {gib(total)} GiB ({itemised(demand.gpu_items)})",
+            effect="the run ends with `CUDA out of memory`",
+            hint=_HINT,
+            **evidence,
+        )
+    elif whole > total:
+        yield warn(
+            f"{demand.what} needs about {gib(whole)} GiB on each GPU, but the smallest chosen GPU "
+            f"has {gib(total)} GiB ({itemised(demand.gpu_items)})",
+            effect=f"the run may end with `CUDA out of memory` (taken: {', '.join(demand.assumed)})",
+            hint=_HINT,
+            **evidence,
+        )
+    elif state > free or (demand.source == "plan" and whole > free):
+        yield warn(
+            f"{demand.what} needs {gib(max(state, whole))} GiB on each GPU, and {gib(free)} of "
+            f"{gib(total)} GiB are free now",
+            effect="the run ends with `CUDA out of memory` unless that memory is given back",
+            hint="end what holds the memory (see `gpu-busy`), or choose other GPUs with `--gpus`",
+            **evidence,
+        )
+    else:
+        yield ok(**evidence)

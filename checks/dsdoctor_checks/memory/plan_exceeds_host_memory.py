@@ -1,0 +1,104 @@
+"""The run needs more host memory than it may have.
+
+## Why it matters
+Offload puts 16 bytes and more of each parameter into host memory, for all ranks of a node together;
+torch rounds every pinned block up to a power of two, which can double its part. When the machine's
+memory or the limit of the cgroup is passed, the kernel kills a rank: exit code -9, no message.
+Pinned memory cannot be swapped out, so swap does not help.
+
+## What to do
+Ask for more memory (`--mem`, `resources.limits.memory`), use more nodes, offload less, or give up
+pinning (`"pin_memory": false`, or with torch 2.13 and later
+`PYTORCH_ALLOC_CONF=pinned_max_round_threshold_mb:64`).
+
+## References
+- DeepSpeed 0.19.8 runtime/zero/stage_1_and_2.py, stage3.py
+- https://github.com/pytorch/pytorch/issues/95823 (rounding of pinned blocks)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from dsdoctor.api import (
+    Condition,
+    Finding,
+    MemoryDemand,
+    MemoryDetail,
+    Missing,
+    OsInfo,
+    Resources,
+    Scope,
+    check,
+    fail,
+    ok,
+    warn,
+)
+
+from ._util import gib, itemised
+
+CONDITION = Condition(
+    "plan-exceeds-host-memory",
+    id="DSD1402",
+    scope=Scope.JOB,
+    since="0.1",
+    leads_to=("host-oom-killed",),
+)
+
+
+@check(CONDITION)
+def host_memory_is_enough(
+    demand: MemoryDemand,
+    resources: Resources,
+    detail: MemoryDetail | Missing,
+    os: OsInfo | Missing,
+) -> Iterator[Finding]:
+    """The demand against memory that the job may have at all, then against what is free."""
+    huge = 0 if isinstance(detail, Missing) else detail.hugepages_bytes
+    limit = resources.memory_limit_bytes
+    usable = min(resources.memory_usable_bytes, resources.memory_total_bytes - huge)
+    free = resources.memory_available_bytes
+    needed = demand.host_bytes
+    sure = demand.host_state_bytes
+    lost = demand.pinned_rounding_bytes
+    evidence: dict[str, Any] = {
+        "source": demand.source,
+        "needed_gib": gib(needed),
+        "usable_gib": gib(usable),
+        "available_gib": gib(free),
+        "cgroup_limit_gib": None if limit is None else gib(limit),
+        "hugepages_gib": gib(huge),
+        "swap_gib": gib(resources.swap_total_bytes),
+        "pinned_rounding_gib": gib(lost),
+        "ranks": demand.ranks_here,
+        "items": demand.host_items,
+    }
+    if sure <= usable and needed <= free:
+        yield ok(**evidence)
+        return
+    place = "the limit of its cgroup allows" if limit == usable else "this machine has"
+    have, verb = (usable, place) if sure > usable else (free, "there are")
+    tail = " free" if sure <= usable else ""
+    rounding = f", {gib(lost)} GiB of it lost to the rounding of pinned blocks" if lost else ""
+    hints = []
+    if lost and needed - lost <= have:
+        hints.append('set `"pin_memory": false`, which takes the rounding away')
+    wsl = isinstance(os, OsInfo) and os.wsl
+    hints.append(
+        "raise `memory=` in `.wslconfig` on the Windows side"
+        if wsl
+        else "ask for more memory (`--mem`, `resources.limits.memory`)"
+        if limit is not None
+        else "end other programs"
+        if sure <= usable
+        else "use more nodes"
+    )
+    hints.append("or offload less")
+    yield (fail if sure > usable else warn)(
+        f"{demand.what} needs {gib(needed)} GiB of host memory ({itemised(demand.host_items)})"
+        f"{rounding}, but {verb} {gib(have)} GiB{tail}",
+        effect="the kernel kills a rank (exit code -9); pinned memory cannot be swapped out",
+        hint=", ".join(hints),
+        **evidence,
+    )

@@ -1,0 +1,112 @@
+"""What NCCL would read, and how it matches names of interfaces.
+
+Source: NCCL 2.30.7 src/misc/param.cc (files), src/misc/utils.cc and src/misc/socket.cc (matching),
+read 2026-11-21.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from dsdoctor.api import Environment, LaunchCommand, Missing, NcclFiles
+
+
+@dataclasses.dataclass(frozen=True)
+class Setting:
+    """A variable that NCCL would see.
+
+    Attributes:
+        name: of the variable.
+        value: its value.
+        path: file that sets it; "" = the environment or the command itself.
+        line: line of that file, 0 = none.
+    """
+
+    name: str
+    value: str
+    path: str = ""
+    line: int = 0
+
+    @property
+    def where(self) -> str:
+        """How messages name the place.
+
+        >>> Setting("NCCL_DEBUG", "INFO", "/etc/nccl.conf", 3).where
+        ' in line 3 of `/etc/nccl.conf`'
+        """
+        return f" in line {self.line} of `{self.path}`" if self.path else ""
+
+    @property
+    def remedy(self) -> str:
+        """How it is taken away."""
+        if self.path:
+            return f"take line {self.line} out of `{self.path}`"
+        return f"run `unset {self.name}`"
+
+
+def settings(
+    env: Environment | Missing,
+    files: NcclFiles | Missing,
+    command: LaunchCommand | Missing,
+) -> dict[str, Setting]:
+    """Every variable that begins with NCCL_ and is in force.
+
+    The command's own assignments win over the environment, that over the user's file, and that
+    over /etc/nccl.conf.
+    """
+    found: dict[str, Setting] = {}
+    if isinstance(files, NcclFiles):
+        for file in reversed(files.files):
+            taken: set[str] = set()
+            for line in file.settings:
+                if line.name not in taken:  # a later line does not overwrite an earlier one
+                    taken.add(line.name)
+                    found[line.name] = Setting(line.name, line.value, file.path, line.line)
+    if isinstance(env, Environment):
+        found |= {name: Setting(name, value) for name, value in env.variables.items()}
+    if isinstance(command, LaunchCommand):
+        found |= {name: Setting(name, value) for name, value in command.env.items()}
+    return {name: found[name] for name in sorted(found) if name.startswith("NCCL_")}
+
+
+@dataclasses.dataclass(frozen=True)
+class Pattern:
+    """A list of names as NCCL_SOCKET_IFNAME and NCCL_IB_HCA hold one.
+
+    Attributes:
+        names: prefixes, or whole names if `exact`, each with a port or None.
+        exclude: all but these (`^`).
+        exact: names must be equal (`=`).
+    """
+
+    names: tuple[tuple[str, int | None], ...]
+    exclude: bool = False
+    exact: bool = False
+
+    def matches(self, name: str, port: int | None = None) -> bool:
+        """Whether an interface is chosen."""
+        hit = any(
+            (name == want if self.exact else name.startswith(want))
+            and (wanted is None or port is None or wanted == port)
+            for want, wanted in self.names
+        )
+        return hit != self.exclude
+
+
+def parse_pattern(text: str) -> Pattern:
+    """Takes a list apart.
+
+    >>> parse_pattern("^docker,lo").matches("eth0"), parse_pattern("eth").matches("ib0")
+    (True, False)
+    >>> parse_pattern("=mlx5_1:1,mlx5_2").names
+    (('mlx5_1', 1), ('mlx5_2', None))
+    """
+    exclude = text.startswith("^")
+    rest = text[1:] if exclude else text
+    exact = rest.startswith("=")
+    names: list[tuple[str, int | None]] = []
+    for item in (rest[1:] if exact else rest).split(","):
+        name, colon, port = item.partition(":")
+        if name:
+            names.append((name, int(port) if colon and port.isdigit() else None))
+    return Pattern(tuple(names), exclude=exclude, exact=exact)

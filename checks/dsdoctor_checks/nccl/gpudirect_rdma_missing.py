@@ -1,0 +1,86 @@
+"""InfiniBand is there, but the network adapters cannot reach the memory of the GPUs.
+
+## Why it matters
+With GPUDirect RDMA an adapter reads and writes GPU memory itself. It needs the module
+`nvidia_peermem`, or DMA-BUF: open kernel modules of the driver, kernel 5.12 and CUDA 11.7. Without
+either NCCL copies everything through host memory; between nodes that costs half of the bandwidth or
+more.
+
+## What to do
+Run `modprobe nvidia_peermem` as root (the driver brings it when it was installed after the RDMA
+stack), or use the open kernel modules.
+
+## References
+- https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html (GPU Direct RDMA)
+- NCCL_DMABUF_ENABLE in the same guide's list of variables
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from dsdoctor.api import (
+    Condition,
+    Environment,
+    Finding,
+    Hostfile,
+    LaunchCommand,
+    Missing,
+    Network,
+    NvidiaKernel,
+    OsInfo,
+    Scope,
+    check,
+    ok,
+    skip,
+    warn,
+)
+from dsdoctor_checks._util import node_count, variable
+
+CONDITION = Condition("gpudirect-rdma-missing", id="DSD807", scope=Scope.NODE, since="0.1")
+
+_PEER = ("nvidia_peermem", "nv_peer_mem")
+_DMABUF_KERNEL = (5, 12)
+#: First driver of CUDA 11.7 with open modules.
+_DMABUF_DRIVER = 515
+
+
+@check(CONDITION)
+def adapters_reach_gpus(
+    network: Network,
+    kernel: NvidiaKernel,
+    os: OsInfo,
+    env: Environment | Missing,
+    hostfile: Hostfile | Missing,
+    command: LaunchCommand | Missing,
+) -> Iterator[Finding]:
+    """Judges runs over several nodes with an active RDMA port and the driver loaded."""
+    if not any(port.active for port in network.rdma) or kernel.module_version is None:
+        yield skip("there is no active RDMA port, or no NVIDIA driver")
+        return
+    if node_count(env, hostfile, command) == 1 or variable(env, "NCCL_IB_DISABLE") == "1":
+        yield skip("the run does not go over RDMA, so far as it says")
+        return
+    loaded = [name for name in _PEER if name in kernel.modules]
+    release = tuple(int(part) for part in re.findall(r"\d+", os.release)[:2])
+    driver = int(kernel.module_version.partition(".")[0])
+    dmabuf = (
+        bool(kernel.module_open)
+        and release >= _DMABUF_KERNEL
+        and driver >= _DMABUF_DRIVER
+        and variable(env, "NCCL_DMABUF_ENABLE") != "0"
+    )
+    if loaded or dmabuf:
+        yield ok(module=loaded[0] if loaded else None, dmabuf=dmabuf)
+        return
+    yield warn(
+        f"neither `nvidia_peermem` is loaded nor can DMA-BUF be used (driver "
+        f"{kernel.module_version} {'open' if kernel.module_open else 'closed'}, kernel "
+        f"{os.release}), but this run sends over RDMA",
+        effect="NCCL copies everything through host memory, half as fast or slower",
+        hint="run `modprobe nvidia_peermem` as root",
+        driver=kernel.module_version,
+        module_open=kernel.module_open,
+        kernel=os.release,
+    )

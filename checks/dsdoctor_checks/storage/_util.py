@@ -1,0 +1,68 @@
+"""What the checks of storage share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from dsdoctor.api import Place, RunNeeds
+
+MIB = 1 << 20
+GIB = 1 << 30
+#: Bytes that a checkpoint holds of each parameter: weights in 16 bit, fp32 master copy and Adam's
+#: two moments (DeepSpeed 0.19.8, mixed precision; gradients are not saved).
+CHECKPOINT_BYTES = 14
+#: Bytes that NVMe offload writes for each parameter: optimizer states, and weights in 16 bit.
+NVME_BYTES = {"offload_optimizer": 12, "offload_param": 2}
+
+
+def gib(size: int) -> float:
+    """Bytes as GiB, to one digit.
+
+    >>> gib(1610612736)
+    1.5
+    """
+    return round(size / GIB, 1)
+
+
+def parameters(run: RunNeeds) -> int | None:
+    """Parameters of the model given with --model, None when none was given."""
+    count = (run.model or {}).get("parameters")
+    return count if isinstance(count, int) else None
+
+
+def nvme_bytes(run: RunNeeds, path: str) -> int | None:
+    """What the optimizer and the weights take on the NVMe folder, None without --model."""
+    count = parameters(run)
+    zero = (run.config or {}).get("zero_optimization")
+    if count is None or not isinstance(zero, Mapping):
+        return None
+    total = 0
+    for part, each in NVME_BYTES.items():
+        section = zero.get(part)
+        if isinstance(section, Mapping) and section.get("nvme_path") == path:
+            total += each * count
+    return total
+
+
+def by_mount(places: Iterable[Place]) -> list[list[Place]]:
+    """Places of one file system together, in order."""
+    groups: dict[tuple[object, ...], list[Place]] = {}
+    for place in places:
+        key = (place.mount, place.total_bytes, place.free_bytes)
+        groups.setdefault(key, []).append(place)
+    return list(groups.values())
+
+
+def name(place: Place) -> str:
+    """A place as messages call it.
+
+    >>> name(Place(purpose="Triton cache", path="/c", variable="TRITON_CACHE_DIR"))
+    'the Triton cache `/c` (`TRITON_CACHE_DIR`)'
+    >>> name(Place(purpose="--path", path="/data"))
+    '`/data` (`--path`)'
+    """
+    if place.purpose.startswith("--"):
+        return f"`{place.path}` (`{place.purpose}`)"
+    source = f" (`{place.variable}`)" if place.variable else ""
+    what = f"folder of {place.purpose}" if place.purpose.endswith("s") else place.purpose
+    return f"the {what} `{place.path}`{source}"

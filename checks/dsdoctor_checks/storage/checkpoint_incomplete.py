@@ -1,0 +1,121 @@
+"""Files of the checkpoint are not there.
+
+## Why it matters
+A ZeRO checkpoint is one set of files: `mp_rank_XX_model_states.pt` for each model-parallel rank and
+`zero_pp_rank_D_mp_rank_XX_optim_states.pt` for each rank (with ZeRO-3 model states for each rank,
+too). A run that was killed while it saved, or a copy that was cut off, leaves some of them out; and
+`latest` may name a folder that was never finished or has been removed.
+
+## What to do
+Copy the missing files from where the checkpoint was made, or point `latest` at the last tag that is
+whole (`echo global_step1000 > latest`).
+
+## References
+- DeepSpeed 0.19.8 runtime/engine.py: `_get_ckpt_name`, `_get_optimizer_ckpt_name`, `load_checkpoint`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from dsdoctor.api import Checkpoint, Condition, Finding, Scope, check, fail, ok
+
+CONDITION = Condition(
+    "checkpoint-incomplete",
+    id="DSD1501",
+    scope=Scope.JOB,
+    since="0.1",
+    leads_to=("checkpoint-mismatch",),
+)
+_PARTITIONED = 3
+_SHOWN = 4
+
+
+def missing_shards(found: Checkpoint) -> list[str]:
+    """Names of shards that ought to be there, by the numbers that the others hold."""
+    if found.universal or found.of("layer") or found.of("expert"):
+        return []  # pipelines and experts number their files in other ways
+    models, optimizers = found.of("model"), found.of("optimizer")
+    shards = [*models, *optimizers]
+    by_name = [file.mp_rank for file in shards if file.mp_rank is not None]
+    dp_names = [file.dp_rank for file in shards if file.dp_rank is not None]
+    mp_size = max(found.mp_world_size or 1, max(by_name, default=0) + 1)
+    dp_size = max(found.dp_world_size or 1, max(dp_names, default=0) + 1)
+    partitioned = found.zero_stage == _PARTITIONED or any(m.dp_rank is not None for m in models)
+    sharded = bool(optimizers) or partitioned or bool(found.zero_stage)
+    have = {(file.role, file.dp_rank, file.mp_rank) for file in shards}
+    lacking = []
+    for mp in range(mp_size):
+        if not partitioned and ("model", None, mp) not in have:
+            lacking.append(f"mp_rank_{mp:02d}_model_states.pt")
+        for dp in range(dp_size):
+            if partitioned and ("model", dp, mp) not in have:
+                lacking.append(f"zero_pp_rank_{dp}_mp_rank_{mp:02d}_model_states.pt")
+            if sharded and ("optimizer", dp, mp) not in have:
+                lacking.append(f"zero_pp_rank_{dp}_mp_rank_{mp:02d}_optim_states.pt")
+    return lacking
+
+
+@check(CONDITION)
+def checkpoint_is_whole(checkpoint: Checkpoint) -> Iterator[Finding]:
+    """Every shard of the tag is there, and the tag itself."""
+    place = checkpoint.path
+    if checkpoint.error is not None:
+        yield fail(
+            f"the checkpoint `{place}` cannot be looked at: {checkpoint.error}",
+            effect="the run cannot resume",
+            hint="name the folder that was given to `save_checkpoint`",
+            checkpoint=place,
+        )
+        return
+    if not checkpoint.tag_exists:
+        if checkpoint.tag is None:
+            message = f"`{place}` holds no checkpoint: no `latest`, no folder with `*_states.pt`"
+            hint = "name the folder that was given to `save_checkpoint`"
+        else:
+            message = f"`{place}/latest` names `{checkpoint.tag}`, which is not there"
+            others = ", ".join(checkpoint.tags)
+            hint = (
+                f"write one of the tags that are there into `latest` ({others})"
+                if others
+                else "copy the tag's folder from where the checkpoint was made"
+            )
+        yield fail(
+            message,
+            effect="the run cannot resume",
+            hint=hint,
+            checkpoint=place,
+            latest=checkpoint.latest,
+            tags=list(checkpoint.tags),
+        )
+        return
+    lacking = missing_shards(checkpoint)
+    tag = f"{place}/{checkpoint.tag}" if checkpoint.tag else place
+    evidence: dict[str, Any] = {
+        "checkpoint": tag,
+        "files": len(checkpoint.files),
+        "dp_world_size": checkpoint.dp_world_size,
+        "mp_world_size": checkpoint.mp_world_size,
+        "zero_stage": checkpoint.zero_stage,
+    }
+    if not checkpoint.files:
+        yield fail(
+            f"the checkpoint `{tag}` holds no shards",
+            effect="the run cannot resume",
+            hint="take another tag, or copy the files from where the checkpoint was made",
+            **evidence,
+        )
+    elif lacking:
+        more = f" and {len(lacking) - _SHOWN} more" if len(lacking) > _SHOWN else ""
+        plural = "files are" if len(lacking) > 1 else "file is"
+        yield fail(
+            f"{len(lacking)} {plural} missing in the checkpoint `{tag}`: "
+            f"{', '.join(lacking[:_SHOWN])}{more}",
+            effect="loading ends with an error, or leaves out what those ranks held",
+            hint="copy them from where the checkpoint was made, or resume from another tag",
+            missing=lacking,
+            **evidence,
+        )
+    else:
+        yield ok(**evidence)

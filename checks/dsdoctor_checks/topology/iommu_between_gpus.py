@@ -1,0 +1,88 @@
+"""The IOMMU translates the direct transfers between GPUs.
+
+## Why it matters
+Where the IOMMU translates addresses, transfers between two GPUs on PCIe pass through it: slower at
+best, and on some boards corrupted or hanging at NCCL's first collective. GPUs that are joined by
+NVLink, or that cannot reach each other anyway, are not touched by it.
+
+## What to do
+On bare metal boot with `iommu=pt` (pass-through), or switch the IOMMU off in the BIOS. A virtual
+machine needs it, and nothing is said there.
+
+## References
+- https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html (PCI Access Control
+  Services: virtual machines and IOMMU)
+- Linux Documentation/ABI/testing/sysfs-kernel-iommu_groups (`type`)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsdoctor.api import (
+    Condition,
+    Environment,
+    Finding,
+    Gpu,
+    Gpus,
+    GpuTopology,
+    Missing,
+    PciTree,
+    RunNeeds,
+    Scope,
+    check,
+    ok,
+    skip,
+    warn,
+)
+from dsdoctor_checks._util import chosen
+
+CONDITION = Condition(
+    "iommu-between-gpus",
+    id="DSD705",
+    scope=Scope.NODE,
+    since="0.1",
+    leads_to=("nccl-p2p-or-shm-failure",),
+)
+
+TRANSLATING = ("DMA", "DMA-FQ")
+
+
+def _translated(tree: PciTree, gpu: Gpu) -> bool:
+    place = tree.gpu(gpu.pci_bdf)
+    return place is not None and place.iommu in TRANSLATING
+
+
+@check(CONDITION)
+def transfers_are_direct(
+    tree: PciTree, gpus: Gpus, topology: GpuTopology, run: RunNeeds, env: Environment | Missing
+) -> Iterator[Finding]:
+    """Judges pairs that reach each other over PCIe, by the driver's word."""
+    if tree.virtual:
+        yield skip("in a virtual machine the IOMMU is the host's")
+        return
+    used = {gpu.index: gpu for gpu in chosen(gpus, run, env)}
+    pairs = [
+        pair
+        for pair in topology.pairs
+        if {pair.a, pair.b} <= used.keys()
+        and pair.nvlinks == 0
+        and pair.p2p_read == pair.p2p_write == "OK"
+        and _translated(tree, used[pair.a])
+        and _translated(tree, used[pair.b])
+    ]
+    if not pairs:
+        yield ok()
+        return
+    first = pairs[0]
+    kind = next(place.iommu for place in tree.gpus if place.iommu in TRANSLATING)
+    more = f" and {len(pairs) - 1} more pairs" if len(pairs) > 1 else ""
+    yield warn(
+        f"GPUs {first.a} and {first.b}{more} reach each other over PCIe, but the IOMMU translates "
+        f"their addresses (`{kind}`)",
+        effect="transfers between them are slow, and on some boards hang or corrupt data",
+        hint="add `iommu=pt` to the kernel's command line and reboot",
+        pairs=[[pair.a, pair.b] for pair in pairs],
+        more=len(pairs) - 1,
+        iommu=kind,
+    )

@@ -1,0 +1,88 @@
+"""The NVLink fabric of a GPU is ill, or divides the GPUs of a run.
+
+## Why it matters
+From Hopper on the driver tells how the fabric of NVSwitches does, beyond whether a GPU has joined
+it. Unhealthy means wrong routes, lost bandwidth or access switched off; limited capacity, that the
+fabric works with fewer links than it should. GPUs of different cliques do not reach each other over
+NVLink at all.
+
+## What to do
+Look at `nvidia-smi -q` (section Fabric) and at the log of `nvidia-fabricmanager`, then reset the
+GPUs of the board together, or reboot.
+
+## References
+- nvml.h of CUDA 13.5: nvmlDeviceGetGpuFabricInfoV, `healthSummary`, `healthMask`, `cliqueId`
+- https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide/
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsdoctor.api import (
+    Condition,
+    Environment,
+    FabricHealth,
+    FabricState,
+    Finding,
+    Gpus,
+    Missing,
+    RunNeeds,
+    Scope,
+    check,
+    fail,
+    ok,
+    skip,
+    warn,
+)
+from dsdoctor_checks._util import chosen, listed
+
+CONDITION = Condition("nvlink-fabric-unhealthy", id="DSD707", scope=Scope.NODE, since="0.1")
+
+
+@check(CONDITION)
+def fabric_is_well(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -> Iterator[Finding]:
+    """Judges the driver's summary of each GPU that has joined, and their cliques."""
+    joined = [
+        gpu
+        for gpu in chosen(gpus, run, env)
+        if gpu.fabric.state == FabricState.COMPLETED and not gpu.fabric.status and not gpu.mig_mode
+    ]
+    if not joined:
+        yield skip("no GPU of this run has joined a fabric that tells of itself")
+        return
+    for health, say, word in (
+        (FabricHealth.UNHEALTHY, fail, "unhealthy"),
+        (FabricHealth.LIMITED_CAPACITY, warn, "at limited capacity"),
+    ):
+        ill = [gpu for gpu in joined if gpu.fabric.health_summary == health]
+        if ill:
+            masks = sorted({f"{gpu.fabric.health_mask or 0:#x}" for gpu in ill})
+            yield say(
+                f"the driver calls the NVLink fabric of {_gpus([g.index for g in ill])} {word} "
+                f"(mask {listed(masks)}), but it should be healthy",
+                effect="NCCL is slower on every GPU of the job, or hangs",
+                hint="look at `nvidia-smi -q` and the log of `nvidia-fabricmanager`, then reset the "
+                "GPUs of the board together, or reboot",
+                gpus=[gpu.index for gpu in ill],
+                health=int(health),
+                masks=masks,
+            )
+    cliques: dict[int, list[int]] = {}
+    for gpu in joined:
+        if gpu.fabric.clique is not None:
+            cliques.setdefault(gpu.fabric.clique, []).append(gpu.index)
+    if len(cliques) > 1:
+        parts = (f"{clique} ({_gpus(indices)})" for clique, indices in sorted(cliques.items()))
+        yield warn(
+            f"the GPUs of this run are of the fabric's cliques {listed(parts)}, but only those of "
+            "one clique reach each other over NVLink",
+            effect="NCCL sends between the cliques over PCIe or the network, many times slower",
+            hint="choose GPUs of one clique with `--gpus`",
+            cliques={str(clique): indices for clique, indices in cliques.items()},
+        )
+    yield ok(gpus=[gpu.index for gpu in joined])
+
+
+def _gpus(indices: list[int]) -> str:
+    return f"{'GPU' if len(indices) == 1 else 'GPUs'} {listed(indices)}"

@@ -1,0 +1,42 @@
+"""A rank was killed from outside, and memory was not the reason.
+
+## Why it matters
+SIGKILL leaves no traceback. When the kernel reports no out-of-memory kill, somebody or something
+else ended the process: an administrator, a scheduler's limit, a monitoring daemon, another job's
+`pkill`.
+
+## What to do
+Look for limits of the scheduler (`sacct -j JOB --format=State,MaxRSS`, `kubectl describe pod`),
+for daemons that end processes (`systemd-oomd`, `earlyoom`), and for `pkill python` in scripts.
+
+## References
+signal(7); systemd-oomd(8); `dsdoctor smoke` reads the control group's `oom_kill` counter and the
+kernel's log before it names this condition.
+"""
+
+from __future__ import annotations
+
+from dsdoctor.api import Condition, Scope, Signature
+
+CONDITION = Condition("rank-killed", id="DSD1761", scope=Scope.JOB, since="0.1")
+
+HINT = (
+    "look for limits of the scheduler, for `systemd-oomd` or `earlyoom`, and for `pkill` in scripts"
+)
+
+SIGNATURES = (
+    Signature(
+        anchor=("without a word; the kernel reports no out-of-memory kill", "systemd-oomd killed"),
+        pattern=(
+            r"rank \d+ was killed in .{1,60} without a word; the kernel reports no out-of-memory kill"
+            r"|systemd-oomd killed \d+ process"
+        ),
+        examples=(
+            "FAIL  rank 1 was killed in steps (step 2) without a word; the kernel reports no out-of-memory kill, the launcher says exit status 0",
+            "/user.slice/session-3.scope: systemd-oomd killed 4 process(es) in this unit.",
+        ),
+        not_examples=("process 4 was killed in time",),
+        weight=76,
+        masks=("host-oom-killed", "nccl-timeout-watchdog"),
+    ),
+)

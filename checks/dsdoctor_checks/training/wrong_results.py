@@ -1,0 +1,44 @@
+"""The hardware or the communication computes wrong results.
+
+## Why it matters
+A collective that gives wrong sums, a matmul that is off, or replicas that drift apart raise no
+error: the run goes on and learns something else than it should.
+
+## What to do
+Run `dsdoctor check` for ECC errors and broken links. Take the GPU or the host of the rank that is
+named out of the job and run `dsdoctor smoke` again. If `NCCL_*` variables are set, try without.
+
+## References
+`dsdoctor smoke` compares every collective with the sum that it must give, the loss of every rank
+on the same tokens, and the losses with those of a single process with the same seed.
+"""
+
+from __future__ import annotations
+
+from dsdoctor.api import Condition, Scope, Signature
+
+CONDITION = Condition("wrong-results", id="DSD1760", scope=Scope.NODE, since="0.1")
+
+HINT = "run `dsdoctor check` for ECC errors and links, leave the device of the named rank out, and run `dsdoctor smoke` again"
+
+SIGNATURES = (
+    Signature(
+        anchor=(
+            " gave ",
+            "in a single process with the same seed",
+            "the loss on the same tokens is",
+        ),
+        pattern=(
+            r"\b(?:all_reduce|broadcast|all_gather|reduce_scatter|p2p) gave \S+ on rank \d+, expected"
+            r"|the loss of step \d+ is \S+, but \S+ in a single process with the same seed"
+            r"|the loss on the same tokens is \S+ on rank \d+, but \S+ on rank \d+"
+        ),
+        examples=(
+            "CheckError: all_reduce gave 4 on rank 1, expected 3",
+            "FAIL  the loss of step 3 is 6.100000, but 5.900000 in a single process with the same seed",
+            "the loss on the same tokens is 6.100000 on rank 0, but 6.200000 on rank 1",
+        ),
+        not_examples=("all_reduce gave up after 3 retries",),
+        weight=80,
+    ),
+)

@@ -1,0 +1,302 @@
+"""What `dsdoctor fix` does behind its command line: plan, show, ask, apply, undo."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import click
+import msgspec
+import platformdirs
+
+from dsdoctor import engine, patient, process, settings
+from dsdoctor.cli import common
+from dsdoctor.errors import UsageError
+from dsdoctor.fixes import journal as journals
+from dsdoctor.fixes import planner
+from dsdoctor.fixes.apply import Applier, StepError, done_already
+from dsdoctor.fixes.undo import UndoError, undo
+from dsdoctor.host import LocalHost
+from dsdoctor.model.facts.base import Fact, Missing
+from dsdoctor.model.facts.python import Patient, PatientChoice
+from dsdoctor.model.facts.run import RunNeeds
+from dsdoctor.model.plan import Findings, FixRequest, Plan, PlanDocument
+from dsdoctor.model.snapshot import Snapshot
+from dsdoctor.registry import Registry, gives, needs
+from dsdoctor.report import repair as report
+
+SHOWN = 4
+NOT_REPAIRED = 1
+#: What reading the facts that only fixes need may take, in seconds (a resolver asks an index).
+FACTS_SECONDS = 180.0
+
+
+def data_folder() -> Path:
+    """Where a fix of reach `home` installs (`XDG_DATA_HOME`)."""
+    return Path(platformdirs.user_data_dir("dsdoctor"))
+
+
+def interactive() -> bool:
+    """Whether somebody can be asked."""
+    return sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def say(text: str) -> None:
+    """One line of progress, on stderr."""
+    click.echo(text, err=True)
+
+
+class Session:
+    """One call of `dsdoctor fix`."""
+
+    def __init__(
+        self,
+        *,
+        registry: Registry,
+        request: FixRequest,
+        needs: RunNeeds,
+        python: str | None,
+        timeout: float | None,
+        quiet: bool,
+        checks_dir: tuple[str, ...],
+    ) -> None:
+        self.registry = registry
+        self.request = request
+        self.needs = needs
+        self.timeout = timeout
+        self.quiet = quiet
+        self.checks_dir = checks_dir
+        self.python = python
+        self.prefix: Path | None = None
+
+    def check_options(self, changed: Mapping[str, str] | None = None) -> list[str]:
+        """Options for the re-check: the same machine, the same request but for what a plan says."""
+        changed = changed or {}
+        found: list[str] = []
+        pairs = [
+            ("--python", self.python),
+            ("--gpus", ",".join(self.needs.gpus) or None),
+            ("--expect-gpus", self.needs.expect_gpus),
+            ("--config", changed.get("config", self.needs.config_path)),
+            ("--hostfile", changed.get("hostfile", self.needs.hostfile)),
+        ]
+        for option, value in pairs:
+            if value is not None:
+                found += [option, str(value)]
+        for folder in self.checks_dir:
+            found += ["--checks-dir", folder]
+        return [*found, *(["--quick"] if self.needs.quick else [])]
+
+    def _facts(self) -> tuple[Snapshot, Findings]:
+        """The snapshot that a check would take, and what it would say."""
+        units = list(self.registry)
+        if self.request.asked:
+            wanted = set(self.request.asked)
+            units = [unit for unit in units if wanted & set(unit.condition.fixes)]
+        snapshot = common.live_snapshot(
+            self.needs,
+            self.python,
+            self.registry,
+            units,
+            self.timeout,
+            show_progress=not self.quiet,
+        )
+        choice = snapshot.get(PatientChoice)
+        if isinstance(choice, PatientChoice):
+            self.python = choice.executable
+        found = snapshot.get(Patient)
+        if isinstance(found, Patient) and found.kind != "system":
+            self.prefix = Path(found.prefix)
+        policy = common.policy(settings.load(), (), self.registry)
+        result = engine.judge(snapshot, units, self.registry, policy)
+        return snapshot, Findings(findings=tuple(result.findings))
+
+    def plan(self) -> PlanDocument:
+        """Facts, findings, plans; plans that would change nothing are left out."""
+        snapshot, findings = self._facts()
+        names = self.request.asked or tuple(
+            name
+            for first, others in planner.named_by(findings.findings, self.registry).items()
+            for name in (first, *others)
+        )
+        self._more_facts(snapshot, planner.facts_of(self.registry.cure(n) for n in names))
+        document = planner.plan(snapshot, self.registry, findings, self.request)
+        for plan in [plan for plan in document.plans if done_already(plan)]:
+            document.plans.remove(plan)
+            document.nothing_to_do.append(plan.name)
+            if plan.activate:
+                say(f"`{plan.name}` is done already; use it with: {plan.activate}")
+        return document
+
+    def _more_facts(self, snapshot: Snapshot, wanted: set[type[Fact]]) -> None:
+        """Adds the facts that only fixes ask for."""
+        from dsdoctor.fixes.probes import probes  # noqa: PLC0415  # not wanted by other commands
+
+        available = (*common.all_probes(self.registry), *probes())
+        makers = {kind: probe for probe in available for kind in gives(probe.function)}
+        pending = {kind for kind in wanted if kind.key() not in snapshot.facts}
+        lacking: set[type[Fact]] = set()
+        while pending:
+            kind = pending.pop()
+            if kind in lacking or kind not in makers or kind.key() in snapshot.missing:
+                continue
+            lacking.add(kind)
+            pending |= {
+                need.kind
+                for need in needs(makers[kind].function)
+                if issubclass(need.kind, Fact) and need.kind.key() not in snapshot.facts
+            }
+        if not lacking:
+            return
+        host = LocalHost()
+        given: list[Fact] = [self.needs, patient.choose(host, self.python), self.request]
+        held: set[type] = {RunNeeds, PatientChoice}
+        for kind in makers.keys() - lacking - held:
+            value = snapshot.get(kind)
+            if not isinstance(value, Missing):
+                given.append(value)
+        more = engine.collect(
+            host,
+            given,
+            [makers[kind] for kind in lacking],
+            wanted=lacking,
+            timeout=self.timeout or FACTS_SECONDS,
+        )
+        snapshot.facts.update(
+            {k.key(): more.facts[k.key()] for k in lacking if k.key() in more.facts}
+        )
+        snapshot.missing.update(
+            {k.key(): more.missing[k.key()] for k in lacking if k.key() in more.missing}
+        )
+
+    # ---- applying --------------------------------------------------------------------------
+
+    def apply(self, document: PlanDocument, form: str, *, ask: bool) -> int:
+        """Shows each plan, asks, applies and proves it."""
+        statuses: list[int] = [NOT_REPAIRED] if document.impossible else []
+        with journals.only_one(also=self.prefix):
+            left = journals.unfinished()
+            if left is not None:
+                raise UsageError(
+                    f"the last fix was cut off (`{left.path.name}`); "
+                    "run `dsdoctor fix --undo` first"
+                )
+            for plan in document.plans:
+                if plan.alternative:
+                    say(f"instead of it: `dsdoctor fix {plan.name}` ({plan.title})")
+                    continue
+                if form == "text":
+                    click.echo(report.render(plan))
+                statuses.append(self._one(plan, document, ask=ask))
+        _say_rest(document)
+        if form == "json":
+            common.write(report.as_json(document), None)
+        return max(statuses, default=0, key=(0, SHOWN, NOT_REPAIRED).index)
+
+    def _one(self, plan: Plan, document: PlanDocument, *, ask: bool) -> int:
+        if plan.only_told:
+            document.outcomes[plan.name] = "told"
+            say("this is yours to do; then run `dsdoctor check` again")
+            return SHOWN
+        if ask and not click.confirm("apply this plan?", default=False, err=True):
+            document.outcomes[plan.name] = "shown"
+            return SHOWN
+        book = journals.Journal.begin(
+            plan.name, {"plan": msgspec.to_builtins(plan), "python": self.python}
+        )
+        applier = Applier(plan, book, os.environ, say)
+        try:
+            applier.carry_out()
+        except StepError as error:
+            document.error = f"{plan.name}: {error}"
+            document.outcomes[plan.name] = "failed"
+            _roll_back(book, str(error))
+            return NOT_REPAIRED
+        except KeyboardInterrupt:
+            process.kill_all()
+            _roll_back(book, "interrupted")
+            raise
+        try:
+            wrong = applier.prove(self.check_options(plan.recheck))
+        finally:
+            book.end("applied")
+        if wrong:
+            document.error = f"{plan.name}: {'; '.join(wrong)}"
+            document.outcomes[plan.name] = "not-proven"
+            say(f"dsdoctor: `{plan.name}` is applied, but not proven: {'; '.join(wrong)}")
+            say(f"log: {book.log}; `dsdoctor fix --undo` puts everything back")
+            if plan.otherwise:
+                say(f"after that, `dsdoctor fix {plan.name}` with {plan.otherwise} may do it")
+            return NOT_REPAIRED
+        document.outcomes[plan.name] = "applied"
+        say(f"{plan.name}: applied and proven")
+        if plan.activate:
+            say(f"in the shell that starts the job: {plan.activate}")
+        return 0
+
+
+def _roll_back(book: journals.Journal, why: str) -> None:
+    """Puts back what the steps before the failure have changed."""
+    say(f"dsdoctor: not repaired: {why}")
+    try:
+        undo(book, os.environ, say)
+    except UndoError as error:
+        say(f"dsdoctor: not everything could be put back: {error}; run `dsdoctor fix --undo` again")
+    else:
+        say(f"everything was put back; log: {book.log}")
+
+
+def _say_rest(document: PlanDocument) -> None:
+    for lacking in document.impossible:
+        say(f"dsdoctor: `{lacking.name}` is not possible here: {lacking.why}")
+    for name in document.nothing_to_do:
+        say(f"`{name}`: nothing to do")
+    if not (document.plans or document.impossible or document.nothing_to_do):
+        say("nothing to do")
+
+
+def show(document: PlanDocument, form: str, *, as_shell: bool = False) -> int:
+    """Prints the plans; the status is that of a plan which was not applied."""
+    plans = [plan for plan in document.plans if not plan.alternative]
+    if form == "json":
+        document.outcomes.update({plan.name: "shown" for plan in plans})
+        common.write(report.as_json(document), None)
+    elif as_shell:
+        common.write(report.shell(document.plans), None)
+    else:
+        for plan in document.plans:
+            if plan.alternative:
+                click.echo("or, instead:\n")
+            click.echo(report.render(plan))
+    _say_rest(document)
+    if as_shell:
+        return 0
+    return NOT_REPAIRED if document.impossible and not plans else SHOWN if plans else 0
+
+
+def undo_last(form: str, *, yes: bool) -> int:
+    """Reverts the last fix."""
+    confirm: Callable[[str], bool] = lambda text: click.confirm(text, default=False, err=True)  # noqa: E731
+    with journals.only_one():
+        found = journals.open_journals()
+        if not found:
+            say("nothing to undo")
+            return 0
+        book = found[0]
+        head = next(iter(book.records()), {})
+        name = head.get("fix", "?")
+        say(f"undoing `{name}` of {head.get('begun', '?')}")
+        if interactive() and not yes and not confirm("go on?"):
+            return SHOWN
+        try:
+            undo(book, os.environ, say)
+        except UndoError as error:
+            say(f"dsdoctor: not everything could be put back: {error}; the journal stays")
+            return NOT_REPAIRED
+        if form == "json":
+            document = PlanDocument(outcomes={str(name): "undone"})
+            common.write(report.as_json(document), None)
+        say(f"`{name}` is undone")
+        return 0

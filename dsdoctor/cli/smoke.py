@@ -1,0 +1,217 @@
+"""`dsdoctor smoke`: a short real training run through the user's own launcher."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import shutil
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dsdoctor import patient
+from dsdoctor.cli import common
+from dsdoctor.engine import TOTAL_SECONDS, collect
+from dsdoctor.errors import UsageError
+from dsdoctor.host import LocalHost
+from dsdoctor.model import smoke as model
+from dsdoctor.model.facts.gpu import Gpus
+from dsdoctor.model.facts.machine import OsInfo, Resources
+from dsdoctor.model.facts.run import RunNeeds
+from dsdoctor.model.smoke import SmokeReport
+from dsdoctor.registry import Registry
+from dsdoctor.report import smoke as text_report
+from dsdoctor.smoke import keep, request
+from dsdoctor.smoke.plan import SmokePlan
+from dsdoctor.smoke.run import Options, interruptible, prove
+
+_FAULT = re.compile(r"(kill|sleep|slow|corrupt|nan|memory|launcher|runner)@(\d+)(?::([a-z-]+))?")
+
+
+def _fault(text: str | None) -> dict[str, Any] | None:
+    if text is None:
+        return None
+    match = _FAULT.fullmatch(text)
+    if match is None:
+        raise UsageError(f"`--fault {text}` is not known; expected one such as `corrupt@1`")
+    phase = match[3] or ("collectives" if match[1] == "corrupt" else "steps")
+    return {"kind": match[1], "rank": int(match[2]), "phase": phase}
+
+
+def _machine(gpus: str | None) -> request.Seen:
+    needs = RunNeeds(gpus=common.parse_gpus(gpus), quick=True)
+    host = LocalHost()
+    snapshot = collect(
+        host,
+        [needs, patient.choose(host, None)],
+        common.all_probes(common.load_registry()),
+        wanted=request.FACTS,
+        timeout=TOTAL_SECONDS,
+    )
+    return request.Seen(
+        gpus=snapshot.get(Gpus), resources=snapshot.get(Resources), os=snapshot.get(OsInfo),
+        needs=needs, nvidia_devices=request.nvidia_devices(snapshot),
+    )  # fmt: skip
+
+
+class _Teller:
+    """Says on a terminal which phase the slowest rank is in."""
+
+    def __init__(self, *, enabled: bool) -> None:
+        self._status: Any = None
+        self._stack = contextlib.ExitStack()
+        if enabled:
+            from rich.console import Console  # noqa: PLC0415  # plain runs need no rich
+
+            self._status = self._stack.enter_context(Console(stderr=True).status("starting …"))
+
+    def tell(self, phase: str) -> None:
+        if self._status is None:
+            return
+        names = list(model.PHASES)
+        place = f"{names.index(phase) + 1}/{len(names)} " if phase in names else ""
+        width = len(names)
+        done = names.index(phase) if phase in names else width
+        self._status.update(f"[{'█' * done}{'░' * (width - done)}] {place}{phase} …")
+
+    def close(self) -> None:
+        self._stack.close()
+
+
+@click.command("smoke", short_help="Prove launch settings by a short real run.")
+@click.option("--gpus", metavar="0,1", help="GPUs to run on (index or UUID); all by default.")
+@click.option("--cpu", type=click.IntRange(min=1), metavar="N", help="N ranks on CPUs over gloo.")
+@click.option("--config", metavar="FILE", help="DeepSpeed config to prove.")
+@click.option("--model", "model_name", metavar="MODEL", help="As in `recommend`, or `tiny`.")
+@click.option("--plan", "plan_file", metavar="FILE", help="Saved launch.json of `recommend`.")
+@click.option("--full-size", is_flag=True, help="Build the planned model, not a small one.")
+@click.option("--steps", type=click.IntRange(min=3), default=10, show_default=True)
+@click.option("--precision", type=click.Choice(["bf16", "fp16", "fp32"]))
+@click.option("--launcher", type=click.Choice(["deepspeed", "torchrun"]))
+@click.option("--hostfile", metavar="FILE", help="Hosts of the run, as for `deepspeed`.")
+@click.option("--master-port", type=click.IntRange(1, 65535), help="A free one by default.")
+@click.option("--python", metavar="PATH", help="Interpreter or venv to run in.")
+@click.option(
+    "--timeout", type=click.FloatRange(min=1), default=300.0, show_default=True, metavar="SECONDS",
+    help="Limit of one run; compiling ops is not counted.",
+)  # fmt: skip
+@click.option("--bisect/--no-bisect", default=None, help="Look for a change with which it works.")
+@click.option(
+    "--bisect-budget", type=click.FloatRange(min=1), default=600.0, show_default=True,
+    metavar="SECONDS",
+)  # fmt: skip
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
+@click.option("-o", "--output", "folder", metavar="DIR", help="Write what was proven there.")
+@click.option("-v", "--verbose", is_flag=True, help="Show the launcher's last lines too.")
+@click.option("--fault", hidden=True, help="Break a rank on purpose: `corrupt@1`.")
+def command(
+    *,
+    gpus: str | None,
+    cpu: int | None,
+    config: str | None,
+    model_name: str | None,
+    plan_file: str | None,
+    full_size: bool,
+    steps: int,
+    precision: str | None,
+    launcher: str | None,
+    hostfile: str | None,
+    master_port: int | None,
+    python: str | None,
+    timeout: float,
+    bisect: bool | None,
+    bisect_budget: float,
+    form: str,
+    folder: str | None,
+    verbose: bool,
+    fault: str | None,
+) -> int:
+    """Prove launch settings by a short real run through your own launcher.
+
+    Without GPUs, or with `--cpu N`, the ranks run on CPUs. Exit status 0: passed, 1: failed,
+    3: cannot tell.
+
+    \b
+    Examples:
+      dsdoctor smoke
+      dsdoctor smoke --gpus 0,1 --config ds_config.json
+      dsdoctor smoke --model llama-3-8b --full-size -o proven
+    """  # noqa: D301  # \b is click's mark, not an escape for Python's reader
+    registry = common.load_registry()
+    chosen = patient.choose(LocalHost(), python).executable
+    plan = request.plan(
+        request.Asked(
+            gpus=gpus, cpu=cpu, config=config, model=model_name, plan=plan_file,
+            full_size=full_size, steps=steps, precision=precision, launcher=launcher,
+            hostfile=hostfile, master_port=master_port, fault=_fault(fault),
+        ),
+        lambda: _machine(gpus),
+    )  # fmt: skip
+    if folder is not None:
+        keep.check_folder(folder)
+    return execute(
+        plan, chosen, registry,
+        Options(
+            timeout=timeout, budget=bisect_budget,
+            bisect=sys.stderr.isatty() if bisect is None else bisect,
+        ),
+        form=form, folder=folder, verbose=verbose,
+    )  # fmt: skip
+
+
+def execute(
+    plan: SmokePlan,
+    python: str,
+    registry: Registry,
+    options: Options,
+    *,
+    form: str,
+    folder: str | None,
+    verbose: bool = False,
+) -> int:
+    """Runs a plan, prints the report, keeps what was proven; returns the exit status.
+
+    Raises:
+        UsageError: the plan cannot be run here, or the folder cannot be written.
+    """
+    ended = 0
+    teller = _Teller(enabled=sys.stderr.isatty())
+    try:
+        with interruptible() as signals:
+            report = prove(plan, python, registry, options, tell=teller.tell)
+    finally:
+        teller.close()
+    if report.partial:
+        ended = 128 + (signals.number or signal.SIGINT)
+    _print(report, form, verbose=verbose)
+    if report.verdict == "pass":
+        if folder is not None:
+            for path in keep.write(report, plan, folder):
+                click.echo(f"wrote {path}", err=True)
+        keep_known_good(report, python, registry)
+    elif folder is not None:
+        path = Path(folder) / "report.json"
+        path.write_text(model.encode(report), encoding="utf-8")
+        click.echo(f"wrote {path}", err=True)
+    return ended or model.EXIT[report.verdict]
+
+
+def keep_known_good(report: SmokeReport, python: str, registry: Registry) -> None:
+    """Keeps a snapshot of this machine as the last that is known to be good."""
+    needs = common.run_needs(
+        gpus=None, expect_gpus=None, config=None, hostfile=None, quick=False, deep=False
+    )
+    snapshot = common.live_snapshot(needs, python, registry, None, None)
+    with contextlib.suppress(OSError):
+        keep.known_good(snapshot.to_json(), report)
+
+
+def _print(report: SmokeReport, form: str, *, verbose: bool) -> None:
+    if form == "json":
+        click.echo(model.encode(report), nl=False)
+        return
+    width = shutil.get_terminal_size().columns
+    click.echo(text_report.render(report, width, verbose=verbose), nl=False)

@@ -1,0 +1,1 @@
+"""Repairs: planned from facts, shown, applied, proven and undone."""

@@ -1,0 +1,324 @@
+"""The one module of the fixes that acts: carries out a plan, step by step, and proves it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import sys
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+from dsdoctor import process
+from dsdoctor.fixes import inventory, trouble
+from dsdoctor.fixes.journal import Journal
+from dsdoctor.fixes.undo import write_bytes
+from dsdoctor.host import LocalHost
+from dsdoctor.model.plan import (
+    Env,
+    Fetch,
+    Link,
+    LinkNames,
+    LinkTree,
+    Plan,
+    Proof,
+    Remove,
+    Run,
+    Step,
+    Tell,
+    Write,
+)
+from dsdoctor.probes.toolchain import builders_in
+
+CHILDREN = Path(__file__).parent.parent / "probes" / "children"
+#: What the re-check may take, in seconds: a cold import of torch is healthy.
+CHECK_SECONDS = 600.0
+
+Say = Callable[[str], None]
+
+
+class StepError(Exception):
+    """A step did not work; one line: what, why, what to do."""
+
+
+def overlay(env: Mapping[str, str], changes: Mapping[str, str]) -> dict[str, str]:
+    """An environment with changes; an empty value takes a variable away.
+
+    >>> overlay({"A": "1", "PATH": "/bin"}, {"A": "", "PATH": "/x/bin:$PATH"})
+    {'PATH': '/x/bin:/bin'}
+    """
+    made = dict(env)
+    for name, value in changes.items():
+        # the one reference that a plan uses
+        full = value.replace("$PATH", env.get("PATH", "")) if name == "PATH" else value
+        if full:
+            made[name] = full
+        else:
+            made.pop(name, None)
+    return made
+
+
+def done_already(plan: Plan) -> bool:
+    """Whether a plan would change nothing: its files and links are there as it wants them."""
+    for step in plan.steps:
+        if isinstance(step, Env):
+            continue
+        if isinstance(step, Write):
+            path = Path(step.write)
+            if not path.is_file() or path.read_bytes() != step.content.encode():
+                return False
+        elif isinstance(step, Link):
+            if not os.path.islink(step.link) or os.readlink(step.link) != step.target:  # noqa: PTH114, PTH115
+                return False
+        elif isinstance(step, Remove):
+            if os.path.lexists(step.remove):
+                return False
+        else:
+            return False
+    return any(not isinstance(step, Env) for step in plan.steps)
+
+
+class Applier:
+    """Carries out one plan.
+
+    Attributes:
+        env: the environment that later steps, the proofs and the re-check get.
+    """
+
+    def __init__(self, plan: Plan, journal: Journal, env: Mapping[str, str], say: Say) -> None:
+        self.plan = plan
+        self.journal = journal
+        self.env = dict(env)
+        self.say = say
+
+    def carry_out(self) -> None:
+        """Does every step, in order.
+
+        Raises:
+            StepError: a step did not work; nothing after it was begun.
+        """
+        for folder in self.plan.creates:
+            if not Path(folder).exists():
+                for parent in reversed([p for p in Path(folder).parents if not p.exists()]):
+                    self.journal.note("folder", path=str(parent))
+                self.journal.note("tree", path=folder)
+        for number, step in enumerate(self.plan.steps, 1):
+            self.say(f"step {number}/{len(self.plan.steps)}: {step.why}")
+            try:
+                self._do(step)
+            except OSError as error:
+                raise StepError(trouble.of_os_error(error)) from None
+
+    def _do(self, step: Step) -> None:
+        if isinstance(step, Run):
+            self._run(step)
+        elif isinstance(step, Write):
+            self._write(Path(step.write), step)
+        elif isinstance(step, Link):
+            self._link(Path(step.link), step.target)
+        elif isinstance(step, LinkTree):
+            self._link_tree(step)
+        elif isinstance(step, LinkNames):
+            self._link_names(Path(step.link))
+        elif isinstance(step, Remove):
+            self._remove(step)
+        elif isinstance(step, Fetch):
+            self._fetch(step)
+        elif isinstance(step, Env):
+            self.env = overlay(self.env, step.env)
+        elif isinstance(step, Tell):
+            self.say(f"to be done by you: {step.tell}")
+
+    # ---- files and links -------------------------------------------------------------------
+
+    def _write(self, path: Path, step: Write) -> None:
+        content = step.content.encode()
+        mode = step.mode
+        if mode is None:
+            mode = path.stat().st_mode & 0o7777 if path.is_file() else 0o644
+        self.journal.note_file(path, content)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.is_symlink():  # the file behind the link belongs to somebody else
+            path.unlink()
+        write_bytes(path, content, mode)
+
+    def _link(self, link: Path, target: str) -> None:
+        if link.is_dir() and not link.is_symlink():
+            raise StepError(f"`{link}` is a folder, so no link can be made there; move it away")
+        self.journal.note_file(link)
+        link.parent.mkdir(parents=True, exist_ok=True)
+        fresh = link.with_name(f".{link.name}.dsdoctor-new")
+        fresh.unlink(missing_ok=True)
+        fresh.symlink_to(target)
+        fresh.replace(link)
+
+    def _link_tree(self, step: LinkTree) -> None:
+        source, place = Path(step.source), Path(step.link)
+        if not source.is_dir():
+            raise StepError(f"`{source}` is not a folder, but the plan links what is in it")
+        for folder, _, names in os.walk(source, followlinks=True):
+            inside = place / Path(folder).relative_to(source)
+            for name in names:
+                link = inside / name
+                if not os.path.lexists(link):
+                    self._link(link, str(Path(folder) / name))
+
+    def _link_names(self, folder: Path) -> None:
+        for library in sorted(folder.glob("lib*.so.*")):
+            link = folder / (library.name.partition(".so.")[0] + ".so")
+            if not os.path.lexists(link):
+                self._link(link, library.name)
+
+    def _remove(self, step: Remove) -> None:
+        path = Path(step.remove)
+        if step.unless_held:
+            held = builders_in(step.unless_held, LocalHost().query("processes"))
+            if held:
+                raise StepError(
+                    f"`{path}` is in use: process {held[0]} builds there now; wait until it ends"
+                )
+        if not os.path.lexists(path):
+            return
+        if path.is_symlink() or path.is_file():
+            self.journal.note_file(path)
+            path.unlink()
+            return
+        # a folder is moved aside where it lies: at once, and without a copy
+        aside = path.with_name(f".dsdoctor-removed-{uuid.uuid4().hex[:8]}-{path.name}")
+        self.journal.note("moved", path=str(path), aside=str(aside))
+        path.rename(aside)
+
+    # ---- programs --------------------------------------------------------------------------
+
+    def _run(self, step: Run) -> None:
+        env = overlay(self.env, step.env)
+        if step.needs_bytes:
+            trouble_here = trouble.no_room(step.creates or os.curdir, step.needs_bytes)
+            if trouble_here:
+                raise StepError(trouble_here)
+        if step.inventory:
+            try:
+                before = inventory.take(step.inventory, step.argv, env)
+            except inventory.InventoryError as error:
+                raise StepError(
+                    f"the list of installed packages cannot be had, so undo could not restore it: "
+                    f"{error}"
+                ) from None
+            self.journal.note(
+                "inventory", manager=step.inventory, argv=list(step.argv), before=before
+            )
+        result = self.program(step.argv, env, step.timeout)
+        if not result.ok:
+            raise StepError(trouble.of_result(result, step.timeout))
+
+    def _fetch(self, step: Fetch) -> None:
+        argv = [sys.executable, "-I", str(CHILDREN / "fetch.py"), step.fetch, step.sha256]
+        argv += [step.into, str(step.size or 0)]
+        result = self.program(argv, self.env, step.timeout)
+        if not result.ok:
+            raise StepError(trouble.of_fetch(step.fetch, result, step.timeout))
+
+    def program(
+        self, argv: Sequence[str], env: Mapping[str, str], timeout: float
+    ) -> process.Result:
+        """Runs a program with its output on the screen and in the log.
+
+        Raises:
+            StepError: it does not exist or may not be run.
+        """
+        with self.journal.log.open("ab") as log:
+            log.write(f"\n$ {' '.join(argv)}\n".encode())
+            tee = _Tee(self.say, log)
+            try:
+                child = process.Child(argv, env=env, on_stdout=tee.take, on_stderr=tee.take)
+            except OSError as error:
+                raise StepError(
+                    f"`{argv[0]}` cannot be started: {error.strerror or error}"
+                ) from None
+            try:
+                result = child.wait(timeout)
+            except BaseException:
+                child.kill()
+                raise
+            tee.flush()
+            log.write(f"[exit {result.returncode}, {result.seconds:.1f} s]\n".encode())
+        return result
+
+    # ---- proof -----------------------------------------------------------------------------
+
+    def prove(self, check_options: Sequence[str]) -> list[str]:
+        """Runs the proofs and checks again in a fresh process; returns what is not as it should be.
+
+        Args:
+            check_options: options that the check of this fix was run with (`--config …`).
+        """
+        for proof in self.plan.proof:
+            self.say(f"proof: {proof.why}")
+            wrong = self._one_proof(proof)
+            if wrong:
+                return [wrong]
+        if not self.plan.proves:
+            return []
+        self.say(f"proof: `dsdoctor check` of {', '.join(self.plan.proves)}")
+        argv = [sys.executable, "-m", "dsdoctor", "check", "--format", "json", *check_options]
+        argv += ["--select", ",".join(self.plan.proves)]
+        result = process.run(argv, timeout=CHECK_SECONDS, env=self.env)
+        try:
+            findings = json.loads(result.stdout)["findings"]
+        except (ValueError, KeyError):
+            return [f"the re-check did not work: {result.error_text}"]
+        seen = {finding["condition"] for finding in findings}
+        bad = [
+            f"`{finding['condition']}` is still {finding['status']}: {finding['message']}"
+            for finding in findings
+            if finding["status"] not in ("ok", "skip")
+        ]
+        return bad + [f"`{name}` was not judged" for name in self.plan.proves if name not in seen]
+
+    def _one_proof(self, proof: Proof) -> str:
+        argv = [
+            word.replace("{doctor}", sys.executable).replace("{children}", str(CHILDREN))
+            for word in proof.argv
+        ]
+        try:
+            result = self.program(argv, overlay(self.env, proof.env), proof.timeout)
+        except StepError as error:
+            return str(error)
+        if result.ok:
+            return ""
+        return f"{proof.why}: {trouble.of_result(result, proof.timeout)}"
+
+
+class _Tee:
+    """Passes output on line by line, to the screen and to the log."""
+
+    def __init__(self, say: Say, log: BinaryIO) -> None:
+        self.say = say
+        self.log = log
+        self.rest = b""
+        self.last = 0.0
+
+    def take(self, chunk: bytes) -> None:
+        with contextlib.suppress(OSError, ValueError):  # a full disk must not end the step
+            self.log.write(chunk)
+            self.log.flush()
+        *lines, self.rest = (self.rest + chunk).split(b"\n")
+        for line in lines:
+            self._show(line)
+
+    def _show(self, line: bytes) -> None:
+        text = line.rpartition(b"\r")[2] if line.endswith(b"\r") else line.rsplit(b"\r", 1)[-1]
+        words = "".join(c if c.isprintable() else " " for c in text.decode("utf-8", "replace"))
+        if words.strip():
+            self.last = time.monotonic()
+            width = shutil.get_terminal_size((100, 24)).columns
+            self.say(f"  | {words.rstrip()}"[: max(width, 40)])
+
+    def flush(self) -> None:
+        if self.rest:
+            self._show(self.rest)
+            self.rest = b""

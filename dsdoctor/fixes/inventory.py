@@ -1,0 +1,141 @@
+"""What a package manager has installed: noted before it changes anything, put back by undo."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+from dsdoctor import process
+
+#: What listing packages may take, in seconds.
+LIST_SECONDS = 120.0
+
+#: Where torch's builds are that are not on the default index.
+INDEX = "https://download.pytorch.org/whl/"
+_BUILD = re.compile(r"torch\w*==[\d.]+\+(cu\d+|cpu)$")
+
+Inventory = dict[str, str]
+"""Package to what names its version exactly."""
+
+
+class InventoryError(Exception):
+    """The list of packages could not be had; one line."""
+
+
+def _listing(manager: str, argv: Sequence[str]) -> list[str]:
+    program = argv[0]
+    return {
+        "pip": [program, "-m", "pip", "freeze", "--all"],
+        "conda": [program, "list", "--json", *_prefix(argv)],
+        "apt": ["dpkg-query", "-W", "-f", "${binary:Package}=${Version} ${db:Status-Status}\\n"],
+        "dnf": ["rpm", "-qa", "--qf", "%{NAME}.%{ARCH}=%{VERSION}-%{RELEASE}\\n"],
+    }[manager]
+
+
+def _prefix(argv: Sequence[str]) -> list[str]:
+    for flag in ("--prefix", "-p"):
+        if flag in argv:
+            return ["--prefix", argv[argv.index(flag) + 1]]
+    return []
+
+
+def parse(manager: str, text: str) -> Inventory:
+    r"""Packages in a listing.
+
+    >>> parse("pip", "ninja==1.11\ntorch @ file:///x.whl\n-e git+y#egg=z\n")
+    {'ninja': 'ninja==1.11', 'torch': 'torch @ file:///x.whl', '-e git+y#egg=z': '-e git+y#egg=z'}
+    >>> parse("apt", "gcc-13:amd64=13.2 installed\nold=1 config-files\n")
+    {'gcc-13:amd64': 'gcc-13:amd64=13.2'}
+    >>> parse("conda", '[{"name": "zlib", "version": "1", "build_string": "h_0"}]')
+    {'zlib': 'zlib=1=h_0'}
+    """
+    if manager == "conda":
+        rows = json.loads(text)
+        return {
+            str(row["name"]): f"{row['name']}={row['version']}={row['build_string']}"
+            for row in rows
+            if row.get("channel") != "pypi"
+        }
+    found: Inventory = {}
+    for line in text.splitlines():
+        words = line.strip()
+        if not words or words.startswith("#"):
+            continue
+        if manager == "pip":
+            name = words if words.startswith("-e") else words.split("==")[0].split(" @ ")[0]
+            found[name] = words
+        elif manager == "apt":
+            spec, _, status = words.partition(" ")
+            if status == "installed":
+                found[spec.split("=")[0]] = spec
+        else:
+            found[words.split("=")[0]] = words
+    return found
+
+
+def take(manager: str, argv: Sequence[str], env: Mapping[str, str]) -> Inventory:
+    """Asks a package manager what is installed.
+
+    Raises:
+        InventoryError: it does not tell.
+    """
+    listing = _listing(manager, argv)
+    try:
+        result = process.run(listing, timeout=LIST_SECONDS, env=env)
+    except OSError as error:
+        raise InventoryError(f"`{listing[0]}` cannot be started: {error.strerror}") from None
+    if not result.ok:
+        raise InventoryError(f"`{' '.join(listing)}` says: {result.error_text}")
+    try:
+        return parse(manager, result.text)
+    except (ValueError, KeyError, TypeError):
+        raise InventoryError(f"`{' '.join(listing)}` prints no list of packages") from None
+
+
+def restore(
+    manager: str, argv: Sequence[str], before: Inventory, after: Inventory
+) -> list[list[str]]:
+    """Commands that turn the present list into the former one.
+
+    >>> restore("pip", ["/e/python"], {"a": "a==1"}, {"a": "a==2", "b": "b==1"})[0]
+    ['/e/python', '-m', 'pip', 'uninstall', '--yes', 'b']
+    >>> restore("pip", ["/e/python"], {"a": "a==1"}, {"a": "a==1"})
+    []
+    >>> before, after = {"torch": "torch==2.5.1+cu124"}, {"torch": "torch==2.5.1+cu118"}
+    >>> restore("pip", ["p"], before, after)[0][5:]
+    ['--extra-index-url', 'https://download.pytorch.org/whl/cu124', 'torch==2.5.1+cu124']
+    """
+    new = sorted(set(after) - set(before))
+    changed = sorted(spec for name, spec in before.items() if after.get(name) != spec)
+    program = argv[0]
+    sudo = ["sudo", "-n"] if program == "sudo" else []
+    remove: dict[str, Callable[[list[str]], list[str]]] = {
+        "pip": lambda names: [program, "-m", "pip", "uninstall", "--yes", *names],
+        "conda": lambda names: [program, "remove", "--yes", "--force", *_prefix(argv), *names],
+        "apt": lambda names: [*sudo, "apt-get", "remove", "--yes", *names],
+        "dnf": lambda names: [*sudo, "dnf", "remove", "--assumeyes", *names],
+    }
+    install: dict[str, Callable[[list[str]], list[str]]] = {
+        "pip": lambda specs: [program, "-m", "pip", "install", "--no-deps", *specs],
+        "conda": lambda specs: [program, "install", "--yes", "--no-deps", *_prefix(argv), *specs],
+        "apt": lambda specs: [
+            *sudo, "apt-get", "install", "--yes", "--no-install-recommends", "--allow-downgrades",
+            *specs,
+        ],
+        "dnf": lambda specs: [
+            *sudo, "dnf", "downgrade", "--assumeyes", *(s.replace("=", "-") for s in specs)
+        ],
+    }  # fmt: skip
+    if manager == "pip":
+        # a build with a local label is on an index of its own
+        labels = {found[1] for spec in changed if (found := _BUILD.match(spec))}
+        changed = [
+            w for label in sorted(labels) for w in ("--extra-index-url", INDEX + label)
+        ] + changed
+    commands = []
+    if new:
+        commands.append(remove[manager](new))
+    if changed:
+        commands.append(install[manager](changed))
+    return commands

@@ -1,0 +1,105 @@
+"""Which fixes are wanted, and their plans. Pure: the same facts give the same plans."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from dsdoctor.model.facts.base import Fact, Missing
+from dsdoctor.model.finding import Finding, Status
+from dsdoctor.model.plan import Findings, FixRequest, Impossible, Plan, PlanDocument
+from dsdoctor.model.snapshot import Snapshot
+from dsdoctor.registry import Cure, Registry, needs
+
+BAD = (Status.WARN, Status.FAIL)
+
+
+def named_by(findings: Iterable[Finding], registry: Registry) -> dict[str, tuple[str, ...]]:
+    """Fixes that findings name: each with the ones that would serve instead, better ones first."""
+    wanted: dict[str, tuple[str, ...]] = {}
+    for finding in findings:
+        known = [name for name in finding.fixes if name in registry.cures]
+        if finding.status in BAD and known:
+            wanted.setdefault(known[0], ())
+            wanted[known[0]] = tuple(dict.fromkeys((*wanted[known[0]], *known[1:])))
+    return wanted
+
+
+def facts_of(cures: Iterable[Cure]) -> set[type[Fact]]:
+    """Facts that some fixes need."""
+    return {
+        need.kind
+        for cure in cures
+        for need in needs(cure.fix.function)
+        if issubclass(need.kind, Fact)
+    }
+
+
+def plan_one(
+    cure: Cure, snapshot: Snapshot, findings: Findings, request: FixRequest
+) -> Plan | Impossible | None:
+    """What a fix makes of the facts: a plan, why there is none, or None = nothing to do."""
+    name = cure.fix.name
+    arguments: dict[str, Any] = {}
+    for need in needs(cure.fix.function):
+        value: Fact | Missing
+        if issubclass(need.kind, FixRequest):
+            value = request
+        elif issubclass(need.kind, Findings):
+            value = findings
+        elif issubclass(need.kind, Fact):
+            value = snapshot.get(need.kind)
+        else:
+            return Impossible(name=name, why=f"its parameter `{need.name}` is no fact")
+        if isinstance(value, Missing) and not need.may_be_missing:
+            return Impossible(name=name, why=value.detail)
+        arguments[need.name] = value
+    try:
+        made = cure.fix.function(**arguments)
+    except Exception as error:  # noqa: BLE001  # a fix of a pack may raise anything
+        return Impossible(name=name, why=f"it crashed: {type(error).__name__}: {error}")
+    if isinstance(made, Impossible):
+        return msgspec.structs.replace(made, name=name)
+    # what is only told changes nothing, however far it would reach
+    if made is not None and not made.only_told and not request.allows(made.reach):
+        return Impossible(
+            name=name,
+            why=f"it reaches the {made.reach.value}; give `--reach {made.reach.value}` to allow it "
+            f"({made.title})",
+        )
+    return made
+
+
+def plan(
+    snapshot: Snapshot, registry: Registry, findings: Findings, request: FixRequest
+) -> PlanDocument:
+    """Plans of the fixes that were asked for, or else of those that the findings name.
+
+    Raises:
+        UsageError: a fix does not exist.
+    """
+    document = PlanDocument()
+    wanted = (
+        dict.fromkeys(request.asked, ()) if request.asked else named_by(findings.findings, registry)
+    )
+    done: set[str] = set()
+    for first, others in wanted.items():
+        main: Plan | Impossible | None = None
+        for name in (first, *others):
+            if name in done:
+                continue
+            made = plan_one(registry.cure(name), snapshot, findings, request)
+            done.add(name)
+            if made is None:
+                if name == first:
+                    document.nothing_to_do.append(name)
+            elif isinstance(made, Impossible):
+                document.impossible.append(made)
+            elif isinstance(main, Plan):
+                document.plans.append(msgspec.structs.replace(made, alternative=True))
+            else:
+                main = made
+                document.plans.append(made)
+    return document

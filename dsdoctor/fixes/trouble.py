@@ -1,0 +1,131 @@
+"""What the words of a package manager mean: one line with the way out."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import shutil
+from pathlib import Path
+
+from dsdoctor.process import Result
+
+#: Words in the output of a program to what they mean; the first that is found counts.
+MEANINGS: tuple[tuple[str, str], ...] = (
+    (
+        r"No space left on device|ENOSPC|not enough (?:free )?space|Not enough disk space",
+        "the disk is full; free some space, then run this fix again",
+    ),
+    (
+        r"Disk quota exceeded",
+        "the disk quota is used up; free some space, then run this fix again",
+    ),
+    (
+        r"(?i)a password is required|sudo: .*not allowed|not in the sudoers",
+        "`sudo` needs a password here; run this fix as root",
+    ),
+    (
+        (
+            r"(?i)permission denied|EnvironmentNotWritableError|are you root|requires? superuser"
+            r"|NotWritable|must be root"
+        ),
+        "this user may not write there; choose an environment of your own, or ask its owner",
+    ),
+    (
+        r"(?i)could not get lock|is another process using it|waiting for cache lock",
+        "another package manager is at work; wait until it has ended",
+    ),
+    (
+        (
+            r"(?i)UnsatisfiableError|LibMambaUnsatisfiable|ResolutionImpossible|nothing provides"
+            r"|Could not solve|Cannot solve|package conflicts|unmet dependencies|failed to solve"
+        ),
+        "the solver finds no set of packages that fit together; nothing was installed",
+    ),
+    (
+        (
+            r"(?i)PackagesNotFoundError|No matching distribution|Unable to locate package"
+            r"|No match for argument|No candidates were found|were not found"
+        ),
+        "the channel or index does not have this package in this version",
+    ),
+    (
+        (
+            r"(?i)CondaHTTPError|Connection(?:Error| refused| reset| broken)|Temporary failure|"
+            r"Could not resolve|Max retries|Name or service not known|Network is unreachable|"
+            r"timed out"
+        ),
+        "the channel or index does not answer; check the network and the proxy variables",
+    ),
+    (
+        r"(?i)externally-managed-environment",
+        "this Python is managed by the system; use a virtual environment",
+    ),
+)
+
+
+def meaning(text: str) -> str:
+    """What an output means, "" where it is not known.
+
+    >>> meaning("E: Unable to locate package cuda-toolkit-99-9")
+    'the channel or index does not have this package in this version'
+    """
+    for pattern, words in MEANINGS:
+        if re.search(pattern, text):
+            return words
+    return ""
+
+
+def _telling(result: Result) -> str:
+    """The line of an output that says most."""
+    text = (result.stderr + b"\n" + result.stdout).decode("utf-8", "replace")
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    for line in lines:
+        if re.search(r"(?i)\berror\b|fatal|cannot find|Exception:|No space left", line):
+            return line[:300]
+    return lines[-1][:300] if lines else ""
+
+
+def of_result(result: Result, timeout: float) -> str:
+    """Why a program did not work, and what to do."""
+    name = os.path.basename(result.argv[0])  # noqa: PTH119
+    if result.timed_out:
+        return f"`{name}` did not end within {timeout:g} s and was stopped; see the log"
+    text = (result.stdout + result.stderr).decode("utf-8", "replace")
+    known = meaning(text)
+    if result.returncode is not None and result.returncode < 0:
+        return f"`{name}` was ended by signal {-result.returncode}"
+    words = f"`{name}` ended with status {result.returncode}"
+    said = _telling(result)
+    return words + (f": {known}" if known else "") + (f" (it said: {said})" if said else "")
+
+
+def of_fetch(url: str, result: Result, timeout: float) -> str:
+    """Why an archive could not be had."""
+    if result.timed_out:
+        return f"`{url}` was not there within {timeout:g} s; check the network, then run this again"
+    return result.error_text or f"`{url}` could not be fetched (status {result.returncode})"
+
+
+def of_os_error(error: OSError) -> str:
+    """Why a file could not be written."""
+    where = f"`{error.filename}`" if error.filename else "a file"
+    if error.errno == errno.ENOSPC:
+        return f"the disk is full at {where}; free some space, then run this fix again"
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return f"{where} may not be written by this user ({error.strerror}); ask its owner"
+    return f"{where}: {error.strerror or error}"
+
+
+def no_room(folder: str, needed: int) -> str:
+    """Says so where a file system has less space than a step takes, "" where it has enough."""
+    place = Path(folder)
+    while not place.exists() and place != place.parent:
+        place = place.parent
+    free = shutil.disk_usage(place).free
+    if free >= needed:
+        return ""
+    return (
+        f"`{place}` has {free / 2**30:.1f} GiB free, but this needs {needed / 2**30:.1f} GiB; "
+        "free some space, then run this fix again"
+    )

@@ -1,0 +1,134 @@
+"""Carries out a journal from its end to its beginning."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from dsdoctor import process
+from dsdoctor.fixes import inventory
+from dsdoctor.fixes.journal import Journal
+
+#: What a package manager may take to put its packages back, in seconds.
+RESTORE_SECONDS = 3600.0
+
+Say = Callable[[str], None]
+
+
+class UndoError(Exception):
+    """Something could not be put back; the journal stays, so that undo can be run again."""
+
+
+def undo(journal: Journal, env: Mapping[str, str], say: Say) -> None:
+    """Puts back everything that a journal notes, then retires it.
+
+    Raises:
+        UndoError: one or several things could not be put back, and why.
+    """
+    problems: list[str] = []
+    records = journal.records()
+    whole = [Path(record["path"]) for record in records if record.get("op") == "tree"]
+    done = {record["undone"] for record in records if "undone" in record}
+    for number, record in reversed(list(enumerate(records))):
+        if "op" not in record or number in done:
+            continue  # an undo that was cut off got as far as this
+        path = Path(record.get("path", "/"))
+        if record.get("op") == "restore" and any(tree in path.parents for tree in whole):
+            continue  # it goes with its folder
+        try:
+            _one(record, env, say)
+        except (OSError, UndoError) as error:
+            problems.append(str(error))
+        else:
+            journal.undone(number)
+    if problems:
+        raise UndoError("; ".join(problems))
+    journal.retire()
+
+
+def _one(record: dict[str, Any], env: Mapping[str, str], say: Say) -> None:
+    op = record.get("op")
+    if op == "restore":
+        _restore(record, say)
+    elif op == "folder":
+        # a folder that something else has moved into stays
+        with contextlib.suppress(OSError):
+            Path(record["path"]).rmdir()
+    elif op == "tree":
+        path = Path(record["path"])
+        if path.exists():
+            say(f"removing {path}")
+            shutil.rmtree(path)
+    elif op == "moved":
+        aside, path = Path(record["aside"]), Path(record["path"])
+        if os.path.lexists(aside):
+            say(f"putting back {path}")
+            if os.path.lexists(path):  # made anew since: a cache that was built again
+                shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+            aside.rename(path)
+    elif op == "inventory":
+        _packages(record, env, say)
+
+
+def _restore(record: dict[str, Any], say: Say) -> None:
+    path = Path(record["path"])
+    if record.get("absent"):
+        if os.path.lexists(path):
+            say(f"removing {path}")
+            path.unlink()
+        return
+    if "link" in record:
+        if path.is_symlink() and os.readlink(path) == record["link"]:  # noqa: PTH115
+            return
+        say(f"putting back {path}")
+        path.unlink(missing_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.symlink_to(record["link"])
+        return
+    content = Path(record["backup"]).read_bytes()
+    if path.is_file() and not path.is_symlink():
+        now = path.read_bytes()
+        wrote = record.get("after")
+        if now != content and wrote and hashlib.sha256(now).hexdigest() != wrote:
+            kept = path.with_name(path.name + ".before-undo")
+            kept.write_bytes(now)
+            say(f"{path} was changed since; that version is kept as {kept}")
+    say(f"putting back {path}")
+    if path.is_symlink():
+        path.unlink()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_bytes(path, content, record["mode"])
+    os.utime(path, ns=(record["mtime_ns"], record["mtime_ns"]))
+
+
+def write_bytes(path: Path, content: bytes, mode: int) -> None:
+    """Writes a file so that a reader sees the old one or the new one, never half of it."""
+    fresh = path.with_name(f".{path.name}.dsdoctor-new")
+    try:
+        fresh.write_bytes(content)
+        fresh.chmod(mode)
+        fresh.replace(path)
+    except OSError:
+        fresh.unlink(missing_ok=True)
+        raise
+
+
+def _packages(record: dict[str, Any], env: Mapping[str, str], say: Say) -> None:
+    manager, argv = record["manager"], record["argv"]
+    try:
+        now = inventory.take(manager, argv, env)
+    except inventory.InventoryError as error:
+        raise UndoError(str(error)) from None
+    for command in inventory.restore(manager, argv, record["before"], now):
+        say(f"running {' '.join(command)}")
+        try:
+            result = process.run(command, timeout=RESTORE_SECONDS, env=env)
+        except OSError as error:
+            raise UndoError(f"`{command[0]}` cannot be started: {error.strerror}") from None
+        if not result.ok:
+            raise UndoError(f"`{' '.join(command)}` says: {result.error_text}")

@@ -1,0 +1,236 @@
+"""Which literals stand in which lines of a block: two engines with one answer.
+
+`words` is pure Python. A log of a gigabyte has a few thousand different words, so a block is cut
+into its set of words at the speed of C, and only literals whose words are all there are searched
+for. `hyperscan` (the extra `fast`) finds all literals in one pass with SIMD instructions.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Protocol
+
+#: Words of the logs of healthy runs: a literal is better looked for by another of its words.
+COMMON = frozenset(
+    b"a all and are as at be by config cpu cuda CUDA data deepspeed DeepSpeed device env epoch "
+    b"false File for found from get gpu GPU has hf import in info INFO init is it line "
+    b"loading local loss main memory model module name No node not of on or process py python "
+    b"rank required return run self set size site step than that the this to torch train training "
+    b"True type unable Unable use used using utils value version warning WARNING was we with "
+    b"world x you your".split()
+)
+LEAST_WORD = 1
+#: Words kept as known; beyond that they are learned anew, so that memory stays flat.
+MOST_WORDS = 100_000
+#: A word longer than this is looked at each time and not kept.
+LONGEST_WORD = 48
+
+_LETTERS = bytes(
+    code if 65 <= code <= 90 or 97 <= code <= 122 else 32  # noqa: PLR2004  # A-Z, a-z
+    for code in range(256)
+)
+
+Hot = dict[int, set[str]]
+"""Start of a line to the literals that stand in it."""
+
+
+class Matcher(Protocol):
+    """An engine.
+
+    Attributes:
+        name: `words` or `hyperscan`.
+    """
+
+    name: str
+
+    def find(self, data: bytes) -> Hot:
+        """Start of each line that holds a literal, to all literals in that line."""
+        ...
+
+
+def _usable(literals: Iterable[str]) -> list[tuple[str, bytes]]:
+    """Literals that can stand in a line at all, in a fixed order."""
+    return [
+        (text, text.encode())
+        for text in sorted(set(literals))
+        if text and "\n" not in text and "\0" not in text
+    ]
+
+
+#: A word that a literal asks for, with what may stand on either side of it within a word.
+_Atom = tuple[bytes, bool, bool]
+
+
+class _Literal:
+    """A literal, the words that a block must hold for it, and the one it is known by."""
+
+    def __init__(self, text: str, raw: bytes) -> None:
+        self.text, self.raw = text, raw
+        spread = raw.translate(_LETTERS)
+        self.atoms: set[_Atom] = set()
+        at = 0
+        for word in spread.split():
+            at = spread.index(word, at)
+            left, right = at == 0, at + len(word) == len(spread)
+            at += len(word)
+            if len(word) >= LEAST_WORD:
+                self.atoms.add((word, left, right))
+        self.key = max(self.atoms, default=None, key=_worth)
+        #: Bytes so rare that a block is asked for them first.
+        self.rare = [bytes([code]) for code in raw if code in _RARE or code > _ASCII]
+
+
+_RARE = b"\\+()#<>|&$*@!;^~`{}"
+_ASCII = 127
+
+
+def _worth(atom: _Atom) -> tuple[bool, bool, int]:
+    word, left, right = atom
+    return (word not in COMMON, not (left and right), len(word))
+
+
+class WordMatcher:
+    """Pure Python: sets of words, then searches for the literals that they admit."""
+
+    name = "words"
+
+    def __init__(self, literals: Iterable[str]) -> None:
+        everything = [_Literal(text, raw) for text, raw in _usable(literals)]
+        self._loose = [literal for literal in everything if literal.key is None]
+        self._by_key: dict[_Atom, list[_Literal]] = {}
+        for literal in everything:
+            if literal.key is not None:
+                self._by_key.setdefault(literal.key, []).append(literal)
+        atoms = {atom for literal in everything for atom in literal.atoms}
+        self._exact = {atom[0]: atom for atom in atoms if not (atom[1] or atom[2])}
+        self._open = [
+            ((b"" if left else b" ") + word + (b"" if right else b" "), (word, left, right))
+            for word, left, right in sorted(atoms)
+            if left or right
+        ]
+        self._cold: set[bytes] = set()
+        self._hot: dict[bytes, set[_Atom]] = {}
+        self._hot_words: set[bytes] = set()
+
+    def _learn(self, new: set[bytes]) -> None:
+        """Sorts new words into those that a literal asks for and those that none does."""
+        joined = b" " + b" ".join(new) + b" "
+        found: dict[bytes, set[_Atom]] = {
+            word: {self._exact[word]} for word in new & self._exact.keys()
+        }
+        for needle, atom in self._open:
+            position = joined.find(needle)
+            while position >= 0:
+                start = joined.rfind(b" ", 0, position + 1) + 1
+                end = joined.find(b" ", max(start, position + 1))
+                found.setdefault(joined[start:end], set()).add(atom)
+                position = joined.find(needle, end)
+        self._hot.update(found)
+        self._hot_words.update(found)
+        self._cold |= {word for word in new - found.keys() if len(word) <= LONGEST_WORD}
+
+    def _admitted(self, data: bytes) -> list[_Literal]:
+        """The literals all of whose words are in the block."""
+        words = set(data.translate(_LETTERS).split())
+        if len(self._cold) + len(self._hot) > MOST_WORDS:
+            self._cold.clear()
+            self._hot.clear()
+            self._hot_words.clear()
+        new = words - self._cold - self._hot_words
+        if new:
+            self._learn(new)
+        present: set[_Atom] = set()
+        for word in words & self._hot_words:
+            present |= self._hot[word]
+        wanted = list(self._loose)
+        for atom in present & self._by_key.keys():
+            wanted += [one for one in self._by_key[atom] if one.atoms <= present]
+        rare: dict[bytes, bool] = {}
+        for literal in wanted:
+            for byte in literal.rare:
+                if byte not in rare:
+                    rare[byte] = byte in data
+        return [one for one in wanted if all(rare[byte] for byte in one.rare)]
+
+    def find(self, data: bytes) -> Hot:
+        """See `Matcher.find`."""
+        hot: Hot = {}
+        for literal in self._admitted(data):
+            raw = literal.raw
+            position = data.find(raw)
+            while position >= 0:
+                start = data.rfind(b"\n", 0, position) + 1
+                hot.setdefault(start, set()).add(literal.text)
+                end = data.find(b"\n", position + len(raw))
+                if end < 0:
+                    break
+                position = data.find(raw, end)
+        return hot
+
+
+class HyperscanMatcher:
+    """The library Hyperscan (or its fork Vectorscan), through the package `hyperscan`."""
+
+    name = "hyperscan"
+
+    def __init__(self, literals: Iterable[str]) -> None:
+        library: Any = importlib.import_module("hyperscan")
+        self._rows = _usable(literals)
+        self._base: Any = library.Database(mode=library.HS_MODE_BLOCK)
+        if self._rows:
+            self._base.compile(
+                expressions=[raw for _, raw in self._rows],
+                ids=list(range(len(self._rows))),
+                elements=len(self._rows),
+                flags=0,
+                literal=True,
+            )
+
+    def find(self, data: bytes) -> Hot:
+        """See `Matcher.find`."""
+        matches: list[tuple[int, int]] = []
+        if not self._rows or not data:
+            return {}
+        add = matches.append
+
+        def seen(number: int, _start: int, end: int, _flags: int, _context: object) -> None:
+            add((end, number))
+
+        self._base.scan(data, match_event_handler=seen)
+        hot: Hot = {}
+        line_end = -1
+        texts: set[str] = set()
+        rows = self._rows
+        for end, number in matches:
+            if end > line_end:
+                start = data.rfind(b"\n", 0, end) + 1
+                line_end = data.find(b"\n", end)
+                if line_end < 0:
+                    line_end = len(data)
+                texts = hot.setdefault(start, set())
+            elif end <= start:  # an engine that does not report in order
+                texts = hot.setdefault(data.rfind(b"\n", 0, end) + 1, set())
+                line_end = -1
+            texts.add(rows[number][0])
+        return hot
+
+
+ENGINES: dict[str, Callable[[Iterable[str]], Matcher]] = {
+    "hyperscan": HyperscanMatcher,
+    "words": WordMatcher,
+}
+
+
+def matcher(literals: Sequence[str], engine: str = "auto") -> Matcher:
+    """The fastest engine that works here, or the one that is named.
+
+    Raises:
+        ImportError: an engine was named and its library is not installed.
+    """
+    if engine != "auto":
+        return ENGINES[engine](literals)
+    try:
+        return HyperscanMatcher(literals)
+    except Exception:  # noqa: BLE001  # absent, or built for another processor: pure Python does it
+        return WordMatcher(literals)

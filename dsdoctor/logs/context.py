@@ -1,0 +1,88 @@
+"""What a machine, live or as a snapshot, says to the causes that a log names: a pure function."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from dsdoctor.model.diagnosis import Cause, Diagnosis, Now
+from dsdoctor.model.finding import Finding, Status
+from dsdoctor.registry import Registry, Unit
+
+#: A cause that the machine shows as well.
+CERTAIN = 0.99
+
+
+def units_for(diagnosis: Diagnosis, registry: Registry) -> tuple[Unit, ...]:
+    """Checks that can say something to the causes: their own, and those that predict them."""
+    names = {cause.condition for cause in diagnosis.causes}
+    return tuple(
+        unit
+        for unit in registry
+        if unit.check is not None
+        and (
+            unit.condition.name in names
+            or names.intersection(unit.condition.leads_to)
+            or names.intersection(unit.condition.narrower)
+        )
+    )
+
+
+def combine(
+    diagnosis: Diagnosis, findings: Iterable[Finding], registry: Registry, where: str
+) -> Diagnosis:
+    """Confirms or refutes causes.
+
+    Args:
+        diagnosis: what the logs say.
+        findings: of the checks that `units_for` names, over the machine.
+        registry: what leads to what.
+        where: the machine and the time at which it was read, for the reader.
+
+    Returns:
+        The diagnosis with `now` set on every cause. Causes that are refuted come last: they
+        explain a death of then, while the others still stand.
+    """
+    rows = list(findings)
+    causes = [_judged(cause, rows, registry, where) for cause in diagnosis.causes]
+    causes.sort(key=lambda cause: cause.now is not None and cause.now.status == "refuted")
+    if not causes:
+        return diagnosis
+    return msgspec.structs.replace(diagnosis, causes=tuple(causes), summary=causes[0].message)
+
+
+def _judged(cause: Cause, findings: Sequence[Finding], registry: Registry, where: str) -> Cause:
+    name = cause.condition
+    own = [finding for finding in findings if finding.condition == name]
+    troubles = [finding for finding in own if finding.status in (Status.FAIL, Status.WARN)]
+    if troubles:
+        return _confirmed(cause, troubles[0].message, where)
+    for finding in findings:
+        unit = registry.find(finding.condition)
+        if (
+            unit is not None
+            and finding.status in (Status.FAIL, Status.WARN)
+            and name in unit.condition.leads_to
+        ):
+            return _confirmed(cause, f"{finding.message} (`{finding.condition}`)", where)
+    if own and all(finding.status is Status.OK for finding in own):
+        message = (
+            f"`check` finds this no longer on {where}: it has been mended since, "
+            "or the log is of another machine or environment"
+        )
+        return msgspec.structs.replace(cause, now=Now(status="refuted", message=message))
+    reasons = [finding.message for finding in own if finding.message]
+    if reasons:
+        message = f"{where} cannot tell: {reasons[0]}"
+    else:
+        message = "it shows in logs alone; no check looks for it on a machine"
+    return msgspec.structs.replace(cause, now=Now(status="unknown", message=message))
+
+
+def _confirmed(cause: Cause, message: str, where: str) -> Cause:
+    return msgspec.structs.replace(
+        cause,
+        confidence=CERTAIN,
+        now=Now(status="confirmed", message=f"still so on {where}: {message}"),
+    )

@@ -1,0 +1,87 @@
+"""What launchers and log shippers put in front of a line, or around it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+
+MONTHS = "Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec"
+TIME = (
+    r"\d{4}[-/]\d\d[-/]\d\d[T _]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z| ?[+-]\d\d:?\d\d)?"
+    rf"|(?:{MONTHS}) [ \d]\d \d\d:\d\d:\d\d(?:\.\d{{1,9}})?"
+)
+#: Of journald and syslog, behind the time: host, program and its number.
+UNIT = r"[\w.-]{1,64} [\w./@:-]{1,64}\[\d{1,9}\]: "
+PREFIXES = re.compile(
+    r"(?:"
+    r"\[(?:rank|default|trainer/)?\s?(?P<a>\d{1,6})\]\s?:\s?|"  # [rank3]:  [default0]:  [3]:
+    r"(?P<b>\d{1,5}): |"  # srun --label
+    r"\[\d+,(?P<c>\d+)\]<std(?:out|err)>:\s?|"  # mpirun --tag-output
+    r"\((?:pid|[A-Za-z_]+ pid)=\d+(?:, ip=[\d.]+)?\) ?|"  # Ray
+    r"trainer/\d+ ?|"
+    r"\[pod/[\w./-]{1,200}\] |"  # kubectl logs --prefix
+    r"[\w.-]{1,64} {1,30}\| |"  # docker compose
+    r"<\d{1,3}>(?:1 )?|"  # syslog
+    rf"\[?(?:{TIME})\]? (?:std(?:out|err) [FP] |{UNIT})?|"  # shippers, Kubernetes, journald
+    r"(?![\w.]*(?:Error|Exception|Warning|Interrupt|Exit): )(?:[a-zA-Z][\w.-]{0,62}|"
+    r"\d{1,3}(?:\.\d{1,3}){3})"
+    r": (?=\[|Traceback|  File |[A-Za-z_.]+Error|    )"  # pdsh: NODE:
+    r")",
+)
+#: fluentd: a time and a tag before the record; fluent-bit: a number and a time within it.
+FLUENT = re.compile(
+    rf'^(?:{TIME}|\[\d{{1,9}}\]) [\w.*/-]{{1,200}}: (?:\[\d[\d.]{{0,30}}, )?(?=\{{")'
+)
+#: Keys under which shippers keep the line itself.
+LINE_KEYS = ("log", "MESSAGE", "message", "msg", "line", "textPayload")
+ANSI = re.compile(
+    r"\x1b(?:\[[0-?]{0,64}[ -/]{0,8}[@-~]|\][^\x07\x1b]{0,4096}(?:\x07|\x1b\\)|[@-Z\\-_])"
+)
+MOST_PREFIXES = 5
+
+
+def _record(text: str) -> str | None:
+    """The line within a JSON record, None where there is none."""
+    found: object = None
+    with contextlib.suppress(ValueError, RecursionError):
+        found, _ = json.JSONDecoder().raw_decode(text)
+    if found is None and "=>" in text:  # fluent-bit writes a Ruby hash
+        with contextlib.suppress(ValueError, RecursionError):
+            found, _ = json.JSONDecoder().raw_decode(text.replace('"=>', '":'))
+    if not isinstance(found, dict):
+        return None
+    for key in LINE_KEYS:
+        value = found.get(key)
+        if isinstance(value, str):
+            return ANSI.sub("", value).rstrip("\r\n")
+        if isinstance(value, list) and value and all(isinstance(n, int) for n in value):
+            with contextlib.suppress(ValueError):  # journald: bytes that are not UTF-8
+                return ANSI.sub("", bytes(value).decode("utf-8", "replace"))
+    return None
+
+
+def strip_prefixes(text: str) -> tuple[str, int | None]:
+    """A line without what launchers and log shippers put in front, and the rank that they tell.
+
+    >>> strip_prefixes("node-a: [rank3]: KeyError: 'x'")
+    ("KeyError: 'x'", 3)
+    """
+    if '{"' in text:
+        start = 0
+        if found := FLUENT.match(text):
+            start = found.end()
+        if text.startswith("{", start):
+            inner = _record(text[start:])
+            text = text if inner is None else inner
+    rank: int | None = None
+    position = 0
+    for _ in range(MOST_PREFIXES):
+        found = PREFIXES.match(text, position)
+        if found is None or found.end() == position:
+            break
+        for group in ("a", "b", "c"):
+            if found[group] is not None:
+                rank = int(found[group])
+        position = found.end()
+    return text[position:], rank

@@ -1,0 +1,215 @@
+"""Looks at the files of a checkpoint without unpickling any of them.
+
+    python checkpoint.py FOLDER [--whole]
+
+Stdlib only, Python 3.8 and later. Prints a record for the folder, then one for each file. Numbers
+(world size, ZeRO stage) are taken from the pickle's opcodes, none of which is executed. With
+--whole every byte is read and compared with the checksums of the archive.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pickletools
+import re
+import struct
+import sys
+import zipfile
+from typing import Any
+
+SHARD = re.compile(r"(model|optim)_states\.pt$")
+#: Keys that DeepSpeed 0.19.8 writes (runtime/engine.py `_save_checkpoint`, zero/stage*.py).
+NUMBERS = ("dp_world_size", "mp_world_size", "zero_stage", "partition_count", "global_steps")
+#: How many opcodes after its key a number may stand: an enum is a class, a number and a call.
+REACH = 6
+#: The pickle of a shard names tensors and holds none; one that is larger is not looked into.
+PICKLE_LIMIT = 64 << 20
+LFS = b"version https://git-lfs"
+#: Bytes that hold the length of the header of a safetensors file.
+LENGTH = 8
+
+
+def say(record: dict[str, Any]) -> None:
+    os.write(1, ("\x1edsdoctor:" + json.dumps(record) + "\n").encode("utf-8", "replace"))
+
+
+def numbers_of(pickled: bytes) -> dict[str, Any]:
+    """Numbers behind known keys, by the pickle's opcodes."""
+    found: dict[str, Any] = {}
+    key: str | None = None
+    distance = 0
+    section: str | None = None
+    for op, arg, _ in pickletools.genops(pickled):
+        if op.name in ("BINPUT", "LONG_BINPUT", "MEMOIZE", "PUT"):
+            continue
+        if "UNICODE" in op.name:
+            if key == "ds_version" and key not in found:
+                found[key] = arg
+                key = None
+                continue
+            if arg in NUMBERS or arg == "ds_version":
+                key, distance = arg, 0
+            elif arg == "stage" and section == "zero_optimization":
+                key, distance = "config_stage", 0
+            else:
+                key = None
+            if arg == "zero_optimization":
+                section = arg
+            continue
+        distance += 1
+        if key and distance <= REACH and op.name.startswith(("BININT", "INT", "LONG")):
+            if isinstance(arg, int) and not isinstance(arg, bool):
+                found.setdefault(key, arg)
+                section = None
+            key = None
+        elif distance > REACH:
+            key = None
+    return found
+
+
+def zip_problem(path: str, whole: bool) -> tuple[str | None, str | None, dict[str, Any]]:
+    """(problem, detail, numbers) of a file that begins as an archive does."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            size = os.path.getsize(path)
+            for entry in archive.infolist():
+                if entry.header_offset + entry.compress_size > size:
+                    return "truncated", entry.filename + " ends behind the file's end", {}
+            if whole:
+                bad = archive.testzip()
+                if bad is not None:
+                    return "damaged", "checksum of " + bad + " does not match", {}
+            pickles = [e for e in archive.infolist() if e.filename.endswith("data.pkl")]
+            if not pickles:
+                return "no checkpoint file", "the archive holds no data.pkl", {}
+            if pickles[0].file_size > PICKLE_LIMIT:
+                return None, None, {}
+            return None, None, numbers_of(archive.read(pickles[0]))
+    except zipfile.BadZipFile as error:
+        words = str(error)
+        if "central directory" in words or "not a zip" in words:
+            return "truncated", "the archive's directory, at the end of the file, is not there", {}
+        return "damaged", words, {}
+    except (ValueError, EOFError, struct.error) as error:
+        return "damaged", str(error), {}
+
+
+def safetensors_problem(path: str, size: int) -> tuple[str | None, str | None]:
+    with open(path, "rb") as file:
+        head = file.read(8)
+        length = struct.unpack("<Q", head)[0] if len(head) == LENGTH else 0
+        if not LENGTH <= length <= min(size, 100 << 20):
+            return "truncated", "the header does not fit into the file"
+        try:
+            header = json.loads(file.read(length).decode("utf-8"))
+            ends = [v["data_offsets"][1] for k, v in header.items() if k != "__metadata__"]
+        except (ValueError, KeyError, TypeError, IndexError, AttributeError):
+            return "damaged", "the header is no JSON"
+    wanted = LENGTH + length + max([*ends, 0])
+    if wanted > size:
+        return "truncated", "%d bytes, but its header speaks of %d" % (size, wanted)
+    return None, None
+
+
+def look(path: str, name: str, whole: bool) -> dict[str, Any]:
+    record: dict[str, Any] = {
+        "file": name,
+        "size": 0,
+        "problem": None,
+        "detail": None,
+        "numbers": {},
+    }
+    try:
+        size = record["size"] = os.path.getsize(path)
+        with open(path, "rb") as file:
+            head = file.read(64)
+        if size == 0:
+            record["problem"] = "empty"
+        elif head.startswith(LFS):
+            record["problem"] = "git-lfs pointer"
+        elif name.endswith(".safetensors"):
+            record["problem"], record["detail"] = safetensors_problem(path, size)
+        elif head.startswith(b"PK\x03\x04"):
+            problem, detail, numbers = zip_problem(path, whole)
+            record.update(problem=problem, detail=detail, numbers=numbers)
+        elif head[:1] == b"\x80" and head[1:2] in (b"\x02", b"\x03", b"\x04", b"\x05"):
+            record["detail"] = "legacy format, of which only the beginning can be judged"
+        elif not head.strip(b"\0"):
+            record["problem"] = "damaged"
+            record["detail"] = "it begins with zeros"
+        else:
+            record["problem"] = "no checkpoint file"
+            record["detail"] = "it begins with neither an archive nor a pickle"
+    except OSError as error:
+        record["problem"] = "unreadable"
+        record["detail"] = error.strerror or str(error)
+    return record
+
+
+def is_shard(name: str) -> bool:
+    return bool(SHARD.search(name))
+
+
+def is_weights(name: str) -> bool:
+    return name.endswith(".safetensors") or re.match(r"pytorch_model.*\.bin$", name) is not None
+
+
+def main() -> None:
+    folder, whole = sys.argv[1], "--whole" in sys.argv[2:]
+    head: dict[str, Any] = {
+        "folder": folder,
+        "error": None,
+        "latest": None,
+        "tags": [],
+        "tag": None,
+    }
+    try:
+        entries = sorted(os.listdir(folder))
+    except OSError as error:
+        head["error"] = error.strerror or str(error)
+        say(head)
+        return
+    for name in ("latest_universal", "latest"):
+        try:
+            with open(os.path.join(folder, name), "rb") as file:
+                head["latest"] = file.read(4096).decode("utf-8", "replace").strip()
+        except OSError:
+            continue
+    for name in entries:
+        inner = os.path.join(folder, name)
+        try:
+            names = os.listdir(inner) if os.path.isdir(inner) else []
+        except OSError:
+            names = []
+        if any(is_shard(entry) for entry in names):
+            head["tags"].append(name)
+    if any(is_shard(name) for name in entries):
+        head["tag"] = ""
+    elif head["latest"]:
+        head["tag"] = head["latest"]
+    elif head["tags"]:
+        head["tag"] = newest(head["tags"])
+    elif any(is_weights(name) for name in entries):
+        head["tag"] = ""
+    place = os.path.join(folder, head["tag"] or "")
+    head["tag_exists"] = head["tag"] is not None and os.path.isdir(place)
+    head["universal"] = os.path.isdir(os.path.join(place, "zero"))
+    say(head)
+    if not head["tag_exists"]:
+        return
+    for name in sorted(os.listdir(place)):
+        if is_shard(name) or is_weights(name):
+            say(look(os.path.join(place, name), name, whole))
+    say({"done": True})
+
+
+def newest(tags: list[str]) -> str:
+    def number(tag: str) -> tuple[int, str]:
+        digits = re.findall(r"\d+", tag)
+        return (int(digits[-1]) if digits else -1, tag)
+
+    return max(tags, key=number)
+
+
+main()

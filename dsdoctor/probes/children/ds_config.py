@@ -1,0 +1,194 @@
+r"""Ask the patient's DeepSpeed what it says of a config; run as a script in a process of its own.
+
+    python ds_config.py CONFIG [WORLD]
+
+Writes, one a line on stdout behind `\x1edsdoctor:`:
+
+    {"step": "import deepspeed"}
+    {"fact": "version", "value": "0.19.8"}
+    {"refusal": {"key": "zero_optimization.stage", "message": "...", "kind": "ValidationError"}}
+    {"done": true}
+
+DeepSpeed stops at the first thing that it refuses. So what it refused is taken out and the rest is
+tried again, until it takes it. `"auto"` in the batch sizes is for a trainer to fill in, and without
+WORLD the triangle of batch sizes is not tried. Nothing is started: no process group, no engine.
+
+Standard library and the patient's own deepspeed, Python 3.8 and later.
+"""
+
+from __future__ import annotations
+
+import copy
+import importlib
+import json
+import os
+import sys
+from typing import Any
+
+SENTINEL = "\x1edsdoctor:"
+#: A config with more wrong than this is told of in part.
+MOST = 20
+BATCH = ("train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps")
+#: Part of a model's name, lower case, to the section that it reads.
+SECTIONS = (
+    ("offloadparam", "zero_optimization.offload_param"),
+    ("offloadoptimizer", "zero_optimization.offload_optimizer"),
+    ("zenflow", "zero_optimization.zenflow"),
+    ("zeroconfig", "zero_optimization"),
+    ("fp16", "fp16"),
+    ("bf16", "bf16"),
+    ("compile", "compile"),
+    ("tensorboard", "tensorboard"),
+    ("wandb", "wandb"),
+    ("csv", "csv_monitor"),
+    ("comet", "comet"),
+    ("monitor", ""),
+    ("hybridengine", "hybrid_engine"),
+    ("tensorparallel", "tensor_parallel"),
+    ("tpconfig", "tensor_parallel"),
+    ("weightquant", "weight_quantization"),
+)
+
+
+def emit(record: dict[str, Any]) -> None:
+    """Write one record at once."""
+    os.write(1, (SENTINEL + json.dumps(record) + "\n").encode("ascii"))
+
+
+def load(module: Any, path: str) -> Any:
+    """Read the file as this DeepSpeed does: hjson since 0.8, duplicate keys refused."""
+    reader = getattr(module, "hjson", json)
+    hook = getattr(module, "dict_raise_error_on_duplicate_keys", None)
+    with open(path, encoding="utf-8-sig") as file:
+        return reader.load(file, object_pairs_hook=hook)
+
+
+def section_of(title: str) -> str:
+    """Which section a pydantic model reads."""
+    name = title.lower().replace("_", "")
+    return next((section for part, section in SECTIONS if part in name), "")
+
+
+def holds(config: Any, key: str) -> bool:
+    """Whether there is something under a dotted key."""
+    for part in key.split("."):
+        if not isinstance(config, dict) or part not in config:
+            return False
+        config = config[part]
+    return True
+
+
+def drop(config: Any, key: str) -> None:
+    """Take away what is under a dotted key."""
+    parts = key.split(".")
+    for part in parts[:-1]:
+        config = config[part]
+    del config[parts[-1]]
+
+
+def named_in(message: str, config: Any, prefix: str = "") -> str:
+    """The longest key of the config that a message names; "" if it names none."""
+    best = ""
+    for key, value in config.items():
+        path = prefix + str(key)
+        if str(key) in message and len(str(key)) > len(best.rpartition(".")[2]):
+            best = path
+        if isinstance(value, dict):
+            inner = named_in(message, value, path + ".")
+            if len(inner.rpartition(".")[2]) > len(best.rpartition(".")[2]):
+                best = inner
+    return best
+
+
+def refusals(error: BaseException, config: Any) -> list[dict[str, str]]:
+    """What an exception says, with the keys that it is about."""
+    kind = type(error).__name__
+    listed = getattr(error, "errors", None)
+    if kind == "ValidationError" and callable(listed):
+        home = section_of(str(getattr(error, "title", "")))
+        found = []
+        for entry in listed():
+            names = [str(part) for part in entry.get("loc", ())]
+            while names and not holds(config, ".".join(([home] if home else []) + names)):
+                names.pop()
+            key = ".".join(([home] if home else []) + names)
+            found.append(
+                {"key": key, "message": str(entry.get("msg", ""))[:400], "kind": kind},
+            )
+        return found
+    message = str(error).strip()[:600]
+    return [{"key": named_in(message, config), "message": message, "kind": kind}]
+
+
+def prepare(config: Any, world: int) -> None:
+    """Take out what only a trainer or the number of ranks can settle."""
+    for name in BATCH:
+        if config.get(name) == "auto":
+            del config[name]
+    if not world and "train_micro_batch_size_per_gpu" in config:
+        config.pop("train_batch_size", None)
+    elif not world:
+        config.pop("gradient_accumulation_steps", None)
+    if not any(name in config for name in BATCH[:2]):
+        config["train_micro_batch_size_per_gpu"] = 1
+
+
+def examine(path: str, world: int) -> None:
+    """Ask, take out what was refused, ask again."""
+    emit({"step": "import deepspeed"})
+    try:
+        module = importlib.import_module("deepspeed.runtime.config")
+        comm = importlib.import_module("deepspeed.comm")
+        package = importlib.import_module("deepspeed")
+    except BaseException as error:
+        emit({"error": "import", "text": (type(error).__name__ + ": " + str(error))[:400]})
+        return
+    emit({"fact": "version", "value": str(getattr(package, "__version__", ""))})
+    # as in a job of that many ranks, of which none is started
+    vars(comm).update(
+        get_rank=lambda *_, **__: 0,
+        get_world_size=lambda *_, **__: max(world, 1),
+    )
+    emit({"step": "read config"})
+    try:
+        config = load(module, path)
+    except Exception as error:
+        refusal = {"key": "", "message": str(error)[:400], "kind": type(error).__name__}
+        emit({"refusal": refusal})
+        return
+    if not isinstance(config, dict):
+        return
+    config = json.loads(json.dumps(config))
+    prepare(config, world)
+    seen = set()
+    for _ in range(MOST):
+        try:
+            module.DeepSpeedConfig(copy.deepcopy(config))
+        except Exception as error:
+            fresh = [one for one in refusals(error, config) if str(one) not in seen]
+            for one in fresh:
+                seen.add(str(one))
+                emit({"refusal": one})
+            again = [one["key"] for one in fresh if one["key"] and one["key"] not in BATCH]
+            for key in sorted(set(again), key=len, reverse=True):
+                if holds(config, key):
+                    drop(config, key)
+            if not again:
+                return
+        else:
+            return
+
+
+def main(arguments: list[str]) -> None:
+    """Run the script."""
+    del sys.argv[1:]
+    if not getattr(sys.flags, "safe_path", False):
+        sys.path[0] = os.getcwd()
+    examine(arguments[0], int(arguments[1]) if len(arguments) > 1 else 0)
+    emit({"done": True})
+    sys.stderr.flush()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

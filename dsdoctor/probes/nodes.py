@@ -1,0 +1,153 @@
+"""Tries the other nodes of the hostfile: name, log-in without a password, clock."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import re
+import shlex
+import time
+
+from dsdoctor.api import Hostfile, LaunchCommand, Missing, OsInfo, probe
+from dsdoctor.host import Host, HostError
+from dsdoctor.model.facts.base import Why
+from dsdoctor.model.facts.network import NodeReach, NodesReach
+from dsdoctor.model.facts.python import PatientChoice
+from dsdoctor.model.facts.run import RunNeeds
+from dsdoctor.model.redact import mask
+
+#: What one log-in may take, and how many go on at once.
+SECONDS = 15.0
+AT_ONCE = 16
+#: More nodes than this are the business of `fleet`.
+MOST = 64
+LOCAL = ("localhost", "127.0.0.1", "::1")
+#: Printed by the other node, so that a greeting of its shell is not taken for the answer.
+MARK = "dsdoctor-node"
+_ANSWER = re.compile(rf"{MARK} (\d+(?:\.\d+)?)\S* (yes|no)")
+
+
+def command(python: str) -> str:
+    """What runs on the other node: prints its time and whether an interpreter is there.
+
+    >>> command("/env/bin/python").startswith("echo dsdoctor-node $(date +%s.%N) ")
+    True
+    """
+    there = f"$(test -x {shlex.quote(python)} && echo yes || echo no)"
+    return f"echo {MARK} $(date +%s.%N) {there}"
+
+
+def ssh_argv(ssh: str, host: str, python: str, port: str | None = None) -> list[str]:
+    """The log-in, as the deepspeed launcher tries it, and with a limit of its own.
+
+    >>> ssh_argv("ssh", "n1", "/p", "2222")[:3]
+    ['ssh', '-o', 'PasswordAuthentication=no']
+    """
+    options = ["PasswordAuthentication=no", "BatchMode=yes", f"ConnectTimeout={SECONDS:.0f}"]
+    argv = [ssh]
+    for option in options:
+        argv += ["-o", option]
+    if port:
+        argv += ["-p", port]
+    # behind `--` no name of a host can be taken for an option
+    return [*argv, "--", host, command(python)]
+
+
+def parse_answer(text: str) -> tuple[float, bool] | None:
+    r"""Time of the other node, and whether the interpreter is there.
+
+    >>> parse_answer("Welcome to n1\ndsdoctor-node 1760000000.5 yes\n")
+    (1760000000.5, True)
+    >>> parse_answer("Welcome to n1")
+    """
+    found = _ANSWER.search(text)
+    return (float(found[1]), found[2] == "yes") if found else None
+
+
+def resolve(host: Host, name: str) -> tuple[str, ...]:
+    """Addresses of a name, by the system's own resolver; empty where it has none."""
+    getent = host.which("getent")
+    if getent is None:
+        raise HostError(Why.UNSUPPORTED, "there is no `getent` to resolve names with")
+    result = host.run([getent, "ahosts", name], timeout=SECONDS)
+    if result.timed_out:
+        return ()
+    return tuple(dict.fromkeys(line.split()[0] for line in result.text.splitlines() if line))
+
+
+def _reach(
+    host: Host, name: str, python: str, ssh: str | None, port: str | None, *, local: bool
+) -> NodeReach:
+    if name.startswith("-"):
+        return NodeReach(host=name, ssh=False, error="a name of a host does not begin with `-`")
+    try:
+        addresses = resolve(host, name.rpartition("@")[2])
+    except HostError:
+        addresses = ()
+        known = False
+    else:
+        known = True
+    if local:
+        return NodeReach(host=name, addresses=addresses, local=True)
+    if ssh is None:
+        return NodeReach(host=name, addresses=addresses)
+    before = time.time()
+    result = host.run(ssh_argv(ssh, name, python, port), timeout=SECONDS + 5.0)
+    after = time.time()
+    answer = parse_answer(result.text)
+    if answer is None:
+        words = mask(result.error_text) or f"exit status {result.returncode}"
+        return NodeReach(
+            host=name,
+            addresses=addresses if known else ("?",),
+            ssh=False,
+            error=words,
+            timed_out=result.timed_out,
+        )
+    theirs, python_there = answer
+    return NodeReach(
+        host=name,
+        addresses=addresses,
+        ssh=True,
+        # within half a round trip of the middle
+        skew_s=round(theirs - (before + after) / 2, 1),
+        python=python_there,
+    )
+
+
+def _port(command: LaunchCommand | Missing) -> str | None:
+    return command.options.get("ssh_port") if isinstance(command, LaunchCommand) else None
+
+
+@probe
+def nodes_reach(
+    host: Host,
+    hostfile: Hostfile,
+    run: RunNeeds,
+    os: OsInfo | Missing,
+    launch: LaunchCommand | Missing,
+    choice: PatientChoice | Missing,
+) -> NodesReach:
+    """All nodes at once, each with a limit; only where a hostfile was given."""
+    if run.quick:
+        raise HostError(Why.NOT_ASKED, "the other nodes were not tried (`--quick`)")
+    if not hostfile.asked or not hostfile.entries:
+        raise HostError(Why.NOT_ASKED, "no hostfile was given (`--hostfile FILE`)")
+    own = {*LOCAL}
+    if isinstance(os, OsInfo):
+        own |= {os.hostname, os.hostname.partition(".")[0]}
+    python = "/usr/bin/python3" if isinstance(choice, Missing) else str(choice.executable)
+    names = [entry.host for entry in hostfile.entries][:MOST]
+    ssh, port = host.which("ssh"), _port(launch)
+    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+        found = pool.map(
+            lambda name: _reach(
+                host, name, python, ssh, port, local=bool({name, name.partition(".")[0]} & own)
+            ),
+            names,
+        )
+        nodes = tuple(found)
+    return NodesReach(
+        nodes=nodes,
+        untried=len(hostfile.entries) - len(names),
+        lacking=tuple(tool for tool in ("ssh", "pdsh") if host.which(tool) is None),
+    )

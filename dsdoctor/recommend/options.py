@@ -1,0 +1,169 @@
+"""What the user asks for, checked against the hardware and against itself."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from dsdoctor.errors import UsageError
+from dsdoctor.model.launch import Reason
+from dsdoctor.recommend.machine import Machine
+from dsdoctor.recommend.shape import ModelShape
+
+#: Bytes of optimizer state for each trained parameter, beside the fp32 master weight.
+OPTIMIZERS = {"adamw": 8, "adam": 8, "lamb": 8, "lion": 4, "adagrad": 4, "muon": 4, "sgd": 0}
+LAUNCHERS = ("deepspeed", "torchrun", "accelerate")
+#: Share of each limit that stays free: allocator fragmentation, the driver, other processes.
+HEADROOM = {"speed": 0.08, "memory": 0.08, "balanced": 0.20}
+BF16_MAJOR = 8
+FP16_MAJOR = 7
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Options:
+    """What the user asks for; None = to be chosen.
+
+    Attributes:
+        nodes: number of hosts.
+        sequence: tokens in a sequence.
+        micro_batch: sequences for each GPU at once.
+        global_batch: sequences for each step of the optimizer.
+        precision: `bf16`, `fp16` or `fp32`.
+        finetune: `full` or `lora`.
+        lora_rank: rank of the adapters.
+        optimizer: a key of OPTIMIZERS.
+        attention: `flash` or `eager`.
+        checkpointing: recompute activations.
+        launcher: `deepspeed`, `torchrun` or `accelerate`.
+        objective: `speed`, `memory` or `balanced`.
+        cpu_ranks: ranks on each host when there is no GPU.
+        master_port: port of the rendezvous.
+        hosts: names of the nodes, for a launch across several.
+        script: the user's training script.
+        programs: where the patient's launchers are, for those that PATH does not find there.
+    """
+
+    nodes: int = 1
+    sequence: int | None = None
+    micro_batch: int | None = None
+    global_batch: int | None = None
+    precision: str | None = None
+    finetune: str = "full"
+    lora_rank: int = 16
+    optimizer: str = "adamw"
+    attention: str = "flash"
+    checkpointing: bool | None = None
+    launcher: str | None = None
+    objective: str = "speed"
+    cpu_ranks: int = 1
+    master_port: int = 29500
+    hosts: tuple[str, ...] = ()
+    script: str = "train.py"
+    programs: tuple[tuple[str, str], ...] = ()
+
+
+def note(subject: str, text: str) -> Reason:
+    """A reason that is neither for nor against an option."""
+    return Reason(subject=subject, verdict="note", text=text)
+
+
+def choose_precision(machine: Machine, asked: str | None) -> tuple[str, Reason]:
+    """What the hardware can do, not what torch emulates (bf16 on a V100 is emulated).
+
+    Raises:
+        UsageError: DeepSpeed would refuse the precision asked for on this hardware.
+    """
+    if not machine.devices:
+        if asked == "fp16":
+            raise UsageError("fp16 was asked for on a CPU, expected bf16 or fp32")
+        return asked or "bf16", note("precision", "CPUs train in bf16 or fp32")
+    lowest = min(device.cc for device in machine.devices)
+    mixed = len({device.cc for device in machine.devices}) > 1
+    text = f"compute capability {lowest[0]}.{lowest[1]}" + (", the lowest here," if mixed else "")
+    if asked == "fp16" and lowest[0] < FP16_MAJOR:
+        raise UsageError(f"fp16 was asked for on {text} but DeepSpeed needs 7.0; give fp32")
+    if asked == "bf16" and lowest[0] < BF16_MAJOR:
+        what = "fp16" if lowest[0] >= FP16_MAJOR else "fp32"
+        return asked, note(
+            "precision",
+            f"bf16 was asked for, but {text} only emulates it: expect a slow run, {what} is what "
+            "this hardware does",
+        )
+    if asked:
+        return asked, note("precision", f"{asked} was asked for")
+    if lowest[0] >= BF16_MAJOR:
+        return "bf16", note("precision", f"bf16: {text} is 8.0 or newer")
+    if lowest[0] >= FP16_MAJOR:
+        return "fp16", note("precision", f"fp16: {text} has no bf16 units")
+    return "fp32", note("precision", f"fp32: {text} is below 7.0, which DeepSpeed's fp16 needs")
+
+
+def choose_launcher(machine: Machine, asked: str | None) -> str:
+    """The launcher asked for; a MIG slice is named by its UUID, which only torchrun passes on.
+
+    Raises:
+        UsageError: the deepspeed launcher was asked for a MIG slice, which it cannot name.
+    """
+    sliced = any(device.mig for device in machine.devices)
+    if asked == "deepspeed" and sliced:
+        raise UsageError(
+            "the deepspeed launcher takes GPU numbers, but a MIG slice has none; "
+            "give `--launcher torchrun`"
+        )
+    return asked or ("torchrun" if sliced else "deepspeed")
+
+
+def choose_sequence(model: ModelShape, asked: int | None) -> tuple[int, Reason | None]:
+    """The sequence length: what was asked for, else 2048 or what the model was made for.
+
+    Raises:
+        UsageError: it is longer than the table of positions that the model has.
+    """
+    if asked is None:
+        length = min(model.max_length, 2048)
+        return length, note(
+            "sequence", f"{length} tokens (the model takes {model.max_length}); set `--seq-len`"
+        )
+    if model.positions and asked > model.positions:
+        raise UsageError(
+            f"the sequence is {asked} tokens, but {model.name} has {model.positions} positions; "
+            f"give at most {model.positions}"
+        )
+    if asked > model.max_length and model.stated_parameters is None:
+        return asked, note(
+            "sequence",
+            f"{asked} tokens are more than the {model.max_length} that the model was made for",
+        )
+    return asked, None
+
+
+def validate(options: Options, world: int) -> None:
+    """Raises UsageError for a request that contradicts itself."""
+    for name in ("nodes", "sequence", "micro_batch", "global_batch", "lora_rank", "cpu_ranks"):
+        value = getattr(options, name)
+        if value is not None and value < 1:
+            raise UsageError(f"{name.replace('_', '-')} is {value}, expected at least 1")
+    allowed = {
+        "precision": (None, "bf16", "fp16", "fp32"),
+        "finetune": ("full", "lora"),
+        "optimizer": tuple(OPTIMIZERS),
+        "attention": ("flash", "eager"),
+        "launcher": (None, *LAUNCHERS),
+        "objective": tuple(HEADROOM),
+    }
+    for name, values in allowed.items():
+        if getattr(options, name) not in values:
+            words = ", ".join(str(value) for value in values if value)
+            raise UsageError(f"{name} is `{getattr(options, name)}`, expected one of {words}")
+    if options.hosts and len(options.hosts) != options.nodes:
+        raise UsageError(
+            f"{len(options.hosts)} hosts are named for {options.nodes} nodes; name each node once"
+        )
+    if len(set(options.hosts)) != len(options.hosts):
+        raise UsageError(f"a host is named twice in {', '.join(options.hosts)}; name each once")
+    each = world * (options.micro_batch or 1)
+    if options.global_batch and options.global_batch % each:
+        raise UsageError(
+            f"global batch {options.global_batch} is not a multiple of {each} "
+            f"(micro-batch {options.micro_batch or 1} on {world} ranks); "
+            f"expected {max(1, round(options.global_batch / each)) * each}"
+        )

@@ -1,0 +1,142 @@
+"""Where the job will start: names of the nodes, a port that is free, the patient's launchers."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+
+from dsdoctor import patient
+from dsdoctor.errors import UsageError
+from dsdoctor.host import Host, HostError, exists, read_text
+from dsdoctor.probes.launch import DEFAULT_PORT, listening_ports, parse_hostfile
+from dsdoctor.recommend.options import LAUNCHERS
+
+#: Ports looked at from the default on; more than that many jobs do not share a machine.
+PORTS = 64
+#: A connection to this machine answers at once or not at all.
+CONNECT_SECONDS = 0.5
+_HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
+
+
+def host_names(
+    host: Host, names: str | None, hostfile: str | None, nodes: int | None
+) -> tuple[str, ...]:
+    """The nodes that `--hosts` or `--hostfile` names; empty when neither is given.
+
+    Raises:
+        UsageError: both are given, the file cannot be read, or the names do not fit `--nodes`.
+    """
+    if names is not None and hostfile is not None:
+        raise UsageError("`--hosts` and `--hostfile` both name the nodes; give one of them")
+    if names is not None:
+        found = tuple(name.strip() for name in names.split(",") if name.strip())
+        option = "--hosts"
+    elif hostfile is not None:
+        try:
+            read = parse_hostfile(read_text(host, hostfile), hostfile)
+        except HostError as error:
+            raise UsageError(
+                f"`--hostfile {hostfile}` cannot be read: {error.missing.detail}"
+            ) from None
+        if read.problems:
+            first = read.problems[0]
+            raise UsageError(f"`--hostfile {hostfile}` line {first.line}: {first.reason}")
+        found, option = tuple(entry.host for entry in read.entries), "--hostfile"
+    else:
+        return ()
+    for name in found:
+        if not _HOST.fullmatch(name):
+            raise UsageError(f"`{option}` names `{name}`, which is no host name; expected `node-a`")
+    if not found:
+        raise UsageError(f"`{option}` names no host; expected names such as `node-a`")
+    if nodes is not None and len(found) != nodes:
+        raise UsageError(
+            f"`{option}` names {len(found)} hosts for `--nodes {nodes}`; make the two agree"
+        )
+    return found
+
+
+def _taken(host: Host, port: int) -> bool:
+    try:
+        return port in listening_ports(host)
+    except HostError:  # /proc is Linux's: elsewhere whoever answers holds the port
+        return host.connect("127.0.0.1", port, CONNECT_SECONDS) is None
+
+
+def port(
+    host: Host, asked: int | None, nodes: tuple[str, ...], *, look: bool
+) -> tuple[int, tuple[str, ...]]:
+    """The port on which the ranks meet: the first that nobody listens on here, from 29500.
+
+    Args:
+        host: this machine.
+        asked: value of `--master-port`.
+        nodes: names of the nodes; ports of another master cannot be read.
+        look: False = the plan is for another machine.
+
+    Returns:
+        The port, and what the reader must know of it.
+    """
+    first = DEFAULT_PORT if asked is None else asked
+    if not look:
+        return first, ()
+    if asked is not None:
+        if not _taken(host, asked):
+            return asked, ()
+        return asked, (f"port {asked}, which was asked for, is taken on this host now",)
+    last = min(first + PORTS, 65536)
+    free = next((number for number in range(first, last) if not _taken(host, number)), None)
+    if free is None:
+        return first, (f"ports {first} to {last - 1} are all taken on this host; set MASTER_PORT",)
+    if free == first:
+        return first, ()
+    where = "this host" if not nodes else "this host (that of the master was not looked at)"
+    return free, (f"port {first} is taken on {where}, so {free} is used",)
+
+
+def programs(
+    host: Host, python: str | None, launcher: str, *, look: bool
+) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
+    """Launchers of the environment that will train, where PATH finds another or none.
+
+    Args:
+        host: this machine.
+        python: value of `--python`.
+        launcher: the one that the plan uses.
+        look: False = the plan is for another machine.
+
+    Returns:
+        Pairs of name and path, and what the reader must know.
+
+    Raises:
+        UsageError: `--python` names no interpreter.
+    """
+    if not look:
+        return (), ()
+    try:
+        chosen = patient.choose(host, python)
+    except UsageError:
+        if python is not None:
+            raise
+        return (), (f"no Python was found, so `{launcher}` stands for that of your environment",)
+    folder = posixpath.dirname(chosen.executable)
+    if host.system == "Windows" or not os.path.isabs(chosen.executable):  # noqa: PTH117
+        return (), ()
+    found = []
+    for name in LAUNCHERS:
+        path = posixpath.join(folder, name)
+        if exists(host, path) and _real(host, host.which(name)) != _real(host, path):
+            found.append((name, path))
+    if not exists(host, posixpath.join(folder, launcher)):
+        return tuple(found), (f"`{launcher}` is not installed beside {chosen.executable}",)
+    return tuple(found), ()
+
+
+def _real(host: Host, path: str | None) -> str | None:
+    if path is None:
+        return None
+    try:
+        return host.readlink(path)
+    except HostError:
+        return path

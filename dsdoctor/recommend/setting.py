@@ -1,0 +1,74 @@
+"""One option to size: what of a launch decides over memory."""
+
+from __future__ import annotations
+
+import dataclasses
+
+#: Default of `stage3_max_live_parameters`.
+MAX_LIVE = 1_000_000_000
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Setting:
+    """One option to size.
+
+    Attributes:
+        stage: ZeRO stage.
+        offload: `none`, `optimizer` or `optimizer+parameters`.
+        micro_batch, sequence: size of one pass on one GPU.
+        accumulation: passes before a step.
+        world, nodes: ranks in all, and hosts.
+        precision: `bf16`, `fp16` or `fp32`.
+        attention: `flash` (or any kernel that stores no scores) or `eager`.
+        checkpointing: activations of each block are recomputed.
+        lora_rank: 0 = all parameters are trained.
+        state_bytes: optimizer state of a parameter beside its master copy (Adam 8, Lion 4, SGD 0).
+        bucket: elements of `reduce_bucket_size`.
+        overlap: `overlap_comm`, which doubles the bucket.
+        max_live: elements of `stage3_max_live_parameters`.
+        pin_memory: offloaded tensors are pinned.
+        on_gpu: False = ranks run on CPUs, and everything is host memory.
+    """
+
+    stage: int = 0
+    offload: str = "none"
+    micro_batch: int = 1
+    sequence: int = 1024
+    accumulation: int = 1
+    world: int = 1
+    nodes: int = 1
+    precision: str = "bf16"
+    attention: str = "flash"
+    checkpointing: bool = False
+    lora_rank: int = 0
+    state_bytes: int = 8
+    bucket: int = 200_000_000
+    overlap: bool = True
+    max_live: int = MAX_LIVE
+    pin_memory: bool = True
+    on_gpu: bool = True
+
+    @property
+    def width(self) -> int:
+        """Bytes of a weight in the training precision."""
+        return 4 if self.precision == "fp32" else 2
+
+    @property
+    def offloads_optimizer(self) -> bool:
+        """Whether the optimizer runs on the host."""
+        return self.offload != "none"
+
+    @property
+    def offloads_parameters(self) -> bool:
+        """Whether weights lie on the host."""
+        return self.offload == "optimizer+parameters"
+
+    @property
+    def partitions_weights(self) -> bool:
+        """Whether each rank holds a share of the weights only (ZeRO-3)."""
+        return self.stage == 3  # noqa: PLR2004
+
+    @property
+    def ranks_per_node(self) -> int:
+        """Ranks on one host."""
+        return max(1, self.world // self.nodes)

@@ -1,0 +1,179 @@
+"""Plans for a reader, and as shell that can be pasted."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import textwrap
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from dsdoctor.model.plan import (
+    Env,
+    Fetch,
+    Link,
+    LinkNames,
+    LinkTree,
+    Plan,
+    PlanDocument,
+    Remove,
+    Run,
+    Step,
+    Tell,
+    Write,
+)
+from dsdoctor.model.redact import mask_tree
+from dsdoctor.report.text import clean
+
+END = "DSDOCTOR_END"
+
+
+def words_of(step: Step) -> str:
+    """What a step does, in one line."""
+    if isinstance(step, Run):
+        head = "".join(f"{name}={shlex.quote(value)} " for name, value in step.env.items())
+        return head + shlex.join(step.argv)
+    if isinstance(step, Write):
+        return f"write {step.write} ({len(step.content.encode())} bytes)"
+    if isinstance(step, Link):
+        return f"link {step.link} -> {step.target}"
+    if isinstance(step, LinkTree):
+        return f"link what {step.link} lacks of {step.source}"
+    if isinstance(step, LinkNames):
+        return f"link lib*.so to lib*.so.N in {step.link}"
+    if isinstance(step, Remove):
+        return f"remove {step.remove}"
+    if isinstance(step, Fetch):
+        size = f", {step.size / 2**20:.0f} MiB" if step.size else ""
+        return f"fetch {step.fetch} (sha256 {step.sha256[:12]}…{size}) into {step.into}"
+    if isinstance(step, Env):
+        return " ".join(
+            f"{name}={shlex.quote(value)}" if value else f"unset {name}"
+            for name, value in step.env.items()
+        )
+    return step.tell
+
+
+def render(plan: Plan, width: int | None = None) -> str:
+    """A plan as it is shown before it is asked for."""
+    plan = msgspec.convert(mask_tree(msgspec.to_builtins(plan)), Plan)
+    columns = max(40, min(width or shutil.get_terminal_size((100, 24)).columns, 110))
+
+    def wrap(text: str, indent: str, first: str | None = None) -> Iterator[str]:
+        yield from textwrap.wrap(
+            clean(text),
+            columns,
+            initial_indent=indent if first is None else first,
+            subsequent_indent=indent,
+            break_on_hyphens=False,
+            break_long_words=False,
+        )
+
+    lines = [f"{plan.name} (reach: {plan.reach.value})"]
+    lines += wrap(plan.title, "  ")
+    for reason in plan.reasons:
+        lines += wrap(f"because {reason}", "    ", "  ")
+    lines.append("")
+    for number, step in enumerate(plan.steps, 1):
+        first, *diff = step.why.splitlines() or [""]
+        lines += wrap(first if not diff else "these lines change:", "     ", f"  {number}. ")
+        lines += [f"     {clean(row)}" for row in ([first, *diff] if diff else [])]
+        # a command line is never wrapped, so that it can be copied
+        mark = "to be done by you: " if isinstance(step, Tell) else ""
+        lines += [f"     {mark}{clean(text)}" for text in words_of(step).splitlines()]
+    lines.append("")
+    proofs = [proof.why for proof in plan.proof]
+    if plan.proves:
+        proofs.append(f"`dsdoctor check` finds {', '.join(plan.proves)} ok")
+    if proofs:
+        lines += wrap(f"proof: {'; '.join(proofs)}", "    ", "  ")
+    for why in plan.irreversible:
+        lines += wrap(f"CANNOT BE UNDONE: {why}", "    ", "  ")
+    if not plan.only_told:
+        lines += wrap(f"undo: {plan.undo}", "    ", "  ")
+    if plan.activate:
+        lines.append(f"  then, in the shell that starts the job: {clean(plan.activate)}")
+    return "\n".join([*lines, ""])
+
+
+# ---- shell -------------------------------------------------------------------------------------
+
+
+def shell_of(step: Step) -> Iterator[str]:
+    """A step as lines of a POSIX shell."""
+    for text in step.why.splitlines():
+        yield from (f"# {line}" for line in textwrap.wrap(clean(text), 100) or [""])
+    quote = shlex.quote
+    if isinstance(step, Run):
+        yield words_of(step)
+    elif isinstance(step, Write):
+        path = quote(step.write)
+        yield f"mkdir -p {quote(step.write.rpartition('/')[0] or '/')}"
+        if step.content.endswith("\n") and END not in step.content:
+            yield f"cat > {path} <<'{END}'"
+            yield step.content.rstrip("\n") if step.content.count("\n") else step.content
+            yield END
+        else:
+            yield f"printf %s {quote(step.content)} > {path}"
+        if step.mode is not None:
+            yield f"chmod {step.mode:o} {path}"
+    elif isinstance(step, Link):
+        yield f"mkdir -p {quote(step.link.rpartition('/')[0] or '/')}"
+        yield f"ln -sfn {quote(step.target)} {quote(step.link)}"
+    elif isinstance(step, LinkTree):
+        yield f"mkdir -p {quote(step.link)}"
+        yield f"cp -rsn {quote(step.source)}/. {quote(step.link)}/"
+    elif isinstance(step, LinkNames):
+        yield f"for library in {quote(step.link)}/lib*.so.*; do"
+        yield '  [ -e "${library%%.so.*}.so" ] || ln -s "${library##*/}" "${library%%.so.*}.so"'
+        yield "done"
+    elif isinstance(step, Remove):
+        yield f"rm -rf -- {quote(step.remove)}"
+    elif isinstance(step, Fetch):
+        name = quote(step.fetch.rpartition("/")[2])
+        yield f"mkdir -p {quote(step.into)}"
+        yield f'curl -fL -o "$work"/{name} {quote(step.fetch)}'
+        yield f'echo {step.sha256}"  $work"/{name} | sha256sum -c -'
+        yield f'tar -xf "$work"/{name} --strip-components=1 -C {quote(step.into)}'
+    elif isinstance(step, Env):
+        for variable, value in step.env.items():
+            shown = value if "$" not in value else f'"{value}"'
+            yield (
+                f"export {variable}={shown if '$' in value else quote(value)}"
+                if value
+                else (f"unset {variable}")
+            )
+    else:
+        yield from (f"#   {line}" for line in step.tell.splitlines())
+
+
+def shell(plans: list[Plan]) -> str:
+    """Plans as one text that can be pasted into a shell, and ends at the first failure."""
+    lines: list[str] = []
+    for plan in plans:
+        plan = msgspec.convert(mask_tree(msgspec.to_builtins(plan)), Plan)  # noqa: PLW2901
+        mark = "# instead of the one above: " if plan.alternative else "# "
+        lines.append(f"{mark}{plan.name}: {clean(plan.title)}")
+        lines += [f"# because {clean(reason)}" for reason in plan.reasons]
+        body = [line for step in plan.steps for line in shell_of(step)]
+        if plan.alternative:
+            lines += [f"# {line}" for text in body for line in text.splitlines()]
+        elif plan.only_told:
+            lines += body
+        else:
+            lines.append("(set -e")
+            if any(isinstance(step, Fetch) for step in plan.steps):
+                lines += ["work=$(mktemp -d)", "trap 'rm -rf \"$work\"' EXIT"]
+            lines += [*body, ")"]
+            if plan.activate:
+                lines.append(plan.activate)
+        lines.append("")
+    return "\n".join(lines)
+
+
+def as_json(document: PlanDocument) -> str:
+    """The document, secrets masked, indented."""
+    tree: Any = mask_tree(document.as_builtins())
+    return msgspec.json.format(msgspec.json.encode(tree), indent=2).decode() + "\n"

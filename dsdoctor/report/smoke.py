@@ -1,0 +1,125 @@
+"""A smoke report as plain text."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Iterator
+
+from dsdoctor.logs.diagnose import presentable
+from dsdoctor.model.smoke import Comparison, Figures, Phase, Rank, SmokeReport
+
+MIB = 1 << 20
+GIB = 1 << 30
+WORDS = {"ok": "ok", "fail": "FAIL", "not-reached": "-"}
+SHOWN_LINES = 8
+
+
+def _size(count: int) -> str:
+    return f"{count / GIB:.2f} GiB" if count >= GIB else f"{count / MIB:.1f} MiB"
+
+
+def _bytes(count: int) -> str:
+    return f"{count >> 20} MiB" if count >= MIB else f"{count >> 10} KiB"
+
+
+def _wrap(text: str, width: int, first: str, rest: str | None = None) -> list[str]:
+    return textwrap.wrap(
+        presentable(text), max(24, width), initial_indent=first,
+        subsequent_indent=rest if rest is not None else " " * len(first),
+        break_long_words=False, break_on_hyphens=False,
+    )  # fmt: skip
+
+
+def _phases(phases: Iterable[Phase], width: int) -> Iterator[str]:
+    for phase in phases:
+        seconds = f"{phase.seconds:6.1f} s" if phase.status != "not-reached" else " " * 8
+        head = f"  {WORDS[phase.status]:<5} {phase.name:<12} {seconds}"
+        yield from _wrap(phase.detail, width, head + "  ", " " * 31) or [head.rstrip()]
+
+
+def _memory(row: Comparison) -> str:
+    return (
+        f"{row.what}: {_size(row.measured_bytes)} measured, {_size(row.predicted_bytes)} predicted "
+        f"({row.ratio:.2f})"
+    )
+
+
+def figure_lines(figures: Figures) -> Iterator[str]:
+    """The figures, one line each."""
+    if figures.step_ms is not None:
+        yield (
+            f"step {figures.step_ms:.1f} ms (median; {figures.step_ms_low:.1f} to "
+            f"{figures.step_ms_high:.1f}), {figures.tokens_per_s:,.0f} tokens/s"
+        )
+    if figures.bandwidth:
+        rows = ", ".join(f"{row.gb_per_s:.2f} at {_bytes(row.bytes)}" for row in figures.bandwidth)
+        yield f"all-reduce bus bandwidth, GB/s: {rows}"
+    if figures.slowest_ratio is not None:
+        yield (
+            f"slowest rank: {figures.slowest_rank}, its own work takes "
+            f"{figures.slowest_ratio:.2f} × that of the others"
+        )
+    if figures.build_seconds:
+        yield f"ops compiled or loaded in {figures.build_seconds:.1f} s"
+    if figures.first_loss is not None and figures.last_loss is not None:
+        single = ""
+        if figures.reference_loss is not None:
+            single = f" (single process: {figures.reference_loss:.4f})"
+        yield f"loss {figures.first_loss:.4f} to {figures.last_loss:.4f}{single}"
+    yield from (_memory(row) for row in figures.memory)
+
+
+def _rank(rank: Rank, width: int) -> Iterator[str]:
+    where = f" in {rank.last_phase}" if rank.last_phase else ""
+    yield from _wrap(f"rank {rank.rank} {rank.outcome}{where} {rank.error}", width, "  ", "    ")
+    # what hangs tells by its stack, what died by its last words
+    lines = rank.stack[:SHOWN_LINES] if rank.stack else rank.log_tail[-SHOWN_LINES:]
+    yield from (f"    | {presentable(line)}" for line in lines if line.strip())
+
+
+def _list(title: str, lines: Iterable[str], width: int) -> Iterator[str]:
+    rows = list(lines)
+    if rows:
+        yield ""
+        yield title
+        for row in rows:
+            yield from _wrap(row, width, "  - ")
+
+
+def render(report: SmokeReport, width: int = 80, *, verbose: bool = False) -> str:
+    """The report for a reader."""
+    head = f"{report.verdict.upper()}  {report.summary} ({report.seconds:.1f} s)"
+    out = _wrap(head, width, "", "      ")
+    if report.partial:
+        out += _wrap("interrupted: this report is partial", width, "      ")
+    for cause in report.causes:
+        out += ["", f"CAUSE  {cause.condition}"]
+        out += _wrap(cause.message, width, "       ")
+        out += [f"       | {presentable(line)}" for line in cause.evidence if line.strip()]
+        if cause.hint:
+            out += _wrap(f"hint: {cause.hint}", width, "       ")
+        out.append(f"       `dsdoctor explain {cause.condition}` tells more")
+    out.append("")
+    out += _phases(report.phases, width)
+    if report.verdict != "pass":
+        out += [""] + [
+            line for rank in report.ranks if rank.outcome != "done" for line in _rank(rank, width)
+        ]
+        if not report.causes or verbose:
+            out += _list("last lines of the launcher", report.log_tail[-SHOWN_LINES:], width)
+    out += _list("measured", figure_lines(report.figures), width)
+    out += _list("warnings", report.warnings, width)
+    tries = [
+        f"{row.knob}={row.value}: {row.verdict} ({row.seconds:.0f} s)"
+        + (f", costs: {row.cost}" if row.verdict == "pass" else "")
+        for row in report.bisect
+    ]
+    out += _list("tried", tries, width)
+    if report.works_with:
+        setting = ", ".join(f"`{name}={value}`" for name, value in report.works_with.items())
+        out += ["", *_wrap(f"works with {setting}; without it the run fails", width, "")]
+    out += _list("proved", report.proved, width)
+    out += _list("not proved", report.not_proved, width)
+    out += _list("changed for this run", report.launch.changed, width)
+    out += _list("left behind", report.leftovers, width)
+    return "\n".join(out) + "\n"

@@ -1,0 +1,1 @@
+"""A short real training run through the user's own launcher, watched from outside."""

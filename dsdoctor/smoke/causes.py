@@ -1,0 +1,166 @@
+"""From what was seen of a failed run to the condition that explains it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from dsdoctor import logs
+from dsdoctor.model.diagnosis import Cause, Diagnosis, Outcome
+from dsdoctor.model.smoke import SmokeCause
+from dsdoctor.registry import Registry
+from dsdoctor.smoke.launch import Attempt, culprit
+from dsdoctor.smoke.track import Progress
+
+_SIGKILL_WORDS = ("-9", "SIGKILL", "ignal 9", "137", "Killed")
+#: Of these a log alone names the cause of a hang better than the hang itself does.
+_SYMPTOMS = frozenset({"nccl-timeout-watchdog", "host-oom-killed", "rendezvous-timeout"})
+
+
+def named(
+    registry: Registry, condition: str, message: str, evidence: Iterable[str] = ()
+) -> SmokeCause:
+    """A cause with the title and the way out that the condition's own file gives."""
+    unit = registry.find(condition)
+    return SmokeCause(
+        condition=condition,
+        title=unit.title if unit else condition,
+        message=message,
+        hint=unit.hint if unit else "",
+        fixes=unit.condition.fixes if unit else (),
+        evidence=tuple(evidence),
+    )
+
+
+def read_logs(made: Attempt, registry: Registry) -> Diagnosis:
+    """What the logs of launcher and ranks say by themselves."""
+    files = sorted(made.folder.glob("rank-*.log"))
+    sources = [*files, made.folder / "launcher.log"]
+    return logs.diagnose_paths(
+        [str(path) for path in sources if path.exists()], logs.signatures_of(registry)
+    )
+
+
+def _of_log(cause: Cause) -> SmokeCause:
+    return SmokeCause(
+        condition=cause.condition,
+        title=cause.title,
+        message=cause.message,
+        hint=cause.hint,
+        fixes=cause.fixes,
+        evidence=tuple(line.text for line in cause.evidence),
+    )
+
+
+def _only_a_signal(cause: Cause) -> bool:
+    """Whether a log names memory as the cause for no other reason than signal 9."""
+    return cause.condition == "host-oom-killed" and all(
+        any(word in line.text for word in _SIGKILL_WORDS) and "memory" not in line.text.lower()
+        for line in cause.evidence
+    )
+
+
+def _died(made: Attempt) -> list[Progress]:
+    return [p for p in made.tracker.ranks if p.died is not None and p.failure is None]
+
+
+def _hang(made: Attempt, registry: Registry) -> SmokeCause:
+    ranks = made.tracker.ranks
+    stuck = [p for p in ranks if not p.done]
+    if not stuck:
+        return named(
+            registry,
+            "nccl-timeout-watchdog",
+            "all ranks are done, but the launcher does not end",
+            made.launcher_tail[-3:],
+        )
+    missing = culprit(ranks, made.stacks)
+    others = [p for p in stuck if p is not missing]
+    where = ", ".join(f"rank {p.rank} in {p.place()}" for p in stuck)
+    phase = missing.phase if missing else stuck[0].phase
+    text = f"the run hangs: {where}"
+    if missing is not None and others:
+        text = (
+            f"rank {missing.rank} does not come: it is in {missing.place()}{_at(made, missing)}, "
+            f"while {', '.join(f'rank {p.rank}' for p in others)} "
+            f"{'wait' if len(others) > 1 else 'waits'} in {others[0].place()}"
+        )
+    condition = "nccl-timeout-watchdog"
+    if phase in ("spawn", "rendezvous"):
+        condition = "rendezvous-timeout"
+        silent = [str(p.rank) for p in ranks if not p.events]
+        if silent:
+            text = f"nothing was heard of rank {', '.join(silent)}"
+    elif phase == "build-ops":
+        stack = "\n".join(line for rows in made.stacks.values() for line in rows)
+        if "file_baton" in stack:
+            condition = "jit-build-stale-lock"
+    proof = [line for p in stuck for line in made.stacks.get(p.rank, ())[:4]]
+    return named(registry, condition, text, proof)
+
+
+def _at(made: Attempt, progress: Progress) -> str:
+    for line in made.stacks.get(progress.rank, ()):
+        text = line.strip()
+        if text.startswith("File ") or ".py" in text:
+            return f" at {text}"
+    return ""
+
+
+def _memory(made: Attempt, registry: Registry) -> list[SmokeCause]:
+    dead = _died(made)
+    if not made.kernel or not dead:
+        return []
+    text = f"rank {dead[0].rank} was killed in {dead[0].place()} because host memory ran out"
+    return [named(registry, "host-oom-killed", text, made.kernel)]
+
+
+def find(made: Attempt, registry: Registry) -> tuple[SmokeCause, ...]:
+    """Why a run failed, most likely first; empty when nothing is recognised."""
+    wrong = next(
+        (
+            progress.failure
+            for progress in made.tracker.ranks
+            if progress.failure is not None and "condition" in progress.failure.data
+        ),
+        None,
+    )
+    if wrong is not None:
+        return (named(registry, wrong.data["condition"], str(wrong.data.get("error", ""))),)
+    if found := _memory(made, registry):
+        return tuple(found)
+    diagnosis = read_logs(made, registry)
+    told = list(diagnosis.causes) if diagnosis.outcome is Outcome.CAUSE else []
+    if made.reason == "launcher-gone":
+        return (_launcher_gone(made, registry),)
+    dead = _died(made)
+    if dead:
+        told = [cause for cause in told if not _only_a_signal(cause)]
+        if not told:
+            return (_killed(made, registry, dead),)
+    if made.reason in ("hang", "timeout"):
+        better = [_of_log(cause) for cause in told if cause.condition not in _SYMPTOMS]
+        return (*better, _hang(made, registry))
+    return tuple(_of_log(cause) for cause in told)
+
+
+def _launcher_gone(made: Attempt, registry: Registry) -> SmokeCause:
+    code = made.returncode
+    how = f"exit status {code}" if code is None or code >= 0 else f"signal {-code}"
+    ranks = ", ".join(map(str, made.orphans))
+    return named(
+        registry,
+        "launcher-killed",
+        f"the launcher ended ({how}) while rank {ranks} still ran",
+        made.launcher_tail[-3:],
+    )
+
+
+def _killed(made: Attempt, registry: Registry, dead: Sequence[Progress]) -> SmokeCause:
+    first = min(dead, key=lambda progress: progress.died or 0.0)
+    said = "exit status 0" if made.returncode == 0 else f"exit status {made.returncode}"
+    text = (
+        f"rank {first.rank} was killed in {first.place()} without a word; the kernel reports no "
+        f"out-of-memory kill, the launcher says {said}"
+    )
+    lines = [line for line in made.launcher_tail if "return code" in line or "ignal" in line]
+    return named(registry, "rank-killed", text, lines[-3:])

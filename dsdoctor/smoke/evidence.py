@@ -1,0 +1,169 @@
+"""What is left to see when a run has died: stacks, log tails, the kernel's word, leftovers."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+from dsdoctor import process
+
+SHM = Path("/dev/shm")  # noqa: S108  # where POSIX shared memory lives
+TAIL_LINES = 25
+STACK_LINES = 40
+_TAIL_BYTES = 65536
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process runs; one that has ended and was not waited for does not."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        if Path("/proc/self/stat").exists():
+            return False
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return False
+        return True
+    return text.rpartition(")")[2].split()[:1] not in (["Z"], ["X"])
+
+
+def tail(path: Path, lines: int = TAIL_LINES) -> tuple[str, ...]:
+    """The last lines of a log."""
+    try:
+        with path.open("rb") as stream:
+            stream.seek(0, os.SEEK_END)
+            stream.seek(max(0, stream.tell() - _TAIL_BYTES))
+            data = stream.read()
+    except OSError:
+        return ()
+    return tuple(data.decode("utf-8", "replace").splitlines()[-lines:])
+
+
+def stacks(folder: Path, pids: dict[int, int], python: str) -> dict[int, tuple[str, ...]]:
+    """Stacks of ranks that hang: py-spy where it is installed, else the rank's faulthandler.
+
+    Args:
+        folder: where the ranks write.
+        pids: rank to process, of this host.
+        python: the patient's interpreter; py-spy may lie beside it.
+    """
+    spy = shutil.which("py-spy", path=str(Path(python).parent)) or shutil.which("py-spy")
+    found: dict[int, tuple[str, ...]] = {}
+    for rank, pid in pids.items():
+        if spy is not None:
+            with contextlib.suppress(OSError):
+                result = process.run([spy, "dump", "--pid", str(pid)], timeout=10.0)
+                if result.ok and result.stdout:
+                    found[rank] = tuple(result.text.splitlines()[:STACK_LINES])
+    asked = {rank: pid for rank, pid in pids.items() if rank not in found}
+    for pid in asked.values():
+        if hasattr(signal, "SIGUSR2"):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGUSR2)
+    if asked:
+        time.sleep(0.5)
+    for rank in asked:
+        text = tail(folder / f"rank-{rank}.stack", 200)
+        if text:
+            found[rank] = tuple(text[:STACK_LINES])
+    return found
+
+
+class Kernel:
+    """The kernel's own word on processes that it killed for lack of memory."""
+
+    def __init__(self) -> None:
+        self._kmsg: int | None = None
+        if sys.platform.startswith("linux"):
+            with contextlib.suppress(OSError):
+                self._kmsg = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK)
+                os.lseek(self._kmsg, 0, os.SEEK_END)
+        self._before = self._counter()
+
+    @staticmethod
+    def _counter() -> int | None:
+        """How often memory ran out in our own control group; None where it does not tell."""
+        total: int | None = None
+        folders = [Path("/sys/fs/cgroup")]
+        with contextlib.suppress(OSError):
+            for line in Path("/proc/self/cgroup").read_text().splitlines():
+                number, kinds, place = line.split(":", 2)
+                base = Path("/sys/fs/cgroup", "memory" if "memory" in kinds.split(",") else "")
+                if number == "0" or "memory" in kinds.split(","):
+                    folders.append(base / place.lstrip("/"))
+        for folder in folders:
+            for name in ("memory.events", "memory.oom_control"):
+                with contextlib.suppress(OSError):
+                    found = re.search(r"^oom_kill (\d+)", (folder / name).read_text(), re.MULTILINE)
+                    if found:
+                        total = max(total or 0, int(found[1]))
+        return total
+
+    def killed(self, pids: Iterable[int]) -> tuple[str, ...]:
+        """Lines that prove that memory ran out since this object was made."""
+        lines: list[str] = []
+        numbers = {str(pid) for pid in pids}
+        if self._kmsg is not None:
+            with contextlib.suppress(OSError):
+                while True:
+                    text = os.read(self._kmsg, 8192).decode("utf-8", "replace")
+                    message = text.partition(";")[2].partition("\n")[0]
+                    found = re.search(r"Killed process (\d+)", message)
+                    if found and found[1] in numbers:
+                        lines.append(message)
+        after = self._counter()
+        if after is not None and self._before is not None and after > self._before:
+            lines.append(f"the control group counts {after - self._before} more `oom_kill`")
+        return tuple(lines)
+
+    def close(self) -> None:
+        """Lets go of the kernel's log."""
+        if self._kmsg is not None:
+            os.close(self._kmsg)
+            self._kmsg = None
+
+
+def shared_memory() -> frozenset[str]:
+    """Names of the POSIX shared memory segments that are there now."""
+    try:
+        return frozenset(entry.name for entry in SHM.iterdir())
+    except OSError:
+        return frozenset()
+
+
+def sweep_shared_memory(before: frozenset[str], port: int) -> tuple[str, ...]:
+    """Removes segments that this run has left; returns those that would not go.
+
+    DeepSpeed leaves its all-reduce buffers even after a healthy run on CPUs; their names hold user
+    and port (`csrc/cpu/comm/shm.cpp`). Of NCCL and torch, only what is new and ours is taken.
+    """
+    left = []
+    uid = os.getuid() if hasattr(os, "getuid") else 0
+    for name in shared_memory():
+        own = name.startswith(f"deepspeed_allreduce_buffer_{uid}_") and f"_{port}_" in name
+        fresh = name not in before and name.startswith(("nccl-", "torch_"))
+        path = SHM / name
+        try:
+            if own or (fresh and path.stat().st_uid == uid and not _is_mapped(path)):
+                path.unlink()
+        except OSError:
+            left.append(str(path))
+    return tuple(left)
+
+
+def _is_mapped(path: Path) -> bool:
+    needle = str(path)
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                if needle in (entry / "maps").read_text(errors="replace"):
+                    return True
+    return False

@@ -1,0 +1,64 @@
+"""What is kept of a run that passed: launch script, config, report; the last known good state."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import platformdirs
+
+from dsdoctor.errors import UsageError
+from dsdoctor.model import smoke as model
+from dsdoctor.model.smoke import SmokeReport
+from dsdoctor.recommend import files
+from dsdoctor.smoke.plan import SmokePlan
+
+SNAPSHOT_NAME = "last-known-good.json"
+REPORT_NAME = "last-known-good-smoke.json"
+
+
+def check_folder(folder: str) -> None:
+    """Makes the folder, before minutes are spent on a run whose report has no place.
+
+    Raises:
+        UsageError: it cannot be made or written.
+    """
+    target = Path(folder)
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"`-o {folder}` cannot be made: {error.strerror}") from None
+    if not os.access(target, os.W_OK):
+        raise UsageError(f"`-o {folder}` may not be written; name another folder")
+
+
+def write(report: SmokeReport, plan: SmokePlan, folder: str) -> tuple[Path, ...]:
+    """Writes launch.sh, ds_config.json and launch.json of the plan, and report.json.
+
+    Raises:
+        UsageError: the folder cannot be written.
+    """
+    written = files.write(plan.launch, folder)
+    path = Path(folder) / "report.json"
+    path.write_text(model.encode(report), encoding="utf-8")
+    return (*written, path)
+
+
+def state_folder() -> Path:
+    """Where the last known good state lies."""
+    return Path(platformdirs.user_state_dir("dsdoctor"))
+
+
+def known_good(snapshot: bytes, report: SmokeReport) -> Path:
+    """Keeps a snapshot and the report that proves it; the path of the snapshot.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    folder = state_folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, data in ((SNAPSHOT_NAME, snapshot), (REPORT_NAME, model.encode(report).encode())):
+        draft = folder / f".{name}.{os.getpid()}"
+        draft.write_bytes(data)
+        draft.replace(folder / name)
+    return folder / SNAPSHOT_NAME

@@ -1,0 +1,250 @@
+"""From the command line and the machine to the run."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from dsdoctor.errors import UsageError
+from dsdoctor.host import free_port
+from dsdoctor.model import launch as launch_model
+from dsdoctor.model.facts.base import Fact, Missing
+from dsdoctor.model.facts.gpu import Gpus
+from dsdoctor.model.facts.machine import NvidiaKernel, OsInfo, Resources
+from dsdoctor.model.facts.run import RunNeeds
+from dsdoctor.model.launch import LaunchPlan
+from dsdoctor.model.snapshot import Snapshot
+from dsdoctor.probes.config import parse_config
+from dsdoctor.recommend import models, output
+from dsdoctor.recommend.models import ModelShape
+from dsdoctor.recommend.plan import Machine, Options, machine_from, recommend
+from dsdoctor.smoke import plan as planning
+from dsdoctor.smoke.plan import DEFAULT_CONFIG, TINY, SmokePlan
+
+#: Facts of the machine that a plan is made from.
+FACTS: set[type[Fact]] = {Gpus, Resources, OsInfo, NvidiaKernel}
+DEFAULT_CPU_RANKS = 2
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Asked:
+    """Options of the command line; see its help."""
+
+    gpus: str | None = None
+    cpu: int | None = None
+    config: str | None = None
+    model: str | None = None
+    plan: str | None = None
+    full_size: bool = False
+    steps: int = 10
+    precision: str | None = None
+    launcher: str | None = None
+    hostfile: str | None = None
+    master_port: int | None = None
+    fault: dict[str, Any] | None = None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Seen:
+    """What was read of this machine."""
+
+    gpus: Gpus | Missing
+    resources: Resources | Missing
+    os: OsInfo | Missing
+    needs: RunNeeds
+    nvidia_devices: int = 0
+
+
+def nvidia_devices(snapshot: Snapshot) -> int:
+    """How many NVIDIA GPUs sit in this machine, whether a driver serves them or not."""
+    found = snapshot.get(NvidiaKernel)
+    return 0 if isinstance(found, Missing) else len(found.pci)
+
+
+def _read_config(path: str) -> dict[str, Any]:
+    try:
+        text = Path(path).read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise UsageError(
+            f"`--config {path}` cannot be read: {error.strerror}; expected a DeepSpeed config"
+        ) from None
+    parsed = parse_config(text).parsed
+    if not isinstance(parsed, dict):
+        raise UsageError(f"`--config {path}` is no JSON object; expected a DeepSpeed config")
+    return parsed
+
+
+def _saved(path: str) -> LaunchPlan:
+    try:
+        return launch_model.decode(Path(path).read_bytes())
+    except OSError as error:
+        raise UsageError(
+            f"`--plan {path}` cannot be read: {error.strerror}; expected the launch.json of "
+            "`dsdoctor recommend -o DIR`"
+        ) from None
+    except (msgspec.DecodeError, msgspec.ValidationError) as error:
+        raise UsageError(f"`--plan {path}` is no launch plan: {error}") from None
+
+
+def shape_of(saved: LaunchPlan) -> ModelShape:
+    """The model of a saved plan; the rest of its shape comes from its preset, where it has one."""
+    told = {
+        key: value
+        for key, value in msgspec.structs.asdict(saved.model).items()
+        if key not in ("parameters", "trainable", "name")
+    }
+    try:
+        known = models.resolve(saved.model.name)
+    except UsageError:
+        return ModelShape(name=saved.model.name, max_length=saved.sequence, **told)
+    same = all(getattr(known, key) == value for key, value in told.items())
+    if same:
+        return known
+    return ModelShape(name=saved.model.name, max_length=saved.sequence, **told)
+
+
+def hosts_of(path: str) -> tuple[tuple[str, int], ...]:
+    """Names and slots of a hostfile.
+
+    Raises:
+        UsageError: it cannot be read, or names nobody.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise UsageError(f"`--hostfile {path}` cannot be read: {error.strerror}") from None
+    rows = []
+    for line in text.splitlines():
+        words = line.split("#")[0].split()
+        if len(words) > 1 and words[1].startswith("slots=") and words[1][6:].isdigit():
+            rows.append((words[0], int(words[1][6:])))
+    if not rows:
+        raise UsageError(f"`--hostfile {path}` names no host; expected lines `NAME slots=N`")
+    return tuple(rows)
+
+
+def _validate(asked: Asked) -> None:
+    if asked.cpu is not None and asked.gpus is not None:
+        raise UsageError("`--cpu` and `--gpus` exclude each other; give one of them")
+    if asked.plan is not None:
+        for option in ("config", "model", "launcher", "precision"):
+            if getattr(asked, option) is not None:
+                raise UsageError(f"`--plan` and `--{option}` exclude each other; give one of them")
+    if asked.full_size and asked.plan is None and asked.model in (None, "tiny"):
+        raise UsageError("`--full-size` needs a model to build; name it with `--model` or `--plan`")
+
+
+def _machine(asked: Asked, look: Callable[[], Seen]) -> tuple[Machine, Gpus | None]:
+    """The machine to plan for; without GPUs that can be read, its CPUs."""
+    if asked.cpu is not None:
+        seen = look()
+        known = None if isinstance(seen.resources, Missing) else seen.resources
+        return (
+            Machine(
+                host_bytes=known.memory_available_bytes if known else None,
+                cpus=known.cpus_usable if known else None,
+            ),
+            None,
+        )
+    seen = look()
+    machine = machine_from(seen.gpus, seen.resources, seen.needs, seen.os)
+    if not machine.devices and seen.nvidia_devices:
+        raise UsageError(
+            f"{seen.nvidia_devices} NVIDIA GPUs are built in, but none can be used; run "
+            "`dsdoctor check`, or try the CPUs with `--cpu 2`"
+        )
+    return machine, None if isinstance(seen.gpus, Missing) else seen.gpus
+
+
+def plan(asked: Asked, look: Callable[[], Seen]) -> SmokePlan:
+    """The run that a command line asks for.
+
+    Args:
+        asked: the options.
+        look: reads the machine.
+
+    Raises:
+        UsageError: options contradict each other or the machine, or a file cannot be used.
+    """
+    _validate(asked)
+    if asked.plan is not None:
+        return _from_saved(asked, look)
+    shape = TINY if asked.model in (None, "tiny") else models.resolve(str(asked.model))
+    config = _read_config(asked.config) if asked.config is not None else None
+    machine, gpus = _machine(asked, look)
+    hosts = hosts_of(asked.hostfile) if asked.hostfile is not None else ()
+    slots = {count for _, count in hosts}
+    if len(slots) > 1:
+        raise UsageError("the hosts of the hostfile have different slots; expected the same on all")
+    ranks = asked.cpu or (next(iter(slots)) if slots else DEFAULT_CPU_RANKS)
+    if asked.model in (None, "tiny") and config is None:
+        config = dict(DEFAULT_CONFIG)
+        if machine.devices:
+            capable = min(device.cc for device in machine.devices)
+            config["bf16" if capable >= (8, 0) else "fp16"] = {"enabled": True}
+    if config is not None and asked.precision is not None:
+        config = planning.with_precision(config, asked.precision)
+    launch = recommend(
+        machine,
+        shape,
+        Options(
+            nodes=max(1, len(hosts)),
+            hosts=tuple(name for name, _ in hosts) if len(hosts) > 1 else (),
+            precision=asked.precision if config is None else None,
+            launcher=asked.launcher or "deepspeed",
+            cpu_ranks=ranks,
+            master_port=asked.master_port or free_port(),
+            sequence=planning.SMALL_SEQUENCE if shape is TINY else None,
+        ),
+    )
+    if config is not None:
+        launch = _with_config(launch, config)
+    return planning.make(
+        launch, shape, steps=asked.steps, full_size=asked.full_size, hostfile=asked.hostfile,
+        uuids=planning.planned_uuids(launch, gpus), fault=asked.fault,
+    )  # fmt: skip
+
+
+def _with_config(launch: LaunchPlan, config: dict[str, Any]) -> LaunchPlan:
+    """The plan with the user's own config."""
+    stage, offload = planning.offload_of(config)
+    changed: LaunchPlan = msgspec.structs.replace(
+        launch,
+        ds_config=config,
+        stage=stage,
+        offload=offload,
+        precision=planning.precision_of(config),
+    )
+    return changed
+
+
+def _from_saved(asked: Asked, look: Callable[[], Seen]) -> SmokePlan:
+    saved = _saved(str(asked.plan))
+    if asked.cpu is not None:
+        raise UsageError("`--plan` says where it runs; give no `--cpu` with it")
+    gpus = None
+    if saved.gpu_ids:
+        seen = look()
+        gpus = None if isinstance(seen.gpus, Missing) else seen.gpus
+        here = {gpu.index for gpu in gpus.gpus} if gpus else set()
+        absent = [str(index) for index in saved.gpu_ids if index not in here]
+        if absent and saved.nodes == 1:
+            raise UsageError(
+                f"the plan uses GPU {', '.join(absent)}, which this machine has not; "
+                "make a plan here with `dsdoctor recommend`"
+            )
+    if asked.master_port is not None:
+        words = list(saved.argv)
+        for option in ("--master_port", "--master-port"):
+            if option in words:
+                words[words.index(option) + 1] = str(asked.master_port)
+        saved = msgspec.structs.replace(saved, argv=tuple(words))
+    return planning.make(
+        saved, shape_of(saved), steps=asked.steps, full_size=asked.full_size,
+        hostfile=asked.hostfile or output.HOSTFILE_NAME if saved.nodes > 1 else asked.hostfile,
+        uuids=planning.planned_uuids(saved, gpus), fault=asked.fault,
+    )  # fmt: skip

@@ -1,0 +1,143 @@
+"""One smoke run from end to end: attempt, report, bisection."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator, Mapping
+
+import msgspec
+
+from dsdoctor.model.smoke import Knob, SmokeReport
+from dsdoctor.registry import Registry
+from dsdoctor.smoke import verdict
+from dsdoctor.smoke.bisection import knobs
+from dsdoctor.smoke.launch import Teller, attempt, remove_stale
+from dsdoctor.smoke.plan import SmokePlan
+
+
+@dataclasses.dataclass
+class Signals:
+    """Which signal has ended the run; 0 = none."""
+
+    number: int = 0
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Options:
+    """How to run.
+
+    Attributes:
+        timeout: seconds for one attempt, the compiling of ops not counted.
+        bisect: look for a change with which it works.
+        budget: seconds for all tries of that.
+    """
+
+    timeout: float = 300.0
+    bisect: bool = False
+    budget: float = 600.0
+
+
+@contextlib.contextmanager
+def interruptible() -> Iterator[Signals]:
+    """SIGTERM ends a run as Ctrl-C does; a second signal does not disturb the cleaning up."""
+    seen = Signals()
+
+    def end(number: int, _frame: object) -> None:
+        if not seen.number:
+            seen.number = number
+            raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        yield seen
+        return
+    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield seen
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def once(
+    plan: SmokePlan,
+    python: str,
+    registry: Registry,
+    *,
+    timeout: float,
+    env: Mapping[str, str] | None = None,
+    tell: Teller | None = None,
+) -> SmokeReport:
+    """One attempt and its report; when it returns, nothing of it is left."""
+    base = os.environ if env is None else env
+    with attempt(plan, python, timeout=timeout, base_env=base, tell=tell) as made:
+        found = verdict.report(made, registry)
+    changed: SmokeReport = msgspec.structs.replace(found, leftovers=made.leftovers)
+    return changed
+
+
+def prove(
+    plan: SmokePlan,
+    python: str,
+    registry: Registry,
+    options: Options,
+    *,
+    env: Mapping[str, str] | None = None,
+    tell: Teller | None = None,
+) -> SmokeReport:
+    """Runs a plan, and when it fails looks for the one change with which it works.
+
+    Args:
+        plan: what to run.
+        python: the patient's interpreter.
+        registry: conditions that causes are named after.
+        options: time limits.
+        env: the user's variables.
+        tell: is told of phases and tries as they begin.
+
+    Raises:
+        UsageError: the plan has no command that can be run here.
+    """
+    remove_stale()
+    begun = time.monotonic()
+    found = once(plan, python, registry, timeout=options.timeout, env=env, tell=tell)
+    if found.verdict != "fail" or not options.bisect:
+        return found
+    rows: list[Knob] = []
+    works: dict[str, str] | None = None
+    deadline = time.monotonic() + options.budget
+    partial = False
+    for knob in knobs(plan, found):
+        left = deadline - time.monotonic()
+        if left <= 1.0:
+            break
+        if tell is not None:
+            tell(f"trying {knob.knob}={knob.value}")
+        tried = once(
+            knob.change(plan), python, registry, timeout=min(left, options.timeout), env=env
+        )
+        cost = knob.cost
+        if tried.figures.bandwidth:
+            last = tried.figures.bandwidth[-1]
+            cost += f"; all-reduce reached {last.gb_per_s:.2f} GB/s with it"
+        rows.append(
+            Knob(
+                knob=knob.knob, value=knob.value, verdict=tried.verdict, seconds=tried.seconds,
+                cost=cost,
+            )
+        )  # fmt: skip
+        if tried.verdict == "pass":
+            works = {knob.knob: knob.value}
+            break
+        if tried.partial:
+            partial = True
+            break
+    changed: SmokeReport = msgspec.structs.replace(
+        found, bisect=tuple(rows), works_with=works, partial=partial,
+        seconds=round(time.monotonic() - begun, 2),
+    )  # fmt: skip
+    return changed

@@ -1,0 +1,141 @@
+"""Where each rank is, from the lines that it wrote. What a rank did not write, it did not do."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from pathlib import Path
+
+import msgspec
+
+from dsdoctor.model.smoke import PHASES, Event
+
+#: Seconds that one phase of one rank may take; `build-ops` compiles, the first time for minutes.
+DEADLINES = {
+    "spawn": 120.0,
+    "import": 120.0,
+    "device": 60.0,
+    "rendezvous": 60.0,
+    "collectives": 60.0,
+    "numerics": 60.0,
+    "build-ops": 900.0,
+    "engine-init": 180.0,
+    "steps": 240.0,
+    "checkpoint": 120.0,
+    "teardown": 60.0,
+}
+
+
+@dataclasses.dataclass
+class Progress:
+    """What one rank has told.
+
+    Attributes:
+        rank: its number.
+        events: its lines, in order.
+        since: when (by our clock) its present phase was first seen.
+        died: when (by our clock) its process was seen to be gone before it was done.
+    """
+
+    rank: int
+    events: list[Event] = dataclasses.field(default_factory=list)
+    since: float = 0.0
+    died: float | None = None
+
+    @property
+    def phase(self) -> str:
+        """Where it is or was last."""
+        return self.events[-1].phase if self.events else "spawn"
+
+    @property
+    def between(self) -> bool:
+        """Whether its last phase is complete."""
+        return bool(self.events) and self.events[-1].state == "ok"
+
+    @property
+    def pid(self) -> int | None:
+        """Its process."""
+        return self.events[0].pid if self.events else None
+
+    @property
+    def done(self) -> bool:
+        """Whether it said that all is done."""
+        return any(event.state == "done" for event in self.events)
+
+    @property
+    def failure(self) -> Event | None:
+        """The phase that it reported as failed."""
+        return next((event for event in self.events if event.state == "fail"), None)
+
+    def ended(self, phase: str) -> Event | None:
+        """The end of a phase, None while it is open."""
+        for event in self.events:
+            if event.phase == phase and event.state in ("ok", "fail"):
+                return event
+        return None
+
+    def place(self) -> str:
+        """Phase, and where in it: `steps (step 3)`."""
+        for event in reversed(self.events):
+            if event.state == "note" and event.phase == self.phase:
+                for key in ("operation", "op", "step"):
+                    if key in event.data:
+                        value = event.data[key]
+                        return f"{self.phase} ({key} {value})" if key == "step" else (
+                            f"{self.phase} ({value})"
+                        )  # fmt: skip
+        return self.phase
+
+
+class Tracker:
+    """Reads the files of all ranks as they grow."""
+
+    def __init__(self, folder: Path, world: int) -> None:
+        self.ranks = [Progress(rank) for rank in range(world)]
+        self._folder = folder
+        self._offsets = [0] * world
+
+    def read(self, now: float) -> bool:
+        """Takes what is new; whether there was anything."""
+        new = False
+        for progress in self.ranks:
+            for event in self._lines(progress.rank):
+                if event.phase != progress.phase or not progress.events:
+                    progress.since = now
+                progress.events.append(event)
+                new = True
+        return new
+
+    def _lines(self, rank: int) -> list[Event]:
+        path = self._folder / f"rank-{rank}.jsonl"
+        try:
+            with path.open("rb") as stream:
+                stream.seek(self._offsets[rank])
+                data = stream.read()
+        except OSError:
+            return []
+        whole, cut, _ = data.rpartition(b"\n")
+        self._offsets[rank] += len(whole) + len(cut)
+        found = []
+        for line in whole.splitlines():
+            # a rank that dies may leave half a line
+            with contextlib.suppress(msgspec.DecodeError, msgspec.ValidationError):
+                event = msgspec.json.decode(line, type=Event)
+                if event.rank == rank and event.phase in PHASES:
+                    found.append(event)
+        return found
+
+    @property
+    def all_done(self) -> bool:
+        """Whether every rank said so."""
+        return all(progress.done for progress in self.ranks)
+
+    def overdue(self, now: float) -> list[Progress]:
+        """Ranks that have been in one phase for longer than it may take."""
+        return [
+            progress
+            for progress in self.ranks
+            if not progress.done
+            and progress.died is None
+            and now - progress.since > DEADLINES[progress.phase]
+        ]

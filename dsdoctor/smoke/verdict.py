@@ -1,0 +1,268 @@
+"""From one attempt to the report: verdict, causes, what is proved and what is not."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator
+
+from dsdoctor.model.smoke import (
+    PHASES,
+    Figures,
+    LaunchUsed,
+    Phase,
+    Rank,
+    SmokeCause,
+    SmokeReport,
+)
+from dsdoctor.registry import Registry
+from dsdoctor.smoke import causes as why
+from dsdoctor.smoke import judge
+from dsdoctor.smoke.launch import Attempt
+from dsdoctor.smoke.plan import SmokePlan, offload_of
+from dsdoctor.smoke.track import Progress
+
+GIB = 1 << 30
+
+
+def report(made: Attempt, registry: Registry) -> SmokeReport:
+    """The report of one attempt."""
+    ranks = made.tracker.ranks
+    complete = made.reason == "ended" and made.tracker.all_done and made.returncode == 0
+    found: tuple[SmokeCause, ...] = ()
+    if made.reason == "interrupted":
+        verdict = "unknown"
+    elif complete:
+        found = tuple(judge.wrong(made, registry))
+        verdict = "fail" if found else "pass"
+    else:
+        found = why.find(made, registry)
+        verdict = "fail"
+    figures = judge.figures(made)
+    phases = tuple(_phase(made, name) for name in PHASES)
+    return SmokeReport(
+        verdict=verdict,
+        summary=_summary(made, found, verdict),
+        proved=tuple(_proved(made, figures)) if verdict == "pass" else tuple(_partly(made)),
+        not_proved=tuple(_not_proved(made, verdict)),
+        phases=phases,
+        ranks=tuple(_rank(made, progress) for progress in ranks),
+        figures=figures,
+        launch=LaunchUsed(
+            argv=made.argv, env=made.env, ds_config=made.plan.job["ds_config"],
+            changed=made.plan.changed,
+        ),
+        causes=found,
+        warnings=tuple(judge.slow_words(made, figures)),
+        partial=made.reason == "interrupted",
+        seconds=round(made.seconds, 2),
+        patient=_versions(made),
+        log_tail=made.launcher_tail if verdict != "pass" else (),
+    )  # fmt: skip
+
+
+def _versions(made: Attempt) -> dict[str, str]:
+    for progress in made.tracker.ranks:
+        seen = judge.data_of(progress, "import")
+        if seen:
+            return {key: str(value) for key, value in seen.items() if value}
+    return {}
+
+
+def _summary(made: Attempt, found: tuple[SmokeCause, ...], verdict: str) -> str:
+    plan = made.plan
+    if verdict == "pass":
+        return f"{plan.world} ranks trained {plan.job['steps']} steps through `{_name(plan)}`"
+    if verdict == "unknown":
+        return f"interrupted in {_furthest(made)}"
+    if found:
+        return found[0].message
+    failed = [progress for progress in made.tracker.ranks if progress.failure is not None]
+    if failed and failed[0].failure is not None:
+        error = str(failed[0].failure.data.get("error", "")).splitlines()
+        return f"rank {failed[0].rank} failed in {failed[0].phase}: {error[-1] if error else ''}"
+    if made.error:
+        return made.error
+    if made.tracker.all_done:
+        return f"all ranks are done, but the launcher ended with status {made.returncode}"
+    return f"the launcher ended with status {made.returncode} in {_furthest(made)}"
+
+
+def _name(plan: SmokePlan) -> str:
+    return plan.launch.argv[0]
+
+
+def _furthest(made: Attempt) -> str:
+    return min(
+        (progress.phase for progress in made.tracker.ranks if not progress.done),
+        key=PHASES.index,
+        default="teardown",
+    )
+
+
+def _phase(made: Attempt, name: str) -> Phase:
+    ranks = made.tracker.ranks
+    ends = [progress.ended(name) for progress in ranks]
+    seconds = round(max((event.seconds for event in ends if event), default=0.0), 3)
+    if name == "spawn":
+        first = [progress.events[0].time for progress in ranks if progress.events]
+        seconds = round(max(0.0, max(first, default=made.started) - made.started), 3)
+    if any(event is not None and event.state == "fail" for event in ends):
+        text = next(
+            str(event.data.get("error", "")).splitlines()[-1:]
+            for event in ends
+            if event is not None and event.state == "fail"
+        )
+        return Phase(name=name, status="fail", seconds=seconds, detail=text[0] if text else "")
+    if all(event is not None for event in ends):
+        return Phase(name=name, status="ok", seconds=seconds, detail=_detail(made, name))
+    begun = [p.rank for p in ranks if any(event.phase == name for event in p.events)]
+    if begun or (name == "spawn" and not any(progress.events for progress in ranks)):
+        missing = [str(p.rank) for p, event in zip(ranks, ends, strict=True) if event is None]
+        return Phase(
+            name=name, status="fail", seconds=seconds,
+            detail=f"not completed by rank {', '.join(missing)}",
+        )  # fmt: skip
+    return Phase(name=name, status="not-reached")
+
+
+def _detail(made: Attempt, name: str) -> str:
+    seen = judge.data_of(made.tracker.ranks[0], name)
+    if name == "import":
+        return f"torch {seen.get('torch')}, deepspeed {seen.get('deepspeed')}"
+    if name == "device":
+        return str(seen.get("device", ""))
+    if name == "rendezvous":
+        return f"{seen.get('backend')}, {seen.get('world')} ranks"
+    if name == "collectives":
+        return ", ".join(seen.get("checked", ()))
+    if name == "numerics":
+        return f"{made.plan.job['precision']}, relative error {seen.get('relative_error', 0):.1e}"
+    if name == "build-ops":
+        return ", ".join(f"{op} {took:.1f} s" for op, took in seen.get("seconds", {}).items())
+    if name == "engine-init":
+        return f"ZeRO-{seen.get('stage')}, {seen.get('parameters', 0):,} parameters"
+    if name == "steps":
+        rows = seen.get("steps", ())
+        return f"loss {rows[0]['loss']:.4f} to {rows[-1]['loss']:.4f}" if rows else ""
+    if name == "checkpoint" and seen.get("left_out"):
+        return "left out at full size"
+    return ""
+
+
+def _outcome(made: Attempt, progress: Progress) -> str:
+    if progress.done:
+        return "done"
+    if progress.failure is not None:
+        return "failed"
+    if not progress.events:
+        return "never-started"
+    if progress.died is not None:
+        return "died"
+    return "hung" if progress.rank in made.overdue else "stopped"
+
+
+def _rank(made: Attempt, progress: Progress) -> Rank:
+    device = judge.data_of(progress, "device")
+    steps = judge.data_of(progress, "steps")
+    rows = steps.get("steps", ())[1:]
+    uuid = str(device.get("uuid", ""))
+    states = sum(steps.get("model_state", {}).get("bytes", {}).values())
+    error = ""
+    if progress.failure is not None:
+        error = (str(progress.failure.data.get("error", "")).splitlines() or [""])[-1]
+    return Rank(
+        rank=progress.rank,
+        local_rank=device.get("local_rank"),
+        host=str(device.get("host", "")),
+        pid=progress.pid,
+        outcome=_outcome(made, progress),
+        last_phase=progress.place() if progress.events else "",
+        device=str(device.get("device", "")),
+        device_uuid=f"GPU-{uuid.removeprefix('GPU-')}" if uuid else "",
+        step_ms=round(statistics.median(row["ms"] for row in rows), 3) if rows else None,
+        peak_host_bytes=steps.get("peak_host_bytes"),
+        peak_device_bytes=steps.get("peak_device_bytes"),
+        model_state_bytes=states or None,
+        error=error,
+        log_tail=() if progress.done else made.tails.get(progress.rank, ()),
+        stack=made.stacks.get(progress.rank, ()),
+    )
+
+
+def zero_words(plan: SmokePlan) -> str:
+    """`ZeRO-2 with the optimizer on the host`."""
+    stage, offload = offload_of(plan.job["ds_config"])
+    where = {"none": "", "optimizer": " with the optimizer on the host"}
+    return f"ZeRO-{stage}" + where.get(offload, " with optimizer and parameters on the host")
+
+
+def _partly(made: Attempt) -> Iterator[str]:
+    """What a run that failed has shown all the same."""
+    for name in PHASES:
+        ends = [progress.ended(name) for progress in made.tracker.ranks]
+        if all(event is not None and event.state == "ok" for event in ends):
+            yield f"{name} works on all {made.plan.world} ranks"
+
+
+def _proved(made: Attempt, figures: Figures) -> Iterator[str]:
+    plan, ranks = made.plan, made.tracker.ranks
+    where = "CPUs" if plan.device == "cpu" else "GPUs " + ",".join(map(str, plan.launch.gpu_ids))
+    yield f"`{_name(plan)}` starts {plan.world} ranks on {where}, and all of them end well"
+    if plan.uuids and all(judge.data_of(p, "device").get("uuid") for p in ranks):
+        yield "every rank computes on the GPU that was planned (UUIDs compared)"
+    seen = judge.data_of(ranks[0], "collectives")
+    backend = judge.data_of(ranks[0], "rendezvous").get("backend")
+    if plan.world > 1:
+        yield f"{', '.join(seen.get('checked', ()))} give right sums over {backend}"
+    ops = judge.data_of(ranks[0], "build-ops").get("seconds", {})
+    if ops:
+        yield f"DeepSpeed's ops build and load: {', '.join(ops)}"
+    steps = plan.job["steps"]
+    same = "the same on every rank" if plan.world > 1 else "finite"
+    yield (
+        f"{zero_words(plan)} in {plan.job['precision']} trains {steps} steps; the loss is {same}"
+        + ("" if plan.full_size else " and falls")
+    )
+    if figures.reference_loss is not None and not judge.data_of(ranks[0], "steps").get("skipped"):
+        yield "the losses equal those of a single process without DeepSpeed, with the same seed"
+    if "after" in judge.data_of(ranks[0], "checkpoint"):
+        yield "a checkpoint is saved and loaded again"
+    if plan.full_size:
+        yield f"{_size(plan)} fits at full size"
+
+
+def _size(plan: SmokePlan) -> str:
+    launch = plan.launch
+    return f"{plan.model_name} at micro-batch {launch.micro_batch} and {launch.sequence} tokens"
+
+
+def _not_proved(made: Attempt, verdict: str) -> Iterator[str]:
+    plan = made.plan
+    if verdict != "pass":
+        yield "that a job starts here"
+    if plan.device == "cpu":
+        yield "that GPUs, NCCL and CUDA ops work: the ranks ran on CPUs"
+    elif plan.world == 1:
+        yield "that GPUs reach each other: there was one rank"
+    if not plan.full_size:
+        if plan.model_name == "tiny":
+            yield "that your model fits: name it with `--model`, and run `--full-size`"
+        else:
+            yield f"that {_size(plan)} fits: run `--full-size`"
+    if verdict != "pass":
+        return
+    if plan.device == "cuda" and not plan.uuids:
+        yield "that the ranks use the planned GPUs: their UUIDs are not known"
+    first = made.tracker.ranks[0]
+    if "reference" not in judge.data_of(first, "teardown"):
+        if plan.full_size:
+            yield "that the losses equal a single process: left out at full size"
+        else:
+            yield "that the losses equal a single process: known for Adam and AdamW only"
+    elif judge.data_of(first, "steps").get("skipped"):
+        yield "that the losses equal a single process: steps were skipped by the loss scale"
+    if plan.full_size:
+        yield "that checkpoints work: left out at full size"
+    unsupported = judge.data_of(first, "collectives").get("unsupported", ())
+    if unsupported:
+        yield f"{', '.join(unsupported)}: the backend has none"

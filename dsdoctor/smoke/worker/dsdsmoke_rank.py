@@ -1,0 +1,471 @@
+"""One rank of a smoke run: started by the real launcher, in the patient, on Python 3.8 and newer.
+
+`--job FILE` says what to do. Everything is reported through `rank-N.jsonl` beside that file; what
+is printed goes to `rank-N.log`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import datetime as dt
+import json
+import math
+import os
+import platform
+import signal
+import sys
+import time
+from typing import Any
+
+from dsdsmoke_report import CheckError, Reporter, follow_parent, take_output
+
+ZERO_3 = 3
+#: Sizes of the all-reduce whose bandwidth is measured, in bytes.
+CPU_SIZES = (1 << 16, 1 << 20, 1 << 22)
+GPU_SIZES = (1 << 20, 1 << 24, 1 << 28)
+P2P_ELEMENTS = 1024
+#: Largest relative error of a matmul against fp32.
+MATMUL_ERROR = {"bf16": 2e-2, "fp16": 4e-3, "fp32": 2e-3}
+
+
+def number(*names: Any) -> Any:
+    """The first of some variables that is set, as a number; None without."""
+    for name in names:
+        with contextlib.suppress(KeyError, ValueError):
+            return int(os.environ[name])
+    return None
+
+
+class Run:
+    """The phases of one rank."""
+
+    def __init__(self, job: Any, folder: Any, reporter: Any, local_rank: Any, world: Any) -> None:
+        self.job, self.folder, self.report = job, folder, reporter
+        self.rank, self.local_rank, self.world = reporter.rank, local_rank, world
+        self.on_gpu = job["device"] == "cuda"
+
+    def fault(self, kind: Any, phase: Any) -> Any:
+        """Breaks something on purpose, so that the tests can see it noticed."""
+        wanted = self.job.get("fault") or {}
+        if wanted.get("kind") != kind or wanted.get("rank") != self.rank:
+            return False
+        if wanted.get("phase", "steps") != phase:
+            return False
+        if kind == "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        elif kind in ("launcher", "runner"):
+            parent = os.getppid()
+            if kind == "runner":
+                with open("/proc/%d/stat" % parent) as stream:
+                    parent = int(stream.read().rpartition(")")[2].split()[1])
+            os.kill(parent, signal.SIGKILL)
+            time.sleep(3600)
+        elif kind in ("sleep", "slow"):
+            time.sleep(3600 if kind == "sleep" else 0.3)
+        elif kind == "memory":
+            import torch
+
+            hoard = []
+            while True:
+                hoard.append(torch.ones(1 << 26))
+        return True
+
+    def imports(self, found: Any) -> Any:
+        import torch
+
+        found["torch"] = torch.__version__
+        found["cuda"] = torch.version.cuda
+        import deepspeed
+
+        found["deepspeed"] = deepspeed.__version__
+        found["python"] = platform.python_version()
+        self.torch, self.deepspeed = torch, deepspeed
+
+    def devices(self, found: Any) -> Any:
+        torch = self.torch
+        found["host"] = platform.node()
+        found["local_rank"] = self.local_rank
+        if not self.on_gpu:
+            self.device = torch.device("cpu")
+            found["device"] = "cpu"
+            found["threads"] = torch.get_num_threads()
+            return
+        torch.cuda.set_device(self.local_rank)
+        self.device = torch.device("cuda", self.local_rank)
+        properties = torch.cuda.get_device_properties(self.device)
+        found["device"] = properties.name
+        found["uuid"] = str(getattr(properties, "uuid", ""))
+        found["total_bytes"] = properties.total_memory
+        found["capability"] = "%d.%d" % (properties.major, properties.minor)
+        torch.ones(8, device=self.device).sum().item()
+
+    def rendezvous(self, found: Any) -> Any:
+        dist = self.torch.distributed
+        backend = "nccl" if self.on_gpu else "gloo"
+        found["backend"] = backend
+        dist.init_process_group(
+            backend, timeout=dt.timedelta(seconds=self.job["collective_timeout"])
+        )
+        found["world"] = dist.get_world_size()
+        found["port"] = os.environ.get("MASTER_PORT", "")
+        if dist.get_world_size() != self.job["world"]:
+            raise CheckError(
+                "hostfile-or-ssh-problem"
+                if self.job["nodes"] > 1
+                else "launched-without-deepspeed",
+                "%d ranks have met, but %d were planned"
+                % (dist.get_world_size(), self.job["world"]),
+            )
+
+    def synchronize(self) -> Any:
+        if self.on_gpu:
+            self.torch.cuda.synchronize()
+
+    def collectives(self, found: Any) -> Any:
+        torch, dist, world, rank = self.torch, self.torch.distributed, self.world, self.rank
+        done = found["checked"] = []
+        absent = found["unsupported"] = []
+        total = world * (world + 1) // 2
+
+        def expect(name: Any, tensor: Any, value: Any) -> Any:
+            want = torch.as_tensor(value, dtype=torch.float32)
+            if not torch.equal(tensor.float().cpu().flatten(), want.expand(tensor.numel())):
+                raise CheckError(
+                    "wrong-results",
+                    "%s gave %g on rank %d, expected %g"
+                    % (name, tensor.float().flatten()[0].item(), rank, want.flatten()[0].item()),
+                    operation=name,
+                )
+            done.append(name)
+
+        def ones(count: Any = 1000) -> Any:
+            return torch.full((count,), float(rank + 1), device=self.device)
+
+        self.report.note(operation="all_reduce")
+        self.fault("sleep", "collectives")
+        x = ones()
+        dist.all_reduce(x)
+        if self.fault("corrupt", "collectives"):
+            x[0] += 1
+        expect("all_reduce", x, total)
+        self.report.note(operation="broadcast")
+        x = ones()
+        dist.broadcast(x, src=world - 1)
+        expect("broadcast", x, world)
+        self.report.note(operation="all_gather")
+        parts = [torch.zeros(1000, device=self.device) for _ in range(world)]
+        dist.all_gather(parts, ones())
+        expect("all_gather", torch.stack(parts).sum(0), total)
+        self.report.note(operation="reduce_scatter")
+        try:
+            y = torch.zeros(1000, device=self.device)
+            dist.reduce_scatter_tensor(y, ones(1000 * world))
+            expect("reduce_scatter", y, total)
+        except (NotImplementedError, RuntimeError) as error:
+            if isinstance(error, CheckError) or "support" not in str(error):
+                raise
+            absent.append("reduce_scatter")
+        if world > 1:
+            self.report.note(operation="p2p")
+            got = torch.zeros(P2P_ELEMENTS, device=self.device)
+            sent = torch.full((P2P_ELEMENTS,), float(rank + 1), device=self.device)
+            requests = dist.batch_isend_irecv(
+                [
+                    dist.P2POp(dist.isend, sent, (rank + 1) % world),
+                    dist.P2POp(dist.irecv, got, (rank - 1) % world),
+                ]
+            )
+            for request in requests:
+                request.wait()
+            self.synchronize()
+            expect("p2p", got, (rank - 1) % world + 1)
+            found["bandwidth"] = self.bandwidth()
+
+    def bandwidth(self) -> Any:
+        """Bus bandwidth of all-reduce: the best of two series, as one retry is allowed."""
+        torch, dist, rows = self.torch, self.torch.distributed, []
+        sizes = GPU_SIZES if self.on_gpu else CPU_SIZES
+        for size in sizes:
+            x = torch.zeros(size // 4, device=self.device)
+            best = 0.0
+            for _ in range(2):
+                dist.all_reduce(x)
+                self.synchronize()
+                begun, rounds = time.perf_counter(), 5
+                for _ in range(rounds):
+                    dist.all_reduce(x)
+                self.synchronize()
+                spent = (time.perf_counter() - begun) / rounds
+                best = max(best, size / spent * 2 * (self.world - 1) / self.world / 1e9)
+            rows.append([size, round(best, 3)])
+        return rows
+
+    def dtype(self) -> Any:
+        torch = self.torch
+        names = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}
+        return names[self.job["precision"]]
+
+    def numerics(self, found: Any) -> Any:
+        torch = self.torch
+        size = 2048 if self.on_gpu else 256
+        generator = torch.Generator().manual_seed(7)
+        left = torch.randn(size, size, generator=generator).to(self.device)
+        right = torch.randn(size, size, generator=generator).to(self.device)
+        before = torch.backends.cuda.matmul.allow_tf32
+        torch.backends.cuda.matmul.allow_tf32 = False
+        try:
+            want = left @ right
+            a, b = left.to(self.dtype()), right.to(self.dtype())
+            got = a @ b
+            self.synchronize()
+            begun = time.perf_counter()
+            for _ in range(5):
+                got = a @ b
+            self.synchronize()
+            found["matmul_ms"] = (time.perf_counter() - begun) / 5 * 1e3
+        finally:
+            torch.backends.cuda.matmul.allow_tf32 = before
+        error = ((got.float() - want).norm() / want.norm()).item()
+        found["relative_error"] = error
+        limit = MATMUL_ERROR[self.job["precision"]]
+        if not error <= limit:
+            raise CheckError(
+                "wrong-results",
+                "a matmul in %s on rank %d is off by %.2g, expected at most %.2g"
+                % (self.job["precision"], self.rank, error, limit),
+            )
+
+    def build_ops(self, found: Any) -> Any:
+        """Loads the ops that this run needs; one rank of each host compiles, the others wait."""
+        from deepspeed.accelerator import get_accelerator
+
+        dist = self.torch.distributed
+        found["seconds"] = {}
+
+        def load() -> Any:
+            for name in self.job["ops"]:
+                builder = get_accelerator().create_op_builder(name)
+                if builder is None or type(builder).__name__ == "NotImplementedBuilder":
+                    continue
+                begun = time.monotonic()
+                self.report.note(op=name)
+                builder.load(verbose=False)
+                found["seconds"][name] = round(time.monotonic() - begun, 2)
+
+        if self.local_rank == 0:
+            load()
+        dist.barrier()
+        if self.local_rank != 0:
+            load()
+        dist.barrier()
+
+    def engine_init(self, found: Any) -> Any:
+        import dsdsmoke_gpt as gpt
+
+        torch, job = self.torch, self.job
+        torch.manual_seed(job["seed"])
+        config = job["ds_config"]
+        zero = config.get("zero_optimization") or {}
+        stage = zero.get("stage", 0)
+        context = contextlib.nullcontext()
+        if stage == ZERO_3 and job["full_size"]:
+            context = self.deepspeed.zero.Init(config_dict_or_path=config)
+        with context:
+            model = gpt.Gpt(job["shape"])
+        if self.on_gpu:
+            torch.cuda.reset_peak_memory_stats()
+        self.engine, self.optimizer, _, _ = self.deepspeed.initialize(
+            model=model, model_parameters=model.parameters(), config=config
+        )
+        found["parameters"] = sum(
+            getattr(p, "ds_numel", p.numel()) for p in self.engine.module.parameters()
+        )
+        found["stage"] = self.engine.zero_optimization_stage()
+        found["counted"] = self.counted = steps_counted(self.optimizer)
+        if found["stage"] != stage:
+            raise CheckError(
+                "ds-config-ignored-setting",
+                "the engine runs ZeRO stage %d, but the config says %d" % (found["stage"], stage),
+            )
+
+    def set_rate(self) -> Any:
+        if self.job["lr"] is not None and self.optimizer is not None:
+            for group in self.optimizer.param_groups:
+                group["lr"] = self.job["lr"]
+
+    def probe(self) -> Any:
+        """Loss on tokens that are the same for all ranks: equal weights give equal losses."""
+        import dsdsmoke_gpt as gpt
+
+        job = self.job
+        tokens = gpt.sample(
+            job["seed"] + 1, 0, 0, min(2, job["micro_batch"]), job["sequence"],
+            job["shape"]["vocab"],
+        )  # fmt: skip
+        with self.torch.no_grad():
+            return self.engine(tokens.to(self.device)).item()
+
+    def steps(self, found: Any) -> Any:
+        import dsdsmoke_gpt as gpt
+        from dsdsmoke_memory import model_states
+
+        torch, job = self.torch, self.job
+        micro, passes = job["micro_batch"], job["accumulation"]
+        rows = found["steps"] = []
+        self.set_rate()
+        found["probe_before"] = self.probe()
+        for step in range(job["steps"]):
+            self.report.note(step=step)
+            for kind in ("kill", "sleep", "memory", "launcher", "runner"):
+                self.fault(kind, "steps")
+            begun, total, own = time.perf_counter(), torch.zeros(1, device=self.device), 0.0
+            for number in range(passes):
+                index = (number * self.world + self.rank) * micro
+                tokens = gpt.sample(
+                    job["seed"], step, index, micro, job["sequence"], job["shape"]["vocab"]
+                ).to(self.device)
+                mark = time.perf_counter()
+                self.fault("slow", "steps")
+                loss = self.engine(tokens)
+                self.synchronize()
+                own += time.perf_counter() - mark
+                if self.fault("nan", "steps"):
+                    loss = loss * float("nan")
+                total += loss.detach().float() / passes
+                self.engine.backward(loss)
+                if step == 1 and number == passes - 1:
+                    found["model_state"] = model_states(self.engine)
+                self.engine.step()
+                self.set_rate()
+            self.synchronize()
+            spent = time.perf_counter() - begun
+            if self.world > 1:
+                torch.distributed.all_reduce(total)
+            loss = (total / self.world).item()
+            rows.append({"loss": loss, "ms": spent * 1e3, "own_ms": own * 1e3})
+            self.report.note(step=step, loss=loss)
+            if not math.isfinite(loss):
+                raise CheckError(
+                    "fp16-overflow-or-nan", "the loss is %s after %d steps" % (loss, step + 1)
+                )
+        found["probe_after"] = self.probe()
+        found["skipped"] = getattr(self.engine, "skipped_steps", 0)
+        if self.on_gpu:
+            found["peak_device_bytes"] = torch.cuda.max_memory_allocated()
+            found["reserved_device_bytes"] = torch.cuda.max_memory_reserved()
+        found["peak_host_bytes"] = peak_host()
+
+    def checkpoint(self, found: Any) -> Any:
+        if job_says_no(self.job, "checkpoint"):
+            found["left_out"] = True
+            return
+        import dsdsmoke_gpt as gpt
+
+        job, where = self.job, os.path.join(self.folder, "checkpoint")
+        before = self.probe()
+        begun = time.monotonic()
+        self.engine.save_checkpoint(where, tag="smoke")
+        found["save_seconds"] = time.monotonic() - begun
+        # one more step, or a load that does nothing would pass for a round trip
+        for number in range(job["accumulation"]):
+            index = (number * self.world + self.rank) * job["micro_batch"]
+            tokens = gpt.sample(
+                job["seed"], job["steps"], index, job["micro_batch"], job["sequence"],
+                job["shape"]["vocab"],
+            )  # fmt: skip
+            self.engine.backward(self.engine(tokens.to(self.device)))
+            self.engine.step()
+        moved = self.probe()
+        begun = time.monotonic()
+        path, _ = self.engine.load_checkpoint(where, tag="smoke")
+        found["load_seconds"] = time.monotonic() - begun
+        after = self.probe()
+        found.update(before=before, moved=moved, after=after)
+        if path is None or abs(after - before) > 1e-3 * max(1.0, abs(before)):
+            raise CheckError(
+                "checkpoint-mismatch",
+                "the loss is %.5f after loading the checkpoint, but was %.5f when it was saved"
+                % (after, before),
+            )
+
+    def compare(self, found: Any) -> Any:
+        """The same training in one process without DeepSpeed, by rank 0."""
+        if self.rank == 0 and self.job.get("adam"):
+            import dsdsmoke_gpt as gpt
+
+            found["reference"] = gpt.reference(self.job, self.device, self.dtype(), self.counted)
+        self.torch.distributed.barrier()
+
+    def all(self) -> Any:
+        phases = (
+            ("import", self.imports), ("device", self.devices), ("rendezvous", self.rendezvous),
+            ("collectives", self.collectives), ("numerics", self.numerics),
+            ("build-ops", self.build_ops), ("engine-init", self.engine_init),
+            ("steps", self.steps), ("checkpoint", self.checkpoint), ("teardown", self.teardown),
+        )  # fmt: skip
+        for name, phase in phases:
+            if name in self.job.get("stop_before", ()):
+                break
+            with self.report.during(name) as found:
+                phase(found)
+
+    def teardown(self, found: Any) -> Any:
+        self.compare(found)
+        found["peak_host_bytes"] = peak_host()
+        self.engine = self.optimizer = None
+        self.torch.distributed.destroy_process_group()
+
+
+def steps_counted(optimizer: Any) -> int:
+    """Steps that the innermost optimizer has counted so far."""
+    while getattr(optimizer, "optimizer", None) is not None:
+        optimizer = optimizer.optimizer
+    for state in getattr(optimizer, "state", {}).values():
+        if "step" in state:
+            return int(state["step"])
+    return 0
+
+
+def job_says_no(job: Any, name: Any) -> Any:
+    return not job.get(name, True)
+
+
+def peak_host() -> Any:
+    """Most memory that this process held, in bytes."""
+    with contextlib.suppress(OSError, ValueError), open("/proc/self/status") as status:
+        for line in status:
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+    return None
+
+
+def main() -> Any:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--job", required=True)
+    parser.add_argument("--local_rank", "--local-rank", type=int, default=None)
+    args, _ = parser.parse_known_args()
+    with open(args.job, encoding="utf-8") as stream:
+        job = json.load(stream)
+    folder = os.path.dirname(os.path.abspath(args.job))
+    rank = number("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID") or 0
+    local = number("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID")
+    if local is None:
+        local = args.local_rank or 0
+    world = number("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS") or 1
+    for name, value in (("RANK", rank), ("LOCAL_RANK", local), ("WORLD_SIZE", world)):
+        os.environ.setdefault(name, str(value))
+    follow_parent(folder, job["patience"])
+    stacks = take_output(folder, rank)
+    reporter = Reporter(folder, rank)
+    reporter.write("begin")
+    reporter.write("ok", {"host": platform.node(), "local_rank": local})
+    Run(job, folder, reporter, local, world).all()
+    reporter.write("done")
+    if stacks is not None:
+        stacks.flush()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,124 @@
+"""How a rank tells the parent what it does: JSON lines in a file of its own.
+
+Runs in the patient, on Python 3.8 and newer, before torch is imported.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import json
+import math
+import os
+import signal
+import sys
+import threading
+import time
+import traceback
+from typing import Any, Dict, Optional
+
+#: Status of a rank whose parent has gone.
+ORPHANED = 86
+
+
+class CheckError(Exception):
+    """A result is wrong; `condition` names the illness."""
+
+    def __init__(self, condition: Any, message: Any, **data: Any) -> None:
+        super().__init__(message)
+        self.condition = condition
+        self.data = data
+
+
+def plain(value: Any) -> Any:
+    """A value as strict JSON can hold it: NaN and infinity as words."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    return value
+
+
+class Reporter:
+    """Writes events; every line is flushed at once, for a rank may die at any time."""
+
+    def __init__(self, folder: Any, rank: Any) -> None:
+        self.rank = rank
+        self.folder = folder
+        self.phase = "spawn"
+        self._begun = time.monotonic()
+        self._stream = open(os.path.join(folder, "rank-%d.jsonl" % rank), "a", encoding="utf-8")
+
+    def write(self, state: Any, data: Any = None, seconds: Any = 0.0) -> Any:
+        line = {
+            "rank": self.rank, "phase": self.phase, "state": state, "time": time.time(),
+            "pid": os.getpid(), "seconds": round(seconds, 4), "data": plain(data or {}),
+        }  # fmt: skip
+        self._stream.write(json.dumps(line, default=str) + "\n")
+        self._stream.flush()
+
+    def note(self, **data: Any) -> Any:
+        self.write("note", data)
+
+    @contextlib.contextmanager
+    def during(self, phase: Any) -> Any:
+        """Begin and end of a phase; yields a dict for what is measured."""
+        self.phase = phase
+        self._begun = time.monotonic()
+        self.write("begin")
+        found: Dict[str, Any] = {}
+        try:
+            yield found
+        except BaseException as error:
+            traceback.print_exc()
+            sys.stderr.flush()
+            data = dict(found)
+            text = "".join(traceback.format_exception_only(type(error), error)).strip()
+            data["error"] = text[-2000:]
+            if isinstance(error, CheckError):
+                data.update(error.data)
+                data["condition"] = error.condition
+                data["error"] = str(error)
+            self.write("fail", data, time.monotonic() - self._begun)
+            raise
+        self.write("ok", found, time.monotonic() - self._begun)
+
+
+def take_output(folder: Any, rank: Any) -> Any:
+    """Sends everything that this process prints, C++ code included, into a file of its own."""
+    log = os.open(
+        os.path.join(folder, "rank-%d.log" % rank), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600
+    )
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    os.close(log)
+    faulthandler.enable()
+    if hasattr(faulthandler, "register"):
+        stacks = open(os.path.join(folder, "rank-%d.stack" % rank), "w", encoding="utf-8")
+        faulthandler.register(signal.SIGUSR2, file=stacks, all_threads=True)
+        return stacks
+    return None
+
+
+def follow_parent(folder: Any, patience: Any) -> Any:
+    """Ends this process when the parent no longer touches its file: nobody would end it else."""
+
+    def watch() -> Any:
+        path = os.path.join(folder, "alive")
+        seen: Optional[float] = None
+        since = time.monotonic()
+        while True:
+            time.sleep(1.0)
+            now = seen
+            with contextlib.suppress(OSError):
+                now = os.stat(path).st_mtime
+            if now != seen:
+                seen, since = now, time.monotonic()
+            elif time.monotonic() - since > patience:
+                os._exit(ORPHANED)
+
+    threading.Thread(target=watch, daemon=True).start()

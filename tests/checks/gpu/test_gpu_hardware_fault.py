@@ -1,0 +1,107 @@
+"""Rows of `gpu-hardware-fault`: Xids of the kernel's log against the GPUs of a run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dsdoctor.api import Environment, Gpu, Gpus, KernelLog, Missing, RunNeeds, XidEvent
+from dsdoctor.model.facts.gpu import GpuHealth, GpuLink
+from dsdoctor_checks.gpu import _xids, gpu_hardware_fault
+from tests.checks import machines
+from tests.checks.gpu.support import NOT_SET, bad, worst
+
+CHECK = gpu_hardware_fault.kernel_log_is_clean
+LIMITS = gpu_hardware_fault.XidLimits()
+
+
+def gpu(index: int = 0, **health: Any) -> Gpu:
+    return Gpu(
+        index=index, pci_bdf=f"0000:{0x1B + index:02x}:00.0", health=GpuHealth(**health), links=()
+    )
+
+
+def xid(code: int, bdf: str = "0000:1b:00", age: float | None = 60, **more: Any) -> XidEvent:
+    return XidEvent(code=code, bdf=bdf, age_s=age, **more)
+
+
+def judge(
+    *events: XidEvent, found: Gpus | Missing | None = None, os: Any = None, **variables: str
+) -> str:
+    log = KernelLog(source="dmesg", xids=events)
+    gpus = found or Gpus(gpus=(gpu(), gpu(1)))
+    env = Environment(variables=variables)
+    return worst(CHECK, log, gpus, os or machines.LINUX, RunNeeds(), env, LIMITS)
+
+
+@pytest.mark.parametrize(
+    ("event", "expected"),
+    [
+        (xid(79), "fail"),
+        (xid(48), "fail"),
+        (xid(48, age=None), "fail"),
+        (xid(48, age=90 * 3600.0), "ok"),
+        (xid(94), "warn"),
+        (xid(13), "ok"),
+        (xid(31), "ok"),
+        (xid(43), "ok"),
+        (xid(9999), "ok"),
+        (xid(74), "warn"),
+        (xid(154, text="GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset)"), "fail"),
+        (xid(154, text="GPU recovery action changed from 0x1 (GPU Reset) to 0x0 (None)"), "ok"),
+        (xid(28006, text="Non-fatal, Link 46 MC TS crumbstore", switch=True), "ok"),
+    ],
+)
+def test_rows(event: XidEvent, expected: str) -> None:
+    assert judge(event) == expected
+
+
+def test_a_fatal_error_of_a_switch() -> None:
+    event = xid(20034, "0000:c4:00", text="Fatal, Link 30 LTSSM Fault Up", switch=True)
+    assert judge(event) == "fail"
+
+
+def test_an_nvlink_error_counts_where_links_are_used() -> None:
+    linked = Gpu(index=0, pci_bdf="0000:1b:00.0", links=(GpuLink(link=0, state=1),))
+    assert judge(xid(74), found=Gpus(gpus=(linked,))) == "fail"
+
+
+def test_the_driver_s_own_word_after_a_reset() -> None:
+    assert judge(xid(48), found=Gpus(gpus=(gpu(recovery_action=0),))) == "warn"
+    assert judge(xid(48), found=Gpus(gpus=(gpu(recovery_action=1),))) == "fail"
+
+
+def test_a_row_that_was_replaced() -> None:
+    assert judge(xid(63)) == "warn"
+    assert judge(xid(63), found=Gpus(gpus=(gpu(remapped_rows_pending=False),))) == "ok"
+
+
+def test_other_gpus_do_not_count() -> None:
+    assert judge(xid(79, "0000:1c:00"), CUDA_VISIBLE_DEVICES="0") == "ok"
+    assert judge(xid(79, "0000:1c:00"), CUDA_VISIBLE_DEVICES="1") == "fail"
+
+
+def test_a_gpu_that_has_vanished() -> None:
+    gone = xid(79, "0000:99:00")
+    assert judge(gone) == "fail"
+    assert judge(gone, CUDA_VISIBLE_DEVICES="0") == "ok"
+    assert judge(gone, os=machines.DOCKER) == "ok"
+    assert judge(gone, found=NOT_SET) == "fail"
+
+
+def test_the_finding_says_which_and_when() -> None:
+    log = KernelLog(source="dmesg", xids=(xid(79, age=7200), xid(79, age=120)))
+    (finding,) = bad(
+        CHECK, log, Gpus(gpus=(gpu(),)), machines.LINUX, RunNeeds(), machines.NO_ENV, LIMITS
+    )
+    assert "Xid 79 (GPU has fallen off the bus) of GPU 0 2 min ago" in finding.message
+    assert finding.evidence["count"] == 2
+
+
+@pytest.mark.parametrize("code", sorted(_xids.XIDS))
+def test_every_number_says_what_to_do(code: int) -> None:
+    rule = _xids.lookup(code, "")
+    assert rule.meaning
+    assert rule.level in (_xids.FATAL, _xids.WARN, _xids.INFO)
+    assert rule.action[0].islower()

@@ -1,0 +1,42 @@
+"""Rows of `pcie-errors`."""
+
+from __future__ import annotations
+
+import pytest
+
+from dsdoctor.api import BusEvents, Gpu, Gpus, KernelLog, Missing, RunNeeds
+from dsdoctor.model.facts.gpu import PcieErrors, PcieLink
+from dsdoctor_checks.gpu import pcie_errors
+from tests.checks.gpu.support import NOT_SET, worst
+
+LIMITS = pcie_errors.BusLimits()
+
+
+def gpu(replays: int | None = 0, **errors: int) -> Gpu:
+    link = PcieLink(replay_counter=replays, errors=PcieErrors(**errors))
+    return Gpu(index=0, pci_bdf="0000:1b:00.0", pcie=link)
+
+
+def log(severity: str, count: int, bdf: str = "0000:1b:00") -> KernelLog:
+    return KernelLog(source="dmesg", bus=(BusEvents(bdf=bdf, severity=severity, count=count),))
+
+
+@pytest.mark.parametrize(
+    ("fact", "lines", "expected"),
+    [
+        (gpu(), NOT_SET, "ok"),
+        (gpu(None), NOT_SET, "ok"),
+        (gpu(replays=12), NOT_SET, "ok"),
+        (gpu(correctable=40), log("corrected", 40), "ok"),
+        (gpu(), log("fatal", 1, "0000:99:00"), "ok"),
+        (gpu(fatal=1), NOT_SET, "fail"),
+        (gpu(), log("fatal", 1), "fail"),
+        (gpu(non_fatal=2), NOT_SET, "warn"),
+        (gpu(), log("nonfatal", 3), "warn"),
+        (gpu(correctable=20000), NOT_SET, "warn"),
+        (gpu(replays=20000), NOT_SET, "warn"),
+    ],
+)
+def test_rows(fact: Gpu, lines: KernelLog | Missing, expected: str) -> None:
+    found = Gpus(gpus=(fact,))
+    assert worst(pcie_errors.link_is_sound, found, lines, RunNeeds(), NOT_SET, LIMITS) == expected

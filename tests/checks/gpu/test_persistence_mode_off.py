@@ -1,0 +1,37 @@
+"""Rows of `persistence-mode-off`."""
+
+from __future__ import annotations
+
+import pytest
+
+from dsdoctor.api import Gpu, Gpus, RunNeeds
+from dsdoctor_checks.gpu import persistence_mode_off
+from tests.checks.gpu.support import NOT_SET, worst
+
+LIMITS = persistence_mode_off.PersistenceLimits()
+
+
+def node(count: int, brand: str, *, on: bool | None, screen: bool = False) -> Gpus:
+    return Gpus(
+        gpus=tuple(
+            Gpu(index=i, brand=brand, persistence_mode=on, display_active=screen)
+            for i in range(count)
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("fact", "expected"),
+    [
+        (node(8, "NVIDIA", on=True), "ok"),
+        (node(8, "NVIDIA", on=None), "ok"),
+        (node(2, "NVIDIA", on=False), "ok"),
+        (node(4, "GeForce", on=False), "ok"),
+        (node(4, "NVIDIA", on=False, screen=True), "ok"),
+        (node(8, "NVIDIA", on=False), "warn"),
+        (node(4, "Tesla", on=False), "warn"),
+    ],
+)
+def test_rows(fact: Gpus, expected: str) -> None:
+    check = persistence_mode_off.driver_stays_loaded
+    assert worst(check, fact, RunNeeds(), NOT_SET, LIMITS) == expected

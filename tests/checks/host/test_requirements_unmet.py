@@ -1,0 +1,154 @@
+"""requirements_unmet, and what a wrong profile is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dsdoctor.api import Finding, Package, Packages, Patient, Place, Resources, RunNeeds, Storage
+from dsdoctor.cli.profiles import SCHEMA, bundled, load, parse
+from dsdoctor.errors import UsageError
+from dsdoctor_checks.host.requirements_unmet import FloorLimits, floors_are_met
+from tests.checks.machines import ABSENT, DEEPSPEED, NO_ENV, TIMEOUT, gpus, nvml, torch, words
+
+GIB = 1 << 30
+GOOD: dict[str, Any] = {
+    "gpus": gpus("V100", "V100", "V100", "V100"),
+    "cpus": 16,
+    "ram": 62.7,
+    "disk": 60,
+    "python": "3.10.4",
+    "torch": torch("2.1.0"),
+    "deepspeed": DEEPSPEED,
+    "selected": (),
+}
+
+
+def judge(profile: str = "gpt2-xl-4gpu", text: str | None = None, **changes: Any) -> list[Finding]:
+    facts = {**GOOD, **changes}
+    floors = load(profile) if text is None else parse(text, "mine.toml")
+    machine = Resources(
+        cpus_logical=64,
+        cpus_usable=facts["cpus"],
+        memory_total_bytes=int(facts["ram"] * GIB),
+        memory_available_bytes=GIB,
+    )
+    place = Place(purpose="disk of the profile", path=".", free_bytes=int(facts["disk"] * GIB))
+    return list(
+        floors_are_met.function(
+            RunNeeds(floors=floors, gpus=facts["selected"]),
+            facts["gpus"],
+            NO_ENV,
+            nvml("535.104.05"),
+            machine,
+            Storage(places=(place,)),
+            Patient(executable="p", chosen_by="c", version=facts["python"], kind="venv"),
+            facts["torch"],
+            facts["deepspeed"],
+            Packages(packages={"transformers": Package(name="transformers", version="4.40.0")}),
+            FloorLimits(),
+        )
+    )
+
+
+def bad(findings: list[Finding]) -> list[str]:
+    return [finding.message for finding in findings if finding.status.value != "ok"]
+
+
+def test_a_machine_that_meets_it() -> None:
+    assert bad(judge()) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "words_"),
+    [
+        ({"gpus": gpus("V100")}, "GPUs: 1 is there for the run"),
+        ({"selected": ("2",)}, "GPUs: 1 is there for the run"),
+        ({"gpus": gpus("V100", "P100")}, "GPU 1 (Tesla P100-PCIE-16GB): compute capability 6.0"),
+        ({"cpus": 8}, "CPUs: the job may use 8 of 64"),
+        ({"ram": 31.2}, "host memory: the job may use 31.2 GiB"),
+        ({"disk": 12}, "disk: 12.0 GiB are free at `.`"),
+        ({"python": "3.7.1"}, "Python: 3.7.1"),
+        ({"torch": torch("1.11.0")}, "torch: 1.11.0"),
+        ({"torch": torch("1.11.0")}, "asks for 1.12 or newer"),
+    ],
+)
+def test_what_falls_short(changes: dict[str, Any], words_: str) -> None:
+    (message,) = bad(judge(**changes))
+    assert words_ in message
+    assert "`gpt2-xl-4gpu`" in message
+
+
+def test_sixteen_gb_cards_that_report_fifteen_are_taken() -> None:
+    assert bad(judge(gpus=gpus("T4", "T4"))) == []
+    small = gpus("T4", "T4", memory_total_bytes=12 * GIB)
+    assert len(bad(judge(gpus=small))) == 2
+
+
+def test_own_profile_with_packages_and_driver() -> None:
+    text = '[versions]\ndriver = "550"\ncuda = "12.1"\n[packages]\ntransformers = "4.41"\npeft = "0.1"\n'
+    messages = bad(judge(text=text))
+    assert [message.split(":")[0] for message in messages] == ["driver", "transformers", "peft"]
+
+
+def test_what_was_not_read_is_not_ok() -> None:
+    found = judge(gpus=TIMEOUT, torch=ABSENT)
+    assert [f.status.value for f in found if "compared" in f.message] == ["skip", "skip"]
+
+
+def test_without_a_profile_nothing_is_said() -> None:
+    (found,) = floors_are_met.function(RunNeeds(), *[ABSENT] * 9, FloorLimits())
+    assert words([found]) == ["skip"]
+
+
+@pytest.mark.parametrize("name", bundled())
+def test_bundled_profiles_load(name: str) -> None:
+    floors = load(name)
+    assert floors.gpus
+    assert floors.ram_gib
+
+
+@pytest.mark.parametrize(
+    ("text", "words_"),
+    [
+        (
+            "[gpu]\ncount = 2\nmemory = 16\n",
+            "line 3: unknown key `memory`; the nearest is `memory_gib`",
+        ),
+        ("[gpus]\ncount = 2\n", "line 1: unknown table `gpus`; the nearest is `gpu`"),
+        ("\n[gpu]\ncount = 'two'\n", "line 3: `count` is `two`; expected a whole number"),
+        ("[gpu]\ncount = -1\n", "`count` is `-1`; expected a whole number of 0 or more"),
+        ("[gpu]\ncount = true\n", "`count` is `True`"),
+        ("[versions]\ntorch = 2.1\n", "line 2: `torch` is `2.1`; expected a version as text"),
+        ("[versions]\ntorch = 'new'\n", "expected a version as text"),
+        ("[gpu]\ncompute_capability = '8'\n", "expected a compute capability as text"),
+        ("[gpu\n", "line 1: it is no TOML"),
+        ("gpu = 3\n", "line 1: `gpu` is no table; expected `[gpu]`"),
+        ("", "asks for nothing"),
+        ("[packages]\npeft = 3\n", "line 2: `peft` is `3`; expected a version as text"),
+    ],
+)
+def test_a_wrong_profile_is_told_where(text: str, words_: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse(text, "mine.toml")
+    assert words_ in str(caught.value)
+    assert "`--profile mine.toml`" in str(caught.value)
+
+
+def test_a_profile_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="the nearest is `gpt2-xl-4gpu`"):
+        load("gpt2-xl")
+    with pytest.raises(UsageError, match="there are "):
+        load(str(tmp_path / "x.toml"))
+    (tmp_path / "bin.toml").write_bytes(b"\xff\xfe")
+    with pytest.raises(UsageError, match="not UTF-8"):
+        load(str(tmp_path / "bin.toml"))
+
+
+def test_the_schema_covers_every_floor() -> None:
+    from dsdoctor.api import Floors
+
+    fields = {field for table in SCHEMA.values() for field, _ in table.values() if field}
+    assert fields == set(Floors.__struct_fields__) - {"name", "packages"}

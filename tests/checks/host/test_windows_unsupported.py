@@ -1,0 +1,32 @@
+"""windows_unsupported."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dsdoctor.api import Gpus, OsInfo, RunNeeds
+from dsdoctor_checks.host.windows_unsupported import windows_can_do_it
+from tests.checks.machines import LINUX, NO_ENV, gpus, words
+
+WINDOWS = OsInfo(system="Windows", release="11", machine="AMD64", hostname="pc")
+NVME: dict[str, object] = {"zero_optimization": {"stage": 3, "offload_param": {"device": "nvme"}}}
+CPU: dict[str, object] = {"zero_optimization": {"stage": 3, "offload_param": {"device": "cpu"}}}
+
+
+@pytest.mark.parametrize(
+    ("os", "run", "found", "status"),
+    [
+        (LINUX, RunNeeds(config=NVME), gpus("4090", "4090"), ["skip"]),
+        (WINDOWS, RunNeeds(), gpus("4090"), ["ok"]),
+        (WINDOWS, RunNeeds(), Gpus(), ["ok"]),
+        (WINDOWS, RunNeeds(config=CPU), gpus("4090"), ["ok"]),
+        (WINDOWS, RunNeeds(gpus=("1",)), gpus("4090", "4090"), ["ok"]),
+        (WINDOWS, RunNeeds(), gpus("4090", "4090"), ["fail"]),
+        (WINDOWS, RunNeeds(config=NVME), gpus("4090"), ["fail"]),
+        (WINDOWS, RunNeeds(config=NVME), gpus("4090", "4090"), ["fail", "fail"]),
+    ],
+)
+def test_windows(os: OsInfo, run: RunNeeds, found: Any, status: list[str]) -> None:
+    assert words(windows_can_do_it.function(os, run, found, NO_ENV)) == status

@@ -1,0 +1,39 @@
+"""Rows of `environment-not-forwarded`."""
+
+from __future__ import annotations
+
+import pytest
+
+from dsdoctor.probes.launch import parse_env_file, parse_hostfile
+from dsdoctor_checks.launch import environment_not_forwarded
+from tests.checks.launch.rows import ABSENT, command, env, statuses
+
+CHECK = environment_not_forwarded.ranks_get_the_same.function
+TWO = parse_hostfile("a slots=4\nb slots=4\n", "hosts")
+ONE = parse_hostfile("a slots=4\n", "hosts")
+FILE = parse_env_file("LD_LIBRARY_PATH=/x\n", "/root/.deepspeed_env")
+
+
+@pytest.mark.parametrize(
+    ("variables", "line", "status"),
+    [
+        ({}, "deepspeed t.py", "ok"),
+        ({"PATH": "/bin", "HOME": "/root", "CUDA_VISIBLE_DEVICES": "0"}, "deepspeed t.py", "ok"),
+        ({"NCCL_DEBUG": "INFO", "PYTHONPATH": "/src"}, "deepspeed t.py", "ok"),
+        ({"LD_LIBRARY_PATH": "/x"}, "deepspeed t.py", "ok"),  # the file has it
+        ({"HF_HOME": "/data"}, "deepspeed t.py", "warn"),
+        ({"TORCH_EXTENSIONS_DIR": "/fast"}, "deepspeed t.py", "warn"),
+        ({"HF_HOME": "/data"}, "torchrun t.py", "skip"),
+        ({"HF_HOME": "/data"}, "deepspeed --launcher slurm t.py", "skip"),
+    ],
+)
+def test_rows(variables: dict[str, str], line: str, status: str) -> None:
+    assert statuses(CHECK(env(**variables), TWO, command(line), FILE)) == status
+
+
+def test_one_node_and_no_file() -> None:
+    variables = env(LD_LIBRARY_PATH="/x", HF_HOME="/data")
+    assert statuses(CHECK(variables, ONE, ABSENT, FILE)) == "skip"
+    (finding,) = CHECK(variables, TWO, ABSENT, ABSENT)
+    assert finding.evidence["variables"] == ["HF_HOME", "LD_LIBRARY_PATH"]
+    assert "export them to the other 1 nodes" in finding.message

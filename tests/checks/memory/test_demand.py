@@ -1,0 +1,275 @@
+"""plan_exceeds_gpu_memory, plan_exceeds_host_memory and the probe that computes the demand."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from dsdoctor.api import (
+    DeepSpeedInstall,
+    Environment,
+    Finding,
+    Gpus,
+    LaunchCommand,
+    MemoryDemand,
+    MemoryDetail,
+    OsInfo,
+    PlanNeeds,
+    Resources,
+    RunNeeds,
+)
+from dsdoctor.cli.job import shape
+from dsdoctor.host import HostError
+from dsdoctor.probes.demand import memory_demand, setting_of
+from dsdoctor.recommend import memory
+from dsdoctor.recommend.presets import PRESETS
+from dsdoctor.recommend.setting import Setting
+from dsdoctor_checks.memory import plan_exceeds_gpu_memory, plan_exceeds_host_memory
+from tests.checks.machines import ABSENT, LINUX, NO_ENV, gpus
+
+GIB = 1 << 30
+STAGE2: dict[str, Any] = {
+    "train_micro_batch_size_per_gpu": 1,
+    "fp16": {"enabled": True},
+    "zero_optimization": {"stage": 2, "overlap_comm": True},
+}
+OFFLOAD: dict[str, Any] = {
+    "bf16": {"enabled": True},
+    "zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu"}},
+}
+
+
+def run(model: str = "7B", config: dict[str, Any] | None = None, **more: Any) -> RunNeeds:
+    return RunNeeds(model=shape(model), config=config, **more)
+
+
+def demand(
+    needs: RunNeeds, found: Any = ABSENT, env: Any = NO_ENV, command: Any = ABSENT
+) -> MemoryDemand:
+    fact = memory_demand.function(needs, found, env, command, DeepSpeedInstall(version="0.19.8"))
+    assert isinstance(fact, MemoryDemand)
+    return fact
+
+
+def on_gpus(needs: RunNeeds, found: Gpus) -> Finding:
+    check = plan_exceeds_gpu_memory.gpu_memory_is_enough.function
+    (finding,) = check(demand(needs, found), found, needs, NO_ENV)
+    assert isinstance(finding, Finding)
+    return finding
+
+
+def on_host(
+    fact: MemoryDemand, usable: float, *, free: float | None = None, **more: Any
+) -> Finding:
+    machine = Resources(
+        cpus_logical=32,
+        cpus_usable=32,
+        memory_total_bytes=int(more.pop("total", usable) * GIB),
+        memory_limit_bytes=int(usable * GIB),
+        memory_available_bytes=int((usable if free is None else free) * GIB),
+        swap_total_bytes=more.pop("swap", 0),
+    )
+    check = plan_exceeds_host_memory.host_memory_is_enough.function
+    (finding,) = check(fact, machine, more.get("detail", ABSENT), more.get("os", LINUX))
+    assert isinstance(finding, Finding)
+    return finding
+
+
+def test_the_demand_is_the_memory_model_of_recommend() -> None:
+    fact = demand(run("gpt2-xl", STAGE2, sequence=1024), gpus("V100", "V100", "V100", "V100"))
+    setting = Setting(
+        stage=2,
+        world=4,
+        precision="fp16",
+        sequence=1024,
+        bucket=500_000_000,
+        checkpointing=True,
+        pin_memory=False,
+    )
+    expected = memory.estimate(PRESETS["gpt2-xl"], setting)
+    assert fact.gpu_bytes == expected.gpu_bytes
+    assert fact.gpu_items == {item.name: item.bytes for item in expected.gpu}
+    assert fact.host_bytes == expected.host_bytes
+    assert fact.gpu_state_bytes < fact.gpu_bytes
+    assert fact.assumed == ("all parameters are trained", "activations are recomputed")
+
+
+def test_defaults_of_deepspeed_and_not_of_recommend() -> None:
+    three = {"zero_optimization": {"stage": 3, "offload_param": {"device": "cpu"}}}
+    setting = setting_of(three, world=2, nodes=2, on_gpu=True, pinned=True)
+    assert (setting.world, setting.nodes) == (4, 2)
+    assert (setting.bucket, setting.overlap, setting.pin_memory) == (500_000_000, True, True)
+    assert setting.offload == "none", "offload_param without offload_optimizer keeps the optimizer"
+    ignored = {"zero_optimization": {"stage": 2, "offload_param": {"device": "cpu"}}}
+    assert setting_of(ignored, world=1, nodes=1, on_gpu=True, pinned=True).offload == "none"
+
+
+@pytest.mark.parametrize(
+    ("model", "config", "cards", "status"),
+    [
+        ("gpt2-xl", STAGE2, ("V100",) * 4, "ok"),
+        ("7B", STAGE2, ("V100",) * 4, "fail"),
+        ("7B", STAGE2, ("A100",) * 8, "ok"),
+        ("7B", None, ("A100",), "fail"),
+        ("7B", OFFLOAD, ("A100",), "ok"),
+        ("7B", OFFLOAD, ("A100", "T4"), "warn"),
+        ("13B", OFFLOAD, ("A100", "T4"), "fail"),
+        (
+            "27B",
+            {"zero_optimization": {"stage": 3}, "bf16": {"enabled": True}},
+            ("A100",) * 4,
+            "fail",
+        ),
+        ("gpt2", STAGE2, ("4090",), "ok"),
+        ("llama-2-7b", {"bf16": {"enabled": "auto"}, **OFFLOAD}, ("4090",) * 2, "ok"),
+    ],
+)
+def test_gpu_memory(
+    model: str, config: dict[str, Any] | None, cards: tuple[str, ...], status: str
+) -> None:
+    assert on_gpus(run(model, config), gpus(*cards)).status.value == status
+
+
+def test_weights_alone_can_be_offloaded() -> None:
+    three = {"bf16": {"enabled": True}, "zero_optimization": {"stage": 3}}
+    away = {"stage": 3, "offload_param": {"device": "cpu"}}
+    here = demand(run("7B", three), gpus("A100"))
+    there = demand(run("7B", {**three, "zero_optimization": away}), gpus("A100"))
+    weights = here.gpu_items["parameters"]
+    assert "parameters" not in there.gpu_items
+    assert here.gpu_state_bytes - there.gpu_state_bytes == weights
+    assert there.host_items["parameters"] == weights
+
+
+def test_long_sequences_are_a_warning_as_activations_are_a_guess() -> None:
+    needs = run("llama-3-8b", OFFLOAD, sequence=65536)
+    found = on_gpus(needs, gpus("4090"))
+    assert found.status.value == "warn"
+    assert "activations are recomputed" in found.effect
+
+
+def test_only_the_chosen_gpus_count() -> None:
+    needs = run("7B", OFFLOAD, gpus=("0",))
+    assert on_gpus(needs, gpus("A100", "T4")).status.value == "ok"
+
+
+def test_memory_that_others_hold_is_a_warning() -> None:
+    found = on_gpus(run("7B", OFFLOAD), gpus("A100", memory_free_bytes=4 * GIB))
+    assert found.status.value == "warn"
+    assert "free now" in found.message
+
+
+PLAN = PlanNeeds(
+    path="launch.json",
+    option="zero-2",
+    gpus_per_node=2,
+    gpu_ids=(0, 1),
+    gpu_bytes=30 * GIB,
+    host_bytes=100 * GIB,
+    gpu_state_bytes=28 * GIB,
+    host_state_bytes=96 * GIB,
+    gpu_items={"parameters": 28 * GIB, "activations": 2 * GIB},
+    host_items={"optimizer": 90 * GIB, "pinned rounding": 6 * GIB, "processes": 4 * GIB},
+)
+
+
+@pytest.mark.parametrize(
+    ("cards", "status", "words"),
+    [
+        (("A100", "A100"), "ok", ""),
+        (("A100", "V100", "A100"), "ok", ""),
+        (("A100", "4090"), "fail", "needs 30.0 GiB on each GPU, but the smallest chosen GPU"),
+        (("A100",), "fail", "the plan is for 2 GPUs on each node"),
+    ],
+)
+def test_a_plan_on_another_machine(cards: tuple[str, ...], status: str, words: str) -> None:
+    found = on_gpus(RunNeeds(plan=PLAN), gpus(*cards))
+    assert found.status.value == status
+    assert words in found.message
+
+
+def test_host_memory_of_an_offload() -> None:
+    fact = demand(run("7B", OFFLOAD), gpus("A100"))
+    assert fact.pinned_rounding_bytes > 0
+    need = fact.host_bytes / GIB
+    assert on_host(fact, need + 1).status.value == "ok"
+    low = on_host(fact, need - 8, total=512)
+    assert low.status.value == "fail"
+    assert "the limit of its cgroup allows" in low.message
+    assert "lost to the rounding of pinned blocks" in low.message
+    assert '`"pin_memory": false`' in low.hint
+    busy = on_host(fact, need + 100, free=need - 1)
+    assert (busy.status.value, "are free" in busy.message or "free" in busy.message) == (
+        "warn",
+        True,
+    )
+
+
+def test_swap_does_not_help() -> None:
+    fact = demand(run("7B", OFFLOAD), gpus("A100"))
+    found = on_host(fact, 16, total=16, swap=1024 * GIB)
+    assert found.status.value == "fail"
+    assert "cannot be swapped out" in found.effect
+
+
+def test_huge_pages_are_not_memory_for_the_run() -> None:
+    fact = demand(run("7B", OFFLOAD), gpus("A100"))
+    total = fact.host_bytes / GIB + 10
+    assert on_host(fact, total, total=total).status.value == "ok"
+    held = MemoryDetail(hugepages_bytes=64 * GIB, hugepages_free_bytes=64 * GIB)
+    assert on_host(fact, total, total=total, detail=held).status.value == "fail"
+
+
+def test_wsl_gets_its_own_advice() -> None:
+    wsl = OsInfo(system="Linux", release="5", machine="x86_64", hostname="n", wsl=True)
+    found = on_host(demand(run("7B", OFFLOAD), gpus("A100")), 16, os=wsl)
+    assert "`.wslconfig`" in found.hint
+
+
+def test_nvme_takes_the_optimizer_out_of_host_memory() -> None:
+    zero = {"stage": 3, "offload_optimizer": {"device": "nvme", "nvme_path": "/n"}}
+    there = demand(run("7B", {"zero_optimization": zero}), gpus("A100"))
+    ram = {"stage": 3, "offload_optimizer": {"device": "cpu"}}
+    here = demand(run("7B", {"zero_optimization": ram}), gpus("A100"))
+    assert there.host_bytes < here.host_bytes - 50 * GIB
+
+
+def test_pinning_was_no_default_before_0_19_5() -> None:
+    old = memory_demand.function(
+        run("7B", OFFLOAD), gpus("A100"), NO_ENV, ABSENT, DeepSpeedInstall(version="0.16.0")
+    )
+    assert old.pinned_rounding_bytes == 0
+
+
+@pytest.mark.parametrize(
+    ("command", "env", "ranks", "nodes"),
+    [
+        (ABSENT, NO_ENV, 4, 1),
+        (ABSENT, Environment(variables={"CUDA_VISIBLE_DEVICES": "2,3"}), 2, 1),
+        (LaunchCommand(launcher="torchrun", num_gpus=2, num_nodes=3), NO_ENV, 2, 3),
+    ],
+)
+def test_ranks_of_the_run(command: Any, env: Any, ranks: int, nodes: int) -> None:
+    fact = demand(run("7B", STAGE2), gpus(*["A100"] * 4), env, command)
+    assert fact.ranks_here == ranks
+    assert ("3 nodes" in fact.what) == (nodes == 3)
+
+
+def test_without_a_gpu_everything_is_host_memory() -> None:
+    fact = demand(run("7B", STAGE2), Gpus())
+    assert (fact.on_gpu, fact.gpu_bytes) == (False, 0)
+    assert fact.host_bytes > 80 * GIB
+
+
+def test_nothing_asked_nothing_computed() -> None:
+    with pytest.raises(HostError):
+        demand(RunNeeds(config=STAGE2))
+
+
+def test_shape_survives_a_snapshot() -> None:
+    told = shape("qwen3-8b")
+    fields = {field.name for field in dataclasses.fields(PRESETS["qwen3-8b"])}
+    assert fields <= told.keys()
+    assert told["parameters"] == PRESETS["qwen3-8b"].parameters

@@ -1,0 +1,194 @@
+"""hugepages_reserved, swap_thrashing, shm_nearly_full, and the probe below them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dsdoctor.api import MemoryDetail, Resources, RunNeeds
+from dsdoctor.host import DiskUsage, HostError
+from dsdoctor.model.facts.base import Why
+from dsdoctor.probes.machine import resources
+from dsdoctor.probes.memory import memory_detail
+from dsdoctor_checks.memory import hugepages_reserved, shm_nearly_full, swap_thrashing
+from tests.checks.machines import ABSENT, ANY, NO_ENV, words
+from tests.support.fakehost import FakeHost
+
+GIB = 1 << 30
+MIB = 1 << 20
+
+
+def machine(**more: Any) -> Resources:
+    fields: dict[str, Any] = {
+        "cpus_logical": 32,
+        "cpus_usable": 32,
+        "memory_total_bytes": 256 * GIB,
+        "memory_available_bytes": 200 * GIB,
+        "shm_total_bytes": 128 * GIB,
+        "shm_free_bytes": 128 * GIB,
+    }
+    return Resources(**(fields | more))
+
+
+@pytest.mark.parametrize(
+    ("held", "free", "status"),
+    [
+        (0, 200, "ok"),
+        (100, 150, "ok"),
+        (0, 1, "ok"),
+        (0.5, 1, "ok"),
+        (250, 1, "warn"),
+    ],
+)
+def test_huge_pages_matter_only_where_memory_lacks(held: float, free: float, status: str) -> None:
+    detail = MemoryDetail(hugepages_bytes=int(held * GIB), hugepages_free_bytes=int(held * GIB))
+    found = hugepages_reserved.no_memory_is_held.function(
+        detail,
+        machine(memory_available_bytes=int(free * GIB)),
+        ANY,
+        ABSENT,
+        ABSENT,
+        NO_ENV,
+        hugepages_reserved.HugePageLimits(),
+    )
+    assert words(found) == [status]
+
+
+@pytest.mark.parametrize(
+    ("total", "used", "free", "status"),
+    [
+        (0, 0, 200, "ok"),
+        (8, 7.9, 200, "ok"),
+        (64, 2, 5, "ok"),
+        (64, 60, 5, "warn"),
+        (0.5, 0.5, 5, "ok"),
+    ],
+)
+def test_swap(total: float, used: float, free: float, status: str) -> None:
+    detail = MemoryDetail(
+        swap_total_bytes=int(total * GIB), swap_free_bytes=int((total - used) * GIB)
+    )
+    found = swap_thrashing.machine_does_not_swap.function(
+        detail, machine(memory_available_bytes=int(free * GIB)), swap_thrashing.SwapLimits()
+    )
+    assert words(found) == [status]
+
+
+@pytest.mark.parametrize(
+    ("total", "free", "gpus", "status"),
+    [
+        (None, None, 1, "skip"),
+        (64, 1, 8, "ok"),  # `shm-too-small` speaks
+        (16384, 16000, 8, "ok"),
+        (16384, 600, 8, "ok"),
+        (16384, 100, 8, "warn"),
+        (16384, 100, 1, "ok"),
+    ],
+)
+def test_shm(total: int | None, free: int | None, gpus: int, status: str) -> None:
+    sizes = {
+        "shm_total_bytes": None if total is None else total * MIB,
+        "shm_free_bytes": None if free is None else free * MIB,
+    }
+    detail = MemoryDetail(shm_left={"/dev/shm/nccl-a": 9 * MIB})
+    found = list(
+        shm_nearly_full.shm_has_room.function(
+            machine(**sizes),
+            detail,
+            RunNeeds(expect_gpus=gpus),
+            ABSENT,
+            NO_ENV,
+            shm_nearly_full.ShmFreeLimits(),
+        )
+    )
+    assert words(found) == [status]
+    if status == "warn":
+        assert "1 segments of 9 MiB" in found[0].message
+        assert "rm /dev/shm/nccl-a" in found[0].hint
+
+
+MEMINFO = (
+    "MemTotal: 263856000 kB\nMemAvailable: 100000000 kB\nSwapTotal: 8388604 kB\n"
+    "SwapFree: 1048576 kB\nHugePages_Total: 1024\nHugePages_Free: 1000\n"
+    "Hugepagesize: 2048 kB\nHugetlb: 4194304 kB\n"
+)
+
+
+def test_left_overs_in_dev_shm() -> None:
+    host = FakeHost(
+        files={
+            "/proc/meminfo": MEMINFO,
+            "/dev/shm/nccl-used": "x" * 10,
+            "/dev/shm/nccl-left": "x" * 20,
+            "/dev/shm/other": "x",
+            "/proc/12/maps": "7f00-7f01 rw-s 0 00:1 5 /dev/shm/nccl-used\n",
+            "/proc/self/maps": "",
+        }
+    )
+    fact = memory_detail.function(host)
+    assert fact.shm_left == {"/dev/shm/nccl-left": 20}
+    assert fact.shm_files == 3
+    assert fact.hugepages_bytes == 4 * GIB
+    assert fact.hugepages_free_bytes == 1000 * 2 * MIB
+    assert fact.swap_free_bytes == GIB
+
+
+def test_processes_of_others_hide_what_is_left() -> None:
+    denied = HostError(Why.DENIED, "may not be read")
+    host = FakeHost(
+        files={"/proc/meminfo": MEMINFO, "/dev/shm/nccl-a": "x", "/proc/12/maps": denied}
+    )
+    assert memory_detail.function(host).shm_left == {}
+
+
+V1 = (
+    "35 24 0:30 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"
+    "36 24 0:31 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n"
+)
+V2 = "35 24 0:30 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"
+
+
+@pytest.mark.parametrize(
+    ("mounts", "cgroup", "files", "version"),
+    [
+        (
+            V1,
+            "7:memory:/job\n",
+            {
+                "/sys/fs/cgroup/memory/job/memory.limit_in_bytes": str(32 * GIB),
+                "/sys/fs/cgroup/memory/job/memory.usage_in_bytes": str(8 * GIB),
+            },
+            "v1",
+        ),
+        (
+            V2,
+            "0::/job\n",
+            {
+                "/sys/fs/cgroup/job/memory.max": str(32 * GIB),
+                "/sys/fs/cgroup/job/memory.current": str(8 * GIB),
+            },
+            "v2",
+        ),
+        (V2, "0::/job\n", {"/sys/fs/cgroup/job/memory.max": "max"}, "v2"),
+    ],
+    ids=["v1", "v2", "v2-without-limit"],
+)
+def test_cgroups_of_both_versions(
+    mounts: str, cgroup: str, files: dict[str, str], version: str
+) -> None:
+    host = FakeHost(
+        files={
+            "/proc/meminfo": MEMINFO,
+            "/proc/self/mountinfo": mounts,
+            "/proc/self/cgroup": cgroup,
+            **files,
+        },
+        queries={"cpu_count": 8, "affinity": 8, "limits": {}},
+        disks={"/dev/shm": DiskUsage(total=1, free=1)},
+    )
+    found = resources.function(host)
+    limited = len(files) > 1
+    assert found.memory_limit_bytes == (32 * GIB if limited else None)
+    assert (found.memory_available_bytes == 24 * GIB) == limited
+    assert memory_detail.function(host).cgroup == version

@@ -1,0 +1,41 @@
+"""Rows of `nccl-version-mismatch`: the NCCL on LD_LIBRARY_PATH against torch's own."""
+
+from __future__ import annotations
+
+import pytest
+
+from dsdoctor.api import LibraryPath, LibraryShadow
+from dsdoctor_checks.nccl import nccl_version_mismatch
+from dsdoctor_checks.torch import ld_library_path_shadows_torch
+from tests.checks import machines
+from tests.checks.gpu.support import worst
+
+CHECK = nccl_version_mismatch.torch_loads_its_nccl
+
+
+def shadow(version: str | None, name: str = "libnccl.so.2") -> LibraryPath:
+    one = LibraryShadow(name=name, path=f"/usr/lib/{name}", owner="nvidia/nccl", version=version)
+    return LibraryPath(entries=("/usr/lib",), shadows=(one,))
+
+
+@pytest.mark.parametrize(
+    ("path", "own", "expected"),
+    [
+        (LibraryPath(), "2.27.5", "ok"),
+        (shadow("2.27.5"), "2.27.5", "ok"),
+        (shadow("2.18.3"), "2.27.5", "fail"),
+        (shadow("2.30.7"), "2.27.5", "warn"),
+        (shadow(None), "2.27.5", "ok"),
+        (shadow("2.18.3"), None, "ok"),
+        (shadow("9.1.0", "libcudnn.so.9"), "2.27.5", "ok"),
+    ],
+)
+def test_rows(path: LibraryPath, own: str | None, expected: str) -> None:
+    torch = machines.torch(nccl=own)
+    assert worst(CHECK, path, torch, machines.NOT_ASKED) == expected
+
+
+def test_it_is_said_once() -> None:
+    other = ld_library_path_shadows_torch.torch_loads_its_own
+    assert worst(other, shadow("2.18.3"), machines.live()) == "ok"
+    assert worst(other, shadow(None), machines.live()) == "warn"

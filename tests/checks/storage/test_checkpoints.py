@@ -1,0 +1,257 @@
+"""checkpoint_incomplete, checkpoint_mismatch and weights_file_corrupt on real checkpoints, damaged.
+
+The checkpoints are written by DeepSpeed itself, with two ranks on the CPU.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+import socket
+import struct
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dsdoctor.api import Checkpoint, CheckpointFile, Finding, LaunchCommand, RunNeeds
+from dsdoctor.host import LocalHost
+from dsdoctor.probes.storage import checkpoint as probe
+from dsdoctor_checks.storage import (
+    checkpoint_incomplete,
+    checkpoint_mismatch,
+    weights_file_corrupt,
+)
+from tests.checks.machines import ABSENT, NO_ENV, gpus, words
+from tests.support.checkpoints import make
+
+pytestmark = [
+    pytest.mark.train,
+    pytest.mark.skipif(
+        importlib.util.find_spec("deepspeed") is None, reason="deepspeed writes the checkpoints"
+    ),
+]
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+@pytest.fixture(scope="session")
+def originals(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
+    base = tmp_path_factory.mktemp("checkpoints")
+    return make(base, (0, 2, 3), free_port())
+
+
+@pytest.fixture
+def copies(originals: dict[int, Path], tmp_path: Path) -> dict[int, Path]:
+    made = {}
+    for stage, folder in originals.items():
+        made[stage] = tmp_path / f"z{stage}"
+        shutil.copytree(folder, made[stage])
+    return made
+
+
+def read(folder: Path, *, deep: bool = False) -> Checkpoint:
+    fact = probe.function(LocalHost(), RunNeeds(checkpoint=str(folder), deep=deep))
+    assert isinstance(fact, Checkpoint)
+    return fact
+
+
+def incomplete(folder: Path) -> list[Finding]:
+    return list(checkpoint_incomplete.checkpoint_is_whole.function(read(folder)))
+
+
+def corrupt(folder: Path, *, deep: bool = False) -> list[Finding]:
+    return list(weights_file_corrupt.files_are_whole.function(read(folder, deep=deep)))
+
+
+def mismatch(fact: Checkpoint, run: RunNeeds, **more: Any) -> list[Finding]:
+    function = checkpoint_mismatch.checkpoint_fits_the_run.function
+    command = more.get("command", ABSENT)
+    return list(function(fact, run, command, more.get("gpus", ABSENT), NO_ENV))
+
+
+def shard(folder: Path, words_: str) -> Path:
+    return next(path for path in sorted((folder / "global_step2").iterdir()) if words_ in path.name)
+
+
+@pytest.mark.parametrize("stage", [0, 2, 3])
+def test_a_whole_checkpoint_is_healthy(copies: dict[int, Path], stage: int) -> None:
+    fact = read(copies[stage], deep=True)
+    assert (fact.tag, fact.dp_world_size, fact.zero_stage) == ("global_step2", 2, stage)
+    assert (fact.mp_world_size, fact.steps) == (1, 2)
+    assert fact.deepspeed is not None
+    assert words(incomplete(copies[stage])) == ["ok"]
+    assert words(corrupt(copies[stage], deep=True)) == ["ok"]
+    run = RunNeeds(gpus=("0", "1"), config={"zero_optimization": {"stage": stage}})
+    assert words(mismatch(fact, run)) == ["ok"]
+
+
+def test_nothing_is_unpickled(tmp_path: Path) -> None:
+    """A pickle that would run code when loaded is only looked at."""
+    folder = tmp_path / "evil"
+    folder.mkdir()
+    marker = tmp_path / "executed"
+    command = f"touch {marker}".encode()
+    pickled = b"\x80\x02cos\nsystem\nX" + struct.pack("<I", len(command)) + command + b"\x85R."
+    with zipfile.ZipFile(folder / "mp_rank_00_model_states.pt", "w") as archive:
+        archive.writestr("archive/data.pkl", pickled)
+    assert words(corrupt(folder)) == ["ok"]
+    assert not marker.exists()
+
+
+@pytest.mark.parametrize(
+    ("stage", "removed", "expected"),
+    [
+        (2, "rank_1_mp_rank_00_optim", ["zero_pp_rank_1_mp_rank_00_optim_states.pt"]),
+        (2, "mp_rank_00_model", ["mp_rank_00_model_states.pt"]),
+        (3, "rank_0_mp_rank_00_model", ["zero_pp_rank_0_mp_rank_00_model_states.pt"]),
+        (3, "rank_1_mp_rank_00_optim", ["zero_pp_rank_1_mp_rank_00_optim_states.pt"]),
+    ],
+)
+def test_a_missing_shard_is_named(
+    copies: dict[int, Path], stage: int, removed: str, expected: list[str]
+) -> None:
+    shard(copies[stage], removed).unlink()
+    (found,) = incomplete(copies[stage])
+    assert found.status.value == "fail"
+    assert found.evidence["missing"] == expected
+
+
+def test_latest_names_what_is_not_there(copies: dict[int, Path]) -> None:
+    (copies[2] / "latest").write_text("global_step9")
+    (found,) = incomplete(copies[2])
+    assert found.status.value == "fail"
+    assert "`global_step9`, which is not there" in found.message
+    assert "global_step2" in found.hint
+
+
+def test_without_latest_the_newest_tag_is_taken(copies: dict[int, Path]) -> None:
+    (copies[2] / "latest").unlink()
+    shutil.copytree(copies[2] / "global_step2", copies[2] / "global_step10")
+    assert read(copies[2]).tag == "global_step10"
+    assert words(incomplete(copies[2])) == ["ok"]
+
+
+def test_the_folder_of_a_tag_can_be_named(copies: dict[int, Path]) -> None:
+    assert words(incomplete(copies[3] / "global_step2")) == ["ok"]
+
+
+@pytest.mark.parametrize("name", ["empty folder", "not there"])
+def test_no_checkpoint_at_all(tmp_path: Path, name: str) -> None:
+    if name == "empty folder":
+        (tmp_path / name).mkdir()
+    assert words(incomplete(tmp_path / name)) == ["fail"]
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-200])
+
+
+def zeros(path: Path) -> None:
+    path.write_bytes(b"\0" * path.stat().st_size)
+
+
+def pointer(path: Path) -> None:
+    path.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n")
+
+
+def flip(path: Path) -> None:
+    """One byte of a tensor changed: only the checksum tells."""
+    content = bytearray(path.read_bytes())
+    with zipfile.ZipFile(path) as archive:
+        entry = next(e for e in archive.infolist() if e.filename.endswith("/data/0"))
+    begin = entry.header_offset + 30
+    name, extra = struct.unpack("<HH", content[begin - 4 : begin])
+    content[begin + name + extra] ^= 0xFF
+    path.write_bytes(bytes(content))
+
+
+@pytest.mark.parametrize(
+    ("damage", "problem"),
+    [
+        (cut, "truncated"),
+        (zeros, "damaged"),
+        (pointer, "git-lfs pointer"),
+        (lambda path: path.write_bytes(b""), "empty"),
+        (lambda path: path.write_text("<html>404</html>"), "no checkpoint file"),
+    ],
+    ids=["cut", "zeros", "pointer", "empty", "html"],
+)
+@pytest.mark.parametrize("stage", [2, 3])
+def test_damage_is_seen(copies: dict[int, Path], stage: int, damage: Any, problem: str) -> None:
+    victim = shard(copies[stage], "rank_1_mp_rank_00_optim")
+    damage(victim)
+    (found,) = corrupt(copies[stage])
+    assert found.status.value == "fail"
+    assert found.evidence["files"] == {victim.name: problem}
+
+
+def test_a_flipped_byte_needs_deep(copies: dict[int, Path]) -> None:
+    victim = shard(copies[2], "mp_rank_00_model")
+    flip(victim)
+    assert words(corrupt(copies[2])) == ["ok"]
+    (found,) = corrupt(copies[2], deep=True)
+    assert found.evidence["files"] == {victim.name: "damaged"}
+
+
+@pytest.mark.parametrize(
+    ("run", "status"),
+    [
+        (RunNeeds(gpus=("0", "1", "2", "3")), "fail"),
+        (RunNeeds(expect_gpus=1), "fail"),
+        (RunNeeds(config={"zero_optimization": {"stage": 3}}), "fail"),
+        (RunNeeds(config={"zero_optimization": {"stage": 1}}), "ok"),
+        (RunNeeds(config={"checkpoint": {"load_universal": True}}), "fail"),
+        (RunNeeds(), "ok"),
+    ],
+)
+def test_mismatch(copies: dict[int, Path], run: RunNeeds, status: str) -> None:
+    assert words(mismatch(read(copies[2]), run)) == [status]
+
+
+def test_gpus_here_differ_but_nobody_said_how_many(copies: dict[int, Path]) -> None:
+    fact = read(copies[2])
+    assert words(mismatch(fact, RunNeeds(), gpus=gpus("A100", "A100", "A100"))) == ["warn"]
+    assert words(mismatch(fact, RunNeeds(), gpus=gpus("A100", "A100"))) == ["ok"]
+    two_nodes = LaunchCommand(launcher="torchrun", num_gpus=1, num_nodes=2)
+    assert words(mismatch(fact, RunNeeds(), command=two_nodes)) == ["ok"]
+
+
+def test_tensor_parallel_ranks_count() -> None:
+    """Two data-parallel times four model-parallel ranks are eight GPUs."""
+    files = tuple(
+        CheckpointFile(name=f"mp_rank_0{mp}_model_states.pt", role="model", mp_rank=mp)
+        for mp in range(4)
+    )
+    fact = Checkpoint(
+        path="c",
+        tag="",
+        tag_exists=True,
+        files=files,
+        dp_world_size=2,
+        mp_world_size=4,
+        zero_stage=1,
+    )
+    assert words(mismatch(fact, RunNeeds(expect_gpus=8))) == ["ok"]
+    assert words(mismatch(fact, RunNeeds(expect_gpus=2))) == ["fail"]
+    assert len(checkpoint_incomplete.missing_shards(fact)) == 8
+
+
+@pytest.fixture
+def safetensors(tmp_path: Path) -> Path:
+    header = b'{"w":{"dtype":"F32","shape":[4],"data_offsets":[0,16]}}'
+    file = tmp_path / "model-00001-of-00001.safetensors"
+    file.write_bytes(struct.pack("<Q", len(header)) + header + b"\1" * 16)
+    return file
+
+
+def test_safetensors(safetensors: Path) -> None:
+    assert words(corrupt(safetensors.parent)) == ["ok"]
+    safetensors.write_bytes(safetensors.read_bytes()[:-4])
+    (found,) = corrupt(safetensors.parent)
+    assert found.evidence["files"] == {safetensors.name: "truncated"}

@@ -1,0 +1,163 @@
+"""path_missing, permissions, disk_full, inodes_exhausted, cache_on_network_disk, file_system_hangs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dsdoctor.api import Environment, Hostfile, LaunchCommand, Place, RunNeeds, Storage
+from dsdoctor.model.facts.launch import HostEntry
+from dsdoctor_checks.storage import (
+    cache_on_network_disk,
+    disk_full,
+    file_system_hangs,
+    inodes_exhausted,
+    path_missing,
+    permissions,
+)
+from tests.checks.machines import ABSENT, ANY, NO_ENV, words
+
+GIB = 1 << 30
+MIB = 1 << 20
+
+
+def place(purpose: str, **more: Any) -> Place:
+    fields: dict[str, Any] = {
+        "path": "/x",
+        "kind": "dir",
+        "file_system": "ext4",
+        "mount": "/",
+        "total_bytes": 1000 * GIB,
+        "free_bytes": 500 * GIB,
+        "inodes_total": 10**6,
+        "inodes_free": 10**5,
+    }
+    return Place(purpose=purpose, **(fields | more))
+
+
+def storage(*places: Place) -> Storage:
+    return Storage(places=places)
+
+
+HOME = [
+    place("temporary files", path="/tmp"),
+    place(
+        "built extensions", path="/home/me/.cache/torch_extensions", kind=None, parent="/home/me"
+    ),
+    place("Triton cache", path="/home/me/.triton/cache", kind=None, parent="/home/me"),
+    place("Hugging Face cache", path="/home/me/.cache/huggingface"),
+]
+
+
+def every(fact: Storage, run: RunNeeds = ANY) -> list[str]:
+    """Statuses of all checks of places that are not ok."""
+    found = [
+        *path_missing.paths_are_there.function(fact),
+        *permissions.places_can_be_written.function(fact),
+        *disk_full.places_have_room.function(fact, run, disk_full.DiskLimits()),
+        *inodes_exhausted.files_can_be_made.function(fact, inodes_exhausted.InodeLimits()),
+        *cache_on_network_disk.builds_are_local.function(fact, NO_ENV, ABSENT, ABSENT),
+        *file_system_hangs.file_systems_answer.function(fact),
+    ]
+    return [word for word in words(found) if word != "ok"]
+
+
+def test_a_usual_machine_is_silent() -> None:
+    assert every(storage(*HOME)) == []
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        place("Hugging Face cache", path="/models", writable=False, read_only=True),
+        place("Triton cache", file_system="nfs4", network=True),
+        place("temporary files", total_bytes=256 * MIB, free_bytes=200 * MIB, file_system="tmpfs"),
+        place("built extensions", inodes_total=None, inodes_free=None, file_system="btrfs"),
+        place("--path", kind="file"),
+        place("--path", read_only=True, writable=False),
+        place("--path", free_bytes=0, inodes_free=0),
+        place("--writable", kind=None, parent="/", tried=True),
+        place("temporary files", total_bytes=0, free_bytes=0),
+    ],
+    ids=lambda odd: f"{odd.purpose}-{odd.file_system}",
+)
+def test_odd_but_healthy_places(odd: Place) -> None:
+    assert every(storage(odd)) == []
+
+
+@pytest.mark.parametrize(
+    ("bad", "expected"),
+    [
+        (place("--path", kind=None, parent="/data"), ["fail"]),
+        (place("--path", empty=True), ["warn"]),
+        (place("--path", error="`/x` may not be read by this user"), ["fail"]),
+        (place("--path", hung=True, error="did not answer"), ["fail"]),
+        (place("--writable", trial_error="Permission denied", tried=True), ["fail"]),
+        (place("--writable", kind="file"), ["fail"]),
+        (place("NVMe offload", read_only=True), ["fail"]),
+        (place("Triton cache", path="/.triton/cache", writable=False, parent="/"), ["warn"]),
+        (place("--writable", free_bytes=300 * MIB), ["warn"]),
+        (place("temporary files", free_bytes=MIB), ["warn"]),
+        (place("Triton cache", inodes_free=500), ["warn"]),
+        (place("--writable", inodes_free=0), ["fail"]),
+    ],
+)
+def test_faults(bad: Place, expected: list[str]) -> None:
+    assert every(storage(bad)) == expected
+
+
+def test_room_for_a_checkpoint_of_the_model() -> None:
+    run = RunNeeds(model={"parameters": 7_000_000_000})
+    little = storage(place("--writable", free_bytes=50 * GIB))
+    (found, _) = disk_full.places_have_room.function(little, run, disk_full.DiskLimits())
+    assert found.status.value == "fail"
+    assert found.evidence["needed_bytes"] == 14 * 7_000_000_000
+    assert "91.3 GiB" in found.message
+    assert every(storage(place("--writable", free_bytes=92 * GIB)), run) == []
+
+
+def test_one_disk_is_named_once() -> None:
+    full = [
+        place(purpose, path=f"/{number}", free_bytes=MIB)
+        for number, purpose in enumerate(("temporary files", "built extensions", "Triton cache"))
+    ]
+    found = list(
+        disk_full.places_have_room.function(storage(*full), RunNeeds(), disk_full.DiskLimits())
+    )
+    assert words(found) == ["warn", "ok"]
+    assert "built extensions" in found[0].message
+
+
+def test_nvme_offload_of_a_model_needs_room() -> None:
+    zero = {"stage": 3, "offload_optimizer": {"device": "nvme", "nvme_path": "/x"}}
+    run = RunNeeds(config={"zero_optimization": zero}, model={"parameters": 10**10})
+    assert every(storage(place("NVMe offload", free_bytes=100 * GIB)), run) == ["fail"]
+    assert every(storage(place("NVMe offload", free_bytes=120 * GIB)), run) == []
+
+
+@pytest.mark.parametrize(
+    ("env", "command", "hostfile"),
+    [
+        (Environment(variables={"SLURM_JOB_NUM_NODES": "4"}), ABSENT, ABSENT),
+        (NO_ENV, LaunchCommand(launcher="torchrun", num_nodes=2), ABSENT),
+        (
+            NO_ENV,
+            ABSENT,
+            Hostfile(
+                path="h",
+                entries=(
+                    HostEntry(host="a", slots=8, line=1),
+                    HostEntry(host="b", slots=8, line=2),
+                ),
+            ),
+        ),
+    ],
+)
+def test_a_shared_cache_of_several_nodes(env: Any, command: Any, hostfile: Any) -> None:
+    fact = storage(place("built extensions", file_system="nfs4", network=True, mount="/home"))
+    function = cache_on_network_disk.builds_are_local.function
+    (found,) = function(fact, env, command, hostfile)
+    assert found.status.value == "warn"
+    assert "`TORCH_EXTENSIONS_DIR`" in found.hint
+    assert words(function(storage(place("built extensions")), env, command, hostfile)) == ["ok"]

@@ -1,0 +1,54 @@
+"""quota_nearly_used."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dsdoctor.api import Quota, Storage
+from dsdoctor.probes.storage import parse_quota
+from dsdoctor_checks.storage.quota_nearly_used import QuotaLimits, quota_has_room
+from tests.checks.machines import words
+
+GIB = 1 << 30
+
+
+def judge(**quota: Any) -> list[str]:
+    fields: dict[str, Any] = {"device": "home:/export", "used_bytes": 0} | quota
+    return words(quota_has_room.function(Storage(quotas=(Quota(**fields),)), QuotaLimits()))
+
+
+@pytest.mark.parametrize(
+    ("quota", "status"),
+    [
+        ({"used_bytes": 10 * GIB, "soft_bytes": 20 * GIB, "hard_bytes": 22 * GIB}, "ok"),
+        ({"used_bytes": 90 * GIB}, "ok"),
+        ({"used_bytes": int(19.8 * GIB), "hard_bytes": 20 * GIB}, "warn"),
+        ({"used_bytes": 21 * GIB, "soft_bytes": 20 * GIB, "hard_bytes": 25 * GIB}, "warn"),
+        ({"used_bytes": 20 * GIB, "hard_bytes": 20 * GIB}, "fail"),
+        ({"used_files": 99_900, "hard_files": 100_000}, "warn"),
+        ({"used_files": 100_000, "hard_files": 100_000}, "fail"),
+    ],
+)
+def test_quota(quota: dict[str, Any], status: str) -> None:
+    assert judge(**quota) == [status]
+
+
+def test_no_quota_is_no_finding() -> None:
+    assert words(quota_has_room.function(Storage(), QuotaLimits())) == ["skip"]
+
+
+def test_what_quota_prints_when_it_is_exceeded() -> None:
+    """Stars mark what is over; the command then exits with 1."""
+    text = (
+        "Disk quotas for user me (uid 1000): \n"
+        "     Filesystem   space   quota   limit   grace   files   quota   limit   grace\n"
+        "nas:/export/home 20971520* 20971520 22020096 1795000000 812 0 0 0\n"
+        "        /dev/sdb1       4       0       0       0       1       0       0       0\n"
+    )
+    home, other = parse_quota(text)
+    assert (home.device, home.used_bytes) == ("nas:/export/home", 20 * GIB)
+    assert (home.soft_bytes, home.hard_bytes) == (20 * GIB, 21 * GIB)
+    assert (home.used_files, home.hard_files) == (812, None)
+    assert (other.soft_bytes, other.hard_bytes) == (None, None)

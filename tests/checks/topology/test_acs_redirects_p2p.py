@@ -1,0 +1,45 @@
+"""Rows of `acs-redirects-p2p`."""
+
+from __future__ import annotations
+
+import pytest
+
+from dsdoctor.api import GpuTopology, PciTree, RunNeeds
+from dsdoctor_checks.topology import acs_redirects_p2p
+from tests.checks.gpu.support import NOT_SET, bad, worst
+from tests.checks.topology.support import gpus, switch, topology
+
+CHECK = acs_redirects_p2p.switches_pass_transfers
+PLAIN = topology("X PIX\nPIX X")
+LINKED = topology("X NV4\nNV4 X")
+BARRED = topology("X PIX\nPIX X", "CHIPSET_NOT_SUPPORTED")
+PORT = ("0000:17:00.0",)
+
+
+@pytest.mark.parametrize(
+    ("tree", "how", "expected"),
+    [
+        (switch("gpu", "gpu"), PLAIN, "ok"),
+        (switch("gpu", "gpu", redirecting=PORT), PLAIN, "warn"),
+        (switch("gpu", "gpu", redirecting=PORT), LINKED, "ok"),
+        (switch("gpu", "gpu", redirecting=PORT), BARRED, "ok"),
+        (switch("gpu", "gpu", redirecting=PORT, virtual=True), PLAIN, "ok"),
+        (switch("gpu", "gpu", redirecting=None), PLAIN, "ok"),
+        # on the shared way to the root it is on the way of no transfer between the two
+        (switch("gpu", "gpu", redirecting=("0000:16:00.0",)), PLAIN, "ok"),
+        (switch("gpu", "gpu", "mlx5_0", redirecting=("0000:17:02.0",)), LINKED, "warn"),
+    ],
+)
+def test_rows(tree: PciTree, how: GpuTopology, expected: str) -> None:
+    assert worst(CHECK, tree, gpus(2), how, RunNeeds(), NOT_SET) == expected
+
+
+def test_gpus_that_are_not_of_the_run() -> None:
+    tree = switch("gpu", "gpu", redirecting=PORT)
+    assert worst(CHECK, tree, gpus(2), PLAIN, RunNeeds(gpus=("1",)), NOT_SET) == "ok"
+
+
+def test_the_bridge_is_named() -> None:
+    tree = switch("gpu", "gpu", redirecting=PORT)
+    (finding,) = bad(CHECK, tree, gpus(2), PLAIN, RunNeeds(), NOT_SET)
+    assert "0000:17:00.0 redirect transfers between GPU 0 and GPU 1" in finding.message

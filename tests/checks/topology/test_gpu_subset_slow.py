@@ -1,0 +1,91 @@
+"""Rows of `gpu-subset-slow`, and the rings that it stands on."""
+
+from __future__ import annotations
+
+import pytest
+
+from dsdoctor.api import Environment, Gpus, GpuTopology, RunNeeds
+from dsdoctor_checks.topology import gpu_subset_slow
+from dsdoctor_checks.topology._ring import best_ring
+from tests.checks.gpu.support import bad, findings, worst
+from tests.checks.topology.support import gpus, topology
+
+CHECK = gpu_subset_slow.subset_is_close
+BRIDGED = topology("""
+X   NV4 SYS SYS
+NV4 X   SYS SYS
+SYS SYS X   NV4
+SYS SYS NV4 X
+""")
+FLAT = topology("""
+X    NV18 NV18 NV18
+NV18 X    NV18 NV18
+NV18 NV18 X    NV18
+NV18 NV18 NV18 X
+""")
+CUBE = topology("""
+X   NV1 NV1 NV2 NV2 SYS SYS SYS
+NV1 X   NV2 NV1 SYS NV2 SYS SYS
+NV1 NV2 X   NV2 SYS SYS NV1 SYS
+NV2 NV1 NV2 X   SYS SYS SYS NV1
+NV2 SYS SYS SYS X   NV1 NV1 NV2
+SYS NV2 SYS SYS NV1 X   NV2 NV1
+SYS SYS NV1 SYS NV1 NV2 X   NV2
+SYS SYS SYS NV1 NV2 NV1 NV2 X
+""")
+NONE = Environment()
+
+
+def pick(*indices: int) -> RunNeeds:
+    return RunNeeds(gpus=tuple(str(index) for index in indices))
+
+
+@pytest.mark.parametrize(
+    ("found", "how", "run", "expected"),
+    [
+        (gpus(4), BRIDGED, RunNeeds(), "ok"),
+        (gpus(4), BRIDGED, pick(0), "ok"),
+        (gpus(4), BRIDGED, pick(0, 1), "ok"),
+        (gpus(4), BRIDGED, pick(2, 3), "ok"),
+        (gpus(4), BRIDGED, pick(0, 2), "warn"),
+        (gpus(4), BRIDGED, pick(0, 1, 2), "ok"),  # no three are better
+        (gpus(4), FLAT, pick(0, 3), "ok"),
+        (gpus(8), CUBE, pick(0, 7), "warn"),
+        (gpus(8), CUBE, pick(*range(8)), "ok"),
+        (gpus(4), GpuTopology(), pick(0, 2), "ok"),
+    ],
+)
+def test_rows(found: Gpus, how: GpuTopology, run: RunNeeds, expected: str) -> None:
+    assert worst(CHECK, found, how, run, NONE) == expected
+
+
+def test_it_names_the_better_ones() -> None:
+    (finding,) = bad(CHECK, gpus(4), BRIDGED, pick(1, 2), NONE)
+    assert finding.hint == "choose `--gpus 0,1`"
+    assert "SYS as its slowest hop, but GPUs 0 and 1 are free and would have NV4" in finding.message
+
+
+def test_gpus_in_use_are_not_advised() -> None:
+    busy = gpus(4, memory_used_bytes=40 << 30)
+    (finding,) = bad(CHECK, busy, BRIDGED, pick(1, 2), NONE)
+    assert finding.hint == "choose `--gpus 2,3`"
+
+
+def test_a_scheduler_s_choice_is_not_the_user_s() -> None:
+    slurm = Environment(variables={"SLURM_JOB_ID": "7"})
+    assert worst(CHECK, gpus(4), BRIDGED, pick(0, 2), slurm) == "ok"
+
+
+def test_the_ring_is_told() -> None:
+    (finding,) = findings(CHECK, gpus(8), CUBE, pick(*range(8)), NONE)
+    assert finding.message.endswith("slowest hop NV2")
+
+
+@pytest.mark.parametrize(
+    ("how", "chosen", "slowest"),
+    [(BRIDGED, (0, 1), "NV4"), (BRIDGED, (0, 1, 2, 3), "SYS"), (CUBE, (0, 1, 2, 3), "NV1")],
+)
+def test_the_best_ring(how: GpuTopology, chosen: tuple[int, ...], slowest: str) -> None:
+    ring, worst_hop = best_ring(how, chosen)
+    assert sorted(ring) == sorted(chosen)
+    assert worst_hop == slowest

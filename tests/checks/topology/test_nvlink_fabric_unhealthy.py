@@ -1,0 +1,49 @@
+"""Rows of `nvlink-fabric-unhealthy`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dsdoctor.api import Gpu, Gpus, RunNeeds
+from dsdoctor.model.facts.gpu import GpuFabric
+from dsdoctor_checks.topology import nvlink_fabric_unhealthy
+from tests.checks.gpu.support import NOT_SET, bad, worst
+
+CHECK = nvlink_fabric_unhealthy.fabric_is_well
+
+
+def node(*fabrics: dict[str, Any], **more: Any) -> Gpus:
+    usual = {"state": 3, "status": 0, "clique": 0, "health_summary": 1}
+    return Gpus(
+        gpus=tuple(
+            Gpu(index=i, fabric=GpuFabric(**{**usual, **fabric}), **more)
+            for i, fabric in enumerate(fabrics)
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        (node({}, {}), "ok"),
+        (node({"health_summary": None}), "ok"),
+        (node({"health_summary": 0}), "ok"),
+        (node({"health_summary": 9}), "ok"),  # a value of the future
+        (node({"state": 0, "health_summary": 2}), "ok"),  # no fabric
+        (node({"health_summary": 2}, mig_mode=True), "ok"),
+        (node({}, {"health_summary": 3}), "warn"),
+        (node({}, {"health_summary": 2, "health_mask": 4}), "fail"),
+        (node({}, {"clique": 1}), "warn"),
+    ],
+)
+def test_rows(found: Gpus, expected: str) -> None:
+    assert worst(CHECK, found, RunNeeds(), NOT_SET) == expected
+
+
+def test_a_clique_of_its_own_is_well() -> None:
+    run = RunNeeds(gpus=("1",))
+    assert worst(CHECK, node({}, {"clique": 1}), run, NOT_SET) == "ok"
+    (finding,) = bad(CHECK, node({}, {"clique": 1}, {"clique": 1}), RunNeeds(), NOT_SET)
+    assert "0 (GPU 0) and 1 (GPUs 1 and 2)" in finding.message

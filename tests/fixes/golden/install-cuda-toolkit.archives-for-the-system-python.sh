@@ -1,0 +1,39 @@
+# install-cuda-toolkit: CUDA 12.4 toolkit for torch 2.5.1 in `/home/u/.local/share/dsdoctor/cuda-12.4`
+# because pip has no nvcc for CUDA 12.4.1; NVIDIA's archives do (its EULA applies), checksums by `https://mirror/redistrib_12.4.1.json`
+(set -e
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+# `cuda_nvcc` of CUDA 12.4.1
+mkdir -p /home/u/.local/share/dsdoctor/cuda-12.4
+curl -fL -o "$work"/n.tar.xz https://mirror/n.tar.xz
+echo abababababababababababababababababababababababababababababababab"  $work"/n.tar.xz | sha256sum -c -
+tar -xf "$work"/n.tar.xz --strip-components=1 -C /home/u/.local/share/dsdoctor/cuda-12.4
+# `libcurand` of CUDA 12.4.1
+mkdir -p /home/u/.local/share/dsdoctor/cuda-12.4
+curl -fL -o "$work"/c.tar.xz https://mirror/c.tar.xz
+echo cdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcd"  $work"/c.tar.xz | sha256sum -c -
+tar -xf "$work"/c.tar.xz --strip-components=1 -C /home/u/.local/share/dsdoctor/cuda-12.4
+# where DeepSpeed's builds look
+mkdir -p /home/u/.local/share/dsdoctor/cuda-12.4
+ln -sfn lib /home/u/.local/share/dsdoctor/cuda-12.4/lib64
+# what the steps that follow and the proof run with
+export CUDA_HOME=/home/u/.local/share/dsdoctor/cuda-12.4
+export PATH="/home/u/.local/share/dsdoctor/cuda-12.4/bin:$PATH"
+# the same variables for the shell that starts the job
+mkdir -p /home/u/.local/share/dsdoctor/env.d
+cat > /home/u/.local/share/dsdoctor/env.d/install-cuda-toolkit.sh <<'DSDOCTOR_END'
+# written by `dsdoctor fix install-cuda-toolkit`; `dsdoctor fix --undo` removes it
+export CUDA_HOME='/home/u/.local/share/dsdoctor/cuda-12.4'
+case ":$PATH:" in *:'/home/u/.local/share/dsdoctor/cuda-12.4/bin':*) ;; *) PATH='/home/u/.local/share/dsdoctor/cuda-12.4/bin'":$PATH" ;; esac; export PATH
+DSDOCTOR_END
+# reads every such file
+mkdir -p /home/u/.local/share/dsdoctor
+cat > /home/u/.local/share/dsdoctor/activate.sh <<'DSDOCTOR_END'
+# read by the shell that starts a job: the repairs that dsdoctor made
+for _dsdoctor_file in '/home/u/.local/share/dsdoctor'/env.d/*.sh; do
+  if [ -r "$_dsdoctor_file" ]; then . "$_dsdoctor_file"; fi
+done
+unset _dsdoctor_file
+DSDOCTOR_END
+)
+. '/home/u/.local/share/dsdoctor/activate.sh'

@@ -1,0 +1,5 @@
+# remove-stale-lock: remove the locks that dead builds left behind
+(set -e
+# no process builds `cpu_adam`, but jobs wait for this lock
+rm -rf -- /x/cpu_adam/lock
+)

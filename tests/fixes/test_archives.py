@@ -1,0 +1,271 @@
+"""NVIDIA's redistributable archives, from a mirror that the test makes."""
+
+from __future__ import annotations
+
+import hashlib
+import http.server
+import io
+import json
+import shutil
+import subprocess
+import sys
+import tarfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dsdoctor.fixes.archives import COMPONENTS
+from tests.fixes.fakes import Machine
+from tests.support.command import dsdoctor
+from tests.support.patient import tree
+
+pytestmark = pytest.mark.system
+FIX = ("fix", "--install-cuda-toolkit", "--yes")
+PARTS = [name for name in COMPONENTS if name not in ("cuda_crt", "libnvvm")]
+
+
+class Mirror:
+    """Serves a manifest and archives.
+
+    Attributes:
+        url: of the folder.
+        files: path to content.
+        cut: paths of which only the first half is sent.
+    """
+
+    def __init__(self) -> None:
+        self.files: dict[str, bytes] = {}
+        self.cut: set[str] = set()
+        self.asked: list[str] = []
+        mirror = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                name = self.path.removeprefix("/redist/")
+                mirror.asked.append(name)
+                content = mirror.files.get(name)
+                if content is None:
+                    self.send_error(404)
+                    return
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(content)))
+                self.end_headers()
+                self.wfile.write(content[: len(content) // 2] if name in mirror.cut else content)
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}/redist"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def add(self, toolkit: Path, platform: str = "linux-x86_64") -> None:
+        """Archives of a toolkit: nvcc in its own, all headers in another, the runtime in a third."""
+        manifest: dict[str, Any] = {"release_date": "2024-01-01"}
+        shares = {"cuda_nvcc": ["bin"], "cuda_cudart": ["lib"], "cuda_cccl": ["include"]}
+        for component in PARTS:
+            data = io.BytesIO()
+            top = f"{component}-linux-x86_64-12.3-archive"
+            with tarfile.open(fileobj=data, mode="w:xz") as archive:
+                for folder in shares.get(component, []):
+                    archive.add(toolkit / folder, f"{top}/{folder}")
+                info = tarfile.TarInfo(f"{top}/LICENSE")
+                info.size = 4
+                archive.addfile(info, io.BytesIO(b"EULA"))
+            path = f"{component}/{platform}/{top}.tar.xz"
+            self.files[path] = data.getvalue()
+            manifest[component] = {
+                "name": component,
+                "version": "12.3.1",
+                platform: {
+                    "relative_path": path,
+                    "sha256": hashlib.sha256(data.getvalue()).hexdigest(),
+                    "size": str(len(data.getvalue())),
+                },
+            }
+        self.manifest(manifest)
+
+    def manifest(self, value: dict[str, Any] | None = None) -> dict[str, Any]:
+        name = "redistrib_12.3.2.json"
+        if value is not None:
+            self.files[name] = json.dumps(value).encode()
+        found = json.loads(self.files[name])
+        assert isinstance(found, dict)
+        return found
+
+    def path_of(self, component: str) -> str:
+        return next(name for name in self.files if name.startswith(f"{component}/"))
+
+
+@pytest.fixture
+def mirror() -> Iterator[Mirror]:
+    made = Mirror()
+    yield made
+    made.server.shutdown()
+    made.server.server_close()
+
+
+@pytest.fixture
+def machine(tmp_path: Path, mirror: Mirror) -> Machine:
+    made = Machine(tmp_path)
+    mirror.add(made.toolkit(tmp_path / "made"))
+    made.env["DSDOCTOR_CUDA_ARCHIVES"] = mirror.url
+    return made
+
+
+def test_installs_compiles_and_undoes(machine: Machine, mirror: Mirror) -> None:
+    before = tree(machine.patient)
+    shown = dsdoctor("fix", "--install-cuda-toolkit", "--format", "json", env=machine.env)
+    assert shown.status == 4
+    listed = [step["fetch"] for step in shown.report["steps"] if step["do"] == "fetch"]
+    assert listed == [f"{mirror.url}/{mirror.path_of(part)}" for part in PARTS]
+    assert [name for name in mirror.asked if name.endswith("xz")] == []  # only planned
+    done = dsdoctor(*FIX, env=machine.env)
+    assert done.status == 0, done.err
+    assert "applied and proven" in done.err
+    prefix = machine.patient / "opt/dsdoctor/cuda-12.3"
+    assert (prefix / "bin/nvcc").stat().st_mode & 0o111
+    assert (prefix / "lib64").readlink() == Path("lib")
+    assert not list(prefix.glob(".dsdoctor*"))
+    again = dsdoctor(*FIX, env=machine.env)
+    assert again.status == 0
+    assert "nothing to do" in again.err
+    assert dsdoctor("fix", "--undo", env=machine.env).status == 0
+    assert tree(machine.patient) == before
+
+
+def test_a_wrong_checksum(machine: Machine, mirror: Mirror) -> None:
+    before = tree(machine.patient)
+    manifest = mirror.manifest()
+    manifest["libcurand"]["linux-x86_64"]["sha256"] = "0" * 64
+    mirror.manifest(manifest)
+    done = dsdoctor(*FIX, env=machine.env)
+    assert done.status == 1
+    assert "but the manifest says 0000000000000000; nothing of it was unpacked" in done.err
+    assert tree(machine.patient) == before
+
+
+def test_a_download_that_is_cut_off(machine: Machine, mirror: Mirror) -> None:
+    before = tree(machine.patient)
+    mirror.cut.add(mirror.path_of("cuda_cccl"))
+    done = dsdoctor(*FIX, env=machine.env)
+    assert done.status == 1
+    assert "was cut off" in done.err
+    assert "everything was put back" in done.err
+    assert tree(machine.patient) == before
+
+
+def test_an_archive_that_is_gone(machine: Machine, mirror: Mirror) -> None:
+    before = tree(machine.patient)
+    del mirror.files[mirror.path_of("libcublas")]
+    done = dsdoctor(*FIX, env=machine.env)
+    assert done.status == 1
+    assert "answers 404" in done.err
+    assert tree(machine.patient) == before
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"<html>login</html>", "is no manifest of archives"),
+        (b'{"cuda_nvcc": []}', "is no manifest of archives"),
+        (b"{}", "has no cuda_nvcc"),
+        (None, "answers 404"),
+    ],
+)
+def test_a_manifest_that_is_none(
+    machine: Machine, mirror: Mirror, content: bytes | None, words: str
+) -> None:
+    if content is None:
+        del mirror.files["redistrib_12.3.2.json"]
+    else:
+        mirror.files["redistrib_12.3.2.json"] = content
+    done = dsdoctor(*FIX, env=machine.env)
+    assert done.status == 1
+    assert words in done.err
+    assert "Traceback" not in done.err
+
+
+def test_a_manifest_may_not_lead_elsewhere(machine: Machine, mirror: Mirror) -> None:
+    manifest = mirror.manifest()
+    manifest["cuda_nvcc"]["linux-x86_64"]["relative_path"] = "../../etc/x.tar.xz"
+    mirror.manifest(manifest)
+    done = dsdoctor(*FIX, env=machine.env)
+    assert done.status == 1
+    assert "is no path below the mirror" in done.err
+
+
+FETCH = Path(__file__).parent.parent.parent / "dsdoctor" / "probes" / "children" / "fetch.py"
+
+
+def fetch(mirror: Mirror, content: bytes, into: Path) -> subprocess.CompletedProcess[str]:
+    mirror.files["x.tar"] = content
+    argv = [sys.executable, "-I", str(FETCH), f"{mirror.url}/x.tar"]
+    argv += [hashlib.sha256(content).hexdigest(), str(into), str(len(content))]
+    return subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+
+
+def archive(*members: tarfile.TarInfo) -> bytes:
+    data = io.BytesIO()
+    with tarfile.open(fileobj=data, mode="w") as made:
+        for member in members:
+            made.addfile(member, io.BytesIO(b"x" * member.size))
+    return data.getvalue()
+
+
+def link(name: str, target: str) -> tarfile.TarInfo:
+    made = tarfile.TarInfo(name)
+    made.type, made.linkname = tarfile.SYMTYPE, target
+    return made
+
+
+def test_an_archive_stays_in_its_folder(tmp_path: Path, mirror: Mirror) -> None:
+    up = tarfile.TarInfo("top/../../evil")
+    for content, words in (
+        (archive(up), "outside of its folder"),
+        (archive(link("top/l", "/etc")), "links `l` to `/etc`"),
+        (archive(link("top/l", "../../x")), "links `l`"),
+        (b"no archive at all", "is no archive"),
+    ):
+        done = fetch(mirror, content, tmp_path / "into")
+        assert done.returncode == 1
+        assert words in done.stderr
+    assert not (tmp_path / "evil").exists()
+    good = fetch(
+        mirror, archive(tarfile.TarInfo("top/a/b"), link("top/a/c", "../a/b")), tmp_path / "into"
+    )
+    assert good.returncode == 0, good.stderr
+    assert (tmp_path / "into" / "a" / "c").exists()
+
+
+def test_a_full_disk(tmp_path: Path, mirror: Mirror) -> None:
+    small = tmp_path / "small"
+    small.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(small)]
+    if subprocess.run(mount, check=False, capture_output=True).returncode:
+        # no right to mount: a limit on the size of files does the same to the writer
+        limit = 'ulimit -f 64; exec "$0" "$@"'
+        content = archive(big())
+        mirror.files["x.tar"] = content
+        argv = ["/bin/sh", "-c", limit, sys.executable, "-I", str(FETCH), f"{mirror.url}/x.tar"]
+        argv += [hashlib.sha256(content).hexdigest(), str(small), str(len(content))]
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode != 0
+        return
+    try:
+        done = fetch(mirror, archive(big()), small)
+        assert done.returncode == 1
+        assert "the disk is full" in done.stderr
+        assert list(small.glob(".dsdoctor*")) == []
+    finally:
+        subprocess.run(["umount", str(small)], check=True)
+        shutil.rmtree(small)
+
+
+def big() -> tarfile.TarInfo:
+    made = tarfile.TarInfo("top/big")
+    made.size = 4 << 20
+    return made

@@ -1,0 +1,247 @@
+"""The command as a user meets it: what it shows, what it asks, what it exits with."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import select
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from dsdoctor.model.schema import plan_schema
+from tests.fixes import cases
+from tests.fixes.fakes import Machine
+from tests.support.command import clean_environment, dsdoctor
+from tests.support.patient import tree
+
+CONFIG = cases.CONFIG.replace('"train_batch_size": 32,\n', "").replace("AdamWW", "AdmW")
+
+
+@pytest.fixture
+def locked(tmp_path: Path) -> dict[str, str]:
+    """A machine with a lock that a dead build left two hours ago."""
+    lock = tmp_path / "cache" / "cpu_adam" / "lock"
+    lock.parent.mkdir(parents=True)
+    lock.write_bytes(b"")
+    old = time.time() - 7200
+    os.utime(lock, (old, old))
+    return clean_environment(tmp_path, TORCH_EXTENSIONS_DIR=str(tmp_path / "cache"))
+
+
+def test_without_a_terminal_it_only_shows(tmp_path: Path, locked: dict[str, str]) -> None:
+    before = tree(tmp_path / "cache")
+    done = dsdoctor("fix", "remove-stale-lock", env=locked)
+    assert done.status == 4
+    assert "remove the locks that dead builds left behind" in done.out
+    assert "`--yes` applies the plan" in done.err
+    assert tree(tmp_path / "cache") == before
+
+
+def test_json_keeps_its_schema(locked: dict[str, str]) -> None:
+    done = dsdoctor("fix", "remove-stale-lock", "--dry-run", "--format", "json", env=locked)
+    assert done.status == 0
+    jsonschema.validate(done.report, json.loads(plan_schema()))
+    assert {"name", "steps", "proves", "undo", "reach"} <= set(done.report)
+    assert set(done.report["steps"][0]) >= {"remove", "why"}
+
+
+def test_applied_proven_undone(tmp_path: Path, locked: dict[str, str]) -> None:
+    before = tree(tmp_path / "cache")
+    done = dsdoctor("fix", "remove-stale-lock", "--yes", env=locked)
+    assert done.status == 0
+    assert "applied and proven" in done.err
+    assert not (tmp_path / "cache/cpu_adam/lock").exists()
+    again = dsdoctor("fix", "remove-stale-lock", "--yes", env=locked)
+    assert (again.status, "nothing to do" in again.err) == (0, True)
+    undone = dsdoctor("fix", "--undo", env=locked)
+    assert undone.status == 0
+    assert tree(tmp_path / "cache") == before
+    assert "nothing to undo" in dsdoctor("fix", "--undo", env=locked).err
+
+
+def test_no_name_offers_what_the_findings_name(locked: dict[str, str]) -> None:
+    done = dsdoctor(
+        "fix", "--quick", "--format", "json", env={**locked, "CUDA_LAUNCH_BLOCKING": "1"}
+    )
+    assert "remove-stale-lock" in {plan["name"] for plan in done.report["plans"]}
+    assert done.status == 4
+
+
+@pytest.mark.parametrize(("answer", "status"), [("y\n", 0), ("n\n", 4), ("\n", 4)])
+def test_on_a_terminal_it_asks(
+    tmp_path: Path, locked: dict[str, str], answer: str, status: int
+) -> None:
+    shown, code = on_terminal(["fix", "remove-stale-lock"], locked, answer)
+    assert code == status
+    assert shown.index("remove the locks") < shown.index("apply this plan?")
+    assert (tmp_path / "cache/cpu_adam/lock").exists() is (status == 4)
+
+
+def on_terminal(argv: list[str], env: dict[str, str], answer: str) -> tuple[str, int]:
+    """Runs the command on a terminal of its own and answers its one question."""
+    ours, theirs = pty.openpty()
+    child = subprocess.Popen(
+        [sys.executable, "-m", "dsdoctor", *argv],
+        stdin=theirs, stdout=theirs, stderr=theirs, env=env, start_new_session=True,
+    )  # fmt: skip
+    os.close(theirs)
+    shown, answered, end = b"", False, time.monotonic() + 90
+    while time.monotonic() < end:
+        if select.select([ours], [], [], 0.2)[0]:
+            try:
+                chunk = os.read(ours, 4096)
+            except OSError:
+                break
+            if not chunk:
+                break
+            shown += chunk
+        if not answered and b"apply this plan?" in shown:
+            os.write(ours, answer.encode())
+            answered = True
+    os.close(ours)
+    return shown.decode(errors="replace"), child.wait(timeout=30)
+
+
+def test_what_cannot_be_undone_is_said_before_it_asks(tmp_path: Path) -> None:
+    folder = tmp_path / "packs"
+    folder.mkdir()
+    (folder / "fatal.py").write_text(FATAL)
+    env = clean_environment(tmp_path, MARKED=str(tmp_path / "mark"))
+    argv = ["fix", "burn-bridge", "--quick", "--checks-dir", str(folder)]
+    shown, code = on_terminal(argv, env, "n\n")
+    assert code == 4
+    assert shown.index("CANNOT BE UNDONE: the bridge is gone") < shown.index("apply this plan?")
+
+
+FATAL = '''"""A cure that cannot be undone."""
+from dsdoctor.api import Plan, Resources, Run, fix
+
+@fix("burn-bridge")
+def burn(resources: Resources) -> Plan:
+    step = Run(argv=("true",), why="w", irreversible="the bridge is gone")
+    return Plan(name="burn-bridge", title="burn it", steps=(step,))
+'''
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (("fix", "remove-stale-locks"), "the nearest is `remove-stale-lock`"),
+        (("fix", "--undo", "remove-stale-lock"), "give no name"),
+        (("fix", "--dry-run", "--yes"), "exclude each other"),
+        (("fix", "--reach", "moon"), "--reach"),
+        (("fix", "--config", "nowhere.json"), "`--config nowhere.json` is not a file"),
+    ],
+)
+def test_misuse(tmp_path: Path, argv: tuple[str, ...], words: str) -> None:
+    done = dsdoctor(*argv, env=clean_environment(tmp_path), cwd=tmp_path)
+    assert done.status == 2
+    assert words in done.err
+    assert len(done.err.strip().splitlines()) == 1
+
+
+def test_the_dry_run_does_when_pasted_what_the_fix_does(tmp_path: Path) -> None:
+    machine = Machine(tmp_path)
+    place = machine.toolkit(tmp_path / "software/cuda-12.3")
+    (tmp_path / "home/.conda").mkdir()
+    (tmp_path / "home/.conda/environments.txt").write_text(f"{place}\n")
+    argv = ("fix", "--install-cuda-toolkit")
+    dry = dsdoctor(*argv, "--dry-run", env=machine.env)
+    assert dry.status == 0
+    script = dry.out + '\necho "HOME=$CUDA_HOME"\n'
+    done = subprocess.run(
+        ["/bin/sh", "-c", script], env=machine.env, capture_output=True, text=True, check=True,
+        timeout=60,
+    )  # fmt: skip
+    assert f"HOME={place}" in done.stdout
+    pasted = tree(machine.patient / "opt")
+    subprocess.run(["rm", "-rf", str(machine.patient / "opt")], check=True)
+    assert dsdoctor(*argv, "--yes", env=machine.env).status == 0
+    assert tree(machine.patient / "opt") == pasted
+
+
+def test_what_is_the_users_to_do_is_only_told(tmp_path: Path) -> None:
+    env = clean_environment(tmp_path, NCCL_IB_HCA="mlx5_0")
+    argv = [sys.executable, "-m", "dsdoctor", "fix", "raise-limits", "--quick", "--yes"]
+    done = subprocess.run(
+        ["/bin/sh", "-c", 'ulimit -l 64; exec "$0" "$@"', *argv],
+        env=env, capture_output=True, text=True, timeout=90, check=False,
+    )  # fmt: skip
+    assert done.returncode == 4
+    assert "memlock" in done.stdout
+    assert "this is yours to do" in done.stderr
+    assert "nothing to undo" in dsdoctor("fix", "--undo", env=env).err
+
+
+def test_a_config_is_corrected_in_a_copy(tmp_path: Path) -> None:
+    config = tmp_path / "ds.json"
+    config.write_text(CONFIG)
+    env = clean_environment(tmp_path)
+    argv = ("fix", "repair-ds-config", "--quick", "--config", str(config), "--yes")
+    told = dsdoctor(*argv, env=env)
+    assert told.status == 1
+    assert "--reach home" in told.err
+    done = dsdoctor(*argv, "--reach", "home", env=env)
+    assert done.status == 0, done.err
+    assert config.read_text() == CONFIG
+    text = (tmp_path / "ds.fixed.json").read_text()
+    assert "// ZeRO-2, as the guide has it" in text
+    assert "# typo" in text
+    assert '"gradient_clipping": 1.0' in text
+    assert "offload_param" not in text
+    assert '"overlap_comm": true' in text
+    checked = dsdoctor("check", "--quick", "--format", "json", "--select", "config", "--config",
+                       str(tmp_path / "ds.fixed.json"), env=env)  # fmt: skip
+    assert checked.of("ds-config-invalid-key") == "ok"
+    assert checked.of("ds-config-unknown-optimizer") == "ok"
+    assert dsdoctor("fix", "--undo", env=env).status == 0
+    assert not (tmp_path / "ds.fixed.json").exists()
+
+
+def test_hostfile_and_env_file_are_corrected_in_place(tmp_path: Path) -> None:
+    hosts = tmp_path / "hostfile"
+    hosts.write_text(cases.HOSTS)
+    env = clean_environment(tmp_path)
+    lines = tmp_path / "home" / ".deepspeed_env"
+    lines.write_text(cases.ENV_LINES)
+    lines.chmod(0o600)
+    argv = ("fix", "repair-hostfile", "repair-env-file", "--quick", "--hostfile", str(hosts))
+    done = dsdoctor(*argv, "--yes", "--reach", "home", env=env)
+    assert done.status == 0, done.err
+    assert hosts.read_text().splitlines()[1:5] == [
+        "node-a slots=8", "node-b slots=8", "node-c slots=4", "# node-a slots=2",
+    ]  # fmt: skip
+    assert lines.read_text() == "NCCL_DEBUG=INFO\nHF_HOME=/data\n"
+    assert lines.stat().st_mode & 0o777 == 0o600
+    assert dsdoctor("fix", "--undo", env=env).status == 0
+    assert dsdoctor("fix", "--undo", env=env).status == 0
+    assert hosts.read_text() == cases.HOSTS
+    assert lines.read_text() == cases.ENV_LINES
+
+
+def test_no_start_up_file_is_touched_and_no_secret_is_shown(tmp_path: Path) -> None:
+    wrong = "PYTORCH_CUDA_ALLOC_CONF=expandable_segment:True"
+    env = clean_environment(tmp_path, PYTORCH_CUDA_ALLOC_CONF=wrong.partition("=")[2])
+    home = tmp_path / "home"
+    (home / ".bashrc").write_text(f"export {wrong}\n")
+    (home / ".deepspeed_env").write_text(f"DS_SKIP_CUDA_CHECK=1\nHF_TOKEN=hf_{'a' * 30}\n")
+    (tmp_path / "m").mkdir()
+    machine = Machine(tmp_path / "m")
+    env["DSDOCTOR_PYTHON"] = machine.env["DSDOCTOR_PYTHON"]
+    argv = ("fix", "unset-variables", "--quick", "--reach", "home")
+    for form in (("--dry-run",), ("--format", "json"), ()):
+        assert "hf_aaa" not in dsdoctor(*argv, *form, env=env).out
+    done = dsdoctor(*argv, "--yes", env=env)
+    assert done.status == 0, done.err
+    assert (home / ".bashrc").read_text() == f"export {wrong}\n"
+    assert (home / ".deepspeed_env").read_text() == f"HF_TOKEN=hf_{'a' * 30}\n"
+    script = machine.patient / "opt/dsdoctor/activate.sh"
+    shell = ["/bin/sh", "-c", f". '{script}'; echo $PYTORCH_CUDA_ALLOC_CONF"]
+    told = subprocess.run(shell, env=env, capture_output=True, text=True, check=True).stdout
+    assert told.strip() == "expandable_segments:True"

@@ -1,0 +1,208 @@
+"""Undo brings everything back byte for byte, from any point."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dsdoctor.errors import UsageError
+from dsdoctor.fixes import journal as journals
+from dsdoctor.fixes.apply import Applier, StepError
+from dsdoctor.fixes.undo import UndoError, undo
+from dsdoctor.model.plan import Env, Link, LinkNames, LinkTree, Plan, Remove, Run, Step, Write
+from tests.support.patient import tree
+
+NAMES = st.sampled_from(["a", "b", "d/a", "d/e/f", "lib/libx.so", "lib/liby.so.1", "g/h"])
+STEPS = st.one_of(
+    st.builds(
+        lambda p, c, m: ("write", p, c, m),
+        NAMES,
+        st.text(max_size=20),
+        st.sampled_from([None, 0o600, 0o755]),
+    ),
+    st.builds(lambda p, t: ("link", p, t), NAMES, st.sampled_from(["a", "../x", "/nowhere"])),
+    st.builds(lambda p: ("remove", p), st.sampled_from(["a", "d", "d/e", "lib", "g/h"])),
+    st.builds(lambda p, s: ("tree", p, s), st.sampled_from(["lib", "new"]), st.just("d")),
+    st.builds(lambda p: ("names", p), st.just("lib")),
+    st.just(("env",)),
+)
+BEFORE = st.dictionaries(
+    NAMES,
+    st.tuples(
+        st.sampled_from(["file", "link"]), st.binary(max_size=20), st.sampled_from([0o644, 0o640])
+    ),
+    max_size=5,
+)
+
+
+def step_of(root: Path, row: tuple[object, ...]) -> Step:
+    kind, *rest = row
+    place = str(root / str(rest[0])) if rest else ""
+    if kind == "write":
+        return Write(write=place, content=str(rest[1]), mode=rest[2], why="w")  # type: ignore[arg-type]
+    if kind == "link":
+        return Link(link=place, target=str(rest[1]), why="l")
+    if kind == "remove":
+        return Remove(remove=place, why="r")
+    if kind == "tree":
+        return LinkTree(link=place, source=str(root / str(rest[1])), why="t")
+    if kind == "names":
+        return LinkNames(link=place, why="n")
+    return Env(env={"A": "1"}, why="e")
+
+
+def cut_off_after(count: int) -> Callable[[str], None]:
+    left = iter(range(count))
+
+    def say(_text: str) -> None:
+        if next(left, None) is None:
+            raise KeyboardInterrupt
+
+    return say
+
+
+def lay_out(root: Path, before: dict[str, tuple[str, bytes, int]]) -> None:
+    for name, (kind, content, mode) in before.items():
+        path = root / name
+        with contextlib.suppress(OSError):  # a name that another one needs as its folder
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if kind == "link":
+                path.symlink_to("a")
+            else:
+                path.write_bytes(content)
+                path.chmod(mode)
+
+
+@settings(max_examples=150, deadline=None)
+@given(BEFORE, st.lists(STEPS, max_size=7), st.integers(0, 6))
+def test_files_environment_and_links_undo_byte_for_byte(
+    before: dict[str, tuple[str, bytes, int]], rows: list[tuple[object, ...]], cut: int
+) -> None:
+    top = Path(tempfile.mkdtemp())
+    try:
+        root = top / "r"
+        root.mkdir()
+        lay_out(root, before)
+        was = tree(root)
+        times = {n: (root / n).lstat().st_mtime_ns for n, v in was.items() if v[0] == "file"}
+        plan = Plan(name="p", title="t", steps=tuple(step_of(root, row) for row in rows))
+        book = journals.Journal.begin("p", {}, top / "state")
+        with contextlib.suppress(StepError):  # a plan may end half-way: undo works from there
+            Applier(plan, book, {}, lambda _: None).carry_out()
+        with contextlib.suppress(KeyboardInterrupt):
+            undo(book, {}, cut_off_after(cut))
+        if book.path.exists():  # the undo was cut off, and is run again
+            undo(book, {}, lambda _: None)
+        assert tree(root) == was
+        assert {n: (root / n).lstat().st_mtime_ns for n in times} == times
+    finally:
+        shutil.rmtree(top)
+
+
+def applied(tmp_path: Path, *steps: Step, creates: tuple[str, ...] = ()) -> journals.Journal:
+    book = journals.Journal.begin("p", {}, tmp_path / "state")
+    plan = Plan(name="p", title="t", steps=steps, creates=creates)
+    Applier(plan, book, dict(os.environ), lambda _: None).carry_out()
+    return book
+
+
+def test_a_later_edit_of_the_user_is_kept(tmp_path: Path) -> None:
+    file = tmp_path / "f"
+    file.write_text("old\n")
+    book = applied(tmp_path, Write(write=str(file), content="new\n", why="w"))
+    file.write_text("mine\n")
+    said: list[str] = []
+    undo(book, {}, said.append)
+    assert file.read_text() == "old\n"
+    assert (tmp_path / "f.before-undo").read_text() == "mine\n"
+    assert any("was changed since" in line for line in said)
+
+
+def test_a_made_folder_goes_whole(tmp_path: Path) -> None:
+    made = tmp_path / "opt" / "dsdoctor" / "cuda"
+    run = Run(argv=("mkdir", "-p", str(made / "bin")), why="r", creates=str(made))
+    book = applied(tmp_path, run, creates=(str(made),))
+    assert made.is_dir()
+    undo(book, {}, lambda _: None)
+    assert not (tmp_path / "opt").exists()
+
+
+def test_a_folder_that_was_there_stays(tmp_path: Path) -> None:
+    made = tmp_path / "cuda"
+    made.mkdir()
+    (made / "mine").write_text("x")
+    book = applied(
+        tmp_path, Link(link=str(made / "l"), target="mine", why="l"), creates=(str(made),)
+    )
+    undo(book, {}, lambda _: None)
+    assert sorted(path.name for path in made.iterdir()) == ["mine"]
+
+
+def test_a_journal_cut_off_in_a_line_still_undoes(tmp_path: Path) -> None:
+    file = tmp_path / "f"
+    book = applied(tmp_path, Write(write=str(file), content="new\n", why="w"))
+    with book.path.open("ab") as handle:
+        handle.write(b'{"op": "restore", "path": "/et')
+    undo(book, {}, lambda _: None)
+    assert not file.exists()
+
+
+def test_what_cannot_be_put_back_is_told_and_the_journal_stays(tmp_path: Path) -> None:
+    file = tmp_path / "f"
+    file.write_text("old")
+    book = applied(tmp_path, Write(write=str(file), content="new\n", why="w"))
+    shutil.rmtree(book.backups)
+    with pytest.raises(UndoError):
+        undo(book, {}, lambda _: None)
+    assert book.path.is_file()
+
+
+def test_only_one_at_a_time(tmp_path: Path) -> None:
+    with (
+        journals.only_one(tmp_path / "s"),
+        pytest.raises(UsageError, match="another `dsdoctor fix`"),
+        journals.only_one(tmp_path / "s"),
+    ):
+        pass
+    with journals.only_one(tmp_path / "s"):
+        pass
+
+
+def test_another_user_in_the_same_environment_is_kept_out(tmp_path: Path) -> None:
+    env = tmp_path / "env"
+    env.mkdir()
+    with (
+        journals.only_one(tmp_path / "s1", env),
+        pytest.raises(UsageError, match="env"),
+        journals.only_one(tmp_path / "s2", env),
+    ):
+        pass
+
+
+def test_a_held_folder_is_left_alone(tmp_path: Path) -> None:
+    import subprocess
+
+    folder = tmp_path / "op"
+    folder.mkdir()
+    (folder / "lock").write_text("")
+    fake = tmp_path / "ninja"
+    shutil.copy("/bin/sleep", fake)
+    child = subprocess.Popen([str(fake), "30"], cwd=folder)
+    try:
+        with pytest.raises(StepError, match=f"process {child.pid} builds there"):
+            applied(
+                tmp_path,
+                Remove(remove=str(folder / "lock"), unless_held=str(folder), why="r"),
+            )
+    finally:
+        child.kill()
+        child.wait()
+    assert (folder / "lock").exists()

@@ -1,0 +1,102 @@
+"""The engines that find literals: the same answer as a plain search, whatever the text."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dsdoctor import packs
+from dsdoctor.logs import Source, anchors, signatures_of
+from dsdoctor.logs.diagnose import judge
+from dsdoctor.logs.necessary import necessary
+from dsdoctor.logs.scan import Known, Scanner
+
+KNOWN = [Known(*row) for row in signatures_of(packs.load(builtin_only=True))]
+REAL = sorted({text for one in KNOWN for text in one.signature.anchors})
+EXAMPLES = [text for one in KNOWN for text in one.signature.examples]
+ENGINES = sorted(anchors.ENGINES)
+
+
+def plain(data: bytes, literals: list[str]) -> anchors.Hot:
+    """What the engines must answer, the slow way."""
+    hot: anchors.Hot = {}
+    start = 0
+    for line in data.split(b"\n"):
+        found = {text for text in literals if text.encode() in line}
+        if found:
+            hot[start] = found
+        start += len(line) + 1
+    return hot
+
+
+#: Few letters, so that literals overlap, touch and contain each other.
+LITERAL = st.text(alphabet="aAb1 _'(é", min_size=1, max_size=5)
+NOISE = st.binary(max_size=12)
+
+
+@st.composite
+def text_with_literals(draw: st.DrawFn) -> tuple[list[str], list[bytes]]:
+    literals = draw(st.lists(LITERAL, min_size=1, max_size=8, unique=True))
+    piece = st.one_of(
+        NOISE,
+        st.sampled_from([text.encode() for text in literals]),
+        st.sampled_from([b"\n", b"\r", b" ", b"a", b"A1"]),
+    )
+    return literals, [b"".join(p) for p in draw(st.lists(st.lists(piece, max_size=12), max_size=4))]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@given(case=text_with_literals())
+@settings(max_examples=150, deadline=None)
+def test_every_literal_of_every_line(engine: str, case: tuple[list[str], list[bytes]]) -> None:
+    literals, blocks = case
+    found = anchors.matcher(literals, engine)
+    for raw in blocks:  # one matcher for many blocks: what it has learned must not mislead it
+        block = raw.replace(b"\0", b"")
+        assert found.find(block) == plain(block, literals)
+
+
+@given(
+    lines=st.lists(
+        st.one_of(
+            st.sampled_from(EXAMPLES).map(str.encode),
+            st.sampled_from(REAL).map(str.encode),
+            st.tuples(NOISE, st.sampled_from(REAL), NOISE).map(
+                lambda t: t[0] + t[1].encode() + t[2]
+            ),
+            NOISE,
+        ),
+        max_size=12,
+    )
+)
+@settings(max_examples=60, deadline=None)
+def test_the_same_diagnosis_from_every_engine(lines: list[bytes]) -> None:
+    source = Source(name="x", data=b"\n".join(lines))
+    answers = [judge([source], [scanner.scan(source)]) for scanner in SCANNERS]
+    assert answers[0] == answers[1]
+
+
+SCANNERS = [Scanner(KNOWN, engine) for engine in ENGINES]
+
+
+def test_words_are_forgotten_and_learned_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(anchors, "MOST_WORDS", 20)
+    found = anchors.WordMatcher(["disk full", "killed"])
+    for turn in range(50):
+        noise = " ".join(f"w{chr(97 + turn % 26)}{chr(97 + n)}" for n in range(9))
+        assert found.find(f"{noise}\ndisk full\n".encode()) == {len(noise) + 1: {"disk full"}}
+
+
+def test_without_the_library_pure_python_does_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "hyperscan", None)
+    assert anchors.matcher(["x"]).name == "words"
+    with pytest.raises(ImportError):
+        anchors.matcher(["x"], "hyperscan")
+
+
+@pytest.mark.parametrize("one", KNOWN, ids=[f"{n}-{one.condition}" for n, one in enumerate(KNOWN)])
+def test_what_is_searched_for_stands_in_every_example(one: Known) -> None:
+    texts = necessary(one.signature.pattern)
+    for example in one.signature.examples:
+        assert not texts or any(text in example for text in texts)

@@ -1,0 +1,210 @@
+"""Logs that mean harm: no crash, no slow pattern, nothing that steers a terminal, no secrets."""
+
+from __future__ import annotations
+
+import importlib
+import io
+import re
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.console import Console
+
+from dsdoctor import packs
+from dsdoctor.logs import Source, diagnose, errors, marks, prefixes, reader, scan, signatures_of
+from dsdoctor.logs.diagnose import judge
+from dsdoctor.logs.scan import LONGEST, Known, Scanner
+from dsdoctor.model import redact
+from dsdoctor.report import terminal
+from dsdoctor.report.diagnosis import lines, render
+from tests.support.worst import worst_cases
+
+SIGNATURES = signatures_of(packs.load(builtin_only=True))
+KNOWN = [Known(*row) for row in SIGNATURES]
+SCANNER = Scanner(KNOWN)
+EXAMPLES = [text for one in KNOWN for text in one.signature.examples]
+#: A search of one line takes well under a millisecond; this is for machines under load.
+SEARCH_SECONDS = 0.4
+MEGABYTE = 1_000_000
+
+
+def engine_patterns() -> list[tuple[str, str]]:
+    """Every pattern of the engine that sees a line of a log."""
+    # the package gives the name `diagnose` to the function
+    judging = importlib.import_module("dsdoctor.logs.diagnose")
+    found = [(f"mark {name}", pattern) for name, (_, pattern) in marks.MARKS.items()]
+    found += [(f"plain {name}", pattern.pattern) for pattern, name in errors.PLAIN_ERRORS]
+    for module in (errors, prefixes, scan, judging, redact):
+        found += [
+            (f"{module.__name__}.{name}", value.pattern)
+            for name, value in vars(module).items()
+            if isinstance(value, re.Pattern) and isinstance(value.pattern, str)
+        ]
+    return found
+
+
+ALL_PATTERNS = [*((one.condition, one.signature.pattern) for one in KNOWN), *engine_patterns()]
+SLOWEST: dict[str, str] = {}
+
+
+@pytest.mark.parametrize(
+    ("name", "pattern"), ALL_PATTERNS, ids=[f"{n}-{row[0]}" for n, row in enumerate(ALL_PATTERNS)]
+)
+def test_no_line_is_slow_for_any_pattern(name: str, pattern: str) -> None:
+    """Lines are cut to LONGEST before a pattern sees them; here they are its own worst cases."""
+    compiled = re.compile(pattern)
+    for text in worst_cases(pattern, LONGEST):
+        begun = time.thread_time()
+        compiled.search(text)
+        assert time.thread_time() - begun < SEARCH_SECONDS, text[:60]
+
+
+def _slowest(pattern: str, anchors: tuple[str, ...]) -> str:
+    """Its slowest line, an anchor in front so that the pattern is tried at all."""
+    compiled = re.compile(pattern)
+
+    def seconds(text: str) -> float:
+        begun = time.perf_counter()
+        compiled.search(text)
+        return time.perf_counter() - begun
+
+    # a quarter of the length tells which is the slowest; the texts come in the same order
+    short = list(worst_cases(pattern, LONGEST // 4))
+    number = max(range(len(short)), key=lambda place: seconds(short[place]))
+    text = list(worst_cases(pattern, LONGEST))[number]
+    return f"{anchors[0]} {text}"[: LONGEST - 1].replace("\n", " ")
+
+
+@pytest.mark.parametrize("start", range(16))
+def test_a_megabyte_of_its_own_worst_case(start: int) -> None:
+    for one in KNOWN[start::16]:
+        line = _slowest(one.signature.pattern, one.signature.anchors).encode() + b"\n"
+        data = line * (MEGABYTE // len(line) + 1)
+        begun = time.thread_time()
+        Scanner([one]).scan(Source(name="x", data=data))
+        assert time.thread_time() - begun < 5, (one.condition, line[:80])
+
+
+def test_the_worst_cases_find_a_bad_pattern() -> None:
+    """The generator itself: it must make the classics slow."""
+    for bad in (r"(?:a|aa)+$", r"x(?:\w+\s?)*$", r"^(a+)+b"):
+        took = []
+        for size in (14, 22):
+            begun = time.thread_time()
+            for text in worst_cases(bad, size):
+                re.search(bad, text + "!")
+            took.append(time.thread_time() - begun)
+        assert took[1] > 5 * took[0]
+
+
+def test_a_signature_that_is_slow_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scan, "SLOW", -1.0)
+    text = f"RuntimeError: No CUDA GPUs are {'x' * 600}\n" * 50
+    text += f"RuntimeError: No CUDA GPUs are available {'x' * 600}\n"
+    found = diagnose([Source(name="x", data=text.encode())], SIGNATURES)
+    assert (
+        found.causes == () or found.causes[0].evidence[0].line == 51
+    )  # only a matching anchor counts
+
+
+# -- the terminal --------------------------------------------------------------------------------
+
+ATTACKS = (
+    "\x1b]0;owned\x07",
+    "\x1b[2J\x1b[H",
+    "\x1b]8;;http://evil\x1b\\click\x1b]8;;\x1b\\",
+    "\x9b31m",
+    "\x90q\x9c",
+    "\x1bP1;1|x\x1b\\",
+    "\u202eevil\u2066",
+    "\u2028\u2029\x85",
+    "[bold red]markup[/] [link=http://evil]x[/link]",
+    "{0.__class__} {condition} %s %(x)s",
+    "\r\x08\x08\x7f\x0b\x0c\x1c\x1d",
+    '{"log": "\\u001b[2J\\u009b"}',
+    "\udcff".encode("utf-8", "surrogatepass").decode("utf-8", "replace"),
+)
+FORBIDDEN = re.compile(
+    "[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]"
+)
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+@pytest.mark.parametrize(
+    "line", ["RuntimeError: No CUDA GPUs are available {}", "KeyError: 'x{}'", "{}"]
+)
+def test_nothing_from_a_log_steers_the_terminal(attack: str, line: str) -> None:
+    data = line.replace("{}", attack, 1).encode("utf-8", "replace")
+    found = diagnose([Source(name=f"a{attack}.log", data=data)], SIGNATURES)
+    assert not FORBIDDEN.search(render(found, width=60))
+    console = Console(file=io.StringIO(), force_terminal=False, width=60)
+    terminal.show_lines(lines(found, width=60), console)
+    shown = console.file
+    assert isinstance(shown, io.StringIO)
+    assert not FORBIDDEN.search(shown.getvalue())
+    if "[bold red]" in attack and found.first_error is not None:
+        assert "[bold red]" in re.sub(r"\s+", " ", shown.getvalue())
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        "hf_abcdefghijklmnopqrstuvwxyz0123",
+        "ghp_abcdefghijklmnopqrstuvwx0123",
+        "AKIAABCDEFGHIJKLMNOP",
+        "https://bob:hunter2secret@host/x",
+        "--wandb-api-key 0123456789abcdef0123456789abcdef01234567",
+        "password=hunter2secret",
+    ],
+)
+@pytest.mark.parametrize("pad", [0, 380, 1590])
+def test_secrets_in_quoted_lines_are_masked(secret: str, pad: int) -> None:
+    line = f"RuntimeError: No CUDA GPUs are available {'y' * pad} {secret} end"
+    trace = f'Traceback (most recent call last):\n  File "/x/{secret}/t.py", line 1, in f\nKeyError: {secret}\n'
+    for text in (line, trace, f"ChildFailedError {secret}"):
+        shown = render(diagnose([Source(name="x", data=text.encode())], SIGNATURES), width=110)
+        flat = re.sub(r"\s+", "", shown)
+        core = (
+            secret.split("@", maxsplit=1)[0]
+            .rsplit("//", maxsplit=1)[-1]
+            .rsplit(" ", maxsplit=1)[-1]
+            .rsplit("=", maxsplit=1)[-1]
+            .rsplit(":", maxsplit=1)[-1]
+        )
+        assert core not in flat
+
+
+# -- fuzz ----------------------------------------------------------------------------------------
+
+PIECE = st.one_of(
+    st.sampled_from([text.encode() for text in EXAMPLES]),
+    st.sampled_from([text.encode() for text in errors.ERROR_LITERALS]),
+    st.sampled_from([text.encode("utf-8", "replace") for text in ATTACKS]),
+    st.sampled_from([b"\n", b"\r", b"\r\n", b"\x00", b"\xff\xfe", b"\x1f\x8b", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd"]),
+    st.sampled_from([b"[rank3]: ", b"node-a: ", b'{"log":"', b'"}', b"May 06 07:08:09 h p[1]: ", b'  File "', b'", line 1, in f']),
+    st.binary(max_size=40),
+)  # fmt: skip
+
+
+@given(pieces=st.lists(PIECE, max_size=40), again=st.integers(1, 3))
+@settings(max_examples=150, deadline=None)
+def test_no_input_crashes(pieces: list[bytes], again: int) -> None:
+    check(b"".join(pieces) * again)
+
+
+def check(data: bytes) -> None:
+    """What holds for every input; the long fuzz run uses it too."""
+    source = Source(name="x", data=data)
+    found = judge([source], [SCANNER.scan(source)], expect=("zero3", "offload", "4gpus"))
+    assert len(found.causes) <= 3
+    assert (found.outcome.value == "cause") == bool(found.causes)
+    for width in (24, 80):
+        shown = render(found, width=width)
+        assert not FORBIDDEN.search(shown)
+        assert all(len(row) <= width for row in shown.splitlines())
+    total = sum(len(block) for block in reader.blocks(source))
+    for cause in found.causes:
+        for line in cause.evidence:
+            assert 1 <= line.line <= found.lines <= total + 1

@@ -1,0 +1,173 @@
+"""The whole check over whole machines: each product in a host that fits it.
+
+A healthy machine is silent: no warning, no failure, nothing unknown, in any family. A faulty one
+yields the expected findings and no other.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dsdoctor import engine, packs
+from dsdoctor.api import Status
+from dsdoctor.model.facts.base import Missing
+from dsdoctor.model.facts.python import PatientChoice
+from dsdoctor.model.facts.run import RunNeeds
+from dsdoctor.model.report import Report, Verdict
+from dsdoctor.probes import builtin
+from tests.checks.gpu.test_scenarios import FAULTS
+from tests.nvml import fakenvml, hosts, scenarios
+from tests.nvml.fakenvml import Scenario
+
+pytestmark = pytest.mark.skipif(
+    fakenvml.find_compiler() is None, reason="the fake NVML needs a C compiler"
+)
+REGISTRY = packs.load(builtin_only=True)
+CHOICE = PatientChoice(executable=hosts.PYTHON, chosen_by="VIRTUAL_ENV", why="it holds torch")
+SOFTWARE = {"v100_x4": hosts.VOLTA, "driver_470": hosts.CUDA_11, "driver_999": hosts.FUTURE}
+#: WSL shows the GPU through another device than Linux does, and nothing of PCI.
+WSL: dict[str, Any] = {
+    "answers": {"release": "5.15.167.4-microsoft-standard-WSL2"},
+    "gone": ("/proc/driver/nvidia", "/proc/modules", "/sys/bus/pci", "/dev/nvidia"),
+    "added": {"/dev/dxg": "", "/usr/lib/wsl/lib/nvidia-smi": ""},
+}
+AROUND: dict[str, dict[str, Any]] = {"wsl": WSL}
+
+
+def check(
+    scenario: Scenario,
+    folder: Path,
+    software: hosts.Software | None = None,
+    run: RunNeeds | None = None,
+    **around: Any,
+) -> Report:
+    """All probes, then all checks."""
+    host = hosts.WholeHost(scenario, folder, software or hosts.Software(), **around)
+    given = [run or RunNeeds(cwd="/home/user"), CHOICE]
+    snapshot = engine.collect(host, given, builtin())
+    return engine.judge(snapshot, list(REGISTRY), REGISTRY)
+
+
+def loud(report: Report) -> dict[str, str]:
+    """Conditions that a reader would see, with the worst word of each."""
+    found: dict[str, str] = {}
+    for finding in report.findings:  # worst first
+        if finding.status not in (Status.OK, Status.SKIP):
+            found.setdefault(finding.condition, finding.status.value)
+    return found
+
+
+ILL = {
+    "h100_x8_dead_link": {"nvlink-inactive": "fail"},
+    "h200_x8_lost": {"gpu-lost": "fail"},
+    "h200_x8_lost_late": {"gpu-lost": "fail"},
+    # each GPU of it is well, but a run over both is not
+    "mixed_a100_3090": {"mixed-gpus": "warn"},
+}
+HEALTHY = sorted(set(scenarios.ALL) - set(ILL))
+
+
+@pytest.mark.parametrize("name", HEALTHY)
+def test_a_healthy_machine_is_silent(tmp_path: Path, name: str) -> None:
+    report = check(
+        scenarios.ALL[name](), tmp_path, SOFTWARE.get(name), **copy.deepcopy(AROUND.get(name, {}))
+    )
+    assert loud(report) == {}
+    assert report.verdict is Verdict.HEALTHY
+    assert report.unread == {}
+    # silence means that it was looked at
+    assert report.counts["ok"] >= 60
+
+
+@pytest.mark.parametrize("name", sorted(ILL))
+def test_an_ill_machine(tmp_path: Path, name: str) -> None:
+    assert loud(check(scenarios.ALL[name](), tmp_path)) == ILL[name]
+
+
+@pytest.mark.parametrize("index", ["0", "1"])
+def test_a_run_on_one_gpu_of_a_mixed_box(tmp_path: Path, index: str) -> None:
+    run = RunNeeds(cwd="/home/user", gpus=(index,))
+    assert loud(check(scenarios.mixed_a100_3090(), tmp_path, run=run)) == {}
+
+
+def _software(build: Callable[[], Scenario]) -> hosts.Software | None:
+    return SOFTWARE.get(build.__name__)
+
+
+@pytest.mark.parametrize("fault", sorted(FAULTS))
+def test_a_fault_yields_its_finding_and_no_other(tmp_path: Path, fault: str) -> None:
+    build, change, expected = FAULTS[fault]
+    scenario = build()
+    change(scenario)
+    assert loud(check(scenario, tmp_path, _software(build))) == expected
+
+
+def test_what_an_old_driver_does_not_tell_is_a_skip(tmp_path: Path) -> None:
+    report = check(scenarios.driver_470(), tmp_path, hosts.CUDA_11)
+    said = {f.condition: f.status for f in report.findings}
+    for condition in ("gsp-version-mismatch", "gpu-reset-required", "channel-repair-pending"):
+        assert said[condition] is Status.SKIP, condition
+
+
+DMESG = "/usr/bin/dmesg -r"
+AGE = 864000.0 - 600
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("NVRM: Xid (PCI:0000:1b:00): 13, pid=7, Graphics Exception", {}),
+        ("NVRM: Xid (PCI:0000:1b:00): 95, pid=7, Uncontained", {"gpu-hardware-fault": "warn"}),
+        ("NVRM: Xid (PCI:0000:99:00): 79, GPU has fallen off", {"gpu-hardware-fault": "fail"}),
+        (
+            "nvidia 0000:1b:00.0: PCIe Bus Error: severity=Uncorrected (Fatal), type=TL",
+            {"pcie-errors": "fail"},
+        ),
+    ],
+)
+def test_the_kernel_s_log(tmp_path: Path, line: str, expected: dict[str, str]) -> None:
+    tools = {DMESG: f"<3>[{AGE:.6f}] {line}\n"}
+    assert loud(check(scenarios.h200_x8(), tmp_path, tools=tools)) == expected
+
+
+def test_a_container_without_the_runtime(tmp_path: Path) -> None:
+    """The host's driver shows in /proc, but neither its devices nor its libraries do."""
+    live = hosts.records(
+        ("torch_import", {"ok": True, "seconds": 2.0, "version": "2.11.0+cu130", "file": "x"}),
+        ("torch_build", {"arch_list": ["sm_90"], "arch_source": "_cuda_getArchFlags"}),
+        ("cuda", {"ok": False, "error": "Found no NVIDIA driver on your system", "code": None}),
+        ("deepspeed_import", {"ok": True, "seconds": 1.0}),
+        ("accelerator", "cpu"),
+    )
+    report = check(
+        scenarios.h200_x8(),
+        tmp_path,
+        library=False,
+        live=live,
+        added={"/.dockerenv": ""},
+        gone=("/dev/nvidia", "/usr/lib/x86_64-linux-gnu/libcuda", "/usr/bin/nvidia-smi"),
+        tools={"/usr/bin/ldconfig -p": ""},
+        run=RunNeeds(cwd="/home/user", expect_gpus=8),
+    )
+    assert report.verdict is Verdict.FAULTY
+    assert loud(report) == CONTAINER
+
+
+CONTAINER = {"docker-gpu-runtime-missing": "fail"}
+
+
+def test_every_fact_is_read_on_a_healthy_machine(tmp_path: Path) -> None:
+    """What a sound GPU node has is not skipped for want of a file in the recording."""
+    host = hosts.WholeHost(scenarios.h100_x8(), tmp_path, hosts.Software())
+    snapshot = engine.collect(host, [RunNeeds(cwd="/home/user"), CHOICE], builtin())
+    lacking = {
+        kind.key(): value.detail
+        for kind in engine.VITAL
+        if isinstance(value := snapshot.get(kind), Missing)
+    }
+    assert lacking == {}

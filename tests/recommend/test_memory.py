@@ -1,0 +1,337 @@
+"""The memory model against DeepSpeed: its estimators, and what its engines really hold."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dsdoctor.host import LocalHost
+from dsdoctor.model.launch import MemoryItem
+from dsdoctor.recommend import estimators, memory, output
+from dsdoctor.recommend.activations import activation_bytes, logits_bytes
+from dsdoctor.recommend.choice import LADDER
+from dsdoctor.recommend.memory import GIB, Setting
+from dsdoctor.recommend.models import PRESETS, ModelShape, from_size
+
+CHILDREN = Path(__file__).parent / "children"
+SHAPES = st.sampled_from(sorted(PRESETS)).map(PRESETS.__getitem__)
+SIZES = st.integers(10**3, 10**8).map(lambda count: from_size(f"{count}k"))
+RUNGS = st.sampled_from(LADDER)
+
+
+def of(items: tuple[MemoryItem, ...], name: str) -> int:
+    return sum(item.bytes for item in items if item.name == name)
+
+
+# ---- DeepSpeed's own estimators ----------------------------------------------------------------
+
+
+@pytest.mark.train
+def test_estimators_are_deepspeeds() -> None:
+    from deepspeed.runtime.zero.stage3 import estimate_zero3_model_states_mem_needs as three
+    from deepspeed.runtime.zero.stage_1_and_2 import estimate_zero2_model_states_mem_needs as two
+
+    for count, largest in ((10**8, 10**6), (7 * 10**9, 5 * 10**8)):
+        for per_node, nodes in itertools.product((1, 4, 8), (1, 2, 4)):
+            for offload in (False, True):
+                ours = estimators.zero2(count, per_node, nodes, offload=offload)
+                assert ours == two(count, per_node, nodes, offload)
+            for kind, init in itertools.product(
+                ("none", "optimizer", "optimizer+parameters"), (False, True)
+            ):
+                theirs = three(count, largest, per_node, nodes, kind != "none", "+" in kind, init)
+                ours = estimators.zero3(
+                    count, largest, per_node, nodes, offload=kind, zero_init=init
+                )
+                assert ours == theirs[:2]
+
+
+@given(SIZES, st.integers(1, 8), st.integers(1, 8), st.integers(1, 4))
+def test_zero2_states_equal_deepspeeds_estimator(
+    model: ModelShape, per_node: int, nodes: int, accumulation: int
+) -> None:
+    for offload in ("none", "optimizer"):
+        setting = Setting(
+            stage=2, offload=offload, world=per_node * nodes, nodes=nodes, accumulation=accumulation
+        )
+        sized = memory.estimate(model, setting)
+        _, device = estimators.zero2(model.parameters, per_node, nodes, offload=offload != "none")
+        assert abs(memory.model_state_bytes(sized.gpu) - device) <= 16
+
+
+@given(SIZES, st.integers(1, 4), st.integers(1, 4))
+def test_zero2_host_states_equal_the_estimator_where_it_is_right(
+    model: ModelShape, per_node: int, nodes: int
+) -> None:
+    """On one node of up to four ranks: 16 bytes each. On more nodes it forgets to divide."""
+    setting = Setting(stage=2, offload="optimizer", world=per_node * nodes, nodes=nodes)
+    ours = memory.model_state_bytes(memory.estimate(model, setting).host)
+    host, _ = estimators.zero2(model.parameters, per_node, 1, offload=True, factor=1)
+    assert ours * nodes == pytest.approx(host, rel=1e-6, abs=64 * setting.world)
+
+
+@given(SIZES, st.integers(1, 8), st.integers(1, 8))
+def test_zero3_states_are_the_estimator_and_the_weights_that_it_forgets(
+    model: ModelShape, per_node: int, nodes: int
+) -> None:
+    """The estimator's 18 P / N has no room for the 2 P / N of the weights themselves.
+
+    Its 4 L is the gathered weight and its gradient, which are items of their own here.
+    """
+    world = per_node * nodes
+    if model.parameters > world * memory.SUB_GROUP:
+        return  # fp32 gradients exist for one sub-group at a time, the estimator counts all
+    sized = memory.estimate(model, Setting(stage=3, world=world, nodes=nodes))
+    _, device = estimators.zero3(model.parameters, 0, per_node, nodes, offload="none")
+    weights = 2 * model.parameters / world
+    assert memory.model_state_bytes(sized.gpu) == pytest.approx(device + weights, abs=16)
+
+
+@given(SIZES, st.integers(1, 4), st.integers(1, 4))
+def test_zero3_offload_equals_the_estimator(model: ModelShape, per_node: int, nodes: int) -> None:
+    world = per_node * nodes
+    for offload, each in (("optimizer", 16), ("optimizer+parameters", 18)):
+        sized = memory.estimate(model, Setting(stage=3, offload=offload, world=world, nodes=nodes))
+        host, device = estimators.zero3(
+            model.parameters, 0, per_node, nodes, offload=offload, factor=1
+        )
+        assert memory.model_state_bytes(sized.gpu) == pytest.approx(device, abs=16)
+        assert memory.model_state_bytes(sized.host) == pytest.approx(host, abs=64 * world)
+        assert host == pytest.approx(each * model.parameters / nodes, abs=2)
+
+
+# ---- what an engine holds ----------------------------------------------------------------------
+
+STATE_CASES = [
+    (stage, offload, precision, accumulation)
+    for stage, offload in LADDER
+    for precision, accumulation in (("bf16", 2), ("bf16", 1), ("fp32", 1))
+    if (precision, accumulation) == ("bf16", 2) or (offload == "none" and stage < 3)
+]
+
+
+def state_setting(stage: int, offload: str, precision: str, accumulation: int) -> Setting:
+    return Setting(
+        stage=stage,
+        offload=offload,
+        precision=precision,
+        accumulation=accumulation,
+        world=2,
+        micro_batch=2,
+        bucket=100_000,
+        max_live=100_000,
+        overlap=False,
+        pin_memory=False,
+        on_gpu=False,
+    )
+
+
+@pytest.fixture(scope="session")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, int]]:
+    """Two ranks over gloo run all cases; the result is that of rank 0."""
+    folder = tmp_path_factory.mktemp("states")
+    configs = {
+        str(case): output.ds_config(
+            state_setting(*case),
+            optimizer="adamw",
+            accumulation=case[3],
+            global_batch=4 * case[3],
+        )
+        for case in STATE_CASES
+    }
+    (folder / "configs.json").write_text(json.dumps(configs))
+    done = LocalHost().run(
+        [
+            sys.executable,
+            "-m",
+            "torch.distributed.run",
+            "--standalone",
+            "--nproc-per-node",
+            "2",
+            str(CHILDREN / "states.py"),
+            str(folder / "configs.json"),
+            str(folder / "states.json"),
+        ],
+        timeout=400,
+        env={"DS_ACCELERATOR": "cpu", "OMP_NUM_THREADS": "1"},
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    result: dict[str, dict[str, int]] = json.loads((folder / "states.json").read_text())
+    return result
+
+
+@pytest.mark.train
+@pytest.mark.system
+@pytest.mark.timeout(420)
+@pytest.mark.parametrize("case", STATE_CASES, ids=str)
+def test_an_engine_holds_what_is_predicted(
+    measured: dict[str, dict[str, int]], case: tuple[int, str, str, int]
+) -> None:
+    """Weights, gradients, optimizer and buffers of a rank, at three moments, within 5 %."""
+    seen = measured[str(case)]
+    stage, offload, precision, accumulation = case
+    model = dataclasses.replace(
+        from_size("2M", layers=4, hidden=256, heads=2),
+        stated_parameters=seen["parameters"],
+        intermediate=1024,
+        vocab=16,
+    )
+    items = memory.estimate(model, state_setting(*case)).host
+    left_out = ("activations", "logits", "gathered", "processes", "data loader", "gradient in")
+    sums = {"resident": 0, "step": 0}
+    # In stages below 3 gradients are gone between steps, and when the inner optimizer is called they
+    # have been flattened (in fp32 the flat ones take their place); what is left is looked at below.
+    names = {"flattening (ranks)"} | ({"gradients (ranks)"} if precision == "bf16" else set())
+    for item in items:
+        gone = stage < 3 and item.name in names
+        if not item.name.startswith(left_out) and not gone and item.phase in sums:
+            sums[item.phase] += item.bytes // 2
+    assert seen["resident"] == pytest.approx(sums["resident"], rel=0.05)
+    assert seen["step"] == pytest.approx(sums["resident"] + sums["step"], rel=0.05)
+    if stage == 3:
+        return
+    width = 4 if precision == "fp32" else 2
+    largest = width * model.largest_module
+    part = of(items, "gradients (ranks)") // 2 if offload == "none" else 0
+    assert seen["backward"] == pytest.approx(sums["resident"] + part, rel=0.05, abs=2 * largest)
+    if accumulation > 1:
+        whole = width * model.parameters if stage < 2 else part
+        expected = sums["resident"] + whole
+        assert seen["first backward"] == pytest.approx(expected, rel=0.05, abs=2 * largest)
+
+
+# ---- properties --------------------------------------------------------------------------------
+
+
+def need(model: ModelShape, rung: tuple[int, str], **changes: Any) -> memory.Memory:
+    stage, offload = rung
+    return memory.estimate(model, Setting(stage=stage, offload=offload, **changes))
+
+
+BATCHES = st.sampled_from((1, 2, 4, 8))
+WORLDS = st.sampled_from((2, 4, 8, 16, 64))
+
+
+@given(SHAPES | SIZES, RUNGS, WORLDS, BATCHES, st.sampled_from((1, 4)))
+def test_more_gpus_never_need_more_memory_on_each(
+    model: ModelShape, rung: tuple[int, str], world: int, batch: int, accumulation: int
+) -> None:
+    few = need(model, rung, world=world, micro_batch=batch, accumulation=accumulation)
+    many = need(model, rung, world=2 * world, micro_batch=batch, accumulation=accumulation)
+    assert many.gpu_bytes <= few.gpu_bytes
+
+
+@given(SHAPES | SIZES, WORLDS, BATCHES, st.sampled_from(("bf16", "fp16", "fp32")))
+def test_a_higher_stage_never_holds_more_model_state(
+    model: ModelShape, world: int, batch: int, precision: str
+) -> None:
+    """Buffers grow with the stage, states shrink."""
+    states = [
+        memory.model_state_bytes(
+            need(model, (stage, "none"), world=world, micro_batch=batch, precision=precision).gpu
+        )
+        for stage in range(4)
+    ]
+    if precision == "fp32":  # ZeRO keeps a second fp32 copy of its partition, plain training none
+        states = states[1:]
+    assert states == sorted(states, reverse=True)
+
+
+@given(SHAPES | SIZES, st.sampled_from((1, 2, 3)), WORLDS, BATCHES, st.sampled_from((1, 4)))
+def test_offload_never_needs_more_on_the_gpu_nor_less_on_the_host(
+    model: ModelShape, stage: int, world: int, batch: int, accumulation: int
+) -> None:
+    options = {"world": world, "micro_batch": batch, "accumulation": accumulation}
+    here = need(model, (stage, "none"), **options)
+    there = need(model, (stage, "optimizer"), **options)
+    assert there.host_bytes >= here.host_bytes
+    assert there.gpu_bytes <= here.gpu_bytes + of(there.gpu, "gradient buffer")
+    if stage == 3:
+        all_of_it = need(model, (3, "optimizer+parameters"), **options)
+        assert all_of_it.gpu_bytes <= there.gpu_bytes
+        assert all_of_it.host_bytes >= there.host_bytes
+
+
+@given(SHAPES, RUNGS, BATCHES, st.sampled_from((128, 512, 1024)), st.booleans(), st.booleans())
+def test_memory_grows_with_batch_sequence_scores_and_shrinks_with_recomputation(
+    model: ModelShape, rung: tuple[int, str], batch: int, sequence: int, recompute: bool, lora: bool
+) -> None:
+    options: dict[str, Any] = {
+        "micro_batch": batch,
+        "sequence": sequence,
+        "checkpointing": recompute,
+        "lora_rank": 16 if lora else 0,
+        "world": 4,
+    }
+    base = need(model, rung, **options).gpu_bytes
+    assert need(model, rung, **options | {"micro_batch": 2 * batch}).gpu_bytes >= base
+    assert need(model, rung, **options | {"sequence": 2 * sequence}).gpu_bytes >= base
+    assert need(model, rung, **options | {"attention": "eager"}).gpu_bytes >= base
+    assert need(model, rung, **options | {"checkpointing": True}).gpu_bytes <= base
+
+
+@given(SHAPES, RUNGS, st.sampled_from((8, 16, 64)))
+def test_lora_never_needs_more_than_full_training(
+    model: ModelShape, rung: tuple[int, str], rank: int
+) -> None:
+    """Up to its own weights and the second copy that ZeRO keeps of nothing else."""
+    full = need(model, rung, world=2)
+    lora = need(model, rung, world=2, lora_rank=rank)
+    assert lora.gpu_bytes <= full.gpu_bytes + 4 * model.lora_parameters(rank)
+
+
+@given(SHAPES | SIZES, RUNGS, WORLDS)
+def test_no_item_is_negative_and_the_peak_is_below_the_sum(
+    model: ModelShape, rung: tuple[int, str], world: int
+) -> None:
+    sized = need(model, rung, world=world, nodes=2)
+    for items, top in ((sized.gpu, sized.gpu_bytes), (sized.host, sized.host_bytes)):
+        assert all(item.bytes > 0 for item in items)
+        assert 0 < top <= sum(item.bytes for item in items)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 1023, 1025, 2**31 + 1])
+def test_pinned_blocks_round_up(size: int) -> None:
+    rounded = memory.power_of_two(size)
+    assert size <= rounded < 2 * size or size == rounded
+    assert rounded & (rounded - 1) == 0
+
+
+def test_pinning_costs_what_torch_rounds_and_nothing_when_off() -> None:
+    model = from_size("3B")
+    pinned = need(model, (2, "optimizer")).host
+    loose = need(model, (2, "optimizer"), pin_memory=False).host
+    lost = of(pinned, "pinned rounding")
+    assert of(loose, "pinned rounding") == 0
+    # 12 GB become 16 GiB twice (master weights, fp32 gradients) and 6 GB become 8 GiB
+    assert lost > 2 * (16 * GIB - 12_000_000_000) + 8 * GIB - 6_000_000_000
+    assert lost < sum(item.bytes for item in loose)
+
+
+def test_measured_anchors_of_activations() -> None:
+    model = PRESETS["llama-3-8b"]
+    for checkpointing, anchor in ((True, 31), (False, 240)):
+        setting = Setting(sequence=32768, checkpointing=checkpointing)
+        size = activation_bytes(model, setting) + logits_bytes(model, setting)
+        assert size / GIB == pytest.approx(anchor, rel=0.05)
+
+
+def test_the_zero_papers_figure_1() -> None:
+    """7.5B parameters on 64 GPUs: 120, 31.4, 16.6 and 1.9 GB (arXiv:1910.02054, figure 1).
+
+    The paper counts no fp32 gradients, which DeepSpeed makes for the step.
+    """
+    model = from_size("7.5B")
+    for stage, gigabytes in enumerate((120, 31.4, 16.6, 1.9)):
+        items = need(model, (stage, "none"), world=64, accumulation=2).gpu
+        states = sum(of(items, name) for name in ("parameters", "gradients", "optimizer"))
+        states += of(items, "gradients of all ranks")
+        assert states / 1e9 == pytest.approx(gigabytes, abs=0.06)

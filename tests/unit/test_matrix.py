@@ -1,0 +1,76 @@
+"""The matrix of `nvidia-smi topo -m`, built and printed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from dsdoctor import engine, packs
+from dsdoctor.api import Missing, Why
+from dsdoctor.model import snapshot as snapshots
+from dsdoctor.model.matrix import build
+from dsdoctor.report import machine, text, topology
+from tests.checks import machines
+from tests.checks.topology.support import gpus, switch
+from tests.checks.topology.support import topology as pairs
+from tests.nvml import fakenvml, scenarios
+from tests.nvml.test_parse import examine
+
+NOTHING = Missing(why=Why.ABSENT, detail="not there")
+REGISTRY = packs.load(builtin_only=True)
+BRIDGED = pairs("X NV4 SYS\nNV4 X SYS\nSYS SYS X")
+
+
+def test_gpus_and_adapters() -> None:
+    matrix = build(gpus(3), BRIDGED, switch("gpu", "gpu", "gpu", "mlx5_0"))
+    assert matrix is not None
+    assert matrix.names == ["GPU0", "GPU1", "GPU2", "mlx5_0"]
+    assert matrix.rows == [
+        ["X", "NV4", "SYS", "PIX"],
+        ["NV4", "X", "SYS", "PIX"],
+        ["SYS", "SYS", "X", "PIX"],
+        ["PIX", "PIX", "PIX", "X"],
+    ]
+
+
+def test_what_is_not_known_is_a_question_mark() -> None:
+    matrix = build(gpus(3), pairs("X NV4\nNV4 X"), NOTHING)
+    assert matrix is not None
+    assert matrix.rows[2] == ["?", "?", "X"]
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_one_device_has_no_matrix(count: int) -> None:
+    assert build(gpus(count), BRIDGED, NOTHING) is None
+    assert build(NOTHING, BRIDGED, NOTHING) is None
+
+
+@pytest.mark.parametrize(
+    ("width", "first"), [(80, "      GPU0  GPU1  GPU2"), (12, "GPU0-GPU1: NV4")]
+)
+def test_it_fits_the_terminal(width: int, first: str) -> None:
+    matrix = build(gpus(3), BRIDGED, NOTHING)
+    assert matrix is not None
+    made = list(topology.lines(matrix, width))
+    assert made[0].startswith(first)
+    assert max(len(line) for line in made) <= max(width, 14)
+
+
+@pytest.mark.skipif(fakenvml.find_compiler() is None, reason="the fake NVML needs a C compiler")
+def test_the_report_shows_it_when_asked(tmp_path: Path) -> None:
+    parsed = examine(scenarios.v100_x4(), tmp_path)
+    assert parsed.gpus is not None
+    assert parsed.topology is not None
+    snapshot = snapshots.of([machines.LINUX, machines.kernel(), parsed.gpus, parsed.topology])
+    report = engine.judge(snapshot, [], REGISTRY)
+    shown = text.render(report, verbosity=1, width=100)
+    assert "GPU0  X     NV2   NV2   NV2   0-47,96-143    0" in shown
+    assert "NV2" not in text.render(report, width=100)
+    assert json.loads(machine.json(report))["topology"]["rows"][0] == ["X", "NV2", "NV2", "NV2"]
+
+
+def test_a_report_without_it_has_no_such_key() -> None:
+    report = engine.judge(snapshots.of([machines.LINUX]), [], REGISTRY)
+    assert "topology" not in json.loads(machine.json(report))

@@ -15,7 +15,7 @@ import msgspec
 from dsdoctor import patient, settings
 from dsdoctor.cli import common
 from dsdoctor.errors import UsageError
-from dsdoctor.fleet import bundle, cross, fanout, merge, names, nodes, replay, report
+from dsdoctor.fleet import bundle, cross, fanout, gangs, merge, names, nodes, replay, report, smoke
 from dsdoctor.fleet import folder as stored
 from dsdoctor.host import LocalHost
 
@@ -291,6 +291,63 @@ def _traits(path: str, judge: nodes.Judge) -> dict[str, dict[str, str]]:
     if not place.is_file():
         raise UsageError(f"`{path}` is neither a report nor a folder of reports")
     return {"": judge.report(path, stored.snapshot_bytes(place)).traits}
+
+
+@command.command("smoke")
+@click.option("--hostfile", required=True, metavar="FILE", help="Nodes and slots.")
+@click.option(
+    "--cpu", type=click.IntRange(min=1), metavar="N", help="N ranks of each node on CPUs."
+)
+@click.option("--config", metavar="FILE", help="DeepSpeed config to prove.")
+@click.option("--model", metavar="MODEL", help="As in `smoke`.")
+@click.option("--python", metavar="PATH", help="Interpreter on the nodes.")
+@click.option(
+    "--timeout", type=click.FloatRange(min=1), default=300.0, show_default=True, metavar="SECONDS"
+)
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True
+)
+def smoke_command(*, hostfile: str, timeout: float, form: str, **given: Any) -> int:
+    """Train on pairs of nodes with the real launcher, and name the bad node."""
+    slots = read_hostfile(hostfile)
+    if given["cpu"]:
+        slots = dict.fromkeys(slots, given["cpu"])
+    options: list[str] = []
+    for name, value in given.items():
+        if value is not None:
+            options += [f"--{name}", str(value)]
+
+    def told(gang: gangs.Gang, passed: bool | None, cause: str) -> None:
+        word = {True: "passed", False: "failed", None: "no verdict"}[passed]
+        click.echo(f"{'+'.join(gang)}: {word}" + (f" ({cause})" if cause else ""), err=True)
+
+    runs = smoke.Runs(
+        slots=slots,
+        command=[sys.executable, "-m", "dsdoctor", "smoke"],
+        options=options,
+        timeout=timeout,
+        told=told,
+    )
+    found = gangs.examine(list(slots), runs.run)
+    if form == "json":
+        document = {"schema": "dsdoctor/fleet-smoke", "version": 1, **msgspec.to_builtins(found)}
+        common.write(msgspec.json.format(msgspec.json.encode(document)).decode() + "\n", None)
+    else:
+        common.write(_gang_text(found), None)
+    if found.bad or found.links:
+        return 1
+    return 3 if found.undecided else 0
+
+
+def _gang_text(found: gangs.GangVerdict) -> str:
+    lines = [f"FAIL    {names.fold(found.bad)}: fails with partners that are good"] * bool(
+        found.bad
+    )
+    lines += [f"FAIL    {' and '.join(gang)}: good alone, but not together" for gang in found.links]
+    if found.undecided:
+        lines.append(f"UNKNOWN {names.fold(found.undecided)}: no verdict")
+    lines.append(f"{len(found.good)} good: {names.fold(found.good) or 'none'}")
+    return "\n".join(lines) + "\n"
 
 
 def compare(

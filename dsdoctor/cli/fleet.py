@@ -295,9 +295,7 @@ def _traits(path: str, judge: nodes.Judge) -> dict[str, dict[str, str]]:
 
 @command.command("smoke")
 @click.option("--hostfile", required=True, metavar="FILE", help="Nodes and slots.")
-@click.option(
-    "--cpu", type=click.IntRange(min=1), metavar="N", help="N ranks of each node on CPUs."
-)
+@click.option("--cpu", type=click.IntRange(min=1), metavar="N", help="N ranks a node, on CPUs.")
 @click.option("--config", metavar="FILE", help="DeepSpeed config to prove.")
 @click.option("--model", metavar="MODEL", help="As in `smoke`.")
 @click.option("--python", metavar="PATH", help="Interpreter on the nodes.")

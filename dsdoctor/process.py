@@ -18,7 +18,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, TypeVar
 
 import msgspec
 
@@ -33,6 +33,8 @@ KILL_SECONDS = 1.0
 #: How long pipes may stay open after the child itself has ended (a grandchild holds them).
 DRAIN_SECONDS = 0.3
 
+T = TypeVar("T")
+R = TypeVar("R")
 _POSIX = os.name == "posix"
 _live: set[int] = set()
 _live_lock = threading.Lock()
@@ -408,3 +410,28 @@ def start_detached(
             cwd="/" if _POSIX else None,
         )
     return Detached(child, output)
+
+
+def parallel(
+    function: Callable[[Sequence[T]], list[R]], items: Sequence[T], *, least: int, chunk: int = 64
+) -> Iterator[R]:
+    """Applies a function to chunks of items, on all cores where there are many.
+
+    Args:
+        function: must be a module's own function; what it needs besides may be global, for workers
+            are copies of this process.
+        items: what to work on.
+        least: with fewer items no process is worth its start.
+        chunk: items for one call.
+    """
+    chunks = [items[start : start + chunk] for start in range(0, len(items), chunk)]
+    workers = min(os.cpu_count() or 1, 8)
+    if len(items) < least or workers < 2 or not sys.platform.startswith("linux"):  # noqa: PLR2004
+        for piece in chunks:
+            yield from function(piece)
+        return
+    import multiprocessing  # noqa: PLC0415  # only large fleets need it
+
+    with multiprocessing.get_context("fork").Pool(workers) as pool:
+        for results in pool.imap(function, chunks):
+            yield from results

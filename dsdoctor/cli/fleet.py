@@ -15,7 +15,8 @@ import msgspec
 from dsdoctor import patient, settings
 from dsdoctor.cli import common
 from dsdoctor.errors import UsageError
-from dsdoctor.fleet import bundle, cross, fanout, frames, merge, names, nodes, replay, report
+from dsdoctor.fleet import bundle, cross, fanout, gangs, merge, names, nodes, replay, report, smoke
+from dsdoctor.fleet import folder as stored
 from dsdoctor.host import LocalHost
 
 MASTER_PORT = 29500
@@ -238,34 +239,7 @@ def _from_folder(places: dict[str, Any], judge: nodes.Judge) -> list[nodes.NodeR
     folder = Path(places["from_dir"])
     if places["node_list"] or places["slurm"]:
         raise UsageError("`--from` judges reports that are there; it reaches no nodes")
-    files = sorted(folder.glob("*.json")) + sorted(folder.glob("*.txt")) if folder.is_dir() else []
-    if not files:
-        raise UsageError(
-            f"`--from {folder}` is no folder with reports (*.json of `--save` or `snapshot -o`, "
-            "or *.txt that a collector printed)"
-        )
-    reports = []
-    for file in files:
-        try:
-            reports.append(judge.report(file.stem, snapshot_bytes(file)))
-        except (UsageError, OSError) as error:
-            reports.append(nodes.silent(file.stem, str(error)))
-    return reports
-
-
-def snapshot_bytes(file: Path) -> bytes:
-    """A snapshot from a file that holds one, or what a collector printed.
-
-    Raises:
-        UsageError: it holds neither.
-    """
-    data = file.read_bytes()
-    if b"\x1edsdoctor-node" not in data[:100_000]:
-        return data
-    documents = frames.decode(data)
-    if not documents:
-        raise UsageError(f"`{file}` holds a collector's report that is cut off")
-    return msgspec.json.encode(replay.snapshot_of(next(iter(documents.values()))))
+    return stored.judge_files(stored.files_of(folder), judge)
 
 
 @command.command("bundle")
@@ -311,11 +285,67 @@ def diff(*, one: str, other: str, form: str) -> int:
 def _traits(path: str, judge: nodes.Judge) -> dict[str, dict[str, str]]:
     place = Path(path)
     if place.is_dir():
-        files = [*sorted(place.glob("*.json")), *sorted(place.glob("*.txt"))]
-        return {file.stem: judge.report(file.stem, snapshot_bytes(file)).traits for file in files}
+        return {
+            node.name: node.traits for node in stored.judge_files(stored.files_of(place), judge)
+        }
     if not place.is_file():
         raise UsageError(f"`{path}` is neither a report nor a folder of reports")
-    return {"": judge.report(path, snapshot_bytes(place)).traits}
+    return {"": judge.report(path, stored.snapshot_bytes(place)).traits}
+
+
+@command.command("smoke")
+@click.option("--hostfile", required=True, metavar="FILE", help="Nodes and slots.")
+@click.option("--cpu", type=click.IntRange(min=1), metavar="N", help="N ranks a node, on CPUs.")
+@click.option("--config", metavar="FILE", help="DeepSpeed config to prove.")
+@click.option("--model", metavar="MODEL", help="As in `smoke`.")
+@click.option("--python", metavar="PATH", help="Interpreter on the nodes.")
+@click.option(
+    "--timeout", type=click.FloatRange(min=1), default=300.0, show_default=True, metavar="SECONDS"
+)
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True
+)
+def smoke_command(*, hostfile: str, timeout: float, form: str, **given: Any) -> int:
+    """Train on pairs of nodes with the real launcher, and name the bad node."""
+    slots = read_hostfile(hostfile)
+    if given["cpu"]:
+        slots = dict.fromkeys(slots, given["cpu"])
+    options: list[str] = []
+    for name, value in given.items():
+        if value is not None:
+            options += [f"--{name}", str(value)]
+
+    def told(gang: gangs.Gang, passed: bool | None, cause: str) -> None:
+        word = {True: "passed", False: "failed", None: "no verdict"}[passed]
+        click.echo(f"{'+'.join(gang)}: {word}" + (f" ({cause})" if cause else ""), err=True)
+
+    runs = smoke.Runs(
+        slots=slots,
+        command=[sys.executable, "-m", "dsdoctor", "smoke"],
+        options=options,
+        timeout=timeout,
+        told=told,
+    )
+    found = gangs.examine(list(slots), runs.run)
+    if form == "json":
+        document = {"schema": "dsdoctor/fleet-smoke", "version": 1, **msgspec.to_builtins(found)}
+        common.write(msgspec.json.format(msgspec.json.encode(document)).decode() + "\n", None)
+    else:
+        common.write(_gang_text(found), None)
+    if found.bad or found.links:
+        return 1
+    return 3 if found.undecided else 0
+
+
+def _gang_text(found: gangs.GangVerdict) -> str:
+    lines = [f"FAIL    {names.fold(found.bad)}: fails with partners that are good"] * bool(
+        found.bad
+    )
+    lines += [f"FAIL    {' and '.join(gang)}: good alone, but not together" for gang in found.links]
+    if found.undecided:
+        lines.append(f"UNKNOWN {names.fold(found.undecided)}: no verdict")
+    lines.append(f"{len(found.good)} good: {names.fold(found.good) or 'none'}")
+    return "\n".join(lines) + "\n"
 
 
 def compare(

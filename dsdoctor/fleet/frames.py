@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 SCHEMA = "dsdoctor/recording"
+MARK = b"\x1edsdoctor-node"
 _LINE = re.compile(rb"\x1edsdoctor-node (\S+) (\d+)/(\d+) ([A-Za-z0-9+/=]+)")
 
 

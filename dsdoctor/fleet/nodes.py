@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
@@ -14,6 +15,7 @@ from dsdoctor.fleet.replay import FleetNode
 from dsdoctor.fleet.traits import traits_of
 from dsdoctor.model.facts.base import Fact, Missing, Why
 from dsdoctor.model.facts.gpu import Gpus
+from dsdoctor.model.facts.machine import OsInfo
 from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.model.finding import Finding, Status
 from dsdoctor.model.snapshot import SCHEMA, VERSION
@@ -23,6 +25,7 @@ F = TypeVar("F", bound=Fact)
 #: Facts that are another on every node; nothing is gained by remembering them.
 _UNLIKE: frozenset[type] = frozenset({Gpus, FleetNode})
 _REMEMBERED = 4096
+_HOST_NAME = re.compile(rb'"hostname":\s*"[^"]*"')
 
 
 class NodeFinding(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,6 +87,7 @@ class _Source:
     def __init__(self, raw: RawSnapshot, decoders: Decoders) -> None:
         self.raw = raw
         self.decoders = decoders
+        self._digests: dict[type, bytes] = {}
 
     @property
     def run(self) -> RunNeeds:
@@ -98,16 +102,20 @@ class _Source:
         missing = self.raw.missing.get(key)
         return missing or Missing(why=Why.NOT_ASKED, detail=f"`{key}` was not collected")
 
-    def digest(self, kinds: Iterable[type[Fact]]) -> bytes:
+    def digest(self, kinds: tuple[type[Fact], ...]) -> tuple[bytes, ...]:
         """Changes when one of these facts does."""
-        state = hashlib.blake2b(digest_size=16)
-        for kind in kinds:
-            key = kind.key()
-            data = self.raw.facts.get(key)
-            missing = self.raw.missing.get(key)
-            state.update(data if data is not None else repr(missing).encode())
-            state.update(b"\0")
-        return state.digest()
+        return tuple([self._digests.get(kind) or self._digest(kind) for kind in kinds])
+
+    def _digest(self, kind: type[Fact]) -> bytes:
+        key = kind.key()
+        data: Any = self.raw.facts.get(key)
+        if data is None:
+            data = repr(self.raw.missing.get(key)).encode()
+        elif kind is OsInfo:
+            # no check judges a host by its name
+            data = _HOST_NAME.sub(b"", bytes(data))
+        made = self._digests[kind] = hashlib.blake2b(data, digest_size=16).digest()
+        return made
 
 
 class Decoders:
@@ -151,13 +159,19 @@ class Judge:
         self.registry = registry
         self.policy = policy
         self.units = [
-            (unit, tuple(n.kind for n in needs(unit.check.function) if issubclass(n.kind, Fact)))
+            (
+                unit,
+                tuple(
+                    {n.kind for n in needs(unit.check.function) if issubclass(n.kind, Fact)}
+                    | {RunNeeds}
+                ),
+            )
             for unit in units
             if unit.check is not None
             and (not policy.scopes or unit.condition.scope in policy.scopes)
         ]
         self.decoders = Decoders()
-        self._known: dict[tuple[str, bytes], list[Finding]] = {}
+        self._known: dict[tuple[str, tuple[bytes, ...]], list[Finding]] = {}
 
     def report(self, name: str, data: bytes) -> NodeReport:
         """Judges one snapshot.
@@ -209,7 +223,7 @@ class Judge:
     ) -> list[Finding]:
         if _UNLIKE.intersection(kinds):
             return self._judge(unit, facts)
-        name = (unit.condition.name, source.digest((*kinds, RunNeeds)))
+        name = (unit.condition.name, source.digest(kinds))
         found = self._known.get(name)
         if found is None:
             if len(self._known) >= _REMEMBERED * 4:

@@ -183,6 +183,18 @@ class Hosts:
             cwd=self.folder,
         )
 
+    def launch(
+        self, *argv: str, env: Mapping[str, str] | None = None, timeout: float = 120
+    ) -> subprocess.CompletedProcess[str]:
+        """As `run`, with keys where plain `ssh` looks for them: DeepSpeed gives it no options."""
+        keys = self.folder / "dotssh"
+        keys.mkdir(mode=0o700, exist_ok=True)
+        shutil.copy(self.folder / "ssh_config", keys / "config")
+        home = Path("~root").expanduser() / ".ssh"
+        home.mkdir(mode=0o700, exist_ok=True)
+        script = f'mount --bind {keys} {home} && exec "$@"'
+        return self.run("bash", "-c", script, "launch", *argv, env=env, timeout=timeout)
+
     def down(self) -> None:
         for daemon in self.daemons:
             daemon.terminate()

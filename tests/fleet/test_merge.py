@@ -239,9 +239,9 @@ def test_the_collector_reads_what_the_live_probes_read(tmp_path: Path) -> None:
     (recording,) = frames.decode(done.stdout).values()
     there = replay.snapshot_of(recording)
     given = [RunNeeds(quick=True), PatientChoice(executable=sys.executable, chosen_by="fleet")]
-    kinds = {NvidiaKernel, OsInfo, Resources, TorchBuild}
-    here = collect(LocalHost(), given, builtin(), wanted=set(kinds))
-    for kind in kinds:
+    kinds: set[type] = {NvidiaKernel, OsInfo, Resources, TorchBuild}
+    here = collect(LocalHost(), given, builtin(), wanted=kinds)
+    for kind in (NvidiaKernel, OsInfo, Resources, TorchBuild):
         left, right = there.facts.get(kind.key()), here.facts.get(kind.key())
         for volatile in ("memory_available_bytes", "shm_free_bytes"):
             for side in (left, right):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import functools
 import re
 from typing import Any, ClassVar
 
@@ -35,6 +36,11 @@ class Missing(msgspec.Struct, frozen=True, kw_only=True):
         return self.why in (Why.TIMEOUT, Why.BROKEN)
 
 
+@functools.cache
+def _key(name: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+
+
 class Fact(msgspec.Struct, frozen=True, kw_only=True):
     """Base of all facts. The class name, in snake case, is its key in a snapshot."""
 
@@ -50,7 +56,7 @@ class Fact(msgspec.Struct, frozen=True, kw_only=True):
         >>> type("TorchBuild", (Fact,), {}).key()
         'torch_build'
         """
-        return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower()
+        return _key(cls.__name__)
 
 
 def to_builtins(value: Any) -> Any:

@@ -1,0 +1,65 @@
+"""Reports of nodes that were collected before: a folder of files, one for each node."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from dsdoctor import process
+from dsdoctor.errors import UsageError
+from dsdoctor.fleet import frames, replay
+from dsdoctor.fleet.nodes import Judge, NodeReport, silent
+
+#: With fewer files one core is done before a second one has started.
+_MANY = 500
+#: What the workers of `judge_files` judge with; they are copies of this process.
+_judge: list[Judge] = []
+
+
+def snapshot_bytes(file: Path) -> bytes:
+    """A snapshot from a file that holds one, or what a collector printed.
+
+    Raises:
+        UsageError: it holds neither.
+        OSError: it cannot be read.
+    """
+    data = file.read_bytes()
+    if frames.MARK not in data[:100_000]:
+        return data
+    documents = frames.decode(data)
+    if not documents:
+        raise UsageError(f"`{file}` holds a collector's report that is cut off")
+    return msgspec.json.encode(replay.snapshot_of(next(iter(documents.values()))))
+
+
+def files_of(folder: Path) -> list[Path]:
+    """The reports in a folder, by name.
+
+    Raises:
+        UsageError: there is none.
+    """
+    found = [*folder.glob("*.json"), *folder.glob("*.txt")] if folder.is_dir() else []
+    if not found:
+        raise UsageError(
+            f"`{folder}` is no folder with reports (*.json of `--save` or `snapshot -o`, "
+            "or *.txt that a collector printed)"
+        )
+    return sorted(found)
+
+
+def judge_files(files: Sequence[Path], judge: Judge) -> list[NodeReport]:
+    """Reports on all files; one that cannot be used is a silent node."""
+    _judge[:] = [judge]
+    return list(process.parallel(_some, files, least=_MANY))
+
+
+def _some(files: Sequence[Path]) -> list[NodeReport]:
+    reports = []
+    for file in files:
+        try:
+            reports.append(_judge[0].report(file.stem, snapshot_bytes(file)))
+        except (UsageError, OSError) as error:
+            reports.append(silent(file.stem, str(error)))
+    return reports

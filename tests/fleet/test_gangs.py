@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dsdoctor.fleet.gangs import Gang, examine, pairs
+
+NODES = [f"n{number}" for number in range(1, 9)]
+
+
+class Cluster:
+    """Nodes and links that fail."""
+
+    def __init__(self, bad: Sequence[str] = (), links: Sequence[Gang] = ()) -> None:
+        self.bad = set(bad)
+        self.links = {frozenset(link) for link in links}
+        self.started = 0
+
+    def run(self, gangs: Sequence[Gang]) -> dict[Gang, bool | None]:
+        busy = [node for gang in gangs for node in gang]
+        assert len(busy) == len(set(busy)), "a node is in two gangs at once"
+        self.started += len(gangs)
+        return {gang: self.passes(gang) for gang in gangs}
+
+    def passes(self, gang: Gang) -> bool:
+        broken = any(link <= set(gang) for link in self.links)
+        return not (self.bad & set(gang) or broken)
+
+
+def test_healthy_nodes_need_one_round() -> None:
+    cluster = Cluster()
+    found = examine(NODES, cluster.run)
+    assert found.good == tuple(NODES)
+    assert cluster.started == 4
+    assert (found.bad, found.links, found.undecided) == ((), (), ())
+
+
+@pytest.mark.parametrize("bad", NODES)
+def test_one_bad_node_is_named(bad: str) -> None:
+    found = examine(NODES, Cluster([bad]).run)
+    assert found.bad == (bad,)
+    assert set(found.good) == set(NODES) - {bad}
+
+
+def test_a_bad_link_is_no_bad_node() -> None:
+    found = examine(NODES, Cluster(links=[("n3", "n4")]).run)
+    assert found.bad == ()
+    assert found.links == (("n3", "n4"),)
+    assert found.good == tuple(NODES)
+
+
+def test_two_bad_nodes_in_one_pair() -> None:
+    assert examine(NODES, Cluster(["n1", "n2"]).run).bad == ("n1", "n2")
+
+
+def test_one_bad_node_in_every_pair() -> None:
+    found = examine(NODES, Cluster(["n1", "n4", "n5", "n8"]).run)
+    assert found.bad == ("n1", "n4", "n5", "n8")
+    assert found.good == ("n2", "n3", "n6", "n7")
+
+
+def test_an_odd_number_of_nodes() -> None:
+    assert examine(NODES[:5], Cluster(["n5"]).run).bad == ("n5",)
+    assert examine(["n1"], Cluster().run).good == ("n1",)
+    assert pairs([]) == []
+
+
+def test_a_run_without_a_verdict_decides_nothing() -> None:
+    def run(gangs: Sequence[Gang]) -> dict[Gang, bool | None]:
+        return {gang: None if "n3" in gang else True for gang in gangs}
+
+    found = examine(NODES, run)
+    assert found.bad == ()
+    assert found.undecided == ("n3",)
+
+
+@given(st.sets(st.sampled_from(NODES), max_size=5))
+def test_no_good_node_is_ever_called_bad(bad: set[str]) -> None:
+    found = examine(NODES, Cluster(sorted(bad)).run)
+    assert set(found.bad) == bad
+    assert not set(found.good) & bad

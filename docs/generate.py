@@ -1,4 +1,4 @@
-"""Writes the generated pages: one for each condition, their index, and the JSON Schemas.
+"""Writes the generated pages: conditions and their index, the command line, the JSON Schemas.
 
 `python docs/generate.py --check` exits 1 and names the pages that have drifted.
 """
@@ -6,10 +6,15 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+
+import click
 
 from dsdoctor import packs
 from dsdoctor.cli.explain import page
+from dsdoctor.cli.main import group
 from dsdoctor.model.schema import (
     launch_schema,
     plan_schema,
@@ -19,12 +24,14 @@ from dsdoctor.model.schema import (
 )
 
 ROOT = Path(__file__).parent
+FORMAT: dict[str, Any] = {"terminal_width": 80, "help_option_names": ["-h", "--help"]}
 
 
 def pages() -> dict[Path, str]:
     """All generated files with their content."""
     registry = packs.load(builtin_only=True)
     made: dict[Path, str] = {
+        ROOT / "cli.md": command_line(),
         ROOT / "schema" / "snapshot.json": snapshot_schema(),
         ROOT / "schema" / "report.json": report_schema(),
         ROOT / "schema" / "smoke.json": smoke_schema(),
@@ -38,6 +45,28 @@ def pages() -> dict[Path, str]:
         rows.append(f"| {unit.condition.id} | [{name}]({name}.md) | {unit.title} |")
     made[ROOT / "conditions" / "README.md"] = "\n".join(rows) + "\n"
     return made
+
+
+def command_line() -> str:
+    """The help of every command, as a terminal of 80 columns shows it."""
+    parts = [
+        "# The command line",
+        "Generated from the program's own help.",
+        *_helps(group, click.Context(group, info_name="dsdoctor", **FORMAT)),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _helps(command: click.Command, context: click.Context) -> Iterator[str]:
+    name = context.command_path
+    text = "\n".join(line.rstrip() for line in command.get_help(context).splitlines())
+    yield f"## `{name}`\n\n```text\n{text}\n```"
+    if not isinstance(command, click.Group):
+        return
+    for word in command.list_commands(context):
+        inner = command.get_command(context, word)
+        if inner is not None and not inner.hidden:
+            yield from _helps(inner, click.Context(inner, context, word, **FORMAT))
 
 
 def drifted() -> list[str]:

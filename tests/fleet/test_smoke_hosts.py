@@ -32,6 +32,12 @@ def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosts]:
         if parent != Path("/tmp"):
             parent.chmod(0o755)
     made = Hosts(folder, 2, 79)
+    for name in made.names:
+        # a log-in without a shell's start files: ninja and the compiler must be on sshd's own PATH
+        made.variables[name]["PATH"] = f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin"
+        made.variables[name]["TORCH_EXTENSIONS_DIR"] = os.environ.get(
+            "TORCH_EXTENSIONS_DIR", str(folder / "extensions")
+        )
     try:
         made.up()
         yield made

@@ -53,11 +53,16 @@ def best_ring(topology: GpuTopology, gpus: Sequence[int]) -> tuple[tuple[int, ..
     best: tuple[int, ...] = tuple(gpus)
     worst: str | None = None
     score = -1
+    labels = {(a, b): hop(topology, a, b) for a in gpus for b in gpus}
+    ranks = {ends: rank(label) for ends, label in labels.items()}
+    limit = max((value for (a, b), value in ranks.items() if a != b), default=-1)
     for order in orders:
-        hops = [hop(topology, a, b) for a, b in zip(order, (*order[1:], order[0]), strict=True)]
-        lowest = min(hops, key=rank)
-        if rank(lowest) > score:
-            best, worst, score = order, lowest, rank(lowest)
+        ends = list(zip(order, (*order[1:], order[0]), strict=True))
+        lowest = min(ends, key=ranks.__getitem__)
+        if ranks[lowest] > score:
+            best, worst, score = order, labels[lowest], ranks[lowest]
+        if score >= limit:
+            break  # no ring is better than the best pair: thousands of orders need no look
     return best, worst
 
 

@@ -7,7 +7,7 @@ the PCIe levels in NCCL's order (src/graph/topo.h: PIX, PXB, PHB, SYS).
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from dsdoctor.api import GpuTopology
 
@@ -42,14 +42,14 @@ def best_ring(topology: GpuTopology, gpus: Sequence[int]) -> tuple[tuple[int, ..
     """The order whose worst hop is best, and that hop."""
     first, *rest = gpus
     if len(gpus) > MOST_GPUS:
-        orders = [tuple(gpus)]
+        orders: Iterable[tuple[int, ...]] = [tuple(gpus)]
     else:
         # a ring can be read both ways: of each order and its reverse one is enough
-        orders = [
+        orders = (
             (first, *order)
             for order in itertools.permutations(rest)
             if len(order) < 2 or order[0] < order[-1]  # noqa: PLR2004
-        ]
+        )
     best: tuple[int, ...] = tuple(gpus)
     worst: str | None = None
     score = -1

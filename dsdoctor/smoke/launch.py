@@ -284,7 +284,8 @@ class _Watch:
         self.gone = self.gone or now
         if any(progress.failure for progress in tracker.ranks):
             return "rank-failed"
-        if any(p.died is not None and p.died < self.gone - 0.01 for p in open_ranks):
+        if any(p.died is not None for p in open_ranks):
+            # a launcher that has ended because a rank died; ranks outlive one that was killed
             return "rank-died"
         alive = [p for p in open_ranks if p.pid and p.died is None]
         if alive and now < self.gone + ORPHAN_SECONDS:

@@ -59,8 +59,8 @@ SIGNATURES = (
         ),
         pattern=(
             r"(?:Failed to resolve|Read timed out|Connection to"
-            r"|HTTPSConnectionPool\(host=)\s?'?(?:cdn-lfs\S*"
-            r"|huggingface\.co|hf\.co|hf-mirror\.com|raw\.githubusercontent\.com)\S* ?.{0,60}(?:timed out"
+            r"|HTTPSConnectionPool\(host=)\s?'?(?:cdn-lfs"
+            r"|huggingface\.co|hf\.co|hf-mirror\.com|raw\.githubusercontent\.com)\S{0,80} ?.{0,60}(?:timed out"
             r"|resolve|Max retries|Read|SSL|refused|Proxy)|Failed to resolve 'huggingface"
             r"|Can't load tokenizer for '|Error: .{0,60}huggingface\.co.{0,80}(?:timed out"
             r"|unreachable|refused)"

@@ -47,7 +47,7 @@ SIGNATURES = (
             "grad_norm: nan",
             "loss:nan",
         ),
-        pattern=r"(?i)loss(?:['\x22]?: |=| is | )nan\b|grad_norm['\x22]?: nan|found nan in|nan loss",
+        pattern=r"(?i)loss(?:['\x22]?: ?| ?= ?| is | )nan\b|grad_norm['\x22]?: nan|found nan in|nan loss",
         examples=(
             "{'loss': nan, 'grad_norm': 1.0}",
             "step 3 loss nan",

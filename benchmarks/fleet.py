@@ -9,7 +9,6 @@ own; some nodes drift and some are sick. Goals: 10 s, 500 MiB.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import random
 import resource
@@ -18,6 +17,8 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+
+import msgspec
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
@@ -49,11 +50,11 @@ def main() -> None:
     rng = random.Random(1)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        base = json.dumps(snapshot(folder))
+        base = msgspec.json.encode(snapshot(folder))
         reports = folder / "reports"
         reports.mkdir()
         for number in range(wanted):
-            node = json.loads(base)
+            node = msgspec.json.decode(base)
             facts = node["facts"]
             facts["os_info"]["hostname"] = f"gpu{number:05d}"
             for gpu in facts["gpus"]["gpus"]:
@@ -62,7 +63,7 @@ def main() -> None:
                 gpu["clock_sm_mhz"] = rng.randint(345, 1980)
             if number % 400 == 3:
                 facts["nvml"]["driver_version"] = "535.104.05"
-            (reports / f"gpu{number:05d}.json").write_text(json.dumps(node))
+            (reports / f"gpu{number:05d}.json").write_bytes(msgspec.json.encode(node))
         size = sum(file.stat().st_size for file in reports.iterdir())
         begun = time.monotonic()
         done = subprocess.run(

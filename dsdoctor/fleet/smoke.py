@@ -47,6 +47,9 @@ class Runs:
             return dict(zip(gangs, results, strict=True))
 
     def _one(self, gang: Gang, number: int) -> bool | None:
+        if len(gang) == 1:
+            # a launcher runs a single host's job here and not there: that would say nothing of it
+            return None
         with tempfile.TemporaryDirectory(prefix="dsdoctor-gang-", dir=Path.cwd()) as folder:
             hostfile = Path(folder) / "hostfile"
             hostfile.write_text("".join(f"{node} slots={self.slots[node]}\n" for node in gang))

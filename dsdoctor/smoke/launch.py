@@ -238,7 +238,9 @@ class _Watch:
             self.building += TICK
         for progress in tracker.ranks:
             if progress.pid and progress.died is None and not progress.done:
-                local = progress.events[0].data.get("host", self._local) == self._local
+                # a rank of another host has no process here, and is not dead for that
+                hosts = {e.data["host"] for e in progress.events if "host" in e.data}
+                local = not hosts - {self._local} and (hosts or self.made.plan.hostfile is None)
                 if local and not evidence.is_alive(progress.pid):
                     # its last lines may have come between the two looks
                     tracker.read(now)

@@ -7,7 +7,7 @@ the PCIe levels in NCCL's order (src/graph/topo.h: PIX, PXB, PHB, SYS).
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from dsdoctor.api import GpuTopology
 
@@ -42,22 +42,27 @@ def best_ring(topology: GpuTopology, gpus: Sequence[int]) -> tuple[tuple[int, ..
     """The order whose worst hop is best, and that hop."""
     first, *rest = gpus
     if len(gpus) > MOST_GPUS:
-        orders = [tuple(gpus)]
+        orders: Iterable[tuple[int, ...]] = [tuple(gpus)]
     else:
         # a ring can be read both ways: of each order and its reverse one is enough
-        orders = [
+        orders = (
             (first, *order)
             for order in itertools.permutations(rest)
             if len(order) < 2 or order[0] < order[-1]  # noqa: PLR2004
-        ]
+        )
     best: tuple[int, ...] = tuple(gpus)
     worst: str | None = None
     score = -1
+    labels = {(a, b): hop(topology, a, b) for a in gpus for b in gpus}
+    ranks = {ends: rank(label) for ends, label in labels.items()}
+    limit = max((value for (a, b), value in ranks.items() if a != b), default=-1)
     for order in orders:
-        hops = [hop(topology, a, b) for a, b in zip(order, (*order[1:], order[0]), strict=True)]
-        lowest = min(hops, key=rank)
-        if rank(lowest) > score:
-            best, worst, score = order, lowest, rank(lowest)
+        ends = list(zip(order, (*order[1:], order[0]), strict=True))
+        lowest = min(ends, key=ranks.__getitem__)
+        if ranks[lowest] > score:
+            best, worst, score = order, labels[lowest], ranks[lowest]
+        if score >= limit:
+            break  # no ring is better than the best pair: thousands of orders need no look
     return best, worst
 
 

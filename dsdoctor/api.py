@@ -27,6 +27,7 @@ from dsdoctor.model.facts.deep import (
     TriedGpu,
     TriedPair,
 )
+from dsdoctor.model.facts.fabric import FabricManager
 from dsdoctor.model.facts.gpu import (
     ComputeMode,
     EventReason,
@@ -152,6 +153,7 @@ __all__ = [
     "ExtensionCache",
     "ExtensionTrial",
     "FabricHealth",
+    "FabricManager",
     "FabricState",
     "Fact",
     "Fetch",

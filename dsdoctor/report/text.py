@@ -82,6 +82,7 @@ def lines(report: Report, *, verbosity: int = 0, width: int | None = None) -> It
     for finding in shown(report, verbosity):
         yield from _finding(finding, columns)
     if verbosity >= 1 and isinstance(report.topology, Matrix):
+        yield Line("")
         for row in topology.lines(report.topology, columns):
             yield Line(clean(row), "table")
         yield from _wrap(topology.LEGEND, columns, "", "note")

@@ -54,8 +54,17 @@ def clean(text: str) -> str:
 
 
 def shown(report: Report, verbosity: int) -> Iterator[Finding]:
-    """Findings that a verbosity shows: -1 failures only, 0 troubles, 1 all."""
+    """Findings that a verbosity shows: -1 failures only, 0 troubles, 1 all.
+
+    What is well with each of eight GPUs in the same words is shown once.
+    """
+    told: set[tuple[str, Status, str]] = set()
     for finding in report.findings:
+        if finding.status in (Status.OK, Status.SKIP):
+            key = (finding.condition, finding.status, finding.message)
+            if key in told:
+                continue
+            told.add(key)
         if (
             verbosity >= 1
             or (verbosity == 0 and finding.status not in (Status.OK, Status.SKIP))

@@ -15,6 +15,7 @@ import pytest
 from dsdoctor.api import RunNeeds, Status
 from dsdoctor.model.report import Report, Verdict
 from dsdoctor.probes.config import parse_config
+from dsdoctor.report import text
 from tests.nvml import fakenvml, hosts, scenarios, sites
 from tests.nvml.test_whole_check import AROUND, HEALTHY, SOFTWARE, check, loud
 
@@ -91,14 +92,14 @@ def test_with_a_sound_config_and_command(tmp_path: Path, name: str) -> None:
     scenario = scenarios.ALL[name]()
     count = len(scenario["gpus"])
     half = "fp16" if name == "v100_x4" else "bf16"
-    text = json.dumps({**CONFIG, half: {"enabled": True}})
+    written = json.dumps({**CONFIG, half: {"enabled": True}})
     made = around(name, sites.MACHINE)
-    made["added"]["/home/user/ds.json"] = text
+    made["added"]["/home/user/ds.json"] = written
     argv = ("deepspeed", f"--num_gpus={count}", "train.py", "--deepspeed_config", "ds.json")
     run = RunNeeds(
         cwd="/home/user",
         config_path="ds.json",
-        config=parse_config(text).parsed,
+        config=parse_config(written).parsed,
         command=argv,
         expect_gpus=count,
     )
@@ -140,3 +141,10 @@ def test_a_host_without_gpus_only_lacks_a_gpu(tmp_path: Path, quick: bool) -> No
     )
     assert set(loud(report)) == {"no-gpu-visible"}
     assert "fail" not in loud(report).values()
+
+
+def test_what_is_well_with_every_gpu_is_said_once(tmp_path: Path) -> None:
+    report = check(scenarios.ALL["h100_x8"](), tmp_path)
+    shown = text.render(report, verbosity=1, width=120).splitlines()
+    assert len([line for line in shown if line.startswith("ok    gpu-busy (")]) == 1
+    assert report.counts["ok"] > len([line for line in shown if line.startswith("ok ")])

@@ -47,6 +47,7 @@ from dsdoctor.model.facts.launch import (
     HostEntry,
     Hostfile,
     LaunchCommand,
+    LaunchFiles,
     LineProblem,
     MasterPort,
 )
@@ -173,6 +174,7 @@ __all__ = [
     "Impossible",
     "KernelLog",
     "LaunchCommand",
+    "LaunchFiles",
     "Launcher",
     "Launchers",
     "LibCuda",

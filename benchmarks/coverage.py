@@ -17,6 +17,8 @@ from dsdoctor import packs
 HERE = Path(__file__).parent
 ROWS = HERE / "coverage_rows.txt"
 TARGET = HERE / "coverage.md"
+#: Mark of a command that does it where no condition does.
+COMMAND = "!"
 #: Mark of a condition that another branch brings.
 EXPECTED = "?"
 
@@ -30,6 +32,7 @@ class Row:
         check: what is looked at.
         conditions: ours that cover it.
         expected: of these, those that may not be there yet.
+        commands: other commands of ours that do it.
         note: why it is left out, or what is to be known.
     """
 
@@ -37,6 +40,7 @@ class Row:
     check: str
     conditions: tuple[str, ...]
     expected: frozenset[str]
+    commands: tuple[str, ...]
     note: str
 
 
@@ -49,7 +53,8 @@ def parse(text: str) -> list[Row]:
         fields = [field.strip() for field in line.split("|")]
         if len(fields) != 4 or not all(fields[:3]):
             raise ValueError(f"line {number} has not the form `area | check | conditions | note`")
-        names = [] if fields[2] == "-" else fields[2].split()
+        words = [] if fields[2] == "-" else fields[2].split()
+        names = [word for word in words if not word.startswith(COMMAND)]
         rows.append(
             Row(
                 area=fields[0],
@@ -57,6 +62,9 @@ def parse(text: str) -> list[Row]:
                 conditions=tuple(name.rstrip(EXPECTED) for name in names),
                 expected=frozenset(
                     name.rstrip(EXPECTED) for name in names if name.endswith(EXPECTED)
+                ),
+                commands=tuple(
+                    word.removeprefix(COMMAND) for word in words if word.startswith(COMMAND)
                 ),
                 note=fields[3],
             )
@@ -79,12 +87,13 @@ def render(rows: list[Row]) -> str:
         return any(name in units for name in row.conditions)
 
     done = sum(covered(row) for row in rows)
-    left = sum(not row.conditions for row in rows)
-    waiting = len(rows) - done - left
+    elsewhere = sum(bool(row.commands) and not row.conditions for row in rows)
+    left = sum(not row.conditions and not row.commands for row in rows)
+    waiting = len(rows) - done - elsewhere - left
     checked = sum(any(n in units and units[n].check for n in row.conditions) for row in rows)
     counts = (
         f"{len(rows)} rows: {done} covered ({checked} by a check beforehand, {done - checked} from"
-        f" logs alone), {left} left out, {waiting} not there yet."
+        f" logs alone), {elsewhere} by another command, {left} left out, {waiting} not there yet."
     )
     lines = [
         "# What other tools check, and what covers it here",
@@ -102,7 +111,8 @@ def render(rows: list[Row]) -> str:
         if row.area != area:
             area = row.area
             lines += ["", f"## {area}", "", "| check | covered by | note |", "|---|---|---|"]
-        by = ", ".join(map(shown, row.conditions)) or "left out"
+        commands = [f"`dsdoctor {name}`" for name in row.commands]
+        by = ", ".join([*map(shown, row.conditions), *commands]) or "left out"
         lines.append(f"| {row.check} | {by} | {row.note} |")
     return "\n".join(lines) + "\n"
 

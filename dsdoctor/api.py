@@ -27,6 +27,7 @@ from dsdoctor.model.facts.deep import (
     TriedGpu,
     TriedPair,
 )
+from dsdoctor.model.facts.fabric import FabricManager
 from dsdoctor.model.facts.gpu import (
     ComputeMode,
     EventReason,
@@ -46,6 +47,7 @@ from dsdoctor.model.facts.launch import (
     HostEntry,
     Hostfile,
     LaunchCommand,
+    LaunchFiles,
     LineProblem,
     MasterPort,
 )
@@ -152,6 +154,7 @@ __all__ = [
     "ExtensionCache",
     "ExtensionTrial",
     "FabricHealth",
+    "FabricManager",
     "FabricState",
     "Fact",
     "Fetch",
@@ -171,6 +174,7 @@ __all__ = [
     "Impossible",
     "KernelLog",
     "LaunchCommand",
+    "LaunchFiles",
     "Launcher",
     "Launchers",
     "LibCuda",

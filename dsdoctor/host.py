@@ -254,6 +254,19 @@ def _addresses() -> dict[str, list[str]]:
     }
 
 
+def _cwd() -> str:
+    """The working folder.
+
+    Raises:
+        HostError: it has been removed.
+    """
+    try:
+        return str(Path.cwd())
+    except FileNotFoundError:
+        words = "the working folder has been removed; change to one that is there"
+        raise HostError(Why.ABSENT, words) from None
+
+
 QUERIES: dict[str, Callable[[], Any]] = {
     "addresses": _addresses,
     "release": platform.release,
@@ -266,7 +279,7 @@ QUERIES: dict[str, Callable[[], Any]] = {
     "limits": _limits,
     "euid": lambda: os.geteuid() if hasattr(os, "geteuid") else -1,
     "home": lambda: os.path.expanduser("~"),  # noqa: PTH111  # Path.home() raises without a HOME
-    "cwd": os.getcwd,
+    "cwd": _cwd,
     "executable": lambda: sys.executable,
     "prefix": lambda: sys.prefix,
     "processes": _processes,

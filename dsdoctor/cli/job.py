@@ -35,6 +35,14 @@ def job_options(function: C) -> C:
             metavar="N",
             help="Length of --model's input.",
         ),
+        click.option(
+            "--finetune",
+            type=click.Choice(["full", "lora"]),
+            help="How --model is trained: all parameters, or adapters.",
+        ),
+        click.option(
+            "--lora-rank", type=click.IntRange(min=1), metavar="N", help="Of --finetune lora [16]."
+        ),
         click.option("--profile", metavar="P", help="Requirements: name or TOML file."),
     ]
     for option in reversed(options):
@@ -56,6 +64,8 @@ def with_job(
     plan: str | None,
     model: str | None,
     sequence: int | None,
+    finetune: str | None,
+    lora_rank: int | None,
     profile: str | None,
 ) -> RunNeeds:
     """The request with what these options add to it.
@@ -73,14 +83,19 @@ def with_job(
         )
     if model is not None and plan is not None:
         raise UsageError("`--plan` holds its own model; leave `--model` out")
-    if sequence is not None and model is None:
-        raise UsageError("`--seq-len` belongs to `--model`; give both")
+    for option, value in (("--seq-len", sequence), ("--finetune", finetune)):
+        if value is not None and model is None:
+            raise UsageError(f"`{option}` belongs to `--model`; give both")
+    if lora_rank is not None and finetune != "lora":
+        raise UsageError("`--lora-rank` belongs to `--finetune lora`; give both")
     changed: RunNeeds = msgspec.structs.replace(
         needs,
         paths=paths,
         writable=writable,
         checkpoint=checkpoint,
         sequence=sequence,
+        finetune=finetune,
+        lora_rank=lora_rank or 16,
         model=None if model is None else shape(model),
         plan=None if plan is None else read_plan(plan),
         floors=None if profile is None else read_profile(profile),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import importlib
+import io
 import os
 import signal
 import sys
@@ -13,6 +15,7 @@ import click
 
 from dsdoctor import __version__, process
 from dsdoctor.errors import UsageError
+from dsdoctor.host import HostError
 
 MISUSE = 2
 INTERRUPTED = 130
@@ -66,6 +69,7 @@ def group() -> None:
 def run(argv: Sequence[str] | None = None) -> int:
     """Runs a command line; every error a user can cause ends in one line and status 2."""
     process.become_subreaper()
+    _write_anything()
     if hasattr(signal, "SIGTERM"):
         signal.signal(signal.SIGTERM, _terminate)
     try:
@@ -79,6 +83,8 @@ def run(argv: Sequence[str] | None = None) -> int:
         return end.exit_code
     except UsageError as error:
         return _misuse(str(error))
+    except HostError as error:  # of what a command line itself needs: the working folder
+        return _misuse(error.missing.detail)
     except click.ClickException as error:
         return _misuse(error.format_message())
     except (KeyboardInterrupt, click.Abort):
@@ -95,6 +101,14 @@ def run(argv: Sequence[str] | None = None) -> int:
             f"{error.strerror or error}: `{error.filename}`" if error.filename else str(error)
         )
     return status if isinstance(status, int) else 0
+
+
+def _write_anything() -> None:
+    """Makes sure that no locale keeps a report from being written."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            plain = codecs.lookup(stream.encoding).name == "ascii"
+            stream.reconfigure(encoding="utf-8" if plain else None, errors="replace")
 
 
 def _misuse(message: str) -> int:

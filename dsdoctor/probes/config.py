@@ -192,6 +192,9 @@ def parse_config(text: str, path: str | None = None) -> DsConfig:
         duplicates={key: tuple(found) for key, found in scanner.lines.items() if len(found) > 1},
         swallowed=scanner.swallowed,
     )
+    if "\0" in text[:8]:
+        words = "the file is in UTF-16 or UTF-32, expected UTF-8"
+        return msgspec.structs.replace(fact, error=words, error_line=1)
     if not text.strip():
         return msgspec.structs.replace(fact, error="the file is empty", error_line=1)
     try:

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import msgspec
 from packaging.version import InvalidVersion, Version
 
 from dsdoctor.api import DeepSpeedInstall, Environment, Gpus, LaunchCommand, RunNeeds, probe
@@ -21,6 +22,8 @@ from dsdoctor.recommend.shape import ModelShape
 
 #: `pin_memory` of an offload section is true unless said otherwise from this release on.
 PINNED_BY_DEFAULT = Version("0.19.5")
+#: Bits of a frozen weight in 4-bit NF4 with double quantisation (arXiv:2305.14314, section 3).
+QUANTISED_BITS = 4.127
 #: Items that depend on the data, on buffers that DeepSpeed can shrink, on NCCL, on how a script
 #: loads its weights, or that are a guess for each process.
 _VARIABLE = frozenset(
@@ -178,6 +181,28 @@ def _without_weights(need: memory.Memory, setting: Setting, run: RunNeeds) -> me
     return memory.Memory(kept, need.host + moved)
 
 
+def _floors(model: ModelShape, adapters: Setting, run: RunNeeds) -> tuple[int, int]:
+    """What adapters on weights in 4 bits take for certain, on a GPU and on this host.
+
+    Buckets and the rounding of pinned blocks are left out: the one follows the trained parameters,
+    the other the size of blocks, which are not those of 16-bit weights.
+    """
+    small = dataclasses.replace(adapters, bucket=0)
+    need = _without_weights(memory.estimate(model, small), small, run)
+    width = 8 * adapters.width / QUANTISED_BITS
+    gpu, host = (
+        [
+            msgspec.structs.replace(item, bytes=int(item.bytes / width))
+            if item.name == "parameters"
+            else item
+            for item in items
+            if item.name != "pinned rounding"
+        ]
+        for items in (need.gpu, need.host)
+    )
+    return certain_bytes(gpu), certain_bytes(host)
+
+
 def demand_of(
     run: RunNeeds, ranks: int, nodes: int, deepspeed: DeepSpeedInstall | Missing
 ) -> MemoryDemand:
@@ -191,7 +216,10 @@ def demand_of(
         pinned=_pins(deepspeed),
     )
     sequence = run.sequence or min(model.max_length, 2048)
+    adapters = dataclasses.replace(setting, sequence=sequence, lora_rank=run.lora_rank)
     setting = dataclasses.replace(setting, sequence=sequence)
+    if run.finetune == "lora":
+        setting = adapters
     need = _without_weights(memory.estimate(model, setting), setting, run)
     host = {item.name: item.bytes for item in need.host}
     host_bytes, host_state = need.host_bytes, certain_bytes(need.host)
@@ -199,18 +227,25 @@ def demand_of(
     if nvme.get("device") == "nvme":
         swapped = sum(host.pop(name, 0) for name in _SWAPPED)
         host_bytes, host_state = host_bytes - swapped, host_state - swapped
-    assumed = ["all parameters are trained", "activations are recomputed"]
+    gpu_floor = host_floor = None
+    if run.finetune != "full":
+        gpu_floor, host_floor = _floors(model, adapters, run)
+    trained = {"full": [], "lora": ["frozen weights are held in 16 bits"]}
+    assumed = [*trained.get(run.finetune or "", ["all parameters are trained"])]
+    assumed.append("activations are recomputed")
     if run.sequence is None:
         assumed.append(f"sequences of {sequence} tokens")
     if run.config is None:
         assumed.append("no config: ZeRO-0 in fp32")
     return MemoryDemand(
         source="model",
-        what=f"{model.name}, {_words(setting, ranks)}",
+        what=f"{model.name}{', adapters' if setting.lora_rank else ''}, {_words(setting, ranks)}",
         ranks_here=max(ranks, 1),
         on_gpu=ranks > 0,
         gpu_bytes=need.gpu_bytes,
         gpu_state_bytes=certain_bytes(need.gpu),
+        gpu_floor_bytes=gpu_floor,
+        host_floor_bytes=host_floor,
         host_state_bytes=host_state,
         host_bytes=host_bytes,
         gpu_items={item.name: item.bytes for item in need.gpu},

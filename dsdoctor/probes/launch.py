@@ -421,6 +421,7 @@ def parse_command(argv: Sequence[str]) -> LaunchCommand:
     """
     clean = _masked(argv)
     words, env = _unwrap(list(clean))
+    program = words[0] if words else ""
     launcher, rest = _program(words)
     inner: str | None = None
     options: dict[str, str] = {}
@@ -450,6 +451,7 @@ def parse_command(argv: Sequence[str]) -> LaunchCommand:
     )
     return LaunchCommand(
         argv=clean,
+        program=program,
         launcher=launcher,
         inner=inner,
         script=script,

@@ -54,8 +54,17 @@ def clean(text: str) -> str:
 
 
 def shown(report: Report, verbosity: int) -> Iterator[Finding]:
-    """Findings that a verbosity shows: -1 failures only, 0 troubles, 1 all."""
+    """Findings that a verbosity shows: -1 failures only, 0 troubles, 1 all.
+
+    What is well with each of eight GPUs in the same words is shown once.
+    """
+    told: set[tuple[str, Status, str]] = set()
     for finding in report.findings:
+        if finding.status in (Status.OK, Status.SKIP):
+            key = (finding.condition, finding.status, finding.message)
+            if key in told:
+                continue
+            told.add(key)
         if (
             verbosity >= 1
             or (verbosity == 0 and finding.status not in (Status.OK, Status.SKIP))
@@ -82,6 +91,7 @@ def lines(report: Report, *, verbosity: int = 0, width: int | None = None) -> It
     for finding in shown(report, verbosity):
         yield from _finding(finding, columns)
     if verbosity >= 1 and isinstance(report.topology, Matrix):
+        yield Line("")
         for row in topology.lines(report.topology, columns):
             yield Line(clean(row), "table")
         yield from _wrap(topology.LEGEND, columns, "", "note")

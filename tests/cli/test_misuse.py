@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -62,3 +64,29 @@ def test_a_broken_pack_file_is_named(tmp_path: Path) -> None:
     listed = dsdoctor("packs", "--checks-dir", str(folder), env=env, cwd=tmp_path)
     assert listed.status == 1
     assert "builtin" in listed.out
+
+
+@pytest.mark.parametrize("command", ["check", "snapshot", "fix --dry-run"])
+def test_a_working_folder_that_is_gone(tmp_path: Path, command: str) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    line = f"cd {gone} && rmdir {gone} && {sys.executable} -m dsdoctor {command} --quick"
+    done = subprocess.run(
+        ["/bin/sh", "-c", line.removesuffix(" --quick") if command != "check" else line],
+        env=clean_environment(tmp_path),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 2
+    assert "the working folder has been removed" in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize("colour", ["", "1"])
+def test_a_locale_without_utf_8(tmp_path: Path, colour: str) -> None:
+    env = clean_environment(tmp_path, LC_ALL="POSIX", PYTHONCOERCECLOCALE="0", PYTHONUTF8="0")
+    done = dsdoctor("check", "--quick", env={**env, "FORCE_COLOR": colour}, cwd=tmp_path)
+    assert "Traceback" not in done.err
+    assert " \N{MIDDLE DOT} " in done.out

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.command import clean_environment, dsdoctor, marked_processes
+from tests.support.command import TEST_RUN, clean_environment, dsdoctor, left_running
 
 pytestmark = [
     pytest.mark.skipif(not sys.platform.startswith("linux"), reason="shell scripts and /proc"),
@@ -47,12 +47,12 @@ def torch_environment(tmp_path: Path, body: str) -> dict[str, str]:
     return clean_environment(tmp_path, PYTHONPATH=str(tmp_path / "stub"))
 
 
-def assert_clean(err: str) -> None:
+def assert_clean(err: str, tmp_path: Path) -> None:
     assert "Traceback" not in err
     deadline = time.monotonic() + 3
-    while marked_processes() and time.monotonic() < deadline:
+    while left_running(tmp_path) and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert marked_processes() == []
+    assert left_running(tmp_path) == []
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_nvidia_smi(tmp_path: Path, body: str, condition: str | None) -> None:
     assert done.of(named) in ("fail", "warn"), done.statuses()
     assert done.status in (0, 1)
     assert done.seconds < 54
-    assert_clean(done.err)
+    assert_clean(done.err, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_nvcc(tmp_path: Path, body: str) -> None:
     done = dsdoctor(*asked, env={**env, "CUDA_HOME": str(home)}, cwd=tmp_path)
     assert done.of("nvcc-unusable") in ("fail", "warn"), done.statuses()
     assert done.seconds < 54
-    assert_clean(done.err)
+    assert_clean(done.err, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -118,16 +118,16 @@ def test_import_torch(tmp_path: Path, body: str, words: str) -> None:
     assert "torch-missing" not in named
     assert done.status == 1
     assert done.seconds < 60
-    assert_clean(done.err)
+    assert_clean(done.err, tmp_path)
 
 
 def test_home_unset_and_path_empty(tmp_path: Path) -> None:
-    env = {"PATH": "", "DSDOCTOR_PYTHON": sys.executable}
+    env = {"PATH": "", "DSDOCTOR_PYTHON": sys.executable, TEST_RUN: str(tmp_path)}
     done = dsdoctor("check", "--quick", *LIMIT, env=env, cwd=tmp_path)
     assert done.status in (0, 1, 3)
     assert done.of("driver-missing") != "crash"
     assert "crash" not in done.statuses().values()
-    assert_clean(done.err)
+    assert_clean(done.err, tmp_path)
 
 
 def test_home_read_only(tmp_path: Path) -> None:
@@ -135,14 +135,14 @@ def test_home_read_only(tmp_path: Path) -> None:
     done = dsdoctor("check", "--quick", *LIMIT, env={**env, "HOME": "/proc/1"}, cwd=tmp_path)
     assert "crash" not in done.statuses().values()
     assert done.status in (0, 1, 3)
-    assert_clean(done.err)
+    assert_clean(done.err, tmp_path)
 
 
 def test_no_nvml_library(tmp_path: Path) -> None:
     done = dsdoctor("check", "--quick", *LIMIT, env=clean_environment(tmp_path), cwd=tmp_path)
     assert "crash" not in done.statuses().values()
     assert "unknown" not in done.statuses().values()
-    assert_clean(done.err)
+    assert_clean(done.err, tmp_path)
 
 
 def test_ctrl_c_in_the_middle(tmp_path: Path) -> None:
@@ -155,9 +155,13 @@ def test_ctrl_c_in_the_middle(tmp_path: Path) -> None:
         stderr=subprocess.PIPE,
         text=True,
     )
-    time.sleep(4)
+    deadline = time.monotonic() + 30
+    while len(left_running(tmp_path)) < 2 and time.monotonic() < deadline:  # itself, and a child
+        time.sleep(0.05)
+    assert len(left_running(tmp_path)) >= 2, "no child carries the mark of this test"
+    time.sleep(2)
     os.kill(child.pid, signal.SIGINT)
     out, err = child.communicate(timeout=30)
     assert child.returncode == 130
     assert '"partial": true' in out
-    assert_clean(err)
+    assert_clean(err, tmp_path)

@@ -23,7 +23,7 @@ pytestmark = [
 def check(tmp_path: Path, scenario: Any, *argv: str) -> Outcome:
     env = {**clean_environment(tmp_path), **fakenvml.environment(scenario, tmp_path)}
     done = dsdoctor("check", "--quick", *LIMIT, *argv, env=env, cwd=tmp_path)
-    assert_clean(done.err)
+    assert_clean(done.err, tmp_path)
     return done
 
 

@@ -119,7 +119,10 @@ def test_guide_c3_a_second_job_on_other_gpus(tmp_path: Path) -> None:
         "   0: 00000000:733C 00000000:0000 0A 0:0 00:0 0 0 0 4711 1\n"
     )
     line = "CUDA_VISIBLE_DEVICES=4,5,6,7 accelerate launch --num_processes 4 train.py"
-    around: dict[str, Any] = {"variables": {"CUDA_VISIBLE_DEVICES": "4,5,6,7"}}
+    around: dict[str, Any] = {
+        "variables": {"CUDA_VISIBLE_DEVICES": "4,5,6,7"},
+        "added": {"/opt/train/bin/accelerate": "#!" + hosts.PYTHON},
+    }
     host = hosts.WholeHost(scenario, tmp_path, hosts.Software(), **around)
     assert loud(judge(host, command=tuple(line.split()))) == {}
     host.files["/proc/net/tcp"] = listens

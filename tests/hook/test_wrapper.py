@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from dsdoctor.hook.wrapper import Wrapper
+from tests.support.command import TEST_RUN, left_running
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Slurm and /proc")
 
@@ -70,7 +71,7 @@ def call(
     begun = time.monotonic()
     done = subprocess.run(
         [shutil.which(shell) or shell, str(script)],
-        env={"SLURM_JOB_ID": "7"},
+        env={"SLURM_JOB_ID": "7", TEST_RUN: str(tmp_path)},
         capture_output=True,
         text=True,
         timeout=60,
@@ -258,10 +259,10 @@ def test_nothing_is_left_running(tmp_path: Path) -> None:
     """The timer's `sleep` would hold slurmd's pipe open and stop it from seeing the end."""
     done = call(tmp_path, "say pass $t; exit 0", budget=30)
     assert done.seconds < 5
-    running = subprocess.run(
-        ["ps", "-eww", "-o", "args"], capture_output=True, text=True, check=True
-    )
-    assert "sleep 32" not in running.stdout
+    deadline = time.monotonic() + 2
+    while left_running(tmp_path) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert left_running(tmp_path) == []
 
 
 @pytest.mark.parametrize("kind", ["slurm-prolog", "slurm-task-prolog", "slurm-health", "k8s"])

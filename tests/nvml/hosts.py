@@ -205,6 +205,7 @@ def _proc_files(scenario: Scenario) -> dict[str, str]:
         "/dev/shm/.keep": "",
         "/dev/nvidiactl": "",
         "/dev/nvidia-uvm": "",
+        "/home/user/train.py": "",
     }
 
 

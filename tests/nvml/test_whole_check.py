@@ -36,7 +36,23 @@ WSL: dict[str, Any] = {
     "gone": ("/proc/driver/nvidia", "/proc/modules", "/sys/bus/pci", "/dev/nvidia"),
     "added": {"/dev/dxg": "", "/usr/lib/wsl/lib/nvidia-smi": ""},
 }
-AROUND: dict[str, dict[str, Any]] = {"wsl": WSL}
+#: A board with NVSwitches, on which the manager runs.
+SWITCHED: dict[str, Any] = {
+    "added": {f"/dev/nvidia-nvswitch{n}": "" for n in range(6)} | {"/usr/bin/nv-fabricmanager": ""},
+    "answers": {
+        "processes": [
+            {"pid": 2, "name": "kthreadd", "argv": [], "cwd": "/"},
+            {"pid": 900, "name": "nv-fabricmanager", "argv": ["nv-fabricmanager"], "cwd": "/"},
+        ]
+    },
+    "tools": {"/usr/bin/nv-fabricmanager": "Fabric Manager version is : 580.95.05\n"},
+}
+AROUND: dict[str, dict[str, Any]] = {
+    "wsl": WSL,
+    "a100_x8": SWITCHED,
+    "h100_x8": SWITCHED,
+    "h200_x8": SWITCHED,
+}
 
 
 def check(

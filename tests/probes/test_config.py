@@ -38,3 +38,11 @@ def test_lines_survive_remarks_and_strings_of_many_lines() -> None:
 )
 def test_broken_text_never_raises(text: str) -> None:
     parse_config(text)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-32"])
+def test_another_encoding_is_named(encoding: str) -> None:
+    text = '{"zero_optimization": {"stage": 2}}'.encode(encoding).decode("utf-8", "replace")
+    found = parse_config(text)
+    assert found.parsed is None
+    assert found.error == "the file is in UTF-16 or UTF-32, expected UTF-8"

@@ -45,17 +45,18 @@ REPORTS["evil"] = evil_report()
 REPORTS["empty"] = Report()
 
 COUNTS = {"tests", "failures", "errors", "skipped"}
-#: Element: attributes that must be there, those that may, children in order.
+#: Element: attributes that must be there, those that may, children in order. Where others than
+#: Jenkins ask for more (a class name, an order of children), theirs stands.
 SCHEMA: dict[str, tuple[set[str], set[str], list[str]]] = {
-    "testsuites": (set(), {"name", "time", "disabled"} | COUNTS, ["testsuite"]),
+    "testsuites": (set(), {"name", "time", "tests", "failures", "errors"}, ["testsuite"]),
     "testsuite": (
-        {"name", "tests"},
-        {"time", "hostname", "timestamp", "id", "package", "disabled"} | COUNTS,
+        {"name", "tests", "failures", "errors"},
+        {"time", "hostname", "timestamp", "id", "package", "skipped"},
         ["properties", "testcase", "system-out", "system-err"],
     ),
     "testcase": (
         {"name", "classname"},
-        {"time", "status", "assertions", "file", "line"},
+        {"time"},
         ["skipped", "error", "failure", "system-out", "system-err"],
     ),
     "failure": (set(), {"message", "type"}, []),
@@ -91,7 +92,7 @@ def test_junit_is_what_its_readers_accept(name: str) -> None:
     assert int(suite.attrib["tests"]) == len(cases)
     for tag, count in (("failure", "failures"), ("error", "errors"), ("skipped", "skipped")):
         assert sum(case.find(tag) is not None for case in cases) == int(suite.attrib[count])
-        assert root.attrib[count] == suite.attrib[count]
+        assert root.attrib.get(count, suite.attrib[count]) == suite.attrib[count]
 
 
 def test_the_rules_notice_what_is_wrong() -> None:
@@ -99,7 +100,7 @@ def test_the_rules_notice_what_is_wrong() -> None:
     wrong = (
         f"<testsuites><testsuite name='x' tests='a' colour='red'>{case}</testsuite></testsuites>"
     )
-    assert len(violations(ET.fromstring(wrong))) == 4
+    assert len(violations(ET.fromstring(wrong))) == 6
 
 
 def parse_command(line: str) -> tuple[str, dict[str, str], str]:

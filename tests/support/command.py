@@ -12,6 +12,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+#: Names the test to all that it starts: what else runs on the machine does not count.
+TEST_RUN = "DSDOCTOR_TEST_RUN"
+
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
@@ -51,6 +54,7 @@ def clean_environment(tmp_path: Path, **more: str) -> dict[str, str]:
     }
     return {
         **kept,
+        TEST_RUN: str(tmp_path),
         "PATH": f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin",
         "HOME": str(home),
         "DSDOCTOR_PYTHON": sys.executable,
@@ -75,14 +79,15 @@ def dsdoctor(
     return Outcome(done.returncode, done.stdout, done.stderr, time.monotonic() - begun)
 
 
-def marked_processes() -> list[str]:
-    """Command lines of processes that some dsdoctor started and left behind."""
+def left_running(tmp_path: Path) -> list[str]:
+    """Command lines of processes that the test of this folder started and that still run."""
+    mark = f"{TEST_RUN}={tmp_path}".encode()
     found = []
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
             continue
         try:
-            if b"DSDOCTOR_RUN=" in (entry / "environ").read_bytes():
+            if mark in (entry / "environ").read_bytes().split(b"\0"):
                 found.append((entry / "cmdline").read_bytes().replace(b"\0", b" ").decode())
         except OSError:
             continue

@@ -10,7 +10,7 @@ import pytest
 from dsdoctor import engine, packs
 from dsdoctor.api import Missing, Why
 from dsdoctor.model import snapshot as snapshots
-from dsdoctor.model.matrix import build
+from dsdoctor.model.matrix import Matrix, build
 from dsdoctor.report import machine, text, topology
 from tests.checks import machines
 from tests.checks.topology.support import gpus, switch
@@ -56,6 +56,39 @@ def test_it_fits_the_terminal(width: int, first: str) -> None:
     made = list(topology.lines(matrix, width))
     assert made[0].startswith(first)
     assert max(len(line) for line in made) <= max(width, 14)
+
+
+def full_node() -> Matrix:
+    """Eight GPUs and eight adapters, as most nodes for training are."""
+    names = [f"GPU{n}" for n in range(8)] + [f"mlx5_{n}" for n in range(8)]
+    return Matrix(
+        names=names,
+        rows=[
+            [
+                "X" if a == b else "NV18" if max(a, b) < 8 else "PIX" if b - a in (8, -8) else "SYS"
+                for b in range(16)
+            ]
+            for a in range(16)
+        ],
+        cpus=["0-47,96-143"] * 4 + ["48-95,144-191"] * 4 + [""] * 8,
+        numa=[str(n % 8 // 4) for n in range(16)],
+    )
+
+
+@pytest.mark.parametrize(("width", "blocks"), [(80, 2), (120, 2), (160, 1)])
+def test_a_full_node_is_a_table_at_usual_widths(width: int, blocks: int) -> None:
+    matrix = full_node()
+    made = list(topology.lines(matrix, width))
+    assert max(map(len, made)) <= width
+    assert made.count("") == blocks - 1
+    assert len(made) == blocks * 17 + blocks - 1
+    tables = "\n".join(made).split("\n\n")
+    # every cell is there, below its heading
+    for number, name in enumerate(matrix.names):
+        (table,) = [text.splitlines() for text in tables if name in text.splitlines()[0].split()]
+        at = table[0].index(name)
+        assert [row[at:].split()[0] for row in table[1:]] == [r[number] for r in matrix.rows]
+    assert made[-16].endswith("0-47,96-143    0")
 
 
 @pytest.mark.skipif(fakenvml.find_compiler() is None, reason="the fake NVML needs a C compiler")

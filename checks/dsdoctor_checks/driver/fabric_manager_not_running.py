@@ -22,6 +22,7 @@ from collections.abc import Iterator
 from dsdoctor.api import (
     Condition,
     Environment,
+    FabricManager,
     FabricState,
     Finding,
     Gpus,
@@ -58,24 +59,37 @@ def fabric_is_up(
     live: TorchLive | Missing,
     env: Environment | Missing,
     run: RunNeeds,
+    manager: FabricManager | Missing,
 ) -> Iterator[Finding]:
-    """By CUDA's word, else by the registration of each GPU; a sliced GPU needs no fabric."""
+    """By CUDA's word, else by the registration of each GPU; a sliced GPU needs no fabric.
+
+    Ampere does not tell of a registration: there the process of the manager is looked for.
+    """
     if cuda_works(live):
         return
     code = live.cuda_error_code if isinstance(live, TorchLive) else None
     driver = nvml.driver_version if isinstance(nvml, Nvml) else None
+    used = [gpu for gpu in chosen(gpus, run, env) if not gpu.mig_mode]
     pending = [
         gpu
-        for gpu in chosen(gpus, run, env)
-        if not gpu.mig_mode
-        and (
+        for gpu in used
+        if (
             gpu.fabric.state in (FabricState.NOT_STARTED, FabricState.IN_PROGRESS)
             or (gpu.fabric.state == FabricState.COMPLETED and gpu.fabric.status)
         )
     ]
-    if not pending and code != _tables.NOT_READY:
+    joined = any(gpu.fabric.state == FabricState.COMPLETED for gpu in used)
+    unserved = 0
+    if used and not joined and isinstance(manager, FabricManager) and manager.running is False:
+        unserved = manager.switches
+    if not pending and not unserved and code != _tables.NOT_READY:
         return
-    if pending:
+    if unserved:
+        text = (
+            f"no `nv-fabricmanager` process runs, but the {unserved} NVSwitches of this machine"
+            " need one"
+        )
+    elif pending:
         first = pending[0]
         state = _WORDS[FabricState(first.fabric.state or 0)]
         text = (

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from dsdoctor.api import MemoryDemand
+
 GIB = 1 << 30
 _SHOWN = 4
 
@@ -15,6 +17,13 @@ def gib(size: float) -> float:
     1.5
     """
     return round(size / GIB, 1)
+
+
+def otherwise(demand: MemoryDemand) -> str:
+    """What an author of a finding says where other ways of training are open, and would fit."""
+    if any("16 bits" in assumption for assumption in demand.assumed):
+        return "frozen weights in 4 bits (QLoRA) would fit"
+    return "adapters would fit (`--finetune lora` or `--finetune full` says which it is)"
 
 
 def itemised(items: Mapping[str, int]) -> str:

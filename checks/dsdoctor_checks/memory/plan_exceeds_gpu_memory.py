@@ -36,7 +36,7 @@ from dsdoctor.api import (
 )
 from dsdoctor_checks._util import chosen
 
-from ._util import gib, itemised
+from ._util import gib, itemised, otherwise
 
 CONDITION = Condition(
     "plan-exceeds-gpu-memory", id="DSD1401", scope=Scope.JOB, since="0.1", leads_to=("gpu-oom",)
@@ -80,16 +80,26 @@ def gpu_memory_is_enough(
         if gpu.memory_total_bytes
     )
     state, whole = demand.gpu_state_bytes, demand.gpu_bytes
+    floor = state if demand.gpu_floor_bytes is None else demand.gpu_floor_bytes
     evidence: dict[str, Any] = {
         "source": demand.source,
         "needed_gib": gib(whole),
         "state_gib": gib(state),
+        "floor_gib": gib(floor),
         "gpu_gib": gib(total),
         "free_gib": gib(free),
         "items": demand.gpu_items,
         "assumed": list(demand.assumed),
     }
-    if state > total or (demand.source == "plan" and whole > total):
+    if floor <= total < state:
+        yield warn(
+            f"{demand.what} needs {gib(state)} GiB on each GPU before any activation, but the "
+            f"smallest chosen GPU has {gib(total)} GiB; {otherwise(demand)}",
+            effect=f"the run ends with `CUDA out of memory` (taken: {', '.join(demand.assumed)})",
+            hint=_HINT,
+            **evidence,
+        )
+    elif state > total or (demand.source == "plan" and whole > total):
         need = whole if demand.source == "plan" else state
         what = "" if demand.source == "plan" else " before any activation"
         yield fail(

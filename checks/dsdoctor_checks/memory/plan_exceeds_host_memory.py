@@ -36,7 +36,7 @@ from dsdoctor.api import (
     warn,
 )
 
-from ._util import gib, itemised
+from ._util import gib, itemised, otherwise
 
 CONDITION = Condition(
     "plan-exceeds-host-memory",
@@ -61,10 +61,13 @@ def host_memory_is_enough(
     free = resources.memory_available_bytes
     needed = demand.host_bytes
     sure = demand.host_state_bytes
+    floor = sure if demand.host_floor_bytes is None else demand.host_floor_bytes
+    open_ways = floor <= usable < sure
     lost = demand.pinned_rounding_bytes
     evidence: dict[str, Any] = {
         "source": demand.source,
         "needed_gib": gib(needed),
+        "floor_gib": gib(floor),
         "usable_gib": gib(usable),
         "available_gib": gib(free),
         "cgroup_limit_gib": None if limit is None else gib(limit),
@@ -95,9 +98,10 @@ def host_memory_is_enough(
         else "use more nodes"
     )
     hints.append("or offload less")
-    yield (fail if sure > usable else warn)(
+    yield (fail if floor > usable else warn)(
         f"{demand.what} needs {gib(needed)} GiB of host memory ({itemised(demand.host_items)})"
-        f"{rounding}, but {verb} {gib(have)} GiB{tail}",
+        f"{rounding}, but {verb} {gib(have)} GiB{tail}"
+        f"{f'; {otherwise(demand)}' if open_ways else ''}",
         effect="the kernel kills a rank (exit code -9); pinned memory cannot be swapped out",
         hint=", ".join(hints),
         **evidence,

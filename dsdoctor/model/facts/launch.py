@@ -12,6 +12,7 @@ class LaunchCommand(Fact, frozen=True, kw_only=True):
 
     Attributes:
         argv: as given, values that look like secrets masked.
+        program: its first word behind assignments, `env`, `nohup` and the like.
         launcher: `deepspeed`, `torchrun`, `accelerate`, `python`, `srun`, `mpirun` or `other`.
         inner: the launcher that `srun` or `mpirun` starts in its turn, None if none.
         script: the training script, or the module behind `-m`; None when none was found.
@@ -30,6 +31,7 @@ class LaunchCommand(Fact, frozen=True, kw_only=True):
     """
 
     argv: tuple[str, ...] = ()
+    program: str = ""
     launcher: str = "other"
     inner: str | None = None
     script: str | None = None
@@ -45,6 +47,26 @@ class LaunchCommand(Fact, frozen=True, kw_only=True):
     master_port: int | None = None
     config_path: str | None = None
     problems: tuple[str, ...] = ()
+
+
+class LaunchFiles(Fact, frozen=True, kw_only=True):
+    """Whether what the command behind `check --` names is there.
+
+    Attributes:
+        program: the program, None where it cannot be told (shell syntax, a command of the shell).
+        program_path: where it was found, on PATH or beside the interpreter; None = nowhere.
+        script: the training script, None where none is named or its path is not plain.
+        script_path: where it was looked for.
+        script_exists: None = it could not be told.
+        folder: the folder that the command starts in.
+    """
+
+    program: str | None = None
+    program_path: str | None = None
+    script: str | None = None
+    script_path: str | None = None
+    script_exists: bool | None = None
+    folder: str = "."
 
 
 class HostEntry(msgspec.Struct, frozen=True, kw_only=True):

@@ -41,8 +41,12 @@ class MemoryDemand(Fact, frozen=True, kw_only=True):
         gpu_bytes: peak on each GPU.
         gpu_state_bytes: of that, what does not depend on the length of a sequence or on how
             activations are kept: the run cannot start with less.
+        gpu_floor_bytes: of that, what no way of training that the request leaves open goes below;
+            None = the same. Adapters are open unless `--finetune full` was said, and the frozen
+            weights below them may be held in 4 bits.
         host_bytes: peak on this host, all its ranks together.
         host_state_bytes: of that, what has to be there whatever the data look like.
+        host_floor_bytes: of that, what no way of training goes below; None = the same.
         gpu_items: what the peak on a GPU is made of.
         host_items: what the peak on the host is made of.
         pinned_rounding_bytes: of host_bytes, what torch loses by rounding pinned blocks up to
@@ -56,8 +60,10 @@ class MemoryDemand(Fact, frozen=True, kw_only=True):
     on_gpu: bool = True
     gpu_bytes: int = 0
     gpu_state_bytes: int = 0
+    gpu_floor_bytes: int | None = None
     host_bytes: int = 0
     host_state_bytes: int = 0
+    host_floor_bytes: int | None = None
     gpu_items: dict[str, int] = msgspec.field(default_factory=dict)
     host_items: dict[str, int] = msgspec.field(default_factory=dict)
     pinned_rounding_bytes: int = 0

@@ -97,6 +97,8 @@ class RunNeeds(Fact, frozen=True, kw_only=True):
         checkpoint: folder given with --checkpoint.
         model: shape of the model given with --model, as `recommend` describes it.
         sequence: tokens in a sequence, for activations; None = not said.
+        finetune: `full` (all parameters), `lora` (adapters), or None = not said.
+        lora_rank: rank of the adapters.
         plan: what the plan given with --plan will take.
         floors: what the profile given with --profile asks for.
     """
@@ -116,6 +118,8 @@ class RunNeeds(Fact, frozen=True, kw_only=True):
     checkpoint: str | None = None
     model: dict[str, object] | None = None
     sequence: int | None = None
+    finetune: str | None = None
+    lora_rank: int = 16
     plan: PlanNeeds | None = None
     floors: Floors | None = None
 

@@ -42,7 +42,7 @@ OFFLOAD: dict[str, Any] = {
 
 
 def run(model: str = "7B", config: dict[str, Any] | None = None, **more: Any) -> RunNeeds:
-    return RunNeeds(model=shape(model), config=config, **more)
+    return RunNeeds(model=shape(model), config=config, **{"finetune": "full", **more})
 
 
 def demand(
@@ -93,7 +93,9 @@ def test_the_demand_is_the_memory_model_of_recommend() -> None:
     assert fact.gpu_items == {item.name: item.bytes for item in expected.gpu}
     assert fact.host_bytes == expected.host_bytes
     assert fact.gpu_state_bytes < fact.gpu_bytes
-    assert fact.assumed == ("all parameters are trained", "activations are recomputed")
+    assert fact.assumed == ("activations are recomputed",)
+    unsaid = demand(run("gpt2-xl", STAGE2, sequence=1024, finetune=None), gpus("V100"))
+    assert unsaid.assumed == ("all parameters are trained", "activations are recomputed")
 
 
 def test_defaults_of_deepspeed_and_not_of_recommend() -> None:
@@ -141,6 +143,53 @@ def test_weights_alone_can_be_offloaded() -> None:
     assert "parameters" not in there.gpu_items
     assert here.gpu_state_bytes - there.gpu_state_bytes == weights
     assert there.host_items["parameters"] == weights
+
+
+@pytest.mark.parametrize(
+    ("model", "config", "card", "finetune", "status"),
+    [
+        ("7B", STAGE2, "V100", "full", "fail"),
+        ("7B", STAGE2, "V100", None, "warn"),
+        ("7B", STAGE2, "V100", "lora", "ok"),
+        ("7B", None, "A100", None, "warn"),
+        ("13B", STAGE2, "4090", "lora", "warn"),  # 16-bit weights do not fit, 4-bit ones do
+        ("70B", STAGE2, "4090", "lora", "fail"),
+        ("70B", STAGE2, "4090", None, "fail"),
+        ("gpt2", STAGE2, "4090", None, "ok"),
+    ],
+)
+def test_adapters_are_not_told_that_they_do_not_fit(
+    model: str, config: dict[str, Any] | None, card: str, finetune: str | None, status: str
+) -> None:
+    found = on_gpus(run(model, config, finetune=finetune), gpus(card))
+    assert found.status.value == status
+    if status == "warn":
+        named = "QLoRA" if finetune == "lora" else "`--finetune lora`"
+        assert named in found.message
+        assert (
+            found.evidence["floor_gib"] <= found.evidence["gpu_gib"] < found.evidence["state_gib"]
+        )
+
+
+def test_a_floor_is_below_what_recommend_computes_for_adapters() -> None:
+    told = demand(run("7B", STAGE2, finetune="lora"), gpus("A100"))
+    unsaid = demand(run("7B", STAGE2, finetune=None), gpus("A100"))
+    full = demand(run("7B", STAGE2), gpus("A100"))
+    assert full.gpu_floor_bytes is None
+    assert told.gpu_floor_bytes == unsaid.gpu_floor_bytes
+    assert told.gpu_floor_bytes is not None
+    assert 7e9 / 2 < told.gpu_floor_bytes < told.gpu_state_bytes < full.gpu_state_bytes
+
+
+def test_adapters_take_little_host_memory_with_offload() -> None:
+    wanted = demand(run("13B", OFFLOAD, finetune="lora"), gpus("A100"))
+    unsaid = demand(run("13B", OFFLOAD, finetune=None), gpus("A100"))
+    full = demand(run("13B", OFFLOAD), gpus("A100"))
+    assert on_host(wanted, 48).status.value == "ok"
+    assert on_host(full, 48, total=512).status.value == "fail"
+    open_ways = on_host(unsaid, 48, total=512)
+    assert open_ways.status.value == "warn"
+    assert "adapters would fit" in open_ways.message
 
 
 def test_long_sequences_are_a_warning_as_activations_are_a_guess() -> None:

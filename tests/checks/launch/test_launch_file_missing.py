@@ -1,0 +1,62 @@
+"""launch_file_missing, and the probe that looks for program and script."""
+
+from __future__ import annotations
+
+import pytest
+
+from dsdoctor.api import LaunchFiles, Patient, RunNeeds
+from dsdoctor.probes.launch_files import launch_files
+from dsdoctor_checks.launch import launch_file_missing
+from tests.checks.launch.rows import command, statuses
+from tests.support.fakehost import FakeHost
+
+HOST = FakeHost(
+    env={"PATH": "/usr/bin"},
+    files={
+        "/usr/bin/torchrun": "",
+        "/usr/bin/python3": "",
+        "/opt/t/bin/deepspeed": "",
+        "/job/train.py": "",
+        "/job/run.sh": "",
+        "/abs/train.py": "",
+    },
+)
+PATIENT = Patient(
+    executable="/opt/t/bin/python",
+    chosen_by="--python",
+    version="3.11.7",
+    kind="venv",
+    bin_dir="/opt/t/bin",
+)
+
+
+def look(text: str) -> LaunchFiles:
+    found = launch_files.function(HOST, RunNeeds(cwd="/job"), command(text), PATIENT)
+    assert isinstance(found, LaunchFiles)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("torchrun train.py", "ok"),
+        ("deepspeed --num_gpus 2 train.py --lr 1", "ok"),  # beside the interpreter, not on PATH
+        ("NCCL_DEBUG=INFO nohup torchrun /abs/train.py", "ok"),
+        ("./run.sh", "ok"),
+        ("torchrun -m pkg.train", "ok"),
+        ("PATH=/opt/t/bin deepspeed train.py", "ok"),
+        ("torchrun $HOME/train.py", "skip"),
+        ("source env.sh && torchrun gone.py", "skip"),
+        ("cd /job", "skip"),
+        ("deepseed train.py", "fail"),
+        ("./rum.sh", "fail"),
+        ("torchrun tran.py", "fail"),
+        ("python3 sub/train.py", "fail"),
+        ("python tran.py", "fail fail"),
+    ],
+)
+def test_files(text: str, expected: str) -> None:
+    found = list(launch_file_missing.program_and_script_are_there.function(look(text)))
+    assert statuses(found) == expected
+    if text.startswith("deepseed"):
+        assert "the nearest launcher is `deepspeed`" in found[0].message

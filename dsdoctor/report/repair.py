@@ -56,9 +56,14 @@ def words_of(step: Step) -> str:
     return step.tell
 
 
+def masked(plan: Plan) -> Plan:
+    """A plan without the secrets that files and variables hold."""
+    return msgspec.convert(mask_tree(msgspec.to_builtins(plan)), Plan)
+
+
 def render(plan: Plan, width: int | None = None) -> str:
     """A plan as it is shown before it is asked for."""
-    plan = msgspec.convert(mask_tree(msgspec.to_builtins(plan)), Plan)
+    plan = masked(plan)
     columns = max(40, min(width or shutil.get_terminal_size((100, 24)).columns, 110))
 
     def wrap(text: str, indent: str, first: str | None = None) -> Iterator[str]:
@@ -101,6 +106,35 @@ def render(plan: Plan, width: int | None = None) -> str:
 # ---- shell -------------------------------------------------------------------------------------
 
 
+def _withheld(step: Step) -> str:
+    """Stands for a step that holds a secret: pasted, its masked text would overwrite the file."""
+    what = f"{words_of(step).splitlines()[0]}: it holds secrets that are not printed"
+    return f"echo {shlex.quote(f'{what}; run dsdoctor fix for it')} >&2; exit 1"
+
+
+def _shell_of_write(step: Write) -> Iterator[str]:
+    path = shlex.quote(step.write)
+    yield f"mkdir -p {shlex.quote(step.write.rpartition('/')[0] or '/')}"
+    if step.content.endswith("\n") and END not in step.content:
+        yield f"cat > {path} <<'{END}'"
+        yield step.content.removesuffix("\n")
+        yield END
+    else:
+        yield f"printf %s {shlex.quote(step.content)} > {path}"
+    if step.mode is not None:
+        yield f"chmod {step.mode:o} {path}"
+
+
+def _shell_of_env(step: Env) -> Iterator[str]:
+    for variable, value in step.env.items():
+        if not value:
+            yield f"unset {variable}"
+        elif variable == "PATH":  # the one variable that a plan adds to
+            yield f'export PATH={shlex.quote(value.removesuffix(":$PATH"))}:"$PATH"'
+        else:
+            yield f"export {variable}={shlex.quote(value)}"
+
+
 def shell_of(step: Step) -> Iterator[str]:
     """A step as lines of a POSIX shell."""
     for text in step.why.splitlines():
@@ -109,16 +143,7 @@ def shell_of(step: Step) -> Iterator[str]:
     if isinstance(step, Run):
         yield words_of(step)
     elif isinstance(step, Write):
-        path = quote(step.write)
-        yield f"mkdir -p {quote(step.write.rpartition('/')[0] or '/')}"
-        if step.content.endswith("\n") and END not in step.content:
-            yield f"cat > {path} <<'{END}'"
-            yield step.content.rstrip("\n") if step.content.count("\n") else step.content
-            yield END
-        else:
-            yield f"printf %s {quote(step.content)} > {path}"
-        if step.mode is not None:
-            yield f"chmod {step.mode:o} {path}"
+        yield from _shell_of_write(step)
     elif isinstance(step, Link):
         yield f"mkdir -p {quote(step.link.rpartition('/')[0] or '/')}"
         yield f"ln -sfn {quote(step.target)} {quote(step.link)}"
@@ -127,7 +152,8 @@ def shell_of(step: Step) -> Iterator[str]:
         yield f"cp -rsn {quote(step.source)}/. {quote(step.link)}/"
     elif isinstance(step, LinkNames):
         yield f"for library in {quote(step.link)}/lib*.so.*; do"
-        yield '  [ -e "${library%%.so.*}.so" ] || ln -s "${library##*/}" "${library%%.so.*}.so"'
+        yield '  [ ! -e "$library" ] || [ -e "${library%%.so.*}.so" ] ||'
+        yield '    ln -s "${library##*/}" "${library%%.so.*}.so"'
         yield "done"
     elif isinstance(step, Remove):
         yield f"rm -rf -- {quote(step.remove)}"
@@ -138,13 +164,7 @@ def shell_of(step: Step) -> Iterator[str]:
         yield f'echo {step.sha256}"  $work"/{name} | sha256sum -c -'
         yield f'tar -xf "$work"/{name} --strip-components=1 -C {quote(step.into)}'
     elif isinstance(step, Env):
-        for variable, value in step.env.items():
-            shown = value if "$" not in value else f'"{value}"'
-            yield (
-                f"export {variable}={shown if '$' in value else quote(value)}"
-                if value
-                else (f"unset {variable}")
-            )
+        yield from _shell_of_env(step)
     else:
         yield from (f"#   {line}" for line in step.tell.splitlines())
 
@@ -153,11 +173,17 @@ def shell(plans: list[Plan]) -> str:
     """Plans as one text that can be pasted into a shell, and ends at the first failure."""
     lines: list[str] = []
     for plan in plans:
-        plan = msgspec.convert(mask_tree(msgspec.to_builtins(plan)), Plan)  # noqa: PLW2901
+        bare = plan.steps
+        plan = masked(plan)  # noqa: PLW2901
         mark = "# instead of the one above: " if plan.alternative else "# "
         lines.append(f"{mark}{plan.name}: {clean(plan.title)}")
         lines += [f"# because {clean(reason)}" for reason in plan.reasons]
-        body = [line for step in plan.steps for line in shell_of(step)]
+        shown = zip(plan.steps, bare, strict=True)
+        body = [
+            line
+            for step, as_is in shown
+            for line in (shell_of(step) if step == as_is else [_withheld(step)])
+        ]
         if plan.alternative:
             lines += [f"# {line}" for text in body for line in text.splitlines()]
         elif plan.only_told:
@@ -166,9 +192,8 @@ def shell(plans: list[Plan]) -> str:
             lines.append("(set -e")
             if any(isinstance(step, Fetch) for step in plan.steps):
                 lines += ["work=$(mktemp -d)", "trap 'rm -rf \"$work\"' EXIT"]
-            lines += [*body, ")"]
-            if plan.activate:
-                lines.append(plan.activate)
+            # not `) && …`: a shell ignores `set -e` in what stands before `&&`
+            lines += [*body, ")", *([f"[ $? -eq 0 ] && {plan.activate}"] if plan.activate else [])]
         lines.append("")
     return "\n".join(lines)
 

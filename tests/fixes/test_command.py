@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import pty
-import select
 import subprocess
 import sys
 import time
@@ -17,6 +15,7 @@ import pytest
 from dsdoctor.model.schema import plan_schema
 from tests.fixes import cases
 from tests.fixes.fakes import Machine
+from tests.fixes.terminal import on_terminal
 from tests.support.command import clean_environment, dsdoctor
 from tests.support.patient import tree
 
@@ -81,31 +80,6 @@ def test_on_a_terminal_it_asks(
     assert code == status
     assert shown.index("remove the locks") < shown.index("apply this plan?")
     assert (tmp_path / "cache/cpu_adam/lock").exists() is (status == 4)
-
-
-def on_terminal(argv: list[str], env: dict[str, str], answer: str) -> tuple[str, int]:
-    """Runs the command on a terminal of its own and answers its one question."""
-    ours, theirs = pty.openpty()
-    child = subprocess.Popen(
-        [sys.executable, "-m", "dsdoctor", *argv],
-        stdin=theirs, stdout=theirs, stderr=theirs, env=env, start_new_session=True,
-    )  # fmt: skip
-    os.close(theirs)
-    shown, answered, end = b"", False, time.monotonic() + 90
-    while time.monotonic() < end:
-        if select.select([ours], [], [], 0.2)[0]:
-            try:
-                chunk = os.read(ours, 4096)
-            except OSError:
-                break
-            if not chunk:
-                break
-            shown += chunk
-        if not answered and b"apply this plan?" in shown:
-            os.write(ours, answer.encode())
-            answered = True
-    os.close(ours)
-    return shown.decode(errors="replace"), child.wait(timeout=30)
 
 
 def test_what_cannot_be_undone_is_said_before_it_asks(tmp_path: Path) -> None:

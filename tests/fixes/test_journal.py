@@ -8,6 +8,7 @@ import shutil
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -81,10 +82,37 @@ def lay_out(root: Path, before: dict[str, tuple[str, bytes, int]]) -> None:
                 path.chmod(mode)
 
 
-@settings(max_examples=150, deadline=None)
-@given(BEFORE, st.lists(STEPS, max_size=7), st.integers(0, 6))
+class Crash(BaseException):
+    """Stands for a power cut: nothing that comes after it is done."""
+
+
+class CrashingJournal(journals.Journal):
+    """Ends the world before or after a note of it reaches the disk."""
+
+    notes_left = 1 << 30
+    torn = False
+
+    def note(self, op: str, **fields: Any) -> None:
+        self.notes_left -= 1
+        if self.notes_left < 0 and self.torn:
+            raise Crash
+        super().note(op, **fields)
+        if self.notes_left < 0:
+            raise Crash
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    BEFORE,
+    st.lists(STEPS, max_size=7),
+    st.integers(0, 6),
+    st.one_of(st.none(), st.tuples(st.integers(0, 12), st.booleans())),
+)
 def test_files_environment_and_links_undo_byte_for_byte(
-    before: dict[str, tuple[str, bytes, int]], rows: list[tuple[object, ...]], cut: int
+    before: dict[str, tuple[str, bytes, int]],
+    rows: list[tuple[object, ...]],
+    cut: int,
+    crash: tuple[int, bool] | None,
 ) -> None:
     top = Path(tempfile.mkdtemp())
     try:
@@ -94,8 +122,11 @@ def test_files_environment_and_links_undo_byte_for_byte(
         was = tree(root)
         times = {n: (root / n).lstat().st_mtime_ns for n, v in was.items() if v[0] == "file"}
         plan = Plan(name="p", title="t", steps=tuple(step_of(root, row) for row in rows))
-        book = journals.Journal.begin("p", {}, top / "state")
-        with contextlib.suppress(StepError):  # a plan may end half-way: undo works from there
+        book = CrashingJournal.begin("p", {}, top / "state")
+        assert isinstance(book, CrashingJournal)
+        if crash is not None:
+            book.notes_left, book.torn = crash
+        with contextlib.suppress(StepError, Crash):  # a plan may end half-way
             Applier(plan, book, {}, lambda _: None).carry_out()
         with contextlib.suppress(KeyboardInterrupt):
             undo(book, {}, cut_off_after(cut))

@@ -182,7 +182,7 @@ def test_exit_codes_prove_nothing(tmp_path: Path) -> None:
 
 def test_a_compiler_that_fails_is_no_proof(tmp_path: Path) -> None:
     machine = Machine(tmp_path, "conda")
-    done = dsdoctor(*FIX, env={**machine.env, "FAKE_NVCC_FAILS": "1"})
+    done = dsdoctor(*FIX, env={**machine.env, "FAKE_NVCC_FAILS": "/bin/nvcc"})
     assert done.status == 1
     assert "the compiler is a fake" in done.err
     assert dsdoctor("fix", "--undo", env=machine.env).status == 0

@@ -316,6 +316,8 @@ def undo_last(form: str, *, yes: bool) -> int:
         found = journals.open_journals()
         if not found:
             say("nothing to undo")
+            if form == "json":
+                common.write(report.as_json(PlanDocument()), None)
             return 0
         book = found[0]
         head = next(iter(book.records()), {})

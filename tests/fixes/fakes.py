@@ -25,6 +25,7 @@ from pathlib import Path
 HEADERS = ["cuda_runtime.h", "cublas_v2.h", "cusparse.h", "cusolverDn.h", "curand.h", "thrust/version.h"]
 NVCC = """#!/bin/sh
 if [ "$1" = --version ]; then echo "Cuda compilation tools, release VERSION, V0.1"; exit 0; fi
+[ -z "$FAKE_NVCC_HANGS" ] || exec sleep 60
 case "$0" in *"${FAKE_NVCC_FAILS:-//}"*) echo "proof.cu(2): error: the compiler is a fake"; exit 1;; esac
 echo 'int proof(void *x) { return x != 0; }' > proof.c && exec gcc -fPIC -c proof.c -o proof.o
 """

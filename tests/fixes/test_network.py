@@ -37,7 +37,7 @@ class Patient:
             "HOME": str(root / "home"),
             "DSDOCTOR_PYTHON": str(self.patient / "bin" / "python"),
             "DS_BUILD_FUSED_ADAM": "1",
-            "TORCH_CUDA_ARCH_LIST": "9.0",
+            "TORCH_CUDA_ARCH_LIST": "8.0;9.0a+PTX",
         }
 
 

@@ -234,9 +234,11 @@ class Session:
             say(f"log: {book.log}; `dsdoctor fix --undo` puts everything back")
             return NOT_REPAIRED
         document.outcomes[plan.name] = "applied"
-        say(f"{plan.name}: applied and proven; log: {book.log}")
+        say(f"{plan.name}: applied and proven")
+        say(f"log: {book.log}")
         if plan.activate:
             say(f"in the shell that starts the job: {plan.activate}")
+        say("")
         return 0
 
     def _recheck(self, applier: Applier) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import shutil
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -30,6 +30,19 @@ from dsdoctor.report.text import clean
 END = "DSDOCTOR_END"
 
 
+def _assigned(name: str, value: str) -> str:
+    """What a shell does with a variable.
+
+    >>> _assigned("A", "x y"), _assigned("A", ""), _assigned("PATH", "/b:$PATH")
+    ("A='x y'", 'unset A', 'PATH=/b:"$PATH"')
+    """
+    if not value:
+        return f"unset {name}"
+    if name == "PATH" and value.endswith(":$PATH"):  # the one variable that a plan adds to
+        return f'PATH={shlex.quote(value.removesuffix(":$PATH"))}:"$PATH"'
+    return f"{name}={shlex.quote(value)}"
+
+
 def words_of(step: Step) -> str:
     """What a step does, in one line."""
     if isinstance(step, Run):
@@ -49,11 +62,42 @@ def words_of(step: Step) -> str:
         size = f", {step.size / 2**20:.0f} MiB" if step.size else ""
         return f"fetch {step.fetch} (sha256 {step.sha256[:12]}…{size}) into {step.into}"
     if isinstance(step, Env):
-        return " ".join(
-            f"{name}={shlex.quote(value)}" if value else f"unset {name}"
-            for name, value in step.env.items()
-        )
+        return "; ".join(_assigned(name, value) for name, value in step.env.items())
     return step.tell
+
+
+def _broken(words: Iterable[str], columns: int) -> Iterator[str]:
+    r"""A command line over several lines that can still be copied.
+
+    >>> list(_broken(["pip", "install", "--target", "/a/b"], 18))
+    ['pip install \\', '  --target /a/b']
+    """
+    line = ""
+    for word in words:
+        if line and len(line) + len(word) + 3 > columns:
+            yield f"{line} \\"
+            line = f"  {word}"
+        else:
+            line = f"{line} {word}" if line else word
+    yield line
+
+
+def _shown(step: Step, columns: int) -> Iterator[str]:
+    """What a step does, in lines of some width where its words allow."""
+    if isinstance(step, Run):
+        words = [f"{name}={shlex.quote(value)}" for name, value in step.env.items()]
+        yield from _broken([*words, *(shlex.quote(clean(word)) for word in step.argv)], columns)
+    elif isinstance(step, Env):
+        for name, value in step.env.items():
+            yield clean(_assigned(name, value))
+    elif isinstance(step, Tell):
+        yield "to be done by you:"
+        yield from (f"  {clean(text)}" for text in step.tell.splitlines())
+    else:
+        yield from textwrap.wrap(
+            clean(words_of(step)), columns, subsequent_indent="  ",
+            break_on_hyphens=False, break_long_words=False,
+        )  # fmt: skip
 
 
 def masked(plan: Plan) -> Plan:
@@ -85,9 +129,7 @@ def render(plan: Plan, width: int | None = None) -> str:
         first, *diff = step.why.splitlines() or [""]
         lines += wrap(first if not diff else "these lines change:", "     ", f"  {number}. ")
         lines += [f"     {clean(row)}" for row in ([first, *diff] if diff else [])]
-        # a command line is never wrapped, so that it can be copied
-        mark = "to be done by you: " if isinstance(step, Tell) else ""
-        lines += [f"     {mark}{clean(text)}" for text in words_of(step).splitlines()]
+        lines += [f"     {text}" for text in _shown(step, columns - 5)]
     lines.append("")
     proofs = [proof.why for proof in plan.proof]
     if plan.proves:
@@ -99,7 +141,7 @@ def render(plan: Plan, width: int | None = None) -> str:
     if not plan.only_told:
         lines += wrap(f"undo: {plan.undo}", "    ", "  ")
     if plan.activate:
-        lines.append(f"  then, in the shell that starts the job: {clean(plan.activate)}")
+        lines += ["  then, in the shell that starts the job:", f"    {clean(plan.activate)}"]
     return "\n".join([*lines, ""])
 
 
@@ -126,13 +168,8 @@ def _shell_of_write(step: Write) -> Iterator[str]:
 
 
 def _shell_of_env(step: Env) -> Iterator[str]:
-    for variable, value in step.env.items():
-        if not value:
-            yield f"unset {variable}"
-        elif variable == "PATH":  # the one variable that a plan adds to
-            yield f'export PATH={shlex.quote(value.removesuffix(":$PATH"))}:"$PATH"'
-        else:
-            yield f"export {variable}={shlex.quote(value)}"
+    for name, value in step.env.items():
+        yield f"export {_assigned(name, value)}" if value else _assigned(name, value)
 
 
 def shell_of(step: Step) -> Iterator[str]:

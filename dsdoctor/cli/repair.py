@@ -205,6 +205,7 @@ class Session:
             return SHOWN
         if ask and not click.confirm("apply this plan?", default=False, err=True):
             document.outcomes[plan.name] = "shown"
+            say("")
             return SHOWN
         book = journals.Journal.begin(
             plan.name, {"plan": msgspec.to_builtins(plan), "python": self.python}

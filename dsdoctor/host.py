@@ -226,7 +226,10 @@ def _memory() -> dict[str, int]:
 
 
 def _processes() -> list[dict[str, Any]]:
-    """pid, name, command line and working folder of every process that may be read."""
+    """What every process that may be read is and does: pid, name, argv, cwd, locks it holds open.
+
+    `locks` are the open files called `lock`: torch keeps that of a build open until it has ended.
+    """
     import psutil  # noqa: PLC0415
 
     rows: list[dict[str, Any]] = []
@@ -238,9 +241,22 @@ def _processes() -> list[dict[str, Any]]:
                 "name": info["name"] or "",
                 "argv": list(info["cmdline"] or ()),
                 "cwd": info["cwd"] or "",
+                "locks": _open_locks(info["pid"]),
             },
         )
     return rows
+
+
+def _open_locks(pid: int) -> list[str]:
+    found: list[str] = []
+    folder = f"/proc/{pid}/fd"
+    with contextlib.suppress(OSError):  # of another user, gone, or not Linux
+        for name in os.listdir(folder):  # noqa: PTH208  # many: no objects for them
+            with contextlib.suppress(OSError):
+                target = os.readlink(f"{folder}/{name}")  # noqa: PTH115
+                if target.endswith("/lock"):
+                    found.append(target)
+    return found
 
 
 def _addresses() -> dict[str, list[str]]:

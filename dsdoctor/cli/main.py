@@ -72,6 +72,11 @@ def run(argv: Sequence[str] | None = None) -> int:
     _write_anything()
     if hasattr(signal, "SIGTERM"):
         signal.signal(signal.SIGTERM, _terminate)
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        # not where `nohup` has it ignored
+        if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _terminate)
     try:
         status = group.main(
             args=None if argv is None else list(argv),

@@ -70,6 +70,7 @@ class Session:
         self.checks_dir = checks_dir
         self.python = python
         self.prefix: Path | None = None
+        self.bad: frozenset[str] = frozenset()
 
     def check_options(self, changed: Mapping[str, str] | None = None) -> list[str]:
         """Options for the re-check: the same machine, the same request but for what a plan says."""
@@ -111,6 +112,7 @@ class Session:
             self.prefix = Path(found.prefix)
         policy = common.policy(settings.load(), (), self.registry)
         result = engine.judge(snapshot, units, self.registry, policy)
+        self.bad = frozenset(f.condition for f in result.findings if f.status in planner.BAD)
         return snapshot, Findings(findings=tuple(result.findings))
 
     def plan(self) -> PlanDocument:
@@ -189,19 +191,21 @@ class Session:
                     continue
                 if form == "text":
                     click.echo(report.render(plan))
-                statuses.append(self._one(plan, document, ask=ask))
+                statuses.append(self.one(plan, document, form, ask=ask))
         _say_rest(document)
         if form == "json":
             common.write(report.as_json(document), None)
         return max(statuses, default=0, key=(0, SHOWN, NOT_REPAIRED).index)
 
-    def _one(self, plan: Plan, document: PlanDocument, *, ask: bool) -> int:
+    def one(self, plan: Plan, document: PlanDocument, form: str, *, ask: bool) -> int:
+        """Asks for one plan that was shown, applies and proves it."""
         if plan.only_told:
             document.outcomes[plan.name] = "told"
             say("this is yours to do; then run `dsdoctor check` again")
             return SHOWN
         if ask and not click.confirm("apply this plan?", default=False, err=True):
             document.outcomes[plan.name] = "shown"
+            say("")
             return SHOWN
         book = journals.Journal.begin(
             plan.name, {"plan": msgspec.to_builtins(plan), "python": self.python}
@@ -209,6 +213,8 @@ class Session:
         applier = Applier(plan, book, os.environ, say)
         try:
             applier.carry_out()
+            broken = applier.prove()
+            wrong = [broken] if broken else self._recheck(applier)
         except StepError as error:
             document.error = f"{plan.name}: {error}"
             document.outcomes[plan.name] = "failed"
@@ -218,23 +224,53 @@ class Session:
             process.kill_all()
             _roll_back(book, "interrupted")
             raise
-        try:
-            wrong = applier.prove(self.check_options(plan.recheck))
-        finally:
-            book.end("applied")
+        book.end("applied")
         if wrong:
             document.error = f"{plan.name}: {'; '.join(wrong)}"
             document.outcomes[plan.name] = "not-proven"
+            if broken and plan.otherwise:
+                _roll_back(book, broken)
+                return self._instead(plan, document, form, ask=ask)
             say(f"dsdoctor: `{plan.name}` is applied, but not proven: {'; '.join(wrong)}")
             say(f"log: {book.log}; `dsdoctor fix --undo` puts everything back")
-            if plan.otherwise:
-                say(f"after that, `dsdoctor fix {plan.name}` with {plan.otherwise} may do it")
             return NOT_REPAIRED
         document.outcomes[plan.name] = "applied"
         say(f"{plan.name}: applied and proven")
+        say(f"log: {book.log}")
         if plan.activate:
             say(f"in the shell that starts the job: {plan.activate}")
+        say("")
         return 0
+
+    def _recheck(self, applier: Applier) -> list[str]:
+        return applier.recheck(self.check_options(applier.plan.recheck), self.bad)
+
+    def _instead(self, plan: Plan, document: PlanDocument, form: str, *, ask: bool) -> int:
+        """What a folder of its own could not do: planned anew with its option, never silently."""
+        again = Session(
+            registry=self.registry,
+            request=msgspec.structs.replace(self.request, in_place=True, asked=(plan.name,)),
+            needs=self.needs,
+            python=self.python,
+            timeout=self.timeout,
+            quiet=self.quiet,
+            checks_dir=self.checks_dir,
+        )
+        found = again.plan()
+        document.impossible += found.impossible
+        for other in found.plans:
+            document.plans.append(msgspec.structs.replace(other, alternative=True))
+            if form == "text":
+                click.echo(f"or, instead, with `{plan.otherwise}`:\n\n{report.render(other)}")
+            if not ask:
+                say(
+                    f"dsdoctor: that was not asked for; `dsdoctor fix {plan.name} "
+                    f"{plan.otherwise} --yes` applies it"
+                )
+            elif again.one(other, document, form, ask=True) == 0:
+                document.error = ""
+                return 0
+        return NOT_REPAIRED
 
 
 def _roll_back(book: journals.Journal, why: str) -> None:
@@ -283,6 +319,8 @@ def undo_last(form: str, *, yes: bool) -> int:
         found = journals.open_journals()
         if not found:
             say("nothing to undo")
+            if form == "json":
+                common.write(report.as_json(PlanDocument()), None)
             return 0
         book = found[0]
         head = next(iter(book.records()), {})

@@ -9,7 +9,7 @@ import shutil
 import sys
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -37,6 +37,15 @@ from dsdoctor.probes.toolchain import builders_in
 CHILDREN = Path(__file__).parent.parent / "probes" / "children"
 #: What the re-check may take, in seconds: a cold import of torch is healthy.
 CHECK_SECONDS = 600.0
+
+#: What a re-check says of a condition that did not turn ok.
+_STILL = {
+    "skip": "not judged any more",
+    "warn": "still warn",
+    "fail": "still fail",
+    "unknown": "unknown",
+    "crash": "not judged, its check crashed",
+}
 
 Say = Callable[[str], None]
 
@@ -176,7 +185,9 @@ class Applier:
     def _remove(self, step: Remove) -> None:
         path = Path(step.remove)
         if step.unless_held:
-            held = builders_in(step.unless_held, LocalHost().query("processes"))
+            folders = {step.unless_held, os.path.realpath(step.unless_held)}
+            processes = LocalHost().query("processes")
+            held = [pid for folder in folders for pid in builders_in(folder, processes)]
             if held:
                 raise StepError(
                     f"`{path}` is in use: process {held[0]} builds there now; wait until it ends"
@@ -250,17 +261,22 @@ class Applier:
 
     # ---- proof -----------------------------------------------------------------------------
 
-    def prove(self, check_options: Sequence[str]) -> list[str]:
-        """Runs the proofs and checks again in a fresh process; returns what is not as it should be.
-
-        Args:
-            check_options: options that the check of this fix was run with (`--config …`).
-        """
+    def prove(self) -> str:
+        """Runs the programs that must work now; returns what is wrong, "" where nothing is."""
         for proof in self.plan.proof:
             self.say(f"proof: {proof.why}")
             wrong = self._one_proof(proof)
             if wrong:
-                return [wrong]
+                return wrong
+        return ""
+
+    def recheck(self, check_options: Sequence[str], bad_before: Collection[str]) -> list[str]:
+        """Checks again in a fresh process; returns what is not as it should be.
+
+        Args:
+            check_options: options that the check of this fix was run with (`--config …`).
+            bad_before: conditions that were not ok; not being judged any more is no cure.
+        """
         if not self.plan.proves:
             return []
         self.say(f"proof: `dsdoctor check` of {', '.join(self.plan.proves)}")
@@ -273,9 +289,10 @@ class Applier:
             return [f"the re-check did not work: {result.error_text}"]
         seen = {finding["condition"] for finding in findings}
         bad = [
-            f"`{finding['condition']}` is still {finding['status']}: {finding['message']}"
+            f"`{finding['condition']}` is {_STILL[finding['status']]}: {finding['message']}"
             for finding in findings
             if finding["status"] not in ("ok", "skip")
+            or (finding["status"] == "skip" and finding["condition"] in bad_before)
         ]
         return bad + [f"`{name}` was not judged" for name in self.plan.proves if name not in seen]
 

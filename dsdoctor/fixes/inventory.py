@@ -29,7 +29,7 @@ def _listing(manager: str, argv: Sequence[str]) -> list[str]:
         "pip": [program, "-m", "pip", "freeze", "--all"],
         "conda": [program, "list", "--json", *_prefix(argv)],
         "apt": ["dpkg-query", "-W", "-f", "${binary:Package}=${Version} ${db:Status-Status}\\n"],
-        "dnf": ["rpm", "-qa", "--qf", "%{NAME}.%{ARCH}=%{VERSION}-%{RELEASE}\\n"],
+        "dnf": ["rpm", "-qa", "--qf", "%{NAME}.%{ARCH}=%{EPOCHNUM}:%{VERSION}-%{RELEASE}\\n"],
     }[manager]
 
 
@@ -47,16 +47,14 @@ def parse(manager: str, text: str) -> Inventory:
     {'ninja': 'ninja==1.11', 'torch': 'torch @ file:///x.whl', '-e git+y#egg=z': '-e git+y#egg=z'}
     >>> parse("apt", "gcc-13:amd64=13.2 installed\nold=1 config-files\n")
     {'gcc-13:amd64': 'gcc-13:amd64=13.2'}
-    >>> parse("conda", '[{"name": "zlib", "version": "1", "build_string": "h_0"}]')
-    {'zlib': 'zlib=1=h_0'}
+    >>> parse("dnf", "gcc.x86_64=0:13.2-1.el9\n")
+    {'gcc.x86_64': 'gcc-0:13.2-1.el9.x86_64'}
+    >>> parse("conda", '[{"name": "zlib", "version": "1", "build_string": "h_0", "channel": "c"}]')
+    {'zlib': 'c::zlib=1=h_0'}
     """
     if manager == "conda":
         rows = json.loads(text)
-        return {
-            str(row["name"]): f"{row['name']}={row['version']}={row['build_string']}"
-            for row in rows
-            if row.get("channel") != "pypi"
-        }
+        return {str(row["name"]): _conda_spec(row) for row in rows if row.get("channel") != "pypi"}
     found: Inventory = {}
     for line in text.splitlines():
         words = line.strip()
@@ -70,8 +68,17 @@ def parse(manager: str, text: str) -> Inventory:
             if status == "installed":
                 found[spec.split("=")[0]] = spec
         else:
-            found[words.split("=")[0]] = words
+            name, _, version = words.partition("=")
+            stem, _, arch = name.rpartition(".")
+            found[name] = f"{stem}-{version}.{arch}"
     return found
+
+
+def _conda_spec(row: Mapping[str, str]) -> str:
+    """A package exactly, with its channel: it need not be one that is configured."""
+    channel = row.get("channel", "")
+    head = f"{channel}::" if channel and not channel.startswith("<") else ""
+    return f"{head}{row['name']}={row['version']}={row['build_string']}"
 
 
 def take(manager: str, argv: Sequence[str], env: Mapping[str, str]) -> Inventory:
@@ -117,15 +124,16 @@ def restore(
         "dnf": lambda names: [*sudo, "dnf", "remove", "--assumeyes", *names],
     }
     install: dict[str, Callable[[list[str]], list[str]]] = {
-        "pip": lambda specs: [program, "-m", "pip", "install", "--no-deps", *specs],
+        "pip": lambda specs: [
+            program, "-m", "pip", "install", "--no-deps",
+            *(word for spec in specs for word in spec.split(" ", spec.startswith("-e "))),
+        ],
         "conda": lambda specs: [program, "install", "--yes", "--no-deps", *_prefix(argv), *specs],
         "apt": lambda specs: [
             *sudo, "apt-get", "install", "--yes", "--no-install-recommends", "--allow-downgrades",
             *specs,
         ],
-        "dnf": lambda specs: [
-            *sudo, "dnf", "downgrade", "--assumeyes", *(s.replace("=", "-") for s in specs)
-        ],
+        "dnf": lambda specs: [*sudo, "dnf", "downgrade", "--assumeyes", *specs],
     }  # fmt: skip
     if manager == "pip":
         # a build with a local label is on an index of its own

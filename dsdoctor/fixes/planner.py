@@ -9,7 +9,7 @@ import msgspec
 
 from dsdoctor.model.facts.base import Fact, Missing
 from dsdoctor.model.finding import Finding, Status
-from dsdoctor.model.plan import Findings, FixRequest, Impossible, Plan, PlanDocument
+from dsdoctor.model.plan import Findings, FixRequest, Impossible, Plan, PlanDocument, reach_of
 from dsdoctor.model.snapshot import Snapshot
 from dsdoctor.registry import Cure, Registry, needs
 
@@ -62,14 +62,18 @@ def plan_one(
         return Impossible(name=name, why=f"it crashed: {type(error).__name__}: {error}")
     if isinstance(made, Impossible):
         return msgspec.structs.replace(made, name=name)
+    if made is None:
+        return None
+    # what a fix says of its reach does not count where a step goes farther
+    reach = max(made.reach, reach_of(made.steps), key=lambda reach: reach.order)
     # what is only told changes nothing, however far it would reach
-    if made is not None and not made.only_told and not request.allows(made.reach):
+    if not made.only_told and not request.allows(reach):
         return Impossible(
             name=name,
-            why=f"it reaches the {made.reach.value}; give `--reach {made.reach.value}` to allow it "
+            why=f"it reaches the {reach.value}; give `--reach {reach.value}` to allow it "
             f"({made.title})",
         )
-    return made
+    return msgspec.structs.replace(made, reach=reach)
 
 
 def plan(

@@ -1,4 +1,4 @@
-"""Reads what only fixes need: package managers, toolkits elsewhere, wheels, archives, files.
+"""Reads what only fixes need: package managers, toolkits elsewhere, files.
 
 No other command runs these: some of them ask an index or a mirror.
 """
@@ -6,18 +6,14 @@ No other command runs these: some of them ask an index or a mirror.
 from __future__ import annotations
 
 import contextlib
-import json
 import posixpath
 import re
 from collections.abc import Iterator
-from typing import Any
 
 from dsdoctor.api import (
     ExtensionCache,
     FixRequest,
     Missing,
-    OsInfo,
-    Packages,
     Patient,
     Probe,
     RunNeeds,
@@ -26,35 +22,34 @@ from dsdoctor.api import (
     Why,
     probe,
 )
-from dsdoctor.fixes.archives import BASE_URL, COMPONENTS, last_release, platform_of
+from dsdoctor.fixes.downloads import toolkit_archives, toolkit_wheels
 from dsdoctor.host import Host, HostError, exists, read_text
 from dsdoctor.model.facts.launch import MasterPort
 from dsdoctor.model.facts.repair import (
-    Archive,
     FreePort,
     OtherToolkits,
     PackageManagers,
     RepairFiles,
     StaleBuilds,
-    ToolkitArchives,
-    ToolkitWheels,
-    Wheel,
 )
-from dsdoctor.patient import CHILDREN
 from dsdoctor.probes.launch import DEFAULT_HOSTFILE
 from dsdoctor.probes.toolchain import builders_in, missing_headers, parse_nvcc
 
 CONDA_KINDS = ("mamba", "micromamba", "conda", "pixi")
-#: Extras of the metapackage that a toolkit for DeepSpeed needs. nvcc's own requirements name
-#: `nvidia-nvvm` and `nvidia-cuda-crt` without a version: left to themselves they are the newest.
-EXTRAS = "nvcc,crt,nvvm,cccl,cudart,cublas,cusparse,cusolver,curand,nvjitlink"
-INDEX_SECONDS = 150.0
 SYSTEM_SECONDS = 60.0
 
 
 def probes() -> tuple[Probe, ...]:
     """All of them."""
-    return tuple(value for value in globals().values() if isinstance(value, Probe))
+    return (
+        package_managers,
+        other_toolkits,
+        toolkit_wheels,
+        toolkit_archives,
+        repair_files,
+        free_port,
+        stale_builds,
+    )
 
 
 # ---- package managers --------------------------------------------------------------------------
@@ -214,140 +209,6 @@ def other_toolkits(host: Host, patient: Patient, request: FixRequest) -> OtherTo
         major for major in range(7, 20) if host.which(f"gcc-{major}") and host.which(f"g++-{major}")
     )
     return OtherToolkits(found=tuple(found.values()), gccs=gccs)
-
-
-# ---- wheels and archives -----------------------------------------------------------------------
-
-
-def pinned_release(requirements: tuple[str, ...], cuda: str) -> str:
-    """The version of `cuda-toolkit` that torch pins; without a pin the last of its CUDA.
-
-    >>> pinned_release(('cuda-toolkit[cublas,cudart]==13.0.2; platform_system == "Linux"',), "13.0")
-    '13.0.2'
-    >>> pinned_release((), "13.0")
-    '13.0.*'
-    """
-    for line in requirements:
-        found = re.match(r"cuda[-_]toolkit\s*(?:\[[^\]]*\])?\s*\(?==\s*([\d.]+)", line)
-        if found:
-            return found[1]
-    return f"{cuda}.*"
-
-
-def read_pip_report(text: str) -> tuple[str, tuple[Wheel, ...]]:
-    """Version of the metapackage, and the wheels, in what `pip install --report -` prints.
-
-    Raises:
-        ValueError: it is no such report.
-    """
-    try:
-        rows = json.loads(text)["install"]
-        wheels = [
-            Wheel(
-                name=re.sub(r"[-_.]+", "-", row["metadata"]["name"]).lower(),
-                version=row["metadata"]["version"],
-            )
-            for row in rows
-        ]
-    except (KeyError, TypeError) as error:
-        raise ValueError(f"`{error}` is not in pip's report") from None
-    meta = next((wheel.version for wheel in wheels if wheel.name == "cuda-toolkit"), "")
-    parts = sorted((w for w in wheels if w.name.startswith("nvidia-")), key=lambda w: w.name)
-    return meta, tuple(parts)
-
-
-@probe
-def toolkit_wheels(
-    host: Host,
-    patient: Patient,
-    packages: Packages,
-    torch: TorchBuild,
-    managers: PackageManagers,
-    request: FixRequest,
-) -> ToolkitWheels:
-    """What pip would install for torch's CUDA; asks the index, installs nothing."""
-    major = int((torch.cuda or "0").split(".")[0])
-    if major < 13:  # noqa: PLR2004  # nvidia-cuda-nvcc-cu12 holds no nvcc (knowledge A8)
-        raise HostError(Why.UNSUPPORTED, f"pip has no nvcc for CUDA {torch.cuda}")
-    if (managers.conda and not request.in_place) or not managers.pip:
-        why = "conda serves" if managers.conda else f"`{patient.executable}` has no pip"
-        raise HostError(Why.NOT_ASKED, why)
-    release = pinned_release(packages.requires.get("torch", ()), str(torch.cuda))
-    argv = [patient.executable, "-m", "pip", "install", "--quiet", "--no-input", "--dry-run"]
-    argv += ["--ignore-installed", "--report", "-", f"cuda-toolkit[{EXTRAS}]=={release}"]
-    result = host.run(argv, timeout=INDEX_SECONDS, env={"PIP_USER": "0"})
-    if result.timed_out:
-        raise HostError(Why.TIMEOUT, f"pip did not answer within {INDEX_SECONDS:g} s")
-    if not result.ok:
-        raise HostError(Why.BROKEN, f"pip cannot resolve `{argv[-1]}`: {result.error_text}")
-    try:
-        meta, wheels = read_pip_report(result.text)
-    except ValueError as error:
-        raise HostError(Why.BROKEN, f"pip's report cannot be read: {error}") from None
-    lacking = tuple(w for w in wheels if packages.version(w.name) != w.version)
-    present = None
-    for name in [w.name for w in wheels if w not in lacking]:
-        place = f"{packages.packages[name].location}/nvidia/cu{major}"
-        if exists(host, place):
-            present = place
-    return ToolkitWheels(release=meta or release, lacking=lacking, present=present)
-
-
-@probe
-def toolkit_archives(
-    host: Host, torch: TorchBuild, system: OsInfo, managers: PackageManagers
-) -> ToolkitArchives:
-    """What NVIDIA's manifest lists for torch's CUDA; fetches the manifest alone."""
-    if not torch.cuda:
-        raise HostError(Why.UNSUPPORTED, "torch is no CUDA build")
-    if managers.conda:
-        raise HostError(Why.NOT_ASKED, "conda serves")
-    base = (host.env.get("DSDOCTOR_CUDA_ARCHIVES") or BASE_URL).rstrip("/")
-    release = last_release(torch.cuda)
-    url = f"{base}/redistrib_{release}.json"
-    executable = str(host.query("executable"))
-    argv = [executable, "-I", str(CHILDREN / "fetch.py"), url, "-", "-", "0"]
-    result = host.run(argv, timeout=INDEX_SECONDS)
-    if not result.ok:
-        words = result.error_text or f"`{url}` did not answer within {INDEX_SECONDS:g} s"
-        raise HostError(Why.ABSENT, words)
-    return read_manifest(result.text, base, url, release, platform_of(system.machine))
-
-
-def _below(relative: str) -> str:
-    if relative.startswith("/") or ".." in relative.split("/") or "://" in relative:
-        raise ValueError(f"`{relative}` is no path below the mirror")
-    return relative
-
-
-def read_manifest(text: str, base: str, url: str, release: str, platform: str) -> ToolkitArchives:
-    """The archives of a manifest.
-
-    Raises:
-        HostError: it is none.
-    """
-    try:
-        manifest: dict[str, Any] = json.loads(text)
-        archives, lacking = [], []
-        for component in COMPONENTS:
-            entry = manifest.get(component, {}).get(platform)
-            if entry is None:
-                if component not in ("cuda_crt", "libnvvm"):  # of CUDA 13 on; before, part of nvcc
-                    lacking.append(component)
-                continue
-            archives.append(
-                Archive(
-                    component=component,
-                    url=f"{base}/{_below(str(entry['relative_path']))}",
-                    sha256=str(entry["sha256"]),
-                    size=int(entry["size"]),
-                )
-            )
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise HostError(Why.BROKEN, f"`{url}` is no manifest of archives ({error})") from None
-    return ToolkitArchives(
-        release=release, manifest=url, archives=tuple(archives), lacking=tuple(lacking)
-    )
 
 
 # ---- files -------------------------------------------------------------------------------------

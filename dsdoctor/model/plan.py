@@ -190,7 +190,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         activate: line to source so that a shell uses the result, "" = none is needed.
         creates: folders that the plan makes and that undo removes whole.
         alternative: another plan of this run cures the same condition.
-        otherwise: options to try if the proof fails.
+        otherwise: option of `fix` to plan anew with if the proof fails.
         recheck: options of the check that differ when the plan is proven (`config`).
     """
 

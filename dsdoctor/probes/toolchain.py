@@ -353,20 +353,27 @@ def python_tag(version: str) -> str | None:
 
 
 def builders_in(folder: str, processes: Sequence[Mapping[str, Any]]) -> tuple[int, ...]:
-    """Pids of compilers and the like that work in a folder.
+    """Pids of compilers and the like that work in a folder, and of whoever holds its lock.
+
+    torch keeps the lock file open from the beginning of a build to its end (`FileBaton` of
+    torch/utils/file_baton.py); those that wait for it do not open it.
 
     >>> builders_in("/c/op", [
     ...     {"pid": 1, "name": "ninja", "argv": ["ninja", "-v"], "cwd": "/c/op"},
     ...     {"pid": 2, "name": "bash", "argv": ["bash"], "cwd": "/c/op"},
     ...     {"pid": 3, "name": "ninja", "argv": ["ninja"], "cwd": "/elsewhere"},
+    ...     {"pid": 4, "name": "python", "locks": ["/c/op/lock"]},
     ... ])
-    (1,)
+    (1, 4)
     """
     inside = re.compile(re.escape(folder.rstrip("/")) + r"(?:/|$|\s)")
     found: list[int] = []
     for process in processes:
         argv = [str(word) for word in process.get("argv") or ()]
         names = {str(process.get("name", "")), posixpath.basename(argv[0]) if argv else ""}
+        if f"{folder.rstrip('/')}/lock" in process.get("locks", ()):
+            found.append(int(process["pid"]))
+            continue
         if not any(_BUILDERS.fullmatch(name) for name in names):
             continue
         if any(inside.search(text) for text in (str(process.get("cwd", "")), *argv)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import shutil
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -30,6 +30,19 @@ from dsdoctor.report.text import clean
 END = "DSDOCTOR_END"
 
 
+def _assigned(name: str, value: str) -> str:
+    """What a shell does with a variable.
+
+    >>> _assigned("A", "x y"), _assigned("A", ""), _assigned("PATH", "/b:$PATH")
+    ("A='x y'", 'unset A', 'PATH=/b:"$PATH"')
+    """
+    if not value:
+        return f"unset {name}"
+    if name == "PATH" and value.endswith(":$PATH"):  # the one variable that a plan adds to
+        return f'PATH={shlex.quote(value.removesuffix(":$PATH"))}:"$PATH"'
+    return f"{name}={shlex.quote(value)}"
+
+
 def words_of(step: Step) -> str:
     """What a step does, in one line."""
     if isinstance(step, Run):
@@ -49,16 +62,52 @@ def words_of(step: Step) -> str:
         size = f", {step.size / 2**20:.0f} MiB" if step.size else ""
         return f"fetch {step.fetch} (sha256 {step.sha256[:12]}…{size}) into {step.into}"
     if isinstance(step, Env):
-        return " ".join(
-            f"{name}={shlex.quote(value)}" if value else f"unset {name}"
-            for name, value in step.env.items()
-        )
+        return "; ".join(_assigned(name, value) for name, value in step.env.items())
     return step.tell
+
+
+def _broken(words: Iterable[str], columns: int) -> Iterator[str]:
+    r"""A command line over several lines that can still be copied.
+
+    >>> list(_broken(["pip", "install", "--target", "/a/b"], 18))
+    ['pip install \\', '  --target /a/b']
+    """
+    line = ""
+    for word in words:
+        if line and len(line) + len(word) + 3 > columns:
+            yield f"{line} \\"
+            line = f"  {word}"
+        else:
+            line = f"{line} {word}" if line else word
+    yield line
+
+
+def _shown(step: Step, columns: int) -> Iterator[str]:
+    """What a step does, in lines of some width where its words allow."""
+    if isinstance(step, Run):
+        words = [f"{name}={shlex.quote(value)}" for name, value in step.env.items()]
+        yield from _broken([*words, *(shlex.quote(clean(word)) for word in step.argv)], columns)
+    elif isinstance(step, Env):
+        for name, value in step.env.items():
+            yield clean(_assigned(name, value))
+    elif isinstance(step, Tell):
+        yield "to be done by you:"
+        yield from (f"  {clean(text)}" for text in step.tell.splitlines())
+    else:
+        yield from textwrap.wrap(
+            clean(words_of(step)), columns, subsequent_indent="  ",
+            break_on_hyphens=False, break_long_words=False,
+        )  # fmt: skip
+
+
+def masked(plan: Plan) -> Plan:
+    """A plan without the secrets that files and variables hold."""
+    return msgspec.convert(mask_tree(msgspec.to_builtins(plan)), Plan)
 
 
 def render(plan: Plan, width: int | None = None) -> str:
     """A plan as it is shown before it is asked for."""
-    plan = msgspec.convert(mask_tree(msgspec.to_builtins(plan)), Plan)
+    plan = masked(plan)
     columns = max(40, min(width or shutil.get_terminal_size((100, 24)).columns, 110))
 
     def wrap(text: str, indent: str, first: str | None = None) -> Iterator[str]:
@@ -80,9 +129,7 @@ def render(plan: Plan, width: int | None = None) -> str:
         first, *diff = step.why.splitlines() or [""]
         lines += wrap(first if not diff else "these lines change:", "     ", f"  {number}. ")
         lines += [f"     {clean(row)}" for row in ([first, *diff] if diff else [])]
-        # a command line is never wrapped, so that it can be copied
-        mark = "to be done by you: " if isinstance(step, Tell) else ""
-        lines += [f"     {mark}{clean(text)}" for text in words_of(step).splitlines()]
+        lines += [f"     {text}" for text in _shown(step, columns - 5)]
     lines.append("")
     proofs = [proof.why for proof in plan.proof]
     if plan.proves:
@@ -94,11 +141,35 @@ def render(plan: Plan, width: int | None = None) -> str:
     if not plan.only_told:
         lines += wrap(f"undo: {plan.undo}", "    ", "  ")
     if plan.activate:
-        lines.append(f"  then, in the shell that starts the job: {clean(plan.activate)}")
+        lines += ["  then, in the shell that starts the job:", f"    {clean(plan.activate)}"]
     return "\n".join([*lines, ""])
 
 
 # ---- shell -------------------------------------------------------------------------------------
+
+
+def _withheld(step: Step) -> str:
+    """Stands for a step that holds a secret: pasted, its masked text would overwrite the file."""
+    what = f"{words_of(step).splitlines()[0]}: it holds secrets that are not printed"
+    return f"echo {shlex.quote(f'{what}; run dsdoctor fix for it')} >&2; exit 1"
+
+
+def _shell_of_write(step: Write) -> Iterator[str]:
+    path = shlex.quote(step.write)
+    yield f"mkdir -p {shlex.quote(step.write.rpartition('/')[0] or '/')}"
+    if step.content.endswith("\n") and END not in step.content:
+        yield f"cat > {path} <<'{END}'"
+        yield step.content.removesuffix("\n")
+        yield END
+    else:
+        yield f"printf %s {shlex.quote(step.content)} > {path}"
+    if step.mode is not None:
+        yield f"chmod {step.mode:o} {path}"
+
+
+def _shell_of_env(step: Env) -> Iterator[str]:
+    for name, value in step.env.items():
+        yield f"export {_assigned(name, value)}" if value else _assigned(name, value)
 
 
 def shell_of(step: Step) -> Iterator[str]:
@@ -109,16 +180,7 @@ def shell_of(step: Step) -> Iterator[str]:
     if isinstance(step, Run):
         yield words_of(step)
     elif isinstance(step, Write):
-        path = quote(step.write)
-        yield f"mkdir -p {quote(step.write.rpartition('/')[0] or '/')}"
-        if step.content.endswith("\n") and END not in step.content:
-            yield f"cat > {path} <<'{END}'"
-            yield step.content.rstrip("\n") if step.content.count("\n") else step.content
-            yield END
-        else:
-            yield f"printf %s {quote(step.content)} > {path}"
-        if step.mode is not None:
-            yield f"chmod {step.mode:o} {path}"
+        yield from _shell_of_write(step)
     elif isinstance(step, Link):
         yield f"mkdir -p {quote(step.link.rpartition('/')[0] or '/')}"
         yield f"ln -sfn {quote(step.target)} {quote(step.link)}"
@@ -127,7 +189,8 @@ def shell_of(step: Step) -> Iterator[str]:
         yield f"cp -rsn {quote(step.source)}/. {quote(step.link)}/"
     elif isinstance(step, LinkNames):
         yield f"for library in {quote(step.link)}/lib*.so.*; do"
-        yield '  [ -e "${library%%.so.*}.so" ] || ln -s "${library##*/}" "${library%%.so.*}.so"'
+        yield '  [ ! -e "$library" ] || [ -e "${library%%.so.*}.so" ] ||'
+        yield '    ln -s "${library##*/}" "${library%%.so.*}.so"'
         yield "done"
     elif isinstance(step, Remove):
         yield f"rm -rf -- {quote(step.remove)}"
@@ -138,13 +201,7 @@ def shell_of(step: Step) -> Iterator[str]:
         yield f'echo {step.sha256}"  $work"/{name} | sha256sum -c -'
         yield f'tar -xf "$work"/{name} --strip-components=1 -C {quote(step.into)}'
     elif isinstance(step, Env):
-        for variable, value in step.env.items():
-            shown = value if "$" not in value else f'"{value}"'
-            yield (
-                f"export {variable}={shown if '$' in value else quote(value)}"
-                if value
-                else (f"unset {variable}")
-            )
+        yield from _shell_of_env(step)
     else:
         yield from (f"#   {line}" for line in step.tell.splitlines())
 
@@ -153,11 +210,17 @@ def shell(plans: list[Plan]) -> str:
     """Plans as one text that can be pasted into a shell, and ends at the first failure."""
     lines: list[str] = []
     for plan in plans:
-        plan = msgspec.convert(mask_tree(msgspec.to_builtins(plan)), Plan)  # noqa: PLW2901
+        bare = plan.steps
+        plan = masked(plan)  # noqa: PLW2901
         mark = "# instead of the one above: " if plan.alternative else "# "
         lines.append(f"{mark}{plan.name}: {clean(plan.title)}")
         lines += [f"# because {clean(reason)}" for reason in plan.reasons]
-        body = [line for step in plan.steps for line in shell_of(step)]
+        shown = zip(plan.steps, bare, strict=True)
+        body = [
+            line
+            for step, as_is in shown
+            for line in (shell_of(step) if step == as_is else [_withheld(step)])
+        ]
         if plan.alternative:
             lines += [f"# {line}" for text in body for line in text.splitlines()]
         elif plan.only_told:
@@ -166,9 +229,8 @@ def shell(plans: list[Plan]) -> str:
             lines.append("(set -e")
             if any(isinstance(step, Fetch) for step in plan.steps):
                 lines += ["work=$(mktemp -d)", "trap 'rm -rf \"$work\"' EXIT"]
-            lines += [*body, ")"]
-            if plan.activate:
-                lines.append(plan.activate)
+            # not `) && …`: a shell ignores `set -e` in what stands before `&&`
+            lines += [*body, ")", *([f"[ $? -eq 0 ] && {plan.activate}"] if plan.activate else [])]
         lines.append("")
     return "\n".join(lines)
 

@@ -13,7 +13,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.support.patient import stub_torch, venv
+from tests.support.patient import site_of, stub_torch, venv
 
 CUDA = "12.3"
 LEFT_OUT = ("apt-get", "apt-cache", "apt", "dpkg-query", "dnf", "rpm", "conda", "mamba", "ninja",
@@ -25,7 +25,8 @@ from pathlib import Path
 HEADERS = ["cuda_runtime.h", "cublas_v2.h", "cusparse.h", "cusolverDn.h", "curand.h", "thrust/version.h"]
 NVCC = """#!/bin/sh
 if [ "$1" = --version ]; then echo "Cuda compilation tools, release VERSION, V0.1"; exit 0; fi
-[ -z "$FAKE_NVCC_FAILS" ] || { echo "proof.cu(2): error: the compiler is a fake"; exit 1; }
+[ -z "$FAKE_NVCC_HANGS" ] || exec sleep 60
+case "$0" in *"${FAKE_NVCC_FAILS:-//}"*) echo "proof.cu(2): error: the compiler is a fake"; exit 1;; esac
 echo 'int proof(void *x) { return x != 0; }' > proof.c && exec gcc -fPIC -c proof.c -o proof.o
 """
 def toolkit(root, version="12.3"):
@@ -41,6 +42,33 @@ def toolkit(root, version="12.3"):
     library = root / "lib" / "libcudart.so"
     subprocess.run(["gcc", "-shared", "-o", str(library), "-x", "c", "/dev/null"], check=True)
 '''
+
+#: A pip that has the wheels of CUDA 13.0 and nothing else.
+PIP = """
+import json, re, shutil, sys
+from pathlib import Path
+sys.path.insert(0, {here!r})
+from fake_toolkit import toolkit
+argv, site = sys.argv[1:], Path(__file__).parent.parent
+db = Path({db!r})
+have = json.loads(db.read_text()) if db.exists() else ["torch==2.11.0"]
+with open({log!r}, "a") as log:
+    log.write(json.dumps(["pip", *argv]) + "\\n")
+if argv[0] == "freeze":
+    print("\\n".join(have))
+elif "--dry-run" in argv:
+    wheels = {{"cuda-toolkit": "13.0.2", "nvidia-cuda-nvcc": "13.0.88"}}
+    print(json.dumps({{"install": [{{"metadata": {{"name": n, "version": v}}}} for n, v in wheels.items()]}}))
+elif argv[0] == "uninstall":
+    have = [row for row in have if row.split("==")[0] not in argv]
+    shutil.rmtree(site / "nvidia")
+elif "--target" in argv:
+    toolkit(argv[argv.index("--target") + 1] + "/nvidia/cu13", "13.0")
+else:
+    toolkit(site / "nvidia/cu13", "13.0")
+    have += [word for word in argv if "==" in word]
+db.write_text(json.dumps(have))
+"""
 
 MANAGER = """#!{python}
 import json, os, sys, time
@@ -170,6 +198,14 @@ class Machine:
         path = self.fake / name
         path.write_text(MANAGER.format(**fields))
         path.chmod(0o755)
+
+    def pip(self) -> None:
+        """Gives the patient a pip that is a fake."""
+        package = site_of(self.patient) / "pip"
+        package.mkdir()
+        (package / "__init__.py").write_text("")
+        fields = {"here": str(self.fake), "db": str(self.root / "pip.json"), "log": str(self.log)}
+        (package / "__main__.py").write_text(PIP.format(**fields))
 
     def toolkit(self, place: Path, version: str = CUDA) -> Path:
         code = f"import sys; sys.path.insert(0, {str(self.fake)!r}); import fake_toolkit; "

@@ -6,7 +6,7 @@ import hashlib
 import http.server
 import io
 import json
-import shutil
+import shlex
 import subprocess
 import sys
 import tarfile
@@ -241,28 +241,36 @@ def test_an_archive_stays_in_its_folder(tmp_path: Path, mirror: Mirror) -> None:
     assert (tmp_path / "into" / "a" / "c").exists()
 
 
-def test_a_full_disk(tmp_path: Path, mirror: Mirror) -> None:
+def small_disk(folder: Path) -> tuple[str, str]:
+    """Shell words in front of a command that give it little room, and what it must then say."""
+    # a file system of its own, of 1 MiB, that ends with the command
+    mount = f'unshare -rm sh -c \'mount -t tmpfs -o size=1m tmpfs {folder} && exec "$0" "$@"\''
+    trial = ["/bin/sh", "-c", f"{mount} true"]
+    if subprocess.run(trial, check=False, capture_output=True, timeout=30).returncode == 0:
+        return mount, "the disk is full"
+    return "ulimit -f 64; exec", "may not become that large"
+
+
+@pytest.mark.parametrize("way", ["small file system", "limit on files"])
+def test_a_full_disk(tmp_path: Path, mirror: Mirror, way: str) -> None:
     small = tmp_path / "small"
     small.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(small)]
-    if subprocess.run(mount, check=False, capture_output=True).returncode:
-        # no right to mount: a limit on the size of files does the same to the writer
-        limit = 'ulimit -f 64; exec "$0" "$@"'
-        content = archive(big())
-        mirror.files["x.tar"] = content
-        argv = ["/bin/sh", "-c", limit, sys.executable, "-I", str(FETCH), f"{mirror.url}/x.tar"]
-        argv += [hashlib.sha256(content).hexdigest(), str(small), str(len(content))]
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
-        assert done.returncode != 0
-        return
-    try:
-        done = fetch(mirror, archive(big()), small)
-        assert done.returncode == 1
-        assert "the disk is full" in done.stderr
-        assert list(small.glob(".dsdoctor*")) == []
-    finally:
-        subprocess.run(["umount", str(small)], check=True)
-        shutil.rmtree(small)
+    before, words = small_disk(small)
+    if way == "limit on files":
+        before, words = "ulimit -f 64; exec", "may not become that large"
+    content = archive(big())
+    mirror.files["x.tar"] = content
+    argv = [sys.executable, "-I", str(FETCH), f"{mirror.url}/x.tar"]
+    argv += [hashlib.sha256(content).hexdigest(), str(small), str(len(content))]
+    left = f"ls -A {shlex.quote(str(small))} >&2"
+    script = f'{shlex.join(argv)}; echo "status $?" >&2; {left}'
+    done = subprocess.run(
+        ["/bin/sh", "-c", f"{before} sh -c {shlex.quote(script)}"],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    said, *rest = done.stderr.splitlines()
+    assert words in said
+    assert rest == ["status 1"]  # and nothing is left in the folder
 
 
 def big() -> tarfile.TarInfo:

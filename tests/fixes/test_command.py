@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import pty
-import select
+import shutil
 import subprocess
 import sys
 import time
@@ -17,8 +16,9 @@ import pytest
 from dsdoctor.model.schema import plan_schema
 from tests.fixes import cases
 from tests.fixes.fakes import Machine
+from tests.fixes.terminal import on_terminal
 from tests.support.command import clean_environment, dsdoctor
-from tests.support.patient import tree
+from tests.support.patient import stub_torch, tree, venv
 
 CONFIG = cases.CONFIG.replace('"train_batch_size": 32,\n', "").replace("AdamWW", "AdmW")
 
@@ -83,31 +83,6 @@ def test_on_a_terminal_it_asks(
     assert (tmp_path / "cache/cpu_adam/lock").exists() is (status == 4)
 
 
-def on_terminal(argv: list[str], env: dict[str, str], answer: str) -> tuple[str, int]:
-    """Runs the command on a terminal of its own and answers its one question."""
-    ours, theirs = pty.openpty()
-    child = subprocess.Popen(
-        [sys.executable, "-m", "dsdoctor", *argv],
-        stdin=theirs, stdout=theirs, stderr=theirs, env=env, start_new_session=True,
-    )  # fmt: skip
-    os.close(theirs)
-    shown, answered, end = b"", False, time.monotonic() + 90
-    while time.monotonic() < end:
-        if select.select([ours], [], [], 0.2)[0]:
-            try:
-                chunk = os.read(ours, 4096)
-            except OSError:
-                break
-            if not chunk:
-                break
-            shown += chunk
-        if not answered and b"apply this plan?" in shown:
-            os.write(ours, answer.encode())
-            answered = True
-    os.close(ours)
-    return shown.decode(errors="replace"), child.wait(timeout=30)
-
-
 def test_what_cannot_be_undone_is_said_before_it_asks(tmp_path: Path) -> None:
     folder = tmp_path / "packs"
     folder.mkdir()
@@ -164,6 +139,47 @@ def test_the_dry_run_does_when_pasted_what_the_fix_does(tmp_path: Path) -> None:
     subprocess.run(["rm", "-rf", str(machine.patient / "opt")], check=True)
     assert dsdoctor(*argv, "--yes", env=machine.env).status == 0
     assert tree(machine.patient / "opt") == pasted
+
+
+def faulty(root: Path) -> dict[str, str]:
+    """A machine with a lock, a hostfile, a config and variables to be repaired."""
+    root.mkdir(parents=True)
+    wrong = {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segment:True"}
+    env = clean_environment(root, TORCH_EXTENSIONS_DIR=f"{root}/cache", **wrong)
+    lock = root / "cache/cpu_adam/lock"
+    lock.parent.mkdir(parents=True)
+    lock.write_bytes(b"")
+    os.utime(lock, (time.time() - 7200,) * 2)
+    (root / "ds.json").write_text(CONFIG)
+    (root / "hosts").write_text(cases.HOSTS)
+    (root / "home/.deepspeed_env").write_text(cases.ENV_LINES)
+    patient = venv(root / "env", pip=False)
+    stub_torch(patient, version="2.3.1", cuda="12.3", release="0")
+    return {**env, "DSDOCTOR_PYTHON": str(patient / "bin/python")}
+
+
+def test_the_simple_fixes_do_when_pasted_what_they_do_when_applied(tmp_path: Path) -> None:
+    names = ("remove-stale-lock", "repair-hostfile", "repair-ds-config", "repair-env-file",
+             "unset-variables")  # fmt: skip
+    root = tmp_path / "m"
+    env = faulty(root)
+    argv = ("fix", *names, "--quick", "--reach", "home", "--hostfile", str(root / "hosts"),
+            "--config", str(root / "ds.json"))  # fmt: skip
+    dry = dsdoctor(*argv, "--dry-run", env=env)
+    assert dry.status == 0
+    for shell in ("bash", "sh"):
+        subprocess.run([shell, "-n"], input=dry.out, text=True, check=True, timeout=30)
+    at_first = tree(root)
+    subprocess.run(["bash"], input=dry.out, text=True, check=True, timeout=30, env=env)
+    pasted = tree(root)
+    assert len([name for name in at_first.keys() | pasted.keys()
+                if at_first.get(name) != pasted.get(name)]) >= 6  # fmt: skip
+    shutil.rmtree(root)
+    done = dsdoctor(*argv, "--yes", env=faulty(root))
+    assert done.status == 0, done.err
+    state = root / "home/.local"
+    shutil.rmtree(state)  # the journals
+    assert tree(root) == pasted
 
 
 def test_what_is_the_users_to_do_is_only_told(tmp_path: Path) -> None:

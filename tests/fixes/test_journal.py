@@ -5,9 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import subprocess
+import sys
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -18,6 +22,7 @@ from dsdoctor.fixes import journal as journals
 from dsdoctor.fixes.apply import Applier, StepError
 from dsdoctor.fixes.undo import UndoError, undo
 from dsdoctor.model.plan import Env, Link, LinkNames, LinkTree, Plan, Remove, Run, Step, Write
+from tests.support.command import clean_environment, dsdoctor
 from tests.support.patient import tree
 
 NAMES = st.sampled_from(["a", "b", "d/a", "d/e/f", "lib/libx.so", "lib/liby.so.1", "g/h"])
@@ -81,10 +86,37 @@ def lay_out(root: Path, before: dict[str, tuple[str, bytes, int]]) -> None:
                 path.chmod(mode)
 
 
-@settings(max_examples=150, deadline=None)
-@given(BEFORE, st.lists(STEPS, max_size=7), st.integers(0, 6))
+class Crash(BaseException):
+    """Stands for a power cut: nothing that comes after it is done."""
+
+
+class CrashingJournal(journals.Journal):
+    """Ends the world before or after a note of it reaches the disk."""
+
+    notes_left = 1 << 30
+    torn = False
+
+    def note(self, op: str, **fields: Any) -> None:
+        self.notes_left -= 1
+        if self.notes_left < 0 and self.torn:
+            raise Crash
+        super().note(op, **fields)
+        if self.notes_left < 0:
+            raise Crash
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    BEFORE,
+    st.lists(STEPS, max_size=7),
+    st.integers(0, 6),
+    st.one_of(st.none(), st.tuples(st.integers(0, 12), st.booleans())),
+)
 def test_files_environment_and_links_undo_byte_for_byte(
-    before: dict[str, tuple[str, bytes, int]], rows: list[tuple[object, ...]], cut: int
+    before: dict[str, tuple[str, bytes, int]],
+    rows: list[tuple[object, ...]],
+    cut: int,
+    crash: tuple[int, bool] | None,
 ) -> None:
     top = Path(tempfile.mkdtemp())
     try:
@@ -94,8 +126,11 @@ def test_files_environment_and_links_undo_byte_for_byte(
         was = tree(root)
         times = {n: (root / n).lstat().st_mtime_ns for n, v in was.items() if v[0] == "file"}
         plan = Plan(name="p", title="t", steps=tuple(step_of(root, row) for row in rows))
-        book = journals.Journal.begin("p", {}, top / "state")
-        with contextlib.suppress(StepError):  # a plan may end half-way: undo works from there
+        book = CrashingJournal.begin("p", {}, top / "state")
+        assert isinstance(book, CrashingJournal)
+        if crash is not None:
+            book.notes_left, book.torn = crash
+        with contextlib.suppress(StepError, Crash):  # a plan may end half-way
             Applier(plan, book, {}, lambda _: None).carry_out()
         with contextlib.suppress(KeyboardInterrupt):
             undo(book, {}, cut_off_after(cut))
@@ -187,9 +222,55 @@ def test_another_user_in_the_same_environment_is_kept_out(tmp_path: Path) -> Non
         pass
 
 
-def test_a_held_folder_is_left_alone(tmp_path: Path) -> None:
-    import subprocess
+def test_a_lock_that_a_live_process_holds_open_is_left_alone(tmp_path: Path) -> None:
+    """torch's own lock, taken by a Python that runs no compiler at the moment."""
+    folder, alias = tmp_path / "op", tmp_path / "alias"
+    folder.mkdir()
+    alias.symlink_to(folder)
+    lock = folder / "lock"
+    code = (
+        "import os, sys; os.open(sys.argv[1], os.O_CREAT | os.O_EXCL); print(flush=True); input()"
+    )
+    child = subprocess.Popen(
+        [sys.executable, "-c", code, str(lock)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    try:
+        assert child.stdout is not None
+        child.stdout.readline()
+        old = time.time() - 7200
+        os.utime(lock, (old, old))
+        for place in (folder, alias):
+            step = Remove(remove=str(place / "lock"), unless_held=str(place), why="r")
+            with pytest.raises(StepError, match=f"process {child.pid} builds there"):
+                applied(tmp_path, step)
+        env = clean_environment(tmp_path, TORCH_EXTENSIONS_DIR=str(tmp_path))
+        checked = dsdoctor(
+            "check", "--quick", "--format", "json", "--select", "jit-build-stale-lock", env=env
+        )
+        assert checked.of("jit-build-stale-lock") == "ok"
+        told = dsdoctor("fix", "remove-stale-lock", "--yes", env=env)
+        assert (told.status, "nothing to do" in told.err) == (0, True)
+    finally:
+        child.communicate(b"\n", timeout=30)
+    assert lock.exists()
+    checked = dsdoctor(
+        "check", "--quick", "--format", "json", "--select", "jit-build-stale-lock", env=env
+    )
+    assert checked.of("jit-build-stale-lock") == "fail"
 
+
+def test_a_condition_that_is_not_judged_any_more_is_not_cured(tmp_path: Path) -> None:
+    """`gpu-arch-unsupported` is skipped where there is no GPU: for one that was bad, no proof."""
+    plan = Plan(name="p", title="t", steps=(), proves=("gpu-arch-unsupported",))
+    book = journals.Journal.begin("p", {}, tmp_path / "state")
+    env = clean_environment(tmp_path, CUDA_VISIBLE_DEVICES="")
+    applier = Applier(plan, book, env, lambda _: None)
+    assert applier.recheck(["--quick"], ()) == []
+    (wrong,) = applier.recheck(["--quick"], plan.proves)
+    assert wrong.startswith("`gpu-arch-unsupported` is not judged any more")
+
+
+def test_a_held_folder_is_left_alone(tmp_path: Path) -> None:
     folder = tmp_path / "op"
     folder.mkdir()
     (folder / "lock").write_text("")

@@ -17,6 +17,7 @@ from dsdoctor.fixes.apply import Applier, StepError
 from dsdoctor.fixes.undo import undo
 from dsdoctor.model.plan import Plan, Run
 from tests.fixes.fakes import Machine
+from tests.fixes.terminal import on_terminal
 from tests.support.command import dsdoctor
 from tests.support.patient import tree
 
@@ -42,15 +43,32 @@ def cuda_checks(machine: Machine, activate: bool) -> dict[str, str]:
     return found
 
 
-def end_leftovers(machine: Machine) -> None:
-    """Ends what a killed dsdoctor left behind: programs of this machine's own folder."""
+def leftovers(machine: Machine) -> list[int]:
+    """Programs of this machine's own folder that a dsdoctor left behind."""
+    found: list[int] = []
     for entry in Path("/proc").iterdir():
         try:
             line = (entry / "cmdline").read_bytes().decode(errors="replace")
         except OSError:
             continue
         if entry.name.isdigit() and f"{machine.fake}/conda" in line:
-            os.kill(int(entry.name), signal.SIGKILL)
+            found.append(int(entry.name))
+    return found
+
+
+def hanging(machine: Machine) -> subprocess.Popen[str]:
+    """A fix that has begun to install and goes on for a minute."""
+    child = subprocess.Popen(
+        [sys.executable, "-m", "dsdoctor", *FIX],
+        env={**machine.env, "FAKE_MODE": "hang"}, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL,
+        text=True, start_new_session=True,
+    )  # fmt: skip
+    deadline = time.monotonic() + 60
+    half = machine.patient / "opt/dsdoctor/cuda-12.3/half"
+    while not half.exists() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert half.exists()
+    return child
 
 
 @pytest.mark.parametrize("kind", ["conda", "mamba", "micromamba", "pixi"])
@@ -112,15 +130,7 @@ def test_a_failure_leaves_the_environment_as_it_was(
 def test_interrupted(tmp_path: Path) -> None:
     machine = Machine(tmp_path, "conda")
     before = tree(machine.patient)
-    child = subprocess.Popen(
-        [sys.executable, "-m", "dsdoctor", *FIX],
-        env={**machine.env, "FAKE_MODE": "hang"}, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL,
-        text=True, start_new_session=True,
-    )  # fmt: skip
-    deadline = time.monotonic() + 60
-    half = machine.patient / "opt/dsdoctor/cuda-12.3/half"
-    while not half.exists() and time.monotonic() < deadline:
-        time.sleep(0.1)
+    child = hanging(machine)
     child.send_signal(signal.SIGINT)
     _, err = child.communicate(timeout=30)
     assert child.returncode == 130
@@ -128,40 +138,62 @@ def test_interrupted(tmp_path: Path) -> None:
     assert tree(machine.patient) == before
 
 
+@pytest.mark.parametrize("when", ["step", "proof"])
+def test_a_typed_ctrl_c_puts_everything_back(tmp_path: Path, when: str) -> None:
+    machine = Machine(tmp_path, "conda")
+    before = tree(machine.patient)
+    if when == "step":
+        machine.env["FAKE_MODE"], sign = "hang", b"| solving"
+    else:
+        machine.env["FAKE_NVCC_HANGS"], sign = "1", b"| without torch's headers"
+    argv = ["fix", "--install-cuda-toolkit", "--yes"]
+    shown, status = on_terminal(argv, machine.env, "\x03", question=sign)
+    assert status == 130, shown
+    assert "interrupted" in shown
+    assert "everything was put back" in shown
+    assert tree(machine.patient) == before
+    assert "nothing to undo" in dsdoctor("fix", "--undo", env=machine.env).err
+    assert not leftovers(machine)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_ended_half_way_leaves_nobody_at_work_and_undo_works(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    machine = Machine(tmp_path, "conda")
+    before = tree(machine.patient)
+    child = hanging(machine)
+    child.send_signal(number)
+    child.communicate(timeout=30)
+    assert child.returncode == 128 + number
+    assert not leftovers(machine)
+    assert tree(machine.patient) != before
+    done = dsdoctor("fix", "--undo", "--format", "json", env=machine.env)
+    assert (done.status, done.report["outcomes"]) == (0, {"install-cuda-toolkit": "undone"})
+    assert tree(machine.patient) == before
+    again = dsdoctor("fix", "--undo", "--format", "json", env=machine.env)
+    assert (again.status, again.report["outcomes"]) == (0, {})
+
+
 def test_killed_half_way_then_undo(tmp_path: Path) -> None:
     machine = Machine(tmp_path, "conda")
     before = tree(machine.patient)
-    child = subprocess.Popen(
-        [sys.executable, "-m", "dsdoctor", *FIX],
-        env={**machine.env, "FAKE_MODE": "hang"}, stderr=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL, start_new_session=True,
-    )  # fmt: skip
-    deadline = time.monotonic() + 60
-    half = machine.patient / "opt/dsdoctor/cuda-12.3/half"
-    while not half.exists() and time.monotonic() < deadline:
-        time.sleep(0.1)
-    os.kill(child.pid, signal.SIGKILL)
-    child.wait()
+    child = hanging(machine)
+    child.kill()
+    child.communicate(timeout=30)
     assert tree(machine.patient) != before
     again = dsdoctor(*FIX, env=machine.env)
     assert again.status == 2
     assert "`dsdoctor fix --undo` first" in again.err
     assert dsdoctor("fix", "--undo", env=machine.env).status == 0
     assert tree(machine.patient) == before
-    end_leftovers(machine)
+    for pid in leftovers(machine):  # nothing could be done for them by who was killed
+        os.kill(pid, signal.SIGKILL)
 
 
 def test_two_fixes_at_once(tmp_path: Path) -> None:
     machine = Machine(tmp_path, "conda")
-    first = subprocess.Popen(
-        [sys.executable, "-m", "dsdoctor", *FIX],
-        env={**machine.env, "FAKE_MODE": "hang"}, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL,
-        text=True, start_new_session=True,
-    )  # fmt: skip
-    half = machine.patient / "opt/dsdoctor/cuda-12.3/half"
-    deadline = time.monotonic() + 60
-    while not half.exists() and time.monotonic() < deadline:
-        time.sleep(0.1)
+    first = hanging(machine)
     try:
         second = dsdoctor("fix", "--install-cuda-toolkit", "--yes", env=machine.env)
         assert second.status == 2
@@ -182,7 +214,7 @@ def test_exit_codes_prove_nothing(tmp_path: Path) -> None:
 
 def test_a_compiler_that_fails_is_no_proof(tmp_path: Path) -> None:
     machine = Machine(tmp_path, "conda")
-    done = dsdoctor(*FIX, env={**machine.env, "FAKE_NVCC_FAILS": "1"})
+    done = dsdoctor(*FIX, env={**machine.env, "FAKE_NVCC_FAILS": "/bin/nvcc"})
     assert done.status == 1
     assert "the compiler is a fake" in done.err
     assert dsdoctor("fix", "--undo", env=machine.env).status == 0

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 from pathlib import Path
 
 import jsonschema
 import pytest
 
+from dsdoctor.api import fix
+from dsdoctor.fixes import planner
+from dsdoctor.model import snapshot as snapshots
+from dsdoctor.model.facts.run import RunNeeds
+from dsdoctor.model.plan import Env, Findings, FixRequest, Impossible, Plan, Reach, Run, Write
 from dsdoctor.model.schema import plan_schema
+from dsdoctor.registry import Cure
 from dsdoctor.report import repair
-from tests.fixes.cases import CASES, plan
+from tests.fixes.cases import CASES, REGISTRY, plan, request
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -38,5 +45,88 @@ def test_golden_plan(case: str) -> None:
         assert not document.impossible
 
 
-def test_no_golden_plan_is_left_over() -> None:
+def test_no_golden_plan_is_left_over_and_every_fix_has_one() -> None:
     assert {path.stem for path in GOLDEN.iterdir()} == set(CASES)
+    planned = {CASES[case][0] for case in CASES if not case.endswith("no-way")}
+    assert planned == set(REGISTRY.cures)
+
+
+@pytest.mark.parametrize("case", list(CASES))
+def test_the_shell_of_every_plan_is_shell(case: str) -> None:
+    for shell in ("/bin/sh", "bash"):
+        subprocess.run([shell, "-n", str(GOLDEN / f"{case}.sh")], check=True, timeout=30)
+
+
+def test_a_plan_says_that_it_cannot_be_undone_wherever_it_says_how() -> None:
+    """No plan promises an undo that one of its steps does not have."""
+    promised = 0
+    for case in CASES:
+        name, facts, request, run = CASES[case]
+        for made in plan(name, facts(), request, run).plans:
+            shown = repair.render(made, 400)
+            for why in made.irreversible:
+                promised += 1
+                assert f"CANNOT BE UNDONE: {why}" in shown
+            for step in made.steps:
+                undone = not isinstance(step, Run) or step.inventory or step.irreversible
+                below = isinstance(step, Run) and any(
+                    word.startswith(folder) for word in step.argv for folder in made.creates
+                )
+                assert undone or below, (case, step)
+    assert promised
+
+
+def test_a_list_of_capabilities_is_proven_whole() -> None:
+    name, facts, _, run = CASES["install-cuda-toolkit.pip"]
+    given = request(arch_list="8.0 9.0a+PTX")
+    for asked, archs in ((given, "8.0;9.0a+PTX"), (request(), "8.0")):
+        (made,) = plan(name, facts(), asked, run).plans
+        compile_, op = made.proof
+        assert compile_.argv[7] == archs
+        assert op.argv[-1] == "FusedAdamBuilder"
+        assert op.env["TORCH_CUDA_ARCH_LIST"] == archs
+
+
+def test_a_value_is_never_run_by_the_shell_it_is_pasted_into(tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    nasty = f"/x/$(touch {mark})`touch {mark}`/bin"
+    steps = (Env(env={"CUDA_HOME": nasty, "PATH": f"{nasty}:$PATH"}, why="w\ntouch no"),)
+    text = repair.shell([Plan(name="p", title=f"t\ntouch {mark}", steps=steps)])
+    text = text.replace("\n)", '\nprintf "%s\\n" "$CUDA_HOME" "$PATH"\n)')
+    done = subprocess.run(["/bin/sh"], input=text, capture_output=True, text=True, timeout=30,
+                          check=True, env={"PATH": "/usr/bin:/bin"})  # fmt: skip
+    assert done.stdout.splitlines() == [nasty, f"{nasty}:/usr/bin:/bin"]
+    assert not mark.exists()
+
+
+def test_pasted_shell_stops_at_the_first_failure_and_never_writes_a_masked_secret(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / ".deepspeed_env"
+    file.write_text(f"HF_TOKEN=hf_{'a' * 30}\nX=1\n")
+    was = file.read_text()
+    steps = (
+        Write(write=str(file), content=f"HF_TOKEN=hf_{'a' * 30}\n", why="w"),
+        Write(write=str(tmp_path / "after"), content="x\n", why="w"),
+    )
+    text = repair.shell([Plan(name="p", title="t", steps=steps, activate="touch activated")])
+    assert "hf_aaa" not in text
+    done = subprocess.run(["/bin/sh"], input=text, capture_output=True, text=True, timeout=30,
+                          check=False, cwd=tmp_path)  # fmt: skip
+    assert done.returncode != 0
+    assert "holds secrets that are not printed" in done.stderr
+    assert file.read_text() == was
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".deepspeed_env"]
+
+
+def test_a_plan_reaches_as_far_as_its_farthest_step() -> None:
+    step = Run(argv=("true",), why="w", reach=Reach.SYSTEM)
+
+    def modest() -> Plan:
+        return Plan(name="modest", title="it says env", steps=(step,))
+
+    cure = Cure(fix=fix("modest")(modest), title="t", page="")
+    for reach, found in ((Reach.ENV, Impossible), (Reach.SYSTEM, Plan)):
+        asked = FixRequest(reach=reach)
+        made = planner.plan_one(cure, snapshots.of([RunNeeds()], {}), Findings(), asked)
+        assert isinstance(made, found)

@@ -28,6 +28,7 @@ GIB = 1 << 30
 TOOLKIT_BYTES = 8 * GIB
 #: The same for the wheels, by what is among them.
 WHEEL_BYTES = {"nvidia-cublas": GIB, "nvidia-cusparse": GIB // 2, "nvidia-cusolver": GIB // 2}
+IN_PLACE = "--in-place"
 #: From this release on conda-forge has the whole toolkit, pinned by `cuda-version`.
 FORGE_SINCE = (12, 0)
 
@@ -43,7 +44,7 @@ class Route:
         creates: folders that undo removes.
         variables: further variables that a build needs with it.
         undo: how it is undone, where it is not by removing a folder.
-        otherwise: what to try if the proof fails.
+        otherwise: option of `fix` to plan anew with if the proof fails.
     """
 
     steps: tuple[Step, ...]
@@ -132,7 +133,7 @@ def conda(
         creates=() if in_place else (home,),
         variables=_conda_variables(home),
         undo="the former packages are put back by conda" if in_place else "",
-        otherwise="" if in_place or patient.kind != "conda" else "`--in-place`",
+        otherwise="" if in_place or patient.kind != "conda" else IN_PLACE,
     )
 
 
@@ -172,12 +173,15 @@ def pip(
     python = patient.executable
     size = GIB + sum(WHEEL_BYTES.get(wheel.name, 0) for wheel in wheels.lacking)
     if request.in_place:
+        if patient.kind == "system":
+            return f"pip: `{python}` is the system's, so nothing is installed into it"
         if wheels.present is None and not specs:
             return "pip: the wheels of the toolkit are there, but their folder is not"
         home = wheels.present or f"{_site(patient)}/nvidia/cu{major}"
         place: tuple[Step, ...] = (
             Run(
-                argv=(python, "-m", "pip", "install", "--no-deps", *specs),
+                argv=(python, "-m", "pip", "install", "--no-input", "--no-deps", *specs),
+                env={"PIP_USER": "0"},
                 why="what torch does not bring, into the environment itself (`--in-place`)",
                 inventory="pip",
                 needs_bytes=size,
@@ -228,7 +232,7 @@ def pip(
         home=home,
         reason=f"pip has the CUDA {wheels.release} toolkit as wheels, and torch brings the rest",
         creates=(prefix,),
-        otherwise="`--in-place`",
+        otherwise="" if patient.kind == "system" else IN_PLACE,
     )
 
 

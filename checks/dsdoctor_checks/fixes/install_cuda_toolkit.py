@@ -83,13 +83,11 @@ def _served(toolkits: CudaToolkits, others: OtherToolkits, torch: TorchBuild) ->
     )
 
 
-def _arch(gpus: Gpus | Missing, run: RunNeeds, env: Environment | Missing, given: str) -> str:
-    """The capability to prove with: that of TORCH_CUDA_ARCH_LIST, of a GPU, else 8.0."""
-    words = given.replace(";", " ").replace("+PTX", "").split()
-    if words:
-        return words[0]
-    found = [gpu.cc for gpu in chosen(gpus, run, env) if gpu.cc is not None]
-    return dotted(min(found)) if found else "8.0"
+def _archs(gpus: Gpus | Missing, run: RunNeeds, env: Environment | Missing, given: str) -> str:
+    """The capabilities to prove with: TORCH_CUDA_ARCH_LIST, else those of the GPUs, else 8.0."""
+    words = given.replace(";", " ").split()
+    found = {gpu.cc for gpu in chosen(gpus, run, env) if gpu.cc is not None}
+    return ";".join(words or map(dotted, sorted(found))) or "8.0"
 
 
 def _compiler(
@@ -228,7 +226,7 @@ def install_cuda_toolkit(
         title=f"CUDA {want} toolkit for torch {torch.version} in `{route.home}`",
         steps=steps,
         proves=CONDITIONS + (("jit-build-gcc-too-new",) if compiler_reason else ()),
-        proof=_proofs(torch, patient, version, route.home, variables, _arch(gpus, run, env,
+        proof=_proofs(torch, patient, version, route.home, variables, _archs(gpus, run, env,
                       request.arch_list)),
         undo=(f"{route.undo}; " if route.undo else "") + f"`dsdoctor fix --undo` removes {gone}",
         reach=reach_of(steps),
@@ -245,19 +243,25 @@ def _proofs(
     deepspeed: str | None,
     home: str,
     variables: dict[str, str],
-    arch: str,
+    archs: str,
 ) -> tuple[Proof, ...]:
     # torch 2.12 and later need C++20 (knowledge A1, A2)
     standard = "c++20" if at_least(torch.version, "2.12") else "c++17"
     argv = ["{doctor}", "-I", "{children}/prove_toolkit.py", f"{home}/bin/nvcc", home]
-    argv += [torch.path or "-", standard, arch, *([variables["CXX"]] if "CXX" in variables else [])]
+    argv += [
+        torch.path or "-",
+        standard,
+        archs,
+        *([variables["CXX"]] if "CXX" in variables else []),
+    ]
     proofs = [Proof(argv=tuple(argv), why="nvcc compiles and links CUDA code against torch")]
     if deepspeed is not None:
         proofs.append(
             Proof(
                 argv=(patient.executable, "{children}/build_op.py", "FusedAdamBuilder"),
-                env={"TORCH_CUDA_ARCH_LIST": arch, "DS_SKIP_CUDA_CHECK": ""},
-                why=f"DeepSpeed {deepspeed} builds fused_adam for capability {arch}",
+                env={"TORCH_CUDA_ARCH_LIST": archs, "DS_SKIP_CUDA_CHECK": ""},
+                why=f"DeepSpeed {deepspeed} builds fused_adam for capability "
+                + listed(archs.split(";")),
                 timeout=1800.0,
             )
         )

@@ -22,6 +22,7 @@ from dsdoctor.api import (
     TorchBuild,
     fix,
 )
+from dsdoctor_checks.fixes._pip import refusal
 
 NAME = "install-deepspeed"
 CONDITIONS = (
@@ -47,12 +48,8 @@ def install_deepspeed(
     if torch.version is None:
         return Impossible(why="torch is not installed, and DeepSpeed is built against it; run "
                           "`dsdoctor fix install-torch-build` first")  # fmt: skip
-    if patient.kind == "system":
-        return Impossible(why=f"`{patient.executable}` is the system's; make a virtual environment "
-                          "and install DeepSpeed there")  # fmt: skip
-    if not managers.pip:
-        return Impossible(why=f"`{patient.executable}` has no pip; run `{patient.executable} -m "
-                          "ensurepip` first")  # fmt: skip
+    if no := refusal(patient, managers, "DeepSpeed"):
+        return no
     names = {finding.condition for finding in bad}
     argv = [patient.executable, "-m", "pip", "install", "--no-input"]
     if "prebuilt-op-mismatch" in names:

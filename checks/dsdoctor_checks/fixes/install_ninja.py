@@ -46,12 +46,15 @@ def install_ninja(
     line = ""
     folder = patient.bin_dir or f"{patient.prefix}/bin"
     if compilers.ninja_in_env is None and (patient.kind == "system" or not managers.pip):
+        where, way = f"`{patient.executable}` is the system's", "use a virtual environment"
+        if patient.kind != "system":
+            where = f"`{patient.executable}` has no pip"
+            way = f"run `{patient.executable} -m ensurepip` first"
         if managers.system is None or "ninja-build" not in managers.candidates:
-            return Impossible(why="the interpreter is the system's, and no package manager has "
-                              "`ninja-build`; use a virtual environment")  # fmt: skip
+            return Impossible(why=f"{where}, and no package manager has `ninja-build`; {way}")
         if not request.allows(Reach.SYSTEM):
-            return Impossible(why=f"give `--reach system`, so that {managers.system} may install "
-                              "`ninja-build`, or use a virtual environment")  # fmt: skip
+            return Impossible(why=f"{where}; give `--reach system`, so that {managers.system} may "
+                              f"install `ninja-build`, or {way}")  # fmt: skip
         steps = (system_install(managers, ("ninja-build",), system.is_root, "the build tool"),)
     else:
         more, line = activation(NAME, {"PATH": f"{folder}:$PATH"}, patient, request)

@@ -33,6 +33,7 @@ from dsdoctor.api import (
 )
 from dsdoctor_checks._util import Capability, capabilities, dotted, numbers, pair, serving
 from dsdoctor_checks.driver._tables import FLOOR
+from dsdoctor_checks.fixes._pip import refusal
 from dsdoctor_checks.fixes._routes import GIB
 from dsdoctor_checks.torch._tables import INDEX, VARIANTS, Release, archs, index_of
 
@@ -88,12 +89,8 @@ def install_torch_build(
     bad = findings.bad(*CONDITIONS, "cuda-toolkit-mismatch")
     if not bad:
         return None
-    if patient.kind == "system":
-        return Impossible(why=f"`{patient.executable}` is the system's; make a virtual environment "
-                          "and install torch there")  # fmt: skip
-    if not managers.pip:
-        return Impossible(why=f"`{patient.executable}` has no pip; run `{patient.executable} -m "
-                          "ensurepip` first")  # fmt: skip
+    if no := refusal(patient, managers, "torch"):
+        return no
     driver = None
     if isinstance(kernel, NvidiaKernel):
         driver = kernel.module_version

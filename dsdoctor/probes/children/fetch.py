@@ -19,6 +19,8 @@ import urllib.request
 from typing import Callable, Iterator
 
 SILENT_SECONDS = 60
+#: Errors of the disk that is written to, not of the line.
+DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def stop(words: str) -> None:
@@ -45,7 +47,7 @@ def fetch(url: str, write: Callable[[bytes], object], size: int) -> int:
     except urllib.error.URLError as error:
         stop("`%s` cannot be reached (%s); check the network and the proxy" % (url, error.reason))
     except OSError as error:
-        if error.errno == errno.ENOSPC:
+        if error.errno in DISK:
             raise
         stop("`%s` was cut off after %d bytes (%s); run this fix again" % (url, got, error))
     except Exception as error:  # IncompleteRead and its like
@@ -112,6 +114,8 @@ def main() -> None:
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             stop("the disk is full at `%s`; free some space, then run this fix again" % folder)
+        if error.errno == errno.EFBIG:
+            stop("`%s`: a file may not become that large here (`ulimit -f`); raise it" % folder)
         stop("`%s`: %s" % (folder, error))
     except tarfile.TarError as error:
         stop("`%s` is no archive that can be unpacked (%s)" % (url, error))

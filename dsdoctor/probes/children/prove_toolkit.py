@@ -1,11 +1,14 @@
 """Compiles and links CUDA code with a toolkit: an object, then a shared library that is loaded.
 
-    python prove_toolkit.py NVCC CUDA_HOME TORCH_FOLDER|- CXX_STANDARD ARCH [HOST_COMPILER]
+    python prove_toolkit.py NVCC CUDA_HOME TORCH_FOLDER|- CXX_STANDARD ARCHS [HOST_COMPILER]
 
+ARCHS are as in TORCH_CUDA_ARCH_LIST (`8.0;9.0a;12.0+PTX`); a name of a generation that torch also
+takes (`Hopper`) is left to torch's own build.
 Stdlib only, Python 3.8 and later. Exit status 0 = all worked; else the compiler's own words.
 """
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -33,8 +36,15 @@ def run(argv: List[str], folder: str) -> None:
         sys.exit(1)
 
 
+def code_for(archs: str) -> List[str]:
+    """Options of nvcc for a list of capabilities."""
+    found = re.findall(r"(?:^|;)(\d+)\.(\d+)([af]?)", archs)
+    names = [major + minor + letter for major, minor, letter in found]
+    return ["-gencode=arch=compute_%s,code=sm_%s" % (name, name) for name in names]
+
+
 def main() -> None:
-    nvcc, home, torch, standard, arch = sys.argv[1:6]
+    nvcc, home, torch, standard, archs = sys.argv[1:6]
     include = os.path.join(torch, "include")
     headers = os.path.isdir(os.path.join(include, "ATen", "cuda"))
     source = ("#include <ATen/cuda/CUDAContext.h>\n" if headers else "") + PLAIN
@@ -43,7 +53,7 @@ def main() -> None:
     try:
         with open(os.path.join(folder, "proof.cu"), "w") as file:
             file.write(source)
-        common = ["-std=" + standard, "-Xcompiler", "-fPIC", "-arch=sm_" + arch.replace(".", "")]
+        common = ["-std=" + standard, "-Xcompiler", "-fPIC", *code_for(archs)]
         for compiler in sys.argv[6:]:
             common += ["-ccbin", compiler]
         if headers:

@@ -18,7 +18,7 @@ mkdir -p /home/u/.local/share/dsdoctor/cuda-12.4
 ln -sfn lib /home/u/.local/share/dsdoctor/cuda-12.4/lib64
 # what the steps that follow and the proof run with
 export CUDA_HOME=/home/u/.local/share/dsdoctor/cuda-12.4
-export PATH="/home/u/.local/share/dsdoctor/cuda-12.4/bin:$PATH"
+export PATH=/home/u/.local/share/dsdoctor/cuda-12.4/bin:"$PATH"
 # the same variables for the shell that starts the job
 mkdir -p /home/u/.local/share/dsdoctor/env.d
 cat > /home/u/.local/share/dsdoctor/env.d/install-cuda-toolkit.sh <<'DSDOCTOR_END'
@@ -36,4 +36,4 @@ done
 unset _dsdoctor_file
 DSDOCTOR_END
 )
-. '/home/u/.local/share/dsdoctor/activate.sh'
+[ $? -eq 0 ] && . '/home/u/.local/share/dsdoctor/activate.sh'

@@ -18,7 +18,7 @@ mkdir -p /e/opt/dsdoctor/cuda-12.4
 ln -sfn lib /e/opt/dsdoctor/cuda-12.4/lib64
 # what the steps that follow and the proof run with
 export CUDA_HOME=/e/opt/dsdoctor/cuda-12.4
-export PATH="/e/opt/dsdoctor/cuda-12.4/bin:$PATH"
+export PATH=/e/opt/dsdoctor/cuda-12.4/bin:"$PATH"
 # the same variables for the shell that starts the job
 mkdir -p /e/opt/dsdoctor/env.d
 cat > /e/opt/dsdoctor/env.d/install-cuda-toolkit.sh <<'DSDOCTOR_END'
@@ -36,4 +36,4 @@ done
 unset _dsdoctor_file
 DSDOCTOR_END
 )
-. '/e/opt/dsdoctor/activate.sh'
+[ $? -eq 0 ] && . '/e/opt/dsdoctor/activate.sh'

@@ -5,7 +5,7 @@
 /opt/mamba/bin/mamba create --yes --prefix /c/envs/t/opt/dsdoctor/cuda-12.4 --override-channels --channel conda-forge --strict-channel-priority cuda-toolkit=12.4 cuda-version=12.4
 # what the steps that follow and the proof run with
 export CUDA_HOME=/c/envs/t/opt/dsdoctor/cuda-12.4
-export PATH="/c/envs/t/opt/dsdoctor/cuda-12.4/bin:$PATH"
+export PATH=/c/envs/t/opt/dsdoctor/cuda-12.4/bin:"$PATH"
 export CPATH=/c/envs/t/opt/dsdoctor/cuda-12.4/targets/x86_64-linux/include
 # the same variables for the shell that starts the job
 mkdir -p /c/envs/t/opt/dsdoctor/env.d
@@ -40,4 +40,4 @@ if [ "${_DSDOCTOR_INSTALL_CUDA_TOOLKIT_PATH-}" = _unset_ ]; then unset PATH; els
 if [ "${_DSDOCTOR_INSTALL_CUDA_TOOLKIT_CPATH-}" = _unset_ ]; then unset CPATH; else export CPATH="${_DSDOCTOR_INSTALL_CUDA_TOOLKIT_CPATH-}"; fi; unset _DSDOCTOR_INSTALL_CUDA_TOOLKIT_CPATH
 DSDOCTOR_END
 )
-. '/c/envs/t/opt/dsdoctor/activate.sh'
+[ $? -eq 0 ] && . '/c/envs/t/opt/dsdoctor/activate.sh'

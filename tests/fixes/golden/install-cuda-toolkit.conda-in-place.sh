@@ -6,7 +6,7 @@
 /opt/conda/bin/conda install --yes --prefix /c/envs/t --override-channels --channel nvidia/label/cuda-12.4.0 --strict-channel-priority cuda-toolkit=12.4 cuda-nvcc=12.4 cuda-cudart-dev=12.4 cuda-libraries-dev=12.4
 # what the steps that follow and the proof run with
 export CUDA_HOME=/c/envs/t
-export PATH="/c/envs/t/bin:$PATH"
+export PATH=/c/envs/t/bin:"$PATH"
 export CPATH=/c/envs/t/targets/x86_64-linux/include
 # the same variables for the shell that starts the job
 mkdir -p /c/envs/t/opt/dsdoctor/env.d
@@ -41,4 +41,4 @@ if [ "${_DSDOCTOR_INSTALL_CUDA_TOOLKIT_PATH-}" = _unset_ ]; then unset PATH; els
 if [ "${_DSDOCTOR_INSTALL_CUDA_TOOLKIT_CPATH-}" = _unset_ ]; then unset CPATH; else export CPATH="${_DSDOCTOR_INSTALL_CUDA_TOOLKIT_CPATH-}"; fi; unset _DSDOCTOR_INSTALL_CUDA_TOOLKIT_CPATH
 DSDOCTOR_END
 )
-. '/c/envs/t/opt/dsdoctor/activate.sh'
+[ $? -eq 0 ] && . '/c/envs/t/opt/dsdoctor/activate.sh'

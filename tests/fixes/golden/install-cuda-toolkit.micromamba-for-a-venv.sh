@@ -5,7 +5,7 @@
 /opt/micromamba/bin/micromamba create --yes --prefix /e/opt/dsdoctor/cuda-12.4 --override-channels --channel conda-forge --strict-channel-priority cuda-toolkit=12.4 cuda-version=12.4
 # what the steps that follow and the proof run with
 export CUDA_HOME=/e/opt/dsdoctor/cuda-12.4
-export PATH="/e/opt/dsdoctor/cuda-12.4/bin:$PATH"
+export PATH=/e/opt/dsdoctor/cuda-12.4/bin:"$PATH"
 export CPATH=/e/opt/dsdoctor/cuda-12.4/targets/x86_64-linux/include
 # the same variables for the shell that starts the job
 mkdir -p /e/opt/dsdoctor/env.d
@@ -25,4 +25,4 @@ done
 unset _dsdoctor_file
 DSDOCTOR_END
 )
-. '/e/opt/dsdoctor/activate.sh'
+[ $? -eq 0 ] && . '/e/opt/dsdoctor/activate.sh'

@@ -3,7 +3,7 @@
 (set -e
 # what the steps that follow and the proof run with
 export CUDA_HOME=/usr/local/cuda-12.4
-export PATH="/usr/local/cuda-12.4/bin:$PATH"
+export PATH=/usr/local/cuda-12.4/bin:"$PATH"
 # the same variables for the shell that starts the job
 mkdir -p /e/opt/dsdoctor/env.d
 cat > /e/opt/dsdoctor/env.d/install-cuda-toolkit.sh <<'DSDOCTOR_END'
@@ -21,4 +21,4 @@ done
 unset _dsdoctor_file
 DSDOCTOR_END
 )
-. '/e/opt/dsdoctor/activate.sh'
+[ $? -eq 0 ] && . '/e/opt/dsdoctor/activate.sh'

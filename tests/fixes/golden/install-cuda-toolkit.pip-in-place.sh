@@ -2,17 +2,18 @@
 # because pip has the CUDA 13.0.2 toolkit as wheels (`--in-place`)
 (set -e
 # what torch does not bring, into the environment itself (`--in-place`)
-/e/bin/python -m pip install --no-deps nvidia-cuda-cccl==13.0.85 nvidia-cuda-crt==13.0.88 nvidia-cuda-nvcc==13.0.88 nvidia-curand==10.4.0.35 nvidia-nvvm==13.0.88
+PIP_USER=0 /e/bin/python -m pip install --no-input --no-deps nvidia-cuda-cccl==13.0.85 nvidia-cuda-crt==13.0.88 nvidia-cuda-nvcc==13.0.88 nvidia-curand==10.4.0.35 nvidia-nvvm==13.0.88
 # the names that a linker looks for
 for library in /e/lib/python3.11/site-packages/nvidia/cu13/lib/lib*.so.*; do
-  [ -e "${library%%.so.*}.so" ] || ln -s "${library##*/}" "${library%%.so.*}.so"
+  [ ! -e "$library" ] || [ -e "${library%%.so.*}.so" ] ||
+    ln -s "${library##*/}" "${library%%.so.*}.so"
 done
 # where DeepSpeed's builds look
 mkdir -p /e/lib/python3.11/site-packages/nvidia/cu13
 ln -sfn lib /e/lib/python3.11/site-packages/nvidia/cu13/lib64
 # what the steps that follow and the proof run with
 export CUDA_HOME=/e/lib/python3.11/site-packages/nvidia/cu13
-export PATH="/e/lib/python3.11/site-packages/nvidia/cu13/bin:$PATH"
+export PATH=/e/lib/python3.11/site-packages/nvidia/cu13/bin:"$PATH"
 # the same variables for the shell that starts the job
 mkdir -p /e/opt/dsdoctor/env.d
 cat > /e/opt/dsdoctor/env.d/install-cuda-toolkit.sh <<'DSDOCTOR_END'
@@ -30,4 +31,4 @@ done
 unset _dsdoctor_file
 DSDOCTOR_END
 )
-. '/e/opt/dsdoctor/activate.sh'
+[ $? -eq 0 ] && . '/e/opt/dsdoctor/activate.sh'

@@ -11,14 +11,15 @@ mkdir -p /e/opt/dsdoctor/cuda-13.0/nvidia/cu13/lib
 cp -rsn /e/lib/python3.11/site-packages/nvidia/cu13/lib/. /e/opt/dsdoctor/cuda-13.0/nvidia/cu13/lib/
 # no wheel has the names that a linker looks for (`libcudart.so`)
 for library in /e/opt/dsdoctor/cuda-13.0/nvidia/cu13/lib/lib*.so.*; do
-  [ -e "${library%%.so.*}.so" ] || ln -s "${library##*/}" "${library%%.so.*}.so"
+  [ ! -e "$library" ] || [ -e "${library%%.so.*}.so" ] ||
+    ln -s "${library##*/}" "${library%%.so.*}.so"
 done
 # where DeepSpeed's builds look
 mkdir -p /e/opt/dsdoctor/cuda-13.0/nvidia/cu13
 ln -sfn lib /e/opt/dsdoctor/cuda-13.0/nvidia/cu13/lib64
 # what the steps that follow and the proof run with
 export CUDA_HOME=/e/opt/dsdoctor/cuda-13.0/nvidia/cu13
-export PATH="/e/opt/dsdoctor/cuda-13.0/nvidia/cu13/bin:$PATH"
+export PATH=/e/opt/dsdoctor/cuda-13.0/nvidia/cu13/bin:"$PATH"
 # the same variables for the shell that starts the job
 mkdir -p /e/opt/dsdoctor/env.d
 cat > /e/opt/dsdoctor/env.d/install-cuda-toolkit.sh <<'DSDOCTOR_END'
@@ -36,4 +37,4 @@ done
 unset _dsdoctor_file
 DSDOCTOR_END
 )
-. '/e/opt/dsdoctor/activate.sh'
+[ $? -eq 0 ] && . '/e/opt/dsdoctor/activate.sh'

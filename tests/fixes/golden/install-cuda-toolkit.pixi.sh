@@ -7,7 +7,7 @@
 /opt/pixi/bin/pixi add --manifest-path /e/opt/dsdoctor/cuda-12.4/pixi.toml cuda-toolkit=12.4 cuda-version=12.4
 # what the steps that follow and the proof run with
 export CUDA_HOME=/e/opt/dsdoctor/cuda-12.4/.pixi/envs/default
-export PATH="/e/opt/dsdoctor/cuda-12.4/.pixi/envs/default/bin:$PATH"
+export PATH=/e/opt/dsdoctor/cuda-12.4/.pixi/envs/default/bin:"$PATH"
 export CPATH=/e/opt/dsdoctor/cuda-12.4/.pixi/envs/default/targets/x86_64-linux/include
 # the same variables for the shell that starts the job
 mkdir -p /e/opt/dsdoctor/env.d
@@ -27,4 +27,4 @@ done
 unset _dsdoctor_file
 DSDOCTOR_END
 )
-. '/e/opt/dsdoctor/activate.sh'
+[ $? -eq 0 ] && . '/e/opt/dsdoctor/activate.sh'

@@ -9,7 +9,7 @@
 /opt/mamba/bin/mamba create --yes --prefix /e/opt/dsdoctor/cuda-12.4 --override-channels --channel nvidia/label/cuda-12.4.0 --strict-channel-priority cuda-toolkit=12.4 cuda-nvcc=12.4 cuda-cudart-dev=12.4 cuda-libraries-dev=12.4
 # what the steps that follow and the proof run with
 export CUDA_HOME=/e/opt/dsdoctor/cuda-12.4
-export PATH="/e/opt/dsdoctor/cuda-12.4/bin:$PATH"
+export PATH=/e/opt/dsdoctor/cuda-12.4/bin:"$PATH"
 export CPATH=/e/opt/dsdoctor/cuda-12.4/targets/x86_64-linux/include
 export CC=/e/opt/dsdoctor/gcc-13/bin/x86_64-conda-linux-gnu-gcc
 export CXX=/e/opt/dsdoctor/gcc-13/bin/x86_64-conda-linux-gnu-g++
@@ -35,4 +35,4 @@ done
 unset _dsdoctor_file
 DSDOCTOR_END
 )
-. '/e/opt/dsdoctor/activate.sh'
+[ $? -eq 0 ] && . '/e/opt/dsdoctor/activate.sh'

@@ -19,7 +19,7 @@ mkdir -p /e/opt/dsdoctor/cuda-12.4
 ln -sfn lib /e/opt/dsdoctor/cuda-12.4/lib64
 # what the steps that follow and the proof run with
 export CUDA_HOME=/e/opt/dsdoctor/cuda-12.4
-export PATH="/e/opt/dsdoctor/cuda-12.4/bin:$PATH"
+export PATH=/e/opt/dsdoctor/cuda-12.4/bin:"$PATH"
 export CC=gcc-13
 export CXX=g++-13
 export NVCC_PREPEND_FLAGS='-ccbin g++-13'
@@ -43,4 +43,4 @@ done
 unset _dsdoctor_file
 DSDOCTOR_END
 )
-. '/e/opt/dsdoctor/activate.sh'
+[ $? -eq 0 ] && . '/e/opt/dsdoctor/activate.sh'

@@ -1,7 +1,7 @@
 # install-ninja: ninja where a job finds it
 (set -e
 # what the steps that follow and the proof run with
-export PATH="/e/bin:$PATH"
+export PATH=/e/bin:"$PATH"
 # the same variables for the shell that starts the job
 mkdir -p /e/opt/dsdoctor/env.d
 cat > /e/opt/dsdoctor/env.d/install-ninja.sh <<'DSDOCTOR_END'
@@ -18,4 +18,4 @@ done
 unset _dsdoctor_file
 DSDOCTOR_END
 )
-. '/e/opt/dsdoctor/activate.sh'
+[ $? -eq 0 ] && . '/e/opt/dsdoctor/activate.sh'

@@ -54,8 +54,8 @@ class Phase(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         name: one of PHASES.
-        status: `ok`, `fail` or `not-reached`.
-        seconds: time of the slowest rank.
+        status: `ok`, `fail`, `stopped` (by an interrupt) or `not-reached`.
+        seconds: time of the slowest rank; of a phase that was not completed, until the end.
         detail: what was measured, or what went wrong.
     """
 

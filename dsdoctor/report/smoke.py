@@ -10,7 +10,7 @@ from dsdoctor.model.smoke import Comparison, Figures, Phase, Rank, SmokeReport
 
 MIB = 1 << 20
 GIB = 1 << 30
-WORDS = {"ok": "ok", "fail": "FAIL", "not-reached": "-"}
+WORDS = {"ok": "ok", "fail": "FAIL", "stopped": "stop", "not-reached": "-"}
 SHOWN_LINES = 8
 
 

@@ -6,10 +6,11 @@ import contextlib
 import dataclasses
 import json
 import os
+import platform
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from dsdoctor import process
@@ -17,6 +18,7 @@ from dsdoctor.errors import UsageError
 from dsdoctor.smoke import evidence
 from dsdoctor.smoke.plan import SmokePlan
 from dsdoctor.smoke.track import DEADLINES, Progress, Tracker
+from dsdoctor.smoke.worker import dsdsmoke_locks as locks
 
 WORKER = Path(__file__).parent / "worker"
 PREFIX = "dsdoctor-smoke-"
@@ -26,6 +28,8 @@ TICK = 0.1
 NOTICE_SECONDS = 6.0
 #: How long ranks may outlive the launcher before that counts as its death.
 ORPHAN_SECONDS = 1.5
+#: How far the time of a file may lag behind the clock.
+CLOCK_GRAIN_SECONDS = 0.1
 
 #: Told when a phase of all ranks begins: its name.
 Teller = Callable[[str], None]
@@ -187,6 +191,8 @@ def attempt(
     finally:
         stubborn = process.sweep()
         left = [f"process {pid}" for pid in stubborn]
+        if made is not None:
+            release_locks(made.tracker.ranks)
         left += evidence.sweep_shared_memory(before, port)
         shutil.rmtree(folder, ignore_errors=True)
         if folder.exists():
@@ -197,6 +203,21 @@ def attempt(
             left.append(str(folder))
         if made is not None:
             made.leftovers = tuple(left)
+
+
+def release_locks(ranks: Sequence[Progress]) -> None:
+    """Removes the locks of builds that ended with the ranks; the next job would wait for them."""
+    here = platform.node()
+    for progress in ranks:
+        if not progress.events or progress.ended("build-ops"):
+            continue
+        if progress.events[0].data.get("host", here) != here:
+            continue
+        for event in progress.events:
+            folder = event.data.get("folder")
+            if event.phase == "build-ops" and folder:
+                path = str(Path(folder) / locks.NAME)
+                locks.remove_left(path, event.time - CLOCK_GRAIN_SECONDS)
 
 
 def _port(plan: SmokePlan) -> int:
@@ -218,7 +239,7 @@ class _Watch:
         self.gone: float | None = None
         self.finished: float | None = None
         self.phase = ""
-        self._local = os.uname().nodename if hasattr(os, "uname") else ""
+        self._local = platform.node()
         for progress in made.tracker.ranks:
             progress.since = self.begun
 

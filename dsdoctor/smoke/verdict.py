@@ -106,23 +106,27 @@ def _phase(made: Attempt, name: str) -> Phase:
     if name == "spawn":
         first = [progress.events[0].time for progress in ranks if progress.events]
         seconds = round(max(0.0, max(first, default=made.started) - made.started), 3)
-    if any(event is not None and event.state == "fail" for event in ends):
-        text = next(
-            str(event.data.get("error", "")).splitlines()[-1:]
-            for event in ends
-            if event is not None and event.state == "fail"
-        )
-        return Phase(name=name, status="fail", seconds=seconds, detail=text[0] if text else "")
+    failed = next((event for event in ends if event is not None and event.state == "fail"), None)
+    if failed is not None:
+        lines = str(failed.data.get("error", "")).splitlines() or [""]
+        return Phase(name=name, status="fail", seconds=seconds, detail=lines[-1])
     if all(event is not None for event in ends):
         return Phase(name=name, status="ok", seconds=seconds, detail=_detail(made, name))
-    begun = [p.rank for p in ranks if any(event.phase == name for event in p.events)]
-    if begun or (name == "spawn" and not any(progress.events for progress in ranks)):
-        missing = [str(p.rank) for p, event in zip(ranks, ends, strict=True) if event is None]
-        return Phase(
-            name=name, status="fail", seconds=seconds,
-            detail=f"not completed by rank {', '.join(missing)}",
-        )  # fmt: skip
-    return Phase(name=name, status="not-reached")
+    begun = [event.time for p in ranks for event in p.events if event.phase == name]
+    if not begun and name == "spawn":
+        begun = [made.started]
+    if not begun:
+        return Phase(name=name, status="not-reached")
+    missing = [p for p, event in zip(ranks, ends, strict=True) if event is None]
+    spent = made.started + made.seconds - min(begun)
+    # the clock of another host may be ahead
+    spent = round(min(max(seconds, spent), made.seconds), 3)
+    if made.reason == "interrupted":
+        detail = f"rank {missing[0].rank} was in {missing[0].place()}"
+        return Phase(name=name, status="stopped", seconds=spent, detail=detail)
+    numbers = ", ".join(str(progress.rank) for progress in missing)
+    detail = f"not completed by rank {numbers}"
+    return Phase(name=name, status="fail", seconds=spent, detail=detail)
 
 
 def _detail(made: Attempt, name: str) -> str:

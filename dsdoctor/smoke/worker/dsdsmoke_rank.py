@@ -18,6 +18,7 @@ import sys
 import time
 from typing import Any
 
+import dsdsmoke_locks as locks
 from dsdsmoke_report import CheckError, Reporter, follow_parent, take_output
 
 ZERO_3 = 3
@@ -249,7 +250,10 @@ class Run:
                 if builder is None or type(builder).__name__ == "NotImplementedBuilder":
                     continue
                 begun = time.monotonic()
-                self.report.note(op=name)
+                folder = build_folder(builder)
+                self.report.note(op=name, folder=folder)
+                if folder is not None:
+                    refuse_stale_lock(name, os.path.join(folder, locks.NAME))
                 builder.load(verbose=False)
                 found["seconds"][name] = round(time.monotonic() - begun, 2)
 
@@ -415,6 +419,28 @@ class Run:
         found["peak_host_bytes"] = peak_host()
         self.engine = self.optimizer = None
         self.torch.distributed.destroy_process_group()
+
+
+def build_folder(builder: Any) -> Any:
+    """Where torch builds an op; None for one that was built with DeepSpeed or cannot be told."""
+    # private names, which another version may lack
+    with contextlib.suppress(Exception):
+        from deepspeed.git_version_info import installed_ops
+        from torch.utils.cpp_extension import _get_build_directory
+
+        if not installed_ops.get(builder.name):
+            return _get_build_directory(builder.name, False)
+    return None
+
+
+def refuse_stale_lock(op: Any, path: Any) -> None:
+    age = locks.wait_for(path)
+    if age is not None:
+        raise CheckError(
+            "jit-build-stale-lock",
+            "`%s` is %.0f s old and no process holds it: a build of %s was killed, and whoever "
+            "needs the op waits for ever" % (path, age, op),
+        )
 
 
 def steps_counted(optimizer: Any) -> int:

@@ -7,6 +7,7 @@ import re
 import shutil
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from dsdoctor.model.smoke import SmokeReport
 from dsdoctor.registry import Registry
 from dsdoctor.report import smoke as text_report
 from dsdoctor.smoke import keep, request
-from dsdoctor.smoke.plan import SmokePlan
+from dsdoctor.smoke.plan import STEPS, SmokePlan
 from dsdoctor.smoke.run import Options, interruptible, prove
 
 _FAULT = re.compile(r"(kill|sleep|slow|corrupt|nan|memory|launcher|runner)@(\d+)(?::([a-z-]+))?")
@@ -88,7 +89,7 @@ class _Teller:
 @click.option("--model", "model_name", metavar="MODEL", help="As in `recommend`, or `tiny`.")
 @click.option("--plan", "plan_file", metavar="FILE", help="Saved launch.json of `recommend`.")
 @click.option("--full-size", is_flag=True, help="Build the planned model, not a small one.")
-@click.option("--steps", type=click.IntRange(min=3), default=10, show_default=True)
+@click.option("--steps", type=click.IntRange(min=3), default=STEPS, show_default=True)
 @click.option("--precision", type=click.Choice(["bf16", "fp16", "fp32"]))
 @click.option("--launcher", type=click.Choice(["deepspeed", "torchrun"]))
 @click.option("--hostfile", metavar="FILE", help="Hosts of the run, as for `deepspeed`.")
@@ -158,7 +159,8 @@ def command(
             timeout=timeout, budget=bisect_budget,
             bisect=sys.stderr.isatty() if bisect is None else bisect,
         ),
-        form=form, folder=folder, verbose=verbose,
+        lambda report: show(report, form, verbose=verbose),
+        folder=folder,
     )  # fmt: skip
 
 
@@ -167,12 +169,11 @@ def execute(
     python: str,
     registry: Registry,
     options: Options,
+    tell: Callable[[SmokeReport], None],
     *,
-    form: str,
     folder: str | None,
-    verbose: bool = False,
 ) -> int:
-    """Runs a plan, prints the report, keeps what was proven; returns the exit status.
+    """Runs a plan, tells the report, keeps what was proven; returns the exit status.
 
     Raises:
         UsageError: the plan cannot be run here, or the folder cannot be written.
@@ -186,7 +187,7 @@ def execute(
         teller.close()
     if report.partial:
         ended = 128 + (signals.number or signal.SIGINT)
-    _print(report, form, verbose=verbose)
+    tell(report)
     if report.verdict == "pass":
         if folder is not None:
             for path in keep.write(report, plan, folder):
@@ -209,7 +210,8 @@ def keep_known_good(report: SmokeReport, python: str, registry: Registry) -> Non
         keep.known_good(snapshot.to_json(), report)
 
 
-def _print(report: SmokeReport, form: str, *, verbose: bool) -> None:
+def show(report: SmokeReport, form: str, *, verbose: bool) -> None:
+    """Prints a report."""
     if form == "json":
         click.echo(model.encode(report), nl=False)
         return

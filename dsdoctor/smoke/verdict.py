@@ -253,6 +253,8 @@ def _not_proved(made: Attempt, verdict: str) -> Iterator[str]:
             yield "that your model fits: name it with `--model`, and run `--full-size`"
         else:
             yield f"that {_size(plan)} fits: run `--full-size`"
+    if plan.launch.finetune == "lora":
+        yield "LoRA: the small model trained all of its parameters"
     if verdict != "pass":
         return
     if plan.device == "cuda" and not plan.uuids:

@@ -15,6 +15,7 @@ import click
 
 from dsdoctor import patient
 from dsdoctor.cli import common
+from dsdoctor.cli.phases import PhaseBars
 from dsdoctor.engine import TOTAL_SECONDS, collect
 from dsdoctor.errors import UsageError
 from dsdoctor.host import LocalHost
@@ -56,30 +57,6 @@ def _machine(gpus: str | None) -> request.Seen:
         gpus=snapshot.get(Gpus), resources=snapshot.get(Resources), os=snapshot.get(OsInfo),
         needs=needs, nvidia_devices=request.nvidia_devices(snapshot),
     )  # fmt: skip
-
-
-class _Teller:
-    """Says on a terminal which phase the slowest rank is in."""
-
-    def __init__(self, *, enabled: bool) -> None:
-        self._status: Any = None
-        self._stack = contextlib.ExitStack()
-        if enabled:
-            from rich.console import Console  # noqa: PLC0415  # plain runs need no rich
-
-            self._status = self._stack.enter_context(Console(stderr=True).status("starting …"))
-
-    def tell(self, phase: str) -> None:
-        if self._status is None:
-            return
-        names = list(model.PHASES)
-        place = f"{names.index(phase) + 1}/{len(names)} " if phase in names else ""
-        width = len(names)
-        done = names.index(phase) if phase in names else width
-        self._status.update(f"[{'█' * done}{'░' * (width - done)}] {place}{phase} …")
-
-    def close(self) -> None:
-        self._stack.close()
 
 
 @click.command("smoke", short_help="Prove launch settings by a short real run.")
@@ -179,12 +156,12 @@ def execute(
         UsageError: the plan cannot be run here, or the folder cannot be written.
     """
     ended = 0
-    teller = _Teller(enabled=sys.stderr.isatty())
+    bars = PhaseBars(enabled=sys.stderr.isatty())
     try:
         with interruptible() as signals:
-            report = prove(plan, python, registry, options, tell=teller.tell)
+            report = prove(plan, python, registry, options, tell=bars.tell)
     finally:
-        teller.close()
+        bars.close()
     if report.partial:
         ended = 128 + (signals.number or signal.SIGINT)
     tell(report)

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from dsdoctor import process
 from dsdoctor.errors import UsageError
+from dsdoctor.model.smoke import PHASES
 from dsdoctor.smoke import evidence
 from dsdoctor.smoke.plan import SmokePlan
 from dsdoctor.smoke.track import DEADLINES, Progress, Tracker
@@ -31,8 +32,8 @@ ORPHAN_SECONDS = 1.5
 #: How far the time of a file may lag behind the clock.
 CLOCK_GRAIN_SECONDS = 0.1
 
-#: Told when a phase of all ranks begins: its name.
-Teller = Callable[[str], None]
+#: Told again and again where the slowest rank is: phase, place in it, share of it (None = unknown).
+Teller = Callable[[str, str, float | None], None]
 
 
 @dataclasses.dataclass
@@ -169,7 +170,7 @@ def attempt(
         python: the patient's interpreter.
         timeout: seconds for everything but the compiling of ops.
         base_env: the user's variables.
-        tell: is told of each phase as it begins.
+        tell: is told where the run is.
 
     Raises:
         UsageError: the plan has no command that can be run here.
@@ -186,7 +187,7 @@ def attempt(
             tracker=Tracker(folder, plan.world),
             folder=folder,
         )
-        _run(made, timeout, base_env, python, tell or (lambda _: None))
+        _run(made, timeout, base_env, python, tell or (lambda *_: None))
         yield made
     finally:
         stubborn = process.sweep()
@@ -238,7 +239,7 @@ class _Watch:
         self.trouble: float | None = None
         self.gone: float | None = None
         self.finished: float | None = None
-        self.phase = ""
+        self.looked = self.begun
         self._local = platform.node()
         for progress in made.tracker.ranks:
             progress.since = self.begun
@@ -246,17 +247,10 @@ class _Watch:
     def _look(self, now: float) -> None:
         tracker = self.made.tracker
         tracker.read(now)
-        slowest = min(
-            (progress for progress in tracker.ranks if not progress.done),
-            key=lambda progress: list(DEADLINES).index(progress.phase),
-            default=None,
-        )
-        phase = slowest.phase if slowest is not None else "teardown"
-        if phase != self.phase:
-            self.phase = phase
-            self.tell(phase)
+        phase = self._tell_place()
         if phase == "build-ops":
-            self.building += TICK
+            self.building += now - self.looked
+        self.looked = now
         for progress in tracker.ranks:
             if progress.pid and progress.died is None and not progress.done:
                 local = progress.events[0].data.get("host", self._local) == self._local
@@ -265,6 +259,26 @@ class _Watch:
                     tracker.read(now)
                     if not progress.done:
                         progress.died = now
+
+    def _tell_place(self) -> str:
+        """Tells where the slowest rank is; its phase."""
+        slowest = min(
+            (progress for progress in self.made.tracker.ranks if not progress.done),
+            key=lambda progress: (PHASES.index(progress.phase), progress.step),
+            default=None,
+        )
+        if slowest is None:
+            self.tell("teardown", "", None)
+            return "teardown"
+        phase = slowest.phase
+        if phase == "build-ops":
+            self.tell(phase, f"{slowest.place()}; the first build takes minutes", None)
+        elif phase == "steps":
+            steps = self.made.plan.job["steps"]
+            self.tell(phase, f"step {slowest.step} of {steps}", slowest.step / steps)
+        else:
+            self.tell(phase, "", None)
+        return phase
 
     def reason(self) -> str | None:
         """Why to stop now, None to go on."""
@@ -373,9 +387,8 @@ def culprit(ranks: list[Progress], stacks: Mapping[int, tuple[str, ...]]) -> Pro
     open_ranks = [progress for progress in ranks if not progress.done]
     if not open_ranks:
         return None
-    order = list(DEADLINES)
-    least = min(order.index(progress.phase) for progress in open_ranks)
-    behind = [progress for progress in open_ranks if order.index(progress.phase) == least]
+    least = min(PHASES.index(progress.phase) for progress in open_ranks)
+    behind = [progress for progress in open_ranks if PHASES.index(progress.phase) == least]
     if len(behind) < len(open_ranks):
         return behind[0]
     waiting = ("distributed_c10d", "deepspeed/comm", "c10d_logger", "distributed/")

@@ -54,6 +54,8 @@ def figure_lines(figures: Figures) -> Iterator[str]:
     if figures.bandwidth:
         rows = ", ".join(f"{row.gb_per_s:.2f} at {_bytes(row.bytes)}" for row in figures.bandwidth)
         yield f"all-reduce bus bandwidth, GB/s: {rows}"
+    if figures.reference:
+        yield f"reference: {figures.reference}"
     if figures.slowest_ratio is not None:
         yield (
             f"slowest rank: {figures.slowest_rank}, its own work takes "

@@ -58,6 +58,7 @@ class Attempt:
         started: when it began, in seconds since the epoch.
         error: why the launcher could not be started.
         leftovers: what could not be ended or removed.
+        timeout: seconds that it had, compiling not counted.
     """
 
     plan: SmokePlan
@@ -77,6 +78,7 @@ class Attempt:
     started: float = dataclasses.field(default_factory=time.time)
     error: str = ""
     leftovers: tuple[str, ...] = ()
+    timeout: float = 0.0
 
 
 def launcher_of(python: str, name: str) -> list[str]:
@@ -186,8 +188,9 @@ def attempt(
             env=environment(plan, python, folder, base_env),
             tracker=Tracker(folder, plan.world),
             folder=folder,
+            timeout=timeout,
         )
-        _run(made, timeout, base_env, python, tell or (lambda *_: None))
+        _run(made, base_env, python, tell or (lambda *_: None))
         yield made
     finally:
         stubborn = process.sweep()
@@ -232,8 +235,8 @@ def _port(plan: SmokePlan) -> int:
 class _Watch:
     """One look after another, until there is a reason to stop."""
 
-    def __init__(self, made: Attempt, child: process.Child, timeout: float, tell: Teller) -> None:
-        self.made, self.child, self.timeout, self.tell = made, child, timeout, tell
+    def __init__(self, made: Attempt, child: process.Child, tell: Teller) -> None:
+        self.made, self.child, self.tell = made, child, tell
         self.begun = time.monotonic()
         self.building = 0.0
         self.trouble: float | None = None
@@ -303,7 +306,7 @@ class _Watch:
         if tracker.all_done:
             self.finished = self.finished or now
             return "hang" if now - self.finished > DEADLINES["teardown"] else None
-        if now - self.begun - self.building > self.timeout:
+        if now - self.begun - self.building > self.made.timeout:
             self.made.overdue = tuple(p.rank for p in tracker.ranks if not p.done)
             return "timeout"
         return None
@@ -331,9 +334,7 @@ class _Watch:
         return "not-started"
 
 
-def _run(
-    made: Attempt, timeout: float, base_env: Mapping[str, str], python: str, tell: Teller
-) -> None:
+def _run(made: Attempt, base_env: Mapping[str, str], python: str, tell: Teller) -> None:
     begun = time.monotonic()
     kernel = evidence.Kernel()
     log = made.folder / "launcher.log"
@@ -350,7 +351,7 @@ def _run(
                 on_stdout=write,
                 on_stderr=write,
             )
-            watch = _Watch(made, child, timeout, tell)
+            watch = _Watch(made, child, tell)
             while (reason := watch.reason()) is None:
                 pass
             made.reason = reason

@@ -82,6 +82,8 @@ def _summary(made: Attempt, found: tuple[SmokeCause, ...], verdict: str) -> str:
         return f"rank {failed[0].rank} failed in {failed[0].phase}: {error[-1] if error else ''}"
     if made.error:
         return made.error
+    if made.reason in ("timeout", "hang") and made.overdue:
+        return why.late(made)
     if made.tracker.all_done:
         return f"all ranks are done, but the launcher ended with status {made.returncode}"
     return f"the launcher ended with status {made.returncode} in {_furthest(made)}"
@@ -202,10 +204,14 @@ def zero_words(plan: SmokePlan) -> str:
 
 def _partly(made: Attempt) -> Iterator[str]:
     """What a run that failed has shown all the same."""
+    good = []
     for name in PHASES:
         ends = [progress.ended(name) for progress in made.tracker.ranks]
         if all(event is not None and event.state == "ok" for event in ends):
-            yield f"{name} works on all {made.plan.world} ranks"
+            good.append(name)
+    if good:
+        ranks = f"all {made.plan.world} ranks" if made.plan.world > 1 else "the rank"
+        yield f"on {ranks}: {', '.join(good)}"
 
 
 def _proved(made: Attempt, figures: Figures) -> Iterator[str]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from dsdoctor.cli import proving
 from dsdoctor.cli.check import wants_colour
 from dsdoctor.errors import UsageError
 from dsdoctor.host import Host, LocalHost
@@ -154,6 +155,7 @@ class _Finite(click.FloatRange):
     "-v", "--verbose", is_flag=True, help="Itemise every option, not the chosen one alone."
 )
 @click.option("-o", "--output", "folder", metavar="DIR", help="Write config and scripts there.")
+@click.option("--prove", is_flag=True, help="Run `smoke` with the settings at once.")
 def command(
     *,
     model_name: str,
@@ -189,6 +191,7 @@ def command(
     form: str,
     verbose: bool,
     folder: str | None,
+    prove: bool,
 ) -> int:
     """Compute launch settings for a model on this machine, or on one that is described.
 
@@ -196,17 +199,20 @@ def command(
     before offload, a bigger micro-batch before accumulation. docs/recommend.md derives the figures.
 
     \b
-    Exit status 0: something fits; 1: nothing does; 2: misuse.
+    Exit status 0: something fits; 1: nothing does; 2: misuse. With `--prove` that of `smoke`.
 
     \b
     Examples:
       dsdoctor recommend --model qwen2.5-7b --seq-len 4096 --global-batch 128 -o run
       dsdoctor recommend --model ./my-model/config.json --gpus 0,1 --finetune lora
       dsdoctor recommend --model 27B --gpu-memory 80 --gpu-count 8 --host-memory 1000
+      dsdoctor recommend --model gpt2 --gpus 0,1 --prove -o run
     """  # noqa: D301  # \b is click's mark, not an escape for Python's reader
     model = models.resolve(model_name, layers=layers, hidden=hidden, heads=heads)
     if slurm and folder is None:
         raise UsageError("`--slurm` writes a file; give its folder with `-o DIR`")
+    if prove:
+        proving.refuse(gpu_memory=gpu_memory, launcher=launcher, nodes=nodes, hostfile=hostfile)
     host = LocalHost()
     named = place.host_names(host, hosts, hostfile, nodes)
     here = gpu_memory is None
@@ -254,9 +260,14 @@ def command(
         ),
     )
     written = files.write(plan, folder, slurm=slurm) if folder is not None else ()
-    _print(plan, form, folder, verbose=verbose)
+    if not (prove and plan.fits and form == "json"):
+        _print(plan, form, folder, verbose=verbose)
     for path in written:
         click.echo(f"wrote {path}", err=True)
+    if prove and plan.fits:
+        return proving.run(
+            plan, model, python, form=form, folder=folder, hostfile=hostfile, verbose=verbose
+        )
     return 0 if plan.fits else 1
 
 

@@ -7,6 +7,7 @@ import re
 import shutil
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import click
 
 from dsdoctor import patient
 from dsdoctor.cli import common
+from dsdoctor.cli.phases import PhaseBars
 from dsdoctor.engine import TOTAL_SECONDS, collect
 from dsdoctor.errors import UsageError
 from dsdoctor.host import LocalHost
@@ -25,7 +27,7 @@ from dsdoctor.model.smoke import SmokeReport
 from dsdoctor.registry import Registry
 from dsdoctor.report import smoke as text_report
 from dsdoctor.smoke import keep, request
-from dsdoctor.smoke.plan import SmokePlan
+from dsdoctor.smoke.plan import STEPS, SmokePlan
 from dsdoctor.smoke.run import Options, interruptible, prove
 
 _FAULT = re.compile(r"(kill|sleep|slow|corrupt|nan|memory|launcher|runner)@(\d+)(?::([a-z-]+))?")
@@ -57,30 +59,6 @@ def _machine(gpus: str | None) -> request.Seen:
     )  # fmt: skip
 
 
-class _Teller:
-    """Says on a terminal which phase the slowest rank is in."""
-
-    def __init__(self, *, enabled: bool) -> None:
-        self._status: Any = None
-        self._stack = contextlib.ExitStack()
-        if enabled:
-            from rich.console import Console  # noqa: PLC0415  # plain runs need no rich
-
-            self._status = self._stack.enter_context(Console(stderr=True).status("starting …"))
-
-    def tell(self, phase: str) -> None:
-        if self._status is None:
-            return
-        names = list(model.PHASES)
-        place = f"{names.index(phase) + 1}/{len(names)} " if phase in names else ""
-        width = len(names)
-        done = names.index(phase) if phase in names else width
-        self._status.update(f"[{'█' * done}{'░' * (width - done)}] {place}{phase} …")
-
-    def close(self) -> None:
-        self._stack.close()
-
-
 @click.command("smoke", short_help="Prove launch settings by a short real run.")
 @click.option("--gpus", metavar="0,1", help="GPUs to run on (index or UUID); all by default.")
 @click.option("--cpu", type=click.IntRange(min=1), metavar="N", help="N ranks on CPUs over gloo.")
@@ -88,7 +66,7 @@ class _Teller:
 @click.option("--model", "model_name", metavar="MODEL", help="As in `recommend`, or `tiny`.")
 @click.option("--plan", "plan_file", metavar="FILE", help="Saved launch.json of `recommend`.")
 @click.option("--full-size", is_flag=True, help="Build the planned model, not a small one.")
-@click.option("--steps", type=click.IntRange(min=3), default=10, show_default=True)
+@click.option("--steps", type=click.IntRange(min=3), default=STEPS, show_default=True)
 @click.option("--precision", type=click.Choice(["bf16", "fp16", "fp32"]))
 @click.option("--launcher", type=click.Choice(["deepspeed", "torchrun"]))
 @click.option("--hostfile", metavar="FILE", help="Hosts of the run, as for `deepspeed`.")
@@ -158,7 +136,8 @@ def command(
             timeout=timeout, budget=bisect_budget,
             bisect=sys.stderr.isatty() if bisect is None else bisect,
         ),
-        form=form, folder=folder, verbose=verbose,
+        lambda report: show(report, form, verbose=verbose),
+        folder=folder,
     )  # fmt: skip
 
 
@@ -167,26 +146,25 @@ def execute(
     python: str,
     registry: Registry,
     options: Options,
+    tell: Callable[[SmokeReport], None],
     *,
-    form: str,
     folder: str | None,
-    verbose: bool = False,
 ) -> int:
-    """Runs a plan, prints the report, keeps what was proven; returns the exit status.
+    """Runs a plan, tells the report, keeps what was proven; returns the exit status.
 
     Raises:
         UsageError: the plan cannot be run here, or the folder cannot be written.
     """
     ended = 0
-    teller = _Teller(enabled=sys.stderr.isatty())
+    bars = PhaseBars(enabled=sys.stderr.isatty())
     try:
         with interruptible() as signals:
-            report = prove(plan, python, registry, options, tell=teller.tell)
+            report = prove(plan, python, registry, options, tell=bars.tell)
     finally:
-        teller.close()
+        bars.close()
     if report.partial:
         ended = 128 + (signals.number or signal.SIGINT)
-    _print(report, form, verbose=verbose)
+    tell(report)
     if report.verdict == "pass":
         if folder is not None:
             for path in keep.write(report, plan, folder):
@@ -209,7 +187,8 @@ def keep_known_good(report: SmokeReport, python: str, registry: Registry) -> Non
         keep.known_good(snapshot.to_json(), report)
 
 
-def _print(report: SmokeReport, form: str, *, verbose: bool) -> None:
+def show(report: SmokeReport, form: str, *, verbose: bool) -> None:
+    """Prints a report."""
     if form == "json":
         click.echo(model.encode(report), nl=False)
         return

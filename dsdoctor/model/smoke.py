@@ -54,8 +54,8 @@ class Phase(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         name: one of PHASES.
-        status: `ok`, `fail` or `not-reached`.
-        seconds: time of the slowest rank.
+        status: `ok`, `fail`, `stopped` (by an interrupt) or `not-reached`.
+        seconds: time of the slowest rank; of a phase that was not completed, until the end.
         detail: what was measured, or what went wrong.
     """
 
@@ -138,6 +138,7 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
         tokens_per_s: all ranks together.
         bandwidth: bus bandwidth of all-reduce by size.
         reference_gb_per_s: what the product should reach at the largest size; None = no reference.
+        reference: that figure in words, with its source and whether it was verified.
         slowest_rank: rank with the longest own time in a step.
         slowest_ratio: its time over the median of all.
         build_seconds: compile time of JIT ops.
@@ -152,6 +153,7 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     tokens_per_s: float | None = None
     bandwidth: tuple[Bandwidth, ...] = ()
     reference_gb_per_s: float | None = None
+    reference: str = ""
     slowest_rank: int | None = None
     slowest_ratio: float | None = None
     build_seconds: float | None = None

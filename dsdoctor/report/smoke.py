@@ -10,8 +10,10 @@ from dsdoctor.model.smoke import Comparison, Figures, Phase, Rank, SmokeReport
 
 MIB = 1 << 20
 GIB = 1 << 30
-WORDS = {"ok": "ok", "fail": "FAIL", "not-reached": "-"}
+WORDS = {"ok": "ok", "fail": "FAIL", "stopped": "stop", "not-reached": "-"}
 SHOWN_LINES = 8
+#: Below this many columns a detail has a line of its own.
+NARROW = 60
 
 
 def _size(count: int) -> str:
@@ -34,6 +36,10 @@ def _phases(phases: Iterable[Phase], width: int) -> Iterator[str]:
     for phase in phases:
         seconds = f"{phase.seconds:6.1f} s" if phase.status != "not-reached" else " " * 8
         head = f"  {WORDS[phase.status]:<5} {phase.name:<12} {seconds}"
+        if width < NARROW and phase.detail:
+            yield head.rstrip()
+            yield from _wrap(phase.detail, width, " " * 8)
+            continue
         yield from _wrap(phase.detail, width, head + "  ", " " * 31) or [head.rstrip()]
 
 
@@ -54,6 +60,8 @@ def figure_lines(figures: Figures) -> Iterator[str]:
     if figures.bandwidth:
         rows = ", ".join(f"{row.gb_per_s:.2f} at {_bytes(row.bytes)}" for row in figures.bandwidth)
         yield f"all-reduce bus bandwidth, GB/s: {rows}"
+    if figures.reference:
+        yield f"reference: {figures.reference}"
     if figures.slowest_ratio is not None:
         yield (
             f"slowest rank: {figures.slowest_rank}, its own work takes "
@@ -69,9 +77,12 @@ def figure_lines(figures: Figures) -> Iterator[str]:
     yield from (_memory(row) for row in figures.memory)
 
 
-def _rank(rank: Rank, width: int) -> Iterator[str]:
+def _rank(rank: Rank, width: int, *, brief: bool) -> Iterator[str]:
+    """A rank that is not done; `brief` leaves out the traceback of one whose failure has a name."""
     where = f" in {rank.last_phase}" if rank.last_phase else ""
     yield from _wrap(f"rank {rank.rank} {rank.outcome}{where} {rank.error}", width, "  ", "    ")
+    if brief and rank.outcome == "failed":
+        return
     # what hangs tells by its stack, what died by its last words
     lines = rank.stack[:SHOWN_LINES] if rank.stack else rank.log_tail[-SHOWN_LINES:]
     yield from (f"    | {presentable(line)}" for line in lines if line.strip())
@@ -98,12 +109,15 @@ def render(report: SmokeReport, width: int = 80, *, verbose: bool = False) -> st
         out += [f"       | {presentable(line)}" for line in cause.evidence if line.strip()]
         if cause.hint:
             out += _wrap(f"hint: {cause.hint}", width, "       ")
-        out.append(f"       `dsdoctor explain {cause.condition}` tells more")
+        out += _wrap(f"`dsdoctor explain {cause.condition}` tells more", width, "       ")
     out.append("")
     out += _phases(report.phases, width)
     if report.verdict != "pass":
         out += [""] + [
-            line for rank in report.ranks if rank.outcome != "done" for line in _rank(rank, width)
+            line
+            for rank in report.ranks
+            if rank.outcome != "done"
+            for line in _rank(rank, width, brief=bool(report.causes) and not verbose)
         ]
         if not report.causes or verbose:
             out += _list("last lines of the launcher", report.log_tail[-SHOWN_LINES:], width)

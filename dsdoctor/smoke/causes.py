@@ -9,11 +9,22 @@ from dsdoctor.model.diagnosis import Cause, Diagnosis, Outcome
 from dsdoctor.model.smoke import SmokeCause
 from dsdoctor.registry import Registry
 from dsdoctor.smoke.launch import Attempt, culprit
-from dsdoctor.smoke.track import Progress
+from dsdoctor.smoke.track import DEADLINES, Progress
 
 _SIGKILL_WORDS = ("-9", "SIGKILL", "ignal 9", "137", "Killed")
 #: Of these a log alone names the cause of a hang better than the hang itself does.
 _SYMPTOMS = frozenset({"nccl-timeout-watchdog", "host-oom-killed", "rendezvous-timeout"})
+
+#: What ranks that do not go on wait for, by phase. Elsewhere they wait for no other rank.
+_WAITING = {
+    "spawn": "rendezvous-timeout",
+    "rendezvous": "rendezvous-timeout",
+    **dict.fromkeys(
+        ("collectives", "engine-init", "steps", "checkpoint", "teardown"), "nccl-timeout-watchdog"
+    ),
+}
+#: A run of which nothing was heard for this long hangs.
+ALIVE_SECONDS = 5.0
 
 
 def named(
@@ -63,39 +74,55 @@ def _died(made: Attempt) -> list[Progress]:
     return [p for p in made.tracker.ranks if p.died is not None and p.failure is None]
 
 
-def _hang(made: Attempt, registry: Registry) -> SmokeCause:
+def _hang(made: Attempt, registry: Registry) -> SmokeCause | None:
+    """What a run that does not go on waits for; None where that would be a guess."""
     ranks = made.tracker.ranks
     stuck = [p for p in ranks if not p.done]
     if not stuck:
-        return named(
-            registry,
-            "nccl-timeout-watchdog",
-            "all ranks are done, but the launcher does not end",
-            made.launcher_tail[-3:],
-        )
+        text = "all ranks are done, but the launcher does not end"
+        return named(registry, "nccl-timeout-watchdog", text, made.launcher_tail[-3:])
     missing = culprit(ranks, made.stacks)
-    others = [p for p in stuck if p is not missing]
-    where = ", ".join(f"rank {p.rank} in {p.place()}" for p in stuck)
     phase = missing.phase if missing else stuck[0].phase
-    text = f"the run hangs: {where}"
-    if missing is not None and others:
-        text = (
-            f"rank {missing.rank} does not come: it is in {missing.place()}{_at(made, missing)}, "
-            f"while {', '.join(f'rank {p.rank}' for p in others)} "
-            f"{'wait' if len(others) > 1 else 'waits'} in {others[0].place()}"
-        )
-    condition = "nccl-timeout-watchdog"
-    if phase in ("spawn", "rendezvous"):
-        condition = "rendezvous-timeout"
-        silent = [str(p.rank) for p in ranks if not p.events]
-        if silent:
-            text = f"nothing was heard of rank {', '.join(silent)}"
-    elif phase == "build-ops":
+    condition = _WAITING.get(phase)
+    if phase == "build-ops":
         stack = "\n".join(line for rows in made.stacks.values() for line in rows)
-        if "file_baton" in stack:
-            condition = "jit-build-stale-lock"
+        condition = "jit-build-stale-lock" if "file_baton" in stack else None
+    if condition is None or (missing is None and made.reason == "timeout" and _moves(made)):
+        return None
     proof = [line for p in stuck for line in made.stacks.get(p.rank, ())[:4]]
-    return named(registry, condition, text, proof)
+    return named(registry, condition, _who_waits(made, missing, stuck), proof)
+
+
+def _who_waits(made: Attempt, missing: Progress | None, stuck: Sequence[Progress]) -> str:
+    silent = [str(p.rank) for p in stuck if not p.events]
+    if silent:
+        return f"nothing was heard of rank {', '.join(silent)}"
+    others = [p for p in stuck if p is not missing]
+    if missing is None or not others:
+        return f"the run hangs: {', '.join(f'rank {p.rank} in {p.place()}' for p in stuck)}"
+    return (
+        f"rank {missing.rank} does not come: it is in {missing.place()}{_at(made, missing)}, "
+        f"while {', '.join(f'rank {p.rank}' for p in others)} "
+        f"{'wait' if len(others) > 1 else 'waits'} in {others[0].place()}"
+    )
+
+
+def _moves(made: Attempt) -> bool:
+    """Whether something was still heard shortly before the end: slow is not hung."""
+    last = max((p.events[-1].time for p in made.tracker.ranks if p.events), default=0.0)
+    return made.started + made.seconds - last < ALIVE_SECONDS
+
+
+def late(made: Attempt) -> str:
+    """Who was not done in time, in words."""
+    slow = [p for p in made.tracker.ranks if p.rank in made.overdue]
+    where = ", ".join(f"rank {p.rank} in {p.place()}" for p in slow)
+    if made.reason == "timeout":
+        return (
+            f"the run took longer than its limit of {made.timeout:g} s (`--timeout`), with {where}"
+        )
+    limit = DEADLINES[slow[0].phase] if slow else 0.0
+    return f"one phase took longer than its limit of {limit:g} s: {where}"
 
 
 def _at(made: Attempt, progress: Progress) -> str:
@@ -139,7 +166,8 @@ def find(made: Attempt, registry: Registry) -> tuple[SmokeCause, ...]:
             return (_killed(made, registry, dead),)
     if made.reason in ("hang", "timeout"):
         better = [_of_log(cause) for cause in told if cause.condition not in _SYMPTOMS]
-        return (*better, _hang(made, registry))
+        seen = _hang(made, registry)
+        return (*better, seen) if seen is not None else tuple(better)
     return tuple(_of_log(cause) for cause in told)
 
 

@@ -9,7 +9,7 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from dsdoctor import process
@@ -73,8 +73,30 @@ def stacks(folder: Path, pids: dict[int, int], python: str) -> dict[int, tuple[s
     for rank in asked:
         text = tail(folder / f"rank-{rank}.stack", 200)
         if text:
-            found[rank] = tuple(text[:STACK_LINES])
+            found[rank] = main_thread_first(text)
     return found
+
+
+def _watches(block: Sequence[str]) -> bool:
+    return any("dsdsmoke_report.py" in row and row.endswith("in watch") for row in block[:2])
+
+
+def main_thread_first(lines: Iterable[str]) -> tuple[str, ...]:
+    """The dump of faulthandler by interest, without the thread by which smoke watches.
+
+    >>> watching = ["Thread 0x1:", '  File "/t/dsdsmoke_report.py", line 1 in watch', ""]
+    >>> main_thread_first([*watching, "Current thread 0x2:", '  File "train.py", line 2 in main'])
+    ('Current thread 0x2:', '  File "train.py", line 2 in main')
+    """
+    blocks: list[list[str]] = []
+    for line in lines:
+        if line.startswith(("Thread ", "Current thread ")) or not blocks:
+            blocks.append([])
+        if line.strip():
+            blocks[-1].append(line)
+    kept = [block for block in blocks if not _watches(block)]
+    kept.sort(key=lambda block: not block[0].startswith("Current") if block else True)
+    return tuple(row for block in kept for row in block)[:STACK_LINES]
 
 
 class Kernel:

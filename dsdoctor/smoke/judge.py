@@ -8,6 +8,7 @@ from typing import Any
 
 from dsdoctor.model.smoke import Bandwidth, Comparison, Figures, SmokeCause
 from dsdoctor.registry import Registry
+from dsdoctor.smoke import reference
 from dsdoctor.smoke.causes import named
 from dsdoctor.smoke.launch import Attempt
 from dsdoctor.smoke.track import Progress
@@ -119,6 +120,9 @@ def figures(made: Attempt) -> Figures:
     if ranks and all(bandwidth):
         rows = [min(rows, key=lambda row: row[1]) for rows in zip(*bandwidth, strict=False)]
         values["bandwidth"] = tuple(Bandwidth(bytes=size, gb_per_s=rate) for size, rate in rows)
+        wanted = wanted_bandwidth(made)
+        if wanted is not None:
+            values.update(reference_gb_per_s=wanted.gb_per_s, reference=wanted.words)
     built = [sum(data_of(p, "build-ops").get("seconds", {}).values()) for p in ranks]
     if built and any(p.ended("build-ops") for p in ranks):
         values["build_seconds"] = round(max(built), 2)
@@ -178,8 +182,22 @@ def compare(what: str, predicted: int, measured: int) -> Comparison:
     )
 
 
+def wanted_bandwidth(made: Attempt) -> reference.Reference | None:
+    """What the GPUs of the run should reach."""
+    if made.plan.device != "cuda":
+        return None
+    names = [str(data_of(progress, "device").get("device", "")) for progress in made.tracker.ranks]
+    return reference.find(names, made.plan.launch.nodes)
+
+
 def slow_words(made: Attempt, found: Figures) -> Iterator[str]:
     """Warnings on speed."""
+    wanted = wanted_bandwidth(made)
+    if wanted is not None and found.bandwidth:
+        largest = found.bandwidth[-1]
+        text = reference.below(largest.gb_per_s, wanted)
+        if text is not None and largest.bytes >= reference.COMPARABLE_BYTES:
+            yield text
     ratio = found.slowest_ratio
     own = own_ms(made)
     if ratio is None or found.slowest_rank is None:

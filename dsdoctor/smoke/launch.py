@@ -6,17 +6,20 @@ import contextlib
 import dataclasses
 import json
 import os
+import platform
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from dsdoctor import process
 from dsdoctor.errors import UsageError
+from dsdoctor.model.smoke import PHASES
 from dsdoctor.smoke import evidence
 from dsdoctor.smoke.plan import SmokePlan
 from dsdoctor.smoke.track import DEADLINES, Progress, Tracker
+from dsdoctor.smoke.worker import dsdsmoke_locks as locks
 
 WORKER = Path(__file__).parent / "worker"
 PREFIX = "dsdoctor-smoke-"
@@ -26,9 +29,11 @@ TICK = 0.1
 NOTICE_SECONDS = 6.0
 #: How long ranks may outlive the launcher before that counts as its death.
 ORPHAN_SECONDS = 1.5
+#: How far the time of a file may lag behind the clock.
+CLOCK_GRAIN_SECONDS = 0.1
 
-#: Told when a phase of all ranks begins: its name.
-Teller = Callable[[str], None]
+#: Told again and again where the slowest rank is: phase, place in it, share of it (None = unknown).
+Teller = Callable[[str, str, float | None], None]
 
 
 @dataclasses.dataclass
@@ -53,6 +58,7 @@ class Attempt:
         started: when it began, in seconds since the epoch.
         error: why the launcher could not be started.
         leftovers: what could not be ended or removed.
+        timeout: seconds that it had, compiling not counted.
     """
 
     plan: SmokePlan
@@ -72,6 +78,7 @@ class Attempt:
     started: float = dataclasses.field(default_factory=time.time)
     error: str = ""
     leftovers: tuple[str, ...] = ()
+    timeout: float = 0.0
 
 
 def launcher_of(python: str, name: str) -> list[str]:
@@ -165,7 +172,7 @@ def attempt(
         python: the patient's interpreter.
         timeout: seconds for everything but the compiling of ops.
         base_env: the user's variables.
-        tell: is told of each phase as it begins.
+        tell: is told where the run is.
 
     Raises:
         UsageError: the plan has no command that can be run here.
@@ -181,12 +188,15 @@ def attempt(
             env=environment(plan, python, folder, base_env),
             tracker=Tracker(folder, plan.world),
             folder=folder,
+            timeout=timeout,
         )
-        _run(made, timeout, base_env, python, tell or (lambda _: None))
+        _run(made, base_env, python, tell or (lambda *_: None))
         yield made
     finally:
         stubborn = process.sweep()
         left = [f"process {pid}" for pid in stubborn]
+        if made is not None:
+            release_locks(made.tracker.ranks)
         left += evidence.sweep_shared_memory(before, port)
         shutil.rmtree(folder, ignore_errors=True)
         if folder.exists():
@@ -197,6 +207,21 @@ def attempt(
             left.append(str(folder))
         if made is not None:
             made.leftovers = tuple(left)
+
+
+def release_locks(ranks: Sequence[Progress]) -> None:
+    """Removes the locks of builds that ended with the ranks; the next job would wait for them."""
+    here = platform.node()
+    for progress in ranks:
+        if not progress.events or progress.ended("build-ops"):
+            continue
+        if progress.events[0].data.get("host", here) != here:
+            continue
+        for event in progress.events:
+            folder = event.data.get("folder")
+            if event.phase == "build-ops" and folder:
+                path = str(Path(folder) / locks.NAME)
+                locks.remove_left(path, event.time - CLOCK_GRAIN_SECONDS)
 
 
 def _port(plan: SmokePlan) -> int:
@@ -210,32 +235,25 @@ def _port(plan: SmokePlan) -> int:
 class _Watch:
     """One look after another, until there is a reason to stop."""
 
-    def __init__(self, made: Attempt, child: process.Child, timeout: float, tell: Teller) -> None:
-        self.made, self.child, self.timeout, self.tell = made, child, timeout, tell
+    def __init__(self, made: Attempt, child: process.Child, tell: Teller) -> None:
+        self.made, self.child, self.tell = made, child, tell
         self.begun = time.monotonic()
         self.building = 0.0
         self.trouble: float | None = None
         self.gone: float | None = None
         self.finished: float | None = None
-        self.phase = ""
-        self._local = os.uname().nodename if hasattr(os, "uname") else ""
+        self.looked = self.begun
+        self._local = platform.node()
         for progress in made.tracker.ranks:
             progress.since = self.begun
 
     def _look(self, now: float) -> None:
         tracker = self.made.tracker
         tracker.read(now)
-        slowest = min(
-            (progress for progress in tracker.ranks if not progress.done),
-            key=lambda progress: list(DEADLINES).index(progress.phase),
-            default=None,
-        )
-        phase = slowest.phase if slowest is not None else "teardown"
-        if phase != self.phase:
-            self.phase = phase
-            self.tell(phase)
+        phase = self._tell_place()
         if phase == "build-ops":
-            self.building += TICK
+            self.building += now - self.looked
+        self.looked = now
         for progress in tracker.ranks:
             if progress.pid and progress.died is None and not progress.done:
                 # a rank of another host has no process here, and is not dead for that
@@ -246,6 +264,26 @@ class _Watch:
                     tracker.read(now)
                     if not progress.done:
                         progress.died = now
+
+    def _tell_place(self) -> str:
+        """Tells where the slowest rank is; its phase."""
+        slowest = min(
+            (progress for progress in self.made.tracker.ranks if not progress.done),
+            key=lambda progress: (PHASES.index(progress.phase), progress.step),
+            default=None,
+        )
+        if slowest is None:
+            self.tell("teardown", "", None)
+            return "teardown"
+        phase = slowest.phase
+        if phase == "build-ops":
+            self.tell(phase, f"{slowest.place()}; the first build takes minutes", None)
+        elif phase == "steps":
+            steps = self.made.plan.job["steps"]
+            self.tell(phase, f"step {slowest.step} of {steps}", slowest.step / steps)
+        else:
+            self.tell(phase, "", None)
+        return phase
 
     def reason(self) -> str | None:
         """Why to stop now, None to go on."""
@@ -270,7 +308,7 @@ class _Watch:
         if tracker.all_done:
             self.finished = self.finished or now
             return "hang" if now - self.finished > DEADLINES["teardown"] else None
-        if now - self.begun - self.building > self.timeout:
+        if now - self.begun - self.building > self.made.timeout:
             self.made.overdue = tuple(p.rank for p in tracker.ranks if not p.done)
             return "timeout"
         return None
@@ -298,9 +336,7 @@ class _Watch:
         return "not-started"
 
 
-def _run(
-    made: Attempt, timeout: float, base_env: Mapping[str, str], python: str, tell: Teller
-) -> None:
+def _run(made: Attempt, base_env: Mapping[str, str], python: str, tell: Teller) -> None:
     begun = time.monotonic()
     kernel = evidence.Kernel()
     log = made.folder / "launcher.log"
@@ -317,7 +353,7 @@ def _run(
                 on_stdout=write,
                 on_stderr=write,
             )
-            watch = _Watch(made, child, timeout, tell)
+            watch = _Watch(made, child, tell)
             while (reason := watch.reason()) is None:
                 pass
             made.reason = reason
@@ -354,9 +390,8 @@ def culprit(ranks: list[Progress], stacks: Mapping[int, tuple[str, ...]]) -> Pro
     open_ranks = [progress for progress in ranks if not progress.done]
     if not open_ranks:
         return None
-    order = list(DEADLINES)
-    least = min(order.index(progress.phase) for progress in open_ranks)
-    behind = [progress for progress in open_ranks if order.index(progress.phase) == least]
+    least = min(PHASES.index(progress.phase) for progress in open_ranks)
+    behind = [progress for progress in open_ranks if PHASES.index(progress.phase) == least]
     if len(behind) < len(open_ranks):
         return behind[0]
     waiting = ("distributed_c10d", "deepspeed/comm", "c10d_logger", "distributed/")

@@ -15,6 +15,8 @@ from dsdoctor.recommend.models import ModelShape
 #: ten steps, and the rates of real fine-tuning would not show that.
 SMALL_RATE = 1e-3
 SEED = 1234
+#: Training steps of a run that names no other number.
+STEPS = 10
 LARGEST_MICRO_BATCH = 2
 LARGEST_ACCUMULATION = 2
 SMALL_SEQUENCE = 64

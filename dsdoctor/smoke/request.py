@@ -40,7 +40,7 @@ class Asked:
     model: str | None = None
     plan: str | None = None
     full_size: bool = False
-    steps: int = 10
+    steps: int = planning.STEPS
     precision: str | None = None
     launcher: str | None = None
     hostfile: str | None = None

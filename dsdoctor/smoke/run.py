@@ -116,7 +116,7 @@ def prove(
         if left <= 1.0:
             break
         if tell is not None:
-            tell(f"trying {knob.knob}={knob.value}")
+            tell(f"trying {knob.knob}={knob.value}", "", None)
         tried = once(
             knob.change(plan), python, registry, timeout=min(left, options.timeout), env=env
         )

@@ -74,6 +74,11 @@ class Progress:
                 return event
         return None
 
+    @property
+    def step(self) -> int:
+        """Training steps that it has completed."""
+        return sum(1 for event in self.events if event.state == "note" and "loss" in event.data)
+
     def place(self) -> str:
         """Phase, and where in it: `steps (step 3)`."""
         for event in reversed(self.events):

@@ -82,6 +82,8 @@ def _summary(made: Attempt, found: tuple[SmokeCause, ...], verdict: str) -> str:
         return f"rank {failed[0].rank} failed in {failed[0].phase}: {error[-1] if error else ''}"
     if made.error:
         return made.error
+    if made.reason in ("timeout", "hang") and made.overdue:
+        return why.late(made)
     if made.tracker.all_done:
         return f"all ranks are done, but the launcher ended with status {made.returncode}"
     return f"the launcher ended with status {made.returncode} in {_furthest(made)}"
@@ -106,23 +108,27 @@ def _phase(made: Attempt, name: str) -> Phase:
     if name == "spawn":
         first = [progress.events[0].time for progress in ranks if progress.events]
         seconds = round(max(0.0, max(first, default=made.started) - made.started), 3)
-    if any(event is not None and event.state == "fail" for event in ends):
-        text = next(
-            str(event.data.get("error", "")).splitlines()[-1:]
-            for event in ends
-            if event is not None and event.state == "fail"
-        )
-        return Phase(name=name, status="fail", seconds=seconds, detail=text[0] if text else "")
+    failed = next((event for event in ends if event is not None and event.state == "fail"), None)
+    if failed is not None:
+        lines = str(failed.data.get("error", "")).splitlines() or [""]
+        return Phase(name=name, status="fail", seconds=seconds, detail=lines[-1])
     if all(event is not None for event in ends):
         return Phase(name=name, status="ok", seconds=seconds, detail=_detail(made, name))
-    begun = [p.rank for p in ranks if any(event.phase == name for event in p.events)]
-    if begun or (name == "spawn" and not any(progress.events for progress in ranks)):
-        missing = [str(p.rank) for p, event in zip(ranks, ends, strict=True) if event is None]
-        return Phase(
-            name=name, status="fail", seconds=seconds,
-            detail=f"not completed by rank {', '.join(missing)}",
-        )  # fmt: skip
-    return Phase(name=name, status="not-reached")
+    begun = [event.time for p in ranks for event in p.events if event.phase == name]
+    if not begun and name == "spawn":
+        begun = [made.started]
+    if not begun:
+        return Phase(name=name, status="not-reached")
+    missing = [p for p, event in zip(ranks, ends, strict=True) if event is None]
+    spent = made.started + made.seconds - min(begun)
+    # the clock of another host may be ahead
+    spent = round(min(max(seconds, spent), made.seconds), 3)
+    if made.reason == "interrupted":
+        detail = f"rank {missing[0].rank} was in {missing[0].place()}"
+        return Phase(name=name, status="stopped", seconds=spent, detail=detail)
+    numbers = ", ".join(str(progress.rank) for progress in missing)
+    detail = f"not completed by rank {numbers}"
+    return Phase(name=name, status="fail", seconds=spent, detail=detail)
 
 
 def _detail(made: Attempt, name: str) -> str:
@@ -198,10 +204,14 @@ def zero_words(plan: SmokePlan) -> str:
 
 def _partly(made: Attempt) -> Iterator[str]:
     """What a run that failed has shown all the same."""
+    good = []
     for name in PHASES:
         ends = [progress.ended(name) for progress in made.tracker.ranks]
         if all(event is not None and event.state == "ok" for event in ends):
-            yield f"{name} works on all {made.plan.world} ranks"
+            good.append(name)
+    if good:
+        ranks = f"all {made.plan.world} ranks" if made.plan.world > 1 else "the rank"
+        yield f"on {ranks}: {', '.join(good)}"
 
 
 def _proved(made: Attempt, figures: Figures) -> Iterator[str]:
@@ -249,6 +259,8 @@ def _not_proved(made: Attempt, verdict: str) -> Iterator[str]:
             yield "that your model fits: name it with `--model`, and run `--full-size`"
         else:
             yield f"that {_size(plan)} fits: run `--full-size`"
+    if plan.launch.finetune == "lora":
+        yield "LoRA: the small model trained all of its parameters"
     if verdict != "pass":
         return
     if plan.device == "cuda" and not plan.uuids:

@@ -60,6 +60,9 @@ def nvml(tmp_path: Path, scenario: Any, *argv: str, **env: str) -> Outcome:
         (("--model", "gpt2", "-o", "empty.json", *WHAT_IF), "cannot be written"),
         (("--model", "gpt2", "--python", "/nowhere"), "/nowhere"),
         (("--model", "gpt2", "--format", "xml"), "--format"),
+        (("--model", "gpt2", "--prove", *WHAT_IF), "`--prove` runs on this machine"),
+        (("--model", "gpt2", "--prove", "--launcher", "accelerate"), "`--launcher accelerate`"),
+        (("--model", "gpt2", "--prove", "--nodes", "2"), "give `--hostfile`"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else None,
 )
@@ -73,6 +76,15 @@ def test_mistakes_are_one_line_and_status_2(
     assert words in done.err
     assert len(done.err.strip().splitlines()) == 1
     assert "Traceback" not in done.err
+
+
+def test_what_does_not_fit_is_not_run(tmp_path: Path) -> None:
+    argv = ("--model", "llama-3-70b", "--host-memory", "8", "--prove", "--python", sys.executable)
+    done = run(tmp_path, *argv)
+    assert done.status == 1
+    assert "PASS" not in done.out
+    assert "FAIL" not in done.out
+    assert done.seconds < 30
 
 
 def test_nothing_fits_is_status_1(tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ def test_default_smoke_on_two_cpus_passes_and_keeps_what_it_proved(smoke: Smoke)
     (folder / "train.py").write_text(script)
     run = subprocess.run(
         ["bash", str(folder / "launch.sh")], capture_output=True, text=True, env=smoke.env,
-        timeout=120, check=False,
+        cwd=folder, timeout=120, check=False,
     )  # fmt: skip
     assert run.returncode == 0, run.stderr
     assert run.stdout.count("--deepspeed_config") >= 2

@@ -18,12 +18,15 @@ import sys
 import time
 from typing import Any
 
+import dsdsmoke_locks as locks
 from dsdsmoke_report import CheckError, Reporter, follow_parent, take_output
 
 ZERO_3 = 3
 #: Sizes of the all-reduce whose bandwidth is measured, in bytes.
 CPU_SIZES = (1 << 16, 1 << 20, 1 << 22)
-GPU_SIZES = (1 << 20, 1 << 24, 1 << 28)
+GPU_SIZES = (1 << 20, 1 << 24, 1 << 28, 1 << 30)
+#: Seconds that the measurement at one size may take, judged by the size before.
+SERIES_SECONDS = 8.0
 P2P_ELEMENTS = 1024
 #: Largest relative error of a matmul against fp32.
 MATMUL_ERROR = {"bf16": 2e-2, "fp16": 4e-3, "fp32": 2e-3}
@@ -183,22 +186,32 @@ class Run:
             found["bandwidth"] = self.bandwidth()
 
     def bandwidth(self) -> Any:
-        """Bus bandwidth of all-reduce: the best of two series, as one retry is allowed."""
-        torch, dist, rows = self.torch, self.torch.distributed, []
-        sizes = GPU_SIZES if self.on_gpu else CPU_SIZES
-        for size in sizes:
+        """Bus bandwidth of all-reduce: the better of two series, for one retry is allowed."""
+        torch, dist, rows, rounds = self.torch, self.torch.distributed, [], 5
+        share, spent, before = 2 * (self.world - 1) / self.world, 0.0, 0
+        for size in GPU_SIZES if self.on_gpu else CPU_SIZES:
+            too_much = bool(before) and spent * size / before * 2 * (rounds + 1) > SERIES_SECONDS
+            if self.on_gpu:
+                too_much = too_much or torch.cuda.mem_get_info()[0] < 2 * size
+            # what is left out must be left out by all
+            flag = torch.full((1,), float(too_much), device=self.device)
+            dist.all_reduce(flag)
+            if flag.item():
+                break
             x = torch.zeros(size // 4, device=self.device)
-            best = 0.0
+            spent, before = math.inf, size
             for _ in range(2):
                 dist.all_reduce(x)
                 self.synchronize()
-                begun, rounds = time.perf_counter(), 5
+                begun = time.perf_counter()
                 for _ in range(rounds):
                     dist.all_reduce(x)
                 self.synchronize()
-                spent = (time.perf_counter() - begun) / rounds
-                best = max(best, size / spent * 2 * (self.world - 1) / self.world / 1e9)
-            rows.append([size, round(best, 3)])
+                spent = min(spent, (time.perf_counter() - begun) / rounds)
+            rows.append([size, round(size / spent * share / 1e9, 3)])
+            del x
+        if self.on_gpu:
+            torch.cuda.empty_cache()
         return rows
 
     def dtype(self) -> Any:
@@ -249,7 +262,10 @@ class Run:
                 if builder is None or type(builder).__name__ == "NotImplementedBuilder":
                     continue
                 begun = time.monotonic()
-                self.report.note(op=name)
+                folder = build_folder(builder)
+                self.report.note(op=name, folder=folder)
+                if folder is not None:
+                    refuse_stale_lock(name, os.path.join(folder, locks.NAME))
                 builder.load(verbose=False)
                 found["seconds"][name] = round(time.monotonic() - begun, 2)
 
@@ -415,6 +431,28 @@ class Run:
         found["peak_host_bytes"] = peak_host()
         self.engine = self.optimizer = None
         self.torch.distributed.destroy_process_group()
+
+
+def build_folder(builder: Any) -> Any:
+    """Where torch builds an op; None for one that was built with DeepSpeed or cannot be told."""
+    # private names, which another version may lack
+    with contextlib.suppress(Exception):
+        from deepspeed.git_version_info import installed_ops
+        from torch.utils.cpp_extension import _get_build_directory
+
+        if not installed_ops.get(builder.name):
+            return _get_build_directory(builder.name, False)
+    return None
+
+
+def refuse_stale_lock(op: Any, path: Any) -> None:
+    age = locks.wait_for(path)
+    if age is not None:
+        raise CheckError(
+            "jit-build-stale-lock",
+            "`%s` is %.0f s old and no process holds it: a build of %s was killed, and whoever "
+            "needs the op waits for ever" % (path, age, op),
+        )
 
 
 def steps_counted(optimizer: Any) -> int:

@@ -17,6 +17,8 @@ import time
 import traceback
 from typing import Any, Dict, Optional
 
+import dsdsmoke_locks as locks
+
 #: Status of a rank whose parent has gone.
 ORPHANED = 86
 
@@ -119,6 +121,7 @@ def follow_parent(folder: Any, patience: Any) -> Any:
             if now != seen:
                 seen, since = now, time.monotonic()
             elif time.monotonic() - since > patience:
+                locks.release_own()
                 os._exit(ORPHANED)
 
     threading.Thread(target=watch, daemon=True).start()

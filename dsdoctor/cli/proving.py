@@ -1,0 +1,96 @@
+"""`recommend --prove`: the settings that were just computed, run by `smoke`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import click
+
+from dsdoctor.errors import UsageError
+from dsdoctor.model import launch as launch_model
+from dsdoctor.model import smoke as smoke_model
+from dsdoctor.model.launch import LaunchPlan
+from dsdoctor.model.smoke import SmokeReport
+from dsdoctor.recommend.models import ModelShape
+
+REPORT_NAME = "report.json"
+
+
+def refuse(
+    *, gpu_memory: float | None, launcher: str | None, nodes: int | None, hostfile: str | None
+) -> None:
+    """Refuses what cannot be run from here, before anything is computed.
+
+    Raises:
+        UsageError: the settings are for another machine, launcher or number of hosts.
+    """
+    if gpu_memory is not None:
+        raise UsageError(
+            "`--prove` runs on this machine, but `--gpu-memory` describes another; leave one out"
+        )
+    if launcher == "accelerate":
+        raise UsageError(
+            "`--prove` runs through `deepspeed` or `torchrun`, but `--launcher accelerate` was "
+            "asked for; leave one out"
+        )
+    if nodes is not None and nodes > 1 and hostfile is None:
+        raise UsageError(f"`--prove` with `--nodes {nodes}` must reach them; give `--hostfile`")
+
+
+def run(
+    plan: LaunchPlan,
+    shape: ModelShape,
+    python: str | None,
+    *,
+    form: str,
+    folder: str | None,
+    hostfile: str | None,
+    verbose: bool,
+) -> int:
+    """Runs a plan that fits; the exit status is that of `smoke`.
+
+    Args:
+        plan: what was recommended.
+        shape: the model that it was made for.
+        python: the interpreter that was named.
+        form: `text`, or `json`: then the plan and, as its `proof`, the report are one document.
+        folder: where the plan was written; the report joins it.
+        hostfile: for several hosts.
+        verbose: show the launcher's last lines too.
+
+    Raises:
+        UsageError: the plan cannot be run here.
+    """
+    # a plan alone needs neither the engine nor the runner
+    from dsdoctor import patient  # noqa: PLC0415
+    from dsdoctor.cli import common, smoke  # noqa: PLC0415
+    from dsdoctor.host import LocalHost  # noqa: PLC0415
+    from dsdoctor.smoke import plan as planning  # noqa: PLC0415
+    from dsdoctor.smoke.run import Options  # noqa: PLC0415
+
+    def tell(report: SmokeReport) -> None:
+        text = smoke_model.encode(report)
+        if form == "json":
+            document = json.loads(launch_model.encode(plan))
+            click.echo(json.dumps({**document, "proof": json.loads(text)}, indent=2))
+        else:
+            click.echo()
+            smoke.show(report, form, verbose=verbose)
+        if folder is not None:
+            path = Path(folder) / REPORT_NAME
+            path.write_text(text, encoding="utf-8")
+            click.echo(f"wrote {path}", err=True)
+
+    run_plan = planning.make(
+        plan, shape, steps=planning.STEPS, full_size=False, uuids=plan.gpu_uuids, hostfile=hostfile
+    )
+    return smoke.execute(
+        run_plan,
+        patient.choose(LocalHost(), python).executable,
+        common.load_registry(),
+        Options(bisect=sys.stderr.isatty()),
+        tell,
+        folder=None,
+    )

@@ -1,0 +1,130 @@
+"""The `lock` file by which torch guards the building of an op.
+
+torch (`utils/file_baton.py`) keeps the file open while it builds, and removes it afterwards; who
+was killed in between leaves it, and whoever comes next waits for it without end. Standard library
+alone, Python 3.8 and newer: ranks use this, and so does the parent that cleans up after them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from typing import Iterator, List, Optional
+
+NAME = "lock"
+#: Where a builder on another host or in another container cannot be seen, only age tells.
+UNSEEN_SECONDS = 600.0
+#: A builder that has just made the file may not be found yet, or may end in this moment.
+LOOKS, BETWEEN_SECONDS = 3, 0.3
+_OWN_FILESYSTEMS = frozenset({"ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "tmpfs", "f2fs"})
+#: Inode of the first namespace of processes (`PROC_PID_INIT_INO`, include/linux/proc_ns.h).
+_FIRST_NAMESPACE = "pid:[4026531836]"
+
+
+def holders(path: str) -> List[int]:
+    """Processes of this host that have a file open."""
+    found = []
+    try:
+        want = os.stat(path)
+        entries = os.listdir("/proc")
+    except OSError:
+        return []
+    for entry in entries:
+        if not entry.isdigit():
+            continue
+        folder = "/proc/%s/fd" % entry
+        with contextlib.suppress(OSError):
+            for number in os.listdir(folder):
+                with contextlib.suppress(OSError):
+                    have = os.stat("%s/%s" % (folder, number))
+                    if (have.st_dev, have.st_ino) == (want.st_dev, want.st_ino):
+                        found.append(int(entry))
+                        break
+    return found
+
+
+def _mount(path: str) -> str:
+    """File system that a path lies on, empty where that cannot be told."""
+    real, best, kind = os.path.realpath(path), "", ""
+    with contextlib.suppress(OSError), open("/proc/self/mounts") as stream:
+        for line in stream:
+            words = line.split()
+            place = words[1].replace("\\040", " ")
+            inside = real == place or real.startswith(place.rstrip("/") + "/")
+            if inside and len(place) >= len(best):
+                best, kind = place, words[2]
+    return kind
+
+
+def all_builders_visible(path: str) -> bool:
+    """Whether whoever builds there must be a process that we can look at."""
+    try:
+        owner, space = os.stat(path).st_uid, os.readlink("/proc/self/ns/pid")
+    except OSError:
+        return False
+    if os.geteuid() not in (0, owner):
+        return False
+    kind = _mount(path)
+    # a container's own layer is seen by its own processes alone, what is mounted into it by others
+    return kind == "overlay" or (kind in _OWN_FILESYSTEMS and space == _FIRST_NAMESPACE)
+
+
+def is_stale(path: str) -> bool:
+    """Whether nobody will ever take this lock away."""
+    for look in range(LOOKS):
+        if look:
+            time.sleep(BETWEEN_SECONDS)
+        try:
+            age = time.time() - os.stat(path).st_mtime
+        except OSError:
+            return False
+        if holders(path):
+            return False
+    return age > UNSEEN_SECONDS or all_builders_visible(path)
+
+
+def _descendants(pid: int) -> Iterator[int]:
+    with contextlib.suppress(OSError):
+        for task in os.listdir("/proc/%d/task" % pid):
+            with open("/proc/%d/task/%s/children" % (pid, task)) as stream:
+                for child in stream.read().split():
+                    yield int(child)
+                    yield from _descendants(int(child))
+
+
+def release_own() -> None:
+    """Ends what this process has started, and removes the locks that it holds."""
+    for pid in list(_descendants(os.getpid())):
+        with contextlib.suppress(OSError):
+            os.kill(pid, signal.SIGKILL)
+    with contextlib.suppress(OSError):
+        for number in os.listdir("/proc/self/fd"):
+            with contextlib.suppress(OSError):
+                path = os.readlink("/proc/self/fd/" + number)
+                if os.path.basename(path) == NAME:
+                    os.unlink(path)
+
+
+def remove_left(path: str, since: float) -> bool:
+    """Removes a lock made after `since` (seconds since the epoch) that nobody holds any more."""
+    with contextlib.suppress(OSError):
+        if os.stat(path).st_mtime >= since and not holders(path):
+            os.unlink(path)
+            return True
+    return False
+
+
+def wait_for(path: str) -> Optional[float]:
+    """Waits for a live builder as torch would, but not for a dead one.
+
+    Returns:
+        The age in seconds of a lock that nobody will ever take away, None where the way is free.
+    """
+    while os.path.exists(path):
+        if is_stale(path):
+            with contextlib.suppress(OSError):
+                return max(0.0, time.time() - os.stat(path).st_mtime)
+        time.sleep(BETWEEN_SECONDS)
+    return None

@@ -1,0 +1,92 @@
+"""A run that was not done in time: hung, or only slow, and where."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from dsdoctor.model.smoke import PHASES, Event, Phase, SmokeReport
+from dsdoctor.registry import Registry
+from dsdoctor.report import smoke as text_report
+from dsdoctor.smoke import request, verdict
+from dsdoctor.smoke.launch import Attempt
+from dsdoctor.smoke.track import Tracker
+from tests.smoke.test_plan import seen
+
+
+def stopped(
+    folder: Path, phases: tuple[str, str], *, reason: str, quiet: float, seconds: float = 25.0
+) -> SmokeReport:
+    """Two ranks that were in these phases, and said nothing for the last `quiet` seconds."""
+    plan = request.plan(request.Asked(), seen)
+    began = time.time() - seconds
+    made = Attempt(
+        plan=plan, argv=(), env={}, tracker=Tracker(folder, plan.world), folder=folder,
+        reason=reason, seconds=seconds, started=began, timeout=seconds, overdue=(0, 1),
+    )  # fmt: skip
+    last = began + seconds - quiet
+    for progress, phase in zip(made.tracker.ranks, phases, strict=True):
+        for name in PHASES[: PHASES.index(phase)]:
+            progress.events.append(
+                Event(rank=progress.rank, phase=name, state="ok", time=began + 1, seconds=0.5)
+            )
+        progress.events.append(Event(rank=progress.rank, phase=phase, state="begin", time=last))
+    return verdict.report(made, Registry())
+
+
+def phase(report: SmokeReport, name: str) -> Phase:
+    return next(row for row in report.phases if row.name == name)
+
+
+def test_a_slow_import_is_no_hang_of_nccl(tmp_path: Path) -> None:
+    report = stopped(tmp_path, ("import", "import"), reason="timeout", quiet=14.0)
+    assert report.causes == ()
+    assert report.summary == (
+        "the run took longer than its limit of 25 s (`--timeout`), with rank 0 in import, "
+        "rank 1 in import"
+    )
+    assert phase(report, "import") == Phase(
+        name="import", status="fail", seconds=14.0, detail="not completed by rank 0, 1"
+    )
+
+
+def test_steps_that_still_come_are_slow_and_not_hung(tmp_path: Path) -> None:
+    report = stopped(tmp_path, ("steps", "steps"), reason="timeout", quiet=1.0)
+    assert report.causes == ()
+    assert "`--timeout`" in report.summary
+
+
+def test_steps_that_come_no_more_hang(tmp_path: Path) -> None:
+    report = stopped(tmp_path, ("steps", "steps"), reason="timeout", quiet=20.0)
+    assert [cause.condition for cause in report.causes] == ["nccl-timeout-watchdog"]
+
+
+def test_a_rank_behind_the_others_is_named(tmp_path: Path) -> None:
+    report = stopped(tmp_path, ("rendezvous", "collectives"), reason="hang", quiet=20.0)
+    assert [cause.condition for cause in report.causes] == ["rendezvous-timeout"]
+    assert "rank 0 does not come" in report.summary
+
+
+def test_a_phase_over_its_own_limit(tmp_path: Path) -> None:
+    report = stopped(tmp_path, ("numerics", "numerics"), reason="hang", quiet=70.0, seconds=90.0)
+    assert report.causes == ()
+    assert report.summary.startswith("one phase took longer than its limit of 60 s: rank 0 in")
+
+
+def test_an_interrupted_run_says_where_and_how_long(tmp_path: Path) -> None:
+    report = stopped(tmp_path, ("build-ops", "build-ops"), reason="interrupted", quiet=12.0)
+    row = phase(report, "build-ops")
+    assert (row.status, row.seconds) == ("stopped", 12.0)
+    assert phase(report, "engine-init").status == "not-reached"
+    assert "stop  build-ops      12.0 s  rank 0 was in build-ops" in text_report.render(report, 80)
+
+
+@pytest.mark.parametrize("width", [40, 80, 120])
+def test_no_line_of_the_reports_own_words_is_wider_than_the_screen(
+    tmp_path: Path, width: int
+) -> None:
+    report = stopped(tmp_path, ("steps", "steps"), reason="timeout", quiet=20.0)
+    lines = text_report.render(report, width).splitlines()
+    assert [line for line in lines if len(line) > width] == []

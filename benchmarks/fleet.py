@@ -2,8 +2,8 @@
 
     python benchmarks/fleet.py [--nodes 10000]
 
-Each report is a whole snapshot of a machine with 8 GPUs, with UUIDs, temperatures and clocks of its
-own; some nodes drift and some are sick. Goals: 10 s, 500 MiB.
+Each report is a whole snapshot of a machine with 8 GPUs, with UUIDs, temperatures, power, clocks,
+memory in use and counters of its own; some nodes drift and some are sick. Goals: 10 s, 500 MiB.
 """
 
 from __future__ import annotations
@@ -60,11 +60,19 @@ def main() -> None:
             for gpu in facts["gpus"]["gpus"]:
                 gpu["uuid"] = f"GPU-{rng.getrandbits(64):016x}"
                 gpu["health"]["temperature_c"] = rng.randint(30, 60)
+                gpu["health"]["temperature_memory_c"] = rng.randint(30, 60)
+                gpu["health"]["power_usage_mw"] = rng.randint(70_000, 120_000)
                 gpu["clock_sm_mhz"] = rng.randint(345, 1980)
+                gpu["memory_used_bytes"] = rng.randint(0, 1 << 20)
+                gpu["pcie"]["replay_counter"] = rng.randint(0, 3)
+            facts["resources"]["memory_available_bytes"] -= rng.randint(0, 1 << 28)
             if number % 400 == 3:
                 facts["nvml"]["driver_version"] = "535.104.05"
+            if number % 997 == 5:
+                facts["gpus"]["gpus"][number % 8]["health"]["remapped_rows_failure"] = True
             (reports / f"gpu{number:05d}.json").write_bytes(msgspec.json.encode(node))
         size = sum(file.stat().st_size for file in reports.iterdir())
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
         begun = time.monotonic()
         done = subprocess.run(
             [sys.executable, "-m", "dsdoctor", "fleet", "check", "--from", str(reports)],
@@ -74,9 +82,14 @@ def main() -> None:
             check=False,
         )
         seconds = time.monotonic() - begun
-        peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        cpu = used.ru_utime + used.ru_stime - before.ru_utime - before.ru_stime
+        peak = used.ru_maxrss / 1024
     print(done.stdout, done.stderr)
-    print(f"{wanted} reports of {size / wanted / 1024:.0f} KiB: {seconds:.1f} s, {peak:.0f} MiB")
+    print(
+        f"{wanted} reports of {size / wanted / 1024:.0f} KiB: {seconds:.1f} s, {peak:.0f} MiB; "
+        f"{cpu:.1f} s of CPU time on {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
+    )
 
 
 if __name__ == "__main__":

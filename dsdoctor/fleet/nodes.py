@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
 import msgspec
 
-from dsdoctor.engine import Facts, Policy, unit_findings, without_wider
+from dsdoctor.engine import Policy, without_wider
 from dsdoctor.errors import UsageError
+from dsdoctor.fleet.memory import UNLIKE, Memory, Values
 from dsdoctor.fleet.replay import FleetNode
 from dsdoctor.fleet.traits import traits_of
 from dsdoctor.model.facts.base import Fact, Missing, Why
 from dsdoctor.model.facts.gpu import Gpus
-from dsdoctor.model.facts.machine import OsInfo
 from dsdoctor.model.facts.run import RunNeeds
-from dsdoctor.model.finding import Finding, Status
+from dsdoctor.model.finding import Status
 from dsdoctor.model.snapshot import SCHEMA, VERSION
-from dsdoctor.registry import Registry, Unit, needs
+from dsdoctor.registry import Registry, Unit
 
 F = TypeVar("F", bound=Fact)
-#: Facts that are another on every node; nothing is gained by remembering them.
-_UNLIKE: frozenset[type] = frozenset({Gpus, FleetNode})
 _REMEMBERED = 4096
-_HOST_NAME = re.compile(rb'"hostname":\s*"[^"]*"')
 
 
 class NodeFinding(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,23 +94,19 @@ class _Source:
         key = kind.key()
         data = self.raw.facts.get(key)
         if data is not None:
-            return self.decoders.decode(kind, data)
+            return self.decoders.decode(kind, data, None if kind in UNLIKE else self.digest(kind))
         missing = self.raw.missing.get(key)
         return missing or Missing(why=Why.NOT_ASKED, detail=f"`{key}` was not collected")
 
-    def digest(self, kinds: tuple[type[Fact], ...]) -> tuple[bytes, ...]:
-        """Changes when one of these facts does."""
-        return tuple([self._digests.get(kind) or self._digest(kind) for kind in kinds])
-
-    def _digest(self, kind: type[Fact]) -> bytes:
-        key = kind.key()
-        data: Any = self.raw.facts.get(key)
-        if data is None:
-            data = repr(self.raw.missing.get(key)).encode()
-        elif kind is OsInfo:
-            # no check judges a host by its name
-            data = _HOST_NAME.sub(b"", bytes(data))
-        made = self._digests[kind] = hashlib.blake2b(data, digest_size=16).digest()
+    def digest(self, kind: type[Fact]) -> bytes:
+        """Changes when the fact does."""
+        made = self._digests.get(kind)
+        if made is None:
+            key = kind.key()
+            data: Any = self.raw.facts.get(key)
+            if data is None:
+                data = repr(self.raw.missing.get(key)).encode()
+            made = self._digests[kind] = hashlib.blake2b(data, digest_size=16).digest()
         return made
 
 
@@ -125,25 +117,25 @@ class Decoders:
         self._decoders: dict[type, msgspec.json.Decoder[Any]] = {}
         self._made: dict[tuple[type, bytes], Any] = {}
 
-    def decode(self, kind: type[F], data: msgspec.Raw) -> F | Missing:
-        """The fact that some JSON stands for."""
-        name = (kind, b"" if kind in _UNLIKE else bytes(data))
-        if kind not in _UNLIKE and name in self._made:
-            found: F | Missing = self._made[name]
+    def decode(self, kind: type[F], data: msgspec.Raw, digest: bytes | None) -> F | Missing:
+        """The fact that some JSON stands for; without a digest it is not remembered."""
+        if digest is not None and (kind, digest) in self._made:
+            found: F | Missing = self._made[kind, digest]
             return found
         decoder = self._decoders.get(kind)
         if decoder is None:
             decoder = self._decoders[kind] = msgspec.json.Decoder(kind, strict=False)
+        value: F | Missing
         try:
             value = decoder.decode(data)
         except (msgspec.ValidationError, msgspec.DecodeError) as error:
             detail = f"`{kind.key()}` of the snapshot is broken: {error}"
             value = Missing(why=Why.BROKEN, detail=detail)
-        if kind not in _UNLIKE:
+        if digest is not None:
             if len(self._made) >= _REMEMBERED:
                 self._made.clear()
-            self._made[name] = value
-        return value  # type: ignore[no-any-return]
+            self._made[kind, digest] = value
+        return value
 
 
 class Judge:
@@ -157,21 +149,13 @@ class Judge:
 
     def __init__(self, registry: Registry, units: Iterable[Unit], policy: Policy) -> None:
         self.registry = registry
-        self.policy = policy
-        self.units = [
-            (
-                unit,
-                tuple(
-                    {n.kind for n in needs(unit.check.function) if issubclass(n.kind, Fact)}
-                    | {RunNeeds}
-                ),
-            )
+        self.memories = [
+            Memory(unit, policy, registry)
             for unit in units
             if unit.check is not None
             and (not policy.scopes or unit.condition.scope in policy.scopes)
         ]
         self.decoders = Decoders()
-        self._known: dict[tuple[str, tuple[bytes, ...]], list[Finding]] = {}
 
     def report(self, name: str, data: bytes) -> NodeReport:
         """Judges one snapshot.
@@ -186,21 +170,14 @@ class Judge:
         if raw.schema != SCHEMA or raw.version > VERSION:
             raise UsageError(f"`{name}` is not a snapshot that this dsdoctor reads")
         source = _Source(raw, self.decoders)
-        facts = Facts(source)
-        bad: list[Finding] = []
-        for unit, kinds in self.units:
-            bad += self._findings(unit, kinds, source, facts)
+        values = Values(source)
+        bad = [finding for memory in self.memories for finding in memory.findings(values)]
         bad = without_wider(bad, self.registry)
-        statuses = {finding.status for finding in bad}
-        verdict = "healthy"
-        if Status.FAIL in statuses:
-            verdict = "faulty"
-        elif statuses & {Status.UNKNOWN, Status.CRASH}:
-            verdict = "unknown"
+        facts = values.facts
         gpus, node = facts.get(Gpus), facts.get(FleetNode)
         return NodeReport(
             name=name,
-            verdict=verdict,
+            verdict=_verdict({finding.status for finding in bad}),
             traits=traits_of(facts),
             findings=tuple(
                 NodeFinding(
@@ -218,25 +195,11 @@ class Judge:
             node=node if isinstance(node, FleetNode) else FleetNode(),
         )
 
-    def _findings(
-        self, unit: Unit, kinds: tuple[type[Fact], ...], source: _Source, facts: Facts
-    ) -> list[Finding]:
-        if _UNLIKE.intersection(kinds):
-            return self._judge(unit, facts)
-        name = (unit.condition.name, source.digest(kinds))
-        found = self._known.get(name)
-        if found is None:
-            if len(self._known) >= _REMEMBERED * 4:
-                self._known.clear()
-            found = self._known[name] = self._judge(unit, facts)
-        return found
 
-    def _judge(self, unit: Unit, facts: Facts) -> list[Finding]:
-        return [
-            finding
-            for finding in unit_findings(unit, facts, self.policy, self.registry)
-            if finding.status not in (Status.OK, Status.SKIP)
-        ]
+def _verdict(statuses: set[Status]) -> str:
+    if Status.FAIL in statuses:
+        return "faulty"
+    return "unknown" if statuses & {Status.UNKNOWN, Status.CRASH} else "healthy"
 
 
 def silent(name: str, error: str) -> NodeReport:

@@ -1,0 +1,172 @@
+"""Judgements of one condition, remembered: nodes that are alike where its check looks share one."""
+
+from __future__ import annotations
+
+import itertools
+import typing
+from collections.abc import Callable, Hashable
+from typing import Any, Protocol, TypeVar
+
+from dsdoctor.engine import Facts, Policy, Source, unit_findings
+from dsdoctor.fleet import reads
+from dsdoctor.fleet.replay import FleetNode
+from dsdoctor.model.facts.base import Fact, Missing
+from dsdoctor.model.facts.gpu import Gpus
+from dsdoctor.model.facts.machine import NvidiaKernel, OsInfo, Resources
+from dsdoctor.model.facts.run import RunNeeds
+from dsdoctor.model.finding import Finding, Status
+from dsdoctor.registry import Registry, Unit, needs
+
+F = TypeVar("F", bound=Fact)
+#: Facts that are another on every node (UUIDs, temperatures, names); of these, what a check reads
+#: is compared, of all others the whole. The choice costs or saves time and changes no judgement.
+UNLIKE: frozenset[type[Fact]] = frozenset({Gpus, OsInfo, Resources, FleetNode})
+#: The engine looks at these besides what a check asks for.
+_ALWAYS = (RunNeeds, NvidiaKernel)
+_REMEMBERED = 4096
+#: Ways through a check, each with values of its own that it reads; healthy nodes take one.
+_WAYS = 8
+#: A check that reads what differs everywhere is not worth remembering.
+_TRIALS = 64
+
+
+#: A value of a fact.
+Place = tuple[type[Fact], reads.Path]
+Way = tuple[Place, ...]
+
+
+class DigestSource(Source, Protocol):
+    """A source of facts that tells cheaply whether two nodes' are the same."""
+
+    def digest(self, kind: type[Fact]) -> bytes:
+        """Changes when the fact does."""
+        ...
+
+
+class Values:
+    """What is compared of one node, each value taken once.
+
+    Attributes:
+        facts: its facts.
+    """
+
+    def __init__(self, source: DigestSource) -> None:
+        self.facts = Facts(source)
+        self._digests = _Lazy(source.digest)
+        self._columns = _Lazy(self._column)
+
+    def key(self, alike: tuple[type[Fact], ...], way: Way) -> Hashable:
+        """The same for nodes that are the same in some facts and in what a way reads."""
+        return (
+            *map(self._digests.__getitem__, alike),
+            *map(self._columns.__getitem__, way),
+        )
+
+    def _column(self, place: Place) -> int:
+        kind, path = place
+        return _numbers.of((kind, path, reads.column(self.facts.get(kind), path)))
+
+
+class _Lazy(dict[Any, Any]):
+    """A dict that asks for what it lacks; what it has it gives without a call of Python."""
+
+    def __init__(self, ask: Callable[[Any], Any]) -> None:
+        super().__init__()
+        self._ask = ask
+
+    def __missing__(self, name: Any) -> Any:
+        value = self[name] = self._ask(name)
+        return value
+
+
+class _Numbers:
+    """Numbers for contents, never given twice."""
+
+    def __init__(self) -> None:
+        self._known: dict[Hashable, int] = {}
+        self._next = itertools.count()
+
+    def of(self, content: Hashable) -> int:
+        number = self._known.get(content)
+        if number is None:
+            if len(self._known) >= _REMEMBERED * 8:
+                self._known.clear()
+            number = self._known[content] = next(self._next)
+        return number
+
+
+_numbers = _Numbers()
+
+
+class _Traced:
+    """A source whose unlike facts note what is read of them."""
+
+    def __init__(self, facts: Facts, noted: dict[type[Fact], set[reads.Path]]) -> None:
+        self._facts = facts
+        self._noted = noted
+
+    @property
+    def run(self) -> RunNeeds:
+        return self._facts.snapshot.run
+
+    def get(self, kind: type[F]) -> F | Missing:
+        value: Any = self._facts.get(kind)
+        if kind in UNLIKE:
+            # also of a missing fact: why it is missing
+            value = reads.trace(value, self._noted.setdefault(kind, set()))
+        return typing.cast("F | Missing", value)
+
+
+class Memory:
+    """Judges one condition on many nodes.
+
+    Args:
+        unit: the condition.
+        policy: how it is judged.
+        registry: of all packs.
+    """
+
+    def __init__(self, unit: Unit, policy: Policy, registry: Registry) -> None:
+        self.unit, self.policy, self.registry = unit, policy, registry
+        asked: set[type[Fact]] = set(_ALWAYS)
+        if unit.check is not None:
+            asked |= {n.kind for n in needs(unit.check.function) if issubclass(n.kind, Fact)}
+        self._alike = tuple(sorted(asked - UNLIKE, key=lambda kind: kind.key()))
+        self._unlike = bool(asked & UNLIKE)
+        self._ways: dict[Way, dict[Hashable, list[Finding]]] = {}
+        self._hits = self._misses = 0
+
+    def findings(self, values: Values) -> list[Finding]:
+        """What is wrong; the same as a judgement of this very node, but for the time it takes."""
+        if self._unlike and self._misses > _TRIALS and self._hits < self._misses:
+            return self._judge(values.facts)
+        for way, known in self._ways.items():
+            found = known.get(values.key(self._alike, way))
+            if found is not None:
+                self._hits += 1
+                return found
+        self._misses += 1
+        found = self._judge(values.facts)
+        taken = self._way(values, found) if self._unlike else ()
+        if taken is not None and (taken in self._ways or len(self._ways) < _WAYS):
+            known = self._ways.setdefault(taken, {})
+            if len(known) >= _REMEMBERED:
+                known.clear()
+            known[values.key(self._alike, taken)] = found
+        return found
+
+    def _way(self, values: Values, expected: list[Finding]) -> Way | None:
+        """What the check reads on its way to its findings; None = the stand-in disturbs it."""
+        noted: dict[type[Fact], set[reads.Path]] = {}
+        if self._judge(Facts(_Traced(values.facts, noted))) != expected:
+            self._misses += _TRIALS
+            return None
+        places = ((kind, path) for kind, paths in noted.items() for path in paths)
+        return tuple(sorted(places, key=lambda place: (place[0].key(), place[1])))
+
+    def _judge(self, facts: Facts) -> list[Finding]:
+        return [
+            finding
+            for finding in unit_findings(self.unit, facts, self.policy, self.registry)
+            if finding.status not in (Status.OK, Status.SKIP)
+        ]

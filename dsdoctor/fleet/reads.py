@@ -1,0 +1,146 @@
+"""Which values of a fact a check has read, so that one judgement serves every node alike in them.
+
+Checks are pure: one that finds the same values wherever it looks goes the same way and says the
+same. `trace` hands out a stand-in for a fact that notes what is read of it; `columns` takes the
+same values from another node's fact. Elements of a tuple count as one: a field that was read of one
+GPU is compared on all of them. What cannot be followed (a comparison or a print-out of a whole
+struct) or is not worth it (the many links of each GPU) counts as a reading of all that is in it.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import inspect
+import operator
+import types
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import msgspec
+
+#: Names of fields, or one of the marks below.
+Path = tuple[str, ...]
+_EACH = "*"  # every element of a tuple
+_LENGTH = "#"  # how many there are
+_TYPE = "?"  # whether a struct or something else stands there
+_WHOLE = "="  # all that is in it
+_SCALARS = frozenset({str, int, bool, type(None)})
+
+
+def trace(fact: msgspec.Struct, noted: set[Path]) -> Any:
+    """A stand-in for a fact, which adds to `noted` what is read of it."""
+    return _wrap(fact, (), noted)
+
+
+def _wrap(value: Any, path: Path, noted: set[Path]) -> Any:
+    if isinstance(value, msgspec.Struct):
+        noted.add((*path, _TYPE))
+        return _StandIn(value, path, noted)
+    several = type(value) in (tuple, list) and any(isinstance(x, msgspec.Struct) for x in value)
+    if several and _EACH not in path:
+        noted.add((*path, _LENGTH))
+        return type(value)(_wrap(item, (*path, _EACH), noted) for item in value)
+    noted.add(path)
+    return value
+
+
+class _StandIn:
+    """Passes for a struct, and notes what is read of it."""
+
+    __slots__ = ("_known", "_noted", "_path", "_value")
+
+    def __init__(self, value: msgspec.Struct, path: Path, noted: set[Path]) -> None:
+        self._value = value
+        self._path = path
+        self._noted = noted
+        self._known: dict[str, Any] = {}
+
+    # what isinstance() and `match` ask
+    __class__ = property(lambda self: type(self._value))
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self._known:  # `is` must hold between two readings
+            return self._known[name]
+        kind = type(self._value)
+        if name in kind.__struct_fields__:
+            made = _wrap(getattr(self._value, name), (*self._path, name), self._noted)
+            self._known[name] = made
+            return made
+        member = inspect.getattr_static(kind, name)
+        if isinstance(member, property) and member.fget is not None:
+            return member.fget(self)
+        if isinstance(member, types.FunctionType):
+            return types.MethodType(member, self)
+        return getattr(kind, name)
+
+    def _whole(self) -> msgspec.Struct:
+        self._noted.add((*self._path, _WHOLE))
+        return self._value
+
+    def __eq__(self, other: object) -> bool:
+        return bool(self._whole() == (other._whole() if type(other) is _StandIn else other))
+
+    def __hash__(self) -> int:
+        return hash(self._whole())
+
+    def __repr__(self) -> str:
+        return repr(self._whole())
+
+
+def column(value: Any, path: Path) -> Hashable:
+    """What a path leads to in a fact, in a form that can be a key; the same only for the same."""
+    head, tail = _getters(path)
+    if tail is not None:
+        try:
+            values = tuple(map(tail, head(value)))
+            kinds = tuple(map(type, values))
+            if _SCALARS.issuperset(kinds):
+                return values, kinds  # 1 and True are no one key
+        except (AttributeError, TypeError):
+            pass
+    return _column(value, path)
+
+
+@functools.cache
+def _getters(path: Path) -> tuple[Callable[[Any], Any], Callable[[Any], Any] | None]:
+    """The quick way through a path: to a tuple, and on from each element; None = there is none."""
+    if path.count(_EACH) != 1:
+        return _itself, None
+    middle = path.index(_EACH)
+    head, tail = path[:middle], path[middle + 1 :]
+    if not head or not tail or {*head, *tail} & {_LENGTH, _TYPE, _WHOLE}:
+        return _itself, None
+    return operator.attrgetter(".".join(head)), operator.attrgetter(".".join(tail))
+
+
+def _itself(value: Any) -> Any:
+    return value
+
+
+def _column(value: Any, path: Path) -> Hashable:
+    for number, step in enumerate(path):
+        if step == _EACH:
+            if type(value) not in (tuple, list):
+                return "?", _key(value)
+            rest = path[number + 1 :]
+            return tuple([_column(item, rest) for item in value])
+        if step == _LENGTH:
+            return len(value) if type(value) in (tuple, list) else ("?", _key(value))
+        if step == _TYPE:
+            return type(value).__name__
+        if step == _WHOLE:
+            return _content(value)
+        if step not in getattr(value, "__struct_fields__", ()):
+            return "?", _key(value)
+        value = getattr(value, step)
+    return _key(value)
+
+
+def _key(value: Any) -> Hashable:
+    return (type(value), value) if type(value) in _SCALARS else _content(value)
+
+
+def _content(value: Any) -> bytes:
+    """Stands for all that is in a value; short, since many are kept."""
+    return hashlib.blake2b(msgspec.json.encode(value), digest_size=16).digest()

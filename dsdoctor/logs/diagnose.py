@@ -15,6 +15,8 @@ from dsdoctor.logs import reader
 from dsdoctor.logs.expect import expectation
 from dsdoctor.logs.ranks import disagreement
 from dsdoctor.logs.scan import Error, Hit, Known, Scan, Scanner
+from dsdoctor.logs.structure import family
+from dsdoctor.model.condition import Signature
 from dsdoctor.model.diagnosis import Cause, Diagnosis, FirstError, Line, Outcome
 
 try:
@@ -33,6 +35,11 @@ LEAST_WEIGHT = 20
 BAND = 10
 #: A second cause is shown when it is this close to the first.
 WORTH_SHOWING = 30
+
+#: Exceptions, from the first on, whose place is asked for the cause.
+MOST_GUESSES = 4
+#: What a cause weighs that only the place of an exception tells: less than any signature.
+GUESS = Signature(anchor="", pattern="", examples=(), not_examples=(), weight=-30)
 
 #: Exceptions that only echo a death elsewhere.
 ECHOES = re.compile(
@@ -127,6 +134,13 @@ def diagnose(
     scanner = Scanner(known)
     wanted = list(sources)
     scans = [scanner.scan(source, index) for index, source in enumerate(wanted)]
+    names = [source.name for source in wanted]
+    if not _causes(scans, names):
+        for index, scan in enumerate(scans):
+            scan.hits += scanner.again(scan, index)
+    if not _causes(scans, names):
+        guesses = _guesses(scans, {one.condition: one for one in known})
+        return judge(wanted, scans, expect=expect, guesses=guesses)
     return judge(wanted, scans, expect=expect)
 
 
@@ -135,12 +149,13 @@ def judge(
     scans: Sequence[Scan],
     *,
     expect: Sequence[str] = (),
+    guesses: Sequence[Hit] = (),
 ) -> Diagnosis:
-    """The verdict on what was found."""
+    """The verdict on what was found; `guesses` count only where no signature fits."""
     total = sum(scan.lines for scan in scans)
     names = [source.name for source in sources]
     error = _first_error(scans)
-    causes = _causes(scans, names)
+    causes = _causes(scans, names) or _guessed(guesses, names)
     marks: dict[str, tuple[int, str, int]] = {}
     for index, scan in enumerate(scans):
         for name, (number, text) in scan.marks.items():
@@ -250,6 +265,30 @@ def _causes(scans: Sequence[Scan], names: Sequence[str]) -> tuple[Cause, ...]:
     )
 
 
+def _guesses(scans: Sequence[Scan], known: dict[str, Known]) -> list[Hit]:
+    """The first exception whose place tells a cause, unless the script's own came before."""
+    for error in _own_errors(scans)[:MOST_GUESSES]:
+        name = family(error)
+        if name in known:
+            one = known[name]._replace(signature=GUESS)
+            return [Hit(one, error.source, error.line, error.text, error.rank, {}, error.when)]
+        if _is_user_code(error) and error.file:
+            break
+    return []
+
+
+def _guessed(guesses: Sequence[Hit], names: Sequence[str]) -> tuple[Cause, ...]:
+    return tuple(
+        _cause(
+            _Candidate(hit.known, [hit], hit.known.signature.weight, (0, "", 0, 0), set()),
+            0,
+            names,
+            (),
+        )
+        for hit in guesses
+    )
+
+
 def _only_began(scans: Sequence[Scan]) -> bool:
     """The logs hold nothing but the first words of DeepSpeed."""
     tails = [text for scan in scans for _, text in scan.tail]
@@ -272,6 +311,8 @@ def _cause(
             lambda: "?", {k: presentable(v) for k, v in hit.groups.items()}
         )
         message = hit.known.signature.message.format_map(values)
+    if hit.known.signature is GUESS:
+        message += "; no wording is known, only where it was raised"
     if told := disagreement(candidate.hits):
         message += f"; the ranks do not agree: {presentable(told)}"
     seen: set[str] = set()
@@ -302,9 +343,17 @@ def _is_echo(error: Error) -> bool:
     return error.type != "SIGSEGV" and bool(ECHOES.search(f"{error.type}: {error.message}"))
 
 
-def _first_error(scans: Sequence[Scan]) -> Error | None:
+def _sorted_errors(scans: Sequence[Scan]) -> list[Error]:
     many = len(scans) > 1
-    errors = sorted((e for scan in scans for e in scan.errors), key=lambda e: _when(e, many=many))
+    return sorted((e for scan in scans for e in scan.errors), key=lambda e: _when(e, many=many))
+
+
+def _own_errors(scans: Sequence[Scan]) -> list[Error]:
+    return [error for error in _sorted_errors(scans) if not _is_echo(error)]
+
+
+def _first_error(scans: Sequence[Scan]) -> Error | None:
+    errors = _sorted_errors(scans)
     own = [error for error in errors if not _is_echo(error)]
     for place, error in enumerate(own):
         if "Caught " in error.message and "worker process" in error.message:

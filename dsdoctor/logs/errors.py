@@ -6,6 +6,8 @@ import dataclasses
 import re
 from collections.abc import Callable
 
+from dsdoctor.logs.frames import Frame
+
 #: Tracebacks kept of one log.
 KEPT_ERRORS = 40
 #: Longest text that is kept of a line.
@@ -66,6 +68,8 @@ class Error:
         when: time stamp, "" without.
         traced: it stood under a traceback.
         library: deepest frame of all.
+        frames: calls above it, the deepest last, as far as the lines in front of it tell.
+        more: the lines behind it, on which its text may go on.
     """
 
     source: int
@@ -79,6 +83,8 @@ class Error:
     when: str
     traced: bool
     library: str = ""
+    frames: tuple[Frame, ...] = ()
+    more: str = ""
 
 
 @dataclasses.dataclass

@@ -16,15 +16,21 @@ from typing import NamedTuple
 from dsdoctor.logs import reader
 from dsdoctor.logs.anchors import matcher
 from dsdoctor.logs.errors import ERROR_LITERALS, Error, Tracebacks
+from dsdoctor.logs.frames import frames_of
 from dsdoctor.logs.marks import MARK_LITERALS, MARK_PATTERNS
 from dsdoctor.logs.necessary import searched
 from dsdoctor.logs.prefixes import MONTHS, strip_prefixes
+from dsdoctor.logs.rewording import variants
 from dsdoctor.model.condition import Signature
 
 __all__ = ["MARK_PATTERNS", "Error", "Hit", "Known", "Scan", "Scanner", "scan_all", "stamp"]
 
 #: Lines of context on either side of a hit.
 CONTEXT = 12
+#: Lines in front of an exception in which its frames are looked for.
+FRAME_LINES = 40
+#: Lines behind an exception on which its text may go on.
+MORE_LINES = 3
 #: Bytes of context on either side of a hit, where lines are long.
 CONTEXT_BYTES = 1 << 16
 #: Hits kept of one signature in one log.
@@ -172,6 +178,25 @@ class Scanner:
         state.feed(b"", last=True)
         return state.finish()
 
+    def again(self, scan: Scan, index: int = 0) -> list[Hit]:
+        """Hits on the last lines of a log, read as they were before a terminal changed them.
+
+        For logs in which `scan` found no cause.
+        """
+        rows = list(variants(scan.tail))
+        text = "\n".join(row[1].replace("\n", " ") for row in rows)
+        source = reader.Source(name="", data=text.encode("utf-8", "replace"))
+        state = _State(self, source, index)
+        state.feed(source.data or b"", last=False)
+        state.feed(b"", last=True)
+        found = state.finish()
+        scan.flags |= found.flags
+        return [
+            dataclasses.replace(hit, line=rows[hit.line - 1][0])
+            for hit in found.hits
+            if hit.line <= len(rows)
+        ]
+
 
 class _Window:
     """A block with context in front of it, and the places of its lines."""
@@ -205,6 +230,17 @@ class _Window:
                 break
         lines = data[first:end].split(b"\n")
         return "\n".join(reader.decode(line[:LONGEST]) for line in lines)
+
+    def lines(self, start: int, before: int, after: int) -> tuple[list[str], list[str]]:
+        """So many lines in front of the line, and behind it."""
+        first = self.back(start, before)
+        front = self.data[first:start].split(b"\n")[:-1]
+        most = min(len(self.data), start + CONTEXT_BYTES)
+        behind = self.data[start:most].split(b"\n", after + 1)[1 : after + 1]
+        return (
+            [reader.decode(line[:LONGEST]) for line in front],
+            [reader.decode(line[:LONGEST]) for line in behind],
+        )
 
     def when(self, start: int) -> str:
         """Time stamp of the line or of one shortly before it."""
@@ -250,7 +286,7 @@ class _State:
             end = max(begin, kept)
         if end > begin:
             self._work(window, begin, end)
-        first = window.back(end, CONTEXT)
+        first = window.back(end, FRAME_LINES)
         self.carry = data[first:]
         self.done = end - first
 
@@ -325,8 +361,20 @@ class _State:
                     here = {t for t in literals if t.encode() in segment}
                 self._marks(text, number, here)
                 self._signatures(window, start, number, text, segment, rank, here)
+            known = len(self.traces.errors)
             self.traces.line(text, number, rank, here, lambda: window.when(start))
+            if len(self.traces.errors) > known:
+                self._place(window, start, rank)
         self.spent.update(filter(self._is_spent, literals - self.spent))
+
+    def _place(self, window: _Window, start: int, rank: int | None) -> None:
+        """Notes the frames of the newest exception and the lines on which its text goes on."""
+        front, behind = window.lines(start, FRAME_LINES, MORE_LINES)
+        pairs = [strip_prefixes(line) for line in front]
+        own = [text for text, who in pairs if who is None or rank is None or who == rank]
+        more = " ".join(strip_prefixes(line)[0].strip() for line in behind)
+        error = self.traces.errors[-1]
+        self.traces.errors[-1] = dataclasses.replace(error, frames=frames_of(own), more=more)
 
     def _is_spent(self, literal: str) -> bool:
         """All that the literal could tell is known already, so floods of it cost little."""

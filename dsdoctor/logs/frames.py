@@ -1,0 +1,56 @@
+"""The frames of a traceback, in the forms in which Python and its shells print them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+#: Frames kept of a traceback, the deepest last.
+KEPT_FRAMES = 16
+#: Python itself, faulthandler and PyCharm.
+PLAIN = re.compile(
+    r'File "(?P<file>[^"]{1,400})",? line (?P<line>\d{1,9})(?:,? in (?P<function>[\w.<>]{1,120}))?'
+)
+#: rich (`PATH:12 in f`), IPython (`PATH in f(x)`, `PATH:12, in f`) and pytest (`PATH:12: in f`).
+OTHER = re.compile(
+    r"(?P<file>(?:\b[A-Za-z]:)?[\w~./\\@+#-]{1,300}\.py)(?::(?P<line>\d{1,9}))?[:,]?"
+    r" in (?P<function>[\w.<>]{1,120})"
+)
+#: What rich draws round a line.
+BOX = re.compile(r"^[\s│|╭╰]{0,8}|[\s│|╮╯─]{0,300}$")
+#: The head of a path that rich broke off at the right border.
+BROKEN = re.compile(r"^(?:[A-Za-z]:)?[/\\][\w~./\\@+#-]{1,300}$")
+HEADS = ("Traceback (most recent call last)", "Original Traceback")
+
+
+class Frame(NamedTuple):
+    """One call: source file (`/` between its parts), function ("" if untold) and line."""
+
+    file: str
+    function: str
+    line: int
+
+
+def frames_of(lines: Iterable[str]) -> tuple[Frame, ...]:
+    """The frames told by lines, the outermost first; a new traceback begins anew.
+
+    >>> frames_of(['  File "/x/a.py", line 3, in f', "│ /x/b.py:7 in g       │"])
+    (Frame(file='/x/a.py', function='f', line=3), Frame(file='/x/b.py', function='g', line=7))
+    """
+    found: list[Frame] = []
+    head = ""
+    for line in lines:
+        if any(text in line for text in HEADS):
+            found, head = [], ""
+            continue
+        match = PLAIN.search(line)
+        if match is None and ".py" in line:
+            inner = BOX.sub("", line)
+            match = OTHER.search(head + inner if head else inner)
+        if match is not None:
+            file = match["file"].replace("\\\\", "/").replace("\\", "/")
+            found.append(Frame(file, match["function"] or "", int(match["line"] or 0)))
+        inner = BOX.sub("", line) if "│" in line else ""
+        head = inner if BROKEN.match(inner) else ""
+    return tuple(found[-KEPT_FRAMES:])

@@ -157,9 +157,14 @@ def _words(setting: Setting, ranks: int) -> str:
     return f"ZeRO-{setting.stage}{moved} on {where}{nodes}"
 
 
+def _kind(item: MemoryItem) -> str:
+    """What an item is; without a GPU, that of all ranks of a host has the same name and a mark."""
+    return item.name.removesuffix(" (ranks)")
+
+
 def certain_bytes(items: Iterable[MemoryItem]) -> int:
     """The peak of what has to be there whatever the data look like."""
-    return memory.peak(item for item in items if item.name not in _VARIABLE)
+    return memory.peak(item for item in items if _kind(item) not in _VARIABLE)
 
 
 def _without_weights(need: memory.Memory, setting: Setting, run: RunNeeds) -> memory.Memory:
@@ -193,7 +198,7 @@ def _floors(model: ModelShape, adapters: Setting, run: RunNeeds) -> tuple[int, i
     gpu, host = (
         [
             msgspec.structs.replace(item, bytes=int(item.bytes / width))
-            if item.name == "parameters"
+            if _kind(item) == "parameters"
             else item
             for item in items
             if item.name != "pinned rounding"

@@ -22,12 +22,16 @@ from dsdoctor.api import (
     ExtensionCache,
     Finding,
     Limits,
+    RunNeeds,
     Scope,
     Signature,
     check,
     fail,
     ok,
+    warn,
 )
+
+from ._util import needed_ops
 
 CONDITION = Condition(
     "jit-build-stale-lock",
@@ -49,8 +53,11 @@ class LockLimits(Limits, frozen=True, kw_only=True):
 
 
 @check(CONDITION)
-def locks_are_alive(cache: ExtensionCache, limits: LockLimits) -> Iterator[Finding]:
-    """Judges the age of each lock that no live process stands behind."""
+def locks_are_alive(cache: ExtensionCache, limits: LockLimits, run: RunNeeds) -> Iterator[Finding]:
+    """Judges the age of each lock that no live process stands behind.
+
+    The lock of an op that the config does not need is a warning: this run does not wait for it.
+    """
     for lock in cache.locks:
         minutes = int(lock.age_seconds // 60)
         evidence = {"lock": lock.path, "op": lock.op, "age_min": minutes}
@@ -59,12 +66,14 @@ def locks_are_alive(cache: ExtensionCache, limits: LockLimits) -> Iterator[Findi
         elif lock.age_seconds <= limits.max_age_min * 60:
             yield ok(f"the lock of `{lock.op}` is young", **evidence)
         else:
-            yield fail(
+            spared = run.config is not None and lock.op not in needed_ops(run.config)
+            yield (warn if spared else fail)(
                 f"`{lock.path}` is {minutes} min old and no process is building there, but a lock "
                 f"without a builder goes away within {limits.max_age_min:g} min",
                 effect=f"a job that needs `{lock.op}` hangs without a message",
                 hint=f"run `rm {lock.path}`",
                 **evidence,
+                needed=not spared,
                 max_age_min=limits.max_age_min,
             )
 

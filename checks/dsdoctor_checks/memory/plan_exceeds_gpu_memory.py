@@ -23,6 +23,7 @@ from dsdoctor.api import (
     Condition,
     Environment,
     Finding,
+    Gpu,
     Gpus,
     MemoryDemand,
     Missing,
@@ -44,43 +45,26 @@ CONDITION = Condition(
 _HINT = "raise the ZeRO stage, offload, lower micro-batch or sequence: `dsdoctor recommend --model`"
 
 
-@check(CONDITION)
-def gpu_memory_is_enough(
-    demand: MemoryDemand,
-    gpus: Gpus,
-    run: RunNeeds,
-    env: Environment | Missing,
-) -> Iterator[Finding]:
-    """The demand against the smallest of the chosen GPUs: its memory, then what of it is free."""
-    if not demand.on_gpu:
-        yield skip("the run uses no GPU")
-        return
-    used = chosen(gpus, run, env)
-    if run.plan is not None and run.plan.gpu_ids and not run.gpus:
-        used = tuple(gpu for gpu in gpus.gpus if gpu.index in run.plan.gpu_ids)
-        if len(used) < run.plan.gpus_per_node:
-            yield fail(
-                f"the plan is for {run.plan.gpus_per_node} GPUs on each node "
-                f"({', '.join(str(index) for index in run.plan.gpu_ids)}), but {len(used)} of them "
-                "are here",
-                effect="the launcher starts ranks that find no device",
-                hint="plan again on this machine with `dsdoctor recommend`",
-                gpu_ids=list(run.plan.gpu_ids),
-                found=len(used),
-            )
-            return
-    sizes = [gpu.memory_total_bytes for gpu in used if gpu.memory_total_bytes]
-    if not sizes:
-        yield skip("the memory of no chosen GPU could be read")
-        return
-    total = min(sizes)
-    free = min(
-        gpu.memory_total_bytes if gpu.memory_free_bytes is None else gpu.memory_free_bytes
-        for gpu in used
-        if gpu.memory_total_bytes
+def _lacking(run: RunNeeds, used: tuple[Gpu, ...]) -> Finding | None:
+    """What is to be said where a plan names GPUs that are not here."""
+    plan = run.plan
+    if plan is None or not plan.gpu_ids or run.gpus or len(used) >= plan.gpus_per_node:
+        return None
+    return fail(
+        f"the plan is for {plan.gpus_per_node} GPUs on each node "
+        f"({', '.join(str(index) for index in plan.gpu_ids)}), but {len(used)} of them are here",
+        effect="the launcher starts ranks that find no device",
+        hint="plan again on this machine with `dsdoctor recommend`",
+        gpu_ids=list(plan.gpu_ids),
+        found=len(used),
     )
+
+
+def _judged(demand: MemoryDemand, total: int, free: int) -> Finding:
+    """The demand against the memory of the smallest GPU: all of it, then what is free."""
     state, whole = demand.gpu_state_bytes, demand.gpu_bytes
     floor = state if demand.gpu_floor_bytes is None else demand.gpu_floor_bytes
+    planned = demand.source == "plan"
     evidence: dict[str, Any] = {
         "source": demand.source,
         "needed_gib": gib(whole),
@@ -91,39 +75,66 @@ def gpu_memory_is_enough(
         "items": demand.gpu_items,
         "assumed": list(demand.assumed),
     }
+    assumed = f" (taken: {', '.join(demand.assumed)})" if demand.assumed else ""
+    least = f"but the smallest chosen GPU has {gib(total)} GiB"
+    items = itemised(demand.gpu_items)
     if floor <= total < state:
-        yield warn(
-            f"{demand.what} needs {gib(state)} GiB on each GPU before any activation, but the "
-            f"smallest chosen GPU has {gib(total)} GiB; {otherwise(demand)}",
-            effect=f"the run ends with `CUDA out of memory` (taken: {', '.join(demand.assumed)})",
+        return warn(
+            f"{demand.what} needs {gib(state)} GiB on each GPU before any activation, {least}; "
+            f"{otherwise(demand)}",
+            effect=f"the run ends with `CUDA out of memory`{assumed}",
             hint=_HINT,
             **evidence,
         )
-    elif state > total or (demand.source == "plan" and whole > total):
-        need = whole if demand.source == "plan" else state
-        what = "" if demand.source == "plan" else " before any activation"
-        yield fail(
-            f"{demand.what} needs {gib(need)} GiB on each GPU{what}, but the smallest chosen GPU "
-            f"has {gib(total)} GiB ({itemised(demand.gpu_items)})",
+    if state > total or (planned and whole > total):
+        need, before = (whole, "") if planned else (state, " before any activation")
+        return fail(
+            f"{demand.what} needs {gib(need)} GiB on each GPU{before}, {least} ({items})",
             effect="the run ends with `CUDA out of memory`",
             hint=_HINT,
             **evidence,
         )
-    elif whole > total:
-        yield warn(
-            f"{demand.what} needs about {gib(whole)} GiB on each GPU, but the smallest chosen GPU "
-            f"has {gib(total)} GiB ({itemised(demand.gpu_items)})",
-            effect=f"the run may end with `CUDA out of memory` (taken: {', '.join(demand.assumed)})",
+    if whole > total:
+        return warn(
+            f"{demand.what} needs about {gib(whole)} GiB on each GPU, {least} ({items})",
+            effect=f"the run may end with `CUDA out of memory`{assumed}",
             hint=_HINT,
             **evidence,
         )
-    elif state > free or (demand.source == "plan" and whole > free):
-        yield warn(
+    if state > free or (planned and whole > free):
+        return warn(
             f"{demand.what} needs {gib(max(state, whole))} GiB on each GPU, and {gib(free)} of "
             f"{gib(total)} GiB are free now",
             effect="the run ends with `CUDA out of memory` unless that memory is given back",
             hint="end what holds the memory (see `gpu-busy`), or choose other GPUs with `--gpus`",
             **evidence,
         )
-    else:
-        yield ok(**evidence)
+    return ok(**evidence)
+
+
+@check(CONDITION)
+def gpu_memory_is_enough(
+    demand: MemoryDemand,
+    gpus: Gpus,
+    run: RunNeeds,
+    env: Environment | Missing,
+) -> Iterator[Finding]:
+    """The demand against the smallest of the chosen GPUs, or of those that the plan names."""
+    if not demand.on_gpu:
+        yield skip("the run uses no GPU")
+        return
+    used = chosen(gpus, run, env)
+    if run.plan is not None and run.plan.gpu_ids and not run.gpus:
+        used = tuple(gpu for gpu in gpus.gpus if gpu.index in run.plan.gpu_ids)
+    lacking = _lacking(run, used)
+    if lacking is not None:
+        yield lacking
+        return
+    sizes = [
+        (gpu.memory_total_bytes, gpu.memory_free_bytes) for gpu in used if gpu.memory_total_bytes
+    ]
+    if not sizes:
+        yield skip("the memory of no chosen GPU could be read")
+        return
+    free = min(total if free is None else free for total, free in sizes)
+    yield _judged(demand, min(total for total, _ in sizes), free)

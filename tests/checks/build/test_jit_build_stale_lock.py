@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dsdoctor.api import BuildLock, ExtensionCache
+from dsdoctor.api import BuildLock, ExtensionCache, RunNeeds
 from dsdoctor_checks.build import jit_build_stale_lock
 from tests.checks.gpu.support import worst
 
@@ -28,6 +28,31 @@ def test_rows(fact: BuildLock, expected: str) -> None:
             jit_build_stale_lock.locks_are_alive,
             ExtensionCache(root="/c", locks=(fact,)),
             jit_build_stale_lock.LockLimits(),
+            RunNeeds(),
         )
         == expected
     )
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        ({"optimizer": {"type": "AdamW"}}, "warn"),
+        (
+            {
+                "optimizer": {"type": "AdamW"},
+                "zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu"}},
+            },
+            "fail",
+        ),
+    ],
+)
+def test_by_what_the_config_needs(config: dict[str, object], expected: str) -> None:
+    lock = BuildLock(path="/c/cpu_adam/lock", op="cpu_adam", age_seconds=5000, builders=())
+    found = worst(
+        jit_build_stale_lock.locks_are_alive,
+        ExtensionCache(root="/c", locks=(lock,)),
+        jit_build_stale_lock.LockLimits(),
+        RunNeeds(config=config),
+    )
+    assert found == expected

@@ -192,6 +192,16 @@ def test_adapters_take_little_host_memory_with_offload() -> None:
     assert "adapters would fit" in open_ways.message
 
 
+def test_adapters_on_a_cpu() -> None:
+    """There the items of all ranks together bear other names."""
+    fact = demand(run("7B", None, finetune="lora", sequence=8192), Gpus())
+    assert not fact.on_gpu
+    assert fact.host_floor_bytes is not None
+    assert fact.host_floor_bytes < 8 * GIB < fact.host_state_bytes < fact.host_bytes
+    assert on_host(fact, 16, total=64).status.value == "warn"
+    assert on_host(fact, 2, total=64).status.value == "fail"
+
+
 def test_long_sequences_are_a_warning_as_activations_are_a_guess() -> None:
     needs = run("llama-3-8b", OFFLOAD, sequence=65536)
     found = on_gpus(needs, gpus("4090"))

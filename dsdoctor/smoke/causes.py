@@ -8,7 +8,7 @@ from dsdoctor import logs
 from dsdoctor.model.diagnosis import Cause, Diagnosis, Outcome
 from dsdoctor.model.smoke import SmokeCause
 from dsdoctor.registry import Registry
-from dsdoctor.smoke.launch import Attempt, culprit
+from dsdoctor.smoke.attempt import Attempt, culprit
 from dsdoctor.smoke.track import DEADLINES, Progress
 
 _SIGKILL_WORDS = ("-9", "SIGKILL", "ignal 9", "137", "Killed")

@@ -9,8 +9,8 @@ from typing import Any
 from dsdoctor.model.smoke import Bandwidth, Comparison, Figures, SmokeCause
 from dsdoctor.registry import Registry
 from dsdoctor.smoke import reference
+from dsdoctor.smoke.attempt import Attempt
 from dsdoctor.smoke.causes import named
-from dsdoctor.smoke.launch import Attempt
 from dsdoctor.smoke.track import Progress
 
 #: Relative difference that two ranks' losses on the same tokens may have.
@@ -38,8 +38,13 @@ def _plain(uuid: str) -> str:
 
 def wrong(made: Attempt, registry: Registry) -> Iterator[SmokeCause]:
     """What is wrong although every rank says that it is done."""
-    plan, ranks = made.plan, made.tracker.ranks
-    for progress in ranks:
+    yield from _other_gpus(made, registry)
+    yield from _wrong_losses(made, registry)
+
+
+def _other_gpus(made: Attempt, registry: Registry) -> Iterator[SmokeCause]:
+    plan = made.plan
+    for progress in made.tracker.ranks:
         seen = data_of(progress, "device")
         local = seen.get("local_rank", 0)
         if plan.uuids and seen.get("uuid") and isinstance(local, int) and local < len(plan.uuids):
@@ -51,6 +56,10 @@ def wrong(made: Attempt, registry: Registry) -> Iterator[SmokeCause]:
                     f"rank {progress.rank} computes on GPU-{_plain(seen['uuid'])}, "
                     f"but {want} was planned",
                 )
+
+
+def _wrong_losses(made: Attempt, registry: Registry) -> Iterator[SmokeCause]:
+    plan, ranks = made.plan, made.tracker.ranks
     precision = plan.job["precision"]
     steps = [data_of(progress, "steps") for progress in ranks]
     if not all(steps):

@@ -236,6 +236,41 @@ def planned_uuids(launch: LaunchPlan, gpus: Gpus | None) -> tuple[str, ...]:
     return found if all(found) else ()
 
 
+def _job(
+    launch: LaunchPlan,
+    config: dict[str, Any],
+    shape: ModelShape,
+    *,
+    sequence: int,
+    steps: int,
+    batch: tuple[int, int],
+) -> dict[str, Any]:
+    """What the ranks of a run with a small model read."""
+    device = "cuda" if launch.gpu_ids else "cpu"
+    clip = config.get("gradient_clipping", 0.0)
+    return {
+        "device": device,
+        "world": launch.world,
+        "nodes": launch.nodes,
+        "precision": precision_of(config),
+        "collective_timeout": 1800,
+        "patience": PATIENCE if launch.nodes == 1 else REMOTE_PATIENCE,
+        "ops": ops_of(config, device),
+        "seed": SEED,
+        "shape": _shape_of(launch, shape),
+        "ds_config": config,
+        "full_size": False,
+        "checkpoint": True,
+        "lr": SMALL_RATE,
+        "micro_batch": batch[0],
+        "accumulation": batch[1],
+        "sequence": sequence,
+        "steps": max(steps, 3),
+        "clip": clip if isinstance(clip, (int, float)) else 0.0,
+        "adam": _adam(config),
+    }
+
+
 def make(
     launch: LaunchPlan,
     shape: ModelShape,
@@ -262,7 +297,6 @@ def make(
     """
     if launch.finetune == "lora" and full_size:
         raise UsageError("`--full-size` trains all parameters; expected a plan without LoRA")
-    device = "cuda" if launch.gpu_ids else "cpu"
     config = copy.deepcopy(launch.ds_config)
     dropped: list[str] = []
     config = _without_auto(config, "", dropped)
@@ -283,35 +317,16 @@ def make(
         raise UsageError(
             f"the sequence has {sequence} tokens, but {shape.name} has {used.positions} positions"
         )
-    clip = config.get("gradient_clipping", 0.0)
-    job: dict[str, Any] = {
-        "device": device,
-        "world": launch.world,
-        "nodes": launch.nodes,
-        "precision": precision_of(config),
-        "collective_timeout": 1800,
-        "patience": PATIENCE if launch.nodes == 1 else REMOTE_PATIENCE,
-        "ops": ops_of(config, device),
-        "seed": SEED,
-        "shape": _shape_of(launch, used),
-        "ds_config": config,
-        "full_size": full_size,
-        "checkpoint": not full_size,
-        "lr": None if full_size else SMALL_RATE,
-        "micro_batch": micro,
-        "accumulation": passes,
-        "sequence": sequence,
-        "steps": max(steps, 3),
-        "clip": clip if isinstance(clip, (int, float)) else 0.0,
-        "adam": None if full_size else _adam(config),
-    }
+    job = _job(launch, config, used, sequence=sequence, steps=steps, batch=(micro, passes))
+    if full_size:
+        job |= {"full_size": True, "checkpoint": False, "lr": None, "adam": None}
     if fault:
         job["fault"] = fault
     return SmokePlan(
         launch=launch,
         job=job,
         changed=tuple(changed),
-        device=device,
+        device=job["device"],
         uuids=uuids,
         hostfile=hostfile,
         full_size=full_size,

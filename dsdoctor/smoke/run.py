@@ -15,8 +15,9 @@ import msgspec
 from dsdoctor.model.smoke import Knob, SmokeReport
 from dsdoctor.registry import Registry
 from dsdoctor.smoke import verdict
+from dsdoctor.smoke.attempt import Teller
 from dsdoctor.smoke.bisection import knobs
-from dsdoctor.smoke.launch import Teller, attempt, remove_stale
+from dsdoctor.smoke.launch import attempt, remove_stale
 from dsdoctor.smoke.plan import SmokePlan
 
 
@@ -107,19 +108,36 @@ def prove(
     found = once(plan, python, registry, timeout=options.timeout, env=env, tell=tell)
     if found.verdict != "fail" or not options.bisect:
         return found
+    changed: SmokeReport = msgspec.structs.replace(
+        _bisected(plan, found, python, registry, options, env=env, tell=tell),
+        seconds=round(time.monotonic() - begun, 2),
+    )
+    return changed
+
+
+def _bisected(
+    plan: SmokePlan,
+    failed: SmokeReport,
+    python: str,
+    registry: Registry,
+    options: Options,
+    *,
+    env: Mapping[str, str] | None,
+    tell: Teller | None,
+) -> SmokeReport:
+    """The report of a failed run, with the one change that makes it work, if there is one."""
     rows: list[Knob] = []
     works: dict[str, str] | None = None
     deadline = time.monotonic() + options.budget
     partial = False
-    for knob in knobs(plan, found):
+    for knob in knobs(plan, failed):
         left = deadline - time.monotonic()
         if left <= 1.0:
             break
         if tell is not None:
             tell(f"trying {knob.knob}={knob.value}", "", None)
-        tried = once(
-            knob.change(plan), python, registry, timeout=min(left, options.timeout), env=env
-        )
+        limit = min(left, options.timeout)
+        tried = once(knob.change(plan), python, registry, timeout=limit, env=env)
         cost = knob.cost
         if tried.figures.bandwidth:
             last = tried.figures.bandwidth[-1]
@@ -137,7 +155,6 @@ def prove(
             partial = True
             break
     changed: SmokeReport = msgspec.structs.replace(
-        found, bisect=tuple(rows), works_with=works, partial=partial,
-        seconds=round(time.monotonic() - begun, 2),
-    )  # fmt: skip
+        failed, bisect=tuple(rows), works_with=works, partial=partial
+    )
     return changed

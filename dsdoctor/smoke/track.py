@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import platform
 from pathlib import Path
 
 import msgspec
@@ -56,6 +57,12 @@ class Progress:
     def pid(self) -> int | None:
         """Its process."""
         return self.events[0].pid if self.events else None
+
+    @property
+    def is_here(self) -> bool:
+        """Whether it runs on this host, so that its process number means something here."""
+        names = (event.data["host"] for event in self.events if "host" in event.data)
+        return next(names, None) == platform.node()
 
     @property
     def done(self) -> bool:

@@ -17,7 +17,7 @@ from dsdoctor.model.smoke import (
 from dsdoctor.registry import Registry
 from dsdoctor.smoke import causes as why
 from dsdoctor.smoke import judge
-from dsdoctor.smoke.launch import Attempt
+from dsdoctor.smoke.attempt import Attempt
 from dsdoctor.smoke.plan import SmokePlan, offload_of
 from dsdoctor.smoke.track import Progress
 

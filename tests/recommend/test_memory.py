@@ -20,6 +20,7 @@ from dsdoctor.recommend.activations import activation_bytes, logits_bytes
 from dsdoctor.recommend.choice import LADDER
 from dsdoctor.recommend.memory import GIB, Setting
 from dsdoctor.recommend.models import PRESETS, ModelShape, from_size
+from tests.support.ops import compile_ops
 
 CHILDREN = Path(__file__).parent / "children"
 SHAPES = st.sampled_from(sorted(PRESETS)).map(PRESETS.__getitem__)
@@ -137,6 +138,7 @@ def state_setting(stage: int, offload: str, precision: str, accumulation: int) -
 @pytest.fixture(scope="session")
 def measured(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, int]]:
     """Two ranks over gloo run all cases; the result is that of rank 0."""
+    compile_ops()
     folder = tmp_path_factory.mktemp("states")
     configs = {
         str(case): output.ds_config(
@@ -170,7 +172,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, in
 
 @pytest.mark.train
 @pytest.mark.system
-@pytest.mark.timeout(420)
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("case", STATE_CASES, ids=str)
 def test_an_engine_holds_what_is_predicted(
     measured: dict[str, dict[str, int]], case: tuple[int, str, str, int]

@@ -16,6 +16,8 @@ from typing import Any
 
 import pytest
 
+from tests.support.ops import compile_ops
+
 SHM = Path("/dev/shm")
 
 
@@ -135,7 +137,9 @@ class Smoke:
 def extensions(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Compiled ops, shared by all runs; TORCH_EXTENSIONS_DIR keeps them between sessions."""
     given = os.environ.get("TORCH_EXTENSIONS_DIR")
-    return Path(given) if given else tmp_path_factory.mktemp("extensions")
+    folder = Path(given) if given else tmp_path_factory.mktemp("extensions")
+    compile_ops({"TORCH_EXTENSIONS_DIR": str(folder)})
+    return folder
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ import pytest
 
 from tests.smoke.conftest import Smoke, marked, wait_for
 
-pytestmark = [pytest.mark.train, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.train, pytest.mark.timeout(1800)]
 
 
 def shim(folder: Path, text: str) -> str:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import platform
+import subprocess
 import time
 from pathlib import Path
 
 import pytest
 
+from dsdoctor import process
 from dsdoctor.model.smoke import PHASES, Event, Phase, SmokeReport
 from dsdoctor.registry import Registry
 from dsdoctor.report import smoke as text_report
 from dsdoctor.smoke import request, verdict
-from dsdoctor.smoke.launch import Attempt
+from dsdoctor.smoke.attempt import Attempt
 from dsdoctor.smoke.track import Tracker
+from dsdoctor.smoke.watch import Watch
 from tests.smoke.test_plan import seen
 
 
@@ -90,3 +95,25 @@ def test_no_line_of_the_reports_own_words_is_wider_than_the_screen(
     report = stopped(tmp_path, ("steps", "steps"), reason="timeout", quiet=20.0)
     lines = text_report.render(report, width).splitlines()
     assert [line for line in lines if len(line) > width] == []
+
+
+@pytest.mark.parametrize(("host", "died"), [(platform.node(), True), ("elsewhere", False)])
+def test_a_process_number_of_another_host_says_nothing_here(
+    tmp_path: Path, host: str, died: bool
+) -> None:
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    line = {"rank": 0, "phase": "spawn", "pid": ended.pid}
+    rows = [{**line, "state": "begin"}, {**line, "state": "ok", "data": {"host": host}}]
+    (tmp_path / "rank-0.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    plan = request.plan(request.Asked(), seen)
+    made = Attempt(
+        plan=plan, argv=(), env={}, tracker=Tracker(tmp_path, plan.world), folder=tmp_path,
+        timeout=60.0,
+    )  # fmt: skip
+    child = process.Child(["sleep", "60"])
+    try:
+        assert Watch(made, child, lambda *_: None).reason() is None
+        assert (made.tracker.ranks[0].died is not None) is died
+    finally:
+        child.wait(0.0)

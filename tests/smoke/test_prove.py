@@ -15,7 +15,7 @@ from dsdoctor.model.schema import launch_schema, smoke_schema
 from tests.smoke.conftest import Smoke
 from tests.smoke.test_faults import shim
 
-pytestmark = [pytest.mark.train, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.train, pytest.mark.timeout(1800)]
 
 
 def prove(smoke: Smoke, *args: str, patient: str = sys.executable) -> Any:

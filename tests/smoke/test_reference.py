@@ -14,7 +14,7 @@ from dsdoctor.registry import Registry
 from dsdoctor.report import smoke as text_report
 from dsdoctor.smoke import plan as planning
 from dsdoctor.smoke import reference, request, verdict
-from dsdoctor.smoke.launch import Attempt
+from dsdoctor.smoke.attempt import Attempt
 from dsdoctor.smoke.track import Tracker
 from tests.smoke.test_plan import seen
 

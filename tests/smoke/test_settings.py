@@ -13,7 +13,7 @@ import pytest
 
 from tests.smoke.conftest import Smoke
 
-pytestmark = [pytest.mark.train, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.train, pytest.mark.timeout(1800)]
 
 CPU = {"device": "cpu"}
 
@@ -27,7 +27,6 @@ def states(report: dict[str, Any]) -> float:
 
 def test_default_smoke_on_two_cpus_passes_and_keeps_what_it_proved(smoke: Smoke) -> None:
     folder = smoke.folder / "proven"
-    smoke("--cpu", "2", "--steps", "3")  # compiles, where nothing is compiled yet
     before = os.times()
     ended = smoke("--cpu", "2", "-o", str(folder))
     after = os.times()
@@ -70,7 +69,6 @@ def test_default_smoke_on_two_cpus_passes_and_keeps_what_it_proved(smoke: Smoke)
 @pytest.mark.parametrize(
     ("stage", "precision", "zero", "launcher"),
     [
-        (0, "fp32", {}, "deepspeed"),
         (0, "bf16", {}, "torchrun"),
         (2, "bf16", {}, "torchrun"),
         (3, "fp32", {}, "deepspeed"),
@@ -83,7 +81,7 @@ def test_settings_train_and_take_the_predicted_memory(
     smoke: Smoke, stage: int, precision: str, zero: dict[str, Any], launcher: str
 ) -> None:
     ended = smoke(
-        "--cpu", "2", "--steps", "4", "--launcher", launcher,
+        "--cpu", "2", "--steps", "3", "--launcher", launcher,
         "--config", smoke.config(stage=stage, precision=precision, zero=zero),
     )  # fmt: skip
     report = ended.report

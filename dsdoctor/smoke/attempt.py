@@ -1,0 +1,77 @@
+"""One attempt to run a plan: what was done and seen, without a judgement."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from dsdoctor.model.smoke import PHASES
+from dsdoctor.smoke.plan import SmokePlan
+from dsdoctor.smoke.track import Progress, Tracker
+
+#: Told again and again where the slowest rank is: phase, place in it, share of it (None = unknown).
+Teller = Callable[[str, str, float | None], None]
+
+
+@dataclasses.dataclass
+class Attempt:
+    """How one run went: observations only.
+
+    Attributes:
+        plan: what was run.
+        argv, env: the real command and the variables set for it.
+        tracker: what the ranks told.
+        reason: `ended`, `rank-died`, `rank-failed`, `hang`, `timeout`, `launcher-gone`,
+            `not-started` or `interrupted`.
+        returncode: of the launcher; negative = signal; None = it was ended by us.
+        orphans: ranks that still ran when the launcher had gone.
+        overdue: ranks that were in one phase for too long.
+        stacks: rank to stack.
+        tails: rank to last lines.
+        launcher_tail: last lines of the launcher.
+        kernel: the kernel's word on memory.
+        folder: where logs lie, until the attempt is cleaned up.
+        seconds: wall time.
+        started: when it began, in seconds since the epoch.
+        error: why the launcher could not be started.
+        leftovers: what could not be ended or removed.
+        timeout: seconds that it had, compiling not counted.
+    """
+
+    plan: SmokePlan
+    argv: tuple[str, ...]
+    env: dict[str, str]
+    tracker: Tracker
+    folder: Path
+    reason: str = "ended"
+    returncode: int | None = None
+    orphans: tuple[int, ...] = ()
+    overdue: tuple[int, ...] = ()
+    stacks: dict[int, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+    tails: dict[int, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+    launcher_tail: tuple[str, ...] = ()
+    kernel: tuple[str, ...] = ()
+    seconds: float = 0.0
+    started: float = dataclasses.field(default_factory=time.time)
+    error: str = ""
+    leftovers: tuple[str, ...] = ()
+    timeout: float = 0.0
+
+
+def culprit(ranks: list[Progress], stacks: Mapping[int, tuple[str, ...]]) -> Progress | None:
+    """The rank that the others wait for: the least advanced, else the one in no collective."""
+    open_ranks = [progress for progress in ranks if not progress.done]
+    if not open_ranks:
+        return None
+    least = min(PHASES.index(progress.phase) for progress in open_ranks)
+    behind = [progress for progress in open_ranks if PHASES.index(progress.phase) == least]
+    if len(behind) < len(open_ranks):
+        return behind[0]
+    waiting = ("distributed_c10d", "deepspeed/comm", "c10d_logger", "distributed/")
+    for progress in behind:
+        text = "\n".join(stacks.get(progress.rank, ())[:12])
+        if text and not any(word in text for word in waiting):
+            return progress
+    return None

@@ -1,0 +1,118 @@
+"""Looks at launcher and ranks again and again, until there is a reason to stop."""
+
+from __future__ import annotations
+
+import time
+
+from dsdoctor import process
+from dsdoctor.model.smoke import PHASES
+from dsdoctor.smoke import evidence
+from dsdoctor.smoke.attempt import Attempt, Teller
+from dsdoctor.smoke.track import DEADLINES
+
+#: Seconds between two looks at the ranks.
+TICK = 0.1
+#: What the launcher gets to notice by itself that a rank has died, so that its log says so.
+NOTICE_SECONDS = 6.0
+#: How long ranks may outlive the launcher before that counts as its death.
+ORPHAN_SECONDS = 1.5
+
+
+class Watch:
+    """One look after another, until there is a reason to stop."""
+
+    def __init__(self, made: Attempt, child: process.Child, tell: Teller) -> None:
+        self.made, self.child, self.tell = made, child, tell
+        self.begun = time.monotonic()
+        self.building = 0.0
+        self.trouble: float | None = None
+        self.gone: float | None = None
+        self.finished: float | None = None
+        self.looked = self.begun
+        for progress in made.tracker.ranks:
+            progress.since = self.begun
+
+    def _look(self, now: float) -> None:
+        tracker = self.made.tracker
+        tracker.read(now)
+        phase = self._tell_place()
+        if phase == "build-ops":
+            self.building += now - self.looked
+        self.looked = now
+        for progress in tracker.ranks:
+            watched = progress.is_here and progress.died is None and not progress.done
+            if watched and progress.pid and not evidence.is_alive(progress.pid):
+                # its last lines may have come between the two looks
+                tracker.read(now)
+                if not progress.done:
+                    progress.died = now
+
+    def _tell_place(self) -> str:
+        """Tells where the slowest rank is; its phase."""
+        slowest = min(
+            (progress for progress in self.made.tracker.ranks if not progress.done),
+            key=lambda progress: (PHASES.index(progress.phase), progress.step),
+            default=None,
+        )
+        if slowest is None:
+            self.tell("teardown", "", None)
+            return "teardown"
+        phase = slowest.phase
+        if phase == "build-ops":
+            self.tell(phase, f"{slowest.place()}; the first build takes minutes", None)
+        elif phase == "steps":
+            steps = self.made.plan.job["steps"]
+            self.tell(phase, f"step {slowest.step} of {steps}", slowest.step / steps)
+        else:
+            self.tell(phase, "", None)
+        return phase
+
+    def reason(self) -> str | None:
+        """Why to stop now, None to go on."""
+        self.made.returncode = self.child.follow(TICK)
+        now = time.monotonic()
+        (self.made.folder / "alive").touch()
+        self._look(now)
+        tracker = self.made.tracker
+        if self.made.returncode is not None:
+            return self._after_launcher(now)
+        failed = any(progress.failure for progress in tracker.ranks)
+        died = any(progress.died is not None for progress in tracker.ranks)
+        if failed or died:
+            self.trouble = self.trouble or now
+            if now > self.trouble + NOTICE_SECONDS:
+                return "rank-failed" if failed else "rank-died"
+            return None
+        late = tracker.overdue(now)
+        if late:
+            self.made.overdue = tuple(progress.rank for progress in late)
+            return "hang"
+        if tracker.all_done:
+            self.finished = self.finished or now
+            return "hang" if now - self.finished > DEADLINES["teardown"] else None
+        if now - self.begun - self.building > self.made.timeout:
+            self.made.overdue = tuple(p.rank for p in tracker.ranks if not p.done)
+            return "timeout"
+        return None
+
+    def _after_launcher(self, now: float) -> str | None:
+        """The launcher has ended; its status proves nothing, so the ranks are looked at."""
+        tracker = self.made.tracker
+        open_ranks = [progress for progress in tracker.ranks if not progress.done]
+        if not open_ranks:
+            return "ended"
+        self.gone = self.gone or now
+        if any(progress.failure for progress in tracker.ranks):
+            return "rank-failed"
+        if any(p.died is not None for p in open_ranks):
+            # a launcher that has ended because a rank died; ranks outlive one that was killed
+            return "rank-died"
+        alive = [p for p in open_ranks if p.pid and p.died is None]
+        if alive and now < self.gone + ORPHAN_SECONDS:
+            return None
+        if alive:
+            self.made.orphans = tuple(progress.rank for progress in alive)
+            return "launcher-gone"
+        if any(progress.events for progress in open_ranks):
+            return "rank-died"
+        return "not-started"

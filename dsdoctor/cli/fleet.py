@@ -66,7 +66,7 @@ def _places(function: Any) -> Any:
     return function
 
 
-@command.command("check")
+@command.command("check", short_help="What is wrong on which nodes, and what differs.")
 @_places
 @click.option("--golden", metavar="FILE", help="Snapshot that all nodes should equal.")
 @click.option(
@@ -239,10 +239,13 @@ def _from_folder(places: dict[str, Any], judge: nodes.Judge) -> list[nodes.NodeR
     folder = Path(places["from_dir"])
     if places["node_list"] or places["slurm"]:
         raise UsageError("`--from` judges reports that are there; it reaches no nodes")
-    return stored.judge_files(stored.files_of(folder), judge)
+    found = stored.judge_files(stored.files_of(folder), judge)
+    if all(node.error is not None for node in found):
+        raise UsageError(f"`{folder}` holds no report that can be read: {found[0].error}")
+    return found
 
 
-@command.command("bundle")
+@command.command("bundle", short_help="Write the collector: one file, no installation.")
 @click.option("-o", "--output", metavar="FILE", help="Write it there.")
 def bundle_command(*, output: str | None) -> None:
     """Write the collector: one file for any Python of 3.8 or newer, standard library only.
@@ -253,7 +256,7 @@ def bundle_command(*, output: str | None) -> None:
     common.write(bundle.collector(), output)
 
 
-@command.command("diff")
+@command.command("diff", short_help="Compare the reports of two nodes, or two folders.")
 @click.argument("one")
 @click.argument("other")
 @click.option(
@@ -293,7 +296,7 @@ def _traits(path: str, judge: nodes.Judge) -> dict[str, dict[str, str]]:
     return {"": judge.report(path, stored.snapshot_bytes(place)).traits}
 
 
-@command.command("smoke")
+@command.command("smoke", short_help="Train on pairs of nodes, and name the bad node.")
 @click.option("--hostfile", required=True, metavar="FILE", help="Nodes and slots.")
 @click.option("--cpu", type=click.IntRange(min=1), metavar="N", help="N ranks a node, on CPUs.")
 @click.option("--config", metavar="FILE", help="DeepSpeed config to prove.")

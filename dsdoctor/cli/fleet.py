@@ -301,7 +301,7 @@ def _traits(path: str, judge: nodes.Judge) -> dict[str, dict[str, str]]:
 @click.option("--cpu", type=click.IntRange(min=1), metavar="N", help="N ranks a node, on CPUs.")
 @click.option("--config", metavar="FILE", help="DeepSpeed config to prove.")
 @click.option("--model", metavar="MODEL", help="As in `smoke`.")
-@click.option("--python", metavar="PATH", help="Interpreter on the nodes.")
+@click.option("--python", metavar="PATH", help="The job's interpreter on the nodes [ours].")
 @click.option(
     "--timeout", type=click.FloatRange(min=1), default=300.0, show_default=True, metavar="SECONDS"
 )
@@ -313,6 +313,8 @@ def smoke_command(*, hostfile: str, timeout: float, form: str, **given: Any) -> 
     slots = read_hostfile(hostfile)
     if given["cpu"]:
         slots = dict.fromkeys(slots, given["cpu"])
+    # the same interpreter on every node, whatever a log-in there finds first
+    given["python"] = given["python"] or patient.choose(LocalHost()).executable
     options: list[str] = []
     for name, value in given.items():
         if value is not None:

@@ -79,7 +79,7 @@ def test_a_single_host_is_tried_on_itself(hosts: Hosts) -> None:
     code = (
         "import sys; from dsdoctor.fleet.smoke import Runs; "
         "runs = Runs(slots={'h1': 1, 'h2': 1}, command=[sys.executable, '-m', 'dsdoctor', 'smoke'],"
-        " options=['--cpu', '1'], told=lambda *ended: print(ended)); "
+        " options=['--cpu', '1', '--python', sys.executable], told=lambda *ended: print(ended)); "
         "runs.run([('h1',)]); "
         "lost = Runs(slots={}, command=['/nowhere/python', 'smoke']); print(lost.run([('h2',)]))"
     )

@@ -15,7 +15,20 @@ import msgspec
 from dsdoctor import patient, settings
 from dsdoctor.cli import common
 from dsdoctor.errors import UsageError
-from dsdoctor.fleet import bundle, cross, fanout, gangs, merge, names, nodes, replay, report, smoke
+from dsdoctor.fleet import (
+    bundle,
+    compare,
+    cross,
+    fanout,
+    gangs,
+    hostfile,
+    merge,
+    names,
+    nodes,
+    replay,
+    report,
+    smoke,
+)
 from dsdoctor.fleet import folder as stored
 from dsdoctor.host import LocalHost
 
@@ -66,7 +79,7 @@ def _places(function: Any) -> Any:
     return function
 
 
-@command.command("check")
+@command.command("check", short_help="What is wrong on which nodes, and what differs.")
 @_places
 @click.option("--golden", metavar="FILE", help="Snapshot that all nodes should equal.")
 @click.option(
@@ -108,7 +121,7 @@ def check(
         [*found.ignore, *(item for word in ignore for item in common.split(word))],
     )
     judge = nodes.Judge(registry, units, common.policy(found, (), registry))
-    slots = read_hostfile(places["hostfile"]) if places["hostfile"] else {}
+    slots = hostfile.read(places["hostfile"]) if places["hostfile"] else {}
     if places["from_dir"] is not None:
         reports, master = _from_folder(places, judge), None
     else:
@@ -136,33 +149,6 @@ def check(
 def _golden(path: str) -> bytes:
     snapshot = common.load_snapshot(path)
     return msgspec.json.encode(snapshot)
-
-
-def read_hostfile(path: str) -> dict[str, int]:
-    """Node to slots, as DeepSpeed reads them.
-
-    Raises:
-        UsageError: it cannot be read, or a line is no `host slots=N`.
-    """
-    try:
-        lines = Path(path).read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError as error:
-        raise UsageError(f"`--hostfile {path}` cannot be read: {error.strerror}") from None
-    slots: dict[str, int] = {}
-    for number, line in enumerate(lines, 1):
-        words = line.partition("#")[0].split()
-        if not words:
-            continue
-        value = words[1].removeprefix("slots=") if len(words) == 2 else ""  # noqa: PLR2004
-        if not value.isdecimal() or words[0] in slots:
-            raise UsageError(
-                f"`{path}` line {number} is `{line.strip()}`; "
-                "expected `HOST slots=N`, each host once"
-            )
-        slots[words[0]] = int(value)
-    if not slots:
-        raise UsageError(f"`{path}` names no host; expected lines such as `gpu-1 slots=8`")
-    return slots
 
 
 def _asked(places: dict[str, Any], slots: dict[str, int]) -> tuple[list[str], str]:
@@ -239,10 +225,13 @@ def _from_folder(places: dict[str, Any], judge: nodes.Judge) -> list[nodes.NodeR
     folder = Path(places["from_dir"])
     if places["node_list"] or places["slurm"]:
         raise UsageError("`--from` judges reports that are there; it reaches no nodes")
-    return stored.judge_files(stored.files_of(folder), judge)
+    found = stored.judge_files(stored.files_of(folder), judge)
+    if all(node.error is not None for node in found):
+        raise UsageError(f"`{folder}` holds no report that can be read: {found[0].error}")
+    return found
 
 
-@command.command("bundle")
+@command.command("bundle", short_help="Write the collector: one file, no installation.")
 @click.option("-o", "--output", metavar="FILE", help="Write it there.")
 def bundle_command(*, output: str | None) -> None:
     """Write the collector: one file for any Python of 3.8 or newer, standard library only.
@@ -253,7 +242,7 @@ def bundle_command(*, output: str | None) -> None:
     common.write(bundle.collector(), output)
 
 
-@command.command("diff")
+@command.command("diff", short_help="Compare the reports of two nodes, or two folders.")
 @click.argument("one")
 @click.argument("other")
 @click.option(
@@ -263,7 +252,7 @@ def diff(*, one: str, other: str, form: str) -> int:
     """Compare two nodes' reports, or two folders of them; exit 1 where they differ."""
     registry = common.load_registry()
     judge = nodes.Judge(registry, (), common.policy(settings.Settings(), (), registry))
-    rows = compare(_traits(one, judge), _traits(other, judge))
+    rows = compare.compare(_traits(one, judge), _traits(other, judge))
     if form == "json":
         common.write(
             msgspec.json.format(
@@ -293,23 +282,25 @@ def _traits(path: str, judge: nodes.Judge) -> dict[str, dict[str, str]]:
     return {"": judge.report(path, stored.snapshot_bytes(place)).traits}
 
 
-@command.command("smoke")
-@click.option("--hostfile", required=True, metavar="FILE", help="Nodes and slots.")
+@command.command("smoke", short_help="Train on pairs of nodes, and name the bad node.")
+@click.option("--hostfile", "hosts_in", required=True, metavar="FILE", help="Nodes and slots.")
 @click.option("--cpu", type=click.IntRange(min=1), metavar="N", help="N ranks a node, on CPUs.")
 @click.option("--config", metavar="FILE", help="DeepSpeed config to prove.")
 @click.option("--model", metavar="MODEL", help="As in `smoke`.")
-@click.option("--python", metavar="PATH", help="Interpreter on the nodes.")
+@click.option("--python", metavar="PATH", help="The job's interpreter on the nodes [ours].")
 @click.option(
     "--timeout", type=click.FloatRange(min=1), default=300.0, show_default=True, metavar="SECONDS"
 )
 @click.option(
     "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True
 )
-def smoke_command(*, hostfile: str, timeout: float, form: str, **given: Any) -> int:
+def smoke_command(*, hosts_in: str, timeout: float, form: str, **given: Any) -> int:
     """Train on pairs of nodes with the real launcher, and name the bad node."""
-    slots = read_hostfile(hostfile)
+    slots = hostfile.read(hosts_in)
     if given["cpu"]:
         slots = dict.fromkeys(slots, given["cpu"])
+    # the same interpreter on every node, whatever a log-in there finds first
+    given["python"] = given["python"] or patient.choose(LocalHost()).executable
     options: list[str] = []
     for name, value in given.items():
         if value is not None:
@@ -346,26 +337,3 @@ def _gang_text(found: gangs.GangVerdict) -> str:
         lines.append(f"UNKNOWN {names.fold(found.undecided)}: no verdict")
     lines.append(f"{len(found.good)} good: {names.fold(found.good) or 'none'}")
     return "\n".join(lines) + "\n"
-
-
-def compare(
-    before: dict[str, dict[str, str]], after: dict[str, dict[str, str]]
-) -> list[dict[str, str]]:
-    """Traits that changed, the nodes of the same change together."""
-    rows: dict[tuple[str, str, str], list[str]] = {}
-    for name in dict.fromkeys([*before, *after]):
-        old, new = before.get(name), after.get(name)
-        if old is None or new is None:
-            change = ("report", "there" if old is not None else "not there", "not there")
-            rows.setdefault(change if new is None else ("report", "not there", "there"), []).append(
-                name
-            )
-            continue
-        for trait in dict.fromkeys([*old, *new]):
-            left, right = old.get(trait, "not there"), new.get(trait, "not there")
-            if left != right:
-                rows.setdefault((trait, left, right), []).append(name)
-    return [
-        {"nodes": names.fold(who) or "node", "trait": trait, "before": left, "after": right}
-        for (trait, left, right), who in rows.items()
-    ]

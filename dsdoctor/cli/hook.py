@@ -67,8 +67,19 @@ def _options(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
+#: What stands beside each kind in the list of commands, which is cut at 80 columns.
+_SHORT = {
+    "slurm-prolog": "Slurm's Prolog: may this job start here?",
+    "slurm-task-prolog": "Slurm's TaskProlog: tell the user what is wrong.",
+    "slurm-health": "Slurm's HealthCheckProgram: drain and resume.",
+    "k8s": "An init container of Kubernetes.",
+    "npd": "A plugin of node-problem-detector.",
+    "nagios": "A plugin of Nagios and its kin.",
+}
+
+
 def _kind(name: str, text: str) -> None:
-    @command.command(name, help=text)
+    @command.command(name, help=text, short_help=_SHORT[name])
     @_options
     def run(*, ignore: tuple[str, ...], **given: Any) -> int:
         items = tuple(part.strip() for word in ignore for part in word.split(",") if part.strip())
@@ -76,10 +87,10 @@ def _kind(name: str, text: str) -> None:
 
 
 for _name, (_text, _scopes) in KINDS.items():
-    _kind(_name, f"Decide as {_text}")
+    _kind(_name, f"Decide as {_text.rstrip('?')}{'?' if _text.endswith('?') else '.'}")
 
 
-@command.command("install")
+@command.command("install", short_help="Write scripts or manifests; say what to configure.")
 @click.argument("target", type=click.Choice(sorted(install.TARGETS)))
 @click.option("--into", metavar="DIR", help="Folder for the files.")
 @click.option("--python", metavar="PATH", help="Interpreter that holds dsdoctor [this one].")
@@ -144,7 +155,7 @@ def install_command(
     click.echo(wanted.advice, nl=False)
 
 
-@command.command("uninstall")
+@command.command("uninstall", short_help="Remove what `hook install` has written.")
 @click.argument("target", type=click.Choice(sorted(install.TARGETS)))
 @click.option("--into", metavar="DIR", help="Folder of the files.")
 def uninstall_command(*, target: str, into: str | None) -> None:

@@ -1,6 +1,7 @@
 """Many nodes: collect through an engine that exists, merge, tell what differs.
 
 `bundle` makes the one file that runs on a node; `fanout` has ClusterShell, srun or pdsh run it;
-`frames` and `replay` turn what comes back into snapshots; `traits`, `merge` and `cross` are pure;
-`gangs` plans the pairs of `fleet smoke`.
+`frames` and `replay` turn what comes back into snapshots; `nodes` judges each, by way of `memory`
+and `reads` only where it differs from others; `traits`, `merge` and `cross` are pure; `gangs` plans
+the pairs of `fleet smoke`.
 """

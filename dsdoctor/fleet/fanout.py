@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import dataclasses
 import importlib
+import shutil
 import time
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -94,6 +95,11 @@ def _clustershell(order: Order, told: Told | None) -> dict[str, Answer]:
             "ClusterShell is not installed, which the fan-out over ssh needs; "
             "`pip install 'dsdoctor[fleet]'`, or give `--engine srun` or `--engine pdsh`"
         ) from None
+    if shutil.which("ssh") is None:
+        raise UsageError(
+            "`ssh` is not on PATH, which the fan-out needs; install `openssh-client`, "
+            "or give `--engine srun`"
+        )
     answers: dict[str, Answer] = {}
     output: dict[str, list[bytes]] = {}
     errors: dict[str, list[bytes]] = {}
@@ -133,7 +139,13 @@ def _clustershell(order: Order, told: Told | None) -> dict[str, Answer]:
     if order.ssh_options:
         task.set_info("ssh_options", order.ssh_options)
     if order.topology is not None:
-        task.load_topology(order.topology)
+        try:
+            task.load_topology(order.topology)
+        except importlib.import_module("ClusterShell.Topology").TopologyError as error:
+            raise UsageError(
+                f"`--topology {order.topology}` cannot be used: {error}; expected ClusterShell's "
+                "topology.conf, with lines such as `login: gpu[001-512]` below `[routes]`"
+            ) from None
     worker = task.shell(
         _quoted([order.python, "-", *order.arguments]),
         nodes=fold(order.nodes),

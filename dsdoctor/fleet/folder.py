@@ -26,6 +26,8 @@ def snapshot_bytes(file: Path) -> bytes:
         OSError: it cannot be read.
     """
     data = file.read_bytes()
+    if not data.strip():
+        raise UsageError(f"`{file}` is empty; expected a report")
     if frames.MARK not in data[:100_000]:
         return data
     documents = frames.decode(data)
@@ -59,7 +61,9 @@ def _some(files: Sequence[Path]) -> list[NodeReport]:
     reports = []
     for file in files:
         try:
-            reports.append(_judge[0].report(file.stem, snapshot_bytes(file)))
-        except (UsageError, OSError) as error:
+            reports.append(_judge[0].report(file.stem, snapshot_bytes(file), str(file)))
+        except UsageError as error:
             reports.append(silent(file.stem, str(error)))
+        except OSError as error:
+            reports.append(silent(file.stem, f"`{file}` cannot be read: {error.strerror}"))
     return reports

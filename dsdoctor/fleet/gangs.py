@@ -1,7 +1,8 @@
 """Which nodes to start together so that one bad node is named: pairs, then suspects. Pure.
 
 A pair that fails says that one of two is bad. Each of the two is then tried with a partner that
-has passed: who fails again is bad; if neither does, the link between the two is.
+has passed: who fails again is bad; if neither does, the link between the two is. Where no pair
+passes, each node is tried alone first.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ class GangVerdict(msgspec.Struct, frozen=True, kw_only=True):
     """What the gangs have shown.
 
     Attributes:
-        good: nodes that trained with a partner.
-        bad: nodes that failed with a partner that is good.
-        links: pairs that fail together, though each is good with another.
+        good: nodes that trained with a partner, or alone where no two train together.
+        bad: nodes that failed with a partner that is good, or alone.
+        links: gangs that fail together, though each node is good alone or with another.
         undecided: nodes for which no good partner was left, or whose runs gave no verdict.
         rounds: gangs of each round, and how they ended.
     """
@@ -60,19 +61,27 @@ def examine(nodes: Sequence[str], run: Runner) -> GangVerdict:
     good = [node for gang, passed in first.items() if passed for node in gang]
     failed = [gang for gang, passed in first.items() if not passed]
     suspects = [node for gang in failed for node in gang]
+    bad: list[str] = []
+    parted: list[Gang] = []
     if not good:
-        # perhaps every pair holds a bad one: each alone, to find a partner to trust
+        # perhaps every pair holds a bad one: each alone, to find partners to trust
         alone = play([(node,) for node in suspects])
-        trusted = [gang[0] for gang, passed in alone.items() if passed]
-        mixed = play(pairs(_mixed(trusted, failed))) if len(trusted) > 1 else {}
-        good = [node for gang, passed in mixed.items() if passed for node in gang]
         bad = [gang[0] for gang, passed in alone.items() if passed is False]
+        trusted = [gang[0] for gang, passed in alone.items() if passed]
+        tried = {frozenset(gang) for gang in failed}
+        others = [gang for gang in pairs(_mixed(trusted, failed)) if frozenset(gang) not in tried]
+        others = [gang for gang in others if len(gang) > 1]
+        mixed = play(others) if others else {}
+        good = [node for gang, passed in mixed.items() if passed for node in gang]
+        if not good:
+            # no two of them train together, though each does alone: what is between them is bad
+            good = trusted
+            again = [gang for gang, passed in mixed.items() if passed is False]
+            parted = [gang for gang in (*failed, *again) if set(gang) <= set(trusted)]
         suspects = [node for node in suspects if node not in good and node not in bad]
-    else:
-        bad = []
     retried: dict[str, bool | None] = {}
     pending = list(suspects)
-    while pending and good:
+    while pending and good and not parted:
         wave = list(zip(pending, good, strict=False))
         results = play([(suspect, partner) for suspect, partner in wave])
         for suspect, partner in wave:
@@ -81,6 +90,7 @@ def examine(nodes: Sequence[str], run: Runner) -> GangVerdict:
     bad += [node for node, passed in retried.items() if passed is False]
     cleared = {node for node, passed in retried.items() if passed}
     links = [gang for gang in failed if first[gang] is False and cleared.issuperset(gang)]
+    links += [gang for gang in parted if first.get(gang) is not None or gang not in failed]
     settled = {*good, *bad, *cleared}
     return GangVerdict(
         good=_in_order(nodes, {*good, *cleared}),

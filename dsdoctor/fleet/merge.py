@@ -48,6 +48,7 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
         count: how many.
         verdict: of each.
         traits: of each.
+        conditions: what is wrong on each.
         error: why they are silent, if they are.
     """
 
@@ -55,6 +56,7 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
     count: int
     verdict: str
     traits: dict[str, str] = {}
+    conditions: tuple[str, ...] = ()
     error: str | None = None
 
 
@@ -133,7 +135,7 @@ def _silent(nodes: Iterable[NodeReport]) -> list[FleetFinding]:
     by_error: dict[str, list[str]] = {}
     for node in nodes:
         if node.error is not None:
-            text = node.error.replace(node.name, "it")
+            text = node.error.replace(node.name, "NODE")
             by_error.setdefault(text, []).append(node.name)
     return [
         FleetFinding(
@@ -253,6 +255,7 @@ def _groups(nodes: Iterable[NodeReport]) -> list[Group]:
             count=len(same),
             verdict=same[0].verdict,
             traits=same[0].traits,
+            conditions=tuple(dict.fromkeys(f.condition for f in same[0].findings)),
             error=same[0].error,
         )
         for same in members.values()

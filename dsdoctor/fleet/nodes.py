@@ -157,8 +157,13 @@ class Judge:
         ]
         self.decoders = Decoders()
 
-    def report(self, name: str, data: bytes) -> NodeReport:
+    def report(self, name: str, data: bytes, origin: str | None = None) -> NodeReport:
         """Judges one snapshot.
+
+        Args:
+            name: of the node.
+            data: the snapshot.
+            origin: where it comes from, for errors; None = the node's name.
 
         Raises:
             UsageError: it is none, or is of a newer version.
@@ -166,9 +171,15 @@ class Judge:
         try:
             raw = _DECODER.decode(data)
         except (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError) as error:
-            raise UsageError(f"`{name}` is not a snapshot: {error}") from None
+            raise UsageError(
+                f"`{origin or name}` is no report ({error}); expected what `--save` or "
+                "`dsdoctor snapshot -o` writes, or what a collector prints"
+            ) from None
         if raw.schema != SCHEMA or raw.version > VERSION:
-            raise UsageError(f"`{name}` is not a snapshot that this dsdoctor reads")
+            raise UsageError(
+                f"`{origin or name}` is of schema `{raw.schema}`, version {raw.version}; "
+                f"expected `{SCHEMA}`, up to version {VERSION}"
+            )
         source = _Source(raw, self.decoders)
         values = Values(source)
         bad = [finding for memory in self.memories for finding in memory.findings(values)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 
 import msgspec
 
@@ -10,6 +11,8 @@ from dsdoctor.fleet.merge import FleetFinding, FleetReport, Group
 
 FINDINGS = 12
 GROUPS = 6
+MESSAGE_LINES = 2
+_INDENT = " " * 8
 _WORDS = {"fail": "FAIL", "warn": "WARN", "unknown": "UNKNOWN", "crash": "CRASH"}
 _HEAD = ("GPUs", "driver", "torch", "DeepSpeed", "NCCL", "kernel")
 
@@ -38,8 +41,9 @@ def text(report: FleetReport, *, width: int = 100, verbose: bool = False) -> str
     if report.findings:
         lines.append("")
     groups = report.groups if verbose else report.groups[:GROUPS]
+    usual = next((group for group in groups if group.error is None), None)
     for group in groups:
-        lines.append(_group(group, report, width))
+        lines += _group(group, usual, width)
     hidden = len(report.groups) - len(groups)
     if hidden:
         rest = sum(group.count for group in report.groups[GROUPS:])
@@ -53,26 +57,62 @@ def _nodes(count: int) -> str:
 
 
 def _finding(finding: FleetFinding, width: int, *, hint: bool) -> list[str]:
-    name = finding.condition + (f" ({finding.id})" if finding.id else "")
-    where = _cut(finding.nodes, max(20, width // 2))
-    lines = [f"{_WORDS.get(finding.status, finding.status):<7} {name} · {where}"]
-    lines.append(_cut(f"        {clean(finding.message)}", width * 2))
+    head = f"{_WORDS.get(finding.status, finding.status):<7} {finding.condition}"
+    head += f" ({finding.id})" if finding.id else ""
+    number = f" ({finding.count} nodes)" if finding.count > 1 else ""
+    room = max(20, width - len(head) - 3 - len(number))
+    lines = [f"{head} · {_names(finding.nodes, room)}{number}"]
+    lines += _wrapped(clean(finding.message), width)
     if hint and finding.hint:
-        lines.append(f"        hint: {clean(finding.hint)}")
+        lines += _wrapped(f"hint: {clean(finding.hint)}", width)
     return lines
 
 
-def _group(group: Group, report: FleetReport, width: int) -> str:
-    where = _cut(group.nodes, max(20, width // 2))
+def _group(group: Group, usual: Group | None, width: int) -> list[str]:
+    """The usual nodes with what they have, all others with what is otherwise there."""
+    where = _names(group.nodes, max(24, width // 2))
+    number = f"{group.count} {_nodes(group.count)}"
     if group.error is not None:
-        return f"{where}  no report"
-    word = "identical" if group.count > 1 else "alone"
-    traits = [
-        f"{name} {group.traits[name]}" if name != "GPUs" else group.traits[name]
-        for name in _HEAD
-        if name in group.traits and (name in _HEAD[:4] or name not in report.common)
+        return [f"{where} no report ({number})"]
+    if group is usual or usual is None:
+        word = " identical" if group.count > 1 else ""
+        traits = [
+            group.traits[name] if name == "GPUs" else f"{name} {group.traits[name]}"
+            for name in _HEAD
+            if name in group.traits
+        ]
+        return [
+            f"{where}{word} ({number}, {group.verdict})",
+            *_wrapped(clean(" · ".join(traits)), width),
+        ]
+    differs = [
+        f"{name} {group.traits.get(name) or 'not there'}"
+        for name in dict.fromkeys([*_HEAD, *usual.traits, *group.traits])
+        if group.traits.get(name) != usual.traits.get(name)
     ]
-    return _cut(f"{where} {word} ({group.verdict}): {clean(' · '.join(traits))}", width)
+    differs += [name for name in group.conditions if name not in usual.conditions]
+    text = clean(", ".join(differs)) or "fewer findings"
+    return [_cut(f"{where} ({number}, {group.verdict}): {text}", width)]
+
+
+def _names(nodes: str, width: int) -> str:
+    """Folded names, cut between two of them."""
+    if len(nodes) <= width:
+        return nodes
+    kept = nodes[: width - 2].rpartition(",")[0] or nodes[: width - 2]
+    return f"{kept},…" + ("]" if kept.count("[") > kept.count("]") else "")
+
+
+def _wrapped(words: str, width: int) -> list[str]:
+    return textwrap.wrap(
+        words,
+        width,
+        initial_indent=_INDENT,
+        subsequent_indent=_INDENT,
+        max_lines=MESSAGE_LINES,
+        placeholder=" …",
+        break_on_hyphens=False,
+    )
 
 
 def _cut(words: str, width: int) -> str:

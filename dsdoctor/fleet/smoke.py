@@ -5,9 +5,11 @@ from __future__ import annotations
 import concurrent.futures
 import dataclasses
 import os
+import shlex
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -47,39 +49,43 @@ class Runs:
             return dict(zip(gangs, results, strict=True))
 
     def _one(self, gang: Gang, number: int) -> bool | None:
+        own = ["--timeout", f"{self.timeout:g}", "--no-bisect", "--format", "json", *self.options]
+        limit = self.timeout + GRACE_SECONDS
         if len(gang) == 1:
-            # a launcher runs a single host's job here and not there: that would say nothing of it
-            return None
-        with tempfile.TemporaryDirectory(prefix="dsdoctor-gang-", dir=Path.cwd()) as folder:
-            hostfile = Path(folder) / "hostfile"
-            hostfile.write_text("".join(f"{node} slots={self.slots[node]}\n" for node in gang))
-            argv = [
-                *self.command,
-                "--hostfile",
-                str(hostfile),
-                "--master-port",
-                str(FIRST_PORT + number),
-                "--timeout",
-                f"{self.timeout:g}",
-                "--no-bisect",
-                "--format",
-                "json",
-                *self.options,
-            ]
-            done = process.run(argv, timeout=self.timeout + GRACE_SECONDS, env=os.environ)
-        passed = {0: True, 1: False}.get(done.returncode if done.returncode is not None else -1)
+            done = process.run(self._there(gang[0], own), timeout=limit, env=os.environ)
+        else:
+            with tempfile.TemporaryDirectory(prefix="dsdoctor-gang-", dir=Path.cwd()) as folder:
+                hostfile = Path(folder) / "hostfile"
+                hostfile.write_text("".join(f"{node} slots={self.slots[node]}\n" for node in gang))
+                port = str(FIRST_PORT + number)
+                places = ["--hostfile", str(hostfile), "--master-port", port]
+                done = process.run([*self.command, *places, *own], timeout=limit, env=os.environ)
+        report = _report(done)
+        # a status without a report is not smoke's: no ssh, no dsdoctor there, a crash
+        passed = None
+        if report is not None and done.returncode in (0, 1):
+            passed = done.returncode == 0
         if self.told is not None:
-            self.told(gang, passed, _cause(done))
+            self.told(gang, passed, _cause(done, report))
         return passed
 
+    def _there(self, node: str, own: Sequence[str]) -> list[str]:
+        """A run on one node: a launcher would start a single host's job here and not there."""
+        words = shlex.join([*self.command, *own])
+        return ["ssh", "-o", "BatchMode=yes", node, f"cd {shlex.quote(os.getcwd())} && {words}"]  # noqa: PTH109
 
-def _cause(done: process.Result) -> str:
-    """The first cause of a report, or else what was said last."""
+
+def _report(done: process.Result) -> dict[str, Any] | None:
     try:
-        report = msgspec.json.decode(done.stdout)
-        causes = report.get("causes") or ()
-        if causes:
-            return str(causes[0].get("message") or causes[0].get("condition"))
-    except (msgspec.DecodeError, AttributeError):
-        pass
+        found = msgspec.json.decode(done.stdout)
+    except msgspec.DecodeError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _cause(done: process.Result, report: Mapping[str, Any] | None) -> str:
+    """The first cause of a report, or else what was said last."""
+    causes = (report or {}).get("causes") or ()
+    if causes:
+        return str(causes[0].get("message") or causes[0].get("condition"))
     return "" if done.ok else done.error_text

@@ -26,8 +26,10 @@ _REASON_LENGTH = 200
 def parse_node(line: str) -> tuple[frozenset[str], str, str]:
     """State flags, reason and time of the reason in a line of `scontrol show node -o`.
 
-    >>> parse_node("NodeName=n1 State=IDLE+DRAIN Reason=Prolog error [root@2026-01-01T01:02:03]")
-    (frozenset({'IDLE', 'DRAIN'}), 'Prolog error', '2026-01-01T01:02:03') # doctest: +SKIP
+    >>> line = "NodeName=n1 State=IDLE+DRAIN Reason=Prolog error [root@2026-01-01T01:02:03]"
+    >>> flags, reason, since = parse_node(line)
+    >>> sorted(flags), reason, since
+    (['DRAIN', 'IDLE'], 'Prolog error', '2026-01-01T01:02:03')
     """
     state = re.search(r"\bState=(\S+)", line)
     reason = re.search(r"\bReason=(.*?)(?: \[[^\[\]@]*@([^\[\]]+)\])?\s*(?:Comment=.*)?$", line)

@@ -84,6 +84,11 @@ class Hosts:
             _do("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(self.folder / key))
         shutil.copy(self.folder / "id.pub", self.folder / "authorized_keys")
         (self.folder / "ssh_config").write_text(_SSH.format(d=self.folder))
+        self.keys = self.folder / "dotssh"
+        self.keys.mkdir(mode=0o700)
+        shutil.copy(self.folder / "ssh_config", self.keys / "config")
+        self.home = Path("~root").expanduser() / ".ssh"
+        self.home.mkdir(mode=0o700, exist_ok=True)
         Path("/run/sshd").mkdir(exist_ok=True)
         rows = ["127.0.0.1 localhost", f"{self.network}.254 control"]
         rows += [f"{self.address(name)} {name}" for name in self.names]
@@ -128,6 +133,7 @@ class Hosts:
         )
         script = (
             f"hostname {name}; mount -t tmpfs -o size=64m tmpfs /dev/shm; "
+            f"mount --bind {self.keys} {self.home}; "
             f"exec $(command -v sshd || echo /usr/sbin/sshd) -D -e -f {config}"
         )
         with (self.folder / f"{name}.log").open("wb") as log:
@@ -187,23 +193,15 @@ class Hosts:
         self, *argv: str, env: Mapping[str, str] | None = None, timeout: float = 120
     ) -> subprocess.CompletedProcess[str]:
         """As `run`, with keys where plain `ssh` looks for them: DeepSpeed gives it no options."""
-        keys = self.folder / "dotssh"
-        keys.mkdir(mode=0o700, exist_ok=True)
-        shutil.copy(self.folder / "ssh_config", keys / "config")
-        home = Path("~root").expanduser() / ".ssh"
-        home.mkdir(mode=0o700, exist_ok=True)
-        script = f'mount --bind {keys} {home} && exec "$@"'
+        script = f'mount --bind {self.keys} {self.home} && exec "$@"'
         return self.run("bash", "-c", script, "launch", *argv, env=env, timeout=timeout)
 
     def down(self) -> None:
+        # `unshare --kill-child`: with it goes all that runs on its host
         for daemon in self.daemons:
-            daemon.terminate()
+            daemon.kill()
         for daemon in self.daemons:
-            try:
-                daemon.wait(5)
-            except subprocess.TimeoutExpired:
-                daemon.kill()
-                daemon.wait()
+            daemon.wait()
         for space in [self.control, *map(self.space, self.names)]:
             subprocess.run(["ip", "netns", "del", space], check=False, capture_output=True)
             shutil.rmtree(Path("/etc/netns") / space, ignore_errors=True)

@@ -56,6 +56,30 @@ def test_two_bad_nodes_in_one_pair() -> None:
     assert examine(NODES, Cluster(["n1", "n2"]).run).bad == ("n1", "n2")
 
 
+@pytest.mark.parametrize("bad", ["n1", "n2"])
+def test_of_two_nodes_the_bad_one_is_named(bad: str) -> None:
+    found = examine(NODES[:2], Cluster([bad]).run)
+    assert found.bad == (bad,)
+    assert found.good == tuple({"n1", "n2"} - {bad})
+    assert (found.links, found.undecided) == ((), ())
+
+
+def test_of_two_nodes_that_train_alone_the_link_is_named() -> None:
+    cluster = Cluster(links=[("n1", "n2")])
+    found = examine(NODES[:2], cluster.run)
+    assert (found.bad, found.undecided) == ((), ())
+    assert found.links == (("n1", "n2"),)
+    assert found.good == ("n1", "n2")
+    assert cluster.started == 3  # the pair is not tried again
+
+
+def test_a_network_that_joins_nobody() -> None:
+    every = [(a, b) for a in NODES[:4] for b in NODES[:4] if a < b]
+    found = examine(NODES[:4], Cluster(links=every).run)
+    assert found.bad == ()
+    assert set(found.links) >= {("n1", "n2"), ("n3", "n4")}
+
+
 def test_one_bad_node_in_every_pair() -> None:
     found = examine(NODES, Cluster(["n1", "n4", "n5", "n8"]).run)
     assert found.bad == ("n1", "n4", "n5", "n8")

@@ -6,6 +6,7 @@ import copy
 import json
 import os
 import shutil
+import socket
 import sys
 import time
 from collections.abc import Iterator
@@ -107,6 +108,26 @@ def test_eight_hosts_with_one_of_each_trouble(hosts: Hosts, engine: str) -> None
     assert same, report["groups"]
     assert same[0]["count"] == 5
     assert "2 × " in same[0]["traits"]["GPUs"]
+
+
+def test_tree_mode_reaches_nodes_through_a_gateway(hosts: Hosts, tmp_path: Path) -> None:
+    """h3 and h4 by way of h1, which has ClusterShell; it alone may be asked for them."""
+    topology = tmp_path / "topology.conf"
+    here = socket.gethostname().split(".")[0]
+    topology.write_text(f"[routes]\n{here}: h1\nh1: h[3-4]\n")
+    log = hosts.folder / "h1.log"
+    before = log.read_text().count("Accepted publickey")
+    report, _, _ = check(
+        hosts,
+        "--nodes",
+        "h[3-4]",
+        "--topology",
+        str(topology),
+        CLUSTERSHELL_GW_PYTHON_EXECUTABLE=sys.executable,
+    )
+    assert found(report, "fleet-node-silent") == {}
+    assert [group["nodes"] for group in report["groups"]] == ["h[3-4]"]
+    assert log.read_text().count("Accepted publickey") > before, "h1 was not asked"
 
 
 def test_guide_e3_two_nodes_names_ports_and_clocks(hosts: Hosts) -> None:

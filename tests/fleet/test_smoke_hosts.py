@@ -72,3 +72,18 @@ def test_deepspeed_trains_on_two_hosts_through_a_hostfile(hosts: Hosts) -> None:
     found = json.loads(done.stdout)
     assert found["good"] == ["h1", "h2"]
     assert found["rounds"] == [{"h1+h2": True}]
+
+
+def test_a_single_host_is_tried_on_itself(hosts: Hosts) -> None:
+    """What tells which of two is bad where no pair passes: a run on each alone, over ssh."""
+    code = (
+        "import sys; from dsdoctor.fleet.smoke import Runs; "
+        "runs = Runs(slots={'h1': 1, 'h2': 1}, command=[sys.executable, '-m', 'dsdoctor', 'smoke'],"
+        " options=['--cpu', '1', '--python', sys.executable], told=lambda *ended: print(ended)); "
+        "runs.run([('h1',)]); "
+        "lost = Runs(slots={}, command=['/nowhere/python', 'smoke']); print(lost.run([('h2',)]))"
+    )
+    env = {"DSDOCTOR_PYTHON": sys.executable, "OMP_NUM_THREADS": "1"}
+    done = hosts.launch(sys.executable, "-c", code, env=env, timeout=550)
+    assert "(('h1',), True, '')" in done.stdout, done.stdout + done.stderr
+    assert "{('h2',): None}" in done.stdout, "no dsdoctor there is no verdict on the node"

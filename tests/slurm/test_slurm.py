@@ -234,3 +234,26 @@ def test_the_task_prolog_reaches_the_users_output(cluster: Cluster) -> None:
 def test_a_task_prolog_that_breaks_does_not_end_the_task(cluster: Cluster) -> None:
     cluster.install("--python", "/nowhere/bin/python")
     runs_on_n1(cluster)
+
+
+def test_fleet_check_in_an_allocation(cluster: Cluster) -> None:
+    """`fleet check --slurm` in a job of two nodes: both report, each under its own name."""
+    command = f"{sys.executable} -m dsdoctor fleet check --slurm --format json --timeout 40"
+    env = {"DSDOCTOR_PYTHON": sys.executable}
+    done = cluster.try_run(
+        "salloc", "-N2", "--gres=gpu:2", "sh", "-c", command, env=env, timeout=110
+    )
+    assert done.stdout, done.stderr
+    report = json.loads(done.stdout)
+    assert report["counts"]["silent"] == 0, report["findings"]
+    assert sum(group["count"] for group in report["groups"]) == 2
+    named = {group["nodes"] for group in report["groups"]}
+    assert named in ({"n[1-2]"}, {"n1", "n2"})
+    assert done.returncode in (0, 1, 3), done.stderr
+
+
+def test_fleet_check_outside_of_an_allocation(cluster: Cluster) -> None:
+    done = cluster.try_run(sys.executable, "-m", "dsdoctor", "fleet", "check", "--slurm")
+    assert done.returncode == 2
+    assert "salloc" in done.stderr
+    assert len(done.stderr.splitlines()) == 1

@@ -396,7 +396,8 @@ def main(argv: list[str]) -> None:
     }
     data = base64.b64encode(zlib.compress(json.dumps(document).encode(), 6)).decode()
     pieces = [data[start : start + PIECE] for start in range(0, len(data), PIECE)]
-    host = arguments["name"] or socket.gethostname()
+    # Slurm may call a node otherwise than it calls itself
+    host = arguments["name"] or os.environ.get("SLURMD_NODENAME") or socket.gethostname()
     for number, piece in enumerate(pieces, 1):
         sys.stdout.write("%s %s %d/%d %s\n" % (SENTINEL, host, number, len(pieces), piece))
     sys.stdout.flush()

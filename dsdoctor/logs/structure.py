@@ -200,6 +200,8 @@ def _config(place: Place) -> str | None:
 def _launcher(place: Place) -> str | None:
     if "/deepspeed/launcher/" not in f"/{place.raiser.file}":
         return "launched-without-deepspeed" if "mpi_discovery" in place.functions else None
+    if place.kind == "EnvironmentError" or "env_mapping" in place.functions:
+        return "launched-without-deepspeed"
     if re.search(r"(?i)hostfile|host |ssh|slot", place.text) or place.functions & {
         "fetch_hostfile",
         "_parse_hostfile",
@@ -252,12 +254,17 @@ def _engine(place: Place) -> str | None:
     if re.search(r"'str' and '(?:int|float)'", place.text):
         return "ds-config-auto-values"
     inside = re.search(
-        r"deepspeed/(?:runtime|pipe|moe|sequence|ops/adam|inference)", place.raiser.file
+        r"deepspeed/(?:runtime|pipe|moe|sequence|comm|ops/adam|inference|utils/groups)",
+        place.raiser.file,
     )
     refusing = SETTING_UP.match(place.raiser.function) or UNFIT.search(place.text)
     if place.package != "deepspeed":
         return "ds-config-unsupported-combination" if UNFIT.search(place.text) else None
-    if inside and (refusing or place.kind in {"AssertionError", "NotImplementedError"}):
+    if re.search(r"(?i)torch version|version of pytorch|pytorch (?:apis|build)", place.text):
+        return "deepspeed-torch-incompatible"
+    partitioning = place.kind == "RuntimeError" and "deepspeed/runtime/zero/" in place.raiser.file
+    always = place.kind in {"AssertionError", "NotImplementedError"} or partitioning
+    if inside and (refusing or always):
         return "ds-config-unsupported-combination"
     return None
 

@@ -190,4 +190,14 @@ SIGNATURES = (
         weight=66,
         masks=("no-gpu-visible", "docker-gpu-runtime-missing"),
     ),
+    Signature(
+        anchor=("unknown error",),
+        pattern="error=(?:30|999) : unknown error|cuda runtime error \\(999\\)|cudaError(?:_t)?\\(?(?:30|999)\\)?:? .{0,20}unknown error",
+        examples=(
+            "THCudaCheck FAIL file=/pytorch/aten/src/THC/THCGeneral.cpp line=51 error=30 : unknown error",
+            "RuntimeError: cuda runtime error (999) : unknown error at /x/THCGeneral.cpp:47",
+        ),
+        not_examples=("Exit with unknown error, error=31 : unknown error",),
+        weight=54,
+    ),
 )

@@ -328,4 +328,17 @@ SIGNATURES = (
         near=("site-packages", "dist-packages", "transformers", "Tokenizer'", "_set_gradient"),
         not_near=("/deepspeed/", "torch._C"),
     ),
+    Signature(
+        anchor=("partially initialized module", "(unknown location)"),
+        pattern="from partially initialized module '(?:transformers|peft|accelerate|trl|datasets|diffusers|huggingface_hub|tokenizers|pydantic|numpy|scipy|sklearn|pandas|torchvision|safetensors|optimum|sentence_transformers|evaluate|bitsandbytes|timm|gradio)[\\w.]*'|partially initialized module '(?:transformers|peft|accelerate|trl|datasets|diffusers|huggingface_hub|tokenizers|pydantic|numpy|scipy|sklearn|pandas|torchvision|safetensors|optimum|sentence_transformers|evaluate|bitsandbytes|timm|gradio)' has no attribute|cannot import name '\\w+' from '(?:transformers|peft|accelerate|trl|datasets|diffusers|huggingface_hub|tokenizers|pydantic|numpy|scipy|sklearn|pandas|torchvision|safetensors|optimum|sentence_transformers|evaluate|bitsandbytes|timm|gradio)[\\w.]*' \\(unknown location\\)",
+        examples=(
+            "ImportError: cannot import name 'PeftModel' from partially initialized module 'peft' (most likely due to a circular import)",
+            "ImportError: cannot import name 'Trainer' from 'transformers' (unknown location)",
+            "AttributeError: partially initialized module 'datasets' has no attribute 'utils' (most likely due to a circular import)",
+        ),
+        not_examples=(
+            "ImportError: cannot import name 'f' from partially initialized module 'utils' (most likely due to a circular import)",
+        ),
+        weight=44,
+    ),
 )

@@ -142,4 +142,19 @@ SIGNATURES = (
         weight=62,
         masks=("dependency-version-conflict",),
     ),
+    Signature(
+        anchor=("object has no attribute",),
+        pattern="'\\w*(?:Trainer|Accelerator\\w*|Arguments)' object has no attribute '\\w*deepspeed\\w*'|'(?:Hf\\w*)?Deep[Ss]peed(?!Engine'|CPUAdam')\\w*' object has no attribute '(?!ds_opt)",
+        examples=(
+            "AttributeError: 'CustomTrainer' object has no attribute 'is_deepspeed_enabled'",
+            "AttributeError: 'DeepSpeedGPTInference' object has no attribute 'config'",
+            "AttributeError: 'DeepSpeedStrategy' object has no attribute '_deepspeed_engine'",
+        ),
+        not_examples=(
+            "AttributeError: 'DeepSpeedEngine' object has no attribute 'generate'",
+            "AttributeError: 'Net' object has no attribute 'deepspeed'",
+        ),
+        weight=50,
+        masks=("dependency-version-conflict",),
+    ),
 )

@@ -65,4 +65,20 @@ SIGNATURES = (
         weight=58,
         masks=("checkpoint-mismatch",),
     ),
+    Signature(
+        anchor=(
+            "the shape in current model is torch.Size([1])",
+            "the shape in current model is torch.Size([0])",
+        ),
+        pattern="shape torch\\.Size\\(\\[\\d+, \\d+[\\d, ]{0,40}\\]\\) from checkpoint, the shape in current model is torch\\.Size\\(\\[[01]\\]\\)",
+        examples=(
+            "size mismatch for fc.weight: copying a param with shape torch.Size([2, 32]) from checkpoint, the shape in current model is torch.Size([1]).",
+            "size mismatch for fc.weight: copying a param with shape torch.Size([64, 32]) from checkpoint, the shape in current model is torch.Size([0]).",
+        ),
+        not_examples=(
+            "size mismatch for b: copying a param with shape torch.Size([2]) from checkpoint, the shape in current model is torch.Size([1]).",
+        ),
+        weight=56,
+        masks=("checkpoint-mismatch",),
+    ),
 )

@@ -9,12 +9,14 @@ distributed, serialization.py), transformers, accelerate and triton, as of their
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from dsdoctor.logs.errors import Error
-from dsdoctor.logs.frames import Frame
+from dsdoctor.logs.frames import Frame, frames_of
 
+#: So many lines behind its last frame a log may end in the middle of a traceback.
+CUT_LINES = 3
 #: Code that only passes calls on; the one who raises is the caller above it.
 WRAPPERS = re.compile(
     r"/(?:subprocess|contextlib|functools|runpy|shutil|pathlib|threading|inspect|copy|os)\.py$"
@@ -131,6 +133,18 @@ def family(error: Error) -> str | None:
         if found := judge(place):
             return found
     return None
+
+
+def cut_off(tail: Sequence[tuple[int, str]], source: int) -> Error | None:
+    """A traceback at the end of a log that breaks off before it names its exception."""
+    last = [text for _, text in tail[-CUT_LINES:]]
+    if not frames_of(last):
+        return None
+    number, text = tail[-1]
+    return Error(
+        source=source, line=number, rank=None, type="", message=text, file="", file_line=0,
+        text=text, when="", traced=True, frames=frames_of(row[1] for row in tail),
+    )  # fmt: skip
 
 
 def _windows(place: Place) -> str | None:

@@ -182,4 +182,15 @@ SIGNATURES = (
         weight=64,
         masks=("cpu-adam-unbuilt",),
     ),
+    Signature(
+        anchor=("gcc: error: ", "g++: error: ", "c++: error: ", "cc: error: "),
+        pattern="(?:^|\\s|/)(?:gcc|g\\+\\+|c\\+\\+|cc)(?:-\\d+)?: error: (?!unrecognized|unknown argument|no input)",
+        examples=(
+            "gcc: error: : No such file or directory",
+            "g++: error: /x/build/flatten.o: No such file or directory",
+            "x86_64-conda-linux-gnu-c++: gcc: error: spawn: not found",
+        ),
+        not_examples=("gcc: error: unrecognized command line option '-std=c++17'",),
+        weight=26,
+    ),
 )

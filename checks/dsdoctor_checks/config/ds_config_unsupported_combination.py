@@ -414,7 +414,7 @@ SIGNATURES = (
             "num_elems ",
             "unsupported grad type",
         ),
-        pattern="Gradient computed twice for this partition|parameters that were not used in producing loss|Master weights feature requires|communication_data_type with reduce scatter|not yet supported with .{1,60} with reduce scatter|in ZeRO Stage 2 must be set|in DeepSpeed Config .{0,40}if remote device is|has moe layers, but None of the param groups|(?:still have|expected param .{1,40} to be) inflight|partition a param in flight|must provide optimizer during init|is not instantiated but Client LR|multiple of nccl_start_alignment|bf16_optimizer_states requires|Hybrid Optimizer Only Supports|master_weights_and_grad\\w* (?:are mutually|and bf16|requires)|Moving states across devices is not|unsupported ZeRO placement|enable both torch autocast and|conflicts with the enabled precision mode|param\\.ds_status [!=]= ZeroParamStatus|ZeRO-3 parameters? (?:while it is|inside)|(?:Nested|using) GatheredParameters (?:contexts|with modifier)|^\\w*Error: tracing error at step \\d+|as an optimizer parameter, please switch|Error: .{0,80}(?:this function )?requires ZeRO|backward\\(\\) are not supported in this configuration|offload is not supported for offloading states|compute_grad_norm=false (?:is|does|requires)|'status': 'NOT_AVAILABLE'.{0,400}'ds_shape'|Error: .{0,80}is not supported with pipeline|num_elems \\d+ ?> ?buffer \\d+|attempting to reduce an unsupported grad type",
+        pattern="Gradient computed twice for this partition|This assert indicates that your module has parameters that were not used|Master weights feature requires|communication_data_type with reduce scatter|not yet supported with .{1,60} with reduce scatter|in ZeRO Stage 2 must be set|in DeepSpeed Config .{0,40}if remote device is|has moe layers, but None of the param groups|(?:still have|expected param .{1,40} to be) inflight|partition a param in flight|must provide optimizer during init|is not instantiated but Client LR|multiple of nccl_start_alignment|bf16_optimizer_states requires|Hybrid Optimizer Only Supports|master_weights_and_grad\\w* (?:are mutually|and bf16|requires)|Moving states across devices is not|unsupported ZeRO placement|enable both torch autocast and|conflicts with the enabled precision mode|param\\.ds_status [!=]= ZeroParamStatus|ZeRO-3 parameters? (?:while it is|inside)|(?:Nested|using) GatheredParameters (?:contexts|with modifier)|^\\w*Error: tracing error at step \\d+|as an optimizer parameter, please switch|Error: .{0,80}(?:this function )?requires ZeRO|backward\\(\\) are not supported in this configuration|offload is not supported for offloading states|compute_grad_norm=false (?:is|does|requires)|'status': 'NOT_AVAILABLE'.{0,400}'ds_shape'|Error: .{0,80}is not supported with pipeline|num_elems \\d+ ?> ?buffer \\d+|attempting to reduce an unsupported grad type",
         examples=(
             "AssertionError: The parameter 12 has already been reduced. Gradient computed twice for this partition. Multiple gradient reduction is currently not supported",
             "RuntimeError: still have inflight params [<bound method Init>]",
@@ -427,6 +427,16 @@ SIGNATURES = (
             "assert param.ds_status is checked",
             "num_elems = 4",
         ),
+        weight=52,
+    ),
+    Signature(
+        anchor=("'status': '",),
+        pattern="\\{'id': \\d+, 'status': '(?:NOT_AVAILABLE|INFLIGHT|AVAILABLE)', 'numel'",
+        examples=(
+            "AssertionError: {'id': 1, 'status': 'INFLIGHT', 'numel': 0, 'ds_numel': 524288, 'shape': (0,)",
+            "    {'id': 7, 'status': 'NOT_AVAILABLE', 'numel': 0, 'ds_numel': 10}",
+        ),
+        not_examples=("{'id': 3, 'status': 'done'}",),
         weight=52,
     ),
 )

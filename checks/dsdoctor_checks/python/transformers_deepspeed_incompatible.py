@@ -157,4 +157,15 @@ SIGNATURES = (
         weight=50,
         masks=("dependency-version-conflict",),
     ),
+    Signature(
+        anchor=("() got an unexpected keyword", "() missing ", "() takes ", "positional argument"),
+        pattern="\\b(?:Warmup\\w*LR|OneCycle|LRRangeTest|Deep[Ss]peed\\w+|Fused(?:Adam|Lamb|Lion)|DeepSpeedZeroOptimizer\\w*|FP16_\\w+Optimizer|Init)(?:\\.\\w+)?\\(\\) (?:got an unexpected keyword|missing \\d+ required|takes \\d+ positional|takes from \\d+)",
+        examples=(
+            "TypeError: WarmupDecayLR.step() got an unexpected keyword argument 'increment'",
+            "TypeError: DeepSpeedCPUAdam.__init__() got an unexpected keyword argument 'foreach'",
+            "TypeError: DeepSpeedZeroConfig.__init__() takes 1 positional argument but 2 were given",
+        ),
+        not_examples=("TypeError: Net.forward() got an unexpected keyword argument 'mask'",),
+        weight=50,
+    ),
 )

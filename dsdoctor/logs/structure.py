@@ -187,7 +187,9 @@ def _checkpoint(place: Place) -> str | None:
     saving = any(name.startswith(("save_", "_save_")) for name in place.functions)
     if saving or place.kind in {"OutOfMemoryError", "PermissionError"}:
         return None
-    by_deepspeed = "deepspeed" in place.packages or "zero_to_fp32" in place.raiser.file
+    by_deepspeed = "deepspeed" in place.packages or re.search(
+        r"zero_to_fp32|deepspeed\.py$", place.raiser.file
+    )
     loading = by_deepspeed and (
         any(LOADERS.match(name) for name in place.functions)
         or any(LOADING_FILES.search(file) for file in place.files)
@@ -227,7 +229,7 @@ def _launcher(place: Place) -> str | None:
     return None
 
 
-def _names(place: Place) -> str | None:
+def _names(place: Place) -> str | None:  # noqa: PLR0911  # a table of cases
     """Names that one product looks for in another and does not find."""
     if place.kind not in NAMES:
         return None
@@ -248,6 +250,10 @@ def _names(place: Place) -> str | None:
     )
     if crossing and calls and package in TRAINERS | {"deepspeed"}:
         return "transformers-deepspeed-incompatible"
+    if "/distributed/elastic/agent/" in place.raiser.file and place.kind != "NameError":
+        return "deepspeed-torch-incompatible"
+    if package == "deepspeed" and calls and not crossing and "self." not in text:
+        return "deepspeed-torch-incompatible" if "torch" in place.packages else None
     if place.kind == "ImportError" and package in HUGGING | TRAINERS and "torch" not in text:
         return "dependency-version-conflict"
     if len(HUGGING.intersection(place.packages)) > 1 and calls and package in HUGGING:

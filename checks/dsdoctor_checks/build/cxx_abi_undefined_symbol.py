@@ -124,4 +124,14 @@ SIGNATURES = (
         ),
         weight=60,
     ),
+    Signature(
+        anchor=("can't load C++/CUDA extensions", "was built for:"),
+        pattern="can't load C\\+\\+/CUDA extensions|xFormers was built for:",
+        examples=(
+            "WARNING[XFORMERS]: xFormers can't load C++/CUDA extensions. xFormers was built for:",
+            "xFormers was built for:",
+        ),
+        not_examples=("this wheel was built for: linux",),
+        weight=40,
+    ),
 )

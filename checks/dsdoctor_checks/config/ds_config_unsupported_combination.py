@@ -439,4 +439,29 @@ SIGNATURES = (
         not_examples=("{'id': 3, 'status': 'done'}",),
         weight=52,
     ),
+    Signature(
+        anchor=("ompatible", "upported", "not initialized with", "unique element in"),
+        pattern="(?i)\\bz\\w{2,3}[- ]?(?:stage[- ]?)?[0-3]\\b.{0,60}\\b(?:incompatible|not compatible|not supported|unsupported)|Model was not initialized with .{0,3}Zero-3|^RuntimeError: expected there to be only one unique element in",
+        examples=(
+            "ValueError: DeepSpeed ZeRO-3 or FSDP is incompatible with quantized models of this kind.",
+            "ValueError: Model was not initialized with `Zero-3` despite being configured for DeepSpeed Zero-3.",
+            "RuntimeError: expected there to be only one unique element in <generator object all_gather_coalesced>",
+        ),
+        not_examples=("the optimizer is supported at ZeRO-3", "compatible with ZeRO-1"),
+        weight=52,
+    ),
+    Signature(
+        anchor=("eepSpeed", "eepspeed", "ZeRO", "Zero", "zero"),
+        pattern="^(?:[\\w.]*\\.)?(?:Assertion|Value|Runtime|NotImplemented|Type)Error: (?=.{0,300}\\b(?:DeepSpeed|deepspeed|ZeRO|[Zz]ero[- ]?(?:stage[- ]?)?[0-3])\\b).{0,300}\\b(?:must|requires?|only (?:works?|supports?|supported|available)|not (?:yet |currently )?(?:supported|compatible|allowed)|unsupported|cannot|can't|can not|does not|doesn't|incompatible|conflicts?|mutually)\\b",
+        examples=(
+            "ValueError: You cannot use this callback together with DeepSpeed",
+            "AssertionError: activation offloading requires ZeRO stage 3",
+            "NotImplementedError: Expert parallelism is only supported for ZeRO-1 here",
+        ),
+        not_examples=(
+            "ValueError: zero values found, cannot divide",
+            "[INFO] DeepSpeed requires no change",
+        ),
+        weight=28,
+    ),
 )

@@ -341,4 +341,26 @@ SIGNATURES = (
         ),
         weight=44,
     ),
+    Signature(
+        anchor=("No module named", "object has no attribute"),
+        pattern="No module named '(?:torchvision|torchaudio|trl|tokenizers|safetensors|pydantic|numpy|scipy|sklearn|pandas|bitsandbytes|lightning|pytorch_lightning|timm|gradio|optimum|evaluate|vllm|mmengine|mmcv|google\\.protobuf)\\.[\\w.]+'|'torch\\.(?:dtype|device|Tensor|Size)' object has no attribute",
+        examples=(
+            "ModuleNotFoundError: No module named 'torchvision.transforms.v2'",
+            "ModuleNotFoundError: No module named 'numpy._core'",
+            "AttributeError: 'torch.dtype' object has no attribute 'itemsize'",
+        ),
+        not_examples=("ModuleNotFoundError: No module named 'src.model'",),
+        weight=32,
+    ),
+    Signature(
+        anchor=("ImportError: ",),
+        pattern="^ImportError: .{0,160}\\b(?:requires?|needs?|[Pp]lease (?:install|upgrade|update|run)|at least|too old|not compatible|incompatible)\\b.{0,160}(?:[<>=~]=|version|upgrade|\\d\\.\\d)",
+        examples=(
+            "ImportError: This loader requires safetensors>=0.4.1",
+            "ImportError: the installed kernels package is too old, please upgrade it to version 0.9",
+        ),
+        not_examples=("ImportError: libcudart.so.12: cannot open shared object file",),
+        weight=28,
+        not_near=("deepspeed", "DeepSpeed"),
+    ),
 )

@@ -294,4 +294,15 @@ SIGNATURES = (
         not_examples=("saved mp_world_size 2", "loading zero_pp_rank_0"),
         weight=60,
     ),
+    Signature(
+        anchor=("checkpoint", "Checkpoint"),
+        pattern="^(?:[\\w.]*\\.)?\\w*(?:Error|Exception): (?=.{0,300}[Cc]heckpoint).{0,300}\\b(?:world size|dp_world_size|ZeRO|zero stage|partition(?:s|ed|ing)?|shards?|global_step\\d*|universal|mp_rank|pp_rank)\\b",
+        examples=(
+            "RuntimeError: checkpoint was written with 8 shards, found 4",
+            "ValueError: Loading a universal checkpoint needs its own folder",
+        ),
+        not_examples=("ValueError: checkpoint folder is empty",),
+        weight=28,
+        not_near=("CUDA out of memory",),
+    ),
 )

@@ -81,4 +81,14 @@ SIGNATURES = (
         weight=56,
         masks=("checkpoint-mismatch",),
     ),
+    Signature(
+        anchor=("size of tensor a (0)", "size of tensor b (0)"),
+        pattern="size of tensor a \\(0\\) must match|must match the size of tensor b \\(0\\)",
+        examples=(
+            "RuntimeError: The size of tensor a (0) must match the size of tensor b (4096) at non-singleton dimension 1",
+            "RuntimeError: The size of tensor a (768) must match the size of tensor b (0) at non-singleton dimension 0",
+        ),
+        not_examples=("the size of tensor a (0)",),
+        weight=54,
+    ),
 )

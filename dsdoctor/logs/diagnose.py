@@ -15,7 +15,7 @@ from dsdoctor.logs import reader
 from dsdoctor.logs.expect import expectation
 from dsdoctor.logs.ranks import disagreement
 from dsdoctor.logs.scan import Error, Hit, Known, Scan, Scanner
-from dsdoctor.logs.structure import family
+from dsdoctor.logs.structure import cut_off, family
 from dsdoctor.model.condition import Signature
 from dsdoctor.model.diagnosis import Cause, Diagnosis, FirstError, Line, Outcome
 
@@ -273,7 +273,15 @@ def _guesses(scans: Sequence[Scan], known: dict[str, Known]) -> list[Hit]:
             one = known[name]._replace(signature=GUESS)
             return [Hit(one, error.source, error.line, error.text, error.rank, {}, error.when)]
         if _is_user_code(error) and error.file:
-            break
+            return []
+    for index, scan in enumerate(scans):
+        if (
+            not scan.errors
+            and (cut := cut_off(scan.tail, index))
+            and (name := family(cut)) in known
+        ):
+            one = known[name]._replace(signature=GUESS)
+            return [Hit(one, index, cut.line, cut.text, None, {}, "")]
     return []
 
 

@@ -9,12 +9,14 @@ distributed, serialization.py), transformers, accelerate and triton, as of their
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from dsdoctor.logs.errors import Error
-from dsdoctor.logs.frames import Frame
+from dsdoctor.logs.frames import Frame, frames_of
 
+#: So many lines behind its last frame a log may end in the middle of a traceback.
+CUT_LINES = 3
 #: Code that only passes calls on; the one who raises is the caller above it.
 WRAPPERS = re.compile(
     r"/(?:subprocess|contextlib|functools|runpy|shutil|pathlib|threading|inspect|copy|os)\.py$"
@@ -133,6 +135,18 @@ def family(error: Error) -> str | None:
     return None
 
 
+def cut_off(tail: Sequence[tuple[int, str]], source: int) -> Error | None:
+    """A traceback at the end of a log that breaks off before it names its exception."""
+    last = [text for _, text in tail[-CUT_LINES:]]
+    if not frames_of(last):
+        return None
+    number, text = tail[-1]
+    return Error(
+        source=source, line=number, rank=None, type="", message=text, file="", file_line=0,
+        text=text, when="", traced=True, frames=frames_of(row[1] for row in tail),
+    )  # fmt: skip
+
+
 def _windows(place: Place) -> str | None:
     if place.kind not in {"FileNotFoundError", "OSError", "PermissionError", "CalledProcessError"}:
         return None
@@ -173,7 +187,9 @@ def _checkpoint(place: Place) -> str | None:
     saving = any(name.startswith(("save_", "_save_")) for name in place.functions)
     if saving or place.kind in {"OutOfMemoryError", "PermissionError"}:
         return None
-    by_deepspeed = "deepspeed" in place.packages or "zero_to_fp32" in place.raiser.file
+    by_deepspeed = "deepspeed" in place.packages or re.search(
+        r"zero_to_fp32|deepspeed\.py$", place.raiser.file
+    )
     loading = by_deepspeed and (
         any(LOADERS.match(name) for name in place.functions)
         or any(LOADING_FILES.search(file) for file in place.files)
@@ -200,6 +216,8 @@ def _config(place: Place) -> str | None:
 def _launcher(place: Place) -> str | None:
     if "/deepspeed/launcher/" not in f"/{place.raiser.file}":
         return "launched-without-deepspeed" if "mpi_discovery" in place.functions else None
+    if place.kind == "EnvironmentError" or "env_mapping" in place.functions:
+        return "launched-without-deepspeed"
     if re.search(r"(?i)hostfile|host |ssh|slot", place.text) or place.functions & {
         "fetch_hostfile",
         "_parse_hostfile",
@@ -211,7 +229,7 @@ def _launcher(place: Place) -> str | None:
     return None
 
 
-def _names(place: Place) -> str | None:
+def _names(place: Place) -> str | None:  # noqa: PLR0911  # a table of cases
     """Names that one product looks for in another and does not find."""
     if place.kind not in NAMES:
         return None
@@ -232,6 +250,10 @@ def _names(place: Place) -> str | None:
     )
     if crossing and calls and package in TRAINERS | {"deepspeed"}:
         return "transformers-deepspeed-incompatible"
+    if "/distributed/elastic/agent/" in place.raiser.file and place.kind != "NameError":
+        return "deepspeed-torch-incompatible"
+    if package == "deepspeed" and calls and not crossing and "self." not in text:
+        return "deepspeed-torch-incompatible" if "torch" in place.packages else None
     if place.kind == "ImportError" and package in HUGGING | TRAINERS and "torch" not in text:
         return "dependency-version-conflict"
     if len(HUGGING.intersection(place.packages)) > 1 and calls and package in HUGGING:
@@ -252,12 +274,17 @@ def _engine(place: Place) -> str | None:
     if re.search(r"'str' and '(?:int|float)'", place.text):
         return "ds-config-auto-values"
     inside = re.search(
-        r"deepspeed/(?:runtime|pipe|moe|sequence|ops/adam|inference)", place.raiser.file
+        r"deepspeed/(?:runtime|pipe|moe|sequence|comm|ops/adam|inference|utils/groups)",
+        place.raiser.file,
     )
     refusing = SETTING_UP.match(place.raiser.function) or UNFIT.search(place.text)
     if place.package != "deepspeed":
         return "ds-config-unsupported-combination" if UNFIT.search(place.text) else None
-    if inside and (refusing or place.kind in {"AssertionError", "NotImplementedError"}):
+    if re.search(r"(?i)torch version|version of pytorch|pytorch (?:apis|build)", place.text):
+        return "deepspeed-torch-incompatible"
+    partitioning = place.kind == "RuntimeError" and "deepspeed/runtime/zero/" in place.raiser.file
+    always = place.kind in {"AssertionError", "NotImplementedError"} or partitioning
+    if inside and (refusing or always):
         return "ds-config-unsupported-combination"
     return None
 

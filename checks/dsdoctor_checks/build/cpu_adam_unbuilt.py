@@ -24,7 +24,10 @@ SIGNATURES = (
     Signature(
         anchor="FAILED",
         pattern=r"[Bb]uilding extension module \w+\.{3} ?FAILED",
-        examples=("Building extension module cpu_adam... FAILED",),
+        examples=(
+            "Building extension module cpu_adam... FAILED",
+            "building extension module fused_adam...FAILED",
+        ),
         not_examples=("Building extension module cpu_adam...", "FAILED: multi_tensor_adam.cuda.o"),
         weight=38,
     ),

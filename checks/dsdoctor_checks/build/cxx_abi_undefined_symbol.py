@@ -42,7 +42,7 @@ SIGNATURES = (
         anchor="undefined symbol",
         pattern=(
             r"\.so\S*: undefined symbol: (?!nccl|curand|_Z|__nvJit|cudnn"
-            r"|cublas|cusparse|cufft|cusolver|cuda|nvrtc|MPI|ompi|io_)\w+"
+            r"|cublas|cusparse|cufft|cusolver|cuda|nvrtc|MPI|ompi|pmix|io_)\w+"
         ),
         examples=(
             "ImportError: /x/libtorch_cpu.so: undefined symbol: iJIT_NotifyEvent",
@@ -110,5 +110,28 @@ SIGNATURES = (
             "ImportError: DLL load failed while importing _ssl: The specified module could not be found.",
         ),
         weight=52,
+    ),
+    Signature(
+        anchor=(".so: cannot open shared object",),
+        pattern="libtorch_cuda_c(?:u|pp)\\.so: cannot open shared object|lib(?:c10|torch|torch_cpu|torch_python)\\.so: cannot open shared object",
+        examples=(
+            "ImportError: libtorch_cuda_cu.so: cannot open shared object file: No such file or directory",
+            "ImportError: libtorch_cuda_cpp.so: cannot open shared object file: No such file or directory",
+            "ImportError: libc10.so: cannot open shared object file: No such file or directory",
+        ),
+        not_examples=(
+            "OSError: libtorch_cuda.so: cannot open shared object file: No such file or directory",
+        ),
+        weight=60,
+    ),
+    Signature(
+        anchor=("can't load C++/CUDA extensions", "was built for:"),
+        pattern="can't load C\\+\\+/CUDA extensions|xFormers was built for:",
+        examples=(
+            "WARNING[XFORMERS]: xFormers can't load C++/CUDA extensions. xFormers was built for:",
+            "xFormers was built for:",
+        ),
+        not_examples=("this wheel was built for: linux",),
+        weight=40,
     ),
 )

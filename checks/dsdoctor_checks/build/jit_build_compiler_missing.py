@@ -170,4 +170,27 @@ SIGNATURES = (
         weight=64,
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock"),
     ),
+    Signature(
+        anchor=("nvcc fatal",),
+        pattern="nvcc fatal\\s{0,4}: (?:Unsupported NVHPC|Cannot find compiler|Failed to preprocess host compiler|Host compiler targets|Could not (?:set up|open)|Compiler '[^']{1,80}' in PATH)",
+        examples=(
+            "nvcc fatal   : Unsupported NVHPC compiler found. nvc++ is the only NVHPC compiler that is supported.",
+            "nvcc fatal   : Cannot find compiler 'cl.exe' in PATH",
+            "nvcc fatal   : Failed to preprocess host compiler properties.",
+        ),
+        not_examples=("nvcc fatal   : Unsupported gpu architecture 'compute_90'",),
+        weight=64,
+        masks=("cpu-adam-unbuilt",),
+    ),
+    Signature(
+        anchor=("gcc: error: ", "g++: error: ", "c++: error: ", "cc: error: "),
+        pattern="(?:^|\\s|/)(?:gcc|g\\+\\+|c\\+\\+|cc)(?:-\\d+)?: error: (?!unrecognized|unknown argument|no input)",
+        examples=(
+            "gcc: error: : No such file or directory",
+            "g++: error: /x/build/flatten.o: No such file or directory",
+            "x86_64-conda-linux-gnu-c++: gcc: error: spawn: not found",
+        ),
+        not_examples=("gcc: error: unrecognized command line option '-std=c++17'",),
+        weight=26,
+    ),
 )

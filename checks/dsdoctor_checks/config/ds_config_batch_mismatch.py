@@ -241,4 +241,14 @@ SIGNATURES = (
         not_examples=("raise ElasticityIncompatibleWorldSize(",),
         weight=60,
     ),
+    Signature(
+        anchor=("in the DeepSpeed config",),
+        pattern="Do not set .{1,4}(?:gradient_accumulation_steps|train_(?:micro_)?batch_size\\w*).{1,4} in the DeepSpeed config",
+        examples=(
+            "MisconfigurationException: Do not set `gradient_accumulation_steps` in the DeepSpeed config as this will be set with the trainer's argument",
+            "MisconfigurationException: Do not set 'train_micro_batch_size_per_gpu' in the DeepSpeed config",
+        ),
+        not_examples=("`gradient_accumulation_steps` in the DeepSpeed config is 4",),
+        weight=66,
+    ),
 )

@@ -255,4 +255,22 @@ SIGNATURES = (
         not_examples=("communication_data_type ...... None",),
         weight=60,
     ),
+    Signature(
+        anchor=(
+            "is not a field in",
+            "is a required field and does not",
+            "Cannot provide deprecated parameter",
+            "fp16.",
+            "must be a positive integer",
+            "is not a valid ZeRO",
+        ),
+        pattern="'\\w+' is not a field in \\S|'\\w+' is a required field and does not have a default|Cannot provide deprecated parameter '\\w+' and|fp16\\.(?:loss_scale|min_loss_scale|loss_scale_window) must be|^ValueError: (?:warmup_num_steps|lr_range_test_step_size|cycle_\\w+_step_size) must be",
+        examples=(
+            "ValueError: fp16.loss_scale must be a number",
+            "AssertionError: Cannot provide deprecated parameter 'cpu_offload' and replacing parameter 'offload_optimizer' together",
+            "AssertionError: 'stage' is a required field and does not have a default value",
+        ),
+        not_examples=("fp16.enabled is true", "x must be a positive integer"),
+        weight=56,
+    ),
 )

@@ -151,4 +151,14 @@ SIGNATURES = (
         weight=70,
         masks=("no-gpu-visible",),
     ),
+    Signature(
+        anchor=("executable file not found",),
+        pattern='exec: \\\\*\\"(?:nvidia-smi|nvidia-container-runtime)\\\\*\\": executable file not found',
+        examples=(
+            'docker: Error response from daemon: OCI runtime create failed: exec: "nvidia-smi": executable file not found in $PATH: unknown.',
+            'starting container process caused: exec: "nvidia-container-runtime": executable file not found in $PATH',
+        ),
+        not_examples=('exec: "train.sh": executable file not found in $PATH',),
+        weight=68,
+    ),
 )

@@ -150,6 +150,7 @@ SIGNATURES = (
         pattern=r"Installed CUDA version (?P<have>\d[\d.]*) does not match torch (?P<want>\d[\d.]*)",
         examples=(
             "[WARNING] DeepSpeed Op Builder: Installed CUDA version 11.5 does not match torch 12.4",
+            "[WARNING] DeepSpeed Op Builder: Installed CUDA version 12.2 does not match torch 11.8",
         ),
         not_examples=(
             "Installed CUDA version 11.8 does not match the version torch was compiled with 11.7 but since the APIs are compatible, accepting this combination",
@@ -226,5 +227,16 @@ SIGNATURES = (
         not_examples=("nvcc fatal   : Value 'sm_90' is not defined for option 'gpu-architecture'",),
         weight=66,
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
+    ),
+    Signature(
+        anchor=("nvcc fatal",),
+        pattern="nvcc fatal\\s{0,4}: (?:Unknown option|Value '(?:c\\+\\+\\d\\w|gnu\\+\\+\\d\\w)' is not defined for option 'std'|'--?threads')",
+        examples=(
+            "nvcc fatal   : Unknown option '-generate-dependencies-with-compile'",
+            "nvcc fatal   : Value 'c++17' is not defined for option 'std'",
+            "nvcc fatal   : Unknown option '--threads'",
+        ),
+        not_examples=("nvcc fatal   : Unsupported gpu architecture 'compute_90'",),
+        weight=50,
     ),
 )

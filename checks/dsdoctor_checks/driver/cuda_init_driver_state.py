@@ -190,4 +190,25 @@ SIGNATURES = (
         weight=66,
         masks=("no-gpu-visible", "docker-gpu-runtime-missing"),
     ),
+    Signature(
+        anchor=("unknown error",),
+        pattern="error=(?:30|999) : unknown error|cuda runtime error \\(999\\)|cudaError(?:_t)?\\(?(?:30|999)\\)?:? .{0,20}unknown error",
+        examples=(
+            "THCudaCheck FAIL file=/pytorch/aten/src/THC/THCGeneral.cpp line=51 error=30 : unknown error",
+            "RuntimeError: cuda runtime error (999) : unknown error at /x/THCGeneral.cpp:47",
+        ),
+        not_examples=("Exit with unknown error, error=31 : unknown error",),
+        weight=54,
+    ),
+    Signature(
+        anchor=("driver_api.cpp", "Error 2: out of memory"),
+        pattern="INTERNAL ASSERT FAILED at .{0,40}c10/cuda/driver_api\\.cpp|cudaGetDeviceCount\\(\\).{0,200}Error 2: out of memory",
+        examples=(
+            'RuntimeError: handle_0 INTERNAL ASSERT FAILED at "../c10/cuda/driver_api.cpp":15, please report a bug to PyTorch.',
+            "CUDA initialization: Unexpected error from cudaGetDeviceCount(). Did you run some cuda functions before calling NumCudaDevices() that might have already set an error? Error 2: out of memory",
+        ),
+        not_examples=("loaded c10/cuda/driver_api.cpp",),
+        weight=56,
+        masks=("no-gpu-visible",),
+    ),
 )

@@ -211,4 +211,14 @@ SIGNATURES = (
         not_examples=("device handle for GPU 0000:3B:00.0 acquired",),
         weight=80,
     ),
+    Signature(
+        anchor=("PCIe Bus Error", "AER"),
+        pattern="PCIe Bus Error: severity=Uncorrected|AER: (?:Multiple )?Uncorrected \\(Fatal\\)|has no AER-aware driver",
+        examples=(
+            "pcieport 0000:00:02.0: PCIe Bus Error: severity=Uncorrected (Fatal), type=Transaction Layer",
+            "pcieport 0000:00:02.0: AER: Uncorrected (Fatal) error received: id=0010",
+        ),
+        not_examples=("pcieport 0000:00:03.0: AER: Corrected error received: 0000:00:03.0",),
+        weight=70,
+    ),
 )

@@ -35,4 +35,15 @@ SIGNATURES = (
         weight=72,
         masks=("bf16-unsupported",),
     ),
+    Signature(
+        anchor=("_mps",),
+        pattern='\\"\\w{1,60}_mps\\w{0,40}\\" not implemented for',
+        examples=(
+            "RuntimeError: \"arange_mps\" not implemented for 'BFloat16'",
+            "RuntimeError: \"binary_op_mps\" not implemented for 'Double'",
+        ),
+        not_examples=("using arange_mps",),
+        weight=76,
+        masks=("bf16-unsupported",),
+    ),
 )

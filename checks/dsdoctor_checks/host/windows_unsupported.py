@@ -198,4 +198,26 @@ SIGNATURES = (
         weight=68,
         masks=("jit-build-header-or-lib-missing", "cpu-adam-unbuilt"),
     ),
+    Signature(
+        anchor=("fatal error LNK",),
+        pattern="LINK : fatal error LNK\\d{4}",
+        examples=(
+            "LINK : fatal error LNK1181: cannot open input file 'cufile.lib'",
+            "LINK : fatal error LNK1120: 3 unresolved externals",
+            "LINK : fatal error LNK1158: cannot run 'rc.exe'",
+        ),
+        not_examples=("see 'fatal error LNK1181' in the linker's manual",),
+        weight=60,
+        masks=("libaio-missing", "cpu-adam-unbuilt"),
+    ),
+    Signature(
+        anchor=("deepspeed_", "DeepSpeed"),
+        pattern='File \\"[A-Za-z]:\\\\[^\\"]{0,300}\\\\(?:deepspeed_[0-9a-f]{16,64}|DeepSpeed[\\w.-]{0,40})\\\\(?:setup\\.py|op_builder)',
+        examples=(
+            '  File "C:\\Users\\me\\AppData\\Local\\Temp\\pip-install-x\\deepspeed_0123456789abcdef0123456789abcdef\\setup.py", line 212, in <module>',
+            '  File "D:\\src\\DeepSpeed\\setup.py", line 188, in <module>',
+        ),
+        not_examples=('  File "C:\\work\\DeepSpeed\\train.py", line 2, in <module>',),
+        weight=30,
+    ),
 )

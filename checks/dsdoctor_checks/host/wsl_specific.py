@@ -166,4 +166,23 @@ SIGNATURES = (
             "wsl2",
         ),
     ),
+    Signature(
+        anchor=(
+            "Error 2: out of memory",
+            "pin_memory",
+            "driver_api.cpp",
+            "CUDA error: out of memory",
+            "Cuda error: out of memory",
+        ),
+        pattern="Error 2: out of memory|in pin_memory|c10/cuda/driver_api\\.cpp|^RuntimeError: [Cc][Uu][Dd][Aa] error: out of memory",
+        examples=(
+            "UserWarning: CUDA initialization: Unexpected error from cudaGetDeviceCount(). Error 2: out of memory",
+            '  File "/x/deepspeed/accelerator/cuda_accelerator.py", line 217, in pin_memory',
+            "RuntimeError: CUDA error: out of memory",
+        ),
+        not_examples=("pin_memory=True",),
+        weight=74,
+        requires=("microsoft-standard-WSL", "/usr/lib/wsl", "/mnt/c/Users"),
+        masks=("gpu-oom", "no-gpu-visible", "cuda-init-driver-state"),
+    ),
 )

@@ -290,4 +290,19 @@ SIGNATURES = (
         weight=66,
         masks=("permissions", "rendezvous-timeout"),
     ),
+    Signature(
+        anchor=(
+            "with include/exclude",
+            "suitable master address",
+            "worker include/exclusion",
+            "limiting num nodes",
+        ),
+        pattern="Cannot specify num_nodes/gpus with include|Unable to detect suitable master address|does not support (?:worker include/exclusion|limiting num nodes)",
+        examples=(
+            "ValueError: Cannot specify num_nodes/gpus with include/exclude",
+            "RuntimeError: Unable to detect suitable master address via `hostname -I`, please manually specify one via --master_addr",
+        ),
+        not_examples=("choose nodes with include/exclude",),
+        weight=56,
+    ),
 )

@@ -111,4 +111,31 @@ SIGNATURES = (
         not_examples=("MASTER_ADDR=node-a",),
         weight=62,
     ),
+    Signature(
+        anchor=("MPI_ERRORS_ARE_FATAL", "in MPI_Init"),
+        pattern="MPI_ERRORS_ARE_FATAL|error occurred in MPI_Init",
+        examples=(
+            "*** MPI_ERRORS_ARE_FATAL (processes in this communicator will now abort,",
+            "*** An error occurred in MPI_Init_thread",
+        ),
+        not_examples=("time in MPI_Init: 0.3 s",),
+        weight=60,
+        requires=("attempting to detect MPI environment",),
+    ),
+    Signature(
+        anchor=(
+            "Mismatch in local rank setting",
+            "OMPI_COMM_WORLD_LOCAL_RANK",
+            "rank number is not in current env",
+            "Distributed backend is not initialized",
+        ),
+        pattern="Mismatch in local rank setting, args|!= OMPI_COMM_WORLD_LOCAL_RANK|Error: rank number is not in current env|Distributed backend is not initialized",
+        examples=(
+            "AssertionError: Mismatch in local rank setting, args.local_rank=0 but env['LOCAL_RANK']=1.",
+            "AssertionError: LOCAL_RANK (0) != OMPI_COMM_WORLD_LOCAL_RANK (1), not sure how to proceed",
+            "AssertionError: Distributed backend is not initialized. Please set dist_init_required to True",
+        ),
+        not_examples=("OMPI_COMM_WORLD_LOCAL_RANK=0",),
+        weight=50,
+    ),
 )

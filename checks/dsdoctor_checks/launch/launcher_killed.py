@@ -26,7 +26,10 @@ SIGNATURES = (
     Signature(
         anchor=("the launcher ended (",),
         pattern=r"the launcher ended \((?:exit status|signal) -?\w+\) while rank [\d, ]+ still ran",
-        examples=("FAIL  the launcher ended (signal 9) while rank 0, 1 still ran",),
+        examples=(
+            "FAIL  the launcher ended (signal 9) while rank 0, 1 still ran",
+            "FAIL  the launcher ended (exit status 137) while rank 3 still ran",
+        ),
         not_examples=("the launcher ended (exit status 0)",),
         weight=76,
         masks=("host-oom-killed", "rank-killed"),

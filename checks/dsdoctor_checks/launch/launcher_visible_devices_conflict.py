@@ -135,4 +135,25 @@ SIGNATURES = (
             "parse_visible",
         ),
     ),
+    Signature(
+        anchor=("but ignoring it because one or several",),
+        pattern="Detected CUDA_VISIBLE_DEVICES=\\S* but ignoring it because one or several",
+        examples=(
+            "Detected CUDA_VISIBLE_DEVICES=2,3 but ignoring it because one or several of --include/--exclude/--num_gpus/--num_nodes cl args were used.",
+            "[runner.py:463:main] Detected CUDA_VISIBLE_DEVICES=0 but ignoring it because one or several of --include/--exclude",
+        ),
+        not_examples=("stopped, but ignoring it because one or several ranks ended",),
+        weight=24,
+        final=True,
+    ),
+    Signature(
+        anchor=("No slot '",),
+        pattern="No slot '\\{?\\w*\\}?' specified on host",
+        examples=(
+            "ValueError: No slot '4' specified on host 'node-a'",
+            "    raise ValueError(\"No slot '{}' specified on host '{}'\".format(",
+        ),
+        not_examples=("No slot 'x' is free",),
+        weight=60,
+    ),
 )

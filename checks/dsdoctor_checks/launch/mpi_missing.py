@@ -53,4 +53,16 @@ SIGNATURES = (
         weight=70,
         masks=("launched-without-deepspeed",),
     ),
+    Signature(
+        anchor=("DLL load failed", "MPI_ERRORS_ARE_FATAL", "in MPI_Init"),
+        pattern="DLL load failed(?: while importing MPI)?: |MPI_ERRORS_ARE_FATAL|error occurred in MPI_Init",
+        examples=(
+            "ImportError: DLL load failed while importing MPI: The specified module could not be found.",
+            "*** An error occurred in MPI_Init_thread",
+        ),
+        not_examples=("time in MPI_Init: 0.3 s",),
+        weight=58,
+        near=("mpi4py", "MPI"),
+        unless=("attempting to detect MPI environment",),
+    ),
 )

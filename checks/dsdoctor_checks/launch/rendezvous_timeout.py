@@ -106,4 +106,15 @@ SIGNATURES = (
         not_examples=("raise RendezvousClosedError()",),
         weight=40,
     ),
+    Signature(
+        anchor=("waiting for", "Stop_waiting"),
+        pattern="Timed out after \\d+ seconds waiting for (?:workers|clients|members)|Stop_waiting response is expected|timed out waiting for (?:the )?(?:other )?(?:nodes|peers|workers) to join",
+        examples=(
+            "torch.distributed.DistStoreError: Timed out after 61 seconds waiting for workers. 1/4 workers joined.",
+            "RuntimeError: Stop_waiting response is expected",
+        ),
+        not_examples=("waiting for workers to load data",),
+        weight=56,
+        masks=("nccl-timeout-watchdog",),
+    ),
 )

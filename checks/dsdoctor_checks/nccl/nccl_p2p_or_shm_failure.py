@@ -38,7 +38,7 @@ SIGNATURES = (
         ),
         pattern=(
             r"peer access is not supported|NCCL WARN (?:failed to open CUDA IPC"
-            r"|Cuda failure.{0,40}peer)|cudaIpc\w+.{0,60}fail|Could not enable P2P"
+            r"|Cuda failure.{0,40}peer)|cudaIpc\w+.{0,60}fail|(?<!NCCL INFO )Could not enable P2P"
             r"|doesn't support faster communication broadband via P2P|P2P (?:communication |transport |access )?(?:fail"
             r"|error)|while (?:creating|attaching to) shared memory segment"
             r"|P2P is disabled between NVLINK|failed to peer with device|NCCL WARN No transport found"
@@ -51,7 +51,10 @@ SIGNATURES = (
             "NCCL WARN failed to peer with device 0(=3d000): 217 peer access is not supported between these two devices",
             "NCCL WARN P2P is disabled between NVLINK connected GPUs 1 and 0.",
         ),
-        not_examples=("Channel 00 via P2P/IPC",),
+        not_examples=(
+            "Channel 00 via P2P/IPC",
+            "a:1:2 [1] NCCL INFO Could not enable P2P between dev 1(=1e000) and dev 0(=1d000)",
+        ),
         weight=66,
         masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
     ),

@@ -78,4 +78,15 @@ SIGNATURES = (
         ),
         weight=46,
     ),
+    Signature(
+        anchor=("watchdog", "signal dumping", "dump signal"),
+        pattern="detected by watchdog at work|on this rank to signal dumping|Received a (?:global )?(?:timeout|dump signal)",
+        examples=(
+            "[rank1]:[E1026 04:01:29.1 ProcessGroupNCCL.cpp:2241] [PG ID 0 Rank 1] failure detected by watchdog at work sequence id: 9",
+            "[E ProcessGroupNCCL.cpp:1664] [PG 1 Rank 0] Exception (either an error or timeout) detected by watchdog at work: 12",
+            "[E ProcessGroupNCCL.cpp:1682] [PG ID 0 Rank 3] Received a dump signal due to a collective timeout from rank 1",
+        ),
+        not_examples=("[PG 0 Rank 0] ProcessGroupNCCL watchdog thread started",),
+        weight=26,
+    ),
 )

@@ -164,4 +164,21 @@ SIGNATURES = (
         ),
         near=("deepspeed",),
     ),
+    Signature(
+        anchor=(
+            "torch version",
+            "PyTorch APIs",
+            "requires PyTorch >= 1.8",
+            "version of PyTorch",
+            "PyTorch build",
+        ),
+        pattern="Current torch version does not have|Torch version must be \\d[\\d.]* or higher to use symm|not available in this PyTorch build|Leaf module requires PyTorch >=|compile is not supported in your version of PyTorch",
+        examples=(
+            "RuntimeError: Current torch version does not have all_reduce_coalesced api (torch.__version__: 1.10.0)",
+            "AssertionError: Leaf module requires PyTorch >= 1.8",
+            "RuntimeError: compile is not supported in your version of PyTorch.",
+        ),
+        not_examples=("torch version 2.1 detected",),
+        weight=56,
+    ),
 )

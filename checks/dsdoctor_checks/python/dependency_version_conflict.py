@@ -328,4 +328,39 @@ SIGNATURES = (
         near=("site-packages", "dist-packages", "transformers", "Tokenizer'", "_set_gradient"),
         not_near=("/deepspeed/", "torch._C"),
     ),
+    Signature(
+        anchor=("partially initialized module", "(unknown location)"),
+        pattern="from partially initialized module '(?:transformers|peft|accelerate|trl|datasets|diffusers|huggingface_hub|tokenizers|pydantic|numpy|scipy|sklearn|pandas|torchvision|safetensors|optimum|sentence_transformers|evaluate|bitsandbytes|timm|gradio)[\\w.]*'|partially initialized module '(?:transformers|peft|accelerate|trl|datasets|diffusers|huggingface_hub|tokenizers|pydantic|numpy|scipy|sklearn|pandas|torchvision|safetensors|optimum|sentence_transformers|evaluate|bitsandbytes|timm|gradio)' has no attribute|cannot import name '\\w+' from '(?:transformers|peft|accelerate|trl|datasets|diffusers|huggingface_hub|tokenizers|pydantic|numpy|scipy|sklearn|pandas|torchvision|safetensors|optimum|sentence_transformers|evaluate|bitsandbytes|timm|gradio)[\\w.]*' \\(unknown location\\)",
+        examples=(
+            "ImportError: cannot import name 'PeftModel' from partially initialized module 'peft' (most likely due to a circular import)",
+            "ImportError: cannot import name 'Trainer' from 'transformers' (unknown location)",
+            "AttributeError: partially initialized module 'datasets' has no attribute 'utils' (most likely due to a circular import)",
+        ),
+        not_examples=(
+            "ImportError: cannot import name 'f' from partially initialized module 'utils' (most likely due to a circular import)",
+        ),
+        weight=44,
+    ),
+    Signature(
+        anchor=("No module named", "object has no attribute"),
+        pattern="No module named '(?:torchvision|torchaudio|trl|tokenizers|safetensors|pydantic|numpy|scipy|sklearn|pandas|bitsandbytes|lightning|pytorch_lightning|timm|gradio|optimum|evaluate|vllm|mmengine|mmcv|google\\.protobuf)\\.[\\w.]+'|'torch\\.(?:dtype|device|Tensor|Size)' object has no attribute",
+        examples=(
+            "ModuleNotFoundError: No module named 'torchvision.transforms.v2'",
+            "ModuleNotFoundError: No module named 'numpy._core'",
+            "AttributeError: 'torch.dtype' object has no attribute 'itemsize'",
+        ),
+        not_examples=("ModuleNotFoundError: No module named 'src.model'",),
+        weight=32,
+    ),
+    Signature(
+        anchor=("ImportError: ",),
+        pattern="^ImportError: .{0,160}\\b(?:requires?|needs?|[Pp]lease (?:install|upgrade|update|run)|at least|too old|not compatible|incompatible)\\b.{0,160}(?:[<>=~]=|version|upgrade|\\d\\.\\d)",
+        examples=(
+            "ImportError: This loader requires safetensors>=0.4.1",
+            "ImportError: the installed kernels package is too old, please upgrade it to version 0.9",
+        ),
+        not_examples=("ImportError: libcudart.so.12: cannot open shared object file",),
+        weight=28,
+        not_near=("deepspeed", "DeepSpeed"),
+    ),
 )

@@ -142,4 +142,30 @@ SIGNATURES = (
         weight=62,
         masks=("dependency-version-conflict",),
     ),
+    Signature(
+        anchor=("object has no attribute",),
+        pattern="'\\w*(?:Trainer|Accelerator\\w*|Arguments)' object has no attribute '\\w*deepspeed\\w*'|'(?:Hf\\w*)?Deep[Ss]peed(?!Engine'|CPUAdam')\\w*' object has no attribute '(?!ds_opt)",
+        examples=(
+            "AttributeError: 'CustomTrainer' object has no attribute 'is_deepspeed_enabled'",
+            "AttributeError: 'DeepSpeedGPTInference' object has no attribute 'config'",
+            "AttributeError: 'DeepSpeedStrategy' object has no attribute '_deepspeed_engine'",
+        ),
+        not_examples=(
+            "AttributeError: 'DeepSpeedEngine' object has no attribute 'generate'",
+            "AttributeError: 'Net' object has no attribute 'deepspeed'",
+        ),
+        weight=50,
+        masks=("dependency-version-conflict",),
+    ),
+    Signature(
+        anchor=("() got an unexpected keyword", "() missing ", "() takes ", "positional argument"),
+        pattern="\\b(?:Warmup\\w*LR|OneCycle|LRRangeTest|Deep[Ss]peed\\w+|Fused(?:Adam|Lamb|Lion)|DeepSpeedZeroOptimizer\\w*|FP16_\\w+Optimizer|Init)(?:\\.\\w+)?\\(\\) (?:got an unexpected keyword|missing \\d+ required|takes \\d+ positional|takes from \\d+)",
+        examples=(
+            "TypeError: WarmupDecayLR.step() got an unexpected keyword argument 'increment'",
+            "TypeError: DeepSpeedCPUAdam.__init__() got an unexpected keyword argument 'foreach'",
+            "TypeError: DeepSpeedZeroConfig.__init__() takes 1 positional argument but 2 were given",
+        ),
+        not_examples=("TypeError: Net.forward() got an unexpected keyword argument 'mask'",),
+        weight=50,
+    ),
 )

@@ -143,11 +143,10 @@ SIGNATURES = (
             "libc10_cuda.so: cannot open",
             ".so: cannot open shared object",
         ),
-        pattern=r"lib(?:torch_cuda\w*|c10_cuda)\.so: cannot open shared object",
+        pattern=r"lib(?:torch_cuda|c10_cuda)\.so: cannot open shared object",
         examples=(
             "OSError: libtorch_cuda.so: cannot open shared object file: No such file or directory",
             "ImportError: libc10_cuda.so: cannot open shared object file: No such file or directory",
-            "ImportError: libtorch_cuda_cpp.so: cannot open shared object file: No such file or directory",
         ),
         not_examples=("libtorch_cpu.so: cannot open shared object",),
         weight=62,

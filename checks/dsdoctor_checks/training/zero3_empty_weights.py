@@ -65,4 +65,30 @@ SIGNATURES = (
         weight=58,
         masks=("checkpoint-mismatch",),
     ),
+    Signature(
+        anchor=(
+            "the shape in current model is torch.Size([1])",
+            "the shape in current model is torch.Size([0])",
+        ),
+        pattern="shape torch\\.Size\\(\\[\\d+, \\d+[\\d, ]{0,40}\\]\\) from checkpoint, the shape in current model is torch\\.Size\\(\\[[01]\\]\\)",
+        examples=(
+            "size mismatch for fc.weight: copying a param with shape torch.Size([2, 32]) from checkpoint, the shape in current model is torch.Size([1]).",
+            "size mismatch for fc.weight: copying a param with shape torch.Size([64, 32]) from checkpoint, the shape in current model is torch.Size([0]).",
+        ),
+        not_examples=(
+            "size mismatch for b: copying a param with shape torch.Size([2]) from checkpoint, the shape in current model is torch.Size([1]).",
+        ),
+        weight=56,
+        masks=("checkpoint-mismatch",),
+    ),
+    Signature(
+        anchor=("size of tensor a (0)", "size of tensor b (0)"),
+        pattern="size of tensor a \\(0\\) must match|must match the size of tensor b \\(0\\)",
+        examples=(
+            "RuntimeError: The size of tensor a (0) must match the size of tensor b (4096) at non-singleton dimension 1",
+            "RuntimeError: The size of tensor a (768) must match the size of tensor b (0) at non-singleton dimension 0",
+        ),
+        not_examples=("the size of tensor a (0)",),
+        weight=54,
+    ),
 )

@@ -15,6 +15,7 @@ Only one process of each node looks (the one with LOCAL_RANK 0 or none); the oth
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import types
 from collections.abc import Mapping, Sequence
@@ -173,6 +174,8 @@ def main(argv: Sequence[str]) -> int:
     command = words[1:]
     if not command:
         return _misuse(f"no command is given; {_USAGE}")
+    if shutil.which(command[0]) is None:
+        return _misuse(f"`{command[0]}` is no program that can be run; expected one on PATH")
     try:
         timeout = float(options.get("--timeout", SECONDS))
     except ValueError:

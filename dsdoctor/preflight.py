@@ -172,10 +172,9 @@ def main(argv: Sequence[str]) -> int:
         else:
             return _misuse(f"`{word}` is not understood; {_USAGE}")
     command = words[1:]
-    if not command:
-        return _misuse(f"no command is given; {_USAGE}")
-    if shutil.which(command[0]) is None:
-        return _misuse(f"`{command[0]}` is no program that can be run; expected one on PATH")
+    if not command or shutil.which(command[0]) is None:
+        what = f"`{command[0]}` cannot be run" if command else "no command is given"
+        return _misuse(f"{what}; {_USAGE}")
     try:
         timeout = float(options.get("--timeout", SECONDS))
     except ValueError:

@@ -15,6 +15,7 @@ Only one process of each node looks (the one with LOCAL_RANK 0 or none); the oth
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import types
 from collections.abc import Mapping, Sequence
@@ -171,8 +172,9 @@ def main(argv: Sequence[str]) -> int:
         else:
             return _misuse(f"`{word}` is not understood; {_USAGE}")
     command = words[1:]
-    if not command:
-        return _misuse(f"no command is given; {_USAGE}")
+    if not command or shutil.which(command[0]) is None:
+        what = f"`{command[0]}` cannot be run" if command else "no command is given"
+        return _misuse(f"{what}; {_USAGE}")
     try:
         timeout = float(options.get("--timeout", SECONDS))
     except ValueError:

@@ -88,4 +88,6 @@ def _cause(done: process.Result, report: Mapping[str, Any] | None) -> str:
     causes = (report or {}).get("causes") or ()
     if causes:
         return str(causes[0].get("message") or causes[0].get("condition"))
-    return "" if done.ok else done.error_text
+    if report is not None:
+        return "" if done.ok else f"`smoke` says {report.get('verdict') or 'that it failed'}"
+    return done.error_text

@@ -164,7 +164,7 @@ class Hosts:
             )
 
     def _await(self, name: str) -> None:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         config = str(self.folder / "ssh_config")
         while time.monotonic() < deadline:
             if self.run("ssh", "-F", config, name, "true").returncode == 0:

@@ -74,16 +74,13 @@ def test_deepspeed_trains_on_two_hosts_through_a_hostfile(hosts: Hosts) -> None:
     assert found["rounds"] == [{"h1+h2": True}]
 
 
-def test_a_single_host_is_tried_on_itself(hosts: Hosts) -> None:
-    """What tells which of two is bad where no pair passes: a run on each alone, over ssh."""
+def test_a_single_host_without_dsdoctor_is_not_called_bad(hosts: Hosts) -> None:
+    """A run on a host alone goes there over ssh; without a report there is no verdict."""
     code = (
-        "import sys; from dsdoctor.fleet.smoke import Runs; "
-        "runs = Runs(slots={'h1': 1, 'h2': 1}, command=[sys.executable, '-m', 'dsdoctor', 'smoke'],"
-        " options=['--cpu', '1', '--python', sys.executable], told=lambda *ended: print(ended)); "
-        "runs.run([('h1',)]); "
-        "lost = Runs(slots={}, command=['/nowhere/python', 'smoke']); print(lost.run([('h2',)]))"
+        "from dsdoctor.fleet.smoke import Runs; "
+        "lost = Runs(slots={}, command=['/nowhere/python', 'smoke'], "
+        "told=lambda *ended: print(ended)); print(lost.run([('h2',)]))"
     )
-    env = {"DSDOCTOR_PYTHON": sys.executable, "OMP_NUM_THREADS": "1"}
-    done = hosts.launch(sys.executable, "-c", code, env=env, timeout=550)
-    assert "(('h1',), True, '')" in done.stdout, done.stdout + done.stderr
-    assert "{('h2',): None}" in done.stdout, "no dsdoctor there is no verdict on the node"
+    done = hosts.launch(sys.executable, "-c", code)
+    assert "{('h2',): None}" in done.stdout, done.stdout + done.stderr
+    assert "/nowhere/python" in done.stdout

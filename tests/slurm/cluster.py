@@ -127,7 +127,7 @@ class Cluster:
         self.run("slurmctld")
         for node in NODES:
             self.run("slurmd", "-N", node)
-        self.wait(lambda: self.idle() == 2, "both nodes idle", 30)
+        self.wait(lambda: self.idle() == 2, "both nodes idle")
 
     def configure(self, *, reload: bool = True) -> None:
         text = _CONF.format(
@@ -143,7 +143,12 @@ class Cluster:
         (self.folder / "slurm.conf").write_text(text)
         if reload:
             self.run("scontrol", "reconfigure")
-            time.sleep(0.5)
+            self.wait(self._configured, "slurmctld has read slurm.conf")
+
+    def _configured(self) -> bool:
+        text = self.run("scontrol", "show", "config")
+        nohold, health = "nohold_on_prolog_fail" in text, "health.sh" in text
+        return (nohold, health) == (self.nohold, self.health_on)
 
     def stop(self) -> None:
         files = [self.folder / "run" / f"slurmd-{node}.pid" for node in NODES]
@@ -178,7 +183,7 @@ class Cluster:
                     "--into",
                     str(self.folder / node),
                     "--budget",
-                    "3",
+                    "10",  # a loaded machine is slow; what is tested is no speed
                     "--run-folder",
                     str(run_folder or self.folder / node / "run"),
                     *options,
@@ -216,7 +221,7 @@ class Cluster:
         for node in NODES:
             if "DRAIN" in self.state(node)[0] or "DOWN" in self.state(node)[0]:
                 self.run("scontrol", "update", f"nodename={node}", "state=resume")
-        self.wait(lambda: self.idle() == 2, "both nodes idle", 30)
+        self.wait(lambda: self.idle() == 2, "both nodes idle")
 
     def log(self, node: str) -> str:
         return (self.folder / "log" / f"slurmd-{node}.log").read_text(errors="replace")
@@ -259,7 +264,7 @@ class Cluster:
         out = self.run("scontrol", "show", "job", job, "--oneliner")
         return dict(word.split("=", 1) for word in out.split() if "=" in word)
 
-    def wait(self, condition: Any, what: str, seconds: float = 20) -> None:
+    def wait(self, condition: Any, what: str, seconds: float = 60) -> None:
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             if condition():

@@ -380,10 +380,10 @@ SIGNATURES = (
     Signature(
         anchor=(
             "Gradient computed twice",
-            "were not used in producing loss",
+            "This assert indicates that your module",
             "Master weights feature",
             "communication_data_type with reduce",
-            "with reduce scatter enabled",
+            "with reduce scatter",
             "in ZeRO Stage 2 must",
             "if remote device is",
             "moe layers, but None",
@@ -398,7 +398,7 @@ SIGNATURES = (
             "Moving states across",
             "ZeRO placement",
             "torch autocast and",
-            "precision mode (",
+            "the enabled precision mode",
             "ds_status",
             "ZeRO-3 parameter",
             "GatheredParameters",

@@ -191,7 +191,7 @@ SIGNATURES = (
         masks=("no-gpu-visible", "docker-gpu-runtime-missing"),
     ),
     Signature(
-        anchor=("unknown error",),
+        anchor=("unknown error", "cuda runtime error (999)"),
         pattern="error=(?:30|999) : unknown error|cuda runtime error \\(999\\)|cudaError(?:_t)?\\(?(?:30|999)\\)?:? .{0,20}unknown error",
         examples=(
             "THCudaCheck FAIL file=/pytorch/aten/src/THC/THCGeneral.cpp line=51 error=30 : unknown error",

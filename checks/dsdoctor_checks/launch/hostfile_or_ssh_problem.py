@@ -292,7 +292,7 @@ SIGNATURES = (
     ),
     Signature(
         anchor=(
-            "with include/exclude",
+            "with include",
             "suitable master address",
             "worker include/exclusion",
             "limiting num nodes",

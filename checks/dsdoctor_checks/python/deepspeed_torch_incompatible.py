@@ -168,7 +168,8 @@ SIGNATURES = (
         anchor=(
             "torch version",
             "PyTorch APIs",
-            "requires PyTorch >= 1.8",
+            "requires PyTorch >=",
+            "Torch version must be",
             "version of PyTorch",
             "PyTorch build",
         ),

@@ -296,7 +296,7 @@ SIGNATURES = (
     ),
     Signature(
         anchor=("checkpoint", "Checkpoint"),
-        pattern="^(?:[\\w.]*\\.)?\\w*(?:Error|Exception): (?=.{0,300}[Cc]heckpoint).{0,300}\\b(?:world size|dp_world_size|ZeRO|zero stage|partition(?:s|ed|ing)?|shards?|global_step\\d*|universal|mp_rank|pp_rank)\\b",
+        pattern="^(?:[\\w.]*\\.)?\\w*(?:Error|Exception): (?=.{0,300}[Cc]heckpoint).{0,300}\\b(?:dp_world_size|ZeRO|zero stage|partition(?:s|ed|ing)?|shards?|global_step\\d*|universal|mp_rank|pp_rank)\\b",
         examples=(
             "RuntimeError: checkpoint was written with 8 shards, found 4",
             "ValueError: Loading a universal checkpoint needs its own folder",

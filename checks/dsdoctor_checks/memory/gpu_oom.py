@@ -146,7 +146,10 @@ SIGNATURES = (
             "ValueError: Some modules are dispatched on the CPU or the disk. Make sure you have enough GPU RAM to fit the quantized model.",
             "ValueError: Some modules are dispatched on the CPU or the disk.",
         ),
-        not_examples=("all modules are dispatched on the GPU",),
+        not_examples=(
+            "all modules are dispatched on the GPU",
+            "see the notes on `dispatched on the CPU or the disk`",
+        ),
         weight=52,
     ),
     Signature(

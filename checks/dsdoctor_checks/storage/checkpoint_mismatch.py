@@ -242,7 +242,10 @@ SIGNATURES = (
             "    assert len(self.ckpt_list) > 0",
             "FileNotFoundError: can't find model states file at 'x/zero_pp_rank_0_mp_rank_00_model_states.pt'",
         ),
-        not_examples=("resuming from checkpoint out/run1",),
+        not_examples=(
+            "resuming from checkpoint out/run1",
+            "see the notes on `_optim_states.pt' under`",
+        ),
         weight=68,
     ),
     Signature(

@@ -464,4 +464,16 @@ SIGNATURES = (
         ),
         weight=28,
     ),
+    Signature(
+        anchor=("Recomputed values for the following",),
+        pattern="Recomputed values for the following tensors",
+        examples=(
+            "torch.utils.checkpoint.CheckpointError: torch.utils.checkpoint: Recomputed values for the following tensors have different metadata than during the forward pass.",
+            "torch.utils.checkpoint.CheckpointError: Recomputed values for the following tensors",
+        ),
+        not_examples=("Recomputed values for the following layer",),
+        weight=56,
+        near=("'shape': [0]", "torch.Size([0])"),
+        masks=("zero3-empty-weights",),
+    ),
 )

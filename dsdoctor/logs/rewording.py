@@ -32,7 +32,7 @@ WINDOWS = {
     "10060": "A connection attempt failed",
 }
 WINERROR = re.compile(r"\[WinError (?P<number>\d{1,5})\] (?P<words>[^:]{0,200})")
-ERRNO = re.compile(r"\[Errno (?P<number>\d{1,3})\] (?P<words>[^\x00-\x7f][^:]{0,200})")
+ERRNO = re.compile(r"\[Errno (?P<number>\d{1,3})\] (?P<words>[^:']{0,200}[^:' ])")
 LINKER = re.compile(
     r"fatal error (?P<code>LNK1(?:104|181)): ?[^'\"]{0,80}['\"](?P<file>[\w.+-]{1,80})['\"]"
 )

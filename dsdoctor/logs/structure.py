@@ -267,8 +267,10 @@ def _engine(place: Place) -> str | None:
         return None
     if place.package != "deepspeed" and "deepspeed" not in place.raiser.file:
         return None
-    if place.kind not in ASSERTING:
-        return None
+    if place.kind not in ASSERTING or (
+        place.kind == "TypeError" and place.raiser.function in {"forward", "wrapped_fn"}
+    ):
+        return None  # what the model was given is the script's own
     if BATCH.search(place.text) and re.search(r"!=|equal|divisible|mismatch", place.text):
         return "ds-config-batch-mismatch"
     if re.search(r"'str' and '(?:int|float)'", place.text):

@@ -29,6 +29,15 @@ def test_examples_and_near_misses(row: Row) -> None:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=IDS)
+def test_a_near_miss_reaches_the_pattern(row: Row) -> None:
+    """A near-miss without an anchor proves nothing of the pattern."""
+    signature = row[4]
+    if all(re.search(signature.pattern, anchor) for anchor in signature.anchors):
+        return  # every anchor matches by itself, so what holds one is no miss
+    assert any(a in near for near in signature.not_examples for a in signature.anchors)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=IDS)
 def test_no_pattern_is_slow(row: Row) -> None:
     signature = row[4]
     pattern = re.compile(signature.pattern)

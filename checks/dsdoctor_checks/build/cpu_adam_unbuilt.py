@@ -53,7 +53,10 @@ SIGNATURES = (
             "ImportError: /c/torch_extensions/py39_cu118/cpu_adam/cpu_adam.so: cannot open shared object file: No such file or directory",
             "ImportError: /root/.cache/torch_extensions/fused_adam/fused_adam.so: cannot open shared object file: No such file or directory",
         ),
-        not_examples=("ImportError: libcudart.so.12: cannot open shared object file",),
+        not_examples=(
+            "ImportError: libcudart.so.12: cannot open shared object file",
+            "see the notes on `.so: cannot open shared object file`",
+        ),
         weight=48,
     ),
     Signature(
@@ -63,7 +66,10 @@ SIGNATURES = (
             "RuntimeError: DeepSpeedCPUAdam requires the cpu_adam op, which failed to build/load.",
             "RuntimeError: FusedAdam requires the fused_adam op, which failed to build/load.",
         ),
-        not_examples=("cpu_adam op ready",),
+        not_examples=(
+            "cpu_adam op ready",
+            "see the notes on `requires the cpu_adam op`",
+        ),
         weight=40,
     ),
     Signature(
@@ -73,7 +79,10 @@ SIGNATURES = (
             "RuntimeError: Error building extension 'fused_adam'",
             "RuntimeError: Error building extension 'cpu_adam': [1/2] c++ -MMD -MF cpu_adam.o.d",
         ),
-        not_examples=("Building extension module fused_adam",),
+        not_examples=(
+            "Building extension module fused_adam",
+            "see the notes on `Error building extension`",
+        ),
         weight=38,
     ),
     Signature(

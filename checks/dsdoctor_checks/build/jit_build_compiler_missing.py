@@ -184,7 +184,7 @@ SIGNATURES = (
     ),
     Signature(
         anchor=("gcc: error: ", "g++: error: ", "c++: error: ", "cc: error: "),
-        pattern="(?:^|\\s|/)(?:gcc|g\\+\\+|c\\+\\+|cc)(?:-\\d+)?: error: (?!unrecognized|unknown argument|no input)",
+        pattern="(?:^|\\s|/)(?:gcc|g\\+\\+|c\\+\\+|cc): error: (?!unrecognized|unknown argument|no input)",
         examples=(
             "gcc: error: : No such file or directory",
             "g++: error: /x/build/flatten.o: No such file or directory",

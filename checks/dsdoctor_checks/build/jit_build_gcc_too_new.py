@@ -142,7 +142,10 @@ SIGNATURES = (
             "RuntimeError: The current installed version of g++ (13.2) is greater than the maximum required version by CUDA 11.8",
             "RuntimeError: The current installed version of x86_64-linux-gnu-g++ (12.3.0) is greater than the maximum required version by CUDA 11.7.",
         ),
-        not_examples=("is greater than the maximum batch",),
+        not_examples=(
+            "is greater than the maximum batch",
+            "see the notes on `The current installed version of`",
+        ),
         weight=74,
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
     ),
@@ -153,7 +156,10 @@ SIGNATURES = (
             "std_function.h:435:145: error: parameter packs not expanded with '...':",
             "/usr/include/c++/11/bits/std_function.h:530:146: error: parameter packs not expanded with '...':",
         ),
-        not_examples=("expanded with 3 parameter packs",),
+        not_examples=(
+            "expanded with 3 parameter packs",
+            "see the notes on `parameter packs not expanded`",
+        ),
         weight=66,
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
     ),

@@ -126,7 +126,10 @@ SIGNATURES = (
             "#error C++17 or later compatible compiler is required",
             "#error C++17 or later compatible compiler is required to use PyTorch.",
         ),
-        not_examples=("C++17",),
+        not_examples=(
+            "C++17",
+            "see the notes on `C++17 or later`",
+        ),
         weight=70,
         requires=(
             "gcc version 4.",
@@ -154,7 +157,10 @@ SIGNATURES = (
             "Your compiler (g++ 4.8.5) may be ABI-incompatible with PyTorch!",
             "Your compiler (c++) may be ABI incompatible with PyTorch.",
         ),
-        not_examples=("built with _GLIBCXX_USE_CXX11_ABI=0, ABI compatible",),
+        not_examples=(
+            "built with _GLIBCXX_USE_CXX11_ABI=0, ABI compatible",
+            "see the notes on `ABI incompatible with`",
+        ),
         weight=22,
     ),
     Signature(

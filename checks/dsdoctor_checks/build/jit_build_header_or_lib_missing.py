@@ -57,7 +57,10 @@ SIGNATURES = (
             "ImportError: /x/cpu_adam.so: undefined symbol: curandCreateGenerator",
             "ImportError: /x/transformer_inference_op.so: undefined symbol: curandSetStream",
         ),
-        not_examples=("undefined symbol: _ZN3c10",),
+        not_examples=(
+            "undefined symbol: _ZN3c10",
+            "see the notes on `undefined symbol: curand`",
+        ),
         weight=56,
     ),
     Signature(

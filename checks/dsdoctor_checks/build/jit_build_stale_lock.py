@@ -91,7 +91,10 @@ SIGNATURES = (
             'file_baton.py:51: UserWarning: Waited on lock file "/c/torch_extensions/cpu_adam/lock" for 300 seconds.',
             '  File "/x/torch/utils/file_baton.py", line 42, in wait',
         ),
-        not_examples=("    baton.release()",),
+        not_examples=(
+            "    baton.release()",
+            "see the notes on `file_baton.py`",
+        ),
         weight=60,
     ),
     Signature(
@@ -101,7 +104,10 @@ SIGNATURES = (
             "Using /c/torch_extensions/py310_cu118 as PyTorch extensions root...",
             "Using /root/.cache/torch_extensions as PyTorch extensions root...",
         ),
-        not_examples=("Setting ds_accelerator to cuda",),
+        not_examples=(
+            "Setting ds_accelerator to cuda",
+            "see the notes on `real_accelerator.py`",
+        ),
         weight=45,
         final=True,
     ),

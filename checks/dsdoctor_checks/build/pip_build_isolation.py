@@ -53,7 +53,10 @@ SIGNATURES = (
             "[WARNING] Unable to import torch, pre-compiling ops will be disabled. Please visit https://pytorch.org/",
             "      [WARNING] Unable to import torch, pre-compiling ops will be disabled.",
         ),
-        not_examples=("torch imported, pre-compiling",),
+        not_examples=(
+            "torch imported, pre-compiling",
+            "see the notes on `Unable to import torch, pre-compiling`",
+        ),
         weight=30,
         near=("did not run successfully", "subprocess-exited"),
     ),

@@ -139,7 +139,10 @@ SIGNATURES = (
             "TypeError: can't multiply sequence by non-int of type 'str'",
             "TypeError: can't multiply sequence by non-int of type 'float'",
         ),
-        not_examples=("can't multiply",),
+        not_examples=(
+            "can't multiply",
+            "see the notes on `can't multiply sequence by non-int of type`",
+        ),
         weight=52,
         near=("deepspeed/runtime", "deepspeed/ops", "'auto'", '"auto"'),
     ),
@@ -187,7 +190,10 @@ SIGNATURES = (
             "TypeError: unsupported operand type(s) for /: 'str' and 'int'",
             "TypeError: unsupported operand type(s) for -: 'str' and 'str'",
         ),
-        not_examples=("unsupported operand",),
+        not_examples=(
+            "unsupported operand",
+            "see the notes on `unsupported operand type(s) for`",
+        ),
         weight=48,
         near=(
             "deepspeed/runtime/lr_schedules",

@@ -203,7 +203,10 @@ SIGNATURES = (
             "AssertionError: Either train_batch_size or train_micro_batch_size_per_gpu needs to be provided",
             "AssertionError: Either train_batch_size or micro_batch_per_gpu needs to be provided",
         ),
-        not_examples=("train_batch_size 8",),
+        not_examples=(
+            "train_batch_size 8",
+            "see the notes on `train_batch_size or train_micro_batch_size`",
+        ),
         weight=66,
     ),
     Signature(

@@ -261,6 +261,8 @@ SIGNATURES = (
             "is a required field and does not",
             "Cannot provide deprecated parameter",
             "fp16.",
+            "_num_steps must be",
+            "_step_size must be",
             "must be a positive integer",
             "is not a valid ZeRO",
         ),

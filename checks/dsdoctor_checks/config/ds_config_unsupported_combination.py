@@ -380,10 +380,10 @@ SIGNATURES = (
     Signature(
         anchor=(
             "Gradient computed twice",
-            "were not used in producing loss",
+            "This assert indicates that your module",
             "Master weights feature",
             "communication_data_type with reduce",
-            "with reduce scatter enabled",
+            "with reduce scatter",
             "in ZeRO Stage 2 must",
             "if remote device is",
             "moe layers, but None",
@@ -398,7 +398,7 @@ SIGNATURES = (
             "Moving states across",
             "ZeRO placement",
             "torch autocast and",
-            "precision mode (",
+            "the enabled precision mode",
             "ds_status",
             "ZeRO-3 parameter",
             "GatheredParameters",
@@ -463,5 +463,17 @@ SIGNATURES = (
             "[INFO] DeepSpeed requires no change",
         ),
         weight=28,
+    ),
+    Signature(
+        anchor=("Recomputed values for the following",),
+        pattern="Recomputed values for the following tensors",
+        examples=(
+            "torch.utils.checkpoint.CheckpointError: torch.utils.checkpoint: Recomputed values for the following tensors have different metadata than during the forward pass.",
+            "torch.utils.checkpoint.CheckpointError: Recomputed values for the following tensors",
+        ),
+        not_examples=("Recomputed values for the following layer",),
+        weight=56,
+        near=("'shape': [0]", "torch.Size([0])"),
+        masks=("zero3-empty-weights",),
     ),
 )

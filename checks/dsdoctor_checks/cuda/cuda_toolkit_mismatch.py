@@ -214,7 +214,10 @@ SIGNATURES = (
             "RuntimeError: Cuda extensions are being compiled with a version of Cuda that does not match the version used to compile Pytorch binaries.",
             "RuntimeError: Cuda extensions are being compiled with a version of Cuda that does not match the version used to compile Pytorch binaries. Pytorch binaries were compiled with Cuda 10.2",
         ),
-        not_examples=("Cuda extensions are being compiled",),
+        not_examples=(
+            "Cuda extensions are being compiled",
+            "see the notes on `Cuda extensions are being compiled with a version`",
+        ),
         weight=64,
     ),
     Signature(
@@ -224,7 +227,10 @@ SIGNATURES = (
             "nvcc fatal   : Value 'c++17' is not defined for option 'std'",
             "nvcc fatal   : Value 'c++20' is not defined for option 'std'",
         ),
-        not_examples=("nvcc fatal   : Value 'sm_90' is not defined for option 'gpu-architecture'",),
+        not_examples=(
+            "nvcc fatal   : Value 'sm_90' is not defined for option 'gpu-architecture'",
+            "see the notes on `is not defined for option 'std'`",
+        ),
         weight=66,
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
     ),

@@ -162,7 +162,10 @@ SIGNATURES = (
             "NameError: name 'bare_metal_version' is not defined",
             "Cannot find CUDA installation.",
         ),
-        not_examples=("CUDA toolkit found",),
+        not_examples=(
+            "CUDA toolkit found",
+            "see the notes on `bare_metal_version`",
+        ),
         weight=60,
     ),
     Signature(
@@ -197,7 +200,10 @@ SIGNATURES = (
             "-- Could NOT find CUDA (missing: CUDA_TOOLKIT_ROOT_DIR CUDA_NVCC_EXECUTABLE)",
             "op_builder.builder.MissingCUDAException: Unable to run /usr/local/cuda/bin/nvcc, unable to compile CUDA op(s): x",
         ),
-        not_examples=("-- Found CUDA: /usr/local/cuda",),
+        not_examples=(
+            "-- Found CUDA: /usr/local/cuda",
+            "see the notes on `Could NOT find CUDA`",
+        ),
         weight=62,
         masks=("cpu-adam-unbuilt",),
     ),

@@ -152,7 +152,10 @@ SIGNATURES = (
             "nvcc fatal   : Value 'sm_120' is not defined for option 'gpu-architecture'",
             "ptxas fatal   : Value 'sm_121a' is not defined for option 'gpu-name'",
         ),
-        not_examples=("gpu-architecture sm_80",),
+        not_examples=(
+            "gpu-architecture sm_80",
+            "see the notes on `Unsupported gpu arch`",
+        ),
         weight=72,
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
     ),

@@ -117,7 +117,10 @@ SIGNATURES = (
             "RuntimeError: cuda runtime error (3) : initialization error at x.cpp:50",
             "RuntimeError: CUDA driver initialization failed, you might not have a CUDA gpu.",
         ),
-        not_examples=("weight initialization done",),
+        not_examples=(
+            "weight initialization done",
+            "see the notes on `initialization error`",
+        ),
         weight=55,
         not_near=("fork", "spawn"),
     ),
@@ -128,7 +131,10 @@ SIGNATURES = (
             "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.",
             "nvidia-smi: NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that the latest NVIDIA driver is installed and running.",
         ),
-        not_examples=("NVIDIA-SMI 535.54",),
+        not_examples=(
+            "NVIDIA-SMI 535.54",
+            "see the notes on `couldn't communicate with the NVIDIA driver`",
+        ),
         weight=66,
         masks=("no-gpu-visible",),
     ),
@@ -191,7 +197,7 @@ SIGNATURES = (
         masks=("no-gpu-visible", "docker-gpu-runtime-missing"),
     ),
     Signature(
-        anchor=("unknown error",),
+        anchor=("unknown error", "cuda runtime error (999)"),
         pattern="error=(?:30|999) : unknown error|cuda runtime error \\(999\\)|cudaError(?:_t)?\\(?(?:30|999)\\)?:? .{0,20}unknown error",
         examples=(
             "THCudaCheck FAIL file=/pytorch/aten/src/THC/THCGeneral.cpp line=51 error=30 : unknown error",

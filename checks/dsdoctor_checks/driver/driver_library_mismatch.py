@@ -113,7 +113,10 @@ SIGNATURES = (
             "Failed to initialize NVML: Driver/library version mismatch",
             "NVRM: API mismatch: the client has the version 535.1",
         ),
-        not_examples=("driver version 535",),
+        not_examples=(
+            "driver version 535",
+            "see the notes on `river/library version mismatch`",
+        ),
         weight=80,
         masks=(
             "no-gpu-visible",
@@ -137,7 +140,10 @@ SIGNATURES = (
             "RuntimeError: Unexpected error from cudaGetDeviceCount(). Error 803: system has unsupported display driver / cuda driver combination",
             "RuntimeError: cuda runtime error (803) : system has unsupported display driver / cuda driver combination at x.cpp:50",
         ),
-        not_examples=("Error 802: system not yet initialized",),
+        not_examples=(
+            "Error 802: system not yet initialized",
+            "see the notes on `(803)`",
+        ),
         weight=74,
     ),
 )

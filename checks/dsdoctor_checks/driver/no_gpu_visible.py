@@ -162,7 +162,10 @@ SIGNATURES = (
             "RuntimeError: No CUDA GPUs are available",
             "RuntimeError: Found no NVIDIA driver on your system.",
         ),
-        not_examples=("Torch did not find cuda available",),
+        not_examples=(
+            "Torch did not find cuda available",
+            "see the notes on `No CUDA device`",
+        ),
         weight=62,
     ),
     Signature(

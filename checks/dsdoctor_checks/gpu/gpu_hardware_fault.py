@@ -208,7 +208,10 @@ SIGNATURES = (
             "Unable to determine the device handle for GPU0000:3B:00.0: Unknown Error",
             "Unable to determine the device handle for gpu 0000:8A:00.0: GPU is lost.  Reboot the system to recover this GPU",
         ),
-        not_examples=("device handle for GPU 0000:3B:00.0 acquired",),
+        not_examples=(
+            "device handle for GPU 0000:3B:00.0 acquired",
+            "see the notes on `Unable to determine the device handle`",
+        ),
         weight=80,
     ),
     Signature(

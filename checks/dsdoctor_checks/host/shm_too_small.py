@@ -173,7 +173,10 @@ SIGNATURES = (
             "NCCL WARN Error: failed to extend /dev/shm/nccl-a to 9 bytes",
             "NCCL WARN Call to posix_fallocate failed : No space left on device",
         ),
-        not_examples=("NCCL INFO Allocated shareable buffer /dev/shm/nccl-a",),
+        not_examples=(
+            "NCCL INFO Allocated shareable buffer /dev/shm/nccl-a",
+            "see the notes on `failed: No space`",
+        ),
         weight=72,
         masks=(
             "nccl-p2p-or-shm-failure",
@@ -216,7 +219,10 @@ SIGNATURES = (
             "RuntimeError: NCCL Error 2: unhandled system error",
             "node: Test NCCL failure common.cu:777 'unhandled system error'",
         ),
-        not_examples=("NCCL Error 1: unhandled cuda error",),
+        not_examples=(
+            "NCCL Error 1: unhandled cuda error",
+            "see the notes on `unhandled system error`",
+        ),
         weight=24,
     ),
 )

@@ -169,6 +169,7 @@ SIGNATURES = (
         not_examples=(
             "ModuleNotFoundError: No module named 'deepspeed'",
             "FileNotFoundError: [Errno 2] No such file or directory: 'x'",
+            "see the notes on `LNK1181`",
         ),
         weight=67,
         masks=("libaio-missing", "cpu-adam-unbuilt"),
@@ -194,7 +195,10 @@ SIGNATURES = (
             "error: command 'C:\\\\BuildTools\\\\bin\\\\HostX86\\\\x64\\\\cl.exe' failed with exit code 2",
             "StopWatch.h(3): fatal error C1083: Cannot open include file: 'windows.h': No such file or directory",
         ),
-        not_examples=("cl.exe found",),
+        not_examples=(
+            "cl.exe found",
+            "see the notes on `cl.exe' failed`",
+        ),
         weight=68,
         masks=("jit-build-header-or-lib-missing", "cpu-adam-unbuilt"),
     ),

@@ -231,7 +231,10 @@ SIGNATURES = (
             "node-b: Permission denied (publickey).",
             "ssh: connect to host n2 port 22: Connection refused",
         ),
-        not_examples=("ssh: connected",),
+        not_examples=(
+            "ssh: connected",
+            "see the notes on `Permission denied (`",
+        ),
         weight=64,
         masks=("permissions", "rendezvous-timeout"),
     ),
@@ -292,7 +295,7 @@ SIGNATURES = (
     ),
     Signature(
         anchor=(
-            "with include/exclude",
+            "with include",
             "suitable master address",
             "worker include/exclusion",
             "limiting num nodes",

@@ -91,7 +91,10 @@ SIGNATURES = (
             "RuntimeError: Attempting to deserialize object on CUDA device 3 but torch.cuda.device_count() is 1.",
             "RuntimeError: device >= 0 && device < num_gpus INTERNAL ASSERT FAILED at CUDAContext.cpp:49",
         ),
-        not_examples=("device ordinal 1",),
+        not_examples=(
+            "device ordinal 1",
+            "see the notes on `nvalid device id`",
+        ),
         weight=70,
         masks=("nccl-timeout-watchdog", "no-gpu-visible"),
     ),

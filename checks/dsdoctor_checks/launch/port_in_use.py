@@ -85,6 +85,7 @@ SIGNATURES = (
         not_examples=(
             "address in use by this job",
             "port 29500 is free, no other process is utilizing it",
+            "see the notes on `ddress already in use`",
         ),
         weight=70,
         masks=("rendezvous-timeout",),

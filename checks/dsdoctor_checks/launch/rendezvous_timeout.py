@@ -60,7 +60,10 @@ SIGNATURES = (
             "[W socket.cpp:601] [c10d] The client socket has failed to connect to [node-0]:29500 (errno: 110 - Connection timed out).",
             "[W socket.cpp:401] [c10d] The client socket has failed to connect to 10.0.0.1:1 (errno: 113 - No route to host).",
         ),
-        not_examples=("The client socket has connected",),
+        not_examples=(
+            "The client socket has connected",
+            "see the notes on `client socket has failed to`",
+        ),
         weight=50,
         masks=("nccl-timeout-watchdog",),
         unless=("exits successfully",),
@@ -84,7 +87,10 @@ SIGNATURES = (
             "RuntimeError: Connection refused",
             "ValueError: host not found: Name or service not known",
         ),
-        not_examples=("requests.exceptions.ConnectionError: connection refused by proxy",),
+        not_examples=(
+            "requests.exceptions.ConnectionError: connection refused by proxy",
+            "see the notes on `Connection timed out`",
+        ),
         weight=48,
         masks=("nccl-timeout-watchdog",),
         near=(

@@ -34,7 +34,7 @@ def _while(doing: str, near: tuple[str, ...], not_near: tuple[str, ...] = ()) ->
         anchor=_ANCHORS,
         pattern=_PATTERN,
         examples=_EXAMPLES,
-        not_examples=("Out of memory: Killed process 77",),
+        not_examples=("Out of memory: Killed process 77", "except torch.OutOfMemoryError as error"),
         weight=69,
         near=near,
         not_near=not_near,
@@ -146,7 +146,10 @@ SIGNATURES = (
             "ValueError: Some modules are dispatched on the CPU or the disk. Make sure you have enough GPU RAM to fit the quantized model.",
             "ValueError: Some modules are dispatched on the CPU or the disk.",
         ),
-        not_examples=("all modules are dispatched on the GPU",),
+        not_examples=(
+            "all modules are dispatched on the GPU",
+            "see the notes on `dispatched on the CPU or the disk`",
+        ),
         weight=52,
     ),
     Signature(

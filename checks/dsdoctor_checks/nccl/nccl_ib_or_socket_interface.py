@@ -220,7 +220,10 @@ SIGNATURES = (
             "ncclRemoteError: A call failed possibly due to a network error or a remote process exiting prematurely.",
             "NCCL WARN socketProgress: Connection closed by remote peer node-b<4>",
         ),
-        not_examples=("remote process started",),
+        not_examples=(
+            "remote process started",
+            "see the notes on `onnection closed by remote peer`",
+        ),
         weight=24,
     ),
     Signature(

@@ -80,7 +80,7 @@ SIGNATURES = (
     ),
     Signature(
         anchor=("watchdog", "signal dumping", "dump signal"),
-        pattern="detected by watchdog at work|on this rank to signal dumping|Received a (?:global )?(?:timeout|dump signal)",
+        pattern="detected by watchdog at work|on this rank to signal dumping|Received a dump signal",
         examples=(
             "[rank1]:[E1026 04:01:29.1 ProcessGroupNCCL.cpp:2241] [PG ID 0 Rank 1] failure detected by watchdog at work sequence id: 9",
             "[E ProcessGroupNCCL.cpp:1664] [PG 1 Rank 0] Exception (either an error or timeout) detected by watchdog at work: 12",

@@ -144,7 +144,10 @@ SIGNATURES = (
             "ValueError: bf16 requires PyTorch >= 1.10 and an Ampere GPU",
             "ValueError: BF16 requires Ampere GPUs",
         ),
-        not_examples=("bf16 enabled",),
+        not_examples=(
+            "bf16 enabled",
+            "see the notes on `bf16 requires`",
+        ),
         weight=65,
     ),
     Signature(

@@ -74,7 +74,10 @@ SIGNATURES = (
             "RuntimeError: Configured CUDA binary not found at /x/y",
             "bitsandbytes library load error: no library",
         ),
-        not_examples=("bitsandbytes 0.43 loaded",),
+        not_examples=(
+            "bitsandbytes 0.43 loaded",
+            "see the notes on `available for bitsandbytes`",
+        ),
         weight=55,
     ),
     Signature(

@@ -107,7 +107,10 @@ SIGNATURES = (
             "ImportError: --deepspeed requires DeepSpeed: `pip install deepspeed`.",
             "ValueError: DeepSpeed is not installed => run x",
         ),
-        not_examples=("DeepSpeed info: version=0.14",),
+        not_examples=(
+            "DeepSpeed info: version=0.14",
+            "see the notes on `install deepspeed`",
+        ),
         weight=52,
         near=("Error",),
     ),
@@ -138,6 +141,7 @@ SIGNATURES = (
         ),
         not_examples=(
             "importlib.metadata.PackageNotFoundError: No package metadata was found for peft",
+            "see the notes on `deepspeed`",
         ),
         weight=64,
         masks=("dependency-version-conflict", "windows-unsupported"),

@@ -127,7 +127,10 @@ SIGNATURES = (
             "ImportError: cannot import name 'get_accelerator' from 'deepspeed'",
             "ImportError: cannot import name 'HybridEngine' from 'deepspeed.runtime.hybrid_engine' (/x/deepspeed/runtime/hybrid_engine.py)",
         ),
-        not_examples=("cannot import name 'x' from 'torch'",),
+        not_examples=(
+            "cannot import name 'x' from 'torch'",
+            "see the notes on `deepspeed`",
+        ),
         weight=55,
     ),
     Signature(
@@ -168,7 +171,8 @@ SIGNATURES = (
         anchor=(
             "torch version",
             "PyTorch APIs",
-            "requires PyTorch >= 1.8",
+            "requires PyTorch >=",
+            "Torch version must be",
             "version of PyTorch",
             "PyTorch build",
         ),

@@ -112,7 +112,10 @@ SIGNATURES = (
             "ImportError: tokenizers>=0.14 is required for a normal functioning of this module, but found tokenizers==0.13",
             "ImportError: accelerate>=0.26.0 is required for a normal functioning of this module, but found accelerate==0.21.0.",
         ),
-        not_examples=("tokenizers>=0.14 is required for fast tokenizers",),
+        not_examples=(
+            "tokenizers>=0.14 is required for fast tokenizers",
+            "see the notes on `is required for a normal functioning`",
+        ),
         weight=62,
     ),
     Signature(
@@ -165,7 +168,10 @@ SIGNATURES = (
             "RuntimeError: Detected that PyTorch and torchvision were compiled with different CUDA major versions.",
             "RuntimeError: Detected that PyTorch and torchaudio were compiled with different CUDA versions.",
         ),
-        not_examples=("Detected that PyTorch is ready",),
+        not_examples=(
+            "Detected that PyTorch is ready",
+            "see the notes on `Detected that PyTorch and torch`",
+        ),
         weight=64,
     ),
     Signature(
@@ -189,7 +195,10 @@ SIGNATURES = (
             "ERROR: peft 0.9 requires transformers>=4.40, but you have transformers 4.30 which is incompatible.",
             "ERROR: tensorflow 2.4.1 has requirement numpy~=1.19.2, but you'll have numpy 1.24.1 which is incompatible.",
         ),
-        not_examples=("which is compatible",),
+        not_examples=(
+            "which is compatible",
+            "see the notes on `has requirement`",
+        ),
         weight=30,
     ),
     Signature(

@@ -242,7 +242,10 @@ SIGNATURES = (
             "    assert len(self.ckpt_list) > 0",
             "FileNotFoundError: can't find model states file at 'x/zero_pp_rank_0_mp_rank_00_model_states.pt'",
         ),
-        not_examples=("resuming from checkpoint out/run1",),
+        not_examples=(
+            "resuming from checkpoint out/run1",
+            "see the notes on `_optim_states.pt' under`",
+        ),
         weight=68,
     ),
     Signature(
@@ -296,7 +299,7 @@ SIGNATURES = (
     ),
     Signature(
         anchor=("checkpoint", "Checkpoint"),
-        pattern="^(?:[\\w.]*\\.)?\\w*(?:Error|Exception): (?=.{0,300}[Cc]heckpoint).{0,300}\\b(?:world size|dp_world_size|ZeRO|zero stage|partition(?:s|ed|ing)?|shards?|global_step\\d*|universal|mp_rank|pp_rank)\\b",
+        pattern="^(?:[\\w.]*\\.)?\\w*(?:Error|Exception): (?=.{0,300}[Cc]heckpoint).{0,300}\\b(?:dp_world_size|ZeRO|zero stage|partition(?:s|ed|ing)?|shards?|global_step\\d*|universal|mp_rank|pp_rank)\\b",
         examples=(
             "RuntimeError: checkpoint was written with 8 shards, found 4",
             "ValueError: Loading a universal checkpoint needs its own folder",

@@ -202,7 +202,10 @@ SIGNATURES = (
             "The node was low on resource: ephemeral-storage.",
             "sqlite3.OperationalError: database or disk is full",
         ),
-        not_examples=("low on resource: memory",),
+        not_examples=(
+            "low on resource: memory",
+            "see the notes on `or disk is full`",
+        ),
         weight=60,
     ),
 )

@@ -102,7 +102,10 @@ SIGNATURES = (
             "PermissionError: [Errno 13] Permission denied: '/.cache'",
             "OSError: [Errno 30] Read-only file system: 'x'",
         ),
-        not_examples=("Permission denied (publickey)",),
+        not_examples=(
+            "Permission denied (publickey)",
+            "see the notes on `[Errno 13]`",
+        ),
         weight=58,
         masks=("cpu-adam-unbuilt",),
     ),
@@ -144,7 +147,10 @@ SIGNATURES = (
             "PermissionError: [WinError 5] Access is denied: 'C:\\\\cache'",
             "OSError: [WinError 5] Access is denied",
         ),
-        not_examples=("[WinError 2] The system cannot find the file specified",),
+        not_examples=(
+            "[WinError 2] The system cannot find the file specified",
+            "see the notes on `WinError 5]`",
+        ),
         weight=58,
     ),
 )

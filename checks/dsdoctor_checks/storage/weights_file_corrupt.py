@@ -116,7 +116,11 @@ SIGNATURES = (
             "OSError: You seem to have cloned a repository without having git-lfs installed.",
             "OSError: Consistency check failed: file should be of size 9976576152 but has size 5733572608 (model-00001.safetensors).",
         ),
-        not_examples=("git-lfs is installed", "the file might be missing"),
+        not_examples=(
+            "git-lfs is installed",
+            "the file might be missing",
+            "see the notes on `Unable to load weights from pytorch checkpoint`",
+        ),
         weight=60,
         masks=("checkpoint-mismatch",),
     ),

@@ -92,7 +92,10 @@ SIGNATURES = (
             "AssertionError: Torch not compiled with CUDA enabled",
             "RuntimeError: torch not compiled with CUDA enabled",
         ),
-        not_examples=("Torch compiled with CUDA 12.8",),
+        not_examples=(
+            "Torch compiled with CUDA 12.8",
+            "see the notes on `not compiled with CUDA enabled`",
+        ),
         weight=78,
         masks=("no-gpu-visible",),
     ),
@@ -103,7 +106,10 @@ SIGNATURES = (
             "ValueError: fp16 mixed precision (`--fp16`) can only be used on CUDA devices.",
             "ValueError: Mixed precision training with AMP or APEX (`--fp16`) and half precision evaluation (`--fp16_full_eval`) can only be used on CUDA devices.",
         ),
-        not_examples=("fp16 is used on CUDA devices",),
+        not_examples=(
+            "fp16 is used on CUDA devices",
+            "see the notes on `can only be used on CUDA`",
+        ),
         weight=50,
     ),
     Signature(
@@ -158,7 +164,10 @@ SIGNATURES = (
             "RuntimeError: Distributed package doesn't have NCCL built in",
             '    raise RuntimeError("Distributed package doesn\'t have NCCL built in")',
         ),
-        not_examples=("NCCL built in",),
+        not_examples=(
+            "NCCL built in",
+            "see the notes on `have NCCL built in`",
+        ),
         weight=65,
         unless=("Windows", "win32", "C:\\", "D:\\", "E:\\"),
     ),
@@ -184,7 +193,10 @@ SIGNATURES = (
             "torch 2.1.0+cpu, CUDA available: False",
             "torch==1.13.1+cpu  torch.cuda.is_available(): False",
         ),
-        not_examples=("torch 2.1.0+cu118, CUDA available: True",),
+        not_examples=(
+            "torch 2.1.0+cu118, CUDA available: True",
+            "see the notes on `+cpu`",
+        ),
         weight=60,
     ),
 )

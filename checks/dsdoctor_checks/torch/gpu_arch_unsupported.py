@@ -165,7 +165,10 @@ SIGNATURES = (
             "FATAL: kernel `fmha_cutlassF_f16_aligned_64x64_rf_sm80` is for sm80-sm100, but was built for sm37",
             "FATAL: kernel `x` is for sm75-sm80, but was built for sm50",
         ),
-        not_examples=("the wheel was built for sm_80",),
+        not_examples=(
+            "the wheel was built for sm_80",
+            "see the notes on `but was built for sm`",
+        ),
         weight=66,
     ),
 )

@@ -54,7 +54,10 @@ SIGNATURES = (
             "epoch 1 loss = nan",
             "Loss is nan, stopping training",
         ),
-        not_examples=("{'loss': 2.1}",),
+        not_examples=(
+            "{'loss': 2.1}",
+            "see the notes on `found NaN`",
+        ),
         weight=40,
     ),
     Signature(
@@ -64,7 +67,10 @@ SIGNATURES = (
             "RuntimeError: probability tensor contains either `inf`, `nan` or element < 0",
             "RuntimeError: probability tensor contains either inf, nan or element < 0",
         ),
-        not_examples=("ValueError: probability must be between 0 and 1",),
+        not_examples=(
+            "ValueError: probability must be between 0 and 1",
+            "see the notes on `probability tensor contains`",
+        ),
         weight=50,
     ),
     Signature(

@@ -35,7 +35,10 @@ SIGNATURES = (
             "FAIL  rank 1 was killed in steps (step 2) without a word; the kernel reports no out-of-memory kill, the launcher says exit status 0",
             "/user.slice/session-3.scope: systemd-oomd killed 4 process(es) in this unit.",
         ),
-        not_examples=("process 4 was killed in time",),
+        not_examples=(
+            "process 4 was killed in time",
+            "see the notes on `without a word; the kernel reports no out-of-memory kill`",
+        ),
         weight=76,
         masks=("host-oom-killed", "nccl-timeout-watchdog"),
     ),

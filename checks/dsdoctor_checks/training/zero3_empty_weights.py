@@ -28,7 +28,10 @@ SIGNATURES = (
             "size mismatch for w: copying a param with shape torch.Size([0]) from checkpoint",
             "RuntimeError: 'weight' must be 2-D",
         ),
-        not_examples=("torch.Size([10])",),
+        not_examples=(
+            "torch.Size([10])",
+            "see the notes on `must be 2-D`",
+        ),
         weight=72,
         masks=("checkpoint-mismatch",),
     ),
@@ -47,7 +50,10 @@ SIGNATURES = (
             "RuntimeError: expected weight to be at least 1 at dimension 0, but got weight of size [0] instead",
             "RuntimeError: mat1 and mat2 shapes cannot be multiplied (1024x4096 and 0x0)",
         ),
-        not_examples=("weight of size [10]",),
+        not_examples=(
+            "weight of size [10]",
+            "see the notes on `and 0x0)`",
+        ),
         weight=62,
     ),
     Signature(

@@ -33,6 +33,9 @@ SIGNATURES = (
     Signature(
         anchor=(
             "loss nan",
+            "loss':nan",
+            "loss= nan",
+            "loss =nan",
             "loss': nan",
             "loss: nan",
             "loss=nan",

@@ -157,7 +157,7 @@ SIGNATURES = (
         weight=50,
     ),
     Signature(
-        anchor=("auto",),
+        anchor=("'auto'", '"auto"'),
         pattern=r"(?i)(?:invalid|unable|could not|cannot|not|unexpected|error).{0,80}['\x22]auto['\x22]|input_value='auto'",
         examples=(
             "ValueError: could not convert string to float: 'auto'",

@@ -151,7 +151,7 @@ SIGNATURES = (
         ),
         not_examples=(
             "bf16 enabled",
-            "see the notes on `bf16 requires`",
+            "bf16 requires no loss scaling",
         ),
         weight=65,
     ),

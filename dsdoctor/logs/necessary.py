@@ -20,7 +20,7 @@ MOST = 24
 #: A bare word.
 PLAIN = re.compile(r"[A-Za-z_]*")
 #: Texts that a stretch of a pattern may stand for before it is cut.
-MOST_SPELT = 16
+MOST_SPELT = 8
 
 _parser: Any = importlib.import_module("re._parser" if sys.version_info >= (3, 11) else "sre_parse")
 
@@ -155,5 +155,6 @@ def searched(anchors: tuple[str, ...], pattern: str) -> tuple[str, ...]:
     texts = necessary(pattern)
     if len(texts) > max(MOST, 2 * len(anchors)) or min(map(len, texts), default=0) < LEAST:
         return anchors
-    rarer = min(map(_rarity, texts)) >= min(map(_rarity, anchors))
-    return tuple(sorted(texts)) if rarer else anchors
+    if min(map(_rarity, texts)) < min(map(_rarity, anchors)):
+        return anchors
+    return tuple(sorted(one for one in texts if not any(o in one for o in texts - {one})))

@@ -170,6 +170,9 @@ def _open(source: Source) -> Iterator[BinaryIO]:
             yield cast("BinaryIO", lzma.LZMAFile(joined))  # noqa: SIM115
         elif head.startswith(ZSTD_MAGIC):
             yield _zstd(joined, source.name)
+        elif source.path is not None and raw.seekable():
+            raw.seek(0)  # a plain file is read without a copy more
+            yield raw
         else:
             yield joined
 
@@ -203,6 +206,9 @@ def _pieces(stream: BinaryIO) -> Iterator[bytes]:
             if "zst" not in type(error).__module__.lower():
                 raise
             piece = b""
+        if not held and len(piece) >= BLOCK:
+            yield piece
+            continue
         held += piece
         if len(held) >= BLOCK or (held and not piece):
             yield bytes(held)
@@ -243,13 +249,17 @@ def blocks(source: Source) -> Iterator[bytes]:
                 if decoder is not None:
                     text = decoder.decode(piece).replace("\ufeff", "")
                     data = text.encode("utf-8", "replace")
-                data = rest + data
                 cut = data.rfind(b"\n") + 1
-                if cut == 0 and len(data) >= LONGEST_LINE:
-                    cut = data.rfind(b"\r") + 1 or len(data)  # the line goes on in the next block
+                if cut == 0:
+                    data = rest + data
+                    if len(data) >= LONGEST_LINE:
+                        cut = data.rfind(b"\r") + 1 or len(data)  # goes on in the next block
+                        yield clean(data[:cut])
+                    rest = data[cut:]
+                    continue
+                block = b"".join((rest, memoryview(data)[:cut]))
                 rest = data[cut:]
-                if cut:
-                    yield clean(data[:cut])
+                yield clean(block)
             if rest:
                 yield clean(rest)
     except OSError as error:

@@ -294,17 +294,19 @@ class _State:
         data = window.data
         number = self.result.lines + (0 if self.fragment else 1)
         place = begin
-        hot = self.scanner.hot(data[begin:end] if begin or end < len(data) else data)
-        for offset in sorted(hot):
-            start = begin + offset
+        if self.fragment:  # the line in front of the first byte is not to be seen again
+            hot = {begin + at: texts for at, texts in self.scanner.hot(data[begin:end]).items()}
+        else:
+            hot = self.scanner.hot(data)
+        for start in sorted(place for place in hot if begin <= place < end):
             while self.traces.busy and place < start:
                 self._line(window, place, number, set())
                 place = data.find(b"\n", place, end) + 1
                 number += 1
             number += data.count(b"\n", place, start)
             place = start
-            if self.traces.busy or not hot[offset] <= self.spent:
-                self._line(window, start, number, hot[offset])
+            if self.traces.busy or not hot[start] <= self.spent:
+                self._line(window, start, number, hot[start])
             following = data.find(b"\n", start, end) + 1
             place = following or end
             number += 1 if following else 0

@@ -71,6 +71,8 @@ ASSERTING = frozenset(
 NAMES = frozenset(
     {"ImportError", "ModuleNotFoundError", "AttributeError", "TypeError", "NameError"}
 )
+#: Where ZeRO-3 keeps account of the modules that run; it loses count where they change.
+PARTITIONS = re.compile(r"deepspeed/runtime/zero/(?:partition|parameter|stage3)")
 BATCH = re.compile(r"(?i)batch[ _]?size|micro_?batch|grad\w*_acc|accumulat|data.parallel")
 WINDOWS = re.compile(r"(?:^|[\s\"'(])[A-Za-z]:[\\/]")
 
@@ -243,7 +245,9 @@ def _names(place: Place) -> str | None:  # noqa: PLR0911  # a table of cases
         return "transformers-deepspeed-incompatible"
     if re.search(r"['\.](?:transformers|accelerate)['\.]", text) and package == "deepspeed":
         return "transformers-deepspeed-incompatible"
-    crossing = "deepspeed" in place.packages and TRAINERS.intersection(place.packages)
+    own = re.search(r"'\w*(?:Model|For[A-Z]\w*)' object", text)  # a model of the script's
+    meets = "deepspeed" in place.packages or ("deepspeed" in place.raiser.file and not own)
+    crossing = meets and TRAINERS.intersection(place.packages)
     calls = place.kind in {"TypeError", "AttributeError"} and re.search(
         r"unexpected keyword|has no attribute|positional argument|multiple values|missing \d+",
         text,
@@ -267,6 +271,8 @@ def _engine(place: Place) -> str | None:
         return None
     if place.package != "deepspeed" and "deepspeed" not in place.raiser.file:
         return None
+    if place.kind in {"IndexError", "KeyError"} and PARTITIONS.search(place.raiser.file):
+        return "ds-config-unsupported-combination"
     if place.kind not in ASSERTING or (
         place.kind == "TypeError" and place.raiser.function in {"forward", "wrapped_fn"}
     ):
@@ -304,6 +310,8 @@ def _network(place: Place) -> str | None:
     file = place.raiser.file
     if "torch/distributed" not in file and place.kind != "DistBackendError":
         return None
+    if place.kind == "ImportError":
+        return None  # a torch without a part, before any network
     if "rendezvous" in file or "create_c10d_store" in place.functions:
         if re.search(r"(?i)in use|EADDRINUSE|errno: 98|failed to bind", text):
             return "port-in-use"

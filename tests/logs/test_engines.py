@@ -100,3 +100,32 @@ def test_what_is_searched_for_stands_in_every_example(one: Known) -> None:
     texts = necessary(one.signature.pattern)
     for example in one.signature.examples:
         assert not texts or any(text in example for text in texts)
+
+
+#: Lines of healthy runs, of which a log may hold millions.
+HEALTHY = (
+    "{'loss': 2.3113, 'grad_norm': 1.25, 'learning_rate': 1.9e-05, 'epoch': 0.37}",
+    "step 120/9999 | loss 2.31 | lr 1.9e-05 | async prefetch on | 3.4 it/s | eta 01:02:03",
+    " 12%|████      | 1203/9999 [10:02<1:14:02,  1.98it/s, loss=2.31, mem=40.1G]",
+    "2026-01-05 08:00:00 | INFO | trainer | saving checkpoint shard 3 of 8, layer norm in bf16",
+    "[INFO] [logging.py:96:log_dist] [Rank 0] step=10, skipped=0, lr=[1e-4], mom=[[0.9, 0.95]]",
+    "[INFO] [utils.py:782:see_memory_usage] MA 4.0 GB  Max_MA 6 GB  CA 9 GB  Max_CA 9 GB",
+    "[INFO] [timer.py:264:stop] epoch=0/micro_step=4, CurrSamplesPerSec=9.1, MemAllocated=1.0GB",
+    "node-3:12:34 [2] NCCL INFO Channel 01/32 : 0[0] -> 1[1] via P2P/CUMEM/read",
+    "optimizer.zero_grad took 0.1 ms; timestamps of 8-bit states are automatic and exclusive",
+)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_lines_of_healthy_runs_hold_nothing_that_is_searched_for(engine: str) -> None:
+    """Each such line would be decoded and tried, which halves the speed on a long log."""
+    assert not Scanner(KNOWN, engine).hot("\n".join(HEALTHY).encode())
+
+
+def test_a_line_after_a_kept_block_is_told_once() -> None:
+    quiet = b"x" * 99 + b"\n"
+    data = quiet * 20_000 + b"CUDA out of memory. Tried to allocate 2.00 GiB\n" + quiet * 20_000
+    for engine in ENGINES:
+        scan = Scanner(KNOWN, engine).scan(Source(name="x", data=data))
+        assert {hit.line for hit in scan.hits} == {20_001}
+        assert scan.lines == 40_001

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from dsdoctor import packs
+from dsdoctor.api import Signature
 from dsdoctor.logs import (
     Source,
     diagnose,
@@ -117,10 +118,16 @@ def test_a_signature_that_is_slow_is_left_out(
 ) -> None:
     """So many slow searches in vain, and the line that does match is not searched any more."""
     monkeypatch.setattr(scan, "SLOW", -1.0)
-    one = next(k for k in KNOWN if "No CUDA GPUs are available" in k.signature.anchors)
-    vain = next(a for a in one.signature.anchors if not re.search(one.signature.pattern, a))
+    signature = Signature(
+        anchor="the pump has stopped",
+        pattern=r"the pump has stopped.{0,999} for good",
+        examples=("the pump has stopped for good",),
+        not_examples=("the pump has stopped",),
+    )
+    one = KNOWN[0]._replace(signature=signature)
     pad = "x" * (LONGEST // 4)
-    text = f"{vain} {pad}\n" * before + f"RuntimeError: No CUDA GPUs are available {pad}\n"
+    vain = f"the pump has stopped {pad}\n"
+    text = vain * before + f"the pump has stopped {pad} for good\n"
     found = Scanner([one]).scan(Source(name="x", data=text.encode())).hits
     assert [hit.line for hit in found] == ([before + 1] if heard else [])
 

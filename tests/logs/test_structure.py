@@ -39,6 +39,10 @@ ROWS = [
      "ds-config-unsupported-combination"),
     (("deepspeed/runtime/zero/stage3.py", "step"), "RuntimeError: the trace went astray",
      "ds-config-unsupported-combination"),
+    (("deepspeed/runtime/zero/partitioned_param_coordinator.py", "fetch"), "IndexError: empty",
+     "ds-config-unsupported-combination"),
+    (("accelerate/utils/deepspeed.py", "map_it"), "AttributeError: 'Lamb' has no attribute 'bits'",
+     "transformers-deepspeed-incompatible"),
     (("deepspeed/runtime/engine.py", "_load_zero_checkpoint"), "KeyError: 'base_state'",
      "checkpoint-mismatch"),
     (("deepspeed/utils/zero_to_fp32.py", "parse_model_states"), "ValueError: odd folder",
@@ -151,3 +155,22 @@ REWORDED = [
 def test_lines_that_were_changed_on_the_way(text: str, wanted: str | None) -> None:
     got = said(text)
     assert got == wanted if wanted else got != Outcome.CLEAN.value
+
+
+@pytest.mark.parametrize(
+    ("place", "error", "wanted"),
+    [
+        (
+            ("accelerate/utils/deepspeed.py", "map_it"),
+            "AttributeError: 'MyModel' object has no attribute 'bits'",
+            "user-code",
+        ),
+        (
+            ("torch/distributed/rendezvous.py", "<module>"),
+            "ImportError: cannot import name 'Odd'",
+            "unrecognised",
+        ),
+    ],
+)
+def test_a_like_place_that_tells_nothing(place: tuple[str, str], error: str, wanted: str) -> None:
+    assert said(trace(place, error=error)) == wanted

@@ -55,7 +55,7 @@ SIGNATURES = (
         ),
         not_examples=(
             "ImportError: libcudart.so.12: cannot open shared object file",
-            "see the notes on `.so: cannot open shared object file`",
+            "libaio.so: cannot open shared object file: No such file or directory",
         ),
         weight=48,
     ),
@@ -68,7 +68,7 @@ SIGNATURES = (
         ),
         not_examples=(
             "cpu_adam op ready",
-            "see the notes on `requires the cpu_adam op`",
+            "this optimizer requires the cpu_adam op, which was built in 30 s",
         ),
         weight=40,
     ),
@@ -81,7 +81,7 @@ SIGNATURES = (
         ),
         not_examples=(
             "Building extension module fused_adam",
-            "see the notes on `Error building extension`",
+            "Error building extension of the docs",
         ),
         weight=38,
     ),

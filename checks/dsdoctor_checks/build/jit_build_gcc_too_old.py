@@ -128,7 +128,7 @@ SIGNATURES = (
         ),
         not_examples=(
             "C++17",
-            "see the notes on `C++17 or later`",
+            "the code is written in C++17 or later",
         ),
         weight=70,
         requires=(
@@ -159,7 +159,7 @@ SIGNATURES = (
         ),
         not_examples=(
             "built with _GLIBCXX_USE_CXX11_ABI=0, ABI compatible",
-            "see the notes on `ABI incompatible with`",
+            "the plugin is not ABI incompatible with this release",
         ),
         weight=22,
     ),

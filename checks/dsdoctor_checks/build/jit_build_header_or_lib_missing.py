@@ -59,7 +59,7 @@ SIGNATURES = (
         ),
         not_examples=(
             "undefined symbol: _ZN3c10",
-            "see the notes on `undefined symbol: curand`",
+            "resolved after a retry, undefined symbol: curand is gone",
         ),
         weight=56,
     ),

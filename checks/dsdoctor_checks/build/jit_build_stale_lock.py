@@ -93,7 +93,7 @@ SIGNATURES = (
         ),
         not_examples=(
             "    baton.release()",
-            "see the notes on `file_baton.py`",
+            "torch/utils/file_baton.py is part of torch",
         ),
         weight=60,
     ),
@@ -106,7 +106,7 @@ SIGNATURES = (
         ),
         not_examples=(
             "Setting ds_accelerator to cuda",
-            "see the notes on `real_accelerator.py`",
+            "[INFO] [real_accelerator.py:203:get_accelerator] Setting ds_accelerator to cuda",
         ),
         weight=45,
         final=True,

@@ -141,7 +141,7 @@ SIGNATURES = (
         ),
         not_examples=(
             "can't multiply",
-            "see the notes on `can't multiply sequence by non-int of type`",
+            "TypeError: can't multiply sequence by non-int of type 'list'",
         ),
         weight=52,
         near=("deepspeed/runtime", "deepspeed/ops", "'auto'", '"auto"'),
@@ -157,7 +157,7 @@ SIGNATURES = (
         weight=50,
     ),
     Signature(
-        anchor=("auto",),
+        anchor=("'auto'", '"auto"'),
         pattern=r"(?i)(?:invalid|unable|could not|cannot|not|unexpected|error).{0,80}['\x22]auto['\x22]|input_value='auto'",
         examples=(
             "ValueError: could not convert string to float: 'auto'",
@@ -192,7 +192,7 @@ SIGNATURES = (
         ),
         not_examples=(
             "unsupported operand",
-            "see the notes on `unsupported operand type(s) for`",
+            "TypeError: unsupported operand type(s) for +: 'NoneType' and 'Tensor'",
         ),
         weight=48,
         near=(

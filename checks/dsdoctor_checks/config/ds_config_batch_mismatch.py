@@ -205,7 +205,7 @@ SIGNATURES = (
         ),
         not_examples=(
             "train_batch_size 8",
-            "see the notes on `train_batch_size or train_micro_batch_size`",
+            "either train_batch_size or train_micro_batch_size_per_gpu may be left to the trainer",
         ),
         weight=66,
     ),

@@ -263,15 +263,7 @@ SIGNATURES = (
         masks=("libaio-missing",),
     ),
     Signature(
-        anchor=(
-            "QLoRA",
-            "load_in_8bit",
-            "8-bit",
-            "quantiz",
-            "not compatible",
-            "not supported",
-            "incompatible",
-        ),
+        anchor=("not compatible", "not supported", "incompatible"),
         pattern=(
             r"(?i)(?:zero-?3|fsdp).{0,80}(?:quantiz|qlora|8-?bit).{0,80}(?:not (?:compatible"
             r"|supported)|incompatible)|(?:quantiz|qlora|8-?bit)\w{0,12}.{0,60}(?:not (?:compatible"
@@ -281,7 +273,7 @@ SIGNATURES = (
             "ValueError: 8-bit quantization is not compatible with ZeRO-3",
             "ValueError: ZeRO-3 with quantized weights is not supported",
         ),
-        not_examples=("quantization ok",),
+        not_examples=("quantization to 8-bit is not supported on this GPU",),
         weight=60,
     ),
     Signature(
@@ -366,7 +358,15 @@ SIGNATURES = (
         near=("Error", "Exception"),
     ),
     Signature(
-        anchor=("sync", "ZeRO", "zero", "Zero", "nbytes", "min_completes", "input to be on"),
+        anchor=(
+            "sync context manager is incompatible",
+            " not supported",
+            "ly supported",
+            " not yet supported",
+            "nbytes != file bytes",
+            ">= min_completes",
+            "input to be on",
+        ),
         pattern="(?i)no[_ ]?sync context manager is incompatible|\\bzero[- ]?(?:offload|infinity|inference|stage ?\\d|\\d)?\\b.{0,60} (?:is|are) not (?:currently |yet |presently )?supported|buffer nbytes != file bytes|`n_completes >= min_completes'|expected input to be on cuda",
         examples=(
             "AssertionError: no_sync context manager is incompatible with ZeRO stage 2",
@@ -374,7 +374,10 @@ SIGNATURES = (
             "x.swp: buffer nbytes != file bytes 100 != 50",
             "RuntimeError: expected input to be on cuda",
         ),
-        not_examples=("no_sync is used for accumulation", "ZeRO stage 3 is supported"),
+        not_examples=(
+            "this optimizer is not supported",
+            "ZeRO stage 3 is not the default, it is newly supported",
+        ),
         weight=48,
     ),
     Signature(
@@ -440,14 +443,21 @@ SIGNATURES = (
         weight=52,
     ),
     Signature(
-        anchor=("ompatible", "upported", "not initialized with", "unique element in"),
+        anchor=(
+            "incompatible",
+            "not compatible",
+            "not supported",
+            "unsupported",
+            "not initialized with",
+            "unique element in",
+        ),
         pattern="(?i)\\bz\\w{2,3}[- ]?(?:stage[- ]?)?[0-3]\\b.{0,60}\\b(?:incompatible|not compatible|not supported|unsupported)|Model was not initialized with .{0,3}Zero-3|^RuntimeError: expected there to be only one unique element in",
         examples=(
             "ValueError: DeepSpeed ZeRO-3 or FSDP is incompatible with quantized models of this kind.",
             "ValueError: Model was not initialized with `Zero-3` despite being configured for DeepSpeed Zero-3.",
             "RuntimeError: expected there to be only one unique element in <generator object all_gather_coalesced>",
         ),
-        not_examples=("the optimizer is supported at ZeRO-3", "compatible with ZeRO-1"),
+        not_examples=("an optimizer that is not supported at ZeRO-3", "incompatible with ZeRO-1"),
         weight=52,
     ),
     Signature(

@@ -216,7 +216,7 @@ SIGNATURES = (
         ),
         not_examples=(
             "Cuda extensions are being compiled",
-            "see the notes on `Cuda extensions are being compiled with a version`",
+            "Cuda extensions are being compiled with a version of Cuda that matches",
         ),
         weight=64,
     ),
@@ -229,7 +229,7 @@ SIGNATURES = (
         ),
         not_examples=(
             "nvcc fatal   : Value 'sm_90' is not defined for option 'gpu-architecture'",
-            "see the notes on `is not defined for option 'std'`",
+            "Value 'c++98' is not defined for option 'std'",
         ),
         weight=66,
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),

@@ -164,7 +164,7 @@ SIGNATURES = (
         ),
         not_examples=(
             "CUDA toolkit found",
-            "see the notes on `bare_metal_version`",
+            "bare_metal_version = 12.4",
         ),
         weight=60,
     ),
@@ -202,7 +202,7 @@ SIGNATURES = (
         ),
         not_examples=(
             "-- Found CUDA: /usr/local/cuda",
-            "see the notes on `Could NOT find CUDA`",
+            "Could NOT find CUDA samples, which are optional",
         ),
         weight=62,
         masks=("cpu-adam-unbuilt",),

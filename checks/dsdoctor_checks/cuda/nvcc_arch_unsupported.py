@@ -154,7 +154,7 @@ SIGNATURES = (
         ),
         not_examples=(
             "gpu-architecture sm_80",
-            "see the notes on `Unsupported gpu arch`",
+            "Unsupported gpu arch list is empty",
         ),
         weight=72,
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),

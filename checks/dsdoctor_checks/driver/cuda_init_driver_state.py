@@ -119,7 +119,7 @@ SIGNATURES = (
         ),
         not_examples=(
             "weight initialization done",
-            "see the notes on `initialization error`",
+            "tracker: initialization error, logging to files instead",
         ),
         weight=55,
         not_near=("fork", "spawn"),
@@ -133,7 +133,7 @@ SIGNATURES = (
         ),
         not_examples=(
             "NVIDIA-SMI 535.54",
-            "see the notes on `couldn't communicate with the NVIDIA driver`",
+            "the exporter couldn't communicate with the NVIDIA driver yet, next try in 5 s",
         ),
         weight=66,
         masks=("no-gpu-visible",),

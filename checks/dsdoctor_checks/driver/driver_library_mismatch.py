@@ -142,7 +142,7 @@ SIGNATURES = (
         ),
         not_examples=(
             "Error 802: system not yet initialized",
-            "see the notes on `(803)`",
+            "took a step (803) of 1000",
         ),
         weight=74,
     ),

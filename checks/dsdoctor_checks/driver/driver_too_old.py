@@ -152,7 +152,7 @@ SIGNATURES = (
         ),
         not_examples=(
             "driver version 535",
-            "see the notes on `driver version is insufficient`",
+            "the display driver version is insufficient for this monitor",
         ),
         weight=76,
         masks=("no-gpu-visible", "nccl-unhandled-cuda-error"),
@@ -166,7 +166,7 @@ SIGNATURES = (
         ),
         not_examples=(
             "Driver Version: 570.86.10 on your system",
-            "see the notes on `driver is too old`",
+            "the JDBC driver is too old for this database",
         ),
         weight=76,
         masks=("no-gpu-visible",),
@@ -206,7 +206,7 @@ SIGNATURES = (
         ),
         not_examples=(
             "nvidia-container-cli: requirement satisfied: cuda>=12.4",
-            "see the notes on `requirement error`",
+            "pip: requirement error in line 3 of requirements.txt",
         ),
         weight=76,
         masks=("docker-gpu-runtime-missing",),

@@ -164,7 +164,7 @@ SIGNATURES = (
         ),
         not_examples=(
             "Torch did not find cuda available",
-            "see the notes on `No CUDA device`",
+            "No CUDA device is needed to tokenize",
         ),
         weight=62,
     ),

@@ -76,7 +76,7 @@ SIGNATURES = (
     Signature(
         anchor=(
             "busy or unavailable",
-            "exclusive",
+            "in use by another",
             "runtime error (46)",
             "DevicesUnavailable",
             "DEVICE_UNAVAILABLE",
@@ -90,7 +90,7 @@ SIGNATURES = (
             "RuntimeError: CUDA error: all CUDA-capable devices are busy or unavailable",
             "RuntimeError: CUDA error: CUDA-capable device(s) is/are busy or unavailable",
         ),
-        not_examples=("exclusive run",),
+        not_examples=("port 29500 is in use by another process",),
         weight=74,
     ),
 )

@@ -210,7 +210,7 @@ SIGNATURES = (
         ),
         not_examples=(
             "device handle for GPU 0000:3B:00.0 acquired",
-            "see the notes on `Unable to determine the device handle`",
+            "Unable to determine the device handle of the sound card",
         ),
         weight=80,
     ),

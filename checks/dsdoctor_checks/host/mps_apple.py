@@ -20,7 +20,7 @@ HINT = "use float32 or float16, or set `PYTORCH_ENABLE_MPS_FALLBACK=1`"
 
 SIGNATURES = (
     Signature(
-        anchor=("MPS", "mps"),
+        anchor=("MPS", "not 'mps"),
         pattern=(
             r"not supported on MPS|MPS framework doesn't support|not currently (?:supported"
             r"|implemented) (?:on|for) the MPS|MPS backend out of memory"
@@ -31,7 +31,7 @@ SIGNATURES = (
             "TypeError: BFloat16 is not supported on MPS",
             "NotImplementedError: The operator 'x' is not currently implemented for the MPS device.",
         ),
-        not_examples=("device: mps",),
+        not_examples=("device: mps", "MPS is available"),
         weight=72,
         masks=("bf16-unsupported",),
     ),

@@ -175,7 +175,7 @@ SIGNATURES = (
         ),
         not_examples=(
             "NCCL INFO Allocated shareable buffer /dev/shm/nccl-a",
-            "see the notes on `failed: No space`",
+            "rename of tabs failed: No space in this name",
         ),
         weight=72,
         masks=(
@@ -221,7 +221,7 @@ SIGNATURES = (
         ),
         not_examples=(
             "NCCL Error 1: unhandled cuda error",
-            "see the notes on `unhandled system error`",
+            "the tracker met an unhandled system error and goes on",
         ),
         weight=24,
     ),

@@ -72,6 +72,22 @@ HINT = "use WSL2 or Linux, or a prebuilt wheel"
 
 SIGNATURES = (
     Signature(
+        anchor="cannot import name '",
+        pattern=(
+            r"cannot import name '(?:\w{0,20}Store|ProcessGroup\w{0,20}|Reducer|Work|ReduceOp)'"
+            r" from 'torch\.(?:distributed|_C)[\w.]{0,40}' \([A-Za-z]:\\"
+        ),
+        examples=(
+            "ImportError: cannot import name 'HashStore' from 'torch.distributed' (D:\\py\\torch\\distributed\\__init__.py)",
+            "ImportError: cannot import name 'ProcessGroup' from 'torch._C._distributed_c10d' (C:\\x\\torch\\_C.pyd)",
+        ),
+        not_examples=(
+            "ImportError: cannot import name 'HashStore' from 'torch.distributed' (/x/torch/distributed/__init__.py)",
+        ),
+        weight=66,
+        masks=("deepspeed-torch-incompatible", "rendezvous-timeout"),
+    ),
+    Signature(
         anchor=(
             "symbolic link privilege",
             "libuv",
@@ -169,7 +185,7 @@ SIGNATURES = (
         not_examples=(
             "ModuleNotFoundError: No module named 'deepspeed'",
             "FileNotFoundError: [Errno 2] No such file or directory: 'x'",
-            "see the notes on `LNK1181`",
+            "warning LNK1181 was turned off",
         ),
         weight=67,
         masks=("libaio-missing", "cpu-adam-unbuilt"),
@@ -197,7 +213,7 @@ SIGNATURES = (
         ),
         not_examples=(
             "cl.exe found",
-            "see the notes on `cl.exe' failed`",
+            "'C:\\tools\\ocl.exe' failed to start",
         ),
         weight=68,
         masks=("jit-build-header-or-lib-missing", "cpu-adam-unbuilt"),

@@ -233,7 +233,7 @@ SIGNATURES = (
         ),
         not_examples=(
             "ssh: connected",
-            "see the notes on `Permission denied (`",
+            "Permission denied (os error 13)",
         ),
         weight=64,
         masks=("permissions", "rendezvous-timeout"),

@@ -93,7 +93,7 @@ SIGNATURES = (
         ),
         not_examples=(
             "device ordinal 1",
-            "see the notes on `nvalid device id`",
+            "the phone has an invalid device id",
         ),
         weight=70,
         masks=("nccl-timeout-watchdog", "no-gpu-visible"),

@@ -74,7 +74,7 @@ SIGNATURES = (
             "Only one usage of each socket address",
         ),
         pattern=(
-            r"[Aa]ddress already in use|EADDRINUSE|another process is utilizing it"
+            r"(?<!mail )[Aa]ddress already in use|EADDRINUSE|another process is utilizing it"
             r"|Only one usage of each socket address"
         ),
         examples=(
@@ -85,7 +85,7 @@ SIGNATURES = (
         not_examples=(
             "address in use by this job",
             "port 29500 is free, no other process is utilizing it",
-            "see the notes on `ddress already in use`",
+            "ValueError: email address already in use",
         ),
         weight=70,
         masks=("rendezvous-timeout",),

@@ -62,7 +62,7 @@ SIGNATURES = (
         ),
         not_examples=(
             "The client socket has connected",
-            "see the notes on `client socket has failed to`",
+            "the client socket has failed to resume a session, opening a new one",
         ),
         weight=50,
         masks=("nccl-timeout-watchdog",),
@@ -89,7 +89,7 @@ SIGNATURES = (
         ),
         not_examples=(
             "requests.exceptions.ConnectionError: connection refused by proxy",
-            "see the notes on `Connection timed out`",
+            "mirror 2: Connection timed out, trying mirror 3",
         ),
         weight=48,
         masks=("nccl-timeout-watchdog",),

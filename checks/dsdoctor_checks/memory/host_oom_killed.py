@@ -43,7 +43,7 @@ SIGNATURES = (
         ),
         not_examples=(
             "CUDA out of memory",
-            "see the notes on `oom_kill`",
+            "memory.events: oom_kill 0",
         ),
         weight=74,
         masks=("dataloader-worker-killed", "nccl-timeout-watchdog"),
@@ -82,7 +82,7 @@ SIGNATURES = (
         ),
         not_examples=(
             "Killing subprocess 21",
-            "see the notes on `SIGKILL`",
+            "the handler ignores SIGTERM; SIGKILL cannot be handled",
         ),
         weight=52,
         masks=("nccl-timeout-watchdog", "rendezvous-timeout"),
@@ -121,7 +121,7 @@ SIGNATURES = (
         ),
         not_examples=(
             "the node is not running low on memory",
-            "see the notes on `node running low on memory`",
+            "no node running low on memory was found",
         ),
         weight=72,
         masks=("gpu-oom", "nccl-timeout-watchdog"),
@@ -135,7 +135,7 @@ SIGNATURES = (
         ),
         not_examples=(
             "the node was low on resource: ephemeral-storage",
-            "see the notes on `memory pressure`",
+            "memory pressure: none",
         ),
         weight=70,
         masks=("nccl-timeout-watchdog",),

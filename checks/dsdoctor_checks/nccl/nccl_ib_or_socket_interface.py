@@ -222,7 +222,7 @@ SIGNATURES = (
         ),
         not_examples=(
             "remote process started",
-            "see the notes on `onnection closed by remote peer`",
+            "sftp: connection closed by remote peer, reconnecting",
         ),
         weight=24,
     ),

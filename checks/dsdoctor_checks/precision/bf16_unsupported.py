@@ -91,13 +91,11 @@ HINT = (
 SIGNATURES = (
     Signature(
         anchor=(
-            "bf16",
-            "bfloat16 is not supported on this",
-            "bfloat16 is not supported on your",
-            "bfloat16 is not supported by this",
-            "bfloat16 is not supported by your",
-            "bfloat16 is not supported by the",
-            "bfloat16 is not supported on the",
+            "support bf16",
+            "supported bf16",
+            "supported BF16",
+            "support BF16",
+            "not supported",
         ),
         pattern=(
             r"(?i)(?:does ?n[o']t|not|n't) support(?:ed)? bf16"
@@ -108,11 +106,18 @@ SIGNATURES = (
             "ValueError: this setup does not support bf16/gpu",
             "RuntimeError: bf16 is not supported on this device",
         ),
-        not_examples=("bf16: true",),
+        not_examples=("fp8 is not supported here, bf16 is",),
         weight=70,
     ),
     Signature(
-        anchor=("Bfloat16", "bfloat16", "BFloat16", "BF16", "bf16"),
+        anchor=(
+            "loat16 is only supported on GPUs",
+            "type bf16 is not",
+            "16 mixed precision requires",
+            "not support b",
+            "not support B",
+            "loat16 is not supported on",
+        ),
         pattern=(
             r"(?i)(?:Bfloat16 is only supported on GPUs with compute capability"
             r"|type bf16 is not supported|bf16 mixed precision requires"
@@ -124,17 +129,17 @@ SIGNATURES = (
             "ValueError: Bfloat16 is only supported on GPUs with compute capability of at least 8.0",
             "ValueError: type bf16 is not supported on your device.",
         ),
-        not_examples=("dtype bfloat16",),
+        not_examples=("bfloat16 is not supported on paper", "this does not support bases"),
         weight=70,
     ),
     Signature(
-        anchor=("tf32", "TF32"),
+        anchor=("tf32 requires", "TF32 requires"),
         pattern=r"(?i)--tf32 requires Ampere|tf32 requires (?:an )?Ampere",
         examples=(
             "ValueError: --tf32 requires Ampere or a newer GPU arch",
             "ValueError: TF32 requires Ampere or newer",
         ),
-        not_examples=("tf32 enabled",),
+        not_examples=("tf32 requires nothing here",),
         weight=65,
     ),
     Signature(
@@ -146,7 +151,7 @@ SIGNATURES = (
         ),
         not_examples=(
             "bf16 enabled",
-            "see the notes on `bf16 requires`",
+            "bf16 requires no loss scaling",
         ),
         weight=65,
     ),

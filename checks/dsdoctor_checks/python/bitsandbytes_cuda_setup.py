@@ -76,7 +76,7 @@ SIGNATURES = (
         ),
         not_examples=(
             "bitsandbytes 0.43 loaded",
-            "see the notes on `available for bitsandbytes`",
+            "an update is available for bitsandbytes",
         ),
         weight=55,
     ),

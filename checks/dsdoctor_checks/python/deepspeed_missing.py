@@ -109,7 +109,7 @@ SIGNATURES = (
         ),
         not_examples=(
             "DeepSpeed info: version=0.14",
-            "see the notes on `install deepspeed`",
+            "how to install deepspeed with conda",
         ),
         weight=52,
         near=("Error",),

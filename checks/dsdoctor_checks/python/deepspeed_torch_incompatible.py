@@ -147,6 +147,18 @@ SIGNATURES = (
         near=("/deepspeed/",),
     ),
     Signature(
+        anchor="ImportError: cannot import name '",
+        pattern=r"^ImportError: cannot import name '\w{1,80}'\s*$",
+        examples=(
+            "ImportError: cannot import name 'log'",
+            "ImportError: cannot import name '_get_socket_with_port'",
+        ),
+        not_examples=("ImportError: cannot import name 'load' from 'src.data'",),
+        weight=34,
+        near=("from torch.distributed", "from torch._six", "from torch._C"),
+        not_near=("transformers/", "torchvision/"),
+    ),
+    Signature(
         anchor=("THC/THC", "THCState_getCurrentStream", "AT_CHECK"),
         pattern=(
             r"fatal error: THC/THC\w*\.(?:h|cuh): No such file"

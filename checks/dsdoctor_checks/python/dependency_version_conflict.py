@@ -114,7 +114,7 @@ SIGNATURES = (
         ),
         not_examples=(
             "tokenizers>=0.14 is required for fast tokenizers",
-            "see the notes on `is required for a normal functioning`",
+            "a network is required for a normal functioning of the tracker",
         ),
         weight=62,
     ),
@@ -170,7 +170,7 @@ SIGNATURES = (
         ),
         not_examples=(
             "Detected that PyTorch is ready",
-            "see the notes on `Detected that PyTorch and torch`",
+            "Detected that PyTorch and torchvision are of one release",
         ),
         weight=64,
     ),
@@ -197,7 +197,7 @@ SIGNATURES = (
         ),
         not_examples=(
             "which is compatible",
-            "see the notes on `has requirement`",
+            "the file has requirement lines for 12 packages",
         ),
         weight=30,
     ),
@@ -349,6 +349,29 @@ SIGNATURES = (
             "ImportError: cannot import name 'f' from partially initialized module 'utils' (most likely due to a circular import)",
         ),
         weight=44,
+    ),
+    Signature(
+        anchor=(
+            "object has no attribute 'train'",
+            "object has no attribute 'eval'",
+            "' object has no attribute '_",
+        ),
+        pattern=(
+            r"'(?:Adam\w{0,20}|\w{0,20}Adam|Lion|Adafactor|Adagrad|SGD|RMSprop|Fused\w{1,20}"
+            r"|\w{0,30}Optimizer\w{0,20})' object has no attribute '(?:train|eval)'"
+            r"|'Lightning\w{0,20}Module\w{0,20}' object has no attribute '_\w"
+        ),
+        examples=(
+            "AttributeError: 'AdamW' object has no attribute 'train'",
+            "AttributeError: 'Lion' object has no attribute 'eval'",
+            "AttributeError: 'LightningParallelModule' object has no attribute '_buffers'",
+        ),
+        not_examples=(
+            "AttributeError: 'MyDataset' object has no attribute 'train'",
+            "AttributeError: 'LightningModule' object has no attribute 'my_loss'",
+            "AttributeError: 'Net' object has no attribute '_head'",
+        ),
+        weight=30,
     ),
     Signature(
         anchor=("No module named", "object has no attribute"),

@@ -128,6 +128,24 @@ SIGNATURES = (
         masks=("dependency-version-conflict",),
     ),
     Signature(
+        anchor=("Engine' object has no attribute",),
+        pattern=(
+            r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute '(?:base_model_prefix"
+            r"|config_class|peft_config|pretrained_model|warnings_issued|is_gradient_checkpointing"
+            r"|gradient_checkpointing_\w{1,20}|get_base_model|push_to_hub|save_pretrained"
+            r"|_?hf_\w{1,30}|active_adapters?|is_loaded_in_\wbit)'"
+        ),
+        examples=(
+            "AttributeError: 'DeepSpeedEngine' object has no attribute 'peft_config'",
+            "AttributeError: 'DeepSpeedHybridEngine' object has no attribute 'save_pretrained'",
+        ),
+        not_examples=(
+            "AttributeError: 'DeepSpeedEngine' object has no attribute 'my_head'",
+            "AttributeError: 'SearchEngine' object has no attribute 'peft_config'",
+        ),
+        weight=40,
+    ),
+    Signature(
         anchor="object has no attribute '",
         pattern=(
             r"object has no attribute '(?:hf_deepspeed_config"

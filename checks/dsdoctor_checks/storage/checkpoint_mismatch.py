@@ -244,7 +244,7 @@ SIGNATURES = (
         ),
         not_examples=(
             "resuming from checkpoint out/run1",
-            "see the notes on `_optim_states.pt' under`",
+            "saved 8 of '*_optim_states.pt' under './global_step7'",
         ),
         weight=68,
     ),

@@ -204,7 +204,7 @@ SIGNATURES = (
         ),
         not_examples=(
             "low on resource: memory",
-            "see the notes on `or disk is full`",
+            "rotate logs when a month or disk is full",
         ),
         weight=60,
     ),

@@ -104,7 +104,7 @@ SIGNATURES = (
         ),
         not_examples=(
             "Permission denied (publickey)",
-            "see the notes on `[Errno 13]`",
+            "retry of `nvcc`: [Errno 13] is not raised here",
         ),
         weight=58,
         masks=("cpu-adam-unbuilt",),
@@ -149,7 +149,7 @@ SIGNATURES = (
         ),
         not_examples=(
             "[WinError 2] The system cannot find the file specified",
-            "see the notes on `WinError 5]`",
+            "OSError: [WinError 5] on a path that is gone",
         ),
         weight=58,
     ),

@@ -119,7 +119,7 @@ SIGNATURES = (
         not_examples=(
             "git-lfs is installed",
             "the file might be missing",
-            "see the notes on `Unable to load weights from pytorch checkpoint`",
+            "Unable to load weights from pytorch checkpoint: the model has a new head",
         ),
         weight=60,
         masks=("checkpoint-mismatch",),

@@ -94,7 +94,7 @@ SIGNATURES = (
         ),
         not_examples=(
             "Torch compiled with CUDA 12.8",
-            "see the notes on `not compiled with CUDA enabled`",
+            "OpenCV was not compiled with CUDA enabled",
         ),
         weight=78,
         masks=("no-gpu-visible",),
@@ -108,7 +108,7 @@ SIGNATURES = (
         ),
         not_examples=(
             "fp16 is used on CUDA devices",
-            "see the notes on `can only be used on CUDA`",
+            "this profiler can only be used on CUDA 12",
         ),
         weight=50,
     ),
@@ -166,7 +166,7 @@ SIGNATURES = (
         ),
         not_examples=(
             "NCCL built in",
-            "see the notes on `have NCCL built in`",
+            "wheels for Linux have NCCL built in",
         ),
         weight=65,
         unless=("Windows", "win32", "C:\\", "D:\\", "E:\\"),
@@ -195,7 +195,7 @@ SIGNATURES = (
         ),
         not_examples=(
             "torch 2.1.0+cu118, CUDA available: True",
-            "see the notes on `+cpu`",
+            "torch 2.3.0+cpu",
         ),
         weight=60,
     ),

@@ -167,7 +167,7 @@ SIGNATURES = (
         ),
         not_examples=(
             "the wheel was built for sm_80",
-            "see the notes on `but was built for sm`",
+            "the kernel was tuned for sm80 but was built for sm90 too",
         ),
         weight=66,
     ),

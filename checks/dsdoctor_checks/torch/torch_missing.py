@@ -90,7 +90,7 @@ SIGNATURES = (
         not_examples=(
             "ModuleNotFoundError: No module named 'torch._six'",
             "ModuleNotFoundError: No module named 'torchvision'",
-            "see the notes on `No module named 'torch'`",
+            "ModuleNotFoundError: No module named 'torch'_x",
         ),
         weight=64,
         # pip builds in an empty environment: that is another illness, with another cure

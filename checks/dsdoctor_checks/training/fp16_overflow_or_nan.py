@@ -59,7 +59,7 @@ SIGNATURES = (
         ),
         not_examples=(
             "{'loss': 2.1}",
-            "see the notes on `found NaN`",
+            "the cleaner of the data set found NaN rows: 0",
         ),
         weight=40,
     ),
@@ -72,7 +72,7 @@ SIGNATURES = (
         ),
         not_examples=(
             "ValueError: probability must be between 0 and 1",
-            "see the notes on `probability tensor contains`",
+            "every row of the probability tensor contains 32000 values",
         ),
         weight=50,
     ),

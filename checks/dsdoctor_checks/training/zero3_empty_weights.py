@@ -30,7 +30,7 @@ SIGNATURES = (
         ),
         not_examples=(
             "torch.Size([10])",
-            "see the notes on `must be 2-D`",
+            "ValueError: 'labels' must be 2-D",
         ),
         weight=72,
         masks=("checkpoint-mismatch",),
@@ -52,7 +52,7 @@ SIGNATURES = (
         ),
         not_examples=(
             "weight of size [10]",
-            "see the notes on `and 0x0)`",
+            "RuntimeError: mat1 and mat2 shapes cannot be added (4x8 and 0x0)",
         ),
         weight=62,
     ),

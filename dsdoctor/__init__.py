@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
+# not from `typing`, whose import takes longer than `dsdoctor --version` may
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from dsdoctor.preflight import PreflightError, preflight
 
@@ -11,7 +11,7 @@ __version__ = "0.1.0"
 __all__ = ["PreflightError", "__version__", "preflight"]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     """Loads the public API when it is asked for, so that `dsdoctor --version` imports nothing."""
     if name in ("preflight", "PreflightError"):
         import importlib  # noqa: PLC0415

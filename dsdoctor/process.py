@@ -149,6 +149,20 @@ def sweep(run_id: str = RUN_ID, *, seconds: float = KILL_SECONDS) -> tuple[int, 
             _reap(pid)
 
 
+def _remove_scratch(pid: int | None = None) -> None:
+    """Removes the temporary folders of a child that could not do so itself; of all with None.
+
+    Our children name them `dsdoctor-RUN-PID-…`.
+    """
+    import shutil  # noqa: PLC0415  # only where a child has died
+    import tempfile  # noqa: PLC0415
+
+    mine = f"dsdoctor-{RUN_ID}-" + ("" if pid is None else f"{pid}-")
+    with contextlib.suppress(OSError):  # no usable folder for temporary files: none of ours either
+        for folder in Path(tempfile.gettempdir()).glob(f"{mine}*"):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
 def kill_all() -> None:
     """Kills every child that is running now; for Ctrl-C and for the end of the whole deadline."""
     with _live_lock:
@@ -156,6 +170,7 @@ def kill_all() -> None:
     for pid in pids:
         _signal_group(pid, signal.SIGKILL if _POSIX else signal.SIGTERM)
     sweep()
+    _remove_scratch()
 
 
 class Child:
@@ -238,6 +253,8 @@ class Child:
             self._process.wait(KILL_SECONDS)
         except subprocess.TimeoutExpired:
             return False
+        finally:
+            _remove_scratch(self.pid)
         return True
 
     def follow(self, seconds: float) -> int | None:
@@ -308,6 +325,8 @@ class Child:
         elif _POSIX:
             # what the child left behind in its own group goes with it
             _signal_group(self.pid, signal.SIGKILL)
+            if self._process.returncode != 0:
+                _remove_scratch(self.pid)
         with _live_lock:
             _live.discard(self.pid)
         for stream in self._streams().values():

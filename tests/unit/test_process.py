@@ -4,7 +4,9 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
+from pathlib import Path
 
 import pytest
 
@@ -32,6 +34,28 @@ def test_a_child_that_ignores_sigterm_is_killed() -> None:
     assert result.timed_out
     assert not result.abandoned
     assert result.seconds < 5
+
+
+def test_what_a_killed_child_kept_in_temporary_files_goes_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    sibling = tmp_path / f"dsdoctor-{process.RUN_ID}-1-of-another-child"
+    sibling.mkdir()
+    script = (
+        "import os, sys, tempfile, time\n"
+        "name = 'dsdoctor-%s-%d-' % (os.environ['DSDOCTOR_RUN'], os.getpid())\n"
+        "print(tempfile.mkdtemp(prefix=name, dir=sys.argv[1]), flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    result = process.run([sys.executable, "-c", script, str(tmp_path)], timeout=2)
+    assert result.timed_out
+    made = Path(result.stdout.decode().strip())
+    assert made.parent == tmp_path
+    assert not made.exists()
+    assert sibling.is_dir()
+    process.kill_all()
+    assert not sibling.exists()
 
 
 def test_silence_is_told_from_slowness() -> None:

@@ -18,7 +18,8 @@ def has_cuda_code(path: str) -> bool:
 
 
 def main() -> None:
-    folder = tempfile.mkdtemp(prefix="dsdoctor-op-")
+    mine = "dsdoctor-%s-%d-" % (os.environ.get("DSDOCTOR_RUN", "0"), os.getpid())
+    folder = tempfile.mkdtemp(prefix=mine)  # by this name it is removed if we are killed
     os.environ["TORCH_EXTENSIONS_DIR"] = folder
     os.environ["DS_ACCELERATOR"] = "cuda"
     try:

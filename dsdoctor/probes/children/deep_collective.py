@@ -68,7 +68,8 @@ def main() -> None:
         sys.stdout.flush()
         # a process group that is torn down while a peer has died may hang or abort
         os._exit(0)
-    folder = tempfile.mkdtemp(prefix="dsdoctor-meeting-")
+    mine = "dsdoctor-%s-%d-" % (os.environ.get("DSDOCTOR_RUN", "0"), os.getpid())
+    folder = tempfile.mkdtemp(prefix=mine)  # by this name it is removed if we are killed
     meeting = os.path.join(folder, "store")
     begun = [
         subprocess.Popen(

@@ -49,7 +49,8 @@ def main() -> None:
     headers = os.path.isdir(os.path.join(include, "ATen", "cuda"))
     source = ("#include <ATen/cuda/CUDAContext.h>\n" if headers else "") + PLAIN
     print("with torch's headers" if headers else "without torch's headers: this torch has none")
-    folder = tempfile.mkdtemp(prefix="dsdoctor-proof-")
+    mine = "dsdoctor-%s-%d-" % (os.environ.get("DSDOCTOR_RUN", "0"), os.getpid())
+    folder = tempfile.mkdtemp(prefix=mine)  # by this name it is removed if we are killed
     try:
         with open(os.path.join(folder, "proof.cu"), "w") as file:
             file.write(source)

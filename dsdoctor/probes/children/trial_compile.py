@@ -25,7 +25,8 @@ def say(record: dict) -> None:  # type: ignore[type-arg]  # 3.8 has no dict[...]
 def main() -> None:
     nvcc, home, torch, standard = sys.argv[1:5]
     include = os.path.join(torch, "include")
-    folder = tempfile.mkdtemp(prefix="dsdoctor-trial-")
+    mine = "dsdoctor-%s-%d-" % (os.environ.get("DSDOCTOR_RUN", "0"), os.getpid())
+    folder = tempfile.mkdtemp(prefix=mine)  # by this name it is removed if we are killed
     try:
         source = os.path.join(folder, "trial.cu")
         with open(source, "w") as file:

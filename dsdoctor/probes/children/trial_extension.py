@@ -36,7 +36,8 @@ def telling(text: str) -> str:
 
 
 def main() -> None:
-    folder = tempfile.mkdtemp(prefix="dsdoctor-extension-")
+    mine = "dsdoctor-%s-%d-" % (os.environ.get("DSDOCTOR_RUN", "0"), os.getpid())
+    folder = tempfile.mkdtemp(prefix=mine)  # by this name it is removed if we are killed
     say(step="import")
     try:
         import torch

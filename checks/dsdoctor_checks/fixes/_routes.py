@@ -11,7 +11,6 @@ from dsdoctor.api import (
     LinkNames,
     LinkTree,
     Missing,
-    OtherToolkits,
     PackageManagers,
     Patient,
     Reach,
@@ -306,27 +305,3 @@ def system_install(
         reach=Reach.SYSTEM,
         inventory=managers.system or "",
     )
-
-
-def conda_gcc(
-    managers: PackageManagers, base: str, reach: Reach, major: int, machine: str
-) -> tuple[Run, dict[str, str], str] | None:
-    """A gcc of conda-forge in a prefix of its own: the step, CC and CXX, the folder."""
-    if managers.conda is None or managers.conda_kind == "pixi" or machine != "x86_64":
-        return None
-    prefix = f"{base}/gcc-{major}"
-    tools = f"{prefix}/bin/x86_64-conda-linux-gnu"
-    step = Run(
-        argv=(managers.conda, "create", "--yes", "--prefix", prefix, "--override-channels",
-              "--channel", "conda-forge", f"gxx_linux-64={major}"),
-        why="a compiler of the right age, in a prefix of its own",
-        creates=prefix,
-        needs_bytes=GIB,
-        reach=reach,
-    )  # fmt: skip
-    return step, {"CC": f"{tools}-gcc", "CXX": f"{tools}-g++"}, prefix
-
-
-def other_gcc(others: OtherToolkits, bound: int) -> int | None:
-    """The newest gcc at hand that an nvcc accepts."""
-    return max((major for major in others.gccs if major <= bound), default=None)

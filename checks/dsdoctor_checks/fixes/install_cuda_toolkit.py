@@ -34,9 +34,7 @@ from dsdoctor.api import (
     Patient,
     Plan,
     Proof,
-    Reach,
     RunNeeds,
-    Step,
     Toolkit,
     ToolkitArchives,
     ToolkitWheels,
@@ -47,7 +45,7 @@ from dsdoctor.api import (
 from dsdoctor_checks._util import at_least, chosen, dotted, listed, pair
 from dsdoctor_checks.build._tables import NEWEST_GCC
 from dsdoctor_checks.cuda._tables import accepts
-from dsdoctor_checks.fixes import _routes
+from dsdoctor_checks.fixes import _host_compiler, _routes
 from dsdoctor_checks.fixes._activation import activation, base_of
 from dsdoctor_checks.torch._tables import VARIANTS, index_of
 
@@ -90,54 +88,17 @@ def _archs(gpus: Gpus | Missing, run: RunNeeds, env: Environment | Missing, give
     return ";".join(words or map(dotted, sorted(found))) or "8.0"
 
 
-def _compiler(
-    compilers: Compilers | Missing,
-    others: OtherToolkits,
-    managers: PackageManagers,
-    request: FixRequest,
-    want: str,
-    system: OsInfo,
-    place: tuple[str, Reach],
-) -> tuple[dict[str, str], tuple[Step, ...], str, tuple[str, ...]] | str:
-    """Variables, steps, a reason and folders for another host compiler; else what is in the way."""
-    root = system.is_root
-    bound = NEWEST_GCC.get(pair(want) or (0, 0))
-    if isinstance(compilers, Missing) or bound is None:
-        return {}, (), "", ()
-    too_new = [
-        c for c in (compilers.cxx, compilers.cc) if c.kind == "gcc" and (c.major or 0) > bound
-    ]
-    if not too_new:
-        return {}, (), "", ()
-    is_now = f"nvcc {want} accepts gcc up to {bound}, but `{too_new[0].command}` is gcc"
-    is_now += f" {too_new[0].version}"
-    major = _routes.other_gcc(others, bound)
-    steps: tuple[Step, ...] = ()
-    by_conda = _routes.conda_gcc(managers, *place, min(bound, 13), system.machine)
-    if major is None and by_conda is not None:
-        step, names, prefix = by_conda
-        names = {**names, "NVCC_PREPEND_FLAGS": f"-ccbin {names['CXX']}"}
-        return names, (step,), f"{is_now}: conda brings an older one", (prefix,)
-    if major is None:
-        offered = [n for n in range(bound, 8, -1) if f"g++-{n}" in managers.candidates]
-        if not offered or not request.allows(Reach.SYSTEM) or not (root or managers.sudo):
-            way = f"install `gcc-{bound}` and `g++-{bound}`"
-            if offered:
-                way = (
-                    f"give `--reach system`, so that {managers.system} may install g++-{offered[0]}"
-                )
-            return f"{is_now}; {way}"
-        major = offered[0]
-        packages = (f"gcc-{major}", f"g++-{major}")
-        why = f"a host compiler that nvcc {want} accepts"
-        steps = (_routes.system_install(managers, packages, root, why),)
-    # torch's builds read CC and CXX; the other one is for builds that call nvcc themselves
-    variables = {
-        "CC": f"gcc-{major}",
-        "CXX": f"g++-{major}",
-        "NVCC_PREPEND_FLAGS": f"-ccbin g++-{major}",
-    }
-    return variables, steps, f"{is_now}: gcc {major} is chosen", ()
+def _refused(compilers: Compilers | Missing, want: str) -> str | None:
+    """That nvcc of this CUDA would refuse the host compiler, in words."""
+    newest = NEWEST_GCC.get(pair(want) or (0, 0))
+    if isinstance(compilers, Missing) or newest is None:
+        return None
+    for now in (compilers.cxx, compilers.cc):
+        if now.kind == "gcc" and (now.major or 0) > newest:
+            return (
+                f"nvcc {want} accepts gcc up to {newest}, but `{now.command}` is gcc {now.version}"
+            )
+    return None
 
 
 @fix(NAME)
@@ -207,30 +168,35 @@ def install_cuda_toolkit(
             why=f"no way to the CUDA {want} toolkit: {'; '.join(no)}"
             + (f"; but {served}" if served else "")
         )
-    other = _compiler(compilers, others, managers, request, want, system, (base, reach))
-    if isinstance(other, str):
-        return Impossible(why=other)
-    variables, first, compiler_reason, folders = other
+    refused = _refused(compilers, want)
+    gcc: _host_compiler.HostCompiler | None = None
+    if refused:
+        bounds = (_host_compiler.oldest_for(torch), NEWEST_GCC[pair(want) or (0, 0)])
+        why = f"a host compiler that nvcc {want} accepts"
+        chose = _host_compiler.choose(others, managers, patient, system, request, bounds, why)
+        if isinstance(chose, str):
+            return Impossible(why=f"{refused}; {chose}")
+        gcc = chose
     variables = {
         "CUDA_HOME": route.home,
         "PATH": f"{route.home}/bin:$PATH",
         **route.variables,
-        **variables,
+        **(gcc.variables if gcc else {}),
     }
     tail, line = activation(NAME, variables, patient, request)
-    steps = (*first, *route.steps, *tail)
-    creates = (*folders, *route.creates)
+    steps = (*(gcc.steps if gcc else ()), *route.steps, *tail)
+    creates = (*(gcc.creates if gcc else ()), *route.creates)
     gone = listed([*(f"`{folder}`" for folder in creates), "the snippet"])
     return Plan(
         name=NAME,
         title=f"CUDA {want} toolkit for torch {torch.version} in `{route.home}`",
         steps=steps,
-        proves=CONDITIONS + (("jit-build-gcc-too-new",) if compiler_reason else ()),
+        proves=CONDITIONS + (("jit-build-gcc-too-new",) if gcc else ()),
         proof=_proofs(torch, patient, version, route.home, variables, _archs(gpus, run, env,
                       request.arch_list)),
         undo=(f"{route.undo}; " if route.undo else "") + f"`dsdoctor fix --undo` removes {gone}",
         reach=reach_of(steps),
-        reasons=tuple(r for r in (route.reason, compiler_reason) if r),
+        reasons=(route.reason, *([f"{refused}: `{gcc.cxx}` is chosen"] if gcc else [])),
         activate=line,
         creates=creates,
         otherwise=route.otherwise,

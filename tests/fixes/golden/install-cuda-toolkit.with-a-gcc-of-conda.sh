@@ -1,6 +1,6 @@
 # install-cuda-toolkit: CUDA 12.4 toolkit for torch 2.5.1 in `/e/opt/dsdoctor/cuda-12.4`
 # because `/opt/mamba/bin/mamba` can install it into a prefix of its own
-# because nvcc 12.4 accepts gcc up to 13, but `c++` is gcc 15.1.0: conda brings an older one
+# because nvcc 12.4 accepts gcc up to 13, but `c++` is gcc 15.1.0: `/e/opt/dsdoctor/gcc-13/bin/x86_64-conda-linux-gnu-g++` is chosen
 (set -e
 # a compiler of the right age, in a prefix of its own
 /opt/mamba/bin/mamba create --yes --prefix /e/opt/dsdoctor/gcc-13 --override-channels --channel conda-forge gxx_linux-64=13

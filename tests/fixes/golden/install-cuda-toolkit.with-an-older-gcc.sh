@@ -1,6 +1,6 @@
 # install-cuda-toolkit: CUDA 12.4 toolkit for torch 2.5.1 in `/e/opt/dsdoctor/cuda-12.4`
 # because pip has no nvcc for CUDA 12.4.1; NVIDIA's archives do (its EULA applies), checksums by `https://mirror/redistrib_12.4.1.json`
-# because nvcc 12.4 accepts gcc up to 13, but `c++` is gcc 15.1.0: gcc 13 is chosen
+# because nvcc 12.4 accepts gcc up to 13, but `c++` is gcc 15.1.0: `g++-13` is chosen
 (set -e
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -1,0 +1,108 @@
+"""Another gcc for nvcc and torch's headers: one at hand, of conda, or of the distribution."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from dsdoctor.api import (
+    FixRequest,
+    OsInfo,
+    OtherToolkits,
+    PackageManagers,
+    Patient,
+    Reach,
+    Run,
+    Step,
+    TorchBuild,
+)
+from dsdoctor_checks._util import at_least
+from dsdoctor_checks.fixes._activation import base_of
+from dsdoctor_checks.fixes._routes import GIB, system_install
+
+#: What torch's headers need: C++20 from torch 2.12 on, C++17 before (knowledge A2).
+OLDEST = ((10, "2.12"), (9, "2.1"))
+UNBOUNDED = 99
+#: The newest that a distribution or conda-forge is asked for where nothing bounds it from above.
+NEWEST_OFFERED = 16
+NEWEST_OF_CONDA = 13
+
+
+@dataclasses.dataclass(frozen=True)
+class HostCompiler:
+    """A gcc that was chosen.
+
+    Attributes:
+        cc: name or path of the C compiler.
+        cxx: the same of the C++ compiler.
+        steps: that bring it; none if it is at hand.
+        creates: folders that the steps make.
+    """
+
+    cc: str
+    cxx: str
+    steps: tuple[Step, ...] = ()
+    creates: tuple[str, ...] = ()
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """Torch's builds read CC and CXX; the third is for builds that call nvcc themselves."""
+        return {"CC": self.cc, "CXX": self.cxx, "NVCC_PREPEND_FLAGS": f"-ccbin {self.cxx}"}
+
+
+def oldest_for(torch: TorchBuild) -> int:
+    """The oldest gcc major that compiles torch's headers."""
+    return next((major for major, since in OLDEST if at_least(torch.version, since)), 7)
+
+
+def choose(
+    others: OtherToolkits,
+    managers: PackageManagers,
+    patient: Patient,
+    system: OsInfo,
+    request: FixRequest,
+    bounds: tuple[int, int],
+    why: str,
+) -> HostCompiler | str:
+    """The newest gcc between both bounds that is at hand or may be installed.
+
+    Returns:
+        The compiler, or what the user can do where none may be had.
+    """
+    oldest, newest = bounds
+    at_hand = [major for major in others.gccs if oldest <= major <= newest]
+    if at_hand:
+        return HostCompiler(f"gcc-{max(at_hand)}", f"g++-{max(at_hand)}")
+    by_conda = _conda(managers, *base_of(patient, request), min(newest, NEWEST_OF_CONDA), system)
+    if by_conda is not None:
+        return by_conda
+    majors = range(min(newest, NEWEST_OFFERED), oldest - 1, -1)
+    offered = next((n for n in majors if f"g++-{n}" in managers.candidates), None)
+    if offered is None:
+        return f"install gcc {oldest} or newer" + (
+            f", up to {newest}" if newest < UNBOUNDED else ""
+        )
+    names = (f"gcc-{offered}", f"g++-{offered}")
+    if not request.allows(Reach.SYSTEM):
+        return f"give `--reach system`, so that {managers.system} may install `{names[1]}`"
+    if not system.is_root and not managers.sudo:
+        return f"have an administrator install `{names[0]}` and `{names[1]}`"
+    return HostCompiler(*names, (system_install(managers, names, system.is_root, why),))
+
+
+def _conda(
+    managers: PackageManagers, base: str, reach: Reach, major: int, system: OsInfo
+) -> HostCompiler | None:
+    """A gcc of conda-forge in a prefix of its own."""
+    if managers.conda is None or managers.conda_kind == "pixi" or system.machine != "x86_64":
+        return None
+    prefix = f"{base}/gcc-{major}"
+    tools = f"{prefix}/bin/x86_64-conda-linux-gnu"
+    step = Run(
+        argv=(managers.conda, "create", "--yes", "--prefix", prefix, "--override-channels",
+              "--channel", "conda-forge", f"gxx_linux-64={major}"),
+        why="a compiler of the right age, in a prefix of its own",
+        creates=prefix,
+        needs_bytes=GIB,
+        reach=reach,
+    )  # fmt: skip
+    return HostCompiler(f"{tools}-gcc", f"{tools}-g++", (step,), (prefix,))

@@ -62,7 +62,7 @@ class Judge:
             self.check(data)
             seconds = time.perf_counter() - begun
             assert seconds < SLOWEST_SECONDS, f"{seconds:.1f} s"
-        except Exception:
+        except Exception:  # whatever it is, the input is kept
             path = Path(f"fuzz-{abs(hash(data)):x}.bin")
             path.write_bytes(data)
             print(f"broken by {path}", file=sys.stderr)

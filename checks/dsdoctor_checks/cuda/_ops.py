@@ -14,11 +14,14 @@ from collections.abc import Mapping
 from dsdoctor.api import (
     DeepSpeedInstall,
     Environment,
+    Finding,
     Gpus,
     Missing,
     NvidiaKernel,
     RunNeeds,
     TorchBuild,
+    ok,
+    skip,
 )
 from dsdoctor_checks._util import at_least, gpu_expected, variable
 from dsdoctor_checks.cuda import _tables
@@ -121,6 +124,14 @@ class Need:
     ops: tuple[str, ...] = ()
     reason: str = ""
     inapplicable: bool = False
+
+    def settled(self) -> Finding | None:
+        """The verdict of a check of the toolkit that this alone decides; None = look at nvcc."""
+        if self.inapplicable:
+            return skip(self.reason)
+        if self.use is Use.NONE:
+            return ok(f"nvcc is not judged: {self.reason}", need=self.use.value)
+        return None
 
     @property
     def certain(self) -> bool:

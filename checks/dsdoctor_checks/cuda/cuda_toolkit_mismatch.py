@@ -87,11 +87,9 @@ def toolkit_matches_torch(
 ) -> Iterator[Finding]:
     """By what nvcc is used for in this run."""
     need = _ops.toolkit_need(torch, deepspeed, run, env, kernel, gpus)
-    if need.inapplicable:
-        yield skip(need.reason)
-        return
-    if need.use is _ops.Use.NONE:
-        yield ok(f"nvcc is not judged: {need.reason}", need=need.use.value)
+    settled = need.settled()
+    if settled is not None:
+        yield settled
         return
     toolkit = toolkits.toolkit
     if toolkit is None or not toolkit.usable:

@@ -34,8 +34,6 @@ from dsdoctor.api import (
     TorchBuild,
     check,
     fail,
-    ok,
-    skip,
     warn,
 )
 from dsdoctor_checks.cuda import _ops
@@ -63,11 +61,9 @@ def toolkit_is_there(
 ) -> Iterator[Finding]:
     """A failure where an op must be built, a warning where one may have to be."""
     need = _ops.toolkit_need(torch, deepspeed, run, env, kernel, gpus)
-    if need.inapplicable:
-        yield skip(need.reason)
-        return
-    if need.use is _ops.Use.NONE:
-        yield ok(f"nvcc is not judged: {need.reason}", need=need.use.value)
+    settled = need.settled()
+    if settled is not None:
+        yield settled
         return
     toolkit = toolkits.toolkit
     if toolkit is not None and toolkit.usable:

@@ -125,7 +125,7 @@ def traceback_of(error: BaseException) -> str:
         lines = "".join(
             traceback.format_exception(type(error), error, error.__traceback__)
         ).splitlines()
-    except Exception:
+    except Exception:  # a message that cannot be made, a broken standard library: by hand then
         lines = []
         place = error.__traceback__
         while place is not None:
@@ -179,7 +179,7 @@ def asked(question: Callable[[], Any]) -> Any:
     """An answer, or None where torch cannot give it."""
     try:
         return question()
-    except Exception:
+    except Exception:  # torch raises many types, by release; the answer is a detail of the report
         return None
 
 
@@ -341,7 +341,7 @@ def main(arguments: list[str]) -> None:
     del sys.argv[1:]
     try:
         faulthandler.enable()
-    except Exception:  # no stderr: then without
+    except Exception:  # no stderr to write a traceback to: the parent's deadline has to do
         Clock.seconds = 0.0
     as_in_a_job()
     examine(selectors)

@@ -23,6 +23,9 @@ def test_generated_pages_are_fresh() -> None:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    for path, text in module.pages().items():
+        # the whole text: the difference is what a failure should show
+        assert path.read_text(encoding="utf-8") == text, path.name
     assert module.drifted() == []
 
 

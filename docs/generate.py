@@ -1,10 +1,11 @@
 """Writes the generated pages: conditions and their index, the command line, the JSON Schemas.
 
-`python docs/generate.py --check` exits 1 and names the pages that have drifted.
+`python docs/generate.py --check` exits 1, names the pages that have drifted and shows how.
 """
 
 from __future__ import annotations
 
+import difflib
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -86,8 +87,13 @@ def main() -> int:
     """Writes or checks; returns the exit status."""
     if "--check" in sys.argv[1:]:
         wrong = drifted()
+        made = pages()
         for name in wrong:
             print(f"{name} has drifted; run `python docs/generate.py`")
+            path = ROOT / name
+            old = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+            new = made.get(path, "").splitlines()
+            print(*difflib.unified_diff(old, new, "as it is", "as made", lineterm=""), sep="\n")
         return 1 if wrong else 0
     for name in drifted():
         if name.startswith("conditions/"):

@@ -1,8 +1,9 @@
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import jsonschema
@@ -18,15 +19,16 @@ ROOT = Path(__file__).parent.parent.parent
 
 
 def test_generated_pages_are_fresh() -> None:
-    spec = importlib.util.spec_from_file_location("generate", ROOT / "docs" / "generate.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    for path, text in module.pages().items():
-        # the whole text: the difference is what a failure should show
-        assert path.read_text(encoding="utf-8") == text, path.name
-    assert module.drifted() == []
+    # in a process of its own: click keeps the help option of a command as it was first asked for,
+    # and other tests call commands without the group that adds `-h`
+    made = subprocess.run(
+        [sys.executable, ROOT / "docs" / "generate.py", "--check"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert (made.returncode, made.stdout) == (0, ""), made.stdout + made.stderr
 
 
 def test_documents_keep_their_schemas() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import functools
 import re
 from collections.abc import Iterable, Sequence
 
@@ -118,6 +119,11 @@ class _Candidate:
     masks: set[str]
 
 
+@functools.lru_cache(maxsize=1)  # to make one ready takes longer than to read a short log
+def _scanner(known: tuple[Known, ...]) -> Scanner:
+    return Scanner(known)
+
+
 def diagnose(
     sources: Iterable[reader.Source],
     signatures: Iterable[tuple[str, str, str, Sequence[str], object]],
@@ -131,7 +137,7 @@ def diagnose(
         else Known(item[0], item[1], item[2], tuple(item[3]), item[4])  # type: ignore[arg-type]
         for item in signatures
     ]
-    scanner = Scanner(known)
+    scanner = _scanner(tuple(known))
     wanted = list(sources)
     scans = [scanner.scan(source, index) for index, source in enumerate(wanted)]
     names = [source.name for source in wanted]

@@ -6,6 +6,7 @@ asks for rarer text, that is searched for instead, and the anchor is only compar
 
 from __future__ import annotations
 
+import functools
 import importlib
 import re
 import sys
@@ -144,6 +145,7 @@ def _weak(anchor: str) -> bool:
     return bool(re.fullmatch(r"[\w.+\-' ]{1,13}", anchor))
 
 
+@functools.cache  # parsing is slow, and whoever reads many logs asks for each
 def searched(anchors: tuple[str, ...], pattern: str) -> tuple[str, ...]:
     """What to search for in place of `anchors`: rarer texts where the pattern asks for them.
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Installs dsdoctor with all that its tests need into .venv-tests and runs the whole suite.
+# Installs dsdoctor with all that its tests need into .venv-tests and runs the whole suite, or what
+# its arguments name to pytest.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 bash tests/system-deps.sh
@@ -27,7 +28,25 @@ if ! command -v gcc >/dev/null 2>&1; then
   marks="$marks and not system"
   left_out="system (no C compiler)"
 fi
-python -m pytest -m "$marks" "$@"
+failed=0
+if [ $# -gt 0 ]; then
+  python -m pytest -m "$marks" "$@" || failed=$?
+else
+  # In two halves side by side: runs of launchers wait most of the time, the rest computes
+  launched="tests/fleet tests/recommend tests/smoke"
+  python -c 'from tests.support.ops import compile_ops; compile_ops()'
+  said=$(mktemp)
+  # shellcheck disable=SC2046,SC2086  # words without blanks
+  python -m pytest -m "$marks" tests $(printf -- '--ignore=%s ' $launched) >"$said" 2>&1 &
+  rest=$!
+  trap 'kill "$rest" 2>/dev/null || true; rm -f "$said"' EXIT
+  # shellcheck disable=SC2086
+  python -m pytest -m "$marks" $launched || failed=$?
+  [ "$failed" != 2 ] || exit 2  # Ctrl-C, or tests that cannot be collected
+  wait "$rest" || failed=$?
+  cat "$said"
+fi
+[ "$failed" = 0 ] || exit "$failed"
 if [ -n "$left_out" ]; then
   echo "left out: gpu, $left_out"
   [ "${CI:-}" = "" ] || [ "${CI:-}" = 0 ] || exit 1

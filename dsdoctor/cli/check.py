@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from typing import Any
 
 import click
 
 from dsdoctor import settings
 from dsdoctor.cli import common, job
+from dsdoctor.cli.output import show, wants_colour
 from dsdoctor.engine import judge
 from dsdoctor.errors import UsageError
 from dsdoctor.model.facts.run import Scope
@@ -116,19 +115,6 @@ def _print(report: Report, form: str, output: str | None, verbosity: int) -> Non
     elif form == "github":
         common.write(machine.github(report), output)
     elif output is None and wants_colour():
-        from rich.console import Console  # noqa: PLC0415  # plain reports need no rich
-
-        from dsdoctor.report import terminal  # noqa: PLC0415
-
-        terminal.show(report, Console(highlight=False), verbosity=verbosity)
+        show(lambda width: text.lines(report, verbosity=verbosity, width=width))
     else:
         common.write(text.render(report, verbosity=verbosity), output)
-
-
-def wants_colour() -> bool:
-    """Whether stdout is to be coloured: FORCE_COLOR, NO_COLOR, else whether it is a terminal."""
-    if os.environ.get("FORCE_COLOR"):
-        return True
-    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
-        return False
-    return sys.stdout.isatty()

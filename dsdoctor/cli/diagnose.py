@@ -9,7 +9,7 @@ import msgspec
 
 from dsdoctor import engine, logs, settings
 from dsdoctor.cli import common
-from dsdoctor.cli.check import wants_colour
+from dsdoctor.cli.output import show, wants_colour
 from dsdoctor.errors import UsageError
 from dsdoctor.logs import context
 from dsdoctor.logs.expect import GPUS, known_expectations
@@ -92,12 +92,7 @@ def command(
         document = msgspec.json.format(msgspec.json.encode(diagnosis), indent=2).decode() + "\n"
         common.write(document, output)
     elif output is None and wants_colour():
-        from rich.console import Console  # noqa: PLC0415  # plain reports need no rich
-
-        from dsdoctor.report import terminal  # noqa: PLC0415
-
-        console = Console(highlight=False)
-        terminal.show_lines(report.lines(diagnosis, width=console.width), console)
+        show(lambda width: report.lines(diagnosis, width=width))
     else:
         common.write(report.render(diagnosis), output)
     return exit_code(diagnosis)

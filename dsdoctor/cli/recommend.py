@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from dsdoctor.cli import proving
-from dsdoctor.cli.check import wants_colour
+from dsdoctor.cli.output import wants_colour
 from dsdoctor.errors import UsageError
 from dsdoctor.host import Host, LocalHost
 from dsdoctor.model.launch import LaunchPlan, encode

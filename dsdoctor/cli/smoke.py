@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from dsdoctor import patient
-from dsdoctor.cli import common
+from dsdoctor.cli import common, output
 from dsdoctor.cli.phases import PhaseBars
 from dsdoctor.engine import TOTAL_SECONDS, collect
 from dsdoctor.errors import UsageError
@@ -191,6 +191,9 @@ def show(report: SmokeReport, form: str, *, verbose: bool) -> None:
     """Prints a report."""
     if form == "json":
         click.echo(model.encode(report), nl=False)
+        return
+    if output.wants_colour():
+        output.show(lambda width: text_report.lines(report, width, verbose=verbose))
         return
     width = shutil.get_terminal_size().columns
     click.echo(text_report.render(report, width, verbose=verbose), nl=False)

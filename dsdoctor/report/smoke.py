@@ -7,10 +7,14 @@ from collections.abc import Iterable, Iterator
 
 from dsdoctor.logs.diagnose import presentable
 from dsdoctor.model.smoke import Comparison, Figures, Phase, Rank, SmokeReport
+from dsdoctor.report.text import Line
 
 MIB = 1 << 20
 GIB = 1 << 30
 WORDS = {"ok": "ok", "fail": "FAIL", "stopped": "stop", "not-reached": "-"}
+#: Styles of the first word of a line.
+STYLES = {"FAIL": "fail", "CAUSE": "fail", "stop": "unknown"}
+VERDICTS = {"pass": "ok", "fail": "fail", "unknown": "unknown"}
 SHOWN_LINES = 8
 #: Below this many columns a detail has a line of its own.
 NARROW = 60
@@ -95,6 +99,20 @@ def _list(title: str, lines: Iterable[str], width: int) -> Iterator[str]:
         yield title
         for row in rows:
             yield from _wrap(row, width, "  - ")
+
+
+def lines(report: SmokeReport, width: int = 80, *, verbose: bool = False) -> Iterator[Line]:
+    """The report, with the style of each line: the style says again what the words say."""
+    for number, row in enumerate(render(report, width, verbose=verbose).splitlines()):
+        word = row.split(maxsplit=1)[0] if row.strip() else ""
+        if number == 0:
+            yield Line(row, VERDICTS[report.verdict])
+        elif word in STYLES and row.startswith((f"  {word} ", f"{word}  ")):
+            yield Line(row, STYLES[word])
+        elif row.startswith("       hint: "):
+            yield Line(row, "hint")
+        else:
+            yield Line(row, "head" if row.strip() and row[0] != " " else "body")
 
 
 def render(report: SmokeReport, width: int = 80, *, verbose: bool = False) -> str:

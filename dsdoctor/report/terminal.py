@@ -1,4 +1,4 @@
-"""The same report in colour, through rich. Words never depend on it."""
+"""A report in colour, through rich. Words never depend on it."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from rich.console import Console
 from rich.text import Text
 
-from dsdoctor.model.report import Report
-from dsdoctor.report import text
+from dsdoctor.report.text import Line
 
 STYLES = {
     "head": "bold",
@@ -25,12 +24,7 @@ STYLES = {
 }
 
 
-def show(report: Report, console: Console, *, verbosity: int = 0) -> None:
-    """Prints a report; text is never read as markup."""
-    show_lines(text.lines(report, verbosity=verbosity, width=console.width), console)
-
-
-def show_lines(lines: Iterable[text.Line], console: Console) -> None:
-    """Prints lines of any report in colour."""
+def show(lines: Iterable[Line], console: Console) -> None:
+    """Prints the lines of a report; text is never read as markup."""
     for line in lines:
         console.print(Text(line.text, style=STYLES.get(line.style, "")), soft_wrap=True)

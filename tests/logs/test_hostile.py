@@ -163,7 +163,7 @@ def test_nothing_from_a_log_steers_the_terminal(attack: str, line: str) -> None:
     found = diagnose([Source(name=f"a{attack}.log", data=data)], SIGNATURES)
     assert not FORBIDDEN.search(render(found, width=60))
     console = Console(file=io.StringIO(), force_terminal=False, width=60)
-    terminal.show_lines(lines(found, width=60), console)
+    terminal.show(lines(found, width=60), console)
     shown = console.file
     assert isinstance(shown, io.StringIO)
     assert not FORBIDDEN.search(shown.getvalue())

@@ -76,6 +76,17 @@ def test_report_says_cause_way_out_and_what_works(width: int) -> None:
     assert "\x1b" not in text
 
 
+def test_the_style_of_a_line_says_again_what_its_words_say() -> None:
+    lines = list(text_report.lines(FAILED, 80))
+    assert "\n".join(line.text for line in lines) + "\n" == text_report.render(FAILED, 80)
+    styles = {line.text.strip()[:20]: line.style for line in lines}
+    assert lines[0].style == "fail"
+    assert styles["CAUSE  nccl-timeout-w"[:20]] == "fail"
+    assert styles["hint: find it"] == "hint"
+    assert styles["not proved"] == "head"
+    assert styles["| last words"] == "body"
+
+
 def test_guide_d4_report_gives_step_time_throughput_and_memory() -> None:
     lines = list(text_report.figure_lines(FAILED.figures))
     assert lines[0] == "step 12.0 ms (median; 11.0 to 13.0), 1,000 tokens/s"

@@ -9,7 +9,8 @@ import re
 from dsdoctor import patient
 from dsdoctor.errors import UsageError
 from dsdoctor.host import Host, HostError, exists, read_text
-from dsdoctor.probes.launch import DEFAULT_PORT, listening_ports, parse_hostfile
+from dsdoctor.probes.launch import parse_hostfile
+from dsdoctor.probes.ports import DEFAULT_PORT, listening_ports
 from dsdoctor.recommend.options import LAUNCHERS
 
 #: Ports looked at from the default on; more than that many jobs do not share a machine.

@@ -10,8 +10,8 @@ import msgspec
 from dsdoctor import engine, packs
 from dsdoctor.api import Fact, Finding, Missing, RunNeeds, Status
 from dsdoctor.model.snapshot import of
+from dsdoctor.probes.command_line import parse_command
 from dsdoctor.probes.config import parse_config
-from dsdoctor.probes.launch import parse_command
 from tests.golden.test_golden import workstation
 
 REGISTRY = packs.load(builtin_only=True)

@@ -10,6 +10,7 @@ import pytest
 MODULES = (
     "dsdoctor.model.redact",
     "dsdoctor.model.facts.pci",
+    "dsdoctor.probes.command_line",
     "dsdoctor.probes.environment",
     "dsdoctor.probes.kernel_log",
     "dsdoctor.probes.launchers",

@@ -8,13 +8,9 @@ from dsdoctor.host import HostError
 from dsdoctor.model.facts.base import Why
 from dsdoctor.model.facts.launch import LaunchCommand
 from dsdoctor.model.facts.run import RunNeeds
-from dsdoctor.probes.launch import (
-    deepspeed_env_file,
-    hostfile,
-    launch_command,
-    master_port,
-    parse_command,
-)
+from dsdoctor.probes.command_line import launch_command, parse_command
+from dsdoctor.probes.launch import deepspeed_env_file, hostfile
+from dsdoctor.probes.ports import master_port
 from tests.support.fakehost import FakeHost
 
 HEAD = "  sl  local_address rem_address st\n"

@@ -9,7 +9,7 @@ import pytest
 
 from dsdoctor.api import Environment, Gpus, Resources, RunNeeds
 from dsdoctor.model.facts.gpu import MigDevice
-from dsdoctor.probes.launch import parse_command
+from dsdoctor.probes.command_line import parse_command
 from dsdoctor_checks.cluster import (
     slurm_cpus_few,
     slurm_gpus_not_visible,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dsdoctor.probes.launch import parse_command
+from dsdoctor.probes.command_line import parse_command
 from dsdoctor_checks.config import ds_config_auto_values
 from tests.checks.config.rows import ABSENT, BARE, HF, config, statuses
 

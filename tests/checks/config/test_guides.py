@@ -28,8 +28,8 @@ from dsdoctor.api import (
     Status,
     Why,
 )
+from dsdoctor.probes.command_line import parse_command
 from dsdoctor.probes.config import parse_config
-from dsdoctor.probes.launch import parse_command
 from dsdoctor_checks.launch import (
     invalid_device_ordinal,
     launched_without_deepspeed,

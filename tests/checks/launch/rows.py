@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from dsdoctor.api import Environment, Finding, Gpu, Gpus, LaunchCommand, Missing, Why
-from dsdoctor.probes.launch import parse_command
+from dsdoctor.probes.command_line import parse_command
 
 ABSENT = Missing(why=Why.NOT_ASKED, detail="not asked")
 

@@ -1,0 +1,274 @@
+"""Takes the command behind `check --` apart: launcher, its options, script, configuration."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import shlex
+from collections.abc import Sequence
+
+from dsdoctor.api import probe
+from dsdoctor.host import HostError
+from dsdoctor.model.facts.base import Why
+from dsdoctor.model.facts.launch import LaunchCommand
+from dsdoctor.model.facts.run import RunNeeds
+from dsdoctor.probes.command_tables import (
+    LONG,
+    MODULES,
+    MPI_SWITCHES,
+    MPI_TWO,
+    PROGRAMS,
+    RUNNER_TAKES,
+    RUNNERS,
+    SHORT,
+    SRUN_SHORT,
+    SRUN_SWITCHES,
+    SWITCHES,
+    WRAPPERS,
+)
+
+_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
+_PYTHON = re.compile(r"(python|pypy)[\d.]*$")
+_SECRET = re.compile(r"(?i)(api[_-]?key|token|passw(?:or)?d|secret)(=.+)?$")
+_SECRET_VALUE = re.compile(
+    r"(?i)(hf_[A-Za-z0-9]{20,}|ghp_\w{20,}|sk-\w{20,})|(?<=://)[^/@\s]+:[^/@\s]+@",
+)
+
+
+def _masked(argv: Sequence[str]) -> tuple[str, ...]:
+    found: list[str] = []
+    hide = False
+    for word in argv:
+        if hide and not word.startswith("-"):
+            found.append("***")
+            hide = False
+            continue
+        name, equals, _ = word.partition("=")
+        secret = bool(_SECRET.search(name))
+        hide = secret and not equals and word.startswith("-")
+        found.append(f"{name}=***" if secret and equals else _SECRET_VALUE.sub("***", word))
+    return tuple(found)
+
+
+def _drop_options(words: list[str], takes: frozenset[str]) -> list[str]:
+    while words and words[0].startswith("-"):
+        if words.pop(0) in takes and words:
+            words.pop(0)
+    return words
+
+
+def _unwrap(words: list[str]) -> tuple[list[str], dict[str, str]]:
+    """Takes away what stands in front of the program: assignments, `env`, `nohup`, `uv run`."""
+    env: dict[str, str] = {}
+    while words:
+        name = posixpath.basename(words[0])
+        if _ASSIGNMENT.match(words[0]):
+            key, _, value = words.pop(0).partition("=")
+            env[key] = value
+        elif name in WRAPPERS:
+            words = _drop_options(words[1:], WRAPPERS[name])
+            if name in {"timeout", "taskset"} and words:
+                words.pop(0)
+        elif (name, words[1:2]) in RUNNERS:
+            words = _drop_options(words[2:], RUNNER_TAKES)
+        else:
+            break
+    return words, env
+
+
+def _full_name(launcher: str, name: str) -> str:
+    name = name.replace("-", "_")
+    known = LONG.get(launcher, [])
+    if name in known:
+        return name
+    begun = [long for long in known if long.startswith(name)]
+    return begun[0] if len(begun) == 1 else name
+
+
+def _options(launcher: str, words: list[str]) -> tuple[dict[str, str], list[str]]:
+    """The launcher's options, and what follows them."""
+    found: dict[str, str] = {}
+    switches = SWITCHES[launcher]
+    while words and words[0].startswith("-") and words[0] != "-":
+        word = words.pop(0)
+        if word == "--":
+            break
+        if word.startswith("--"):
+            name, equals, value = word[2:].partition("=")
+            name = _full_name(launcher, name)
+        else:
+            name, equals, value = word[1:2], word[2:3], word[2:].removeprefix("=")
+            name = SHORT[launcher].get(name, name)
+        if not equals and name not in switches:
+            value = words.pop(0) if words else ""
+        found[name] = value
+    return found, words
+
+
+def _after_starter(launcher: str, words: list[str]) -> tuple[dict[str, str], list[str]]:
+    """Options of srun or mpirun, and the program that they start."""
+    found: dict[str, str] = {}
+    while words and words[0].startswith("-"):
+        word = words.pop(0)
+        name, equals, value = word.lstrip("-").partition("=")
+        name = name.replace("-", "_")
+        if launcher == "srun" and not word.startswith("--"):
+            name, value = word[1:2], word[2:]
+            takes = name in SRUN_SHORT and not value
+        elif launcher == "srun":
+            takes = not equals and name not in SRUN_SWITCHES
+        else:
+            takes = not equals and name not in MPI_SWITCHES
+        if takes and words:
+            value = words.pop(0)
+            if name in MPI_TWO and words:
+                value += f" {words.pop(0)}"
+        found[name] = value
+    return found, words
+
+
+def _program(words: list[str]) -> tuple[str, list[str]]:
+    """Which launcher a command starts, and the words behind it."""
+    if not words:
+        return "other", []
+    name = posixpath.basename(words[0]).removesuffix(".exe")
+    if name in PROGRAMS:
+        kind = PROGRAMS[name]
+        rest = words[1:]
+        if name == "accelerate":
+            return ("accelerate", rest[1:]) if rest[:1] == ["launch"] else ("other", rest)
+        return kind, rest
+    if not _PYTHON.match(name):
+        return "other", words[1:]
+    rest = words[1:]
+    while rest and rest[0].startswith("-") and rest[0] not in {"-m", "-c", "-"}:
+        if rest.pop(0) in {"-X", "-W"} and rest:
+            rest.pop(0)
+    if rest[:1] == ["-m"] and len(rest) > 1 and rest[1] in MODULES:
+        return MODULES[rest[1]], rest[2:]
+    return "python", rest
+
+
+def _number(options: dict[str, str], *names: str) -> int | None:
+    for name in names:
+        if re.fullmatch(r"-?\d+", options.get(name, "")):
+            return int(options[name])
+    return None
+
+
+def _script(launcher: str, rest: list[str]) -> tuple[str | None, list[str]]:
+    if launcher == "python" and rest[:1] == ["-m"]:
+        return (rest[1], rest[2:]) if len(rest) > 1 else (None, [])
+    if launcher == "python" and rest[:1] in (["-c"], ["-"]):
+        return None, rest[1:]
+    return (rest[0], rest[1:]) if rest else (None, [])
+
+
+def _config_of(script_args: Sequence[str], options: dict[str, str]) -> str | None:
+    if options.get("deepspeed_config_file"):
+        return options["deepspeed_config_file"]
+    for index, word in enumerate(script_args):
+        name, equals, value = word.partition("=")
+        if name not in {"--deepspeed", "--deepspeed_config", "--deepspeed-config", "--ds_config"}:
+            continue
+        if not equals:
+            value = script_args[index + 1] if index + 1 < len(script_args) else ""
+        if value and not value.startswith("-"):
+            return value
+    return None
+
+
+def _per_node(launcher: str, options: dict[str, str]) -> int | None:
+    if launcher == "deepspeed":
+        return _number(options, "num_gpus", "num_accelerators")
+    if launcher == "torchrun":
+        return _number(options, "nproc_per_node") if "nproc_per_node" in options else 1
+    if launcher == "accelerate":
+        processes = _number(options, "num_processes")
+        machines = _number(options, "num_machines") or 1
+        return None if processes is None else max(1, processes // machines)
+    if launcher == "srun":
+        return _number(options, "ntasks_per_node")
+    return None
+
+
+def _endpoint(launcher: str, options: dict[str, str]) -> tuple[str | None, int | None]:
+    if launcher == "accelerate":
+        return options.get("main_process_ip"), _number(options, "main_process_port")
+    host, port = options.get("master_addr"), _number(options, "master_port")
+    if launcher == "torchrun" and options.get("rdzv_endpoint"):
+        host, _, text = options["rdzv_endpoint"].rpartition(":")
+        port = int(text) if text.isdigit() else None
+    return host or None, port
+
+
+def parse_command(argv: Sequence[str]) -> LaunchCommand:
+    """Takes a launch command apart.
+
+    >>> found = parse_command(["deepspeed", "--num_gpus=4", "train.py", "--lr", "1"])
+    >>> found.launcher, found.num_gpus, found.script, found.script_args
+    ('deepspeed', 4, 'train.py', ('--lr', '1'))
+    """
+    clean = _masked(argv)
+    words, env = _unwrap(list(clean))
+    program = words[0] if words else ""
+    launcher, rest = _program(words)
+    inner: str | None = None
+    options: dict[str, str] = {}
+    outer: dict[str, str] = {}
+    ruling = launcher
+    if launcher in {"srun", "mpirun"}:
+        outer, rest = _after_starter(launcher, rest)
+        rest, more = _unwrap(rest)
+        env |= more
+        inner, rest = _program(rest)
+        inner = inner if inner in SWITCHES else None
+        ruling = inner or "python"
+        options = outer
+    if ruling in SWITCHES:
+        options, rest = _options(ruling, rest)
+    if launcher == "other":
+        script, script_args = None, rest
+    else:
+        script, script_args = _script(ruling, rest)
+    counted = launcher if ruling == "python" else ruling
+    nodes = _number(options, "num_nodes", "nnodes", "num_machines", "nodes", "N")
+    host, port = _endpoint(ruling, options)
+    problems = tuple(
+        f"--{name} {options[name]}"
+        for name in ("num_gpus", "num_nodes", "master_port")
+        if ruling == "deepspeed" and name in options and _number(options, name) is None
+    )
+    return LaunchCommand(
+        argv=clean,
+        program=program,
+        launcher=launcher,
+        inner=inner,
+        script=script,
+        script_args=tuple(script_args),
+        env=env,
+        options=options,
+        include=options.get("include", "") if ruling == "deepspeed" else "",
+        exclude=options.get("exclude", "") if ruling == "deepspeed" else "",
+        num_gpus=_per_node(counted, options),
+        num_nodes=nodes,
+        hostfile=options.get("hostfile") if ruling == "deepspeed" else None,
+        master_addr=host,
+        master_port=port,
+        config_path=_config_of(script_args, options),
+        problems=problems,
+    )
+
+
+@probe
+def launch_command(run: RunNeeds) -> LaunchCommand:
+    """The command behind `check --`."""
+    if not run.command:
+        raise HostError(Why.NOT_ASKED, "no command was given (`check -- CMD`)")
+    words = run.command
+    return parse_command(shlex.split(words[0]) if len(words) == 1 and " " in words[0] else words)
+
+
+def command_of(run: RunNeeds) -> LaunchCommand | None:
+    """The command of a run; None = it has none."""
+    return launch_command.function(run) if run.command else None

@@ -1,0 +1,217 @@
+"""Options of launchers, and of what may stand in front of them: which take a value."""
+
+from __future__ import annotations
+
+#: Modules that `python -m` starts a launcher by.
+MODULES = {
+    "deepspeed": "deepspeed",
+    "deepspeed.launcher.runner": "deepspeed",
+    "torch.distributed.run": "torchrun",
+    "torch.distributed.launch": "torchrun",
+    "accelerate.commands.launch": "accelerate",
+}
+#: Programs that are launchers.
+PROGRAMS = {
+    "deepspeed": "deepspeed",
+    "deepspeed.pt": "deepspeed",
+    "ds": "deepspeed",
+    "torchrun": "torchrun",
+    "accelerate": "accelerate",
+    "accelerate-launch": "accelerate",
+    "srun": "srun",
+    "mpirun": "mpirun",
+    "mpiexec": "mpirun",
+    "orterun": "mpirun",
+}
+#: Programs that start another one; their own options with a separate value.
+WRAPPERS: dict[str, frozenset[str]] = {
+    "env": frozenset({"-u", "-C", "--unset", "--chdir"}),
+    "nohup": frozenset(),
+    "time": frozenset(),
+    "exec": frozenset(),
+    "nice": frozenset({"-n"}),
+    "stdbuf": frozenset({"-i", "-o", "-e"}),
+    "setsid": frozenset(),
+    "timeout": frozenset({"-s", "-k"}),
+    "numactl": frozenset({"-N", "-m", "-C"}),
+    "taskset": frozenset(),
+    "sudo": frozenset({"-u", "-g"}),
+}
+RUNNERS = [(name, ["run"]) for name in ("uv", "poetry", "pipenv", "pdm", "conda", "mamba")]
+RUNNER_TAKES = frozenset(
+    {"--with", "--extra", "--python", "--env-file", "-n", "--name", "-p", "--prefix", "--cwd"},
+)
+#: Switches: the options of each launcher that take no value.
+SWITCHES: dict[str, frozenset[str]] = {
+    # deepspeed 0.19.8 launcher/runner.py
+    "deepspeed": frozenset(
+        [
+            "h",
+            "help",
+            "module",
+            "no_python",
+            "no_local_rank",
+            "no_ssh",
+            "no_ssh_check",
+            "force_multi",
+            "save_pid",
+            "bind_cores_to_rank",
+            "quiet",
+            "q",
+            "V",
+            "version",
+        ],
+    ),
+    # torch 2.13 distributed/run.py
+    "torchrun": frozenset(
+        [
+            "h",
+            "help",
+            "standalone",
+            "m",
+            "module",
+            "no_python",
+            "run_path",
+            "use_env",
+            "disable_numa",
+        ],
+    ),
+    # accelerate 1.15 commands/launch.py
+    "accelerate": frozenset(
+        [
+            "h",
+            "help",
+            "q",
+            "quiet",
+            "cpu",
+            "multi_gpu",
+            "tpu",
+            "ipex",
+            "use_mps_device",
+            "use_deepspeed",
+            "use_fsdp",
+            "use_parallelism_config",
+            "use_megatron_lm",
+            "use_xpu",
+            "m",
+            "module",
+            "no_python",
+            "debug",
+            "enable_cpu_affinity",
+            "tpu_cluster",
+            "no_tpu_cluster",
+            "dynamo_use_fullgraph",
+            "dynamo_use_dynamic",
+            "dynamo_use_regional_compilation",
+        ],
+    ),
+}
+SHORT: dict[str, dict[str, str]] = {
+    "deepspeed": {"H": "hostfile", "i": "include", "e": "exclude"},
+    "torchrun": {"m": "module"},
+    "accelerate": {"m": "module"},
+}
+#: Long names, for argparse accepts any unambiguous beginning of one.
+LONG: dict[str, list[str]] = {
+    "deepspeed": [
+        "hostfile",
+        "include",
+        "exclude",
+        "num_nodes",
+        "min_elastic_nodes",
+        "max_elastic_nodes",
+        "num_gpus",
+        "num_accelerators",
+        "master_port",
+        "master_addr",
+        "node_rank",
+        "launcher",
+        "launcher_args",
+        "module",
+        "no_python",
+        "no_local_rank",
+        "no_ssh",
+        "no_ssh_check",
+        "force_multi",
+        "save_pid",
+        "enable_each_rank_log",
+        "autotuning",
+        "elastic_training",
+        "bind_cores_to_rank",
+        "bind_core_list",
+        "ssh_port",
+        "venv_script",
+        "log_level",
+        "quiet",
+    ],
+    "torchrun": [
+        "nnodes",
+        "nproc_per_node",
+        "rdzv_backend",
+        "rdzv_endpoint",
+        "rdzv_id",
+        "rdzv_conf",
+        "standalone",
+        "max_restarts",
+        "monitor_interval",
+        "start_method",
+        "event_log_handler",
+        "role",
+        "module",
+        "no_python",
+        "run_path",
+        "log_dir",
+        "redirects",
+        "tee",
+        "node_rank",
+        "master_addr",
+        "master_port",
+        "local_addr",
+        "logs_specs",
+        "numa_binding",
+    ],
+}
+#: Options of srun that take a separate value in their short form (slurm 24.05).
+SRUN_SHORT = frozenset("AcDdeGghiJLMmNnopqrTtwx")
+SRUN_SWITCHES = frozenset(
+    [
+        "exclusive",
+        "overlap",
+        "mpi",
+        "label",
+        "unbuffered",
+        "verbose",
+        "quiet",
+        "no_kill",
+        "preserve_env",
+        "pty",
+        "kill_on_bad_exit",
+        "oversubscribe",
+        "wait_all_nodes",
+        "multi_prog",
+        "spread_job",
+        "use_min_nodes",
+        "disable_status",
+        "exact",
+    ],
+)
+#: Options of mpirun with more than one value.
+MPI_TWO = frozenset({"mca", "gmca"})
+MPI_SWITCHES = frozenset(
+    [
+        "allow_run_as_root",
+        "oversubscribe",
+        "nooversubscribe",
+        "tag_output",
+        "bynode",
+        "byslot",
+        "report_bindings",
+        "display_map",
+        "display_allocation",
+        "v",
+        "q",
+        "bind_to_core",
+        "bind_to_none",
+        "use_hwthread_cpus",
+    ],
+)

@@ -19,6 +19,7 @@ from dsdoctor.api import (
     Toolkit,
     ToolkitArchives,
     ToolkitWheels,
+    reach_of,
 )
 from dsdoctor_checks._util import pair
 
@@ -285,6 +286,20 @@ def system(managers: PackageManagers, want: str, root: bool) -> Route | str:
         reason=f"{managers.system} has `{package}`",
         undo=f"{managers.system} removes what it installed",
     )
+
+
+def first(attempts: tuple[Route | str, ...], request: FixRequest) -> Route | str:
+    """The first way that there is and that the reach allows, or why none is."""
+    no: list[str] = []
+    for attempt in attempts:
+        if isinstance(attempt, str):
+            no += [attempt] if attempt else []
+            continue
+        reach = reach_of(attempt.steps)
+        if request.allows(reach):
+            return attempt
+        no.append(f"{attempt.reason}, which needs `--reach {reach.value}`")
+    return "; ".join(no)
 
 
 def system_install(

@@ -121,6 +121,7 @@ def install_cuda_toolkit(
 ) -> Plan | Impossible | None:
     """The first way that works, and why."""
     want = torch.cuda
+    base, reach = base_of(patient, request)
     if want is None:
         build = torch.version or "no torch"
         return Impossible(
@@ -137,35 +138,25 @@ def install_cuda_toolkit(
     fits = now is not None and accepts(now.version or "", want, version)
     if _whole(now) and fits and not findings.bad(*CONDITIONS, "jit-build-gcc-too-new"):
         return None
-    base, reach = base_of(patient, request)
-    prefix = f"{base}/cuda-{want}"
     if not request.allows(reach):
         return Impossible(
             why=f"`{patient.executable}` is the system's, so its toolkit would go to `{base}`; "
             f"give `--reach {reach.value}`, or use a virtual environment"
         )
-    no: list[str] = []
-    route = _routes.on_disk((*toolkits.found, *others.found), want)
-    if route is None:
-        for attempt in (
+    prefix = f"{base}/cuda-{want}"
+    route = _routes.on_disk((*toolkits.found, *others.found), want) or _routes.first(
+        (
             _routes.conda(managers, patient, request, want, prefix),
             _routes.pip(wheels, patient, request, want, prefix),
             _routes.archives(archives, prefix) if not request.in_place else "",
             _routes.system(managers, want, system.is_root),
-        ):
-            if isinstance(attempt, str):
-                no += [attempt] if attempt else []
-            elif not request.allows(reach_of(attempt.steps)):
-                no.append(
-                    f"{attempt.reason}, which needs `--reach {reach_of(attempt.steps).value}`"
-                )
-            else:
-                route = attempt
-                break
-    if route is None:
+        ),
+        request,
+    )
+    if isinstance(route, str):
         served = _served(toolkits, others, torch)
         return Impossible(
-            why=f"no way to the CUDA {want} toolkit: {'; '.join(no)}"
+            why=f"no way to the CUDA {want} toolkit: {route}"
             + (f"; but {served}" if served else "")
         )
     refused = _refused(compilers, want)

@@ -15,7 +15,7 @@ from dsdoctor.logs import reader
 from dsdoctor.logs.expect import expectation
 from dsdoctor.logs.ranks import disagreement
 from dsdoctor.logs.scan import Error, Hit, Known, Scan, Scanner
-from dsdoctor.logs.structure import cut_off, family
+from dsdoctor.logs.structure import cut_off, family, package_of
 from dsdoctor.model.condition import Signature
 from dsdoctor.model.diagnosis import Cause, Diagnosis, FirstError, Line, Outcome
 
@@ -77,6 +77,7 @@ PACKAGES = re.compile(
     r"|tokenizers|huggingface_hub|safetensors|diffusers|einops|wandb|tensorboard|packaging|ninja"
     r"|psutil|yaml|cv2|PIL|tqdm|mmcv|pkg_resources|distutils|setuptools|amp_C|fused_\w+|\w+_cuda)\b",
 )
+IMPORTED = re.compile(r"cannot import name .{1,200} \((?P<path>[/~.\w][^()]{1,400}\.py)\)$")
 DEVICE_ASSERT = re.compile(r"device-side assert|CUDA error: an illegal memory access")
 UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 FATAL_MARKS = (
@@ -168,6 +169,8 @@ def judge(
         for name in expect
     )
     outcome, summary = _outcome(causes, error, marks, blank=blank, open_end=open_end)
+    if outcome is Outcome.CLEAN and any(cut_off(scan.tail, 0) for scan in scans):
+        outcome, summary = Outcome.UNRECOGNISED, "the log breaks off within a traceback"
     considered: tuple[Line, ...] = ()
     if outcome is Outcome.UNRECOGNISED:
         considered = _considered(scans, names, marks)
@@ -396,9 +399,17 @@ def _is_user_code(error: Error) -> bool:
         return True
     if error.type == "ModuleNotFoundError" and error.traced and error.file:
         return not PACKAGES.search(error.message)
+    if error.type == "ImportError" and _own_import(error):
+        return True
     if _is_echo(error) or error.type in ENVIRONMENT_TYPES:
         return False
     return not ENVIRONMENT_TEXT.search(error.message)
+
+
+def _own_import(error: Error) -> bool:
+    """A name that one file of the script looks for in another and does not find."""
+    found = IMPORTED.search(error.message)
+    return bool(found and error.file and not package_of(found["path"]))
 
 
 def _considered(

@@ -17,6 +17,7 @@ from dsdoctor.logs.frames import Frame, frames_of
 
 #: So many lines behind its last frame a log may end in the middle of a traceback.
 CUT_LINES = 3
+CALLED = re.compile(r"\b(\w{3,80})\(")
 #: Code that only passes calls on; the one who raises is the caller above it.
 WRAPPERS = re.compile(
     r"/(?:subprocess|contextlib|functools|runpy|shutil|pathlib|threading|inspect|copy|os)\.py$"
@@ -143,9 +144,12 @@ def cut_off(tail: Sequence[tuple[int, str]], source: int) -> Error | None:
     if not frames_of(last):
         return None
     number, text = tail[-1]
+    frames = frames_of(row[1] for row in tail)
+    # what the last line calls is where the traceback would have gone on
+    called = tuple(Frame(frames[-1].file, name, 0) for name in CALLED.findall(text))
     return Error(
         source=source, line=number, rank=None, type="", message=text, file="", file_line=0,
-        text=text, when="", traced=True, frames=frames_of(row[1] for row in tail),
+        text=text, when="", traced=True, frames=(*called, *frames),
     )  # fmt: skip
 
 
@@ -173,6 +177,10 @@ def _build(place: Place) -> str | None:
         "get_compiler_abi_compatibility_and_version": "jit-build-compiler-missing",
         "wait": "jit-build-stale-lock",
     }
+    if "assert_no_cuda_mismatch" in place.functions and "NoneType" in place.text:
+        # torch.version.cuda, unless it was the path of the toolkit
+        known = "installed_cuda_version" in place.functions
+        return "cuda-toolkit-missing" if known else "cpu-only-torch"
     for name, condition in by_function.items():
         if name in place.functions:
             return condition

@@ -147,4 +147,18 @@ SIGNATURES = (
         weight=72,
         masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
     ),
+    Signature(
+        anchor=("NVIDIA fabric manager", "NVSwitch"),
+        pattern=(
+            r"Failed to start NVIDIA fabric manager|request to query NVSwitch device information .{0,60}failed"
+            r"|detected NVSwitch.{0,80}fabric manager|NVSwitch driver failed with error"
+        ),
+        examples=(
+            "systemd[1]: Failed to start NVIDIA fabric manager service.",
+            "request to query NVSwitch device information from NVSwitch driver failed with error:WARNING Nothing to do",
+        ),
+        not_examples=("Starting NVIDIA fabric manager service...", "NVSwitch 0: temperature 40 C"),
+        weight=72,
+        masks=("no-gpu-visible", "cuda-init-driver-state"),
+    ),
 )

@@ -224,4 +224,39 @@ SIGNATURES = (
         not_examples=("2 GPUs are available",),
         weight=58,
     ),
+    Signature(
+        anchor=(
+            "No supported gpu backend found",
+            "your machine only has: []",
+            "since the accelerator is not available",
+            "is not available on CPU",
+            "Unsloth",
+            "GPU is required to quantize",
+            "NVML Shared Library Not Found",
+            "No visible GPU devices",
+            "CUDA unavailable, invalid device",
+            "torch.cuda.device_count(): 0",
+            "requires a GPU",
+        ),
+        pattern=(
+            r"No supported gpu backend found|But your machine only has: \[\]"
+            r"|`CUDAAccelerator` can ?not run on your system since the accelerator is not available"
+            r"|Flash ?Attention.{0,20} is not available on CPU|Unsloth: No NVIDIA GPU found"
+            r"|Unsloth cannot find any torch accelerator|GPU is required to quantize"
+            r"|NVML Shared Library Not Found|No visible GPU devices|CUDA unavailable, invalid device"
+            r"|torch\.cuda\.device_count\(\): 0\b|Using `load_in_[48]bit=True` requires a GPU"
+        ),
+        examples=(
+            "lightning.fabric.utilities.exceptions.MisconfigurationException: No supported gpu backend found!",
+            " But your machine only has: []",
+            "ValueError: Flash Attention 2 is not available on CPU. Please make sure torch can access a CUDA device.",
+            "NotImplementedError: Unsloth: No NVIDIA GPU found? Unsloth currently only supports GPUs!",
+            "pynvml.NVMLError_LibraryNotFound: NVML Shared Library Not Found",
+        ),
+        not_examples=(
+            "Unsloth: Fast Llama patching release 2024.8",
+            "Paged attention is not available on CPU, eager attention is used",
+        ),
+        weight=58,
+    ),
 )

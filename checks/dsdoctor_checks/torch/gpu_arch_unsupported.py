@@ -171,4 +171,27 @@ SIGNATURES = (
         ),
         weight=66,
     ),
+    Signature(
+        anchor=(
+            "_STATUS_ARCH_MISMATCH",
+            "too old to be supported by the triton",
+            "not supported in this architecture",
+            "requires .target sm_",
+            "No supported GPU(s) detected",
+            "which is not yet supported in this version of the container",
+        ),
+        pattern=(
+            r"CU(?:BLAS|DNN)_STATUS_ARCH_MISMATCH|too old to be supported by the triton"
+            r"|type fp8\w+ not supported in this architecture|Feature '(?!\.?bf16)[^']{1,40}' requires \.target sm_"
+            r"|No supported GPU\(s\) detected|which is not yet supported in this version of the container"
+        ),
+        examples=(
+            "RuntimeError: CUDA error: CUBLAS_STATUS_ARCH_MISMATCH when calling `cublasGemmEx`",
+            "RuntimeError: Found Tesla P100 which is too old to be supported by the triton GPU compiler, which is used as the backend.",
+            "ValueError: type fp8e4nv not supported in this architecture.",
+            "ERROR: No supported GPU(s) detected to run this container",
+        ),
+        not_examples=("ptxas error   : Feature '.bf16' requires .target sm_80 or higher",),
+        weight=60,
+    ),
 )

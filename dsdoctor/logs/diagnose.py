@@ -36,6 +36,8 @@ BAND = 10
 #: A second cause is shown when it is this close to the first.
 WORTH_SHOWING = 30
 
+#: A cause below this is a symptom; the log may name the cause in lines that a terminal changed.
+SYMPTOM = 0.72
 #: Exceptions, from the first on, whose place is asked for the cause.
 MOST_GUESSES = 4
 #: What a cause weighs that only the place of an exception tells: less than any signature.
@@ -136,8 +138,9 @@ def diagnose(
     wanted = list(sources)
     scans = [scanner.scan(source, index) for index, source in enumerate(wanted)]
     names = [source.name for source in wanted]
-    if not _causes(scans, names):
-        for index, scan in enumerate(scans):
+    found = _causes(scans, names)
+    for index, scan in enumerate(scans):
+        if not found or (found[0].confidence < SYMPTOM and _changed(scan)):
             scan.hits += scanner.again(scan, index)
     if not _causes(scans, names):
         guesses = _guesses(scans, {one.condition: one for one in known})
@@ -266,6 +269,11 @@ def _causes(scans: Sequence[Scan], names: Sequence[str]) -> tuple[Cause, ...]:
         )
         for place, candidate in enumerate(shown)
     )
+
+
+def _changed(scan: Scan) -> bool:
+    """The last lines hold drawn boxes or words of other languages."""
+    return not all(text.isascii() for _, text in scan.tail)
 
 
 def _guesses(scans: Sequence[Scan], known: dict[str, Known]) -> list[Hit]:

@@ -18,6 +18,10 @@ from dsdoctor.logs.frames import Frame, frames_of
 #: So many lines behind its last frame a log may end in the middle of a traceback.
 CUT_LINES = 3
 CALLED = re.compile(r"\b(\w{3,80})\(")
+#: What DeepSpeed's setup.py calls, which stands in a folder of pip's.
+BUILDING = frozenset(
+    {"installed_cuda_version", "assert_no_cuda_mismatch", "get_default_compute_capabilities"}
+)
 #: Code that only passes calls on; the one who raises is the caller above it.
 WRAPPERS = re.compile(
     r"/(?:subprocess|contextlib|functools|runpy|shutil|pathlib|threading|inspect|copy|os)\.py$"
@@ -130,7 +134,7 @@ def family(error: Error) -> str | None:
         tuple(dict.fromkeys(filter(None, (package_of(f.file) for f in error.frames)))),
         tuple(frame.file for frame in error.frames),
     )
-    if not package and not place.functions & {"installed_cuda_version", "assert_no_cuda_mismatch"}:
+    if not package and not place.functions & BUILDING:
         return None
     for judge in JUDGES:
         if found := judge(place):
@@ -165,7 +169,7 @@ def _build(place: Place) -> str | None:
     builder = any(
         "torch/utils/cpp_extension" in file or "op_builder" in file for file in place.files
     )
-    if not builder:
+    if not builder and not place.functions & BUILDING:
         return None
     by_function = {
         "_check_cuda_version": "cuda-toolkit-mismatch",
@@ -175,7 +179,9 @@ def _build(place: Place) -> str | None:
         "verify_ninja_availability": "jit-build-ninja-missing",
         "check_compiler_abi_compatibility": "jit-build-compiler-missing",
         "get_compiler_abi_compatibility_and_version": "jit-build-compiler-missing",
+        "get_default_compute_capabilities": "cuda-toolkit-missing",
         "wait": "jit-build-stale-lock",
+        "_run_ninja_build": "cpu-adam-unbuilt",
     }
     if "assert_no_cuda_mismatch" in place.functions and "NoneType" in place.text:
         # torch.version.cuda, unless it was the path of the toolkit
@@ -188,6 +194,9 @@ def _build(place: Place) -> str | None:
         return "no-gpu-visible" if place.kind == "IndexError" else "nvcc-arch-unsupported"
     if "_import_module_from_library" in place.functions:
         return "cpu-adam-unbuilt"
+    if place.raiser.function == "jit_load":  # the op does not suit this machine
+        nvme = any("swap_tensor" in file or "async_io" in file for file in place.files)
+        return "libaio-missing" if nvme else "cpu-adam-unbuilt"
     if "assert_torch_info" in place.functions:
         return "cxx-abi-undefined-symbol"
     return None

@@ -129,6 +129,14 @@ def test_frames_in_every_form(line: str) -> None:
     assert frame == ("/x/site-packages/deepspeed/a.py", "f", 7)
 
 
+def test_a_symptom_is_read_again_where_lines_are_foreign() -> None:
+    text = "x.cpp:1:10: 致命错误：Python.h：没有那个文件或目录\n"
+    symptom = "RuntimeError: Error building extension 'cpu_adam'\n"
+    assert said(symptom) == "cpu-adam-unbuilt"
+    assert said(text + symptom) == "jit-build-python-headers-missing"
+    assert said("总线错误 (核心已转储)\n") == "shm-too-small"
+
+
 def test_a_frame_that_a_terminal_broke() -> None:
     text = (
         f'{HEAD}  File "{SITE}deepspeed/ops/op_builder/builder.py", line 5\n'

@@ -207,4 +207,27 @@ SIGNATURES = (
         weight=58,
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
     ),
+    Signature(
+        anchor=(
+            "cast.h:45:120: error",
+            "expected template-name before",
+            "alloc_copy_of_pending_pragma",
+            "/bits/",
+        ),
+        pattern=(
+            r"pybind11/\S*cast\.h:\d{1,5}:\d{1,4}: error: expected template-name before"
+            r"|alloc_copy_of_pending_pragma|/usr/include/(?:\S{1,60}/)?bits/\S{1,60}\(\d{1,6}\): error: "
+        ),
+        examples=(
+            "pybind11/detail/../cast.h:45:120: error: expected template-name before '<' token",
+            "/usr/include/bits/floatn.h(86): error: invalid combination of type specifiers",
+            "cudafe++: alloc_copy_of_pending_pragma: copied pragma has source sequence entry",
+        ),
+        not_examples=(
+            "my/cast.h:12:4: error: expected template-name before 'x'",
+            "note: in /usr/include/bits/floatn.h, included from here",
+        ),
+        weight=56,
+        masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
+    ),
 )

@@ -69,6 +69,12 @@ SIGNATURES = (
             "[WARNING] Unable to import torch, pre-compiling of the docs' examples is left out",
         ),
         weight=30,
-        near=("did not run successfully", "subprocess-exited"),
+        near=(
+            "did not run successfully",
+            "subprocess-exited",
+            "build backend returned an error",
+            "build_wheel",
+            "metadata-generation-failed",
+        ),
     ),
 )

@@ -255,4 +255,32 @@ SIGNATURES = (
         not_examples=("Unexpected error from cudaGetDeviceCount() handled",),
         weight=34,
     ),
+    Signature(
+        anchor=(
+            "NVML_ERROR_DRIVER_NOT_LOADED",
+            "CUDA_ERROR_NOT_INITIALIZED",
+            "CUDA_ERROR_OPERATING_SYSTEM",
+            "cudaErrorOperatingSystem",
+            "Triton Error [CUDA]: initialization error",
+            "failed to initialize CUDA: unknown error",
+            "failed to initialize CUDA: initialization error",
+            "kernel module is not loaded",
+        ),
+        pattern=(
+            r"(?<!= )NVML_ERROR_DRIVER_NOT_LOADED|CUDA_ERROR_(?:NOT_INITIALIZED|OPERATING_SYSTEM)"
+            r"|cudaErrorOperatingSystem|Triton Error \[CUDA\]: initialization error"
+            r"|failed to initialize CUDA: (?:unknown|initialization) error|(?i:nvidia) kernel module is not loaded"
+        ),
+        examples=(
+            "nvmlInit_v2: NVML_ERROR_DRIVER_NOT_LOADED",
+            "CUDA_ERROR_NOT_INITIALIZED: initialization error",
+            "RuntimeError: Triton Error [CUDA]: initialization error",
+            "ggml_cuda_init: failed to initialize CUDA: unknown error",
+            "ERROR: The NVIDIA kernel module is not loaded",
+        ),
+        not_examples=("the zfs kernel module is not loaded",),
+        weight=62,
+        masks=("no-gpu-visible", "triton-missing-or-incompatible"),
+        not_near=("fork", "spawn"),
+    ),
 )

@@ -157,4 +157,15 @@ SIGNATURES = (
         weight=76,
         masks=("no-gpu-visible", "cuda-init-driver-state"),
     ),
+    Signature(
+        anchor=("NVML_ERROR_LIB_RM_VERSION_MISMATCH",),
+        pattern=r"(?<!= )(?<!== )NVML_ERROR_LIB_RM_VERSION_MISMATCH",
+        examples=(
+            "tensorpack.utils.nvml.NvmlException: NVML_ERROR_LIB_RM_VERSION_MISMATCH",
+            "nvmlInit failed: NVML_ERROR_LIB_RM_VERSION_MISMATCH (18)",
+        ),
+        not_examples=("    if code == NVML_ERROR_LIB_RM_VERSION_MISMATCH:",),
+        weight=76,
+        masks=("no-gpu-visible", "cuda-init-driver-state"),
+    ),
 )

@@ -246,4 +246,27 @@ SIGNATURES = (
         weight=68,
         masks=("cxx-abi-undefined-symbol", "nccl-unhandled-cuda-error"),
     ),
+    Signature(
+        anchor=(
+            "not supported in the installed CUDA driver",
+            "cudaErrorCallRequiresNewerDriver",
+            "undefined symbol: cu",
+            "CUDA_ERROR_COMPAT_NOT_SUPPORTED",
+        ),
+        pattern=(
+            r"not supported in the installed CUDA driver|cudaErrorCallRequiresNewerDriver|CUDA_ERROR_COMPAT_NOT_SUPPORTED"
+            r"|undefined symbol: cu(?:TensorMap|GetProcAddress|Mem|Kernel|Library|Launch|Stream|Module|Device|Ctx|Graph|Multicast|Func|Green)[A-Z]?\w*"
+        ),
+        examples=(
+            "RuntimeError: CUDA error: API call is not supported in the installed CUDA driver",
+            "ImportError: /x/_C.abi3.so: undefined symbol: cuTensorMapEncodeTiled",
+            "symbol lookup error: /x/libcudart.so.12: undefined symbol: cuKernelGetName",
+        ),
+        not_examples=(
+            "ImportError: /x/y.so: undefined symbol: cublasLtGetStatusString",
+            "ImportError: /x/y.so: undefined symbol: cudaGetDriverEntryPointByVersion",
+        ),
+        weight=64,
+        masks=("cxx-abi-undefined-symbol",),
+    ),
 )

@@ -259,4 +259,48 @@ SIGNATURES = (
         ),
         weight=58,
     ),
+    Signature(
+        anchor=(
+            "NVML_ERROR_LIBRARY_NOT_FOUND",
+            "CUDA_ERROR_NO_DEVICE",
+            "libnvidia-ml.so",
+            "no GPU devices found",
+        ),
+        pattern=(
+            r"(?<!= )NVML_ERROR_LIBRARY_NOT_FOUND|CUDA_ERROR_NO_DEVICE|libnvidia-ml\.so\S*: cannot open"
+            r"|couldn't find libnvidia-ml\.so|no GPU devices found"
+        ),
+        examples=(
+            "nvmlInit failed: NVML_ERROR_LIBRARY_NOT_FOUND",
+            "Call to cuInit results in CUDA_ERROR_NO_DEVICE",
+            "OSError: libnvidia-ml.so.1: cannot open shared object file: No such file or directory",
+            "NVIDIA-SMI couldn't find libnvidia-ml.so library in your system.",
+        ),
+        not_examples=("libnvidia-ml.so.1 => /usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1",),
+        weight=60,
+        masks=("cuda-init-driver-state",),
+    ),
+    Signature(
+        # what scripts and libraries say in words of their own
+        anchor=("GPU", "gpu", "CUDA", "cuda"),
+        pattern=(
+            r"(?i)(?:Error|Exception): (?:.{0,60}\W)?(?:no (?:visible |usable |CUDA |NVIDIA ){0,2}GPUs?(?: devices?)? (?:(?:is|are|was|were) )?(?:available|found|detected|visible)"
+            r"|(?:GPU|GPU device|CUDA|CUDA device|CUDA GPU)s? (?:is|are|was|were)? ?not (?:available|found|detected)"
+            r"|(?:at least one|need a?) ?(?:CUDA|GPU|NVIDIA)(?: GPU| device)? is (?:needed|required)|CUDA is required\b"
+            r"|torch\.cuda\.is_available\(\)`? (?:is|returned) `?False)"
+        ),
+        examples=(
+            "AssertionError: No GPUs available",
+            "RuntimeError: You are trying to train with CUDA but no GPU is available.",
+            "SystemError: GPU device not found",
+            "RuntimeError: At least one GPU is needed",
+            "RuntimeError: cuda is not available, but the device is set to cuda",
+        ),
+        not_examples=(
+            "UserWarning: User provided device_type of 'cuda', but CUDA is not available. Disabling",
+            "RuntimeError: CUDA error: an illegal memory access was encountered",
+            "ImportError: libcudart.so.12: file not found",
+        ),
+        weight=46,
+    ),
 )

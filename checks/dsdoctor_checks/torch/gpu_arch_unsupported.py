@@ -194,4 +194,38 @@ SIGNATURES = (
         not_examples=("ptxas error   : Feature '.bf16' requires .target sm_80 or higher",),
         weight=60,
     ),
+    Signature(
+        anchor=(
+            "PTX JIT compilation failed",
+            "CUDA_ERROR_INVALID_PTX",
+            "cudaErrorInvalidPtx",
+            "cudaErrorInvalidDeviceFunction",
+            "invalid value for --gpu-architecture",
+            "not compiled with any CUDA arch",
+            "no CUDA kernel was compiled for",
+            "is not a recognized processor for this target",
+            "nsupported arch",
+            "nsupported GPU arch",
+            "nsupported CUDA arch",
+        ),
+        pattern=(
+            r"PTX JIT compilation failed|CUDA_ERROR_INVALID_PTX|cudaErrorInvalid(?:Ptx|DeviceFunction)\b"
+            r"|invalid value for --gpu-architecture|not compiled with any CUDA arch"
+            r"|no CUDA kernel was compiled for|'sm_\w+' is not a recognized processor for this target"
+            r"|nsupported (?:GPU |CUDA )?arch(?:itecture)?:? ?sm_"
+        ),
+        examples=(
+            "RuntimeError: nvrtc: error: invalid value for --gpu-architecture (-arch)",
+            "RuntimeError: CUDA error: a PTX JIT compilation failed",
+            "RuntimeError: parallel_for failed: cudaErrorInvalidDeviceFunction: invalid device function",
+            "'sm_121' is not a recognized processor for this target (ignoring processor)",
+            "AssertionError: Unsupported architecture: sm_121",
+        ),
+        not_examples=(
+            "'znver9' is not a recognized processor for this target (ignoring processor)",
+            "RuntimeError: Unsupported architecture: GPT9ForCausalLM",
+        ),
+        weight=60,
+        masks=("triton-missing-or-incompatible",),
+    ),
 )

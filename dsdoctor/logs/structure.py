@@ -76,6 +76,7 @@ ASSERTING = frozenset(
 NAMES = frozenset(
     {"ImportError", "ModuleNotFoundError", "AttributeError", "TypeError", "NameError"}
 )
+LIBRARIES = "cuda-runtime-lib-mismatch"
 #: Where ZeRO-3 keeps account of the modules that run; it loses count where they change.
 PARTITIONS = re.compile(r"deepspeed/runtime/zero/(?:partition|parameter|stage3)")
 BATCH = re.compile(r"(?i)batch[ _]?size|micro_?batch|grad\w*_acc|accumulat|data.parallel")
@@ -149,8 +150,8 @@ def cut_off(tail: Sequence[tuple[int, str]], source: int) -> Error | None:
         return None
     number, text = tail[-1]
     frames = frames_of(row[1] for row in tail)
-    # what the last line calls is where the traceback would have gone on
-    called = tuple(Frame(frames[-1].file, name, 0) for name in CALLED.findall(text))
+    # what the last lines call is where the traceback would have gone on
+    called = tuple(Frame(frames[-1].file, name, 0) for name in CALLED.findall("\n".join(last)))
     return Error(
         source=source, line=number, rank=None, type="", message=text, file="", file_line=0,
         text=text, when="", traced=True, frames=(*called, *frames),
@@ -322,6 +323,14 @@ def _cuda(place: Place) -> str | None:
     return None
 
 
+def _libraries(place: Place) -> str | None:
+    """What torch loads of CUDA before anything else."""
+    if not place.functions & {"_load_global_deps", "_preload_cuda_deps", "_preload_cuda_lib"}:
+        return None
+    other = re.search(r"lib(?:mpi|nccl|cudnn|stdc|gomp|c10|torch|shm)|WinError", place.text)
+    return None if other or place.kind not in {"", "OSError", "ValueError"} else LIBRARIES
+
+
 def _network(place: Place) -> str | None:
     text = place.text
     file = place.raiser.file
@@ -369,5 +378,6 @@ def _products(place: Place) -> str | None:
 
 
 JUDGES: tuple[Callable[[Place], str | None], ...] = (
-    _windows, _build, _checkpoint, _config, _launcher, _names, _engine, _cuda, _network, _products,
+    _windows, _build, _checkpoint, _config, _launcher, _names, _engine, _cuda, _libraries, _network,
+    _products,
 )  # fmt: skip

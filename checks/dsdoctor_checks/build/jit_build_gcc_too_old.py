@@ -92,7 +92,7 @@ HINT = "install gcc 9 or newer and set `CC` and `CXX`"
 SIGNATURES = (
     Signature(
         anchor=(
-            "You need C++14",
+            "You need C++1",
             "You need GCC",
             "is less than the minimum required",
             "unrecognized command line option",

@@ -176,13 +176,14 @@ SIGNATURES = (
             "_STATUS_ARCH_MISMATCH",
             "too old to be supported by the triton",
             "not supported in this architecture",
-            "requires .target sm_",
+            "requires .target",
+            "not supported on .target",
             "No supported GPU(s) detected",
             "which is not yet supported in this version of the container",
         ),
         pattern=(
             r"CU(?:BLAS|DNN)_STATUS_ARCH_MISMATCH|too old to be supported by the triton"
-            r"|type fp8\w+ not supported in this architecture|Feature '(?!\.?bf16)[^']{1,40}' requires \.target sm_"
+            r"|type fp8\w+ not supported in this architecture|(?:Feature|Modifier|Instruction) '(?![^']{0,40}bf16)[^']{1,90}'.{0,40} (?:requires|not supported on) \.target"
             r"|No supported GPU\(s\) detected|which is not yet supported in this version of the container"
         ),
         examples=(
@@ -227,5 +228,25 @@ SIGNATURES = (
         ),
         weight=60,
         masks=("triton-missing-or-incompatible",),
+    ),
+    Signature(
+        anchor=(
+            "flash_fwd_launch_template.h",
+            "flash_bwd_launch_template.h",
+            "but running on sm",
+            "fmha_",
+        ),
+        pattern=(
+            r"CUDA error \(\S*flash_(?:fwd|bwd)_launch_template\.h:\d{1,5}\): (?:invalid argument|invalid device function)"
+            r"|built for sm_?\d{2,3}\S* ?,? but running on sm"
+        ),
+        examples=(
+            "CUDA error (/x/flash-attention/hopper/flash_fwd_launch_template.h:188): invalid argument",
+            "FATAL: kernel built for sm80-sm100, but running on sm121",
+        ),
+        not_examples=(
+            "CUDA error (/x/csrc/flash_attn/src/flash_fwd_launch_template.h:71): out of memory",
+        ),
+        weight=54,
     ),
 )

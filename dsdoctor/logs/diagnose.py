@@ -16,7 +16,7 @@ from dsdoctor.logs import reader
 from dsdoctor.logs.expect import expectation
 from dsdoctor.logs.ranks import disagreement
 from dsdoctor.logs.scan import Error, Hit, Known, Scan, Scanner
-from dsdoctor.logs.structure import cut_off, family
+from dsdoctor.logs.structure import cut_off, family, package_of
 from dsdoctor.model.condition import Signature
 from dsdoctor.model.diagnosis import Cause, Diagnosis, FirstError, Line, Outcome
 
@@ -37,6 +37,8 @@ BAND = 10
 #: A second cause is shown when it is this close to the first.
 WORTH_SHOWING = 30
 
+#: A cause below this is a symptom; the log may name the cause in lines that a terminal changed.
+SYMPTOM = 0.72
 #: Exceptions, from the first on, whose place is asked for the cause.
 MOST_GUESSES = 4
 #: What a cause weighs that only the place of an exception tells: less than any signature.
@@ -78,6 +80,7 @@ PACKAGES = re.compile(
     r"|tokenizers|huggingface_hub|safetensors|diffusers|einops|wandb|tensorboard|packaging|ninja"
     r"|psutil|yaml|cv2|PIL|tqdm|mmcv|pkg_resources|distutils|setuptools|amp_C|fused_\w+|\w+_cuda)\b",
 )
+IMPORTED = re.compile(r"cannot import name .{1,200} \((?P<path>[/~.\w][^()]{1,400}\.py)\)$")
 DEVICE_ASSERT = re.compile(r"device-side assert|CUDA error: an illegal memory access")
 UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 FATAL_MARKS = (
@@ -141,8 +144,9 @@ def diagnose(
     wanted = list(sources)
     scans = [scanner.scan(source, index) for index, source in enumerate(wanted)]
     names = [source.name for source in wanted]
-    if not _causes(scans, names):
-        for index, scan in enumerate(scans):
+    found = _causes(scans, names)
+    for index, scan in enumerate(scans):
+        if not found or (found[0].confidence < SYMPTOM and _changed(scan)):
             scan.hits += scanner.again(scan, index)
     if not _causes(scans, names):
         guesses = _guesses(scans, {one.condition: one for one in known})
@@ -174,6 +178,8 @@ def judge(
         for name in expect
     )
     outcome, summary = _outcome(causes, error, marks, blank=blank, open_end=open_end)
+    if outcome is Outcome.CLEAN and any(cut_off(scan.tail, 0) for scan in scans):
+        outcome, summary = Outcome.UNRECOGNISED, "the log breaks off within a traceback"
     considered: tuple[Line, ...] = ()
     if outcome is Outcome.UNRECOGNISED:
         considered = _considered(scans, names, marks)
@@ -269,6 +275,11 @@ def _causes(scans: Sequence[Scan], names: Sequence[str]) -> tuple[Cause, ...]:
         )
         for place, candidate in enumerate(shown)
     )
+
+
+def _changed(scan: Scan) -> bool:
+    """The last lines hold drawn boxes or words of other languages."""
+    return not all(text.isascii() for _, text in scan.tail)
 
 
 def _guesses(scans: Sequence[Scan], known: dict[str, Known]) -> list[Hit]:
@@ -402,9 +413,17 @@ def _is_user_code(error: Error) -> bool:
         return True
     if error.type == "ModuleNotFoundError" and error.traced and error.file:
         return not PACKAGES.search(error.message)
+    if error.type == "ImportError" and _own_import(error):
+        return True
     if _is_echo(error) or error.type in ENVIRONMENT_TYPES:
         return False
     return not ENVIRONMENT_TEXT.search(error.message)
+
+
+def _own_import(error: Error) -> bool:
+    """A name that one file of the script looks for in another and does not find."""
+    found = IMPORTED.search(error.message)
+    return bool(found and error.file and not package_of(found["path"]))
 
 
 def _considered(

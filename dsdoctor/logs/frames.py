@@ -17,6 +17,8 @@ OTHER = re.compile(
     r"(?P<file>(?:\b[A-Za-z]:)?[\w~./\\@+#-]{1,300}\.py)(?::(?P<line>\d{1,9}))?[:,]?"
     r" in (?P<function>[\w.<>]{1,120})"
 )
+#: The end of a frame's line that a terminal broke off after the file.
+REST = re.compile(r"^\s{0,8}(?P<digits>\d{0,9}),? ?in (?P<function>[\w.<>]{1,120})\s*$")
 #: What rich draws round a line.
 BOX = re.compile(r"^[\s│|╭╰]{0,8}|[\s│|╮╯─]{0,300}$")
 #: The head of a path that rich broke off at the right border.
@@ -37,6 +39,8 @@ def frames_of(lines: Iterable[str]) -> tuple[Frame, ...]:
 
     >>> frames_of(['  File "/x/a.py", line 3, in f', "│ /x/b.py:7 in g       │"])
     (Frame(file='/x/a.py', function='f', line=3), Frame(file='/x/b.py', function='g', line=7))
+    >>> frames_of(['  File "/x/a.py", line 59', "9, in builder"])
+    (Frame(file='/x/a.py', function='builder', line=599),)
     """
     found: list[Frame] = []
     head = ""
@@ -51,6 +55,9 @@ def frames_of(lines: Iterable[str]) -> tuple[Frame, ...]:
         if match is not None:
             file = match["file"].replace("\\\\", "/").replace("\\", "/")
             found.append(Frame(file, match["function"] or "", int(match["line"] or 0)))
+        elif found and not found[-1].function and (rest := REST.match(line)):
+            number = int(f"{found[-1].line}{rest['digits']}"[:9])
+            found[-1] = Frame(found[-1].file, rest["function"], number)
         inner = BOX.sub("", line) if "│" in line else ""
         head = inner if BROKEN.match(inner) else ""
     return tuple(found[-KEPT_FRAMES:])

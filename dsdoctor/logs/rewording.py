@@ -13,6 +13,8 @@ import re
 import urllib.parse
 from collections.abc import Iterator, Sequence
 
+from dsdoctor.logs.foreign import translated
+
 #: A line that is shorter was hardly broken off by a terminal.
 SHORTEST_BROKEN = 56
 BOX = re.compile(r"^[\s│╭╰]{0,8}(?:❱?\s{0,8}\d{1,6} ?│)?[\s│]{0,40}|[\s│╮╯]{0,300}$")
@@ -57,6 +59,8 @@ def reworded(text: str) -> str:
     'libx.so: undefined symbol: f'
     >>> reworded("OSError: [WinError 126] Das angegebene Modul wurde nicht gefunden")
     'OSError: [WinError 126] The specified module could not be found'
+    >>> reworded("a.h:5:10: 致命错误：Python.h：没有那个文件或目录")
+    'a.h:5:10: fatal error: Python.h: No such file or directory'
     """
     if ESCAPED.search(text):
         text = urllib.parse.unquote(text)
@@ -64,6 +68,7 @@ def reworded(text: str) -> str:
         text = html.unescape(text)
     text = BOX.sub("", text).translate(QUOTES).replace("\\\\", "\\")
     text = text.removeprefix("> ")
+    text = translated(text)
     text = WINERROR.sub(_windows, text)
     text = ERRNO.sub(_posix, text)
     text = LINKER.sub(r"fatal error \g<code>: cannot open input file '\g<file>'", text)

@@ -17,6 +17,11 @@ from dsdoctor.logs.frames import Frame, frames_of
 
 #: So many lines behind its last frame a log may end in the middle of a traceback.
 CUT_LINES = 3
+CALLED = re.compile(r"\b(\w{3,80})\(")
+#: What DeepSpeed's setup.py calls, which stands in a folder of pip's.
+BUILDING = frozenset(
+    {"installed_cuda_version", "assert_no_cuda_mismatch", "get_default_compute_capabilities"}
+)
 #: Code that only passes calls on; the one who raises is the caller above it.
 WRAPPERS = re.compile(
     r"/(?:subprocess|contextlib|functools|runpy|shutil|pathlib|threading|inspect|copy|os)\.py$"
@@ -71,6 +76,7 @@ ASSERTING = frozenset(
 NAMES = frozenset(
     {"ImportError", "ModuleNotFoundError", "AttributeError", "TypeError", "NameError"}
 )
+LIBRARIES = "cuda-runtime-lib-mismatch"
 #: Where ZeRO-3 keeps account of the modules that run; it loses count where they change.
 PARTITIONS = re.compile(r"deepspeed/runtime/zero/(?:partition|parameter|stage3)")
 BATCH = re.compile(r"(?i)batch[ _]?size|micro_?batch|grad\w*_acc|accumulat|data.parallel")
@@ -129,7 +135,7 @@ def family(error: Error) -> str | None:
         tuple(dict.fromkeys(filter(None, (package_of(f.file) for f in error.frames)))),
         tuple(frame.file for frame in error.frames),
     )
-    if not package and not place.functions & {"installed_cuda_version", "assert_no_cuda_mismatch"}:
+    if not package and not place.functions & BUILDING:
         return None
     for judge in JUDGES:
         if found := judge(place):
@@ -143,9 +149,12 @@ def cut_off(tail: Sequence[tuple[int, str]], source: int) -> Error | None:
     if not frames_of(last):
         return None
     number, text = tail[-1]
+    frames = frames_of(row[1] for row in tail)
+    # what the last lines call is where the traceback would have gone on
+    called = tuple(Frame(frames[-1].file, name, 0) for name in CALLED.findall("\n".join(last)))
     return Error(
         source=source, line=number, rank=None, type="", message=text, file="", file_line=0,
-        text=text, when="", traced=True, frames=frames_of(row[1] for row in tail),
+        text=text, when="", traced=True, frames=(*called, *frames),
     )  # fmt: skip
 
 
@@ -161,7 +170,7 @@ def _build(place: Place) -> str | None:
     builder = any(
         "torch/utils/cpp_extension" in file or "op_builder" in file for file in place.files
     )
-    if not builder:
+    if not builder and not place.functions & BUILDING:
         return None
     by_function = {
         "_check_cuda_version": "cuda-toolkit-mismatch",
@@ -171,8 +180,14 @@ def _build(place: Place) -> str | None:
         "verify_ninja_availability": "jit-build-ninja-missing",
         "check_compiler_abi_compatibility": "jit-build-compiler-missing",
         "get_compiler_abi_compatibility_and_version": "jit-build-compiler-missing",
+        "get_default_compute_capabilities": "cuda-toolkit-missing",
         "wait": "jit-build-stale-lock",
+        "_run_ninja_build": "cpu-adam-unbuilt",
     }
+    if "assert_no_cuda_mismatch" in place.functions and "NoneType" in place.text:
+        # torch.version.cuda, unless it was the path of the toolkit
+        known = "installed_cuda_version" in place.functions
+        return "cuda-toolkit-missing" if known else "cpu-only-torch"
     for name, condition in by_function.items():
         if name in place.functions:
             return condition
@@ -180,6 +195,9 @@ def _build(place: Place) -> str | None:
         return "no-gpu-visible" if place.kind == "IndexError" else "nvcc-arch-unsupported"
     if "_import_module_from_library" in place.functions:
         return "cpu-adam-unbuilt"
+    if place.raiser.function == "jit_load":  # the op does not suit this machine
+        nvme = any("swap_tensor" in file or "async_io" in file for file in place.files)
+        return "libaio-missing" if nvme else "cpu-adam-unbuilt"
     if "assert_torch_info" in place.functions:
         return "cxx-abi-undefined-symbol"
     return None
@@ -305,6 +323,14 @@ def _cuda(place: Place) -> str | None:
     return None
 
 
+def _libraries(place: Place) -> str | None:
+    """What torch loads of CUDA before anything else."""
+    if not place.functions & {"_load_global_deps", "_preload_cuda_deps", "_preload_cuda_lib"}:
+        return None
+    other = re.search(r"lib(?:mpi|nccl|cudnn|stdc|gomp|c10|torch|shm)|WinError", place.text)
+    return None if other or place.kind not in {"", "OSError", "ValueError"} else LIBRARIES
+
+
 def _network(place: Place) -> str | None:
     text = place.text
     file = place.raiser.file
@@ -352,5 +378,6 @@ def _products(place: Place) -> str | None:
 
 
 JUDGES: tuple[Callable[[Place], str | None], ...] = (
-    _windows, _build, _checkpoint, _config, _launcher, _names, _engine, _cuda, _network, _products,
+    _windows, _build, _checkpoint, _config, _launcher, _names, _engine, _cuda, _libraries, _network,
+    _products,
 )  # fmt: skip

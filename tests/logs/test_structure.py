@@ -129,6 +129,29 @@ def test_frames_in_every_form(line: str) -> None:
     assert frame == ("/x/site-packages/deepspeed/a.py", "f", 7)
 
 
+def test_a_symptom_is_read_again_where_lines_are_foreign() -> None:
+    text = "x.cpp:1:10: 致命错误：Python.h：没有那个文件或目录\n"
+    symptom = "RuntimeError: Error building extension 'cpu_adam'\n"
+    assert said(symptom) == "cpu-adam-unbuilt"
+    assert said(text + symptom) == "jit-build-python-headers-missing"
+    assert said("总线错误 (核心已转储)\n") == "shm-too-small"
+
+
+def test_a_frame_that_a_terminal_broke() -> None:
+    text = (
+        f'{HEAD}  File "{SITE}deepspeed/ops/op_builder/builder.py", line 5\n'
+        "1, in installed_cuda_version\nWeirdError: odd\n"
+    )
+    assert said(text) == "cuda-toolkit-missing"
+    assert frames_of(text.splitlines())[-1].line == 51
+
+
+def test_what_the_last_line_calls_counts_where_a_traceback_breaks_off() -> None:
+    head = f'{HEAD}  File "{SITE}deepspeed/ops/op_builder/builder.py", line 5, in is_compatible\n'
+    assert said(f"{head}    major, _ = installed_cuda_version()\n") == "cuda-toolkit-missing"
+    assert said(f"{head}    major, _ = some_version()\n") == "unrecognised"
+
+
 def test_a_path_that_rich_broke() -> None:
     lines = ["│ /x/site-packages/torch/utils/data/datalo │", "│ ader.py:1371 in _process │"]
     assert frames_of(lines)[0].file == "/x/site-packages/torch/utils/data/dataloader.py"

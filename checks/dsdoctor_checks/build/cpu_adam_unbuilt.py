@@ -107,4 +107,14 @@ SIGNATURES = (
         weight=50,
         masks=("deepspeed-missing",),
     ),
+    Signature(
+        anchor=("requires cuda extensions",),
+        pattern=r"\b(?:FusedAdam|FusedLAMB|FusedSGD|FusedNovoGrad|fused \w+) requires cuda extensions",
+        examples=(
+            "RuntimeError: apex.optimizers.FusedAdam requires cuda extensions",
+            "RuntimeError: FusedLAMB requires cuda extensions",
+        ),
+        not_examples=("this example requires cuda extensions to be switched off",),
+        weight=38,
+    ),
 )

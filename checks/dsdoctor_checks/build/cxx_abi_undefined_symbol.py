@@ -134,4 +134,32 @@ SIGNATURES = (
         not_examples=("this wheel was built for: linux",),
         weight=40,
     ),
+    Signature(
+        anchor=("_OpNamespace'", "ymbol not found", "_attn_2_cuda'"),
+        pattern=(
+            r"'_OpNamespace' '\w+' object has no attribute '"
+            r"|[Ss]ymbol not found(?: in flat namespace|:) ['\u2018(]*__?Z"
+            r"|No module named 'flash_attn_2_cuda'"
+        ),
+        examples=(
+            "AttributeError: '_OpNamespace' '_C' object has no attribute 'rms_norm'",
+            "ImportError: dlopen(/x/_C.so, 0x0002): symbol not found in flat namespace '__ZN2at5equalE'",
+            "ModuleNotFoundError: No module named 'flash_attn_2_cuda'",
+        ),
+        not_examples=(
+            "AttributeError: 'Trainer' object has no attribute '_OpNamespace'",
+            "debugger: symbol not found in frame 3",
+        ),
+        weight=44,
+    ),
+    Signature(
+        anchor=("xFormers wasn't build with CUDA", "xFormers wasn't built with CUDA"),
+        pattern=r"xFormers wasn't buil[dt] with CUDA",
+        examples=(
+            "    xFormers wasn't build with CUDA support",
+            "`cutlassF` is not supported because: xFormers wasn't build with CUDA support",
+        ),
+        not_examples=("xFormers was build with CUDA support",),
+        weight=38,
+    ),
 )

@@ -193,4 +193,51 @@ SIGNATURES = (
         not_examples=("gcc: error: unrecognized command line option '-std=c++17'",),
         weight=26,
     ),
+    Signature(
+        anchor=("'which', '", "' failed: No such file"),
+        pattern=(
+            r"'which', '\S*(?:c\+\+|g\+\+|gcc|clang|-cc)\S*'\]' returned"
+            r"|error: command '\S*(?:g\+\+|c\+\+|gcc|clang|/cc)\S*' failed: No such file"
+        ),
+        examples=(
+            "subprocess.CalledProcessError: Command '['which', 'x86_64-linux-gnu-g++']' returned non-zero exit status 1.",
+            "error: command '/usr/bin/g++' failed: No such file or directory",
+            "error: command 'x86_64-linux-gnu-gcc' failed: No such file or directory",
+        ),
+        not_examples=(
+            "subprocess.CalledProcessError: Command '['which', 'git']' returned non-zero exit status 1.",
+            "error: command '/usr/local/cuda/bin/nvcc' failed: No such file or directory",
+        ),
+        weight=66,
+        masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
+    ),
+    Signature(
+        anchor=(
+            "make: ",
+            "collect2: fatal error: cannot find '",
+            "doesn't exist!",
+            "vcvarsall.bat",
+            ": cl is not found",
+            "CMAKE_CXX_COMPILER not set",
+            "CMAKE_C_COMPILER not set",
+        ),
+        pattern=(
+            r"make: (?:\S*g\+\+|\S*gcc|cc|c\+\+|clang): (?:Command not found|No such file)"
+            r"|collect2: fatal error: cannot find 'ld|Executable \x22ld\x22 doesn't exist!"
+            r"|Unable to find vcvarsall\.bat|Compiler: cl is not found|CMAKE_(?:CXX|C)_COMPILER not set"
+        ),
+        examples=(
+            "make: g++: Command not found",
+            "make: gcc: No such file or directory",
+            "collect2: fatal error: cannot find 'ld'",
+            "RuntimeError: Compiler: cl is not found.",
+            "CMake Error: CMAKE_CXX_COMPILER not set, after EnableLanguage",
+        ),
+        not_examples=(
+            "make: pandoc: Command not found",
+            "make: Nothing to be done for 'default'.",
+        ),
+        weight=62,
+        masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
+    ),
 )

@@ -119,10 +119,17 @@ SIGNATURES = (
     Signature(
         anchor=(
             "unsupported GNU version",
+            "Unsupported GNU version",
+            "unsupported GNU compiler",
             "unsupported clang version",
             "unsupported Microsoft Visual Studio version",
+            "STL1002: Unexpected compiler version",
         ),
-        pattern=r"unsupported (?:GNU|clang|Microsoft Visual Studio) version",
+        pattern=(
+            r"[Uu]nsupported GNU version|unsupported (?:GNU compiler|clang version"
+            r"|Microsoft Visual Studio version)"
+            r"|STL1002: Unexpected compiler version"
+        ),
         examples=(
             "error: #error -- unsupported GNU version! gcc versions later than 12 are not supported!",
             "#error -- unsupported clang version! clang version must be less than 17 and greater than 3.2.",
@@ -178,6 +185,49 @@ SIGNATURES = (
         ),
         not_examples=('error: identifier "my_kernel" is undefined',),
         weight=64,
+        masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
+    ),
+    Signature(
+        # nvcc's own front end, which writes lines in brackets, stumbles over the compiler's headers
+        anchor=("/include/c++/", "/lib/gcc/"),
+        pattern=(
+            r"/include/c\+\+/1\d\S{0,200}\(\d{1,6}\): error: "
+            r"|/lib/gcc/\S{1,80}/1\d[\d.]*/include/\S{1,80}\(\d{1,6}\): error: "
+            r"|/include/c\+\+/1\d\S{0,200}: internal compiler error"
+        ),
+        examples=(
+            "/usr/include/c++/11/type_traits(1406): error: type name is not allowed",
+            "/usr/lib/gcc/x86_64-linux-gnu/12/include/amxtileintrin.h(42): error: attribute is unknown",
+            "/usr/include/c++/10/chrono:428:27: internal compiler error: Segmentation fault",
+        ),
+        not_examples=(
+            "/usr/include/c++/11/bits/stl_vector.h:1045: error: no matching function for call",
+            "/usr/include/c++/9/type_traits(1406): error: expected a type",
+        ),
+        weight=58,
+        masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
+    ),
+    Signature(
+        anchor=(
+            "cast.h:45:120: error",
+            "expected template-name before",
+            "alloc_copy_of_pending_pragma",
+            "/bits/",
+        ),
+        pattern=(
+            r"pybind11/\S*cast\.h:\d{1,5}:\d{1,4}: error: expected template-name before"
+            r"|alloc_copy_of_pending_pragma|/usr/include/(?:\S{1,60}/)?bits/\S{1,60}\(\d{1,6}\): error: "
+        ),
+        examples=(
+            "pybind11/detail/../cast.h:45:120: error: expected template-name before '<' token",
+            "/usr/include/bits/floatn.h(86): error: invalid combination of type specifiers",
+            "cudafe++: alloc_copy_of_pending_pragma: copied pragma has source sequence entry",
+        ),
+        not_examples=(
+            "my/cast.h:12:4: error: expected template-name before 'x'",
+            "note: in /usr/include/bits/floatn.h, included from here",
+        ),
+        weight=56,
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
     ),
 )

@@ -92,7 +92,7 @@ HINT = "install gcc 9 or newer and set `CC` and `CXX`"
 SIGNATURES = (
     Signature(
         anchor=(
-            "You need C++14",
+            "You need C++1",
             "You need GCC",
             "is less than the minimum required",
             "unrecognized command line option",
@@ -190,5 +190,95 @@ SIGNATURES = (
             "deepspeed-torch-incompatible",
             "jit-build-gcc-too-new",
         ),
+    ),
+    Signature(
+        anchor=(
+            "with the configured host compiler",
+            "STL1000: Unexpected compiler version",
+            "support for the ISO C++ 20",
+            "Error: no such instruction:",
+            "-march=",
+            "C++ versions less than C++1",
+            "requires at least C++",
+        ),
+        pattern=(
+            r"-std=c\+\+\d\w flag is not supported with the configured host compiler"
+            r"|STL1000: Unexpected compiler version|library support for the ISO C\+\+ 20"
+            r"|Error: no such instruction: |bad value \(.{1,30}\) for .{0,3}-march="
+            r"|C\+\+ versions less than C\+\+1\d are not supported"
+            r"|#error.{0,40}requires at least C\+\+"
+        ),
+        examples=(
+            "nvcc warning : The -std=c++17 flag is not supported with the configured host compiler. Flag will be ignored.",
+            "/tmp/ccX.s:120: Error: no such instruction: `vmovdqu64 %zmm0,(%rax)'",
+            "cc1plus: error: bad value ('tigerlake') for '-march=' switch",
+            "#error C++ versions less than C++14 are not supported.",
+        ),
+        not_examples=(
+            "nvcc warning : The -std=c++17 flag is used with the configured host compiler",
+            "g++ -O3 -march=native -fopenmp -c cpu_adam.cpp",
+        ),
+        weight=58,
+        masks=(
+            "cpu-adam-unbuilt",
+            "jit-build-stale-lock",
+            "nccl-timeout-watchdog",
+            "jit-build-compiler-missing",
+        ),
+    ),
+    Signature(
+        anchor=("GCC", "gcc", "g++"),
+        pattern=(
+            r"(?:GCC|gcc|g\+\+)[- ](?:version )?\d[\d.]* (?:or (?:newer|later|higher|above)|and above|\+) (?:is|are) required"
+            r"|[Rr]equires (?:GCC|gcc|g\+\+) ?(?:>=|version|\d)|GCC version must be at least"
+        ),
+        examples=(
+            "CMake Error at CMakeLists.txt:5 (message): GCC-9.3 or newer is required to compile PyTorch",
+            "RuntimeError: this kernel requires g++ >= 9",
+            "  GCC version must be at least 9.0!",
+        ),
+        not_examples=(
+            "GCC 11.4.0 is used to compile",
+            "gcc (Ubuntu 11.4.0-1ubuntu1~22.04) 11.4.0",
+        ),
+        weight=52,
+        masks=("cpu-adam-unbuilt", "jit-build-stale-lock"),
+    ),
+    Signature(
+        # a warning by itself; the cause where the build then fails and names nothing else
+        anchor=("ABI incompatible with", "ABI-incompatible with"),
+        pattern=r"may be ABI[- ]incompatible with",
+        examples=(
+            "Your compiler (g++ 4.8.5) may be ABI-incompatible with PyTorch!",
+            "Your compiler (c++) may be ABI incompatible with PyTorch.",
+        ),
+        not_examples=("the wheel is ABI incompatible with Python 3.12",),
+        weight=42,
+        requires=("Error building extension", "ninja: build stopped"),
+        masks=("cpu-adam-unbuilt",),
+    ),
+    Signature(
+        anchor=(
+            "in namespace 'std'",
+            "in namespace \u2018std\u2019",
+            'has no member "',
+            "is not a member of 'std'",
+            "is not a member of \u2018std\u2019",
+        ),
+        pattern=(
+            r"['\u2018](?:optional|string_view|variant|any|is_same_v|apply|conjunction\w*|void_t|filesystem|invoke_result\w*)['\u2019] (?:in namespace ['\u2018]std['\u2019] does not name|is not a member of ['\u2018]std['\u2019])"
+            r"|namespace \x22std\x22 has no member \x22(?:optional|string_view|variant|any|is_\w+_v|apply|conjunction\w*|void_t|filesystem|invoke_result\w*|enable_if_t|index_sequence)\x22"
+        ),
+        examples=(
+            "error: 'optional' in namespace 'std' does not name a template type",
+            'error: namespace "std" has no member "is_same_v"',
+            "error: 'string_view' is not a member of 'std'",
+        ),
+        not_examples=(
+            'error: namespace "std" has no member "my_sort"',
+            "error: 'vecter' is not a member of 'std'",
+        ),
+        weight=48,
+        masks=("cpu-adam-unbuilt", "jit-build-stale-lock"),
     ),
 )

@@ -59,7 +59,7 @@ SIGNATURES = (
         ),
         not_examples=(
             "undefined symbol: _ZN3c10",
-            "resolved after a retry, undefined symbol: curand is gone",
+            "nm: 3 undefined symbol: curand* entries, all of libcurand",
         ),
         weight=56,
     ),
@@ -97,5 +97,59 @@ SIGNATURES = (
         not_examples=("undefined reference to `main'",),
         weight=56,
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
+    ),
+    Signature(
+        anchor=("fatal error: ", "ld: cannot find ", "libdevice", "@GLIBC_"),
+        pattern=(
+            r"fatal error: [a-z]\w*/\w+: No such file|ld: cannot find (?:crti|crt1|Scrt1|crtbegin\w*)\.o"
+            r"|Path to libdevice library not specified|(?i:can't find) libdevice directory|libdevice not found"
+            r"|undefined reference to .\w+@GLIBC_"
+        ),
+        examples=(
+            "cuda_fp16.h:4100:10: fatal error: nv/target: No such file or directory",
+            "/usr/bin/ld: cannot find crti.o: No such file or directory",
+            "nvcc fatal   : Path to libdevice library not specified",
+            "libcudart_static.a: undefined reference to `dlsym@GLIBC_2.34'",
+        ),
+        not_examples=(
+            "fatal error: optional: No such file or directory",
+            "using libdevice of /usr/local/cuda/nvvm",
+        ),
+        weight=62,
+        masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
+    ),
+    Signature(
+        anchor=("nvToolsExt", "libcuda.so cannot be found", "CUDA::"),
+        pattern=(
+            r"Failed to find nvToolsExt|\x22?CUDA::\w+\x22? (?:references|but the target|which is not|target was not)"
+            r"|contains:? ?\x22?CUDA::\w+|libcuda\.so cannot be found"
+        ),
+        examples=(
+            "CMake Error at cmake/public/cuda.cmake:65 (message): Failed to find nvToolsExt",
+            "AssertionError: libcuda.so cannot be found!",
+            'Target "torch_cuda" contains: CUDA::nvToolsExt but the target was not found',
+        ),
+        not_examples=("-- Found nvToolsExt, linking CUDA::nvToolsExt",),
+        weight=52,
+        masks=("cpu-adam-unbuilt",),
+    ),
+    Signature(
+        anchor=(
+            "evoformer_attn op",
+            "cutlass_ops op",
+            "inference_cutlass_builder op",
+            "inference_core_ops op",
+        ),
+        pattern=r"Unable to JIT load the (?:evoformer_attn|cutlass_ops|inference_cutlass_builder) op",
+        examples=(
+            "RuntimeError: Unable to JIT load the evoformer_attn op due to it not being compatible due to hardware/software issue. None",
+            "RuntimeError: Unable to JIT load the cutlass_ops op due to it not being compatible",
+        ),
+        not_examples=(
+            "RuntimeError: Unable to JIT load the inference_core_ops op due to it not being compatible",
+        ),
+        weight=46,
+        near=("CUTLASS", "cutlass"),
+        masks=("cpu-adam-unbuilt",),
     ),
 )

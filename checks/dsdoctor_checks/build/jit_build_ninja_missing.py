@@ -113,4 +113,32 @@ SIGNATURES = (
         weight=68,
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
     ),
+    Signature(
+        anchor=(
+            "/ninja'",
+            "incompatible with build file",
+            "format error: 'ninja'",
+            'corresponding to "Ninja"',
+            "import name 'ninja'",
+            "named ninja",
+            "'ninja' distribution",
+        ),
+        pattern=(
+            r"(?:Errno (?:2|8|13)\]|No such file).{0,60}'\S*/ninja'|ninja version .{1,20} incompatible with build file"
+            r"|Exec format error: 'ninja'|build program corresponding to \x22Ninja\x22"
+            r"|cannot import name 'ninja'|No module named ninja\b|The 'ninja' distribution was not found"
+        ),
+        examples=(
+            "FileNotFoundError: [Errno 2] No such file or directory: '/tmp/pip-build-env-x/overlay/bin/ninja'",
+            "ninja: fatal: ninja version (1.3.4) incompatible with build file ninja_required_version version (1.5).",
+            'CMake Error: CMake was unable to find a build program corresponding to "Ninja".',
+            "ImportError: No module named ninja",
+        ),
+        not_examples=(
+            "-- CMAKE_MAKE_PROGRAM: '/usr/bin/ninja'",
+            "Using '/opt/x/bin/ninja' to build",
+        ),
+        weight=66,
+        masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "dependency-version-conflict"),
+    ),
 )

@@ -105,4 +105,26 @@ SIGNATURES = (
         not_examples=("-- Found Python3: /usr/bin (Python3_INCLUDE_DIRS /usr/include/python3.10)",),
         weight=64,
     ),
+    Signature(
+        anchor=("include file '", "cannot find -lpython", "patchlevel.h", "library 'python3"),
+        pattern=(
+            r"include file '(?:Python|pyconfig|patchlevel)\.h' not found|cannot find -lpython[23]"
+            r"|patchlevel\.h: No such file|library 'python3\w*' not found"
+        ),
+        examples=(
+            "C:/x/cuda_utils.c:14: error: include file 'Python.h' not found",
+            "Python.h:12: error: include file 'pyconfig.h' not found",
+            "/usr/bin/ld: cannot find -lpython3.10",
+            "tcc: error: library 'python3' not found",
+        ),
+        not_examples=("#include file 'defines.h' not found, defaults are used",),
+        weight=74,
+        masks=(
+            "cpu-adam-unbuilt",
+            "jit-build-stale-lock",
+            "jit-build-compiler-missing",
+            "jit-build-header-or-lib-missing",
+            "cuda-toolkit-mismatch",
+        ),
+    ),
 )

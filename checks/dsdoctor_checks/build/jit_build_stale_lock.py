@@ -111,4 +111,37 @@ SIGNATURES = (
         weight=45,
         final=True,
     ),
+    Signature(
+        anchor=("torch_extensions",),
+        pattern=(
+            r"Errno (?:2|17)\].{0,120}torch_extensions\S*/lock\b"
+            r"|torch_extensions\S*\.so: (?:file too short|invalid ELF header|cannot read file data)"
+        ),
+        examples=(
+            "FileNotFoundError: [Errno 2] No such file or directory: '/c/torch_extensions/py38_cu113/utils/lock'",
+            "FileExistsError: [Errno 17] File exists: '/c/torch_extensions/py311_cu121/fused_adam/lock'",
+            "ImportError: /c/torch_extensions/py38_cu113/utils/utils.so: file too short",
+        ),
+        not_examples=(
+            "ImportError: /c/torch_extensions/py38_cu113/utils/utils.so: undefined symbol: _ZN3c10",
+            "FileNotFoundError: [Errno 2] No such file or directory: '/c/torch_extensions/py38/utils/utils.cpp'",
+        ),
+        weight=62,
+        masks=("cpu-adam-unbuilt",),
+    ),
+    Signature(
+        anchor=("ninja: error: loading", "missing and no known rule to make it"),
+        pattern=(
+            r"ninja: error: loading 'build\.ninja': No such file"
+            r"|needed by '\S+\.o', missing and no known rule to make it"
+        ),
+        examples=(
+            "ninja: error: loading 'build.ninja': No such file or directory",
+            "ninja: error: '/x/deepspeed/ops/csrc/adam/cpu_adam.cpp', needed by 'cpu_adam.o', missing and no known rule to make it",
+        ),
+        not_examples=("ninja: error: loading 'rules.ninja': permission denied",),
+        weight=50,
+        near=("torch_extensions", "deepspeed", "cpp_extension"),
+        masks=("cpu-adam-unbuilt",),
+    ),
 )

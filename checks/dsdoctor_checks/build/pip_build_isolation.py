@@ -22,13 +22,16 @@ HINT = "install torch first, then build with `pip install --no-build-isolation`"
 SIGNATURES = (
     Signature(
         anchor="No module named",
-        pattern=r"No module named '?(?:torch|packaging|wheel|psutil|numpy|setuptools)'?$",
+        pattern=r"No module named '?(?:torch|packaging|wheel|psutil|numpy|setuptools)'?\s*$",
         examples=(
             "ModuleNotFoundError: No module named 'torch'",
             "      ModuleNotFoundError: No module named 'packaging'",
             "ImportError: No module named torch",
         ),
-        not_examples=("No module named 'torch._six'",),
+        not_examples=(
+            "ModuleNotFoundError: No module named 'torch._six'",
+            "ModuleNotFoundError: No module named 'numpy.core'",
+        ),
         weight=66,
         near=(
             "build dependency",
@@ -44,6 +47,14 @@ SIGNATURES = (
             "build backend",
             "setuptools/",
             "pip install",
+            "pip-install-",
+            "pip-req-build",
+            "bdist_wheel",
+            "building wheel",
+            "Building wheel",
+            "build_wheel",
+            "build_editable",
+            "Backend subprocess",
         ),
     ),
     Signature(
@@ -55,9 +66,15 @@ SIGNATURES = (
         ),
         not_examples=(
             "torch imported, pre-compiling",
-            "see the notes on `Unable to import torch, pre-compiling`",
+            "[WARNING] Unable to import torch, pre-compiling of the docs' examples is left out",
         ),
         weight=30,
-        near=("did not run successfully", "subprocess-exited"),
+        near=(
+            "did not run successfully",
+            "subprocess-exited",
+            "build backend returned an error",
+            "build_wheel",
+            "metadata-generation-failed",
+        ),
     ),
 )

@@ -34,11 +34,16 @@ SIGNATURES = (
             "libcublasLt.so",
             "libnvToolsExt.so",
             "libcupti.so",
+            "libcufile.so",
+            "libcusparseLt.so",
+            "libcudss.so",
+            "libnvfatbin.so",
+            "libnvshmem_host.so",
             ": cannot open shared object",
         ),
         pattern=(
             r"^(?!.*(?:dso_loader|Could not load dynamic library)).*lib(?:cudart|cublas|cublasLt|cufft|cusparse|nvrtc|cusolver"
-            r"|curand|nvToolsExt|cupti)(?:\.so|-)[\w.]*: cannot open shared object"
+            r"|curand|nvToolsExt|cupti|cufile|cusparseLt|cudss|nvfatbin|nvshmem_host)(?:\.so|-)[\w.]*: cannot open shared object"
         ),
         examples=(
             "ImportError: libcudart.so.11.0: cannot open shared object file: No such file or directory",
@@ -98,5 +103,29 @@ SIGNATURES = (
         ),
         weight=60,
         masks=("cxx-abi-undefined-symbol",),
+    ),
+    Signature(
+        anchor=(
+            "not defined in file lib",
+            "not found in the system path",
+            "failed to open nvrtc-builtins",
+            "were compiled with different CUDA",
+        ),
+        pattern=(
+            r"symbol \w+,? version \S+ not defined in file lib(?:cu|nv)\w+\.so"
+            r"|lib(?:cu|nv)\w+\.so\S* not found in the system path|failed to open nvrtc-builtins"
+            r"|PyTorch and (?!torchvision|torchaudio)\w+ were compiled with different CUDA"
+        ),
+        examples=(
+            "OSError: /x/libcublas.so.11: symbol cublasLtHSHMatmulAlgoInit version libcublasLt.so.11 not defined in file libcublasLt.so.11 with link time reference",
+            "ValueError: libcublas.so.*[0-9] not found in the system path ['/usr/lib/python3']",
+            "nvrtc: error: failed to open nvrtc-builtins64_118.dll.",
+            "RuntimeError: Detected that PyTorch and torch_scatter were compiled with different CUDA versions.",
+        ),
+        not_examples=(
+            "symbol foo version V2 not defined in file libbar.so.1 with link time reference",
+            "RuntimeError: Detected that PyTorch and torchvision were compiled with different CUDA major versions.",
+        ),
+        weight=62,
     ),
 )

@@ -243,4 +243,49 @@ SIGNATURES = (
         not_examples=("nvcc fatal   : Unsupported gpu architecture 'compute_90'",),
         weight=50,
     ),
+    Signature(
+        anchor=("CUDA",),
+        pattern=(
+            r"(?:Error|Exception): .{0,80}(?:only supported on|only supports|[Rr]equires) CUDA (?:version )?\d+(?:\.\d+)?"
+            r"(?:\+| (?:or|and) (?:newer|later|higher|above))"
+        ),
+        examples=(
+            "RuntimeError: FlashAttention is only supported on CUDA 11.7 and above.",
+            "RuntimeError: Transformer Engine requires CUDA 11.8 or newer",
+            "RuntimeError: FlashAttention is only supported on CUDA 11.6 and above.  Note: make sure nvcc has a supported version by running nvcc -V.",
+        ),
+        not_examples=(
+            "this image requires CUDA 12 or newer",
+            "RuntimeError: CUDA error: operation not supported",
+        ),
+        weight=56,
+    ),
+    Signature(
+        # the toolkit's headers lack what the sources call
+        anchor=('" is undefined',),
+        pattern=r"identifier \x22(?:cuda[A-Z]\w+|CUDA_R_\w+|cu[A-Z]\w{3,}|CU_\w+|cusparse[A-Z]\w+|cublas[A-Z]\w+|CUBLAS_\w+|cusolver[A-Z]\w+|__nv_bfloat\w+|__nv_fp8\w*|nv_bfloat16\w*)\x22 is undefined",
+        examples=(
+            'x.cu(40): error: identifier "cudaLaunchKernelExC" is undefined',
+            'error: identifier "__nv_bfloat16" is undefined',
+            'error: identifier "CUBLAS_COMPUTE_32F" is undefined',
+        ),
+        not_examples=(
+            'error: identifier "my_kernel" is undefined',
+            'error: identifier "customReduce" is undefined',
+        ),
+        weight=50,
+        masks=("cpu-adam-unbuilt", "jit-build-stale-lock"),
+    ),
+    Signature(
+        anchor=("nvcc fatal", "; current version is '"),
+        pattern=r"nvcc fatal\s{0,4}: Unsupported option|: Unsupported \.version [\d.]+; current version is '",
+        examples=(
+            "nvcc fatal   : Unsupported option '-std=c++17'",
+            "ptxas /tmp/x.ptx, line 9; fatal   : Unsupported .version 8.4; current version is '8.2'",
+            "ptxas fatal   : Unsupported .version 7.5; current version is '7.4'",
+        ),
+        not_examples=("nvcc fatal   : Unsupported gpu architecture 'compute_90'",),
+        weight=52,
+        masks=("cpu-adam-unbuilt",),
+    ),
 )

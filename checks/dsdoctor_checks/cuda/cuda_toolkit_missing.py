@@ -203,4 +203,49 @@ SIGNATURES = (
         weight=62,
         masks=("cpu-adam-unbuilt",),
     ),
+    Signature(
+        anchor=(
+            "nvcc' failed: No such",
+            "CMAKE_CUDA_COMPILER",
+            "annot find ptxas",
+            "ailed with error code 127",
+            "cicc: not found",
+            "cicc: No such",
+        ),
+        pattern=(
+            r"command '\S*nvcc' failed: No such|No CMAKE_CUDA_COMPILER could be found"
+            r"|CMAKE_CUDA_COMPILER:? .{0,80}(?:not found|is not able to compile|is not a full path)"
+            r"|[Cc]annot find ptxas|ptxas.? failed with error code 127|cicc: (?:not found|No such)"
+        ),
+        examples=(
+            "error: command '/usr/local/cuda/bin/nvcc' failed: No such file or directory",
+            "  No CMAKE_CUDA_COMPILER could be found.",
+            "RuntimeError: Cannot find ptxas",
+            "RuntimeError: `ptxas` failed with error code 127:",
+            "sh: 1: cicc: not found",
+        ),
+        not_examples=(
+            "-- CMAKE_CUDA_COMPILER: /usr/local/cuda/bin/nvcc",
+            "error: command '/usr/local/cuda/bin/nvcc' failed with exit code 1",
+        ),
+        weight=64,
+        masks=("cpu-adam-unbuilt",),
+    ),
+    Signature(
+        anchor=("nvcc'", "/cuda"),
+        pattern=(
+            r"Errno (?:13|20)\].{0,120}nvcc'|No such file or directory: '\S*/cuda\S*/bin/(?:ptxas|cuobjdump|nvdisasm|fatbinary|nvlink)'"
+        ),
+        examples=(
+            "NotADirectoryError: [Errno 20] Not a directory: '/usr/local/cuda/bin/nvcc/bin/nvcc'",
+            "PermissionError: [Errno 13] Permission denied: '/usr/local/cuda/bin/nvcc'",
+            "FileNotFoundError: [Errno 2] No such file or directory: '/usr/local/cuda/bin/cuobjdump'",
+        ),
+        not_examples=(
+            "PermissionError: [Errno 13] Permission denied: '/usr/local/cuda/version.txt'",
+            "command: '/usr/local/cuda/bin/nvcc' -V",
+        ),
+        weight=66,
+        masks=("permissions", "cpu-adam-unbuilt"),
+    ),
 )

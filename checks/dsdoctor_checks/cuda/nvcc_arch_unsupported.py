@@ -138,13 +138,14 @@ SIGNATURES = (
     Signature(
         anchor=(
             "Unsupported gpu arch",
+            "unsupported gpu arch",
             "Unknown CUDA arch",
             "Unsupported NVVM",
             "not defined for option 'gpu-name",
             "not defined for option 'gpu-arch",
         ),
         pattern=(
-            r"Unsupported gpu arch\w+|Unknown CUDA arch|not defined for option 'gpu-(?:arch|name)"
+            r"[Uu]nsupported gpu arch\w+|Unknown CUDA arch|not defined for option 'gpu-(?:arch|name)"
         ),
         examples=(
             "nvcc fatal   : Unsupported gpu architecture 'compute_89'",

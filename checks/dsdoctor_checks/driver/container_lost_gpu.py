@@ -95,4 +95,16 @@ SIGNATURES = (
         weight=70,
         masks=("cuda-init-driver-state", "no-gpu-visible"),
     ),
+    Signature(
+        anchor=("Unknown Error", "NVML error: unknown error", "nvml error: unknown error"),
+        pattern=r"\bNVMLError: Unknown Error|(?:NVML|nvml)\w*(?: \w+){0,3}: Unknown Error|(?:NVML|nvml) error: unknown error",
+        examples=(
+            "pynvml.NVMLError: Unknown Error",
+            "Error: nvmlInit failed: Unknown Error",
+            "NVML error: Unknown Error",
+        ),
+        not_examples=("HTTP 520: Unknown Error", "GPU 0000:01:00.0: Unknown Error"),
+        weight=66,
+        masks=("cuda-init-driver-state", "no-gpu-visible"),
+    ),
 )

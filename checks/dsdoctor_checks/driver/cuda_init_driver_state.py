@@ -217,4 +217,70 @@ SIGNATURES = (
         weight=56,
         masks=("no-gpu-visible",),
     ),
+    Signature(
+        anchor=(
+            "(3 vs. 0)",
+            "(30 vs. 0)",
+            "(999 vs. 0)",
+            "CUDA driver error: unknown error",
+            "failed with error",
+            "Error 500: named symbol",
+        ),
+        pattern=(
+            r"== cudaSuccess \((?:3|30|999) vs\. 0\)|CUDA driver error: unknown error"
+            r"|[Cc][Uu][Dd][Aa].{0,60}failed with error:? #?(?:3|30|304|999)\b"
+            r"|Error 500: named symbol not found"
+        ),
+        examples=(
+            "F1104 common.cpp:163] Check failed: error == cudaSuccess (30 vs. 0)  unknown error",
+            "RuntimeError: CUDA driver error: unknown error",
+            "cudaRuntimeGetVersion() failed with error #30",
+            "CUDA initialization failed with error: 999",
+        ),
+        not_examples=(
+            "Check failed: error == cudaSuccess (2 vs. 0)  out of memory",
+            "upload failed with error: 999",
+        ),
+        weight=54,
+        masks=("no-gpu-visible",),
+    ),
+    Signature(
+        # whatever the number, CUDA did not come up; the numbers that tell more weigh more
+        anchor=("Unexpected error from cudaGetDeviceCount()",),
+        pattern=r"Unexpected error from cudaGetDeviceCount\(\)\.",
+        examples=(
+            "RuntimeError: Unexpected error from cudaGetDeviceCount(). Did you run some cuda functions before calling NumCudaDevices() that might have already set an error? Error 719: unspecified launch failure",
+            "UserWarning: CUDA initialization: Unexpected error from cudaGetDeviceCount(). Did you run some cuda functions before calling NumCudaDevices() that might have already set an error? Error 36: API call is not supported in the installed CUDA driver",
+        ),
+        not_examples=("Unexpected error from cudaGetDeviceCount() handled",),
+        weight=34,
+    ),
+    Signature(
+        anchor=(
+            "NVML_ERROR_DRIVER_NOT_LOADED",
+            "CUDA_ERROR_NOT_INITIALIZED",
+            "CUDA_ERROR_OPERATING_SYSTEM",
+            "cudaErrorOperatingSystem",
+            "Triton Error [CUDA]: initialization error",
+            "failed to initialize CUDA: unknown error",
+            "failed to initialize CUDA: initialization error",
+            "kernel module is not loaded",
+        ),
+        pattern=(
+            r"(?<!= )NVML_ERROR_DRIVER_NOT_LOADED|CUDA_ERROR_(?:NOT_INITIALIZED|OPERATING_SYSTEM)"
+            r"|cudaErrorOperatingSystem|Triton Error \[CUDA\]: initialization error"
+            r"|failed to initialize CUDA: (?:unknown|initialization) error|(?i:nvidia) kernel module is not loaded"
+        ),
+        examples=(
+            "nvmlInit_v2: NVML_ERROR_DRIVER_NOT_LOADED",
+            "CUDA_ERROR_NOT_INITIALIZED: initialization error",
+            "RuntimeError: Triton Error [CUDA]: initialization error",
+            "ggml_cuda_init: failed to initialize CUDA: unknown error",
+            "ERROR: The NVIDIA kernel module is not loaded",
+        ),
+        not_examples=("the zfs kernel module is not loaded",),
+        weight=62,
+        masks=("no-gpu-visible", "triton-missing-or-incompatible"),
+        not_near=("fork", "spawn"),
+    ),
 )

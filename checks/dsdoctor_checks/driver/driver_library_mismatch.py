@@ -114,8 +114,8 @@ SIGNATURES = (
             "NVRM: API mismatch: the client has the version 535.1",
         ),
         not_examples=(
-            "driver version 535",
-            "see the notes on `river/library version mismatch`",
+            "the hash of the wheel does not match the lock file",
+            "RPC API mismatch: the server speaks 3, the client 4",
         ),
         weight=80,
         masks=(
@@ -145,5 +145,27 @@ SIGNATURES = (
             "took a step (803) of 1000",
         ),
         weight=74,
+    ),
+    Signature(
+        anchor=("does not match DSO version", "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH", "(803 vs. 0)"),
+        pattern=r"kernel version \S+ does not match DSO version|CUDA_ERROR_SYSTEM_DRIVER_MISMATCH|\(803 vs\. 0\)",
+        examples=(
+            "cuda_diagnostics.cc:313] kernel version 470.57.2 does not match DSO version 470.63.1 -- cannot find working devices in this configuration",
+            "failed call to cuInit: CUDA_ERROR_SYSTEM_DRIVER_MISMATCH: system has unsupported display driver",
+        ),
+        not_examples=("the plugin's DSO version 2 does not match DSO version 3",),
+        weight=76,
+        masks=("no-gpu-visible", "cuda-init-driver-state"),
+    ),
+    Signature(
+        anchor=("NVML_ERROR_LIB_RM_VERSION_MISMATCH",),
+        pattern=r"(?<!= )(?<!== )NVML_ERROR_LIB_RM_VERSION_MISMATCH",
+        examples=(
+            "tensorpack.utils.nvml.NvmlException: NVML_ERROR_LIB_RM_VERSION_MISMATCH",
+            "nvmlInit failed: NVML_ERROR_LIB_RM_VERSION_MISMATCH (18)",
+        ),
+        not_examples=("    if code == NVML_ERROR_LIB_RM_VERSION_MISMATCH:",),
+        weight=76,
+        masks=("no-gpu-visible", "cuda-init-driver-state"),
     ),
 )

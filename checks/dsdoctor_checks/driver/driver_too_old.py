@@ -222,4 +222,51 @@ SIGNATURES = (
         weight=72,
         masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
     ),
+    Signature(
+        anchor=(
+            "was built for NVIDIA Driver Release",
+            "lib",
+            "CUDA initialization failure with error",
+            "requires CUDA driver version",
+        ),
+        pattern=(
+            r"was built for NVIDIA Driver Release \S+ or later|\blib(?:cuda|nvidia-ml)\.so\S*: undefined symbol"
+            r"|CUDA initialization failure with error:? (?:35|222|804)\b|requires CUDA driver version \d"
+        ),
+        examples=(
+            "ERROR: This container was built for NVIDIA Driver Release 545.23 or later, but version 525.105 was detected and compatibility mode is UNAVAILABLE.",
+            "OSError: /usr/lib/x86_64-linux-gnu/libcuda.so.1: undefined symbol: cuLibraryLoadData",
+            "[TRT] CUDA initialization failure with error: 35",
+            "NCCL WARN NCCL requires CUDA driver version 11.0 or later",
+        ),
+        not_examples=(
+            "NOTE: this library was built for NVIDIA Driver Release notes",
+            "ImportError: /x/libfoo.so: undefined symbol: cuGetErrorString",
+        ),
+        weight=68,
+        masks=("cxx-abi-undefined-symbol", "nccl-unhandled-cuda-error"),
+    ),
+    Signature(
+        anchor=(
+            "not supported in the installed CUDA driver",
+            "cudaErrorCallRequiresNewerDriver",
+            "undefined symbol: cu",
+            "CUDA_ERROR_COMPAT_NOT_SUPPORTED",
+        ),
+        pattern=(
+            r"not supported in the installed CUDA driver|cudaErrorCallRequiresNewerDriver|CUDA_ERROR_COMPAT_NOT_SUPPORTED"
+            r"|undefined symbol: cu(?:TensorMap|GetProcAddress|Mem|Kernel|Library|Launch|Stream|Module|Device|Ctx|Graph|Multicast|Func|Green)[A-Z]?\w*"
+        ),
+        examples=(
+            "RuntimeError: CUDA error: API call is not supported in the installed CUDA driver",
+            "ImportError: /x/_C.abi3.so: undefined symbol: cuTensorMapEncodeTiled",
+            "symbol lookup error: /x/libcudart.so.12: undefined symbol: cuKernelGetName",
+        ),
+        not_examples=(
+            "ImportError: /x/y.so: undefined symbol: cublasLtGetStatusString",
+            "ImportError: /x/y.so: undefined symbol: cudaGetDriverEntryPointByVersion",
+        ),
+        weight=64,
+        masks=("cxx-abi-undefined-symbol",),
+    ),
 )

@@ -147,4 +147,30 @@ SIGNATURES = (
         weight=72,
         masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
     ),
+    Signature(
+        anchor=("NVIDIA fabric manager", "NVSwitch"),
+        pattern=(
+            r"Failed to start NVIDIA fabric manager|request to query NVSwitch device information .{0,60}failed"
+            r"|detected NVSwitch.{0,80}fabric manager|NVSwitch driver failed with error"
+        ),
+        examples=(
+            "systemd[1]: Failed to start NVIDIA fabric manager service.",
+            "request to query NVSwitch device information from NVSwitch driver failed with error:WARNING Nothing to do",
+        ),
+        not_examples=("Starting NVIDIA fabric manager service...", "NVSwitch 0: temperature 40 C"),
+        weight=72,
+        masks=("no-gpu-visible", "cuda-init-driver-state"),
+    ),
+    Signature(
+        # memory shared through NVSwitch, which the fabric manager sets up
+        anchor=("transport/nvls.cc",),
+        pattern=r"transport/nvls\.cc:\d{1,5} NCCL WARN (?:Cuda failure|CUDA failure|Failed)",
+        examples=(
+            "transport/nvls.cc:244 NCCL WARN Cuda failure 1 'invalid argument'",
+            "node-1:1:2 [3] transport/nvls.cc:254 NCCL WARN Cuda failure 401 'the operation cannot be performed in the present state'",
+        ),
+        not_examples=("node-1:1:2 [2] NCCL INFO transport/nvls.cc:394 -> 1",),
+        weight=62,
+        masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
+    ),
 )

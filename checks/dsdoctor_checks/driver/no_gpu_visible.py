@@ -224,4 +224,83 @@ SIGNATURES = (
         not_examples=("2 GPUs are available",),
         weight=58,
     ),
+    Signature(
+        anchor=(
+            "No supported gpu backend found",
+            "your machine only has: []",
+            "since the accelerator is not available",
+            "is not available on CPU",
+            "Unsloth",
+            "GPU is required to quantize",
+            "NVML Shared Library Not Found",
+            "No visible GPU devices",
+            "CUDA unavailable, invalid device",
+            "torch.cuda.device_count(): 0",
+            "requires a GPU",
+        ),
+        pattern=(
+            r"No supported gpu backend found|But your machine only has: \[\]"
+            r"|`CUDAAccelerator` can ?not run on your system since the accelerator is not available"
+            r"|Flash ?Attention.{0,20} is not available on CPU|Unsloth: No NVIDIA GPU found"
+            r"|Unsloth cannot find any torch accelerator|GPU is required to quantize"
+            r"|NVML Shared Library Not Found|No visible GPU devices|CUDA unavailable, invalid device"
+            r"|torch\.cuda\.device_count\(\): 0\b|Using `load_in_[48]bit=True` requires a GPU"
+        ),
+        examples=(
+            "lightning.fabric.utilities.exceptions.MisconfigurationException: No supported gpu backend found!",
+            " But your machine only has: []",
+            "ValueError: Flash Attention 2 is not available on CPU. Please make sure torch can access a CUDA device.",
+            "NotImplementedError: Unsloth: No NVIDIA GPU found? Unsloth currently only supports GPUs!",
+            "pynvml.NVMLError_LibraryNotFound: NVML Shared Library Not Found",
+        ),
+        not_examples=(
+            "Unsloth: Fast Llama patching release 2024.8",
+            "Paged attention is not available on CPU, eager attention is used",
+        ),
+        weight=58,
+    ),
+    Signature(
+        anchor=(
+            "NVML_ERROR_LIBRARY_NOT_FOUND",
+            "CUDA_ERROR_NO_DEVICE",
+            "libnvidia-ml.so",
+            "no GPU devices found",
+        ),
+        pattern=(
+            r"(?<!= )NVML_ERROR_LIBRARY_NOT_FOUND|CUDA_ERROR_NO_DEVICE|libnvidia-ml\.so\S*: cannot open"
+            r"|couldn't find libnvidia-ml\.so|no GPU devices found"
+        ),
+        examples=(
+            "nvmlInit failed: NVML_ERROR_LIBRARY_NOT_FOUND",
+            "Call to cuInit results in CUDA_ERROR_NO_DEVICE",
+            "OSError: libnvidia-ml.so.1: cannot open shared object file: No such file or directory",
+            "NVIDIA-SMI couldn't find libnvidia-ml.so library in your system.",
+        ),
+        not_examples=("libnvidia-ml.so.1 => /usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1",),
+        weight=60,
+        masks=("cuda-init-driver-state",),
+    ),
+    Signature(
+        # what scripts and libraries say in words of their own
+        anchor=("GPU", "gpu", "CUDA", "cuda"),
+        pattern=(
+            r"(?i)(?:Error|Exception): (?:.{0,60}\W)?(?:no (?:visible |usable |CUDA |NVIDIA ){0,2}GPUs?(?: devices?)? (?:(?:is|are|was|were) )?(?:available|found|detected|visible)"
+            r"|(?:GPU|GPU device|CUDA|CUDA device|CUDA GPU)s? (?:is|are|was|were)? ?not (?:available|found|detected)"
+            r"|(?:at least one|need a?) ?(?:CUDA|GPU|NVIDIA)(?: GPU| device)? is (?:needed|required)|CUDA is required\b"
+            r"|torch\.cuda\.is_available\(\)`? (?:is|returned) `?False)"
+        ),
+        examples=(
+            "AssertionError: No GPUs available",
+            "RuntimeError: You are trying to train with CUDA but no GPU is available.",
+            "SystemError: GPU device not found",
+            "RuntimeError: At least one GPU is needed",
+            "RuntimeError: cuda is not available, but the device is set to cuda",
+        ),
+        not_examples=(
+            "UserWarning: User provided device_type of 'cuda', but CUDA is not available. Disabling",
+            "RuntimeError: CUDA error: an illegal memory access was encountered",
+            "ImportError: libcudart.so.12: file not found",
+        ),
+        weight=46,
+    ),
 )

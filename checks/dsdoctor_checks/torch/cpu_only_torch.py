@@ -199,4 +199,32 @@ SIGNATURES = (
         ),
         weight=60,
     ),
+    Signature(
+        anchor=(
+            "is not linked with support for cuda",
+            "without ATen_cuda library",
+            "dummy base class",
+            "_CudaDeviceProperties",
+            "from the 'CUDA' backend",
+            "_cuda_getCurrentRawStream",
+        ),
+        pattern=(
+            r"PyTorch is not linked with support for cuda|CUDA without ATen_cuda library"
+            r"|instantiate dummy base class (?:CUDA|_?Cuda|Stream|Event)\w*|no attribute '_CudaDeviceProperties'"
+            r"|Could not run 'aten::\S{1,80}' with arguments from the 'CUDA' backend"
+            r"|cannot import name '_cuda_getCurrentRawStream'"
+        ),
+        examples=(
+            "RuntimeError: PyTorch is not linked with support for cuda devices",
+            "RuntimeError: Tried to instantiate dummy base class CUDAGraph",
+            "RuntimeError: Could not run 'aten::empty.memory_format' with arguments from the 'CUDA' backend.",
+            "ImportError: cannot import name '_cuda_getCurrentRawStream' from 'torch._C' (/x/torch/_C.so)",
+        ),
+        not_examples=(
+            "RuntimeError: Could not run 'torchvision::nms' with arguments from the 'CUDA' backend.",
+            "Tried to instantiate dummy base class Tokenizer",
+        ),
+        weight=56,
+        masks=("no-gpu-visible",),
+    ),
 )

@@ -69,4 +69,14 @@ SIGNATURES = (
         not_examples=("loaded cudnnCreateTensorDescriptor",),
         weight=60,
     ),
+    Signature(
+        anchor=("Loaded runtime CuDNN library",),
+        pattern=r"Loaded runtime CuDNN library: [\d.]+ but source was compiled with",
+        examples=(
+            "Loaded runtime CuDNN library: 8.0.5 but source was compiled with: 8.1.0.  CuDNN library needs to have matching major version",
+            "E0101 cuda_dnn.cc:378] Loaded runtime CuDNN library: 7.6.5 but source was compiled with: 8.0.4.",
+        ),
+        not_examples=("Loaded runtime CuDNN library: 9.1.0",),
+        weight=62,
+    ),
 )

@@ -171,4 +171,82 @@ SIGNATURES = (
         ),
         weight=66,
     ),
+    Signature(
+        anchor=(
+            "_STATUS_ARCH_MISMATCH",
+            "too old to be supported by the triton",
+            "not supported in this architecture",
+            "requires .target",
+            "not supported on .target",
+            "No supported GPU(s) detected",
+            "which is not yet supported in this version of the container",
+        ),
+        pattern=(
+            r"CU(?:BLAS|DNN)_STATUS_ARCH_MISMATCH|too old to be supported by the triton"
+            r"|type fp8\w+ not supported in this architecture|(?:Feature|Modifier|Instruction) '(?![^']{0,40}bf16)[^']{1,90}'.{0,40} (?:requires|not supported on) \.target"
+            r"|No supported GPU\(s\) detected|which is not yet supported in this version of the container"
+        ),
+        examples=(
+            "RuntimeError: CUDA error: CUBLAS_STATUS_ARCH_MISMATCH when calling `cublasGemmEx`",
+            "RuntimeError: Found Tesla P100 which is too old to be supported by the triton GPU compiler, which is used as the backend.",
+            "ValueError: type fp8e4nv not supported in this architecture.",
+            "ERROR: No supported GPU(s) detected to run this container",
+        ),
+        not_examples=("ptxas error   : Feature '.bf16' requires .target sm_80 or higher",),
+        weight=60,
+    ),
+    Signature(
+        anchor=(
+            "PTX JIT compilation failed",
+            "CUDA_ERROR_INVALID_PTX",
+            "cudaErrorInvalidPtx",
+            "cudaErrorInvalidDeviceFunction",
+            "invalid value for --gpu-architecture",
+            "not compiled with any CUDA arch",
+            "no CUDA kernel was compiled for",
+            "is not a recognized processor for this target",
+            "nsupported arch",
+            "nsupported GPU arch",
+            "nsupported CUDA arch",
+        ),
+        pattern=(
+            r"PTX JIT compilation failed|CUDA_ERROR_INVALID_PTX|cudaErrorInvalid(?:Ptx|DeviceFunction)\b"
+            r"|invalid value for --gpu-architecture|not compiled with any CUDA arch"
+            r"|no CUDA kernel was compiled for|'sm_\w+' is not a recognized processor for this target"
+            r"|nsupported (?:GPU |CUDA )?arch(?:itecture)?:? ?sm_"
+        ),
+        examples=(
+            "RuntimeError: nvrtc: error: invalid value for --gpu-architecture (-arch)",
+            "RuntimeError: CUDA error: a PTX JIT compilation failed",
+            "RuntimeError: parallel_for failed: cudaErrorInvalidDeviceFunction: invalid device function",
+            "'sm_121' is not a recognized processor for this target (ignoring processor)",
+            "AssertionError: Unsupported architecture: sm_121",
+        ),
+        not_examples=(
+            "'znver9' is not a recognized processor for this target (ignoring processor)",
+            "RuntimeError: Unsupported architecture: GPT9ForCausalLM",
+        ),
+        weight=60,
+        masks=("triton-missing-or-incompatible",),
+    ),
+    Signature(
+        anchor=(
+            "flash_fwd_launch_template.h",
+            "flash_bwd_launch_template.h",
+            "but running on sm",
+            "fmha_",
+        ),
+        pattern=(
+            r"CUDA error \(\S*flash_(?:fwd|bwd)_launch_template\.h:\d{1,5}\): (?:invalid argument|invalid device function)"
+            r"|built for sm_?\d{2,3}\S* ?,? but running on sm"
+        ),
+        examples=(
+            "CUDA error (/x/flash-attention/hopper/flash_fwd_launch_template.h:188): invalid argument",
+            "FATAL: kernel built for sm80-sm100, but running on sm121",
+        ),
+        not_examples=(
+            "CUDA error (/x/csrc/flash_attn/src/flash_fwd_launch_template.h:71): out of memory",
+        ),
+        weight=54,
+    ),
 )

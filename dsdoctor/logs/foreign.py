@@ -1,0 +1,138 @@
+"""Words of the C library, shells, compilers and linkers in other languages than English.
+
+Sources: the translations that glibc, bash, make, gcc and binutils come with.
+"""
+
+from __future__ import annotations
+
+import re
+
+#: Only phrases that tell a cause; "fatal error" stands before "error", which is part of it.
+FOREIGN: dict[str, tuple[str, ...]] = {
+    "No such file or directory": (
+        "没有那个文件或目录",
+        "沒有此一檔案或目錄",
+        "Datei oder Verzeichnis nicht gefunden",
+        "Aucun fichier ou dossier de ce type",
+        "No existe el archivo o el directorio",
+        "No existe el fichero o el directorio",
+        "そのようなファイルやディレクトリはありません",
+        "그런 파일이나 디렉터리가 없습니다",
+        "Нет такого файла или каталога",
+        "Arquivo ou diretório inexistente",
+        "File o directory non esistente",
+        "Nie ma takiego pliku ani katalogu",
+    ),
+    "command not found": (
+        "未找到命令",
+        "命令未找到",
+        "找不到指令",
+        "Kommando nicht gefunden",
+        "Befehl nicht gefunden",
+        "commande introuvable",
+        "orden no encontrada",
+        "コマンドが見つかりません",
+        "команда не найдена",
+        "comando não encontrado",
+        "comando non trovato",
+    ),
+    "fatal error": (
+        "致命错误",
+        "嚴重錯誤",
+        "schwerwiegender Fehler",
+        "erreur fatale",
+        "error fatal",
+        "致命的エラー",
+        "치명적 오류",
+        "фатальная ошибка",
+        "erro fatal",
+        "errore irreversibile",
+    ),
+    "unrecognized command line option ": (
+        "无法识别的命令行选项",
+        "unbekannte Kommandozeilenoption",
+        "認識できないコマンドラインオプション",
+    ),
+    "cannot find -l": (
+        "找不到 -l",
+        "ne peut trouver -l",
+        "no se puede encontrar -l",
+    ),
+    "No space left on device": (
+        "设备上没有空间",
+        "裝置上已無多餘空間",
+        "Auf dem Gerät ist kein Speicherplatz mehr verfügbar",
+        "Aucun espace disponible sur le périphérique",
+        "No queda espacio en el dispositivo",
+        "デバイスに空き領域がありません",
+        "На устройстве не осталось свободного места",
+    ),
+    "Permission denied": (
+        "权限不够",
+        "权限不足",
+        "Keine Berechtigung",
+        "Permission non accordée",
+        "Permiso denegado",
+        "許可がありません",
+        "허가 거부",
+        "Отказано в доступе",
+    ),
+    "Too many open files": (
+        "打开的文件过多",
+        "Zu viele offene Dateien",
+        "Trop de fichiers ouverts",
+    ),
+    "Address already in use": (
+        "地址已在使用",
+        "Die Adresse wird bereits verwendet",
+    ),
+    "Cannot allocate memory": (
+        "无法分配内存",
+        "Nicht genügend Hauptspeicher verfügbar",
+        "Не удалось выделить память",
+    ),
+    "Connection refused": (
+        "拒绝连接",
+        "连接被拒绝",
+        "Verbindungsaufbau abgelehnt",
+    ),
+    "Bus error": (
+        "总线错误",
+        "Bus-Zugriffsfehler",
+        "Erreur de bus",
+        "バスエラー",
+    ),
+    "Segmentation fault": (
+        "段错误",
+        "Speicherzugriffsfehler",
+        "Erreur de segmentation",
+    ),
+    "core dumped": (
+        "核心已转储",
+        "Speicherabzug geschrieben",
+    ),
+    "error": (
+        "错误",
+        "エラー",
+        "ошибка",
+    ),
+}
+ENGLISH = {foreign: word for word, many in FOREIGN.items() for foreign in many}
+PHRASES = re.compile("|".join(map(re.escape, ENGLISH)))
+
+
+def translated(text: str) -> str:
+    """A line with the phrases known here in English, and with colons as English sets them.
+
+    >>> translated("致命错误：Python.h：没有那个文件或目录")
+    'fatal error: Python.h: No such file or directory'
+    >>> translated("erreur fatale : Python.h : Aucun fichier ou dossier de ce type")
+    'fatal error: Python.h: No such file or directory'
+    """
+    if text.isascii() and not PHRASES.search(text):
+        return text
+    plain, count = PHRASES.subn(lambda found: ENGLISH[found[0]], text)
+    if not count:
+        return text
+    plain = plain.replace("\uff1a", ": ").replace("\u00a0", " ").replace(" : ", ": ")
+    return re.sub(r": {2,9}", ": ", plain)

@@ -115,7 +115,8 @@ def owner(kind: str, text: str, *, own: bool) -> str | None:
             return "transformers-deepspeed-incompatible"
         if top == "deepspeed" and not rest:
             return "deepspeed-missing" if "has no attribute" in text else MODULES[top]
-        shadowed = top == "torch" and "partially initialized" in text  # by a file of the script's
+        # a script that does not find a name in torch has a torch.py beside it, or a slip
+        shadowed = top == "torch" and (own or "partially initialized" in text)
         if top in MODULES and not shadowed:
             return MODULES[top]
     if found := ARGUMENT.search(text):

@@ -46,4 +46,46 @@ SIGNATURES = (
         weight=76,
         masks=("bf16-unsupported",),
     ),
+    Signature(
+        anchor=(
+            "device_type 'mps'",
+            "device type: mps",
+            "native/mps/",
+            "MPSNDArray",
+            "MPSGraph",
+            "MPS backend",
+            "on MPS device",
+            "the MPS device",
+            "MPS' backend",
+            "failed assertion",
+            "on MPS",
+            "byte size: Complex",
+            "MPS device",
+            "MPS Tensor",
+            "AppleInternal",
+        ),
+        pattern=(
+            r"unsupported autocast device_type 'mps'|Unsupported device type: mps"
+            r"|Exception raised from .{0,200}native/mps/|failed assertion .{0,40}\[?MPS"
+            r"|MPSNDArray.{0,80}(?:rror|assert|> 2\*\*32)|AppleInternal/\S{0,200}MPS"
+            r"|to the MPS backend but it does not|allocated on MPS device"
+            r"|Error: .{0,200}(?:not|n't) .{0,80}\b(?:the MPS (?:device|backend)|on MPS\b)"
+            r"|from the '\w{0,20}MPS' backend|Unsupported type byte size: Complex"
+            r"|Error: MPS device does not|convert a MPS Tensor to"
+        ),
+        examples=(
+            "RuntimeError: User specified an unsupported autocast device_type 'mps'",
+            "RuntimeError: Placeholder storage has not been allocated on MPS device!",
+            "TypeError: Trying to convert Float8_e5m2 to the MPS backend but it does not have support for that dtype.",
+            "Exception raised from gather at /Users/runner/x/aten/src/ATen/native/mps/operations/View.mm:12 (most recent call first):",
+            "NotImplementedError: Could not run 'aten::empty' with arguments from the 'SparseMPS' backend.",
+        ),
+        not_examples=(
+            "loading of the MPS backend done",
+            "NVRM: failed assertion in x.c:3",
+            "RuntimeError: MPS client failed to connect to the MPS control daemon",
+        ),
+        weight=70,
+        masks=("bf16-unsupported",),
+    ),
 )

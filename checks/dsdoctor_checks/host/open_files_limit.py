@@ -76,5 +76,6 @@ SIGNATURES = (
         ),
         not_examples=("open files                      (-n) 1024",),
         weight=68,
+        masks=("shm-too-small", "dataloader-worker-killed", "weights-file-corrupt"),
     ),
 )

@@ -150,12 +150,15 @@ SIGNATURES = (
             "unable to mmap shared memory",
             "unable to open file </torch",
             "unable to mmap file </torch",
+            "nable to open shared memory",
+            "unable to mmap ",
             "signal: Bus error",
             "exitcode",
         ),
         pattern=(
             r"insufficient shared memory|unable to (?:allocate|mmap|write to"
-            r"|open) (?:shared memory|file </torch)|signal: Bus error|return code = -7\b"
+            r"|open) (?:shared memory|file </torch)|Unable to open shared memory"
+            r"|unable to mmap \d{1,15} bytes from file <(?:filename not|/torch)|signal: Bus error|return code = -7\b"
             r"|exitcode\s*: -7\b|\(SIGBUS\)|signal SIGBUS|Signals\.SIGBUS"
         ),
         examples=(

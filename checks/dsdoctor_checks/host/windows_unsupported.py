@@ -104,7 +104,7 @@ SIGNATURES = (
             " returned non-zero",
         ),
         pattern=(
-            r"symbolic link privilege|(?:not built with|built without) libuv|WinError 1314"
+            r"symbolic link privilege|(?:not built with|buil[dt] without) libuv|WinError 1314"
             r"|have NCCL built in|Microsoft Visual C\+\+ .{0,20}(?:is )?required"
             r"|'cl' is not recognized|'cl'\S* returned non-zero|No such file or directory: 'cl'"
             r"|\['where', 'cl'\]"

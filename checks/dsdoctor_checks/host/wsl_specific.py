@@ -185,4 +185,14 @@ SIGNATURES = (
         requires=("microsoft-standard-WSL", "/usr/lib/wsl", "/mnt/c/Users"),
         masks=("gpu-oom", "no-gpu-visible", "cuda-init-driver-state"),
     ),
+    Signature(
+        anchor="find real path of /sys/class/pci_bus",
+        pattern=r"Could not find real path of /sys/class/pci_bus",
+        examples=(
+            "NCCL WARN Could not find real path of /sys/class/pci_bus/0000:01/../../0000:01:00.0",
+            "graph/xml.cc:332 NCCL WARN Could not find real path of /sys/class/pci_bus/0000:65",
+        ),
+        not_examples=("can find real path of /sys/class/pci_bus/0000:01",),
+        weight=38,
+    ),
 )

@@ -112,6 +112,7 @@ SIGNATURES = (
     Signature(
         anchor=(
             "loat16 is only supported on GPUs",
+            "loat16 is only supported on gpus",
             "type bf16 is not",
             "16 mixed precision requires",
             "not support b",
@@ -178,5 +179,32 @@ SIGNATURES = (
         not_examples=("dtype 'BFloat16' used", "Feature '.f16' requires .target sm_53"),
         weight=62,
         masks=("flash-attn-needs-ampere",),
+    ),
+    Signature(
+        anchor="CUDA_R_16BF",
+        pattern=r"CUBLAS_STATUS_(?:INVALID_VALUE|ARCH_MISMATCH).{0,300}CUDA_R_16BF",
+        examples=(
+            "RuntimeError: CUDA error: CUBLAS_STATUS_INVALID_VALUE when calling `cublasGemmEx( h, a, b, CUDA_R_16BF, c)`",
+            "RuntimeError: CUDA error: CUBLAS_STATUS_ARCH_MISMATCH when calling `cublasGemmEx(h, CUDA_R_16BF)`",
+        ),
+        not_examples=(
+            "RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `x(CUDA_R_16BF)`",
+        ),
+        weight=42,
+    ),
+    Signature(
+        anchor=("(int)n, (int)k, (void*)", "ype fp16 is not supported"),
+        pattern=r"^\(int\)m, \(int\)n, \(int\)k, \(void\*\).{0,200}CUDA_R_16BF|[Tt]ype fp16 is not supported",
+        examples=(
+            "(int)m, (int)n, (int)k, (void*)&falpha, a, CUDA_R_16BF, (int)lda, stridea, b",
+            "ValueError: Type fp16 is not supported.",
+            "ValueError: Type fp16 is not supported on your device.",
+        ),
+        not_examples=(
+            "(int)m, (int)n, (int)k, (void*)&falpha, a, CUDA_R_16F, (int)lda",
+            "datatype fp16 is not supposed to be here",
+        ),
+        weight=40,
+        near=("CUBLAS_STATUS_", "Error"),
     ),
 )

@@ -60,4 +60,14 @@ SIGNATURES = (
         weight=58,
         masks=("gpu-arch-unsupported",),
     ),
+    Signature(
+        anchor="GPU with CUDA capability ",
+        pattern=r"GPU with CUDA capability \d{1,2} \d is not supported",
+        examples=(
+            "RuntimeError: GPU with CUDA capability 7 5 is not supported!",
+            "FATAL: kernel x is for sm80, and the GPU with CUDA capability 7 0 is not supported",
+        ),
+        not_examples=("GPU with CUDA capability 8 0 is supported",),
+        weight=56,
+    ),
 )

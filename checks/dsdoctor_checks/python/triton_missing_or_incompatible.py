@@ -70,4 +70,54 @@ SIGNATURES = (
         not_examples=("TypeError: load() got an unexpected keyword argument 'path'",),
         weight=60,
     ),
+    Signature(
+        anchor=(
+            "Cannot find ptxas",
+            "Triton is not installed",
+            "riton not found",
+            "requirement triton",
+            "distribution found for triton",
+            "libtriton",
+            "install triton",
+            "'launch_enter_hook'",
+            "; current version is '",
+            "Triton requires",
+            "HAS_TRITON is",
+        ),
+        pattern=(
+            r"Cannot find ptxas|Triton is not installed|Error: [Tt]riton not found"
+            r"|satisfies the requirement triton\b|No matching distribution found for triton\b"
+            r"|libtriton\.so: undefined symbol|importing libtriton"
+            r"|Error: .{0,80}install triton\b|'launch_enter_hook'"
+            r"|Unsupported \.version [\d.]{1,8}; current version is '|Error: .{0,40}Triton requires"
+            r"|HAS_TRITON is"
+        ),
+        examples=(
+            "RuntimeError: Cannot find ptxas",
+            "ERROR: No matching distribution found for triton==2.1.0",
+            "ImportError: /x/triton/_C/libtriton.so: undefined symbol: _ZN4mlir9Operation",
+            "ptxas x.ptx, line 9; fatal   : Unsupported .version 8.7; current version is '8.4'",
+            "ImportError: DLL load failed while importing libtriton: not found",
+        ),
+        not_examples=(
+            "found libtriton.so",
+            "the loaded file is old; current version is '3'",
+        ),
+        weight=52,
+        masks=("cxx-abi-undefined-symbol",),
+    ),
+    Signature(
+        anchor="active drivers (",
+        pattern=r"\b0 active drivers \(\[\]\)",
+        examples=(
+            "RuntimeError: 0 active drivers ([]). There should only be one.",
+            "  RuntimeError: 0 active drivers ([]). There should only be one.",
+        ),
+        not_examples=(
+            "RuntimeError: 2 active drivers (['cuda', 'hip']). There should only be one.",
+        ),
+        weight=74,
+        near=("/triton/matmul_ext", "inference/triton", "triton_matmul", "import deepspeed"),
+        masks=("no-gpu-visible",),
+    ),
 )

@@ -153,4 +153,14 @@ SIGNATURES = (
         ),
         weight=58,
     ),
+    Signature(
+        anchor=" cannot be opened.",
+        pattern=r"^RuntimeError: File \S.{0,300} cannot be opened\.",
+        examples=(
+            "RuntimeError: File out/model_3.pt cannot be opened.",
+            "RuntimeError: File /data/run 1/last.ckpt cannot be opened.",
+        ),
+        not_examples=("The file x.wav cannot be opened. Skipped",),
+        weight=34,
+    ),
 )

@@ -88,4 +88,28 @@ SIGNATURES = (
         weight=70,
         masks=("bf16-unsupported",),
     ),
+    Signature(
+        anchor=("'mps'", "'mps:0'", "watermark ratio", " mps "),
+        pattern=(
+            r"invalid (?:low|high) watermark ratio"
+            r"|^(?:[\w.]{0,80}\.)?\w{0,40}(?:Error|Exception): .{0,200}(?:'mps'|'mps:0'| mps )"
+        ),
+        examples=(
+            "RuntimeError: invalid low watermark ratio 1.4",
+            "ValueError: this model does not run on device 'mps'",
+        ),
+        not_examples=("using device 'mps'",),
+        weight=45,
+    ),
+    Signature(
+        anchor="not implemented for '",
+        pattern=r"\w{1,60}\\?\" not implemented for '(?:Half|BFloat16|ComplexFloat)'",
+        examples=(
+            "RuntimeError: \"LayerNormKernelImpl\" not implemented for 'Half'",
+            "RuntimeError: \"addmm_impl_cpu_\" not implemented for 'Half'",
+        ),
+        not_examples=("x is not implemented for 'Half'",),
+        weight=66,
+        requires=("Darwin", "macOS", "/Users/", "arm64", "osx-"),
+    ),
 )

@@ -228,4 +228,21 @@ SIGNATURES = (
         ),
         weight=24,
     ),
+    Signature(
+        anchor=("hared memory", "/dev/shm"),
+        pattern=(
+            r"^(?:[\w.]{0,80}\.)?\w{0,40}(?:Error|Exception): (?!.{0,200}(?:out of resource|Required:))"
+            r".{0,200}(?:[Ss]hared memory|/dev/shm)\b"
+        ),
+        examples=(
+            "RuntimeError: could not create a shared memory segment",
+            "OSError: cannot allocate 2 GB in /dev/shm",
+        ),
+        not_examples=(
+            "triton.runtime.errors.OutOfResources: out of resource: shared memory, Required: 9",
+            "INFO: shared memory is used",
+        ),
+        weight=28,
+        not_near=("A100", "head dim"),
+    ),
 )

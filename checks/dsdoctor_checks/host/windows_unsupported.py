@@ -240,4 +240,20 @@ SIGNATURES = (
         not_examples=('  File "C:\\work\\DeepSpeed\\train.py", line 2, in <module>',),
         weight=30,
     ),
+    Signature(
+        anchor=("ailed to create process", "on Windows", "support Windows", "Windows is not"),
+        pattern=(
+            r"^failed to create process\.|(?:not (?:yet |currently )?(?:supported|available|work(?:ing)?)"
+            r"|unsupported|does not work|doesn't work) on Windows|not support Windows"
+            r"|Windows is not (?:yet |currently )?supported"
+        ),
+        examples=(
+            "failed to create process.",
+            "RuntimeError: this launcher is not supported on Windows",
+            "NotImplementedError: Windows is not yet supported",
+        ),
+        not_examples=("NOTE: Redirects run on Windows too",),
+        weight=52,
+        not_near=("Redirects are currently not supported",),
+    ),
 )

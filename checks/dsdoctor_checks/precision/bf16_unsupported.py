@@ -207,4 +207,19 @@ SIGNATURES = (
         weight=40,
         near=("CUBLAS_STATUS_", "Error"),
     ),
+    Signature(
+        anchor=("bf16", "BF16", "float16", "Float16"),
+        pattern=(
+            r"^(?:[\w.]{0,80}\.)?\w{0,40}(?:Error|Exception): (?=.{0,160}(?i:\bbf16|\bbfloat16))"
+            r"(?=.{0,200}(?:n't|not|only|requires?|needs?|lacks?))"
+            r".{0,200}(?:\bGPUs?\b|[Dd]evice|[Hh]ardware|Ampere|compute capability)"
+        ),
+        examples=(
+            "RuntimeError: bf16 needs an Ampere card, this device is older",
+            "ValueError: bfloat16 does not work on this GPU",
+        ),
+        not_examples=("ValueError: bf16 and fp16 are both set",),
+        weight=29,
+        not_near=("mps", "MPS"),
+    ),
 )

@@ -70,4 +70,18 @@ SIGNATURES = (
         not_examples=("GPU with CUDA capability 8 0 is supported",),
         weight=56,
     ),
+    Signature(
+        anchor=("lashAttention", "lash attention", "lash Attention", "lash-attention", "lash_attn"),
+        pattern=(
+            r"^(?:[\w.]{0,80}\.)?\w{0,40}(?:Error|Exception): "
+            r"(?=.{0,120}(?i:flash[ _-]?att(?:entio)?n)).{0,200}"
+            r"(?:\bGPUs?\b|Amper|A100|H100|[Hh]ardware|compute capability|architecture|sm_?[78])"
+        ),
+        examples=(
+            "AssertionError: Flash attention is only supported on A100 or H100 GPU during training",
+            "ValueError: flash-attention needs newer hardware than sm_70",
+        ),
+        not_examples=("RuntimeError: FlashAttention only support fp16 and bf16 data type",),
+        weight=30,
+    ),
 )

@@ -131,4 +131,14 @@ SIGNATURES = (
         ),
         weight=58,
     ),
+    Signature(
+        anchor="bitsandbytes",
+        pattern=r"^(?:[\w.]{0,80}\.)?\w{0,40}(?:Error|Exception): .{0,200}\bbitsandbytes\b",
+        examples=(
+            "RuntimeError: bitsandbytes found no usable back end",
+            "ValueError: please install bitsandbytes for this optimizer",
+        ),
+        not_examples=("warning: bitsandbytes is old",),
+        weight=27,
+    ),
 )

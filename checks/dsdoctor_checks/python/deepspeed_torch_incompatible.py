@@ -221,4 +221,20 @@ SIGNATURES = (
         weight=62,
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock"),
     ),
+    Signature(
+        anchor="got an unexpected keyword argument",
+        pattern=r"TypeError: .{0,80}\(\) got an unexpected keyword argument '\w{1,60}'",
+        examples=(
+            "TypeError: __init__() got an unexpected keyword argument 'sequence_data_parallel_group'",
+            "TypeError: initialize() got an unexpected keyword argument 'mesh_param'",
+        ),
+        not_examples=("TypeError: got an unexpected keyword argument",),
+        weight=33,
+        near=(
+            "deepspeed.zero.Init(",
+            "deepspeed.initialize(",
+            "deepspeed.init_inference(",
+            "deepspeed.init_distributed(",
+        ),
+    ),
 )

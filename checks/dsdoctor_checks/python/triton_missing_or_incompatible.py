@@ -120,4 +120,30 @@ SIGNATURES = (
         near=("/triton/matmul_ext", "inference/triton", "triton_matmul", "import deepspeed"),
         masks=("no-gpu-visible",),
     ),
+    Signature(
+        anchor="KeyError: ('",
+        pattern=r"KeyError: \('\d-\.-\d-\.-\d-[0-9a-f]{8}",
+        examples=(
+            "KeyError: ('2-.-0-.-0-d82511111ad12829-d6252949da17ceb5', (torch.float16,), (64,))",
+            "KeyError: ('2-.-0-.-0-83ca8b715a9dc5f3', (torch.float32, 'i32'), (1024,), (True,))",
+        ),
+        not_examples=("KeyError: ('train', 0)",),
+        weight=46,
+    ),
+    Signature(
+        anchor=("riton",),
+        pattern=(
+            r"^(?:[\w.]{0,80}\.)?\w{0,40}(?:Error|Exception|Failed): (?!.{0,200}[Tt]riton ?(?:[Ss]erver"
+            r"|[Ii]nference|[Cc]lient)).{0,200}\b[Tt]riton\b"
+        ),
+        examples=(
+            "ImportError: Failed to import Triton RMSNorm kernels",
+            "ValueError: this attention needs triton",
+        ),
+        not_examples=(
+            "RuntimeError: Triton server did not answer",
+            "INFO: triton kernels are used",
+        ),
+        weight=27,
+    ),
 )

@@ -235,4 +235,15 @@ SIGNATURES = (
         not_examples=("write(): fd 9 done",),
         weight=46,
     ),
+    Signature(
+        anchor="[Errno 5]",
+        pattern=r"OSError: \[Errno 5\] Input/output error",
+        examples=(
+            "OSError: [Errno 5] Input/output error",
+            "OSError: [Errno 5] Input/output error: 'out/step3/x.pt'",
+        ),
+        not_examples=("FileNotFoundError: [Errno 5] noted",),
+        weight=25,
+        near=("aving", "checkpoint", "save"),
+    ),
 )

@@ -30,13 +30,14 @@ SIGNATURES = (
             "OfflineModeIsEnabled",
             "Max retries",
             "We couldn't connect to '",
+            "Distant resource does not seem",
         ),
         pattern=(
             r"[Ww]e couldn't connect to '|outgoing traffic has been disabled"
             r"|LocalEntryNotFoundError: |Couldn't reach .{1,80}(?:on the Hub"
             r"|Connection|http)|cannot find the requested files in the"
             r"|(?:huggingface\.co|hf\.co|modelscope|hf-mirror)\S{0,20}.{0,80}Max retries"
-            r"|OfflineModeIsEnabled: "
+            r"|OfflineModeIsEnabled: |Distant resource does not seem"
         ),
         examples=(
             "OSError: We couldn't connect to 'https://huggingface.co' to load this file",
@@ -91,5 +92,25 @@ SIGNATURES = (
             "Can't load checkpoint x",
         ),
         weight=54,
+    ),
+    Signature(
+        anchor=("<urlopen error", "requests.exceptions.", "httpx.", "httpcore."),
+        pattern=(
+            r"URLError: <urlopen error (?:\[Errno (?:-?[235]|101|104|110|111|113)\]|\[WinError 100"
+            r"|\[SSL|timed out|_ssl|Tunnel)"
+            r"|requests\.exceptions\.(?:ConnectionError|SSLError|ProxyError|ConnectTimeout|ReadTimeout"
+            r"|ChunkedEncodingError): |(?:httpx|httpcore)\.(?:Connect|Read|Proxy|Remote)\w{1,20}: "
+        ),
+        examples=(
+            "urllib.error.URLError: <urlopen error [Errno 110] Connection timed out>",
+            "requests.exceptions.SSLError: (MaxRetryError(\"HTTPSConnectionPool(host='cdn.example.org', port=443)\"))",
+            "httpx.ConnectError: [Errno 101] Network is unreachable",
+        ),
+        not_examples=(
+            "urllib.error.URLError: <urlopen error unknown url type: s3>",
+            "requests.exceptions.MissingSchema: Invalid URL 'x'",
+        ),
+        weight=44,
+        not_near=("wandb", "mlflow"),
     ),
 )

@@ -134,4 +134,18 @@ SIGNATURES = (
         not_examples=("except BadZipFile:",),
         weight=60,
     ),
+    Signature(
+        anchor=("orrupt", "runcated", "ncomplete"),
+        pattern=(
+            r"^(?:[\w.]{0,80}\.)?\w{0,40}(?:Error|Exception): "
+            r"(?=.{0,200}(?i:\bcorrupt(?:ed)?\b|\btruncated\b|\bincomplete\b)).{0,200}"
+            r"(?i:checkpoint|weights?\b|safetensors|\.bin\b|\.pth?\b|archive|state dict|download)"
+        ),
+        examples=(
+            "ValueError: the weights are truncated: 4 of 9 GB",
+            "OSError: corrupted checkpoint model-2.safetensors",
+        ),
+        not_examples=("ValueError: corrupted image 12.jpg",),
+        weight=29,
+    ),
 )

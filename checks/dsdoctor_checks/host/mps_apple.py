@@ -103,7 +103,7 @@ SIGNATURES = (
     ),
     Signature(
         anchor="not implemented for '",
-        pattern=r"\w{1,60}\\?\" not implemented for '(?:Half|BFloat16|ComplexFloat)'",
+        pattern=r"\" not implemented for '(?:Half|BFloat16|ComplexFloat)'",
         examples=(
             "RuntimeError: \"LayerNormKernelImpl\" not implemented for 'Half'",
             "RuntimeError: \"addmm_impl_cpu_\" not implemented for 'Half'",
@@ -111,5 +111,47 @@ SIGNATURES = (
         not_examples=("x is not implemented for 'Half'",),
         weight=66,
         requires=("Darwin", "macOS", "/Users/", "arm64", "osx-"),
+    ),
+    Signature(
+        anchor=(
+            "MPS does not support",
+            "Invalid buffer size",
+            "mps_multiply",
+            "mps_add",
+            "mps_matmul",
+            "MPS backend is supported on",
+            "MPSFloatType",
+            "MPSHalfType",
+            "(tagged with mps)",
+            "type MPS is not supported",
+            "mps dtype",
+            "MPSNDArray",
+            "MPSCore",
+        ),
+        pattern=(
+            r"MPS does not support|Invalid buffer size: \d|mps_(?:multiply|add|matmul)\"?\): error"
+            r"|MPS backend is supported on|MPS(?:Float|Half)Type|\(tagged with mps\)"
+            r"|type MPS is not supported|Unsupported mps dtype"
+            r"|MPS(?:NDArray|Core).{0,200}failed assertion"
+        ),
+        examples=(
+            "RuntimeError: MPS does not support cumsum op with int64 input",
+            "RuntimeError: Invalid buffer size: 12.00 GB",
+            "RuntimeError: Input type (MPSFloatType) and weight type (torch.FloatTensor) should be the same",
+        ),
+        not_examples=("MPSCore loaded", "mps_add done"),
+        weight=58,
+    ),
+    Signature(
+        anchor=("not compiled with CUDA", "mixed precision requires"),
+        pattern=r"Torch not compiled with CUDA enabled|\b(?:bf16|fp16|fp8) mixed precision requires",
+        examples=(
+            "AssertionError: Torch not compiled with CUDA enabled",
+            "ValueError: bf16 mixed precision requires PyTorch >= 1.10 and a supported device.",
+        ),
+        not_examples=("it is not compiled with CUDA",),
+        weight=66,
+        requires=('File "/Users/', "Darwin", "macOS-", "/opt/homebrew/", "Apple M", "arm64-apple"),
+        masks=("cpu-only-torch", "bf16-unsupported"),
     ),
 )

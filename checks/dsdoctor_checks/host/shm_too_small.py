@@ -245,4 +245,27 @@ SIGNATURES = (
         weight=28,
         not_near=("A100", "head dim"),
     ),
+    Signature(
+        anchor=(
+            "Bus error",
+            "with signal 7",
+            "exit code 135",
+            "Signal 7",
+            "shm_open",
+            "'/psm_",
+        ),
+        pattern=(
+            r"^(?:\[E\] |.{0,60}: )?Bus error\b|(?:exited|died) with signal 7\b"
+            r"|Signal 7 \(SIGBUS\)|exit code 135\b|Cannot allocate memory: shm_open"
+            r"|No such file or directory: '/psm_"
+        ),
+        examples=(
+            "srun: error: node1: task 0: Bus error",
+            "python exited with signal 7 (core dumped)",
+            "FileNotFoundError: [Errno 2] No such file or directory: '/psm_1a2b'",
+        ),
+        not_examples=("Bus errors: 0", "exit code 1350"),
+        weight=36,
+        not_near=("Bus errors",),
+    ),
 )

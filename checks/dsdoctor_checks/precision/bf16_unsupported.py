@@ -222,4 +222,30 @@ SIGNATURES = (
         weight=29,
         not_near=("mps", "MPS"),
     ),
+    Signature(
+        anchor=(
+            "support bfloat16",
+            "support bf16",
+            "is_bf16_supported()",
+            "tf32 is not supported",
+            "TF32 is not supported",
+            "with bfloat16 requires",
+            "bfloat16 is not supported on",
+        ),
+        pattern=(
+            r"(?:GPU|device|hardware|card)s? (?:doesn't|does not|don't|do not|cannot) support (?:bfloat16|bf16)"
+            r"|assert .{0,40}is_bf16_supported\(\)|(?:tf32|TF32) is not supported on"
+            r"|with bfloat16 requires|bfloat16 is not supported on (?:this|your|the|sm)"
+        ),
+        examples=(
+            "Your GPU doesn't support bfloat16, use fp16",
+            "    assert torch.cuda.is_bf16_supported()",
+            "AssertionError: attention with bfloat16 requires SM80 or newer",
+        ),
+        not_examples=(
+            "is_bf16_supported() -> True",
+            "all cards support bfloat16",
+        ),
+        weight=50,
+    ),
 )

@@ -84,4 +84,34 @@ SIGNATURES = (
         not_examples=("RuntimeError: FlashAttention only support fp16 and bf16 data type",),
         weight=30,
     ),
+    Signature(
+        anchor=(
+            "gpu architectures in the range",
+            "sm8x gpu architectures",
+            "lash attention requires sm80",
+            "ttention-3 requires Hopper",
+            "for Volta and Turing",
+            "fmha_fwd_launch_template",
+            "fmha_bwd_launch_template",
+            "lash_attn requires GPU",
+            "lash-attn requires GPU",
+        ),
+        pattern=(
+            r"only supports gpu architectures in the range|sm8x gpu architectures"
+            r"|lash attention requires sm80|ttention-3 requires Hopper"
+            r"|annot use FlashAttention\S{0,4} (?:backend )?for Volta and Turing"
+            r"|fmha_(?:fwd|bwd)_launch_template\.h:\d{1,5}\): invalid"
+            r"|lash[_-]attn requires GPU"
+        ),
+        examples=(
+            "UserWarning: Flash attention only supports gpu architectures in the range [sm80, sm90]. Attempting to run on a sm 7.5 gpu.",
+            "Cannot use FlashAttention-2 backend for Volta and Turing GPUs.",
+            "AssertionError: FlashAttention-3 requires Hopper",
+        ),
+        not_examples=(
+            "compiling fmha_fwd_launch_template.h",
+            "kernels for Volta and Turing are built",
+        ),
+        weight=40,
+    ),
 )

@@ -107,7 +107,7 @@ SIGNATURES = (
         pattern=(
             r"(?i)(?:requires|needs?) DeepSpeed|DeepSpeed is not (?:installed"
             r"|available)|(?:please|must|need to) install deepspeed"
-            r"|to use deepspeed.{0,40}install|`?pip install deepspeed`?"
+            r"|to use deepspeed.{0,40}install|pip install deepspeed"
             r"|must have DeepSpeed installed|Error: install deepspeed|Error: deepspeed is required"
         ),
         examples=(

@@ -246,4 +246,17 @@ SIGNATURES = (
         weight=25,
         near=("aving", "checkpoint", "save"),
     ),
+    Signature(
+        anchor=("ephemeral local storage usage exceeds", "low on resource: ephemeral", "ENOSPC"),
+        pattern=(
+            r"ephemeral local storage usage exceeds|low on resource: ephemeral-storage"
+            r"|\bENOSPC\b: no space"
+        ),
+        examples=(
+            "Pod ephemeral local storage usage exceeds the total limit of containers 50Gi.",
+            "The node was low on resource: ephemeral-storage. Threshold quantity: 9, available: 1.",
+        ),
+        not_examples=("checks for ENOSPC: none",),
+        weight=66,
+    ),
 )

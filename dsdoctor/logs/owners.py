@@ -77,7 +77,7 @@ CHANGED = frozenset(
     {"attn_implementation", "cache_position", "eval_strategy", "evaluation_strategy",
      "field_specifiers", "gradient_checkpointing_kwargs", "is_causal", "layer_idx",
      "logits_to_keep", "num_items_in_batch", "num_logits_to_keep", "position_embeddings",
-     "pre_hook", "processing_class", "recursive_guard", "safe_serialization", "use_auth_token",
+     "processing_class", "recursive_guard", "safe_serialization", "use_auth_token",
      "use_flash_attention_2", "weights_only"},
 )  # fmt: skip
 #: Names that torch moved, and that old releases of DeepSpeed import.

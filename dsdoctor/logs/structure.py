@@ -292,7 +292,10 @@ def _engine(place: Place) -> str | None:
         return None
     if place.kind in {"IndexError", "KeyError"} and PARTITIONS.search(place.raiser.file):
         return "ds-config-unsupported-combination"
-    if place.kind not in ASSERTING or (
+    lacking = place.kind == "AttributeError" and re.search(
+        r"'(?:float|int|str|bool|dict|list|tuple|function|Namespace)' object has no", place.text
+    )
+    if place.kind not in ASSERTING | ({"AttributeError"} if lacking else set()) or (
         place.kind == "TypeError" and place.raiser.function in {"forward", "wrapped_fn"}
     ):
         return None  # what the model was given is the script's own

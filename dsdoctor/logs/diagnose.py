@@ -337,7 +337,7 @@ def _cause(
         )
         message = hit.known.signature.message.format_map(values)
     if hit.known.signature is GUESS:
-        message += "; no wording is known, only where it was raised"
+        message += "; no wording is known, only where it was raised or what it lacks"
     if told := disagreement(candidate.hits):
         message += f"; the ranks do not agree: {presentable(told)}"
     seen: set[str] = set()

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from dsdoctor.logs.errors import Error
 from dsdoctor.logs.frames import Frame, frames_of
+from dsdoctor.logs.owners import owner
 
 #: So many lines behind its last frame a log may end in the middle of a traceback.
 CUT_LINES = 3
@@ -36,6 +37,8 @@ TREE = re.compile(
     r"|lightning|pytorch_lightning|lightning_fabric|torch|triton|bitsandbytes|flash_attn|mii"
     r"|mmengine|colossalai|huggingface_hub|tokenizers)/(?:\w+/)*\w+\.py$"
 )
+#: DeepSpeed's tools for checkpoints, which it copies into them.
+SCRIPTS = re.compile(r"(?:^|/)(?:zero_to_fp32|ds_to_universal)\.py$")
 TRAINERS = frozenset(
     {"transformers", "accelerate", "trl", "lightning", "pytorch_lightning", "lightning_fabric",
      "mmengine", "axolotl", "llamafactory", "swift", "peft", "diffusers", "optimum", "ray",
@@ -55,7 +58,7 @@ LOADERS = re.compile(
 )
 LOADING_FILES = re.compile(
     r"deepspeed/(?:checkpoint/|runtime/checkpoint_engine/|runtime/state_dict_factory|utils/zero_to)"
-    r"|/zero_to_fp32\.py$"
+    r"|(?:^|/)(?:zero_to_fp32|ds_to_universal)\.py$"
 )
 SHARDS = re.compile(r"(?:model|optim)_states\.pt\b|\bglobal_step\d|/latest'|zero_pp_rank_")
 UNFIT = re.compile(
@@ -114,6 +117,8 @@ def package_of(path: str) -> str:
     ('deepspeed', '')
     """
     found = INSTALLED.search(path) or TREE.search(path)
+    if found is None and SCRIPTS.search(path):
+        return "deepspeed"
     if found is None:
         return "python" if re.search(r"/lib(?:64)?/python3|/Lib/\w+\.py$|^<", path) else ""
     return "deepspeed" if found["package"] == "op_builder" else found["package"]
@@ -121,8 +126,12 @@ def package_of(path: str) -> str:
 
 def family(error: Error) -> str | None:
     """The condition that the exception most likely belongs to, None where the place tells none."""
-    if not error.frames:
-        return None
+    return (_by_place(error) if error.frames else None) or owner(
+        error.type, error.message, own=bool(error.file)
+    )
+
+
+def _by_place(error: Error) -> str | None:
     told = [frame for frame in error.frames if not WRAPPERS.search(frame.file)]
     raiser = told[-1] if told else error.frames[-1]
     package = package_of(raiser.file)
@@ -249,6 +258,14 @@ def _launcher(place: Place) -> str | None:
     return None
 
 
+def _importing(place: Place) -> str | None:
+    """A log that ends while DeepSpeed is being imported: what it shows no more is a name."""
+    if place.kind or place.package != "deepspeed" or place.raiser.function != "<module>":
+        return None
+    in_triton = re.search(r"/triton/|sparse_attention/", place.raiser.file)
+    return "triton-missing-or-incompatible" if in_triton else "deepspeed-torch-incompatible"
+
+
 def _names(place: Place) -> str | None:  # noqa: PLR0911  # a table of cases
     """Names that one product looks for in another and does not find."""
     if place.kind not in NAMES:
@@ -260,7 +277,9 @@ def _names(place: Place) -> str | None:  # noqa: PLR0911  # a table of cases
     if package == "triton" or re.search(r"/triton/|sparse_attention/", place.raiser.file):
         return "triton-missing-or-incompatible"
     if re.search(r"deepspeed|DeepSpeed", text) and package in TRAINERS | {"deepspeed"}:
-        return "transformers-deepspeed-incompatible"
+        alone = package == "deepspeed" and not TRAINERS.intersection(place.packages)
+        inner = alone and re.search(r"module '?deepspeed\.", text)
+        return "deepspeed-torch-incompatible" if inner else "transformers-deepspeed-incompatible"
     if re.search(r"['\.](?:transformers|accelerate)['\.]", text) and package == "deepspeed":
         return "transformers-deepspeed-incompatible"
     own = re.search(r"'\w*(?:Model|For[A-Z]\w*)' object", text)  # a model of the script's
@@ -291,7 +310,10 @@ def _engine(place: Place) -> str | None:
         return None
     if place.kind in {"IndexError", "KeyError"} and PARTITIONS.search(place.raiser.file):
         return "ds-config-unsupported-combination"
-    if place.kind not in ASSERTING or (
+    lacking = place.kind == "AttributeError" and re.search(
+        r"'(?:float|int|str|bool|dict|list|tuple|function|Namespace)' object has no", place.text
+    )
+    if place.kind not in ASSERTING | ({"AttributeError"} if lacking else set()) or (
         place.kind == "TypeError" and place.raiser.function in {"forward", "wrapped_fn"}
     ):
         return None  # what the model was given is the script's own
@@ -378,6 +400,7 @@ def _products(place: Place) -> str | None:
 
 
 JUDGES: tuple[Callable[[Place], str | None], ...] = (
-    _windows, _build, _checkpoint, _config, _launcher, _names, _engine, _cuda, _libraries, _network,
+    _windows, _build, _importing, _checkpoint, _config, _launcher, _names, _engine, _cuda,
+    _libraries, _network,
     _products,
 )  # fmt: skip

@@ -46,4 +46,112 @@ SIGNATURES = (
         weight=76,
         masks=("bf16-unsupported",),
     ),
+    Signature(
+        anchor=(
+            "device_type 'mps'",
+            "device type: mps",
+            "native/mps/",
+            "MPSNDArray",
+            "MPSGraph",
+            "MPS backend",
+            "on MPS device",
+            "the MPS device",
+            "MPS' backend",
+            "failed assertion",
+            "on MPS",
+            "byte size: Complex",
+            "MPS device",
+            "MPS Tensor",
+            "AppleInternal",
+        ),
+        pattern=(
+            r"unsupported autocast device_type 'mps'|Unsupported device type: mps"
+            r"|Exception raised from .{0,200}native/mps/|failed assertion .{0,40}\[?MPS"
+            r"|MPSNDArray.{0,80}(?:rror|assert|> 2\*\*32)|AppleInternal/\S{0,200}MPS"
+            r"|to the MPS backend but it does not|allocated on MPS device"
+            r"|Error: .{0,200}(?:not|n't) .{0,80}\b(?:the MPS (?:device|backend)|on MPS\b)"
+            r"|from the '\w{0,20}MPS' backend|Unsupported type byte size: Complex"
+            r"|Error: MPS device does not|convert a MPS Tensor to"
+        ),
+        examples=(
+            "RuntimeError: User specified an unsupported autocast device_type 'mps'",
+            "RuntimeError: Placeholder storage has not been allocated on MPS device!",
+            "TypeError: Trying to convert Float8_e5m2 to the MPS backend but it does not have support for that dtype.",
+            "Exception raised from gather at /Users/runner/x/aten/src/ATen/native/mps/operations/View.mm:12 (most recent call first):",
+            "NotImplementedError: Could not run 'aten::empty' with arguments from the 'SparseMPS' backend.",
+        ),
+        not_examples=(
+            "loading of the MPS backend done",
+            "NVRM: failed assertion in x.c:3",
+            "RuntimeError: MPS client failed to connect to the MPS control daemon",
+        ),
+        weight=70,
+        masks=("bf16-unsupported",),
+    ),
+    Signature(
+        anchor=("'mps'", "'mps:0'", "watermark ratio", " mps "),
+        pattern=(
+            r"invalid (?:low|high) watermark ratio"
+            r"|^(?:[\w.]{0,80}\.)?\w{0,40}(?:Error|Exception): .{0,200}(?:'mps'|'mps:0'| mps )"
+        ),
+        examples=(
+            "RuntimeError: invalid low watermark ratio 1.4",
+            "ValueError: this model does not run on device 'mps'",
+        ),
+        not_examples=("using device 'mps'",),
+        weight=45,
+    ),
+    Signature(
+        anchor="not implemented for '",
+        pattern=r"\" not implemented for '(?:Half|BFloat16|ComplexFloat)'",
+        examples=(
+            "RuntimeError: \"LayerNormKernelImpl\" not implemented for 'Half'",
+            "RuntimeError: \"addmm_impl_cpu_\" not implemented for 'Half'",
+        ),
+        not_examples=("x is not implemented for 'Half'",),
+        weight=66,
+        requires=("Darwin", "macOS", "/Users/", "arm64", "osx-"),
+    ),
+    Signature(
+        anchor=(
+            "MPS does not support",
+            "Invalid buffer size",
+            "mps_multiply",
+            "mps_add",
+            "mps_matmul",
+            "MPS backend is supported on",
+            "MPSFloatType",
+            "MPSHalfType",
+            "(tagged with mps)",
+            "type MPS is not supported",
+            "mps dtype",
+            "MPSNDArray",
+            "MPSCore",
+        ),
+        pattern=(
+            r"MPS does not support|Invalid buffer size: \d|mps_(?:multiply|add|matmul)\"?\): error"
+            r"|MPS backend is supported on|MPS(?:Float|Half)Type|\(tagged with mps\)"
+            r"|type MPS is not supported|Unsupported mps dtype"
+            r"|MPS(?:NDArray|Core).{0,200}failed assertion"
+        ),
+        examples=(
+            "RuntimeError: MPS does not support cumsum op with int64 input",
+            "RuntimeError: Invalid buffer size: 12.00 GB",
+            "RuntimeError: Input type (MPSFloatType) and weight type (torch.FloatTensor) should be the same",
+        ),
+        not_examples=("MPSCore loaded", "mps_add done"),
+        weight=58,
+    ),
+    Signature(
+        anchor=("not compiled with CUDA", "mixed precision requires"),
+        pattern=r"Torch not compiled with CUDA enabled|\b(?:bf16|fp16|fp8) mixed precision requires",
+        examples=(
+            "AssertionError: Torch not compiled with CUDA enabled",
+            "ValueError: bf16 mixed precision requires PyTorch >= 1.10 and a supported device.",
+        ),
+        not_examples=("it is not compiled with CUDA",),
+        weight=66,
+        requires=('File "/Users/', "Darwin", "macOS-", "/opt/homebrew/", "Apple M", "arm64-apple"),
+        masks=("cpu-only-torch", "bf16-unsupported"),
+    ),
 )

@@ -76,5 +76,17 @@ SIGNATURES = (
         ),
         not_examples=("open files                      (-n) 1024",),
         weight=68,
+        masks=("shm-too-small", "dataloader-worker-killed", "weights-file-corrupt"),
+    ),
+    Signature(
+        anchor=("EMFILE", "errno = 24", "open files limit"),
+        pattern=r"\bEMFILE\b: too many|errno = 24\b|open files limit \d{1,9} (?:exceeded|reached)",
+        examples=(
+            "Error: EMFILE: too many open files, open 'x'",
+            "OSError: unable to open file (errno = 24, error message = 'x')",
+        ),
+        not_examples=("EMFILE: handled", "open files limit 65536"),
+        weight=60,
+        masks=("shm-too-small",),
     ),
 )

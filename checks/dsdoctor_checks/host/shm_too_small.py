@@ -150,12 +150,15 @@ SIGNATURES = (
             "unable to mmap shared memory",
             "unable to open file </torch",
             "unable to mmap file </torch",
+            "nable to open shared memory",
+            "unable to mmap ",
             "signal: Bus error",
             "exitcode",
         ),
         pattern=(
             r"insufficient shared memory|unable to (?:allocate|mmap|write to"
-            r"|open) (?:shared memory|file </torch)|signal: Bus error|return code = -7\b"
+            r"|open) (?:shared memory|file </torch)|Unable to open shared memory"
+            r"|unable to mmap \d{1,15} bytes from file <(?:filename not|/torch)|signal: Bus error|return code = -7\b"
             r"|exitcode\s*: -7\b|\(SIGBUS\)|signal SIGBUS|Signals\.SIGBUS"
         ),
         examples=(
@@ -224,5 +227,45 @@ SIGNATURES = (
             "the tracker met an unhandled system error and goes on",
         ),
         weight=24,
+    ),
+    Signature(
+        anchor=("hared memory", "/dev/shm"),
+        pattern=(
+            r"^(?:[\w.]{0,80}\.)?\w{0,40}(?:Error|Exception): (?!.{0,200}(?:out of resource|Required:))"
+            r".{0,200}(?:[Ss]hared memory|/dev/shm)\b"
+        ),
+        examples=(
+            "RuntimeError: could not create a shared memory segment",
+            "OSError: cannot allocate 2 GB in /dev/shm",
+        ),
+        not_examples=(
+            "triton.runtime.errors.OutOfResources: out of resource: shared memory, Required: 9",
+            "INFO: shared memory is used",
+        ),
+        weight=28,
+        not_near=("A100", "head dim"),
+    ),
+    Signature(
+        anchor=(
+            "Bus error",
+            "with signal 7",
+            "exit code 135",
+            "Signal 7",
+            "shm_open",
+            "'/psm_",
+        ),
+        pattern=(
+            r"^(?:\[E\] |.{0,60}: )?Bus error\b|(?:exited|died) with signal 7\b"
+            r"|Signal 7 \(SIGBUS\)|exit code 135\b|Cannot allocate memory: shm_open"
+            r"|No such file or directory: '/psm_"
+        ),
+        examples=(
+            "srun: error: node1: task 0: Bus error",
+            "python exited with signal 7 (core dumped)",
+            "FileNotFoundError: [Errno 2] No such file or directory: '/psm_1a2b'",
+        ),
+        not_examples=("Bus errors: 0", "exit code 1350"),
+        weight=36,
+        not_near=("Bus errors",),
     ),
 )

@@ -104,7 +104,7 @@ SIGNATURES = (
             " returned non-zero",
         ),
         pattern=(
-            r"symbolic link privilege|(?:not built with|built without) libuv|WinError 1314"
+            r"symbolic link privilege|(?:not built with|buil[dt] without) libuv|WinError 1314"
             r"|have NCCL built in|Microsoft Visual C\+\+ .{0,20}(?:is )?required"
             r"|'cl' is not recognized|'cl'\S* returned non-zero|No such file or directory: 'cl'"
             r"|\['where', 'cl'\]"
@@ -239,5 +239,92 @@ SIGNATURES = (
         ),
         not_examples=('  File "C:\\work\\DeepSpeed\\train.py", line 2, in <module>',),
         weight=30,
+    ),
+    Signature(
+        anchor=("ailed to create process", "on Windows", "support Windows", "Windows is not"),
+        pattern=(
+            r"^failed to create process\.|(?:not (?:yet |currently )?(?:supported|available|work(?:ing)?)"
+            r"|unsupported|does not work|doesn't work) on Windows|not support Windows"
+            r"|Windows is not (?:yet |currently )?supported"
+        ),
+        examples=(
+            "failed to create process.",
+            "RuntimeError: this launcher is not supported on Windows",
+            "NotImplementedError: Windows is not yet supported",
+        ),
+        not_examples=("NOTE: Redirects run on Windows too",),
+        weight=52,
+        not_near=("Redirects are currently not supported",),
+    ),
+    Signature(
+        anchor=(
+            "has no attribute 'fork'",
+            "has no attribute 'SIGALRM'",
+            "has no attribute 'sched_getaffinity'",
+            "has no attribute 'getpgid'",
+            "has no attribute 'uname'",
+            "has no attribute 'geteuid'",
+            "finished its bootstrapping phase",
+            "unsupported gloo device",
+            "No module named 'resource'",
+            "No module named 'fcntl'",
+            "recognized as an internal or external",
+            "nvcc.exe' failed",
+            "error C2872",
+            "WinError 193]",
+            "WinError 126]",
+            "WinError 127]",
+            "WinError 1455]",
+            "WinError 3]",
+            "WinError 87]",
+            "DLL load failed while importing",
+            "checking compiler version for cl",
+            "satisfies the requirement triton",
+            "no attribute 'init_process_group'",
+            "from 'torch._C._distributed_c10d'",
+            "No module named 'torch._C._distr",
+        ),
+        pattern=(
+            r"has no attribute '(?:fork|SIGALRM|sched_getaffinity|getpgid|uname|geteuid)'"
+            r"|finished its bootstrapping phase|unsupported gloo device"
+            r"|No module named '(?:resource|fcntl|torch\._C\._distributed_c10d)'"
+            r"|is not recognized as an internal or external|nvcc\.exe' failed with exit"
+            r"|error C2872|\[WinError (?:193|126|127|1455|3|87)\]"
+            r"|DLL load failed while importing \w{0,30}(?:flash|deepspeed|triton|cpu_adam|fused)"
+            r"|checking compiler version for cl\b|satisfies the requirement triton\b"
+            r"|module 'torch\.distributed' has no attribute 'init_process_group'"
+        ),
+        examples=(
+            "AttributeError: module 'os' has no attribute 'fork'",
+            "AttributeError: module 'signal' has no attribute 'SIGALRM'",
+            "RuntimeError: makeDeviceForHostname(): unsupported gloo device",
+            "ERROR: Could not find a version that satisfies the requirement triton (from versions: none)",
+        ),
+        not_examples=(
+            "AttributeError: module 'os' has no attribute 'forks'",
+            "nvcc.exe' failed is what the log said",
+        ),
+        weight=69,
+        masks=(
+            "triton-missing-or-incompatible",
+            "cxx-abi-undefined-symbol",
+            "jit-build-compiler-missing",
+            "dependency-version-conflict",
+        ),
+        requires=("Windows", "win32", ":\\", "WinError", ".exe"),
+    ),
+    Signature(
+        anchor=("DeepSpeed does not support Windows", "nproc' is not", "df' is not"),
+        pattern=(
+            r"DeepSpeed does not support Windows"
+            r"|'(?:nproc|df)' is not recognized as an internal"
+        ),
+        examples=(
+            "ValueError: DeepSpeed does not support Windows",
+            "'nproc' is not recognized as an internal or external command,",
+        ),
+        not_examples=("'df' is not enough",),
+        weight=70,
+        masks=("ds-config-unsupported-combination",),
     ),
 )

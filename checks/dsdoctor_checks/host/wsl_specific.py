@@ -185,4 +185,40 @@ SIGNATURES = (
         requires=("microsoft-standard-WSL", "/usr/lib/wsl", "/mnt/c/Users"),
         masks=("gpu-oom", "no-gpu-visible", "cuda-init-driver-state"),
     ),
+    Signature(
+        anchor="find real path of /sys/class/pci_bus",
+        pattern=r"Could not find real path of /sys/class/pci_bus",
+        examples=(
+            "NCCL WARN Could not find real path of /sys/class/pci_bus/0000:01/../../0000:01:00.0",
+            "graph/xml.cc:332 NCCL WARN Could not find real path of /sys/class/pci_bus/0000:65",
+        ),
+        not_examples=("can find real path of /sys/class/pci_bus/0000:01",),
+        weight=38,
+    ),
+    Signature(
+        anchor=(
+            "operation not supported",
+            "CUDA error: unknown error",
+            "Error 304",
+            "Error 500",
+            "Not Supported",
+            "libnvidia-ml.so.1: cannot open",
+        ),
+        pattern=(
+            r"Cuda failure (?:\d{1,3} )?'operation not supported'|CUDA error: unknown error"
+            r"|cudaGetDeviceCount\(\).{0,20} Error (?:304|500)\b|^Error 304: OS call failed"
+            r"|nvml\w{0,60}(?:: |.{0,20})Not Supported|libnvidia-ml\.so\.1: cannot open"
+        ),
+        examples=(
+            "NCCL WARN Cuda failure 'operation not supported'",
+            "RuntimeError: Unexpected error from cudaGetDeviceCount(). Error 500: named symbol not found",
+        ),
+        not_examples=(
+            "operation not supported by the file system",
+            "HTTP Error 500",
+        ),
+        weight=66,
+        requires=("microsoft-standard-WSL", "/usr/lib/wsl", "/mnt/c/Users", "WSL2", "WSL 2"),
+        masks=("cuda-init-driver-state", "docker-gpu-runtime-missing", "nccl-unhandled-cuda-error"),
+    ),
 )

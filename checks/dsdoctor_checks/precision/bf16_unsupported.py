@@ -112,6 +112,7 @@ SIGNATURES = (
     Signature(
         anchor=(
             "loat16 is only supported on GPUs",
+            "loat16 is only supported on gpus",
             "type bf16 is not",
             "16 mixed precision requires",
             "not support b",
@@ -178,5 +179,73 @@ SIGNATURES = (
         not_examples=("dtype 'BFloat16' used", "Feature '.f16' requires .target sm_53"),
         weight=62,
         masks=("flash-attn-needs-ampere",),
+    ),
+    Signature(
+        anchor="CUDA_R_16BF",
+        pattern=r"CUBLAS_STATUS_(?:INVALID_VALUE|ARCH_MISMATCH).{0,300}CUDA_R_16BF",
+        examples=(
+            "RuntimeError: CUDA error: CUBLAS_STATUS_INVALID_VALUE when calling `cublasGemmEx( h, a, b, CUDA_R_16BF, c)`",
+            "RuntimeError: CUDA error: CUBLAS_STATUS_ARCH_MISMATCH when calling `cublasGemmEx(h, CUDA_R_16BF)`",
+        ),
+        not_examples=(
+            "RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `x(CUDA_R_16BF)`",
+        ),
+        weight=42,
+    ),
+    Signature(
+        anchor=("(int)n, (int)k, (void*)", "ype fp16 is not supported"),
+        pattern=r"^\(int\)m, \(int\)n, \(int\)k, \(void\*\).{0,200}CUDA_R_16BF|[Tt]ype fp16 is not supported",
+        examples=(
+            "(int)m, (int)n, (int)k, (void*)&falpha, a, CUDA_R_16BF, (int)lda, stridea, b",
+            "ValueError: Type fp16 is not supported.",
+            "ValueError: Type fp16 is not supported on your device.",
+        ),
+        not_examples=(
+            "(int)m, (int)n, (int)k, (void*)&falpha, a, CUDA_R_16F, (int)lda",
+            "datatype fp16 is not supposed to be here",
+        ),
+        weight=40,
+        near=("CUBLAS_STATUS_", "Error"),
+    ),
+    Signature(
+        anchor=("bf16", "BF16", "float16", "Float16"),
+        pattern=(
+            r"^(?:[\w.]{0,80}\.)?\w{0,40}(?:Error|Exception): (?=.{0,160}(?i:\bbf16|\bbfloat16))"
+            r"(?=.{0,200}(?:n't|not|only|requires?|needs?|lacks?))"
+            r".{0,200}(?:\bGPUs?\b|[Dd]evice|[Hh]ardware|Ampere|compute capability)"
+        ),
+        examples=(
+            "RuntimeError: bf16 needs an Ampere card, this device is older",
+            "ValueError: bfloat16 does not work on this GPU",
+        ),
+        not_examples=("ValueError: bf16 and fp16 are both set",),
+        weight=29,
+        not_near=("mps", "MPS"),
+    ),
+    Signature(
+        anchor=(
+            "support bfloat16",
+            "support bf16",
+            "is_bf16_supported()",
+            "tf32 is not supported",
+            "TF32 is not supported",
+            "with bfloat16 requires",
+            "bfloat16 is not supported on",
+        ),
+        pattern=(
+            r"(?:GPU|device|hardware|card)s? (?:doesn't|does not|don't|do not|cannot) support (?:bfloat16|bf16)"
+            r"|assert .{0,40}is_bf16_supported\(\)|(?:tf32|TF32) is not supported on"
+            r"|with bfloat16 requires|bfloat16 is not supported on (?:this|your|the|sm)"
+        ),
+        examples=(
+            "Your GPU doesn't support bfloat16, use fp16",
+            "    assert torch.cuda.is_bf16_supported()",
+            "AssertionError: attention with bfloat16 requires SM80 or newer",
+        ),
+        not_examples=(
+            "is_bf16_supported() -> True",
+            "all cards support bfloat16",
+        ),
+        weight=50,
     ),
 )

@@ -81,13 +81,64 @@ SIGNATURES = (
         weight=55,
     ),
     Signature(
-        anchor=("bitsandbytes/csrc", "version of bitsandbytes"),
-        pattern=r"bitsandbytes/csrc/\w+\.cu|Error: .{0,200}the latest version of bitsandbytes",
+        anchor=("bitsandbytes/csrc", "version of bitsandbytes", "quantization requires bitsandb"),
+        pattern=(
+            r"bitsandbytes/csrc/\w+\.cu|Error: .{0,200}the latest version of bitsandbytes"
+            r"|quantization requires bitsandbytes"
+        ),
         examples=(
             "Error named symbol not found at line 74 in file /mmfs1/home/dettmers/git/bitsandbytes/csrc/ops.cu",
             "ImportError: Using `bitsandbytes` 8-bit quantization requires the latest version of bitsandbytes: `pip install -U bitsandbytes`",
         ),
         not_examples=("pip installs the latest version of bitsandbytes",),
         weight=60,
+    ),
+    Signature(
+        anchor=(
+            "name 'str2optimizer",
+            "name 'cuda_setup' is not",
+            "CUDA exception! Error code",
+            "No libcudart.so found",
+            "cublasLt ran into an error",
+            "cuBLAS API failed with status",
+            "Forgot to compile the bitsandbytes",
+            "CUDA VERSION MISMATCH",
+            "load CPU-only library",
+            "metadata was found for bitsandbytes",
+            "requires bitsandbytes but",
+            "CUDA Setup Failed",
+            "bitsandbytes::",
+            "libbitsandbytes_c",
+        ),
+        pattern=(
+            r"name 'str2optimizer\w{0,40}' is not defined|name 'cuda_setup' is not defined"
+            r"|CUDA exception! Error code|No libcudart\.so found|cublasLt ran into an error"
+            r"|cuBLAS API failed with status|Forgot to compile the bitsandbytes"
+            r"|CUDA VERSION MISMATCH|load CPU-only library|metadata was found for bitsandbytes"
+            r"|requires bitsandbytes but|CUDA Setup Failed"
+            r"|bitsandbytes::\w{1,60}'? (?:does not exist|is not implemented)"
+            r"|libbitsandbytes_c\w{1,40}\.(?:dll'? ?\(or|dll not found|so: mach-o)"
+        ),
+        examples=(
+            "NameError: name 'str2optimizer8bit' is not defined",
+            "Exception: cublasLt ran into an error!",
+            "RuntimeError: operator bitsandbytes::dequantize_4bit does not exist",
+            "FileNotFoundError: Could not find module 'D:\\x\\libbitsandbytes_cuda121.dll' (or one of its dependencies).",
+        ),
+        not_examples=(
+            "registered bitsandbytes::dequantize_4bit",
+            "loaded libbitsandbytes_cuda121.dll",
+        ),
+        weight=58,
+    ),
+    Signature(
+        anchor="bitsandbytes",
+        pattern=r"^(?:[\w.]{0,80}\.)?\w{0,40}(?:Error|Exception): .{0,200}\bbitsandbytes\b",
+        examples=(
+            "RuntimeError: bitsandbytes found no usable back end",
+            "ValueError: please install bitsandbytes for this optimizer",
+        ),
+        not_examples=("warning: bitsandbytes is old",),
+        weight=27,
     ),
 )

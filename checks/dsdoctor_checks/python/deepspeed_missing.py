@@ -82,7 +82,9 @@ SIGNATURES = (
         anchor=("deepspeed",),
         pattern=(
             r"deepspeed: (?:command )?not found|exec: \x22?deepspeed\x22?: "
-            r"|deepspeed: No such file|cannot find command 'deepspeed'"
+            r"|deepspeed: No such file|cannot find command 'deepspeed'|not found: deepspeed\b"
+            r"|No such file or directory: '(?:\S{0,200}/)?deepspeed'"
+            r"|No module named deepspeed\.__main__|name 'deepspeed' is not defined"
         ),
         examples=("bash: deepspeed: command not found", "sh: 1: deepspeed: not found"),
         not_examples=("deepspeed --num_gpus 2 train.py",),
@@ -97,11 +99,16 @@ SIGNATURES = (
             "to use deepspeed",
             "needs DeepSpeed",
             "need DeepSpeed",
+            "have DeepSpeed installed",
+            "nstall deepspeed",
+            "deepspeed is required",
+            "deepspeed is not installed",
         ),
         pattern=(
             r"(?i)(?:requires|needs?) DeepSpeed|DeepSpeed is not (?:installed"
             r"|available)|(?:please|must|need to) install deepspeed"
-            r"|to use deepspeed.{0,40}install|`?pip install deepspeed`?"
+            r"|to use deepspeed.{0,40}install|pip install deepspeed"
+            r"|must have DeepSpeed installed|Error: install deepspeed|Error: deepspeed is required"
         ),
         examples=(
             "ImportError: --deepspeed requires DeepSpeed: `pip install deepspeed`.",
@@ -112,13 +119,14 @@ SIGNATURES = (
             "how to install deepspeed with conda",
         ),
         weight=52,
-        near=("Error",),
+        near=("Error", "Exception: "),
     ),
     Signature(
         anchor="deepspeed",
         pattern=(
-            r"module 'deepspeed' has no attribute '(?:initialize|init_distributed"
-            r"|zero|comm|add_config_arguments)'"
+            r"module 'deepspeed' has no attribute '(?:init\w+|zero|comm|ops|utils|moe|pipe|runtime"
+            r"|accelerator|checkpointing|add_\w+_arguments|DeepSpeed\w+|PipelineModule)'"
+            r"|cannot import name '\w+' from 'deepspeed[\w.]*' \(unknown location\)"
         ),
         examples=(
             "AttributeError: partially initialized module 'deepspeed' has no attribute 'initialize'",
@@ -126,6 +134,7 @@ SIGNATURES = (
         ),
         not_examples=("module 'deepspeed.ops' has no attribute 'x'",),
         weight=60,
+        masks=("deepspeed-torch-incompatible",),
     ),
     Signature(
         anchor="deepspeed",

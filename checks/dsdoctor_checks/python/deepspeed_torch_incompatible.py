@@ -99,7 +99,7 @@ SIGNATURES = (
         anchor="C++17",
         pattern=(
             r"#error \x22?C\+\+17 or later compatible compiler is required"
-            r"|C\+\+17 or later compatible compiler is required"
+            r"|C\+\+17 or later compatible compiler is required|You need C\+\+17 to compile"
         ),
         examples=(
             "x/all.h:4:2: error: #error C++17 or later compatible compiler is required to use PyTorch.",
@@ -196,5 +196,45 @@ SIGNATURES = (
         ),
         not_examples=("torch version 2.1 detected",),
         weight=56,
+    ),
+    Signature(
+        anchor="No module named 'torch.",
+        pattern=r"No module named 'torch\.(?!_six)[\w.]{1,80}'",
+        examples=(
+            "ModuleNotFoundError: No module named 'torch.distributed.elastic'",
+            "ModuleNotFoundError: No module named 'torch.distributed.fsdp._flat_param'",
+        ),
+        not_examples=("ModuleNotFoundError: No module named 'torch.'",),
+        weight=50,
+        near=("/deepspeed/", "\\deepspeed\\"),
+    ),
+    Signature(
+        anchor="DeprecatedTypeProperties",
+        pattern=r"error: .{0,160}DeprecatedTypeProperties",
+        examples=(
+            'csrc/x_kernel.cu(12): error: no suitable conversion function from "const at::DeprecatedTypeProperties" to "c10::ScalarType" exists',
+            "csrc/y.cpp:41:9: error: cannot convert 'at::DeprecatedTypeProperties' to 'c10::ScalarType'",
+        ),
+        not_examples=(
+            "warning: 'at::DeprecatedTypeProperties& at::Tensor::type() const' is deprecated",
+        ),
+        weight=62,
+        masks=("cpu-adam-unbuilt", "jit-build-stale-lock"),
+    ),
+    Signature(
+        anchor="got an unexpected keyword argument",
+        pattern=r"TypeError: .{0,80}\(\) got an unexpected keyword argument '\w{1,60}'",
+        examples=(
+            "TypeError: __init__() got an unexpected keyword argument 'sequence_data_parallel_group'",
+            "TypeError: initialize() got an unexpected keyword argument 'mesh_param'",
+        ),
+        not_examples=("TypeError: got an unexpected keyword argument",),
+        weight=33,
+        near=(
+            "deepspeed.zero.Init(",
+            "deepspeed.initialize(",
+            "deepspeed.init_inference(",
+            "deepspeed.init_distributed(",
+        ),
     ),
 )

@@ -375,7 +375,7 @@ SIGNATURES = (
     ),
     Signature(
         anchor=("No module named", "object has no attribute"),
-        pattern="No module named '(?:torchvision|torchaudio|trl|tokenizers|safetensors|pydantic|numpy|scipy|sklearn|pandas|bitsandbytes|lightning|pytorch_lightning|timm|gradio|optimum|evaluate|vllm|mmengine|mmcv|google\\.protobuf)\\.[\\w.]+'|'torch\\.(?:dtype|device|Tensor|Size)' object has no attribute",
+        pattern="No module named '(?:torch|flash_attn|torchvision|torchaudio|trl|tokenizers|safetensors|pydantic|numpy|scipy|sklearn|pandas|bitsandbytes|lightning|pytorch_lightning|timm|gradio|optimum|evaluate|vllm|mmengine|mmcv|google\\.protobuf)\\.[\\w.]+'|'torch\\.(?:dtype|device|Tensor|Size)' object has no attribute",
         examples=(
             "ModuleNotFoundError: No module named 'torchvision.transforms.v2'",
             "ModuleNotFoundError: No module named 'numpy._core'",
@@ -394,5 +394,70 @@ SIGNATURES = (
         not_examples=("ImportError: libcudart.so.12: cannot open shared object file",),
         weight=28,
         not_near=("deepspeed", "DeepSpeed"),
+    ),
+    Signature(
+        anchor=(
+            "Descriptors cannot",
+            "Keras 3, but this is not yet",
+            "LocalFileSystem is not supported",
+            "no validator found for <",
+            "unable to infer type for attribute",
+            "only supports OpenSSL",
+            "'X509_V_FLAG",
+            "rope_scaling",
+            "only be an entire path component",
+            "Only a single TORCH_LIBRARY",
+            "has no attribute 'DictValue'",
+            "has no attribute 'LINEAR'",
+            "is not supported on Python 3",
+            "have conflicting dependencies",
+            "ResolutionImpossible",
+            "issubclass() arg 1 must be a class",
+            "overridden by a non-annotated attribute",
+            "is removed. use `pattern`",
+        ),
+        pattern=(
+            r"Error: Descriptors cannot (?:not )?be created directly|Keras 3, but this is not yet"
+            r"|LocalFileSystem is not supported|no validator found for <"
+            r"|unable to infer type for attribute|only supports OpenSSL|'X509_V_FLAG"
+            r"|Error: .?rope_scaling.{0,40} (?:should|must) be a dict|only be an entire path component"
+            r"|Only a single TORCH_LIBRARY|has no attribute '(?:DictValue|LINEAR)'"
+            r"|Error: .{0,60} is not supported on Python 3|have conflicting dependencies"
+            r"|ResolutionImpossible|issubclass\(\) arg 1 must be a class"
+            r"|overridden by a non-annotated attribute|is removed\. use `pattern`"
+        ),
+        examples=(
+            "TypeError: Descriptors cannot be created directly.",
+            "NotImplementedError: Loading a dataset cached in a LocalFileSystem is not supported.",
+            "RuntimeError: no validator found for <class 'type'>, see `arbitrary_types_allowed` in Config",
+            "AttributeError: module 'PIL.Image' has no attribute 'LINEAR'",
+            "RuntimeError: Dynamo is not supported on Python 3.12+",
+        ),
+        not_examples=(
+            "rope_scaling: linear, factor 4",
+            "rclone is not supported on Python 3.6, skipped",
+        ),
+        weight=54,
+    ),
+    Signature(
+        anchor=(
+            "Failed to import transformers",
+            "toggled on, but it cannot be used",
+            "not found in your environment",
+            "instantiate the backend tokenizer",
+            "requires Accelerate",
+        ),
+        pattern=(
+            r"Error: Failed to import transformers\.|toggled on, but it cannot be used"
+            r"|requires? .{0,80}(?:library|packages?) .{0,40}not found in your environment"
+            r"|instantiate the backend tokenizer|Error: .{0,120}requires Accelerate\b"
+        ),
+        examples=(
+            "RuntimeError: Failed to import transformers.trainer because of the following error (look up to see its traceback):",
+            "ImportError: FlashAttention2 has been toggled on, but it cannot be used due to the following error: x",
+            "ImportError: This modeling file requires the following packages that were not found in your environment: einops. Run `pip install einops`",
+        ),
+        not_examples=("the file was not found in your environment",),
+        weight=36,
     ),
 )

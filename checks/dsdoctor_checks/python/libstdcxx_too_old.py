@@ -31,4 +31,28 @@ SIGNATURES = (
         weight=72,
         masks=("cxx-abi-undefined-symbol",),
     ),
+    Signature(
+        anchor=("version GLIBCXX_", "version CXXABI_", "@GLIBCXX_", "@CXXABI_", "@GLIBC_"),
+        pattern=(
+            r"undefined (?:symbol|reference).{0,300}"
+            r"(?:, version (?:GLIBCXX|CXXABI)_|@(?:GLIBCXX|CXXABI|GLIBC)_)[\d.]"
+        ),
+        examples=(
+            "symbol lookup error: /x/liby.so: undefined symbol: _ZSt28__throw_bad_array_new_lengthv, version GLIBCXX_3.4.29",
+            "/x/libtorch_cpu.so: undefined reference to `std::__throw_bad_array_new_length()@GLIBCXX_3.4.29'",
+        ),
+        not_examples=("linked with memcpy@GLIBC_2.14",),
+        weight=74,
+        masks=("cxx-abi-undefined-symbol",),
+    ),
+    Signature(
+        anchor="libstdc++.so.6: cannot open",
+        pattern=r"libstdc\+\+\.so\.6: cannot open shared object",
+        examples=(
+            "ImportError: libstdc++.so.6: cannot open shared object file: No such file or directory",
+            "OSError: libstdc++.so.6: cannot open shared object file: Permission denied",
+        ),
+        not_examples=("libstdc++.so.6: cannot open the manual",),
+        weight=58,
+    ),
 )

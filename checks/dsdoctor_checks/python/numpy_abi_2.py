@@ -122,4 +122,36 @@ SIGNATURES = (
         weight=60,
         masks=("dependency-version-conflict",),
     ),
+    Signature(
+        anchor=(
+            "' from 'numpy",
+            "module compiled against A",
+            "Could not infer dtype of numpy",
+            "got numpy.ndarray)",
+            "numpy.core.umath failed",
+            "Cannot convert numpy.ndarray to",
+            "convert function return value to a Python",
+            "module 'numpy' has no attribute '_",
+        ),
+        pattern=(
+            r"cannot import name '\w{1,60}' from 'numpy(?!\.(?:typing|testing|random))[\w.]{0,60}'"
+            r"|module compiled against A[BP]I version 0x|Could not infer dtype of numpy\."
+            r"|expected np\.ndarray \(got numpy\.ndarray\)|numpy\.core\.umath failed"
+            r"|Cannot convert numpy\.ndarray to numpy\.ndarray"
+            r"|Unable to convert function return value to a Python type"
+            r"|module 'numpy' has no attribute '_"
+        ),
+        examples=(
+            "ImportError: cannot import name 'ComplexWarning' from 'numpy' (/x/numpy/__init__.py)",
+            "RuntimeError: module compiled against ABI version 0x1000009 but this version of numpy is 0x2000000",
+            "RuntimeError: Could not infer dtype of numpy.int64",
+            "TypeError: expected np.ndarray (got numpy.ndarray)",
+        ),
+        not_examples=(
+            "ImportError: cannot import name 'NDArray' from 'numpy.typing' (/x/numpy/typing/__init__.py)",
+            "RuntimeError: Could not infer dtype of NoneType",
+        ),
+        weight=60,
+        masks=("dependency-version-conflict",),
+    ),
 )

@@ -101,6 +101,11 @@ SIGNATURES = (
             " is required for a normal functioning",
             "'DummyScheduler' object has no attribute",
             "' from 'transformers.integrations",
+            "property 'deepspeed_plugin'",
+            "accelerate.utils.deepspeed",
+            "eepSpeed",
+            "eepspeed",
+            "DummySched",
         ),
         pattern=(
             r"No module named 'transformers\.(?:deepspeed|integrations\.deepspeed)"
@@ -108,8 +113,11 @@ SIGNATURES = (
             r"|integrations)|(?:Accelerator|DeepSpeedPlugin|AcceleratorState"
             r"|HfTrainerDeepSpeedConfig|DeepSpeedEngine|deepspeed_init)(?:\.\w+)?\(\) got an unexpected"
             r"|'(?:Accelerator\w*|DummyOptim|DummyScheduler|DeepSpeedPlugin"
-            r"|HfTrainerDeepSpeedConfig|HfDeepSpeedConfig|DeepSpeedZeroOptimizer\w*|DeepSpeedCPUAdam"
+            r"|HfTrainerDeepSpeedConfig|HfDeepSpeedConfig|(?:FP16_|BF16_)?DeepSpeedZeroOptimizer\w*|DeepSpeedCPUAdam"
             r"|DeepSpeedOptimizerWrapper|DeepSpeedEngineWrapper)' object has no attribute(?! 'ds_opt)"
+            r"|cannot import name '\w{0,40}(?:[dD]eep[sS]peed|DummyOptim|DummySched)\w{0,40}' from"
+            r" '(?:transformers|accelerate)[\w.]{0,80}'|No module named 'accelerate\.utils\.deepspeed"
+            r"|deepspeed_init\(\) (?:missing|takes)|property 'deepspeed_plugin' of"
             r"|DeepSpeed version must be [<>]=|deepspeed[<>=!]=?\S+ is required for a normal functioning"
         ),
         examples=(
@@ -133,7 +141,8 @@ SIGNATURES = (
             r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute '(?:base_model_prefix"
             r"|config_class|peft_config|pretrained_model|warnings_issued|is_gradient_checkpointing"
             r"|gradient_checkpointing_\w{1,20}|get_base_model|push_to_hub|save_pretrained"
-            r"|_?hf_\w{1,30}|active_adapters?|is_loaded_in_\wbit)'"
+            r"|_?hf_\w{1,30}|active_adapters?|is_loaded_in_\wbit|no_sync|offload_states"
+            r"|(?:set|is)_gradient_accumulation_boundary|get_global_grad_norm|coalesce_grad_reduction)'"
         ),
         examples=(
             "AttributeError: 'DeepSpeedEngine' object has no attribute 'peft_config'",

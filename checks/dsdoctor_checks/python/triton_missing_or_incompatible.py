@@ -70,4 +70,80 @@ SIGNATURES = (
         not_examples=("TypeError: load() got an unexpected keyword argument 'path'",),
         weight=60,
     ),
+    Signature(
+        anchor=(
+            "Cannot find ptxas",
+            "Triton is not installed",
+            "riton not found",
+            "requirement triton",
+            "distribution found for triton",
+            "libtriton",
+            "install triton",
+            "'launch_enter_hook'",
+            "; current version is '",
+            "Triton requires",
+            "HAS_TRITON is",
+        ),
+        pattern=(
+            r"Cannot find ptxas|Triton is not installed|Error: [Tt]riton not found"
+            r"|satisfies the requirement triton\b|No matching distribution found for triton\b"
+            r"|libtriton\.so: undefined symbol|importing libtriton"
+            r"|Error: .{0,80}install triton\b|'launch_enter_hook'"
+            r"|Unsupported \.version [\d.]{1,8}; current version is '|Error: .{0,40}Triton requires"
+            r"|HAS_TRITON is"
+        ),
+        examples=(
+            "RuntimeError: Cannot find ptxas",
+            "ERROR: No matching distribution found for triton==2.1.0",
+            "ImportError: /x/triton/_C/libtriton.so: undefined symbol: _ZN4mlir9Operation",
+            "ptxas x.ptx, line 9; fatal   : Unsupported .version 8.7; current version is '8.4'",
+            "ImportError: DLL load failed while importing libtriton: not found",
+        ),
+        not_examples=(
+            "found libtriton.so",
+            "the loaded file is old; current version is '3'",
+        ),
+        weight=52,
+        masks=("cxx-abi-undefined-symbol",),
+    ),
+    Signature(
+        anchor="active drivers (",
+        pattern=r"\b0 active drivers \(\[\]\)",
+        examples=(
+            "RuntimeError: 0 active drivers ([]). There should only be one.",
+            "  RuntimeError: 0 active drivers ([]). There should only be one.",
+        ),
+        not_examples=(
+            "RuntimeError: 2 active drivers (['cuda', 'hip']). There should only be one.",
+        ),
+        weight=74,
+        near=("/triton/matmul_ext", "inference/triton", "triton_matmul", "import deepspeed"),
+        masks=("no-gpu-visible",),
+    ),
+    Signature(
+        anchor="KeyError: ('",
+        pattern=r"KeyError: \('\d-\.-\d-\.-\d-[0-9a-f]{8}",
+        examples=(
+            "KeyError: ('2-.-0-.-0-d82511111ad12829-d6252949da17ceb5', (torch.float16,), (64,))",
+            "KeyError: ('2-.-0-.-0-83ca8b715a9dc5f3', (torch.float32, 'i32'), (1024,), (True,))",
+        ),
+        not_examples=("KeyError: ('train', 0)",),
+        weight=46,
+    ),
+    Signature(
+        anchor=("riton",),
+        pattern=(
+            r"^(?:[\w.]{0,80}\.)?\w{0,40}(?:Error|Exception|Failed): (?!.{0,200}[Tt]riton ?(?:[Ss]erver"
+            r"|[Ii]nference|[Cc]lient)).{0,200}\b[Tt]riton\b"
+        ),
+        examples=(
+            "ImportError: Failed to import Triton RMSNorm kernels",
+            "ValueError: this attention needs triton",
+        ),
+        not_examples=(
+            "RuntimeError: Triton server did not answer",
+            "INFO: triton kernels are used",
+        ),
+        weight=27,
+    ),
 )

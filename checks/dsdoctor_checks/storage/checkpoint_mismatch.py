@@ -308,4 +308,48 @@ SIGNATURES = (
         weight=28,
         not_near=("CUDA out of memory",),
     ),
+    Signature(
+        anchor=(
+            "number of checkpoints to be equal",
+            "mp_size mismatch in checkpoint",
+            "global_step* files",
+            "CheckpointingException",
+            "CheckpointException",
+            "Missing key in checkpoint state_dict",
+            "value from checkpoint",
+            "could not find the metadata file",
+            "heckpoint was saved with",
+            "heckpoints were saved with",
+            "latest_universal",
+            "rng_state_",
+            "KeyError: 'dp_world_size'",
+            "Did not find `",
+            "checkpoint(s) found but",
+            "unknown zero stage",
+            "partition_count",
+        ),
+        pattern=(
+            r"number of checkpoints to be equal|mp_size mismatch in checkpoint"
+            r"|can't find \S{0,40}global_step\* files|CheckpointingException: "
+            r"|CheckpointException ranks|Missing key in checkpoint state_dict"
+            r"|value from checkpoint \([^)]{0,80}\) is not equal"
+            r"|could not find the metadata file \S{0,300}latest"
+            r"|heckpoint(?: was|s were) saved with .{1,120}\b(?:but|while|current|load)"
+            r"|(?:Cannot find|Can't find|[Nn]o such file.{0,300}|does not exist.{0,80})latest_universal"
+            r"|No such file or directory: '[^']{0,300}rng_state_\d{1,5}\.pth'"
+            r"|KeyError: 'dp_world_size'|Did not find `(?:pytorch_model|optimizer|model)\w{0,40}`"
+            r"|\d checkpoint\(s\) found but|ValueError: unknown zero stage \d|KeyError: '?partition_count"
+        ),
+        examples=(
+            "AssertionError: tensor_model_parallel_size value from checkpoint (2) is not equal to the input argument value (4).",
+            "RuntimeError: Checkpoint was saved with pipeline_parallel_size=2 but the job has 4",
+            "FileNotFoundError: can't find */global_step* files in directory 'out'",
+            "FileNotFoundError: [Errno 2] No such file or directory: 'out/checkpoint-9/rng_state_3.pth'",
+        ),
+        not_examples=(
+            "checkpoint was saved with 8 ranks",
+            "value from checkpoint (2) taken",
+        ),
+        weight=58,
+    ),
 )

@@ -196,16 +196,67 @@ SIGNATURES = (
         weight=48,
     ),
     Signature(
-        anchor=("low on resource: ephemeral-storage", "or disk is full", "free disk space"),
-        pattern="low on resource: ephemeral-storage|database or disk is full|Not enough free disk space to download",
+        anchor=(
+            "low on resource: ephemeral-storage",
+            "or disk is full",
+            "free disk space",
+            "Not enough disk space",
+            "not enough space on the disk",
+            "out of disk space",
+            "no space left on device",
+            "ENOSPC",
+            "[WinError 112]",
+        ),
+        pattern=(
+            r"low on resource: ephemeral-storage|database or disk is full"
+            r"|Not enough free disk space to download|Not enough disk space"
+            r"|not enough space on the disk|out of disk space|: no space left on device"
+            r"|\bENOSPC\b|\[WinError 112\]"
+        ),
         examples=(
             "The node was low on resource: ephemeral-storage.",
             "sqlite3.OperationalError: database or disk is full",
+            "OSError: Not enough disk space. Needed: 90.12 GiB (download: 30 GiB, generated: 60.12 GiB)",
+            "failed to register layer: write /usr/lib/libx.so: no space left on device",
         ),
         not_examples=(
             "low on resource: memory",
             "rotate logs when a month or disk is full",
         ),
         weight=60,
+    ),
+    Signature(
+        anchor="write(): fd ",
+        pattern=r"write\(\): fd \d{1,9} failed with",
+        examples=(
+            "RuntimeError: write(): fd 31 failed with Input/output error",
+            "RuntimeError: write(): fd 9 failed with No space left on device",
+        ),
+        not_examples=("write(): fd 9 done",),
+        weight=46,
+    ),
+    Signature(
+        anchor="[Errno 5]",
+        pattern=r"OSError: \[Errno 5\] Input/output error",
+        examples=(
+            "OSError: [Errno 5] Input/output error",
+            "OSError: [Errno 5] Input/output error: 'out/step3/x.pt'",
+        ),
+        not_examples=("FileNotFoundError: [Errno 5] noted",),
+        weight=25,
+        near=("aving", "checkpoint", "save"),
+    ),
+    Signature(
+        anchor=("ephemeral local storage usage exceeds", "low on resource: ephemeral", "ENOSPC"),
+        pattern=(
+            r"ephemeral local storage usage exceeds|low on resource: ephemeral-storage"
+            r"|\bENOSPC\b: no space"
+        ),
+        examples=(
+            "Pod ephemeral local storage usage exceeds the total limit of containers 50Gi.",
+            "The node was low on resource: ephemeral-storage. Threshold quantity: 9, available: 1.",
+        ),
+        not_examples=("checks for ENOSPC: none",),
+        weight=66,
     ),
 )

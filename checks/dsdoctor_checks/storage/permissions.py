@@ -153,4 +153,44 @@ SIGNATURES = (
         ),
         weight=58,
     ),
+    Signature(
+        anchor=" cannot be opened.",
+        pattern=r"^RuntimeError: File \S.{0,300} cannot be opened\.",
+        examples=(
+            "RuntimeError: File out/model_3.pt cannot be opened.",
+            "RuntimeError: File /data/run 1/last.ckpt cannot be opened.",
+        ),
+        not_examples=("The file x.wav cannot be opened. Skipped",),
+        weight=34,
+    ),
+    Signature(
+        anchor=(
+            "[Errno 1] Operation not permitted",
+            "kind: PermissionDenied",
+            "(os error 13)",
+            "readonly database",
+            "[WinError 32]",
+            "[WinError 5]",
+            "ermission denied while trying to connect",
+            "rror: Permission denied",
+            "ERROR Permission denied",
+            "ot enough permissions",
+        ),
+        pattern=(
+            r"PermissionError: \[Errno 1\] Operation not permitted|kind: PermissionDenied"
+            r"|Permission denied \(os error 13\)|attempt to write a readonly database"
+            r"|PermissionError: \[WinError (?:32|5)\]|permission denied while trying to connect to"
+            r"|\b(?:[Ee]rror:|ERROR) Permission denied|^\w{0,40}Error: .{0,80}[Nn]ot enough permissions"
+        ),
+        examples=(
+            "PermissionError: [Errno 1] Operation not permitted: '/data/x'",
+            'IoError(Os { code: 13, kind: PermissionDenied, message: "Permission denied" })',
+            "sqlite3.OperationalError: attempt to write a readonly database",
+        ),
+        not_examples=(
+            "retried after [WinError 32]",
+            "opened a readonly database",
+        ),
+        weight=45,
+    ),
 )

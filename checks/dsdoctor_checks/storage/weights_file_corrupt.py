@@ -134,4 +134,78 @@ SIGNATURES = (
         not_examples=("except BadZipFile:",),
         weight=60,
     ),
+    Signature(
+        anchor=("orrupt", "runcated", "ncomplete"),
+        pattern=(
+            r"^(?:[\w.]{0,80}\.)?\w{0,40}(?:Error|Exception): "
+            r"(?=.{0,200}(?i:\bcorrupt(?:ed)?\b|\btruncated\b|\bincomplete\b)).{0,200}"
+            r"(?i:checkpoint|weights?\b|safetensors|\.bin\b|\.pth?\b|archive|state dict|download)"
+        ),
+        examples=(
+            "ValueError: the weights are truncated: 4 of 9 GB",
+            "OSError: corrupted checkpoint model-2.safetensors",
+        ),
+        not_examples=("ValueError: corrupted image 12.jpg",),
+        weight=29,
+    ),
+    Signature(
+        anchor=(
+            "pickle data was truncated",
+            "unpickling stack underflow",
+            "torage has wrong ",
+            "sentencepiece_processor.cc",
+            "parse ModelProto",
+            "is not a valid JSON file",
+            "file signature not found",
+            "pen file (truncated",
+            "invalid hash value (expected",
+            "checksum does not",
+            "hecksum mismatch",
+            "git-lfs.github.com/spec",
+            "unexpected end of data",
+            "Bad CRC-32",
+            "while decompressing data",
+            "Not a gzipped file",
+            "FileSize",
+        ),
+        pattern=(
+            r"pickle data was truncated|unpickling stack underflow|[Ss]torage has wrong (?:byte )?size"
+            r"|sentencepiece_processor\.cc.{0,80}(?:ParseFromArray|LoadFromFile)"
+            r"|could not parse ModelProto|is not a valid JSON file|file signature not found"
+            r"|pen file \(truncated|invalid hash value \(expected|checksum does not"
+            r"|^\w{0,40}Error: .{0,40}[Cc]hecksum mismatch|^version https://git-lfs\.github\.com/spec"
+            r"|ReadError: unexpected end of data|Bad CRC-32 for file"
+            r"|Error -\d while decompressing data|Not a gzipped file"
+        ),
+        examples=(
+            "_pickle.UnpicklingError: pickle data was truncated",
+            "RuntimeError: storage has wrong byte size: expected 4096 got 64",
+            "OSError: It looks like the config file at 'm/config.json' is not a valid JSON file.",
+            "RuntimeError: Internal: could not parse ModelProto from m/tokenizer.model",
+        ),
+        not_examples=(
+            "checksum mismatch is tolerated",
+            "see https://git-lfs.github.com/spec/v1",
+        ),
+        weight=57,
+        masks=("checkpoint-mismatch",),
+    ),
+    Signature(
+        anchor=("codec can't decode byte", "JSONDecodeError: "),
+        pattern=r"^UnicodeDecodeError: '[\w-]{1,20}' codec can't decode byte|JSONDecodeError: E",
+        examples=(
+            "UnicodeDecodeError: 'utf-8' codec can't decode byte 0x80 in position 64: invalid start byte",
+            "json.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)",
+        ),
+        not_examples=("codec can't decode byte 3, skipped",),
+        weight=44,
+        near=(
+            "in load_state_dict",
+            "in load_checkpoint",
+            "configuration_utils.py",
+            "in _load_state_dict",
+            "index.json",
+            "in get_checkpoint_shard_files",
+        ),
+    ),
 )

@@ -81,7 +81,9 @@ NAMES = frozenset(
 )
 LIBRARIES = "cuda-runtime-lib-mismatch"
 #: Where ZeRO-3 keeps account of the modules that run; it loses count where they change.
-PARTITIONS = re.compile(r"deepspeed/runtime/zero/(?:partition|parameter|stage3)")
+PARTITIONS = re.compile(r"deepspeed/runtime/zero/(?:partition|parameter|stage)")
+#: Where Hugging Face fills in "auto" from what the model tells of itself.
+FILLING = frozenset({"trainer_config_finalize", "deepspeed_config_process", "fill_match"})
 BATCH = re.compile(r"(?i)batch[ _]?size|micro_?batch|grad\w*_acc|accumulat|data.parallel")
 WINDOWS = re.compile(r"(?:^|[\s\"'(])[A-Za-z]:[\\/]")
 
@@ -228,6 +230,8 @@ def _checkpoint(place: Place) -> str | None:
 
 
 def _config(place: Place) -> str | None:
+    if FILLING.intersection(place.functions) and place.kind in {"AttributeError", "TypeError"}:
+        return "ds-config-auto-values"
     in_config = re.search(r"deepspeed/(?:\w+/){0,4}config(?:_utils)?\.py$", place.raiser.file)
     if not in_config and not re.search(r"for DeepSpeed\w*Config\b", place.text):
         return None

@@ -221,4 +221,20 @@ SIGNATURES = (
         not_examples=("a DataLoader with `batch_size` attribute returning an integer value",),
         weight=68,
     ),
+    Signature(
+        anchor=("got a number with a fractional part",),
+        pattern=r"got a number with a fractional part \[type=int_from_float",
+        examples=(
+            "  Input should be a valid integer, got a number with a fractional part [type=int_from_float, input_value=15099494.4, input_type=float]",
+            "Input should be a valid integer, got a number with a fractional part [type=int_from_float, input_value=0.9]",
+        ),
+        not_examples=("the mean got a number with a fractional part",),
+        weight=64,
+        masks=("ds-config-invalid-key",),
+        near=(
+            "stage3_prefetch_bucket_size",
+            "reduce_bucket_size",
+            "stage3_param_persistence_threshold",
+        ),
+    ),
 )

@@ -486,4 +486,14 @@ SIGNATURES = (
         near=("'shape': [0]", "torch.Size([0])"),
         masks=("zero3-empty-weights",),
     ),
+    Signature(
+        anchor=("requires `low_cpu_mem_usage=True`",),
+        pattern=r"Passing along a `device_map`(?: or .{0,40})? requires `low_cpu_mem_usage=True`",
+        examples=(
+            "ValueError: Passing along a `device_map` requires `low_cpu_mem_usage=True`",
+            "ValueError: Passing along a `device_map` or a `tp_plan` requires `low_cpu_mem_usage=True`",
+        ),
+        not_examples=("sharded loading requires `low_cpu_mem_usage=True` on small hosts",),
+        weight=46,
+    ),
 )

@@ -111,7 +111,7 @@ SIGNATURES = (
             "nvidia runtime",
             "runtime name: nvidia",
             "nvidia-container-runtime",
-            "unknown runtime specified nvidia",
+            "nknown runtime specified nvidia",
             "unresolvable CDI devices",
             "nvidia-container-cli",
         ),
@@ -160,5 +160,25 @@ SIGNATURES = (
         ),
         not_examples=('exec: "train.sh": executable file not found in $PATH',),
         weight=68,
+    ),
+    Signature(
+        anchor=(
+            "unknown flag: --gpus",
+            "known GPU vendor found",
+            "Container Toolkit to start this container",
+            "failed to inject CDI devices",
+        ),
+        pattern=r"^(?:\S+: )?unknown flag: --gpus|no known GPU vendor found|Use the NVIDIA Container Toolkit to start this container|failed to inject CDI devices",
+        examples=(
+            "unknown flag: --gpus",
+            "docker: Error response from daemon: failed to discover GPU vendor from CDI: no known GPU vendor found",
+            "   Use the NVIDIA Container Toolkit to start this container with GPU support; see",
+        ),
+        not_examples=(
+            "a test of `unknown flag: --gpus` in old clients",
+            "one known GPU vendor found: nvidia.com",
+        ),
+        weight=66,
+        masks=("no-gpu-visible",),
     ),
 )

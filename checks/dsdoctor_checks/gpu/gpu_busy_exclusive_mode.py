@@ -93,4 +93,14 @@ SIGNATURES = (
         not_examples=("port 29500 is in use by another process",),
         weight=74,
     ),
+    Signature(
+        anchor=("exclusive-thread device", "runtime error (54)"),
+        pattern=r"exclusive-thread device already in use|runtime error \(54\)",
+        examples=(
+            "RuntimeError: CUDA error: exclusive-thread device already in use by a different thread",
+            "RuntimeError: cuda runtime error (54) : exclusive-thread device already in use by a different thread at x.cpp:12",
+        ),
+        not_examples=("compute mode of GPU 0: exclusive-thread device",),
+        weight=74,
+    ),
 )

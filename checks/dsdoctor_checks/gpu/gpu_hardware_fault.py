@@ -224,4 +224,41 @@ SIGNATURES = (
         not_examples=("pcieport 0000:00:03.0: AER: Corrected error received: 0000:00:03.0",),
         weight=70,
     ),
+    Signature(
+        anchor=(
+            "nvlink or a hardware error",
+            "CUDA_ERROR_CONTAINED",
+            "insufficiently powered",
+            "nsufficient External Power",
+            "SXid (PCI",
+            "infoROM is corrupted",
+            "hardware stack",
+            "GpuIsLost",
+            "HARDWARE_STACK_ERROR",
+            "NVLINK_UNCORRECTABLE",
+        ),
+        pattern=r"over nvlink or a hardware error|CUDA_ERROR_(?:CONTAINED|HARDWARE_STACK_ERROR|NVLINK_UNCORRECTABLE)\b|because it is insufficiently powered|Insufficient External Power|SXid \(PCI:[\w:.]+\): \d+,.{0,20}\bFatal\b|infoROM is corrupted at|(?:error in (?:the )?|CUDA error: )device hardware stack|GpuIsLost",
+        examples=(
+            "torch.AcceleratorError: CUDA error: Invalid access of peer GPU memory over nvlink or a hardware error",
+            "Unable to communicate with GPU because it is insufficiently powered.",
+            "nvidia-nvswitch1: SXid (PCI:0000:0a:00.0): 20009, Fatal, Link 12 RX Short Error Rate",
+            "pynvml.NVMLError_GpuIsLost: GPU is lost",
+        ),
+        not_examples=(
+            "nvidia-nvswitch1: SXid (PCI:0000:0a:00.0): 19084, Non-fatal, Link 31 AN1 Heartbeat Timeout Error",
+            "the GPU has no record of the infoROM is corrupted flag",
+        ),
+        weight=78,
+        masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "nccl-p2p-or-shm-failure"),
+    ),
+    Signature(
+        anchor=("launch timed out and was terminated", "Memory access fault by GPU"),
+        pattern=r"the launch timed out and was terminated|Memory access fault by GPU node",
+        examples=(
+            "RuntimeError: CUDA error: the launch timed out and was terminated",
+            "Memory access fault by GPU node-1 (Agent handle: 0x5) on address 0x7000. Reason: Unknown.",
+        ),
+        not_examples=("Memory access fault by GPU counters: 0",),
+        weight=36,
+    ),
 )

@@ -308,4 +308,35 @@ SIGNATURES = (
         not_examples=("choose nodes with include/exclude",),
         weight=56,
     ),
+    Signature(
+        anchor=(
+            "pdsh@",
+            "UNPROTECTED PRIVATE KEY",
+            "bad permissions",
+            "Too many authentication failures",
+            "ssh: not found",
+            "No such file or directory: 'ssh'",
+            "is already defined",
+            "any pdsh modules",
+        ),
+        pattern=r"^pdsh@\S+ (?:\S+: )?(?:connect: |mcmd|module path .{0,120}insecure|Couldn't load any|gethostbyname|rcmd)|UNPROTECTED PRIVATE KEY FILE|Load key .{0,120}bad permissions|Too many authentication failures|\bssh: not found|No such file or directory: 'ssh'|Error: host \S+ is already defined",
+        examples=(
+            "pdsh@head: n1: connect: Connection refused",
+            "@         WARNING: UNPROTECTED PRIVATE KEY FILE!          @",
+            "FileNotFoundError: [Errno 2] No such file or directory: 'ssh'",
+        ),
+        not_examples=("pdsh@head: n1: 8 ranks done", "the owner of n1 is already defined"),
+        weight=62,
+        masks=("permissions", "rendezvous-timeout"),
+    ),
+    Signature(
+        anchor=("only able to place", "Only able to place"),
+        pattern=r"Only able to place \d+ replicas?, but \d+",
+        examples=(
+            "ValueError: Only able to place 1 replicas, but 2 replicas were requested.",
+            "ValueError: Only able to place 0 replicas, but 4 replicas were requested.",
+        ),
+        not_examples=("only able to place 3 windows",),
+        weight=44,
+    ),
 )

@@ -111,4 +111,23 @@ SIGNATURES = (
         not_examples=("nproc_per_node=8",),
         weight=50,
     ),
+    Signature(
+        anchor=(
+            "ut your machine only has",
+            "number of available GPUs",
+            "ot enough GPUs",
+            "not available, ",
+        ),
+        pattern=r"[Bb]ut your machine only has: \[\d|(?:required GPUs|[Ww]orld size|processes|tensor.parallel\w*).{0,40}(?:exceeds?|larger than|greater than) the (?:total )?number of available GPUs|Error: .{0,40}\b[Nn]ot enough GPUs\b|CUDA device \S+ not available, ",
+        examples=(
+            "MisconfigurationException: You requested gpu: [0, 1, 2] But your machine only has: [0]",
+            "ValueError: The number of required GPUs exceeds the total number of available GPUs in the placement group.",
+            "RuntimeError: World size (4) is larger than the number of available GPUs (2)",
+        ),
+        not_examples=(
+            "number of available GPUs: 8",
+            "WARNING: not enough GPUs for a second replica, using one",
+        ),
+        weight=54,
+    ),
 )

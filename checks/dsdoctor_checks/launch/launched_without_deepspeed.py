@@ -89,6 +89,7 @@ SIGNATURES = (
             "KeyError: 'RANK'",
             "KeyError: 'WORLD_SIZE'",
             "Default process group has not been initialized",
+            "Default process group is not initialized",
             "MASTER_ADDR",
             "requires the LOCAL_RANK environment",
             "DeepSpeed backend not set",
@@ -99,7 +100,7 @@ SIGNATURES = (
             r"environment variable (?:RANK|WORLD_SIZE|MASTER_ADDR|MASTER_PORT"
             r"|LOCAL_RANK) expected, but not set|No module named '?mpi4py"
             r"|KeyError: '(?:LOCAL_RANK|RANK|WORLD_SIZE|MASTER_ADDR|MASTER_PORT)'"
-            r"|Default process group has not been initialized|DeepSpeed requires the LOCAL_RANK|DeepSpeed backend not set, please init"
+            r"|Default process group (?:has not been|is not) initialized|DeepSpeed requires the LOCAL_RANK|DeepSpeed backend not set, please init"
         ),
         examples=(
             "ValueError: Error initializing torch.distributed using env:// rendezvous: environment variable RANK expected, but not set",
@@ -137,5 +138,73 @@ SIGNATURES = (
         ),
         not_examples=("OMPI_COMM_WORLD_LOCAL_RANK=0",),
         weight=50,
+    ),
+    Signature(
+        anchor=(
+            "in the torch environment",
+            "KeyError: 'SLURM_",
+            "KeyError: 'OMPI_COMM_WORLD_",
+            "KeyError: 'PMI_",
+            "An MPI job is running but mpi4py",
+            "No rendezvous handler for None",
+        ),
+        pattern=r"Could not find '(?:RANK|LOCAL_RANK|WORLD_SIZE|MASTER_ADDR|MASTER_PORT)' in the torch environment|KeyError: '(?:SLURM_(?:PROCID|LOCALID|NTASKS|NODELIST|JOB_NODELIST)|OMPI_COMM_WORLD_\w+|PMI_\w+)'|An MPI job is running but mpi4py is not|No rendezvous handler for None",
+        examples=(
+            "RuntimeError: Could not find 'RANK' in the torch environment, visit the site for more information on launching with torch",
+            "KeyError: 'SLURM_PROCID'",
+            "KeyError: 'OMPI_COMM_WORLD_RANK'",
+        ),
+        not_examples=(
+            "KeyError: 'SLURM_PARTITION'",
+            "everything was found in the torch environment",
+        ),
+        weight=58,
+    ),
+    Signature(
+        anchor=("WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "RANK", "environment variable"),
+        pattern=r"(?:Error|Exception): .{0,120}(?:\b(?:RANK|LOCAL_RANK|WORLD_SIZE|MASTER_ADDR|MASTER_PORT)\b|\b(?:MPI|distributed|torchrun) environment variables?).{0,80}\b(?:(?:not|n't|never) (?:be(?:en)? )?(?:set|found|defined|present|exist)|missing|required)",
+        examples=(
+            "RuntimeError: Distributed mode requested but RANK and WORLD_SIZE are not set",
+            "AssertionError: MASTER_ADDR environment variable is not set",
+            "EnvironmentError: MPI environment variables are not set. Use an MPI launcher.",
+        ),
+        not_examples=(
+            "RANK=0 WORLD_SIZE=8",
+            "ValueError: RANK is 9 but must be below WORLD_SIZE 8",
+            "ValueError: the environment variable HF_HOME is not set",
+        ),
+        weight=46,
+    ),
+    Signature(
+        anchor=("int() argument must be",),
+        pattern=r"int\(\) argument must be .{0,80}not 'NoneType'",
+        examples=(
+            "TypeError: int() argument must be a string, a bytes-like object or a number, not 'NoneType'",
+            "TypeError: int() argument must be a string, a bytes-like object or a real number, not 'NoneType'",
+        ),
+        not_examples=(
+            "TypeError: int() argument must be a string, a bytes-like object or a number, not 'list'",
+        ),
+        weight=44,
+        near=("LOCAL_RANK", "WORLD_SIZE", '"RANK"', "'RANK'", "MASTER_PORT"),
+    ),
+    Signature(
+        anchor=(
+            "group is not initialized",
+            "torch.distributed is not",
+            "launch with",
+            "launch it with",
+        ),
+        pattern=r"^(?:\w+\.)*AssertionError: (?:(?:data|tensor|pipeline|context|model|intra_layer|embedding)[\w ]{0,24} group is not initialized|torch\.distributed is not (?:available or not )?initialized)|Error: .{0,160}\blaunch (?:it )?with [`'\x22]?(?:torchrun|accelerate launch|deepspeed|python -m torch\.distributed)",
+        examples=(
+            "AssertionError: data parallel group is not initialized",
+            "AssertionError: torch.distributed is not initialized",
+            "ValueError: Sharded training is asked for. Please launch with `torchrun`",
+        ),
+        not_examples=(
+            "the data parallel group is not initialized yet, waiting",
+            "you may also launch with torchrun",
+        ),
+        weight=34,
     ),
 )

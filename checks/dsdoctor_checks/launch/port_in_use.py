@@ -90,4 +90,23 @@ SIGNATURES = (
         weight=70,
         masks=("rendezvous-timeout",),
     ),
+    Signature(
+        anchor=(
+            "failed to listen on any local",
+            "Failed to bind to address",
+            " already in use",
+            " already occupied",
+            " already taken",
+            " already allocated",
+            " not available",
+        ),
+        pattern=r"(?i)failed to listen on any local network address|failed to bind to address \S*:\d+|\bport:? ?'?\d{2,5}'? (?:is|was) (?:already (?:in use|occupied|taken|allocated)|not available)",
+        examples=(
+            "[E socket.cpp:435] [c10d] The server socket has failed to listen on any local network address.",
+            "ValueError: Port 29501 is already in use. Please choose another port.",
+        ),
+        not_examples=("the name `port` is already in use by a variable",),
+        weight=60,
+        masks=("rendezvous-timeout",),
+    ),
 )

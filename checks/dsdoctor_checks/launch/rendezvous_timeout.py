@@ -76,9 +76,10 @@ SIGNATURES = (
             "No route to host",
             "name resolution",
             "Name or service not known",
+            "Broken pipe",
         ),
         pattern=(
-            r"Error: (?:Connection (?:timed out|refused|reset by peer)"
+            r"[Ee]rror: (?:Connection (?:timed out|refused|reset by peer)|Broken pipe"
             r"|No route to host|.{0,40}(?:[Tt]emporary failure in name resolution"
             r"|Name or service not known))"
         ),
@@ -100,6 +101,8 @@ SIGNATURES = (
             "_create_c10d_store",
             "rendezvous_backend",
             "_create_tcp_store",
+            "rendezvous_iterator",
+            "self._store, store_op",
         ),
     ),
     Signature(
@@ -122,5 +125,31 @@ SIGNATURES = (
         not_examples=("waiting for workers to load data",),
         weight=56,
         masks=("nccl-timeout-watchdog",),
+    ),
+    Signature(
+        anchor=("n store based barrier to initialize",),
+        pattern=r"Waiting in store based barrier to initialize process group for (?:rank|\d+ seconds)",
+        examples=(
+            "INFO:torch.distributed.distributed_c10d:Waiting in store based barrier to initialize process group for rank: 0, key: store_based_barrier_key:1 (world_size=4, worker_count=2, timeout=0:30:00)",
+            "Waiting in store based barrier to initialize process group for 20 seconds",
+        ),
+        not_examples=("n store based barrier to initialize the group was passed by 8 ranks",),
+        weight=44,
+        final=True,
+    ),
+    Signature(
+        anchor=(
+            "failed on SocketImpl",
+            "host not found: Name or service",
+            "Failed to recv, got 0 bytes",
+            "No rendezvous handler for",
+        ),
+        pattern=r"(?:recvValue|sendBytes|recvVector)\w* failed on SocketImpl|host not found: Name or service|Failed to recv, got 0 bytes",
+        examples=(
+            "[W1 TCPStore.cpp:125] [c10d] recvValueWithTimeout failed on SocketImpl(fd=22, addr=[n1]:1, remote=[n0]:29500): Failed to recv, got 0 bytes",
+            "ValueError: host not found: Name or service not known",
+        ),
+        not_examples=("a retry failed on SocketImpl of the mock",),
+        weight=24,
     ),
 )

@@ -165,4 +165,37 @@ SIGNATURES = (
         weight=66,
         masks=("nccl-timeout-watchdog",),
     ),
+    Signature(
+        anchor=(
+            "gpu_memory_utilization",
+            "OOM when allocating tensor",
+            "RESOURCE_EXHAUSTED: ",
+            "KV cache",
+            "desired GPU memory",
+            "available memory for the cache",
+            "error == cudaSuccess. 2 vs 0",
+        ),
+        pattern=r"No available memory for the cache blocks|is less than desired GPU memory utilization|OOM when allocating tensor|RESOURCE_EXHAUSTED: (?:Out of memory|Failed to allocate)|larger than the (?:maximum|available) .{0,60}KV cache|error == cudaSuccess\. 2 vs 0",
+        examples=(
+            "ValueError: No available memory for the cache blocks. Try increasing `gpu_memory_utilization` when initializing the engine.",
+            "ResourceExhaustedError: OOM when allocating tensor with shape[8,512]",
+            "XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate 512 bytes.",
+        ),
+        not_examples=(
+            "INFO gpu_memory_utilization=0.9, 4301 blocks for the cache",
+            "RESOURCE_EXHAUSTED: quota of requests per minute",
+        ),
+        weight=62,
+        masks=("nccl-timeout-watchdog",),
+    ),
+    Signature(
+        anchor=("find a valid cuDNN algorithm", "unable to find an engine to execute"),
+        pattern=r"Unable to find a valid cuDNN algorithm|(?:FIND|GET) was unable to find an engine to execute",
+        examples=(
+            "RuntimeError: Unable to find a valid cuDNN algorithm to run convolution",
+            "RuntimeError: FIND was unable to find an engine to execute this computation",
+        ),
+        not_examples=("autotune: did not find a valid cuDNN algorithm in the cache, measuring",),
+        weight=42,
+    ),
 )

@@ -140,4 +140,45 @@ SIGNATURES = (
         weight=70,
         masks=("nccl-timeout-watchdog",),
     ),
+    Signature(
+        anchor=(
+            "abruptly died during",
+            "process pool was terminated abruptly",
+            "causing the Operating System to kill",
+            "OOM killer due to high memory usage",
+        ),
+        pattern=r"One of the subprocesses has abruptly died during|in the process pool was terminated abruptly|causing the Operating System to kill the worker|is killed by SIGKILL by OOM killer due to high memory usage",
+        examples=(
+            "RuntimeError: One of the subprocesses has abruptly died during map operation.To debug the error, disable multiprocessing.",
+            "concurrent.futures.process.BrokenProcessPool: A process in the process pool was terminated abruptly while the future was running or pending.",
+        ),
+        not_examples=("the viewer has abruptly died during the demo",),
+        weight=38,
+    ),
+    Signature(
+        anchor=(
+            "killed due to memory pressure",
+            "KILLED BY SIGNAL: 9",
+            "Killed (signal 9)",
+            "TERM_MEMLIMIT",
+            "xceeded job memory limit",
+            "exceeded memory limit",
+            "PBS: job killed: mem",
+            "using all available RAM",
+            "Killed: 9",
+            "exceeded memory usage",
+        ),
+        pattern=r"[1-9]\d* Workers? .{0,24}killed due to memory pressure|KILLED BY SIGNAL: 9\b|EXIT STRING: Killed \(signal 9\)|TERM_MEMLIMIT: |[Ee]xceeded job memory limit|(?:Job|Step) \S+ exceeded memory limit|PBS: job killed: mem|crashed after using all available RAM|\d Killed: 9(?:\s|$)",
+        examples=(
+            "(raylet) 2 Workers (tasks / actors) killed due to memory pressure (OOM), 0 Workers crashed due to other reasons",
+            "TERM_MEMLIMIT: job killed after reaching LSF memory usage limit.",
+            "slurmstepd: error: Exceeded job memory limit at some point.",
+        ),
+        not_examples=(
+            "(raylet) 0 Workers (tasks / actors) killed due to memory pressure (OOM)",
+            "no step exceeded memory limit",
+        ),
+        weight=66,
+        masks=("dataloader-worker-killed", "nccl-timeout-watchdog"),
+    ),
 )

@@ -183,12 +183,12 @@ SIGNATURES = (
             "Connect to",
             "Connection refused",
             "Net :",
-            "NCCL WARN Call to connect",
-            "NCCL WARN connect",
-            "NCCL WARN Connect",
+            "WARN Call to connect",
+            "WARN connect",
+            "WARN Connect",
         ),
         pattern=(
-            r"NCCL WARN (?:Net : )?(?:Connect|Call to connect|connect).{0,100}(?:refused"
+            r"\bWARN (?:Net : )?(?:Connect|Call to connect|connect).{0,100}(?:refused"
             r"|timed out|No route|unreachable|failed)"
         ),
         examples=(
@@ -242,5 +242,30 @@ SIGNATURES = (
         ),
         weight=60,
         masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
+    ),
+    Signature(
+        anchor=("misc/ibv", "net_ib", "net_socket", "misc/socket", "bootstrap.c", "include/socket"),
+        pattern=r"(?:misc/ibv\w+|net_ib|net_ib/\w+|net_socket|misc/socket|include/socket|bootstrap(?=\.c))\.(?:cc|cu|h):\d+ (?:NCCL )?WARN (?!.{0,40}(?:Failed to open libib|libibverbs|async event|dlvsym|dlopen|plugin|Plugin|[Cc]onnection closed by remote|No device found|NCCL_\w+ set|Magic|magic|could not get|PCI_ORDERING|Adaptive|adaptive|GID table|client rereg))",
+        examples=(
+            "n1:9:12 [0] transport/net_ib.cc:1102 NCCL WARN NET/IB : Unable to register memory region, 4096 bytes",
+            "n1:9:12 [0] misc/socket.cc:441 NCCL WARN socketFinalizeAccept: wrong type 4 != 3",
+            "n1:9:12 [0] include/socket.h:344 WARN Socket creation failed : Address family not supported by protocol",
+        ),
+        not_examples=(
+            "n1:9:12 [0] misc/ibvwrap.cc:63 NCCL WARN Failed to open libibverbs.so[.1]",
+            "n1:9:12 [0] transport/net_ib.cc:94 NCCL WARN NET/IB : mlx5_0:1 Got async event : GID table change",
+            "n1:9:12 [0] NCCL INFO bootstrap.cc:130 -> 2",
+        ),
+        weight=32,
+    ),
+    Signature(
+        anchor=("Failed to execute operation",),
+        pattern=r"NCCL WARN \[Proxy Service \d+\] Failed to execute operation",
+        examples=(
+            "proxy.cc:1519 NCCL WARN [Proxy Service 1] Failed to execute operation Connect from rank 1, retcode 2",
+            "proxy.cc:1495 NCCL WARN [Proxy Service 9] Failed to execute operation Setup from rank 9, retcode 3",
+        ),
+        not_examples=("the script failed: Failed to execute operation on the table",),
+        weight=22,
     ),
 )

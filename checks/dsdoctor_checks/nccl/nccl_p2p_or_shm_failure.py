@@ -68,4 +68,27 @@ SIGNATURES = (
         not_examples=("internal error counter 0",),
         weight=22,
     ),
+    Signature(
+        anchor=(
+            "transport/p2p.",
+            "transport/shm.",
+            "misc/shmutils.",
+            "misc/ipcsocket.",
+            "include/shm.",
+        ),
+        pattern=r"(?:transport/p2p|transport/shm|misc/shmutils|misc/ipcsocket|include/shm)\.(?:cc|cu|h):\d+ (?:NCCL )?WARN ",
+        examples=(
+            "n1:9:12 [0] transport/shm.cc:114 NCCL WARN Could not map the segment",
+            "n1:9:12 [0] transport/p2p.cc:275 NCCL WARN Cuda failure 101 'invalid device ordinal'",
+            "n1:9:12 [0] misc/ipcsocket.cc:110 NCCL WARN UDS: Sending data over socket /tmp/nccl-socket-1-2 failed : Connection refused (111)",
+        ),
+        not_examples=("n1:9:12 [0] NCCL INFO transport/p2p.cc:372 -> 1",),
+        weight=45,
+        not_near=(
+            "No space left on device",
+            "out of memory",
+            "failed to extend",
+            "driver version is insufficient",
+        ),
+    ),
 )

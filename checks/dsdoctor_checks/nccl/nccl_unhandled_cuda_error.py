@@ -29,4 +29,14 @@ SIGNATURES = (
         not_examples=("cuda error handled, NCCL WARN retrying",),
         weight=44,
     ),
+    Signature(
+        anchor=("WARN Cuda Driver failure", "WARN Cuda failure"),
+        pattern=r"\bWARN Cuda (?:Driver )?failure ",
+        examples=(
+            "n1:9:12 [0] enqueue.cc:900 NCCL WARN Cuda failure 'invalid resource handle'",
+            "n1:9:12 [0] init.cc:300 NCCL WARN Cuda failure 999 'unknown error'",
+        ),
+        not_examples=("a test of the words NCCL WARN Cuda failures are counted",),
+        weight=40,
+    ),
 )

@@ -96,4 +96,15 @@ SIGNATURES = (
         weight=72,
         masks=("cxx-abi-undefined-symbol",),
     ),
+    Signature(
+        anchor=("not defined in file libnccl", "NCCL library version mismatch"),
+        pattern=r"symbol nccl\w+, version \S+ not defined in file libnccl|NCCL library version mismatch",
+        examples=(
+            "ImportError: /x/libtorch_cuda.so: symbol ncclCommShrink, version libnccl.so.2 not defined in file libnccl.so.2 with link time reference",
+            "RuntimeError: NCCL library version mismatch",
+        ),
+        not_examples=("symbol foo, version 2 not defined in file libnccl_helper",),
+        weight=72,
+        masks=("cxx-abi-undefined-symbol",),
+    ),
 )

@@ -95,4 +95,33 @@ SIGNATURES = (
         ),
         weight=50,
     ),
+    Signature(
+        anchor=(
+            "infinite or NaN",
+            "returned nan values",
+            "Loss is inf",
+            "loss is inf",
+            "is non-finite, so it cannot be clipped",
+            "at::Half without overflow",
+            "oss=NaN",
+            "Loss nan",
+            "oss is NaN",
+            "oss: NaN",
+            "oss = NaN",
+            "oss: inf",
+            "nan iterations:",
+        ),
+        pattern=r"became infinite or NaN|Function '\w+' returned nan values|[Ll]oss is inf|is non-finite, so it cannot be clipped|at::Half without overflow|oss(?:=| = | is |: )NaN\b|Loss nan\b|[Ll]oss: inf\b|nan iterations: +[1-9]",
+        examples=(
+            "FloatingPointError: Loss became infinite or NaN at iteration=7!",
+            "RuntimeError: Function 'MulBackward0' returned nan values in its 0th output.",
+            "RuntimeError: The total norm of order 2.0 for gradients from `parameters` is non-finite, so it cannot be clipped.",
+            "Epoch 1: loss=NaN",
+        ),
+        not_examples=(
+            "number of skipped iterations:   0 | number of nan iterations:   0",
+            "skip rows in which a value is infinite or NaN",
+        ),
+        weight=40,
+    ),
 )

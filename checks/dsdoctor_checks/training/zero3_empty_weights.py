@@ -97,4 +97,53 @@ SIGNATURES = (
         not_examples=("the size of tensor a (0)",),
         weight=54,
     ),
+    Signature(
+        anchor=(
+            "match the existing size (0)",
+            "and src [0]",
+            "and 0x",
+            "shapes cannot be multiplied",
+            "weight to have 2 dims but got 1",
+            "mat2 must be a matrix, got 1-D",
+            "self must be a matrix",
+        ),
+        pattern=r"must match the existing size \(0\)|expected tensor \[\d[\d, ]*\] and src \[0\]|cannot be multiplied \(\d+x\d+ and 0x\d+\)|weight to have 2 dims but got 1|(?:mat2|self) must be a matrix, got 1-D tensor",
+        examples=(
+            "RuntimeError: inconsistent tensor size, expected tensor [4096] and src [0] to have the same number of elements",
+            "RuntimeError: mat1 and mat2 shapes cannot be multiplied (8x768 and 0x768)",
+            "RuntimeError: mat2 must be a matrix, got 1-D tensor",
+        ),
+        not_examples=(
+            "RuntimeError: mat1 and mat2 shapes cannot be multiplied (8x768 and 512x768)",
+            "RuntimeError: mat2 must be a matrix, got 3-D tensor",
+        ),
+        weight=46,
+    ),
+    Signature(
+        anchor=("tensors must be 2-D", "dimension 0 with size 0", "invalid for input of size 0"),
+        pattern=r"tensors must be 2-D|out of bounds for dimension 0 with size 0\b|is invalid for input of size 0\b",
+        examples=(
+            "RuntimeError: tensors must be 2-D",
+            "IndexError: index 0 is out of bounds for dimension 0 with size 0",
+            "RuntimeError: shape '[8, 64]' is invalid for input of size 0",
+        ),
+        not_examples=(
+            "IndexError: index 4 is out of bounds for dimension 0 with size 4",
+            "IndexError: index 1 is out of bounds for dimension 0 with size 04",
+            "no size is invalid for input of size 07",
+        ),
+        weight=44,
+        near=(
+            "_init_weights",
+            "padding_idx",
+            "stage3",
+            "zero3",
+            "ZeRO-3",
+            "zero_stage 3",
+            "ZeRO stage 3",
+            "deepspeed/runtime/zero",
+            "torch/nn/functional.py",
+            "resize_token_embeddings",
+        ),
+    ),
 )

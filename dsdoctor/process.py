@@ -393,6 +393,15 @@ class Detached:
         if self._child.poll() is None:
             _signal_group(self.pid, signal.SIGKILL if _POSIX else signal.SIGTERM)
 
+    def end(self, seconds: float) -> None:
+        """Sends SIGTERM, so that it can end what it has started, and SIGKILL after so long."""
+        if self._child.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                self._child.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._child.wait(seconds)
+        self.kill()
+
     def __del__(self) -> None:
         # left behind on purpose: no warning that it still runs
         if self._child.returncode is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
+import signal
 import sys
 import threading
 import time
@@ -23,6 +24,21 @@ SYSTEM_CONFIG = Path("/etc/dsdoctor/config.toml")
 _LOG_SECONDS = 0.2
 
 
+def _stopped(number: int, _frame: object) -> None:
+    """A signal: `SystemExit` lets the supervisor end its worker and remove its files."""
+    signal.signal(number, signal.SIG_IGN)  # the wrapper may tell us more than once
+    sys.exit(128 + number)
+
+
+def _hear_signals() -> None:
+    for name in ("SIGTERM", "SIGINT", "SIGHUP"):
+        number = getattr(signal, name, None)
+        # not what `nohup` or a shell has ignored, and only where a handler may be set
+        if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
+            with contextlib.suppress(ValueError):
+                signal.signal(number, _stopped)
+
+
 def fast(argv: list[str]) -> int | None:
     """Runs a hook without click; None = click must say what is wrong or help."""
     request = parse(argv)
@@ -32,6 +48,7 @@ def fast(argv: list[str]) -> int | None:
 def run(request: Request, env: Mapping[str, str] | None = None) -> int:
     """Decides, tells everybody, and returns the exit status."""
     begun = time.monotonic() - process_age()
+    _hear_signals()
     env = os.environ if env is None else env
     if KILL_SWITCH.exists():
         _log(f"hook={request.kind} decision=pass cause=disabled `{KILL_SWITCH}` exists")

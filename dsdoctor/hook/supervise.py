@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from dsdoctor.process import Detached
 
 _POLL = 0.02
+#: How long a worker may take to end its own children: at the end of the budget, and after a signal.
+_LAST_SECONDS = 0.1
+_END_SECONDS = 0.5
 
 
 def process_age() -> float:
@@ -170,9 +173,12 @@ class Supervisor:
                     )
                 if time.monotonic() >= self.deadline:
                     if not snapshot:
-                        worker.kill()  # nobody else waits for its answer
+                        worker.end(_LAST_SECONDS)  # nobody else waits for its answer
                     return self._late(worker)
                 time.sleep(_POLL)
+        except SystemExit:  # a signal has ended this hook
+            worker.end(_END_SECONDS)
+            raise
         finally:
             for left in (self.folder.path / name, worker.output):
                 with contextlib.suppress(OSError):

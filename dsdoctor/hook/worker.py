@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from dsdoctor import __version__, packs, patient, settings
+from dsdoctor import __version__, packs, patient, process, settings
 from dsdoctor.engine import collect, judge, wanted_facts
 from dsdoctor.hook.rundir import NODE_FILE, SNAPSHOT_FILE, RunFolder, boot_id
 from dsdoctor.host import LocalHost
@@ -127,8 +128,15 @@ def _tell(name: str, ended: bool) -> None:
     sys.stdout.flush()
 
 
+def _ended(number: int, _frame: object) -> None:
+    signal.signal(number, signal.SIG_IGN)
+    process.kill_all()
+    os._exit(128 + number)
+
+
 def main(task: Mapping[str, Any]) -> int:
     """Does one task; its result is a file in the run folder."""
+    signal.signal(signal.SIGTERM, _ended)
     if task.get("lock") is not None:
         os.set_inheritable(int(task["lock"]), False)  # the lock ends with this process
     folder = RunFolder(Path(task["folder"]))

@@ -12,6 +12,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from dsdoctor.errors import UsageError
 from dsdoctor.hook import outputs
 from dsdoctor.hook.decide import Decision, unknown
 from dsdoctor.hook.request import Request, configured, job_id, node_name, parse
@@ -98,13 +99,15 @@ def _decide(
     """The decision; whatever goes wrong in here is our illness and lets the job pass."""
     folder: RunFolder | None = None
     try:
-        request = _configured(request)
         path = Path(request.run_folder) if request.run_folder else default_path()
         folder = RunFolder(path)
+        request = _configured(request)
         supervisor = Supervisor(request, folder, env, begun)
         return supervisor.run(), folder, request, supervisor.uuids
     except RunFolderError as error:
         cause, detail = "run-folder", str(error)
+    except UsageError as error:
+        cause, detail = "usage", str(error)
     except Exception as error:  # noqa: BLE001  # a bug of ours never drains a node
         cause, detail = "crash", f"{type(error).__name__}: {error}"
     found = unknown(cause, detail, fail_closed=request.fail_closed, dry_run=request.dry_run)

@@ -216,12 +216,12 @@ def test_hooks_at_once_share_one_worker(node: Node) -> None:
     assert len(inits) == 1
 
 
-def test_a_worker_that_crashes_lets_the_job_pass(node: Node, tmp_path: Path) -> None:
-    config = tmp_path / "config.toml"
-    config.write_text("[limits.memlock-low]\nno_such_limit = 1\n")
-    done = node.hook("slurm-prolog", "--gpus", "0", DSDOCTOR_CONFIG=str(config))
+def test_a_worker_that_crashes_lets_the_job_pass(node: Node) -> None:
+    (node.run / "node-snapshot.json").mkdir(parents=True)  # the worker cannot write it
+    done = node.hook("slurm-prolog", "--gpus", "0")
     assert done.status == 0
     assert done.verdict["cause"] == "crash"
+    assert "status 1" in done.verdict["detail"]
     assert node.causes() == {"crash": 1}
 
 
@@ -229,8 +229,35 @@ def test_a_broken_configuration_lets_the_job_pass(node: Node, tmp_path: Path) ->
     config = tmp_path / "config.toml"
     config.write_text("this is no TOML")
     done = node.hook("slurm-prolog", "--gpus", "0", DSDOCTOR_CONFIG=str(config))
-    assert (done.status, done.verdict["cause"]) == (0, "crash")
+    assert (done.status, done.verdict["cause"]) == (0, "usage")
     assert "not TOML" in done.verdict["detail"]
+    config.write_text("[limits.memlock-low]\nno_such_limit = 1\n")  # which the worker finds
+    done = node.hook("slurm-prolog", "--gpus", "0", DSDOCTOR_CONFIG=str(config))
+    assert (done.status, done.verdict["cause"]) == (0, "usage")
+    assert "no_such_limit" in done.verdict["detail"]
+    assert node.causes() == {"usage": 2}
+
+
+@pytest.mark.parametrize(
+    ("option", "name", "said"),
+    [
+        ("--config", "none.json", "No such file"),
+        ("--config", "", "Is a directory"),
+        ("--python", "nowhere", "does not exist"),
+    ],
+)
+def test_what_a_job_names_and_is_not_there_is_misuse_not_a_crash(
+    node: Node, tmp_path: Path, option: str, name: str, said: str
+) -> None:
+    named = str(tmp_path / name)
+    done = node.hook("k8s", option, named, "--budget", "30", DSDOCTOR_PYTHON=sys.executable)
+    assert (done.status, done.verdict["cause"]) == (0, "usage")
+    assert done.verdict["detail"].startswith(f"`{option} {named.rstrip('/')}")
+    assert said in done.verdict["detail"]
+    assert done.out.count("\n") == 1
+    assert node.causes() == {"usage": 1}
+    closed = node.hook("k8s", option, named, "--budget", "30", "--fail-closed")
+    assert closed.status == 1
 
 
 def test_a_check_can_be_switched_off(node: Node, tmp_path: Path) -> None:

@@ -191,11 +191,23 @@ def lock_is_free(run: Path) -> bool:
 
 
 def test_a_crash_of_dsdoctor_does_not_drain(cluster: Cluster) -> None:
+    cluster.machine("n1", broken())
+    snapshot = cluster.folder / "n1" / "run" / "node-snapshot.json"
+    snapshot.unlink(missing_ok=True)
+    snapshot.mkdir(parents=True)  # the worker cannot write it
+    try:
+        runs_on_n1(cluster)
+    finally:
+        snapshot.rmdir()
+    assert "crash" in causes(cluster.folder / "n1" / "run")
+
+
+def test_a_broken_configuration_does_not_drain(cluster: Cluster) -> None:
     config = cluster.folder / "broken.toml"
     config.write_text("[limits.memlock-low]\nno_such = 1\n[hook]\nmax_age = 0\n")
     cluster.machine("n1", broken(), DSDOCTOR_CONFIG=str(config))
     runs_on_n1(cluster)
-    assert "crash" in causes(cluster.folder / "n1" / "run")
+    assert "usage" in causes(cluster.folder / "n1" / "run")
 
 
 def test_a_missing_interpreter_does_not_drain(cluster: Cluster) -> None:

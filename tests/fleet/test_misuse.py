@@ -69,6 +69,7 @@ SlurmctldPort=1
 AuthType=auth/none
 NodeName=a NodeHostName=localhost CPUs=1
 PartitionName=p Nodes=ALL Default=YES
+MessageTimeout=2
 """
 
 

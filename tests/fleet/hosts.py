@@ -66,7 +66,6 @@ class Hosts:
         self.daemons: list[subprocess.Popen[bytes]] = []
         self.variables: dict[str, dict[str, str]] = {name: {} for name in self.names}
         self.force: dict[str, str] = {}
-        self.mounts: dict[str, dict[Path, Path]] = {name: {} for name in self.names}
 
     def address(self, name: str) -> str:
         return f"{self.network}.{self.names.index(name) + 1}"
@@ -135,8 +134,7 @@ class Hosts:
         script = (
             f"hostname {name}; mount -t tmpfs -o size=64m tmpfs /dev/shm; "
             f"mount --bind {self.keys} {self.home}; "
-            + "".join(f"mount --bind {own} {at}; " for at, own in self.mounts[name].items())
-            + f"exec $(command -v sshd || echo /usr/sbin/sshd) -D -e -f {config}"
+            f"exec $(command -v sshd || echo /usr/sbin/sshd) -D -e -f {config}"
         )
         with (self.folder / f"{name}.log").open("wb") as log:
             self.daemons.append(

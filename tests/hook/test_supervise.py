@@ -6,6 +6,7 @@ import copy
 import dataclasses
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -132,6 +133,49 @@ def test_a_gpu_that_fell_off_the_bus_blocks(node: Node) -> None:
     done = node.hook("slurm-prolog", SLURM_JOB_GPUS="0,3", SLURM_JOB_ID="1")
     assert done.status == 1
     assert "gpu-count-unexpected" in done.out
+
+
+def test_a_job_is_judged_by_uuids_and_mig_ids_too(node: Node) -> None:
+    """Two GPUs cut by MIG, of which the second is lost."""
+    scenario = two_mig()
+    first, second = ([d["uuid"] for d in gpu["mig_devices"] if d] for gpu in scenario["gpus"])
+    scenario["fail"] = {"*@1": 15}
+    node.set(scenario)
+    uuids = [gpu["uuid"] for gpu in scenario["gpus"]]
+    for number, (selector, status) in enumerate(
+        [(first[0], 0), (uuids[0], 0), ("0", 0), (second[0], 1), (uuids[1], 1), ("1", 1)]
+    ):
+        done = node.hook("slurm-prolog", SLURM_JOB_GPUS=selector, SLURM_JOB_ID=str(number))
+        assert (done.status, selector) == (status, selector), done.out
+    noted = json.loads((node.run / "job.n1.2.json").read_text())["gpus"]
+    assert noted == {"0": uuids[0]}, "numbers of the host are mapped to UUIDs"
+
+
+def two_mig() -> Any:
+    text = json.dumps(scenarios.a100_mig()["gpus"][0])
+    twin = json.loads(re.sub(r"(GPU|MIG)-[0-9a-f]{8}-", lambda m: m[0].replace("-", "-f", 1), text))
+    scenario = scenarios.h200_x8()
+    scenario["gpus"] = [json.loads(text), twin]
+    return scenario
+
+
+def test_the_task_prolog_finds_the_jobs_gpus_whatever_their_numbers_are(
+    node: Node, tmp_path: Path
+) -> None:
+    """In the job CUDA_VISIBLE_DEVICES is renumbered; the prolog has noted which GPUs those are."""
+    env = clean_environment(tmp_path, SLURM_JOB_ID="42")
+    prolog = node.hook("slurm-prolog", SLURM_JOB_GPUS="5,6", **env)
+    uuids = list(prolog.verdict["gpus"].values())
+    assert [uuid[:4] for uuid in uuids] == ["GPU-", "GPU-"]
+    task = node.hook(
+        "slurm-task-prolog",
+        "--budget",
+        "20",
+        CUDA_VISIBLE_DEVICES="0,1",
+        DSDOCTOR_RUN_FOLDER=str(node.run),
+        **env,
+    )
+    assert list(task.verdict["gpus"].values()) == uuids
 
 
 def test_a_verdict_is_used_again_for_a_minute(node: Node) -> None:

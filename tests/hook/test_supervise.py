@@ -311,6 +311,29 @@ def test_a_check_can_be_switched_off(node: Node, tmp_path: Path) -> None:
     assert off.status == 0, off.out
 
 
+@pytest.mark.parametrize(
+    ("kind", "status"), [("slurm-prolog", 0), ("k8s", 0), ("npd", 2), ("nagios", 3)]
+)
+def test_the_kill_switch_lets_everything_pass(
+    node: Node, tmp_path: Path, kind: str, status: int
+) -> None:
+    node.set(scenarios.h200_x8_lost())
+    switch = tmp_path / "disabled"
+    switch.touch()
+    script = (
+        "import pathlib, sys\n"
+        "from dsdoctor.hook import entry\n"
+        "assert str(entry.KILL_SWITCH) == '/etc/dsdoctor/disabled'\n"
+        f"entry.KILL_SWITCH = pathlib.Path({str(switch)!r})\n"
+        f"sys.exit(entry.fast([{kind!r}, '--fail-closed', '--run-folder', {str(node.run)!r}]))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", script], env=node.env, capture_output=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (status, b"", b"")
+    assert not node.run.exists(), "something was started"
+
+
 def test_dry_run_reports_only(node: Node) -> None:
     node.set(scenarios.h200_x8_lost())
     done = node.hook("slurm-prolog", "--gpus", "all", "--dry-run")

@@ -173,6 +173,16 @@ def kill_all() -> None:
     _remove_scratch()
 
 
+def _feed(stream: IO[bytes], data: bytes) -> None:
+    """Writes until everything is told or nobody listens any more."""
+    rest = memoryview(data)
+    with contextlib.suppress(OSError):
+        while rest:
+            rest = rest[os.write(stream.fileno(), rest) :]
+    with contextlib.suppress(OSError):
+        stream.close()
+
+
 class Child:
     """A running child; use `run` unless its output is wanted while it runs.
 
@@ -214,9 +224,8 @@ class Child:
         with _live_lock:
             _live.add(self.pid)
         if stdin is not None and self._process.stdin is not None:
-            with contextlib.suppress(BrokenPipeError):
-                self._process.stdin.write(stdin)
-                self._process.stdin.close()
+            # a child that does not read must not keep us from its deadline
+            threading.Thread(target=_feed, args=(self._process.stdin, stdin), daemon=True).start()
         if not _POSIX:  # pipes cannot be selected there
             for name, stream in self._streams().items():
                 threading.Thread(target=self._pump, args=(name, stream), daemon=True).start()
@@ -392,6 +401,15 @@ class Detached:
         """Sends SIGKILL to its group and does not wait: perhaps no signal can end it."""
         if self._child.poll() is None:
             _signal_group(self.pid, signal.SIGKILL if _POSIX else signal.SIGTERM)
+
+    def end(self, seconds: float) -> None:
+        """Sends SIGTERM, so that it can end what it has started, and SIGKILL after so long."""
+        if self._child.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                self._child.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._child.wait(seconds)
+        self.kill()
 
     def __del__(self) -> None:
         # left behind on purpose: no warning that it still runs

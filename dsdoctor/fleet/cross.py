@@ -12,6 +12,7 @@ from dsdoctor.fleet.nodes import NodeReport
 #: Clocks that are further apart mix up logs; Munge and Kerberos refuse at 300 s.
 SKEW_SECONDS = 5.0
 SKEW_FATAL_SECONDS = 300.0
+_IFNAME_TRAIT = "variable NCCL_SOCKET_IFNAME"
 
 
 def between(
@@ -131,33 +132,40 @@ def matches(interface: str, pattern: str) -> bool:
 
 
 def interfaces(nodes: Sequence[NodeReport], pattern: str | None) -> list[FleetFinding]:
-    """Whether each node has an interface that NCCL_SOCKET_IFNAME names."""
-    if not pattern:
-        return []
-    lacking = [
-        node
-        for node in nodes
-        if node.node.interfaces
-        and not any(
-            matches(name, pattern) and state != "down" and name != "lo"
-            for name, state in node.node.interfaces.items()
-        )
-    ]
-    if not lacking:
-        return []
-    have = ", ".join(name for name in lacking[0].node.interfaces if name != "lo")
-    return [
-        FleetFinding(
-            status="fail",
-            condition="fleet-interface-missing",
-            message=f"`NCCL_SOCKET_IFNAME={pattern}` names no interface that is up, "
-            f"there are {have or 'none'}",
-            hint="name an interface that all nodes have, or a prefix such as `eth,ib`",
-            nodes=fold(node.name for node in lacking),
-            count=len(lacking),
-            evidence={"pattern": pattern},
-        )
-    ]
+    """Whether each node has an interface that NCCL_SOCKET_IFNAME names.
+
+    Args:
+        nodes: reports of the nodes.
+        pattern: of the machine that launches, whose NCCL variables DeepSpeed passes on; where it
+            has none, each node's own counts.
+    """
+    lacking: dict[str, list[NodeReport]] = {}
+    for node in nodes:
+        wanted = pattern or node.traits.get(_IFNAME_TRAIT)
+        if wanted and node.node.interfaces and not _has_interface(node, wanted):
+            lacking.setdefault(wanted, []).append(node)
+    return [_lacking(wanted, who) for wanted, who in lacking.items()]
+
+
+def _has_interface(node: NodeReport, pattern: str) -> bool:
+    return any(
+        matches(name, pattern) and state != "down" and name != "lo"
+        for name, state in node.node.interfaces.items()
+    )
+
+
+def _lacking(pattern: str, nodes: Sequence[NodeReport]) -> FleetFinding:
+    have = ", ".join(name for name in nodes[0].node.interfaces if name != "lo")
+    return FleetFinding(
+        status="fail",
+        condition="fleet-interface-missing",
+        message=f"`NCCL_SOCKET_IFNAME={pattern}` names no interface that is up, "
+        f"there are {have or 'none'}",
+        hint="name an interface that all nodes have, or a prefix such as `eth,ib`",
+        nodes=fold(node.name for node in nodes),
+        count=len(nodes),
+        evidence={"pattern": pattern},
+    )
 
 
 def hostfile(nodes: Iterable[NodeReport], slots: Mapping[str, int]) -> list[FleetFinding]:

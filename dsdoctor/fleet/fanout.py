@@ -54,7 +54,7 @@ def collect(order: Order, told: Told | None = None) -> dict[str, Answer]:
     """Recordings of all nodes; one that does not answer has a reason instead.
 
     Raises:
-        UsageError: the engine is not installed.
+        UsageError: the engine is not installed, or starts nothing anywhere.
     """
     engines: Mapping[str, Callable[[Order, Told | None], dict[str, Answer]]] = {
         "clustershell": _clustershell,
@@ -179,7 +179,25 @@ def _srun(order: Order, told: Told | None) -> dict[str, Answer]:
         "-",
         *order.arguments,
     ]
-    return _whole(order, argv, order.collector.encode(), told, None)
+    return _whole(order, argv, order.collector.encode(), told, None, _srun_refused)
+
+
+def _srun_refused(done: process.Result) -> None:
+    """Tells nodes that are silent from a Slurm that started nothing on any of them.
+
+    Raises:
+        UsageError: srun speaks of itself only, and of no task (`N: …` with --label).
+    """
+    lines = done.stderr.decode("utf-8", "replace").splitlines()
+    own = [line.strip() for line in lines if line.startswith("srun: ") and "task" not in line]
+    if done.ok or done.stdout.strip() or not own or len(own) < len(lines):
+        return
+    telling = [line for line in own if "fatal" in line or "Unable" in line] or own
+    raise UsageError(
+        f"`srun` started nothing: {telling[0].removeprefix('srun: ')[:200]}; expected a Slurm "
+        "controller that answers, and an allocation with these nodes (`salloc`); elsewhere give "
+        "`--engine clustershell`"
+    )
 
 
 def _pdsh(order: Order, told: Told | None) -> dict[str, Answer]:
@@ -200,8 +218,18 @@ def _whole(
     stdin: bytes | None,
     told: Told | None,
     env: Mapping[str, str] | None,
+    refused: Callable[[process.Result], None] = lambda _: None,
 ) -> dict[str, Answer]:
-    """Runs an engine that mixes the output of all nodes."""
+    """Runs an engine that mixes the output of all nodes.
+
+    Args:
+        order: what to run where.
+        argv: the engine's command line.
+        stdin: for the engine.
+        told: is told of each node.
+        env: the engine's environment.
+        refused: raises UsageError if the engine itself did not work.
+    """
     waves = (len(order.nodes) + FANOUT - 1) // FANOUT
     limit = order.timeout * waves + CONNECT_SECONDS
     try:
@@ -210,6 +238,7 @@ def _whole(
         raise UsageError(
             f"`{argv[0]}` cannot be run ({error.strerror}); install it, or give another `--engine`"
         ) from None
+    refused(done)
     now = time.time()
     documents = frames.decode(done.stdout)
     answers: dict[str, Answer] = {}

@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
+import signal
 import sys
 import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from dsdoctor.errors import UsageError
 from dsdoctor.hook import outputs
 from dsdoctor.hook.decide import Decision, unknown
 from dsdoctor.hook.request import Request, configured, job_id, node_name, parse
@@ -23,6 +25,21 @@ SYSTEM_CONFIG = Path("/etc/dsdoctor/config.toml")
 _LOG_SECONDS = 0.2
 
 
+def _stopped(number: int, _frame: object) -> None:
+    """A signal: `SystemExit` lets the supervisor end its worker and remove its files."""
+    signal.signal(number, signal.SIG_IGN)  # the wrapper may tell us more than once
+    sys.exit(128 + number)
+
+
+def _hear_signals() -> None:
+    for name in ("SIGTERM", "SIGINT", "SIGHUP"):
+        number = getattr(signal, name, None)
+        # not what `nohup` or a shell has ignored, and only where a handler may be set
+        if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
+            with contextlib.suppress(ValueError):
+                signal.signal(number, _stopped)
+
+
 def fast(argv: list[str]) -> int | None:
     """Runs a hook without click; None = click must say what is wrong or help."""
     request = parse(argv)
@@ -32,6 +49,7 @@ def fast(argv: list[str]) -> int | None:
 def run(request: Request, env: Mapping[str, str] | None = None) -> int:
     """Decides, tells everybody, and returns the exit status."""
     begun = time.monotonic() - process_age()
+    _hear_signals()
     env = os.environ if env is None else env
     if KILL_SWITCH.exists():
         _log(f"hook={request.kind} decision=pass cause=disabled `{KILL_SWITCH}` exists")
@@ -81,13 +99,15 @@ def _decide(
     """The decision; whatever goes wrong in here is our illness and lets the job pass."""
     folder: RunFolder | None = None
     try:
-        request = _configured(request)
         path = Path(request.run_folder) if request.run_folder else default_path()
         folder = RunFolder(path)
+        request = _configured(request)
         supervisor = Supervisor(request, folder, env, begun)
         return supervisor.run(), folder, request, supervisor.uuids
     except RunFolderError as error:
         cause, detail = "run-folder", str(error)
+    except UsageError as error:
+        cause, detail = "usage", str(error)
     except Exception as error:  # noqa: BLE001  # a bug of ours never drains a node
         cause, detail = "crash", f"{type(error).__name__}: {error}"
     found = unknown(cause, detail, fail_closed=request.fail_closed, dry_run=request.dry_run)

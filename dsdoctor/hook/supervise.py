@@ -26,6 +26,11 @@ if TYPE_CHECKING:
     from dsdoctor.process import Detached
 
 _POLL = 0.02
+#: How long a worker may take to end its own children: at the end of the budget, and after a signal.
+_LAST_SECONDS = 0.1
+_END_SECONDS = 0.5
+#: Status of a worker that was asked for what cannot be (`worker.MISUSE`, not imported here).
+_MISUSE = 2
 
 
 def process_age() -> float:
@@ -122,7 +127,7 @@ class Supervisor:
                 return {**found, "reused": worker is None}
             ended = worker.poll() if worker else None
             if worker is not None and ended is not None:
-                return self._fail_open("crash", f"the worker ended with status {ended}", worker)
+                return self._ended(worker, ended)
             if worker is None:
                 lock = self.folder.lock()
                 if lock is not None:
@@ -165,14 +170,15 @@ class Supervisor:
                     return found
                 status = worker.poll()
                 if status is not None and not (self.folder.path / name).exists():
-                    return self._fail_open(
-                        "crash", f"the worker ended with status {status}", worker
-                    )
+                    return self._ended(worker, status)
                 if time.monotonic() >= self.deadline:
                     if not snapshot:
-                        worker.kill()  # nobody else waits for its answer
+                        worker.end(_LAST_SECONDS)  # nobody else waits for its answer
                     return self._late(worker)
                 time.sleep(_POLL)
+        except SystemExit:  # a signal has ended this hook
+            worker.end(_END_SECONDS)
+            raise
         finally:
             for left in (self.folder.path / name, worker.output):
                 with contextlib.suppress(OSError):
@@ -195,6 +201,12 @@ class Supervisor:
             )
         except OSError as error:
             return self._fail_open("spawn", f"no worker could be started: {error}", None)
+
+    def _ended(self, worker: Detached, status: int) -> Decision:
+        """A worker has ended without a verdict."""
+        if status == _MISUSE and _last_words(worker.output):
+            return self._fail_open("usage", _last_words(worker.output), None)
+        return self._fail_open("crash", f"the worker ended with status {status}", worker)
 
     def _late(self, worker: Detached | None) -> Decision:
         waits = _last_step(worker.output if worker else self.folder.path / "worker.node.log")
@@ -232,7 +244,7 @@ def _last_step(output: Path) -> list[str]:
 
 def _last_words(output: Path) -> str:
     lines = [line for line in _lines(output) if line.strip() and line[0] not in "+-"]
-    return lines[-1].strip()[:200] if lines else ""
+    return lines[-1].strip()[:300] if lines else ""
 
 
 def _lines(output: Path) -> list[str]:

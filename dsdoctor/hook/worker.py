@@ -11,14 +11,16 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from dsdoctor import __version__, packs, patient, settings
+from dsdoctor import __version__, packs, patient, process, settings
 from dsdoctor.engine import collect, judge, wanted_facts
+from dsdoctor.errors import UsageError
 from dsdoctor.hook.rundir import NODE_FILE, SNAPSHOT_FILE, RunFolder, boot_id
 from dsdoctor.host import LocalHost
 from dsdoctor.model.facts.base import Fact, Missing
@@ -41,6 +43,8 @@ NODE_FACTS: frozenset[type[Fact]] = frozenset(
 )
 #: What says which GPUs a *job* sees; a verdict on the node must not depend on it.
 JOB_VARIABLES = ("CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "NVIDIA_VISIBLE_DEVICES")
+#: Status of a worker that was asked for what cannot be; its last line says why.
+MISUSE = 2
 _UNSURE = (Status.UNKNOWN, Status.CRASH)
 
 
@@ -127,8 +131,15 @@ def _tell(name: str, ended: bool) -> None:
     sys.stdout.flush()
 
 
+def _ended(number: int, _frame: object) -> None:
+    signal.signal(number, signal.SIG_IGN)
+    process.kill_all()
+    os._exit(128 + number)
+
+
 def main(task: Mapping[str, Any]) -> int:
     """Does one task; its result is a file in the run folder."""
+    signal.signal(signal.SIGTERM, _ended)
     if task.get("lock") is not None:
         os.set_inheritable(int(task["lock"]), False)  # the lock ends with this process
     folder = RunFolder(Path(task["folder"]))
@@ -185,7 +196,14 @@ def _full(
     config = task.get("config")
     parsed = None
     if config:
-        parsed = parse_config(Path(config).read_text("utf-8", "replace")).parsed
+        try:
+            text = Path(config).read_text("utf-8", "replace")
+        except OSError as error:
+            raise UsageError(
+                f"`--config {config}` cannot be read ({error.strerror}); expected the DeepSpeed "
+                "config of the job"
+            ) from None
+        parsed = parse_config(text).parsed
     needs = RunNeeds(
         gpus=tuple(task["gpus"]),
         quick=not task.get("live"),
@@ -200,5 +218,13 @@ def _full(
     return masked(snapshot), units, Policy(scopes=scopes, limits=limits)
 
 
+def _main() -> int:
+    try:
+        return main(json.loads(sys.argv[1]))
+    except UsageError as error:
+        sys.stdout.write(f"{' '.join(str(error).split())}\n")
+        return MISUSE
+
+
 if __name__ == "__main__":
-    sys.exit(main(json.loads(sys.argv[1])))
+    sys.exit(_main())

@@ -27,6 +27,27 @@ PATH=/usr/sbin:/usr/bin:/sbin:/bin
 export PATH
 [ -e @DISABLED@ ] && exit 0
 python=@PYTHON@
+run=
+line=
+late=
+child=
+stopped=
+
+# a signal to this script ends dsdoctor, which ends its own children, and what is left is cleaned up
+stop() { # name
+  stopped=$1
+  [ -n "$child" ] && kill -TERM "$child" 2>/dev/null
+}
+trap 'stop TERM' TERM
+trap 'stop INT' INT
+trap 'stop HUP' HUP
+# the shell gives up by itself: `wait` ends when a trapped signal comes, also when the child cannot
+# be killed because the kernel holds it (state D)
+trap 'late=1' USR1
+ended() { # process: gone, or waiting to be buried
+  kill -0 "$1" 2>/dev/null || return 0
+  { read -r _ _ state _ <"/proc/$1/stat"; } 2>/dev/null && [ "$state" = Z ]
+}
 @FOLDER@
 
 pass() { # cause, words
@@ -42,29 +63,39 @@ verdict=$run/verdict.$$.json
 said=$run/said.$$
 token=$$-${SLURM_JOB_ID-0}-$(date +%s 2>/dev/null)
 rm -f "$verdict" "$said" 2>/dev/null
-line=
-late=
 
-# the shell gives up by itself: `wait` ends when a trapped signal comes, also when the child cannot
-# be killed because the kernel holds it (state D)
-trap 'late=1' USR1
+[ -z "$stopped" ] || pass stopped "this script was ended by SIG$stopped"
 PATH=@PATH@ "$python" -I -m dsdoctor hook @KIND@ --json "$verdict" --token "$token" \
   --run-folder "$run" @OPTIONS@ >"$said" 2>&1 </dev/null &
 child=$!
 (
-  trap 'kill "$nap" 2>/dev/null; exit 0' TERM
+  trap 'kill -KILL $! 2>/dev/null; exit 0' TERM
   sleep @LIMIT@ &
-  nap=$!
-  wait "$nap"
+  wait $!
   kill -USR1 $$
 ) >/dev/null 2>&1 </dev/null &
 timer=$!
-wait "$child" 2>/dev/null
+[ -n "$stopped" ] || wait "$child" 2>/dev/null
 status=$?
+if [ -n "$stopped" ]; then
+  # told again, since a process that is not yet what it shall be loses a signal; no `wait`, which
+  # bash does not always leave a second time
+  left=10
+  until ended "$child" && ended "$timer" || [ "$left" = 0 ]; do
+    kill -TERM "$child" "$timer" 2>/dev/null
+    left=$((left - 1))
+    sleep 0.1 2>/dev/null || { sleep 1 && left=0; }
+  done
+  kill -KILL "$child" 2>/dev/null
+  rm -f "$verdict" "$said" 2>/dev/null
+  pass stopped "this script was ended by SIG$stopped"
+fi
 if [ -n "$late" ]; then
   kill -KILL "$child" 2>/dev/null
+  rm -f "$verdict" "$said" 2>/dev/null
   pass wrapper-timeout "no answer within @LIMIT@ s"
 fi
+child=
 kill "$timer" 2>/dev/null
 
 { IFS= read -r line <"$verdict"; } 2>/dev/null

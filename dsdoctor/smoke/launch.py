@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import shutil
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,10 +21,15 @@ from dsdoctor.smoke.track import Progress, Tracker
 from dsdoctor.smoke.watch import Watch
 from dsdoctor.smoke.worker import dsdsmoke_locks as locks
 
+if sys.platform != "win32":
+    import fcntl
+
 WORKER = Path(__file__).parent / "worker"
 PREFIX = "dsdoctor-smoke-"
 #: How far the time of a file may lag behind the clock.
 CLOCK_GRAIN_SECONDS = 0.1
+#: A folder without its lock file may be one that is being made.
+_MAKING_SECONDS = 10.0
 
 
 def launcher_of(python: str, name: str) -> list[str]:
@@ -76,25 +82,57 @@ def environment(
     }
 
 
-def _prepare(plan: SmokePlan) -> Path:
-    """Folder of one run; with several hosts it must be one that all of them see."""
+def _prepare(plan: SmokePlan) -> tuple[Path, int]:
+    """Folder of one run, and the descriptor that says whose it is.
+
+    With several hosts it must be a folder that all of them see.
+    """
     where = Path.cwd() if plan.launch.nodes > 1 else None
     folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-", dir=where))
+    owned = os.open(folder / "alive", os.O_RDWR | os.O_CREAT, 0o600)
+    if sys.platform != "win32":
+        with contextlib.suppress(OSError):  # a file system without locks: the number must do
+            fcntl.flock(owned, fcntl.LOCK_EX | fcntl.LOCK_NB)
     (folder / "tmp").mkdir()
     (folder / "worker").mkdir()
     for source in WORKER.glob("*.py"):
         shutil.copyfile(source, folder / "worker" / source.name)
     (folder / "job.json").write_text(json.dumps(plan.job), encoding="utf-8")
     (folder / "port").write_text(str(_port(plan)))
-    (folder / "alive").touch()
-    return folder
+    return folder, owned
+
+
+def _is_owned(folder: Path) -> bool:
+    """Whether the dsdoctor of a run still lives, perhaps in a container or on a host of its own.
+
+    Their processes have numbers that mean others here, so its lock tells.
+    """
+    if sys.platform == "win32":
+        return False
+    try:
+        handle = os.open(folder / "alive", os.O_RDWR)
+    except FileNotFoundError:  # it may be about to make it
+        with contextlib.suppress(OSError):
+            return time.time() - folder.stat().st_mtime < _MAKING_SECONDS
+        return False
+    except OSError:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(handle)
+    return False
 
 
 def remove_stale() -> None:
     """Removes what earlier runs have left whose dsdoctor was killed."""
     for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*-*"):
         owner = folder.name[len(PREFIX) :].partition("-")[0]
-        if owner.isdigit() and not evidence.is_alive(int(owner)):
+        if owner.isdigit() and not evidence.is_alive(int(owner)) and not _is_owned(folder):
             with contextlib.suppress(OSError, ValueError):
                 port = int((folder / "port").read_text())
                 evidence.sweep_shared_memory(evidence.shared_memory(), port)
@@ -122,7 +160,7 @@ def attempt(
     Raises:
         UsageError: the plan has no command that can be run here.
     """
-    folder = _prepare(plan)
+    folder, owned = _prepare(plan)
     before = evidence.shared_memory()
     port = _port(plan)
     made: Attempt | None = None
@@ -150,6 +188,7 @@ def attempt(
             shutil.rmtree(folder, ignore_errors=True)
         if folder.exists():
             left.append(str(folder))
+        os.close(owned)
         if made is not None:
             made.leftovers = tuple(left)
 

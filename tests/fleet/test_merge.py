@@ -162,6 +162,20 @@ def test_interfaces() -> None:
     assert between(*nodes, socket_ifname="=eth") == [("fleet-interface-missing", "a,b")]
 
 
+def test_an_interface_that_only_the_nodes_themselves_name() -> None:
+    """A variable of `/etc/environment` counts where the launching machine says nothing."""
+    traits = {"variable NCCL_SOCKET_IFNAME": "ib0"}
+    both = FleetNode(interfaces={"lo": "unknown", "eth0": "up", "ib0": "up"})
+    one = FleetNode(interfaces={"lo": "unknown", "eth0": "up"})
+    nodes = [
+        node("a", node=both, traits=traits),
+        node("b", node=one, traits=traits),
+        node("c", node=one),
+    ]
+    assert between(*nodes) == [("fleet-interface-missing", "b")]
+    assert between(*nodes, socket_ifname="eth0") == []
+
+
 def test_slots() -> None:
     nodes = [node("a"), node("b", gpus=7), node("c", gpus=None)]
     assert between(*nodes, slots={"a": 8, "b": 8, "c": 8}) == [("fleet-hostfile-slots", "b")]
@@ -193,7 +207,7 @@ def test_a_thousand_nodes_fit_one_screen() -> None:
     made = merge.merge(nodes)
     text = report.text(made, width=100)
     assert len(text.splitlines()) <= 40
-    for width in (80, 120):
+    for width in (60, 80, 120):
         lines = report.text(made, width=width).splitlines()
         assert len(lines) <= 40
         assert max(map(len, lines)) <= width

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from pathlib import Path
 
 import pytest
 
+from dsdoctor import process
 from dsdoctor.cli.main import run
+from dsdoctor.fleet import fanout
 
 
 @pytest.mark.parametrize(
@@ -28,6 +31,7 @@ from dsdoctor.cli.main import run
         ("check --hostfile twice", "each host once"),
         ("check --nodes a", "`ssh` is not on PATH"),
         ("check --nodes a --engine pdsh", "`pdsh` cannot be run"),
+        ("check --nodes a --engine srun", "`srun` cannot be run"),
         ("diff nowhere empty", "neither a report nor a folder"),
         ("smoke", "--hostfile"),
         ("smoke --hostfile none", "names no host"),
@@ -56,3 +60,62 @@ def test_misuse_is_one_line(
     error = capsys.readouterr().err
     assert said in error
     assert len(error.splitlines()) == 1, error
+
+
+NO_CONTROLLER = """\
+ClusterName=x
+SlurmctldHost=localhost(127.0.0.1)
+SlurmctldPort=1
+AuthType=auth/none
+NodeName=a NodeHostName=localhost CPUs=1
+PartitionName=p Nodes=ALL Default=YES
+MessageTimeout=2
+"""
+
+
+@pytest.mark.system
+@pytest.mark.skipif(shutil.which("srun") is None, reason="needs Slurm (tests/system-deps.sh)")
+@pytest.mark.parametrize("config", [None, NO_CONTROLLER])
+def test_srun_without_a_controller_is_misuse_not_a_silent_node(
+    config: str | None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("DSDOCTOR_PYTHON", sys.executable)
+    monkeypatch.delenv("SLURM_CONF", raising=False)
+    if config is not None:
+        (tmp_path / "slurm.conf").write_text(config)
+        monkeypatch.setenv("SLURM_CONF", str(tmp_path / "slurm.conf"))
+    assert run(["fleet", "check", "--nodes", "a", "--engine", "srun"]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert len(said.err.splitlines()) == 1, said.err
+    assert said.err.startswith("dsdoctor: `srun` started nothing: ")
+    assert ("contact slurm controller" if config else "configuration source") in said.err
+    assert "--engine clustershell" in said.err
+
+
+@pytest.mark.parametrize(
+    ("stdout", "stderr", "status"),
+    [
+        # nodes that were reached: what they say is theirs
+        (
+            b"",
+            b"0: sh: python3: not found\nsrun: error: a: task 0: Exited with exit code 127\n",
+            127,
+        ),
+        (b"", b"srun: error: a: task 0: Exited with exit code 127\n", 127),
+        (b"0: hello\n", b"srun: error: Timed out waiting for job step to complete\n", 1),
+        (b"", b"srun: warning: can't run 1 processes on 2 nodes\n", 0),
+        (b"", b"", 1),
+    ],
+)
+def test_srun_whose_tasks_fail_has_started_something(
+    stdout: bytes, stderr: bytes, status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended = process.Result(argv=("srun",), returncode=status, stdout=stdout, stderr=stderr)
+    monkeypatch.setattr(process, "run", lambda *_, **__: ended)
+    answers = fanout.collect(fanout.Order(nodes=["a"], collector="", engine="srun"))
+    assert answers["a"][0] is None
+    assert answers["a"][1]

@@ -1,4 +1,4 @@
-"""`fleet smoke` with the real launcher over two hosts of their own."""
+"""`fleet smoke` with the real launcher over hosts of their own, one of which is bad."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,19 +26,24 @@ pytestmark = [
 ]
 
 
+BAD = "h3"
+
+
 @pytest.fixture(scope="module")
 def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosts]:
     folder = tmp_path_factory.mktemp("smoke")
     for parent in folder.parents[:3]:
         if parent != Path("/tmp"):
             parent.chmod(0o755)
-    made = Hosts(folder, 2, 79)
+    made = Hosts(folder, 4, 79)
     for name in made.names:
         # a log-in without a shell's start files: ninja and the compiler must be on sshd's own PATH
         made.variables[name]["PATH"] = f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin"
         made.variables[name]["TORCH_EXTENSIONS_DIR"] = os.environ.get(
             "TORCH_EXTENSIONS_DIR", str(folder / "extensions")
         )
+    # what a site sets for every node, and one node has no such interface: gloo ends its rank
+    made.variables[BAD]["GLOO_SOCKET_IFNAME"] = "ib0"
     try:
         made.up()
         yield made
@@ -45,9 +51,21 @@ def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosts]:
         made.down()
 
 
-def test_deepspeed_trains_on_two_hosts_through_a_hostfile(hosts: Hosts) -> None:
-    hostfile = hosts.folder / "hostfile"
-    hostfile.write_text("h1 slots=1\nh2 slots=1\n")
+#: An optimizer of torch's own: no op is compiled, and a run is shorter.
+SHORT = {
+    "train_micro_batch_size_per_gpu": 1,
+    "zero_optimization": {"stage": 0},
+    "optimizer": {"type": "Adam", "params": {"lr": 0.001, "torch_adam": True}},
+}
+
+
+def smoke(hosts: Hosts, *names: str, config: Any = None) -> tuple[int, Any]:
+    hostfile = hosts.folder / f"hostfile-{'-'.join(names)}"
+    hostfile.write_text("".join(f"{name} slots=1\n" for name in names))
+    more = []
+    if config is not None:
+        (hosts.folder / "ds.json").write_text(json.dumps(config))
+        more = ["--config", str(hosts.folder / "ds.json")]
     env = {
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         "DSDOCTOR_PYTHON": sys.executable,
@@ -65,13 +83,36 @@ def test_deepspeed_trains_on_two_hosts_through_a_hostfile(hosts: Hosts) -> None:
         "1",
         "--format",
         "json",
+        *more,
         env=env,
         timeout=550,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    found = json.loads(done.stdout)
-    assert found["good"] == ["h1", "h2"]
+    assert done.stdout, done.stderr
+    return done.returncode, json.loads(done.stdout)
+
+
+def test_deepspeed_trains_on_two_hosts_through_a_hostfile(hosts: Hosts) -> None:
+    status, found = smoke(hosts, "h1", "h2")
+    assert (status, found["good"]) == (0, ["h1", "h2"]), found
     assert found["rounds"] == [{"h1+h2": True}]
+
+
+def test_of_four_hosts_the_bad_one_is_named(hosts: Hosts) -> None:
+    """Pairs, then both suspects with partners that have passed."""
+    status, found = smoke(hosts, "h1", "h2", "h3", "h4", config=SHORT)
+    assert (status, found["bad"]) == (1, [BAD]), found
+    assert found["good"] == ["h1", "h2", "h4"]
+    assert (found["links"], found["undecided"]) == ([], [])
+    assert found["rounds"] == [
+        {"h1+h2": True, "h3+h4": False},
+        {"h3+h1": False, "h4+h2": True},
+    ]
+
+
+def test_where_no_pair_passes_each_host_is_tried_alone(hosts: Hosts) -> None:
+    status, found = smoke(hosts, "h3", "h4", config=SHORT)
+    assert (status, found["bad"], found["good"]) == (1, [BAD], ["h4"]), found
+    assert found["rounds"] == [{"h3+h4": False}, {"h3": False, "h4": True}]
 
 
 def test_a_single_host_without_dsdoctor_is_not_called_bad(hosts: Hosts) -> None:

@@ -6,6 +6,7 @@ import copy
 import dataclasses
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -83,6 +84,16 @@ class Node:
         raise AssertionError("a worker went on for ever")
 
 
+@pytest.fixture(scope="module", autouse=True)
+def hanging(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A node of which one GPU of eight hangs; its worker runs beside the other tests, for 30 s."""
+    made = Node(tmp_path_factory.mktemp("hanging"))
+    made.set(with_fault(hang={"nvmlDeviceGetFieldValues@3": 1000}))
+    first = made.hook("slurm-prolog", "--budget", "2", "--gpus", "all")
+    yield made, first
+    made.wait_for_worker()
+
+
 @pytest.fixture
 def node(tmp_path: Path) -> Any:
     made = Node(tmp_path)
@@ -134,6 +145,49 @@ def test_a_gpu_that_fell_off_the_bus_blocks(node: Node) -> None:
     assert "gpu-count-unexpected" in done.out
 
 
+def test_a_job_is_judged_by_uuids_and_mig_ids_too(node: Node) -> None:
+    """Two GPUs cut by MIG, of which the second is lost."""
+    scenario = two_mig()
+    first, second = ([d["uuid"] for d in gpu["mig_devices"] if d] for gpu in scenario["gpus"])
+    scenario["fail"] = {"*@1": 15}
+    node.set(scenario)
+    uuids = [gpu["uuid"] for gpu in scenario["gpus"]]
+    for number, (selector, status) in enumerate(
+        [(first[0], 0), (uuids[0], 0), ("0", 0), (second[0], 1), (uuids[1], 1), ("1", 1)]
+    ):
+        done = node.hook("slurm-prolog", SLURM_JOB_GPUS=selector, SLURM_JOB_ID=str(number))
+        assert (done.status, selector) == (status, selector), done.out
+    noted = json.loads((node.run / "job.n1.2.json").read_text())["gpus"]
+    assert noted == {"0": uuids[0]}, "numbers of the host are mapped to UUIDs"
+
+
+def two_mig() -> Any:
+    text = json.dumps(scenarios.a100_mig()["gpus"][0])
+    twin = json.loads(re.sub(r"(GPU|MIG)-[0-9a-f]{8}-", lambda m: m[0].replace("-", "-f", 1), text))
+    scenario = scenarios.h200_x8()
+    scenario["gpus"] = [json.loads(text), twin]
+    return scenario
+
+
+def test_the_task_prolog_finds_the_jobs_gpus_whatever_their_numbers_are(
+    node: Node, tmp_path: Path
+) -> None:
+    """In the job CUDA_VISIBLE_DEVICES is renumbered; the prolog has noted which GPUs those are."""
+    env = clean_environment(tmp_path, SLURM_JOB_ID="42")
+    prolog = node.hook("slurm-prolog", SLURM_JOB_GPUS="5,6", **env)
+    uuids = list(prolog.verdict["gpus"].values())
+    assert [uuid[:4] for uuid in uuids] == ["GPU-", "GPU-"]
+    task = node.hook(
+        "slurm-task-prolog",
+        "--budget",
+        "20",
+        CUDA_VISIBLE_DEVICES="0,1",
+        DSDOCTOR_RUN_FOLDER=str(node.run),
+        **env,
+    )
+    assert list(task.verdict["gpus"].values()) == uuids
+
+
 def test_a_verdict_is_used_again_for_a_minute(node: Node) -> None:
     first = node.hook("slurm-prolog", "--gpus", "0")
     again = node.hook("slurm-prolog", "--gpus", "5")
@@ -174,18 +228,6 @@ def test_a_slow_driver_serves_the_next_hook(node: Node) -> None:
     assert second.verdict["reused"] is True
 
 
-def test_a_failure_that_rests_on_a_hang_never_blocks(node: Node) -> None:
-    """One GPU of eight hangs: the worker ends late, and what it could not read is unknown."""
-    node.set(with_fault(hang={"nvmlDeviceGetFieldValues@3": 1000}))
-    first = node.hook("slurm-prolog", "--budget", "2", "--gpus", "all")
-    assert first.status == 0
-    node.wait_for_worker()
-    later = node.hook("slurm-prolog", "--budget", "4", "--gpus", "all")
-    assert later.status == 0, later.out
-    assert later.verdict["verdict"] == "unknown"
-    assert later.verdict["reused"] is True
-
-
 def test_hooks_at_once_share_one_worker(node: Node) -> None:
     log = node.folder / "calls.log"
     node.set(with_fault(log=str(log)))
@@ -216,12 +258,12 @@ def test_hooks_at_once_share_one_worker(node: Node) -> None:
     assert len(inits) == 1
 
 
-def test_a_worker_that_crashes_lets_the_job_pass(node: Node, tmp_path: Path) -> None:
-    config = tmp_path / "config.toml"
-    config.write_text("[limits.memlock-low]\nno_such_limit = 1\n")
-    done = node.hook("slurm-prolog", "--gpus", "0", DSDOCTOR_CONFIG=str(config))
+def test_a_worker_that_crashes_lets_the_job_pass(node: Node) -> None:
+    (node.run / "node-snapshot.json").mkdir(parents=True)  # the worker cannot write it
+    done = node.hook("slurm-prolog", "--gpus", "0")
     assert done.status == 0
     assert done.verdict["cause"] == "crash"
+    assert "status 1" in done.verdict["detail"]
     assert node.causes() == {"crash": 1}
 
 
@@ -229,8 +271,35 @@ def test_a_broken_configuration_lets_the_job_pass(node: Node, tmp_path: Path) ->
     config = tmp_path / "config.toml"
     config.write_text("this is no TOML")
     done = node.hook("slurm-prolog", "--gpus", "0", DSDOCTOR_CONFIG=str(config))
-    assert (done.status, done.verdict["cause"]) == (0, "crash")
+    assert (done.status, done.verdict["cause"]) == (0, "usage")
     assert "not TOML" in done.verdict["detail"]
+    config.write_text("[limits.memlock-low]\nno_such_limit = 1\n")  # which the worker finds
+    done = node.hook("slurm-prolog", "--gpus", "0", DSDOCTOR_CONFIG=str(config))
+    assert (done.status, done.verdict["cause"]) == (0, "usage")
+    assert "no_such_limit" in done.verdict["detail"]
+    assert node.causes() == {"usage": 2}
+
+
+@pytest.mark.parametrize(
+    ("option", "name", "said"),
+    [
+        ("--config", "none.json", "No such file"),
+        ("--config", "", "Is a directory"),
+        ("--python", "nowhere", "does not exist"),
+    ],
+)
+def test_what_a_job_names_and_is_not_there_is_misuse_not_a_crash(
+    node: Node, tmp_path: Path, option: str, name: str, said: str
+) -> None:
+    named = str(tmp_path / name)
+    done = node.hook("k8s", option, named, "--budget", "30", DSDOCTOR_PYTHON=sys.executable)
+    assert (done.status, done.verdict["cause"]) == (0, "usage")
+    assert done.verdict["detail"].startswith(f"`{option} {named.rstrip('/')}")
+    assert said in done.verdict["detail"]
+    assert done.out.count("\n") == 1
+    assert node.causes() == {"usage": 1}
+    closed = node.hook("k8s", option, named, "--budget", "30", "--fail-closed")
+    assert closed.status == 1
 
 
 def test_a_check_can_be_switched_off(node: Node, tmp_path: Path) -> None:
@@ -240,6 +309,29 @@ def test_a_check_can_be_switched_off(node: Node, tmp_path: Path) -> None:
     assert node.hook("slurm-prolog", "--gpus", "all").status == 1
     off = node.hook("slurm-prolog", "--gpus", "all", DSDOCTOR_CONFIG=str(config))
     assert off.status == 0, off.out
+
+
+@pytest.mark.parametrize(
+    ("kind", "status"), [("slurm-prolog", 0), ("k8s", 0), ("npd", 2), ("nagios", 3)]
+)
+def test_the_kill_switch_lets_everything_pass(
+    node: Node, tmp_path: Path, kind: str, status: int
+) -> None:
+    node.set(scenarios.h200_x8_lost())
+    switch = tmp_path / "disabled"
+    switch.touch()
+    script = (
+        "import pathlib, sys\n"
+        "from dsdoctor.hook import entry\n"
+        "assert str(entry.KILL_SWITCH) == '/etc/dsdoctor/disabled'\n"
+        f"entry.KILL_SWITCH = pathlib.Path({str(switch)!r})\n"
+        f"sys.exit(entry.fast([{kind!r}, '--fail-closed', '--run-folder', {str(node.run)!r}]))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", script], env=node.env, capture_output=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (status, b"", b"")
+    assert not node.run.exists(), "something was started"
 
 
 def test_dry_run_reports_only(node: Node) -> None:
@@ -347,3 +439,15 @@ def test_a_used_verdict_imports_next_to_nothing(node: Node) -> None:
     loaded = set(done.stderr.split())
     assert done.stdout == "dsdoctor: ok\n"
     assert not loaded & {"click", "msgspec", "rich", "psutil", "subprocess", "torch", "argparse"}
+
+
+def test_a_failure_that_rests_on_a_hang_never_blocks(hanging: tuple[Node, Any]) -> None:
+    """The worker ends late, and what it could not read is unknown; last here, for it takes 30 s."""
+    node, first = hanging
+    assert first.status == 0
+    node.wait_for_worker()
+    # the other tests may have taken longer than a verdict usually serves
+    later = node.hook("slurm-prolog", "--budget", "4", "--gpus", "all", "--max-age", "3600")
+    assert later.status == 0, later.out
+    assert later.verdict["verdict"] == "unknown"
+    assert later.verdict["reused"] is True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import shlex
 import shutil
@@ -16,11 +17,15 @@ from pathlib import Path
 import pytest
 
 from dsdoctor.hook.wrapper import Wrapper
-from tests.support.command import TEST_RUN, left_running
+from tests.support.command import TEST_RUN, clean_environment, left_running
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Slurm and /proc")
 
 SHELLS = [name for name in ("sh", "dash", "bash") if shutil.which(name)]
+if "dash" in SHELLS and os.path.realpath(shutil.which("sh") or "") == os.path.realpath(
+    shutil.which("dash") or ""
+):
+    SHELLS.remove("dash")  # it is `sh` here; no test runs twice
 VERDICT = (
     "while [ $# -gt 0 ]; do case $1 in --json) f=$2;; --token) t=$2;; esac; shift; done\n"
     'say() { printf \'{"kind": "x", "decision": "%s", "token": "%s", "a": 1}\\n\' "$1" "$2" >"$f"; }\n'
@@ -144,6 +149,154 @@ def test_a_child_that_hears_no_signal_is_left_behind(tmp_path: Path, shell: str)
     assert done.status == 0
     assert done.causes == {"wrapper-timeout": 1}
     assert 2.5 < done.seconds < 6
+
+
+@dataclasses.dataclass
+class Started:
+    """A hook that runs, and may be sent a signal."""
+
+    process: subprocess.Popen[str]
+    folder: Path
+    run: Path
+    temporary: Path
+
+    def await_file(self, name: str) -> None:
+        deadline = time.monotonic() + 20
+        while not (self.folder / name).exists():
+            assert time.monotonic() < deadline, f"no {name}"
+            assert self.process.poll() is None, self.process.communicate()
+            time.sleep(0.01)
+
+    def ends_by(self, name: str) -> Result:
+        """What it left when it was sent a signal."""
+        begun = time.monotonic()
+        self.process.send_signal(getattr(signal, name))
+        out, _ = self.process.communicate(timeout=60)
+        return Result(self.process.returncode, out, time.monotonic() - begun, self.run)
+
+    def left(self) -> list[str]:
+        """What still runs after a moment, and temporary folders."""
+        deadline = time.monotonic() + 3
+        while left_running(self.folder) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        return [*left_running(self.folder), *(str(p) for p in self.temporary.iterdir())]
+
+
+def start(
+    tmp_path: Path,
+    shell: str,
+    body: str | None,
+    *,
+    temporary: bool,
+    fail_closed: bool = False,
+    python: str | None = None,
+    options: tuple[str, ...] = (),
+    env: dict[str, str] | None = None,
+    tools: Path | None = None,
+) -> Started:
+    """Starts a hook of root's, or one that users run, and does not wait for its end."""
+    if body is not None:
+        stand_in = tmp_path / "python"
+        stand_in.write_text(f"#!/bin/sh\n{VERDICT}{body}\n")
+        stand_in.chmod(0o755)
+        python = str(stand_in)
+    folder = tmp_path / "tmp"
+    folder.mkdir()
+    run = tmp_path / "run"
+    text = Wrapper(
+        "slurm-task-prolog" if temporary else "slurm-prolog",
+        str(python),
+        options=options,
+        budget=30,
+        run_folder=None if temporary else str(run),
+        fail_closed=fail_closed,
+    ).render()
+    script = tmp_path / "hook.sh"
+    if tools is not None:
+        text = text.replace("PATH=/usr/sbin", f"PATH={tools}:/usr/sbin")
+    script.write_text(text.replace("/tmp/dsdoctor.", f"{folder}/dsdoctor."))
+    process = subprocess.Popen(
+        [shutil.which(shell) or shell, str(script)],
+        env={"SLURM_JOB_ID": "7", TEST_RUN: str(tmp_path), **(env or {})},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        cwd="/",
+    )
+    return Started(process, tmp_path, run, folder)
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGHUP"])
+@pytest.mark.parametrize("temporary", [True, False])
+def test_a_signal_to_the_script_ends_dsdoctor_and_leaves_nothing(
+    tmp_path: Path, shell: str, name: str, temporary: bool
+) -> None:
+    ended = tmp_path / "ended"
+    body = (
+        f"trap 'kill -KILL $nap; echo >{ended}; exit 1' TERM\n"
+        f"say block $t; sleep 60 & nap=$!; echo >{tmp_path}/begun; wait"
+    )
+    hook = start(tmp_path, shell, body, temporary=temporary)
+    hook.await_file("begun")
+    assert len(list(hook.temporary.iterdir())) == (1 if temporary else 0)
+    done = hook.ends_by(name)
+    assert done.status == 0
+    assert done.seconds < 5
+    assert ended.exists(), "dsdoctor was not told to end"
+    assert hook.left() == []
+    if not temporary:
+        assert done.causes == {"stopped": 1}
+        assert done.left == ["fail-open"], "verdict and words of the run stay behind"
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_signal_to_a_script_whose_child_is_deaf(tmp_path: Path, shell: str) -> None:
+    body = f"trap '' TERM; echo >{tmp_path}/begun; exec sleep 60"
+    hook = start(tmp_path, shell, body, temporary=True, fail_closed=True)
+    hook.await_file("begun")
+    done = hook.ends_by("SIGTERM")
+    assert done.status == 1, "--fail-closed blocks what could not be told"
+    assert done.seconds < 8
+    assert hook.left() == []
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_signal_before_dsdoctor_is_started(tmp_path: Path, shell: str) -> None:
+    """While `date` runs, which is slow here: dsdoctor is not started any more."""
+    bin_folder = tmp_path / "bin"
+    bin_folder.mkdir()
+    slow = bin_folder / "date"
+    slow.write_text(f"#!/bin/sh\necho >{tmp_path}/begun; sleep 0.5\n")
+    slow.chmod(0o755)
+    body = f"echo >{tmp_path}/started; exec sleep 60"
+    hook = start(tmp_path, shell, body, temporary=True, tools=bin_folder)
+    hook.await_file("begun")
+    done = hook.ends_by("SIGTERM")
+    assert (done.status, hook.left()) == (0, [])
+    assert done.seconds < 8
+    assert not (tmp_path / "started").exists()
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_signal_ends_what_dsdoctor_itself_has_started(tmp_path: Path, shell: str) -> None:
+    """The job's interpreter hangs: the script, dsdoctor, its worker and the interpreter all go."""
+    patient = tmp_path / "patient"
+    patient.write_text(f"#!/bin/sh\necho >{tmp_path}/begun\nexec sleep 60\n")
+    patient.chmod(0o755)
+    hook = start(
+        tmp_path,
+        shell,
+        None,
+        temporary=True,
+        python=sys.executable,
+        options=("--python", str(patient)),
+        env=clean_environment(tmp_path),
+    )
+    hook.await_file("begun")
+    done = hook.ends_by("SIGTERM")
+    assert done.status == 0
+    assert hook.left() == []
 
 
 def freezer() -> Path | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import secrets
 import shutil
 import signal
@@ -59,12 +60,16 @@ SchedulerParameters=batch_sched_delay=0,sched_interval=2{scheduler}
 GresTypes=gpu
 Prolog={d}/prolog.sh
 TaskProlog={d}/task-prolog.sh
-PrologFlags=Alloc
-PrologEpilogTimeout=30
+{prolog}
 {health}
 NodeName=n[1-2] NodeHostname={host} NodeAddr=127.0.0.1 Port=[{first}-{last}] CPUs={cpus} \
 RealMemory=500 Gres=gpu:fake:2 State=UNKNOWN
 PartitionName=debug Nodes=ALL Default=YES MaxTime=INFINITE State=UP OverSubscribe=NO
+"""
+#: What `hook install` advises besides the scripts themselves.
+_PROLOG = """\
+PrologFlags=Alloc
+PrologEpilogTimeout=30
 """
 _HEALTH = """\
 HealthCheckProgram={d}/health.sh
@@ -88,6 +93,7 @@ class Cluster:
         self.env = {"PATH": path, "HOME": str(folder), "SLURM_CONF": str(folder / "slurm.conf")}
         self.health_on = False
         self.nohold = False
+        self.advised = True
 
     # ---- the daemons
 
@@ -139,6 +145,7 @@ class Cluster:
             cpus=os.cpu_count(),
             scheduler=",nohold_on_prolog_fail" if self.nohold else "",
             health=_HEALTH.format(d=self.folder) if self.health_on else "",
+            prolog=_PROLOG if self.advised else "",
         )
         (self.folder / "slurm.conf").write_text(text)
         if reload:
@@ -148,7 +155,8 @@ class Cluster:
     def _configured(self) -> bool:
         text = self.run("scontrol", "show", "config")
         nohold, health = "nohold_on_prolog_fail" in text, "health.sh" in text
-        return (nohold, health) == (self.nohold, self.health_on)
+        advised = re.search(r"^PrologFlags\s*=.*Alloc", text, re.MULTILINE) is not None
+        return (nohold, health, advised) == (self.nohold, self.health_on, self.advised)
 
     def stop(self) -> None:
         files = [self.folder / "run" / f"slurmd-{node}.pid" for node in NODES]

@@ -53,8 +53,9 @@ def cluster(running: Cluster) -> Iterator[Cluster]:
     for node in NODES:
         running.machine(node, healthy())
     running.install()
-    if running.health_on or running.nohold:
+    if running.health_on or running.nohold or not running.advised:
         running.health_on = running.nohold = False
+        running.advised = True
         running.configure()
     running.resume()
 
@@ -121,6 +122,22 @@ def test_a_faulty_node_drains_and_the_job_is_requeued(cluster: Cluster, nohold: 
     stamp = json.loads((cluster.folder / "n1" / "run" / "blocked.n1.json").read_text())
     assert (stamp["job"], stamp["node"]) == (job, "n1")
     assert "gpu-lost" in cluster.log("n1")
+
+
+def test_without_the_flags_the_prolog_waits_for_the_first_step(cluster: Cluster) -> None:
+    """Neither PrologFlags nor PrologEpilogTimeout: the job has begun before its node is judged."""
+    cluster.advised = False
+    cluster.configure()
+    cluster.machine("n1", broken())
+    run = cluster.folder / "n1" / "run"
+    before = set(run.glob("job.n1.*"))
+    allocated = cluster.try_run("salloc", "-w", "n1", "--gres=gpu:2", "true")
+    assert allocated.returncode == 0, allocated.stderr
+    assert set(run.glob("job.n1.*")) == before, "a job without a step was judged"
+    assert not drained(cluster, "n1")
+    job = cluster.submit("-w", "n1", "--gres=gpu:2", command="echo done")
+    cluster.wait(lambda: drained(cluster, "n1"), "drained at the first step")
+    assert verdict(cluster, "n1", job)["decision"] == "block"
 
 
 def test_the_health_program_gives_the_drain_our_reason_and_undoes_it(cluster: Cluster) -> None:
@@ -191,11 +208,23 @@ def lock_is_free(run: Path) -> bool:
 
 
 def test_a_crash_of_dsdoctor_does_not_drain(cluster: Cluster) -> None:
+    cluster.machine("n1", broken())
+    snapshot = cluster.folder / "n1" / "run" / "node-snapshot.json"
+    snapshot.unlink(missing_ok=True)
+    snapshot.mkdir(parents=True)  # the worker cannot write it
+    try:
+        runs_on_n1(cluster)
+    finally:
+        snapshot.rmdir()
+    assert "crash" in causes(cluster.folder / "n1" / "run")
+
+
+def test_a_broken_configuration_does_not_drain(cluster: Cluster) -> None:
     config = cluster.folder / "broken.toml"
     config.write_text("[limits.memlock-low]\nno_such = 1\n[hook]\nmax_age = 0\n")
     cluster.machine("n1", broken(), DSDOCTOR_CONFIG=str(config))
     runs_on_n1(cluster)
-    assert "crash" in causes(cluster.folder / "n1" / "run")
+    assert "usage" in causes(cluster.folder / "n1" / "run")
 
 
 def test_a_missing_interpreter_does_not_drain(cluster: Cluster) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import os
 import signal
 import subprocess
@@ -114,3 +115,20 @@ def test_text_is_told_from_garbage() -> None:
     assert process.Result(argv=("x",), returncode=0, stdout=b"ok\n").is_text
     assert not process.Result(argv=("x",), returncode=0, stdout=b"\xff\xfe\x00").is_text
     assert not process.Result(argv=("x",), returncode=0, stdout=b"a\0b").is_text
+
+
+def test_a_child_that_does_not_read_keeps_its_deadline() -> None:
+    begun = time.monotonic()
+    done = process.run(
+        [sys.executable, "-c", "import time; time.sleep(60)"], timeout=0.5, stdin=b"x" * (1 << 20)
+    )
+    assert done.timed_out
+    assert time.monotonic() - begun < 10
+
+
+def test_a_child_that_reads_gets_everything_and_one_that_is_gone_does_no_harm() -> None:
+    data = bytes(range(256)) * (1 << 13)
+    code = "import hashlib, sys; print(hashlib.sha256(sys.stdin.buffer.read()).hexdigest())"
+    done = process.run([sys.executable, "-c", code], timeout=60, stdin=data)
+    assert done.text.strip() == hashlib.sha256(data).hexdigest()
+    assert process.run([sys.executable, "-c", ""], timeout=60, stdin=data).ok

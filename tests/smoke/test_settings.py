@@ -118,3 +118,16 @@ def test_guide_c1_e3_four_ranks_with_torchrun_and_a_saved_plan_full_size(smoke: 
     assert [row["what"] for row in report["figures"]["memory"]] == [
         "model states of a rank", "peak memory of the host",
     ]  # fmt: skip
+
+
+def test_a_config_without_gradient_clipping_is_compared_with_deepspeeds_default(
+    smoke: Smoke,
+) -> None:
+    """DeepSpeed 0.19.8 clips at 1.0 where a config is silent."""
+    config = Path(smoke.config(stage=0))
+    text = json.loads(config.read_text())
+    del text["gradient_clipping"]
+    config.write_text(json.dumps(text))
+    ended = smoke("--cpu", "1", "--config", str(config))
+    assert ended.status == 0, ended.out
+    assert any("equal those of a single process" in line for line in ended.report["proved"])

@@ -205,6 +205,8 @@ class Run(Communication):
         )
         found["stage"] = self.engine.zero_optimization_stage()
         found["counted"] = self.counted = steps_counted(self.optimizer)
+        # where a config is silent the default counts, which is 1.0 in DeepSpeed 0.19.8 and was 0
+        self.job["clip"] = float(self.engine.gradient_clipping())
         if found["stage"] != stage:
             raise CheckError(
                 "ds-config-ignored-setting",

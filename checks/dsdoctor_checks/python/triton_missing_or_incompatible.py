@@ -146,4 +146,15 @@ SIGNATURES = (
         ),
         weight=27,
     ),
+    Signature(
+        anchor=("Triton PTX codegen error", "triton/backends/nvidia/bin/ptxas"),
+        pattern=r"Triton PTX codegen error|/triton/backends/nvidia/bin/ptxas .{0,400}--gpu-name",
+        examples=(
+            "RuntimeError: Internal Triton PTX codegen error",
+            "Repro command: /x/triton/backends/nvidia/bin/ptxas -lineinfo -v --gpu-name=sm_103a /tmp/a.ptx -o /tmp/a.o",
+        ),
+        not_examples=("found /x/triton/backends/nvidia/bin/ptxas",),
+        weight=74,
+        masks=("nvcc-arch-unsupported",),
+    ),
 )

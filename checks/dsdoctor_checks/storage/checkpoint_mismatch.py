@@ -352,4 +352,39 @@ SIGNATURES = (
         ),
         weight=58,
     ),
+    Signature(
+        anchor=("current model is torch.Size", "in current model is torch.Size"),
+        pattern=r"^(?:in )?current model is torch\.Size",
+        examples=(
+            "current model is torch.Size([16, 4]).",
+            "in current model is torch.Size([32, 8]).",
+        ),
+        not_examples=("the shape in current model is torch.Size([16, 4])",),
+        weight=48,
+        near=("lora", "adapter", "deepspeed"),
+    ),
+    Signature(
+        anchor=('Error opening "zarr"', "rror reading local file", "No ZeRO files", ".distcp"),
+        pattern=(
+            r"Error opening \"zarr\" driver|rror reading local file \"|No ZeRO files found"
+            r"|No such file or directory: '[^']{0,300}\.distcp'"
+        ),
+        examples=(
+            'ValueError: Error opening "zarr" driver: Error reading local file "w/.zarray"',
+            "FileNotFoundError: [Errno 2] No such file or directory: 'ckpt/__1_0.distcp'",
+        ),
+        not_examples=("wrote ckpt/__1_0.distcp",),
+        weight=50,
+    ),
+    Signature(
+        anchor=("KeyError: '",),
+        pattern=(
+            r"^KeyError: '(?:(?:model|optimizer|lr_scheduler|ema|net)?_?state_dict|optimizer_states?"
+            r"|global_step|pytorch-lightning_version|hyper_parameters|ds_version)'"
+        ),
+        examples=("KeyError: 'state_dict'", "KeyError: 'optimizer_state_dict'"),
+        not_examples=("KeyError: 'state_dicts'",),
+        weight=34,
+        near=("torch.load(", "load_checkpoint", "load_state_dict", "checkpoint[", "ckpt["),
+    ),
 )

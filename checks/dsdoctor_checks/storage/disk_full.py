@@ -259,4 +259,24 @@ SIGNATURES = (
         not_examples=("checks for ENOSPC: none",),
         weight=66,
     ),
+    Signature(
+        anchor=(
+            "Write incomplete",
+            "Error writing (tmp)",
+            "Resource exhausted:",
+            "fwrite(",
+            "short write",
+        ),
+        pattern=(
+            r"FileStream\.Write incomplete|Error writing \(tmp\) checkpoint file"
+            r"|Resource exhausted: [^;]{0,300}(?:\.tempstate|\.ckpt)|fwrite\([^)]{0,80}\) == size"
+            r"|\bshort write\b"
+        ),
+        examples=(
+            "Check failed: std::fwrite(ptr, 1, size, fp_) == size FileStream.Write incomplete",
+            "Error writing (tmp) checkpoint file: /x/model.ckpt-3.tempstate12",
+        ),
+        not_examples=("Resource exhausted: OOM when allocating tensor", "calls fwrite(ptr)"),
+        weight=42,
+    ),
 )

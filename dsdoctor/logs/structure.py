@@ -241,8 +241,12 @@ def _launcher(place: Place) -> str | None:
 
 
 def _importing(place: Place) -> str | None:
-    """A log that ends while DeepSpeed is being imported: what it shows no more is a name."""
-    if place.kind or place.package != "deepspeed" or place.raiser.function != "<module>":
+    """A log that ends while a product is being imported: what it shows no more is a name."""
+    if place.kind or place.raiser.function != "<module>":
+        return None
+    if place.package in HUGGING and len(HUGGING.intersection(place.packages)) > 1:
+        return "dependency-version-conflict"
+    if place.package != "deepspeed":
         return None
     in_triton = re.search(r"/triton/|sparse_attention/", place.raiser.file)
     return "triton-missing-or-incompatible" if in_triton else "deepspeed-torch-incompatible"

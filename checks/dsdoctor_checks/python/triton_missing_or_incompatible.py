@@ -157,4 +157,17 @@ SIGNATURES = (
         weight=74,
         masks=("nvcc-arch-unsupported",),
     ),
+    Signature(
+        anchor=("UNREACHABLE executed at", "Cannot select: intrinsic", "PY_SSIZE_T_CLEAN macro"),
+        pattern=(
+            r"UNREACHABLE executed at \S{0,200}[Tt]riton|Cannot select: intrinsic %llvm\.nvvm"
+            r"|PY_SSIZE_T_CLEAN macro must be defined"
+        ),
+        examples=(
+            "UNREACHABLE executed at /project/lib/Conversion/TritonGPUToLLVM/DotOpToLLVM.cpp:12!",
+            "LLVM ERROR: Cannot select: intrinsic %llvm.nvvm.shfl.sync.bfly.i32",
+        ),
+        not_examples=("UNREACHABLE executed at /src/json/parse.cpp:9!",),
+        weight=50,
+    ),
 )

@@ -387,4 +387,17 @@ SIGNATURES = (
         weight=34,
         near=("torch.load(", "load_checkpoint", "load_state_dict", "checkpoint[", "ckpt["),
     ),
+    Signature(
+        anchor=("not a valid DeepSpeed checkpoint", "not a valid checkpoint", "<module 'deepspeed"),
+        pattern=(
+            r"not a valid (?:DeepSpeed )?checkpoint\b"
+            r"|Can't get attribute '\w{1,80}' on <module 'deepspeed"
+        ),
+        examples=(
+            "FileNotFoundError: The provided path is not a valid DeepSpeed checkpoint: out/last.ckpt",
+            "AttributeError: Can't get attribute 'ZeroStageEnum' on <module 'deepspeed.runtime.zero' from 'x'>",
+        ),
+        not_examples=("imported <module 'deepspeed.runtime' from 'x'>",),
+        weight=54,
+    ),
 )

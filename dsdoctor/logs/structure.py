@@ -49,7 +49,8 @@ LOADERS = re.compile(
     r"|_load_(?:zero|legacy|elastic|universal)_checkpoint|_get_all_(?:zero|ckpt)\w+"
     r"|_restore_\w+|_rigid_load_state_dict|check_ckpt_list|merge_state_dict|get_sd_loader\w*"
     r"|get_(?:fp32|zero|model)\w*state\w*|parse_(?:optim|model)_states?|get_checkpoint_files"
-    r"|convert_zero_checkpoint\w*|_?zero[23]_merge\w+|deepspeed_load_checkpoint)$"
+    r"|convert_zero_checkpoint\w*|_?zero[23]_merge\w+|deepspeed_load_checkpoint|load_or_resume"
+    r"|resume)$"
 )
 LOADING_FILES = re.compile(
     r"deepspeed/(?:checkpoint/|runtime/checkpoint_engine/|runtime/state_dict_factory|utils/zero_to)"

@@ -181,4 +181,14 @@ SIGNATURES = (
         requires=("/Users/", "Darwin", "macOS", "Mac OS", "MacOS:", "/opt/homebrew"),
         masks=("deepspeed-torch-incompatible", "dependency-version-conflict"),
     ),
+    Signature(
+        anchor=("not a mach-o file", "have 'arm64'", "incompatible architecture"),
+        pattern=r"\(not a mach-o file\)|incompatible architecture \(have '(?:x86_64|arm64\w?)'",
+        examples=(
+            "dlopen(/Users/me/env/libodd.so, 0x0006): tried: '/Users/me/env/libodd.so' (not a mach-o file)",
+            "(mach-o file, but is an incompatible architecture (have 'x86_64', need 'arm64'))",
+        ),
+        not_examples=("file(1) says it is not a mach-o file",),
+        weight=46,
+    ),
 )

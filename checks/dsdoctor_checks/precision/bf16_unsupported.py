@@ -247,6 +247,8 @@ SIGNATURES = (
             "all cards support bfloat16",
         ),
         weight=50,
+        not_near=("falling back", "Falling back"),
+        unless=("{'loss':", "'train_runtime'", "train_loss"),
     ),
     Signature(
         anchor=("not support b", "n't support b", "t support BF16", "t support BFloat16"),
@@ -258,5 +260,6 @@ SIGNATURES = (
         not_examples=("does not support bfloat8",),
         weight=36,
         not_near=("falling back", "Falling back"),
+        unless=("{'loss':", "'train_runtime'", "train_loss"),
     ),
 )

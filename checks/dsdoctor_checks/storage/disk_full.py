@@ -279,4 +279,15 @@ SIGNATURES = (
         not_examples=("Resource exhausted: OOM when allocating tensor", "calls fwrite(ptr)"),
         weight=42,
     ),
+    Signature(
+        anchor=("% full",),
+        pattern=r"is over \d{2,3}% full, available space",
+        examples=(
+            "file_system_monitor.cc:111: /tmp/ray/session_1 is over 95% full, available space: 0; capacity: 9. Object creation will fail if spilling is required.",
+            "(raylet) /scratch/ray is over 97% full, available space: 12; capacity: 400.",
+        ),
+        not_examples=("the disk is 40% full, available space: 7",),
+        weight=38,
+        unless=("{'loss':", "'train_runtime'", "train_loss"),
+    ),
 )

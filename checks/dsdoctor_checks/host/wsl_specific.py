@@ -194,6 +194,7 @@ SIGNATURES = (
         ),
         not_examples=("can find real path of /sys/class/pci_bus/0000:01",),
         weight=38,
+        unless=("Init COMPLETE",),
     ),
     Signature(
         anchor=(

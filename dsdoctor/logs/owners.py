@@ -12,13 +12,15 @@ import re
 
 #: Products of Python that speak with one another; what one lacks, another expected.
 PEERS = frozenset(
-    {"accelerate", "auto_gptq", "awq", "cv2", "datasets", "diffusers", "evaluate", "fsspec",
-     "google", "gradio", "huggingface_hub", "jinja2", "keras", "lightning", "mmcv", "mmengine",
-     "optimum", "pandas", "peft", "PIL", "pkg_resources", "pyarrow", "pydantic", "pydantic_core",
-     "pytorch_lightning", "requests", "safetensors", "scipy", "sentence_transformers",
-     "setuptools", "sklearn", "tensorboard", "tensorflow", "timm", "tokenizers", "torch",
-     "torchaudio", "torchmetrics", "torchtext", "torchvision", "transformers", "trl",
-     "typing_extensions", "urllib3", "vllm", "wandb", "xformers"},
+    {"accelerate", "apex", "auto_gptq", "awq", "colossalai", "composer", "cv2", "datasets",
+     "diffusers", "einops", "evaluate", "fairscale", "fairseq", "flash_attn", "fsspec", "google",
+     "gradio", "huggingface_hub", "jinja2", "keras", "liger_kernel", "lightning", "lmdeploy",
+     "mmcv", "mmdet", "mmengine", "modelscope", "optimum", "pandas", "peft", "PIL",
+     "pkg_resources", "pyarrow", "pydantic", "pydantic_core", "pytorch_lightning", "requests",
+     "safetensors", "scipy", "sentence_transformers", "setuptools", "sglang", "sklearn", "swift",
+     "tensorboard", "tensorflow", "timm", "tokenizers", "torch", "torchaudio", "torchmetrics",
+     "torchtext", "torchvision", "transformers", "trl", "typing_extensions", "unsloth",
+     "urllib3", "vllm", "wandb", "xformers", "xtuner"},
 )  # fmt: skip
 #: The product that a module belongs to, and the condition where it lacks a name.
 MODULES = {
@@ -32,6 +34,8 @@ LACKING = re.compile(
     r"(?:module|from partially initialized module|from) '(?P<module>[A-Za-z_][\w.]{0,120})'"
     r"(?: has no attribute| \(|\s*$|\.)"
 )
+#: A part that an installed product lacks.
+PART = re.compile(r"^No module named '(?P<module>[A-Za-z_]\w{0,60}\.[\w.]{1,120})'")
 DEEPSPEEDS = re.compile(r"'\w{0,40}(?:[Dd]eep[Ss]peed|DummyOptim|DummySched)\w{0,40}'")
 CLASS = re.compile(
     r"(?:type object )?'(?P<a>[A-Za-z_]\w{1,60})'(?: object)? has no (?:attribute|setter)"
@@ -109,7 +113,7 @@ def owner(kind: str, text: str, *, own: bool) -> str | None:
         return None
     if MOVED.search(text):
         return "deepspeed-torch-incompatible"
-    if found := LACKING.search(text):
+    if found := LACKING.search(text) or PART.search(text):
         top, _, rest = found["module"].partition(".")
         if top in PEERS and (DEEPSPEEDS.search(text) or rest.startswith("deepspeed")):
             return "transformers-deepspeed-incompatible"

@@ -54,7 +54,8 @@ LOADERS = re.compile(
     r"|_load_(?:zero|legacy|elastic|universal)_checkpoint|_get_all_(?:zero|ckpt)\w+"
     r"|_restore_\w+|_rigid_load_state_dict|check_ckpt_list|merge_state_dict|get_sd_loader\w*"
     r"|get_(?:fp32|zero|model)\w*state\w*|parse_(?:optim|model)_states?|get_checkpoint_files"
-    r"|convert_zero_checkpoint\w*|_?zero[23]_merge\w+|deepspeed_load_checkpoint)$"
+    r"|convert_zero_checkpoint\w*|_?zero[23]_merge\w+|deepspeed_load_checkpoint|load_or_resume"
+    r"|resume)$"
 )
 LOADING_FILES = re.compile(
     r"deepspeed/(?:checkpoint/|runtime/checkpoint_engine/|runtime/state_dict_factory|utils/zero_to)"
@@ -263,8 +264,12 @@ def _launcher(place: Place) -> str | None:
 
 
 def _importing(place: Place) -> str | None:
-    """A log that ends while DeepSpeed is being imported: what it shows no more is a name."""
-    if place.kind or place.package != "deepspeed" or place.raiser.function != "<module>":
+    """A log that ends while a product is being imported: what it shows no more is a name."""
+    if place.kind or place.raiser.function != "<module>":
+        return None
+    if place.package in HUGGING and len(HUGGING.intersection(place.packages)) > 1:
+        return "dependency-version-conflict"
+    if place.package != "deepspeed":
         return None
     in_triton = re.search(r"/triton/|sparse_attention/", place.raiser.file)
     return "triton-missing-or-incompatible" if in_triton else "deepspeed-torch-incompatible"

@@ -28,6 +28,10 @@ def said(text: str) -> str:
             "dependency-version-conflict",
         ),
         (
+            "ModuleNotFoundError: No module named 'swift.odd.part'",
+            "dependency-version-conflict",
+        ),
+        (
             "AttributeError: module 'deepspeed' has no attribute 'odd_name'",
             "deepspeed-missing",
         ),
@@ -87,3 +91,9 @@ def test_a_log_that_ends_in_an_import(file: str, wanted: str) -> None:
 def test_an_import_of_the_script_that_is_cut_off_tells_nothing() -> None:
     text = CUT.format("x.py").replace("/x/site-packages/deepspeed/", "/home/me/")
     assert said(text) not in {"deepspeed-torch-incompatible", "triton-missing-or-incompatible"}
+
+
+def test_an_import_of_one_product_by_another_that_is_cut_off() -> None:
+    text = CUT.format("x.py").replace("/deepspeed/", "/transformers/")
+    text += '  File "/x/site-packages/peft/auto.py", line 3, in <module>\n    from .odd import y\n'
+    assert said(text) == "dependency-version-conflict"

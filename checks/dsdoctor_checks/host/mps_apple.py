@@ -154,4 +154,41 @@ SIGNATURES = (
         requires=('File "/Users/', "Darwin", "macOS-", "/opt/homebrew/", "Apple M", "arm64-apple"),
         masks=("cpu-only-torch", "bf16-unsupported"),
     ),
+    Signature(
+        anchor=("evice: mps", "evice=mps", "evice='mps'", "evice mps"),
+        pattern=r"evice(?:: |=| )mps\b",
+        examples=(
+            "using device: mps",
+            "Using device mps",
+        ),
+        not_examples=("device: mpsx",),
+        weight=30,
+        requires=("bus error", "abort ", "segmentation fault", "Segmentation fault", "Abort trap"),
+        masks=("shm-too-small",),
+    ),
+    Signature(
+        anchor=("module 'torch.distributed' has no", "from 'torch.distributed'", "c10d"),
+        pattern=(
+            r"module 'torch\.distributed' has no attribute|cannot import name '\w{1,60}' from 'torch\.distributed'"
+            r"|No module named 'torch\._C\._distributed_c10d'"
+        ),
+        examples=(
+            "AttributeError: module 'torch.distributed' has no attribute 'ReduceOp'",
+            "ImportError: cannot import name 'Store' from 'torch.distributed' (/Users/me/x/torch/distributed/__init__.py)",
+        ),
+        not_examples=("c10d on macOS-14",),
+        weight=60,
+        requires=("/Users/", "Darwin", "macOS", "Mac OS", "MacOS:", "/opt/homebrew"),
+        masks=("deepspeed-torch-incompatible", "dependency-version-conflict"),
+    ),
+    Signature(
+        anchor=("not a mach-o file", "have 'arm64'", "incompatible architecture"),
+        pattern=r"\(not a mach-o file\)|incompatible architecture \(have '(?:x86_64|arm64\w?)'",
+        examples=(
+            "dlopen(/Users/me/env/libodd.so, 0x0006): tried: '/Users/me/env/libodd.so' (not a mach-o file)",
+            "(mach-o file, but is an incompatible architecture (have 'x86_64', need 'arm64'))",
+        ),
+        not_examples=("file(1) says it is not a mach-o file",),
+        weight=46,
+    ),
 )

@@ -268,4 +268,14 @@ SIGNATURES = (
         weight=36,
         not_near=("Bus errors",),
     ),
+    Signature(
+        anchor=("bus error",),
+        pattern=r"^(?:zsh: |\[\d{1,3}\][\s+-]{1,12}(?:\d{1,9} )?)bus error\b",
+        examples=(
+            "zsh: bus error  python3 train.py",
+            "[1]    4711 bus error  python train.py",
+        ),
+        not_examples=("a bus error was handled",),
+        weight=28,
+    ),
 )

@@ -327,4 +327,17 @@ SIGNATURES = (
         weight=70,
         masks=("ds-config-unsupported-combination",),
     ),
+    Signature(
+        anchor=(".bat'", ".cmd'", ".dll'", ".exe'", ".pyd'"),
+        pattern=(
+            r"(?:No such file or directory: |[Cc]ould not find (?:module )?|[Cc]annot find |can't open file )"
+            r"'[^']{1,200}\.(?:bat|cmd|dll|exe|pyd)'"
+        ),
+        examples=(
+            "error: [Errno 2] No such file or directory: 'bin\\\\ds_report.bat'",
+            "FileNotFoundError: Could not find module 'D:\\\\env\\\\lib\\\\aio.dll'",
+        ),
+        not_examples=("wrote 'bin\\ds_report.bat'",),
+        weight=44,
+    ),
 )

@@ -98,8 +98,8 @@ SIGNATURES = (
         masks=("nccl-unhandled-cuda-error", "nccl-p2p-or-shm-failure"),
     ),
     Signature(
-        anchor="/usr/lib/wsl",
-        pattern=r"/usr/lib/wsl/\S{1,60}.{0,80}(?:error|not|cannot)",
+        anchor="/lib/wsl",
+        pattern=r"/lib/wsl/\S{1,60}.{0,80}(?:error|not|cannot)",
         examples=(
             "/usr/lib/wsl/lib/x.so cannot be used",
             "/usr/lib/wsl/lib/libcuda.so.1: error: file truncated",
@@ -194,6 +194,7 @@ SIGNATURES = (
         ),
         not_examples=("can find real path of /sys/class/pci_bus/0000:01",),
         weight=38,
+        unless=("Init COMPLETE",),
     ),
     Signature(
         anchor=(

@@ -247,5 +247,19 @@ SIGNATURES = (
             "all cards support bfloat16",
         ),
         weight=50,
+        not_near=("falling back", "Falling back"),
+        unless=("{'loss':", "'train_runtime'", "train_loss"),
+    ),
+    Signature(
+        anchor=("not support b", "n't support b", "t support BF16", "t support BFloat16"),
+        pattern=(r"\b(?:does not|do not|doesn't|don't) support (?:bfloat16|bf16|BF16|BFloat16)\b"),
+        examples=(
+            "RTX 2080 does not support bfloat16",
+            "ValueError: these cards do not support bf16",
+        ),
+        not_examples=("does not support bfloat8",),
+        weight=36,
+        not_near=("falling back", "Falling back"),
+        unless=("{'loss':", "'train_runtime'", "train_loss"),
     ),
 )

@@ -22,7 +22,7 @@ HINT = "put a newer libstdc++ first (`conda install -c conda-forge libstdcxx-ng`
 SIGNATURES = (
     Signature(
         anchor=("GLIBCXX_", "CXXABI_", "GLIBC_"),
-        pattern=r"version `?(?:GLIBCXX|CXXABI|GLIBC)_[\d.]+'? not found",
+        pattern=r"version `?(?:GLIBCXX|CXXABI|GLIBC)_[\d.]+['’]? not found",
         examples=(
             "ImportError: /lib64/libstdc++.so.6: version `GLIBCXX_3.4.20' not found (required by x.so)",
             "ImportError: /lib/x86_64-linux-gnu/libc.so.6: version `GLIBC_2.32' not found (required by y.so)",

@@ -146,4 +146,28 @@ SIGNATURES = (
         ),
         weight=27,
     ),
+    Signature(
+        anchor=("Triton PTX codegen error", "triton/backends/nvidia/bin/ptxas"),
+        pattern=r"Triton PTX codegen error|/triton/backends/nvidia/bin/ptxas .{0,400}--gpu-name",
+        examples=(
+            "RuntimeError: Internal Triton PTX codegen error",
+            "Repro command: /x/triton/backends/nvidia/bin/ptxas -lineinfo -v --gpu-name=sm_103a /tmp/a.ptx -o /tmp/a.o",
+        ),
+        not_examples=("found /x/triton/backends/nvidia/bin/ptxas",),
+        weight=74,
+        masks=("nvcc-arch-unsupported",),
+    ),
+    Signature(
+        anchor=("UNREACHABLE executed at", "Cannot select: intrinsic", "PY_SSIZE_T_CLEAN macro"),
+        pattern=(
+            r"UNREACHABLE executed at \S{0,200}[Tt]riton|Cannot select: intrinsic %llvm\.nvvm"
+            r"|PY_SSIZE_T_CLEAN macro must be defined"
+        ),
+        examples=(
+            "UNREACHABLE executed at /project/lib/Conversion/TritonGPUToLLVM/DotOpToLLVM.cpp:12!",
+            "LLVM ERROR: Cannot select: intrinsic %llvm.nvvm.shfl.sync.bfly.i32",
+        ),
+        not_examples=("UNREACHABLE executed at /src/json/parse.cpp:9!",),
+        weight=50,
+    ),
 )

@@ -317,7 +317,6 @@ SIGNATURES = (
             "CheckpointException",
             "Missing key in checkpoint state_dict",
             "value from checkpoint",
-            "could not find the metadata file",
             "heckpoint was saved with",
             "heckpoints were saved with",
             "latest_universal",
@@ -333,7 +332,6 @@ SIGNATURES = (
             r"|can't find \S{0,40}global_step\* files|CheckpointingException: "
             r"|CheckpointException ranks|Missing key in checkpoint state_dict"
             r"|value from checkpoint \([^)]{0,80}\) is not equal"
-            r"|could not find the metadata file \S{0,300}latest"
             r"|heckpoint(?: was|s were) saved with .{1,120}\b(?:but|while|current|load)"
             r"|(?:Cannot find|Can't find|[Nn]o such file.{0,300}|does not exist.{0,80})latest_universal"
             r"|No such file or directory: '[^']{0,300}rng_state_\d{1,5}\.pth'"
@@ -351,5 +349,70 @@ SIGNATURES = (
             "value from checkpoint (2) taken",
         ),
         weight=58,
+    ),
+    Signature(
+        anchor=("current model is torch.Size", "in current model is torch.Size"),
+        pattern=r"^(?:in )?current model is torch\.Size",
+        examples=(
+            "current model is torch.Size([16, 4]).",
+            "in current model is torch.Size([32, 8]).",
+        ),
+        not_examples=("the shape in current model is torch.Size([16, 4])",),
+        weight=48,
+        near=("lora", "adapter", "deepspeed"),
+    ),
+    Signature(
+        anchor=('Error opening "zarr"', "rror reading local file", "No ZeRO files", ".distcp"),
+        pattern=(
+            r"Error opening \"zarr\" driver|rror reading local file \"|No ZeRO files found"
+            r"|No such file or directory: '[^']{0,300}\.distcp'"
+        ),
+        examples=(
+            'ValueError: Error opening "zarr" driver: Error reading local file "w/.zarray"',
+            "FileNotFoundError: [Errno 2] No such file or directory: 'ckpt/__1_0.distcp'",
+        ),
+        not_examples=("wrote ckpt/__1_0.distcp",),
+        weight=50,
+    ),
+    Signature(
+        anchor=("KeyError: '",),
+        pattern=(
+            r"^KeyError: '(?:(?:model|optimizer|lr_scheduler|ema|net)?_?state_dict|optimizer_states?"
+            r"|global_step|pytorch-lightning_version|hyper_parameters|ds_version|model|module)'"
+        ),
+        examples=("KeyError: 'state_dict'", "KeyError: 'optimizer_state_dict'"),
+        not_examples=("KeyError: 'state_dicts'",),
+        weight=34,
+        near=(
+            "torch.load(",
+            "load_checkpoint",
+            "load_from_checkpoint",
+            "load_state_dict",
+            "checkpoint[",
+            "ckpt[",
+        ),
+    ),
+    Signature(
+        anchor=("not a valid DeepSpeed checkpoint", "not a valid checkpoint", "<module 'deepspeed"),
+        pattern=(
+            r"not a valid (?:DeepSpeed )?checkpoint\b"
+            r"|Can't get attribute '\w{1,80}' on <module 'deepspeed"
+        ),
+        examples=(
+            "FileNotFoundError: The provided path is not a valid DeepSpeed checkpoint: out/last.ckpt",
+            "AttributeError: Can't get attribute 'ZeroStageEnum' on <module 'deepspeed.runtime.zero' from 'x'>",
+        ),
+        not_examples=("imported <module 'deepspeed.runtime' from 'x'>",),
+        weight=54,
+    ),
+    Signature(
+        anchor=("lobal shape mismatch for",),
+        pattern=r"[Gg]lobal shape mismatch for loaded \(",
+        examples=(
+            "Global shape mismatch for loaded ((64, 8)) and expected ((32, 8)) tensor for key a.weight",
+            "CheckpointingException: Global shape mismatch for loaded (torch.Size([4])) and expected ((8,)) tensor",
+        ),
+        not_examples=("checks for a global shape mismatch for every key",),
+        weight=54,
     ),
 )

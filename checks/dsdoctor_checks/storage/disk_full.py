@@ -259,4 +259,35 @@ SIGNATURES = (
         not_examples=("checks for ENOSPC: none",),
         weight=66,
     ),
+    Signature(
+        anchor=(
+            "Write incomplete",
+            "Error writing (tmp)",
+            "Resource exhausted:",
+            "fwrite(",
+            "short write",
+        ),
+        pattern=(
+            r"FileStream\.Write incomplete|Error writing \(tmp\) checkpoint file"
+            r"|Resource exhausted: [^;]{0,300}(?:\.tempstate|\.ckpt)|fwrite\([^)]{0,80}\) == size"
+            r"|\bshort write\b"
+        ),
+        examples=(
+            "Check failed: std::fwrite(ptr, 1, size, fp_) == size FileStream.Write incomplete",
+            "Error writing (tmp) checkpoint file: /x/model.ckpt-3.tempstate12",
+        ),
+        not_examples=("Resource exhausted: OOM when allocating tensor", "calls fwrite(ptr)"),
+        weight=42,
+    ),
+    Signature(
+        anchor=("% full",),
+        pattern=r"is over \d{2,3}% full, available space",
+        examples=(
+            "file_system_monitor.cc:111: /tmp/ray/session_1 is over 95% full, available space: 0; capacity: 9. Object creation will fail if spilling is required.",
+            "(raylet) /scratch/ray is over 97% full, available space: 12; capacity: 400.",
+        ),
+        not_examples=("the disk is 40% full, available space: 7",),
+        weight=38,
+        unless=("{'loss':", "'train_runtime'", "train_loss"),
+    ),
 )

@@ -208,4 +208,33 @@ SIGNATURES = (
             "in get_checkpoint_shard_files",
         ),
     ),
+    Signature(
+        anchor=(
+            "malformed smudge",
+            "git-lfs filter-process",
+            "smudge filter lfs failed",
+            "git-lfs: command not",
+        ),
+        pattern=(
+            r"malformed smudge|external filter 'git-lfs filter-process' failed"
+            r"|smudge filter lfs failed|git-lfs: command not found"
+        ),
+        examples=(
+            "Possibly malformed smudge on Windows: see `git lfs help smudge` for more info.",
+            "fatal: tokenizer.model: smudge filter lfs failed",
+        ),
+        not_examples=("started git-lfs filter-process",),
+        weight=44,
+    ),
+    Signature(
+        anchor=("RuntimeError: Internal: ",),
+        pattern=r"RuntimeError: Internal: \w",
+        examples=(
+            "RuntimeError: Internal: unk is not defined.",
+            "RuntimeError: Internal: Not found: tokenizer.model",
+        ),
+        not_examples=("TfRuntimeError: Internal: ",),
+        weight=42,
+        near=("sentencepiece", "SentencePiece", "tokenizer.model"),
+    ),
 )

@@ -122,12 +122,13 @@ SIGNATURES = (
         anchor=("No module named", "configured but not installed"),
         pattern=(
             r"^(?:ModuleNotFoundError|ImportError): No module named '?(?:colossalai\._C\.\w+|amp_C|apex_C|fused_[a-z_]+"
-            r"|scaled_\w+_softmax_cuda|fused_\w+_cuda|exllama\w*_ext|autogptq_cuda\w*|quant_cuda|awq_(?:inference_engine|ext))\b"
+            r"|deepspeed_\w+_cuda|scaled_\w+_softmax_cuda|fused_\w+_cuda|exllama\w*_ext|autogptq_cuda\w*|quant_cuda|awq_(?:inference_engine|ext))\b"
             r"|Fused kernels configured but not installed"
         ),
         examples=(
             "ModuleNotFoundError: No module named 'colossalai._C.cpu_adam'",
             "ModuleNotFoundError: No module named 'fused_layer_norm_cuda'",
+            "ModuleNotFoundError: No module named 'deepspeed_lamb_cuda'",
             "ERROR: Fused kernels configured but not installed. Please run `setup.py install`",
         ),
         not_examples=(

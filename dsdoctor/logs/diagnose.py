@@ -81,7 +81,10 @@ PACKAGES = re.compile(
     r"|psutil|yaml|cv2|PIL|tqdm|mmcv|pkg_resources|distutils|setuptools|amp_C|fused_\w+|\w+_cuda)\b",
 )
 IMPORTED = re.compile(r"cannot import name .{1,200} \((?P<path>[/~.\w][^()]{1,400}\.py)\)$")
-DEVICE_ASSERT = re.compile(r"device-side assert|CUDA error: an illegal memory access")
+DEVICE_ASSERT = re.compile(
+    r"device-side assert"
+    r"|CUDA error: (?:an illegal memory access|invalid (?:configuration )?argument)"
+)
 UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 FATAL_MARKS = (
     "died",

@@ -19,10 +19,12 @@ from dsdoctor.logs.owners import owner
 #: So many lines behind its last frame a log may end in the middle of a traceback.
 CUT_LINES = 3
 CALLED = re.compile(r"\b(\w{3,80})\(")
-#: What DeepSpeed's setup.py calls, which stands in a folder of pip's.
+#: What the setup.py of DeepSpeed, apex and flash-attn calls, which stands in a folder of pip's.
 BUILDING = frozenset(
-    {"installed_cuda_version", "assert_no_cuda_mismatch", "get_default_compute_capabilities"}
-)
+    {"installed_cuda_version", "assert_no_cuda_mismatch", "get_default_compute_capabilities",
+     "get_cuda_bare_metal_version", "raise_if_cuda_home_none",
+     "check_cuda_torch_binary_vs_bare_metal"}
+)  # fmt: skip
 #: Code that only passes calls on; the one who raises is the caller above it.
 WRAPPERS = re.compile(
     r"/(?:subprocess|contextlib|functools|runpy|shutil|pathlib|threading|inspect|copy|os)\.py$"
@@ -193,6 +195,9 @@ def _build(place: Place) -> str | None:
         "check_compiler_abi_compatibility": "jit-build-compiler-missing",
         "get_compiler_abi_compatibility_and_version": "jit-build-compiler-missing",
         "get_default_compute_capabilities": "cuda-toolkit-missing",
+        "check_cuda_torch_binary_vs_bare_metal": "cuda-toolkit-mismatch",
+        "get_cuda_bare_metal_version": "cuda-toolkit-missing",
+        "raise_if_cuda_home_none": "cuda-toolkit-missing",
         "wait": "jit-build-stale-lock",
         "_run_ninja_build": "cpu-adam-unbuilt",
     }

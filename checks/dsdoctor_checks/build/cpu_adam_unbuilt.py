@@ -117,4 +117,24 @@ SIGNATURES = (
         not_examples=("this example requires cuda extensions to be switched off",),
         weight=38,
     ),
+    Signature(
+        # kernels that come with other trainers: built apart, or not at all
+        anchor=("No module named", "configured but not installed"),
+        pattern=(
+            r"^(?:ModuleNotFoundError|ImportError): No module named '?(?:colossalai\._C\.\w+|amp_C|apex_C|fused_[a-z_]+"
+            r"|deepspeed_\w+_cuda|scaled_\w+_softmax_cuda|fused_\w+_cuda|exllama\w*_ext|autogptq_cuda\w*|quant_cuda|awq_(?:inference_engine|ext))\b"
+            r"|Fused kernels configured but not installed"
+        ),
+        examples=(
+            "ModuleNotFoundError: No module named 'colossalai._C.cpu_adam'",
+            "ModuleNotFoundError: No module named 'fused_layer_norm_cuda'",
+            "ModuleNotFoundError: No module named 'deepspeed_lamb_cuda'",
+            "ERROR: Fused kernels configured but not installed. Please run `setup.py install`",
+        ),
+        not_examples=(
+            "Original ImportError was: ModuleNotFoundError(\"No module named 'amp_C'\")",
+            "ModuleNotFoundError: No module named 'fusedlib'",
+        ),
+        weight=38,
+    ),
 )

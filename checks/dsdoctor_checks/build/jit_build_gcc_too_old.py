@@ -281,4 +281,15 @@ SIGNATURES = (
         weight=48,
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock"),
     ),
+    Signature(
+        anchor=("internal compiler error: in ",),
+        pattern=r"\.(?:cu|cuh|h|hpp|cpp|cc|cxx):\d{1,6}:\d{1,6}: internal compiler error: in \w",
+        examples=(
+            "k.cu:62:385: internal compiler error: in maybe_undo_parenthesized_ref, at cp/semantics.c:1740",
+            "/x/variant.hpp:2243:9: internal compiler error: in tsubst_copy, at cp/pt.c:15500",
+        ),
+        not_examples=("rustc: internal compiler error: in trait selection",),
+        weight=46,
+        masks=("cpu-adam-unbuilt",),
+    ),
 )

@@ -152,4 +152,24 @@ SIGNATURES = (
         near=("CUTLASS", "cutlass"),
         masks=("cpu-adam-unbuilt",),
     ),
+    Signature(
+        # gcc gives up like this after a fatal error only: an include that is not there
+        anchor=("compilation terminated",),
+        pattern=r"^\s*compilation terminated\.\s*$",
+        examples=("compilation terminated.", "      compilation terminated."),
+        not_examples=("compilation terminated due to -Wfatal-errors.",),
+        weight=39,
+        masks=("cpu-adam-unbuilt",),
+    ),
+    Signature(
+        anchor=("Could NOT find",),
+        pattern=r"^(?!.{0,8}-- ).{0,60}Could NOT find (?:CUDNN|cuDNN|NCCL|CUB|NvToolsExt|nvtx3|CUDSS|cuSPARSELt)\b.{0,12}\(missing:",
+        examples=(
+            "Could NOT find CUDNN (missing: CUDNN_LIBRARY_PATH CUDNN_INCLUDE_PATH)",
+            "Could NOT find NCCL (missing: NCCL_LIBRARY)",
+        ),
+        not_examples=("-- Could NOT find CUDNN (missing: CUDNN_LIBRARY_PATH)",),
+        weight=56,
+        masks=("cpu-adam-unbuilt",),
+    ),
 )

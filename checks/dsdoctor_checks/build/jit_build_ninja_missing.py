@@ -141,4 +141,15 @@ SIGNATURES = (
         weight=66,
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "dependency-version-conflict"),
     ),
+    Signature(
+        anchor=("ninja is required to build",),
+        pattern=r"ninja is required to build \w+ ext",
+        examples=(
+            "AssertionError: With dlink=True, ninja is required to build cuda extension my_ext.",
+            "AssertionError: ninja is required to build sycl extensions.",
+        ),
+        not_examples=("ninja is required to build the docs quickly",),
+        weight=66,
+        masks=("cpu-adam-unbuilt",),
+    ),
 )

@@ -127,4 +127,22 @@ SIGNATURES = (
             "cuda-toolkit-mismatch",
         ),
     ),
+    Signature(
+        # Triton's launcher, which includes Python.h: what most often fails where the compiler's own
+        # words are cut off
+        anchor=("returned non-zero exit status",),
+        pattern=(
+            r"Command '\['\S{0,200}(?:gcc|clang|/cc|tcc\.exe|'cl)\S{0,8}', '\S{0,200}(?:main|cuda_utils|__triton\w*|launcher\w*)\.c(?:pp|xx)?'"
+            r".{0,1800}returned non-zero exit status"
+        ),
+        examples=(
+            "subprocess.CalledProcessError: Command '['/usr/bin/gcc', '/tmp/tmpa/main.c', '-O3', '-shared', '-lcuda', '-o', '/tmp/tmpa/cuda_utils.so']' returned non-zero exit status 1.",
+            "subprocess.CalledProcessError: Command '['/usr/bin/clang', '/tmp/tmpb/__triton_launcher.c', '-O3']' returned non-zero exit status 1.",
+        ),
+        not_examples=(
+            "subprocess.CalledProcessError: Command '['ninja', '-v']' returned non-zero exit status 1.",
+        ),
+        weight=40,
+        masks=("triton-missing-or-incompatible",),
+    ),
 )

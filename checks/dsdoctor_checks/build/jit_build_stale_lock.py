@@ -144,4 +144,43 @@ SIGNATURES = (
         near=("torch_extensions", "deepspeed", "cpp_extension"),
         masks=("cpu-adam-unbuilt",),
     ),
+    Signature(
+        # Megatron, ColBERT and torch's own words before they wait for the lock
+        anchor=(
+            "compiling and loading fused kernels ...",
+            "_cpp extension (set ",
+            "Building extension module ",
+            "Emitting ninja build file",
+            "Allowing ninja to set",
+            "Detected CUDA files, patching",
+            "as PyTorch extensions root",
+        ),
+        pattern=(
+            r"> compiling and loading fused kernels \.\.\.\s*$|Loading \w+_cpp extension \(set "
+            r"|Building extension module \w+\.\.\.\s*$|Emitting ninja build file"
+        ),
+        examples=(
+            "> compiling and loading fused kernels ...",
+            "[Aug 19, 14:22:03] Loading packbits_cpp extension (set COLBERT_LOAD_TORCH_EXTENSION_VERBOSE=True for more info)...",
+            "Building extension module cpu_adam...",
+            "Emitting ninja build file /c/torch_extensions/py310_cu121/utils/build.ninja...",
+        ),
+        not_examples=(
+            ">>> done with compiling and loading fused kernels ... 4.1 seconds",
+            "Allowing ninja to set a default number of workers...",
+        ),
+        weight=40,
+        final=True,
+    ),
+    Signature(
+        anchor=("file not recognized: ",),
+        pattern=r"\.o: file not recognized: [Ff]ile (?:format|truncated)",
+        examples=(
+            "x/build/softmax.o: file not recognized: File format not recognized",
+            "/usr/bin/ld: fused_adam.o: file not recognized: file truncated",
+        ),
+        not_examples=("logo.ico: file not recognized: try --force",),
+        weight=46,
+        masks=("cpu-adam-unbuilt",),
+    ),
 )

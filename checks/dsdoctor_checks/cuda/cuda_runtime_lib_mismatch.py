@@ -128,4 +128,14 @@ SIGNATURES = (
         ),
         weight=62,
     ),
+    Signature(
+        anchor=("libcudart functions unavailable",),
+        pattern=r"libcudart functions unavailable",
+        examples=(
+            "AssertionError: libcudart functions unavailable. It looks like you have a broken build?",
+            "[rank0]: AssertionError: libcudart functions unavailable.",
+        ),
+        not_examples=("libcudart functions are wrapped by ctypes",),
+        weight=56,
+    ),
 )

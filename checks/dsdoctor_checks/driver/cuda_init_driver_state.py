@@ -283,4 +283,17 @@ SIGNATURES = (
         masks=("no-gpu-visible", "triton-missing-or-incompatible"),
         not_near=("fork", "spawn"),
     ),
+    Signature(
+        anchor=("NVML_SUCCESS == ", "CUDA driver error: "),
+        pattern=(
+            r"NVML_SUCCESS == \S{0,60}nvml\w+\(.{0,80}INTERNAL ASSERT FAILED"
+            r"|CUDA driver error: (?:operation not supported|invalid device context|initialization error|device is not ready)"
+        ),
+        examples=(
+            'RuntimeError: NVML_SUCCESS == DriverAPI::get()->nvmlInit_v2_() INTERNAL ASSERT FAILED at "../c10/cuda/CUDACachingAllocator.cpp":813',
+            "RuntimeError: CUDA driver error: operation not supported",
+        ),
+        not_examples=("RuntimeError: CUDA driver error: out of memory",),
+        weight=36,
+    ),
 )

@@ -303,4 +303,23 @@ SIGNATURES = (
         ),
         weight=46,
     ),
+    Signature(
+        anchor=(
+            "cuda driver can't be loaded",
+            "found no CUDA devices. Set",
+            "not been implemented on CPU backend",
+            "The NVIDIA Driver was not detected",
+        ),
+        pattern=(
+            r"cuda driver can't be loaded|found no CUDA devices\. Set|op had not been implemented on CPU backend"
+            r"|The NVIDIA Driver was not detected"
+        ),
+        examples=(
+            "RuntimeError: cuda driver can't be loaded, is cuda enabled?",
+            "RuntimeError: DeepSpeed JIT builder for 'fused_adam' found no CUDA devices. Set TORCH_CUDA_ARCH_LIST",
+            "ValueError: This op had not been implemented on CPU backend.",
+        ),
+        not_examples=("the metric has not been implemented on CPU backend yet",),
+        weight=44,
+    ),
 )

@@ -227,4 +227,15 @@ SIGNATURES = (
         weight=56,
         masks=("no-gpu-visible",),
     ),
+    Signature(
+        anchor=("was compiled without CUDA support",),
+        pattern=r"(?:PyTorch|Torch|torch) was compiled without CUDA support",
+        examples=(
+            "RuntimeError: PyTorch was compiled without CUDA support",
+            "[rank1]: RuntimeError: PyTorch was compiled without CUDA support",
+        ),
+        not_examples=("bitsandbytes was compiled without CUDA support",),
+        weight=70,
+        masks=("no-gpu-visible",),
+    ),
 )

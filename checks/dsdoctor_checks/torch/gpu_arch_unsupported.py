@@ -249,4 +249,17 @@ SIGNATURES = (
         ),
         weight=54,
     ),
+    Signature(
+        anchor=("no compute capabilities remaining",),
+        pattern=r"due to no compute capabilities remaining",
+        examples=(
+            "RuntimeError: Unable to load fp_quantizer op due to no compute capabilities remaining after filtering",
+            "[rank0]: RuntimeError: Unable to load inference_core_ops op due to no compute capabilities remaining after filtering",
+        ),
+        not_examples=(
+            "[WARNING]  Filtered compute capabilities: no compute capabilities remaining to filter",
+        ),
+        weight=58,
+        masks=("cpu-adam-unbuilt",),
+    ),
 )

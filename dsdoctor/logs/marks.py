@@ -4,41 +4,46 @@ from __future__ import annotations
 
 import re
 
+#: What follows the name of an offload block that names a device.
+OFFLOADED = r"['\"]?\s*[=:]\s*.{0,60}device['\"]?\s*[=:]\s*['\"<]?\S*?(?P<v>cpu|nvme)"
+#: Signs that a literal tells whole.
+WORDS = {
+    "spawned": "spawned with command",
+    "finished": "exits successfully",
+    "child-failed": "ChildFailedError",
+    "terminate": "terminate called",
+    "killing": "Killing subprocess",
+    "sigterm": "received SIGTERM",
+    "stage3": "Stage 3 initialize",
+    "zero3-offload": "DeepSpeedZeRoOffload initialize",
+    "fp16-optimizer": "fp16 ZeRO stage",
+    "accelerator-cpu": "Setting accelerator to CPU",
+    "slurm": "srun: error: ",
+    "zero-init": "Detected DeepSpeed ZeRO-3: activating",
+    "bf16-optimizer": "torch.bfloat16 ZeRO",
+    "deepspeed-info": "DeepSpeed info: version",
+}
 #: Signs of how far a run came: name to (literal, pattern).
 MARKS: dict[str, tuple[str, str]] = {
-    "spawned": ("spawned with command", r"spawned with command"),
+    **{name: (literal, re.escape(literal)) for name, literal in WORDS.items()},
     "world": ("dist_world_size=", r"dist_world_size=(?P<n>\d+)"),
-    "finished": ("exits successfully", r"exits successfully"),
     "died": (
         "exits with return code",
         r"exits with return code = (?!0\b)-?\d+",
     ),
-    "child-failed": ("ChildFailedError", r"ChildFailedError"),
     "exitcode": ("exitcode", r"exitcode\s{0,8}:?\s{0,8}(?!0\b)-?\d+"),
     "exit-code": ("Exited with exit code", r"Exited with exit code (?!0\b)\d+"),
-    "slurm": ("srun: error", r"srun: error: "),
     "slurm-step": ("slurmstepd", r"slurmstepd.{0,400}error"),
-    "terminate": ("terminate called", r"terminate called"),
     "segfault": ("egmentation fault", r"[Ss]egmentation fault"),
-    "killing": ("Killing subprocess", r"Killing subprocess"),
-    "sigterm": ("received SIGTERM", r"received SIGTERM"),
     "zero": ("ZeRO", r"(?i)zero[ _-]?(?:optimization_)?(?:stage[ _:=.]*|-)(?P<n>[0-3])\b"),
     "zero-config": (
         "zero_optimization_stage",
         r"zero_optimization_stage[ .]+(?:\w+\.)?(?P<n>[0-3]|disabled|\w+states|gradients|weights)",
     ),
-    "stage3": ("Stage 3 initialize", r"Stage 3 initialize"),
-    "zero3-offload": ("DeepSpeedZeRoOffload initialize", r"DeepSpeedZeRoOffload initialize"),
     "cpu-offload": ("CPU Offload", r"CPU Offload: (?P<v>True|False)"),
     "cpu-adam": ("Adam Optimizer #", r"Adam Optimizer #\d+ is created"),
-    "offload-config": (
-        "offload_optimizer",
-        r"offload_optimizer['\"]?\s*[=:]\s*.{0,60}device['\"]?\s*[=:]\s*['\"<]?\S*?(?P<v>cpu|nvme)",
-    ),
-    "offload-param": (
-        "offload_param",
-        r"offload_param['\"]?\s*[=:]\s*.{0,60}device['\"]?\s*[=:]\s*['\"<]?\S*?(?P<v>cpu|nvme)",
-    ),
+    "offload-config": ("offload_optimizer", "offload_optimizer" + OFFLOADED),
+    "offload-param": ("offload_param", "offload_param" + OFFLOADED),
     "bf16": (
         "bfloat16_",
         r"bfloat16_(?:enabled \.{1,30} |config \.{1,30} .{0,400}\benabled=)(?P<v>True|False)",
@@ -47,18 +52,13 @@ MARKS: dict[str, tuple[str, str]] = {
         "offload_optimizer=None",
         r"offload_param=None.{0,400}offload_optimizer=None",
     ),
-    "zero-init": ("DeepSpeed ZeRO-3: activating", r"Detected DeepSpeed ZeRO-3: activating"),
-    "bf16-optimizer": ("torch.bfloat16 ZeRO", r"torch\.bfloat16 ZeRO"),
     "fp16": ("fp16_enabled", r"\bfp16_enabled \.{1,30} (?P<v>True|False)"),
     "fp16-config": (
         "float16_config",
         r"\bfloat16_config \.{1,30} .{0,400}\benabled=(?P<v>True|False)",
     ),
-    "fp16-optimizer": ("fp16 ZeRO stage", r"fp16 ZeRO stage"),
     "world-size": ("world_size", r"\bworld_size\s*[.=:]+\s*(?P<n>\d+)"),
     "distributed": ("nranks", r"\bnranks (?P<n>\d+)"),
-    "deepspeed-info": ("DeepSpeed info", r"DeepSpeed info: version"),
-    "accelerator-cpu": ("Setting accelerator to CPU", r"Setting accelerator to CPU"),
     "ds-accelerator": ("Setting ds_accelerator to", r"Setting ds_accelerator to (?P<v>\w+)"),
 }
 MARK_PATTERNS = {name: re.compile(pattern) for name, (_, pattern) in MARKS.items()}

@@ -254,4 +254,14 @@ SIGNATURES = (
         not_examples=("`gradient_accumulation_steps` in the DeepSpeed config is 4",),
         weight=66,
     ),
+    Signature(
+        anchor=("icro_batch", "icro batch", "icrobatch", "icro-batch"),
+        pattern=r"Error: .{0,120}[Mm]icro[ _-]?batch.{0,80}\bdivisible by",
+        examples=(
+            "AssertionError: micro_batches 7 must be divisible by the pipeline's group of 2",
+            "ValueError: the number of microbatches (3) is not divisible by 2",
+        ),
+        not_examples=("micro_batch 2 per GPU, as 8 is divisible by 2",),
+        weight=46,
+    ),
 )

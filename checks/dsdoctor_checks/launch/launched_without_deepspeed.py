@@ -207,4 +207,14 @@ SIGNATURES = (
         ),
         weight=34,
     ),
+    Signature(
+        anchor=("does not match torch world size", "does not match torch world rank"),
+        pattern=r"MPI world (?:size|rank) \d+ does not match torch world (?:size|rank)",
+        examples=(
+            "AssertionError: MPI world size 4 does not match torch world size 1",
+            "AssertionError: MPI world rank 1 does not match torch world rank 0",
+        ),
+        not_examples=("a file that does not match torch world size files",),
+        weight=52,
+    ),
 )

@@ -156,4 +156,25 @@ SIGNATURES = (
         not_examples=("No slot 'x' is free",),
         weight=60,
     ),
+    Signature(
+        anchor=("setting --include=localhost:",),
+        pattern=r"Detected CUDA_VISIBLE_DEVICES=\S+: setting --include=localhost:",
+        examples=(
+            "Detected CUDA_VISIBLE_DEVICES=1: setting --include=localhost:1",
+            "Detected VISIBLE_DEVICES=3: setting --include=localhost:3 Detected CUDA_VISIBLE_DEVICES=3: setting --include=localhost:3",
+        ),
+        not_examples=("setting --include=localhost:0 as told on the command line",),
+        weight=40,
+        requires=("parse_resource_filter", "parse_inclusion_exclusion"),
+    ),
+    Signature(
+        anchor=("No slot ",),
+        pattern=r"No slot '?\d+'? specifi\w+ on host",
+        examples=(
+            "No slot 2 specified on host n1",
+            "ValueError: No slot '6' specified on host 'n1'",
+        ),
+        not_examples=("No slot 2 on host n1",),
+        weight=58,
+    ),
 )

@@ -90,4 +90,17 @@ SIGNATURES = (
         weight=52,
         not_near=("not enough slots", "ORTE was unable"),
     ),
+    Signature(
+        anchor=(
+            "ompi_rte_init failed",
+            "ompi_mpi_init",
+            "pmix_base_select failed",
+            "orte_ess_init failed",
+            "ess_base_select failed",
+        ),
+        pattern=r"ompi_rte_init failed|ompi_mpi_init: .{0,60}failed|pmix_base_select failed|orte_ess_init failed|ess_base_select failed",
+        examples=("  ompi_mpi_init: ompi_rte_init failed", "  opal_pmix_base_select failed"),
+        not_examples=("time in ompi_mpi_init: 0.2 s",),
+        weight=50,
+    ),
 )

@@ -117,7 +117,7 @@ SIGNATURES = (
             "RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
         ),
         not_examples=(
-            "Out of memory: Killed process 77",
+            "Memory cgroup out of memory: Killed process 77 (python) total-vm:1kB",
             "reduce the batch size to avoid CUDA out of memory errors",
             "java.lang.OutOfMemoryError: Java heap space",
         ),
@@ -136,7 +136,9 @@ SIGNATURES = (
             "RuntimeError: CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling `cublasCreate(handle)`",
             "CUBLAS_STATUS_NOT_INITIALIZED when calling cublasCreate(handle)",
         ),
-        not_examples=("CUBLAS_STATUS_SUCCESS",),
+        not_examples=(
+            "cublasCreate(handle) returned CUBLAS_STATUS_SUCCESS, not CUBLAS_STATUS_NOT_INIT",
+        ),
         weight=40,
     ),
     Signature(
@@ -147,8 +149,8 @@ SIGNATURES = (
             "ValueError: Some modules are dispatched on the CPU or the disk.",
         ),
         not_examples=(
-            "all modules are dispatched on the GPU",
-            "see the notes on `dispatched on the CPU or the disk`",
+            "no module is dispatched on the CPU or the disk",
+            "12 modules were asked to be dispatched on the CPU or the disk by the device_map",
         ),
         weight=52,
     ),
@@ -161,7 +163,7 @@ SIGNATURES = (
             "torch.cuda.OutOfMemoryError: Allocation on device 0 would exceed allowed memory. (out of memory)",
             "Allocation on device (out of memory)",
         ),
-        not_examples=("Allocation on device cuda:0 done",),
+        not_examples=("Allocation on device 0 took 20.00 MiB (80.00 GiB in all)",),
         weight=66,
         masks=("nccl-timeout-watchdog",),
     ),
@@ -197,5 +199,15 @@ SIGNATURES = (
         ),
         not_examples=("autotune: did not find a valid cuDNN algorithm in the cache, measuring",),
         weight=42,
+    ),
+    Signature(
+        anchor=("pin memory",),
+        pattern=r"pin memory.{0,40}out of memory",
+        examples=(
+            "RuntimeError: CUDA Error while trying to pin memory. error: out of memory",
+            "could not pin memory: out of memory",
+        ),
+        not_examples=("pin memory is off, as it is out of use",),
+        weight=56,
     ),
 )

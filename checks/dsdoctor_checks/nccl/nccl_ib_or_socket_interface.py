@@ -268,4 +268,11 @@ SIGNATURES = (
         not_examples=("the script failed: Failed to execute operation on the table",),
         weight=22,
     ),
+    Signature(
+        anchor=("modify QP to", "to modify qp", "create QP", "create QP"),
+        pattern=r"(?i)(?:failed|unable|couldn't|cannot) to (?:modify|create) QP\b",
+        examples=("Failed to modify QP to RTR: Connection timed out", "Unable to create QP."),
+        not_examples=("driver: modify QP to RTS done",),
+        weight=58,
+    ),
 )

@@ -107,4 +107,19 @@ SIGNATURES = (
         weight=72,
         masks=("cxx-abi-undefined-symbol",),
     ),
+    Signature(
+        anchor=(
+            "name 'nccl",
+            "import NCCL library",
+            "load NCCL library",
+            "libnccl.so.2 in the system",
+        ),
+        pattern=r"name 'nccl\w+' is not defined|Failed to (?:import|load) NCCL library|Cannot find libnccl\.so\.2 in the system",
+        examples=(
+            "NameError: name 'ncclGetVersion' is not defined",
+            "ERROR Failed to load NCCL library from libnccl.so.2 .",
+        ),
+        not_examples=("load NCCL library from libnccl.so.2",),
+        weight=58,
+    ),
 )

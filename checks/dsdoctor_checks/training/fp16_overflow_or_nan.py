@@ -124,4 +124,14 @@ SIGNATURES = (
         ),
         weight=40,
     ),
+    Signature(
+        anchor=("grad norm: nan", "nan or inf in"),
+        pattern=r"\bgrad norm: nan\b|for nan or inf in \w+",
+        examples=(
+            " iteration 12/ 500 | loss scale: 1.0 | grad norm: nan | number of skipped iterations: 0",
+            "Skipping backward and optimizer step for nan or inf in forwarding metrics/loss!",
+        ),
+        not_examples=("the filter drops rows with nan or inf in a column",),
+        weight=40,
+    ),
 )

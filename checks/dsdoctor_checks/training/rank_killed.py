@@ -36,8 +36,9 @@ SIGNATURES = (
             "/user.slice/session-3.scope: systemd-oomd killed 4 process(es) in this unit.",
         ),
         not_examples=(
-            "process 4 was killed in time",
-            "see the notes on `without a word; the kernel reports no out-of-memory kill`",
+            "rank 1 was killed in steps (step 2); the kernel reports an out-of-memory kill of pid 7",
+            "ok: rank 1 ended without a word; the kernel reports no out-of-memory kill",
+            "systemd-oomd killed no process since boot",
         ),
         weight=76,
         masks=("host-oom-killed", "nccl-timeout-watchdog"),

@@ -81,6 +81,12 @@ PACKAGES = re.compile(
     r"|psutil|yaml|cv2|PIL|tqdm|mmcv|pkg_resources|distutils|setuptools|amp_C|fused_\w+|\w+_cuda)\b",
 )
 IMPORTED = re.compile(r"cannot import name .{1,200} \((?P<path>[/~.\w][^()]{1,400}\.py)\)$")
+#: A line of a run that trains; a loss of 0.0 is what a step that was skipped reports.
+PROGRESS = re.compile(
+    r"^\{'loss': |'train_runtime'|\b(?:iteration|iter|step|epoch)s?\b[ :=#]*\[?\d.{0,80}\bloss\b"
+    r"|\d+<[\d:]+, +[\d.]+ ?(?:it/s|s/it)",
+)
+NO_PROGRESS = re.compile(r"(?i)\bnan\b|\binf\b|loss'?[:=]? *0\.0*(?:\D|$)|overflow|skipping")
 DEVICE_ASSERT = re.compile(
     r"device-side assert"
     r"|CUDA error: (?:an illegal memory access|invalid (?:configuration )?argument)"
@@ -180,6 +186,8 @@ def judge(
         expectation(name, marks, lambda mark: _line(mark[2], mark[0], mark[1], None, names))
         for name in expect
     )
+    if error is None and not any(name in marks for name in FATAL_MARKS):
+        causes = () if _went_on(causes, scans) else causes
     outcome, summary = _outcome(causes, error, marks, blank=blank, open_end=open_end)
     if outcome is Outcome.CLEAN and any(cut_off(scan.tail, 0) for scan in scans):
         outcome, summary = Outcome.UNRECOGNISED, "the log breaks off within a traceback"
@@ -278,6 +286,23 @@ def _causes(scans: Sequence[Scan], names: Sequence[str]) -> tuple[Cause, ...]:
         )
         for place, candidate in enumerate(shown)
     )
+
+
+def _went_on(causes: Sequence[Cause], scans: Sequence[Scan]) -> bool:
+    """Training goes on below everything that was recognised, so that was no more than a warning."""
+    named = {cause.condition for cause in causes}
+    seen = False
+    for scan in scans:
+        last = max((hit.line for hit in scan.hits if hit.known.condition in named), default=None)
+        if last is None:
+            continue
+        seen = True
+        if not any(
+            number > last and PROGRESS.search(text) and not NO_PROGRESS.search(text)
+            for number, text in scan.tail
+        ):
+            return False
+    return seen
 
 
 def _changed(scan: Scan) -> bool:

@@ -99,7 +99,37 @@ def test_a_progress_bar_does_not_hide_the_cause() -> None:
     ],
 )
 def test_harmless_lines_are_left_in_peace(line: str) -> None:
-    assert read(line + "\nstep 1 loss 2.0\n").outcome is Outcome.CLEAN
+    assert read(line + "\nmodel has 124M parameters\n").outcome is Outcome.CLEAN
+
+
+NOT_LOADED = (
+    "Could not find the bitsandbytes CUDA binary at PosixPath('/e/libbitsandbytes_cuda126.so')"
+)
+
+
+@pytest.mark.parametrize(
+    ("rest", "outcome"),
+    [
+        ("{'loss': 1.31, 'epoch': 0.1}\n", Outcome.CLEAN),
+        (" 12%|#   | 120/1000 [00:40<04:53,  3.00it/s]\n", Outcome.CLEAN),
+        ("iteration 10/100 | consumed samples: 80 | lm loss: 8.8E+00\n", Outcome.CLEAN),
+        # a run that does not get on, or that dies after all
+        ("  0%|    | 0/1000 [00:00<?, ?it/s]\n", Outcome.CAUSE),
+        ("{'loss': nan, 'epoch': 0.1}\n", Outcome.CAUSE),
+        ("{'loss': 0.0, 'epoch': 0.1}\n", Outcome.CAUSE),
+        (
+            "step 3 loss 2.0\n[ERROR] [launch.py:9:x] ['p'] exits with return code = 1\n",
+            Outcome.CAUSE,
+        ),
+        ("step 3 loss 2.0\nTraceback (most recent call last):\nRuntimeError: x\n", Outcome.CAUSE),
+    ],
+)
+def test_a_run_that_trains_on_was_only_warned(rest: str, outcome: Outcome) -> None:
+    assert read(f"{NOT_LOADED}\n{rest}").outcome is outcome
+
+
+def test_what_stands_below_the_last_step_is_no_warning() -> None:
+    assert read(f"step 3 loss 2.0\n{NOT_LOADED}\n").outcome is Outcome.CAUSE
 
 
 def test_an_empty_log_is_not_clean() -> None:

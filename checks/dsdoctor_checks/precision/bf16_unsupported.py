@@ -248,7 +248,6 @@ SIGNATURES = (
         ),
         weight=50,
         not_near=("falling back", "Falling back"),
-        unless=("{'loss':", "'train_runtime'", "train_loss"),
     ),
     Signature(
         anchor=("not support b", "n't support b", "t support BF16", "t support BFloat16"),
@@ -260,6 +259,5 @@ SIGNATURES = (
         not_examples=("does not support bfloat8",),
         weight=36,
         not_near=("falling back", "Falling back"),
-        unless=("{'loss':", "'train_runtime'", "train_loss"),
     ),
 )

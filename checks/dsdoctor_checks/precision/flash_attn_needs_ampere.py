@@ -113,6 +113,5 @@ SIGNATURES = (
             "kernels for Volta and Turing are built",
         ),
         weight=40,
-        unless=("{'loss':", "'train_runtime'", "train_loss"),
     ),
 )

@@ -288,6 +288,5 @@ SIGNATURES = (
         ),
         not_examples=("the disk is 40% full, available space: 7",),
         weight=38,
-        unless=("{'loss':", "'train_runtime'", "train_loss"),
     ),
 )

@@ -155,7 +155,7 @@ SIGNATURES = (
         ),
         pattern=(
             r"socketStartConnect: Connect to .{0,80}failed|Call to ibv_\w+ failed"
-            r"|ibv_\w+ (?:failed|:).{0,40}|NET/IB : Got completion.{0,160}(?:error"
+            r"|ibv_\w+(?:\(\))? (?:failed|:).{0,40}|NET/IB : Got completion.{0,160}(?:error"
             r"|status=)|[Nn]o (?:socket |network )?interface found|Socket creation failed"
             r"|(?:[Uu]nable to find (?:address|interface)|Unable to find interface)"
             r"|no socket interface|socketPollConnect: |NCCL WARN \S+ ?: [Cc]onnect(?: to \S+)? (?:returned|failed)"
@@ -166,6 +166,7 @@ SIGNATURES = (
         examples=(
             "misc/socket.cc:480 NCCL WARN socketStartConnect: Connect to 10.0.0.2<3> failed : No route to host",
             "NCCL WARN Call to ibv_reg_mr failed",
+            "UCX  ERROR mlx5_1: ibv_create_cq() failed: Cannot allocate memory",
             "NCCL WARN socketPollConnect: Connect to 172.17.0.1<41113> returned 113(No route to host) errno 115(Operation now in progress)",
             "NCCL WARN NET/IB : mlx5_1:1 Got async event : port error",
             "RuntimeError: Gloo connectFullMesh failed with [../third_party/gloo/gloo/transport/tcp/pair.cc:144] no error",
@@ -230,11 +231,12 @@ SIGNATURES = (
         anchor=("NET/OFI", "tcp/pair.cc"),
         pattern=(
             r"NET/OFI .{0,60}(?:completed with error|[Cc]ouldn't|failed|[Ee]rror)"
-            r"|gloo/transport/tcp/pair\.cc:\d+\] ?(?:connect \[|Connect timeout|timed out)"
+            r"|gloo/transport/tcp/pair\.cc:\d+\] ?(?:connect \[|Connect timeout|timed out|\w+\.ss_family == )"
         ),
         examples=(
             "NCCL WARN NET/OFI Request 0x7f completed with error. RC: 113.",
             "RuntimeError: [/x/third_party/gloo/gloo/transport/tcp/pair.cc:799] connect [127.0.1.1]:41017: Connection refused",
+            "[enforce fail at /x/gloo/transport/tcp/pair.cc:200] ss1.ss_family == ss2.ss_family. 10 vs 2",
         ),
         not_examples=(
             "NCCL INFO NET/OFI Initializing aws-ofi-nccl 1.7.4",
@@ -269,7 +271,7 @@ SIGNATURES = (
         weight=22,
     ),
     Signature(
-        anchor=("modify QP to", "to modify qp", "create QP", "create QP"),
+        anchor=("modify QP to", "to modify qp", "create QP"),
         pattern=r"(?i)(?:failed|unable|couldn't|cannot) to (?:modify|create) QP\b",
         examples=("Failed to modify QP to RTR: Connection timed out", "Unable to create QP."),
         not_examples=("driver: modify QP to RTS done",),

@@ -80,10 +80,12 @@ SIGNATURES = (
         examples=(
             "n1:9:12 [0] transport/shm.cc:114 NCCL WARN Could not map the segment",
             "n1:9:12 [0] transport/p2p.cc:275 NCCL WARN Cuda failure 101 'invalid device ordinal'",
+            "n1:9:12 [0] include/shm.h:30 NCCL WARN Call to shm_open failed : Permission denied",
             "n1:9:12 [0] misc/ipcsocket.cc:110 NCCL WARN UDS: Sending data over socket /tmp/nccl-socket-1-2 failed : Connection refused (111)",
         ),
         not_examples=("n1:9:12 [0] NCCL INFO transport/p2p.cc:372 -> 1",),
-        weight=45,
+        weight=48,
+        masks=("permissions",),
         not_near=(
             "No space left on device",
             "out of memory",

@@ -73,6 +73,61 @@ def test_versions_that_meet_in_a_collective_must_be_alike(trait: str) -> None:
     assert merge.exit_code(made) == 1
 
 
+@pytest.mark.parametrize(
+    "trait",
+    [
+        "driver",
+        "CUDA of the driver",
+        "CUDA of torch",
+        "GPUs",
+        "VBIOS",
+        "kernel",
+        "firmware mlx5_0",
+        "mount /data",
+        "variable OMP_NUM_THREADS",
+    ],
+)
+def test_what_drifts_is_named_with_a_way_out(trait: str) -> None:
+    nodes = [node(f"n{n}") for n in range(4)]
+    alike = [msgspec.structs.replace(one, traits={**one.traits, trait: "one"}) for one in nodes]
+    alike[2] = msgspec.structs.replace(alike[2], traits={**nodes[2].traits, trait: "two"})
+    (finding,) = merge.merge(alike).findings
+    assert (finding.condition, finding.status, finding.nodes) == ("fleet-drift", "warn", "n2")
+    assert finding.message == f"{trait} is `two`, but with the majority `one`"
+    assert finding.hint
+    del alike[2].traits[trait]
+    (finding,) = merge.merge(alike).findings
+    assert finding.message == f"{trait} is not there, but with the majority `one`"
+
+
+def test_the_collector_tells_firmware_and_mounts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dsdoctor.fleet.traits import traits_of
+    from dsdoctor.model.facts.base import Missing, Why
+    from dsdoctor.probes.children import collector
+
+    device = tmp_path / "rdma" / "mlx5_0"
+    device.mkdir(parents=True)
+    (device / "fw_ver").write_text("28.39.1002\n")
+    mounts = tmp_path / "mounts"
+    pods = "".join(f"overlay /pods/{n}/{'x' * 80} overlay rw 0 0\n" for n in range(300))
+    mounts.write_text(f"{pods}nfs1:/export /data nfs4 rw,hard 0 0\n/dev/sda1 / ext4 rw 0 0\n")
+    monkeypatch.setattr(collector, "RDMA_DEVICES", str(tmp_path / "rdma"))
+    monkeypatch.setattr(collector, "MOUNTS", str(mounts))
+    told = collector.node_facts({"resolve": [], "connect": []})
+    fact = FleetNode(firmware=told["firmware"], mounts=told["mounts"])
+
+    class Only:
+        def get(self, kind: type) -> Any:
+            return fact if kind is FleetNode else Missing(why=Why.ABSENT, detail="")
+
+    assert traits_of(Only()) == {
+        "firmware mlx5_0": "28.39.1002",
+        "mount /data": "nfs4 nfs1:/export",
+    }
+
+
 def test_alike_nodes_have_no_findings() -> None:
     made = merge.merge([node("a"), node("b")], cross.between([node("a"), node("b")]))
     assert made.findings == []

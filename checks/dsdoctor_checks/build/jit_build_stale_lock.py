@@ -114,12 +114,13 @@ SIGNATURES = (
     Signature(
         anchor=("torch_extensions",),
         pattern=(
-            r"Errno (?:2|17)\].{0,120}torch_extensions\S*/lock\b"
+            r"Errno (?:2|17|116)\].{0,120}torch_extensions\S*/lock\b"
             r"|torch_extensions\S*\.so: (?:file too short|invalid ELF header|cannot read file data)"
         ),
         examples=(
             "FileNotFoundError: [Errno 2] No such file or directory: '/c/torch_extensions/py38_cu113/utils/lock'",
             "FileExistsError: [Errno 17] File exists: '/c/torch_extensions/py311_cu121/fused_adam/lock'",
+            "OSError: [Errno 116] Stale file handle: '/nfs/torch_extensions/py39_cu118/cpu_adam/lock'",
             "ImportError: /c/torch_extensions/py38_cu113/utils/utils.so: file too short",
         ),
         not_examples=(

@@ -58,6 +58,24 @@ SIGNATURES = (
         ),
     ),
     Signature(
+        # uv and pdm name the module that the isolated build does not see
+        anchor=("but doesn't declare it as a build dependency", "'build-system.requires' section"),
+        pattern=(
+            r"depends on `(?:torch|packaging|wheel|psutil|numpy|setuptools)`, but doesn't declare"
+            r" it as a build dependency|Module '(?:torch|packaging|wheel|psutil|numpy|setuptools)'"
+            r" is missing, please make sure it is specified in the 'build-system\.requires' section"
+        ),
+        examples=(
+            "hint: This error likely indicates that `fastattn@1.0.0` depends on `torch`, but doesn't declare it as a build dependency.",
+            "BuildError: Build backend raised error: Module 'torch' is missing, please make sure it is specified in the 'build-system.requires' section.",
+        ),
+        not_examples=(
+            "hint: `oldpkg@0.1` depends on `distutils`, but doesn't declare it as a build dependency",
+            "each build tool belongs into the 'build-system.requires' section of pyproject.toml",
+        ),
+        weight=66,
+    ),
+    Signature(
         anchor="Unable to import torch, pre-compiling",
         pattern="Unable to import torch, pre-compiling ops will be disabled",
         examples=(

@@ -115,7 +115,7 @@ SIGNATURES = (
         anchor="nvcc",
         pattern=(
             r"(?:No such file or directory|\[Errno 2\]|Errno 13).{0,40}nvcc\b"
-            r"|nvcc['\x22]?:? (?:command )?not found|nvcc: No such file"
+            r"|nvcc['\x22]?:? (?:command )?not found|nvcc['\x22]?: No such file"
             r"|/nvcc: (?:not found|No such)|Could not find nvcc|nvcc was not found"
             r"|Unable to (?:find|locate) nvcc|which: no nvcc"
         ),
@@ -123,6 +123,7 @@ SIGNATURES = (
             "FileNotFoundError: [Errno 2] No such file or directory: '/usr/local/cuda/bin/nvcc'",
             "/bin/sh: 1: nvcc: not found",
             "bash: nvcc: command not found",
+            "unable to execute '/usr/local/cuda/bin/nvcc': No such file or directory",
         ),
         not_examples=("/usr/local/cuda/bin/nvcc -O3 -c x.cu",),
         weight=64,
@@ -207,6 +208,7 @@ SIGNATURES = (
         anchor=(
             "nvcc' failed: No such",
             "CMAKE_CUDA_COMPILER",
+            "in environment variable CUDACXX",
             "annot find ptxas",
             "ailed with error code 127",
             "cicc: not found",
@@ -215,17 +217,23 @@ SIGNATURES = (
         pattern=(
             r"command '\S*nvcc' failed: No such|No CMAKE_CUDA_COMPILER could be found"
             r"|CMAKE_CUDA_COMPILER:? .{0,80}(?:not found|is not able to compile|is not a full path)"
+            r"|CMAKE_CUDA_COMPILER not set, after|The CMAKE_CUDA_COMPILER:\s*$"
+            r"|Could not find compiler set in environment variable CUDACXX"
             r"|[Cc]annot find ptxas|ptxas.? failed with error code 127|cicc: (?:not found|No such)"
         ),
         examples=(
             "error: command '/usr/local/cuda/bin/nvcc' failed: No such file or directory",
             "  No CMAKE_CUDA_COMPILER could be found.",
+            "CMake Error: CMAKE_CUDA_COMPILER not set, after EnableLanguage",
+            "  The CMAKE_CUDA_COMPILER:",
+            "  Could not find compiler set in environment variable CUDACXX:",
             "RuntimeError: Cannot find ptxas",
             "RuntimeError: `ptxas` failed with error code 127:",
             "sh: 1: cicc: not found",
         ),
         not_examples=(
             "-- CMAKE_CUDA_COMPILER: /usr/local/cuda/bin/nvcc",
+            "-- nvcc is named in environment variable CUDACXX: /usr/local/cuda/bin/nvcc",
             "error: command '/usr/local/cuda/bin/nvcc' failed with exit code 1",
         ),
         weight=64,

@@ -245,6 +245,27 @@ SIGNATURES = (
         masks=("no-gpu-visible",),
     ),
     Signature(
+        # CUDA's sample programs: the call with its number, then the words on a line of their own
+        anchor=("cudaGetDevice", "-> unknown error", "-> initialization error"),
+        pattern=(
+            r"cudaGetDevice(?:Count|Properties)(?:\(\))? returned (?:30|304|999)\b"
+            r"|^\s*-> (?:unknown|initialization) error\s*$"
+        ),
+        examples=(
+            "cudaGetDeviceCount returned 999",
+            "-> unknown error",
+            "cudaGetDeviceProperties returned 30",
+            "-> initialization error",
+        ),
+        not_examples=(
+            "cudaGetDeviceCount returned 3 devices",
+            "upload.py -> unknown error, next try in 5 s",
+        ),
+        weight=54,
+        near=("cudaGetDevice",),
+        masks=("no-gpu-visible",),
+    ),
+    Signature(
         # whatever the number, CUDA did not come up; the numbers that tell more weigh more
         anchor=("Unexpected error from cudaGetDeviceCount()",),
         pattern=r"Unexpected error from cudaGetDeviceCount\(\)\.",

@@ -118,12 +118,13 @@ SIGNATURES = (
         anchor=(
             "system not yet initialized",
             "cudaErrorSystemNotReady",
+            "CUDA_ERROR_SYSTEM_NOT_READY",
             "fabric manager",
             "fabricmanager",
             "Error 802",
         ),
         pattern=(
-            r"(?i)system not yet initialized|cudaErrorSystemNotReady"
+            r"(?i)system not yet initialized|cudaErrorSystemNotReady|CUDA_ERROR_SYSTEM_NOT_READY(?! ?=)"
             r"|fabric ?manager.{0,80}(?:not running|fail|mismatch"
             r"|not matching|do(?:es)? ?n.t match|error)|Error 802"
         ),
@@ -131,8 +132,9 @@ SIGNATURES = (
             "RuntimeError: Unexpected error from cudaGetDeviceCount(). Error 802: system not yet initialized",
             "nv-fabricmanager: fabric manager NVIDIA GPU driver interface version 550.54.15 don't match with driver version 550.90.07",
             "torch.AcceleratorError: CUDA error: system not yet initialized",
+            "RuntimeError: operation cuInit(0) failed: CUDA_ERROR_SYSTEM_NOT_READY",
         ),
-        not_examples=("fabric manager is running",),
+        not_examples=("fabric manager is running", "CUDA_ERROR_SYSTEM_NOT_READY = 802,"),
         weight=78,
         masks=("no-gpu-visible", "cuda-init-driver-state"),
     ),

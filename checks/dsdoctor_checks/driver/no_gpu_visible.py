@@ -287,13 +287,16 @@ SIGNATURES = (
             r"(?i)(?:Error|Exception): (?:.{0,60}\W)?(?:no (?:visible |usable |CUDA |NVIDIA ){0,2}GPUs?(?: devices?)? (?:(?:is|are|was|were) )?(?:available|found|detected|visible)"
             r"|(?:GPU|GPU device|CUDA|CUDA device|CUDA GPU)s? (?:is|are|was|were)? ?not (?:available|found|detected)"
             r"|(?:at least one|need a?) ?(?:CUDA|GPU|NVIDIA)(?: GPU| device)? is (?:needed|required)|CUDA is required\b"
-            r"|torch\.cuda\.is_available\(\)`? (?:is|returned) `?False)"
+            r"|torch\.cuda\.is_available\(\)`? (?:is|returned|should be True but is) `?False"
+            r"|GPUs? requested but none (?:is|are) available)"
         ),
         examples=(
             "AssertionError: No GPUs available",
             "RuntimeError: You are trying to train with CUDA but no GPU is available.",
             "SystemError: GPU device not found",
             "RuntimeError: At least one GPU is needed",
+            "ValueError: torch.cuda.is_available() should be True but is False.",
+            "MisconfigurationException: GPUs requested but none are available.",
             "RuntimeError: cuda is not available, but the device is set to cuda",
         ),
         not_examples=(

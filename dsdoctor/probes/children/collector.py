@@ -55,6 +55,10 @@ CGROUP_FILES = (
     "memory.max", "memory.current", "memory.stat", "memory.limit_in_bytes", "memory.usage_in_bytes",
     "cpu.max", "cpu.cfs_quota_us", "cpu.cfs_period_us",
 )  # fmt: skip
+RDMA_DEVICES = "/sys/class/infiniband"
+MOUNTS = "/proc/self/mounts"
+#: A node with many containers has hundreds of mounts.
+MOUNTS_LIMIT = 4 << 20
 NETWORK_FILE_SYSTEMS = (
     "nfs", "nfs4", "lustre", "gpfs", "beegfs", "ceph", "cifs", "smb3", "wekafs", "9p", "fuse.sshfs",
 )  # fmt: skip
@@ -309,10 +313,10 @@ def connect(places: list[str], seconds: float = 3.0) -> dict[str, str]:
     return found
 
 
-def text_of(path: str) -> str:
+def text_of(path: str, limit: int = 4096) -> str:
     try:
         with open(path) as file:
-            return file.read(4096).strip()
+            return file.read(limit).strip()
     except (OSError, UnicodeDecodeError):
         return ""
 
@@ -322,10 +326,10 @@ def node_facts(arguments: dict[str, Any]) -> dict[str, Any]:
     for path in sorted(glob.glob("/sys/class/net/*")):
         interfaces[os.path.basename(path)] = text_of(path + "/operstate")
     firmware = {}
-    for path in sorted(glob.glob("/sys/class/infiniband/*")):
+    for path in sorted(glob.glob(RDMA_DEVICES + "/*")):
         firmware[os.path.basename(path)] = text_of(path + "/fw_ver")
     mounts = {}
-    for line in text_of("/proc/self/mounts").splitlines():
+    for line in text_of(MOUNTS, MOUNTS_LIMIT).splitlines():
         fields = line.split(" ")
         if fields[2:] and fields[2] in NETWORK_FILE_SYSTEMS:
             mounts[fields[1]] = "%s %s" % (fields[2], fields[0])

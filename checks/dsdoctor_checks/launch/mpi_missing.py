@@ -54,6 +54,19 @@ SIGNATURES = (
         masks=("launched-without-deepspeed",),
     ),
     Signature(
+        # MPI ends while parts of it do not load: its libraries are of several versions
+        anchor=("MPI_ERRORS_ARE_FATAL", "in MPI_Init"),
+        pattern=r"MPI_ERRORS_ARE_FATAL|error occurred in MPI_Init",
+        examples=(
+            "*** MPI_ERRORS_ARE_FATAL (processes in this communicator will now abort,",
+            "*** An error occurred in MPI_Init",
+        ),
+        not_examples=("mean time spent in MPI_Init: 0.3 s",),
+        weight=66,
+        near=("component_repository_open: unable to open",),
+        masks=("launched-without-deepspeed",),
+    ),
+    Signature(
         anchor=("DLL load failed", "MPI_ERRORS_ARE_FATAL", "in MPI_Init"),
         pattern="DLL load failed(?: while importing MPI)?: |MPI_ERRORS_ARE_FATAL|error occurred in MPI_Init",
         examples=(

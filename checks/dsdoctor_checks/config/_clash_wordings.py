@@ -100,6 +100,7 @@ SIGNATURES = (
             "MoE not supported with ZeRO Stage 3",
             "ZeRO-3 does not yet support elastic",
             "create a `DummyScheduler` without",
+            "Not sure how to proceed, we were given",
         ),
         pattern=(
             r"can only work with DeepSpeed optimizers|`optimizer` configured in the DeepSpeed config, but no `scheduler`"
@@ -118,6 +119,7 @@ SIGNATURES = (
             r"|Offloading is supported only for DeepSpeed FusedAdam"
             r"|At most one of fp16 and bf16 can be True|on a different device than the one you're training on"
             r"|fine-tuning on a quantized model|purely quantized model"
+            r"|Not sure how to proceed, we were given (?:both|deepspeed configs)"
         ),
         examples=(
             "ValueError: ZeRO Offload can only work with DeepSpeed optimizers",
@@ -125,10 +127,12 @@ SIGNATURES = (
             "AssertionError: no_sync context manager is incompatible with gradient partitioning logic of ZeRO stage 3",
             "AssertionError: CPUAdam param is on cuda:0 and must be 'cpu', make sure you enabled 'offload_optimizer': 'cpu' in your ds config.",
             "ValueError: You can't train a model that has been loaded with `device_map='auto'` in any distributed mode.",
+            "AssertionError: Not sure how to proceed, we were given both a deepscale_config and deepspeed_config",
         ),
         not_examples=(
             "using no_sync context manager for accumulation",
             "zero stage 2 optimizer ready",
+            "Not sure how to proceed, we were given no answer by the server",
         ),
         weight=66,
         masks=("libaio-missing",),

@@ -106,19 +106,23 @@ SIGNATURES = (
     Signature(
         anchor="not supported between instances of",
         pattern=(
-            r"'[<>]=?' not supported between instances of '(?:str' and '(?:int"
-            r"|float)|(?:int|float)' and 'str)'"
+            r"['\x22][<>]=?['\x22] not supported between instances of ['\x22](?:str['\x22] and ['\x22](?:int|float)\b"
+            r"|(?:int|float)['\x22] and ['\x22]str\b)"
         ),
         examples=(
             "TypeError: '>' not supported between instances of 'str' and 'int'",
             "TypeError: '<=' not supported between instances of 'float' and 'str'",
+            "TypeError: '>' not supported between instances of 'str' and \"int",
         ),
-        not_examples=("'>' not supported between instances of 'list' and 'int'",),
+        not_examples=(
+            "'>' not supported between instances of 'list' and 'int'",
+            "TypeError: '<' not supported between instances of 'str' and 'interval'",
+        ),
         weight=71,
         masks=("ds-config-batch-mismatch",),
         near=(
             "deepspeed/runtime/config",
-            "deepspeed/runtime/lr_schedules",
+            "deepspeed/runtime/lr",
             "deepspeed/runtime/zero",
             "deepspeed/runtime/fp16",
             "deepspeed/runtime/bf16",

@@ -137,10 +137,11 @@ SIGNATURES = (
     ),
     Signature(
         anchor=("but ignoring it because one or several",),
-        pattern="Detected CUDA_VISIBLE_DEVICES=\\S* but ignoring it because one or several",
+        pattern=r"Detected (?:\w+_)?VISIBLE_DEVICES=\S* but ignoring it because one or several",
         examples=(
             "Detected CUDA_VISIBLE_DEVICES=2,3 but ignoring it because one or several of --include/--exclude/--num_gpus/--num_nodes cl args were used.",
             "[runner.py:463:main] Detected CUDA_VISIBLE_DEVICES=0 but ignoring it because one or several of --include/--exclude",
+            "Detected VISIBLE_DEVICES=1,3 but ignoring it because one or several of --include/--exclude/--num_gpus/--num_nodes cl args were used.",
         ),
         not_examples=("stopped, but ignoring it because one or several ranks ended",),
         weight=24,
@@ -158,9 +159,10 @@ SIGNATURES = (
     ),
     Signature(
         anchor=("setting --include=localhost:",),
-        pattern=r"Detected CUDA_VISIBLE_DEVICES=\S+: setting --include=localhost:",
+        pattern=r"Detected (?:\w+_)?VISIBLE_DEVICES=\S+: setting --include=localhost:",
         examples=(
             "Detected CUDA_VISIBLE_DEVICES=1: setting --include=localhost:1",
+            "Detected VISIBLE_DEVICES=6: setting --include=localhost:6",
             "Detected VISIBLE_DEVICES=3: setting --include=localhost:3 Detected CUDA_VISIBLE_DEVICES=3: setting --include=localhost:3",
         ),
         not_examples=("setting --include=localhost:0 as told on the command line",),

@@ -260,6 +260,47 @@ SIGNATURES = (
         ),
         weight=32,
     ),
+    # torch repeats NCCL's warning below `Last error:`, without the file and line that name its part
+    Signature(
+        anchor=(
+            "is neither AF_INET",
+            "Invalid NCCL_COMM_ID",
+            "port pair found",
+            "<port> pair found",
+            "getting address info",
+            "Net : unsupported IP family",
+            "socketFinalizeAccept",
+            "unexpected socket state",
+            "Error: network ",
+            "NET plugin",
+        ),
+        pattern=(
+            r"connecting to address .{0,80}with family -?\d+ is neither AF_INET|Invalid NCCL_COMM_ID\b"
+            r"|No valid (?:<IPv4_or_hostname>:<port>|\[IPv6\]:port) pair found"
+            r"|Net : (?:error encountered when getting address info|unsupported IP family)"
+            r"|socketFinalizeAccept(?: from .{0,80})?: wrong type|ncclSocketReady: unexpected socket state"
+            r"|\bError: network \S{0,40} ?not found\.|Failed to initialize any NET plugin"
+        ),
+        examples=(
+            "Net : connecting to address  with family 0 is neither AF_INET(2) nor AF_INET6(10)",
+            "Net : error encountered when getting address info : Name or service not known",
+            "Net : No valid <IPv4_or_hostname>:<port> pair found",
+            "n1:9:12 [0] NCCL WARN Invalid NCCL_COMM_ID, please use format: <ipv4>:<port>",
+            "socketFinalizeAccept from 10.0.0.2<4>: wrong type 3 != 4",
+            "ncclSocketReady: unexpected socket state 8",
+            "Error: network IBext not found.",
+            "Failed to initialize any NET plugin",
+        ),
+        not_examples=(
+            "NCCL INFO NCCL_COMM_ID set by environment to 10.0.0.1:5000",
+            "NCCL INFO Failed to initialize NET plugin IB",
+            "NCCL INFO NET/Plugin: Could not find: libnccl-net.so. Using internal net plugin.",
+            "Error: network bridge not found in the compose file",
+        ),
+        weight=62,
+        near=("NCCL", "nccl"),
+        masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
+    ),
     Signature(
         anchor=("Failed to execute operation",),
         pattern=r"NCCL WARN \[Proxy Service \d+\] Failed to execute operation",

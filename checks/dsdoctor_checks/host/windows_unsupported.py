@@ -340,4 +340,23 @@ SIGNATURES = (
         not_examples=("wrote 'bin\\ds_report.bat'",),
         weight=44,
     ),
+    Signature(
+        anchor=("have NCCL built in",),
+        pattern=r"Distributed package doesn't have NCCL built in",
+        examples=(
+            "RuntimeError: Distributed package doesn't have NCCL built in",
+            "[rank0]: RuntimeError: Distributed package doesn't have NCCL built in",
+        ),
+        not_examples=("wheels for Linux have NCCL built in",),
+        weight=68,
+        # A torch with CUDA and without NCCL: the wheels for Windows.
+        requires=(
+            "ds_accelerator to cuda (auto detect)",
+            "torch cuda version ............... 1",
+            "fused_adam ............. [YES]",
+            "Is CUDA available: True",
+        ),
+        unless=("aarch64", "tegra", "Jetson", "jetson", "macOS", "Darwin"),
+        masks=("cpu-only-torch",),
+    ),
 )

@@ -460,4 +460,31 @@ SIGNATURES = (
         not_examples=("the file was not found in your environment",),
         weight=36,
     ),
+    Signature(
+        anchor=(
+            "version of ",
+            "lease upgrade",
+            "lease update",
+        ),
+        pattern=(
+            r"(?:Error|Exception): .{0,160}(?:version of [`']?(?:PEFT|peft|transformers|accelerate|trl"
+            r"|diffusers|datasets|tokenizers|huggingface[-_]hub|safetensors|optimum|auto[-_]gptq|autoawq"
+            r"|pydantic|gradio|torchao)\b.{0,60}(?:not compatible|incompatible|too (?:old|new)|outdated"
+            r"|not supported|unsupported)|[Pp]lease (?:upgrade|update) (?:your )?(?:version of )?[`']?(?:PEFT"
+            r"|peft|transformers|accelerate|trl|diffusers|datasets|tokenizers|huggingface[-_]hub"
+            r"|safetensors|optimum|auto[-_]gptq|autoawq|pydantic|gradio|torchao)\b)"
+        ),
+        examples=(
+            "ValueError: The version of PEFT you are using is not compatible, please use a version that is greater than 0.18.0",
+            "RuntimeError: the installed version of `trl` is too old for this recipe",
+            "ValueError: adapters of this kind are unknown here. Please upgrade `peft` to load them",
+        ),
+        not_examples=(
+            "ValueError: the version of the file is not compatible with this reader",
+            "RuntimeError: Please update your labels before training",
+            "UserWarning: the version of peft that wrote this adapter is outdated",
+        ),
+        weight=45,
+        not_near=("bitsandbytes",),
+    ),
 )

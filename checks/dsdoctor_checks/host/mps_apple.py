@@ -126,6 +126,7 @@ SIGNATURES = (
             "mps_multiply",
             "mps_add",
             "mps_matmul",
+            "_mps()' operation does not",
             "MPS backend is supported on",
             "MPSFloatType",
             "MPSHalfType",
@@ -136,7 +137,7 @@ SIGNATURES = (
             "MPSCore",
         ),
         pattern=(
-            r"MPS does not support|Invalid buffer size: \d|mps_(?:multiply|add|matmul)\"?\): error"
+            r"MPS does not support|_mps\(\)' operation does not support|Invalid buffer size: \d|mps_(?:multiply|add|matmul)\"?\): error"
             r"|MPS backend is supported on|MPS(?:Float|Half)Type|\(tagged with mps\)"
             r"|type MPS is not supported|Unsupported mps dtype"
             r"|MPS(?:NDArray|Core).{0,200}failed assertion"
@@ -144,6 +145,7 @@ SIGNATURES = (
         examples=(
             "RuntimeError: MPS does not support cumsum op with int64 input",
             "RuntimeError: Invalid buffer size: 12.00 GB",
+            "RuntimeError: 'abs_out_mps()' operation does not support input type 'int64' in MPS backend",
             "RuntimeError: Input type (MPSFloatType) and weight type (torch.FloatTensor) should be the same",
         ),
         not_examples=("MPSCore loaded", "mps_add done"),

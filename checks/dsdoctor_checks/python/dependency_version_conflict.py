@@ -487,4 +487,29 @@ SIGNATURES = (
         weight=45,
         not_near=("bitsandbytes",),
     ),
+    Signature(
+        anchor=(
+            "satisfies the requirement",
+            "mutable default <class '",
+            "unexpected keyword argument 'proxies'",
+        ),
+        pattern=(
+            r"Could not find a version that satisfies the requirement (?!deepspeed|triton)\S+.{0,80}"
+            r"\(from versions: \d"
+            r"|mutable default <class '(?:fairseq|hydra|omegaconf|mmengine|tensordict|flax|nemo|megatron)\b"
+            r"|\b(?:Async|Sync)?(?:Client|HttpxClientWrapper)\.__init__\(\) got an unexpected keyword"
+            r" argument 'proxies'"
+        ),
+        examples=(
+            "ERROR: Could not find a version that satisfies the requirement torchtext==0.13.1 (from versions: 0.1.1, 0.17.2, 0.18.0)",
+            "ValueError: mutable default <class 'fairseq.dataclass.configs.CommonConfig'> for field common is not allowed: use default_factory",
+            "TypeError: Client.__init__() got an unexpected keyword argument 'proxies'",
+        ),
+        not_examples=(
+            "ERROR: Could not find a version that satisfies the requirement my-lab-tools (from versions: none)",
+            "ValueError: mutable default <class 'train.Options'> for field opts is not allowed: use default_factory",
+            "TypeError: Crawler.__init__() got an unexpected keyword argument 'proxies'",
+        ),
+        weight=34,
+    ),
 )

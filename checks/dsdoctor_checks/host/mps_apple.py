@@ -22,16 +22,23 @@ SIGNATURES = (
     Signature(
         anchor=("MPS", "not 'mps"),
         pattern=(
-            r"not supported on MPS|MPS framework doesn't support|not currently (?:supported"
+            r"^(?!.*(?:Warning: |\b[Ff]all(?:s|ing)? back ))(?:.*(?:not supported on MPS"
+            r"|MPS framework doesn't support|not currently (?:supported"
             r"|implemented) (?:on|for) the MPS|MPS backend out of memory"
             r"|requires a GPU \(not 'mps|(?i:bf16|bfloat16|float64).{0,40}\bMPS\b|(?:not|n't) (?:available"
-            r"|supported|implemented).{0,40}\bMPS\b"
+            r"|supported|implemented).{0,40}\bMPS\b))"
         ),
         examples=(
             "TypeError: BFloat16 is not supported on MPS",
             "NotImplementedError: The operator 'x' is not currently implemented for the MPS device.",
         ),
-        not_examples=("device: mps", "MPS is available"),
+        not_examples=(
+            "device: mps",
+            "MPS is available",
+            "UserWarning: The operator 'aten::unique' is not currently supported on the MPS backend and will fall back to run on the CPU.",
+            "[W MPSFallback.mm:7] Warning: The operator 'aten::sort' is not currently supported on the MPS backend",
+            "int64 input is not supported on MPS backend. Falling back on CPU.",
+        ),
         weight=72,
         masks=("bf16-unsupported",),
     ),
@@ -119,6 +126,7 @@ SIGNATURES = (
             "mps_multiply",
             "mps_add",
             "mps_matmul",
+            "_mps()' operation does not",
             "MPS backend is supported on",
             "MPSFloatType",
             "MPSHalfType",
@@ -129,7 +137,7 @@ SIGNATURES = (
             "MPSCore",
         ),
         pattern=(
-            r"MPS does not support|Invalid buffer size: \d|mps_(?:multiply|add|matmul)\"?\): error"
+            r"MPS does not support|_mps\(\)' operation does not support|Invalid buffer size: \d|mps_(?:multiply|add|matmul)\"?\): error"
             r"|MPS backend is supported on|MPS(?:Float|Half)Type|\(tagged with mps\)"
             r"|type MPS is not supported|Unsupported mps dtype"
             r"|MPS(?:NDArray|Core).{0,200}failed assertion"
@@ -137,6 +145,7 @@ SIGNATURES = (
         examples=(
             "RuntimeError: MPS does not support cumsum op with int64 input",
             "RuntimeError: Invalid buffer size: 12.00 GB",
+            "RuntimeError: 'abs_out_mps()' operation does not support input type 'int64' in MPS backend",
             "RuntimeError: Input type (MPSFloatType) and weight type (torch.FloatTensor) should be the same",
         ),
         not_examples=("MPSCore loaded", "mps_add done"),

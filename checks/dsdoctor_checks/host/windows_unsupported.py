@@ -340,4 +340,53 @@ SIGNATURES = (
         not_examples=("wrote 'bin\\ds_report.bat'",),
         weight=44,
     ),
+    Signature(
+        anchor=("have NCCL built in",),
+        pattern=r"Distributed package doesn't have NCCL built in",
+        examples=(
+            "RuntimeError: Distributed package doesn't have NCCL built in",
+            "[rank0]: RuntimeError: Distributed package doesn't have NCCL built in",
+        ),
+        not_examples=("wheels for Linux have NCCL built in",),
+        weight=68,
+        # A torch with CUDA and without NCCL: the wheels for Windows.
+        requires=(
+            "ds_accelerator to cuda (auto detect)",
+            "torch cuda version ............... 1",
+            "fused_adam ............. [YES]",
+            "Is CUDA available: True",
+        ),
+        unless=("aarch64", "tegra", "Jetson", "jetson", "macOS", "Darwin"),
+        masks=("cpu-only-torch",),
+    ),
+    Signature(
+        anchor=(
+            "module 'os' has no attribute '",
+            "module 'signal' has no attribute '",
+            "No module named 'fcntl'",
+            "No module named 'termios'",
+            "unsupported gloo device",
+        ),
+        pattern=(
+            r"module 'os' has no attribute '(?:get(?:e?[ug]id|p?gid|sid|pgrp)|killpg|set(?:sid|pgid|pgrp)"
+            r"|fork|uname|statvfs|mkfifo|WNOHANG|WIFEXITED|posix_fadvise|O_DIRECT|O_NONBLOCK)'"
+            r"|module 'signal' has no attribute '(?:SIG(?:KILL|USR[12]|ALRM|HUP|CHLD|STOP|CONT|QUIT)"
+            r"|alarm|setitimer|pthread_\w{1,20})'|No module named '(?:fcntl|termios)'"
+            r"|makeDeviceFor(?:Hostname|Interface)\(\): unsupported gloo device"
+        ),
+        examples=(
+            "AttributeError: module 'os' has no attribute 'getuid'",
+            "AttributeError: module 'signal' has no attribute 'SIGALRM'",
+            "ModuleNotFoundError: No module named 'termios'",
+            "RuntimeError: makeDeviceForHostname(): unsupported gloo device",
+        ),
+        not_examples=(
+            "AttributeError: module 'os' has no attribute 'list_dir'",
+            "AttributeError: module 'signal' has no attribute 'resample'",
+            "No module named 'fcntl_tools'",
+        ),
+        weight=46,
+        # Every Unix has these, so that what lacks them is Windows, named in the log or not.
+        unless=("Darwin", "macOS"),
+    ),
 )

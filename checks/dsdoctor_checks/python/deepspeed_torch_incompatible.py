@@ -237,4 +237,22 @@ SIGNATURES = (
             "deepspeed.init_distributed(",
         ),
     ),
+    Signature(
+        anchor=("NameError: name '_",),
+        pattern=(
+            r"NameError: name '_(?:disable_dynamo_if_unsupported|use_grad_for_differentiable"
+            r"|default_to_fused_or_foreach|get_capturable_supported_devices|get_scalar_dtype"
+            r"|stack_if_compiling|dispatch_sqrt|view_as_real|device_dtype_check_for_fused"
+            r"|get_socket_with_port|flatten_dense_tensors|unflatten_dense_tensors)' is not defined"
+        ),
+        examples=(
+            "NameError: name '_disable_dynamo_if_unsupported' is not defined",
+            "[rank2]: NameError: name '_use_grad_for_differentiable' is not defined",
+        ),
+        not_examples=(
+            "NameError: name '_my_helper' is not defined",
+            "NameError: name '_view_as_reals' is not defined",
+        ),
+        weight=60,
+    ),
 )

@@ -460,4 +460,56 @@ SIGNATURES = (
         not_examples=("the file was not found in your environment",),
         weight=36,
     ),
+    Signature(
+        anchor=(
+            "version of ",
+            "lease upgrade",
+            "lease update",
+        ),
+        pattern=(
+            r"(?:Error|Exception): .{0,160}(?:version of [`']?(?:PEFT|peft|transformers|accelerate|trl"
+            r"|diffusers|datasets|tokenizers|huggingface[-_]hub|safetensors|optimum|auto[-_]gptq|autoawq"
+            r"|pydantic|gradio|torchao)\b.{0,60}(?:not compatible|incompatible|too (?:old|new)|outdated"
+            r"|not supported|unsupported)|[Pp]lease (?:upgrade|update) (?:your )?(?:version of )?[`']?(?:PEFT"
+            r"|peft|transformers|accelerate|trl|diffusers|datasets|tokenizers|huggingface[-_]hub"
+            r"|safetensors|optimum|auto[-_]gptq|autoawq|pydantic|gradio|torchao)\b)"
+        ),
+        examples=(
+            "ValueError: The version of PEFT you are using is not compatible, please use a version that is greater than 0.18.0",
+            "RuntimeError: the installed version of `trl` is too old for this recipe",
+            "ValueError: adapters of this kind are unknown here. Please upgrade `peft` to load them",
+        ),
+        not_examples=(
+            "ValueError: the version of the file is not compatible with this reader",
+            "RuntimeError: Please update your labels before training",
+            "UserWarning: the version of peft that wrote this adapter is outdated",
+        ),
+        weight=45,
+        not_near=("bitsandbytes",),
+    ),
+    Signature(
+        anchor=(
+            "satisfies the requirement",
+            "mutable default <class '",
+            "unexpected keyword argument 'proxies'",
+        ),
+        pattern=(
+            r"Could not find a version that satisfies the requirement (?!deepspeed|triton)\S+.{0,80}"
+            r"\(from versions: \d"
+            r"|mutable default <class '(?:fairseq|hydra|omegaconf|mmengine|tensordict|flax|nemo|megatron)\b"
+            r"|\b(?:Async|Sync)?(?:Client|HttpxClientWrapper)\.__init__\(\) got an unexpected keyword"
+            r" argument 'proxies'"
+        ),
+        examples=(
+            "ERROR: Could not find a version that satisfies the requirement torchtext==0.13.1 (from versions: 0.1.1, 0.17.2, 0.18.0)",
+            "ValueError: mutable default <class 'fairseq.dataclass.configs.CommonConfig'> for field common is not allowed: use default_factory",
+            "TypeError: Client.__init__() got an unexpected keyword argument 'proxies'",
+        ),
+        not_examples=(
+            "ERROR: Could not find a version that satisfies the requirement my-lab-tools (from versions: none)",
+            "ValueError: mutable default <class 'train.Options'> for field opts is not allowed: use default_factory",
+            "TypeError: Crawler.__init__() got an unexpected keyword argument 'proxies'",
+        ),
+        weight=34,
+    ),
 )

@@ -195,4 +195,15 @@ SIGNATURES = (
         not_examples=("TypeError: Net.forward() got an unexpected keyword argument 'mask'",),
         weight=50,
     ),
+    Signature(
+        anchor=("properly initialize your accelerator",),
+        pattern=r"Error: .{0,20}make sure to properly initialize your accelerator",
+        examples=(
+            "ValueError: Please make sure to properly initialize your accelerator via `accelerator = Accelerator()` before",
+            "[rank1]: ValueError: Please make sure to properly initialize your accelerator via `accelerator = Accelerator()`",
+        ),
+        not_examples=("make sure to properly initialize your accelerator first, says the guide",),
+        weight=44,
+        near=("AcceleratorState().deepspeed_plugin", "accelerate/accelerator.py"),
+    ),
 )

@@ -79,4 +79,20 @@ SIGNATURES = (
         not_examples=("Loaded runtime CuDNN library: 9.1.0",),
         weight=62,
     ),
+    Signature(
+        anchor=("Could not locate ",),
+        pattern=(
+            r"Could not locate (?:lib)?(?:cudnn\w{0,40}\.(?:dll|so)|zlibwapi\.dll)\b"
+            r".{0,10}Please make sure it is in your library path"
+        ),
+        examples=(
+            "Could not locate cudnn_cnn_infer64_8.dll. Please make sure it is in your library path!",
+            "Could not locate zlibwapi.dll. Please make sure it is in your library path!",
+        ),
+        not_examples=(
+            "Could not locate cudnn.h, building without it",
+            "Could not locate zlibwapi.dll.manifest, skipped",
+        ),
+        weight=56,
+    ),
 )

@@ -84,7 +84,7 @@ SIGNATURES = (
             "RuntimeError: User specified an unsupported autocast device_type 'mps'",
             "RuntimeError: Placeholder storage has not been allocated on MPS device!",
             "TypeError: Trying to convert Float8_e5m2 to the MPS backend but it does not have support for that dtype.",
-            "Exception raised from gather at /Users/runner/x/aten/src/ATen/native/mps/operations/View.mm:12 (most recent call first):",
+            "Exception raised from gather at /src/aten/src/ATen/native/mps/operations/View.mm:12 (most recent call first):",
             "NotImplementedError: Could not run 'aten::empty' with arguments from the 'SparseMPS' backend.",
         ),
         not_examples=(

@@ -54,6 +54,12 @@ def oldest_for(torch: TorchBuild) -> int:
     return next((major for major, since in OLDEST if at_least(torch.version, since)), 7)
 
 
+def words(bounds: tuple[int, int]) -> str:
+    """The bounds as a reader wants them."""
+    oldest, newest = bounds
+    return f"gcc {oldest} or newer" + (f", up to {newest}" if newest < UNBOUNDED else "")
+
+
 def choose(
     others: OtherToolkits,
     managers: PackageManagers,
@@ -78,9 +84,7 @@ def choose(
     majors = range(min(newest, NEWEST_OFFERED), oldest - 1, -1)
     offered = next((n for n in majors if f"g++-{n}" in managers.candidates), None)
     if offered is None:
-        return f"install gcc {oldest} or newer" + (
-            f", up to {newest}" if newest < UNBOUNDED else ""
-        )
+        return f"install {words(bounds)}"
     names = (f"gcc-{offered}", f"g++-{offered}")
     if not request.allows(Reach.SYSTEM):
         return f"give `--reach system`, so that {managers.system} may install `{names[1]}`"

@@ -54,14 +54,13 @@ def install_compiler(
     now = (compilers.cxx, compilers.cc)
     if all(c.path and (c.kind != "gcc" or oldest <= (c.major or oldest) <= newest) for c in now):
         return None
-    bounds = f"gcc {oldest} or newer" + (f", up to {newest}" if cuda else "")
     has = " and ".join(
         f"`{c.command}` is {c.kind or 'unknown'} {c.version}" if c.path else f"no `{c.command}`"
         for c in now
     )
-    bound = (oldest, newest)
-    why = f"{bounds} is needed"
-    gcc = _host_compiler.choose(others, managers, patient, system, request, bound, why)
+    bounds = (oldest, newest)
+    why = f"{_host_compiler.words(bounds)} is needed"
+    gcc = _host_compiler.choose(others, managers, patient, system, request, bounds, why)
     if isinstance(gcc, str):
         return Impossible(why=f"{has}, but {why}; {gcc}")
     tail, line = activation(NAME, gcc.variables, patient, request)

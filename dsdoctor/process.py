@@ -334,7 +334,8 @@ class Child:
         elif _POSIX:
             # what the child left behind in its own group goes with it
             _signal_group(self.pid, signal.SIGKILL)
-            if self._process.returncode != 0:
+            # one that ended by itself has removed its own
+            if self._process.returncode < 0:
                 _remove_scratch(self.pid)
         with _live_lock:
             _live.discard(self.pid)

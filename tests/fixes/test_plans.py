@@ -10,7 +10,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from dsdoctor.api import fix
+from dsdoctor.api import OtherToolkits, TorchBuild, fix
 from dsdoctor.fixes import planner
 from dsdoctor.model import snapshot as snapshots
 from dsdoctor.model.facts.run import RunNeeds
@@ -18,7 +18,18 @@ from dsdoctor.model.plan import Env, Findings, FixRequest, Impossible, Plan, Rea
 from dsdoctor.model.schema import plan_schema
 from dsdoctor.registry import Cure
 from dsdoctor.report import repair
-from tests.fixes.cases import CASES, REGISTRY, plan, request
+from tests.fixes.cases import (
+    ARCHIVES,
+    CASES,
+    ENV_REACH,
+    GCC15,
+    REGISTRY,
+    RUN,
+    compilers,
+    plan,
+    request,
+    toolkit_machine,
+)
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -130,3 +141,26 @@ def test_a_plan_reaches_as_far_as_its_farthest_step() -> None:
         asked = FixRequest(reach=reach)
         made = planner.plan_one(cure, snapshots.of([RunNeeds()], {}), Findings(), asked)
         assert isinstance(made, found)
+
+
+@pytest.mark.parametrize(
+    ("gccs", "chosen"), [((8, 9), None), ((8, 9, 12), "g++-12"), ((9, 13, 14), "g++-13")]
+)
+def test_no_host_compiler_is_older_than_torchs_headers_allow(
+    gccs: tuple[int, ...], chosen: str | None
+) -> None:
+    """Torch 2.12 needs gcc 10, nvcc 12.4 takes up to 13; nothing may be installed here."""
+    facts = toolkit_machine(
+        torch=TorchBuild(version="2.12.0", cuda="12.4", path="/e/torch"),
+        archives=ARCHIVES,
+        compilers=compilers(GCC15),
+        others=OtherToolkits(gccs=gccs),
+    )
+    document = plan("install-cuda-toolkit", facts, ENV_REACH, RUN)
+    if chosen is None:
+        (refused,) = document.impossible
+        assert "install gcc 10 or newer, up to 13" in repair.as_json(document)
+        assert refused
+    else:
+        (made,) = document.plans
+        assert f"`{chosen}` is chosen" in made.reasons[-1]

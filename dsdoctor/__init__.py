@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dsdoctor.version import __version__
+
 # not from `typing`, whose import takes longer than `dsdoctor --version` may
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from dsdoctor.preflight import PreflightError, preflight
 
-__version__ = "0.1.0"
 __all__ = ["PreflightError", "__version__", "preflight"]
 
 

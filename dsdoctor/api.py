@@ -109,7 +109,7 @@ from dsdoctor.model.facts.toolchain import (
     Toolkit,
 )
 from dsdoctor.model.finding import Finding, Status, fail, ok, skip, warn
-from dsdoctor.model.plan import (
+from dsdoctor.model.fix_plan import (
     Env,
     Fetch,
     Findings,

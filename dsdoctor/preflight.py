@@ -113,15 +113,10 @@ def preflight(
 def _examine(
     config: str | None, gpus: tuple[str, ...], quick: bool, timeout: float, command: tuple[str, ...]
 ) -> Report:
-    from dsdoctor import packs, patient  # noqa: PLC0415  # ranks that do not look import nothing
-    from dsdoctor.engine import (  # noqa: PLC0415
-        TOTAL_SECONDS,
-        Policy,
-        collect,
-        judge,
-        wanted_facts,
-    )
+    from dsdoctor import interpreter, packs  # noqa: PLC0415  # ranks that do not look import nothing
+    from dsdoctor.collect import TOTAL_SECONDS, collect, wanted_facts  # noqa: PLC0415
     from dsdoctor.host import LocalHost  # noqa: PLC0415
+    from dsdoctor.judge import Policy, judge  # noqa: PLC0415
     from dsdoctor.model.snapshot import masked  # noqa: PLC0415
     from dsdoctor.probes import builtin  # noqa: PLC0415
     from dsdoctor.probes.config import parse_config  # noqa: PLC0415
@@ -146,7 +141,7 @@ def _examine(
     )
     # the script's own interpreter is the patient, unless somebody names another
     python = os.environ.get("DSDOCTOR_PYTHON") or sys.executable
-    given: list[Fact] = [needs, patient.choose(host, python)]
+    given: list[Fact] = [needs, interpreter.choose(host, python)]
     wanted = wanted_facts(units, probes)
     snapshot = masked(collect(host, given, probes, wanted=wanted, timeout=timeout))
     return judge(snapshot, units, registry, Policy(limits=found.limits))

@@ -9,8 +9,8 @@ import click
 from dsdoctor import settings
 from dsdoctor.cli import common, job
 from dsdoctor.cli.output import show, wants_colour
-from dsdoctor.engine import judge
 from dsdoctor.errors import UsageError
+from dsdoctor.judge import judge
 from dsdoctor.model.facts.run import Scope
 from dsdoctor.model.report import FAIL_ON, Report, exit_code
 from dsdoctor.report import machine, text

@@ -11,11 +11,12 @@ from typing import Any, TypeVar
 
 import click
 
-from dsdoctor import packs, patient, settings
+from dsdoctor import interpreter, packs, settings
 from dsdoctor.api import Probe
-from dsdoctor.engine import TOTAL_SECONDS, Policy, collect, wanted_facts
+from dsdoctor.collect import TOTAL_SECONDS, collect, wanted_facts
 from dsdoctor.errors import UsageError
 from dsdoctor.host import LocalHost
+from dsdoctor.judge import Policy
 from dsdoctor.model.facts.base import Fact
 from dsdoctor.model.facts.run import RunNeeds, Scope
 from dsdoctor.model.snapshot import Snapshot, from_json, masked
@@ -160,7 +161,7 @@ def live_snapshot(
     """
     total = timeout or TOTAL_SECONDS
     host = LocalHost(scale=min(1.0, total / TOTAL_SECONDS) if timeout else 1.0)
-    given: list[Fact] = [needs, patient.choose(host, python)]
+    given: list[Fact] = [needs, interpreter.choose(host, python)]
     probes = all_probes(registry)
     wanted = None if units is None else wanted_facts(units, probes)
     from dsdoctor.cli.progress import Progress  # noqa: PLC0415  # rich only when needed

@@ -7,10 +7,11 @@ import re
 import click
 import msgspec
 
-from dsdoctor import engine, logs, settings
+from dsdoctor import logs, settings
 from dsdoctor.cli import common
 from dsdoctor.cli.output import show, wants_colour
 from dsdoctor.errors import UsageError
+from dsdoctor.judge import judge
 from dsdoctor.logs import context
 from dsdoctor.logs.expect import GPUS, known_expectations
 from dsdoctor.model.diagnosis import Diagnosis, Outcome
@@ -134,7 +135,7 @@ def _with_machine(
             gpus=None, expect_gpus=None, config=config, hostfile=None, quick=False, deep=False
         )
         snapshot = common.live_snapshot(needs, python, registry, units, None)
-    judged = engine.judge(snapshot, units, registry, policy)
+    judged = judge(snapshot, units, registry, policy)
     where = f"`{judged.host}`" if judged.host else "this machine"
     if snapshot_file is not None:
         where += f" as of {snapshot.created or 'an unknown time'}"

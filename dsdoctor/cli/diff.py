@@ -6,7 +6,7 @@ import click
 import msgspec
 
 from dsdoctor.cli import common
-from dsdoctor.engine import judge
+from dsdoctor.judge import judge
 from dsdoctor.model.finding import Finding, Status
 from dsdoctor.model.report import Report
 from dsdoctor.model.snapshot import differences

@@ -9,7 +9,7 @@ import click
 
 from dsdoctor.cli import common, repair
 from dsdoctor.errors import UsageError
-from dsdoctor.model.plan import FixRequest, Reach
+from dsdoctor.model.fix_plan import FixRequest, Reach
 from dsdoctor.registry import Registry
 
 

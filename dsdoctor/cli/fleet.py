@@ -12,7 +12,7 @@ from typing import Any
 import click
 import msgspec
 
-from dsdoctor import patient, settings
+from dsdoctor import interpreter, settings
 from dsdoctor.cli import common
 from dsdoctor.errors import UsageError
 from dsdoctor.fleet import (
@@ -20,11 +20,11 @@ from dsdoctor.fleet import (
     compare,
     cross,
     fanout,
-    gangs,
     hostfile,
     merge,
     names,
     nodes,
+    pairing,
     replay,
     report,
     smoke,
@@ -172,7 +172,7 @@ def _from_nodes(
 ) -> tuple[list[nodes.NodeReport], str]:
     wanted, engine = _asked(places, slots)
     master = f"{wanted[0]}:{master_port}"
-    python = places["python"] or patient.choose(LocalHost()).executable
+    python = places["python"] or interpreter.choose(LocalHost()).executable
     arguments = ["--patient", python, "--connect", master]
     # everybody asks for everybody would be n²; the first hosts the rendezvous, and a few will do
     arguments += ["--resolve", ",".join(wanted[:16])]
@@ -300,13 +300,13 @@ def smoke_command(*, hosts_in: str, timeout: float, form: str, **given: Any) -> 
     if given["cpu"]:
         slots = dict.fromkeys(slots, given["cpu"])
     # the same interpreter on every node, whatever a log-in there finds first
-    given["python"] = given["python"] or patient.choose(LocalHost()).executable
+    given["python"] = given["python"] or interpreter.choose(LocalHost()).executable
     options: list[str] = []
     for name, value in given.items():
         if value is not None:
             options += [f"--{name}", str(value)]
 
-    def told(gang: gangs.Gang, passed: bool | None, cause: str) -> None:
+    def told(gang: pairing.Gang, passed: bool | None, cause: str) -> None:
         word = {True: "passed", False: "failed", None: "no verdict"}[passed]
         click.echo(f"{'+'.join(gang)}: {word}" + (f" ({cause})" if cause else ""), err=True)
 
@@ -317,7 +317,7 @@ def smoke_command(*, hosts_in: str, timeout: float, form: str, **given: Any) -> 
         timeout=timeout,
         told=told,
     )
-    found = gangs.examine(list(slots), runs.run)
+    found = pairing.examine(list(slots), runs.run)
     if form == "json":
         document = {"schema": "dsdoctor/fleet-smoke", "version": 1, **msgspec.to_builtins(found)}
         common.write(msgspec.json.format(msgspec.json.encode(document)).decode() + "\n", None)
@@ -328,7 +328,7 @@ def smoke_command(*, hosts_in: str, timeout: float, form: str, **given: Any) -> 
     return 3 if found.undecided else 0
 
 
-def _gang_text(found: gangs.GangVerdict) -> str:
+def _gang_text(found: pairing.GangVerdict) -> str:
     lines = [f"FAIL    {names.fold(found.bad)}: fails with partners that are good"] * bool(
         found.bad
     )

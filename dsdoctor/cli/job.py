@@ -121,7 +121,7 @@ def read_plan(path: str) -> PlanNeeds:
     Raises:
         UsageError: the file cannot be read or is no launch plan.
     """
-    from dsdoctor.model.launch import decode  # noqa: PLC0415  # only with --plan
+    from dsdoctor.model.launch_plan import decode  # noqa: PLC0415  # only with --plan
     from dsdoctor.probes.demand import certain_bytes  # noqa: PLC0415
 
     expected = "expected what `dsdoctor recommend --format json` prints"

@@ -9,9 +9,9 @@ from pathlib import Path
 import click
 
 from dsdoctor.errors import UsageError
-from dsdoctor.model import launch as launch_model
+from dsdoctor.model import launch_plan as launch_model
 from dsdoctor.model import smoke as smoke_model
-from dsdoctor.model.launch import LaunchPlan
+from dsdoctor.model.launch_plan import LaunchPlan
 from dsdoctor.model.smoke import SmokeReport
 from dsdoctor.recommend.models import ModelShape
 
@@ -64,10 +64,10 @@ def run(
         UsageError: the plan cannot be run here.
     """
     # a plan alone needs neither the engine nor the runner
-    from dsdoctor import patient  # noqa: PLC0415
+    from dsdoctor import interpreter  # noqa: PLC0415
     from dsdoctor.cli import common, smoke  # noqa: PLC0415
     from dsdoctor.host import LocalHost  # noqa: PLC0415
-    from dsdoctor.smoke import plan as planning  # noqa: PLC0415
+    from dsdoctor.smoke import job as planning  # noqa: PLC0415
     from dsdoctor.smoke.run import Options  # noqa: PLC0415
 
     def tell(report: SmokeReport) -> None:
@@ -88,7 +88,7 @@ def run(
     )
     return smoke.execute(
         run_plan,
-        patient.choose(LocalHost(), python).executable,
+        interpreter.choose(LocalHost(), python).executable,
         common.load_registry(),
         Options(bisect=sys.stderr.isatty()),
         tell,

@@ -13,18 +13,18 @@ from dsdoctor.cli import proving
 from dsdoctor.cli.output import wants_colour
 from dsdoctor.errors import UsageError
 from dsdoctor.host import Host, LocalHost
-from dsdoctor.model.launch import LaunchPlan, encode
+from dsdoctor.model.launch_plan import LaunchPlan, encode
 from dsdoctor.recommend import files, models, place
 from dsdoctor.recommend.machine import GIB, Machine, capability, machine_from, machine_of
 from dsdoctor.recommend.options import HEADROOM, LAUNCHERS, OPTIMIZERS, Options
-from dsdoctor.recommend.plan import recommend
-from dsdoctor.report.plan import render
+from dsdoctor.recommend.planning import recommend
+from dsdoctor.report.launch_plan import render
 
 
 def _this_machine(host: Host, gpus: str | None, timeout: float | None) -> Machine:
     """Facts of this host, collected as `check` does; torch is not started."""
     from dsdoctor.cli import common  # noqa: PLC0415  # the engine is not needed for --gpu-memory
-    from dsdoctor.engine import TOTAL_SECONDS, collect  # noqa: PLC0415
+    from dsdoctor.collect import TOTAL_SECONDS, collect  # noqa: PLC0415
     from dsdoctor.model.facts.gpu import Gpus  # noqa: PLC0415
     from dsdoctor.model.facts.machine import OsInfo, Resources  # noqa: PLC0415
     from dsdoctor.model.facts.run import RunNeeds  # noqa: PLC0415

@@ -11,21 +11,23 @@ import click
 import msgspec
 import platformdirs
 
-from dsdoctor import engine, patient, process, settings
+from dsdoctor import interpreter, process, settings
 from dsdoctor.cli import common
+from dsdoctor.collect import collect
 from dsdoctor.errors import UsageError
 from dsdoctor.fixes import journal as journals
 from dsdoctor.fixes import planner
 from dsdoctor.fixes.apply import Applier, StepError, done_already
 from dsdoctor.fixes.undo import UndoError, undo
 from dsdoctor.host import LocalHost
+from dsdoctor.judge import judge
 from dsdoctor.model.facts.base import Fact, Missing
 from dsdoctor.model.facts.python import Patient, PatientChoice
 from dsdoctor.model.facts.run import RunNeeds
-from dsdoctor.model.plan import Findings, FixRequest, Plan, PlanDocument
+from dsdoctor.model.fix_plan import Findings, FixRequest, Plan, PlanDocument
 from dsdoctor.model.snapshot import Snapshot
 from dsdoctor.registry import Registry, gives, needs
-from dsdoctor.report import repair as report
+from dsdoctor.report import fix_plan as report
 
 SHOWN = 4
 NOT_REPAIRED = 1
@@ -111,7 +113,7 @@ class Session:
         if isinstance(found, Patient) and found.kind != "system":
             self.prefix = Path(found.prefix)
         policy = common.policy(settings.load(), (), self.registry)
-        result = engine.judge(snapshot, units, self.registry, policy)
+        result = judge(snapshot, units, self.registry, policy)
         self.bad = frozenset(f.condition for f in result.findings if f.status in planner.BAD)
         return snapshot, Findings(findings=tuple(result.findings))
 
@@ -153,13 +155,13 @@ class Session:
         if not lacking:
             return
         host = LocalHost()
-        given: list[Fact] = [self.needs, patient.choose(host, self.python), self.request]
+        given: list[Fact] = [self.needs, interpreter.choose(host, self.python), self.request]
         held: set[type] = {RunNeeds, PatientChoice}
         for kind in makers.keys() - lacking - held:
             value = snapshot.get(kind)
             if not isinstance(value, Missing):
                 given.append(value)
-        more = engine.collect(
+        more = collect(
             host,
             given,
             [makers[kind] for kind in lacking],

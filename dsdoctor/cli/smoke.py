@@ -13,10 +13,10 @@ from typing import Any
 
 import click
 
-from dsdoctor import patient
+from dsdoctor import interpreter
 from dsdoctor.cli import common, output
 from dsdoctor.cli.phases import PhaseBars
-from dsdoctor.engine import TOTAL_SECONDS, collect
+from dsdoctor.collect import TOTAL_SECONDS, collect
 from dsdoctor.errors import UsageError
 from dsdoctor.host import LocalHost
 from dsdoctor.model import smoke as model
@@ -27,7 +27,7 @@ from dsdoctor.model.smoke import SmokeReport
 from dsdoctor.registry import Registry
 from dsdoctor.report import smoke as text_report
 from dsdoctor.smoke import keep, request
-from dsdoctor.smoke.plan import STEPS, SmokePlan
+from dsdoctor.smoke.job import STEPS, SmokePlan
 from dsdoctor.smoke.run import Options, interruptible, prove
 
 _FAULT = re.compile(r"(kill|sleep|slow|corrupt|nan|memory|launcher|runner)@(\d+)(?::([a-z-]+))?")
@@ -48,7 +48,7 @@ def _machine(gpus: str | None) -> request.Seen:
     host = LocalHost()
     snapshot = collect(
         host,
-        [needs, patient.choose(host, None)],
+        [needs, interpreter.choose(host, None)],
         common.all_probes(common.load_registry()),
         wanted=request.FACTS,
         timeout=TOTAL_SECONDS,
@@ -119,7 +119,7 @@ def command(
       dsdoctor smoke --model llama-3-8b --full-size -o proven
     """  # noqa: D301  # \b is click's mark, not an escape for Python's reader
     registry = common.load_registry()
-    chosen = patient.choose(LocalHost(), python).executable
+    chosen = interpreter.choose(LocalHost(), python).executable
     plan = request.plan(
         request.Asked(
             gpus=gpus, cpu=cpu, config=config, model=model_name, plan=plan_file,

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import BinaryIO
 
 from dsdoctor import process
-from dsdoctor.fixes import inventory, trouble
+from dsdoctor.fixes import error_hints, inventory
 from dsdoctor.fixes.journal import Journal
 from dsdoctor.fixes.undo import write_bytes
 from dsdoctor.host import LocalHost
-from dsdoctor.model.plan import (
+from dsdoctor.model.fix_plan import (
     Env,
     Fetch,
     Link,
@@ -120,7 +120,7 @@ class Applier:
             try:
                 self._do(step)
             except OSError as error:
-                raise StepError(trouble.of_os_error(error)) from None
+                raise StepError(error_hints.of_os_error(error)) from None
 
     def _do(self, step: Step) -> None:
         if isinstance(step, Run):
@@ -208,7 +208,7 @@ class Applier:
     def _run(self, step: Run) -> None:
         env = overlay(self.env, step.env)
         if step.needs_bytes:
-            trouble_here = trouble.no_room(step.creates or os.curdir, step.needs_bytes)
+            trouble_here = error_hints.no_room(step.creates or os.curdir, step.needs_bytes)
             if trouble_here:
                 raise StepError(trouble_here)
         if step.inventory:
@@ -224,14 +224,14 @@ class Applier:
             )
         result = self.program(step.argv, env, step.timeout)
         if not result.ok:
-            raise StepError(trouble.of_result(result, step.timeout))
+            raise StepError(error_hints.of_result(result, step.timeout))
 
     def _fetch(self, step: Fetch) -> None:
         argv = [sys.executable, "-I", str(CHILDREN / "fetch.py"), step.fetch, step.sha256]
         argv += [step.into, str(step.size or 0)]
         result = self.program(argv, self.env, step.timeout)
         if not result.ok:
-            raise StepError(trouble.of_fetch(step.fetch, result, step.timeout))
+            raise StepError(error_hints.of_fetch(step.fetch, result, step.timeout))
 
     def program(
         self, argv: Sequence[str], env: Mapping[str, str], timeout: float
@@ -307,7 +307,7 @@ class Applier:
             return str(error)
         if result.ok:
             return ""
-        return f"{proof.why}: {trouble.of_result(result, proof.timeout)}"
+        return f"{proof.why}: {error_hints.of_result(result, proof.timeout)}"
 
 
 class _Tee:

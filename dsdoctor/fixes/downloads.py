@@ -12,6 +12,7 @@ from typing import Any
 from dsdoctor.api import FixRequest, OsInfo, Packages, Patient, TorchBuild, Why, probe
 from dsdoctor.fixes.archives import BASE_URL, COMPONENTS, last_release, platform_of
 from dsdoctor.host import Host, HostError, exists
+from dsdoctor.interpreter import CHILDREN
 from dsdoctor.model.facts.repair import (
     Archive,
     PackageManagers,
@@ -19,7 +20,6 @@ from dsdoctor.model.facts.repair import (
     ToolkitWheels,
     Wheel,
 )
-from dsdoctor.patient import CHILDREN
 
 #: Extras of the metapackage that a toolkit for DeepSpeed needs. nvcc's own requirements name
 #: `nvidia-nvvm` and `nvidia-cuda-crt` without a version: left to themselves they are the newest.

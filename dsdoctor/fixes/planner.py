@@ -9,7 +9,7 @@ import msgspec
 
 from dsdoctor.model.facts.base import Fact, Missing
 from dsdoctor.model.finding import Finding, Status
-from dsdoctor.model.plan import Findings, FixRequest, Impossible, Plan, PlanDocument, reach_of
+from dsdoctor.model.fix_plan import Findings, FixRequest, Impossible, Plan, PlanDocument, reach_of
 from dsdoctor.model.snapshot import Snapshot
 from dsdoctor.registry import Cure, Registry, needs
 

@@ -32,7 +32,7 @@ from dsdoctor.model.facts.repair import (
     RepairFiles,
     StaleBuilds,
 )
-from dsdoctor.probes.launch import DEFAULT_HOSTFILE
+from dsdoctor.probes.hostfile import DEFAULT_HOSTFILE
 from dsdoctor.probes.toolchain import builders_in, missing_headers, parse_nvcc
 
 CONDA_KINDS = ("mamba", "micromamba", "conda", "pixi")

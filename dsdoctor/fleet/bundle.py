@@ -8,7 +8,7 @@ import zlib
 from pathlib import Path
 
 from dsdoctor import __version__
-from dsdoctor.patient import CHILDREN
+from dsdoctor.interpreter import CHILDREN
 from dsdoctor.probes import environment
 
 _SCRIPTS = ("nvml.py", "static.py", "torch_live.py")

@@ -8,11 +8,11 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from dsdoctor.engine import Policy, without_wider
 from dsdoctor.errors import UsageError
-from dsdoctor.fleet.memory import UNLIKE, Memory, Values
 from dsdoctor.fleet.replay import FleetNode
 from dsdoctor.fleet.traits import traits_of
+from dsdoctor.fleet.verdict_cache import UNLIKE, Memory, Values
+from dsdoctor.judge import Policy, without_wider
 from dsdoctor.model.facts.base import Fact, Missing, Why
 from dsdoctor.model.facts.gpu import Gpus
 from dsdoctor.model.facts.run import RunNeeds

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from dsdoctor import records
 from dsdoctor.api import Probe
 from dsdoctor.errors import UsageError
 from dsdoctor.host import HostError, ReplayHost
@@ -18,7 +19,7 @@ from dsdoctor.model.facts.machine import NvidiaKernel
 from dsdoctor.model.facts.python import PatientChoice
 from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.model.snapshot import Snapshot, masked
-from dsdoctor.probes import environment, gpu_parse, machine, nvidia, patient, records
+from dsdoctor.probes import environment, gpu_parse, machine, nvidia, patient
 from dsdoctor.process import Result
 
 
@@ -158,6 +159,6 @@ def _patient(children: Mapping[str, Any], choice: PatientChoice, snapshot: Snaps
 
 def patient_records(result: Result) -> list[dict[str, Any]]:
     """Records of a child in the patient."""
-    from dsdoctor.patient import read_records  # noqa: PLC0415
+    from dsdoctor.interpreter import read_records  # noqa: PLC0415
 
     return read_records(result.stdout)

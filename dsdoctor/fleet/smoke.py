@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from dsdoctor import process
-from dsdoctor.fleet.gangs import Gang
+from dsdoctor.fleet.pairing import Gang
 
 #: What a run may take besides its own limit: start, compiling of ops, cleaning up.
 GRACE_SECONDS = 240.0

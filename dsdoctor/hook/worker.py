@@ -18,11 +18,12 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from dsdoctor import __version__, packs, patient, process, settings
-from dsdoctor.engine import collect, judge, wanted_facts
+from dsdoctor import __version__, interpreter, packs, process, settings
+from dsdoctor.collect import collect, wanted_facts
 from dsdoctor.errors import UsageError
 from dsdoctor.hook.rundir import NODE_FILE, SNAPSHOT_FILE, RunFolder, boot_id
 from dsdoctor.host import LocalHost
+from dsdoctor.judge import judge
 from dsdoctor.model.facts.base import Fact, Missing
 from dsdoctor.model.facts.gpu import Gpus, GpuTopology, Nvml
 from dsdoctor.model.facts.machine import Environment, NvidiaKernel, OsInfo, Resources
@@ -64,7 +65,7 @@ def node_env(env: Mapping[str, str]) -> dict[str, str]:
 def node_units(registry: Registry, ignore: Iterable[str]) -> tuple[Unit, ...]:
     """Conditions of the scope `node`; the compilers of a build are no business of a gate."""
     units = registry.select((), tuple(ignore))
-    return tuple(u for u in units if u.condition.scope is Scope.NODE and u.family != "build")
+    return tuple(u for u in units if u.condition.scope is Scope.NODE and u.family != "ops")
 
 
 def is_confirmed(finding: Finding) -> bool:
@@ -145,7 +146,7 @@ def main(task: Mapping[str, Any]) -> int:
     folder = RunFolder(Path(task["folder"]))
     registry = packs.load(only_root_owned=True)
     policy_limits = settings.load().limits
-    from dsdoctor.engine import Policy  # noqa: PLC0415  # beside its only use
+    from dsdoctor.judge import Policy  # noqa: PLC0415  # beside its only use
 
     if task["mode"] == "full":
         snapshot, units, policy = _full(task, registry, policy_limits)
@@ -187,7 +188,7 @@ def _needs(gpus: tuple[str, ...]) -> RunNeeds:
 def _full(
     task: Mapping[str, Any], registry: Registry, limits: Mapping[str, Mapping[str, float]]
 ) -> tuple[Snapshot, tuple[Unit, ...], Any]:
-    from dsdoctor.engine import Policy  # noqa: PLC0415
+    from dsdoctor.judge import Policy  # noqa: PLC0415
     from dsdoctor.probes.config import parse_config  # noqa: PLC0415  # hjson
 
     scopes = frozenset(Scope(scope) for scope in task["scopes"])
@@ -211,7 +212,7 @@ def _full(
         config=parsed,
         cwd=os.environ.get("PWD", "."),
     )
-    given: list[Fact] = [needs, patient.choose(host, task.get("python"))]
+    given: list[Fact] = [needs, interpreter.choose(host, task.get("python"))]
     probes = (*builtin(), *registry.probes)
     wanted = wanted_facts(units, probes)
     snapshot = collect(host, given, probes, wanted=wanted, timeout=TOTAL_SECONDS, progress=_tell)

@@ -16,7 +16,7 @@ from dsdoctor.logs import reader
 from dsdoctor.logs.expect import expectation
 from dsdoctor.logs.ranks import disagreement
 from dsdoctor.logs.scan import Error, Hit, Known, Scan, Scanner
-from dsdoctor.logs.structure import cut_off, family, package_of
+from dsdoctor.logs.traceback_rules import cut_off, family, package_of
 from dsdoctor.model.condition import Signature
 from dsdoctor.model.diagnosis import Cause, Diagnosis, FirstError, Line, Outcome
 

@@ -19,8 +19,8 @@ from dsdoctor.logs.errors import ERROR_LITERALS, Error, Tracebacks
 from dsdoctor.logs.frames import frames_of
 from dsdoctor.logs.marks import MARK_LITERALS, MARK_PATTERNS
 from dsdoctor.logs.necessary import searched
+from dsdoctor.logs.normalize import variants
 from dsdoctor.logs.prefixes import MONTHS, strip_prefixes
-from dsdoctor.logs.rewording import variants
 from dsdoctor.model.condition import Signature
 
 __all__ = ["MARK_PATTERNS", "Error", "Hit", "Known", "Scan", "Scanner", "scan_all", "stamp"]

@@ -8,8 +8,8 @@ import msgspec
 
 from dsdoctor.model.facts import config, gpu, launch, machine, python, run, toolchain
 from dsdoctor.model.facts.base import Fact
-from dsdoctor.model.launch import LaunchPlan
-from dsdoctor.model.plan import PlanDocument
+from dsdoctor.model.fix_plan import PlanDocument
+from dsdoctor.model.launch_plan import LaunchPlan
 from dsdoctor.model.report import Report
 from dsdoctor.model.smoke import SmokeReport
 from dsdoctor.model.snapshot import Snapshot

@@ -8,11 +8,11 @@ from typing import Any
 
 from dsdoctor.api import ConfigRefusal, ConfigVerdict, DeepSpeedInstall, Missing, probe
 from dsdoctor.host import Host, HostError
+from dsdoctor.interpreter import run_child
 from dsdoctor.model.facts.base import Why
 from dsdoctor.model.facts.python import PatientChoice
 from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.model.redact import mask
-from dsdoctor.patient import run_child
 from dsdoctor.process import Result
 
 #: An import from a cold network disk is slow and healthy (design §7).

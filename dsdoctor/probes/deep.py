@@ -8,6 +8,7 @@ from typing import Any
 
 from dsdoctor.api import Environment, Gpus, RunNeeds, TorchLive, probe
 from dsdoctor.host import Host, HostError
+from dsdoctor.interpreter import run_child
 from dsdoctor.model.facts.base import Missing, Why
 from dsdoctor.model.facts.deep import (
     DeepTrial,
@@ -17,7 +18,6 @@ from dsdoctor.model.facts.deep import (
     TriedPair,
 )
 from dsdoctor.model.facts.python import PatientChoice
-from dsdoctor.patient import run_child
 from dsdoctor.process import Result
 
 #: A kernel and an allocation; most of it is the import of torch.

@@ -14,7 +14,7 @@ from dsdoctor.host import HostError
 from dsdoctor.model.facts.base import Missing, Why
 from dsdoctor.model.facts.memory import MemoryDemand
 from dsdoctor.model.facts.run import PlanNeeds
-from dsdoctor.model.launch import MemoryItem
+from dsdoctor.model.launch_plan import MemoryItem
 from dsdoctor.recommend import memory
 from dsdoctor.recommend.options import OPTIMIZERS
 from dsdoctor.recommend.setting import MAX_LIVE, Setting

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from dsdoctor import records
 from dsdoctor.api import (
     Gpus,
     GpuTopology,
@@ -26,7 +27,7 @@ from dsdoctor.api import (
 from dsdoctor.host import TOOL_SECONDS, Host, HostError, exists, read_text
 from dsdoctor.model.facts.base import Fact
 from dsdoctor.model.redact import mask
-from dsdoctor.probes import gpu_parse, records
+from dsdoctor.probes import gpu_parse
 from dsdoctor.process import Result
 
 NVIDIA_VENDOR = "0x10de"

@@ -12,6 +12,7 @@ import msgspec
 
 from dsdoctor.api import probe
 from dsdoctor.host import Host, HostError
+from dsdoctor.interpreter import run_child
 from dsdoctor.model.facts.base import Fact, Missing, Why
 from dsdoctor.model.facts.gpu import Nvml
 from dsdoctor.model.facts.python import (
@@ -27,7 +28,6 @@ from dsdoctor.model.facts.python import (
     TorchLive,
 )
 from dsdoctor.model.facts.run import RunNeeds
-from dsdoctor.patient import run_child
 from dsdoctor.process import Result
 
 Records = Sequence[Mapping[str, Any]]

@@ -13,8 +13,8 @@ import msgspec
 from dsdoctor.api import Checkpoint, CheckpointFile, Place, Quota, RunNeeds, Storage, probe
 from dsdoctor.host import NETWORK_FILE_SYSTEMS, Host, HostError, read_text
 from dsdoctor.model.facts.base import Why
-from dsdoctor.probes.records import decode
 from dsdoctor.process import Result
+from dsdoctor.records import decode
 
 #: Looking at the names and archive directories of a thousand shards on a network disk.
 CHECKPOINT_SECONDS = 60.0

@@ -30,7 +30,7 @@ from dsdoctor.api import (
 )
 from dsdoctor.host import TOOL_SECONDS, Host, HostError, exists
 from dsdoctor.probes.nvidia import trouble
-from dsdoctor.probes.records import decode
+from dsdoctor.records import decode
 
 #: What the trial compile of `--deep` may take: torch's headers are large.
 TRIAL_SECONDS = 120.0

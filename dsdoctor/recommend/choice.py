@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from dsdoctor.model.launch import MemoryOption
+from dsdoctor.model.launch_plan import MemoryOption
 from dsdoctor.recommend import memory
 from dsdoctor.recommend.machine import GIB, Machine
 from dsdoctor.recommend.options import HEADROOM, OPTIMIZERS, Options

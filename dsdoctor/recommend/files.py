@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from dsdoctor.errors import UsageError
-from dsdoctor.model.launch import LaunchPlan, decode, encode
+from dsdoctor.model.launch_plan import LaunchPlan, decode, encode
 from dsdoctor.recommend.output import (
     ACCELERATE_NAME,
     CONFIG_NAME,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable
 
-from dsdoctor.model.launch import MemoryItem
+from dsdoctor.model.launch_plan import MemoryItem
 from dsdoctor.recommend.activations import activation_bytes, logits_bytes
 from dsdoctor.recommend.setting import MAX_LIVE, Setting
 from dsdoctor.recommend.shape import ModelShape

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from dsdoctor.errors import UsageError
-from dsdoctor.model.launch import Reason
+from dsdoctor.model.launch_plan import Reason
 from dsdoctor.recommend.machine import Machine
 from dsdoctor.recommend.shape import ModelShape
 

@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from dsdoctor.model.launch import LaunchPlan
+from dsdoctor.model.launch_plan import LaunchPlan
 from dsdoctor.recommend.setting import Setting
 
 CONFIG_NAME = "ds_config.json"

@@ -6,10 +6,10 @@ import os
 import posixpath
 import re
 
-from dsdoctor import patient
+from dsdoctor import interpreter
 from dsdoctor.errors import UsageError
 from dsdoctor.host import Host, HostError, exists, read_text
-from dsdoctor.probes.launch import parse_hostfile
+from dsdoctor.probes.hostfile import parse_hostfile
 from dsdoctor.probes.ports import DEFAULT_PORT, listening_ports
 from dsdoctor.recommend.options import LAUNCHERS
 
@@ -116,7 +116,7 @@ def programs(
     if not look:
         return (), ()
     try:
-        chosen = patient.choose(host, python)
+        chosen = interpreter.choose(host, python)
     except UsageError:
         if python is not None:
             raise

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from dsdoctor.model.smoke import PHASES
-from dsdoctor.smoke.plan import SmokePlan
+from dsdoctor.smoke.job import SmokePlan
 from dsdoctor.smoke.track import Progress, Tracker
 
 #: Told again and again where the slowest rank is: phase, place in it, share of it (None = unknown).

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from dsdoctor.model.smoke import SmokeReport
-from dsdoctor.smoke.plan import SmokePlan, offload_of, ops_of, precision_of, with_precision
+from dsdoctor.smoke.job import SmokePlan, offload_of, ops_of, precision_of, with_precision
 
 Change = Callable[[SmokePlan], SmokePlan]
 

@@ -11,7 +11,7 @@ from dsdoctor.errors import UsageError
 from dsdoctor.model import smoke as model
 from dsdoctor.model.smoke import SmokeReport
 from dsdoctor.recommend import files
-from dsdoctor.smoke.plan import SmokePlan
+from dsdoctor.smoke.job import SmokePlan
 
 SNAPSHOT_NAME = "last-known-good.json"
 REPORT_NAME = "last-known-good-smoke.json"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dsdoctor.model.launch import MemoryItem
+from dsdoctor.model.launch_plan import MemoryItem
 from dsdoctor.recommend import memory
 from dsdoctor.recommend.models import ModelShape
-from dsdoctor.recommend.plan import OPTIMIZERS
-from dsdoctor.smoke.plan import SmokePlan, offload_of
+from dsdoctor.recommend.planning import OPTIMIZERS
+from dsdoctor.smoke.job import SmokePlan, offload_of
 
 #: Items that, where they are resident, live between the backward pass and the step.
 STATES = frozenset(

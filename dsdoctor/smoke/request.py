@@ -11,19 +11,19 @@ import msgspec
 
 from dsdoctor.errors import UsageError
 from dsdoctor.host import free_port
-from dsdoctor.model import launch as launch_model
+from dsdoctor.model import launch_plan as launch_model
 from dsdoctor.model.facts.base import Fact, Missing
 from dsdoctor.model.facts.gpu import Gpus
 from dsdoctor.model.facts.machine import NvidiaKernel, OsInfo, Resources
 from dsdoctor.model.facts.run import RunNeeds
-from dsdoctor.model.launch import LaunchPlan
+from dsdoctor.model.launch_plan import LaunchPlan
 from dsdoctor.model.snapshot import Snapshot
 from dsdoctor.probes.config import parse_config
 from dsdoctor.recommend import models, output
 from dsdoctor.recommend.models import ModelShape
-from dsdoctor.recommend.plan import Machine, Options, machine_from, recommend
-from dsdoctor.smoke import plan as planning
-from dsdoctor.smoke.plan import DEFAULT_CONFIG, TINY, SmokePlan
+from dsdoctor.recommend.planning import Machine, Options, machine_from, recommend
+from dsdoctor.smoke import job as planning
+from dsdoctor.smoke.job import DEFAULT_CONFIG, TINY, SmokePlan
 
 #: Facts of the machine that a plan is made from.
 FACTS: set[type[Fact]] = {Gpus, Resources, OsInfo, NvidiaKernel}

@@ -17,8 +17,8 @@ from dsdoctor.registry import Registry
 from dsdoctor.smoke import verdict
 from dsdoctor.smoke.attempt import Teller
 from dsdoctor.smoke.bisection import knobs
-from dsdoctor.smoke.launch import attempt, remove_stale
-from dsdoctor.smoke.plan import SmokePlan
+from dsdoctor.smoke.job import SmokePlan
+from dsdoctor.smoke.launcher import attempt, remove_stale
 
 
 @dataclasses.dataclass

@@ -18,7 +18,7 @@ from dsdoctor.registry import Registry
 from dsdoctor.smoke import causes as why
 from dsdoctor.smoke import judge
 from dsdoctor.smoke.attempt import Attempt
-from dsdoctor.smoke.plan import SmokePlan, offload_of
+from dsdoctor.smoke.job import SmokePlan, offload_of
 from dsdoctor.smoke.track import Progress
 
 GIB = 1 << 30

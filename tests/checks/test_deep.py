@@ -28,9 +28,9 @@ from dsdoctor.host import HostError, LocalHost
 from dsdoctor.model.facts.python import PatientChoice
 from dsdoctor.probes.deep import deep_trial, extension_trial, parse_collective
 from dsdoctor.process import Result
-from dsdoctor_checks.build import jit_build_fails
 from dsdoctor_checks.gpu import gpu_kernel_fails, gpu_memory_unallocatable
 from dsdoctor_checks.nccl import all_reduce_wrong
+from dsdoctor_checks.ops import jit_build_fails
 from dsdoctor_checks.topology import p2p_copy_corrupt
 from tests.checks.machines import ABSENT, NO_ENV, OFFLOAD, device, words
 from tests.support.command import clean_environment

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from dsdoctor import engine, packs
+from dsdoctor import packs
 from dsdoctor.api import (
     BuildLock,
     Compiler,
@@ -39,11 +39,12 @@ from dsdoctor.api import (
     Why,
 )
 from dsdoctor.fixes import planner
+from dsdoctor.judge import judge
 from dsdoctor.model import snapshot as snapshots
 from dsdoctor.model.facts.repair import Archive
-from dsdoctor.model.plan import Findings, FixRequest, PlanDocument
+from dsdoctor.model.fix_plan import Findings, FixRequest, PlanDocument
 from dsdoctor.probes.config import parse_config
-from dsdoctor.probes.launch import parse_env_file, parse_hostfile
+from dsdoctor.probes.hostfile import parse_env_file, parse_hostfile
 from tests.checks import machines
 
 REGISTRY = packs.load(builtin_only=True)
@@ -144,7 +145,7 @@ def plan(
         if isinstance(facts.get(key), Missing):
             lacks[kind] = facts[key]
     snapshot = snapshots.of([run or RunNeeds(), *have], lacks)
-    findings = engine.judge(snapshot, list(REGISTRY), REGISTRY).findings
+    findings = judge(snapshot, list(REGISTRY), REGISTRY).findings
     asked = FixRequest(state=f"{HOME}/.local/share/dsdoctor") if request is None else request
     import msgspec
 

@@ -21,7 +21,7 @@ from dsdoctor.errors import UsageError
 from dsdoctor.fixes import journal as journals
 from dsdoctor.fixes.apply import Applier, StepError
 from dsdoctor.fixes.undo import UndoError, undo
-from dsdoctor.model.plan import Env, Link, LinkNames, LinkTree, Plan, Remove, Run, Step, Write
+from dsdoctor.model.fix_plan import Env, Link, LinkNames, LinkTree, Plan, Remove, Run, Step, Write
 from tests.support.command import clean_environment, dsdoctor
 from tests.support.patient import tree
 

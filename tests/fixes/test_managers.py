@@ -15,7 +15,7 @@ import pytest
 from dsdoctor.fixes import journal as journals
 from dsdoctor.fixes.apply import Applier, StepError
 from dsdoctor.fixes.undo import undo
-from dsdoctor.model.plan import Plan, Run
+from dsdoctor.model.fix_plan import Plan, Run
 from tests.fixes.fakes import Machine
 from tests.fixes.terminal import on_terminal
 from tests.support.command import dsdoctor

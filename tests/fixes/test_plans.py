@@ -14,10 +14,10 @@ from dsdoctor.api import OtherToolkits, TorchBuild, fix
 from dsdoctor.fixes import planner
 from dsdoctor.model import snapshot as snapshots
 from dsdoctor.model.facts.run import RunNeeds
-from dsdoctor.model.plan import Env, Findings, FixRequest, Impossible, Plan, Reach, Run, Write
+from dsdoctor.model.fix_plan import Env, Findings, FixRequest, Impossible, Plan, Reach, Run, Write
 from dsdoctor.model.schema import plan_schema
 from dsdoctor.registry import Cure
-from dsdoctor.report import repair
+from dsdoctor.report import fix_plan
 from tests.fixes.cases import (
     ARCHIVES,
     CASES,
@@ -38,10 +38,14 @@ GOLDEN = Path(__file__).parent / "golden"
 def test_golden_plan(case: str) -> None:
     name, facts, request, run = CASES[case]
     document = plan(name, facts(), request, run)
-    text = repair.as_json(document)
+    text = fix_plan.as_json(document)
     jsonschema.validate(json.loads(text), json.loads(plan_schema()))
-    shown = "\n".join(repair.render(made, 100) for made in document.plans)
-    files = {f"{case}.json": text, f"{case}.txt": shown, f"{case}.sh": repair.shell(document.plans)}
+    shown = "\n".join(fix_plan.render(made, 100) for made in document.plans)
+    files = {
+        f"{case}.json": text,
+        f"{case}.txt": shown,
+        f"{case}.sh": fix_plan.shell(document.plans),
+    }
     if os.environ.get("DSDOCTOR_UPDATE_GOLDEN"):
         for file, content in files.items():
             (GOLDEN / file).write_text(content, encoding="utf-8")
@@ -74,7 +78,7 @@ def test_a_plan_says_that_it_cannot_be_undone_wherever_it_says_how() -> None:
     for case in CASES:
         name, facts, request, run = CASES[case]
         for made in plan(name, facts(), request, run).plans:
-            shown = repair.render(made, 400)
+            shown = fix_plan.render(made, 400)
             for why in made.irreversible:
                 promised += 1
                 assert f"CANNOT BE UNDONE: {why}" in shown
@@ -102,7 +106,7 @@ def test_a_value_is_never_run_by_the_shell_it_is_pasted_into(tmp_path: Path) -> 
     mark = tmp_path / "mark"
     nasty = f"/x/$(touch {mark})`touch {mark}`/bin"
     steps = (Env(env={"CUDA_HOME": nasty, "PATH": f"{nasty}:$PATH"}, why="w\ntouch no"),)
-    text = repair.shell([Plan(name="p", title=f"t\ntouch {mark}", steps=steps)])
+    text = fix_plan.shell([Plan(name="p", title=f"t\ntouch {mark}", steps=steps)])
     text = text.replace("\n)", '\nprintf "%s\\n" "$CUDA_HOME" "$PATH"\n)')
     done = subprocess.run(["/bin/sh"], input=text, capture_output=True, text=True, timeout=30,
                           check=True, env={"PATH": "/usr/bin:/bin"})  # fmt: skip
@@ -120,7 +124,7 @@ def test_pasted_shell_stops_at_the_first_failure_and_never_writes_a_masked_secre
         Write(write=str(file), content=f"HF_TOKEN=hf_{'a' * 30}\n", why="w"),
         Write(write=str(tmp_path / "after"), content="x\n", why="w"),
     )
-    text = repair.shell([Plan(name="p", title="t", steps=steps, activate="touch activated")])
+    text = fix_plan.shell([Plan(name="p", title="t", steps=steps, activate="touch activated")])
     assert "hf_aaa" not in text
     done = subprocess.run(["/bin/sh"], input=text, capture_output=True, text=True, timeout=30,
                           check=False, cwd=tmp_path)  # fmt: skip
@@ -159,7 +163,7 @@ def test_no_host_compiler_is_older_than_torchs_headers_allow(
     document = plan("install-cuda-toolkit", facts, ENV_REACH, RUN)
     if chosen is None:
         (refused,) = document.impossible
-        assert "install gcc 10 or newer, up to 13" in repair.as_json(document)
+        assert "install gcc 10 or newer, up to 13" in fix_plan.as_json(document)
         assert refused
     else:
         (made,) = document.plans

@@ -297,7 +297,7 @@ def test_a_broken_recording_is_one_line() -> None:
 
 def test_the_collector_reads_what_the_live_probes_read(tmp_path: Path) -> None:
     """The same facts by the collector and by the doctor on the spot."""
-    from dsdoctor.engine import collect
+    from dsdoctor.collect import collect
     from dsdoctor.host import LocalHost
     from dsdoctor.model.facts.machine import NvidiaKernel, OsInfo, Resources
     from dsdoctor.model.facts.python import PatientChoice, TorchBuild

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dsdoctor import engine, packs
+from dsdoctor import packs
 from dsdoctor.api import (
     Compiler,
     Compilers,
@@ -29,6 +29,7 @@ from dsdoctor.api import (
     TriedGpu,
     TriedPair,
 )
+from dsdoctor.judge import judge
 from dsdoctor.model.facts.python import DeepSpeedLive, ImportOutcome, PatientChoice
 from dsdoctor.model.report import Report, Verdict, exit_code
 from dsdoctor.model.snapshot import Snapshot, differences, from_json, of, redacted
@@ -132,7 +133,7 @@ def usual_places_and_trials() -> list[Fact]:
 
 
 def report_on(snapshot: Snapshot) -> Report:
-    report = engine.judge(snapshot, list(REGISTRY), REGISTRY)
+    report = judge(snapshot, list(REGISTRY), REGISTRY)
     report.seconds = 1.9
     return report
 

@@ -88,7 +88,7 @@ def test_memory_is_what_was_predicted(
     """Prediction against `torch.cuda.max_memory_allocated`, the model at full size."""
     from dsdoctor.recommend import files
     from dsdoctor.recommend.models import resolve
-    from dsdoctor.recommend.plan import Options, machine_of, recommend
+    from dsdoctor.recommend.planning import Options, machine_of, recommend
 
     zero: dict[str, Any] = {"stage": stage, "reduce_bucket_size": 50_000_000}
     if offload != "none":

@@ -7,8 +7,9 @@ from typing import Any
 
 import msgspec
 
-from dsdoctor import engine, packs
+from dsdoctor import packs
 from dsdoctor.api import Fact, Finding, Missing, RunNeeds, Status
+from dsdoctor.judge import judge
 from dsdoctor.model.snapshot import of
 from dsdoctor.probes.command_line import parse_command
 from dsdoctor.probes.config import parse_config
@@ -47,7 +48,7 @@ def host(
 
 def findings(facts: Iterable[Fact], missing: dict[Any, Missing] | None = None) -> list[Finding]:
     """Everything that the whole check has to say against a machine."""
-    report = engine.judge(of(facts, missing), list(REGISTRY), REGISTRY)
+    report = judge(of(facts, missing), list(REGISTRY), REGISTRY)
     return [finding for finding in report.findings if finding.status in LOUD]
 
 

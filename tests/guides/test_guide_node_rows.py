@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from dsdoctor import engine
+from dsdoctor.collect import collect
+from dsdoctor.judge import judge as judge_snapshot
 from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.model.report import Report
 from dsdoctor.probes import builtin
@@ -35,8 +36,8 @@ def judge(host: FakeHost, **needs: Any) -> Report:
         content = (GUIDES / config).read_text()
         host.files[f"/home/user/{config}"] = content
         needs["config"] = parse_config(content, config).parsed
-    snapshot = engine.collect(host, [RunNeeds(cwd="/home/user", **needs), CHOICE], builtin())
-    return engine.judge(snapshot, list(REGISTRY), REGISTRY)
+    snapshot = collect(host, [RunNeeds(cwd="/home/user", **needs), CHOICE], builtin())
+    return judge_snapshot(snapshot, list(REGISTRY), REGISTRY)
 
 
 def message(report: Report, condition: str) -> str:
@@ -135,7 +136,7 @@ def test_guide_c3_a_second_job_on_other_gpus(tmp_path: Path) -> None:
 def test_guide_e2_bf16_asked_of_a_v100(tmp_path: Path) -> None:
     host = v100(tmp_path, tools=dict(TAKEN))
     host.files["/home/user/ds.json"] = '{"train_batch_size": 4, "bf16": {"enabled": true}}'
-    snapshot = engine.collect(
+    snapshot = collect(
         host,
         [
             RunNeeds(
@@ -147,7 +148,7 @@ def test_guide_e2_bf16_asked_of_a_v100(tmp_path: Path) -> None:
         ],
         builtin(),
     )
-    found = loud(engine.judge(snapshot, list(REGISTRY), REGISTRY))
+    found = loud(judge_snapshot(snapshot, list(REGISTRY), REGISTRY))
     assert set(found) == {"bf16-unsupported"}
 
 

@@ -20,12 +20,12 @@ from dsdoctor.logs import (
     errors,
     frames,
     marks,
+    normalize,
     prefixes,
     reader,
-    rewording,
     scan,
     signatures_of,
-    structure,
+    traceback_rules,
 )
 from dsdoctor.logs.diagnose import judge
 from dsdoctor.logs.scan import LONGEST, MOST_SLOW, Known, Scanner
@@ -49,7 +49,7 @@ def engine_patterns() -> list[tuple[str, str]]:
     judging = importlib.import_module("dsdoctor.logs.diagnose")
     found = [(f"mark {name}", pattern) for name, (_, pattern) in marks.MARKS.items()]
     found += [(f"plain {name}", pattern.pattern) for pattern, name in errors.PLAIN_ERRORS]
-    for module in (errors, prefixes, scan, judging, redact, frames, rewording, structure):
+    for module in (errors, prefixes, scan, judging, redact, frames, normalize, traceback_rules):
         found += [
             (f"{module.__name__}.{name}", value.pattern)
             for name, value in vars(module).items()

@@ -13,8 +13,10 @@ from typing import Any
 
 import pytest
 
-from dsdoctor import engine, packs
+from dsdoctor import packs
 from dsdoctor.api import Status
+from dsdoctor.collect import collect
+from dsdoctor.judge import VITAL, judge
 from dsdoctor.model.facts.base import Missing
 from dsdoctor.model.facts.python import PatientChoice
 from dsdoctor.model.facts.run import RunNeeds
@@ -65,8 +67,8 @@ def check(
     """All probes, then all checks."""
     host = hosts.WholeHost(scenario, folder, software or hosts.Software(), **around)
     given = [run or RunNeeds(cwd="/home/user"), CHOICE]
-    snapshot = engine.collect(host, given, builtin())
-    return engine.judge(snapshot, list(REGISTRY), REGISTRY)
+    snapshot = collect(host, given, builtin())
+    return judge(snapshot, list(REGISTRY), REGISTRY)
 
 
 def loud(report: Report) -> dict[str, str]:
@@ -180,10 +182,10 @@ CONTAINER = {"docker-gpu-runtime-missing": "fail"}
 def test_every_fact_is_read_on_a_healthy_machine(tmp_path: Path) -> None:
     """What a sound GPU node has is not skipped for want of a file in the recording."""
     host = hosts.WholeHost(scenarios.h100_x8(), tmp_path, hosts.Software())
-    snapshot = engine.collect(host, [RunNeeds(cwd="/home/user"), CHOICE], builtin())
+    snapshot = collect(host, [RunNeeds(cwd="/home/user"), CHOICE], builtin())
     lacking = {
         kind.key(): value.detail
-        for kind in engine.VITAL
+        for kind in VITAL
         if isinstance(value := snapshot.get(kind), Missing)
     }
     assert lacking == {}

@@ -19,7 +19,7 @@ MODULES = (
     "dsdoctor.probes.nodes",
     "dsdoctor.probes.nvidia",
     "dsdoctor.probes.pci",
-    "dsdoctor.probes.records",
+    "dsdoctor.records",
     "dsdoctor.probes.toolchain",
 )
 

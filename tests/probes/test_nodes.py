@@ -20,7 +20,7 @@ from dsdoctor.host import HostError, LocalHost
 from dsdoctor.model.facts.python import PatientChoice
 from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.probes.command_line import parse_command
-from dsdoctor.probes.launch import parse_hostfile
+from dsdoctor.probes.hostfile import parse_hostfile
 from dsdoctor.probes.nodes import nodes_reach
 from dsdoctor.process import Result
 from tests.checks import machines

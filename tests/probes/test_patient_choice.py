@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from dsdoctor.errors import UsageError
-from dsdoctor.patient import choose, holding, read_records
+from dsdoctor.interpreter import choose, holding, read_records
 from tests.support.fakehost import FakeHost
 
 TORCH = "lib/python3.11/site-packages/torch/__init__.py"

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsdoctor.model.launch import LaunchPlan, decode, encode
+from dsdoctor.model.launch_plan import LaunchPlan, decode, encode
 from dsdoctor.recommend.choice import LADDER, OFFLOADS
 from dsdoctor.recommend.machine import GIB, machine_of
 from dsdoctor.recommend.models import PRESETS, from_size, resolve
 from dsdoctor.recommend.options import HEADROOM, OPTIMIZERS, Options
-from dsdoctor.recommend.plan import recommend
-from dsdoctor.report.plan import render
+from dsdoctor.recommend.planning import recommend
+from dsdoctor.report.launch_plan import render
 
 
 def plan_for(gib: float, model: str = "llama-3-8b", **options: Any) -> LaunchPlan:

@@ -12,8 +12,8 @@ from dsdoctor.recommend import files, memory
 from dsdoctor.recommend.memory import Setting
 from dsdoctor.recommend.models import PRESETS, from_size, resolve
 from dsdoctor.recommend.output import command_line
-from dsdoctor.recommend.plan import Options, machine_of, recommend
-from dsdoctor.report.plan import render
+from dsdoctor.recommend.planning import Options, machine_of, recommend
+from dsdoctor.report.launch_plan import render
 
 GB = 10**9
 GIB = memory.GIB

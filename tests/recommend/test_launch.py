@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 
 from dsdoctor.errors import UsageError
-from dsdoctor.model.launch import LaunchPlan
+from dsdoctor.model.launch_plan import LaunchPlan
 from dsdoctor.recommend import files, output
 from dsdoctor.recommend.machine import Machine, machine_of
 from dsdoctor.recommend.models import resolve
-from dsdoctor.recommend.plan import Options, recommend
+from dsdoctor.recommend.planning import Options, recommend
 from tests.support.command import clean_environment
 
 CHILDREN = Path(__file__).parent / "children"

@@ -13,11 +13,11 @@ from dsdoctor.host import LocalHost
 from dsdoctor.model.facts.gpu import Gpu, GpuProcess, Gpus, MigDevice
 from dsdoctor.model.facts.machine import OsInfo, Resources
 from dsdoctor.model.facts.run import RunNeeds
-from dsdoctor.model.launch import LaunchPlan
+from dsdoctor.model.launch_plan import LaunchPlan
 from dsdoctor.recommend import place
 from dsdoctor.recommend.machine import GIB, Machine, capability, machine_from
 from dsdoctor.recommend.models import resolve
-from dsdoctor.recommend.plan import Options, recommend
+from dsdoctor.recommend.planning import Options, recommend
 from tests.support.fakehost import FakeHost
 
 OS = OsInfo(system="Linux", release="6", machine="x86_64", hostname="n")

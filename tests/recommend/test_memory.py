@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dsdoctor.host import LocalHost
-from dsdoctor.model.launch import MemoryItem
+from dsdoctor.model.launch_plan import MemoryItem
 from dsdoctor.recommend import estimators, memory, output
 from dsdoctor.recommend.activations import activation_bytes, logits_bytes
 from dsdoctor.recommend.choice import LADDER

@@ -15,12 +15,12 @@ from dsdoctor.model.facts.base import Missing, Why
 from dsdoctor.model.facts.gpu import Gpu, Gpus
 from dsdoctor.model.facts.machine import OsInfo, Resources
 from dsdoctor.model.facts.run import RunNeeds
-from dsdoctor.model.launch import LaunchPlan, decode, encode
+from dsdoctor.model.launch_plan import LaunchPlan, decode, encode
 from dsdoctor.recommend import files, output
 from dsdoctor.recommend.memory import GIB, Setting
 from dsdoctor.recommend.models import resolve
-from dsdoctor.recommend.plan import OPTIMIZERS, Options, machine_from, machine_of, recommend
-from dsdoctor.report.plan import render
+from dsdoctor.recommend.planning import OPTIMIZERS, Options, machine_from, machine_of, recommend
+from dsdoctor.report.launch_plan import render
 
 OS = OsInfo(system="Linux", release="6", machine="x86_64", hostname="n")
 RAM = Resources(

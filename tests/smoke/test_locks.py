@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from dsdoctor.model.smoke import Event
-from dsdoctor.smoke.launch import WORKER, release_locks
+from dsdoctor.smoke.launcher import WORKER, release_locks
 from dsdoctor.smoke.track import Progress
 from dsdoctor.smoke.worker import dsdsmoke_locks as locks
 from tests.smoke.conftest import Smoke, marked, wait_for
@@ -199,11 +199,11 @@ def test_ended_while_an_op_compiles_it_leaves_no_lock(smoke: Smoke, number: int)
         for folder in smoke.temporary.iterdir():
             assert folder.name.startswith("dsdoctor-smoke-")
         # the next run would sweep what a killed one leaves in the temporary folder
-        from dsdoctor.smoke import launch
+        from dsdoctor.smoke import launcher
 
         before = os.environ.get("TMPDIR")
         assert before != str(smoke.temporary)
         subprocess.run(
-            [sys.executable, "-c", f"from {launch.__name__} import remove_stale; remove_stale()"],
+            [sys.executable, "-c", f"from {launcher.__name__} import remove_stale; remove_stale()"],
             env=smoke.env, check=True, timeout=60,
         )  # fmt: skip

@@ -16,9 +16,9 @@ from dsdoctor.model.facts.machine import OsInfo, Resources
 from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.recommend import files
 from dsdoctor.recommend.models import resolve
-from dsdoctor.recommend.plan import Options, machine_of, recommend
-from dsdoctor.smoke import launch, predict, request
-from dsdoctor.smoke import plan as planning
+from dsdoctor.recommend.planning import Options, machine_of, recommend
+from dsdoctor.smoke import job as planning
+from dsdoctor.smoke import launcher, predict, request
 
 CPU = {"device": "cpu"}
 
@@ -52,7 +52,7 @@ def config(folder: Path, **entries: Any) -> str:
 
 
 def words(made: planning.SmokePlan, folder: Path) -> list[str]:
-    return list(launch.command(made, "/venv/bin/python", folder))
+    return list(launcher.command(made, "/venv/bin/python", folder))
 
 
 def test_without_a_gpu_it_runs_on_two_cpus(tmp_path: Path) -> None:
@@ -233,7 +233,7 @@ def test_plan_without_deepspeed_on_its_line_is_refused(tmp_path: Path) -> None:
     made = request.plan(request.Asked(cpu=2), seen)
     odd = msgspec.structs.replace(made.launch, argv=("accelerate", "launch", "train.py"))
     with pytest.raises(UsageError, match="accelerate"):
-        launch.command(
+        launcher.command(
             planning.make(odd, planning.TINY, steps=3, full_size=False),
             "/venv/bin/python",
             tmp_path,

@@ -12,7 +12,7 @@ import pytest
 from dsdoctor.model.smoke import PHASES, Event
 from dsdoctor.registry import Registry
 from dsdoctor.report import smoke as text_report
-from dsdoctor.smoke import plan as planning
+from dsdoctor.smoke import job as planning
 from dsdoctor.smoke import reference, request, verdict
 from dsdoctor.smoke.attempt import Attempt
 from dsdoctor.smoke.track import Tracker

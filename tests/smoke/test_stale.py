@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from dsdoctor.smoke import launch
-from dsdoctor.smoke.launch import remove_stale
+from dsdoctor.smoke import launcher
+from dsdoctor.smoke.launcher import remove_stale
 
 #: Above every `kernel.pid_max`: no process here has it, as none has that of another container.
 ELSEWHERE = 9_999_999
@@ -27,7 +27,7 @@ time.sleep(60)
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    made = tmp_path / f"{launch.PREFIX}{ELSEWHERE}-abc"
+    made = tmp_path / f"{launcher.PREFIX}{ELSEWHERE}-abc"
     made.mkdir()
     (made / "job.json").write_text("{}")
     return made
@@ -66,7 +66,7 @@ def test_a_folder_that_is_being_made_is_left_alone_for_a_while(folder: Path) -> 
 
 
 def test_a_run_of_this_machine_is_left_alone(folder: Path) -> None:
-    mine = folder.rename(folder.with_name(f"{launch.PREFIX}{os.getpid()}-abc"))
+    mine = folder.rename(folder.with_name(f"{launcher.PREFIX}{os.getpid()}-abc"))
     (mine / "alive").touch()
     remove_stale()
     assert mine.exists()

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from dsdoctor.smoke.launch import WORKER
+from dsdoctor.smoke.launcher import WORKER
 
 #: A lock that a killed session has left would hold this one up for ever.
 _SCRIPT = f"""

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from dsdoctor import engine, packs
+from dsdoctor import packs
 from dsdoctor.api import Fact, Missing, Status, Why
+from dsdoctor.judge import judge
 from dsdoctor.model import snapshot as snapshots
 from dsdoctor.registry import Cure, Unit, needs
 
@@ -18,7 +19,7 @@ FAMILIES = [
     "driver",
     "cuda",
     "torch",
-    "build",
+    "ops",
     "precision",
     "gpu",
     "topology",
@@ -95,7 +96,7 @@ def test_a_check_survives_every_fact_missing(unit: Unit, why: Why) -> None:
     assert unit.check is not None
     kinds = [need.kind for need in needs(unit.check.function) if issubclass(need.kind, Fact)]
     lacking = {kind: Missing(why=why, detail="not there") for kind in kinds}
-    report = engine.judge(snapshots.of([], lacking), [unit], REGISTRY)
+    report = judge(snapshots.of([], lacking), [unit], REGISTRY)
     # a call that hung or broke may be the very fault that a check names
     alarming = {Status.CRASH} if why in (Why.TIMEOUT, Why.BROKEN) else {Status.CRASH, Status.FAIL}
     bad = [f for f in report.findings if f.status in alarming]
@@ -110,7 +111,7 @@ def test_a_check_has_tests(unit: Unit) -> None:
 
 
 def test_a_finding_on_nothing_never_fails() -> None:
-    report = engine.judge(snapshots.of([]), UNITS, REGISTRY)
+    report = judge(snapshots.of([]), UNITS, REGISTRY)
     assert [f.condition for f in report.findings if f.status in (Status.FAIL, Status.CRASH)] == []
 
 

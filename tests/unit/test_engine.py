@@ -5,7 +5,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from dsdoctor import engine
 from dsdoctor.api import (
     Check,
     Condition,
@@ -29,8 +28,10 @@ from dsdoctor.api import (
     probe,
     warn,
 )
+from dsdoctor.collect import collect, wanted_facts
 from dsdoctor.errors import UsageError
 from dsdoctor.host import Host, HostError
+from dsdoctor.judge import Policy, judge
 from dsdoctor.model import snapshot as snapshots
 from dsdoctor.model.facts.base import Why as BaseWhy
 from dsdoctor.model.report import Report, Verdict, exit_code
@@ -93,7 +94,7 @@ def registry() -> Registry:
 def judged(snapshot: snapshots.Snapshot, **limits: dict[str, float]) -> Report:
     units = registry()
     overrides = {name.replace("_", "-"): value for name, value in limits.items()}
-    return engine.judge(snapshot, list(units), units, engine.Policy(limits=overrides))
+    return judge(snapshot, list(units), units, Policy(limits=overrides))
 
 
 def statuses(report: Report) -> dict[str, str]:
@@ -214,19 +215,19 @@ def broken(host: Host) -> tuple[OsInfo | Missing, Environment | Missing]:
 
 def test_probes_run_in_the_order_of_their_needs() -> None:
     host = FakeHost(files={"/gauge": "4"})
-    found = engine.collect(host, [RunNeeds(gpus=("0",))], [second, gauge])
+    found = collect(host, [RunNeeds(gpus=("0",))], [second, gauge])
     assert found.get(Second) == Second(twice=9)
     assert set(found.seconds) == {"gauge", "second", "total"}
 
 
 def test_a_missing_fact_goes_on_to_those_that_need_it() -> None:
     denied = HostError(Why.DENIED, "`/gauge` may not be read")
-    found = engine.collect(FakeHost(files={"/gauge": denied}), [RunNeeds()], [gauge, second])
+    found = collect(FakeHost(files={"/gauge": denied}), [RunNeeds()], [gauge, second])
     assert found.get(Second) == denied.missing
 
 
 def test_a_crashing_probe_is_broken_and_kills_nobody() -> None:
-    found = engine.collect(FakeHost(files={"/gauge": "4"}), [RunNeeds()], [broken, gauge])
+    found = collect(FakeHost(files={"/gauge": "4"}), [RunNeeds()], [broken, gauge])
     environment = found.get(Environment)
     assert isinstance(environment, Missing)
     assert environment.why is Why.BROKEN
@@ -243,7 +244,7 @@ def endless(host: Host) -> Gauge:
 
 def test_the_whole_deadline_is_kept_whatever_a_probe_does() -> None:
     begun = time.monotonic()
-    found = engine.collect(FakeHost(), [RunNeeds()], [endless, second], timeout=0.3)
+    found = collect(FakeHost(), [RunNeeds()], [endless, second], timeout=0.3)
     assert time.monotonic() - begun < 5
     late = found.get(Gauge)
     assert isinstance(late, Missing)
@@ -252,7 +253,7 @@ def test_the_whole_deadline_is_kept_whatever_a_probe_does() -> None:
 
 
 def test_only_what_is_wanted_is_read() -> None:
-    wanted = engine.wanted_facts([unit(level_is_low)], [gauge, second])
+    wanted = wanted_facts([unit(level_is_low)], [gauge, second])
     assert Gauge in wanted
     assert Second not in wanted
 

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from dsdoctor import engine, packs
+from dsdoctor import packs
 from dsdoctor.api import Missing, OsInfo, Resources, RunNeeds, Status, Why
+from dsdoctor.collect import collect
 from dsdoctor.host import HostError, LocalHost, RecordingHost, ReplayHost
+from dsdoctor.judge import judge
 from dsdoctor.model.facts.python import PatientChoice
 from dsdoctor.model.report import Verdict
 from dsdoctor.probes import builtin
@@ -23,9 +25,9 @@ CHOICE = PatientChoice(executable="python3", chosen_by="python3 on PATH", why="t
 def test_a_recording_replays_to_the_same_facts() -> None:
     given = [RunNeeds(quick=True), PatientChoice(executable=sys.executable, chosen_by="t", why="t")]
     recorder = RecordingHost(LocalHost())
-    live = engine.collect(recorder, given, builtin())
+    live = collect(recorder, given, builtin())
     tape = json.loads(json.dumps(recorder.dump()))
-    again = engine.collect(ReplayHost(tape), given, builtin())
+    again = collect(ReplayHost(tape), given, builtin())
     for key in ("os_info", "nvidia_kernel", "torch_build", "compilers", "packages", "libcuda"):
         assert again.facts.get(key) == live.facts.get(key), key
     assert again.missing.keys() == live.missing.keys()
@@ -58,13 +60,13 @@ def test_other_systems_report_honestly(system: str) -> None:
         "processes": [],
     }
     host = FakeHost(system=system, queries=queries)
-    snapshot = engine.collect(host, [RunNeeds(), CHOICE], builtin(), timeout=20)
+    snapshot = collect(host, [RunNeeds(), CHOICE], builtin(), timeout=20)
     kernel = snapshot.facts.get("nvidia_kernel")
     assert kernel is None
     assert snapshot.missing["nvidia_kernel"].why is Why.UNSUPPORTED
     assert not isinstance(snapshot.get(OsInfo), Missing)
     assert not isinstance(snapshot.get(Resources), Missing)
-    report = engine.judge(snapshot, list(REGISTRY), REGISTRY)
+    report = judge(snapshot, list(REGISTRY), REGISTRY)
     assert not [f for f in report.findings if f.status is Status.CRASH]
     assert report.verdict is not Verdict.HEALTHY
 
@@ -102,7 +104,7 @@ def test_a_dead_network_mount_is_a_time_out(
 ) -> None:
     host = LocalHost(scale=0.1)
     monkeypatch.setattr(host, "_mounts", [(str(tmp_path), "nfs4")])
-    monkeypatch.setattr("dsdoctor.host._REMOTE", "import time; time.sleep(60)")
+    monkeypatch.setattr("dsdoctor.host.local._REMOTE", "import time; time.sleep(60)")
     with pytest.raises(HostError) as caught:
         host.stat(str(tmp_path / "file"))
     assert caught.value.missing.why is Why.TIMEOUT

@@ -13,8 +13,8 @@ PACK = ROOT / "checks" / "dsdoctor_checks"
 #: Module to the places (relative to dsdoctor/) that may import it.
 ALLOWED = {
     "subprocess": ("process.py", "probes/children/"),
-    "socket": ("host.py", "probes/children/"),
-    "psutil": ("process.py", "host.py", "probes/children/"),
+    "socket": ("host/", "probes/children/"),
+    "psutil": ("process.py", "host/", "probes/children/"),
     "rich": ("report/terminal.py", "cli/"),
     "torch": ("probes/children/", "smoke/worker"),
     "deepspeed": ("probes/children/", "smoke/worker"),

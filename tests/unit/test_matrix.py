@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from dsdoctor import engine, packs
+from dsdoctor import packs
 from dsdoctor.api import Missing, Why
+from dsdoctor.judge import judge
 from dsdoctor.model import snapshot as snapshots
 from dsdoctor.model.matrix import Matrix, build
 from dsdoctor.report import machine, text, topology
@@ -97,7 +98,7 @@ def test_the_report_shows_it_when_asked(tmp_path: Path) -> None:
     assert parsed.gpus is not None
     assert parsed.topology is not None
     snapshot = snapshots.of([machines.LINUX, machines.kernel(), parsed.gpus, parsed.topology])
-    report = engine.judge(snapshot, [], REGISTRY)
+    report = judge(snapshot, [], REGISTRY)
     shown = text.render(report, verbosity=1, width=100)
     assert "GPU0  X     NV2   NV2   NV2   0-47,96-143    0" in shown
     assert "NV2" not in text.render(report, width=100)
@@ -105,5 +106,5 @@ def test_the_report_shows_it_when_asked(tmp_path: Path) -> None:
 
 
 def test_a_report_without_it_has_no_such_key() -> None:
-    report = engine.judge(snapshots.of([machines.LINUX]), [], REGISTRY)
+    report = judge(snapshots.of([machines.LINUX]), [], REGISTRY)
     assert "topology" not in json.loads(machine.json(report))

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 
 from dsdoctor.api import Condition, DsConfig, Finding, Scope, check, fail
 
-from . import _clash_wordings
+from . import _conflict_signatures
 from ._tables import enabled, is_number, stage_of
 
 CONDITION = Condition(
@@ -215,4 +215,4 @@ def _static_scale(config: DsConfig) -> bool:
 HINT = "drop one of the two settings that the message names"
 
 
-SIGNATURES = _clash_wordings.SIGNATURES
+SIGNATURES = _conflict_signatures.SIGNATURES

@@ -28,9 +28,9 @@ from dsdoctor.api import (
     reach_of,
 )
 from dsdoctor_checks._util import pair
-from dsdoctor_checks.build._tables import NEWEST_GCC
 from dsdoctor_checks.fixes import _host_compiler
 from dsdoctor_checks.fixes._activation import activation
+from dsdoctor_checks.ops._tables import NEWEST_GCC
 
 NAME = "install-compiler"
 

@@ -43,10 +43,10 @@ from dsdoctor.api import (
     reach_of,
 )
 from dsdoctor_checks._util import at_least, chosen, dotted, listed, pair
-from dsdoctor_checks.build._tables import NEWEST_GCC
 from dsdoctor_checks.cuda._tables import accepts
 from dsdoctor_checks.fixes import _host_compiler, _routes
 from dsdoctor_checks.fixes._activation import activation, base_of
+from dsdoctor_checks.ops._tables import NEWEST_GCC
 from dsdoctor_checks.torch._tables import VARIANTS, index_of
 
 NAME = "install-cuda-toolkit"

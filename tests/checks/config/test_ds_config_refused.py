@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from dsdoctor import engine, packs
+from dsdoctor import packs
 from dsdoctor.api import ConfigRefusal, ConfigVerdict, Status
+from dsdoctor.judge import judge
 from dsdoctor.model import snapshot as snapshots
 from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor_checks.config import ds_config_invalid_key, ds_config_refused
@@ -53,7 +54,7 @@ def test_what_a_check_of_ours_has_said_is_not_said_twice() -> None:
         RunNeeds(),
     ]
     units = REGISTRY.select(["ds-config-refused", "ds-config-invalid-key"], [])
-    report = engine.judge(snapshots.of(facts), units, REGISTRY)
+    report = judge(snapshots.of(facts), units, REGISTRY)
     loud = [(f.condition, f.evidence["key"]) for f in report.findings if f.status is Status.FAIL]
     assert sorted(loud) == [
         ("ds-config-invalid-key", "zero_optimization.foo"),

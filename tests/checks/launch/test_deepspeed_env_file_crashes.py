@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dsdoctor.probes.launch import parse_env_file, parse_hostfile
+from dsdoctor.probes.hostfile import parse_env_file, parse_hostfile
 from dsdoctor_checks.launch import deepspeed_env_file_crashes as unit
 from tests.checks.launch.rows import ABSENT, command, statuses
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dsdoctor.probes.launch import parse_env_file, parse_hostfile
+from dsdoctor.probes.hostfile import parse_env_file, parse_hostfile
 from dsdoctor_checks.launch import environment_not_forwarded
 from tests.checks.launch.rows import ABSENT, command, env, statuses
 

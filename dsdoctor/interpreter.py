@@ -14,8 +14,8 @@ from typing import Any
 from dsdoctor.errors import UsageError
 from dsdoctor.host import Host, HostError, exists, read_text
 from dsdoctor.model.facts.python import PatientChoice
-from dsdoctor.probes.records import decode
 from dsdoctor.process import Result
+from dsdoctor.records import decode
 
 #: What `choose` returns.
 Choice = PatientChoice

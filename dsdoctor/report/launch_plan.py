@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable
 
-from dsdoctor.model.launch import LaunchPlan, MemoryItem, MemoryOption
+from dsdoctor.model.launch_plan import LaunchPlan, MemoryItem, MemoryOption
 from dsdoctor.recommend.output import command_line
 
 GIB = 1 << 30

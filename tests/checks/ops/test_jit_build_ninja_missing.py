@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dsdoctor.api import Compiler, Compilers, DeepSpeedInstall, ExtensionCache, RunNeeds
-from dsdoctor_checks.build import jit_build_ninja_missing
+from dsdoctor_checks.ops import jit_build_ninja_missing
 from tests.checks.gpu.support import NOT_SET, bad, worst
 
 GCC = Compiler(command="c++", path="/usr/bin/c++", kind="gcc", version="12.2.0")

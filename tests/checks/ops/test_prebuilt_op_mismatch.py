@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dsdoctor.api import DeepSpeedInstall, RunNeeds, TorchBuild
-from dsdoctor_checks.build import prebuilt_op_mismatch
+from dsdoctor_checks.ops import prebuilt_op_mismatch
 from tests.checks.gpu.support import worst
 
 NO_CONFIG = RunNeeds()

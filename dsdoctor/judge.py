@@ -1,22 +1,17 @@
-"""collect(host) -> Snapshot, judge(snapshot) -> Report. Between them everything is pure."""
+"""judge(snapshot) -> Report: pure, the same snapshot gives the same report."""
 
 from __future__ import annotations
 
 import dataclasses
-import datetime as dt
 import functools
 import re
-import threading
 import time
 import typing
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
 
-from dsdoctor import __version__, process
-from dsdoctor.api import Probe
-from dsdoctor.host import Host, HostError
 from dsdoctor.model.condition import Limits
 from dsdoctor.model.facts.base import Fact, Missing, Why
 from dsdoctor.model.facts.gpu import Gpus, GpuTopology, Nvml
@@ -24,7 +19,6 @@ from dsdoctor.model.facts.machine import NvidiaKernel, OsInfo
 from dsdoctor.model.facts.pci import PciTree
 from dsdoctor.model.facts.python import (
     DeepSpeedInstall,
-    Patient,
     PatientChoice,
     TorchBuild,
     TorchLive,
@@ -34,156 +28,11 @@ from dsdoctor.model.finding import Finding, Status
 from dsdoctor.model.matrix import build as build_matrix
 from dsdoctor.model.report import PatientLine, Report, Verdict
 from dsdoctor.model.snapshot import Snapshot
-from dsdoctor.registry import Need, Registry, Unit, gives, limits_for, needs
+from dsdoctor.registry import Need, Registry, Unit, limits_for, needs
 
-#: What the whole collection may take (design §7).
-TOTAL_SECONDS = 180.0
 VITAL: tuple[type[Fact], ...] = (NvidiaKernel, Nvml, TorchBuild, TorchLive, DeepSpeedInstall)
 
 F = typing.TypeVar("F", bound=Fact)
-Progress = Callable[[str, bool], None]
-"""Called with the name of a probe when it begins (False) and when it has ended (True)."""
-
-
-class _Collection:
-    """State of one run of all probes; every probe has a thread, every hang is in a child."""
-
-    def __init__(self, host: Host, given: Iterable[Fact], progress: Progress | None) -> None:
-        self.host = host
-        self.progress = progress
-        self.lock = threading.Condition()
-        self.values: dict[type[Fact], Fact | Missing] = {type(fact): fact for fact in given}
-        self.seconds: dict[str, float] = {}
-
-    def settle(self, kind: type[Fact], value: Fact | Missing) -> None:
-        with self.lock:
-            self.values.setdefault(kind, value)
-            self.lock.notify_all()
-
-    def await_fact(self, kind: type) -> Fact | Missing:
-        with self.lock:
-            self.lock.wait_for(lambda: kind in self.values)
-            return self.values[kind]
-
-    def run(self, probe: Probe, facts: Sequence[type[Fact]]) -> None:
-        name = probe.function.__name__
-        arguments: dict[str, Any] = {}
-        for need in needs(probe.function):
-            if need.kind is Host:
-                arguments[need.name] = self.host
-                continue
-            value = self.await_fact(need.kind)
-            if isinstance(value, Missing) and not need.may_be_missing:
-                for kind in facts:
-                    self.settle(kind, value)
-                return
-            arguments[need.name] = value
-        begun = time.monotonic()
-        if self.progress:
-            self.progress(name, False)
-        results = self.attempt(probe, arguments, len(facts))
-        self.seconds[name] = round(time.monotonic() - begun, 4)
-        if self.progress:
-            self.progress(name, True)
-        for kind, value in zip(facts, results, strict=True):
-            self.settle(kind, value)
-
-    def attempt(
-        self, probe: Probe, arguments: Mapping[str, Any], count: int
-    ) -> tuple[Fact | Missing, ...]:
-        try:
-            result = probe.function(**arguments)
-        except HostError as error:
-            return (error.missing,) * count
-        except Exception as error:  # noqa: BLE001  # one sick probe never kills the doctor
-            detail = f"probe `{probe.function.__name__}` crashed: {type(error).__name__}: {error}"
-            return (Missing(why=Why.BROKEN, detail=detail),) * count
-        return result if isinstance(result, tuple) else (result,)
-
-
-def wanted_facts(units: Iterable[Unit], probes: Iterable[Probe]) -> set[type]:
-    """Facts that some checks need, with what their probes need in turn."""
-    makers = {kind: probe for probe in probes for kind in gives(probe.function)}
-    wanted: set[type] = {OsInfo, Patient, PatientChoice, Gpus, Nvml, *VITAL}
-    for unit in units:
-        if unit.check:
-            wanted |= {need.kind for need in needs(unit.check.function)}
-    pending = list(wanted)
-    while pending:
-        probe = makers.get(pending.pop())
-        for need in needs(probe.function) if probe else ():
-            if need.kind not in wanted:
-                wanted.add(need.kind)
-                pending.append(need.kind)
-    return wanted
-
-
-def collect(
-    host: Host,
-    given: Iterable[Fact],
-    probes: Iterable[Probe],
-    *,
-    wanted: set[type] | None = None,
-    timeout: float = TOTAL_SECONDS,
-    progress: Progress | None = None,
-) -> Snapshot:
-    """Runs probes concurrently and returns what they read.
-
-    Args:
-        host: the machine.
-        given: facts that need no probe (RunNeeds, PatientChoice).
-        probes: what to run.
-        wanted: facts to collect; None = all.
-        timeout: seconds for everything; what is not there by then is missing.
-        progress: is told what begins and ends.
-    """
-    state = _Collection(host, given, progress)
-    begun = time.monotonic()
-    expected: dict[type[Fact], str] = {}
-    threads: list[threading.Thread] = []
-    for probe in probes:
-        facts = gives(probe.function)
-        if wanted is not None and not wanted.intersection(facts):
-            continue
-        expected.update(dict.fromkeys(facts, probe.function.__name__))
-        threads.append(threading.Thread(target=state.run, args=(probe, facts), daemon=True))
-    for probe in probes:  # a dependency that nobody reads must not be waited for
-        for need in needs(probe.function):
-            if issubclass(need.kind, Fact) and need.kind not in expected:
-                detail = f"`{need.kind.key()}` is read by no probe"
-                state.values.setdefault(need.kind, Missing(why=Why.UNSUPPORTED, detail=detail))
-    for thread in threads:
-        thread.start()
-    partial = False
-    try:
-        with state.lock:
-            state.lock.wait_for(lambda: expected.keys() <= state.values.keys(), timeout=timeout)
-    except KeyboardInterrupt:
-        partial = True
-    with state.lock:
-        values = dict(state.values)
-    late = [kind for kind in expected if kind not in values]
-    if late:
-        process.kill_all()
-    if partial:
-        why, detail = Why.NOT_ASKED, "interrupted before it was read"
-    else:
-        why = Why.TIMEOUT
-        detail = "probe `{}` had not ended when the whole check's {:g} s were over"
-    for kind in late:
-        values[kind] = Missing(why=why, detail=detail.format(expected[kind], timeout))
-    snapshot = Snapshot(
-        dsdoctor=__version__,
-        created=dt.datetime.now(dt.timezone.utc).isoformat(timespec="seconds"),
-        seconds={**state.seconds, "total": round(time.monotonic() - begun, 4)},
-        partial=partial,
-    )
-    for kind, value in values.items():
-        if isinstance(value, Missing):
-            snapshot.lack(kind, value)
-        else:
-            snapshot.put(value)
-    return snapshot
 
 
 @dataclasses.dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dsdoctor.api import ExtensionCache, RunNeeds
-from dsdoctor_checks.build import extension_cache_unwritable
+from dsdoctor_checks.ops import extension_cache_unwritable
 from tests.checks.gpu.support import NOT_SET, worst
 
 NO_CONFIG = RunNeeds()

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from dsdoctor.model.plan import (
+from dsdoctor.model.fix_plan import (
     Env,
     Fetch,
     Link,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dsdoctor.api import Compiler, Compilers, CudaToolkits, RunNeeds, Toolkit, TorchBuild
-from dsdoctor_checks.build import jit_build_gcc_too_new
+from dsdoctor_checks.ops import jit_build_gcc_too_new
 from tests.checks.gpu.support import NOT_SET, worst
 
 

@@ -12,9 +12,9 @@ import pytest
 from dsdoctor.api import Compiler, Compilers, Libaio, Place, RunNeeds, Storage
 from dsdoctor.host import HostError, LocalHost
 from dsdoctor.probes.libaio import libaio
-from dsdoctor_checks.build import build_folder_noexec, libaio_missing
-from dsdoctor_checks.build._util import needed_ops
 from dsdoctor_checks.cuda import _ops
+from dsdoctor_checks.ops import build_folder_noexec, libaio_missing
+from dsdoctor_checks.ops._util import needed_ops
 from tests.checks.machines import ABSENT, ANY, NO_ENV, OFFLOAD, words
 
 NVME = RunNeeds(

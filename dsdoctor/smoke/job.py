@@ -8,7 +8,7 @@ from typing import Any
 
 from dsdoctor.errors import UsageError
 from dsdoctor.model.facts.gpu import Gpus
-from dsdoctor.model.launch import LaunchPlan
+from dsdoctor.model.launch_plan import LaunchPlan
 from dsdoctor.recommend.models import ModelShape
 
 #: The learning rate of a run with a small model, whatever the config says: a loss must fall in

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dsdoctor.api import Patient, RunNeeds
-from dsdoctor_checks.build import jit_build_python_headers_missing
+from dsdoctor_checks.ops import jit_build_python_headers_missing
 from tests.checks.gpu.support import NOT_SET, worst
 
 

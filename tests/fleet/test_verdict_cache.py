@@ -17,9 +17,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dsdoctor.cli import common
-from dsdoctor.engine import Policy, judge
 from dsdoctor.fleet import bundle, frames, reads, replay
 from dsdoctor.fleet.nodes import Judge
+from dsdoctor.judge import Policy, judge
 from dsdoctor.model.facts.gpu import Gpu, GpuHealth, GpuLink, Gpus
 from dsdoctor.model.finding import Status
 from dsdoctor.model.snapshot import from_json

@@ -16,7 +16,7 @@ from dsdoctor import process
 from dsdoctor.errors import UsageError
 from dsdoctor.smoke import evidence
 from dsdoctor.smoke.attempt import Attempt, Teller
-from dsdoctor.smoke.plan import SmokePlan
+from dsdoctor.smoke.job import SmokePlan
 from dsdoctor.smoke.track import Progress, Tracker
 from dsdoctor.smoke.watch import Watch
 from dsdoctor.smoke.worker import dsdsmoke_locks as locks

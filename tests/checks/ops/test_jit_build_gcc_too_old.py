@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dsdoctor.api import Compiler, Compilers, RunNeeds, TorchBuild
-from dsdoctor_checks.build import jit_build_gcc_too_old
+from dsdoctor_checks.ops import jit_build_gcc_too_old
 from tests.checks.gpu.support import NOT_SET, worst
 
 

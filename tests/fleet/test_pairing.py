@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsdoctor.fleet.gangs import Gang, examine, pairs
+from dsdoctor.fleet.pairing import Gang, examine, pairs
 
 NODES = [f"n{number}" for number in range(1, 9)]
 

@@ -9,7 +9,7 @@ from dsdoctor.model.facts.base import Why
 from dsdoctor.model.facts.launch import LaunchCommand
 from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.probes.command_line import launch_command, parse_command
-from dsdoctor.probes.launch import deepspeed_env_file, hostfile
+from dsdoctor.probes.hostfile import deepspeed_env_file, hostfile
 from dsdoctor.probes.ports import master_port
 from tests.support.fakehost import FakeHost
 

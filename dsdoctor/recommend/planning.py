@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from dsdoctor.errors import UsageError
-from dsdoctor.model.launch import LaunchPlan, MemoryOption, PlanMemory, PlanModel, Reason
+from dsdoctor.model.launch_plan import LaunchPlan, MemoryOption, PlanMemory, PlanModel, Reason
 from dsdoctor.recommend import choice, output
 from dsdoctor.recommend.machine import GIB, Machine, machine_from, machine_of
 from dsdoctor.recommend.options import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dsdoctor.api import BuildLock, ExtensionCache, RunNeeds
-from dsdoctor_checks.build import jit_build_stale_lock
+from dsdoctor_checks.ops import jit_build_stale_lock
 from tests.checks.gpu.support import worst
 
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from dsdoctor.logs.errors import Error
 from dsdoctor.logs.frames import Frame, frames_of
-from dsdoctor.logs.owners import owner
+from dsdoctor.logs.missing_names import owner
 
 #: So many lines behind its last frame a log may end in the middle of a traceback.
 CUT_LINES = 3

@@ -1,0 +1,130 @@
+"""Platform values that a probe may ask for by name."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import socket
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from dsdoctor.host.door import HostError
+from dsdoctor.model.facts.base import Why
+
+
+def _limits() -> dict[str, int | None]:
+    try:
+        import resource  # noqa: PLC0415  # not on Windows
+    except ImportError:
+        return {}
+    wanted = {
+        "memlock": "RLIMIT_MEMLOCK",
+        "nofile": "RLIMIT_NOFILE",
+        "stack": "RLIMIT_STACK",
+        "address_space": "RLIMIT_AS",
+    }
+    found: dict[str, int | None] = {}
+    for name, constant in wanted.items():
+        number = getattr(resource, constant, None)
+        if number is None:
+            continue
+        soft = resource.getrlimit(number)[0]
+        found[name] = None if soft == resource.RLIM_INFINITY else soft
+    return found
+
+
+def _affinity() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _memory() -> dict[str, int]:
+    import psutil  # noqa: PLC0415  # costs 15 ms that --version need not pay
+
+    memory = psutil.virtual_memory()
+    return {
+        "total": int(memory.total),
+        "available": int(memory.available),
+        "swap": int(psutil.swap_memory().total),
+    }
+
+
+def _processes() -> list[dict[str, Any]]:
+    """What every process that may be read is and does: pid, name, argv, cwd, locks it holds open.
+
+    `locks` are the open files called `lock`: torch keeps that of a build open until it has ended.
+    """
+    import psutil  # noqa: PLC0415
+
+    rows: list[dict[str, Any]] = []
+    for entry in psutil.process_iter(["pid", "name", "cmdline", "cwd"]):
+        info = entry.info
+        rows.append(
+            {
+                "pid": info["pid"],
+                "name": info["name"] or "",
+                "argv": list(info["cmdline"] or ()),
+                "cwd": info["cwd"] or "",
+                "locks": _open_locks(info["pid"]),
+            },
+        )
+    return rows
+
+
+def _open_locks(pid: int) -> list[str]:
+    found: list[str] = []
+    folder = f"/proc/{pid}/fd"
+    with contextlib.suppress(OSError):  # of another user, gone, or not Linux
+        for name in os.listdir(folder):  # noqa: PTH208  # many: no objects for them
+            with contextlib.suppress(OSError):
+                target = os.readlink(f"{folder}/{name}")  # noqa: PTH115
+                if target.endswith("/lock"):
+                    found.append(target)
+    return found
+
+
+def _addresses() -> dict[str, list[str]]:
+    """IP addresses of every interface that has some."""
+    import psutil  # noqa: PLC0415
+
+    wanted = (socket.AF_INET, socket.AF_INET6)
+    return {
+        name: [row.address for row in rows if row.family in wanted]
+        for name, rows in psutil.net_if_addrs().items()
+    }
+
+
+def _cwd() -> str:
+    """The working folder.
+
+    Raises:
+        HostError: it has been removed.
+    """
+    try:
+        return str(Path.cwd())
+    except FileNotFoundError:
+        words = "the working folder has been removed; change to one that is there"
+        raise HostError(Why.ABSENT, words) from None
+
+
+QUERIES: dict[str, Callable[[], Any]] = {
+    "addresses": _addresses,
+    "release": platform.release,
+    "machine": platform.machine,
+    "hostname": lambda: socket.gethostname().split(".")[0],
+    "libc": lambda: " ".join(platform.libc_ver()).strip() or None,
+    "cpu_count": lambda: os.cpu_count() or 1,
+    "affinity": _affinity,
+    "memory": _memory,
+    "limits": _limits,
+    "euid": lambda: os.geteuid() if hasattr(os, "geteuid") else -1,
+    "home": lambda: os.path.expanduser("~"),  # noqa: PTH111  # Path.home() raises without a HOME
+    "cwd": _cwd,
+    "executable": lambda: sys.executable,
+    "prefix": lambda: sys.prefix,
+    "processes": _processes,
+}

@@ -1,0 +1,94 @@
+"""A machine from a recording."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from dsdoctor import process
+from dsdoctor.host.door import TOOL_SECONDS, DiskUsage, HostError, Stat
+from dsdoctor.model.facts.base import Missing, Why
+
+
+class ReplayHost:
+    """A machine from a recording. What was not recorded is absent."""
+
+    def __init__(self, recording: Mapping[str, Any]) -> None:
+        self._system = str(recording["system"])
+        self._env: dict[str, str] = dict(recording["env"])
+        self._answers: Mapping[str, Any] = recording["answers"]
+
+    @property
+    def system(self) -> str:
+        """See Host."""
+        return self._system
+
+    @property
+    def env(self) -> Mapping[str, str]:
+        """See Host."""
+        return self._env
+
+    def _tell(self, name: str, *key: Any) -> Any:
+        answer = self._answers.get(json.dumps([name, *key]))
+        if answer is None:
+            raise HostError(Why.ABSENT, f"`{key[0]}` is not in the recording")
+        if "missing" in answer:
+            missing = msgspec.convert(answer["missing"], Missing)
+            raise HostError(missing.why, missing.detail)
+        value = answer["ok"]
+        if isinstance(value, dict) and set(value) == {"base64"}:
+            return base64.b64decode(value["base64"])
+        return value
+
+    def run(  # noqa: D102
+        self,
+        argv: Sequence[str],
+        *,
+        timeout: float = TOOL_SECONDS,  # noqa: ARG002
+        idle_timeout: float | None = None,  # noqa: ARG002
+        env: Mapping[str, str] | None = None,  # noqa: ARG002
+        cwd: str | None = None,  # noqa: ARG002
+        stdin: bytes | None = None,  # noqa: ARG002
+    ) -> process.Result:
+        return msgspec.convert(self._tell("run", list(argv)), process.Result)
+
+    def read(self, path: str) -> bytes:  # noqa: D102
+        return bytes(self._tell("read", path))
+
+    def readlink(self, path: str) -> str:  # noqa: D102
+        return str(self._tell("readlink", path))
+
+    def listdir(self, path: str) -> list[str]:  # noqa: D102
+        return list(self._tell("listdir", path))
+
+    def glob(self, pattern: str) -> list[str]:  # noqa: D102
+        try:
+            return list(self._tell("glob", pattern))
+        except HostError as error:
+            if error.missing.why is Why.ABSENT:
+                return []
+            raise
+
+    def stat(self, path: str) -> Stat:  # noqa: D102
+        return msgspec.convert(self._tell("stat", path), Stat)
+
+    def disk(self, path: str) -> DiskUsage:  # noqa: D102
+        return msgspec.convert(self._tell("disk", path), DiskUsage)
+
+    def which(self, name: str, path: str | None = None) -> str | None:  # noqa: D102
+        try:
+            found = self._tell("which", name, path)
+        except HostError:
+            return None
+        return None if found is None else str(found)
+
+    def query(self, name: str) -> Any:  # noqa: D102
+        return self._tell("query", name)
+
+    def connect(self, host: str, port: int, timeout: float) -> str | None:  # noqa: ARG002, D102
+        answer = self._tell("connect", host, port)
+        return None if answer is None else str(answer)

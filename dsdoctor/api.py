@@ -17,6 +17,7 @@ import dataclasses
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from dsdoctor.host.door import Host, HostError
 from dsdoctor.model.condition import Condition, Limits, Signature
 from dsdoctor.model.facts.base import Fact, Missing, Why
 from dsdoctor.model.facts.config import ConfigRefusal, ConfigVerdict, DsConfig
@@ -168,7 +169,9 @@ __all__ = [
     "GpuHealth",
     "GpuTopology",
     "Gpus",
+    "Host",
     "HostEntry",
+    "HostError",
     "Hostfile",
     "ImportOutcome",
     "Impossible",

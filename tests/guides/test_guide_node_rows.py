@@ -18,9 +18,9 @@ from dsdoctor.model.report import Report
 from dsdoctor.probes import builtin
 from dsdoctor.probes.config import parse_config
 from dsdoctor.report import text
+from dsdoctor.testing import FakeHost
 from tests.nvml import fakenvml, hosts, scenarios
 from tests.nvml.test_whole_check import CHOICE, REGISTRY, loud
-from tests.support.fakehost import FakeHost
 
 pytestmark = pytest.mark.skipif(
     fakenvml.find_compiler() is None, reason="the fake NVML needs a C compiler"

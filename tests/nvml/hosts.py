@@ -16,9 +16,9 @@ from typing import Any
 
 from dsdoctor.host import LocalHost
 from dsdoctor.process import Result
+from dsdoctor.testing import FakeHost
 from tests.nvml import fakenvml
 from tests.nvml.fakenvml import Scenario
-from tests.support.fakehost import FakeHost
 
 COMPILERS = ("c++", "cc", "g++", "gcc")
 PYTHON = "/opt/train/bin/python"

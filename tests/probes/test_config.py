@@ -8,7 +8,7 @@ from dsdoctor.host import HostError
 from dsdoctor.model.facts.base import Why
 from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.probes.config import ds_config, parse_config
-from tests.support.fakehost import FakeHost
+from dsdoctor.testing import FakeHost
 
 
 def test_probe_reads_from_the_working_folder() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from dsdoctor.api import FabricManager, NvidiaKernel
 from dsdoctor.probes.fabric import fabric_manager
-from tests.support.fakehost import FakeHost
+from dsdoctor.testing import FakeHost
 
 SWITCHES = NvidiaKernel(
     device_nodes=("nvidia0", "nvidia-nvswitch0", "nvidia-nvswitch1", "nvidia-nvswitchctl")

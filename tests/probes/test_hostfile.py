@@ -11,7 +11,7 @@ from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.probes.command_line import launch_command, parse_command
 from dsdoctor.probes.hostfile import deepspeed_env_file, hostfile
 from dsdoctor.probes.ports import master_port
-from tests.support.fakehost import FakeHost
+from dsdoctor.testing import FakeHost
 
 HEAD = "  sl  local_address rem_address st\n"
 LISTENS = HEAD + "   0: 00000000:733C 00000000:0000 0A 0:0 00:0 0 0 0 4711 1\n"

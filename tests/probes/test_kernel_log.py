@@ -9,8 +9,8 @@ from dsdoctor.host import HostError
 from dsdoctor.model.facts.base import Why
 from dsdoctor.probes.kernel_log import kernel_log, parse_log
 from dsdoctor.process import Result
+from dsdoctor.testing import FakeHost
 from tests.checks import machines
-from tests.support.fakehost import FakeHost
 
 LOG = """\
 <6>[    0.000000] Linux version 6.1.0

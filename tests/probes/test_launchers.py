@@ -11,7 +11,7 @@ from dsdoctor.model.facts.python import Patient
 from dsdoctor.probes import builtin
 from dsdoctor.probes.launchers import launchers, library_path
 from dsdoctor.registry import gives, needs
-from tests.support.fakehost import FakeHost
+from dsdoctor.testing import FakeHost
 
 SITE = "/env/lib/python3.11/site-packages"
 PATIENT = Patient(

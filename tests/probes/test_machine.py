@@ -5,7 +5,7 @@ import pytest
 from dsdoctor.host import DiskUsage, HostError, LocalHost
 from dsdoctor.probes.environment import environment
 from dsdoctor.probes.machine import os_info, read_cgroups, resources
-from tests.support.fakehost import FakeHost
+from dsdoctor.testing import FakeHost
 
 GIB = 1 << 30
 QUERIES = {

@@ -8,7 +8,7 @@ import pytest
 
 from dsdoctor.host import HostError, LocalHost
 from dsdoctor.probes.network import nccl_files, network
-from tests.support.fakehost import FakeHost
+from dsdoctor.testing import FakeHost
 
 IB = "/sys/class/infiniband/mlx5_0"
 NODE = {

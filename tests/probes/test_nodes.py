@@ -23,8 +23,8 @@ from dsdoctor.probes.command_line import parse_command
 from dsdoctor.probes.hostfile import parse_hostfile
 from dsdoctor.probes.nodes import nodes_reach
 from dsdoctor.process import Result
+from dsdoctor.testing import FakeHost
 from tests.checks import machines
-from tests.support.fakehost import FakeHost
 
 NOTHING = Missing(why=Why.NOT_ASKED, detail="not asked")
 CHOICE = PatientChoice(executable=sys.executable, chosen_by="test", why="it runs the tests")

@@ -10,7 +10,7 @@ from dsdoctor.model.facts.base import Missing, Why
 from dsdoctor.model.facts.gpu import Gpus, GpuTopology, Nvml
 from dsdoctor.probes.nvidia import CHILD, libcuda, nvidia_kernel, nvidia_smi, nvml
 from dsdoctor.process import Result
-from tests.support.fakehost import FakeHost
+from dsdoctor.testing import FakeHost
 
 PCI = "/sys/bus/pci/devices"
 GPU = {

@@ -8,7 +8,7 @@ import pytest
 
 from dsdoctor.errors import UsageError
 from dsdoctor.interpreter import choose, holding, read_records
-from tests.support.fakehost import FakeHost
+from dsdoctor.testing import FakeHost
 
 TORCH = "lib/python3.11/site-packages/torch/__init__.py"
 DEEPSPEED = "lib/python3.11/site-packages/deepspeed/__init__.py"

@@ -8,8 +8,8 @@ import pytest
 
 from dsdoctor.host import HostError, LocalHost
 from dsdoctor.probes.pci import parse_acs, pci_tree
+from dsdoctor.testing import FakeHost
 from tests.checks import machines
-from tests.support.fakehost import FakeHost
 
 DEVICES = "/sys/bus/pci/devices"
 REAL = "/sys/devices/pci0000:15/0000:15:01.0/0000:16:00.0"

@@ -13,7 +13,7 @@ from dsdoctor.host import DiskUsage, HostError, LocalHost, RecordingHost, Replay
 from dsdoctor.model.facts.base import Why
 from dsdoctor.model.facts.run import Floors
 from dsdoctor.probes.storage import storage
-from tests.support.fakehost import FakeHost
+from dsdoctor.testing import FakeHost
 
 MOUNTS = (
     "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n"

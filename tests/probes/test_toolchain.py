@@ -18,7 +18,7 @@ from dsdoctor.probes.toolchain import (
     extension_cache,
 )
 from dsdoctor.process import Result
-from tests.support.fakehost import FakeHost
+from dsdoctor.testing import FakeHost
 
 NO_TORCH = Missing(why=Why.ABSENT, detail="no torch")
 

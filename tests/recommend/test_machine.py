@@ -18,7 +18,7 @@ from dsdoctor.recommend import place
 from dsdoctor.recommend.machine import GIB, Machine, capability, machine_from
 from dsdoctor.recommend.models import resolve
 from dsdoctor.recommend.planning import Options, recommend
-from tests.support.fakehost import FakeHost
+from dsdoctor.testing import FakeHost
 
 OS = OsInfo(system="Linux", release="6", machine="x86_64", hostname="n")
 RAM = Resources(

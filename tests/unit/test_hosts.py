@@ -16,7 +16,7 @@ from dsdoctor.judge import judge
 from dsdoctor.model.facts.python import PatientChoice
 from dsdoctor.model.report import Verdict
 from dsdoctor.probes import builtin
-from tests.support.fakehost import FakeHost
+from dsdoctor.testing import FakeHost
 
 REGISTRY = packs.load(builtin_only=True)
 CHOICE = PatientChoice(executable="python3", chosen_by="python3 on PATH", why="test")

@@ -6,9 +6,9 @@ import pytest
 
 from dsdoctor.api import LaunchFiles, Patient, RunNeeds
 from dsdoctor.probes.launch_files import launch_files
+from dsdoctor.testing import FakeHost
 from dsdoctor_checks.launch import launch_file_missing
 from tests.checks.launch.rows import command, statuses
-from tests.support.fakehost import FakeHost
 
 HOST = FakeHost(
     env={"PATH": "/usr/bin"},

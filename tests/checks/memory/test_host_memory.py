@@ -11,9 +11,9 @@ from dsdoctor.host import DiskUsage, HostError
 from dsdoctor.model.facts.base import Why
 from dsdoctor.probes.machine import resources
 from dsdoctor.probes.memory import memory_detail
+from dsdoctor.testing import FakeHost
 from dsdoctor_checks.memory import hugepages_reserved, shm_nearly_full, swap_thrashing
 from tests.checks.machines import ABSENT, ANY, NO_ENV, words
-from tests.support.fakehost import FakeHost
 
 GIB = 1 << 30
 MIB = 1 << 20

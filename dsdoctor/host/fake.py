@@ -1,4 +1,7 @@
-"""A Host made of dictionaries, for tests of probes."""
+"""A machine made of dictionaries, for the tests of probes.
+
+Public as `dsdoctor.testing.FakeHost`.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +10,23 @@ import posixpath
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dsdoctor.host import DiskUsage, HostError, Stat
+from dsdoctor.host.door import TOOL_SECONDS, DiskUsage, HostError, Stat
 from dsdoctor.model.facts.base import Why
 from dsdoctor.process import Result
 
 
 class FakeHost:
-    """files: path to content (or HostError); dirs follow from files.
+    """A machine that answers from dictionaries; whatever they do not contain is absent.
 
-    commands: argv joined by spaces, or a prefix of it, to a Result, a text (its stdout) or an error.
+    Attributes:
+        files: path to content, or to the error that reading it raises. Folders follow from files.
+        links: path to the path that it links to.
+        commands: a command line, or the beginning of one, to what running it returns: its standard
+            output, a whole `Result`, or the error raised. The longest beginning that fits is used.
+        queries: platform values by name (`Host.query`).
+        stats: path to what is there, where that cannot follow from `files`.
+        disks: path to its file system; 1 TiB, half of it free, for other paths.
+        ran: every command that was run, in order.
     """
 
     def __init__(
@@ -42,21 +53,23 @@ class FakeHost:
 
     @property
     def system(self) -> str:
+        """See Host."""
         return self._system
 
     @property
     def env(self) -> Mapping[str, str]:
+        """See Host."""
         return self._env
 
-    def run(
+    def run(  # noqa: D102
         self,
         argv: Sequence[str],
         *,
-        timeout: float = 10.0,
-        idle_timeout: float | None = None,
-        env: Mapping[str, str] | None = None,
-        cwd: str | None = None,
-        stdin: bytes | None = None,
+        timeout: float = TOOL_SECONDS,  # noqa: ARG002
+        idle_timeout: float | None = None,  # noqa: ARG002
+        env: Mapping[str, str] | None = None,  # noqa: ARG002
+        cwd: str | None = None,  # noqa: ARG002
+        stdin: bytes | None = None,  # noqa: ARG002
     ) -> Result:
         self.ran.append(tuple(argv))
         line = " ".join(argv)
@@ -76,7 +89,7 @@ class FakeHost:
                 return target + path[len(link) :]
         return path
 
-    def read(self, path: str) -> bytes:
+    def read(self, path: str) -> bytes:  # noqa: D102
         content = self.files.get(path, self.files.get(self._known(path)))
         if content is None:
             raise HostError(Why.ABSENT, f"`{path}` does not exist")
@@ -84,17 +97,17 @@ class FakeHost:
             raise content
         return content.encode() if isinstance(content, str) else content
 
-    def readlink(self, path: str) -> str:
+    def readlink(self, path: str) -> str:  # noqa: D102
         return self._known(path)
 
-    def listdir(self, path: str) -> list[str]:
+    def listdir(self, path: str) -> list[str]:  # noqa: D102
         base = self._known(path).rstrip("/") + "/"
         names = {name[len(base) :].split("/")[0] for name in self.files if name.startswith(base)}
         if not names:
             raise HostError(Why.ABSENT, f"`{path}` does not exist")
         return sorted(names)
 
-    def glob(self, pattern: str) -> list[str]:
+    def glob(self, pattern: str) -> list[str]:  # noqa: D102
         depth = pattern.count("/")
         found = set()
         for name in [*self.files, *self.links, *self.stats]:
@@ -104,7 +117,7 @@ class FakeHost:
                 found.add(candidate)
         return sorted(found)
 
-    def stat(self, path: str) -> Stat:
+    def stat(self, path: str) -> Stat:  # noqa: D102
         given = self.stats.get(path)
         if isinstance(given, HostError):
             raise given
@@ -121,10 +134,10 @@ class FakeHost:
             return Stat(kind="dir", mode=0o755)
         raise HostError(Why.ABSENT, f"`{path}` does not exist")
 
-    def disk(self, path: str) -> DiskUsage:
+    def disk(self, path: str) -> DiskUsage:  # noqa: D102
         return self.disks.get(path, DiskUsage(total=1 << 40, free=1 << 39))
 
-    def which(self, name: str, path: str | None = None) -> str | None:
+    def which(self, name: str, path: str | None = None) -> str | None:  # noqa: D102
         where = self._env.get("PATH", "") if path is None else path
         for folder in where.split(":"):
             candidate = posixpath.join(folder, name)
@@ -132,10 +145,10 @@ class FakeHost:
                 return candidate
         return None
 
-    def query(self, name: str) -> Any:
+    def query(self, name: str) -> Any:  # noqa: D102
         if name not in self.queries:
             raise HostError(Why.UNSUPPORTED, f"{name} is not known here")
         return self.queries[name]
 
-    def connect(self, host: str, port: int, timeout: float) -> str | None:
+    def connect(self, host: str, port: int, timeout: float) -> str | None:  # noqa: ARG002, D102
         return "Connection refused"

@@ -1,4 +1,4 @@
-"""collect(host) -> Snapshot: runs the probes side by side."""
+"""collect(host) -> Snapshot: runs the probes side by side, and masks secrets in what they read."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any
 from dsdoctor import process
 from dsdoctor.api import Probe
 from dsdoctor.host import Host, HostError
-from dsdoctor.judge import VITAL
 from dsdoctor.model.facts.base import Fact, Missing, Why
 from dsdoctor.model.facts.gpu import Gpus, Nvml
 from dsdoctor.model.facts.machine import OsInfo
 from dsdoctor.model.facts.python import Patient, PatientChoice
-from dsdoctor.model.snapshot import Snapshot
+from dsdoctor.model.snapshot import Snapshot, masked
+from dsdoctor.model.vital import VITAL
 from dsdoctor.registry import Unit, gives, needs
 from dsdoctor.version import __version__
 
@@ -109,7 +109,7 @@ def collect(
     timeout: float = TOTAL_SECONDS,
     progress: Progress | None = None,
 ) -> Snapshot:
-    """Runs probes concurrently and returns what they read.
+    """Runs probes concurrently and returns what they read, secrets masked.
 
     Args:
         host: the machine.
@@ -165,4 +165,4 @@ def collect(
             snapshot.lack(kind, value)
         else:
             snapshot.put(value)
-    return snapshot
+    return masked(snapshot, keep=(kind.key() for kind in values if kind.verbatim))

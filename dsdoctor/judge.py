@@ -21,16 +21,14 @@ from dsdoctor.model.facts.python import (
     DeepSpeedInstall,
     PatientChoice,
     TorchBuild,
-    TorchLive,
 )
 from dsdoctor.model.facts.run import RunNeeds, Scope
 from dsdoctor.model.finding import Finding, Status
 from dsdoctor.model.matrix import build as build_matrix
 from dsdoctor.model.report import PatientLine, Report, Verdict
 from dsdoctor.model.snapshot import Snapshot
+from dsdoctor.model.vital import VITAL
 from dsdoctor.registry import Need, Registry, Unit, limits_for, needs
-
-VITAL: tuple[type[Fact], ...] = (NvidiaKernel, Nvml, TorchBuild, TorchLive, DeepSpeedInstall)
 
 F = typing.TypeVar("F", bound=Fact)
 
@@ -157,9 +155,12 @@ def _findings(unit: Unit, snapshot: Facts, policy: Policy) -> Iterator[Finding]:
             yield _unjudged(kind, value, snapshot.snapshot)
             return
         arguments[need.name] = value
+    found = False
     try:
-        produced = list(unit.check.function(**arguments))
-    except Exception as error:  # noqa: BLE001  # one sick check never kills the doctor
+        for finding in unit.check.function(**arguments):
+            found = True
+            yield finding
+    except Exception as error:  # noqa: BLE001  # a bug in one check never ends the whole run
         yield Finding(
             status=Status.CRASH,
             message=f"the check itself crashed: {type(error).__name__}: {error}",
@@ -167,7 +168,8 @@ def _findings(unit: Unit, snapshot: Facts, policy: Policy) -> Iterator[Finding]:
             evidence={"pack": unit.pack},
         )
         return
-    yield from produced or [Finding(status=Status.OK, message="")]
+    if not found:
+        yield Finding(status=Status.OK, message="")
 
 
 def _unjudged(kind: type[Fact], missing: Missing, snapshot: Source) -> Finding:

@@ -24,7 +24,6 @@ from typing import Any
 
 from dsdoctor import settings
 from dsdoctor.errors import UsageError
-from dsdoctor.model.facts.base import Fact
 from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.model.finding import Status
 from dsdoctor.model.report import Report, Verdict
@@ -113,25 +112,16 @@ def preflight(
 def _examine(
     config: str | None, gpus: tuple[str, ...], quick: bool, timeout: float, command: tuple[str, ...]
 ) -> Report:
-    from dsdoctor import interpreter, packs  # noqa: PLC0415  # ranks that do not look import nothing
-    from dsdoctor.collect import TOTAL_SECONDS, collect, wanted_facts  # noqa: PLC0415
-    from dsdoctor.host import LocalHost  # noqa: PLC0415
-    from dsdoctor.judge import Policy, judge  # noqa: PLC0415
-    from dsdoctor.model.snapshot import masked  # noqa: PLC0415
-    from dsdoctor.probes import builtin  # noqa: PLC0415
-    from dsdoctor.probes.config import parse_config  # noqa: PLC0415
+    from dsdoctor import packs  # noqa: PLC0415  # ranks that do not look import nothing
+    from dsdoctor.examine import Request, examine, read_config  # noqa: PLC0415
+    from dsdoctor.judge import Policy  # noqa: PLC0415
 
-    parsed = None
-    if config is not None:
-        if not Path(config).is_file():
-            raise UsageError(f"`{config}` is not a file; expected a DeepSpeed config")
-        parsed = parse_config(Path(config).read_text("utf-8", "replace")).parsed
+    parsed = read_config(config)
     registry = packs.load()
-    found = settings.load()
-    units = registry.select((), found.ignore)
-    probes = (*builtin(), *registry.probes)
-    host = LocalHost(scale=min(1.0, timeout / TOTAL_SECONDS))
-    needs = RunNeeds(
+    found, warnings = settings.without_leftovers(settings.load(), registry)
+    for warning in warnings:
+        sys.stderr.write(f"dsdoctor: {warning}\n")
+    run = RunNeeds(
         gpus=gpus,
         config_path=config,
         config=parsed,
@@ -139,12 +129,12 @@ def _examine(
         cwd=str(Path.cwd()),
         command=command,
     )
-    # the script's own interpreter is the patient, unless somebody names another
+    # the script's own interpreter is examined, unless somebody names another
     python = os.environ.get("DSDOCTOR_PYTHON") or sys.executable
-    given: list[Fact] = [needs, interpreter.choose(host, python)]
-    wanted = wanted_facts(units, probes)
-    snapshot = masked(collect(host, given, probes, wanted=wanted, timeout=timeout))
-    return judge(snapshot, units, registry, Policy(limits=found.limits))
+    units = registry.select((), found.ignore)
+    request = Request(run=run, python=python, timeout=timeout)
+    _, report = examine(request, registry, units, Policy(limits=found.limits))
+    return report
 
 
 def main(argv: Sequence[str]) -> int:

@@ -259,10 +259,14 @@ class Registry:
         unwanted = self._matching(ignore, "--ignore")
         return tuple(unit for unit in self if unit.condition.name in wanted - unwanted)
 
+    def matches(self, word: str) -> set[str]:
+        """Names of the conditions of a family, an id, the beginning of an id, or a name."""
+        return {unit.condition.name for unit in self if _matches(unit, word)}
+
     def _matching(self, words: Iterable[str], option: str) -> set[str]:
         found: set[str] = set()
         for word in words:
-            hits = {unit.condition.name for unit in self if _matches(unit, word)}
+            hits = self.matches(word)
             if not hits:
                 raise UsageError(
                     f"`{option} {word}` selects nothing{self._nearest(word)}; expected a family, "

@@ -10,6 +10,7 @@ Read from `/etc/dsdoctor/config.toml`, then the user's own, which wins::
 
 from __future__ import annotations
 
+import difflib
 import os
 import sys
 from pathlib import Path
@@ -19,6 +20,7 @@ import msgspec
 import platformdirs
 
 from dsdoctor.errors import UsageError
+from dsdoctor.registry import Registry
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -68,6 +70,36 @@ def load(path: Path | None = None) -> Settings:
                 hook={**merged.hook, **found.hook},
             )
     return merged
+
+
+def without_leftovers(found: Settings, registry: Registry) -> tuple[Settings, tuple[str, ...]]:
+    """The settings without what names a condition that does not exist, and a line for each.
+
+    A pack that was removed leaves its tables behind: they stop nothing.
+    """
+    names = [unit.condition.name for unit in registry]
+    warnings: list[str] = []
+
+    def report(what: str, name: str) -> None:
+        near = difflib.get_close_matches(name, names, n=1)
+        nearest = f"; the nearest is `{near[0]}`" if near else ""
+        warnings.append(f"{what} of the configuration names no condition and is ignored{nearest}")
+
+    limits: dict[str, dict[str, float]] = {}
+    for name, values in found.limits.items():
+        unit = registry.find(name)
+        if unit is None:
+            report(f"`[limits.{name}]`", name)
+        else:
+            limits[unit.condition.name] = values
+    ignore: list[str] = []
+    for word in found.ignore:
+        if registry.matches(word):
+            ignore.append(word)
+        else:
+            report(f'`ignore = ["{word}"]`', word)
+    kept = Settings(ignore=ignore, limits=limits, hook=found.hook)
+    return kept, tuple(warnings)
 
 
 def _read(file: Path) -> Settings | None:

@@ -6,7 +6,6 @@ from typing import Any
 
 import click
 
-from dsdoctor import settings
 from dsdoctor.cli import common, job
 from dsdoctor.cli.output import show, wants_colour
 from dsdoctor.errors import UsageError
@@ -76,11 +75,11 @@ def command(
       dsdoctor check --model 7B --config ds_config.json --writable out
     """  # noqa: D301  # \b is click's mark, not an escape for Python's reader
     registry = common.load_registry(checks_dir)
-    found = settings.load()
+    found = common.load_settings(registry)
     wanted = [item for word in select for item in common.split(word)]
     unwanted = [item for word in ignore for item in common.split(word)]
     units = registry.select(wanted, [*found.ignore, *unwanted])
-    policy = common.policy(found, scope, registry)
+    policy = common.policy(found, scope)
     if from_file is not None:
         machine_options = (python, gpus, expect_gpus, config, quick, deep, command_line, hostfile)
         if any(machine_options) or job.given(job_given):

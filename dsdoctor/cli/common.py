@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 import sys
 from collections.abc import Callable, Iterable
@@ -11,15 +10,14 @@ from typing import Any, TypeVar
 
 import click
 
-from dsdoctor import interpreter, packs, settings
-from dsdoctor.api import Probe
-from dsdoctor.collect import TOTAL_SECONDS, collect, wanted_facts
+from dsdoctor import packs, settings
+from dsdoctor.collect import TOTAL_SECONDS
 from dsdoctor.errors import UsageError
+from dsdoctor.examine import Request, read_config, read_machine
 from dsdoctor.host import LocalHost
 from dsdoctor.judge import Policy
-from dsdoctor.model.facts.base import Fact
 from dsdoctor.model.facts.run import RunNeeds, Scope
-from dsdoctor.model.snapshot import Snapshot, from_json, masked
+from dsdoctor.model.snapshot import Snapshot, from_json
 from dsdoctor.registry import Registry, Unit
 
 C = TypeVar("C", bound=Callable[..., Any])
@@ -100,15 +98,12 @@ def run_needs(
     if quick and deep:
         raise UsageError("`--quick` and `--deep` exclude each other; give one of them")
     host = LocalHost()
-    for option, path in (("--config", config),):
-        if path is not None and not Path(path).is_file():
-            raise UsageError(f"`{option} {path}` is not a file; expected a DeepSpeed config")
     env = host.env
     return RunNeeds(
         gpus=parse_gpus(gpus),
         expect_gpus=expect_gpus,
         config_path=config,
-        config=_config(config),
+        config=read_config(config),
         quick=quick,
         deep=deep,
         cwd=str(host.query("cwd")),
@@ -122,22 +117,6 @@ def run_needs(
         command=command,
         hostfile=hostfile,
     )
-
-
-def _config(path: str | None) -> dict[str, object] | None:
-    """The parsed config; one that does not parse is judged by the checks of the config."""
-    if path is None:
-        return None
-    from dsdoctor.probes.config import parse_config  # noqa: PLC0415  # hjson only when needed
-
-    return parse_config(Path(path).read_text(encoding="utf-8", errors="replace")).parsed
-
-
-def all_probes(registry: Registry) -> tuple[Probe, ...]:
-    """Built-in probes and those of packs."""
-    from dsdoctor.probes import builtin  # noqa: PLC0415  # not wanted by `explain`
-
-    return (*builtin(), *registry.probes)
 
 
 def live_snapshot(
@@ -159,18 +138,11 @@ def live_snapshot(
         timeout: limit for everything.
         show_progress: say on a terminal what is being waited for.
     """
-    total = timeout or TOTAL_SECONDS
-    host = LocalHost(scale=min(1.0, total / TOTAL_SECONDS) if timeout else 1.0)
-    given: list[Fact] = [needs, interpreter.choose(host, python)]
-    probes = all_probes(registry)
-    wanted = None if units is None else wanted_facts(units, probes)
     from dsdoctor.cli.progress import Progress  # noqa: PLC0415  # rich only when needed
 
     with Progress(enabled=show_progress and sys.stderr.isatty()) as progress:
-        snapshot = collect(
-            host, given, probes, wanted=wanted, timeout=total, progress=progress.tell
-        )
-    return masked(snapshot)
+        request = Request(run=needs, python=python, timeout=timeout, progress=progress.tell)
+        return read_machine(request, registry, units)
 
 
 def load_snapshot(path: str) -> Snapshot:
@@ -209,19 +181,20 @@ def load_registry(checks_dir: Iterable[str] = ()) -> Registry:
     return registry
 
 
-def policy(found: settings.Settings, scopes: Iterable[str], registry: Registry) -> Policy:
-    """How to judge.
+def load_settings(registry: Registry) -> settings.Settings:
+    """The configuration; what it says about a pack that is gone is reported and ignored.
 
     Raises:
-        UsageError: the configuration names a condition that does not exist.
+        UsageError: a file is not TOML, or has a key that is not known.
     """
-    for name in found.limits:
-        if registry.find(name) is None:
-            near = difflib.get_close_matches(name, [u.condition.name for u in registry], n=1)
-            raise UsageError(
-                f"`[limits.{name}]` of the configuration names no condition"
-                + (f", the nearest is `{near[0]}`" if near else "")
-            )
+    found, warnings = settings.without_leftovers(settings.load(), registry)
+    for warning in warnings:
+        click.echo(f"dsdoctor: {warning}", err=True)
+    return found
+
+
+def policy(found: settings.Settings, scopes: Iterable[str]) -> Policy:
+    """How to judge."""
     return Policy(scopes=frozenset(Scope(scope) for scope in scopes), limits=found.limits)
 
 

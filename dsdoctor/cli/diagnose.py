@@ -7,7 +7,7 @@ import re
 import click
 import msgspec
 
-from dsdoctor import logs, settings
+from dsdoctor import logs
 from dsdoctor.cli import common
 from dsdoctor.cli.output import show, wants_colour
 from dsdoctor.errors import UsageError
@@ -123,8 +123,8 @@ def _with_machine(
     config: str | None,
 ) -> Diagnosis:
     """The diagnosis, its causes held against a machine."""
-    found = settings.load()
-    policy = common.policy(found, (), registry)
+    found = common.load_settings(registry)
+    policy = common.policy(found, ())
     units = context.units_for(diagnosis, registry)
     if snapshot_file is not None:
         snapshot = common.load_snapshot(snapshot_file)

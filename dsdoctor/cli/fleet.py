@@ -115,12 +115,12 @@ def check(
     """  # noqa: D301  # \b is click's mark, not an escape for Python's reader
     begun = time.monotonic()
     registry = common.load_registry()
-    found = settings.load()
+    found = common.load_settings(registry)
     units = registry.select(
         [item for word in select for item in common.split(word)],
         [*found.ignore, *(item for word in ignore for item in common.split(word))],
     )
-    judge = nodes.Judge(registry, units, common.policy(found, (), registry))
+    judge = nodes.Judge(registry, units, common.policy(found, ()))
     slots = hostfile.read(places["hostfile"]) if places["hostfile"] else {}
     if places["from_dir"] is not None:
         reports, master = _from_folder(places, judge), None
@@ -251,7 +251,7 @@ def bundle_command(*, output: str | None) -> None:
 def diff(*, one: str, other: str, form: str) -> int:
     """Compare two nodes' reports, or two folders of them; exit 1 where they differ."""
     registry = common.load_registry()
-    judge = nodes.Judge(registry, (), common.policy(settings.Settings(), (), registry))
+    judge = nodes.Judge(registry, (), common.policy(settings.Settings(), ()))
     rows = compare.compare(_traits(one, judge), _traits(other, judge))
     if form == "json":
         common.write(

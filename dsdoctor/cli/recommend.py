@@ -24,18 +24,15 @@ from dsdoctor.report.launch_plan import render
 def _this_machine(host: Host, gpus: str | None, timeout: float | None) -> Machine:
     """Facts of this host, collected as `check` does; torch is not started."""
     from dsdoctor.cli import common  # noqa: PLC0415  # the engine is not needed for --gpu-memory
-    from dsdoctor.collect import TOTAL_SECONDS, collect  # noqa: PLC0415
+    from dsdoctor.examine import Request, read_machine  # noqa: PLC0415
     from dsdoctor.model.facts.gpu import Gpus  # noqa: PLC0415
     from dsdoctor.model.facts.machine import OsInfo, Resources  # noqa: PLC0415
     from dsdoctor.model.facts.run import RunNeeds  # noqa: PLC0415
 
     needs = RunNeeds(gpus=common.parse_gpus(gpus), quick=True)
-    snapshot = collect(
-        host,
-        [needs],
-        common.all_probes(common.load_registry()),
-        wanted={Gpus, Resources, OsInfo},
-        timeout=timeout or TOTAL_SECONDS,
+    snapshot = read_machine(
+        Request(run=needs, timeout=timeout, facts=frozenset({Gpus, Resources, OsInfo})),
+        common.load_registry(),
     )
     return machine_from(
         snapshot.get(Gpus),

@@ -11,22 +11,21 @@ import click
 import msgspec
 import platformdirs
 
-from dsdoctor import interpreter, process, settings
+from dsdoctor import process
 from dsdoctor.cli import common
-from dsdoctor.collect import collect
 from dsdoctor.errors import UsageError
+from dsdoctor.examine import Request, read_more
 from dsdoctor.fixes import journal as journals
 from dsdoctor.fixes import planner
 from dsdoctor.fixes.apply import Applier, StepError, done_already
 from dsdoctor.fixes.undo import UndoError, undo
-from dsdoctor.host import LocalHost
 from dsdoctor.judge import judge
-from dsdoctor.model.facts.base import Fact, Missing
+from dsdoctor.model.facts.base import Fact
 from dsdoctor.model.facts.python import Patient, PatientChoice
 from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.model.fix_plan import Findings, FixRequest, Plan, PlanDocument
 from dsdoctor.model.snapshot import Snapshot
-from dsdoctor.registry import Registry, gives, needs
+from dsdoctor.registry import Registry
 from dsdoctor.report import fix_plan as report
 
 SHOWN = 4
@@ -112,7 +111,7 @@ class Session:
         found = snapshot.get(Patient)
         if isinstance(found, Patient) and found.kind != "system":
             self.prefix = Path(found.prefix)
-        policy = common.policy(settings.load(), (), self.registry)
+        policy = common.policy(common.load_settings(self.registry), ())
         result = judge(snapshot, units, self.registry, policy)
         self.bad = frozenset(f.condition for f in result.findings if f.status in planner.BAD)
         return snapshot, Findings(findings=tuple(result.findings))
@@ -136,44 +135,16 @@ class Session:
 
     def _more_facts(self, snapshot: Snapshot, wanted: set[type[Fact]]) -> None:
         """Adds the facts that only fixes ask for."""
-        from dsdoctor.fixes.probes import probes  # noqa: PLC0415  # not wanted by other commands
+        from dsdoctor.fixes.probes import probes  # noqa: PLC0415  # no other command needs them
 
-        available = (*common.all_probes(self.registry), *probes())
-        makers = {kind: probe for probe in available for kind in gives(probe.function)}
-        pending = {kind for kind in wanted if kind.key() not in snapshot.facts}
-        lacking: set[type[Fact]] = set()
-        while pending:
-            kind = pending.pop()
-            if kind in lacking or kind not in makers or kind.key() in snapshot.missing:
-                continue
-            lacking.add(kind)
-            pending |= {
-                need.kind
-                for need in needs(makers[kind].function)
-                if issubclass(need.kind, Fact) and need.kind.key() not in snapshot.facts
-            }
-        if not lacking:
-            return
-        host = LocalHost()
-        given: list[Fact] = [self.needs, interpreter.choose(host, self.python), self.request]
-        held: set[type] = {RunNeeds, PatientChoice}
-        for kind in makers.keys() - lacking - held:
-            value = snapshot.get(kind)
-            if not isinstance(value, Missing):
-                given.append(value)
-        more = collect(
-            host,
-            given,
-            [makers[kind] for kind in lacking],
-            wanted=lacking,
+        request = Request(
+            run=self.needs,
+            python=self.python,
             timeout=self.timeout or FACTS_SECONDS,
+            given=(self.request,),
+            probes=probes(),
         )
-        snapshot.facts.update(
-            {k.key(): more.facts[k.key()] for k in lacking if k.key() in more.facts}
-        )
-        snapshot.missing.update(
-            {k.key(): more.missing[k.key()] for k in lacking if k.key() in more.missing}
-        )
+        read_more(snapshot, wanted, request, self.registry)
 
     # ---- applying --------------------------------------------------------------------------
 

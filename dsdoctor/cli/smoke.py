@@ -16,8 +16,8 @@ import click
 from dsdoctor import interpreter
 from dsdoctor.cli import common, output
 from dsdoctor.cli.phases import PhaseBars
-from dsdoctor.collect import TOTAL_SECONDS, collect
 from dsdoctor.errors import UsageError
+from dsdoctor.examine import Request, read_machine
 from dsdoctor.host import LocalHost
 from dsdoctor.model import smoke as model
 from dsdoctor.model.facts.gpu import Gpus
@@ -45,13 +45,8 @@ def _fault(text: str | None) -> dict[str, Any] | None:
 
 def _machine(gpus: str | None) -> request.Seen:
     needs = RunNeeds(gpus=common.parse_gpus(gpus), quick=True)
-    host = LocalHost()
-    snapshot = collect(
-        host,
-        [needs, interpreter.choose(host, None)],
-        common.all_probes(common.load_registry()),
-        wanted=request.FACTS,
-        timeout=TOTAL_SECONDS,
+    snapshot = read_machine(
+        Request(run=needs, facts=frozenset(request.FACTS)), common.load_registry()
     )
     return request.Seen(
         gpus=snapshot.get(Gpus), resources=snapshot.get(Resources), os=snapshot.get(OsInfo),

@@ -18,20 +18,19 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from dsdoctor import __version__, interpreter, packs, process, settings
-from dsdoctor.collect import collect, wanted_facts
+from dsdoctor import __version__, packs, process, settings
 from dsdoctor.errors import UsageError
+from dsdoctor.examine import Request, examine, read_config, read_machine
 from dsdoctor.hook.rundir import NODE_FILE, SNAPSHOT_FILE, RunFolder, boot_id
 from dsdoctor.host import LocalHost
-from dsdoctor.judge import judge
+from dsdoctor.judge import Policy, judge
 from dsdoctor.model.facts.base import Fact, Missing
 from dsdoctor.model.facts.gpu import Gpus, GpuTopology, Nvml
 from dsdoctor.model.facts.machine import Environment, NvidiaKernel, OsInfo, Resources
 from dsdoctor.model.facts.run import RunNeeds, Scope
 from dsdoctor.model.finding import Finding, Status
 from dsdoctor.model.report import Report
-from dsdoctor.model.snapshot import Snapshot, from_json, masked
-from dsdoctor.probes import builtin
+from dsdoctor.model.snapshot import Snapshot, from_json
 from dsdoctor.registry import Registry, Unit
 
 #: A driver that starts anew with eight GPUs takes longer than a tool may take elsewhere.
@@ -145,34 +144,29 @@ def main(task: Mapping[str, Any]) -> int:
         os.set_inheritable(int(task["lock"]), False)  # the lock ends with this process
     folder = RunFolder(Path(task["folder"]))
     registry = packs.load(only_root_owned=True)
-    policy_limits = settings.load().limits
-    from dsdoctor.judge import Policy  # noqa: PLC0415  # beside its only use
-
+    limits = settings.without_leftovers(settings.load(), registry)[0].limits
     if task["mode"] == "full":
-        snapshot, units, policy = _full(task, registry, policy_limits)
+        snapshot, report = _full(task, registry, limits)
         name = str(task["result"])
     else:
         units = node_units(registry, task["ignore"])
-        policy = Policy(limits=policy_limits)
+        policy = Policy(limits=limits)
         if task["mode"] == "judge":
             snapshot = from_json((folder.path / SNAPSHOT_FILE).read_bytes(), SNAPSHOT_FILE)
             snapshot.put(_needs(tuple(task["gpus"])))
             name = str(task["result"])
         else:
-            host = LocalHost(node_env(os.environ), scale=SCALE)
-            snapshot = masked(
-                collect(
-                    host,
-                    [RunNeeds(quick=True)],
-                    (*builtin(), *registry.probes),
-                    wanted=set(NODE_FACTS),
-                    timeout=TOTAL_SECONDS,
-                    progress=_tell,
-                )
+            request = Request(
+                run=RunNeeds(quick=True),
+                host=LocalHost(node_env(os.environ), scale=SCALE),
+                timeout=TOTAL_SECONDS,
+                facts=NODE_FACTS,
+                progress=_tell,
             )
+            snapshot = read_machine(request, registry)
             (folder.path / SNAPSHOT_FILE).write_bytes(snapshot.to_json())
             name = NODE_FILE
-    report = judge(snapshot, units, registry, policy)
+        report = judge(snapshot, units, registry, policy)
     if not folder.write(name, summary(report, snapshot, registry, str(task["key"]))):
         sys.stdout.write(f"the run folder `{folder.path}` cannot be written\n")
         return 1
@@ -187,36 +181,25 @@ def _needs(gpus: tuple[str, ...]) -> RunNeeds:
 
 def _full(
     task: Mapping[str, Any], registry: Registry, limits: Mapping[str, Mapping[str, float]]
-) -> tuple[Snapshot, tuple[Unit, ...], Any]:
-    from dsdoctor.judge import Policy  # noqa: PLC0415
-    from dsdoctor.probes.config import parse_config  # noqa: PLC0415  # hjson
-
+) -> tuple[Snapshot, Report]:
     scopes = frozenset(Scope(scope) for scope in task["scopes"])
     units = tuple(u for u in registry.select((), task["ignore"]) if u.condition.scope in scopes)
-    host = LocalHost(os.environ)
     config = task.get("config")
-    parsed = None
-    if config:
-        try:
-            text = Path(config).read_text("utf-8", "replace")
-        except OSError as error:
-            raise UsageError(
-                f"`--config {config}` cannot be read ({error.strerror}); expected the DeepSpeed "
-                "config of the job"
-            ) from None
-        parsed = parse_config(text).parsed
-    needs = RunNeeds(
+    run = RunNeeds(
         gpus=tuple(task["gpus"]),
         quick=not task.get("live"),
         config_path=config,
-        config=parsed,
+        config=read_config(config),
         cwd=os.environ.get("PWD", "."),
     )
-    given: list[Fact] = [needs, interpreter.choose(host, task.get("python"))]
-    probes = (*builtin(), *registry.probes)
-    wanted = wanted_facts(units, probes)
-    snapshot = collect(host, given, probes, wanted=wanted, timeout=TOTAL_SECONDS, progress=_tell)
-    return masked(snapshot), units, Policy(scopes=scopes, limits=limits)
+    request = Request(
+        run=run,
+        python=task.get("python"),
+        host=LocalHost(os.environ),
+        timeout=TOTAL_SECONDS,
+        progress=_tell,
+    )
+    return examine(request, registry, units, Policy(scopes=scopes, limits=limits))
 
 
 def _main() -> int:

@@ -19,14 +19,7 @@ from dsdoctor.logs.scan import Error, Hit, Known, Scan, Scanner
 from dsdoctor.logs.traceback_rules import cut_off, family, package_of
 from dsdoctor.model.condition import Signature
 from dsdoctor.model.diagnosis import Cause, Diagnosis, FirstError, Line, Outcome
-
-try:
-    from dsdoctor.model.redact import mask as _mask
-except ImportError:  # pragma: no cover
-
-    def _mask(text: str) -> str:
-        return text
-
+from dsdoctor.model.redact import mask
 
 MOST_CAUSES = 3
 LONGEST_SHOWN = 400
@@ -118,7 +111,7 @@ def presentable(text: str) -> str:
     """
     # cut twice: masking costs time, and a secret that the first cut halves is beyond the second
     text = UNPRINTABLE.sub("", text[: 4 * LONGEST_SHOWN].replace("\t", " ")).strip()
-    text = _mask(text)
+    text = mask(text)
     return text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 1] + "…"
 
 

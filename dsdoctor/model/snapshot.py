@@ -73,8 +73,9 @@ class Snapshot(msgspec.Struct, kw_only=True):
         return RunNeeds() if isinstance(run, Missing) else run
 
     def to_json(self) -> bytes:
-        """The document, indented."""
-        return msgspec.json.format(msgspec.json.encode(self, order="deterministic"), indent=1)
+        """The document, indented, every secret masked."""
+        tree = masked(self)
+        return msgspec.json.format(msgspec.json.encode(tree, order="deterministic"), indent=1)
 
 
 def from_json(data: bytes, origin: str) -> Snapshot:
@@ -142,9 +143,18 @@ def redacted(snapshot: Snapshot) -> Snapshot:
     return msgspec.convert({**tree, "redacted": True}, Snapshot)
 
 
-def masked(snapshot: Snapshot) -> Snapshot:
-    """The same snapshot without secrets; every snapshot goes through here before it is written."""
-    return msgspec.convert(mask_tree(msgspec.to_builtins(snapshot)), Snapshot)
+def masked(snapshot: Snapshot, keep: Iterable[str] = ()) -> Snapshot:
+    """The same snapshot without secrets.
+
+    Args:
+        snapshot: what was read.
+        keep: keys of facts that stay as they are (`Fact.verbatim`).
+    """
+    tree = msgspec.to_builtins(snapshot)
+    kept = {key: tree["facts"].pop(key) for key in keep if key in tree["facts"]}
+    tree = mask_tree(tree)
+    tree["facts"].update(kept)
+    return msgspec.convert(tree, Snapshot)
 
 
 def _flat(snapshot: Snapshot) -> dict[str, Any]:

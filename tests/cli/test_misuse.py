@@ -90,3 +90,20 @@ def test_a_locale_without_utf_8(tmp_path: Path, colour: str) -> None:
     done = dsdoctor("check", "--quick", env={**env, "FORCE_COLOR": colour}, cwd=tmp_path)
     assert "Traceback" not in done.err
     assert " \N{MIDDLE DOT} " in done.out
+
+
+def test_a_config_of_a_pack_that_is_gone_warns_and_stops_nothing(tmp_path: Path) -> None:
+    config = tmp_path / "config.toml"
+    config.write_text('ignore = ["cuda-toolkit-mising"]\n[limits.gone-pack]\nmax_x = 1\n')
+    (tmp_path / "empty.json").write_text('{"schema": "dsdoctor/snapshot", "version": 1}')
+    done = dsdoctor(
+        *("check", "--from", "empty.json", "--select", "memlock-low"),
+        cwd=tmp_path,
+        env=clean_environment(tmp_path, DSDOCTOR_CONFIG=str(config)),
+    )
+    assert done.status == 3, done.err  # an empty snapshot: nothing is certain
+    first, second = done.err.splitlines()
+    assert first == (
+        "dsdoctor: `[limits.gone-pack]` of the configuration names no condition and is ignored"
+    )
+    assert second.endswith("is ignored; the nearest is `cuda-toolkit-missing`")

@@ -16,11 +16,12 @@ import pytest
 from dsdoctor import packs
 from dsdoctor.api import Status
 from dsdoctor.collect import collect
-from dsdoctor.judge import VITAL, judge
+from dsdoctor.judge import judge
 from dsdoctor.model.facts.base import Missing
 from dsdoctor.model.facts.python import PatientChoice
 from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.model.report import Report, Verdict
+from dsdoctor.model.vital import VITAL
 from dsdoctor.probes import builtin
 from tests.checks.gpu.test_scenarios import FAULTS
 from tests.nvml import fakenvml, hosts, scenarios

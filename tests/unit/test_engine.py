@@ -73,6 +73,9 @@ def beta(gauge: Gauge | Missing) -> Iterator[Finding]:
         yield fail("it broke", error_text="line one\nlevel 99 of doom")
     elif gauge.level == 98:
         raise RuntimeError("a bug")
+    elif gauge.level == 97:
+        yield fail("it broke as well")
+        raise RuntimeError("a bug")
     else:
         yield ok("fine")
 
@@ -151,6 +154,13 @@ def test_a_vital_fact_denied_is_unknown_where_a_gpu_is() -> None:
     assert report.verdict is Verdict.HEALTHY
     asked = [NvidiaKernel(), Gauge(level=1), RunNeeds(gpus=("0",))]
     assert judged(snapshots.of(asked, denied)).verdict is Verdict.UNKNOWN
+
+
+def test_a_check_that_fails_and_then_crashes_gives_both() -> None:
+    report = judged(snapshots.of([Gauge(level=97)]))
+    found = [f.status for f in report.findings if f.condition == "beta-broken"]
+    assert found == [Status.FAIL, Status.CRASH]
+    assert exit_code(report) == 1
 
 
 def test_a_crash_of_a_check_is_told_and_hides_no_failure() -> None:
@@ -256,6 +266,32 @@ def test_only_what_is_wanted_is_read() -> None:
     wanted = wanted_facts([unit(level_is_low)], [gauge, second])
     assert Gauge in wanted
     assert Second not in wanted
+
+
+class Note(Fact, frozen=True, kw_only=True):
+    """A text that a fix would write back."""
+
+    verbatim = True
+    text: str
+
+
+def test_collect_masks_secrets_and_keeps_verbatim_texts_until_they_are_written() -> None:
+    secret = "password=hunter2hunter2"
+
+    @probe
+    def environment(host: Host) -> Environment:
+        """Read."""
+        return Environment(variables={"NCCL_DEBUG": host.read("/s").decode()})
+
+    @probe
+    def note(host: Host) -> Note:
+        """Read."""
+        return Note(text=host.read("/s").decode())
+
+    found = collect(FakeHost(files={"/s": secret}), [RunNeeds()], [environment, note])
+    assert found.get(Environment) == Environment(variables={"NCCL_DEBUG": "password=[masked]"})
+    assert found.get(Note) == Note(text=secret)
+    assert b"hunter2" not in found.to_json()
 
 
 def test_needs_and_gives_read_annotations() -> None:

@@ -92,3 +92,26 @@ def test_children_are_free_of_dsdoctor() -> None:
         if name.startswith("dsdoctor")
     ]
     assert broken == []
+
+
+def calls(path: Path, name: str) -> Iterator[int]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Call):
+            function = node.func
+            called = (
+                function.id if isinstance(function, ast.Name) else getattr(function, "attr", "")
+            )
+            if called == name:
+                yield node.lineno
+
+
+def test_machines_are_read_through_examine_alone() -> None:
+    """Whoever collects by himself forgets a part: the scale of deadlines, the interpreter."""
+    broken = [
+        path.relative_to(ENGINE).as_posix()
+        for path in ENGINE.rglob("*.py")
+        if "dsdoctor.collect" in set(imports(path))
+        and any(calls(path, "collect"))
+        and path.name != "examine.py"
+    ]
+    assert broken == []

@@ -44,10 +44,9 @@ def _key(name: str) -> str:
 class Fact(msgspec.Struct, frozen=True, kw_only=True):
     """Base of all facts. The class name, in snake case, is its key in a snapshot."""
 
-    #: Whether `healthy` needs this fact (design §2). Under --quick only static facts are vital.
-    vital: ClassVar[bool] = False
-    #: Whether the fact needs a process that imports torch or deepspeed.
-    live: ClassVar[bool] = False
+    #: Texts that a fix writes back: kept as they are in memory, since a masked text would overwrite
+    #: the file; masked, like all else, when a snapshot is written.
+    verbatim: ClassVar[bool] = False
 
     @classmethod
     def key(cls) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import msgspec
 
 from dsdoctor.model.facts.base import Fact
@@ -109,11 +111,14 @@ class ToolkitArchives(Fact, frozen=True, kw_only=True):
 
 
 class RepairFiles(Fact, frozen=True, kw_only=True):
-    """Texts of files that a fix may correct; never part of a snapshot, since they may hold secrets.
+    """Texts of files that a fix may correct; only a fix asks for them.
 
     Attributes:
-        texts: what it is (`config`, `hostfile`, `deepspeed-env`) to its path and content.
+        texts: what it is (`config`, `hostfile`, `deepspeed-env`) to its path and content, which may
+            contain secrets.
     """
+
+    verbatim: ClassVar[bool] = True
 
     texts: dict[str, tuple[str, str]] = {}
 

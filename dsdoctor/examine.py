@@ -1,0 +1,166 @@
+"""The one way in: host → masked snapshot → report, for every command that looks at a machine.
+
+`check`, `snapshot`, `smoke`, `recommend`, `fix`, hooks, `preflight` and `diagnose --here` differ
+in what they ask for, not in how a machine is read. `fleet` reads recordings of nodes through
+`collect` itself, since it takes no interpreter of this machine.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from pathlib import Path
+
+from dsdoctor import interpreter
+from dsdoctor.api import Probe
+from dsdoctor.collect import TOTAL_SECONDS, Progress, collect, wanted_facts
+from dsdoctor.errors import UsageError
+from dsdoctor.host import Host, LocalHost
+from dsdoctor.judge import Policy, judge
+from dsdoctor.model.facts.base import Fact
+from dsdoctor.model.facts.python import PatientChoice
+from dsdoctor.model.facts.run import RunNeeds
+from dsdoctor.model.report import Report
+from dsdoctor.model.snapshot import Snapshot
+from dsdoctor.registry import Registry, Unit, gives, needs
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Request:
+    """What is to be examined.
+
+    Attributes:
+        run: what the job needs.
+        python: interpreter or environment that somebody named; None = look for it.
+        host: the machine; None = this one, its single limits scaled to `timeout`.
+        timeout: seconds for everything; None = 180.
+        facts: read only these (and judge nothing); None = what the conditions need.
+        given: further facts that are known already.
+        probes: further probes, besides the built-in ones and those of packs.
+        progress: called when a probe begins and ends.
+    """
+
+    run: RunNeeds
+    python: str | None = None
+    host: Host | None = None
+    timeout: float | None = None
+    facts: frozenset[type[Fact]] | None = None
+    given: tuple[Fact, ...] = ()
+    probes: tuple[Probe, ...] = ()
+    progress: Progress | None = None
+
+
+def all_probes(registry: Registry) -> tuple[Probe, ...]:
+    """Built-in probes and those of packs."""
+    from dsdoctor.probes import builtin  # noqa: PLC0415  # imports every probe
+
+    return (*builtin(), *registry.probes)
+
+
+def read_machine(
+    request: Request, registry: Registry, units: Iterable[Unit] | None = None
+) -> Snapshot:
+    """Reads a machine; secrets are masked.
+
+    Args:
+        request: what is to be read.
+        registry: packs, for their probes.
+        units: conditions that will be judged, which bound what is read; None = `request.facts`,
+            and if that is None too, everything.
+
+    Raises:
+        UsageError: `request.python` names no interpreter, or one is needed and there is none.
+    """
+    total = request.timeout or TOTAL_SECONDS
+    host = request.host or LocalHost(scale=min(1.0, total / TOTAL_SECONDS))
+    probes = (*all_probes(registry), *request.probes)
+    wanted: set[type] | None = None if units is None else wanted_facts(units, probes)
+    if request.facts is not None:
+        wanted = {*(wanted or ()), *request.facts}
+    known = {type(fact) for fact in request.given}
+    given: list[Fact] = [request.run, *request.given]
+    if PatientChoice not in known and _needs_interpreter(probes, wanted):
+        given.append(interpreter.choose(host, request.python))
+    return collect(host, given, probes, wanted=wanted, timeout=total, progress=request.progress)
+
+
+def _needs_interpreter(probes: Iterable[Probe], wanted: set[type] | None) -> bool:
+    if wanted is None or PatientChoice in wanted:
+        return True
+    return any(
+        need.kind is PatientChoice
+        for probe in probes
+        if wanted.intersection(gives(probe.function))
+        for need in needs(probe.function)
+    )
+
+
+def read_more(
+    snapshot: Snapshot, wanted: Iterable[type[Fact]], request: Request, registry: Registry
+) -> None:
+    """Adds facts to a snapshot of this machine, with those that their probes need in turn.
+
+    Facts that the snapshot has, or for whose absence it has a reason, are not read again.
+    """
+    probes = (*all_probes(registry), *request.probes)
+    makers = {kind: probe for probe in probes for kind in gives(probe.function)}
+    known = {type(fact) for fact in request.given} | {RunNeeds, PatientChoice}
+    pending = {kind for kind in wanted if kind.key() not in snapshot.facts}
+    lacking: set[type[Fact]] = set()
+    while pending:
+        kind = pending.pop()
+        if kind in lacking or kind not in makers or kind.key() in snapshot.missing:
+            continue
+        lacking.add(kind)
+        pending |= {
+            need.kind
+            for need in needs(makers[kind].function)
+            if issubclass(need.kind, Fact) and need.kind.key() not in snapshot.facts
+        }
+    if not lacking:
+        return
+    held = [snapshot.get(kind) for kind in makers.keys() - lacking - known]
+    given = (*request.given, *(fact for fact in held if isinstance(fact, Fact)))
+    only = dataclasses.replace(request, given=given, facts=frozenset(lacking))
+    more = read_machine(only, registry)
+    for kind in lacking:
+        key = kind.key()
+        if key in more.facts:
+            snapshot.facts[key] = more.facts[key]
+        elif key in more.missing:
+            snapshot.missing[key] = more.missing[key]
+
+
+def examine(
+    request: Request, registry: Registry, units: Iterable[Unit], policy: Policy | None = None
+) -> tuple[Snapshot, Report]:
+    """Reads a machine and judges conditions over what was read.
+
+    Raises:
+        UsageError: as `read_machine`.
+    """
+    units = tuple(units)
+    snapshot = read_machine(request, registry, units if request.facts is None else None)
+    return snapshot, judge(snapshot, units, registry, policy)
+
+
+def read_config(path: str | None, option: str = "--config") -> dict[str, object] | None:
+    """A DeepSpeed config, None where it does not parse: its own checks judge that.
+
+    Raises:
+        UsageError: it is not a file, or cannot be read.
+    """
+    if path is None:
+        return None
+    from dsdoctor.probes.config import parse_config  # noqa: PLC0415  # hjson only when needed
+
+    if not Path(path).is_file():
+        raise UsageError(f"`{option} {path}` is not a file; expected a DeepSpeed config")
+    try:
+        text = Path(path).read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise UsageError(
+            f"`{option} {path}` cannot be read ({error.strerror}); expected the DeepSpeed config "
+            "of the job"
+        ) from None
+    return parse_config(text).parsed

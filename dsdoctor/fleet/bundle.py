@@ -6,13 +6,22 @@ import base64
 import importlib.util
 import zlib
 from pathlib import Path
+from types import ModuleType
 
 from dsdoctor import __version__
 from dsdoctor.interpreter import CHILDREN
+from dsdoctor.model import masking
 from dsdoctor.probes import environment
 
 _SCRIPTS = ("nvml.py", "static.py", "torch_live.py")
-_NO_VARIABLES = 'VARIABLES: dict[str, list[str]] = {"names": [], "prefixes": []}\n'
+
+
+def _packed(source: bytes) -> str:
+    return base64.b64encode(zlib.compress(source, 9)).decode()
+
+
+def _source(module: ModuleType) -> bytes:
+    return Path(str(module.__file__)).read_bytes()
 
 
 def collector() -> str:
@@ -22,11 +31,7 @@ def collector() -> str:
     binding = importlib.util.find_spec("pynvml")
     if binding is not None and binding.origin is not None:
         sources["pynvml.py"] = Path(binding.origin).read_bytes()
-    payload = {
-        name: base64.b64encode(zlib.compress(source, 9)).decode()
-        for name, source in sources.items()
-    }
-    lines = "".join(f'    "{name}": "{packed}",\n' for name, packed in payload.items())
+    lines = "".join(f'    "{name}": "{_packed(source)}",\n' for name, source in sources.items())
     variables = {
         "names": sorted(environment.NAMES),
         "prefixes": sorted(environment.PREFIXES),
@@ -38,6 +43,7 @@ def collector() -> str:
             f"VARIABLES = {variables!r}\n",
         ),
         ('VERSION = ""\n', f'VERSION = "{__version__}"\n'),
+        ('MASKING = ""\n', f'MASKING = "{_packed(_source(masking))}"\n'),
     ):
         if text.count(old) != 1:
             raise RuntimeError(f"the collector's text has no single line `{old.strip()}`")

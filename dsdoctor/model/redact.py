@@ -7,41 +7,9 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-MASK = "[masked]"
+from dsdoctor.model.masking import MASK, mask, mask_tree, mask_value, mask_words, secret_name
 
-#: Tokens that tell themselves by their beginning.
-_TOKENS = re.compile(
-    r"(?<![A-Za-z0-9])(?:"
-    r"hf_[A-Za-z0-9]{16,}"
-    r"|gh[opsur]_[A-Za-z0-9]{16,}"
-    r"|github_pat_[A-Za-z0-9_]{20,}"
-    r"|glpat-[A-Za-z0-9_-]{16,}"
-    r"|(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Za-z0-9])"
-    r"|sk-[A-Za-z0-9_-]{20,}"
-    r"|nvapi-[A-Za-z0-9_-]{20,}"
-    r"|pypi-[A-Za-z0-9_-]{20,}"
-    r"|xox[abeoprs]-[A-Za-z0-9-]{10,}"
-    r"|AIza[A-Za-z0-9_-]{30,}"
-    r"|eyJ[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]{5,}(?:\.[A-Za-z0-9_-]*)?"
-    r")",
-)
-_USERINFO = re.compile(r"(?<=://)[^\s/@:'\"]*:[^\s/@'\"]*@")
-_LONE_USERINFO = re.compile(r"(?<=://)[A-Za-z0-9_-]{20,}@")
-_PASSWORD = re.compile(
-    r"(?i)(\b\w*(?:password|passwd|passphrase)[\"']?\s*(?:=|:)\s*)(\"[^\"]*\"|'[^']*'|[^\s,;&]+)",
-)
-_OPTION = re.compile(
-    r"(?i)(?<![a-z0-9-])(--?[a-z0-9-]{0,60}(?:password|token|secret|api[-_]?key)(?:=|\s+))([^\s-]\S{5,})",
-)
-_BEARER = re.compile(r"(?i)\b((?:bearer|basic)\s+)([A-Za-z0-9._~+/-]{12,}=*)")
-_NAMED = re.compile(
-    r"(?i)(\b\w*(?:key|token|secret|credential)s?[\"']?\s*(?:=|:)\s*[\"']?)([A-Za-z0-9+/_=-]{16,})",
-)
-#: Variables whose values are secrets whatever they look like.
-_SECRET_NAME = re.compile(
-    r"(?:^|_)(?:TOKEN|SECRET|PASSWORD|PASSWD|PASS|JWT|CREDENTIALS?|API_?KEY|KEY)(?:_|$)",
-    re.IGNORECASE,
-)
+__all__ = ["MASK", "mask", "mask_tree", "mask_value", "mask_words", "redact", "secret_name"]
 
 #: Accounts and hosts that tell nobody anything.
 _COMMON_USERS = frozenset(
@@ -73,52 +41,6 @@ _AWS_NAME = re.compile(r"(?<![\w-])ip-\d{1,3}-\d{1,3}-\d{1,3}-\d{1,3}(?![\w-])")
 _HOME = re.compile(r"((?:/home|/Users|[A-Za-z]:\\Users)[/\\])([^/\\\s:;,'\"`]+)")
 #: Four numbers under these names are versions (cuRAND is 10.3.7.77), not addresses.
 _VERSION_KEY = re.compile(r"version|wheels|^(?:cudnn|nccl|packages|requires|release|libc)$")
-
-
-def secret_name(name: str) -> bool:
-    """Whether a variable holds a secret by its name.
-
-    >>> secret_name("SLURM_JWT"), secret_name("HF_HUB_TOKEN"), secret_name("NCCL_DEBUG")
-    (True, True, False)
-    """
-    return _SECRET_NAME.search(name) is not None
-
-
-def _random_looking(value: str) -> bool:
-    """Whether a value is a key rather than a word: hexadecimal, or letters and digits mixed."""
-    digits = any(character.isdigit() for character in value)
-    if re.fullmatch(r"[0-9a-fA-F]{24,}", value):
-        return digits
-    mixed = any(c.islower() for c in value) and any(c.isupper() for c in value)
-    return digits and mixed
-
-
-def mask(text: str) -> str:
-    """Hides what looks like a secret.
-
-    >>> mask("pull https://bob:hunter2@example.org/x with hf_abcdefghijklmnopqrst")
-    'pull https://[masked]@example.org/x with [masked]'
-    >>> mask("password=hunter2 key=model.layers.0.weight")
-    'password=[masked] key=model.layers.0.weight'
-    """
-    text = _TOKENS.sub(MASK, text)
-    text = _USERINFO.sub(MASK + "@", text)
-    text = _LONE_USERINFO.sub(MASK + "@", text)
-    text = _PASSWORD.sub(lambda found: found[1] + MASK, text)
-    text = _OPTION.sub(lambda found: found[1] + MASK, text)
-    text = _BEARER.sub(lambda found: found[1] + MASK, text)
-    return _NAMED.sub(
-        lambda found: found[1] + (MASK if _random_looking(found[2]) else found[2]), text
-    )
-
-
-def mask_tree(value: Any) -> Any:
-    """`mask` for every text in a JSON-like value.
-
-    >>> mask_tree({"a": ["password=x", 1]})
-    {'a': ['password=[masked]', 1]}
-    """
-    return _walk(value, lambda text, _: mask(text))
 
 
 def _walk(value: Any, change: Callable[[str, str], str], key: str = "") -> Any:
@@ -193,7 +115,6 @@ class _Redaction:
 
     def text(self, text: str, key: str = "") -> str:
         """One text; `key` is the name of the field that it stands in."""
-        text = mask(text)
         if self._paths is not None:
             text = self._paths.sub(lambda found: self._name("path", found[0]), text)
         text = _HOME.sub(self._home, text)
@@ -221,4 +142,4 @@ def redact(
     {'argv': ['/home/user-1/x', 'user-1@host-1']}
     """
     redaction = _Redaction(users, hosts, paths)
-    return _walk(value, redaction.text)
+    return _walk(mask_tree(value), redaction.text)

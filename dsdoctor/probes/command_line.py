@@ -12,6 +12,7 @@ from dsdoctor.host import HostError
 from dsdoctor.model.facts.base import Why
 from dsdoctor.model.facts.launch import LaunchCommand
 from dsdoctor.model.facts.run import RunNeeds
+from dsdoctor.model.redact import mask_words
 from dsdoctor.probes.command_tables import (
     LONG,
     MODULES,
@@ -29,25 +30,6 @@ from dsdoctor.probes.command_tables import (
 
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 _PYTHON = re.compile(r"(python|pypy)[\d.]*$")
-_SECRET = re.compile(r"(?i)(api[_-]?key|token|passw(?:or)?d|secret)(=.+)?$")
-_SECRET_VALUE = re.compile(
-    r"(?i)(hf_[A-Za-z0-9]{20,}|ghp_\w{20,}|sk-\w{20,})|(?<=://)[^/@\s]+:[^/@\s]+@",
-)
-
-
-def _masked(argv: Sequence[str]) -> tuple[str, ...]:
-    found: list[str] = []
-    hide = False
-    for word in argv:
-        if hide and not word.startswith("-"):
-            found.append("***")
-            hide = False
-            continue
-        name, equals, _ = word.partition("=")
-        secret = bool(_SECRET.search(name))
-        hide = secret and not equals and word.startswith("-")
-        found.append(f"{name}=***" if secret and equals else _SECRET_VALUE.sub("***", word))
-    return tuple(found)
 
 
 def _drop_options(words: list[str], takes: frozenset[str]) -> list[str]:
@@ -209,7 +191,7 @@ def parse_command(argv: Sequence[str]) -> LaunchCommand:
     >>> found.launcher, found.num_gpus, found.script, found.script_args
     ('deepspeed', 4, 'train.py', ('--lr', '1'))
     """
-    clean = _masked(argv)
+    clean = tuple(mask_words(tuple(argv)))
     words, env = _unwrap(list(clean))
     program = words[0] if words else ""
     launcher, rest = _program(words)

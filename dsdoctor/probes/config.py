@@ -14,9 +14,8 @@ from dsdoctor.host import Host, HostError, read_text
 from dsdoctor.model.facts.base import Why
 from dsdoctor.model.facts.config import DsConfig
 from dsdoctor.model.facts.run import RunNeeds
+from dsdoctor.model.redact import mask_tree, mask_value
 
-_SECRET_KEY = re.compile(r"(?i)(api[_-]?key|access[_-]?key|token|passw(or)?d|secret|credential)$")
-_SECRET_URL = re.compile(r"(?<=://)[^/@\s]+:[^/@\s]+(?=@)")
 _NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?$")
 _WORDS = frozenset({"true", "false", "null"})
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
@@ -165,16 +164,6 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _masked(value: Any, name: str = "") -> Any:
-    if isinstance(value, dict):
-        return {key: _masked(inner, key) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [_masked(inner, name) for inner in value]
-    if isinstance(value, str):
-        return "***" if value and _SECRET_KEY.search(name) else _SECRET_URL.sub("***", value)
-    return value
-
-
 def parse_config(text: str, path: str | None = None) -> DsConfig:
     r"""Parses a config; what DeepSpeed would refuse to parse becomes `error`.
 
@@ -204,7 +193,8 @@ def parse_config(text: str, path: str | None = None) -> DsConfig:
         if scanner.swallowed:
             key, word = next(iter(scanner.swallowed.items()))
             line, column = fact.lines.get(key, line), None
-            words = f"`{word}` was read as one text without quotes, up to the end of the line"
+            shown = mask_value(key, word)
+            words = f"`{shown}` was read as one text without quotes, up to the end of the line"
         elif error.pos >= len(text.rstrip()) and scanner.open:
             opened = scanner.open[-1]
             line, column = scanner.line(opened), opened - text.rfind("\n", 0, opened)
@@ -219,7 +209,7 @@ def parse_config(text: str, path: str | None = None) -> DsConfig:
         return msgspec.structs.replace(
             fact, error=f"it holds a {kind}, not an object", error_line=1
         )
-    return msgspec.structs.replace(fact, parsed=_masked(parsed))
+    return msgspec.structs.replace(fact, parsed=mask_tree(parsed))
 
 
 @probe

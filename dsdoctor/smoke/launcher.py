@@ -11,9 +11,11 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import IO
 
 from dsdoctor import process
 from dsdoctor.errors import UsageError
+from dsdoctor.model.redact import mask
 from dsdoctor.smoke import evidence
 from dsdoctor.smoke.attempt import Attempt, Teller
 from dsdoctor.smoke.job import SmokePlan
@@ -213,6 +215,34 @@ def _port(plan: SmokePlan) -> int:
     return 29500
 
 
+class Lines:
+    """Writes whole lines to a log as they come, without the secrets in them."""
+
+    #: What prints more than this without a line break gets one.
+    LONGEST = 1 << 16
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+        self._rest = b""
+
+    def take(self, chunk: bytes) -> None:
+        """Takes what was printed, whether or not it ends with a line."""
+        whole, cut, self._rest = (self._rest + chunk).rpartition(b"\n")
+        if not cut and len(self._rest) > self.LONGEST:
+            whole, cut, self._rest = self._rest, b"\n", b""
+        self._write(whole + cut)
+
+    def end(self) -> None:
+        """Writes a last line that has no end."""
+        self._write(self._rest)
+        self._rest = b""
+
+    def _write(self, data: bytes) -> None:
+        if data:
+            text = mask(data.decode("utf-8", "surrogateescape"))
+            self._stream.write(text.encode("utf-8", "surrogateescape"))
+
+
 def _run(made: Attempt, base_env: Mapping[str, str], python: str, tell: Teller) -> None:
     begun = time.monotonic()
     kernel = evidence.Kernel()
@@ -220,15 +250,13 @@ def _run(made: Attempt, base_env: Mapping[str, str], python: str, tell: Teller) 
     child: process.Child | None = None
     try:
         with log.open("ab", buffering=0) as stream:
-
-            def write(chunk: bytes) -> None:
-                stream.write(chunk)
-
+            # the launcher prints its command line, with the variables that it passes on
+            said = (Lines(stream), Lines(stream))
             child = process.Child(
                 made.argv,
                 env={**base_env, **made.env},
-                on_stdout=write,
-                on_stderr=write,
+                on_stdout=said[0].take,
+                on_stderr=said[1].take,
             )
             watch = Watch(made, child, tell)
             while (reason := watch.reason()) is None:
@@ -245,6 +273,8 @@ def _run(made: Attempt, base_env: Mapping[str, str], python: str, tell: Teller) 
                 }
                 made.stacks = evidence.stacks(made.folder, pids, python)
             child.wait(0.0)
+            for lines in said:
+                lines.end()
     except OSError as error:
         made.reason = "not-started"
         made.error = f"`{made.argv[0]}` cannot be started: {error.strerror or error}"

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
+from dsdoctor.model.redact import mask_tree
 from dsdoctor.model.smoke import Knob, SmokeReport
 from dsdoctor.registry import Registry
 from dsdoctor.smoke import verdict
@@ -78,7 +79,12 @@ def once(
     with attempt(plan, python, timeout=timeout, base_env=base, tell=tell) as made:
         found = verdict.report(made, registry)
     changed: SmokeReport = msgspec.structs.replace(found, leftovers=made.leftovers)
-    return changed
+    return masked(changed)
+
+
+def masked(report: SmokeReport) -> SmokeReport:
+    """A report without secrets: it quotes commands, variables, a config, stacks and logs."""
+    return msgspec.convert(mask_tree(msgspec.to_builtins(report)), SmokeReport)
 
 
 def prove(

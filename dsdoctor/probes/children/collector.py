@@ -42,6 +42,8 @@ PAYLOAD: dict[str, str] = {}
 #: Names, and beginnings of names, of variables that are told; filled in likewise.
 VARIABLES: dict[str, list[str]] = {"names": [], "prefixes": []}
 VERSION = ""
+#: What finds secrets: the doctor's own masking, filled in likewise.
+MASKING = ""
 
 FILES = (
     "/proc/driver/nvidia/version", "/proc/modules", "/proc/meminfo", "/proc/self/cgroup",
@@ -195,9 +197,39 @@ def queries() -> dict[str, Any]:
     }
 
 
-def environment() -> dict[str, str]:
+def masking() -> dict[str, Any]:
+    """The functions of the doctor's masking: secrets stay on the node."""
+    functions: dict[str, Any] = {"__name__": "dsdoctor_masking"}
+    exec(zlib.decompress(base64.b64decode(MASKING)), functions)
+    return functions
+
+
+def environment(functions: dict[str, Any]) -> dict[str, str]:
     names, prefixes = set(VARIABLES["names"]), tuple(VARIABLES["prefixes"])
-    return {k: v for k, v in os.environ.items() if k in names or k.startswith(prefixes)}
+    return {
+        name: functions["mask_value"](name, value)
+        for name, value in os.environ.items()
+        if (name in names or name.startswith(prefixes)) and not functions["secret_name"](name)
+    }
+
+
+def masked(document: dict[str, Any], functions: dict[str, Any]) -> dict[str, Any]:
+    """The recording without secrets, those within what children printed and files held too."""
+
+    def plain(text: str) -> str:
+        data = base64.b64decode(text).decode("utf-8", "surrogateescape")
+        data = functions["mask"](data)
+        return base64.b64encode(data.encode("utf-8", "surrogateescape")).decode()
+
+    for child in document["children"].values():
+        for name in ("stdout", "stderr"):
+            child[name] = plain(child[name])
+    for answer in document["answers"].values():
+        value = answer.get("ok")
+        if isinstance(value, dict) and "base64" in value:
+            value["base64"] = plain(value["base64"])
+    found: dict[str, Any] = functions["mask_tree"](document)
+    return found
 
 
 def run_child(argv: list[str], seconds: float) -> dict[str, Any]:
@@ -382,6 +414,7 @@ def parse(argv: list[str]) -> dict[str, Any]:
 def main(argv: list[str]) -> None:
     arguments = parse(argv)
     recording = Recording()
+    functions = masking()
     begun = time.time()
     children = run_children(arguments, recording)
     document = {
@@ -390,7 +423,7 @@ def main(argv: list[str]) -> None:
         "dsdoctor": VERSION,
         "python": platform.python_version(),
         "system": platform.system(),
-        "env": environment(),
+        "env": environment(functions),
         "answers": recording.answers,
         "patient": arguments["patient"],
         "children": children,
@@ -398,6 +431,7 @@ def main(argv: list[str]) -> None:
         "seconds": round(time.time() - begun, 3),
         "clock": time.time(),
     }
+    document = masked(document, functions)
     data = base64.b64encode(zlib.compress(json.dumps(document).encode(), 6)).decode()
     pieces = [data[start : start + PIECE] for start in range(0, len(data), PIECE)]
     # Slurm may call a node otherwise than it calls itself

@@ -1,0 +1,93 @@
+"""What looks like a secret is masked wherever it stands; what does not, stays."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+
+from dsdoctor.model.masking import MASK, mask, mask_tree, mask_value, mask_words
+from tests.support.planted import NAMES, ORDINARY, PLANTED, Planted
+
+by_kind = pytest.mark.parametrize("planted", PLANTED, ids=[one.kind for one in PLANTED])
+
+
+def test_there_are_many_kinds() -> None:
+    assert len({planted.kind for planted in PLANTED}) >= 60
+
+
+@by_kind
+@pytest.mark.parametrize("frame", ["{}", "[rank3]: ValueError: {}", "2026-01-02 03:04:05 {} end"])
+def test_it_is_masked_in_text(planted: Planted, frame: str) -> None:
+    masked = mask(frame.format(planted.line))
+    assert planted.secret not in masked
+    assert MASK in masked
+    assert mask(masked) == masked
+
+
+@by_kind
+def test_it_is_masked_in_a_document(planted: Planted) -> None:
+    tree = {"argv": ["env", planted.line], "nested": [{"text": planted.line}], planted.line: 1}
+    assert planted.secret not in json.dumps(mask_tree(tree))
+    # a document within a text, as logs quote it
+    assert planted.secret not in mask(json.dumps({"text": planted.line}))
+
+
+@pytest.mark.parametrize("text", ORDINARY)
+def test_ordinary_text_stays(text: str) -> None:
+    assert mask(text) == text
+    assert mask_tree({"a": [text]}) == {"a": [text]}
+    for word in text.split():
+        assert mask(word) == word
+
+
+@pytest.mark.parametrize(
+    "name", [n.line.partition("=")[0].split()[-1] for n in NAMES if n.line.count("=") == 1]
+)
+def test_a_secret_stands_apart_from_its_name(name: str) -> None:
+    assert mask_tree({name: "hunter2x"}) == {name: MASK}
+    assert mask_tree([{"name": name, "value": "hunter2x"}])[0]["value"] == MASK
+    assert mask_words([f"--{name.lstrip('-')}", "hunter2x"])[1] == MASK
+
+
+def test_an_ordinary_value_stands_apart_from_its_name() -> None:
+    for name, value in (
+        ("NCCL_DEBUG", "INFO"), ("key", "zero_optimization.stage"), ("pad_token", "<pad>"),
+        ("tokenizer", "gpt2"), ("path", "/etc/deepspeed"), ("PWD", "/home/ann"),
+    ):  # fmt: skip
+        assert mask_value(name, value) == value
+    assert mask_words(["torchrun", "--max-tokens", "4096", "--key", "3"])[2:] == [
+        "4096",
+        "--key",
+        "3",
+    ]
+    assert mask_tree({"passwords": 3, "tokens": [1, 2], "password": 1234}) == {
+        "passwords": 3, "tokens": [1, 2], "password": MASK,
+    }  # fmt: skip
+
+
+#: Repeated without end, each of these drives a careless pattern into quadratic time.
+UNITS = (
+    "a", "-", "key", "key ", "token=", "--token ", "-a", "password: ", "://", "://a:", "eyJ", "-eyJ",
+    "eyJaaaaa.", "sk-", "sk-a", "hf_", "xoxb-", "glpat-", "basic ", "bearer a", "curl ", "curl -u ",
+    "login a ", "?sig", "&token=", "-----BEGIN PRIVATE KEY-----", "-----BEGIN RSA ", "cookie: ", "SG.",
+    "\\", '"', "' ", "authorization: ", "KEY_", "aA1", "pass", "secret.", "0", "[masked]", "api_key='",
+    "\n", "=", ": ", "é",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_masking_takes_linear_time(unit: str) -> None:
+    def seconds(size: int) -> float:
+        text = (unit * (size // len(unit) + 1))[:size]
+        best = 1e9
+        for _ in range(3):
+            begun = time.process_time()
+            mask(text)
+            best = min(best, time.process_time() - begun)
+        return best
+
+    short, long = seconds(8_000), seconds(64_000)
+    # eight times the text: linear is eight times the time, quadratic sixty-four
+    assert long < max(24 * short, 0.05)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from dsdoctor import __version__
+from dsdoctor.version import __version__
 
 
 def main() -> int:

@@ -22,6 +22,9 @@ from dsdoctor.api import (
 
 Capability = tuple[int, int]
 
+#: Bytes.
+GIB = 1 << 30
+
 #: Tegra parts, which stand apart from their major (torch/cuda/__init__.py `_CompatInterval`, 2.12).
 TEGRA: frozenset[Capability] = frozenset({(5, 3), (6, 2), (7, 2), (8, 7)})
 #: 10.1 was renamed 11.0 in CUDA 13 (ptxas of 13.0.88).
@@ -60,6 +63,15 @@ def at_least(version: str | None, floor: str) -> bool:
         return version is None or Version(version).release >= Version(floor).release
     except InvalidVersion:
         return True
+
+
+def gib(size: float) -> float:
+    """Bytes as GiB, to one digit.
+
+    >>> gib(1610612736)
+    1.5
+    """
+    return round(size / GIB, 1)
 
 
 def dotted(capability: Capability) -> str:
@@ -261,7 +273,7 @@ def gpu_expected(
     return any(not (gpu.driver or "").startswith("vfio") for gpu in kernel.pci)
 
 
-def withheld(
+def gpus_hidden(
     os: OsInfo | Missing, kernel: NvidiaKernel | Missing, env: Environment | Missing
 ) -> bool:
     """Whether the driver serves GPUs that this container or Slurm job was not given."""

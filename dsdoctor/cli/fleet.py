@@ -12,7 +12,7 @@ from typing import Any
 import click
 import msgspec
 
-from dsdoctor import interpreter, settings
+from dsdoctor import hostfile, interpreter, settings
 from dsdoctor.cli import common
 from dsdoctor.errors import UsageError
 from dsdoctor.fleet import (
@@ -20,7 +20,6 @@ from dsdoctor.fleet import (
     compare,
     cross,
     fanout,
-    hostfile,
     merge,
     names,
     nodes,

@@ -131,7 +131,7 @@ def install_command(
     folder = Path(into) if into else install.TARGETS[target]
     wanted = install.plan(
         target,
-        install.Options(
+        install.InstallOptions(
             into=folder if target == "kubernetes" else folder.absolute(),
             python=python or ("python3" if target == "kubernetes" else sys.executable),
             budget=budget,

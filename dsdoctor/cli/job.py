@@ -157,6 +157,6 @@ def read_profile(text: str) -> Floors:
     Raises:
         UsageError: it names neither, or the file is wrong.
     """
-    from dsdoctor.cli.profiles import load  # noqa: PLC0415  # only with --profile
+    from dsdoctor.profiles import load  # noqa: PLC0415  # only with --profile
 
     return load(text)

@@ -13,9 +13,10 @@ from collections.abc import Sequence
 
 import click
 
-from dsdoctor import __version__, process
+from dsdoctor import process
 from dsdoctor.errors import UsageError
 from dsdoctor.host import HostError
+from dsdoctor.version import __version__
 
 MISUSE = 2
 INTERRUPTED = 130

@@ -68,7 +68,7 @@ def run(
     from dsdoctor.cli import common, smoke  # noqa: PLC0415
     from dsdoctor.host import LocalHost  # noqa: PLC0415
     from dsdoctor.smoke import job as planning  # noqa: PLC0415
-    from dsdoctor.smoke.run import Options  # noqa: PLC0415
+    from dsdoctor.smoke.run import ProofOptions  # noqa: PLC0415
 
     def tell(report: SmokeReport) -> None:
         text = smoke_model.encode(report)
@@ -90,7 +90,7 @@ def run(
         run_plan,
         interpreter.choose(LocalHost(), python).executable,
         common.load_registry(),
-        Options(bisect=sys.stderr.isatty()),
+        ProofOptions(bisect=sys.stderr.isatty()),
         tell,
         folder=None,
     )

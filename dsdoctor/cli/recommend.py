@@ -9,14 +9,15 @@ from typing import Any
 
 import click
 
+from dsdoctor import launch_site
 from dsdoctor.cli import proving
 from dsdoctor.cli.output import wants_colour
 from dsdoctor.errors import UsageError
 from dsdoctor.host import Host, LocalHost
 from dsdoctor.model.launch_plan import LaunchPlan, encode
-from dsdoctor.recommend import files, models, place
+from dsdoctor.recommend import files, models
 from dsdoctor.recommend.machine import GIB, Machine, capability, machine_from, machine_of
-from dsdoctor.recommend.options import HEADROOM, LAUNCHERS, OPTIMIZERS, Options
+from dsdoctor.recommend.options import HEADROOM, LAUNCHERS, OPTIMIZERS, PlanOptions
 from dsdoctor.recommend.planning import recommend
 from dsdoctor.report.launch_plan import render
 
@@ -211,7 +212,7 @@ def command(
     if prove:
         proving.refuse(gpu_memory=gpu_memory, launcher=launcher, nodes=nodes, hostfile=hostfile)
     host = LocalHost()
-    named = place.host_names(host, hosts, hostfile, nodes)
+    named = launch_site.host_names(host, hosts, hostfile, nodes)
     here = gpu_memory is None
     machine = _machine(
         host,
@@ -228,15 +229,15 @@ def command(
             f"`--cpu {cpu_ranks}` asks for ranks on CPUs, but {len(machine.devices)} GPUs are "
             "planned for; leave it out"
         )
-    port, port_note = place.port(host, master_port, named, look=here)
-    programs, program_notes = place.programs(
+    port, port_note = launch_site.port(host, master_port, named, look=here)
+    programs, program_notes = launch_site.programs(
         host, python, launcher or "deepspeed", look=here or python is not None
     )
     machine = dataclasses.replace(machine, notes=(*machine.notes, *port_note, *program_notes))
     plan = recommend(
         machine,
         model,
-        Options(
+        PlanOptions(
             nodes=nodes or len(named) or 1,
             sequence=seq_len,
             micro_batch=micro_batch,

@@ -28,7 +28,7 @@ from dsdoctor.registry import Registry
 from dsdoctor.report import smoke as text_report
 from dsdoctor.smoke import keep, request
 from dsdoctor.smoke.job import STEPS, SmokePlan
-from dsdoctor.smoke.run import Options, interruptible, prove
+from dsdoctor.smoke.run import ProofOptions, interruptible, prove
 
 _FAULT = re.compile(r"(kill|sleep|slow|corrupt|nan|memory|launcher|runner)@(\d+)(?::([a-z-]+))?")
 
@@ -43,12 +43,12 @@ def _fault(text: str | None) -> dict[str, Any] | None:
     return {"kind": match[1], "rank": int(match[2]), "phase": phase}
 
 
-def _machine(gpus: str | None) -> request.Seen:
+def _machine(gpus: str | None) -> request.MachineFacts:
     needs = RunNeeds(gpus=common.parse_gpus(gpus), quick=True)
     snapshot = read_machine(
         Request(run=needs, facts=frozenset(request.FACTS)), common.load_registry()
     )
-    return request.Seen(
+    return request.MachineFacts(
         gpus=snapshot.get(Gpus), resources=snapshot.get(Resources), os=snapshot.get(OsInfo),
         needs=needs, nvidia_devices=request.nvidia_devices(snapshot),
     )  # fmt: skip
@@ -116,7 +116,7 @@ def command(
     registry = common.load_registry()
     chosen = interpreter.choose(LocalHost(), python).executable
     plan = request.plan(
-        request.Asked(
+        request.SmokeOptions(
             gpus=gpus, cpu=cpu, config=config, model=model_name, plan=plan_file,
             full_size=full_size, steps=steps, precision=precision, launcher=launcher,
             hostfile=hostfile, master_port=master_port, fault=_fault(fault),
@@ -127,7 +127,7 @@ def command(
         keep.check_folder(folder)
     return execute(
         plan, chosen, registry,
-        Options(
+        ProofOptions(
             timeout=timeout, budget=bisect_budget,
             bisect=sys.stderr.isatty() if bisect is None else bisect,
         ),
@@ -140,7 +140,7 @@ def execute(
     plan: SmokePlan,
     python: str,
     registry: Registry,
-    options: Options,
+    options: ProofOptions,
     tell: Callable[[SmokeReport], None],
     *,
     folder: str | None,

@@ -76,7 +76,7 @@ def meaning(text: str) -> str:
     return ""
 
 
-def _telling(result: Result) -> str:
+def _error_text(result: Result) -> str:
     """The line of an output that says most."""
     text = (result.stderr + b"\n" + result.stdout).decode("utf-8", "replace")
     lines = [line.strip() for line in text.splitlines() if line.strip()]
@@ -96,7 +96,7 @@ def of_result(result: Result, timeout: float) -> str:
     if result.returncode is not None and result.returncode < 0:
         return f"`{name}` was ended by signal {-result.returncode}"
     words = f"`{name}` ended with status {result.returncode}"
-    said = _telling(result)
+    said = _error_text(result)
     return words + (f": {known}" if known else "") + (f" (it said: {said})" if said else "")
 
 

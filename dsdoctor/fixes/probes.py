@@ -24,6 +24,7 @@ from dsdoctor.api import (
 )
 from dsdoctor.fixes.downloads import toolkit_archives, toolkit_wheels
 from dsdoctor.host import Host, HostError, exists, read_text
+from dsdoctor.hostfile import DEFAULT_HOSTFILE
 from dsdoctor.model.facts.launch import MasterPort
 from dsdoctor.model.facts.repair import (
     FreePort,
@@ -32,7 +33,6 @@ from dsdoctor.model.facts.repair import (
     RepairFiles,
     StaleBuilds,
 )
-from dsdoctor.probes.hostfile import DEFAULT_HOSTFILE
 from dsdoctor.probes.toolchain import builders_in, missing_headers, parse_nvcc
 
 CONDA_KINDS = ("mamba", "micromamba", "conda", "pixi")

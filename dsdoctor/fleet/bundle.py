@@ -8,10 +8,10 @@ import zlib
 from pathlib import Path
 from types import ModuleType
 
-from dsdoctor import __version__
 from dsdoctor.interpreter import CHILDREN
 from dsdoctor.model import masking
 from dsdoctor.probes import environment
+from dsdoctor.version import __version__
 
 _SCRIPTS = ("nvml.py", "static.py", "torch_live.py")
 

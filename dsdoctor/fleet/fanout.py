@@ -192,9 +192,9 @@ def _srun_refused(done: process.Result) -> None:
     own = [line.strip() for line in lines if line.startswith("srun: ") and "task" not in line]
     if done.ok or done.stdout.strip() or not own or len(own) < len(lines):
         return
-    telling = [line for line in own if "fatal" in line or "Unable" in line] or own
+    errors = [line for line in own if "fatal" in line or "Unable" in line] or own
     raise UsageError(
-        f"`srun` started nothing: {telling[0].removeprefix('srun: ')[:200]}; expected a Slurm "
+        f"`srun` started nothing: {errors[0].removeprefix('srun: ')[:200]}; expected a Slurm "
         "controller that answers, and an allocation with these nodes (`salloc`); elsewhere give "
         "`--engine clustershell`"
     )

@@ -17,7 +17,7 @@ TARGETS = {
 
 
 @dataclasses.dataclass(frozen=True)
-class Options:
+class InstallOptions:
     """What `hook install` was told.
 
     Attributes:
@@ -60,12 +60,12 @@ class Plan:
     advice: str
 
 
-def plan(target: str, options: Options) -> Plan:
+def plan(target: str, options: InstallOptions) -> Plan:
     """The files and the advice for a scheduler."""
     return {"slurm": _slurm, "kubernetes": _kubernetes, "npd": _npd}[target](options)
 
 
-def _slurm(options: Options) -> Plan:
+def _slurm(options: InstallOptions) -> Plan:
     exports = [f"export DSDOCTOR_SCONTROL={options.scontrol}"]
     if options.slurm_conf:
         exports.append(f"export SLURM_CONF=${{SLURM_CONF:-{options.slurm_conf}}}")
@@ -135,7 +135,7 @@ Everything passes while /etc/dsdoctor/disabled exists. Defaults of the hooks sta
     return Plan({into / name: (w.render(), 0o755) for name, w in files.items()}, advice)
 
 
-def gate(options: Options) -> Wrapper:
+def gate(options: InstallOptions) -> Wrapper:
     """The script of the init container, which uses the image's own interpreter."""
     return Wrapper(
         "k8s",
@@ -147,7 +147,7 @@ def gate(options: Options) -> Wrapper:
     )
 
 
-def _kubernetes(options: Options) -> Plan:
+def _kubernetes(options: InstallOptions) -> Plan:
     from dsdoctor.hook import manifests  # noqa: PLC0415  # text only
 
     script = gate(options).render()
@@ -169,7 +169,7 @@ anything that could not be told: status 0, the job starts
     return Plan({options.into / name: (text, 0o644) for name, text in files.items()}, advice)
 
 
-def _npd(options: Options) -> Plan:
+def _npd(options: InstallOptions) -> Plan:
     config = {
         "plugin": "custom",
         "pluginConfig": {

@@ -17,10 +17,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dsdoctor import __version__
 from dsdoctor.hook.decide import Decision, decide, unknown
 from dsdoctor.hook.request import RESERVE, Request, gpu_selectors, job_id, node_name
 from dsdoctor.hook.rundir import NODE_FILE, STUCK_SECONDS, RunFolder, default_path, read_job
+from dsdoctor.version import __version__
 
 if TYPE_CHECKING:
     from dsdoctor.process import Detached

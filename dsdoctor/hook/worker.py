@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from dsdoctor import __version__, packs, process, settings
+from dsdoctor import packs, process, settings
 from dsdoctor.errors import UsageError
 from dsdoctor.examine import Request, examine, read_config, read_machine
 from dsdoctor.hook.rundir import NODE_FILE, SNAPSHOT_FILE, RunFolder, boot_id
@@ -32,6 +32,7 @@ from dsdoctor.model.finding import Finding, Status
 from dsdoctor.model.report import Report
 from dsdoctor.model.snapshot import Snapshot, from_json
 from dsdoctor.registry import Registry, Unit
+from dsdoctor.version import __version__
 
 #: A driver that starts anew with eight GPUs takes longer than a tool may take elsewhere.
 SCALE = 3.0

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import shlex
 
-from dsdoctor import __version__
+from dsdoctor.version import __version__
 
 #: Stands in every file that we write, and is looked for before we remove one.
 MARK = "written by `dsdoctor hook install`"

@@ -7,46 +7,13 @@ import re
 
 from dsdoctor.api import probe
 from dsdoctor.host import Host, HostError, exists, read_text
+from dsdoctor.hostfile import DEFAULT_HOSTFILE, parse_hostfile
 from dsdoctor.model.facts.base import Why
-from dsdoctor.model.facts.launch import DeepSpeedEnvFile, HostEntry, Hostfile, LineProblem
+from dsdoctor.model.facts.launch import DeepSpeedEnvFile, Hostfile, LineProblem
 from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.probes.command_line import command_of
 
-#: deepspeed/launcher/runner.py (0.19.8)
-DEFAULT_HOSTFILE = "/job/hostfile"
-
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
-_HOST_LINE = re.compile(r"^(\S+)\s+slots=(\d+)")
-
-
-def parse_hostfile(text: str, path: str, *, asked: bool = True) -> Hostfile:
-    r"""Reads a hostfile by the grammar of the deepspeed launcher.
-
-    >>> parse_hostfile("node-a slots=4\nnode-b 8\\n", "hosts").problems[0].reason
-    'it is not of the form `HOST slots=N`'
-    """
-    entries: list[HostEntry] = []
-    problems: list[LineProblem] = []
-    seen: dict[str, int] = {}
-    for number, raw in enumerate(text.splitlines(), 1):
-        line = raw.strip()
-        if not line or line.startswith("#"):
-            continue
-        match = _HOST_LINE.match(line)
-        if match is None:
-            reason = "it is not of the form `HOST slots=N`"
-            problems.append(LineProblem(line=number, text=line, reason=reason))
-            continue
-        host, slots = match[1], int(match[2])
-        if host in seen:
-            reason = f"`{host}` stands on line {seen[host]} already"
-            problems.append(LineProblem(line=number, text=line, reason=reason))
-            continue
-        seen[host] = number
-        entries.append(HostEntry(host=host, slots=slots, line=number))
-    if not entries and not problems:
-        problems.append(LineProblem(line=0, text="", reason="it names no host"))
-    return Hostfile(path=path, asked=asked, entries=tuple(entries), problems=tuple(problems))
 
 
 def parse_env_file(text: str, path: str) -> DeepSpeedEnvFile:

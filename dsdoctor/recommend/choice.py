@@ -10,7 +10,7 @@ import msgspec
 from dsdoctor.model.launch_plan import MemoryOption
 from dsdoctor.recommend import memory
 from dsdoctor.recommend.machine import GIB, Machine
-from dsdoctor.recommend.options import HEADROOM, OPTIMIZERS, Options
+from dsdoctor.recommend.options import HEADROOM, OPTIMIZERS, PlanOptions
 from dsdoctor.recommend.setting import MAX_LIVE, Setting
 from dsdoctor.recommend.shape import ModelShape
 
@@ -88,7 +88,7 @@ def ladder(machine: Machine, optimizer: str) -> list[tuple[int, str]]:
 def base_setting(
     machine: Machine,
     model: ModelShape,
-    options: Options,
+    options: PlanOptions,
     *,
     precision: str,
     sequence: int,
@@ -118,7 +118,7 @@ def base_setting(
     )
 
 
-def _micro_batches(options: Options, world: int) -> tuple[int, ...]:
+def _micro_batches(options: PlanOptions, world: int) -> tuple[int, ...]:
     """Micro-batches to try, the biggest first: a bigger one goes before accumulation."""
     if options.micro_batch:
         return (options.micro_batch,)
@@ -129,7 +129,7 @@ def _micro_batches(options: Options, world: int) -> tuple[int, ...]:
 
 
 def size_option(
-    model: ModelShape, base: Setting, options: Options, limits: Limits, workers: int
+    model: ModelShape, base: Setting, options: PlanOptions, limits: Limits, workers: int
 ) -> MemoryOption:
     """The option at the biggest micro-batch that fits, without recomputation if it can be.
 

@@ -19,7 +19,7 @@ FP16_MAJOR = 7
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Options:
+class PlanOptions:
     """What the user asks for; None = to be chosen.
 
     Attributes:
@@ -136,7 +136,7 @@ def choose_sequence(model: ModelShape, asked: int | None) -> tuple[int, Reason |
     return asked, None
 
 
-def validate(options: Options, world: int) -> None:
+def validate(options: PlanOptions, world: int) -> None:
     """Raises UsageError for a request that contradicts itself."""
     for name in ("nodes", "sequence", "micro_batch", "global_batch", "lora_rank", "cpu_ranks"):
         value = getattr(options, name)

@@ -11,7 +11,7 @@ from dsdoctor.recommend.machine import GIB, Machine, machine_from, machine_of
 from dsdoctor.recommend.options import (
     BF16_MAJOR,
     OPTIMIZERS,
-    Options,
+    PlanOptions,
     choose_launcher,
     choose_precision,
     choose_sequence,
@@ -21,10 +21,10 @@ from dsdoctor.recommend.options import (
 from dsdoctor.recommend.setting import Setting
 from dsdoctor.recommend.shape import ModelShape
 
-__all__ = ["OPTIMIZERS", "Machine", "Options", "machine_from", "machine_of", "recommend"]
+__all__ = ["OPTIMIZERS", "Machine", "PlanOptions", "machine_from", "machine_of", "recommend"]
 
 
-def _world(machine: Machine, options: Options) -> tuple[Machine, int, list[Reason]]:
+def _world(machine: Machine, options: PlanOptions) -> tuple[Machine, int, list[Reason]]:
     """The GPUs that can be used together, and the number of ranks."""
     reasons = [note("machine", text) for text in machine.notes]
     if machine.system == "Windows":
@@ -81,7 +81,11 @@ def _unequal(machine: Machine) -> list[Reason]:
 
 
 def _notes(
-    chosen: MemoryOption, setting: Setting, machine: Machine, options: Options, model: ModelShape
+    chosen: MemoryOption,
+    setting: Setting,
+    machine: Machine,
+    options: PlanOptions,
+    model: ModelShape,
 ) -> list[Reason]:
     """What the reader must do or know besides."""
     reasons = []
@@ -142,13 +146,15 @@ def workers_of(machine: Machine, ranks: int) -> int:
     return max(1, min(4, (machine.cpus or 4) // ranks))
 
 
-def recommend(machine: Machine, model: ModelShape, options: Options | None = None) -> LaunchPlan:
+def recommend(
+    machine: Machine, model: ModelShape, options: PlanOptions | None = None
+) -> LaunchPlan:
     """The launch plan for a model on a machine.
 
     Raises:
         UsageError: the request contradicts itself or the hardware.
     """
-    options = options or Options()
+    options = options or PlanOptions()
     machine, world, reasons = _world(machine, options)
     validate(options, world)
     precision, why = choose_precision(machine, options.precision)
@@ -209,7 +215,7 @@ def recommend(machine: Machine, model: ModelShape, options: Options | None = Non
 def _plan(
     model: ModelShape,
     machine: Machine,
-    options: Options,
+    options: PlanOptions,
     setting: Setting,
     launch: output.Launch,
     table: tuple[MemoryOption, ...],

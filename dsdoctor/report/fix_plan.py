@@ -148,7 +148,7 @@ def render(plan: Plan, width: int | None = None) -> str:
 # ---- shell -------------------------------------------------------------------------------------
 
 
-def _withheld(step: Step) -> str:
+def _secret_step(step: Step) -> str:
     """Stands for a step that holds a secret: pasted, its masked text would overwrite the file."""
     what = f"{words_of(step).splitlines()[0]}: it holds secrets that are not printed"
     return f"echo {shlex.quote(f'{what}; run dsdoctor fix for it')} >&2; exit 1"
@@ -219,7 +219,7 @@ def shell(plans: list[Plan]) -> str:
         body = [
             line
             for step, as_is in shown
-            for line in (shell_of(step) if step == as_is else [_withheld(step)])
+            for line in (shell_of(step) if step == as_is else [_secret_step(step)])
         ]
         if plan.alternative:
             lines += [f"# {line}" for text in body for line in text.splitlines()]

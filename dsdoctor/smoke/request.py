@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from dsdoctor import hostfile
 from dsdoctor.errors import UsageError
 from dsdoctor.host import free_port
 from dsdoctor.model import launch_plan as launch_model
@@ -21,7 +22,7 @@ from dsdoctor.model.snapshot import Snapshot
 from dsdoctor.probes.config import parse_config
 from dsdoctor.recommend import models, output
 from dsdoctor.recommend.models import ModelShape
-from dsdoctor.recommend.planning import Machine, Options, machine_from, recommend
+from dsdoctor.recommend.planning import Machine, PlanOptions, machine_from, recommend
 from dsdoctor.smoke import job as planning
 from dsdoctor.smoke.job import DEFAULT_CONFIG, TINY, SmokePlan
 
@@ -31,7 +32,7 @@ DEFAULT_CPU_RANKS = 2
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Asked:
+class SmokeOptions:
     """Options of the command line; see its help."""
 
     gpus: str | None = None
@@ -49,7 +50,7 @@ class Asked:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Seen:
+class MachineFacts:
     """What was read of this machine."""
 
     gpus: Gpus | Missing
@@ -107,27 +108,7 @@ def shape_of(saved: LaunchPlan) -> ModelShape:
     return ModelShape(name=saved.model.name, max_length=saved.sequence, **told)
 
 
-def hosts_of(path: str) -> tuple[tuple[str, int], ...]:
-    """Names and slots of a hostfile.
-
-    Raises:
-        UsageError: it cannot be read, or names nobody.
-    """
-    try:
-        text = Path(path).read_text(encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise UsageError(f"`--hostfile {path}` cannot be read: {error.strerror}") from None
-    rows = []
-    for line in text.splitlines():
-        words = line.split("#")[0].split()
-        if len(words) > 1 and words[1].startswith("slots=") and words[1][6:].isdigit():
-            rows.append((words[0], int(words[1][6:])))
-    if not rows:
-        raise UsageError(f"`--hostfile {path}` names no host; expected lines `NAME slots=N`")
-    return tuple(rows)
-
-
-def _validate(asked: Asked) -> None:
+def _validate(asked: SmokeOptions) -> None:
     if asked.cpu is not None and asked.gpus is not None:
         raise UsageError("`--cpu` and `--gpus` exclude each other; give one of them")
     if asked.plan is not None:
@@ -138,7 +119,7 @@ def _validate(asked: Asked) -> None:
         raise UsageError("`--full-size` needs a model to build; name it with `--model` or `--plan`")
 
 
-def _machine(asked: Asked, look: Callable[[], Seen]) -> tuple[Machine, Gpus | None]:
+def _machine(asked: SmokeOptions, look: Callable[[], MachineFacts]) -> tuple[Machine, Gpus | None]:
     """The machine to plan for; without GPUs that can be read, its CPUs."""
     if asked.cpu is not None:
         seen = look()
@@ -160,7 +141,7 @@ def _machine(asked: Asked, look: Callable[[], Seen]) -> tuple[Machine, Gpus | No
     return machine, None if isinstance(seen.gpus, Missing) else seen.gpus
 
 
-def plan(asked: Asked, look: Callable[[], Seen]) -> SmokePlan:
+def plan(asked: SmokeOptions, look: Callable[[], MachineFacts]) -> SmokePlan:
     """The run that a command line asks for.
 
     Args:
@@ -176,8 +157,8 @@ def plan(asked: Asked, look: Callable[[], Seen]) -> SmokePlan:
     shape = TINY if asked.model in (None, "tiny") else models.resolve(str(asked.model))
     config = _read_config(asked.config) if asked.config is not None else None
     machine, gpus = _machine(asked, look)
-    hosts = hosts_of(asked.hostfile) if asked.hostfile is not None else ()
-    slots = {count for _, count in hosts}
+    hosts = hostfile.read(asked.hostfile) if asked.hostfile is not None else {}
+    slots = set(hosts.values())
     if len(slots) > 1:
         raise UsageError("the hosts of the hostfile have different slots; expected the same on all")
     ranks = asked.cpu or (next(iter(slots)) if slots else DEFAULT_CPU_RANKS)
@@ -191,9 +172,9 @@ def plan(asked: Asked, look: Callable[[], Seen]) -> SmokePlan:
     launch = recommend(
         machine,
         shape,
-        Options(
+        PlanOptions(
             nodes=max(1, len(hosts)),
-            hosts=tuple(name for name, _ in hosts) if len(hosts) > 1 else (),
+            hosts=tuple(hosts) if len(hosts) > 1 else (),
             precision=asked.precision if config is None else None,
             launcher=asked.launcher or "deepspeed",
             cpu_ranks=ranks,
@@ -222,7 +203,7 @@ def _with_config(launch: LaunchPlan, config: dict[str, Any]) -> LaunchPlan:
     return changed
 
 
-def _from_saved(asked: Asked, look: Callable[[], Seen]) -> SmokePlan:
+def _from_saved(asked: SmokeOptions, look: Callable[[], MachineFacts]) -> SmokePlan:
     saved = _saved(str(asked.plan))
     if asked.cpu is not None:
         raise UsageError("`--plan` says where it runs; give no `--cpu` with it")

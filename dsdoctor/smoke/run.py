@@ -30,7 +30,7 @@ class Signals:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Options:
+class ProofOptions:
     """How to run.
 
     Attributes:
@@ -91,7 +91,7 @@ def prove(
     plan: SmokePlan,
     python: str,
     registry: Registry,
-    options: Options,
+    options: ProofOptions,
     *,
     env: Mapping[str, str] | None = None,
     tell: Teller | None = None,
@@ -126,7 +126,7 @@ def _bisected(
     failed: SmokeReport,
     python: str,
     registry: Registry,
-    options: Options,
+    options: ProofOptions,
     *,
     env: Mapping[str, str] | None,
     tell: Teller | None,

@@ -39,12 +39,13 @@ from dsdoctor.api import (
     Why,
 )
 from dsdoctor.fixes import planner
+from dsdoctor.hostfile import parse_hostfile
 from dsdoctor.judge import judge
 from dsdoctor.model import snapshot as snapshots
 from dsdoctor.model.facts.repair import Archive
 from dsdoctor.model.fix_plan import Findings, FixRequest, PlanDocument
 from dsdoctor.probes.config import parse_config
-from dsdoctor.probes.hostfile import parse_env_file, parse_hostfile
+from dsdoctor.probes.hostfile import parse_env_file
 from tests.checks import machines
 
 REGISTRY = packs.load(builtin_only=True)

@@ -88,7 +88,7 @@ def test_memory_is_what_was_predicted(
     """Prediction against `torch.cuda.max_memory_allocated`, the model at full size."""
     from dsdoctor.recommend import files
     from dsdoctor.recommend.models import resolve
-    from dsdoctor.recommend.planning import Options, machine_of, recommend
+    from dsdoctor.recommend.planning import PlanOptions, machine_of, recommend
 
     zero: dict[str, Any] = {"stage": stage, "reduce_bucket_size": 50_000_000}
     if offload != "none":
@@ -98,7 +98,7 @@ def test_memory_is_what_was_predicted(
     plan = recommend(
         machine_of(gpu_gib=80),
         resolve(model),
-        Options(
+        PlanOptions(
             sequence=tokens, micro_batch=4, checkpointing=recompute, precision="bf16",
             master_port=29500 + os.getpid() % 1000,
         ),

@@ -35,9 +35,9 @@ from dsdoctor.api import (
     TorchLive,
     Why,
 )
-from dsdoctor.cli.profiles import load
 from dsdoctor.model.facts.gpu import GpuProcess
 from dsdoctor.model.snapshot import differences, of
+from dsdoctor.profiles import load
 from tests.checks import machines as m
 from tests.golden.test_golden import workstation
 from tests.guides.hosts import findings, host, loud, told

@@ -86,15 +86,15 @@ def test_misuse_is_one_line(argv: tuple[str, ...]) -> None:
 
 
 def test_reason_from_prolog_is_off_and_says_what_slurm_says(tmp_path: Path) -> None:
-    plain = install.plan("slurm", install.Options(into=tmp_path, python="/p"))
+    plain = install.plan("slurm", install.InstallOptions(into=tmp_path, python="/p"))
     assert "reason-from-prolog" not in plain.files[tmp_path / "prolog.sh"][0]
     asked = install.plan(
-        "slurm", install.Options(into=tmp_path, python="/p", reason_from_prolog=True)
+        "slurm", install.InstallOptions(into=tmp_path, python="/p", reason_from_prolog=True)
     )
     assert "manual advises against" in asked.files[tmp_path / "prolog.sh"][0]
 
 
 def test_a_folder_that_may_not_be_written(tmp_path: Path) -> None:
-    plan = install.plan("npd", install.Options(into=Path("/dev/null/x"), python="/p"))
+    plan = install.plan("npd", install.InstallOptions(into=Path("/dev/null/x"), python="/p"))
     with pytest.raises(UsageError, match="cannot be written"):
         install.apply(plan)

@@ -24,7 +24,7 @@ VERSIONS = ("1.30", "1.32", "1.34")
 
 
 def manifests() -> dict[str, Any]:
-    plan = install.plan("kubernetes", install.Options(into=Path("x"), python="python3"))
+    plan = install.plan("kubernetes", install.InstallOptions(into=Path("x"), python="python3"))
     return {path.name: yaml.safe_load(text) for path, (text, _) in plan.files.items()}
 
 
@@ -42,7 +42,7 @@ def test_the_schemas_do_notice_a_wrong_word() -> None:
 
 
 def test_the_documents_hold_what_install_writes() -> None:
-    plan = install.plan("kubernetes", install.Options(into=DOCS, python="python3"))
+    plan = install.plan("kubernetes", install.InstallOptions(into=DOCS, python="python3"))
     for path, (text, _) in plan.files.items():
         assert path.read_text() == text, (
             "run `dsdoctor hook install kubernetes` into docs/kubernetes"
@@ -135,7 +135,7 @@ def test_the_exit_statuses_of_the_manifests_command(
 
 
 def test_the_npd_plugin_keeps_the_protocol(tmp_path: Path) -> None:
-    plan = install.plan("npd", install.Options(into=tmp_path, python=sys.executable))
+    plan = install.plan("npd", install.InstallOptions(into=tmp_path, python=sys.executable))
     ((text, _),) = plan.files.values()
     config = json.loads(text)
     (rule,) = config["rules"]

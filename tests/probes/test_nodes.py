@@ -17,10 +17,10 @@ import pytest
 
 from dsdoctor.api import Missing, NodesReach, Why
 from dsdoctor.host import HostError, LocalHost
+from dsdoctor.hostfile import parse_hostfile
 from dsdoctor.model.facts.python import PatientChoice
 from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.probes.command_line import parse_command
-from dsdoctor.probes.hostfile import parse_hostfile
 from dsdoctor.probes.nodes import nodes_reach
 from dsdoctor.process import Result
 from dsdoctor.testing import FakeHost

@@ -13,14 +13,14 @@ from dsdoctor.model.launch_plan import LaunchPlan, decode, encode
 from dsdoctor.recommend.choice import LADDER, OFFLOADS
 from dsdoctor.recommend.machine import GIB, machine_of
 from dsdoctor.recommend.models import PRESETS, from_size, resolve
-from dsdoctor.recommend.options import HEADROOM, OPTIMIZERS, Options
+from dsdoctor.recommend.options import HEADROOM, OPTIMIZERS, PlanOptions
 from dsdoctor.recommend.planning import recommend
 from dsdoctor.report.launch_plan import render
 
 
 def plan_for(gib: float, model: str = "llama-3-8b", **options: Any) -> LaunchPlan:
     machine = machine_of(gpu_gib=gib, count=4, host_gib=2000, cpus=64)
-    return recommend(machine, resolve(model), Options(**options))
+    return recommend(machine, resolve(model), PlanOptions(**options))
 
 
 def test_less_memory_walks_up_the_stages_and_then_offloads() -> None:
@@ -129,7 +129,7 @@ def test_every_plan_is_consistent(
     plan = recommend(
         machine_of(gpu_gib=gib, count=count, cc=cc, host_gib=host),
         model,
-        Options(
+        PlanOptions(
             objective=objective,
             optimizer=optimizer,
             launcher=launcher,

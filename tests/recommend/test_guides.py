@@ -12,7 +12,7 @@ from dsdoctor.recommend import files, memory
 from dsdoctor.recommend.memory import Setting
 from dsdoctor.recommend.models import PRESETS, from_size, resolve
 from dsdoctor.recommend.output import command_line
-from dsdoctor.recommend.planning import Options, machine_of, recommend
+from dsdoctor.recommend.planning import PlanOptions, machine_of, recommend
 from dsdoctor.report.launch_plan import render
 
 GB = 10**9
@@ -23,12 +23,12 @@ def test_guide_a5_presets_are_computed_and_justified() -> None:
     """The guide's two hand-made presets: (1, 128, 1 worker) and (4, 32, 4 workers)."""
     model = resolve("qwen2.5-1.5b")
     roomy = recommend(
-        machine_of(gpu_gib=80, host_gib=256, cpus=16), model, Options(global_batch=128)
+        machine_of(gpu_gib=80, host_gib=256, cpus=16), model, PlanOptions(global_batch=128)
     )
     tight = recommend(
         machine_of(gpu_gib=24, host_gib=64, cpus=1),
         model,
-        Options(global_batch=128, objective="memory"),
+        PlanOptions(global_batch=128, objective="memory"),
     )
     for plan in (roomy, tight):
         assert plan.fits
@@ -56,7 +56,7 @@ def test_guide_a6_the_plan_is_what_a_short_run_proves(tmp_path: Path) -> None:
 @pytest.mark.parametrize("launcher", ["deepspeed", "torchrun", "accelerate"])
 def test_guide_b3_one_line_never_fights_the_variable(launcher: str) -> None:
     plan = recommend(
-        machine_of(gpu_gib=32, count=2, cc=(7, 0)), resolve("gpt2"), Options(launcher=launcher)
+        machine_of(gpu_gib=32, count=2, cc=(7, 0)), resolve("gpt2"), PlanOptions(launcher=launcher)
     )
     line = command_line(plan)
     assert "CUDA_DEVICE_ORDER=PCI_BUS_ID" in line
@@ -99,7 +99,7 @@ def test_guide_b5_every_stage_and_offload_is_itemised_against_what_there_is() ->
     plan = recommend(
         machine_of(gpu_gib=32, count=4, cc=(7, 0), host_gib=64),
         resolve("gpt2-xl"),
-        Options(micro_batch=1, global_batch=128, sequence=1024),
+        PlanOptions(micro_batch=1, global_batch=128, sequence=1024),
     )
     assert [row.name for row in plan.memory.options] == [
         "zero-0", "zero-1", "zero-2", "zero-3", "zero-1+optimizer", "zero-2+optimizer",
@@ -121,7 +121,7 @@ def test_guide_b6_batch_by_gpu_memory() -> None:
         plan = recommend(
             machine_of(gpu_gib=gib, count=4, cc=(7, 0), host_gib=256),
             resolve("gpt2-xl"),
-            Options(global_batch=128, sequence=1024),
+            PlanOptions(global_batch=128, sequence=1024),
         )
         assert plan.fits
         assert plan.micro_batch * plan.accumulation * plan.world == 128
@@ -133,12 +133,12 @@ def test_guide_b6_batch_triangle_holds() -> None:
     plan = recommend(
         machine_of(gpu_gib=32, count=4, cc=(7, 0), host_gib=64),
         resolve("gpt2-xl"),
-        Options(micro_batch=1, global_batch=128, sequence=1024),
+        PlanOptions(micro_batch=1, global_batch=128, sequence=1024),
     )
     assert (plan.micro_batch, plan.accumulation, plan.world) == (1, 32, 4)
     assert plan.ds_config["train_batch_size"] == 128
     with pytest.raises(UsageError, match="not a multiple of 4"):
-        recommend(machine_of(gpu_gib=32, count=4), resolve("gpt2"), Options(global_batch=33))
+        recommend(machine_of(gpu_gib=32, count=4), resolve("gpt2"), PlanOptions(global_batch=33))
 
 
 def test_guide_c1_27b_on_four_gpus_with_the_sequence_as_a_lever() -> None:
@@ -148,7 +148,7 @@ def test_guide_c1_27b_on_four_gpus_with_the_sequence_as_a_lever() -> None:
         plan = recommend(
             machine,
             from_size("27B"),
-            Options(sequence=sequence, micro_batch=1, global_batch=64, checkpointing=True),
+            PlanOptions(sequence=sequence, micro_batch=1, global_batch=64, checkpointing=True),
         )
         assert plan.fits
         assert plan.stage >= 2
@@ -162,7 +162,7 @@ def test_guide_c1_27b_on_four_gpus_with_the_sequence_as_a_lever() -> None:
 def test_guide_c1_loading_before_deepspeed_is_told_of() -> None:
     """27B loaded by each of 4 ranks before DeepSpeed divides it: 201 GiB of host memory."""
     machine = machine_of(gpu_gib=80, count=4, host_gib=1000)
-    plan = recommend(machine, from_size("27B"), Options(sequence=2048))
+    plan = recommend(machine, from_size("27B"), PlanOptions(sequence=2048))
     notes = {reason.subject: reason.text for reason in plan.reasons}
     assert plan.stage == 3
     assert "zero.Init" in notes["loading"]
@@ -199,7 +199,9 @@ def test_guide_b8_figures_to_compare_a_slow_run_with_are_in_the_plan() -> None:
 @pytest.mark.parametrize("gib", [2, 4, 6, 8])
 def test_guide_d1_tiny_gpus(gib: int) -> None:
     plan = recommend(
-        machine_of(gpu_gib=gib, cc=(7, 5), host_gib=16), from_size("100M"), Options(sequence=256)
+        machine_of(gpu_gib=gib, cc=(7, 5), host_gib=16),
+        from_size("100M"),
+        PlanOptions(sequence=256),
     )
     assert plan.fits
     assert plan.precision == "fp16"
@@ -210,7 +212,7 @@ def test_guide_d4_every_setting_tried_has_its_memory() -> None:
     plan = recommend(
         machine_of(gpu_gib=2, cc=(7, 5), host_gib=16),
         from_size("25M"),
-        Options(sequence=256, micro_batch=4),
+        PlanOptions(sequence=256, micro_batch=4),
     )
     figures = {row.name: (row.gpu_bytes, row.host_bytes) for row in plan.memory.options}
     assert figures["zero-2+optimizer"][0] < figures["zero-2"][0]
@@ -219,7 +221,7 @@ def test_guide_d4_every_setting_tried_has_its_memory() -> None:
 
 def test_guide_d2_windows_gets_one_gpu_and_no_pinned_memory() -> None:
     machine = machine_of(gpu_gib=2, count=2, cc=(7, 5), host_gib=16, system="Windows")
-    plan = recommend(machine, resolve("gpt2"), Options(sequence=512))
+    plan = recommend(machine, resolve("gpt2"), PlanOptions(sequence=512))
     assert plan.world == 1
     assert plan.offload == "optimizer"
     assert plan.ds_config["zero_optimization"]["offload_optimizer"]["pin_memory"] is False
@@ -229,7 +231,7 @@ def test_guide_e3_two_node_torchrun() -> None:
     plan = recommend(
         machine_of(gpu_gib=80, count=8),
         resolve("llama-3-8b"),
-        Options(nodes=2, launcher="torchrun", hosts=("a", "b")),
+        PlanOptions(nodes=2, launcher="torchrun", hosts=("a", "b")),
     )
     line = command_line(plan)
     assert "--nnodes 2" in line
@@ -242,7 +244,7 @@ def test_guide_e3_two_node_torchrun() -> None:
 def test_guide_e4_batch_grows_with_the_gpu_and_workers_follow_the_cpus() -> None:
     model = resolve("qwen2.5-0.5b")
     batches = [
-        recommend(machine_of(gpu_gib=gib, cc=cc, cpus=2), model, Options(sequence=1024))
+        recommend(machine_of(gpu_gib=gib, cc=cc, cpus=2), model, PlanOptions(sequence=1024))
         for gib, cc in ((24, (8, 6)), (40, (8, 0)), (80, (8, 0)))
     ]
     sizes = [plan.micro_batch for plan in batches]

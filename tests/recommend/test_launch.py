@@ -19,7 +19,7 @@ from dsdoctor.model.launch_plan import LaunchPlan
 from dsdoctor.recommend import files, output
 from dsdoctor.recommend.machine import Machine, machine_of
 from dsdoctor.recommend.models import resolve
-from dsdoctor.recommend.planning import Options, recommend
+from dsdoctor.recommend.planning import PlanOptions, recommend
 from tests.support.command import clean_environment
 
 CHILDREN = Path(__file__).parent / "children"
@@ -42,7 +42,7 @@ def plan_of(
     return recommend(
         machine_of(gpu_gib=80, count=gpus, host_gib=1000, cpus=64),
         resolve("llama-3-8b"),
-        Options(launcher=launcher, nodes=nodes, hosts=hosts, master_port=29512),
+        PlanOptions(launcher=launcher, nodes=nodes, hosts=hosts, master_port=29512),
     )
 
 
@@ -118,7 +118,7 @@ def test_launch_sh_runs(tmp_path: Path, launcher: str) -> None:
     work = tmp_path / "my work"
     work.mkdir()
     (work / "my train.py").write_text(SCRIPT)
-    options = Options(
+    options = PlanOptions(
         launcher=launcher, cpu_ranks=2, script="my train.py", master_port=29613, global_batch=8
     )
     plan = recommend(Machine(host_bytes=1 << 36, cpus=4), resolve("gpt2"), options)
@@ -189,7 +189,7 @@ def test_the_real_launcher_hands_the_environment_to_pdsh(tmp_path: Path) -> None
     plan = recommend(
         machine_of(gpu_gib=80, count=4, host_gib=1000, cpus=64),
         resolve("llama-3-8b"),
-        Options(nodes=2, hosts=("node-a", "node-b")),
+        PlanOptions(nodes=2, hosts=("node-a", "node-b")),
     )
     files.write(plan, tmp_path / "run dir")
     tools = tmp_path / "tools"
@@ -221,7 +221,7 @@ def test_gpus_from_the_middle_still_have_slots() -> None:
     """`--include a:5` needs a hostfile that offers six slots."""
     machine = machine_of(gpu_gib=80, count=8)
     machine = dataclasses.replace(machine, devices=machine.devices[4:6])
-    plan = recommend(machine, resolve("gpt2"), Options(nodes=2, hosts=("a", "b")))
+    plan = recommend(machine, resolve("gpt2"), PlanOptions(nodes=2, hosts=("a", "b")))
     assert "a:4,5@b:4,5" in plan.argv
     assert files.files(plan)["hostfile"] == "a slots=6\nb slots=6\n"
 
@@ -234,7 +234,7 @@ def test_sbatch_takes_the_script(tmp_path: Path, launcher: str, gpus: int) -> No
     sbatch = shutil.which("sbatch")
     assert sbatch is not None, "slurm-wlm is not installed (tests/system-deps.sh)"
     machine = machine_of(gpu_gib=80, count=gpus, cpus=32) if gpus else Machine(host_bytes=1 << 36)
-    options = Options(launcher=launcher, nodes=2, hosts=("a", "b"))
+    options = PlanOptions(launcher=launcher, nodes=2, hosts=("a", "b"))
     files.write(recommend(machine, resolve("gpt2"), options), tmp_path / "a b", slurm=True)
     script = tmp_path / "a b" / "job.sbatch"
     (tmp_path / "slurm.conf").write_text(
@@ -261,7 +261,7 @@ def test_sbatch_takes_the_script(tmp_path: Path, launcher: str, gpus: int) -> No
 def test_the_slurm_job_calls_one_launcher_on_each_node(tmp_path: Path, launcher: str) -> None:
     """Run with stand-ins for srun and the launcher, that record what they were given."""
     machine = machine_of(gpu_gib=80, count=4, cpus=32)
-    plan = recommend(machine, resolve("gpt2"), Options(launcher=launcher, nodes=2))
+    plan = recommend(machine, resolve("gpt2"), PlanOptions(launcher=launcher, nodes=2))
     files.write(plan, tmp_path / "run", slurm=True)
     tools = tmp_path / "tools"
     tools.mkdir()
@@ -326,7 +326,7 @@ def test_names_from_files_cannot_break_out_of_the_scripts(tmp_path: Path) -> Non
             }
         )
     )
-    options = Options(script="a'b $(touch broken).py", cpu_ranks=1, launcher="torchrun")
+    options = PlanOptions(script="a'b $(touch broken).py", cpu_ranks=1, launcher="torchrun")
     plan = recommend(Machine(host_bytes=1 << 36), resolve(str(tmp_path)), options)
     files.write(plan, tmp_path / "run", slurm=True)
     tools = tmp_path / "tools"

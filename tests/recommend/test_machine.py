@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
+from dsdoctor import launch_site
 from dsdoctor.errors import UsageError
 from dsdoctor.host import LocalHost
 from dsdoctor.model.facts.gpu import Gpu, GpuProcess, Gpus, MigDevice
 from dsdoctor.model.facts.machine import OsInfo, Resources
 from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.model.launch_plan import LaunchPlan
-from dsdoctor.recommend import place
 from dsdoctor.recommend.machine import GIB, Machine, capability, machine_from
 from dsdoctor.recommend.models import resolve
-from dsdoctor.recommend.planning import Options, recommend
+from dsdoctor.recommend.planning import PlanOptions, recommend
 from dsdoctor.testing import FakeHost
 
 OS = OsInfo(system="Linux", release="6", machine="x86_64", hostname="n")
@@ -102,9 +102,9 @@ def test_mig_slices_cannot_be_joined() -> None:
     with pytest.raises(UsageError, match="cut into MIG slices"):
         read(SLICED, asked=("0",))
     with pytest.raises(UsageError, match="--launcher torchrun"):
-        recommend(read(SLICED), resolve("gpt2"), Options(launcher="deepspeed"))
+        recommend(read(SLICED), resolve("gpt2"), PlanOptions(launcher="deepspeed"))
     with pytest.raises(UsageError, match="--nodes 1"):
-        recommend(read(SLICED), resolve("gpt2"), Options(nodes=2))
+        recommend(read(SLICED), resolve("gpt2"), PlanOptions(nodes=2))
 
 
 def test_sliced_and_whole_gpus_together() -> None:
@@ -145,9 +145,9 @@ def test_what_is_no_capability(text: str) -> None:
 
 def test_hosts_come_from_the_option_or_the_file() -> None:
     host = FakeHost(files={"/h": "# ours\nnode-a slots=8\nnode-b slots=8\n"})
-    assert place.host_names(host, "a, b", None, None) == ("a", "b")
-    assert place.host_names(host, None, "/h", 2) == ("node-a", "node-b")
-    assert place.host_names(host, None, None, 4) == ()
+    assert launch_site.host_names(host, "a, b", None, None) == ("a", "b")
+    assert launch_site.host_names(host, None, "/h", 2) == ("node-a", "node-b")
+    assert launch_site.host_names(host, None, None, 4) == ()
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_hosts_that_are_refused(
 ) -> None:
     host = FakeHost(files={"/h": "node-a slots=8\n", "/bad": "node-a slots=8\nnode-b 8\n"})
     with pytest.raises(UsageError, match=words):
-        place.host_names(host, names, hostfile, nodes)
+        launch_site.host_names(host, names, hostfile, nodes)
 
 
 def test_a_taken_port_is_passed_over() -> None:
@@ -176,10 +176,10 @@ def test_a_taken_port_is_passed_over() -> None:
         listener.bind(("127.0.0.1", 0))
         listener.listen()
         taken = int(listener.getsockname()[1])
-        port, said = place.port(LocalHost(), taken, (), look=True)
+        port, said = launch_site.port(LocalHost(), taken, (), look=True)
         assert port == taken
         assert f"port {taken}, which was asked for, is taken" in said[0]
-    assert place.port(LocalHost(), taken, (), look=True) == (taken, ())
+    assert launch_site.port(LocalHost(), taken, (), look=True) == (taken, ())
 
 
 def table(*ports: int) -> str:
@@ -191,17 +191,17 @@ def table(*ports: int) -> str:
 
 def test_the_first_free_port_from_the_default() -> None:
     files = {"/proc/net/tcp": table(29500, 29501, 22), "/proc/net/tcp6": table(29502)}
-    port, said = place.port(FakeHost(files=files), None, (), look=True)
+    port, said = launch_site.port(FakeHost(files=files), None, (), look=True)
     assert port == 29503
     assert said == ("port 29500 is taken on this host, so 29503 is used",)
     free = FakeHost(files={"/proc/net/tcp": table(22)})
-    assert place.port(free, None, (), look=True) == (29500, ())
-    assert place.port(free, None, (), look=False) == (29500, ())
+    assert launch_site.port(free, None, (), look=True) == (29500, ())
+    assert launch_site.port(free, None, (), look=False) == (29500, ())
 
 
 def test_a_machine_full_of_listeners_is_not_searched_for_ever() -> None:
     host = FakeHost(files={"/proc/net/tcp": table(*range(29500, 29700))})
-    port, said = place.port(host, None, (), look=True)
+    port, said = launch_site.port(host, None, (), look=True)
     assert port == 29500
     assert "are all taken" in said[0]
 
@@ -218,10 +218,10 @@ def test_the_patients_launcher_is_named_where_path_finds_another(tmp_path: Path)
     other = LocalHost({"PATH": str(tmp_path / "other" / "bin"), "HOME": str(tmp_path)})
     own = LocalHost({"PATH": str(venv), "HOME": str(tmp_path)})
     python = str(venv / "python")
-    found, said = place.programs(other, python, "deepspeed", look=True)
+    found, said = launch_site.programs(other, python, "deepspeed", look=True)
     assert (dict(found), said) == ({"deepspeed": str(venv / "deepspeed")}, ())
-    assert place.programs(own, python, "deepspeed", look=True) == ((), ())
-    _, said = place.programs(own, python, "torchrun", look=True)
+    assert launch_site.programs(own, python, "deepspeed", look=True) == ((), ())
+    _, said = launch_site.programs(own, python, "torchrun", look=True)
     assert said == (f"`torchrun` is not installed beside {python}",)
     with pytest.raises(UsageError):
-        place.programs(own, str(tmp_path / "nowhere"), "torchrun", look=True)
+        launch_site.programs(own, str(tmp_path / "nowhere"), "torchrun", look=True)

@@ -19,7 +19,7 @@ from dsdoctor.model.launch_plan import LaunchPlan, decode, encode
 from dsdoctor.recommend import files, output
 from dsdoctor.recommend.memory import GIB, Setting
 from dsdoctor.recommend.models import resolve
-from dsdoctor.recommend.planning import OPTIMIZERS, Options, machine_from, machine_of, recommend
+from dsdoctor.recommend.planning import OPTIMIZERS, PlanOptions, machine_from, machine_of, recommend
 from dsdoctor.report.launch_plan import render
 
 OS = OsInfo(system="Linux", release="6", machine="x86_64", hostname="n")
@@ -43,7 +43,7 @@ def plan_for(**options: Any) -> LaunchPlan:
     return recommend(
         machine_of(gpu_gib=80, count=4, host_gib=1000),
         resolve("llama-3-8b"),
-        Options(**options),
+        PlanOptions(**options),
     )
 
 
@@ -139,7 +139,7 @@ def test_precision_follows_the_hardware() -> None:
     for cc, wanted in (((9, 0), "bf16"), ((7, 5), "fp16"), ((6, 1), "fp32")):
         assert recommend(machine_of(gpu_gib=80, cc=cc), model).precision == wanted
     with pytest.raises(UsageError, match=r"6\.1"):
-        recommend(machine_of(gpu_gib=80, cc=(6, 1)), model, Options(precision="fp16"))
+        recommend(machine_of(gpu_gib=80, cc=(6, 1)), model, PlanOptions(precision="fp16"))
 
 
 def test_nothing_fits_is_said() -> None:

@@ -25,7 +25,7 @@ def stopped(
     folder: Path, phases: tuple[str, str], *, reason: str, quiet: float, seconds: float = 25.0
 ) -> SmokeReport:
     """Two ranks that were in these phases, and said nothing for the last `quiet` seconds."""
-    plan = request.plan(request.Asked(), seen)
+    plan = request.plan(request.SmokeOptions(), seen)
     began = time.time() - seconds
     made = Attempt(
         plan=plan, argv=(), env={}, tracker=Tracker(folder, plan.world), folder=folder,
@@ -106,7 +106,7 @@ def test_a_process_number_of_another_host_says_nothing_here(
     line = {"rank": 0, "phase": "spawn", "pid": ended.pid}
     rows = [{**line, "state": "begin"}, {**line, "state": "ok", "data": {"host": host}}]
     (tmp_path / "rank-0.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    plan = request.plan(request.Asked(), seen)
+    plan = request.plan(request.SmokeOptions(), seen)
     made = Attempt(
         plan=plan, argv=(), env={}, tracker=Tracker(tmp_path, plan.world), folder=tmp_path,
         timeout=60.0,

@@ -16,7 +16,7 @@ from dsdoctor.model.facts.machine import OsInfo, Resources
 from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.recommend import files
 from dsdoctor.recommend.models import resolve
-from dsdoctor.recommend.planning import Options, machine_of, recommend
+from dsdoctor.recommend.planning import PlanOptions, machine_of, recommend
 from dsdoctor.smoke import job as planning
 from dsdoctor.smoke import launcher, predict, request
 
@@ -30,11 +30,11 @@ def gpu(index: int) -> Gpu:
     )  # fmt: skip
 
 
-def seen(count: int = 0, *, broken: int = 0, asked: tuple[str, ...] = ()) -> request.Seen:
+def seen(count: int = 0, *, broken: int = 0, asked: tuple[str, ...] = ()) -> request.MachineFacts:
     resources = Resources(
         cpus_logical=8, cpus_usable=8, memory_total_bytes=64 << 30, memory_available_bytes=60 << 30
     )
-    return request.Seen(
+    return request.MachineFacts(
         gpus=Gpus(gpus=tuple(gpu(index) for index in range(count)))
         if count
         else Missing(why=Why.ABSENT, detail="no driver"),
@@ -56,7 +56,7 @@ def words(made: planning.SmokePlan, folder: Path) -> list[str]:
 
 
 def test_without_a_gpu_it_runs_on_two_cpus(tmp_path: Path) -> None:
-    made = request.plan(request.Asked(), seen)
+    made = request.plan(request.SmokeOptions(), seen)
     assert (made.device, made.world, made.launch.stage) == ("cpu", 2, 1)
     argv = words(made, tmp_path)
     assert argv[:3] == ["/venv/bin/python", "-m", "deepspeed.launcher.runner"]
@@ -67,28 +67,30 @@ def test_without_a_gpu_it_runs_on_two_cpus(tmp_path: Path) -> None:
 
 def test_gpus_that_cannot_be_used_are_not_passed_over(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="4 NVIDIA GPUs are built in, but none can be used"):
-        request.plan(request.Asked(), lambda: seen(broken=4))
-    assert request.plan(request.Asked(cpu=3), lambda: seen(broken=4)).world == 3
+        request.plan(request.SmokeOptions(), lambda: seen(broken=4))
+    assert request.plan(request.SmokeOptions(cpu=3), lambda: seen(broken=4)).world == 3
 
 
 def test_guide_a6_the_debug_launch_is_ten_steps_of_one_small_batch() -> None:
-    made = request.plan(request.Asked(), seen)
+    made = request.plan(request.SmokeOptions(), seen)
     assert made.job["steps"] == 10
     assert (made.job["micro_batch"], made.job["accumulation"]) == (2, 1)
     assert made.job["ds_config"]["train_batch_size"] == 4
 
 
 def test_guide_a5_c1_a_preset_is_shrunk_and_says_so() -> None:
-    made = request.plan(request.Asked(model="llama-3-8b"), lambda: seen(4))
+    made = request.plan(request.SmokeOptions(model="llama-3-8b"), lambda: seen(4))
     assert made.world == 4
     assert made.job["shape"]["gated"]
     assert not made.job["shape"]["norm_bias"]
     assert made.job["shape"]["heads"] // made.job["shape"]["kv_heads"] == 4
     assert predict.shape_of(made).parameters < 2_000_000
-    large = request.plan(request.Asked(model="gpt2"), lambda: seen(4))
+    large = request.plan(request.SmokeOptions(model="gpt2"), lambda: seen(4))
     assert large.launch.ds_config["train_batch_size"] > large.job["ds_config"]["train_batch_size"]
     assert any("micro-batch" in line for line in large.changed)
-    full = request.plan(request.Asked(model="gpt2", full_size=True, steps=3), lambda: seen(1))
+    full = request.plan(
+        request.SmokeOptions(model="gpt2", full_size=True, steps=3), lambda: seen(1)
+    )
     assert predict.shape_of(full).parameters == resolve("gpt2").parameters
     assert full.job["ds_config"] == full.launch.ds_config
     assert full.job["lr"] is None
@@ -96,7 +98,7 @@ def test_guide_a5_c1_a_preset_is_shrunk_and_says_so() -> None:
 
 
 def test_guide_b3_the_launch_names_exactly_the_chosen_gpus(tmp_path: Path) -> None:
-    made = request.plan(request.Asked(gpus="1,3"), lambda: seen(4, asked=("1", "3")))
+    made = request.plan(request.SmokeOptions(gpus="1,3"), lambda: seen(4, asked=("1", "3")))
     argv = words(made, tmp_path)
     assert argv[argv.index("--include") + 1] == "localhost:1,3"
     assert "--num_gpus" not in argv
@@ -107,7 +109,7 @@ def test_guide_b3_the_launch_names_exactly_the_chosen_gpus(tmp_path: Path) -> No
 
 def test_guide_e3_torchrun_gets_the_same_gpus_by_variable(tmp_path: Path) -> None:
     made = request.plan(
-        request.Asked(gpus="1,3", launcher="torchrun"), lambda: seen(4, asked=("1", "3"))
+        request.SmokeOptions(gpus="1,3", launcher="torchrun"), lambda: seen(4, asked=("1", "3"))
     )
     argv = words(made, tmp_path)
     assert argv[:3] == ["/venv/bin/python", "-m", "torch.distributed.run"]
@@ -127,7 +129,7 @@ def test_guide_e3_torchrun_gets_the_same_gpus_by_variable(tmp_path: Path) -> Non
 def test_guide_b6_the_triangle_holds_after_shrinking(
     tmp_path: Path, entries: dict[str, Any], micro: int, passes: int
 ) -> None:
-    made = request.plan(request.Asked(cpu=2, config=config(tmp_path, **entries)), seen)
+    made = request.plan(request.SmokeOptions(cpu=2, config=config(tmp_path, **entries)), seen)
     assert (made.job["micro_batch"], made.job["accumulation"]) == (micro, passes)
     assert made.job["ds_config"]["train_batch_size"] == micro * passes * 2
 
@@ -137,7 +139,7 @@ def test_guide_b6_a_wrong_triangle_stays_as_it_is(tmp_path: Path) -> None:
         "train_batch_size": 32, "train_micro_batch_size_per_gpu": 1,
         "gradient_accumulation_steps": 4,
     }  # fmt: skip
-    made = request.plan(request.Asked(cpu=2, config=config(tmp_path, **wrong)), seen)
+    made = request.plan(request.SmokeOptions(cpu=2, config=config(tmp_path, **wrong)), seen)
     kept = made.job["ds_config"]
     assert {key: kept[key] for key in wrong} == wrong
 
@@ -147,7 +149,7 @@ def test_auto_is_resolved_and_told(tmp_path: Path) -> None:
         tmp_path, train_batch_size="auto", bf16={"enabled": "auto"},
         optimizer={"type": "AdamW", "params": {"lr": "auto"}},
     )  # fmt: skip
-    made = request.plan(request.Asked(cpu=2, config=path), seen)
+    made = request.plan(request.SmokeOptions(cpu=2, config=path), seen)
     assert "auto" not in json.dumps(made.job["ds_config"])
     assert sum('"auto"' in line for line in made.changed) == 3
 
@@ -178,25 +180,27 @@ def test_offload_of_a_config(zero: dict[str, Any], expected: tuple[int, str]) ->
 )
 def test_misuse_is_one_line(asked: dict[str, Any], words: str) -> None:
     with pytest.raises(UsageError, match=words) as caught:
-        request.plan(request.Asked(**asked), seen)
+        request.plan(request.SmokeOptions(**asked), seen)
     assert "\n" not in str(caught.value)
 
 
 def test_saved_plan_is_read_back(tmp_path: Path) -> None:
     plan = recommend(
-        machine_of(gpu_gib=80, count=2, host_gib=500), resolve("gpt2-xl"), Options(sequence=1024)
+        machine_of(gpu_gib=80, count=2, host_gib=500),
+        resolve("gpt2-xl"),
+        PlanOptions(sequence=1024),
     )
     files.write(plan, tmp_path)
     path = str(tmp_path / "launch.json")
-    made = request.plan(request.Asked(plan=path, full_size=True), lambda: seen(2))
+    made = request.plan(request.SmokeOptions(plan=path, full_size=True), lambda: seen(2))
     assert made.launch == plan
     assert predict.shape_of(made).parameters == plan.model.parameters
     assert made.job["sequence"] == 1024
     with pytest.raises(UsageError, match="GPU 1, which this machine has not"):
-        request.plan(request.Asked(plan=path), lambda: seen(1))
+        request.plan(request.SmokeOptions(plan=path), lambda: seen(1))
     (tmp_path / "launch.json").write_text("{}")
     with pytest.raises(UsageError, match="is no launch plan"):
-        request.plan(request.Asked(plan=path), lambda: seen(2))
+        request.plan(request.SmokeOptions(plan=path), lambda: seen(2))
 
 
 def test_guide_b5_the_prediction_of_a_run_is_that_of_the_plan() -> None:
@@ -205,7 +209,7 @@ def test_guide_b5_the_prediction_of_a_run_is_that_of_the_plan() -> None:
     Less than 2 % apart: without ZeRO the engine's own bucket of 500 million elements is counted
     here, and that of the other options there.
     """
-    made = request.plan(request.Asked(model="gpt2-xl", full_size=True), lambda: seen(4))
+    made = request.plan(request.SmokeOptions(model="gpt2-xl", full_size=True), lambda: seen(4))
     (chosen,) = [row for row in made.launch.memory.options if row.verdict == "chosen"]
     outside = sum(item.bytes for item in chosen.gpu if item.name in predict.OUTSIDE)
     predicted = predict.device_peak(made)
@@ -216,7 +220,7 @@ def test_guide_b5_the_prediction_of_a_run_is_that_of_the_plan() -> None:
 def test_guide_c6_d1_sequence_and_small_gpus_reach_the_run() -> None:
     for length in (1024, 512):
         plan = recommend(
-            machine_of(gpu_gib=6, host_gib=64), resolve("gpt2"), Options(sequence=length)
+            machine_of(gpu_gib=6, host_gib=64), resolve("gpt2"), PlanOptions(sequence=length)
         )
         made = planning.make(plan, resolve("gpt2"), steps=3, full_size=True)
         assert made.job["sequence"] == length
@@ -225,12 +229,12 @@ def test_guide_c6_d1_sequence_and_small_gpus_reach_the_run() -> None:
 
 
 def test_guide_e4_cpus_of_the_cgroup_bound_the_threads() -> None:
-    made = request.plan(request.Asked(cpu=2), seen)
+    made = request.plan(request.SmokeOptions(cpu=2), seen)
     assert made.launch.env["OMP_NUM_THREADS"] == "4"
 
 
 def test_plan_without_deepspeed_on_its_line_is_refused(tmp_path: Path) -> None:
-    made = request.plan(request.Asked(cpu=2), seen)
+    made = request.plan(request.SmokeOptions(cpu=2), seen)
     odd = msgspec.structs.replace(made.launch, argv=("accelerate", "launch", "train.py"))
     with pytest.raises(UsageError, match="accelerate"):
         launcher.command(

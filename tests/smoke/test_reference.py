@@ -35,7 +35,7 @@ def told(rate: float, device: str, size: int, local: int) -> dict[str, dict[str,
 
 def attempt(folder: Path, rate: float, *, count: int, device: str, size: int) -> Attempt:
     """A run that went well, on GPUs that reached a bandwidth."""
-    plan = request.plan(request.Asked(), lambda: seen(count))
+    plan = request.plan(request.SmokeOptions(), lambda: seen(count))
     plan = dataclasses.replace(plan, uuids=())
     made = Attempt(
         plan=plan, argv=(), env={}, tracker=Tracker(folder, plan.world), folder=folder,

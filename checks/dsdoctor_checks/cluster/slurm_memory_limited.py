@@ -32,7 +32,7 @@ from dsdoctor.api import (
     skip,
     warn,
 )
-from dsdoctor_checks._util import chosen
+from dsdoctor_checks._util import GIB, chosen
 
 from ._slurm import in_job, memory_of_node_mib
 
@@ -45,7 +45,6 @@ CONDITION = Condition(
 )
 
 MIB = 1 << 20
-GIB = 1 << 30
 #: Slurm and the kernel keep some of it back.
 SLACK = 0.9
 

@@ -11,7 +11,7 @@ import difflib
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from packaging.version import InvalidVersion, Version
+from dsdoctor_checks._util import at_least
 
 #: The release that these tables were read from.
 TABLE_VERSION = "0.19.8"
@@ -130,14 +130,6 @@ BATCH_KEYS = (
     "train_micro_batch_size_per_gpu",
     "gradient_accumulation_steps",
 )
-
-
-def at_least(version: str | None, floor: str) -> bool:
-    """Whether a release is `floor` or later; False when there is none or it cannot be told."""
-    try:
-        return version is not None and Version(version).release >= Version(floor).release
-    except InvalidVersion:
-        return False
 
 
 def newer_than_table(version: str | None) -> bool:

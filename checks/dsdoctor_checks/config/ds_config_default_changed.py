@@ -21,8 +21,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from dsdoctor.api import Condition, DeepSpeedInstall, DsConfig, Finding, Scope, check, fail, ok
+from dsdoctor_checks._util import at_least
 
-from ._tables import at_least, enabled, stage_of
+from ._tables import enabled, stage_of
 
 CONDITION = Condition("ds-config-default-changed", id="DSD1310", scope=Scope.JOB, since="0.1")
 
@@ -33,7 +34,8 @@ _PINNING = "0.19.5"
 @check(CONDITION)
 def defaults_are_as_before(config: DsConfig, deepspeed: DeepSpeedInstall) -> Iterator[Finding]:
     """Fails where a new default breaks the config, and else tells which are in force."""
-    if config.parsed is None or not at_least(deepspeed.version, _CLIPPING):
+    known = deepspeed.version is not None
+    if config.parsed is None or not known or not at_least(deepspeed.version, _CLIPPING):
         return
     zero = config.section("zero_optimization")
     clipping_left = "gradient_clipping" not in config.parsed

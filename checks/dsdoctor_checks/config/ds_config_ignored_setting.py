@@ -27,8 +27,9 @@ from dsdoctor.api import (
     check,
     warn,
 )
+from dsdoctor_checks._util import at_least
 
-from ._tables import at_least, enabled, is_number, stage_of
+from ._tables import enabled, is_number, stage_of
 
 CONDITION = Condition(
     "ds-config-ignored-setting",

@@ -31,6 +31,7 @@ from dsdoctor.api import (
     fail,
     warn,
 )
+from dsdoctor_checks._util import at_least
 
 from ._tables import (
     REMOVED,
@@ -38,7 +39,6 @@ from ._tables import (
     STRICT,
     TABLE_VERSION,
     TOP_LEVEL,
-    at_least,
     nearest,
     newer_than_table,
 )

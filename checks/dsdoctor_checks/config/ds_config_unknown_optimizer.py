@@ -27,6 +27,7 @@ from dsdoctor.api import (
     check,
     fail,
 )
+from dsdoctor_checks._util import at_least
 
 from ._tables import (
     OPTIMIZERS,
@@ -34,7 +35,6 @@ from ._tables import (
     REMOVED_SINCE,
     TABLE_VERSION,
     TORCH_OPTIMIZERS,
-    at_least,
     nearest,
     newer_than_table,
 )

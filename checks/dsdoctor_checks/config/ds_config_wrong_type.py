@@ -28,8 +28,9 @@ from dsdoctor.api import (
     check,
     fail,
 )
+from dsdoctor_checks._util import at_least
 
-from ._tables import BATCH_KEYS, at_least, is_number, stage_of
+from ._tables import BATCH_KEYS, is_number, stage_of
 
 CONDITION = Condition(
     "ds-config-wrong-type", id="DSD1307", scope=Scope.JOB, since="0.1", fixes=("repair-ds-config",)

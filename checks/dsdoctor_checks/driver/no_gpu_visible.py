@@ -35,7 +35,7 @@ from dsdoctor.api import (
     skip,
     warn,
 )
-from dsdoctor_checks._util import gpu_expected, variable, visible_tokens, withheld
+from dsdoctor_checks._util import gpu_expected, gpus_hidden, variable, visible_tokens
 
 CONDITION = Condition(
     "no-gpu-visible",
@@ -102,7 +102,7 @@ def some_gpu_visible(
         )
         return
     on_bus = len(kernel.pci) if isinstance(kernel, NvidiaKernel) else 0
-    if withheld(os, kernel, env):
+    if gpus_hidden(os, kernel, env):
         yield say(
             f"{on_bus} NVIDIA GPUs on the PCI bus, but this container or job was given none",
             effect=_CPU,

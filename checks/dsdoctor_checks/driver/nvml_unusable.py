@@ -36,7 +36,7 @@ from dsdoctor.api import (
     skip,
     warn,
 )
-from dsdoctor_checks._util import cuda_works, gpu_expected, withheld
+from dsdoctor_checks._util import cuda_works, gpu_expected, gpus_hidden
 from dsdoctor_checks.driver import _tables
 
 CONDITION = Condition(
@@ -100,7 +100,7 @@ def nvml_answers(
     if error.code == _tables.NVML_VERSION_MISMATCH:
         return
     there = gpu_expected(RunNeeds(), kernel, gpus, live=live)
-    if error.code in _ABSENCE and (not there or withheld(os, kernel, env)):
+    if error.code in _ABSENCE and (not there or gpus_hidden(os, kernel, env)):
         yield skip("no NVIDIA GPU is given to this machine or job", code=error.code)
         return
     in_container = isinstance(os, OsInfo) and os.container is not None

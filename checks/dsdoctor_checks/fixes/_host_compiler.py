@@ -15,9 +15,9 @@ from dsdoctor.api import (
     Step,
     TorchBuild,
 )
-from dsdoctor_checks._util import at_least
+from dsdoctor_checks._util import GIB, at_least
 from dsdoctor_checks.fixes._activation import base_of
-from dsdoctor_checks.fixes._routes import GIB, system_install
+from dsdoctor_checks.fixes._routes import system_install
 
 #: What torch's headers need: C++20 from torch 2.12 on, C++17 before (knowledge A2).
 OLDEST = ((10, "2.12"), (9, "2.1"))

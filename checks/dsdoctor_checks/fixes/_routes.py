@@ -21,9 +21,8 @@ from dsdoctor.api import (
     ToolkitWheels,
     reach_of,
 )
-from dsdoctor_checks._util import pair
+from dsdoctor_checks._util import GIB, pair
 
-GIB = 1 << 30
 #: Space that a toolkit takes, unpacked, with what its installer downloads (du of 12.4 and 13.0).
 TOOLKIT_BYTES = 8 * GIB
 #: The same for the wheels, by what is among them.

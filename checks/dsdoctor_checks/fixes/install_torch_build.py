@@ -31,10 +31,9 @@ from dsdoctor.api import (
     TorchLive,
     fix,
 )
-from dsdoctor_checks._util import Capability, capabilities, dotted, numbers, pair, serving
+from dsdoctor_checks._util import GIB, Capability, capabilities, dotted, numbers, pair, serving
 from dsdoctor_checks.driver._tables import FLOOR
 from dsdoctor_checks.fixes._pip import refusal
-from dsdoctor_checks.fixes._routes import GIB
 from dsdoctor_checks.torch._tables import INDEX, VARIANTS, Release, archs, index_of
 
 NAME = "install-torch-build"

@@ -11,9 +11,9 @@ Remount with the former size, which the plan names.
 from __future__ import annotations
 
 from dsdoctor.api import Findings, OsInfo, Plan, Reach, Resources, Tell, fix
+from dsdoctor_checks._util import GIB
 
 NAME = "remount-shm"
-GIB = 1 << 30
 
 
 @fix(NAME, reach=Reach.SYSTEM)

@@ -12,8 +12,6 @@ NO_PERMISSION = 4
 GPU_IS_LOST = 15
 RESET_REQUIRED = 16
 
-GIB = 1 << 30
-
 
 def named(gpu: Gpu) -> str:
     """How messages call a GPU.
@@ -41,7 +39,7 @@ def judged(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -> tuple[Gpu, 
     return found
 
 
-def telling(
+def skip_unreported(
     gpus: tuple[Gpu, ...], value: Callable[[Gpu], object], field: str, what: str
 ) -> Iterator[Finding]:
     """Skips for those GPUs that do not tell a value, with NVML's reason."""

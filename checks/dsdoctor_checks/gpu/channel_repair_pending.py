@@ -27,7 +27,7 @@ from dsdoctor.api import (
     warn,
 )
 
-from ._util import judged, named, telling
+from ._util import judged, named, skip_unreported
 
 CONDITION = Condition("channel-repair-pending", id="DSD617", scope=Scope.NODE, since="0.1")
 
@@ -49,7 +49,7 @@ def no_repair_is_pending(
                 channel=gpu.health.channel_repair_pending,
                 tpc=gpu.health.tpc_repair_pending,
             )
-    yield from telling(
+    yield from skip_unreported(
         found,
         lambda gpu: gpu.health.channel_repair_pending,
         "health.channel_repair_pending",

@@ -27,7 +27,7 @@ from dsdoctor.api import (
     warn,
 )
 
-from ._util import judged, named, telling, word
+from ._util import judged, named, skip_unreported, word
 
 CONDITION = Condition("ecc-mode-pending", id="DSD618", scope=Scope.NODE, since="0.1")
 
@@ -52,4 +52,4 @@ def ecc_mode_is_settled(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -
                 ecc=gpu.ecc_mode,
                 pending=gpu.ecc_mode_pending,
             )
-    yield from telling(found, lambda gpu: gpu.ecc_mode, "ecc_mode", "its ECC mode")
+    yield from skip_unreported(found, lambda gpu: gpu.ecc_mode, "ecc_mode", "its ECC mode")

@@ -31,7 +31,7 @@ from dsdoctor.api import (
     fail,
 )
 
-from ._util import judged, named, telling
+from ._util import judged, named, skip_unreported
 
 CONDITION = Condition("ecc-uncorrectable", id="DSD603", scope=Scope.NODE, since="0.1")
 
@@ -84,7 +84,7 @@ def memory_is_sound(
                 max_volatile_errors=limits.max_volatile_errors,
                 max_sram_errors=limits.max_sram_errors,
             )
-    yield from telling(
+    yield from skip_unreported(
         found,
         lambda gpu: gpu.health.ecc_volatile_uncorrected,
         "health.ecc_volatile_uncorrected",

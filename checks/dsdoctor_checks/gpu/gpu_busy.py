@@ -32,7 +32,7 @@ from dsdoctor.api import (
 )
 from dsdoctor_checks._util import listed
 
-from ._util import judged, named, telling
+from ._util import judged, named, skip_unreported
 
 CONDITION = Condition("gpu-busy", id="DSD614", scope=Scope.JOB, since="0.1")
 
@@ -100,6 +100,6 @@ def gpus_are_free(
             pids=pids,
             max_used_percent=allowed,
         )
-    yield from telling(
+    yield from skip_unreported(
         found, lambda gpu: gpu.memory_used_bytes, "memory_used_bytes", "its memory in use"
     )

@@ -32,7 +32,7 @@ from dsdoctor.api import (
 )
 from dsdoctor_checks._util import listed
 
-from ._util import judged, named, telling
+from ._util import judged, named, skip_unreported
 
 CONDITION = Condition("gpu-busy-exclusive-mode", id="DSD615", scope=Scope.NODE, since="0.1")
 
@@ -67,7 +67,9 @@ def mode_lets_the_job_in(
             compute_mode=mode,
             pids=pids,
         )
-    yield from telling(found, lambda gpu: gpu.compute_mode, "compute_mode", "its compute mode")
+    yield from skip_unreported(
+        found, lambda gpu: gpu.compute_mode, "compute_mode", "its compute mode"
+    )
 
 
 HINT = "end the other process, or set the compute mode back: `nvidia-smi -c 0`"

@@ -17,11 +17,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dsdoctor.api import Condition, DeepTrial, Finding, Scope, check, fail, ok, skip, warn
+from dsdoctor_checks._util import GIB
 
 CONDITION = Condition(
     "gpu-memory-unallocatable", id="DSD641", scope=Scope.NODE, since="0.1", leads_to=("gpu-oom",)
 )
-_GIB = 1 << 30
 
 
 @check(CONDITION)
@@ -35,8 +35,8 @@ def memory_can_be_taken(trial: DeepTrial) -> Iterator[Finding]:
     for gpu in bad:
         error = gpu.alloc_error or ""
         short = "out of memory" in error.lower()
-        size = (gpu.alloc_bytes or 0) / _GIB
-        free = (gpu.free_bytes or 0) / _GIB
+        size = (gpu.alloc_bytes or 0) / GIB
+        free = (gpu.free_bytes or 0) / GIB
         yield (warn if short else fail)(
             f"{size:.1f} of {free:.1f} GiB that GPU {gpu.name} calls free could not be used: {error}",
             effect="the run ends when it needs that memory",

@@ -29,7 +29,7 @@ from dsdoctor.api import (
     warn,
 )
 
-from ._util import judged, named, telling
+from ._util import judged, named, skip_unreported
 
 CONDITION = Condition("gpu-overheating", id="DSD609", scope=Scope.NODE, since="0.1")
 
@@ -74,7 +74,7 @@ def gpus_are_cool(
             memory_max_c=most,
             margin_c=limits.margin_c,
         )
-    yield from telling(
+    yield from skip_unreported(
         found,
         lambda gpu: gpu.health.temperature_slowdown_c,
         "health.temperature_slowdown_c",

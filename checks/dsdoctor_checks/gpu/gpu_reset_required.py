@@ -31,7 +31,7 @@ from dsdoctor.api import (
     warn,
 )
 
-from ._util import RESET_REQUIRED, judged, named, telling
+from ._util import RESET_REQUIRED, judged, named, skip_unreported
 
 CONDITION = Condition("gpu-reset-required", id="DSD602", scope=Scope.NODE, since="0.1")
 
@@ -64,7 +64,7 @@ def no_recovery_is_due(gpus: Gpus, run: RunNeeds, env: Environment | Missing) ->
             action=word,
             reset_required=required,
         )
-    yield from telling(
+    yield from skip_unreported(
         tuple(gpu for gpu in found if gpu.error is None),
         lambda gpu: gpu.health.recovery_action,
         "health.recovery_action",

@@ -30,7 +30,7 @@ from dsdoctor.api import (
     warn,
 )
 
-from ._util import judged, named, telling
+from ._util import judged, named, skip_unreported
 
 CONDITION = Condition("gpu-throttled", id="DSD608", scope=Scope.NODE, since="0.1")
 
@@ -69,6 +69,6 @@ def clocks_are_free(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -> It
             sm_max_mhz=gpu.clock_sm_max_mhz,
             temperature_c=gpu.health.temperature_c,
         )
-    yield from telling(
+    yield from skip_unreported(
         found, lambda gpu: gpu.health.event_reasons, "health.event_reasons", "why clocks are low"
     )

@@ -28,7 +28,7 @@ from dsdoctor.api import (
     warn,
 )
 
-from ._util import judged, named, telling
+from ._util import judged, named, skip_unreported
 
 CONDITION = Condition("gsp-version-mismatch", id="DSD619", scope=Scope.NODE, since="0.1")
 
@@ -53,4 +53,6 @@ def firmware_is_the_drivers(
                 gsp=gpu.gsp_version,
                 driver=nvml.driver_version,
             )
-    yield from telling(found, lambda gpu: gpu.gsp_enabled, "gsp_enabled", "its GSP firmware")
+    yield from skip_unreported(
+        found, lambda gpu: gpu.gsp_enabled, "gsp_enabled", "its GSP firmware"
+    )

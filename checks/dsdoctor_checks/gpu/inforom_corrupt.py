@@ -28,7 +28,7 @@ from dsdoctor.api import (
     fail,
 )
 
-from ._util import judged, named, telling
+from ._util import judged, named, skip_unreported
 
 CONDITION = Condition("inforom-corrupt", id="DSD607", scope=Scope.NODE, since="0.1")
 
@@ -47,6 +47,6 @@ def inforom_is_valid(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -> I
                 uuid=gpu.uuid,
                 inforom_valid=False,
             )
-    yield from telling(
+    yield from skip_unreported(
         found, lambda gpu: gpu.health.inforom_valid, "health.inforom_valid", "its InfoROM's state"
     )

@@ -27,7 +27,7 @@ from dsdoctor.api import (
     warn,
 )
 
-from ._util import judged, named, telling, word
+from ._util import judged, named, skip_unreported, word
 
 CONDITION = Condition("mig-mode-pending", id="DSD612", scope=Scope.NODE, since="0.1")
 
@@ -52,4 +52,4 @@ def mig_mode_is_settled(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -
                 mig=gpu.mig_mode,
                 pending=gpu.mig_mode_pending,
             )
-    yield from telling(found, lambda gpu: gpu.mig_mode, "mig_mode", "its MIG mode")
+    yield from skip_unreported(found, lambda gpu: gpu.mig_mode, "mig_mode", "its MIG mode")

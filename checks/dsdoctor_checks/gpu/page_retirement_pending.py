@@ -30,7 +30,7 @@ from dsdoctor.api import (
     warn,
 )
 
-from ._util import judged, named, telling
+from ._util import judged, named, skip_unreported
 
 CONDITION = Condition("page-retirement-pending", id="DSD606", scope=Scope.NODE, since="0.1")
 
@@ -71,7 +71,7 @@ def no_page_is_pending(
             pending=health.retired_pages_pending,
             max_pages=limits.max_pages,
         )
-    yield from telling(
+    yield from skip_unreported(
         found,
         lambda gpu: gpu.health.retired_pages_pending,
         "health.retired_pages_pending",

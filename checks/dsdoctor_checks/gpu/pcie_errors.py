@@ -35,7 +35,7 @@ from dsdoctor.api import (
     warn,
 )
 
-from ._util import judged, named, telling
+from ._util import judged, named, skip_unreported
 
 CONDITION = Condition(
     "pcie-errors",
@@ -115,6 +115,6 @@ def link_is_sound(
             max_corrected=limits.max_corrected,
             max_replays=limits.max_replays,
         )
-    yield from telling(
+    yield from skip_unreported(
         found, lambda gpu: gpu.pcie.replay_counter, "pcie.replay_counter", "its PCIe errors"
     )

@@ -33,7 +33,7 @@ from dsdoctor.api import (
     warn,
 )
 
-from ._util import judged, named, telling
+from ._util import judged, named, skip_unreported
 
 CONDITION = Condition("pcie-link-degraded", id="DSD611", scope=Scope.NODE, since="0.1")
 
@@ -111,4 +111,4 @@ def all_lanes_are_up(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -> I
             max_width=most,
             percent=100 * width // most,
         )
-    yield from telling(found, lambda gpu: gpu.pcie.width, "pcie.width", "its PCIe width")
+    yield from skip_unreported(found, lambda gpu: gpu.pcie.width, "pcie.width", "its PCIe width")

@@ -33,7 +33,7 @@ from dsdoctor.api import (
 )
 from dsdoctor_checks._util import listed
 
-from ._util import judged, telling
+from ._util import judged, skip_unreported
 
 CONDITION = Condition("persistence-mode-off", id="DSD621", scope=Scope.NODE, since="0.1")
 
@@ -72,6 +72,6 @@ def driver_stays_loaded(
         )
     else:
         yield ok(off=off)
-    yield from telling(
+    yield from skip_unreported(
         found, lambda gpu: gpu.persistence_mode, "persistence_mode", "its persistence mode"
     )

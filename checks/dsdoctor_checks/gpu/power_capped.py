@@ -29,7 +29,7 @@ from dsdoctor.api import (
     warn,
 )
 
-from ._util import judged, named, telling
+from ._util import judged, named, skip_unreported
 
 CONDITION = Condition("power-capped", id="DSD610", scope=Scope.NODE, since="0.1")
 
@@ -71,6 +71,6 @@ def power_is_free(
             default_w=default // 1000,
             min_percent=limits.min_percent,
         )
-    yield from telling(
+    yield from skip_unreported(
         found, lambda gpu: gpu.health.power_limit_mw, "health.power_limit_mw", "its power limit"
     )

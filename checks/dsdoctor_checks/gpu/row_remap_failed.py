@@ -30,7 +30,7 @@ from dsdoctor.api import (
     fail,
 )
 
-from ._util import judged, named, telling
+from ._util import judged, named, skip_unreported
 
 CONDITION = Condition("row-remap-failed", id="DSD604", scope=Scope.NODE, since="0.1")
 
@@ -74,7 +74,7 @@ def rows_were_replaced(
             rows_corrected=health.remapped_rows_corrected,
             max_rows=limits.max_rows,
         )
-    yield from telling(
+    yield from skip_unreported(
         found,
         lambda gpu: gpu.health.remapped_rows_failure,
         "health.remapped_rows",

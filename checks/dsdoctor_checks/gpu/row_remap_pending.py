@@ -28,7 +28,7 @@ from dsdoctor.api import (
     warn,
 )
 
-from ._util import judged, named, telling
+from ._util import judged, named, skip_unreported
 
 CONDITION = Condition("row-remap-pending", id="DSD605", scope=Scope.NODE, since="0.1")
 
@@ -47,7 +47,7 @@ def no_row_is_pending(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -> 
                 uuid=gpu.uuid,
                 rows_uncorrected=gpu.health.remapped_rows_uncorrected,
             )
-    yield from telling(
+    yield from skip_unreported(
         found,
         lambda gpu: gpu.health.remapped_rows_pending,
         "health.remapped_rows",

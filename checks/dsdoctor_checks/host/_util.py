@@ -6,18 +6,8 @@ from dsdoctor.api import Environment, Gpus, Missing, RunNeeds
 from dsdoctor_checks._util import chosen
 
 MIB = 1 << 20
-GIB = 1 << 30
 
 
 def ranks(run: RunNeeds, gpus: Gpus | Missing, env: Environment | Missing) -> int:
     """How many processes of a job this host would run: one for each GPU, at least one."""
     return max(len(run.gpus) or run.expect_gpus or len(chosen(gpus, run, env)), 1)
-
-
-def gib(size: int) -> float:
-    """Bytes as GiB, to one digit.
-
-    >>> gib(1610612736)
-    1.5
-    """
-    return round(size / GIB, 1)

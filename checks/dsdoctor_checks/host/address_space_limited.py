@@ -29,9 +29,7 @@ from dsdoctor.api import (
     ok,
     warn,
 )
-from dsdoctor_checks._util import cuda_works
-
-from ._util import GIB, gib
+from dsdoctor_checks._util import GIB, cuda_works, gib
 
 CONDITION = Condition("address-space-limited", id="DSD1005", scope=Scope.JOB, since="0.1")
 

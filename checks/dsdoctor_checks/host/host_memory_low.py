@@ -33,8 +33,9 @@ from dsdoctor.api import (
     ok,
     warn,
 )
+from dsdoctor_checks._util import GIB, gib
 
-from ._util import GIB, gib, ranks
+from ._util import ranks
 
 CONDITION = Condition("host-memory-low", id="DSD1002", scope=Scope.NODE, since="0.1")
 

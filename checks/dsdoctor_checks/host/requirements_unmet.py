@@ -40,9 +40,7 @@ from dsdoctor.api import (
     ok,
     skip,
 )
-from dsdoctor_checks._util import at_least, chosen, dotted, pair
-
-from ._util import GIB, gib
+from dsdoctor_checks._util import GIB, at_least, chosen, dotted, gib, pair
 
 CONDITION = Condition("requirements-unmet", id="DSD1010", scope=Scope.NODE, since="0.1")
 

@@ -5,18 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dsdoctor.api import MemoryDemand
+from dsdoctor_checks._util import gib
 
-GIB = 1 << 30
 _SHOWN = 4
-
-
-def gib(size: float) -> float:
-    """Bytes as GiB, to one digit.
-
-    >>> gib(1610612736)
-    1.5
-    """
-    return round(size / GIB, 1)
 
 
 def otherwise(demand: MemoryDemand) -> str:

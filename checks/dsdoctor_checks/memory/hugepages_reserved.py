@@ -32,9 +32,8 @@ from dsdoctor.api import (
     ok,
     warn,
 )
+from dsdoctor_checks._util import GIB, gib
 from dsdoctor_checks.host._util import ranks
-
-from ._util import GIB, gib
 
 CONDITION = Condition("hugepages-reserved", id="DSD1403", scope=Scope.NODE, since="0.1")
 

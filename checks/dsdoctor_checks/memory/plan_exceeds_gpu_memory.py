@@ -35,9 +35,9 @@ from dsdoctor.api import (
     skip,
     warn,
 )
-from dsdoctor_checks._util import chosen
+from dsdoctor_checks._util import chosen, gib
 
-from ._util import gib, itemised, otherwise
+from ._util import itemised, otherwise
 
 CONDITION = Condition(
     "plan-exceeds-gpu-memory", id="DSD1401", scope=Scope.JOB, since="0.1", leads_to=("gpu-oom",)

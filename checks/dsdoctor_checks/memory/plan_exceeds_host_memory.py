@@ -35,8 +35,9 @@ from dsdoctor.api import (
     ok,
     warn,
 )
+from dsdoctor_checks._util import gib
 
-from ._util import gib, itemised, otherwise
+from ._util import itemised, otherwise
 
 CONDITION = Condition(
     "plan-exceeds-host-memory",

@@ -17,8 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dsdoctor.api import Condition, Finding, Limits, MemoryDetail, Resources, Scope, check, ok, warn
-
-from ._util import GIB, gib
+from dsdoctor_checks._util import GIB, gib
 
 CONDITION = Condition("swap-thrashing", id="DSD1404", scope=Scope.NODE, since="0.1")
 

@@ -7,21 +7,11 @@ from collections.abc import Iterable, Mapping
 from dsdoctor.api import Place, RunNeeds
 
 MIB = 1 << 20
-GIB = 1 << 30
 #: Bytes that a checkpoint holds of each parameter: weights in 16 bit, fp32 master copy and Adam's
 #: two moments (DeepSpeed 0.19.8, mixed precision; gradients are not saved).
 CHECKPOINT_BYTES = 14
 #: Bytes that NVMe offload writes for each parameter: optimizer states, and weights in 16 bit.
 NVME_BYTES = {"offload_optimizer": 12, "offload_param": 2}
-
-
-def gib(size: int) -> float:
-    """Bytes as GiB, to one digit.
-
-    >>> gib(1610612736)
-    1.5
-    """
-    return round(size / GIB, 1)
 
 
 def parameters(run: RunNeeds) -> int | None:

@@ -29,8 +29,9 @@ from dsdoctor.api import (
     ok,
     warn,
 )
+from dsdoctor_checks._util import gib
 
-from ._util import CHECKPOINT_BYTES, MIB, by_mount, gib, name, nvme_bytes, parameters
+from ._util import CHECKPOINT_BYTES, MIB, by_mount, name, nvme_bytes, parameters
 
 CONDITION = Condition("disk-full", id="DSD1551", scope=Scope.JOB, since="0.1")
 

@@ -29,10 +29,10 @@ def run(argv: List[str], folder: str) -> None:
     )
     text = done.stdout.decode("utf-8", "replace")
     if done.returncode:
-        telling = [
+        errors = [
             line for line in text.splitlines() if "error" in line.lower() or "cannot find" in line
         ]
-        sys.stderr.write("\n".join((telling or text.splitlines())[:6]) + "\n")
+        sys.stderr.write("\n".join((errors or text.splitlines())[:6]) + "\n")
         sys.exit(1)
 
 

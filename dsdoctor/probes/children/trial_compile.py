@@ -41,10 +41,10 @@ def main() -> None:
             argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=folder, check=False
         )
         text = done.stdout.decode("utf-8", "replace")
-        telling = [
+        errors = [
             line for line in text.splitlines() if "error" in line.lower()
         ] or text.splitlines()
-        say({"ok": done.returncode == 0, "error": "\n".join(telling[:5])[:1000]})
+        say({"ok": done.returncode == 0, "error": "\n".join(errors[:5])[:1000]})
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -27,7 +27,7 @@ def say(**record: Any) -> None:
     os.write(1, ("\x1edsdoctor:" + json.dumps(record) + "\n").encode("utf-8", "replace"))
 
 
-def telling(text: str) -> str:
+def error_in(text: str) -> str:
     """The lines of a compiler's output that say what went wrong."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     wrong = [line for line in lines if re.search(r"error|not found|cannot find|undefined", line)]
@@ -54,7 +54,7 @@ def main() -> None:
         got = built.twice(torch.arange(4)).tolist()
         say(ok=got == [0, 2, 4, 6], error=None if got == [0, 2, 4, 6] else "it gave %r" % got)
     except Exception as error:
-        say(ok=False, error=telling(str(error)) or type(error).__name__)
+        say(ok=False, error=error_in(str(error)) or type(error).__name__)
     finally:
         sys.stdout.flush()
         shutil.rmtree(folder, ignore_errors=True)

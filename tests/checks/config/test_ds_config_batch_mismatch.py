@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dsdoctor.api import Gpu, Gpus, RunNeeds, Status
+from dsdoctor.hostfile import parse_hostfile
 from dsdoctor.probes.command_line import parse_command
-from dsdoctor.probes.hostfile import parse_hostfile
 from dsdoctor_checks.config import ds_config_batch_mismatch
 from tests.checks.config.rows import ABSENT, bad, config, statuses
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from dsdoctor.api import Finding, Package, Packages, Patient, Place, Resources, RunNeeds, Storage
-from dsdoctor.cli.profiles import SCHEMA, bundled, load, parse
 from dsdoctor.errors import UsageError
+from dsdoctor.profiles import SCHEMA, bundled, load, parse
 from dsdoctor_checks.host.requirements_unmet import FloorLimits, floors_are_met
 from tests.checks.machines import ABSENT, DEEPSPEED, NO_ENV, TIMEOUT, gpus, nvml, torch, words
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from dsdoctor.probes.hostfile import parse_env_file, parse_hostfile
+from dsdoctor.hostfile import parse_hostfile
+from dsdoctor.probes.hostfile import parse_env_file
 from dsdoctor_checks.launch import deepspeed_env_file_crashes as unit
 from tests.checks.launch.rows import ABSENT, command, statuses
 

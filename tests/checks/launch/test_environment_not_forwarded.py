@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dsdoctor.probes.hostfile import parse_env_file, parse_hostfile
+from dsdoctor.hostfile import parse_hostfile
+from dsdoctor.probes.hostfile import parse_env_file
 from dsdoctor_checks.launch import environment_not_forwarded
 from tests.checks.launch.rows import ABSENT, command, env, statuses
 

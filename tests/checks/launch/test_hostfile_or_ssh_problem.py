@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dsdoctor.api import Hostfile, NodeReach, NodesReach, OsInfo
-from dsdoctor.probes.hostfile import parse_hostfile
+from dsdoctor.hostfile import parse_hostfile
 from dsdoctor_checks.launch import hostfile_or_ssh_problem as unit
 from tests.checks.launch.rows import ABSENT, command, gpus, statuses
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dsdoctor.probes.hostfile import parse_hostfile
+from dsdoctor.hostfile import parse_hostfile
 from dsdoctor_checks.launch import launcher_visible_devices_conflict as unit
 from tests.checks.launch.rows import ABSENT, command, env, statuses
 

@@ -1,4 +1,4 @@
-"""Where the job will start: names of the nodes, a port that is free, the patient's launchers."""
+"""Where the job will start: names of the nodes, a free port, the environment's launchers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import re
 from dsdoctor import interpreter
 from dsdoctor.errors import UsageError
 from dsdoctor.host import Host, HostError, exists, read_text
-from dsdoctor.probes.hostfile import parse_hostfile
+from dsdoctor.hostfile import hosts_of
 from dsdoctor.probes.ports import DEFAULT_PORT, listening_ports
 from dsdoctor.recommend.options import LAUNCHERS
 
@@ -35,15 +35,12 @@ def host_names(
         option = "--hosts"
     elif hostfile is not None:
         try:
-            read = parse_hostfile(read_text(host, hostfile), hostfile)
+            text = read_text(host, hostfile)
         except HostError as error:
             raise UsageError(
                 f"`--hostfile {hostfile}` cannot be read: {error.missing.detail}"
             ) from None
-        if read.problems:
-            first = read.problems[0]
-            raise UsageError(f"`--hostfile {hostfile}` line {first.line}: {first.reason}")
-        found, option = tuple(entry.host for entry in read.entries), "--hostfile"
+        found, option = tuple(hosts_of(text, hostfile)), "--hostfile"
     else:
         return ()
     for name in found:

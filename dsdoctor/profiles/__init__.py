@@ -19,7 +19,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-BUNDLED = Path(__file__).parent.parent / "profiles"
+BUNDLED = Path(__file__).parent
 
 
 def _number(value: Any) -> float | None:

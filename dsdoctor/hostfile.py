@@ -1,0 +1,85 @@
+r"""The hostfile, by the grammar of the deepspeed launcher: one parser for every command.
+
+A line that DeepSpeed refuses is refused here too: `^\S+\s+slots=\d+`, each host once, lines that
+begin with `#` left out (`_parse_hostfile` of deepspeed/launcher/runner.py, 0.19.8).
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from dsdoctor.errors import UsageError
+from dsdoctor.model.facts.launch import HostEntry, Hostfile, LineProblem
+
+#: deepspeed/launcher/runner.py (0.19.8)
+DEFAULT_HOSTFILE = "/job/hostfile"
+
+_HOST_LINE = re.compile(r"^(\S+)\s+slots=(\d+)")
+
+
+def parse_hostfile(text: str, path: str, *, asked: bool = True) -> Hostfile:
+    r"""Reads a hostfile; what is wrong with it becomes its `problems`.
+
+    >>> parse_hostfile("node-a slots=4\nnode-b 8\\n", "hosts").problems[0].reason
+    'it is not of the form `HOST slots=N`'
+    """
+    entries: list[HostEntry] = []
+    problems: list[LineProblem] = []
+    seen: dict[str, int] = {}
+    for number, raw in enumerate(text.splitlines(), 1):
+        line = raw.strip()
+        if not line or line.startswith("#"):
+            continue
+        match = _HOST_LINE.match(line)
+        if match is None:
+            reason = "it is not of the form `HOST slots=N`"
+            problems.append(LineProblem(line=number, text=line, reason=reason))
+            continue
+        host, slots = match[1], int(match[2])
+        if host in seen:
+            reason = f"`{host}` stands on line {seen[host]} already"
+            problems.append(LineProblem(line=number, text=line, reason=reason))
+            continue
+        seen[host] = number
+        entries.append(HostEntry(host=host, slots=slots, line=number))
+    if not entries and not problems:
+        problems.append(LineProblem(line=0, text="", reason="it names no host"))
+    return Hostfile(path=path, asked=asked, entries=tuple(entries), problems=tuple(problems))
+
+
+def hosts_of(text: str, path: str) -> dict[str, int]:
+    r"""Host to slots, where the file was given with `--hostfile`.
+
+    >>> hosts_of("node-a slots=4\n", "hosts")
+    {'node-a': 4}
+
+    Raises:
+        UsageError: DeepSpeed would refuse the file.
+    """
+    found = parse_hostfile(text, path)
+    for problem in found.problems:
+        if not problem.line:
+            break
+        raise UsageError(
+            f"`--hostfile {path}` line {problem.line} is `{problem.text}`; "
+            "expected `HOST slots=N`, each host once"
+        )
+    if not found.entries:
+        raise UsageError(
+            f"`--hostfile {path}` names no host; expected lines such as `gpu-1 slots=8`"
+        )
+    return {entry.host: entry.slots for entry in found.entries}
+
+
+def read(path: str) -> dict[str, int]:
+    """Host to slots of a file that was given with `--hostfile`.
+
+    Raises:
+        UsageError: it cannot be read, or DeepSpeed would refuse it.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise UsageError(f"`--hostfile {path}` cannot be read: {error.strerror}") from None
+    return hosts_of(text, path)

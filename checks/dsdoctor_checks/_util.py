@@ -1,4 +1,4 @@
-"""What several families need: versions, the GPUs of a run, which code serves which GPU."""
+"""Helpers shared by several families: versions, the GPUs of a run, which code runs on which GPU."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from packaging.version import InvalidVersion, Version
 
 from dsdoctor.api import (
+    DeepSpeedLive,
     Environment,
     Gpu,
     Gpus,
@@ -16,7 +17,9 @@ from dsdoctor.api import (
     Missing,
     NvidiaKernel,
     OsInfo,
+    Packages,
     RunNeeds,
+    TorchBuild,
     TorchLive,
 )
 
@@ -25,7 +28,7 @@ Capability = tuple[int, int]
 #: Bytes.
 GIB = 1 << 30
 
-#: Tegra parts, which stand apart from their major (torch/cuda/__init__.py `_CompatInterval`, 2.12).
+#: Tegra parts, which share no code with their major (torch/cuda/__init__.py `_CompatInterval`).
 TEGRA: frozenset[Capability] = frozenset({(5, 3), (6, 2), (7, 2), (8, 7)})
 #: 10.1 was renamed 11.0 in CUDA 13 (ptxas of 13.0.88).
 RENAMED: dict[Capability, Capability] = {(10, 1): (11, 0)}
@@ -34,7 +37,7 @@ _ARCH = re.compile(r"^(sm|compute)_(\d+)(\d)([af]?)$")
 
 
 def numbers(version: str | None) -> tuple[int, ...]:
-    """The leading dotted numbers of a version, () when there are none.
+    """The leading dotted numbers of a version; () if there are none.
 
     >>> numbers("535.104.05"), numbers("2.13.0+cpu"), numbers(None)
     ((535, 104, 5), (2, 13, 0), ())
@@ -44,7 +47,7 @@ def numbers(version: str | None) -> tuple[int, ...]:
 
 
 def pair(version: str | None) -> tuple[int, int] | None:
-    """Major and minor of a version, None when it has not both.
+    """Major and minor of a version; None unless it has both.
 
     >>> pair("12.8"), pair("2.11.0+cu130"), pair("12")
     ((12, 8), (2, 11), None)
@@ -54,7 +57,7 @@ def pair(version: str | None) -> tuple[int, int] | None:
 
 
 def at_least(version: str | None, floor: str) -> bool:
-    """Whether a release is a given one or newer; a version that cannot be read counts as newer.
+    """Whether a release is a given one or newer; an unreadable version counts as newer.
 
     >>> at_least("0.19.8+abc", "0.19.8"), at_least("0.9.5", "0.12.3"), at_least(None, "1")
     (True, False, True)
@@ -75,7 +78,7 @@ def gib(size: float) -> float:
 
 
 def dotted(capability: Capability) -> str:
-    """How people write a compute capability.
+    """A compute capability as NVIDIA writes it.
 
     >>> dotted((8, 6))
     '8.6'
@@ -84,7 +87,7 @@ def dotted(capability: Capability) -> str:
 
 
 def parse_arch(arch: str) -> tuple[str, Capability, str] | None:
-    """Kind, capability and suffix of a name in an architecture list.
+    """Kind, capability and suffix of an entry in an architecture list.
 
     >>> parse_arch("sm_86"), parse_arch("compute_120"), parse_arch("sm_90a"), parse_arch("gfx90a")
     (('sm', (8, 6), ''), ('compute', (12, 0), ''), ('sm', (9, 0), 'a'), None)
@@ -95,17 +98,17 @@ def parse_arch(arch: str) -> tuple[str, Capability, str] | None:
     return found.group(1), (int(found.group(2)), int(found.group(3))), found.group(4)
 
 
-def serving(arch_list: Iterable[str], capability: Capability) -> str | None:
-    """The entry of an architecture list whose code runs on a GPU, machine code before PTX.
+def code_for(arch_list: Iterable[str], capability: Capability) -> str | None:
+    """The entry of an architecture list that runs on a GPU: machine code if any, else PTX.
 
-    Machine code for X.Y runs on X.Z with Z >= Y; PTX of any lower or equal capability is compiled
-    at start; code with the suffix `a` runs on its own capability alone (knowledge A6).
+    Machine code for X.Y runs on X.Z with Z >= Y. PTX of any lower or equal capability is compiled
+    at startup. Code with the suffix `a` runs on its own capability only.
 
-    >>> serving(["sm_80", "sm_86"], (8, 9))
+    >>> code_for(["sm_80", "sm_86"], (8, 9))
     'sm_86'
-    >>> serving(["sm_75", "sm_90", "compute_90"], (12, 0))
+    >>> code_for(["sm_75", "sm_90", "compute_90"], (12, 0))
     'compute_90'
-    >>> print(serving(["sm_75", "sm_80"], (7, 0)))
+    >>> print(code_for(["sm_75", "sm_80"], (7, 0)))
     None
     """
     wanted = RENAMED.get(capability, capability)
@@ -132,12 +135,12 @@ def serving(arch_list: Iterable[str], capability: Capability) -> str | None:
 
 
 def variable(env: Environment | Missing, name: str) -> str | None:
-    """A variable of the environment, None when it is not set or the environment is not known."""
+    """A variable of the environment; None if it is not set or the environment is not known."""
     return None if isinstance(env, Missing) else env.get(name)
 
 
 def visible_tokens(env: Environment | Missing) -> tuple[str, ...] | None:
-    """The entries of CUDA_VISIBLE_DEVICES up to the first -1; None when it is not set."""
+    """The entries of CUDA_VISIBLE_DEVICES up to the first -1; None if it is not set."""
     value = variable(env, "CUDA_VISIBLE_DEVICES")
     if value is None:
         return None
@@ -151,7 +154,7 @@ def visible_tokens(env: Environment | Missing) -> tuple[str, ...] | None:
 
 
 def find(gpus: Iterable[Gpu], selector: str) -> Gpu | None:
-    """The GPU that an index of `nvidia-smi`, a UUID, the start of one, or a MIG id names."""
+    """The GPU that an `nvidia-smi` index, a UUID or its start, or a MIG id names."""
     text = selector.strip()
     if text.isdecimal():
         return next((gpu for gpu in gpus if gpu.index == int(text)), None)
@@ -170,8 +173,9 @@ def find(gpus: Iterable[Gpu], selector: str) -> Gpu | None:
 def cuda_order(gpus: Gpus, env: Environment | Missing) -> tuple[Gpu, ...]:
     """The GPUs as CUDA numbers them without CUDA_VISIBLE_DEVICES.
 
-    That is PCI order if CUDA_DEVICE_ORDER says so, else fastest first. How CUDA measures "fastest"
-    is not documented: capability, then memory, is a guess, and matters only for unlike GPUs.
+    In PCI order if CUDA_DEVICE_ORDER asks for it, else fastest first. NVIDIA does not document
+    what "fastest" means: capability, then memory, is an assumption. It matters only if the GPUs
+    differ.
     """
     if variable(env, "CUDA_DEVICE_ORDER") == "PCI_BUS_ID":
         return gpus.gpus
@@ -185,9 +189,9 @@ def cuda_order(gpus: Gpus, env: Environment | Missing) -> tuple[Gpu, ...]:
 
 
 def visible(gpus: Gpus, env: Environment | Missing) -> tuple[Gpu, ...]:
-    """The GPUs that CUDA_VISIBLE_DEVICES leaves; all when it is not set.
+    """The GPUs that CUDA_VISIBLE_DEVICES leaves visible; all if it is not set.
 
-    CUDA stops reading at the first entry that names nothing.
+    CUDA stops reading at the first invalid entry.
     """
     tokens = visible_tokens(env)
     if tokens is None:
@@ -226,7 +230,7 @@ def capabilities(
 ) -> dict[str, Capability]:
     """Compute capability of each GPU of the run, by `GPU <index> (<name>)`.
 
-    By NVML where it tells; else by torch, whose numbers are then meant.
+    Reported by NVML, else by torch, whose device numbers then apply.
     """
     told = {
         f"GPU {gpu.index} ({gpu.name or 'unnamed'})": gpu.cc
@@ -241,7 +245,7 @@ def capabilities(
     }
 
 
-def served_by_nvidia(kernel: NvidiaKernel | Missing) -> bool:
+def driver_loaded(kernel: NvidiaKernel | Missing) -> bool:
     """Whether the NVIDIA kernel module is loaded."""
     if isinstance(kernel, Missing):
         return False
@@ -255,9 +259,9 @@ def gpu_expected(
     env: Environment | Missing | None = None,
     live: TorchLive | Missing | None = None,
 ) -> bool:
-    """Whether a GPU is there or asked for: then what CUDA needs is judged, else it is not.
+    """Whether a GPU is present or requested; only then are CUDA's needs judged.
 
-    A GPU handed to a virtual machine (vfio-pci) is not there; nor is one that
+    A GPU assigned to a virtual machine (vfio-pci) does not count, nor does one that
     CUDA_VISIBLE_DEVICES hides on purpose.
     """
     if run.wants_gpu:
@@ -276,7 +280,7 @@ def gpu_expected(
 def gpus_hidden(
     os: OsInfo | Missing, kernel: NvidiaKernel | Missing, env: Environment | Missing
 ) -> bool:
-    """Whether the driver serves GPUs that this container or Slurm job was not given."""
+    """Whether the driver has GPUs that are not assigned to this container or Slurm job."""
     if variable(env, "SLURM_JOB_ID"):
         return True
     if isinstance(os, Missing) or isinstance(kernel, Missing) or os.container is None:
@@ -284,13 +288,55 @@ def gpus_hidden(
     return not any(re.fullmatch(r"nvidia\d+", node) for node in kernel.device_nodes)
 
 
+#: Names for accelerators of DeepSpeed (accelerator/real_accelerator.py, 0.19.8) that are not CUDA.
+_ACCELERATORS = {
+    "hpu": "Intel Gaudi (`hpu`)",
+    "klxpu": "Kunlun XPU (`klxpu`)",
+    "mlu": "Cambricon MLU (`mlu`)",
+    "mps": "Apple MPS (`mps`)",
+    "npu": "Ascend NPU (`npu`)",
+    "sdaa": "Tecorigin SDAA (`sdaa`)",
+    "supa": "Biren SUPA (`supa`)",
+    "xpu": "Intel XPU (`xpu`)",
+}
+
+
+def other_accelerator(
+    torch: TorchBuild | Missing,
+    deepspeed: DeepSpeedLive | Missing,
+    packages: Packages | Missing,
+    env: Environment | Missing,
+) -> str | None:
+    """The accelerator that is not from NVIDIA and that DeepSpeed uses; None if there is none.
+
+    DeepSpeed's own choice decides, then `DS_ACCELERATOR`, then what is installed: a ROCm build of
+    torch, or `torch_npu`.
+
+    >>> from dsdoctor.api import Why
+    >>> none = Missing(why=Why.ABSENT, detail="")
+    >>> other_accelerator(TorchBuild(version="2.9.1", hip="6.4"), none, none, none)
+    'AMD ROCm'
+    >>> other_accelerator(none, none, none, Environment(variables={"DS_ACCELERATOR": "npu"}))
+    'Ascend NPU (`npu`)'
+    """
+    chosen_by_deepspeed = deepspeed.accelerator if isinstance(deepspeed, DeepSpeedLive) else None
+    name = chosen_by_deepspeed or variable(env, "DS_ACCELERATOR")
+    if name in _ACCELERATORS:
+        return _ACCELERATORS[name]
+    if name in (None, "cuda") and isinstance(torch, TorchBuild) and torch.hip is not None:
+        return "AMD ROCm"
+    if name is None and isinstance(packages, Packages) and "torch-npu" in packages.packages:
+        return _ACCELERATORS["npu"]
+    return None
+
+
 def cuda_works(live: TorchLive | Missing) -> bool:
-    """Whether torch has initialised CUDA on this machine: then no table may say that it cannot."""
+    """Whether torch has initialized CUDA on this machine, which overrules every table."""
     return isinstance(live, TorchLive) and live.cuda_ok is True
 
 
 def listed(items: Iterable[object]) -> str:
-    """Items as a reader wants them.
+    """Items joined as in a sentence.
 
     >>> listed(["a"]), listed(["a", "b", "c"])
     ('a', 'a, b and c')
@@ -302,7 +348,7 @@ def listed(items: Iterable[object]) -> str:
 def node_count(
     env: Environment | Missing, hostfile: Hostfile | Missing, command: LaunchCommand | Missing
 ) -> int:
-    """On how many nodes the run is, as far as it says so; 1 when nothing says more."""
+    """How many nodes the run spans; 1 if nothing says otherwise."""
     counts = [1]
     if isinstance(hostfile, Hostfile):
         counts.append(len(hostfile.entries))

@@ -10,7 +10,7 @@ from tests.checks import machines as m
 
 
 def driver(torch: object, card: str, kernel: str, loaded: str, *, compat: bool) -> Finding:
-    found = driver_too_old.driver_serves_torch.function(
+    found = driver_too_old.driver_supports_torch.function(
         torch,
         m.kernel(kernel),
         m.nvml(kernel),
@@ -50,7 +50,7 @@ def test_driver_535_is_too_old_for_cu130() -> None:
     found = driver(torch, "A100", "535.104.05", "535.104.05", compat=False)
     assert found.status.value == "fail"
     assert found.message == (
-        "driver 535.104.05 serves CUDA 12.2, but torch 2.11.0+cu130 was built for CUDA 13.0"
+        "driver 535.104.05 supports up to CUDA 12.2, but torch 2.11.0+cu130 was built for CUDA 13.0"
     )
     assert "cuda-compat-13-0" in found.hint
 

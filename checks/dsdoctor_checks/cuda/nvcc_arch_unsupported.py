@@ -40,7 +40,7 @@ from dsdoctor.api import (
     skip,
     warn,
 )
-from dsdoctor_checks._util import Capability, capabilities, dotted, listed, serving, variable
+from dsdoctor_checks._util import Capability, capabilities, code_for, dotted, listed, variable
 from dsdoctor_checks.cuda import _ops, _tables
 
 CONDITION = Condition(
@@ -119,7 +119,7 @@ def nvcc_knows_gpus(
         )
         return
     for name, cc in devices.items():
-        if archs and readable and serving(_as_arch_list(archs), cc) is None:
+        if archs and readable and code_for(_as_arch_list(archs), cc) is None:
             yield say(
                 f"{source} has no code for {name}, whose capability is {dotted(cc)}",
                 effect="ops are built that cannot run on it (no kernel image)",

@@ -1,1 +1,1 @@
-"""Conditions of the NVIDIA driver and of reaching its GPUs."""
+"""The NVIDIA driver, and whether a process can reach its GPUs."""

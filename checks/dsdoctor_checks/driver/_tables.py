@@ -1,14 +1,14 @@
-"""What NVIDIA's documents say of drivers. Read 2026-11-21."""
+"""Driver versions and error numbers from NVIDIA's documentation. Read 2026-11-21."""
 
 from __future__ import annotations
 
 from dsdoctor_checks._util import numbers
 
-#: Oldest driver for each CUDA major, by minor-version compatibility.
+#: Minimum driver for each CUDA major version, by minor-version compatibility.
 #: docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html
 FLOOR: dict[int, str] = {11: "450.80.02", 12: "525.60.13", 13: "580.65.06"}
 
-#: Driver that came with each toolkit: the newest CUDA that the driver serves in full.
+#: Driver that shipped with each toolkit, which fully supports that CUDA version.
 #: CUDA 13.4 U1 toolkit release notes, table 3.
 OWN_DRIVER: dict[str, str] = {
     "11.0": "450.36.06",
@@ -36,7 +36,7 @@ OWN_DRIVER: dict[str, str] = {
     "13.4": "615",
 }
 
-#: CUDA errors at initialisation (cuda runtime 13.2, driver_types.h).
+#: CUDA errors at initialization (cuda runtime 13.2, driver_types.h).
 NAMES: dict[int, str] = {
     3: "cudaErrorInitializationError",
     34: "cudaErrorStubLibrary",
@@ -59,11 +59,11 @@ NVML_VERSION_MISMATCH = 18
 NVML_UNKNOWN = 999
 
 
-def serves(driver: str) -> str | None:
-    """The newest CUDA that a driver serves in full.
+def supported(driver: str) -> str | None:
+    """The newest CUDA version that a driver fully supports; None for a driver before CUDA 11.
 
-    >>> serves("535.104.05"), serves("580.95.05"), serves("390.1")
-    ('12.2', '13.0', None)
+    >>> supported("535.104.05"), supported("580.95.05"), supported("610.43.02"), supported("390.1")
+    ('12.2', '13.0', '13.3', None)
     """
     have = numbers(driver)
     fitting = [cuda for cuda, own in OWN_DRIVER.items() if numbers(own) <= have]

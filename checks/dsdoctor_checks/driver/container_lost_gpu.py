@@ -1,13 +1,13 @@
-"""A running container has lost its access to the GPUs.
+"""A running container has lost access to its GPUs.
 
 ## Why it matters
-With the systemd cgroup driver a `systemctl daemon-reload` on the host takes the device rules of
-running containers away. NVML then ends with "Unknown Error", and new processes find no GPU; those
-that run already go on.
+With Docker's systemd cgroup driver, `systemctl daemon-reload` on the host resets the device rules of
+running containers. NVML then returns "Unknown Error", and new processes find no GPU. Processes that
+already use a GPU keep running.
 
 ## What to do
-Start the container anew. To keep it from happening again, name the device nodes when the container
-is made (`--device /dev/nvidia0 …` or CDI), or use the `cgroupfs` driver.
+Restart the container. To prevent it, create the container with explicit device nodes
+(`--device /dev/nvidia0 …`) or CDI devices, or switch Docker to the `cgroupfs` driver.
 
 ## References
 - https://github.com/NVIDIA/nvidia-container-toolkit/issues/48
@@ -47,7 +47,7 @@ CONDITION = Condition(
 def container_keeps_gpu(
     os: OsInfo, nvml: Nvml | Missing, smi: NvidiaSmi | Missing, live: TorchLive | Missing
 ) -> Iterator[Finding]:
-    """NVML's unknown error inside a container, where CUDA does not work either."""
+    """NVML returns its unknown error inside a container, and CUDA does not work either."""
     if os.container is None or cuda_works(live):
         return
     code = nvml.error.code if isinstance(nvml, Nvml) and nvml.error else None
@@ -55,12 +55,12 @@ def container_keeps_gpu(
     by_smi = "Unknown Error" in (words or "")
     if code != _tables.NVML_UNKNOWN and not by_smi:
         return
-    witness = f"NVML ends with error {code}" if code else "`nvidia-smi` says"
+    witness = f"NVML returns error {code}" if code else "`nvidia-smi` reports an error"
     yield fail(
-        f"{witness} (Unknown Error) in this {os.container} container: its access to the GPUs"
-        " was taken away",
+        f"{witness} (Unknown Error) in this {os.container} container: it has lost access to"
+        " its GPUs",
         effect="new processes find no GPU",
-        hint="start the container anew, and give it the device nodes or CDI devices by name",
+        hint="restart the container; create it with explicit device nodes or CDI devices to prevent this",
         code=code,
         container=os.container,
         nvidia_smi=words,

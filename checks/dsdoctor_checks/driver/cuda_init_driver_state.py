@@ -1,13 +1,13 @@
-"""CUDA does not initialise although driver and GPU are there.
+"""CUDA does not initialize although a driver and a GPU are present.
 
 ## Why it matters
-The driver is in a bad state: its unified-memory module is not loaded or damaged, the machine came
-back from suspend, the fabric manager is not up, or a stub of a toolkit is loaded in place of
-libcuda. Every rank dies at its first CUDA call.
+The driver is in a bad state. Typical causes: its unified-memory module is not loaded, the machine
+resumed from suspend, the fabric manager is not running, or a toolkit's stub library is loaded
+instead of libcuda. Every rank exits at its first CUDA call.
 
 ## What to do
-Reload the module (`modprobe -r nvidia_uvm && modprobe nvidia_uvm`) or restart the machine. For
-error 34 take the toolkit's `stubs` folder off `LD_LIBRARY_PATH`; for 805 restart the MPS server.
+Reload the module (`modprobe -r nvidia_uvm && modprobe nvidia_uvm`) or reboot. For error 34, remove
+the toolkit's `stubs` folder from `LD_LIBRARY_PATH`. For error 805, restart the MPS server.
 
 ## References
 - driver_types.h: errors 3, 34, 802, 803, 805 and 999
@@ -32,7 +32,7 @@ from dsdoctor.api import (
     check,
     fail,
 )
-from dsdoctor_checks._util import gpu_expected, served_by_nvidia
+from dsdoctor_checks._util import driver_loaded, gpu_expected
 from dsdoctor_checks.driver import _tables
 
 CONDITION = Condition(
@@ -51,10 +51,10 @@ CONDITION = Condition(
 _STUB, _MPS = 34, 805
 _STATES = (3, _STUB, _tables.NOT_READY, _tables.MISMATCH, _MPS, 999)
 _HINTS = {
-    _STUB: "take the toolkit's `stubs` folder off `LD_LIBRARY_PATH`",
+    _STUB: "remove the toolkit's `stubs` folder from `LD_LIBRARY_PATH`",
     _MPS: "restart the MPS server with `nvidia-cuda-mps-control -d`, or unset `CUDA_MPS_*`",
 }
-_RELOAD = "reload the module with `modprobe -r nvidia_uvm && modprobe nvidia_uvm`, or restart"
+_RELOAD = "reload the module with `modprobe -r nvidia_uvm && modprobe nvidia_uvm`, or reboot"
 
 
 @check(CONDITION)
@@ -64,18 +64,18 @@ def driver_state_is_good(
     gpus: Gpus | Missing,
     lib: LibCuda | Missing,
 ) -> Iterator[Finding]:
-    """The error numbers that speak of the driver's state, where a driver is."""
+    """Fails on the CUDA errors that mean a bad driver state, if a driver is loaded."""
     code = live.cuda_error_code
     if live.cuda_ok is not False or code not in _STATES:
         return
-    if not served_by_nvidia(kernel) and not gpu_expected(RunNeeds(), kernel, gpus):
+    if not driver_loaded(kernel) and not gpu_expected(RunNeeds(), kernel, gpus):
         return
     uvm = isinstance(kernel, Missing) or "nvidia_uvm" in kernel.modules
     lacking = "" if uvm else ", and the `nvidia_uvm` module is not loaded"
     yield fail(
-        f"CUDA ends with error {code} ({_tables.NAMES[code]}) at start{lacking},"
+        f"CUDA initialization fails with error {code} ({_tables.NAMES[code]}){lacking},"
         " although a driver is loaded",
-        effect="every rank dies at its first CUDA call",
+        effect="every rank exits at its first CUDA call",
         hint=_HINTS.get(code, _RELOAD),
         code=code,
         text=live.cuda_error,

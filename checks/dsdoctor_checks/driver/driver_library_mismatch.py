@@ -1,13 +1,13 @@
-"""The NVIDIA kernel module and the user-space driver libraries are of different versions.
+"""The NVIDIA kernel module and the driver libraries have different versions.
 
 ## Why it matters
-An update has replaced the libraries, but the old kernel module is still loaded (or the reverse).
-The two refuse to work together: NVML gives error 18 and CUDA error 803.
+An update replaced the libraries while the old kernel module stayed loaded, or the other way round.
+The two refuse to work together: NVML returns error 18, and CUDA returns error 803.
 
 ## What to do
-Restart the machine, or unload and reload the `nvidia*` modules when nothing uses the GPUs. In a
-container, mount the libraries of the host by the NVIDIA container toolkit instead of installing a
-driver in the image.
+Reboot, or unload and reload the `nvidia*` modules while nothing uses the GPUs. In a container, use
+the NVIDIA Container Toolkit to mount the host's libraries instead of installing a driver in the
+image.
 
 ## References
 - nvml.h: `NVML_ERROR_LIB_RM_VERSION_MISMATCH` (18)
@@ -44,7 +44,7 @@ CONDITION = Condition(
 
 
 def _library_version(nvml: Nvml | Missing, lib: LibCuda | Missing) -> tuple[str, str] | None:
-    """Name and driver version of a user-space library; a compat library may differ."""
+    """Name and version of a driver library; a `cuda-compat` library is meant to differ."""
     if isinstance(lib, LibCuda) and lib.version and not lib.compat and not lib.stub:
         return "libcuda", lib.version
     if isinstance(nvml, Nvml) and nvml.nvml_version and nvml.nvml_version.count(".") > 1:
@@ -59,7 +59,7 @@ def module_matches_library(
     lib: LibCuda | Missing,
     live: TorchLive | Missing,
 ) -> Iterator[Finding]:
-    """By NVML's own word, by CUDA's, else by the versions of files."""
+    """Asks NVML first, then CUDA, then compares file versions."""
     if cuda_works(live):
         return
     module = None if isinstance(kernel, Missing) else kernel.module_version
@@ -81,13 +81,13 @@ def module_matches_library(
     if differ and module and library:
         text = f"the loaded kernel module is {module}, but {library[0]} is {library[1]}"
     elif code == _tables.NVML_VERSION_MISMATCH:
-        text = f"NVML finds a kernel module of another version than its own (error {code})"
+        text = f"NVML and the loaded kernel module have different versions (error {code})"
     else:
-        text = f"CUDA finds a kernel module of another version than libcuda's (error {cuda_code})"
+        text = f"libcuda and the loaded kernel module have different versions (error {cuda_code})"
     yield fail(
         text,
-        effect="neither `nvidia-smi` nor CUDA starts, and every rank dies at start",
-        hint="restart the machine, or reload the `nvidia` modules while nothing uses the GPUs",
+        effect="`nvidia-smi` and CUDA do not start; every rank exits at startup",
+        hint="reboot, or reload the `nvidia` kernel modules while nothing uses the GPUs",
         **evidence,
     )
 

@@ -1,14 +1,13 @@
-"""An NVIDIA GPU is on the PCI bus, but no NVIDIA kernel driver serves it.
+"""An NVIDIA GPU is on the PCI bus, but the NVIDIA kernel driver is not loaded.
 
 ## Why it matters
-Without the kernel module there is no `/dev/nvidia*`, NVML does not start, and torch sees no GPU:
-DeepSpeed falls back to the CPU with a single warning line.
+Without the kernel module there is no `/dev/nvidia*`, NVML does not start, and torch sees no GPU.
+DeepSpeed then falls back to the CPU with one warning line.
 
 ## What to do
-Install the NVIDIA driver of the distribution or of NVIDIA, and restart the machine. If it is
-installed, see `dmesg` and `dkms status`: after a kernel update the module may not have been
-rebuilt, and Secure Boot refuses a module without a signature. With `nouveau` loaded, blacklist
-it first.
+Install the NVIDIA driver, from the distribution or from NVIDIA, and reboot. If it is installed,
+check `dmesg` and `dkms status`: a kernel update may have left the module unbuilt, and Secure Boot
+rejects an unsigned module. If `nouveau` is loaded, blacklist it first.
 
 ## References
 - https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/
@@ -19,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dsdoctor.api import Condition, Finding, Missing, NvidiaKernel, Nvml, Scope, check, fail, skip
-from dsdoctor_checks._util import served_by_nvidia
+from dsdoctor_checks._util import driver_loaded
 
 CONDITION = Condition(
     "driver-missing",
@@ -32,10 +31,10 @@ CONDITION = Condition(
 
 @check(CONDITION)
 def gpu_has_driver(kernel: NvidiaKernel, nvml: Nvml | Missing) -> Iterator[Finding]:
-    """A GPU on the bus needs the kernel module; one given to a virtual machine does not."""
+    """A GPU on the bus needs the kernel module, unless it is assigned to a virtual machine."""
     ours = [gpu for gpu in kernel.pci if not (gpu.driver or "").startswith("vfio")]
     answers = isinstance(nvml, Nvml) and nvml.error is None
-    if served_by_nvidia(kernel) or answers:
+    if driver_loaded(kernel) or answers:
         return
     if not ours:
         yield skip("no NVIDIA GPU on the PCI bus of this machine")
@@ -43,15 +42,15 @@ def gpu_has_driver(kernel: NvidiaKernel, nvml: Nvml | Missing) -> Iterator[Findi
     if any(gpu.driver == "nvidia" for gpu in ours):
         return
     bound = "nouveau" if any(gpu.driver == "nouveau" for gpu in ours) else None
-    served = "is served by `nouveau`" if bound else "has no driver"
+    served = "uses the `nouveau` driver" if bound else "has no driver"
     yield fail(
         f"the NVIDIA GPU at {ours[0].bdf} ({ours[0].device_id}) {served},"
         " but CUDA needs the `nvidia` kernel module",
         effect="torch sees no GPU, and DeepSpeed falls back to the CPU",
         hint=(
-            "blacklist `nouveau`, install the NVIDIA driver and restart the machine"
+            "blacklist `nouveau`, install the NVIDIA driver and reboot"
             if bound
-            else "install the NVIDIA driver, or see why it is not loaded with"
+            else "install the NVIDIA driver; if it is installed, find out why it is not loaded with"
             " `dmesg | grep -i nvidia` and `dkms status`"
         ),
         bdf=ours[0].bdf,

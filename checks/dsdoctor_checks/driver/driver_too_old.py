@@ -1,15 +1,15 @@
-"""The NVIDIA driver is older than the CUDA that torch was built for needs.
+"""The NVIDIA driver is too old for the CUDA version that torch was built for.
 
 ## Why it matters
-A driver serves every CUDA of its major from a first release on (525.60.13 for CUDA 12,
-580.65.06 for CUDA 13). Below it CUDA does not initialise (error 35). What counts is the
-`libcuda.so.1` that a job would load: a `cuda-compat` package brings a newer one, which works on
-data-centre GPUs only; on a GeForce it ends in error 804.
+Each CUDA major version needs a minimum driver: 525.60.13 for CUDA 12, 580.65.06 for CUDA 13. With an
+older driver, CUDA initialization fails with error 35. The `libcuda.so.1` that a job loads decides: a
+`cuda-compat` package provides a newer one, but only on data-center GPUs. On a GeForce it fails with
+error 804.
 
 ## What to do
-Install a torch build for an older CUDA, or a newer driver; on data-centre GPUs add the
-`cuda-compat` package of the CUDA that torch wants. On a GeForce take the compat folder off
-`LD_LIBRARY_PATH`.
+Install a torch build for an older CUDA version, or upgrade the driver. On data-center GPUs you can
+also install the `cuda-compat` package for torch's CUDA version. On a GeForce, remove the compat
+folder from `LD_LIBRARY_PATH`.
 
 ## References
 - https://docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html
@@ -70,7 +70,7 @@ def _consumer(gpu: Gpu) -> bool:
 
 
 @check(CONDITION)
-def driver_serves_torch(
+def driver_supports_torch(
     torch: TorchBuild,
     kernel: NvidiaKernel | Missing,
     nvml: Nvml | Missing,
@@ -80,7 +80,7 @@ def driver_serves_torch(
     live: TorchLive | Missing,
     run: RunNeeds,
 ) -> Iterator[Finding]:
-    """The driver that would be loaded, against the floor of torch's CUDA major."""
+    """Compares the libcuda that a job loads with the minimum for torch's CUDA major version."""
     built = pair(torch.cuda)
     if built is None:
         yield skip("torch is not a CUDA build" if torch.installed else "torch is not installed")
@@ -95,18 +95,18 @@ def driver_serves_torch(
     evidence = {"driver": driver, "libcuda": loaded, "compat": bool(compat), "torch": torch.version}
     evidence |= {"torch_cuda": torch.cuda, "cuda_error_code": code}
     if cuda_works(live):
-        yield ok(f"driver {driver} has initialised CUDA {torch.cuda}", **evidence)
+        yield ok(f"driver {driver} initialized CUDA {torch.cuda}", **evidence)
         return
     consumer = next((gpu for gpu in chosen(gpus, run) if _consumer(gpu)), None)
     wrong_gpu = compat and consumer and numbers(compat) != numbers(driver)
     if code == _tables.COMPAT_UNSUPPORTED or wrong_gpu:
         name = consumer.name if consumer else "this GPU"
         yield fail(
-            f"libcuda {loaded} of `cuda-compat` would be loaded on driver {driver},"
-            f" but {name} is not a data-centre GPU",
-            effect="CUDA does not initialise (error 804), every rank dies at start",
-            hint="take the compat folder off `LD_LIBRARY_PATH`, and upgrade the driver to"
-            f" {_tables.FLOOR.get(built[0], torch.cuda)} or newer if torch then finds it too old",
+            f"`cuda-compat` libcuda {loaded} would be loaded on driver {driver},"
+            f" but {name} is not a data-center GPU",
+            effect="CUDA initialization fails with error 804; every rank exits at startup",
+            hint="remove the compat folder from `LD_LIBRARY_PATH`; if torch then reports a driver that"
+            f" is too old, upgrade it to {_tables.FLOOR.get(built[0], torch.cuda)} or newer",
             gpu=name,
             path=lib.path if isinstance(lib, LibCuda) else None,
             error=_tables.COMPAT_UNSUPPORTED,
@@ -116,24 +116,24 @@ def driver_serves_torch(
         return
     floor = _tables.FLOOR.get(built[0])
     if floor is None and code != _tables.TOO_OLD:
-        yield skip(f"the oldest driver for CUDA {built[0]} is not known", **evidence)
+        yield skip(f"the minimum driver for CUDA {built[0]} is not known", **evidence)
         return
     if code != _tables.TOO_OLD and numbers(loaded) >= numbers(floor):
         yield ok(f"driver {loaded} is {floor} or newer", floor=floor, **evidence)
         return
-    serves = _tables.serves(loaded)
-    what = f"libcuda {loaded} of `cuda-compat`" if compat else f"driver {loaded}"
-    does = f"serves CUDA {serves}" if serves else "is older than CUDA 11"
+    supported = _tables.supported(loaded)
+    what = f"`cuda-compat` libcuda {loaded}" if compat else f"driver {loaded}"
+    does = f"supports up to CUDA {supported}" if supported else "is older than CUDA 11"
     options = f"upgrade the driver to {floor} or newer" if floor else "upgrade the driver"
-    if serves:
-        options = f"install a torch build for CUDA {serves.split('.')[0]}.x, or {options}"
+    if supported:
+        options = f"install a torch build for CUDA {supported.split('.')[0]}.x, or {options}"
     if not consumer and not compat:
-        options += f", or on data-centre GPUs add `cuda-compat-{built[0]}-{built[1]}`"
+        options += f", or on data-center GPUs install `cuda-compat-{built[0]}-{built[1]}`"
     yield fail(
         f"{what} {does}, but torch {torch.version} was built for CUDA {torch.cuda}",
-        effect="CUDA does not initialise (error 35), every rank dies at start",
+        effect="CUDA initialization fails with error 35; every rank exits at startup",
         hint=options,
-        serves=serves,
+        serves=supported,
         floor=floor,
         error=_tables.TOO_OLD,
         **evidence,

@@ -1,13 +1,13 @@
-"""The NVLink fabric of an NVSwitch machine is not set up.
+"""The fabric manager of an NVSwitch machine is not running.
 
 ## Why it matters
-On boards with NVSwitch no CUDA program starts (error 802, system not yet initialized) until the
-fabric manager has set up the switches and every GPU has registered. The manager's version must be
-exactly that of the driver.
+On boards with NVSwitch, no CUDA program starts (error 802, system not yet initialized) until the
+fabric manager has configured the switches and every GPU has registered. The fabric manager must
+have exactly the driver's version.
 
 ## What to do
-Start `nvidia-fabricmanager`, in the very version of the driver; boards with B100/B200 need
-NVLSM as well. In a virtual machine or container the host has to do this.
+Start `nvidia-fabricmanager` in the driver's version. Boards with B100 or B200 need NVLSM as well. In
+a virtual machine or container, this has to happen on the host.
 
 ## References
 - nvml.h, `nvmlGpuFabricInfoV_t`
@@ -61,9 +61,9 @@ def fabric_is_up(
     run: RunNeeds,
     manager: FabricManager | Missing,
 ) -> Iterator[Finding]:
-    """By CUDA's word, else by the registration of each GPU; a sliced GPU needs no fabric.
+    """Judges CUDA's error, then each GPU's registration; a GPU in MIG mode needs no fabric.
 
-    Ampere does not tell of a registration: there the process of the manager is looked for.
+    Ampere GPUs do not report a registration, so the fabric manager's process is looked for.
     """
     if cuda_works(live):
         return
@@ -86,23 +86,23 @@ def fabric_is_up(
         return
     if unserved:
         text = (
-            f"no `nv-fabricmanager` process runs, but the {unserved} NVSwitches of this machine"
-            " need one"
+            f"no `nv-fabricmanager` process is running, but the {unserved} NVSwitches of this"
+            " machine need one"
         )
     elif pending:
         first = pending[0]
         state = _WORDS[FabricState(first.fabric.state or 0)]
         text = (
             f"the fabric registration of GPU {first.index} ({first.name}) is {state},"
-            f" but all must be completed"
+            f" but it must be completed on every GPU"
         )
     else:
-        text = f"CUDA ends with error {code} (system not yet initialized) at start"
+        text = f"CUDA initialization fails with error {code} (system not yet initialized)"
     yield fail(
         text,
-        effect="CUDA does not initialise (error 802), every rank dies at start",
-        hint="start the fabric manager with `systemctl start nvidia-fabricmanager`, in the version"
-        f" of the driver{f' ({driver})' if driver else ''}",
+        effect="CUDA initialization fails with error 802; every rank exits at startup",
+        hint="run `systemctl start nvidia-fabricmanager`; its version must be the driver's"
+        + (f" ({driver})" if driver else ""),
         error=_tables.NOT_READY,
         cuda_error_code=code,
         gpus=[gpu.index for gpu in pending],

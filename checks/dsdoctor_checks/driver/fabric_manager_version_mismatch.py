@@ -1,14 +1,14 @@
-"""The fabric manager is of another version than the driver.
+"""The fabric manager and the driver have different versions.
 
 ## Why it matters
-The fabric manager talks to the driver through an interface without a stable form, so it refuses to
-start beside a driver of any other version, and then no CUDA program on a board with NVSwitch starts
-(error 802). A package manager that upgrades one of the two and not the other is the usual cause; a
-manager that still runs from before the upgrade hides it until the next restart.
+The fabric manager talks to the driver through an unstable interface, so it refuses to start beside
+any other driver version. No CUDA program then starts on a board with NVSwitch (error 802). The
+usual cause is a package manager that upgraded only one of the two. A manager that kept running
+through the upgrade hides the problem until the next restart.
 
 ## What to do
-Install `nvidia-fabricmanager` in the very version of the driver, hold both packages at it, and
-restart the service.
+Install `nvidia-fabricmanager` in the driver's exact version, pin both packages, and restart the
+service.
 
 ## References
 - https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide/ (installing, matching versions)
@@ -41,7 +41,7 @@ CONDITION = Condition(
 
 @check(CONDITION)
 def manager_is_of_the_driver(manager: FabricManager, kernel: NvidiaKernel) -> Iterator[Finding]:
-    """The manager that would start next time against the driver that is loaded."""
+    """Compares the installed fabric manager with the loaded driver."""
     driver, version = kernel.module_version, manager.version
     if not manager.switches:
         return
@@ -53,10 +53,10 @@ def manager_is_of_the_driver(manager: FabricManager, kernel: NvidiaKernel) -> It
     goes_on = manager.running is not False
     yield (warn if goes_on else fail)(
         f"the fabric manager is {version}, but the driver is {driver}",
-        effect="it refuses to start again: after the next restart CUDA ends with error 802"
+        effect="it will not start again: after the next restart, CUDA fails with error 802"
         if goes_on
-        else "it refuses to start, and CUDA ends with error 802",
-        hint=f"install `nvidia-fabricmanager` with version {driver}, and restart it",
+        else "it refuses to start, and CUDA fails with error 802",
+        hint=f"install `nvidia-fabricmanager` version {driver} and restart the service",
         version=version,
         driver=driver,
     )

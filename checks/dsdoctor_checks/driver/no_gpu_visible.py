@@ -1,13 +1,13 @@
-"""No GPU can be seen from here.
+"""No GPU is visible to this job.
 
 ## Why it matters
-DeepSpeed then takes the CPU as its accelerator, after one line of warning, and a job that expects
-GPUs dies or runs a hundred times slower.
+DeepSpeed then uses the CPU after one warning line. A job that expects GPUs exits, or runs a hundred
+times slower.
 
 ## What to do
-On a machine without an NVIDIA GPU there is nothing to mend. Else look at `CUDA_VISIBLE_DEVICES`
-(empty or `-1` hides every GPU), start the container with `--gpus all`, ask the scheduler for GPUs
-(`--gres=gpu:N`), or find out from `dmesg` why the driver does not serve the device.
+On a machine without an NVIDIA GPU there is nothing to fix. Otherwise check `CUDA_VISIBLE_DEVICES`
+(empty or `-1` hides every GPU), start the container with `--gpus all`, request GPUs from the
+scheduler (`--gres=gpu:N`), or look in `dmesg` for the reason why the driver does not list the GPU.
 
 ## References
 - DeepSpeed accelerator/real_accelerator.py ("Setting accelerator to CPU")
@@ -20,22 +20,31 @@ from collections.abc import Iterator
 
 from dsdoctor.api import (
     Condition,
+    DeepSpeedLive,
     Environment,
     Finding,
     Gpus,
     Missing,
     NvidiaKernel,
     OsInfo,
+    Packages,
     RunNeeds,
     Scope,
     Signature,
+    TorchBuild,
     TorchLive,
     check,
     fail,
     skip,
     warn,
 )
-from dsdoctor_checks._util import gpu_expected, gpus_hidden, variable, visible_tokens
+from dsdoctor_checks._util import (
+    gpu_expected,
+    gpus_hidden,
+    other_accelerator,
+    variable,
+    visible_tokens,
+)
 
 CONDITION = Condition(
     "no-gpu-visible",
@@ -49,6 +58,7 @@ CONDITION = Condition(
         "container-lost-gpu",
         "docker-gpu-runtime-missing",
         "visible-devices-invalid",
+        "mig-without-instance",
     ),
 )
 _CPU = "DeepSpeed will run on the CPU"
@@ -62,8 +72,11 @@ def some_gpu_visible(
     os: OsInfo | Missing,
     live: TorchLive | Missing,
     run: RunNeeds,
+    torch: TorchBuild | Missing,
+    deepspeed: DeepSpeedLive | Missing,
+    packages: Packages | Missing,
 ) -> Iterator[Finding]:
-    """One warning where there is nothing to see, a failure where there is or ought to be."""
+    """Warns where there is no NVIDIA GPU; fails where there is one, or one was requested."""
     if isinstance(live, TorchLive) and live.devices:
         return
     say = fail if run.wants_gpu else warn
@@ -80,7 +93,7 @@ def some_gpu_visible(
             yield say(
                 f"`CUDA_VISIBLE_DEVICES={value}` hides all {count} GPUs of this machine",
                 effect=_CPU,
-                hint="unset `CUDA_VISIBLE_DEVICES`, or name the GPUs that the job should have",
+                hint="unset `CUDA_VISIBLE_DEVICES`, or set it to the GPUs that the job should use",
                 gpus=count,
                 **evidence,
             )
@@ -89,33 +102,38 @@ def some_gpu_visible(
         yield skip(f"the GPUs could not be counted: {gpus.detail}", **evidence)
         return
     if not gpu_expected(RunNeeds(), kernel, gpus):
-        wanted = "GPUs are asked for" if run.wants_gpu else "DeepSpeed trains on GPUs"
+        other = other_accelerator(torch, deepspeed, packages, env)
+        if other is None and isinstance(os, OsInfo) and os.system == "Darwin":
+            other = "Apple MPS or the CPU"  # NVIDIA has no driver for macOS
+        if other is not None and not run.wants_gpu:
+            yield skip(f"DeepSpeed uses {other} here, not an NVIDIA GPU", accelerator=other)
+            return
         yield say(
-            f"no NVIDIA GPU on this machine, but {wanted}"
+            "no NVIDIA GPU on this machine, but GPUs are requested"
             if run.wants_gpu
             else "no NVIDIA GPU on this machine",
-            effect="the job finds no device and dies at start" if run.wants_gpu else _CPU,
-            hint="run on a machine with a GPU, or leave out `--gpus` and `--expect-gpus`"
+            effect="the job finds no device and exits at startup" if run.wants_gpu else _CPU,
+            hint="run on a machine with a GPU, or omit `--gpus` and `--expect-gpus`"
             if run.wants_gpu
-            else "run on a machine with a GPU if the job is meant for one",
+            else "run on a machine with a GPU if the job needs one",
             **evidence,
         )
         return
     on_bus = len(kernel.pci) if isinstance(kernel, NvidiaKernel) else 0
     if gpus_hidden(os, kernel, env):
         yield say(
-            f"{on_bus} NVIDIA GPUs on the PCI bus, but this container or job was given none",
+            f"{on_bus} NVIDIA GPUs on the PCI bus, but none is assigned to this container or job",
             effect=_CPU,
-            hint="start the container with `--gpus all`, or ask the scheduler for GPUs"
+            hint="start the container with `--gpus all`, or request GPUs from the scheduler"
             " (`--gres=gpu:1`)",
             on_bus=on_bus,
             **evidence,
         )
         return
     yield fail(
-        f"{on_bus} NVIDIA GPUs on the PCI bus, but the driver shows none",
+        f"{on_bus} NVIDIA GPUs on the PCI bus, but the driver lists none",
         effect=_CPU,
-        hint="see why with `dmesg | grep -i -e nvrm -e nvidia`",
+        hint="look for the reason with `dmesg | grep -i -e nvrm -e nvidia`",
         on_bus=on_bus,
         **evidence,
     )

@@ -1,11 +1,12 @@
-"""`nvidia-smi` is there but does not give a usable answer.
+"""`nvidia-smi` is installed but does not return a usable report.
 
 ## Why it matters
-`nvidia-smi` needs no more than a working driver. Where it ends with an error or prints something
-else than a report, the driver does not work, or another program bears its name.
+`nvidia-smi` needs only a working driver. If it exits with an error or prints anything but a report,
+the driver does not work, or a different program has its name.
 
 ## What to do
-Run it by hand and read its message. Reinstall the driver if the two do not belong together.
+Run it by hand and follow its message. If the tool and the driver come from different packages,
+reinstall the driver.
 
 ## References
 - `nvidia-smi --help`, section "RETURN VALUE"
@@ -41,6 +42,8 @@ CONDITION = Condition(
         "driver-library-mismatch",
         "container-lost-gpu",
         "nvml-unusable",
+        "gpu-lost",
+        "gpu-reset-required",
     ),
 )
 
@@ -53,18 +56,18 @@ def nvidia_smi_answers(
     live: TorchLive | Missing,
     run: RunNeeds,
 ) -> Iterator[Finding]:
-    """Its exit status and its words; a failure only where nothing else shows a working GPU."""
+    """Judges exit status and output; a failure only if nothing else shows a working GPU."""
     broken = smi.error is not None or smi.returncode not in (0, None)
     if smi.path is None or smi.timed_out or not broken:
         return
     read = isinstance(gpus, Gpus) and bool(gpus.gpus)
     needed = gpu_expected(run, kernel, gpus) and not read and not cuda_works(live)
     say = fail if needed else warn
-    told = f"ends with status {smi.returncode}" if smi.returncode else "gives no usable answer"
+    outcome = f"exits with status {smi.returncode}" if smi.returncode else "prints no report"
     words = f": {smi.error.strip().rstrip('.')}" if smi.error else ""
     yield say(
-        f"`{smi.path}` {told}{words}",
-        effect="CUDA is unlikely to start" if needed else "tools that rely on it do not work",
+        f"`{smi.path}` {outcome}{words}",
+        effect="CUDA is unlikely to start" if needed else "tools that call it do not work",
         hint=f"run `{smi.path}` by hand and follow its message, or reinstall the driver",
         path=smi.path,
         returncode=smi.returncode,

@@ -1,13 +1,13 @@
-"""`nvidia-smi` does not end.
+"""`nvidia-smi` hangs.
 
 ## Why it matters
-A call into the driver hangs: a GPU has fallen off the bus, the firmware does not answer, or the
-driver takes very long to start because nothing keeps it loaded. CUDA usually hangs at the same
-place, and a job then stands still without a word.
+A call into the driver does not return: a GPU has fallen off the bus, its firmware does not answer,
+or the driver takes very long to load because persistence is off. CUDA usually hangs at the same
+place, and the job stops without an error message.
 
 ## What to do
-Look for `Xid` in `dmesg`, reset the GPU or restart the machine. If it is merely slow, keep the
-driver loaded with `nvidia-persistenced`.
+Look for `Xid` in `dmesg`, then reset the GPU or reboot. If the driver is only slow, keep it loaded
+with `nvidia-persistenced`.
 
 ## References
 - https://docs.nvidia.com/deploy/xid-errors/
@@ -35,20 +35,20 @@ CONDITION = Condition("nvidia-smi-hangs", id="DSD106", scope=Scope.NODE, since="
 
 
 @check(CONDITION)
-def nvidia_smi_ends(smi: NvidiaSmi, live: TorchLive | Missing) -> Iterator[Finding]:
-    """A hang is a failure, unless CUDA works: then the driver is slow to wake."""
+def nvidia_smi_returns(smi: NvidiaSmi, live: TorchLive | Missing) -> Iterator[Finding]:
+    """A hang is a failure, unless CUDA works: then the driver is only slow to load."""
     if not smi.timed_out:
         return
     say = warn if cuda_works(live) else fail
     yield say(
-        f"`{smi.path or 'nvidia-smi'}` {smi.error or 'did not end in time'},"
+        f"`{smi.path or 'nvidia-smi'}` {smi.error or 'did not finish in time'},"
         " but it should answer within seconds",
-        effect="the driver starts slowly each time"
+        effect="the driver loads slowly each time"
         if cuda_works(live)
-        else "CUDA is likely to hang at start as well",
+        else "CUDA is likely to hang at startup as well",
         hint="enable persistence with `nvidia-persistenced`"
         if cuda_works(live)
-        else "look for `Xid` in `dmesg`, then reset the GPU or restart the machine",
+        else "look for `Xid` in `dmesg`, then reset the GPU or reboot",
         path=smi.path,
         error=smi.error,
     )

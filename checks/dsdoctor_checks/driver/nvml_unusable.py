@@ -1,14 +1,12 @@
 """NVML, the driver's management library, does not work.
 
 ## Why it matters
-`nvidia-smi`, NCCL, schedulers and DeepSpeed's own GPU detection ask NVML. Where it gives an
-error or does not answer, the driver is damaged, access is denied, or the library was left out
-of a container.
+`nvidia-smi`, NCCL, schedulers and DeepSpeed's own GPU detection call NVML. If it returns an error or
+hangs, the driver is damaged, access is denied, or the library is missing from the container.
 
 ## What to do
-Look at `dmesg` for messages of `NVRM`. In a container add `utility` to
-`NVIDIA_DRIVER_CAPABILITIES` and give it the GPUs with `--gpus all`. If it hangs, reset the GPU
-or restart the machine.
+Look for `NVRM` messages in `dmesg`. In a container, add `utility` to `NVIDIA_DRIVER_CAPABILITIES`
+and start it with `--gpus all`. If NVML hangs, reset the GPU or reboot.
 
 ## References
 - nvml.h, `nvmlReturn_t`
@@ -21,6 +19,7 @@ from collections.abc import Iterator
 
 from dsdoctor.api import (
     Condition,
+    DeepSpeedLive,
     Environment,
     Finding,
     Gpus,
@@ -28,15 +27,17 @@ from dsdoctor.api import (
     NvidiaKernel,
     Nvml,
     OsInfo,
+    Packages,
     RunNeeds,
     Scope,
+    TorchBuild,
     TorchLive,
     check,
     fail,
     skip,
     warn,
 )
-from dsdoctor_checks._util import cuda_works, gpu_expected, gpus_hidden
+from dsdoctor_checks._util import cuda_works, gpu_expected, gpus_hidden, other_accelerator
 from dsdoctor_checks.driver import _tables
 
 CONDITION = Condition(
@@ -51,6 +52,7 @@ CONDITION = Condition(
         "gpu-lost",
     ),
 )
+_NO_GPU = "no NVIDIA GPU is assigned to this machine or job"
 _ABSENCE = (_tables.NVML_DRIVER_NOT_LOADED, _tables.NVML_LIBRARY_NOT_FOUND)
 
 
@@ -63,8 +65,11 @@ def nvml_answers(
     env: Environment | Missing,
     live: TorchLive | Missing,
     run: RunNeeds,
+    torch: TorchBuild | Missing,
+    deepspeed: DeepSpeedLive | Missing,
+    packages: Packages | Missing,
 ) -> Iterator[Finding]:
-    """An error or a hang of NVML; its absence is no fault where there is no GPU."""
+    """An error or a hang of NVML; without an NVIDIA GPU, its absence is expected."""
     say = warn if cuda_works(live) else fail
     effect = (
         "CUDA works, but `nvidia-smi` and health checks do not"
@@ -74,9 +79,9 @@ def nvml_answers(
     if isinstance(nvml, Missing):
         if nvml.is_unknown:
             yield say(
-                f"NVML gives no answer: {nvml.detail}",
+                f"NVML does not answer: {nvml.detail}",
                 effect=effect,
-                hint="look for `Xid` and `NVRM` in `dmesg`, then restart the machine",
+                hint="look for `Xid` and `NVRM` in `dmesg`, then reboot",
                 why=nvml.why.value,
             )
         else:
@@ -90,7 +95,7 @@ def nvml_answers(
         yield say(
             f"NVML hung or crashed at `{stopped}`",
             effect=effect,
-            hint="look for `Xid` and `NVRM` in `dmesg`, then reset the GPU or restart the machine",
+            hint="look for `Xid` and `NVRM` in `dmesg`, then reset the GPU or reboot",
             stopped_at=stopped,
         )
         return
@@ -99,18 +104,21 @@ def nvml_answers(
         return
     if error.code == _tables.NVML_VERSION_MISMATCH:
         return
-    there = gpu_expected(RunNeeds(), kernel, gpus, live=live)
+    other = other_accelerator(torch, deepspeed, packages, env)
+    # a ROCm build of torch lists AMD GPUs as CUDA devices, and NVML knows nothing of them
+    there = gpu_expected(RunNeeds(), kernel, gpus, live=None if other else live)
     if error.code in _ABSENCE and (not there or gpus_hidden(os, kernel, env)):
-        yield skip("no NVIDIA GPU is given to this machine or job", code=error.code)
+        reason = f"DeepSpeed uses {other} here, not an NVIDIA GPU" if other else _NO_GPU
+        yield skip(reason, code=error.code)
         return
     in_container = isinstance(os, OsInfo) and os.container is not None
     lacking = error.code == _tables.NVML_LIBRARY_NOT_FOUND
     yield say(
-        f"NVML ends with error {error.code} ({error.name}) in `{error.call}`",
+        f"NVML returns error {error.code} ({error.name}) from `{error.call}`",
         effect=effect,
-        hint="add `utility` to `NVIDIA_DRIVER_CAPABILITIES` and start the container anew"
+        hint="add `utility` to `NVIDIA_DRIVER_CAPABILITIES` and restart the container"
         if lacking and in_container
-        else "look for `NVRM` in `dmesg`, then reinstall the driver or restart the machine",
+        else "look for `NVRM` in `dmesg`, then reboot; if the error remains, reinstall the driver",
         code=error.code,
         name=error.name,
         text=error.message,

@@ -1,13 +1,13 @@
-"""CUDA_VISIBLE_DEVICES or --gpus names a GPU that is not there.
+"""CUDA_VISIBLE_DEVICES or --gpus names a GPU that does not exist.
 
 ## Why it matters
-CUDA reads `CUDA_VISIBLE_DEVICES` up to the first entry that names nothing and hides the rest
-without a word: ranks then die with "invalid device ordinal". A job also numbers the visible
-GPUs anew from 0, so that GPU 3 of `nvidia-smi` may be device 1 of torch, or no device at all.
+CUDA reads `CUDA_VISIBLE_DEVICES` up to the first invalid entry and silently hides the rest. Ranks
+then fail with "invalid device ordinal". A job also renumbers the visible GPUs from 0, so GPU 3 of
+`nvidia-smi` may be device 1 of torch, or no device at all.
 
 ## What to do
-Name GPUs that `nvidia-smi -L` lists, by index or UUID, separated by commas, none of them twice. To
-make the numbers of `nvidia-smi` and CUDA agree, set `CUDA_DEVICE_ORDER=PCI_BUS_ID`.
+List GPUs from `nvidia-smi -L`, by index or UUID, separated by commas, each once. To make CUDA use the
+numbering of `nvidia-smi`, set `CUDA_DEVICE_ORDER=PCI_BUS_ID`.
 
 ## References
 - CUDA programming guide, environment variables
@@ -49,7 +49,7 @@ def _exists(token: str, gpus: Gpus) -> bool:
 
 @check(CONDITION)
 def names_exist(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -> Iterator[Finding]:
-    """Every name must be that of a GPU, and --gpus must lie within what is visible."""
+    """Every entry must name a GPU, and --gpus must name visible ones."""
     if not gpus.gpus:
         return
     last = max(len(gpus.gpus), gpus.count or 0) - 1
@@ -62,7 +62,7 @@ def names_exist(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -> Iterat
         yield fail(
             f"`CUDA_VISIBLE_DEVICES={value}` names `{token}`, but the GPUs here are 0 to {last}",
             effect="CUDA hides that entry and all after it, and ranks find no device",
-            hint="name GPUs that `nvidia-smi -L` lists, or unset `CUDA_VISIBLE_DEVICES`",
+            hint="use indices or UUIDs that `nvidia-smi -L` lists, or unset `CUDA_VISIBLE_DEVICES`",
             cuda_visible_devices=value,
             entry=token,
             first_index=0,
@@ -73,9 +73,9 @@ def names_exist(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -> Iterat
         if (tokens or ()).count(token) > 1:
             yield fail(
                 f"`CUDA_VISIBLE_DEVICES={value}` names `{token}` twice,"
-                " but each GPU may stand once",
-                effect="CUDA shows no device at all, or two ranks share one GPU",
-                hint="name each GPU once",
+                " but each GPU may appear once",
+                effect="CUDA lists no device, or two ranks share one GPU",
+                hint="list each GPU once",
                 cuda_visible_devices=value,
                 entry=token,
             )
@@ -86,8 +86,8 @@ def names_exist(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -> Iterat
         if gpu is None and complete:
             yield fail(
                 f"`--gpus` names `{selector}`, but the GPUs here are 0 to {last}",
-                effect="the job asks for a device that does not exist",
-                hint="name GPUs that `nvidia-smi -L` lists",
+                effect="the job requests a device that does not exist",
+                hint="use indices or UUIDs that `nvidia-smi -L` lists",
                 selector=selector,
                 first_index=0,
                 last_index=last,
@@ -95,9 +95,9 @@ def names_exist(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -> Iterat
         elif gpu is not None and gpu not in seen and tokens != ():
             yield fail(
                 f"`--gpus {selector}` is GPU {gpu.index} of `nvidia-smi`, but"
-                f" `CUDA_VISIBLE_DEVICES={value}` leaves {len(seen)},"
+                f" `CUDA_VISIBLE_DEVICES={value}` leaves {len(seen)} visible,"
                 f" which torch numbers 0 to {len(seen) - 1}",
-                effect="the job asks for a device that it cannot see (invalid device ordinal)",
+                effect="the job requests a device that it cannot see (invalid device ordinal)",
                 hint=f"add {gpu.index} to `CUDA_VISIBLE_DEVICES`, or unset it",
                 selector=selector,
                 nvidia_smi_index=gpu.index,

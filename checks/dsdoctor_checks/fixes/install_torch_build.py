@@ -31,7 +31,7 @@ from dsdoctor.api import (
     TorchLive,
     fix,
 )
-from dsdoctor_checks._util import GIB, Capability, capabilities, dotted, numbers, pair, serving
+from dsdoctor_checks._util import GIB, Capability, capabilities, code_for, dotted, numbers, pair
 from dsdoctor_checks.driver._tables import FLOOR
 from dsdoctor_checks.fixes._pip import refusal
 from dsdoctor_checks.torch._tables import INDEX, VARIANTS, Release, archs, index_of
@@ -64,7 +64,7 @@ def choose(
             code = archs(known, cuda, machine) or ()
             if driver is not None and numbers(driver) < numbers(floor):
                 continue
-            if code and all(serving(code, capability) for capability in gpus):
+            if code and all(code_for(code, capability) for capability in gpus):
                 return known, cuda
     return None
 

@@ -1,1 +1,1 @@
-"""The health of each GPU that the run would use, as NVML tells it."""
+"""The health of each GPU that the run would use, as NVML reports it."""

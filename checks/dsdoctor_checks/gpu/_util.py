@@ -1,4 +1,4 @@
-"""What the checks of GPUs share: which are judged, how they are named, what was not told."""
+"""Helpers for GPU checks: which GPUs are judged, what they are called, what is not reported."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RESET_REQUIRED = 16
 
 
 def named(gpu: Gpu) -> str:
-    """How messages call a GPU.
+    """A GPU's name in messages.
 
     >>> named(Gpu(index=3, name="NVIDIA H200"))
     'GPU 3 (NVIDIA H200)'
@@ -23,14 +23,14 @@ def named(gpu: Gpu) -> str:
 
 
 def word(enabled: bool | None) -> str:
-    """How messages put a mode."""
+    """A mode in messages."""
     return "on" if enabled else "off"
 
 
 def judged(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -> tuple[Gpu, ...]:
     """The GPUs of the run.
 
-    A lost GPU has no UUID: where a UUID was asked for that no GPU has, it may be that one.
+    A lost GPU has no UUID. If the run names a UUID that no GPU has, the lost one may be it.
     """
     found = chosen(gpus, run, env)
     if run.gpus and len(found) < len(run.gpus):
@@ -39,10 +39,16 @@ def judged(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -> tuple[Gpu, 
     return found
 
 
+def without_instance(gpu: Gpu) -> bool:
+    """Whether MIG is enabled on a GPU and NVML, asked for its MIG devices, found none."""
+    unread = any(name.startswith("mig_devices") for name in gpu.unread)
+    return gpu.mig_mode is True and gpu.mig_devices == () and not unread
+
+
 def skip_unreported(
     gpus: tuple[Gpu, ...], value: Callable[[Gpu], object], field: str, what: str
 ) -> Iterator[Finding]:
-    """Skips for those GPUs that do not tell a value, with NVML's reason."""
+    """Skips for the GPUs that do not report a value, with NVML's reason."""
     silent: dict[str, list[int]] = {}
     for gpu in gpus:
         if value(gpu) is None:
@@ -52,7 +58,7 @@ def skip_unreported(
     for reason, indices in silent.items():
         verb = "does" if len(indices) == 1 else "do"
         yield skip(
-            f"{'GPU' if len(indices) == 1 else 'GPUs'} {listed(indices)} {verb} not tell {what} "
+            f"{'GPU' if len(indices) == 1 else 'GPUs'} {listed(indices)} {verb} not report {what} "
             f"({reason})",
             gpus=indices,
             why=reason,

@@ -1,8 +1,8 @@
-"""Xids: what they mean, how bad they are, what NVIDIA advises.
+"""What each Xid means, how severe it is, and what NVIDIA advises.
 
-Source: NVIDIA's Xid catalogue (docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html, copy
-of 2025-10-29, Ampere and later), read 2026-11-21; which of them stop a node was weighed against the
-lists of Azure's and Meta's node health checks. Numbers that are not here are noted only.
+Source: NVIDIA's Xid catalog (docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html, version of
+2025-10-29, Ampere and later), read 2026-11-21. Which of them take a node out of service was compared
+with the node health checks of Azure and Meta. Any other number is only noted.
 """
 
 from __future__ import annotations
@@ -10,28 +10,28 @@ from __future__ import annotations
 import dataclasses
 import re
 
-#: Levels: the GPU is not fit for a run; something to look into; the doing of a program, or harmless.
+#: Levels: the GPU is unfit for a run; worth a look; caused by a program, or harmless.
 FATAL, WARN, INFO = "fatal", "warn", "info"
 
 _RESET = "reset the GPU (`nvidia-smi --gpu-reset` as root, with no program on it) or reboot"
-_REBOOT = "power-cycle the node; when it comes back, have the card replaced"
-_RESTART = "start the job again; when it comes back on the same GPU, run `dcgmi diag -r 3`"
-_CARD = "reset the GPU, and have the card replaced when it comes back"
+_REBOOT = "power-cycle the node; if the error recurs, replace the card"
+_RESTART = "restart the job; if the error recurs on the same GPU, run `dcgmi diag -r 3`"
+_CARD = "reset the GPU; if the error recurs, replace the card"
 _CABLES = "check the auxiliary power cables of the card"
-_SOFTWARE = "reset the GPU; when it comes back, update the driver"
-_LINK = "look at `nvidia-smi nvlink -s` and `-e`, reset the GPUs of the board together, or reboot"
+_SOFTWARE = "reset the GPU; if the error recurs, update the driver"
+_LINK = "check `nvidia-smi nvlink -s` and `-e`, then reset all GPUs of the board, or reboot"
 
 
 @dataclasses.dataclass(frozen=True)
 class Xid:
-    """A number of the catalogue.
+    """An entry of the catalog.
 
     Attributes:
         meaning: in a few words.
         level: FATAL, WARN or INFO.
-        action: what to do, an imperative.
-        nvlink: it is about NVLinks, and fatal only where some are in use.
-        settles: it stands for a repair that is over once no row waits to be remapped.
+        action: what to do, as an imperative.
+        nvlink: concerns NVLinks; fatal only if the GPU uses some.
+        settles: announces a repair that is complete once no row is pending.
     """
 
     meaning: str
@@ -52,7 +52,7 @@ XIDS = {
     48: Xid("uncorrectable double-bit ECC error", FATAL, _RESET),
     54: Xid("auxiliary power is not connected", FATAL, _CABLES),
     62: Xid("internal micro-controller halted", FATAL, _RESET),
-    63: Xid("a memory row or page is to be replaced", WARN, _RESET, settles=True),
+    63: Xid("a memory row or page is marked for replacement", WARN, _RESET, settles=True),
     64: Xid("a memory row or page could not be replaced", FATAL, _CARD),
     74: Xid("NVLink error", FATAL, _LINK, nvlink=True),
     79: Xid("GPU has fallen off the bus", FATAL, _REBOOT),
@@ -68,9 +68,9 @@ XIDS = {
     136: Xid("link training failed", FATAL, _RESET),
     137: Xid("NVLink privilege error", INFO),
     140: Xid("unrecovered ECC error", FATAL, _RESET),
-    143: Xid("GPU initialisation failed", FATAL, _RESET),
+    143: Xid("GPU initialization failed", FATAL, _RESET),
     151: Xid("key rotation failed", FATAL, "restart the virtual machine"),
-    155: Xid("NVLink error that software defines", FATAL, _RESET),
+    155: Xid("software-defined NVLink error", FATAL, _RESET),
     156: Xid("resource retirement event", FATAL, _RESET),
     157: Xid("resource retirement failure", WARN, _CARD),
     158: Xid("GPU fatal timeout", FATAL, _RESET),
@@ -81,17 +81,17 @@ XIDS = {
     171: Xid("uncorrectable DRAM error", FATAL, _CARD),
     172: Xid("uncorrectable SRAM error", FATAL, _CARD),
 }
-UNKNOWN = Xid("a number that NVIDIA's catalogue of 2025 explains, or a newer one", INFO)
-#: Errors of NVLink 5, each with its severity in its text.
+UNKNOWN = Xid("not in the table of dsdoctor", INFO)
+#: NVLink 5 errors, whose text includes the severity.
 NVLINK5 = range(144, 151)
-#: Xid 154 carries what the GPU needs in its text.
+#: Xid 154, whose text names the recovery action that the GPU needs.
 RECOVERY = 154
-SWITCH_FATAL = Xid("fatal error of an NVSwitch", FATAL, _LINK)
-SWITCH_OTHER = Xid("error of an NVSwitch that is not fatal", INFO)
+SWITCH_FATAL = Xid("fatal NVSwitch error", FATAL, _LINK)
+SWITCH_OTHER = Xid("non-fatal NVSwitch error", INFO)
 
 
 def lookup(code: int, text: str, *, switch: bool = False) -> Xid:
-    """The rule for an Xid, or for an SXid of an NVSwitch.
+    """The entry for an Xid, or for an NVSwitch SXid.
 
     >>> lookup(79, "").level, lookup(13, "").level, lookup(9999, "").level
     ('fatal', 'info', 'info')
@@ -112,5 +112,5 @@ def lookup(code: int, text: str, *, switch: bool = False) -> Xid:
     asked = re.search(r"\bto 0x\w+ \(([^)]*)\)", text)
     if asked is None or asked[1].strip().lower() == "none":
         return Xid("the recovery action has changed", INFO)
-    meaning = f"the driver asks for `{asked[1]}`"
-    return Xid(meaning, FATAL, f"do what the driver asks for: {asked[1].lower()}")
+    meaning = f"the driver requests `{asked[1]}`"
+    return Xid(meaning, FATAL, f"take the action that the driver requests: {asked[1].lower()}")

@@ -1,11 +1,11 @@
-"""A GPU waits for a reset to repair itself.
+"""A GPU repair is pending until the next reset.
 
 ## Why it matters
-The driver has found a memory channel or a processing cluster that it can repair at the next
-reset. Until then errors may come back.
+The driver found a faulty memory channel or processing cluster that it can repair at the next reset.
+Until then, errors may recur.
 
 ## What to do
-Reset the GPU or reboot the node when it is convenient.
+Reset the GPU or reboot the node at the next opportunity.
 
 ## References
 - nvml.h of CUDA 13.5: nvmlDeviceGetRepairStatus
@@ -36,13 +36,13 @@ CONDITION = Condition("channel-repair-pending", id="DSD617", scope=Scope.NODE, s
 def no_repair_is_pending(
     gpus: Gpus, run: RunNeeds, env: Environment | Missing
 ) -> Iterator[Finding]:
-    """Judges both pending flags."""
+    """Warns if a channel or cluster repair is pending."""
     found = judged(gpus, run, env)
     for gpu in found:
         if gpu.health.channel_repair_pending or gpu.health.tpc_repair_pending:
             yield warn(
-                f"{named(gpu)} has a repair pending for the next reset, but none should be",
-                effect="errors of the part may come back until then",
+                f"{named(gpu)} has a repair pending until the next reset, but none is expected",
+                effect="errors in the faulty part may recur until then",
                 hint=f"run `nvidia-smi --gpu-reset -i {gpu.index}` as root, or reboot",
                 gpu=gpu.index,
                 uuid=gpu.uuid,

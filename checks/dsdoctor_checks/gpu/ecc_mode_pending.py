@@ -1,11 +1,11 @@
-"""The ECC mode of a GPU changes at the next reboot.
+"""A GPU's ECC mode will change at the next reboot.
 
 ## Why it matters
-Someone switched error correction on or off. After the next reboot the GPU has another amount of
-memory and another speed than now, so a job that was planned today may not fit.
+Someone enabled or disabled error correction. After the next reboot, the GPU has a different amount of
+memory and a different speed, so a job that fits today may not fit then.
 
 ## What to do
-Reboot the node now, or set the mode back with `nvidia-smi -e`.
+Reboot the node now, or restore the current mode with `nvidia-smi -e`.
 
 ## References
 - nvml.h of CUDA 13.5: nvmlDeviceGetEccMode
@@ -34,7 +34,7 @@ CONDITION = Condition("ecc-mode-pending", id="DSD618", scope=Scope.NODE, since="
 
 @check(CONDITION)
 def ecc_mode_is_settled(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -> Iterator[Finding]:
-    """Compares the mode with the pending one."""
+    """Compares the current mode with the pending one."""
     found = judged(gpus, run, env)
     for gpu in found:
         if (
@@ -42,7 +42,7 @@ def ecc_mode_is_settled(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -
             and gpu.ecc_mode != gpu.ecc_mode_pending
         ):
             yield warn(
-                f"{named(gpu)} has ECC {word(gpu.ecc_mode)}, "
+                f"ECC is {word(gpu.ecc_mode)} on {named(gpu)}, "
                 f"but {word(gpu.ecc_mode_pending)} after the next reboot",
                 effect="memory size and error correction change at the next reboot",
                 hint="reboot, or run "

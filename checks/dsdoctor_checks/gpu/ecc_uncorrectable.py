@@ -1,13 +1,12 @@
 """GPU memory has uncorrectable errors.
 
 ## Why it matters
-An uncorrectable error kills the program that touches the bad memory. Errors since the driver was
-loaded mean that it may happen again before the row is replaced; errors of the SRAM do not heal at
-all.
+An uncorrectable error kills the program that touches the bad memory. Errors counted since the driver
+was loaded may recur until the row is remapped. SRAM errors cannot be remapped.
 
 ## What to do
-Reset the GPU or reboot, so that the bad row is replaced; when the count of SRAM errors is over
-the threshold, have the card replaced.
+Reset the GPU or reboot, so that the bad row is remapped. If the SRAM error count exceeds the
+threshold, replace the card.
 
 ## References
 - https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/
@@ -37,11 +36,11 @@ CONDITION = Condition("ecc-uncorrectable", id="DSD603", scope=Scope.NODE, since=
 
 
 class EccLimits(Limits, frozen=True, kw_only=True):
-    """Uncorrectable errors that are tolerated.
+    """Tolerated uncorrectable errors.
 
     Attributes:
         max_volatile_errors: since the driver was loaded.
-        max_sram_errors: of the SRAM, in the life of the card; above it NVIDIA replaces cards.
+        max_sram_errors: in SRAM, over the life of the card; above it NVIDIA replaces cards.
     """
 
     max_volatile_errors: float = 0
@@ -52,7 +51,7 @@ class EccLimits(Limits, frozen=True, kw_only=True):
 def memory_is_sound(
     gpus: Gpus, run: RunNeeds, env: Environment | Missing, limits: EccLimits
 ) -> Iterator[Finding]:
-    """Judges counts of uncorrectable errors; old ones of DRAM are healed by row remapping."""
+    """Judges error counts; earlier DRAM errors were dealt with by row remapping."""
     found = judged(gpus, run, env)
     for gpu in found:
         health = gpu.health
@@ -60,20 +59,20 @@ def memory_is_sound(
         what = ""
         if health.sram_threshold_exceeded or (sram or 0) > limits.max_sram_errors:
             what = (
-                f"{named(gpu)} has counted {sram or 0} uncorrectable SRAM errors in its life, but "
-                f"NVIDIA tolerates up to {limits.max_sram_errors:g}"
+                f"{named(gpu)} has {sram or 0} uncorrectable SRAM errors over its life, but "
+                f"NVIDIA's limit is {limits.max_sram_errors:g}"
             )
-            hint = "have the card replaced"
+            hint = "replace the card"
         elif (volatile or 0) > limits.max_volatile_errors:
             what = (
-                f"{named(gpu)} has counted {volatile} uncorrectable memory errors since the driver "
-                f"was loaded, but {limits.max_volatile_errors:g} are expected"
+                f"{named(gpu)} has {volatile} uncorrectable memory errors since the driver was loaded, "
+                f"but {limits.max_volatile_errors:g} are expected"
             )
             hint = f"run `nvidia-smi --gpu-reset -i {gpu.index}` as root, or reboot"
         if what:
             yield fail(
                 what,
-                effect="a program that touches the bad memory ends in a CUDA error (Xid 48 or 95)",
+                effect="a program that touches the bad memory fails with a CUDA error (Xid 48 or 95)",
                 hint=hint,
                 gpu=gpu.index,
                 uuid=gpu.uuid,

@@ -1,11 +1,11 @@
 """Other programs use a GPU of this run.
 
 ## Why it matters
-Their memory is not there for the job, which ends in `CUDA out of memory` where it would fit on a
-free GPU; and both run slower.
+The memory they hold is not available to the job. It fails with `CUDA out of memory` where it would
+fit on a free GPU, and both programs run slower.
 
 ## What to do
-End the programs, wait for them, or choose other GPUs with `--gpus`.
+Stop the other programs, wait for them, or choose other GPUs with `--gpus`.
 
 ## References
 - nvml.h of CUDA 13.5: nvmlDeviceGetComputeRunningProcesses, nvmlDeviceGetMemoryInfo
@@ -41,12 +41,12 @@ PERCENT = 100
 
 
 class BusyLimits(Limits, frozen=True, kw_only=True):
-    """Use by others that is tolerated.
+    """Tolerated use by other programs.
 
     Attributes:
-        max_used_percent: of the memory; a GPU that drives a screen may hold twice as much.
-        fatal_used_percent: above it next to nothing is left for the job.
-        max_process_mib: a compute process up to this size is a monitor, not a job.
+        max_used_percent: of the memory; doubled for a GPU that drives a display.
+        fatal_used_percent: above it, almost nothing is left for the job.
+        max_process_mib: a compute process up to this size counts as a monitor, not a job.
     """
 
     max_used_percent: float = 10
@@ -71,14 +71,14 @@ def _processes(gpu: Gpu, limits: BusyLimits) -> list[int]:
 def gpus_are_free(
     gpus: Gpus, run: RunNeeds, env: Environment | Missing, limits: BusyLimits
 ) -> Iterator[Finding]:
-    """Judges memory that is taken and compute processes; slices of MIG are others' by intent."""
+    """Judges used memory and compute processes; MIG devices are shared on purpose."""
     found = judged(gpus, run, env)
     for gpu in found:
         used, total = gpu.memory_used_bytes, gpu.memory_total_bytes
         if used is None or not total:
             continue
         if gpu.mig_mode:
-            yield ok("MIG keeps the users of slices apart", gpu=gpu.index)
+            yield ok("MIG isolates the users of this GPU", gpu=gpu.index)
             continue
         percent = round(PERCENT * used / total)
         pids = _processes(gpu, limits)
@@ -89,9 +89,9 @@ def gpus_are_free(
         yield (fail if percent > limits.fatal_used_percent else warn)(
             f"{used // MIB} of {total // MIB} MiB ({percent} %) of {named(gpu)} are in use"
             + (f" (processes {listed(pids)})" if pids else "")
-            + ", but the job expects it free",
-            effect="the job has that much less memory, and both run slower",
-            hint="end the programs that `nvidia-smi` lists, or choose other GPUs with `--gpus`",
+            + ", but the job expects the GPU to be free",
+            effect="the job has that much less memory, and both programs run slower",
+            hint="stop the programs that `nvidia-smi` lists, or choose other GPUs with `--gpus`",
             gpu=gpu.index,
             uuid=gpu.uuid,
             used_mib=used // MIB,
@@ -101,5 +101,5 @@ def gpus_are_free(
             max_used_percent=allowed,
         )
     yield from skip_unreported(
-        found, lambda gpu: gpu.memory_used_bytes, "memory_used_bytes", "its memory in use"
+        found, lambda gpu: gpu.memory_used_bytes, "memory_used_bytes", "memory use"
     )

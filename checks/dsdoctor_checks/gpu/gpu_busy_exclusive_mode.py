@@ -1,11 +1,11 @@
-"""The compute mode of a GPU keeps this job off it.
+"""A GPU's compute mode keeps this job off the GPU.
 
 ## Why it matters
-A GPU in exclusive mode takes one process, one in prohibited mode none. A second process gets
-`CUDA-capable device(s) is/are busy or unavailable` (error 46).
+A GPU in exclusive mode accepts one process; in prohibited mode it accepts none. Any further process
+fails with `CUDA-capable device(s) is/are busy or unavailable` (error 46).
 
 ## What to do
-End the process that holds the GPU, or set the default mode: `nvidia-smi -i N -c 0`.
+Stop the process that holds the GPU, or restore the default mode: `nvidia-smi -i N -c 0`.
 
 ## References
 - nvml.h of CUDA 13.5: nvmlDeviceGetComputeMode
@@ -43,25 +43,25 @@ EXCLUSIVE = (ComputeMode.EXCLUSIVE_PROCESS, ComputeMode.EXCLUSIVE_THREAD)
 def mode_lets_the_job_in(
     gpus: Gpus, run: RunNeeds, env: Environment | Missing
 ) -> Iterator[Finding]:
-    """Judges the mode, and in exclusive mode whether somebody is there already."""
+    """Judges the compute mode and, in exclusive mode, whether a process holds the GPU."""
     found = judged(gpus, run, env)
     for gpu in found:
         mode = gpu.compute_mode
         pids = sorted({one.pid for one in gpu.processes or () if one.kind == "compute"})
         if mode == ComputeMode.PROHIBITED:
-            what = f"{named(gpu)} is in compute mode PROHIBITED, but the job has to compute on it"
+            what = f"{named(gpu)} is in compute mode PROHIBITED, but the job needs it"
         elif mode in EXCLUSIVE and pids:
             what = (
-                f"{named(gpu)} is in an exclusive compute mode and process "
-                f"{listed(pids)} holds it, but the job needs it"
+                f"{named(gpu)} is in an exclusive compute mode and is held by process "
+                f"{listed(pids)}, but the job needs it"
             )
         else:
             yield ok(gpu=gpu.index, compute_mode=mode)
             continue
         yield fail(
             what,
-            effect="CUDA ends in `device(s) is/are busy or unavailable` (error 46)",
-            hint=f"end the process, or run `nvidia-smi -i {gpu.index} -c 0` as root",
+            effect="CUDA fails with `device(s) is/are busy or unavailable` (error 46)",
+            hint=f"stop the process, or run `nvidia-smi -i {gpu.index} -c 0` as root",
             gpu=gpu.index,
             uuid=gpu.uuid,
             compute_mode=mode,

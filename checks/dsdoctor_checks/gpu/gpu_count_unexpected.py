@@ -1,11 +1,11 @@
-"""There are fewer GPUs than are expected.
+"""Fewer GPUs are present than expected.
 
 ## Why it matters
-A GPU that is not enumerated at all, by a fault at boot, a missing power cable or a device that
-was not given to the container, is noticed only by its absence.
+A GPU that is not enumerated at all goes unnoticed: nothing reports an error for it. Causes are a
+fault at boot, an unplugged power cable, or a device that the container did not receive.
 
 ## What to do
-Compare `lspci -d 10de:` with `nvidia-smi -L`; ask the scheduler or the container for all GPUs.
+Compare `lspci -d 10de:` with `nvidia-smi -L`. In a container or a job, request all GPUs.
 
 ## References
 - nvml.h of CUDA 13.5: nvmlDeviceGetCount_v2
@@ -26,12 +26,12 @@ def gpus_are_complete(gpus: Gpus, run: RunNeeds) -> Iterator[Finding]:
     count = len(gpus.gpus) if gpus.count is None else gpus.count
     expected = run.expect_gpus
     if expected is None:
-        yield skip("no number of GPUs is expected (`--expect-gpus N`)", count=count)
+        yield skip("no expected number of GPUs was given (`--expect-gpus N`)", count=count)
     elif count < expected:
         yield fail(
             f"the driver lists {count} {'GPU' if count == 1 else 'GPUs'}, but {expected} are "
             "expected",
-            effect=f"a job for {expected} GPUs ends in `invalid device ordinal`",
+            effect=f"a job on {expected} GPUs fails with `invalid device ordinal`",
             hint="compare `lspci -d 10de:` with `nvidia-smi -L`, and look for `NVRM` in `dmesg`",
             count=count,
             expected=expected,

@@ -1,18 +1,17 @@
-"""The GPU reports a hardware fault.
+"""A GPU reports a hardware fault.
 
 ## Why it matters
-An Xid, a GPU off the bus or an uncorrectable ECC error does not go away by starting again on the
-same GPU. The driver writes each Xid into the kernel's log; NVML does not tell of past ones. Many
-Xids are the doing of a program (13, 31, 43) and are noted only; an old one is noted only too, for a
-reset leaves no trace in the log.
+A restart on the same GPU does not fix an Xid, a GPU off the bus or an uncorrectable ECC error. The
+driver writes each Xid to the kernel log; NVML does not report past ones. Xids that programs cause
+(13, 31, 43) are only noted. So are old ones, because a reset leaves no trace in the log.
 
 ## What to do
-Drain the node, read `dmesg | grep -i xid` and run `dcgmi diag -r 3`. The finding says what NVIDIA
-advises for the number.
+Drain the node, read `dmesg | grep -i xid` and run `dcgmi diag -r 3`. The finding includes NVIDIA's
+advice for the Xid.
 
 ## References
-- https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html (as of 2025-10-29)
-- Where the kernel's log is closed to this user (`kernel.dmesg_restrict`), the check is skipped.
+- https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html (version of 2025-10-29)
+- The check is skipped if this user cannot read the kernel log (`kernel.dmesg_restrict`).
 """
 
 from __future__ import annotations
@@ -49,11 +48,11 @@ HOUR = 3600.0
 
 
 class XidLimits(Limits, frozen=True, kw_only=True):
-    """How old an Xid may be and still count.
+    """How old an Xid may be to count.
 
     Attributes:
-        window_hours: older ones are noted only; NVIDIA's and the clouds' own checks look back
-            between 2 hours and 3 days.
+        window_hours: older ones are only noted. NVIDIA's and cloud providers' own checks look
+            back 2 hours to 3 days.
     """
 
     window_hours: float = 24
@@ -68,7 +67,7 @@ def kernel_log_is_clean(
     env: Environment | Missing,
     limits: XidLimits,
 ) -> Iterator[Finding]:
-    """Judges the newest Xid of each number and GPU of this run, and fatal SXids of switches."""
+    """Judges the newest Xid of each number on each GPU of this run, and NVSwitch SXids."""
     newest: dict[tuple[str, int, bool], XidEvent] = {}
     counts: dict[tuple[str, int, bool], int] = {}
     for event in log.xids:
@@ -89,11 +88,11 @@ def kernel_log_is_clean(
         where = named(gpu) if gpu else f"the NVIDIA device at {event.bdf}"
         age = _ago(event.age_s)
         yield (fail if level == FATAL else warn)(
-            f"the kernel's log has {word} {event.code} ({rule.meaning}) of {where}{age}, but a "
+            f"the kernel log reports {word} {event.code} ({rule.meaning}) for {where}{age}, but a "
             "healthy GPU has none",
-            effect="runs on this GPU end in a CUDA error or hang, a restart included"
+            effect="runs on this GPU fail with a CUDA error or hang, even after a restart"
             if level == FATAL
-            else "a run on this GPU died of it, or will be slower",
+            else "a run on this GPU has failed, or will be slower",
             hint=rule.action,
             code=event.code,
             bdf=event.bdf,
@@ -107,7 +106,7 @@ def kernel_log_is_clean(
 
 
 def _level(rule: Xid, event: XidEvent, gpu: Gpu | None, limits: XidLimits) -> str:
-    """What an Xid is worth now: age, and the driver's own word on what the GPU needs, count."""
+    """How severe an Xid is now, given its age and what the driver says that the GPU needs."""
     if event.age_s is not None and event.age_s > limits.window_hours * HOUR:
         return INFO
     if gpu is None or rule.level != FATAL:
@@ -116,7 +115,7 @@ def _level(rule: Xid, event: XidEvent, gpu: Gpu | None, limits: XidLimits) -> st
     if rule.nvlink and not gpu.active_links:
         return WARN
     if gpu.error is None and gpu.health.recovery_action == RecoveryAction.NONE:
-        # the driver says that nothing is left to be done: the GPU was reset since
+        # the driver requests no recovery action, so the GPU has been reset since
         return WARN
     return FATAL
 
@@ -130,8 +129,8 @@ def _owner(
 ) -> tuple[Gpu | None, bool]:
     """The GPU that an Xid is about, and whether it concerns this run.
 
-    A container shows the log of the whole host, so an address that no GPU of ours has concerns us
-    only outside of one, where all GPUs are used: then it is a GPU that has vanished.
+    A container sees the log of the whole host. An address that matches no GPU therefore concerns
+    this run only outside a container and if the run uses every GPU: then a GPU has vanished.
     """
     inside = not isinstance(os, Missing) and os.container is not None
     if isinstance(gpus, Missing):
@@ -144,14 +143,14 @@ def _owner(
 
 
 def _ago(age: float | None) -> str:
-    """How long ago, in words.
+    """An age, for a message.
 
     >>> _ago(90), _ago(7200), _ago(None)
-    (' 2 min ago', ' 2.0 h ago', '')
+    (', 2 min ago', ', 2.0 h ago', '')
     """
     if age is None:
         return ""
-    return f" {age / 60:.0f} min ago" if age < HOUR else f" {age / HOUR:.1f} h ago"
+    return f", {age / 60:.0f} min ago" if age < HOUR else f", {age / HOUR:.1f} h ago"
 
 
 HINT = "drain the node, read `dmesg | grep -i xid` and run `dcgmi diag -r 3`"

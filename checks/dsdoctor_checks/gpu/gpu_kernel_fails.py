@@ -1,16 +1,16 @@
-"""A small CUDA kernel fails on a GPU, or gives wrong figures.
+"""A small CUDA kernel fails on a GPU, or returns wrong results.
 
 ## Why it matters
-A GPU that NVML calls healthy can still be unable to run code: an uncorrected fault, a torch build
-without code for it, a device that hangs at its first kernel. Wrong figures without an error are the
-worst case: the run trains on them.
+A GPU that NVML reports as healthy may still be unable to run code: it has an uncorrected fault, torch
+has no code for it, or it hangs at its first kernel. Wrong results without an error are the worst
+case, because training continues on them.
 
 ## What to do
-Run `check --deep` again on this GPU alone (`--gpus N`). If it fails again, take it out of the run,
-look for Xids (`dmesg | grep -i xid`), and hand it to whoever keeps the node.
+Run `dsdoctor check --deep --gpus N` on this GPU alone. If it fails again, exclude the GPU from the
+run, look for Xids (`dmesg | grep -i xid`), and report it to the node's administrator.
 
 ## References
-- `dsdoctor check --deep`: a sum of integers and a product of matrices with known results
+- `dsdoctor check --deep`: an integer sum and a matrix product with known results
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ CONDITION = Condition("gpu-kernel-fails", id="DSD640", scope=Scope.NODE, since="
 
 @check(CONDITION)
 def kernels_run(trial: DeepTrial) -> Iterator[Finding]:
-    """The outcome of each GPU's kernel."""
+    """Judges the trial kernel on each GPU."""
     tried = [gpu for gpu in trial.gpus if gpu.kernel_ok is not None]
     if not tried:
-        yield skip("no GPU on which a kernel could be tried")
+        yield skip("no kernel was run on any GPU")
         return
     bad = [gpu for gpu in tried if gpu.kernel_ok is False]
     for gpu in bad:
         yield fail(
             f"a small kernel on GPU {gpu.name} fails: {gpu.kernel_error}",
-            effect="every rank on this GPU dies, hangs, or computes wrong figures",
-            hint="leave it out with `--gpus`, and look for Xids with `dmesg | grep -i xid`",
+            effect="every rank on this GPU crashes, hangs or computes wrong results",
+            hint="exclude it with `--gpus`, and look for Xids with `dmesg | grep -i xid`",
             gpu=gpu.name,
             error_text=gpu.kernel_error or "",
             hung=gpu.hung,

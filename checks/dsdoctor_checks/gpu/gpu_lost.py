@@ -1,13 +1,12 @@
 """A GPU has fallen off the bus or cannot be reached.
 
 ## Why it matters
-The driver lists the GPU but no call reaches it any more. CUDA fails on this GPU, and often on all
-others of the machine, until it is back. In a container it may only be the container that lost its
-access.
+The driver lists the GPU, but no call reaches it. CUDA fails on this GPU, and often on every other GPU
+of the machine, until it is back. In a container, only the container may have lost access.
 
 ## What to do
-Look for Xid 79 in the kernel log, reboot the node, and have the card and its power seated again
-if it comes back. In a container, start a new one.
+Look for Xid 79 in the kernel log, then reboot the node. If the fault recurs, reseat the card and
+check its power cables. In a container, start a new one.
 
 ## References
 - nvml.h of CUDA 13.5: nvmlReturn_t 15
@@ -38,20 +37,20 @@ CONDITION = Condition("gpu-lost", id="DSD601", scope=Scope.NODE, since="0.1")
 
 @check(CONDITION)
 def gpus_answer(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -> Iterator[Finding]:
-    """Judges errors that concern a GPU as a whole."""
+    """Judges errors that concern the whole GPU."""
     for gpu in judged(gpus, run, env):
         error = gpu.error
         if error is None or error.code == RESET_REQUIRED:
             continue
         if error.code == NO_PERMISSION:
-            yield skip(f"{named(gpu)} may not be read here ({error.message})", gpu=gpu.index)
+            yield skip(f"this user may not read {named(gpu)} ({error.message})", gpu=gpu.index)
             continue
         state = "is lost" if error.code == GPU_IS_LOST else "does not answer"
         yield fail(
-            f"{named(gpu)} {state}: `{error.call}` ended in {error.name} ({error.code}), but a "
-            "healthy GPU answers it",
+            f"{named(gpu)} {state}: `{error.call}` returned {error.name} ({error.code}), but it "
+            "succeeds on a healthy GPU",
             effect="CUDA fails on this GPU, and may fail on all GPUs of the machine",
-            hint="look for `Xid` in `dmesg`, then reboot the node (a container: start a new one)",
+            hint="look for `Xid` in `dmesg`, then reboot the node; in a container, start a new one",
             gpu=gpu.index,
             uuid=gpu.uuid,
             code=error.code,

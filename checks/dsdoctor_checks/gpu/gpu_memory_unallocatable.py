@@ -1,15 +1,15 @@
-"""Most of the memory that a GPU calls free cannot be used.
+"""Most of a GPU's free memory cannot be allocated.
 
 ## Why it matters
-A job takes nearly all of the free memory. If an allocation of that size fails, or does not give
-back what was written to it, the run dies at its first large batch, or trains on broken figures.
+A job uses almost all free memory. If an allocation of that size fails, or reads back different data
+than was written, the run fails at its first large batch or trains on corrupt data.
 
 ## What to do
-Look for other users of the GPU (`nvidia-smi`), for limits of MPS
-(`CUDA_MPS_PINNED_DEVICE_MEM_LIMIT`), and for pending page retirements or row remaps; reset the GPU.
+Check for other users of the GPU (`nvidia-smi`), for MPS limits (`CUDA_MPS_PINNED_DEVICE_MEM_LIMIT`),
+and for pending page retirements or row remaps. Then reset the GPU.
 
 ## References
-- `dsdoctor check --deep`: takes 90 % of the free memory, writes it and reads it back
+- `dsdoctor check --deep`: allocates 90 % of the free memory, writes it and reads it back
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ CONDITION = Condition(
 
 @check(CONDITION)
 def memory_can_be_taken(trial: DeepTrial) -> Iterator[Finding]:
-    """The outcome of each GPU's allocation."""
+    """Judges the trial allocation on each GPU."""
     tried = [gpu for gpu in trial.gpus if gpu.alloc_ok is not None]
     if not tried:
-        yield skip("no GPU on which memory could be taken")
+        yield skip("memory was allocated on no GPU")
         return
     bad = [gpu for gpu in tried if gpu.alloc_ok is False]
     for gpu in bad:
@@ -38,9 +38,10 @@ def memory_can_be_taken(trial: DeepTrial) -> Iterator[Finding]:
         size = (gpu.alloc_bytes or 0) / GIB
         free = (gpu.free_bytes or 0) / GIB
         yield (warn if short else fail)(
-            f"{size:.1f} of {free:.1f} GiB that GPU {gpu.name} calls free could not be used: {error}",
-            effect="the run ends when it needs that memory",
-            hint="look who else uses the GPU with `nvidia-smi`, or reset it",
+            f"{size:.1f} of the {free:.1f} GiB that GPU {gpu.name} reports as free cannot be used:"
+            f" {error}",
+            effect="the run fails when it needs that memory",
+            hint="check for other users of the GPU with `nvidia-smi`, or reset it",
             gpu=gpu.name,
             size_gib=round(size, 1),
             free_gib=round(free, 1),

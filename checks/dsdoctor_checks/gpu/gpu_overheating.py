@@ -1,11 +1,11 @@
 """A GPU is at the temperature where it slows down.
 
 ## Why it matters
-At its slowdown temperature a GPU halves its clocks, and a little above it switches off. A GPU
-that is hot before the job starts will be there at once.
+At its slowdown temperature a GPU halves its clocks; slightly above, it shuts down. A GPU that is hot
+before the job starts gets there at once.
 
 ## What to do
-Check fans, dust, airflow and the room; leave room between workstation cards.
+Check fans, dust, airflow and room temperature. Leave space between workstation cards.
 
 ## References
 - nvml.h of CUDA 13.5: nvmlDeviceGetTemperatureThreshold
@@ -35,10 +35,10 @@ CONDITION = Condition("gpu-overheating", id="DSD609", scope=Scope.NODE, since="0
 
 
 class HeatLimits(Limits, frozen=True, kw_only=True):
-    """Distance to the slowdown.
+    """Distance to the slowdown temperature.
 
     Attributes:
-        margin_c: degrees below the slowdown temperature at which a warning is due.
+        margin_c: degrees Celsius below the slowdown temperature at which to warn.
     """
 
     margin_c: float = 2
@@ -59,12 +59,12 @@ def gpus_are_cool(
             what = f"{named(gpu)} is at {now} °C, but slows down at {slow} °C"
         elif memory is not None and most and memory >= most:
             say = warn
-            what = f"the memory of {named(gpu)} is at {memory} °C, but is made for {most} °C"
+            what = f"the memory of {named(gpu)} is at {memory} °C, but its maximum is {most} °C"
         else:
             continue
         yield say(
             what,
-            effect="the GPU halves its clocks, and switches off when it gets hotter",
+            effect="the GPU halves its clocks, and shuts down if it gets hotter",
             hint="check fans, airflow and room temperature",
             gpu=gpu.index,
             uuid=gpu.uuid,
@@ -78,5 +78,5 @@ def gpus_are_cool(
         found,
         lambda gpu: gpu.health.temperature_slowdown_c,
         "health.temperature_slowdown_c",
-        "where it slows down",
+        "a slowdown temperature",
     )

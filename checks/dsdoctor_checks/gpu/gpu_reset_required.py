@@ -1,12 +1,11 @@
-"""The driver asks for a reset of a GPU, or for a reboot.
+"""The driver requests a GPU reset or a reboot.
 
 ## Why it matters
-After some faults the driver keeps a GPU from new work, or lets it run on with a part out of
-order, until the action that it names is taken.
+After some faults, the driver blocks new work on a GPU, or runs it with a faulty part disabled, until
+the requested action is taken.
 
 ## What to do
-Drain the node and take the action: `nvidia-smi --gpu-reset -i N` with nothing running on the GPU,
-or a reboot.
+Drain the node and take the action: `nvidia-smi --gpu-reset -i N` while the GPU is idle, or a reboot.
 
 ## References
 - nvml.h of CUDA 13.5: NVML_FI_DEV_GET_GPU_RECOVERY_ACTION (230)
@@ -35,14 +34,14 @@ from ._util import RESET_REQUIRED, judged, named, skip_unreported
 
 CONDITION = Condition("gpu-reset-required", id="DSD602", scope=Scope.NODE, since="0.1")
 
-#: Actions that leave running and new single-GPU work alone.
+#: Actions that affect neither running nor new single-GPU work.
 MILD = (RecoveryAction.DRAIN_P2P, RecoveryAction.RECOVER_IMEX_DOMAIN)
 BOOT = (RecoveryAction.NODE_REBOOT, RecoveryAction.SYSTEM_REBOOT)
 
 
 @check(CONDITION)
 def no_recovery_is_due(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -> Iterator[Finding]:
-    """Judges the recovery action, or the error 16 of drivers that have none."""
+    """Judges the recovery action, or error 16 from drivers that do not report one."""
     found = judged(gpus, run, env)
     for gpu in found:
         code = gpu.health.recovery_action
@@ -53,11 +52,11 @@ def no_recovery_is_due(gpus: Gpus, run: RunNeeds, env: Environment | Missing) ->
             continue
         word = action.name if action is not RecoveryAction.NONE else "GPU_RESET"
         yield (warn if action in MILD else fail)(
-            f"the driver asks for {word} of {named(gpu)}, but asks nothing of a healthy GPU",
-            effect="new work fails, or runs on a GPU that is out of order",
+            f"the driver requests {word} for {named(gpu)}, but a healthy GPU needs no recovery action",
+            effect="new work fails, or runs on a faulty GPU",
             hint="reboot the node"
             if action in BOOT
-            else f"end all work on it and run `nvidia-smi --gpu-reset -i {gpu.index}` as root",
+            else f"stop all work on it and run `nvidia-smi --gpu-reset -i {gpu.index}` as root",
             gpu=gpu.index,
             uuid=gpu.uuid,
             recovery_action=code,

@@ -1,12 +1,12 @@
-"""A GPU runs at reduced clocks because of its hardware.
+"""A hardware limit holds a GPU's clocks down.
 
 ## Why it matters
-A hardware slowdown halves the clocks, or worse: the card is too hot, or its power supply asked
-for less. All ranks wait for the slowest GPU. Idle clocks, and the power cap of a GPU under load,
-are normal and not reported.
+A hardware slowdown halves the clocks or worse: the card is too hot, or its power supply signals
+overload. All ranks wait for the slowest GPU. Idle clocks and the power cap under load are normal and
+not reported.
 
 ## What to do
-Look at cooling (fans, dust, room), at power cables and at the power supply.
+Check cooling (fans, dust, room temperature), power cables and the power supply.
 
 ## References
 - nvml.h of CUDA 13.5: nvmlClocksEventReason*
@@ -34,7 +34,7 @@ from ._util import judged, named, skip_unreported
 
 CONDITION = Condition("gpu-throttled", id="DSD608", scope=Scope.NODE, since="0.1")
 
-#: Reasons of the hardware, with the words for them.
+#: Hardware reasons, as named in messages.
 HARDWARE = {
     EventReason.HW_THERMAL: "its temperature",
     EventReason.HW_POWER_BRAKE: "the power supply",
@@ -44,7 +44,7 @@ HARDWARE = {
 
 @check(CONDITION)
 def clocks_are_free(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -> Iterator[Finding]:
-    """Judges the reasons why clocks are low; at idle only heat counts."""
+    """Judges why clocks are low; on an idle GPU only heat counts."""
     found = judged(gpus, run, env)
     for gpu in found:
         reasons = gpu.health.event_reasons or 0
@@ -55,13 +55,13 @@ def clocks_are_free(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -> It
             continue
         if not hard and not soft:
             continue
-        why = hard[0] if hard else "its temperature, by software"
+        why = hard[0] if hard else "the software thermal limit"
         yield (fail if hard and not idle else warn)(
             f"the clocks of {named(gpu)} are held down by {why} "
-            f"(reasons {reasons:#x}, SM at {gpu.clock_sm_mhz} MHz), but a healthy GPU has no such "
-            "reason",
+            f"(reasons {reasons:#x}, SM at {gpu.clock_sm_mhz} MHz), but a healthy GPU runs "
+            "unthrottled",
             effect="this GPU, and every rank that waits for it, runs slower",
-            hint="check cooling and power, then look again with `nvidia-smi -q -d PERFORMANCE`",
+            hint="check cooling and power, then run `nvidia-smi -q -d PERFORMANCE` again",
             gpu=gpu.index,
             uuid=gpu.uuid,
             event_reasons=hex(reasons),

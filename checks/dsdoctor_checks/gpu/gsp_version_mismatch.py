@@ -1,11 +1,11 @@
-"""The firmware on a GPU is of another version than the driver.
+"""A GPU's firmware and the driver have different versions.
 
 ## Why it matters
-Since Turing a part of the driver runs on the GPU itself (GSP) and is loaded with it. Another
-version means an update half done: calls to it time out (Xid 119, 120).
+Since Turing, part of the driver runs on the GPU itself (GSP) and is loaded together with it. A
+different version means an incomplete update. Calls to the GPU then time out (Xid 119, 120).
 
 ## What to do
-Reboot the node; when it stays, install the driver again, with its firmware package.
+Reboot the node. If the mismatch remains, reinstall the driver with its firmware package.
 
 ## References
 - nvml.h of CUDA 13.5: nvmlDeviceGetGspFirmwareVersion
@@ -37,17 +37,17 @@ CONDITION = Condition("gsp-version-mismatch", id="DSD619", scope=Scope.NODE, sin
 def firmware_is_the_drivers(
     gpus: Gpus, nvml: Nvml, run: RunNeeds, env: Environment | Missing
 ) -> Iterator[Finding]:
-    """Compares the version of the GSP firmware in use with the driver's."""
+    """Compares the version of the loaded GSP firmware with the driver's."""
     found = judged(gpus, run, env)
     for gpu in found:
         if not gpu.gsp_enabled or gpu.gsp_version is None or nvml.driver_version is None:
             continue
         if gpu.gsp_version != nvml.driver_version:
             yield warn(
-                f"the firmware (GSP) of {named(gpu)} is {gpu.gsp_version}, but the driver is "
+                f"the GSP firmware of {named(gpu)} is {gpu.gsp_version}, but the driver is "
                 f"{nvml.driver_version}",
                 effect="calls to the GPU may time out (Xid 119)",
-                hint="reboot, or install the driver again",
+                hint="reboot; if the mismatch remains, reinstall the driver",
                 gpu=gpu.index,
                 uuid=gpu.uuid,
                 gsp=gpu.gsp_version,

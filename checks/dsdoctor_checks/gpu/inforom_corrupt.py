@@ -1,12 +1,12 @@
-"""The InfoROM of a GPU is corrupt.
+"""A GPU's InfoROM is corrupt.
 
 ## Why it matters
-The InfoROM holds the card's configuration: power limits, ECC mode, counts of errors. When its
-checksum is wrong the driver falls back on defaults and loses the history of memory errors.
+The InfoROM stores the card's configuration: power limits, ECC mode, error counts. If its checksum is
+wrong, the driver uses defaults and loses the history of memory errors.
 
 ## What to do
-Reboot the node; when it stays, have the card's firmware restored or the card replaced by its
-vendor.
+Reboot the node. If the checksum is still wrong, ask the card's vendor for new firmware or a
+replacement.
 
 ## References
 - nvml.h of CUDA 13.5: nvmlDeviceValidateInforom
@@ -35,18 +35,21 @@ CONDITION = Condition("inforom-corrupt", id="DSD607", scope=Scope.NODE, since="0
 
 @check(CONDITION)
 def inforom_is_valid(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -> Iterator[Finding]:
-    """Judges the checksum that the driver computed."""
+    """Judges the checksum, as the driver reports it."""
     found = judged(gpus, run, env)
     for gpu in found:
         if gpu.health.inforom_valid is False:
             yield fail(
-                f"the InfoROM of {named(gpu)} has a wrong checksum, but it should be valid",
-                effect="the GPU runs on default limits and without a history of memory errors",
-                hint="reboot, and have the card restored or replaced when it stays",
+                f"the InfoROM of {named(gpu)} fails its checksum, but it should be valid",
+                effect="the GPU runs with default limits and without its history of memory errors",
+                hint="reboot; if the checksum still fails, have the vendor restore or replace the card",
                 gpu=gpu.index,
                 uuid=gpu.uuid,
                 inforom_valid=False,
             )
     yield from skip_unreported(
-        found, lambda gpu: gpu.health.inforom_valid, "health.inforom_valid", "its InfoROM's state"
+        found,
+        lambda gpu: gpu.health.inforom_valid,
+        "health.inforom_valid",
+        "the state of its InfoROM",
     )

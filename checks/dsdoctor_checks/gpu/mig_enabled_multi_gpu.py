@@ -1,11 +1,11 @@
-"""A run over several GPUs is to use one that is cut into slices (MIG).
+"""A run over several GPUs would use one in MIG mode.
 
 ## Why it matters
-A process sees one MIG slice at most, slices cannot reach each other or other GPUs directly, and
-NCCL does not join slices of one GPU. A job over several GPUs needs whole ones.
+A process sees at most one MIG device. MIG devices cannot reach each other or other GPUs directly, and
+NCCL does not connect two MIG devices of one GPU. A job over several GPUs needs whole GPUs.
 
 ## What to do
-Choose GPUs without MIG with `--gpus`, or switch MIG off: `nvidia-smi -i N -mig 0`.
+Choose GPUs without MIG with `--gpus`, or disable MIG: `nvidia-smi -i N -mig 0`.
 
 ## References
 - https://docs.nvidia.com/datacenter/tesla/mig-user-guide/
@@ -30,7 +30,7 @@ from dsdoctor.api import (
 )
 from dsdoctor_checks._util import listed, visible_tokens
 
-from ._util import judged, named
+from ._util import judged, named, without_instance
 
 SEVERAL = 2
 
@@ -41,20 +41,22 @@ CONDITION = Condition("mig-enabled-multi-gpu", id="DSD613", scope=Scope.JOB, sin
 def several_gpus_are_whole(
     gpus: Gpus, run: RunNeeds, env: Environment | Missing
 ) -> Iterator[Finding]:
-    """Judges runs that ask for several devices, and machines where slices and GPUs mix."""
+    """Judges runs over several devices, and machines that mix MIG and whole GPUs.
+
+    A GPU without any MIG device has a condition of its own.
+    """
     found = judged(gpus, run, env)
-    sliced = [gpu for gpu in found if gpu.mig_mode]
+    sliced = [gpu for gpu in found if gpu.mig_mode and not without_instance(gpu)]
     tokens = visible_tokens(env) or ()
     wanted = max(len(run.gpus), run.expect_gpus or 0, len(tokens))
     mixed = len(sliced) < len(found)
     if not sliced or (wanted < SEVERAL and not mixed):
         yield ok(sliced=[gpu.index for gpu in sliced])
         return
-    one = len(sliced) == 1
     yield warn(
-        f"{listed(named(gpu) for gpu in sliced)} {'has' if one else 'have'} MIG on, but the run "
-        f"is over {max(wanted, len(found))} devices",
-        effect="ranks find one slice or none, and NCCL cannot join slices",
+        f"MIG is enabled on {listed(named(gpu) for gpu in sliced)}, but the run uses "
+        f"{max(wanted, len(found))} devices",
+        effect="each rank sees one MIG device or none, and NCCL cannot connect them",
         hint="choose whole GPUs with `--gpus`, or run "
         f"`nvidia-smi -i {','.join(str(gpu.index) for gpu in sliced)} -mig 0` as root",
         sliced=[gpu.index for gpu in sliced],

@@ -1,11 +1,11 @@
-"""The MIG mode of a GPU changes at the next reset.
+"""A GPU's MIG mode will change at the next reset.
 
 ## Why it matters
-Someone switched slicing on or off, but the GPU was not reset since. After the next reset the job
-finds other devices than now.
+Someone enabled or disabled MIG, but the GPU was not reset. After the next reset, a job sees different
+devices.
 
 ## What to do
-Reset the GPU now, or set the mode back with `nvidia-smi -mig`.
+Reset the GPU now, or restore the current mode with `nvidia-smi -mig`.
 
 ## References
 - nvml.h of CUDA 13.5: nvmlDeviceGetMigMode
@@ -34,7 +34,7 @@ CONDITION = Condition("mig-mode-pending", id="DSD612", scope=Scope.NODE, since="
 
 @check(CONDITION)
 def mig_mode_is_settled(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -> Iterator[Finding]:
-    """Compares the mode with the pending one."""
+    """Compares the current mode with the pending one."""
     found = judged(gpus, run, env)
     for gpu in found:
         if (
@@ -42,7 +42,7 @@ def mig_mode_is_settled(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -
             and gpu.mig_mode != gpu.mig_mode_pending
         ):
             yield warn(
-                f"{named(gpu)} has MIG {word(gpu.mig_mode)}, "
+                f"MIG is {word(gpu.mig_mode)} on {named(gpu)}, "
                 f"but {word(gpu.mig_mode_pending)} after the next reset",
                 effect="the devices that a job sees change at the next reset",
                 hint="reset the GPU, or run "

@@ -1,11 +1,11 @@
-"""A page of GPU memory waits for the next reset to be retired.
+"""A page of GPU memory is pending retirement.
 
 ## Why it matters
-GPUs before Ampere take faulty memory pages out of use, at the next reset. Until then a program
-may get the faulty page. A card has room for 64 retired pages.
+GPUs before Ampere retire faulty memory pages at the next reset. Until then, a program may receive the
+faulty page. A card can retire 64 pages.
 
 ## What to do
-Reset the GPU or reboot; when 60 pages or more are retired, have the card replaced.
+Reset the GPU or reboot. At 60 retired pages or more, replace the card.
 
 ## References
 - https://docs.nvidia.com/deploy/dynamic-page-retirement/
@@ -36,10 +36,10 @@ CONDITION = Condition("page-retirement-pending", id="DSD606", scope=Scope.NODE, 
 
 
 class PageLimits(Limits, frozen=True, kw_only=True):
-    """Retired pages that are tolerated.
+    """Tolerated retired pages.
 
     Attributes:
-        max_pages: from this on NVIDIA replaces cards.
+        max_pages: from this count on, NVIDIA replaces cards.
     """
 
     max_pages: float = 60
@@ -49,7 +49,7 @@ class PageLimits(Limits, frozen=True, kw_only=True):
 def no_page_is_pending(
     gpus: Gpus, run: RunNeeds, env: Environment | Missing, limits: PageLimits
 ) -> Iterator[Finding]:
-    """Judges the pending flag, and the count of retired pages."""
+    """Judges the pending flag and the number of retired pages."""
     found = judged(gpus, run, env)
     for gpu in found:
         health = gpu.health
@@ -59,10 +59,10 @@ def no_page_is_pending(
             continue
         yield (fail if worn else warn)(
             f"{named(gpu)} has retired {pages} memory pages"
-            + (", and one waits for a reset" if health.retired_pages_pending else "")
-            + f", but fewer than {limits.max_pages:g} and none waiting are expected",
-            effect="programs that get the faulty page end in a CUDA error",
-            hint="have the card replaced"
+            + (", and one is pending" if health.retired_pages_pending else "")
+            + f", but fewer than {limits.max_pages:g} and none pending are expected",
+            effect="a program that uses the faulty page fails with a CUDA error",
+            hint="replace the card"
             if worn
             else f"run `nvidia-smi --gpu-reset -i {gpu.index}` as root, or reboot",
             gpu=gpu.index,

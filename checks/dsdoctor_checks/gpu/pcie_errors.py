@@ -1,12 +1,12 @@
-"""The PCIe link of a GPU makes errors.
+"""A GPU's PCIe link reports errors.
 
 ## Why it matters
-A fatal error takes the GPU off the bus; uncorrectable ones end the transfer, and the program with
-it. Corrected ones cost nothing while they are rare; thousands of them come from a card, riser or
-cable with bad contact, and slow every copy.
+A fatal error takes the GPU off the bus. An uncorrectable one aborts the transfer, and the program
+with it. Occasional corrected errors cost nothing; thousands come from bad contact in a card, riser or
+cable, and slow down every copy.
 
 ## What to do
-Seat the card again, change riser or cable, then look whether the count still grows:
+Reseat the card, replace riser or cable, then check whether the count still grows:
 `nvidia-smi -q -d PCI` and `dmesg | grep "PCIe Bus Error"`.
 
 ## References
@@ -47,12 +47,12 @@ CONDITION = Condition(
 
 
 class BusLimits(Limits, frozen=True, kw_only=True):
-    """Errors since the driver was loaded that are tolerated.
+    """Tolerated errors since the driver was loaded.
 
     Attributes:
-        max_uncorrectable: that were neither corrected nor fatal; some drivers count the probing of
-            a switched-off function.
-        max_corrected: corrected ones; a sound link makes some in weeks.
+        max_uncorrectable: neither corrected nor fatal; some drivers count probes of a disabled
+            function.
+        max_corrected: corrected; a good link has a few in weeks.
         max_replays: packets that were sent again.
     """
 
@@ -62,7 +62,7 @@ class BusLimits(Limits, frozen=True, kw_only=True):
 
 
 def _log(gpu: Gpu, log: KernelLog | Missing) -> dict[str, int]:
-    """Lines of the kernel's log about a GPU, by severity."""
+    """Number of kernel log lines about a GPU, by severity."""
     if isinstance(log, Missing) or gpu.pci_bdf is None:
         return {}
     place = gpu.pci_bdf.rpartition(".")[0]
@@ -77,7 +77,7 @@ def link_is_sound(
     env: Environment | Missing,
     limits: BusLimits,
 ) -> Iterator[Finding]:
-    """Judges NVML's counters, and the kernel's own lines where it may be read."""
+    """Judges NVML's counters, and the kernel log if it is readable."""
     found = judged(gpus, run, env)
     for gpu in found:
         lines = _log(gpu, log)
@@ -87,24 +87,24 @@ def link_is_sound(
         corrected = max(errors.correctable or 0, lines.get("corrected", 0))
         replays = gpu.pcie.replay_counter or 0
         if fatal:
-            say, what = fail, f"{fatal} fatal PCIe errors, but none is expected"
+            say, what = fail, f"{fatal} fatal PCIe errors, but 0 are expected"
         elif broken > limits.max_uncorrectable:
-            say, what = warn, f"{broken} uncorrectable PCIe errors, but none is expected"
+            say, what = warn, f"{broken} uncorrectable PCIe errors, but 0 are expected"
         elif corrected > limits.max_corrected:
             say = warn
-            what = f"{corrected} corrected PCIe errors, but {limits.max_corrected:g} are many"
+            what = f"{corrected} corrected PCIe errors, but at most {limits.max_corrected:g} are expected"
         elif replays > limits.max_replays:
             say = warn
-            what = f"sent {replays} PCIe packets again, but {limits.max_replays:g} are many"
+            what = f"{replays} PCIe replays, but at most {limits.max_replays:g} are expected"
         else:
             yield ok(gpu=gpu.index, corrected=corrected, replays=replays)
             continue
         yield say(
-            f"{named(gpu)} has {what}" if "PCIe errors" in what else f"{named(gpu)} {what}",
+            f"{named(gpu)} has {what}",
             effect="the GPU falls off the bus"
             if fatal
-            else "copies to and from the GPU are slow, or end the program",
-            hint="seat the card again and check riser, cable and slot",
+            else "copies to and from the GPU are slow, or abort the program",
+            hint="reseat the card and check riser, cable and slot",
             gpu=gpu.index,
             uuid=gpu.uuid,
             bdf=gpu.pci_bdf,
@@ -116,5 +116,5 @@ def link_is_sound(
             max_replays=limits.max_replays,
         )
     yield from skip_unreported(
-        found, lambda gpu: gpu.pcie.replay_counter, "pcie.replay_counter", "its PCIe errors"
+        found, lambda gpu: gpu.pcie.replay_counter, "pcie.replay_counter", "PCIe errors"
     )

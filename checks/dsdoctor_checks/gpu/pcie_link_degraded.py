@@ -1,12 +1,12 @@
-"""A GPU runs on fewer PCIe lanes, or at a lower speed, than it and its slot have.
+"""A GPU uses fewer PCIe lanes, or a lower PCIe speed, than it and its slot support.
 
 ## Why it matters
-Lanes are lost by dirt, a bad riser or a card that is not seated. Copies to and from the host,
-which offload lives on, become slower in proportion. The generation of the link falls at idle to
-save power, so it is judged under load alone; a slot that is older than the card is noted only.
+Dirt, a bad riser or a badly seated card costs lanes. Copies to and from the host, which offload
+depends on, slow down in proportion. The link generation drops at idle to save power, so it is judged
+under load only. A slot that is older than the card is only noted.
 
 ## What to do
-Seat the card or the riser again, and look at the slot's setting in the BIOS.
+Reseat the card or the riser, and check the slot's setting in the BIOS.
 
 ## References
 - nvml.h of CUDA 13.5: nvmlDeviceGetCurrPcieLinkWidth, nvmlDeviceGetMaxPcieLinkWidth,
@@ -37,11 +37,11 @@ from ._util import judged, named, skip_unreported
 
 CONDITION = Condition("pcie-link-degraded", id="DSD611", scope=Scope.NODE, since="0.1")
 
-#: Consumer boards share 16 lanes between two slots: eight are what such a slot has.
+#: Consumer boards share 16 lanes between two slots, so eight are normal there.
 SHARED_WIDTH = 8
-#: At this part of the lanes or less, a data-centre card is not fit for service.
+#: With this fraction of the lanes or less, a data-center card is unfit for service.
 FATAL_PART = 4
-#: Busy to this per cent, a GPU has its link at full speed.
+#: From this utilization on, in percent, a GPU runs its link at full speed.
 BUSY_PERCENT = 50
 
 
@@ -57,16 +57,16 @@ def _busy(gpu: Gpu) -> bool:
 
 
 def _slow(gpu: Gpu) -> Iterator[Finding]:
-    """Judges the generation of a link under load; below the card's own it is the slot's."""
+    """Judges the link generation under load; a slot that is older than the card is noted."""
     link = gpu.pcie
     if not link.generation or not link.max_generation:
         return
     if _under_load(gpu) and link.generation < link.max_generation:
         yield warn(
             f"{named(gpu)} is under load and its PCIe link runs at generation {link.generation}, "
-            f"but it and its slot can do {link.max_generation}",
-            effect="copies to and from the host reach half of their speed or less",
-            hint="seat the card again and look at the slot's link speed in the BIOS",
+            f"but it and its slot support {link.max_generation}",
+            effect="copies to and from the host run at half speed or less",
+            hint="reseat the card and check the slot's link speed in the BIOS",
             gpu=gpu.index,
             uuid=gpu.uuid,
             bdf=gpu.pci_bdf,
@@ -76,7 +76,7 @@ def _slow(gpu: Gpu) -> Iterator[Finding]:
         )
     elif link.gpu_max_generation and link.max_generation < link.gpu_max_generation:
         yield ok(
-            "the slot is of an older PCIe generation than the card",
+            "the slot has an older PCIe generation than the card",
             gpu=gpu.index,
             max_generation=link.max_generation,
             gpu_max_generation=link.gpu_max_generation,
@@ -89,7 +89,7 @@ def _shared_slot(gpu: Gpu, width: int) -> bool:
 
 @check(CONDITION)
 def all_lanes_are_up(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -> Iterator[Finding]:
-    """Compares the width of the link with what card and slot have."""
+    """Compares the link width with what card and slot support."""
     found = judged(gpus, run, env)
     for gpu in found:
         yield from _slow(gpu)
@@ -97,13 +97,15 @@ def all_lanes_are_up(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -> I
         if not width or not most or width >= most:
             continue
         if _shared_slot(gpu, width) or " MX" in (gpu.name or "") or "Laptop" in (gpu.name or ""):
-            yield ok("such boards share their lanes", gpu=gpu.index, width=width, max_width=most)
+            yield ok(
+                "such boards share their PCIe lanes", gpu=gpu.index, width=width, max_width=most
+            )
             continue
         fatal = width * FATAL_PART <= most and gpu.brand not in ("GeForce", "Titan", "TITAN")
         yield (fail if fatal else warn)(
-            f"{named(gpu)} runs on {width} PCIe lanes, but it and its slot have {most}",
-            effect=f"copies to and from the host reach {100 * width // most} % of their speed",
-            hint="seat the card again and check riser, slot and BIOS",
+            f"{named(gpu)} uses {width} PCIe lanes, but it and its slot have {most}",
+            effect=f"copies to and from the host run at {100 * width // most} % of their speed",
+            hint="reseat the card and check riser, slot and BIOS",
             gpu=gpu.index,
             uuid=gpu.uuid,
             bdf=gpu.pci_bdf,

@@ -1,13 +1,13 @@
-"""The driver unloads the GPUs of a training node whenever nobody uses them.
+"""Persistence mode is off on a training node.
 
 ## Why it matters
-Without persistence mode the driver sets each GPU up again for every program that comes after a
-pause: seconds for each GPU of a node, and the counters of ECC errors begin anew, so that faults are
-not seen. Jobs run all the same.
+Without persistence mode, the driver unloads a GPU when it becomes idle and initializes it again for
+the next program. That costs seconds per GPU. It also resets the volatile ECC counters, which hides
+faults. Jobs still run.
 
 ## What to do
-Run `systemctl enable --now nvidia-persistenced` (some packages start it with
-`--no-persistence-mode`; take that option out), or `nvidia-smi -pm 1` as root after each boot.
+Run `systemctl enable --now nvidia-persistenced`, or `nvidia-smi -pm 1` as root after each boot. Some
+packages start the service with `--no-persistence-mode`; remove that option.
 
 ## References
 - https://docs.nvidia.com/deploy/driver-persistence/
@@ -37,15 +37,15 @@ from ._util import judged, skip_unreported
 
 CONDITION = Condition("persistence-mode-off", id="DSD621", scope=Scope.NODE, since="0.1")
 
-#: Brands of data-centre cards; a workstation whose screen keeps the driver loaded is well without.
+#: Brands of data-center cards; on a workstation, the display keeps the driver loaded.
 DATA_CENTRE = ("Tesla", "NVIDIA")
 
 
 class PersistenceLimits(Limits, frozen=True, kw_only=True):
-    """From how many GPUs on the pause is felt.
+    """From how many GPUs on the delay matters.
 
     Attributes:
-        min_gpus: data-centre GPUs of a node; fewer are set up in no time that matters.
+        min_gpus: data-center GPUs in a node; fewer initialize quickly enough.
     """
 
     min_gpus: float = 4
@@ -55,7 +55,7 @@ class PersistenceLimits(Limits, frozen=True, kw_only=True):
 def driver_stays_loaded(
     gpus: Gpus, run: RunNeeds, env: Environment | Missing, limits: PersistenceLimits
 ) -> Iterator[Finding]:
-    """Judges nodes with several data-centre GPUs; one finding for all of them."""
+    """Judges nodes with several data-center GPUs; one finding for all of them."""
     found = judged(gpus, run, env)
     off = [
         gpu.index
@@ -64,8 +64,8 @@ def driver_stays_loaded(
     ]
     if len(off) >= limits.min_gpus:
         yield warn(
-            f"persistence mode is off on the GPUs {listed(off)}, but a training node needs it on",
-            effect="each start waits seconds for every GPU, and ECC counters begin anew each time",
+            f"persistence mode is off on GPUs {listed(off)}, but it should be on in a training node",
+            effect="each start waits seconds for every GPU, and ECC counters are reset each time",
             hint="run `systemctl enable --now nvidia-persistenced`, or `nvidia-smi -pm 1` as root",
             gpus=off,
             min_gpus=limits.min_gpus,

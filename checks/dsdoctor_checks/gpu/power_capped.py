@@ -1,11 +1,11 @@
-"""The power limit of a GPU is below its default.
+"""A GPU's power limit is below its default.
 
 ## Why it matters
-Someone lowered the limit with `nvidia-smi -pl`, or a management controller did. Under load the
-GPU then runs at lower clocks than its like, and the other ranks wait for it.
+Someone lowered the limit with `nvidia-smi -pl`, or a management controller did. Under load, the GPU
+runs at lower clocks than the others, and their ranks wait for it.
 
 ## What to do
-Set the limit back, if it was not lowered on purpose: `nvidia-smi -i N -pl WATTS`.
+If it was not lowered on purpose, restore the default: `nvidia-smi -i N -pl WATTS`.
 
 ## References
 - nvml.h of CUDA 13.5: nvmlDeviceGetEnforcedPowerLimit, nvmlDeviceGetPowerManagementDefaultLimit
@@ -33,7 +33,7 @@ from ._util import judged, named, skip_unreported
 
 CONDITION = Condition("power-capped", id="DSD610", scope=Scope.NODE, since="0.1")
 
-#: Laptops move the limit with battery and temperature.
+#: Laptops adjust the limit to battery and temperature.
 LAPTOP = ("Laptop", "Max-Q", " MX")
 
 
@@ -51,20 +51,20 @@ class PowerLimits(Limits, frozen=True, kw_only=True):
 def power_is_free(
     gpus: Gpus, run: RunNeeds, env: Environment | Missing, limits: PowerLimits
 ) -> Iterator[Finding]:
-    """Compares the limit in force with the card's default."""
+    """Compares the enforced limit with the card's default."""
     found = judged(gpus, run, env)
     for gpu in found:
         limit, default = gpu.health.power_limit_mw, gpu.health.power_limit_default_mw
         if limit is None or not default or limit * 100 >= default * limits.min_percent:
             continue
         if any(part in (gpu.name or "") for part in LAPTOP):
-            yield ok("laptops move the power limit by themselves", gpu=gpu.index, limit_mw=limit)
+            yield ok("laptops adjust the power limit on their own", gpu=gpu.index, limit_mw=limit)
             continue
         yield warn(
             f"{named(gpu)} is limited to {limit // 1000} W, but its default is {default // 1000} W",
-            effect="under load its clocks are lower than they could be",
+            effect="its clocks under load are lower than they could be",
             hint=f"run `nvidia-smi -i {gpu.index} -pl {default // 1000}` as root, unless the limit "
-            "is meant",
+            "is intended",
             gpu=gpu.index,
             uuid=gpu.uuid,
             limit_w=limit // 1000,

@@ -1,12 +1,12 @@
-"""A faulty row of GPU memory could not be replaced.
+"""A faulty row of GPU memory could not be remapped.
 
 ## Why it matters
-GPUs since Ampere replace faulty memory rows by spare ones. When that fails the spares of the bank
-are used up, and the fault stays in the memory that programs get.
+GPUs since Ampere replace faulty memory rows with spares. If that fails, the bank has no spares left,
+and programs keep getting the faulty memory.
 
 ## What to do
-Take the GPU out of service and have the card replaced; a failed remap is NVIDIA's criterion for
-it.
+Take the GPU out of service and replace the card. A failed remap meets NVIDIA's criterion for a
+replacement.
 
 ## References
 - https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/row-remapping.html
@@ -36,10 +36,10 @@ CONDITION = Condition("row-remap-failed", id="DSD604", scope=Scope.NODE, since="
 
 
 class RemapLimits(Limits, frozen=True, kw_only=True):
-    """Replaced rows that are tolerated.
+    """Tolerated remapped rows.
 
     Attributes:
-        max_rows: replaced for uncorrectable errors, in the life of the card.
+        max_rows: remapped for uncorrectable errors, over the life of the card.
     """
 
     max_rows: float = 512
@@ -49,24 +49,24 @@ class RemapLimits(Limits, frozen=True, kw_only=True):
 def rows_were_replaced(
     gpus: Gpus, run: RunNeeds, env: Environment | Missing, limits: RemapLimits
 ) -> Iterator[Finding]:
-    """Judges the failure flag, and the count of rows."""
+    """Judges the failure flag and the number of remapped rows."""
     found = judged(gpus, run, env)
     for gpu in found:
         health = gpu.health
         rows = health.remapped_rows_uncorrected
         if health.remapped_rows_failure:
-            what = f"{named(gpu)} could not replace a faulty memory row, but each should be"
+            what = f"{named(gpu)} could not remap a faulty memory row, but every faulty row should be remapped"
         elif (rows or 0) > limits.max_rows:
             what = (
-                f"{named(gpu)} has replaced {rows} memory rows, but a card has spares for "
+                f"{named(gpu)} has remapped {rows} memory rows, but a card has spares for "
                 f"{limits.max_rows:g}"
             )
         else:
             continue
         yield fail(
             what,
-            effect="programs that touch the row end in a CUDA error (Xid 64)",
-            hint="take the GPU out of service and have the card replaced",
+            effect="programs that touch the row fail with a CUDA error (Xid 64)",
+            hint="take the GPU out of service and replace the card",
             gpu=gpu.index,
             uuid=gpu.uuid,
             failure=health.remapped_rows_failure,
@@ -78,5 +78,5 @@ def rows_were_replaced(
         found,
         lambda gpu: gpu.health.remapped_rows_failure,
         "health.remapped_rows",
-        "replaced memory rows",
+        "row remaps",
     )

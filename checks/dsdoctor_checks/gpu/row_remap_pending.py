@@ -1,12 +1,11 @@
-"""A row of GPU memory waits for the next reset to be replaced.
+"""A row of GPU memory is pending remapping.
 
 ## Why it matters
-The driver has taken the faulty row out of use for new programs already; the spare row takes its
-place at the next reset. NVIDIA states that other programs keep their accuracy and speed
-meanwhile.
+The driver no longer hands the faulty row to new programs; a spare row replaces it at the next reset.
+NVIDIA states that other programs keep their accuracy and speed until then.
 
 ## What to do
-Reset the GPU or reboot the node when it is convenient.
+Reset the GPU or reboot the node at the next opportunity.
 
 ## References
 - https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/row-remapping.html
@@ -40,8 +39,8 @@ def no_row_is_pending(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -> 
     for gpu in found:
         if gpu.health.remapped_rows_pending:
             yield warn(
-                f"{named(gpu)} has a memory row to replace at the next reset, but none should be",
-                effect="the GPU works with a little less memory until then",
+                f"{named(gpu)} has a memory row pending remapping, but none is expected",
+                effect="the GPU has slightly less memory until the next reset",
                 hint=f"run `nvidia-smi --gpu-reset -i {gpu.index}` as root, or reboot",
                 gpu=gpu.index,
                 uuid=gpu.uuid,
@@ -51,5 +50,5 @@ def no_row_is_pending(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -> 
         found,
         lambda gpu: gpu.health.remapped_rows_pending,
         "health.remapped_rows",
-        "replaced memory rows",
+        "row remaps",
     )

@@ -7,7 +7,7 @@ wheels, torch/cuda/__init__.py `PYTORCH_RELEASES_CODE_CC` (2.12 to 2.15), pytorc
 
 from __future__ import annotations
 
-from dsdoctor_checks._util import Capability, pair, serving
+from dsdoctor_checks._util import Capability, code_for, pair
 
 Release = tuple[int, int]
 
@@ -76,7 +76,7 @@ def wheel_for(
     older = sorted((known for known in VARIANTS if known < release), reverse=True)
     for known in [*newer, *older]:
         for cuda in VARIANTS[known]:
-            if serving(archs(known, cuda, machine) or (), capability):
+            if code_for(archs(known, cuda, machine) or (), capability):
                 return f"{known[0]}.{known[1]}", cuda
     return None
 

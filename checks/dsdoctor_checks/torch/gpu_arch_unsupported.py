@@ -39,9 +39,9 @@ from dsdoctor.api import (
 from dsdoctor_checks._util import (
     Capability,
     capabilities,
+    code_for,
     dotted,
     parse_arch,
-    serving,
 )
 from dsdoctor_checks._util import pair as two
 from dsdoctor_checks.torch import _tables
@@ -104,7 +104,7 @@ def torch_has_code_for_gpus(
     if not arch_list:
         yield skip(f"what torch {torch.version} was compiled for is not known", source=source)
         return
-    bad = {name: cc for name, cc in devices.items() if serving(arch_list, cc) is None}
+    bad = {name: cc for name, cc in devices.items() if code_for(arch_list, cc) is None}
     # Another GPU that works, and none named: the run can leave the unserved one out.
     say = warn if len(bad) < len(devices) and not run.gpus else fail
     for name, cc in bad.items():
@@ -126,7 +126,7 @@ def torch_has_code_for_gpus(
             error=209,
         )
     if not bad:
-        served = {name: serving(arch_list, cc) for name, cc in devices.items()}
+        served = {name: code_for(arch_list, cc) for name, cc in devices.items()}
         yield ok(served_by=served, arch_list=list(arch_list), source=source)
 
 

@@ -50,6 +50,7 @@ CONDITION = Condition(
         "gpu-busy-exclusive-mode",
         "gpu-arch-unsupported",
         "gpu-busy",
+        "mig-without-instance",
     ),
 )
 #: Errors that other conditions name: driver, fabric, driver state, exclusive mode, no kernel image.

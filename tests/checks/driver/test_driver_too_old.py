@@ -5,7 +5,7 @@ import pytest
 from dsdoctor_checks.driver import driver_too_old
 from tests.checks import machines as m
 
-CHECK = driver_too_old.driver_serves_torch.function
+CHECK = driver_too_old.driver_supports_torch.function
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,17 @@ from __future__ import annotations
 
 import pytest
 
-from dsdoctor.api import NvidiaKernel, RunNeeds
+from dsdoctor.api import (
+    DeepSpeedLive,
+    ImportOutcome,
+    Missing,
+    NvidiaKernel,
+    OsInfo,
+    Package,
+    Packages,
+    RunNeeds,
+    TorchBuild,
+)
 from dsdoctor_checks.driver import no_gpu_visible
 from tests.checks import machines as m
 
@@ -49,4 +59,38 @@ CHECK = no_gpu_visible.some_gpu_visible.function
     ],
 )
 def test_verdict(facts: tuple[object, ...], expected: list[str]) -> None:
-    assert m.words(CHECK(*facts)) == expected
+    assert m.words(CHECK(*facts, m.ABSENT, m.ABSENT, m.ABSENT)) == expected
+
+
+MACOS = OsInfo(system="Darwin", release="24.6.0", machine="arm64", hostname="mac")
+
+
+@pytest.mark.parametrize(
+    ("os", "torch", "deepspeed", "packages", "named"),
+    [
+        (m.LINUX, m.ABSENT, "npu", {}, "Ascend NPU (`npu`)"),
+        (m.LINUX, m.ABSENT, "mps", {}, "Apple MPS (`mps`)"),
+        (MACOS, m.ABSENT, None, {}, "Apple MPS or the CPU"),
+        (
+            m.LINUX,
+            m.ABSENT,
+            None,
+            {"torch-npu": Package(name="torch-npu", version="2.9.0")},
+            "Ascend NPU (`npu`)",
+        ),
+        (m.LINUX, TorchBuild(version="2.9.1", hip="6.4"), None, {}, "AMD ROCm"),
+    ],
+)
+def test_another_accelerator_is_not_called_the_cpu(
+    os: OsInfo,
+    torch: TorchBuild | Missing,
+    deepspeed: str | None,
+    packages: dict[str, Package],
+    named: str,
+) -> None:
+    chosen = DeepSpeedLive(imported=ImportOutcome(ok=True), accelerator=deepspeed)
+    live = chosen if deepspeed else m.NOT_ASKED
+    facts = (m.ABSENT, m.NO_GPU, m.NO_ENV, os, m.NOT_ASKED, m.ANY, torch, live)
+    (finding,) = CHECK(*facts, Packages(packages=packages))
+    assert finding.status.value == "skip"
+    assert finding.message == f"DeepSpeed uses {named} here, not an NVIDIA GPU"

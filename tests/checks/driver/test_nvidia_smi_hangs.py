@@ -6,7 +6,7 @@ from dsdoctor.api import NvidiaSmi
 from dsdoctor_checks.driver import nvidia_smi_hangs
 from tests.checks import machines as m
 
-CHECK = nvidia_smi_hangs.nvidia_smi_ends.function
+CHECK = nvidia_smi_hangs.nvidia_smi_returns.function
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from dsdoctor.api import Gpus, Nvml, NvmlError
+from dsdoctor.api import CudaDevice, Gpus, Nvml, NvmlError, TorchBuild
 from dsdoctor_checks.driver import nvml_unusable
 from tests.checks import machines as m
 
@@ -102,4 +102,19 @@ CHECK = nvml_unusable.nvml_answers.function
     ],
 )
 def test_verdict(facts: tuple[object, ...], expected: list[str]) -> None:
-    assert m.words(CHECK(*facts)) == expected
+    assert m.words(CHECK(*facts, m.ABSENT, m.ABSENT, m.ABSENT)) == expected
+
+
+LIBRARY_ABSENT = Nvml(
+    error=NvmlError(code=12, name="LIBRARY_NOT_FOUND", message="x", call="nvmlInit")
+)
+ROCM = TorchBuild(version="2.9.1+rocm6.4", hip="6.4.43484")
+MI300X = CudaDevice(index=0, name="AMD Instinct MI300X", major=9, minor=4, memory_bytes=192 << 30)
+
+
+def test_rocm_devices_need_no_nvml() -> None:
+    works = m.live(works=True, devices=(MI300X,))
+    facts = (LIBRARY_ABSENT, m.ABSENT, m.NO_GPU, m.LINUX, m.NO_ENV, works, m.ANY)
+    (finding,) = CHECK(*facts, ROCM, m.ABSENT, m.ABSENT)
+    assert finding.status.value == "skip"
+    assert finding.message == "DeepSpeed uses AMD ROCm here, not an NVIDIA GPU"

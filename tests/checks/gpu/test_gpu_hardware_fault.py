@@ -95,7 +95,7 @@ def test_the_finding_says_which_and_when() -> None:
     (finding,) = bad(
         CHECK, log, Gpus(gpus=(gpu(),)), machines.LINUX, RunNeeds(), machines.NO_ENV, LIMITS
     )
-    assert "Xid 79 (GPU has fallen off the bus) of GPU 0 2 min ago" in finding.message
+    assert "Xid 79 (GPU has fallen off the bus) for GPU 0, 2 min ago" in finding.message
     assert finding.evidence["count"] == 2
 
 

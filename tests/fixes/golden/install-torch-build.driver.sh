@@ -1,5 +1,5 @@
 # install-torch-build: torch 2.11 for CUDA 12.8 from `https://download.pytorch.org/whl/cu128`
-# because driver 535.104.05 serves CUDA 12.2, but torch 2.11.0 was built for CUDA 13.0
+# because driver 535.104.05 supports up to CUDA 12.2, but torch 2.11.0 was built for CUDA 13.0
 # because the build for CUDA 12.8 is the nearest for driver 535.104.05 and GPUs of capability 8.0
 (set -e
 # torch for CUDA 12.8, which driver 535.104.05 and GPUs of capability 8.0 serve

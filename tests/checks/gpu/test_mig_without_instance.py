@@ -1,0 +1,38 @@
+"""Rows of `mig-without-instance`."""
+
+from __future__ import annotations
+
+import pytest
+
+from dsdoctor.api import Environment, Gpu, Gpus, RunNeeds
+from dsdoctor.model.facts.gpu import MigDevice, Unread
+from dsdoctor_checks.gpu import mig_without_instance
+from tests.checks.gpu.support import worst
+
+WHOLE = Gpu(index=0, mig_mode=False, mig_devices=())
+EMPTY = Gpu(index=1, mig_mode=True, mig_devices=())
+SLICED = Gpu(index=1, mig_mode=True, mig_devices=(MigDevice(index=0),))
+#: In a container that may not list the MIG devices.
+DENIED = Gpu(
+    index=1,
+    mig_mode=True,
+    mig_devices=(),
+    unread={"mig_devices": Unread(code=4, name="NO_PERMISSION")},
+)
+
+
+@pytest.mark.parametrize(
+    ("gpus", "run", "expected"),
+    [
+        pytest.param((WHOLE,), RunNeeds(), "ok", id="no MIG"),
+        pytest.param((SLICED,), RunNeeds(), "ok", id="MIG with a device"),
+        pytest.param((EMPTY,), RunNeeds(), "fail", id="the only GPU has no device"),
+        pytest.param((WHOLE, EMPTY), RunNeeds(), "warn", id="another GPU is whole"),
+        pytest.param((WHOLE, EMPTY), RunNeeds(gpus=("1",)), "fail", id="the run names it"),
+        pytest.param((WHOLE, EMPTY), RunNeeds(gpus=("0",)), "ok", id="the run names the other"),
+        pytest.param((DENIED,), RunNeeds(), "ok", id="devices could not be listed"),
+    ],
+)
+def test_rows(gpus: tuple[Gpu, ...], run: RunNeeds, expected: str) -> None:
+    check = mig_without_instance.mig_gpus_have_devices
+    assert worst(check, Gpus(gpus=gpus, count=len(gpus)), run, Environment()) == expected

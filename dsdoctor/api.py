@@ -20,7 +20,7 @@ from typing import Any
 from dsdoctor.host.door import Host, HostError
 from dsdoctor.model.condition import Condition, Limits, Signature
 from dsdoctor.model.facts.base import Fact, Missing, Why
-from dsdoctor.model.facts.config import ConfigRefusal, ConfigVerdict, DsConfig
+from dsdoctor.model.facts.config import ClassParameters, ConfigRefusal, ConfigVerdict, DsConfig
 from dsdoctor.model.facts.deep import (
     DeepTrial,
     ExtensionTrial,
@@ -136,6 +136,7 @@ __all__ = [
     "Check",
     "Checkpoint",
     "CheckpointFile",
+    "ClassParameters",
     "Compiler",
     "Compilers",
     "ComputeMode",

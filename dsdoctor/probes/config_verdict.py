@@ -6,7 +6,14 @@ import posixpath
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dsdoctor.api import ConfigRefusal, ConfigVerdict, DeepSpeedInstall, Missing, probe
+from dsdoctor.api import (
+    ClassParameters,
+    ConfigRefusal,
+    ConfigVerdict,
+    DeepSpeedInstall,
+    Missing,
+    probe,
+)
 from dsdoctor.host import Host, HostError
 from dsdoctor.interpreter import run_child
 from dsdoctor.model.facts.base import Why
@@ -36,6 +43,7 @@ def parse_verdict(
             detail = f"DeepSpeed could not be asked about the config: {record.get('text')}"
             return Missing(why=Why.ABSENT, detail=mask(detail))
     version = next((r["value"] for r in records if r.get("fact") == "version"), None)
+    classes = [record["parameters"] for record in records if "parameters" in record]
     found = (record["refusal"] for record in records if isinstance(record.get("refusal"), dict))
     return ConfigVerdict(
         version=version,
@@ -48,6 +56,10 @@ def parse_verdict(
             )
             for one in found
         ),
+        parameters={
+            str(one["part"]): ClassParameters(cls=str(one["class"]), names=tuple(one["names"]))
+            for one in classes
+        },
     )
 
 

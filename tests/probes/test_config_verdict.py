@@ -11,10 +11,12 @@ import pytest
 
 from dsdoctor.api import ConfigVerdict, DeepSpeedInstall, Missing, Why
 from dsdoctor.host import HostError, LocalHost
+from dsdoctor.interpreter import CHILDREN
 from dsdoctor.model.facts.python import PatientChoice
 from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.probes.config_verdict import config_verdict, parse_verdict
 from dsdoctor.process import Result
+from dsdoctor_checks.config._tables import SCHEDULER_PARAMETERS
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("deepspeed") is None, reason="there is no deepspeed to ask"
@@ -71,11 +73,53 @@ def test_all_that_it_refuses_is_told(tmp_path: Path) -> None:
         ('{"train_batch_size": 8, "train_micro_batch_size_per_gpu": 2}', {"gpus": ("0", "1")}, []),
         ('{"fp16": {"enabled": true}, "bf16": {"enabled": true}}', {}, ["fp16"]),
         ('{"a": 1, "a": 2}', {}, [""]),
+        # the message names the batch sizes too, but they are not at fault
+        (
+            '{"elasticity": {"enabled": true}, "train_micro_batch_size_per_gpu": 1}',
+            {},
+            ["elasticity"],
+        ),
     ],
 )
 def test_real_answers(tmp_path: Path, text: str, needs: dict[str, Any], keys: list[str]) -> None:
     fact = ask(tmp_path, text, **needs)
     assert [one.key.partition(".")[0] for one in fact.refusals] == keys
+
+
+PARAMETERS = """{
+  "optimizer": {"type": "AdamW", "params": {"lr": 1e-4}},
+  "scheduler": {"type": "WarmupCosineLR", "params": {"total_num_steps": 9}},
+}"""
+
+
+@pytest.mark.system
+def test_the_classes_are_asked_for_their_parameters(tmp_path: Path) -> None:
+    found = ask(tmp_path, PARAMETERS).parameters
+    assert found["optimizer"].cls == "FusedAdam"
+    assert {"lr", "weight_decay", "torch_adam", "adam_w_mode"} <= set(found["optimizer"].names)
+    assert "params" not in found["optimizer"].names
+    assert set(found["scheduler"].names) == SCHEDULER_PARAMETERS["WarmupCosineLR"]
+
+
+CUDA_BUILD = """
+import importlib, sys, types
+torch = types.ModuleType("torch")
+torch.version = types.SimpleNamespace(cuda=sys.argv[2])
+sys.modules["torch"] = torch
+sys.path.insert(0, sys.argv[1])
+import ds_config
+config = {"aio": {"use_gds": True}, "train_batch_size": 1}
+ds_config.prepare(config, 0)
+print("use_gds" in config["aio"])
+"""
+
+
+def test_gpudirect_storage_is_not_judged_where_the_gpu_may_be_elsewhere() -> None:
+    for cuda, kept in (("13.0", "False"), (None, "True")):
+        script = CUDA_BUILD.replace("sys.argv[2]", repr(cuda))
+        argv = [sys.executable, "-c", script, str(CHILDREN)]
+        result = LocalHost().run(argv, timeout=60)
+        assert result.stdout.decode().strip() == kept, result
 
 
 @pytest.mark.parametrize(

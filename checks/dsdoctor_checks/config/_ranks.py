@@ -1,4 +1,4 @@
-"""How many ranks the run will have: from the command, the hostfile, --gpus or the machine."""
+"""Number of ranks of the run, from the command, the hostfile, `--gpus` or the machine."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class Ranks:
 
     Attributes:
         count: how many.
-        source: what says so, in words.
-        asked: the user said so; False = all that the machine has.
+        source: where the number comes from, in words.
+        asked: the user chose it; False = all GPUs of the machine.
     """
 
     count: int
@@ -24,7 +24,7 @@ class Ranks:
 
 
 def filter_slots(text: str) -> dict[str, tuple[int, ...] | None] | None:
-    """Hosts and slots of an --include or --exclude text; None when it cannot be read.
+    """Hosts and slots of an `--include` or `--exclude` value; None when it is malformed.
 
     >>> filter_slots("node-a:0,1@node-b")
     {'node-a': (0, 1), 'node-b': None}
@@ -39,7 +39,7 @@ def filter_slots(text: str) -> dict[str, tuple[int, ...] | None] | None:
 
 
 def visible_count(command: LaunchCommand | None, environment: Environment | Missing) -> int | None:
-    """How many devices CUDA_VISIBLE_DEVICES shows; None when it is not set."""
+    """Number of devices in `CUDA_VISIBLE_DEVICES`; None when it is not set."""
     value = command.env.get("CUDA_VISIBLE_DEVICES") if command else None
     if value is None and isinstance(environment, Environment):
         value = environment.get("CUDA_VISIBLE_DEVICES")
@@ -139,7 +139,7 @@ def ranks_of(
     environment: Environment | Missing,
     gpus: Gpus | Missing,
 ) -> Ranks | None:
-    """The number of ranks; None when nothing tells it."""
+    """The number of ranks; None when it cannot be determined."""
     if isinstance(command, LaunchCommand):
         return _of_command(command, hostfile, environment, gpus)
     if isinstance(hostfile, Hostfile) and hostfile.asked and hostfile.entries:
@@ -147,5 +147,5 @@ def ranks_of(
     if run.gpus:
         return Ranks(len(run.gpus), "`--gpus`")
     if run.expect_gpus:
-        return Ranks(run.expect_gpus, "the GPUs asked for")
+        return Ranks(run.expect_gpus, "the number of GPUs requested")
     return _machine(None, environment, gpus)

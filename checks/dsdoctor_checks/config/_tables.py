@@ -1,4 +1,4 @@
-"""What DeepSpeed's config may hold, for the checks of this family.
+"""What a DeepSpeed config may contain, for the checks of this family.
 
 Source: deepspeed 0.19.8 (read 2026-11-21): runtime/config.py, runtime/zero/config.py and
 offload_config.py, runtime/precision_config.py, compile/config.py, monitor/config.py,
@@ -98,7 +98,7 @@ STRICT = {
     }.items()
 }
 
-#: Keys that make DeepSpeed stop since 0.19.7, even when they are switched off (issue 8489).
+#: Keys that DeepSpeed rejects since 0.19.7, even when they are disabled (issue 8489).
 REMOVED_SINCE = "0.19.7"
 REMOVED = frozenset(
     """
@@ -112,7 +112,7 @@ REMOVED = frozenset(
 #: Built-in optimizers, lower case; DeepSpeed compares without regard to case.
 OPTIMIZERS = ("adagrad", "adam", "adamw", "lamb", "muadam", "muadamw", "musgd", "lion", "muon")
 REMOVED_OPTIMIZERS = frozenset({"onebitadam", "zerooneadam", "onebitlamb"})
-#: Classes of torch.optim; any other name must be one of them, case counts.
+#: Classes of torch.optim; any other name must be one of them, and is case-sensitive.
 TORCH_OPTIMIZERS = (  # noqa: SIM905
     "ASGD Adadelta Adafactor Adagrad Adam AdamW Adamax LBFGS Muon NAdam RAdam RMSprop Rprop SGD"
     " SparseAdam"
@@ -124,6 +124,34 @@ TORCH_SCHEDULERS = (  # noqa: SIM905
     " ExponentialLR LambdaLR LinearLR MultiStepLR MultiplicativeLR OneCycleLR PolynomialLR"
     " ReduceLROnPlateau SequentialLR StepLR"
 ).split()
+
+#: Keyword arguments of DeepSpeed's own schedulers (runtime/lr_schedules.py, 0.19.8), for when the
+#: installed classes were not asked.
+SCHEDULER_PARAMETERS = {
+    name: frozenset(keys.split())
+    for name, keys in {
+        "LRRangeTest": """
+            lr_range_test_min_lr lr_range_test_step_size lr_range_test_step_rate
+            lr_range_test_staircase last_batch_iteration
+        """,
+        "OneCycle": """
+            cycle_min_lr cycle_max_lr decay_lr_rate cycle_first_step_size cycle_second_step_size
+            cycle_first_stair_count cycle_second_stair_count decay_step_size cycle_momentum
+            cycle_min_mom cycle_max_mom decay_mom_rate last_batch_iteration
+        """,
+        "WarmupLR": """
+            warmup_min_lr warmup_max_lr warmup_num_steps warmup_type last_batch_iteration
+        """,
+        "WarmupDecayLR": """
+            total_num_steps warmup_min_lr warmup_max_lr warmup_num_steps warmup_type
+            last_batch_iteration
+        """,
+        "WarmupCosineLR": """
+            total_num_steps warmup_min_ratio warmup_num_steps cos_min_ratio warmup_type
+            last_batch_iteration
+        """,
+    }.items()
+}
 
 BATCH_KEYS = (
     "train_batch_size",
@@ -138,24 +166,24 @@ def newer_than_table(version: str | None) -> bool:
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that was probably meant."""
+    """The known name closest to a misspelt one; None if none is close."""
     found = difflib.get_close_matches(name.lower(), {key.lower(): key for key in known}, 1, 0.8)
     return next((key for key in known if found and key.lower() == found[0]), None)
 
 
 def is_number(value: Any) -> bool:
-    """Whether it is a number and not a truth value."""
+    """Whether it is a number and not a boolean."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def enabled(section: dict[str, Any]) -> bool:
-    """Whether a section is switched on; `"auto"` is not."""
+    """Whether a section is enabled; `"auto"` is not."""
     value = section.get("enabled")
     return value is True or (isinstance(value, str) and value.lower() in {"true", "1", "yes", "on"})
 
 
 def stage_of(section: dict[str, Any]) -> int | None:
-    """The ZeRO stage that DeepSpeed will take; None when it is left to a trainer or is no stage."""
+    """The ZeRO stage that DeepSpeed will use; None when a trainer sets it or it is invalid."""
     value = section.get("stage", 0)
     if isinstance(value, str) and value.isdigit():
         value = int(value)
@@ -163,7 +191,7 @@ def stage_of(section: dict[str, Any]) -> int | None:
 
 
 def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Every value that is no object, with its dotted key."""
+    """Every value that is not an object, with its dotted key."""
     if isinstance(value, dict):
         for key, inner in value.items():
             yield from leaves(inner, f"{path}.{key}" if path else str(key))

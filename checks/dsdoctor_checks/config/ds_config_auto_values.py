@@ -1,13 +1,16 @@
-"""The DeepSpeed config says "auto" where nothing will fill it in.
+"""The DeepSpeed config has "auto" values that nothing fills in.
 
 ## Why it matters
-`"auto"` is a word of the Hugging Face trainer and of Accelerate, which put numbers in its place
-before DeepSpeed sees the config. DeepSpeed itself does not know it: a batch size or a learning rate
-ends in a `TypeError`, `fp16` and `bf16` stay off, `zero_optimization.stage` becomes 0, and other
-fields of the strict sections take their defaults.
+`"auto"` is a placeholder of the Hugging Face Trainer and of Accelerate, which replace it before
+DeepSpeed sees the config. DeepSpeed itself does not support it: an `"auto"` batch size or learning
+rate causes a `TypeError`, `fp16` and `bf16` stay off, `zero_optimization.stage` becomes 0, and other
+fields of the validated sections fall back to their defaults.
+
+Both trainers fill `bf16.enabled`, and neither fills the old spelling `bfloat16.enabled`.
 
 ## What to do
-Start through the Hugging Face trainer (`--deepspeed FILE`) or Accelerate, or write numbers.
+Start through the Hugging Face Trainer (`--deepspeed FILE`) or Accelerate, or write the values. Spell
+the section `bf16`.
 
 ## References
 transformers/integrations/deepspeed.py, accelerate/utils/deepspeed.py,
@@ -38,6 +41,10 @@ from ._tables import BATCH_KEYS, leaves
 
 CONDITION = Condition("ds-config-auto-values", id="DSD1304", scope=Scope.JOB, since="0.1")
 
+#: Filled by neither trainer (transformers 5 `trainer_config_process`, accelerate 1.15
+#: `set_mixed_precision`, 2026-11-22).
+_OLD_SPELLING = "bfloat16.enabled"
+
 
 def _crashes(key: str) -> bool:
     return (
@@ -51,18 +58,26 @@ def _crashes(key: str) -> bool:
 def auto_is_filled_in(
     config: DsConfig, packages: Packages | Missing, command: LaunchCommand | Missing
 ) -> Iterator[Finding]:
-    """Speaks when "auto" would reach DeepSpeed."""
+    """Reports "auto" values that would reach DeepSpeed."""
     autos = [key for key, value in leaves(config.parsed or {}) if value == "auto"]
     if not autos:
         return
+    if _OLD_SPELLING in autos and "bf16" not in (config.parsed or {}):
+        yield warn(
+            f'{config.named(_OLD_SPELLING)} is "auto", but trainers fill in only `bf16.enabled`',
+            effect="bf16 stays off and the model trains in fp32",
+            hint="rename the section `bfloat16` to `bf16`",
+            key=_OLD_SPELLING,
+            line=config.lines.get(_OLD_SPELLING),
+        )
     lines = {key: config.lines.get(key) for key in autos}
     named = ", ".join(config.named(key) for key in autos[:3])
     named += f" and {len(autos) - 3} more" if len(autos) > 3 else ""  # noqa: PLR2004
     verb = "is" if len(autos) == 1 else "are"
     if isinstance(packages, Missing):
         yield skip(
-            f'{named} {verb} "auto", which needs the Hugging Face trainer; the packages are not'
-            f" known: {packages.detail}",
+            f'{named} {verb} "auto", which needs the Hugging Face Trainer; the installed packages'
+            f" are unknown: {packages.detail}",
             keys=lines,
         )
         return
@@ -73,34 +88,35 @@ def auto_is_filled_in(
     )
     if fillers and not direct:
         yield ok(
-            f'{named} {verb} "auto": the Hugging Face trainer or Accelerate must fill them in',
+            f'{named} {verb} "auto": the Hugging Face Trainer or Accelerate must fill them in',
             keys=lines,
             fillers=fillers,
         )
         return
     bad = [key for key in autos if _crashes(key)]
     why = (
-        "`--deepspeed_config` hands the file to DeepSpeed itself, which does not know the word"
+        "`--deepspeed_config` passes the file to DeepSpeed itself, which does not support it"
         if fillers
         else "neither `transformers` nor `accelerate` is installed to fill them in"
     )
     yield (fail if bad and not fillers else warn)(
         f'{named} {verb} "auto", but {why}',
         effect=(
-            f"`TypeError` in DeepSpeed, which takes `{bad[0]}` for a number"
+            f"`TypeError` in DeepSpeed, which expects `{bad[0]}` to be a number"
             if bad
-            else "DeepSpeed takes its defaults: precision off, ZeRO stage 0"
+            else "DeepSpeed uses its defaults: mixed precision off, ZeRO stage 0"
         ),
-        hint="start through the Hugging Face trainer (`--deepspeed FILE`), or write numbers"
+        hint="pass the file to the Hugging Face Trainer with `--deepspeed FILE`, or replace each"
+        ' "auto" with a value'
         if fillers
-        else 'write numbers in place of "auto", or install `transformers` and train with it',
+        else 'replace each "auto" with a value, or install `transformers` and use its Trainer',
         count=len(autos),
         keys=lines,
         crashing=bad,
     )
 
 
-HINT = 'replace every "auto" by a value, or pass the config through the Hugging Face trainer'
+HINT = 'replace each "auto" with a value, or pass the config through the Hugging Face Trainer'
 
 SIGNATURES = (
     Signature(

@@ -1,13 +1,16 @@
-"""The batch sizes of the DeepSpeed config do not fit each other or the number of ranks.
+"""The batch sizes of the DeepSpeed config do not match each other or the number of ranks.
 
 ## Why it matters
 DeepSpeed asserts `train_batch_size = train_micro_batch_size_per_gpu *
-gradient_accumulation_steps * ranks` when it starts, where the ranks are divided by
-`sequence_parallel_size`. Given two of them it derives the third with integer division and asserts
-after that, so the numbers in its error are not always those of the file.
+gradient_accumulation_steps * ranks` when it starts, with the ranks divided by
+`sequence_parallel_size`. If only two of them are set, it derives the third by integer division
+before it asserts, so the numbers in its error may differ from those in the file.
+
+A trainer replaces values that are `"auto"`, but not the others: a `train_batch_size` that the
+accumulation steps do not divide cannot work with any micro-batch.
 
 ## What to do
-Leave one of the three out and DeepSpeed works it out, or choose numbers whose product fits.
+Leave out one of the three so that DeepSpeed computes it, or choose numbers whose product matches.
 
 ## References
 deepspeed/runtime/config.py (`_batch_assertion`, `_set_batch_related_parameters`)
@@ -20,6 +23,7 @@ from typing import Any
 
 from dsdoctor.api import (
     Condition,
+    DeepSpeedInstall,
     DsConfig,
     Environment,
     Finding,
@@ -27,18 +31,21 @@ from dsdoctor.api import (
     Hostfile,
     LaunchCommand,
     Missing,
+    Packages,
     RunNeeds,
     Scope,
     Signature,
+    Status,
     check,
     fail,
     ok,
     skip,
     warn,
 )
+from dsdoctor_checks._util import at_least
 
 from ._ranks import Ranks, ranks_of
-from ._tables import BATCH_KEYS
+from ._tables import BATCH_KEYS, REMOVED_SINCE, enabled
 
 CONDITION = Condition(
     "ds-config-batch-mismatch",
@@ -49,6 +56,9 @@ CONDITION = Condition(
 )
 
 _EFFECT = "`Check batch related parameters`: every rank stops in `deepspeed.initialize`"
+#: Distributions of Lightning, whose strategy sets the micro-batch from the data loader
+#: (lightning/pytorch/strategies/deepspeed.py, `_auto_select_batch_size`, 2026-11-22).
+_LIGHTNING = ("lightning", "pytorch-lightning")
 
 
 @check(CONDITION)
@@ -59,24 +69,20 @@ def batches_fit(  # the engine injects by annotation
     hostfile: Hostfile | Missing,
     environment: Environment | Missing,
     gpus: Gpus | Missing,
+    deepspeed: DeepSpeedInstall | Missing,
+    packages: Packages | Missing,
 ) -> Iterator[Finding]:
-    """Works the triangle out for the ranks of this run."""
+    """Checks the equation of the batch sizes for the ranks of this run."""
     if config.parsed is None:
         return
     given = {key: config.parsed[key] for key in BATCH_KEYS if config.parsed.get(key) is not None}
-    if any(value == "auto" for value in given.values()):
-        yield skip('the batch sizes are "auto": the trainer fills them in')
-        return
+    auto = [key for key, value in given.items() if value == "auto"]
+    given = {key: value for key, value in given.items() if value != "auto"}
     if any(isinstance(value, (str, bool, list, dict)) for value in given.values()):
-        return  # ds-config-wrong-type speaks
+        return  # reported by ds-config-wrong-type
     total, micro, steps = (given.get(key) for key in BATCH_KEYS)
-    if total is None and micro is None:
-        yield fail(
-            "the config has neither `train_batch_size` nor `train_micro_batch_size_per_gpu`, but"
-            " DeepSpeed needs one of them",
-            effect="`Either train_batch_size or train_micro_batch_size_per_gpu needs to be set`",
-            hint='add `"train_micro_batch_size_per_gpu": 1`',
-        )
+    if total is None and micro is None and not auto:
+        yield _neither(config, deepspeed, packages)
         return
     for key, value in given.items():
         if value < 1:
@@ -88,11 +94,41 @@ def batches_fit(  # the engine injects by annotation
                 line=config.lines.get(key),
             )
             return
-    if total is None:
-        yield ok(micro=micro, steps=steps or 1)
-        return
     ranks = ranks_of(run, command, hostfile, environment, gpus)
-    yield from _judge(config, (total, micro, steps), ranks)
+    bad = [] if total is None else list(_judge(config, (total, micro, steps), ranks))
+    if auto and not any(found.status in (Status.FAIL, Status.WARN) for found in bad):
+        yield skip('the trainer fills in the batch sizes that are "auto"', keys=auto)
+    elif total is None:
+        yield ok(micro=micro, steps=steps or 1)
+    else:
+        yield from bad
+
+
+def _neither(
+    config: DsConfig, deepspeed: DeepSpeedInstall | Missing, packages: Packages | Missing
+) -> Finding:
+    """A config without batch sizes, which something else may supply."""
+    removed = isinstance(deepspeed, Missing) or at_least(deepspeed.version, REMOVED_SINCE)
+    if "elasticity" in (config.parsed or {}) and removed:
+        return skip("`elasticity`, which set the batch sizes, is reported by itself")
+    if enabled(config.section("elasticity")):
+        return skip("`elasticity` computes the batch sizes when the job starts")
+    lightning = next(
+        (one for one in _LIGHTNING if isinstance(packages, Packages) and packages.version(one)),
+        None,
+    )
+    if lightning:
+        return skip(
+            f"the config sets no batch size; `{lightning}` is installed, and its DeepSpeed strategy"
+            " sets the micro-batch",
+            package=lightning,
+        )
+    return fail(
+        "the config sets neither `train_batch_size` nor `train_micro_batch_size_per_gpu`, but"
+        " DeepSpeed needs one of them",
+        effect="`Either train_batch_size or train_micro_batch_size_per_gpu needs to be provided`",
+        hint='add `"train_micro_batch_size_per_gpu": 1`',
+    )
 
 
 def _judge(
@@ -104,7 +140,7 @@ def _judge(
     product = (micro or 1) * (steps or 1)
     shown = " * ".join(
         f"{name} {value}"
-        for name, value in (("micro batch", micro), ("accumulation", steps))
+        for name, value in (("micro-batch", micro), ("accumulation", steps))
         if value is not None
     )
     evidence: dict[str, Any] = {
@@ -116,15 +152,15 @@ def _judge(
     key = config.named("train_batch_size")
     if total % product:
         yield fail(
-            f"{key} is {total}, but no number of ranks times {shown} gives that",
+            f"{key} is {total}, which is not a multiple of {shown}",
             effect=_EFFECT,
-            hint=f"set `train_batch_size` to a multiple of {product}, or leave it out",
+            hint=f"set `train_batch_size` to a multiple of {product}, or remove it",
             unit=product,
             **evidence,
         )
         return
     if ranks is None:
-        yield skip("how many ranks the run will have is not known (`--gpus`, `-- CMD`)", **evidence)
+        yield skip("the number of ranks is unknown; pass `--gpus` or `-- CMD`", **evidence)
         return
     world = max(1, ranks.count // split)
     fits = total == product * world if micro and steps else total % (product * world) == 0
@@ -137,13 +173,15 @@ def _judge(
         return
     best = product * world * max(1, round(total / (product * world)))
     parts = f"{shown} * {world} ranks" if shown else f"{world} ranks"
-    expected = f"{parts} is {product * world}" if micro and steps else f"not a multiple of {parts}"
+    expected = (
+        f"{parts} is {product * world}" if micro and steps else f"it is not a multiple of {parts}"
+    )
     choices = f"{wanted} ranks or `train_batch_size` {best}" if micro and steps else str(best)
     yield (fail if ranks.asked else warn)(
         f"{key} is {total}, but {expected} ({ranks.source})",
         effect=_EFFECT,
         hint=(
-            f"take {choices}, or leave `train_batch_size` out"
+            f"use {choices}, or remove `train_batch_size`"
             if micro and steps
             else f"set `train_batch_size` to {choices}"
         ),
@@ -156,7 +194,7 @@ def _judge(
     )
 
 
-HINT = "set `train_batch_size` = micro batch * accumulation * world size, or leave one of the three out"
+HINT = "set `train_batch_size` to micro-batch * accumulation * world size, or leave out one of the three"
 
 SIGNATURES = (
     Signature(

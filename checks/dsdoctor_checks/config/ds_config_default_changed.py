@@ -1,13 +1,13 @@
 """A default that this config relies on has changed between DeepSpeed releases.
 
 ## Why it matters
-`gradient_clipping` went from 0.0 to 1.0 in 0.19.3, `bf16.check_grad_overflow` from false to true in
-the same release, and `pin_memory` of offload from false to true in 0.19.5. A config that leaves
-them out trains otherwise than it did, and one with `compute_grad_norm` false no longer starts,
-because clipping needs the norm.
+DeepSpeed 0.19.3 changed the default of `gradient_clipping` from 0.0 to 1.0 and that of
+`bf16.check_grad_overflow` from false to true. DeepSpeed 0.19.5 changed `pin_memory` of both offload
+sections from false to true. A config that omits them trains differently after an upgrade. With
+`compute_grad_norm` false it no longer starts, because clipping needs the norm.
 
 ## What to do
-Write the values that you mean.
+Set the values that you intend explicitly.
 
 ## References
 deepspeed/runtime/constants.py, https://github.com/deepspeedai/DeepSpeed/pull/8068,
@@ -33,7 +33,7 @@ _PINNING = "0.19.5"
 
 @check(CONDITION)
 def defaults_are_as_before(config: DsConfig, deepspeed: DeepSpeedInstall) -> Iterator[Finding]:
-    """Fails where a new default breaks the config, and else tells which are in force."""
+    """Fails where a new default breaks the config; otherwise lists the new defaults in force."""
     known = deepspeed.version is not None
     if config.parsed is None or not known or not at_least(deepspeed.version, _CLIPPING):
         return
@@ -52,16 +52,16 @@ def defaults_are_as_before(config: DsConfig, deepspeed: DeepSpeedInstall) -> Ite
             since=_CLIPPING,
         )
         return
-    told: dict[str, Any] = {}
+    new: dict[str, Any] = {}
     if clipping_left:
-        told["gradient_clipping"] = 1.0
+        new["gradient_clipping"] = 1.0
     if enabled(config.section("bf16")) and "check_grad_overflow" not in config.section("bf16"):
-        told["bf16.check_grad_overflow"] = True
+        new["bf16.check_grad_overflow"] = True
     if at_least(deepspeed.version, _PINNING):
         for name in ("offload_optimizer", "offload_param"):
             section = config.section(f"zero_optimization.{name}")
             if section.get("device") in {"cpu", "nvme"} and "pin_memory" not in section:
-                told[f"zero_optimization.{name}.pin_memory"] = True
-    if told:
-        named = ", ".join(f"`{key}` {value}" for key, value in told.items())
-        yield ok(f"defaults of DeepSpeed {deepspeed.version} in force: {named}", defaults=told)
+                new[f"zero_optimization.{name}.pin_memory"] = True
+    if new:
+        named = ", ".join(f"`{key}` {value}" for key, value in new.items())
+        yield ok(f"defaults of DeepSpeed {deepspeed.version} in force: {named}", defaults=new)

@@ -1,21 +1,23 @@
-"""DeepSpeed will ignore a setting of its config.
+"""DeepSpeed ignores a setting in its config.
 
 ## Why it matters
-The config is valid and the run starts, but it does not do what the file says: the parameters stay
-on the GPU, the NVMe disk is never used, the loss scale is another one. That shows later, as memory
-that is not saved or a figure that is not met.
+The config is valid and the run starts, but it does not do what the file says: parameters stay on
+the GPU, the NVMe disk is never used, or the optimizer uses its default weight decay. This shows up
+later, as memory that is not saved or as worse results.
 
 ## What to do
-Take the setting out, or set what it depends on.
+Remove the setting, or set what it depends on.
 
 ## References
 deepspeed/runtime/zero/config.py, deepspeed/runtime/zero/stage_1_and_2.py,
-deepspeed/runtime/swap_tensor/aio_config.py, deepspeed/runtime/precision_config.py
+deepspeed/runtime/swap_tensor/aio_config.py, deepspeed/runtime/precision_config.py,
+deepspeed/runtime/config.py (`get_optimizer_params`, `get_pipeline_config`),
+deepspeed/runtime/pipe/engine.py
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from dsdoctor.api import (
     Condition,
@@ -63,6 +65,27 @@ _CHECKPOINTING = frozenset(
         "cpu_checkpointing",
     },
 )
+#: What the engine reads of `optimizer` and `scheduler` (deepspeed/runtime/config.py, 0.19.8).
+_READ = {
+    "optimizer": frozenset({"type", "params", "legacy_fusion"}),
+    "scheduler": frozenset({"type", "params"}),
+}
+#: What the engine reads of `pipeline` (deepspeed/runtime/pipe/engine.py, 0.19.8).
+_PIPELINE = frozenset(
+    {
+        "activation_checkpoint_interval",
+        "pipe_partitioned",
+        "grad_partitioned",
+        "use_reentrant",
+    },
+)
+#: Keys that DeepSpeed stores and never reads: default, and the argument of `PipelineModule` that
+#: does what they seem to do (`get_pipeline_config` and pipe/module.py, 0.19.8).
+_PIPELINE_STORED = {
+    "stages": ("auto", "num_stages"),
+    "partition": ("best", "partition_method"),
+    "seed_layers": (False, "seed_layers"),
+}
 _DYNAMIC = ("initial_scale_power", "loss_scale_window", "hysteresis", "min_loss_scale")
 
 
@@ -82,7 +105,7 @@ def _ignored(config: DsConfig, key: str, why: str, effect: str, hint: str) -> Fi
 def settings_have_effect(
     config: DsConfig, deepspeed: DeepSpeedInstall | Missing
 ) -> Iterator[Finding]:
-    """Speaks of settings whose condition is not met."""
+    """Warns about settings that have no effect."""
     zero = config.section("zero_optimization")
     stage = stage_of(zero)
     key = "zero_optimization.offload_param"
@@ -91,17 +114,17 @@ def settings_have_effect(
         yield _ignored(
             config,
             key,
-            f"parameters are offloaded at ZeRO stage 3 alone, and the stage is {stage}",
+            f"parameters are offloaded only at ZeRO stage 3, and the stage is {stage}",
             "every GPU keeps all parameters",
-            "set `zero_optimization.stage` to 3, or take `offload_param` out",
+            "set `zero_optimization.stage` to 3, or remove `offload_param`",
         )
     key = "zero_optimization.offload_optimizer"
     if stage in {1, 2} and config.get(f"{key}.device") == "nvme":
         yield _ignored(
             config,
             f"{key}.device",
-            f"NVMe is used at ZeRO stage 3 alone, and the stage is {stage}",
-            "the optimizer states go to host RAM",
+            f"NVMe is used only at ZeRO stage 3, and the stage is {stage}",
+            "the optimizer states are kept in host memory",
             'set `device` to "cpu", or `zero_optimization.stage` to 3',
         )
     version = deepspeed.version if isinstance(deepspeed, DeepSpeedInstall) else None
@@ -113,37 +136,69 @@ def settings_have_effect(
             "aio.thread_count",
             f"DeepSpeed {_AIO_RENAMED} renamed it to `intra_op_parallelism`",
             "the default of 1 thread is used",
-            "write `intra_op_parallelism`",
+            "rename it to `intra_op_parallelism`",
         )
     for name in config.section("aio"):
         if name not in _AIO:
             yield _ignored(
                 config,
                 f"aio.{name}",
-                "DeepSpeed reads no such key",
+                "DeepSpeed has no such setting",
                 "the defaults of `aio` are used",
-                f"correct `{name}`: the keys are {', '.join(sorted(_AIO - {'thread_count'}))}",
+                f"use one of {_listed(_AIO - {'thread_count'})}",
             )
     for name in config.section("activation_checkpointing"):
         if name not in _CHECKPOINTING:
             yield _ignored(
                 config,
                 f"activation_checkpointing.{name}",
-                "DeepSpeed reads no such key",
+                "DeepSpeed has no such setting",
                 "the default is used",
-                f"correct `{name}`: the keys are {', '.join(sorted(_CHECKPOINTING))}",
+                f"use one of {_listed(_CHECKPOINTING)}",
             )
     yield from _loss_scale(config)
-    for section in ("optimizer", "scheduler"):
+    yield from _beside_params(config)
+    yield from _pipeline(config)
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in sorted(names))
+
+
+def _beside_params(config: DsConfig) -> Iterator[Finding]:
+    for section, read in _READ.items():
         held = config.section(section)
-        if "param" in held and "params" not in held:
+        if "type" not in held:
+            continue
+        for name in held:
+            if name in read or name.startswith(("_", "//", "#", "comment")):
+                continue
+            misspelt = name == "param" and "params" not in held
             yield _ignored(
                 config,
-                f"{section}.param",
-                "DeepSpeed reads `params`",
-                f"the {section} runs with its defaults",
-                "write `params`",
+                f"{section}.{name}",
+                f"DeepSpeed reads only {_listed(read)} of `{section}`",
+                f"the {section} uses its default{'s' if misspelt else f' `{name}`'}",
+                "rename it to `params`" if misspelt else f"move `{name}` into `{section}.params`",
             )
+
+
+def _pipeline(config: DsConfig) -> Iterator[Finding]:
+    for name, value in config.section("pipeline").items():
+        default, argument = _PIPELINE_STORED.get(name, (None, None))
+        if name in _PIPELINE or (argument and value == default):
+            continue
+        yield _ignored(
+            config,
+            f"pipeline.{name}",
+            f"DeepSpeed reads only {_listed(_PIPELINE)} of `pipeline`",
+            "the model is divided by the arguments of `PipelineModule`"
+            if argument
+            else "it does nothing",
+            f"pass `{argument}` to `PipelineModule` in the script, and remove it"
+            if argument
+            else f"remove `{name}`",
+        )
 
 
 def _loss_scale(config: DsConfig) -> Iterator[Finding]:
@@ -156,8 +211,8 @@ def _loss_scale(config: DsConfig) -> Iterator[Finding]:
             yield _ignored(
                 config,
                 f"fp16.{name}",
-                f"it rules the dynamic loss scale, and `loss_scale` is fixed at {scale}",
+                f"it applies only to a dynamic loss scale, and `loss_scale` is fixed at {scale}",
                 "it does nothing",
-                f"set `loss_scale` to 0 for a dynamic scale, or take `{name}` out",
+                f"set `loss_scale` to 0 for a dynamic scale, or remove `{name}`",
             )
             return

@@ -1,16 +1,18 @@
-"""The DeepSpeed config holds a key that this DeepSpeed does not take.
+"""The DeepSpeed config contains a key that this DeepSpeed does not accept.
 
 ## Why it matters
-At top level DeepSpeed ignores a key that it does not know without a word, so a typing error leaves
-the default in force. Inside `zero_optimization`, `fp16`, `bf16` and the other strict sections an
-unknown key is an error. Blocks of removed features are an error too since 0.19.7, even when they
-say `"enabled": false`.
+DeepSpeed silently ignores unknown top-level keys, so a typo leaves the default in force. In
+`zero_optimization`, `fp16`, `bf16` and the other validated sections an unknown key is an error.
+`optimizer.params` and `scheduler.params` become keyword arguments of the class, so an unknown name
+is a `TypeError` when the engine creates it. Since 0.19.7 sections of removed features are an error
+too, even with `"enabled": false`.
 
 ## What to do
-Correct the name, move the key into the section it belongs to, or take it out.
+Correct the name, move the key to the section that it belongs to, or remove it.
 
 ## References
-deepspeed/runtime/config.py, deepspeed/runtime/zero/config.py,
+deepspeed/runtime/config.py, deepspeed/runtime/zero/config.py, deepspeed/runtime/lr_schedules.py,
+deepspeed/runtime/engine.py (`_configure_basic_optimizer`),
 https://github.com/deepspeedai/DeepSpeed/issues/8489
 """
 
@@ -33,7 +35,9 @@ from dsdoctor.api import (
 )
 from dsdoctor_checks._util import at_least
 
+from ._parameters import unknown_parameters
 from ._tables import (
+    BATCH_KEYS,
     REMOVED,
     REMOVED_SINCE,
     STRICT,
@@ -52,7 +56,7 @@ CONDITION = Condition(
     fixes=("repair-ds-config",),
 )
 
-#: Keys that hold remarks.
+#: Prefixes of keys that are used as comments.
 _REMARKS = ("_", "$", "//", "#", "comment")
 
 #: Sections that older releases read without a model, ignoring what they did not know.
@@ -63,20 +67,20 @@ _ONCE_LAX = frozenset({"fp16", "bf16"})
 def keys_are_known(
     config: DsConfig, deepspeed: DeepSpeedInstall | Missing, verdict: ConfigVerdict | Missing
 ) -> Iterator[Finding]:
-    """Speaks of removed, unknown and misplaced keys; what DeepSpeed was seen to take is right."""
+    """Reports removed, unknown and misplaced keys; what DeepSpeed accepted is valid."""
     if config.parsed is None:
         return
     version = deepspeed.version if isinstance(deepspeed, DeepSpeedInstall) else None
     newer = newer_than_table(version)
-    told = version or TABLE_VERSION
-    # without an installed release, the tables' own is the yardstick
+    shown = version or TABLE_VERSION
+    # without an installed release, judge by the release that the tables were read from
     removal = version is None or at_least(version, REMOVED_SINCE)
-    yield from _removed(config, removal, told)
+    yield from _removed(config, removal, shown)
     for key in config.parsed:
         old = key in REMOVED or key.lower().startswith(_REMARKS)
         if key in TOP_LEVEL or old:
             continue
-        yield from _unknown(config, key, newer=newer, version=told)
+        yield from _unknown(config, key, newer=newer, version=shown)
     for section, known in STRICT.items():
         for name in config.section(section):
             key = f"{section}.{name}"
@@ -87,19 +91,21 @@ def keys_are_known(
                 continue
             lax = section in _ONCE_LAX and version is not None and not at_least(version, "0.18")
             yield (warn if newer or lax else fail)(
-                f"{config.named(key)} is no key of `{section}` in DeepSpeed {told}"
-                + (f", but `{meant}` is" if meant else ""),
-                effect="DeepSpeed refuses the config: `Extra inputs are not permitted`",
-                hint=f"write `{meant}`" if meant else f"take `{name}` out of `{section}`",
+                f"{config.named(key)} is not a key of `{section}` in DeepSpeed {shown}"
+                + (f"; the closest is `{meant}`" if meant else ""),
+                effect="DeepSpeed rejects the config: `Extra inputs are not permitted`",
+                hint=f"rename it to `{meant}`" if meant else f"remove `{name}` from `{section}`",
                 key=key,
                 line=config.lines.get(key),
                 meant=meant,
                 deepspeed=version,
             )
+    for part in ("optimizer", "scheduler"):
+        yield from unknown_parameters(config, part, verdict, version)
 
 
 def _taken(verdict: ConfigVerdict | Missing, section: str) -> bool:
-    """Whether the installed DeepSpeed has read a section and has nothing against it."""
+    """Whether the installed DeepSpeed has read a section and accepted it."""
     if isinstance(verdict, Missing) or any(not one.key for one in verdict.refusals):
         return False
     return not any(one.key.startswith(section) for one in verdict.refusals)
@@ -111,11 +117,10 @@ def _removed(config: DsConfig, removal: bool, version: str) -> Iterator[Finding]
         holder = config.section(section) if section else config.parsed or {}
         if removal and name in holder:
             yield fail(
-                f"{config.named(key)} belongs to a feature that DeepSpeed {REMOVED_SINCE} removed,"
-                f" and this is DeepSpeed {version}",
-                effect="`DeepSpeedConfigError` in every rank, even when the block is switched off",
-                hint=f"take `{key}` out of the config, or install a DeepSpeed before"
-                f" {REMOVED_SINCE}",
+                f"{config.named(key)} configures a feature that DeepSpeed {REMOVED_SINCE} removed,"
+                f" but DeepSpeed {version} is installed",
+                effect="`DeepSpeedConfigError` in every rank, even if the section is disabled",
+                hint=_instead(config, key),
                 key=key,
                 line=config.lines.get(key),
                 deepspeed=version,
@@ -123,20 +128,27 @@ def _removed(config: DsConfig, removal: bool, version: str) -> Iterator[Finding]
             )
 
 
+def _instead(config: DsConfig, key: str) -> str:
+    hint = f"remove `{key}`, or install a DeepSpeed older than {REMOVED_SINCE}"
+    if key == "elasticity" and not any(config.get(one) for one in BATCH_KEYS[:2]):
+        return f'{hint}; without it, add `"train_micro_batch_size_per_gpu"`'
+    return hint
+
+
 def _unknown(config: DsConfig, key: str, *, newer: bool, version: str) -> Iterator[Finding]:
     home = next((section for section, known in STRICT.items() if key in known), None)
     meant = nearest(key, TOP_LEVEL)
     if meant:
-        tail, hint = f", but `{meant}` is", f"write `{meant}`"
+        tail, hint = f"; the closest is `{meant}`", f"rename it to `{meant}`"
     elif home:
-        tail, hint = f", but of `{home}`", f"move `{key}` into `{home}`"
+        tail, hint = f"; it belongs in `{home}`", f"move `{key}` into `{home}`"
     elif newer:
         return
     else:
-        tail, hint = "", f"take `{key}` out, or correct its name"
+        tail, hint = "", f"remove `{key}`, or correct its name"
     yield warn(
-        f"{config.named(key)} is no top-level key of DeepSpeed {version}{tail}",
-        effect="DeepSpeed ignores it without a word",
+        f"{config.named(key)} is not a top-level key of DeepSpeed {version}{tail}",
+        effect="DeepSpeed silently ignores it",
         hint=hint,
         key=key,
         line=config.lines.get(key),
@@ -145,7 +157,7 @@ def _unknown(config: DsConfig, key: str, *, newer: bool, version: str) -> Iterat
     )
 
 
-HINT = "correct the key that the message names"
+HINT = "correct the key that the error names"
 
 SIGNATURES = (
     Signature(

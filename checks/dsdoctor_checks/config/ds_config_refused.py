@@ -1,15 +1,15 @@
-"""The installed DeepSpeed refuses the config.
+"""The installed DeepSpeed rejects the config.
 
 ## Why it matters
-This is DeepSpeed's own word: its code was asked in this environment, without starting a run. Every
-rank would end in the same error, after the model is loaded and the GPUs are held.
+dsdoctor passed the config to the DeepSpeed of this environment, without starting a run. Every rank
+would stop with the same error, after the model has been loaded and the GPUs are allocated. Values
+that are `"auto"` are left to the trainer and not checked.
 
 ## What to do
-Correct the key that the finding names, in the line that it names.
+Correct the key on the line that the finding names.
 
 ## References
-deepspeed/runtime/config.py (`DeepSpeedConfig`), deepspeed/runtime/config_utils.py: values that say
-`"auto"` are left to the trainer and not judged here
+deepspeed/runtime/config.py (`DeepSpeedConfig`), deepspeed/runtime/config_utils.py
 """
 
 from __future__ import annotations
@@ -44,23 +44,23 @@ CONDITION = Condition(
 )
 
 
-#: A shorter first sentence says what, but not why: the next one is taken too.
-TELLING = 60
+#: A first sentence shorter than this rarely gives the reason, so the next one is added.
+ENOUGH = 60
 
 
 def _words(text: str) -> str:
-    """The telling part of a message, on one line and without its full stop.
+    """The informative part of a message, on one line and without its full stop.
 
     >>> _words("Invalid type. Supported: ['fp16']. Got: int8. See https://x")
     "Invalid type; Supported: ['fp16']; Got: int8; See https://x"
     """
     line = " ".join(text.split()) or "no reason given"
-    told = ""
+    kept = ""
     for sentence in line.split(". "):
-        told += f"; {sentence}" if told else sentence
-        if len(told) >= TELLING:
+        kept += f"; {sentence}" if kept else sentence
+        if len(kept) >= ENOUGH:
             break
-    return told.rstrip(".")
+    return kept.rstrip(".")
 
 
 def _place(config: DsConfig, refusal: ConfigRefusal) -> str:
@@ -69,12 +69,12 @@ def _place(config: DsConfig, refusal: ConfigRefusal) -> str:
 
 @check(CONDITION)
 def deepspeed_takes_it(config: DsConfig, verdict: ConfigVerdict) -> Iterator[Finding]:
-    """One finding for each thing that DeepSpeed refuses."""
+    """Fails once for each thing that DeepSpeed rejects."""
     for refusal in verdict.refusals:
         yield fail(
-            f"DeepSpeed {verdict.version} refuses {_place(config, refusal)}: "
+            f"DeepSpeed {verdict.version} rejects {_place(config, refusal)}: "
             f"{_words(refusal.message)}",
-            effect=f"every rank ends in `{refusal.kind}`",
+            effect=f"every rank stops with `{refusal.kind}`",
             hint=f"correct `{refusal.key}`" if refusal.key else "correct the config",
             config_path=config.path,
             key=refusal.key or None,

@@ -1,15 +1,21 @@
-"""The config names an optimizer that neither DeepSpeed nor torch has.
+"""The config names an optimizer that neither DeepSpeed nor torch provides.
 
 ## Why it matters
-The name is looked up only when the engine makes the optimizer, after the model has been loaded.
-DeepSpeed's own names may be written in any case; every other name must be a class of `torch.optim`,
-letter by letter. The 1-bit optimizers pass the config of 0.19.7 and later, and fail in the engine.
+DeepSpeed looks the name up only when the engine starts, after the model has been loaded. Its own
+optimizer names are not case-sensitive. Any other name must be a class of `torch.optim`, with the
+same capitalization. DeepSpeed 0.19.7 removed the 1-bit optimizers: the config is accepted, and the
+engine fails.
+
+A dotted name (`bitsandbytes.optim.AdamW8bit`) is not judged. DeepSpeed cannot import it, so the
+script must read the name and create the optimizer itself.
 
 ## What to do
-Correct the name, or take `optimizer` out and hand an optimizer to `deepspeed.initialize`.
+Correct the name. To use an optimizer of your own, remove `optimizer` from the config and pass it to
+`deepspeed.initialize(optimizer=...)`.
 
 ## References
-deepspeed/runtime/engine.py (`_configure_basic_optimizer`), deepspeed/runtime/config.py
+deepspeed/runtime/engine.py (`_do_sanity_check`, `_configure_basic_optimizer`),
+deepspeed/runtime/config.py
 (`DEEPSPEED_OPTIMIZERS`), https://docs.pytorch.org/docs/stable/optim.html
 """
 
@@ -26,6 +32,7 @@ from dsdoctor.api import (
     Scope,
     check,
     fail,
+    skip,
 )
 from dsdoctor_checks._util import at_least
 
@@ -50,11 +57,17 @@ CONDITION = Condition(
 
 @check(CONDITION)
 def optimizer_exists(config: DsConfig, deepspeed: DeepSpeedInstall | Missing) -> Iterator[Finding]:
-    """Speaks when the engine would not find the optimizer."""
+    """Fails when the engine would not find the optimizer."""
     name = config.get("optimizer.type")
     if not isinstance(name, str) or name == "auto":
         return
     if name.lower() in OPTIMIZERS or name in TORCH_OPTIMIZERS:
+        return
+    if "." in name:
+        yield skip(
+            f"{config.named('optimizer.type')} is `{name}`, which only the script itself can import",
+            name=name,
+        )
         return
     version = deepspeed.version if isinstance(deepspeed, DeepSpeedInstall) else None
     removed = name.lower() in REMOVED_OPTIMIZERS
@@ -63,15 +76,16 @@ def optimizer_exists(config: DsConfig, deepspeed: DeepSpeedInstall | Missing) ->
     meant = None if removed else nearest(name, (*TORCH_OPTIMIZERS, "Lamb", "Lion", "MuAdam"))
     if newer_than_table(version) and not meant and not removed:
         return
-    told = version or TABLE_VERSION
-    tail = f", but `{meant}` is" if meant else " or of `torch.optim`"
+    shown = version or TABLE_VERSION
+    tail = f"; the closest name is `{meant}`" if meant else ""
+    own = "pass your own optimizer to `deepspeed.initialize` and remove `optimizer`"
     yield fail(
-        f"{config.named('optimizer.type')} is `{name}`, which is no optimizer of DeepSpeed {told}"
-        + tail,
-        effect="the engine stops when it makes the optimizer, after the model has been loaded",
-        hint=f"write `{meant}`" if meant else "write `AdamW`, or another name of `torch.optim`",
+        f"{config.named('optimizer.type')} is `{name}`, but neither DeepSpeed {shown} nor"
+        f" `torch.optim` has an optimizer of that name{tail}",
+        effect="the engine stops when it creates the optimizer, after the model has been loaded",
+        hint=f"change it to `{meant}`" if meant else f"use `AdamW`, or {own}",
         name=name,
         line=config.lines.get("optimizer.type"),
         meant=meant,
-        deepspeed=told,
+        deepspeed=shown,
     )

@@ -1,11 +1,13 @@
-"""The config names a scheduler that neither DeepSpeed nor torch has.
+"""The config names a scheduler that neither DeepSpeed nor torch provides.
 
 ## Why it matters
-The name is looked up only when the engine makes the scheduler: DeepSpeed's own five, then the
-classes of `torch.optim.lr_scheduler`, letter by letter.
+DeepSpeed looks the name up only when the engine creates the scheduler, after the model has been
+loaded. It tries its own five schedulers, then the classes of `torch.optim.lr_scheduler`. The names
+are case-sensitive.
 
 ## What to do
-Correct the name, or take `scheduler` out and hand one to `deepspeed.initialize`.
+Correct the name. To use a scheduler of your own, remove `scheduler` from the config and pass it to
+`deepspeed.initialize(lr_scheduler=...)`.
 
 ## References
 deepspeed/runtime/lr_schedules.py, deepspeed/runtime/engine.py (`_scheduler_from_config`),
@@ -34,7 +36,7 @@ CONDITION = Condition("ds-config-unknown-scheduler", id="DSD1309", scope=Scope.J
 
 @check(CONDITION)
 def scheduler_exists(config: DsConfig, deepspeed: DeepSpeedInstall | Missing) -> Iterator[Finding]:
-    """Speaks when the engine would not find the scheduler."""
+    """Fails when the engine would not find the scheduler."""
     name = config.get("scheduler.type")
     known = (*SCHEDULERS, *TORCH_SCHEDULERS)
     if not isinstance(name, str) or name == "auto" or name in known:
@@ -43,11 +45,13 @@ def scheduler_exists(config: DsConfig, deepspeed: DeepSpeedInstall | Missing) ->
     meant = nearest(name, known)
     if newer_than_table(version) and not meant:
         return
-    tail = f", but `{meant}` is" if meant else " or of `torch.optim.lr_scheduler`"
+    tail = f"; the closest name is `{meant}`" if meant else ""
+    choices = ", ".join(f"`{one}`" for one in SCHEDULERS)
     yield fail(
-        f"{config.named('scheduler.type')} is `{name}`, which is no scheduler of DeepSpeed{tail}",
-        effect="the engine stops when it makes the scheduler, after the model has been loaded",
-        hint=f"write `{meant}`" if meant else f"write one of {', '.join(SCHEDULERS)}",
+        f"{config.named('scheduler.type')} is `{name}`, but neither DeepSpeed nor"
+        f" `torch.optim.lr_scheduler` has a scheduler of that name{tail}",
+        effect="the engine stops when it creates the scheduler, after the model has been loaded",
+        hint=f"change it to `{meant}`" if meant else f"use one of {choices}",
         name=name,
         line=config.lines.get("scheduler.type"),
         meant=meant,

@@ -1,14 +1,14 @@
 """The DeepSpeed config cannot be read.
 
 ## Why it matters
-DeepSpeed reads its config with hjson, which allows comments and trailing commas, and refuses a key
-that stands twice in one section. A file that it cannot read ends every rank inside
-`deepspeed.initialize`, after the model has been loaded; for a path that does not exist the error
-speaks of base64 padding and never of the file.
+DeepSpeed parses its config as Hjson, which allows comments and trailing commas, and rejects
+duplicate keys in a section. A file that it cannot parse stops every rank in `deepspeed.initialize`,
+after the model has been loaded. If the file does not exist, the error is about base64 padding and
+does not mention the file.
 
 ## What to do
-Mend the line that is named. A text without quotes runs to the end of its line in hjson, commas and
-brackets included: put strings in quotes, and write `true`, `false` and `null` in lower case.
+Correct the line that the finding names. In Hjson an unquoted string runs to the end of its line,
+including commas and brackets: quote strings, and write `true`, `false` and `null` in lower case.
 
 ## References
 deepspeed/runtime/config.py (`DeepSpeedConfig.__init__`), deepspeed/runtime/config_utils.py
@@ -26,14 +26,14 @@ CONDITION = Condition("ds-config-unreadable", id="DSD1301", scope=Scope.JOB, sin
 
 @check(CONDITION)
 def config_can_be_read(config: DsConfig) -> Iterator[Finding]:
-    """Speaks when DeepSpeed would not get past parsing."""
+    """Fails when DeepSpeed could not parse the file."""
     effect = "every rank stops in `deepspeed.initialize`"
     for key, lines in config.duplicates.items():
         where = " and ".join(str(line) for line in lines)
         yield fail(
-            f"`{key}` stands on lines {where} of `{config.path}`, but a key may stand only once",
+            f"`{key}` is set on lines {where} of `{config.path}`, but duplicate keys are an error",
             effect=effect,
-            hint=f"keep one of the lines {where}",
+            hint=f"keep only one of lines {where}",
             key=key,
             lines=list(lines),
         )
@@ -43,11 +43,11 @@ def config_can_be_read(config: DsConfig) -> Iterator[Finding]:
     if config.error_column is not None:
         spot += f" column {config.error_column}"
     if config.error == "the file does not exist":
-        hint = "give the path of a file that is there, from the folder that the job starts in"
+        hint = "correct the path; it is relative to the directory where the job starts"
     elif spot:
-        hint = f"mend{spot} of the file"
+        hint = f"correct{spot} of the file"
     else:
-        hint = "mend the file"
+        hint = "correct the file"
     yield fail(
         f"`{config.path}`{spot} cannot be used as a DeepSpeed config: {config.error}",
         effect=effect,

@@ -1,22 +1,33 @@
-"""Settings of the DeepSpeed config exclude each other.
+"""Settings in the DeepSpeed config are mutually exclusive.
 
 ## Why it matters
-Each of them is valid alone, and most pairs pass DeepSpeed's validation; the run ends in an
-assertion in the engine or at the first step, when the model is loaded and the GPUs are held.
+Each setting is valid on its own, and most pairs pass DeepSpeed's validation. The run stops with an
+assertion in the engine or at the first step, when the model is loaded and the GPUs are allocated.
 
 ## What to do
-Keep one of the two settings that are named.
+Keep one of the two settings that the finding names.
 
 ## References
 deepspeed/runtime/config.py (`_do_error_check`), deepspeed/runtime/zero/config.py,
-deepspeed/runtime/zero/stage_1_and_2.py, deepspeed/runtime/engine.py
+deepspeed/runtime/zero/stage_1_and_2.py, deepspeed/runtime/engine.py (`_forward_prologue`)
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dsdoctor.api import Condition, DsConfig, Finding, Scope, check, fail
+from dsdoctor.api import (
+    Condition,
+    DeepSpeedInstall,
+    DsConfig,
+    Finding,
+    Missing,
+    Scope,
+    check,
+    fail,
+    warn,
+)
+from dsdoctor_checks._util import at_least
 
 from . import _conflict_signatures
 from ._tables import enabled, is_number, stage_of
@@ -26,6 +37,9 @@ CONDITION = Condition(
 )
 
 _OFFLOAD = "zero_optimization.offload_optimizer"
+#: From here on the inputs are cast although fp16 is off (DeepSpeed#6976; before it the getter asked
+#: whether fp16 was enabled).
+_CASTS_SINCE = "0.17.1"
 
 
 def _clash(config: DsConfig, keys: tuple[str, ...], why: str, effect: str, hint: str) -> Finding:
@@ -40,17 +54,19 @@ def _clash(config: DsConfig, keys: tuple[str, ...], why: str, effect: str, hint:
 
 
 @check(CONDITION)
-def settings_agree(config: DsConfig) -> Iterator[Finding]:
-    """Speaks of pairs that DeepSpeed refuses or dies of."""
+def settings_agree(config: DsConfig, deepspeed: DeepSpeedInstall | Missing) -> Iterator[Finding]:
+    """Fails on pairs that DeepSpeed rejects or that stop the run."""
     bf16 = "bf16" if "bf16" in (config.parsed or {}) else "bfloat16"
     if enabled(config.section("fp16")) and enabled(config.section(bf16)):
         yield _clash(
             config,
             ("fp16.enabled", f"{bf16}.enabled"),
-            "are both on, but only one precision can be",
+            "are both true, but only one precision can be enabled",
             "`AssertionError` in `deepspeed.initialize`",
-            "switch one of them off",
+            "disable one of them",
         )
+    elif enabled(config.section(bf16)) and config.get("fp16.auto_cast") is True:
+        yield from _cast(config, bf16, deepspeed)
     zero = config.section("zero_optimization")
     stage = stage_of(zero)
     yield from _offload(config, stage)
@@ -61,10 +77,25 @@ def settings_agree(config: DsConfig) -> Iterator[Finding]:
         yield _clash(
             config,
             ("zero_optimization.cpu_offload", _OFFLOAD),
-            "say the same thing twice, but DeepSpeed takes only one of them",
+            "configure the same feature, but DeepSpeed accepts only one of them",
             "`AssertionError` when the config is read",
-            "take out `cpu_offload`, the old name",
+            "remove `cpu_offload`, the deprecated name",
         )
+
+
+def _cast(config: DsConfig, bf16: str, deepspeed: DeepSpeedInstall | Missing) -> Iterator[Finding]:
+    if isinstance(deepspeed, DeepSpeedInstall) and not at_least(deepspeed.version, _CASTS_SINCE):
+        return
+    keys = ("fp16.auto_cast", f"{bf16}.enabled")
+    yield warn(
+        f"{config.named(keys[0])} casts the inputs to fp16, but {config.named(keys[1])} makes the"
+        " model bf16",
+        effect="floating-point inputs cause a dtype mismatch in the forward pass; integer inputs"
+        " such as token ids are not affected",
+        hint="set `fp16.auto_cast` to false",
+        keys={key: config.lines.get(key) for key in keys},
+        values={key: config.get(key) for key in keys},
+    )
 
 
 def _offload(config: DsConfig, stage: int | None) -> Iterator[Finding]:
@@ -75,8 +106,8 @@ def _offload(config: DsConfig, stage: int | None) -> Iterator[Finding]:
             config,
             (f"{_OFFLOAD}.device",),
             f"is `{device}`, but the ZeRO stage is 0, which keeps the parameters on the GPU",
-            "the CPU optimizer stops at the first step: `CPUAdam param is on cuda`",
-            "set `zero_optimization.stage` to 1, 2 or 3, or take `offload_optimizer` out",
+            "the CPU optimizer fails at the first step: `CPUAdam param is on cuda`",
+            "set `zero_optimization.stage` to 1, 2 or 3, or remove `offload_optimizer`",
         )
     for section in ("offload_optimizer", "offload_param"):
         key = f"zero_optimization.{section}"
@@ -86,8 +117,8 @@ def _offload(config: DsConfig, stage: int | None) -> Iterator[Finding]:
                 config,
                 (f"{key}.device",),
                 "is `nvme`, but `nvme_path` is not set",
-                "`TypeError` in the engine: a path cannot be made of None",
-                f"set `{key}.nvme_path` to a folder on a local NVMe disk",
+                "`TypeError` in the engine: the path is None",
+                f"set `{key}.nvme_path` to a directory on a local NVMe disk",
             )
     ratio = optimizer.get("ratio", 1.0)
     if is_number(ratio) and ratio < 1 and stage in {0, 1, 2}:
@@ -96,7 +127,7 @@ def _offload(config: DsConfig, stage: int | None) -> Iterator[Finding]:
             (f"{_OFFLOAD}.ratio",),
             f"is {ratio}, but partial offload needs ZeRO stage 3, and the stage is {stage}",
             "`ValidationError` when the config is read",
-            "take `ratio` out, or set `zero_optimization.stage` to 3",
+            "remove `ratio`, or set `zero_optimization.stage` to 3",
         )
 
 
@@ -107,18 +138,18 @@ def _gradients(config: DsConfig, stage: int | None) -> Iterator[Finding]:
         yield _clash(
             config,
             ("prescale_gradients",),
-            f"is on, but ZeRO stage {stage} with `reduce_scatter` cannot scale before it reduces",
+            f"is true, but ZeRO stage {stage} with `reduce_scatter` cannot scale before it reduces",
             "`AssertionError` when the gradients are reduced",
-            "take `prescale_gradients` out",
+            "remove `prescale_gradients`",
         )
     factor = config.get("gradient_predivide_factor", 1.0)
     if sharded and is_number(factor) and factor != 1:
         yield _clash(
             config,
             ("gradient_predivide_factor",),
-            f"is {factor}, but ZeRO stage {stage} with `reduce_scatter` takes only 1.0",
+            f"is {factor}, but ZeRO stage {stage} with `reduce_scatter` supports only 1.0",
             "`AssertionError` when the gradients are reduced",
-            "take `gradient_predivide_factor` out",
+            "remove `gradient_predivide_factor`",
         )
     for section in ("fp16", "bf16"):
         key = f"{section}.{section}_master_weights_and_grads"
@@ -126,23 +157,23 @@ def _gradients(config: DsConfig, stage: int | None) -> Iterator[Finding]:
             yield _clash(
                 config,
                 (key,),
-                "is on, but it needs ZeRO stage 1 or higher, and the stage is 0",
+                "is true, but it needs ZeRO stage 1 or higher, and the stage is 0",
                 "`AssertionError` in `deepspeed.initialize`",
-                f"set `zero_optimization.stage` to 1 or more, or take `{key}` out",
+                f"set `zero_optimization.stage` to 1 or more, or remove `{key}`",
             )
     if stage == 3 and config.get("gradient_allreduce_op") == "sum":  # noqa: PLR2004
         yield _clash(
             config,
             ("gradient_allreduce_op",),
             "is `sum`, but ZeRO stage 3 only averages",
-            "DeepSpeed refuses the config",
+            "DeepSpeed rejects the config",
             "set `gradient_allreduce_op` to `mean`",
         )
     if str(config.get("optimizer.type", "")).lower() == "lamb" and _static_scale(config):
         yield _clash(
             config,
             ("optimizer.type", "fp16.loss_scale"),
-            f"do not fit: LAMB needs a dynamic loss scale, and it is"
+            f"are incompatible: LAMB needs a dynamic loss scale, but it is fixed at"
             f" {config.get('fp16.loss_scale')}",
             "`AssertionError` in `deepspeed.initialize`",
             "set `fp16.loss_scale` to 0",
@@ -150,14 +181,14 @@ def _gradients(config: DsConfig, stage: int | None) -> Iterator[Finding]:
 
 
 def _optimizer(config: DsConfig, stage: int | None) -> Iterator[Finding]:
-    """Optimizers and master weights that the stage or the offload does not carry."""
+    """Optimizers and master weights that the stage or the offload does not support."""
     name = str(config.get("optimizer.type", "")).lower()
     scatter = config.get("zero_optimization.reduce_scatter", True)
     if name == "muon" and stage == 3 and scatter is not False:  # noqa: PLR2004
         yield _clash(
             config,
             ("optimizer.type", "zero_optimization.stage"),
-            "do not fit: Muon at ZeRO stage 3 needs `reduce_scatter` switched off",
+            "are incompatible: Muon at ZeRO stage 3 needs `reduce_scatter` disabled",
             "`ValueError` in `deepspeed.initialize`",
             'set `"reduce_scatter": false` in `zero_optimization`',
         )
@@ -165,9 +196,9 @@ def _optimizer(config: DsConfig, stage: int | None) -> Iterator[Finding]:
         yield _clash(
             config,
             ("optimizer.params.max_grad_norm",),
-            "is no parameter of an optimizer in DeepSpeed, which clips by `gradient_clipping`",
+            "is set, but DeepSpeed clips gradients by the top-level `gradient_clipping`",
             "`ValueError` in `deepspeed.initialize`",
-            "take it out and set `gradient_clipping`",
+            "remove it and set `gradient_clipping`",
         )
     offloaded = config.get(f"{_OFFLOAD}.device", "none") in {"cpu", "nvme"}
     for section in ("fp16", "bf16"):
@@ -177,7 +208,7 @@ def _optimizer(config: DsConfig, stage: int | None) -> Iterator[Finding]:
             yield _clash(
                 config,
                 (key,),
-                "is on, but master weights in half precision need the optimizer on the CPU",
+                "is true, but half-precision master weights need the optimizer on the CPU",
                 "`AssertionError` in `deepspeed.initialize`",
                 'set `"offload_optimizer": {"device": "cpu"}` in `zero_optimization`'
                 + (", or `bf16_optimizer_states`" if section == "bf16" else ""),
@@ -202,7 +233,7 @@ def _scheduler(config: DsConfig) -> Iterator[Finding]:
             config,
             ("scheduler.type",),
             f"is `{name}`, but `scheduler.params` lacks {' and '.join(f'`{k}`' for k in lacking)}",
-            "`TypeError` when the engine makes the scheduler",
+            "`TypeError` when the engine creates the scheduler",
             f"set {' and '.join(f'`scheduler.params.{k}`' for k in lacking)}",
         )
 
@@ -212,7 +243,7 @@ def _static_scale(config: DsConfig) -> bool:
     return enabled(config.section("fp16")) and is_number(scale) and scale != 0
 
 
-HINT = "drop one of the two settings that the message names"
+HINT = "remove one of the two settings that the error names"
 
 
 SIGNATURES = _conflict_signatures.SIGNATURES

@@ -1,16 +1,17 @@
-"""A value in the DeepSpeed config is of the wrong kind or out of its range.
+"""A value in the DeepSpeed config has the wrong type or is out of range.
 
 ## Why it matters
-Some of them are refused when the config is read, with an error that names the field. At top level
-nothing is checked: `"1.0"` stays a text until the step divides by it, `"false"` counts as true, and
-`True,` without quotes is a text that holds the comma.
+DeepSpeed validates some sections when it reads the config and names the field in its error. It does
+not validate top-level values: `"1.0"` stays a string until a step divides by it, `"false"` counts as
+true, and an unquoted `True,` becomes a string that includes the comma.
 
 ## What to do
-Write numbers and truth values without quotes, truth values in lower case.
+Write numbers and booleans without quotes, and booleans in lower case.
 
 ## References
 deepspeed/runtime/config.py, deepspeed/runtime/zero/config.py,
-deepspeed/runtime/zero/offload_config.py, https://hjson.github.io/syntax.html
+deepspeed/runtime/zero/offload_config.py, deepspeed/runtime/precision_config.py,
+https://hjson.github.io/syntax.html
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from dsdoctor.api import (
 )
 from dsdoctor_checks._util import at_least
 
-from ._tables import BATCH_KEYS, is_number, stage_of
+from ._tables import BATCH_KEYS, enabled, is_number, stage_of
 
 CONDITION = Condition(
     "ds-config-wrong-type", id="DSD1307", scope=Scope.JOB, since="0.1", fixes=("repair-ds-config",)
@@ -73,15 +74,17 @@ def _wrong(config: DsConfig, key: str, expected: str, effect: str) -> Finding:
     return fail(
         f"{config.named(key)} is {shown}, but it must be {expected}",
         effect=effect,
-        hint=f"write {expected} for `{key}`",
+        hint=f"set `{key}` to {expected}",
         key=key,
         line=config.lines.get(key),
         value=value,
     )
 
 
-#: Release that refuses a warm-up of no steps (lr_schedules.py).
-_WARMUP_SINCE = "0.19.6"
+#: Release that rejects `warmup_num_steps` of 0 (lr_schedules.py of the 0.19.3 sdist, 2026-11-22).
+_WARMUP_SINCE = "0.19.3"
+#: Release that rejects these values (precision_config.py of the 0.19.3 sdist, 2026-11-22).
+_SCALE_SINCE = "0.19.3"
 
 
 def _warmup(config: DsConfig, deepspeed: DeepSpeedInstall | Missing) -> Iterator[Finding]:
@@ -90,23 +93,39 @@ def _warmup(config: DsConfig, deepspeed: DeepSpeedInstall | Missing) -> Iterator
     strict = isinstance(deepspeed, Missing) or at_least(deepspeed.version, _WARMUP_SINCE)
     own = str(config.get("scheduler.type", "")).startswith("Warmup")
     if own and strict and _given(config, key, value) and not (_is_whole(value) and value > 0):
-        effect = "`ValueError` when the engine makes the scheduler"
-        yield _wrong(config, key, "a whole number above 0", effect)
+        effect = "`ValueError` when the engine creates the scheduler"
+        yield _wrong(config, key, "an integer above 0", effect)
+
+
+def _loss_scale(config: DsConfig, deepspeed: DeepSpeedInstall | Missing) -> Iterator[Finding]:
+    """The floor and the window of a dynamic loss scale."""
+    fp16 = config.section("fp16")
+    if not enabled(fp16) or fp16.get("loss_scale", 0) != 0:
+        return
+    strict = isinstance(deepspeed, Missing) or at_least(deepspeed.version, _SCALE_SINCE)
+    for name, late in (
+        ("min_loss_scale", "the loss scale can fall to 0, and every gradient is then NaN"),
+        ("loss_scale_window", "`ZeroDivisionError` when the loss scale is updated"),
+    ):
+        value = fp16.get(name)
+        if value is not None and is_number(value) and value < 1:
+            effect = "`ValidationError` when the config is read" if strict else late
+            yield _wrong(config, f"fp16.{name}", "1 or more", effect)
 
 
 @check(CONDITION)
 def values_are_of_their_kind(
     config: DsConfig, deepspeed: DeepSpeedInstall | Missing
 ) -> Iterator[Finding]:
-    """Speaks of texts for numbers, and of values that DeepSpeed's models refuse."""
+    """Fails on strings in place of numbers, and on values that DeepSpeed rejects."""
     if config.parsed is None:
         return
     for key, word in config.swallowed.items():
         yield fail(
-            f"{config.named(key)} is the text `{word}`, but a value without quotes ends with its"
-            " line, comma included",
-            effect="DeepSpeed takes the comma for a part of the value",
-            hint="write `true`, `false` and `null` in lower case, and put texts in quotes",
+            f"{config.named(key)} is the string `{word}`: an unquoted string runs to the end of"
+            " its line, including the comma",
+            effect="DeepSpeed reads the comma as part of the value",
+            hint="write `true`, `false` and `null` in lower case, and quote strings",
             key=key,
             line=config.lines.get(key),
             value=word,
@@ -114,7 +133,7 @@ def values_are_of_their_kind(
     for key in _WHOLE:
         value = config.get(key)
         if _given(config, key, value) and not _is_whole(value):
-            yield _wrong(config, key, "a whole number", "`TypeError` when DeepSpeed compares it")
+            yield _wrong(config, key, "an integer", "`TypeError` when DeepSpeed compares it")
     for key in _NUMBERS:
         value = config.get(key)
         odd = isinstance(value, str) if key.startswith("optimizer.") else not is_number(value)
@@ -123,12 +142,15 @@ def values_are_of_their_kind(
     for key in _TRUTH:
         value = config.get(key)
         if _given(config, key, value) and isinstance(value, str):
-            yield _wrong(config, key, "`true` or `false` without quotes", "any text counts as true")
+            yield _wrong(
+                config, key, "`true` or `false` without quotes", "any string counts as true"
+            )
     for key in _SECTIONS:
         value = config.get(key)
         if _given(config, key, value) and not isinstance(value, dict):
-            yield _wrong(config, key, "an object in braces", "the config is refused")
+            yield _wrong(config, key, "an object in braces", "DeepSpeed rejects the config")
     yield from _warmup(config, deepspeed)
+    yield from _loss_scale(config, deepspeed)
     yield from _zero(config)
 
 
@@ -156,10 +178,10 @@ def _zero(config: DsConfig) -> Iterator[Finding]:
     value = config.get(key)
     sharded = stage_of(config.section("zero_optimization")) in {1, 2}
     if sharded and is_number(value) and value >= 0 and value % 2 == 1:
-        yield _wrong(config, key, "even", "`AssertionError` in `deepspeed.initialize`")
+        yield _wrong(config, key, "an even number", "`AssertionError` in `deepspeed.initialize`")
     for name in _SIZES:
         key = f"zero_optimization.{name}"
         value = config.get(key)
         broken = isinstance(value, float) and not value.is_integer()
         if _given(config, key, value) and (broken or (is_number(value) and value < 0)):
-            yield _wrong(config, key, "a whole number of 0 or more", effect)
+            yield _wrong(config, key, "an integer of 0 or more", effect)

@@ -51,7 +51,8 @@ def _unknown(text: str, finding: Finding, config: DsConfig) -> Made:
     if meant and not moves:
         made = edit.renamed(text, line, _leaf(key), str(meant))
         return None if made is None else (made, f"`{key}` is called `{meant}`")
-    if finding.evidence.get("removed_since") or (meant is None and "." in key):
+    params = key.startswith(("optimizer.params.", "scheduler.params."))
+    if finding.evidence.get("removed_since") or (meant is None and "." in key and not params):
         made = edit.without(text, line, _leaf(key))
         why = "DeepSpeed has removed its feature" if not meant else "DeepSpeed does not know it"
         return None if made is None else (made, f"`{key}` is taken out: {why}")

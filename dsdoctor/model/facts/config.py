@@ -74,13 +74,27 @@ class ConfigRefusal(msgspec.Struct, frozen=True, kw_only=True):
     kind: str = ""
 
 
+class ClassParameters(msgspec.Struct, frozen=True, kw_only=True):
+    """Keyword arguments that a class takes from the config.
+
+    Attributes:
+        cls: its name.
+        names: the arguments, without the parameters or the optimizer that the engine passes.
+    """
+
+    cls: str
+    names: tuple[str, ...] = ()
+
+
 class ConfigVerdict(Fact, frozen=True, kw_only=True):
-    """What the patient's own DeepSpeed says of the config, asked without starting a run.
+    """What the DeepSpeed of the environment says about the config, asked without starting a run.
 
     Attributes:
         version: of that DeepSpeed.
         world: number of ranks that the batch sizes were tried with.
-        refusals: what it refuses; empty = it takes the config.
+        refusals: what it rejects; empty = it accepts the config.
+        parameters: `optimizer` and `scheduler` to the class that the config names and what it
+            accepts; absent where the class is unknown or accepts any keyword.
     """
 
     live: ClassVar[bool] = True
@@ -88,3 +102,4 @@ class ConfigVerdict(Fact, frozen=True, kw_only=True):
     version: str | None = None
     world: int = 1
     refusals: tuple[ConfigRefusal, ...] = ()
+    parameters: dict[str, ClassParameters] = {}

@@ -1,4 +1,4 @@
-r"""Ask the patient's DeepSpeed what it says of a config; run as a script in a process of its own.
+r"""Ask the installed DeepSpeed about a config; run as a script in a process of its own.
 
     python ds_config.py CONFIG [WORLD]
 
@@ -7,26 +7,30 @@ Writes, one a line on stdout behind `\x1edsdoctor:`:
     {"step": "import deepspeed"}
     {"fact": "version", "value": "0.19.8"}
     {"refusal": {"key": "zero_optimization.stage", "message": "...", "kind": "ValidationError"}}
+    {"parameters": {"part": "scheduler", "class": "WarmupLR", "names": ["warmup_num_steps"]}}
     {"done": true}
 
-DeepSpeed stops at the first thing that it refuses. So what it refused is taken out and the rest is
-tried again, until it takes it. `"auto"` in the batch sizes is for a trainer to fill in, and without
-WORLD the triangle of batch sizes is not tried. Nothing is started: no process group, no engine.
+DeepSpeed stops at the first thing that it rejects. So the rejected key is removed and the rest is
+tried again, until DeepSpeed accepts it. `"auto"` batch sizes are for a trainer to fill in, and
+without WORLD the equation of the batch sizes is not checked. `aio.use_gds` is not checked where
+torch has CUDA: DeepSpeed asks for a GPU, which a login node does not have. Nothing is started: no
+process group, no engine.
 
-Standard library and the patient's own deepspeed, Python 3.8 and later.
+Standard library and the installed deepspeed, Python 3.8 and later.
 """
 
 from __future__ import annotations
 
 import copy
 import importlib
+import inspect
 import json
 import os
 import sys
 from typing import Any
 
 SENTINEL = "\x1edsdoctor:"
-#: A config with more wrong than this is told of in part.
+#: Further errors of a config are left out.
 MOST = 20
 BATCH = ("train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps")
 #: Part of a model's name, lower case, to the section that it reads.
@@ -86,6 +90,17 @@ def drop(config: Any, key: str) -> None:
     del config[parts[-1]]
 
 
+def subject_of(message: str, config: Any) -> str:
+    """The key that a message is about: a quoted section that comes first, else the longest key."""
+    best = named_in(message, config)
+    end = message.find(best.rpartition(".")[2]) if best else len(message)
+    for key in config:
+        place = message.find("'" + str(key) + "'")
+        if 0 <= place < end:
+            return str(key)
+    return best
+
+
 def named_in(message: str, config: Any, prefix: str = "") -> str:
     """The longest key of the config that a message names; "" if it names none."""
     best = ""
@@ -112,16 +127,80 @@ def refusals(error: BaseException, config: Any) -> list[dict[str, str]]:
             while names and not holds(config, ".".join(([home] if home else []) + names)):
                 names.pop()
             key = ".".join(([home] if home else []) + names)
-            found.append(
-                {"key": key, "message": str(entry.get("msg", ""))[:400], "kind": kind},
-            )
+            text = str(entry.get("msg", ""))[:400]
+            if key and key == home and isinstance(config.get(home), dict):
+                key = named_in(text, config[home], home + ".") or key
+            found.append({"key": key, "message": text, "kind": kind})
         return found
     message = str(error).strip()[:600]
-    return [{"key": named_in(message, config), "message": message, "kind": kind}]
+    return [{"key": subject_of(message, config), "message": message, "kind": kind}]
+
+
+def scheduler_class(name: str) -> Any:
+    """The class that the engine would create; None if there is none."""
+    for place in ("deepspeed.runtime.lr_schedules", "torch.optim.lr_scheduler"):
+        found = getattr(importlib.import_module(place), name, None)
+        if inspect.isclass(found):
+            return found
+    return None
+
+
+def optimizer_class(name: str, config: Any) -> Any:
+    """The class that the engine would create, and what the engine itself takes out of `params`."""
+    params = config["optimizer"].get("params")
+    params = params if isinstance(params, dict) else {}
+    offload = config.get("zero_optimization")
+    offload = offload.get("offload_optimizer") if isinstance(offload, dict) else None
+    offloaded = isinstance(offload, dict) and offload.get("device") in ("cpu", "nvme")
+    own = name.lower()
+    if own in ("adam", "adamw"):
+        taken = ["torch_adam", "adam_w_mode", "fp32_optimizer_states"]
+        if params.get("torch_adam"):
+            place, name = "torch.optim", "AdamW"
+        else:
+            place, name = "deepspeed.ops.adam", "DeepSpeedCPUAdam" if offloaded else "FusedAdam"
+        return getattr(importlib.import_module(place), name, None), taken
+    places = {
+        "adagrad": ("deepspeed.ops.adagrad", "DeepSpeedCPUAdagrad"),
+        "lion": ("deepspeed.ops.lion", "DeepSpeedCPULion" if offloaded else "FusedLion"),
+        "lamb": ("deepspeed.ops.lamb", "FusedLamb"),
+    }
+    if own == "adagrad" and not offloaded:
+        places["adagrad"] = ("torch.optim", "Adagrad")
+    if own.startswith("mu") or "." in name:
+        return None, []  # Muon splits `params` itself, the mup family is another package
+    place, name = places.get(own, ("torch.optim", name))
+    return getattr(importlib.import_module(place), name, None), []
+
+
+def parameters(part: str, config: Any) -> None:
+    """Report the keyword arguments of the class that `optimizer` or `scheduler` names."""
+    section = config.get(part)
+    name = section.get("type") if isinstance(section, dict) else None
+    if not isinstance(name, str):
+        return
+    taken = []
+    try:
+        if part == "optimizer":
+            cls, taken = optimizer_class(name, config)
+        else:
+            cls = scheduler_class(name)
+        if not inspect.isclass(cls):
+            return
+        found = list(inspect.signature(cls.__init__).parameters.values())[2:]
+    except Exception:
+        return  # an old or broken class does not make the config wrong
+    if any(one.kind is one.VAR_KEYWORD for one in found):
+        return
+    names = [one.name for one in found] + taken
+    emit({"parameters": {"part": part, "class": cls.__name__, "names": sorted(set(names))}})
 
 
 def prepare(config: Any, world: int) -> None:
-    """Take out what only a trainer or the number of ranks can settle."""
+    """Remove what only a trainer, the number of ranks or the job's machine can settle."""
+    torch = importlib.import_module("torch")
+    if isinstance(config.get("aio"), dict) and torch.version.cuda is not None:
+        config["aio"].pop("use_gds", None)
     for name in BATCH:
         if config.get(name) == "auto":
             del config[name]
@@ -134,7 +213,7 @@ def prepare(config: Any, world: int) -> None:
 
 
 def examine(path: str, world: int) -> None:
-    """Ask, take out what was refused, ask again."""
+    """Ask, remove what was rejected, ask again."""
     emit({"step": "import deepspeed"})
     try:
         module = importlib.import_module("deepspeed.runtime.config")
@@ -159,6 +238,8 @@ def examine(path: str, world: int) -> None:
     if not isinstance(config, dict):
         return
     config = json.loads(json.dumps(config))
+    for part in ("optimizer", "scheduler"):
+        parameters(part, config)
     prepare(config, world)
     seen = set()
     for _ in range(MOST):

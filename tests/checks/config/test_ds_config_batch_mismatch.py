@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from dsdoctor.api import Gpu, Gpus, RunNeeds, Status
+from dsdoctor.api import DeepSpeedInstall, Gpu, Gpus, Package, Packages, RunNeeds, Status
 from dsdoctor.hostfile import parse_hostfile
 from dsdoctor.probes.command_line import parse_command
 from dsdoctor_checks.config import ds_config_batch_mismatch
-from tests.checks.config.rows import ABSENT, bad, config, statuses
+from tests.checks.config.rows import ABSENT, BARE, NOW, OLD, bad, config, statuses
 
 
 @pytest.mark.parametrize(
@@ -57,6 +57,33 @@ from tests.checks.config.rows import ABSENT, bad, config, statuses
             "ok",
         ),
         ('{"train_batch_size": "auto"}', "", 8, "skip"),
+        (  # no micro-batch can make 10 of 4 accumulation steps
+            (
+                '{"train_batch_size": 10, "train_micro_batch_size_per_gpu": "auto",'
+                ' "gradient_accumulation_steps": 4}'
+            ),
+            "",
+            None,
+            "fail",
+        ),
+        (
+            (
+                '{"train_batch_size": 16, "train_micro_batch_size_per_gpu": "auto",'
+                ' "gradient_accumulation_steps": 4}'
+            ),
+            "torchrun --nproc_per_node 8 t.py",
+            8,
+            "fail",
+        ),
+        (
+            (
+                '{"train_batch_size": 32, "train_micro_batch_size_per_gpu": "auto",'
+                ' "gradient_accumulation_steps": 4}'
+            ),
+            "torchrun --nproc_per_node 8 t.py",
+            8,
+            "skip",
+        ),
         ("{}", "", 8, "fail"),
         ('{"train_micro_batch_size_per_gpu": -1}', "", 8, "fail"),
         ('{"train_batch_size": "8"}', "", 8, ""),
@@ -66,7 +93,7 @@ def test_batch_mismatch(text: str, argv: str, gpus: int | None, status: str) -> 
     seen = Gpus(gpus=tuple(Gpu(index=number) for number in range(gpus))) if gpus else ABSENT
     command = parse_command(argv.split()) if argv else ABSENT
     check = ds_config_batch_mismatch.batches_fit.function
-    found = check(config(text), RunNeeds(), command, ABSENT, ABSENT, seen)
+    found = check(config(text), RunNeeds(), command, ABSENT, ABSENT, seen, NOW, BARE)
     assert statuses(found) == status
 
 
@@ -75,9 +102,30 @@ def test_batch_mismatch_counts_hostfile_and_gpus_option() -> None:
     text += ' "gradient_accumulation_steps": 1}'
     check = ds_config_batch_mismatch.batches_fit.function
     hosts = parse_hostfile("a slots=8\nb slots=8\n", "hosts")
-    assert not bad(check(config(text), RunNeeds(), ABSENT, hosts, ABSENT, ABSENT))
+    assert not bad(check(config(text), RunNeeds(), ABSENT, hosts, ABSENT, ABSENT, NOW, BARE))
     chosen = RunNeeds(gpus=("0", "1"))
-    (found,) = bad(check(config(text), chosen, ABSENT, ABSENT, ABSENT, ABSENT))
+    (found,) = bad(check(config(text), chosen, ABSENT, ABSENT, ABSENT, ABSENT, NOW, BARE))
     assert found.status is Status.FAIL
     assert found.evidence["product"] == 2
-    assert "(line 1) is 16, but micro batch 1 * accumulation 1 * 2 ranks is 2" in found.message
+    assert "(line 1) is 16, but micro-batch 1 * accumulation 1 * 2 ranks is 2" in found.message
+
+
+LIGHTNING = Packages(packages={"lightning": Package(name="lightning", version="2.5.0")})
+ELASTIC = '{"elasticity": {"enabled": true, "max_train_batch_size": 64, "micro_batch_sizes": [2]}}'
+
+
+@pytest.mark.parametrize(
+    ("text", "deepspeed", "packages", "status"),
+    [
+        pytest.param("{}", NOW, LIGHTNING, "skip", id="Lightning sets the micro-batch"),
+        pytest.param("{}", NOW, BARE, "fail", id="nothing sets it"),
+        pytest.param(ELASTIC, NOW, BARE, "skip", id="removed elasticity is reported by itself"),
+        pytest.param(ELASTIC, OLD, BARE, "skip", id="elasticity computes it"),
+    ],
+)
+def test_a_config_without_batch_sizes(
+    text: str, deepspeed: DeepSpeedInstall, packages: Packages, status: str
+) -> None:
+    check = ds_config_batch_mismatch.batches_fit.function
+    facts = (RunNeeds(), ABSENT, ABSENT, ABSENT, ABSENT, deepspeed, packages)
+    assert statuses(check(config(text), *facts)) == status

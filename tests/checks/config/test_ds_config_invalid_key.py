@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dsdoctor.api import DeepSpeedInstall
+from dsdoctor.api import ClassParameters, ConfigVerdict, DeepSpeedInstall
 from dsdoctor_checks.config import ds_config_invalid_key
 from tests.checks.config.rows import ABSENT, NOW, OLD, config, statuses
 
@@ -16,9 +16,9 @@ from tests.checks.config.rows import ABSENT, NOW, OLD, config, statuses
     [
         ('{"train_batch_size": 8, "zero_optimization": {"stage": 3}}', NOW, "", ""),
         ('{"_comment": "x", "$schema": "y"}', NOW, "", ""),
-        ('{"trian_batch_size": 8}', NOW, "warn", "`train_batch_size` is"),
-        ('{"offload_optimizer": {}}', NOW, "warn", "of `zero_optimization`"),
-        ('{"my_setting": 1}', NOW, "warn", "no top-level key"),
+        ('{"trian_batch_size": 8}', NOW, "warn", "the closest is `train_batch_size`"),
+        ('{"offload_optimizer": {}}', NOW, "warn", "belongs in `zero_optimization`"),
+        ('{"my_setting": 1}', NOW, "warn", "not a top-level key"),
         ('{"my_setting": 1}', DeepSpeedInstall(version="0.25.0"), "", ""),
         ('{\n"zero_optimization": {\n"overlap_com": true}}', NOW, "fail", "(line 3)"),
         ('{"zero_optimization": {"brand_new": 1}}', DeepSpeedInstall(version="0.20.0"), "", ""),
@@ -36,3 +36,44 @@ def test_invalid_key(text: str, deepspeed: Any, status: str, words: str) -> None
     found = list(ds_config_invalid_key.keys_are_known.function(config(text), deepspeed, ABSENT))
     assert statuses(found) == status
     assert not words or words in found[0].message
+
+
+COSINE = '{"scheduler": {"type": "WarmupCosineLR", "params": {"total_num_steps": 9, %s}}}'
+ADAMW = '{"optimizer": {"type": "AdamW", "params": {"lr": 1, %s}}}'
+SIGNATURES = ConfigVerdict(
+    version="0.19.8",
+    parameters={
+        "optimizer": ClassParameters(cls="FusedAdam", names=("lr", "weight_decay")),
+        "scheduler": ClassParameters(cls="Warmup", names=("total_num_steps", "slope")),
+    },
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict", "key", "hint"),
+    [
+        pytest.param(COSINE % '"cos_min_ratio": 0.1', ABSENT, "", "", id="in the table"),
+        pytest.param(
+            COSINE % '"warmup_min_lr": 0', ABSENT, "warmup_min_lr", "a fraction", id="a ratio"
+        ),
+        pytest.param(COSINE % '"slope": 1', SIGNATURES, "", "", id="the installed class has it"),
+        pytest.param(ADAMW % '"weightdecay": 1', ABSENT, "", "", id="nobody asked the optimizer"),
+        pytest.param(
+            ADAMW % '"weightdecay": 1', SIGNATURES, "weightdecay", "`weight_decay`", id="misspelt"
+        ),
+        pytest.param(ADAMW % '"max_grad_norm": 1', SIGNATURES, "", "", id="reported elsewhere"),
+        pytest.param(ADAMW % '"foo": 1', SIGNATURES, "foo", "accepts `lr`", id="like nothing"),
+    ],
+)
+def test_parameters_of_optimizer_and_scheduler(
+    text: str, verdict: Any, key: str, hint: str
+) -> None:
+    found = list(ds_config_invalid_key.keys_are_known.function(config(text), NOW, verdict))
+    assert [str(one.evidence["key"]).rpartition(".")[2] for one in found] == [key] * bool(key)
+    assert not key or hint in found[0].hint
+
+
+def test_removed_elasticity_asks_for_the_batch_size_that_it_set() -> None:
+    text = config('{"elasticity": {"enabled": true}}')
+    (found,) = ds_config_invalid_key.keys_are_known.function(text, NOW, ABSENT)
+    assert "train_micro_batch_size_per_gpu" in found.hint

@@ -37,7 +37,7 @@ def test_a_config_that_is_taken() -> None:
     [
         ("communication_data_type", "`communication_data_type` (line 2): not taken; See the issue"),
         ("zero_optimization.foo", "`zero_optimization.foo` (line 4): not taken; See the issue"),
-        ("", "refuses the config as a whole: not taken; See the issue"),
+        ("", "rejects the config as a whole: not taken; See the issue"),
     ],
 )
 def test_the_key_and_its_line_are_named(key: str, words: str) -> None:

@@ -22,6 +22,7 @@ from tests.checks.config.rows import ABSENT, NOW, OLD, config, statuses
         ("sgd", NOW, "SGD"),
         ("OneBitAdam", NOW, "AdamW"),
         ("AdaFoo", ABSENT, "Ada"),
+        ("FusedAdam", NOW, "AdamW"),
     ],
 )
 def test_unknown_optimizer(name: str, deepspeed: Any, meant: str) -> None:
@@ -29,3 +30,8 @@ def test_unknown_optimizer(name: str, deepspeed: Any, meant: str) -> None:
     found = list(ds_config_unknown_optimizer.optimizer_exists.function(text, deepspeed))
     assert statuses(found) == ("fail" if meant else "")
     assert not meant or meant in found[0].hint
+
+
+def test_a_class_that_the_script_imports_is_not_judged() -> None:
+    text = config('{"optimizer": {"type": "bitsandbytes.optim.AdamW8bit"}}')
+    assert statuses(ds_config_unknown_optimizer.optimizer_exists.function(text, NOW)) == "skip"

@@ -16,7 +16,7 @@ from tests.checks.config.rows import config
         ('{"a": 1,\n"a": 2}', "lines 1 and 2"),
         (
             '{"fp16": {"enabled": true,\n"enabled": false}}',
-            "`fp16.enabled` stands on lines 1 and 2",
+            "`fp16.enabled` is set on lines 1 and 2",
         ),
         ('{\n"a": {"b": 1\n', "line 2 column 6"),
         ('{"a": None}', "`None}`"),
@@ -35,4 +35,4 @@ def test_unreadable_file_that_is_not_there() -> None:
     gone = DsConfig(path="ds_confg.json", error="the file does not exist")
     (found,) = ds_config_unreadable.config_can_be_read.function(gone)
     assert "ds_confg.json" in found.message
-    assert "a file that is there" in found.hint
+    assert "correct the path" in found.hint

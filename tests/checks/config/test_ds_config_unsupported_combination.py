@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from dsdoctor.api import DeepSpeedInstall
 from dsdoctor_checks.config import ds_config_unsupported_combination
-from tests.checks.config.rows import ZERO, config
+from tests.checks.config.rows import NOW, OLD, ZERO, config, statuses
 
 MASTER = '{"zero_optimization": {"stage": %s}, "bf16": {"bf16_master_weights_and_grads": true%s}}'
 MUON = '{"optimizer": {"type": "Muon"}, "zero_optimization": {"stage": %s%s}}'
@@ -35,12 +36,12 @@ MUON = '{"optimizer": {"type": "Muon"}, "zero_optimization": {"stage": %s%s}}'
             "",
         ),
         ('{"gradient_predivide_factor": 2.0, "zero_optimization": {"stage": 3}}', "is 2"),
-        (ZERO % (2, '"cpu_offload": true, "offload_optimizer": {}'), "twice"),
+        (ZERO % (2, '"cpu_offload": true, "offload_optimizer": {}'), "configure the same feature"),
         ('{"bf16": {"bf16_master_weights_and_grads": true}}', "stage is 0"),
         (MASTER % (2, ""), "on the CPU"),
         (MASTER % (2, ', "bf16_optimizer_states": true'), ""),
         (MASTER.replace("%s}", '%s, "offload_optimizer": {"device": "cpu"}}', 1) % (2, ""), ""),
-        (MUON % (3, ""), "`reduce_scatter` switched off"),
+        (MUON % (3, ""), "`reduce_scatter` disabled"),
         (MUON % (3, ', "reduce_scatter": false'), ""),
         (MUON % (2, ""), ""),
         (
@@ -54,6 +55,22 @@ MUON = '{"optimizer": {"type": "Muon"}, "zero_optimization": {"stage": %s%s}}'
 )
 def test_unsupported_combination(text: str, words: str) -> None:
     check = ds_config_unsupported_combination.settings_agree.function
-    found = list(check(config(text)))
+    found = list(check(config(text), NOW))
     assert len(found) == bool(words)
     assert not words or words in found[0].message
+
+
+@pytest.mark.parametrize(
+    ("precision", "deepspeed", "status"),
+    [
+        pytest.param("bf16", NOW, "warn", id="bf16"),
+        pytest.param("bf16", OLD, "", id="older releases cast only under fp16"),
+        pytest.param("torch_autocast", NOW, "", id="fp32"),
+    ],
+)
+def test_fp16_casts_the_inputs_of_a_bf16_model(
+    precision: str, deepspeed: DeepSpeedInstall, status: str
+) -> None:
+    text = '{"fp16": {"enabled": false, "auto_cast": true}, "%s": {"enabled": true}}'
+    check = ds_config_unsupported_combination.settings_agree.function
+    assert statuses(check(config(text % precision), deepspeed)) == status

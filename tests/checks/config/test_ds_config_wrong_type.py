@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from dsdoctor.api import DeepSpeedInstall
 from dsdoctor_checks.config import ds_config_wrong_type
 from tests.checks.config.rows import NOW, OLD, config
 
@@ -32,6 +33,11 @@ from tests.checks.config.rows import NOW, OLD, config
         ('{"scheduler": {"type": "WarmupLR", "params": {"warmup_num_steps": 10}}}', ""),
         ('{"scheduler": {"type": "WarmupLR", "params": {"warmup_num_steps": "auto"}}}', ""),
         ('{"scheduler": {"type": "WarmupLR", "params": {"warmup_num_steps": 0}}}', "above 0"),
+        ('{"fp16": {"enabled": true, "min_loss_scale": 1}}', ""),
+        ('{"fp16": {"enabled": true, "min_loss_scale": 0}}', "`fp16.min_loss_scale`"),
+        ('{"fp16": {"enabled": true, "min_loss_scale": 0, "loss_scale": 128}}', ""),
+        ('{"fp16": {"enabled": "auto", "min_loss_scale": 0}}', ""),
+        ('{"fp16": {"enabled": true, "loss_scale_window": 0}}', "`fp16.loss_scale_window`"),
     ],
 )
 def test_wrong_type(text: str, words: str) -> None:
@@ -44,3 +50,4 @@ def test_older_releases_warm_up_in_no_steps() -> None:
     text = '{"scheduler": {"type": "WarmupLR", "params": {"warmup_num_steps": 0}}}'
     check = ds_config_wrong_type.values_are_of_their_kind.function
     assert list(check(config(text), OLD)) == []
+    assert len(list(check(config(text), DeepSpeedInstall(version="0.19.3")))) == 1

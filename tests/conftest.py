@@ -4,12 +4,52 @@ from __future__ import annotations
 
 import os
 import signal
+from pathlib import Path
 
 import pytest
+
+from tests.support.collection import lost
 
 # A shell that starts the suite in the background has Ctrl-C ignored, and programs inherit that:
 # the tests that send one would wait for nothing.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+_collected: dict[Path, set[str]] = {}
+_skipped: set[str] = set()
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Notes every test before `-m` and `-k` leave some out."""
+    classes = [node.name for node in item.listchain() if isinstance(node, pytest.Class)]
+    name = getattr(item, "originalname", item.name)
+    _collected.setdefault(item.path, set()).add(".".join([*classes, name]))
+
+
+def pytest_collectreport(report: pytest.CollectReport) -> None:
+    """Notes modules that skip themselves, which CI counts as failures."""
+    if report.skipped:
+        _skipped.add(report.nodeid)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """No test is lost in silence: what stands in the files that were asked for was collected."""
+    options = session.config.option
+    if session.testsfailed or getattr(options, "lf", False):
+        return
+    root = session.config.rootpath
+    left_out = {Path(path).absolute() for path in options.ignore or ()}
+    left_out |= {root / nodeid for nodeid in _skipped}
+    asked = [Path(argument).absolute() for argument in session.config.args if "::" not in argument]
+    found = []
+    for line in lost(root, asked, _collected):
+        path = root / line.partition(":")[0]
+        if not left_out.intersection([path, *path.parents]):
+            found.append(line)
+    if found:
+        raise pytest.UsageError(
+            f"{len(found)} tests stand in files and were not collected, first: {found[0]}"
+        )
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -31,6 +31,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "checks")]
 
 from dsdoctor import packs  # noqa: E402
 from dsdoctor.logs import Source, signatures_of  # noqa: E402
+from dsdoctor.logs.necessary import necessary  # noqa: E402
 from dsdoctor.logs.scan import Known, Scanner  # noqa: E402
 
 PROVOKED = ROOT / "tests" / "logs" / "provoked" / "logs"
@@ -112,7 +113,7 @@ def known() -> list[Known]:
 def anchors(folder: Path) -> Path:
     """What grep is given: the anchors of all signatures, one a line."""
     path = folder / "anchors"
-    texts = sorted({text for one in known() for text in one.signature.anchors})
+    texts = sorted({text for one in known() for text in necessary(one.signature.pattern)})
     path.write_text("\n".join(texts) + "\n")
     return path
 

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from dsdoctor.host.door import Host, HostError
-from dsdoctor.model.condition import Condition, Limits, Signature
+from dsdoctor.model.condition import Condition, Level, Limits, Signature
 from dsdoctor.model.facts.base import Fact, Missing, Why
 from dsdoctor.model.facts.config import ClassParameters, ConfigRefusal, ConfigVerdict, DsConfig
 from dsdoctor.model.facts.deep import (
@@ -181,6 +181,7 @@ __all__ = [
     "LaunchFiles",
     "Launcher",
     "Launchers",
+    "Level",
     "LibCuda",
     "Libaio",
     "LibraryPath",

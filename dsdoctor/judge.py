@@ -210,7 +210,6 @@ def recognises(unit: Unit, text: str) -> bool:
         re.search(signature.pattern, line)
         for signature in unit.signatures
         for line in text.splitlines()
-        if any(anchor in line for anchor in signature.anchors)
     )
 
 

@@ -14,28 +14,33 @@ from collections.abc import Iterable, Sequence
 
 from dsdoctor.logs import reader
 from dsdoctor.logs.expect import expectation
+from dsdoctor.logs.necessary import necessary
 from dsdoctor.logs.ranks import disagreement
 from dsdoctor.logs.scan import Error, Hit, Known, Scan, Scanner
 from dsdoctor.logs.traceback_rules import cut_off, family, package_of
-from dsdoctor.model.condition import Signature
+from dsdoctor.model.condition import Level, Signature
 from dsdoctor.model.diagnosis import Cause, Diagnosis, FirstError, Line, Outcome
 from dsdoctor.model.redact import mask
 
 MOST_CAUSES = 3
 LONGEST_SHOWN = 400
-#: Below this a hit is a symptom that names no cause by itself.
-LEAST_WEIGHT = 20
-#: Weights closer than this are told apart by who came first.
-BAND = 10
-#: A second cause is shown when it is this close to the first.
-WORTH_SHOWING = 30
+#: A second cause is shown when its level is this close to that of the first.
+WORTH_SHOWING = 2
+#: What a first cause of each level is worth: see docs/accuracy.md.
+CONFIDENCE = {
+    Level.CERTAIN: 0.95,
+    Level.STRONG: 0.9,
+    Level.LIKELY: 0.8,
+    Level.WEAK: 0.7,
+    Level.HINT: 0.6,
+}
 
 #: A cause below this is a symptom; the log may name the cause in lines that a terminal changed.
 SYMPTOM = 0.72
 #: Exceptions, from the first on, whose place is asked for the cause.
 MOST_GUESSES = 4
-#: What a cause weighs that only the place of an exception tells: less than any signature.
-GUESS = Signature(anchor="", pattern="", examples=(), not_examples=(), weight=-30)
+#: A cause that only the place of an exception tells: less than any signature.
+GUESS = Signature(pattern="", examples=(), level=Level.HINT)
 
 #: Exceptions that only echo a death elsewhere.
 ECHOES = re.compile(
@@ -119,7 +124,7 @@ def presentable(text: str) -> str:
 class _Candidate:
     known: Known
     hits: list[Hit]
-    weight: int
+    level: Level
     first: tuple[int, str, int, int]
     masks: set[str]
 
@@ -248,28 +253,28 @@ def _causes(scans: Sequence[Scan], names: Sequence[str]) -> tuple[Cause, ...]:
     candidates: dict[str, _Candidate] = {}
     for condition, hits in grouped.items():
         hits.sort(key=lambda hit: _when(hit, many=many))
-        weight = max(hit.known.signature.weight for hit in hits)
-        best = [hit for hit in hits if hit.known.signature.weight == weight]
+        level = max(hit.known.signature.level for hit in hits)
+        best = [hit for hit in hits if hit.known.signature.level == level]
         masks = {name for hit in hits for name in hit.known.signature.masks} - {condition}
         candidates[condition] = _Candidate(
-            best[0].known, best + [h for h in hits if h not in best], weight,
+            best[0].known, best + [h for h in hits if h not in best], level,
             _when(best[0], many=many), masks,
         )  # fmt: skip
     masked: dict[str, str] = {}
-    for name, candidate in sorted(candidates.items(), key=lambda row: -row[1].weight):
+    for name, candidate in sorted(candidates.items(), key=lambda row: -row[1].level):
         if name in masked:
             continue
         for victim in candidate.masks & candidates.keys():
-            if candidates[victim].weight <= candidate.weight:
+            if candidates[victim].level <= candidate.level:
                 masked.setdefault(victim, name)
     ranked = sorted(
-        (c for name, c in candidates.items() if name not in masked and c.weight >= LEAST_WEIGHT),
-        key=lambda c: (-(c.weight // BAND), c.first, -c.weight),
+        (c for name, c in candidates.items() if name not in masked),
+        key=lambda c: (-c.level, c.first),
     )
     if not ranked:
         return ()
-    top = ranked[0].weight
-    shown = [c for c in ranked if c.weight >= top - WORTH_SHOWING][:MOST_CAUSES]
+    top = ranked[0].level
+    shown = [c for c in ranked if c.level >= top - WORTH_SHOWING][:MOST_CAUSES]
     return tuple(
         _cause(
             candidate,
@@ -326,7 +331,7 @@ def _guesses(scans: Sequence[Scan], known: dict[str, Known]) -> list[Hit]:
 def _guessed(guesses: Sequence[Hit], names: Sequence[str]) -> tuple[Cause, ...]:
     return tuple(
         _cause(
-            _Candidate(hit.known, [hit], hit.known.signature.weight, (0, "", 0, 0), set()),
+            _Candidate(hit.known, [hit], hit.known.signature.level, (0, "", 0, 0), set()),
             0,
             names,
             (),
@@ -342,7 +347,7 @@ def _only_began(scans: Sequence[Scan]) -> bool:
 
 
 def _is_final(hit: Hit, scan: Scan) -> bool:
-    anchors = hit.known.signature.anchors
+    anchors = necessary(hit.known.signature.pattern)
     after = [text for number, text in scan.tail if number > hit.line]
     return all(any(a in text for a in anchors) or HANG_LINES.search(text) for text in after)
 
@@ -368,7 +373,8 @@ def _cause(
             continue
         seen.add(one.text)
         lines.append(_line(one.source, one.line, one.text, one.rank, names))
-    certainty = min(0.98, 0.5 + candidate.weight / 200) * (1.0, 0.6, 0.4)[min(place, 2)]
+    sure = 0.35 if hit.known.signature is GUESS else CONFIDENCE[candidate.level]
+    certainty = sure * (1.0, 0.6, 0.4)[min(place, 2)]
     return Cause(
         condition=candidate.known.condition,
         title=candidate.known.title,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import functools
 import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,7 +19,7 @@ from dsdoctor.logs.anchors import matcher
 from dsdoctor.logs.errors import ERROR_LITERALS, Error, Tracebacks
 from dsdoctor.logs.frames import frames_of
 from dsdoctor.logs.marks import MARK_LITERALS, MARK_PATTERNS
-from dsdoctor.logs.necessary import searched
+from dsdoctor.logs.necessary import necessary
 from dsdoctor.logs.normalize import variants
 from dsdoctor.logs.prefixes import MONTHS, strip_prefixes
 from dsdoctor.model.condition import Signature
@@ -128,13 +129,16 @@ def stamp(text: str) -> str:
     return f"{found['d'][5:].replace('/', '-')} {found['t'].replace(',', '.')}"
 
 
-class _Ready(NamedTuple):
-    """A signature made ready."""
+class _Ready:
+    """A signature made ready; its pattern is compiled when its literal is first met."""
 
-    number: int
-    known: Known
-    pattern: re.Pattern[str]
-    anchors: tuple[bytes, ...]
+    def __init__(self, number: int, known: Known) -> None:
+        self.number = number
+        self.known = known
+
+    @functools.cached_property
+    def pattern(self) -> re.Pattern[str]:
+        return re.compile(self.known.signature.pattern)
 
 
 class Scanner:
@@ -151,13 +155,8 @@ class Scanner:
         self.by_literal: dict[str, list[_Ready]] = {}
         for number, item in enumerate(known):
             signature = item.signature
-            ready = _Ready(
-                number,
-                item,
-                re.compile(signature.pattern),
-                tuple(anchor.encode() for anchor in signature.anchors),
-            )
-            for literal in searched(signature.anchors, signature.pattern):
+            ready = _Ready(number, item)
+            for literal in necessary(signature.pattern):
                 self.by_literal.setdefault(literal, []).append(ready)
             self.flags.update(signature.requires)
             self.flags.update(signature.unless)
@@ -362,7 +361,7 @@ class _State:
                 if len(segments) > 1:
                     here = {t for t in literals if t.encode() in segment}
                 self._marks(text, number, here)
-                self._signatures(window, start, number, text, segment, rank, here)
+                self._signatures(window, start, number, text, rank, here)
             known = len(self.traces.errors)
             self.traces.line(text, number, rank, here, lambda: window.when(start))
             if len(self.traces.errors) > known:
@@ -405,7 +404,6 @@ class _State:
         start: int,
         number: int,
         text: str,
-        segment: bytes,
         rank: int | None,
         literals: set[str],
     ) -> None:
@@ -414,16 +412,14 @@ class _State:
         }
         around: str | None = None
         for index in sorted(ready):
-            _, known, pattern, anchors = ready[index]
+            known = ready[index].known
             signature = known.signature
             if self.slow[index] >= MOST_SLOW:
                 continue
             seen = self.per_signature[index]
             if seen >= KEPT and not signature.final:
                 continue
-            if not any(anchor in segment for anchor in anchors):
-                continue
-            found = self._search(index, pattern, text)
+            found = self._search(index, ready[index].pattern, text)
             if found is None:
                 continue
             if signature.near or signature.not_near:

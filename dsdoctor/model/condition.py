@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import enum
 from typing import Annotated
 
 import msgspec
@@ -43,15 +44,40 @@ class Condition:
     narrower: tuple[str, ...] = ()
 
 
+class Level(enum.IntEnum):
+    """How surely a message names its condition.
+
+    Of the causes found in a log, the one of the highest level is named first; among equals, the
+    one that came first.
+    """
+
+    HINT = 1
+    """A consequence that many causes have; named only where nothing else is found."""
+    WEAK = 2
+    """Fits the condition, and others too."""
+    LIKELY = 3
+    """Mostly the condition; a different cause is known."""
+    STRONG = 4
+    """The product raises it for this reason alone, or the context shows the reason."""
+    CERTAIN = 5
+    """The message states the cause itself, and nothing before it can be deeper."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Signature:
-    """How a condition words itself in a log.
+    """One message of a product, as it stands in a log.
+
+    The literal text that a log is searched for, before the pattern is tried, is derived from the
+    pattern (`dsdoctor.logs.necessary`).
 
     Attributes:
-        anchor: literal text; any of these must be in the line before `pattern` is tried.
         pattern: regular expression, searched in the line (case-sensitive unless it says `(?i)`).
+        examples: lines that must match; each alternative of the pattern occurs in one of them.
+        not_examples: near-misses: lines with the literal that must not match. Empty only where
+            the literal alone matches.
+        source: product, releases and file that print the message; "" where it is not known.
+        level: how surely the message names the condition.
         masks: conditions that are victims of this one.
-        weight: 0..100, how deep and how certain this cause is; the higher wins among equals.
         message: sentence with `{group}` fields of the pattern; "" = the condition's title.
         unless: literal texts whose presence anywhere in the log refutes the hit.
         requires: literal texts of which one must be somewhere in the log.
@@ -60,16 +86,14 @@ class Signature:
         final: the hit counts only when nothing but its like follows (a hang at this line).
         compared: groups of the pattern whose values must agree between ranks; where they do not,
             the message says which rank shows what.
-        examples: lines that must match, of different versions where they differ.
-        not_examples: near-misses that must not match.
     """
 
-    anchor: str | tuple[str, ...]
     pattern: str
     examples: tuple[str, ...]
-    not_examples: tuple[str, ...]
+    not_examples: tuple[str, ...] = ()
+    source: str = ""
+    level: Level = Level.LIKELY
     masks: tuple[str, ...] = ()
-    weight: int = 50
     message: str = ""
     unless: tuple[str, ...] = ()
     requires: tuple[str, ...] = ()
@@ -77,8 +101,3 @@ class Signature:
     not_near: tuple[str, ...] = ()
     final: bool = False
     compared: tuple[str, ...] = ()
-
-    @property
-    def anchors(self) -> tuple[str, ...]:
-        """All anchors."""
-        return (self.anchor,) if isinstance(self.anchor, str) else self.anchor

@@ -13,7 +13,7 @@ from dsdoctor.logs.necessary import necessary
 from dsdoctor.logs.scan import Known, Scanner
 
 KNOWN = [Known(*row) for row in signatures_of(packs.load(builtin_only=True))]
-REAL = sorted({text for one in KNOWN for text in one.signature.anchors})
+REAL = sorted({text for one in KNOWN for text in necessary(one.signature.pattern)})
 EXAMPLES = [text for one in KNOWN for text in one.signature.examples]
 ENGINES = sorted(anchors.ENGINES)
 

@@ -113,20 +113,3 @@ def test_a_check_has_tests(unit: Unit) -> None:
 def test_a_finding_on_nothing_never_fails() -> None:
     report = judge(snapshots.of([]), UNITS, REGISTRY)
     assert [f.condition for f in report.findings if f.status in (Status.FAIL, Status.CRASH)] == []
-
-
-@pytest.mark.parametrize(
-    ("unit", "number"),
-    [(unit, number) for unit in UNITS for number in range(len(unit.signatures))],
-    ids=lambda value: value.condition.name if isinstance(value, Unit) else str(value),
-)
-def test_signature_examples(unit: Unit, number: int) -> None:
-    signature = unit.signatures[number]
-    assert signature.examples
-    assert signature.not_examples
-    for example in signature.examples:
-        assert any(anchor in example for anchor in signature.anchors)
-        assert re.search(signature.pattern, example)
-    for other in signature.not_examples:
-        held = any(anchor in other for anchor in signature.anchors)
-        assert not (held and re.search(signature.pattern, other))

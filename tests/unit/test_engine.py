@@ -85,7 +85,7 @@ def unit(tied: Check, *signatures: Signature) -> Unit:
 
 
 DOOM = Signature(
-    anchor="doom", pattern=r"level \d+ of doom", examples=("level 9 of doom",), not_examples=("x",)
+    pattern=r"level \d+ of doom", examples=("level 9 of doom",), not_examples=("a level of doom",)
 )
 
 

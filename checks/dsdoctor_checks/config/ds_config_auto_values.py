@@ -26,6 +26,7 @@ from dsdoctor.api import (
     DsConfig,
     Finding,
     LaunchCommand,
+    Level,
     Missing,
     Packages,
     Scope,
@@ -120,11 +121,7 @@ HINT = 'replace each "auto" with a value, or pass the config through the Hugging
 
 SIGNATURES = (
     Signature(
-        anchor="not supported between instances of",
-        pattern=(
-            r"['\x22][<>]=?['\x22] not supported between instances of ['\x22](?:str['\x22] and ['\x22](?:int|float)\b"
-            r"|(?:int|float)['\x22] and ['\x22]str\b)"
-        ),
+        pattern=r"['\x22][<>]=?['\x22] not supported between instances of ['\x22](?:str['\x22] and ['\x22](?:int|float)\b|(?:int|float)['\x22] and ['\x22]str\b)",
         examples=(
             "TypeError: '>' not supported between instances of 'str' and 'int'",
             "TypeError: '<=' not supported between instances of 'float' and 'str'",
@@ -134,7 +131,7 @@ SIGNATURES = (
             "'>' not supported between instances of 'list' and 'int'",
             "TypeError: '<' not supported between instances of 'str' and 'interval'",
         ),
-        weight=71,
+        level=Level.CERTAIN,
         masks=("ds-config-batch-mismatch",),
         near=(
             "deepspeed/runtime/config",
@@ -153,68 +150,51 @@ SIGNATURES = (
         ),
     ),
     Signature(
-        anchor="can't multiply sequence by non-int of type",
-        pattern=r"can't multiply sequence by non-int of type '(?:str|float)'",
+        pattern="can't multiply sequence by non-int of type '(?:str|float)'",
         examples=(
             "TypeError: can't multiply sequence by non-int of type 'str'",
             "TypeError: can't multiply sequence by non-int of type 'float'",
         ),
-        not_examples=(
-            "can't multiply",
-            "TypeError: can't multiply sequence by non-int of type 'list'",
-        ),
-        weight=52,
         near=("deepspeed/runtime", "deepspeed/ops", "'auto'", '"auto"'),
     ),
     Signature(
-        anchor="multi_tensor_adam",
         pattern=r"multi_tensor_adam\(\): incompatible function arguments",
         examples=(
             "TypeError: multi_tensor_adam(): incompatible function arguments.",
             "TypeError: multi_tensor_adam(): incompatible function arguments. The following argument types are supported:",
         ),
-        not_examples=("multi_tensor_adam ok",),
-        weight=50,
     ),
     Signature(
-        anchor=("'auto'", '"auto"'),
         pattern=r"(?i)(?:invalid|unable|could not|cannot|not|unexpected|error).{0,80}['\x22]auto['\x22]|input_value='auto'",
         examples=(
             "ValueError: could not convert string to float: 'auto'",
             "Input should be a valid integer [type=int_parsing, input_value='auto', input_type=str]",
         ),
         not_examples=("'auto' filled in",),
-        weight=64,
+        level=Level.STRONG,
         masks=("ds-config-invalid-key",),
         not_near=("device_map", "hf:", "values to 'auto'"),
     ),
     Signature(
-        anchor="value is not a valid",
         pattern=r"value is not a valid (?:integer|float|boolean|number) \(type=type_error",
         examples=(
             "value is not a valid integer (type=type_error.integer)",
             "  value is not a valid float (type=type_error.float)",
+            "value is not a valid boolean (type=type_error",
+            "value is not a valid number (type=type_error",
         ),
-        not_examples=("value is not a valid integer for epochs",),
-        weight=66,
+        level=Level.STRONG,
         near=("DeepSpeed",),
         masks=("ds-config-invalid-key",),
     ),
     Signature(
-        anchor="unsupported operand type(s) for",
-        pattern=(
-            r"unsupported operand type\(s\) for [/*%+-]+=?: '(?:str' and '(?:int"
-            r"|float|str)|(?:int|float)' and 'str)'"
-        ),
+        pattern=r"unsupported operand type\(s\) for [/*%+-]+=?: '(?:str' and '(?:int|float|str)|(?:int|float)' and 'str)'",
         examples=(
             "TypeError: unsupported operand type(s) for /: 'str' and 'int'",
             "TypeError: unsupported operand type(s) for -: 'str' and 'str'",
+            "TypeError: unsupported operand type(s) for +: 'int' and 'str'",
         ),
-        not_examples=(
-            "unsupported operand",
-            "TypeError: unsupported operand type(s) for +: 'NoneType' and 'Tensor'",
-        ),
-        weight=48,
+        not_examples=("TypeError: unsupported operand type(s) for +: 'NoneType' and 'Tensor'",),
         near=(
             "deepspeed/runtime/lr_schedules",
             "deepspeed/runtime/config",
@@ -225,31 +205,23 @@ SIGNATURES = (
         ),
     ),
     Signature(
-        anchor=(
-            "without `auto`",
-            "with `batch_size` attribute returning an integer value",
-            "must be real number, not str",
-            "requires you to pass at least one of training or evaluation dataloaders",
-        ),
-        pattern=(
-            r"Please specify `\S+` without `auto`|requires you to pass at least one of training or evaluation dataloaders"
-        ),
+        pattern=r"Please specify `\S+` without `auto`|requires you to pass at least one of training or evaluation dataloaders",
         examples=(
             "ValueError: train_micro_batch_size_per_gpu not found in kwargs. Please specify `train_micro_batch_size_per_gpu` without `auto` (set to correct value) in the DeepSpeed config file or pass it in kwargs.",
             "ValueError: When using DeepSpeed `accelerate.prepare()` requires you to pass at least one of training or evaluation dataloaders with `batch_size` attribute returning an integer value",
         ),
-        not_examples=("a DataLoader with `batch_size` attribute returning an integer value",),
-        weight=68,
+        not_examples=(
+            "ValueError: train_micro_batch_size_per_gpu not found in kwargs. Please specify `train_micro_batch_size_per_gpu` without",
+        ),
+        level=Level.STRONG,
     ),
     Signature(
-        anchor=("got a number with a fractional part",),
         pattern=r"got a number with a fractional part \[type=int_from_float",
         examples=(
             "  Input should be a valid integer, got a number with a fractional part [type=int_from_float, input_value=15099494.4, input_type=float]",
             "Input should be a valid integer, got a number with a fractional part [type=int_from_float, input_value=0.9]",
         ),
-        not_examples=("the mean got a number with a fractional part",),
-        weight=64,
+        level=Level.STRONG,
         masks=("ds-config-invalid-key",),
         near=(
             "stage3_prefetch_bucket_size",

@@ -30,6 +30,7 @@ from dsdoctor.api import (
     Gpus,
     Hostfile,
     LaunchCommand,
+    Level,
     Missing,
     Packages,
     RunNeeds,
@@ -198,108 +199,81 @@ HINT = "set `train_batch_size` to micro-batch * accumulation * world size, or le
 
 SIGNATURES = (
     Signature(
-        anchor=("batch related parameters", "train_batch_size is not equal"),
-        pattern=r"Check batch related parameters|train_batch_size is not equal",
+        pattern="Check batch related parameters|train_batch_size is not equal",
         examples=(
             "AssertionError: Check batch related parameters. train_batch_size is not equal to micro_batch_per_gpu * gradient_acc_step * world_size 8 != 1 * 1 * 4",
             "equal to micro_batch_per_gpu: train_batch_size is not equal to micro_batch_per_gpu * gradient_acc_step * world_size 32 != 2 * 4 * 8",
         ),
-        not_examples=("batch related parameters printed",),
-        weight=70,
+        level=Level.CERTAIN,
     ),
     Signature(
-        anchor=("has to be greater than 0",),
-        pattern=(
-            r"(?:Train batch size|Micro batch size per gpu|Gradient accumulation steps): \S+ has to be greater than 0"
-        ),
+        pattern=r"(?:Train batch size|Micro batch size per gpu|Gradient accumulation steps): \S+ has to be greater than 0",
         examples=(
             "AssertionError: Micro batch size per gpu: 0 has to be greater than 0",
             "AssertionError: Gradient accumulation steps: 0 has to be greater than 0",
             "AssertionError: Train batch size: 0.0 has to be greater than 0",
         ),
         not_examples=("x has to be greater than 0",),
-        weight=70,
+        level=Level.CERTAIN,
     ),
     Signature(
-        anchor=("mismatch TrainingArguments", "DeepSpeed config values that mismatch"),
-        pattern=r"mismatch TrainingArguments|DeepSpeed config values that mismatch",
+        pattern="mismatch TrainingArguments|DeepSpeed config values that mismatch",
         examples=(
             "ValueError: Please correct the following DeepSpeed config values that mismatch TrainingArguments values:",
             "ValueError: Please correct the following DeepSpeed config values that mismatch kwargs values:",
         ),
-        not_examples=("TrainingArguments(deepspeed=ds_config.json, bf16=True)",),
-        weight=66,
+        level=Level.STRONG,
     ),
     Signature(
-        anchor=(
-            "train_batch_size or train_micro_batch_size",
-            "Either train_batch_size",
-            "train_batch_size or micro_batch_per_gpu needs",
-        ),
-        pattern=r"train_batch_size or (?:train_micro_batch_size_per_gpu|micro_batch_per_gpu) needs",
+        pattern="train_batch_size or (?:train_micro_batch_size_per_gpu|micro_batch_per_gpu) needs",
         examples=(
             "AssertionError: Either train_batch_size or train_micro_batch_size_per_gpu needs to be provided",
             "AssertionError: Either train_batch_size or micro_batch_per_gpu needs to be provided",
         ),
-        not_examples=(
-            "train_batch_size 8",
-            "either train_batch_size or train_micro_batch_size_per_gpu may be left to the trainer",
-        ),
-        weight=66,
+        level=Level.STRONG,
     ),
     Signature(
-        anchor=("- ds ",),
         pattern=r"- ds \w+=\S+ vs hf \w+",
         examples=(
             "- ds train_batch_size=8 vs hf train_batch_size (calculated)=4",
             "- ds gradient_accumulation_steps=2 vs hf gradient_accumulation_steps=1",
         ),
-        not_examples=("- ds report",),
-        weight=64,
+        not_examples=("ds train_batch_size=8 vs hf train_batch_size (calculated)=4",),
+        level=Level.STRONG,
     ),
     Signature(
-        anchor=("not divisible", "batch size ", "global batch size", "train batch size"),
-        pattern=r"(?i)(?:global|train)[ _]batch[ _]size.{0,60}(?:not|n't) (?:be )?divisible|batch size .{0,60}divisible by .{0,60}(?:world|parallel)",
+        pattern="(?i)(?:global|train)[ _]batch[ _]size.{0,60}(?:not|n't) (?:be )?divisible|batch size .{0,60}divisible by .{0,60}(?:world|parallel)",
         examples=(
             "AssertionError: global batch size (8) is not divisible by micro batch size (3) times data parallel size (4)",
             "ValueError: train batch size 10 is not divisible by 4",
         ),
         not_examples=("hidden size is not divisible by heads",),
-        weight=55,
     ),
     Signature(
-        anchor=(
-            "ElasticityIncompatibleWorldSize",
-            "micro-batch data parallelism",
-            "divisible micro batch size",
-            "Train batch size must be divisible by micro-batch",
-        ),
         pattern="ElasticityIncompatibleWorldSize: |Train batch size must be divisible by micro-batch|Unable to find divisible micro batch size",
         examples=(
             "deepspeed.elasticity.config.ElasticityIncompatibleWorldSize: World size (3) is not valid with the current list of valid GPU counts",
             "ValueError: Train batch size must be divisible by micro-batch data parallelism",
+            "Unable to find divisible micro batch size",
         ),
-        not_examples=("raise ElasticityIncompatibleWorldSize(",),
-        weight=60,
+        level=Level.STRONG,
     ),
     Signature(
-        anchor=("in the DeepSpeed config",),
-        pattern="Do not set .{1,4}(?:gradient_accumulation_steps|train_(?:micro_)?batch_size\\w*).{1,4} in the DeepSpeed config",
+        pattern=r"Do not set .{1,4}(?:gradient_accumulation_steps|train_(?:micro_)?batch_size\w*).{1,4} in the DeepSpeed config",
         examples=(
             "MisconfigurationException: Do not set `gradient_accumulation_steps` in the DeepSpeed config as this will be set with the trainer's argument",
             "MisconfigurationException: Do not set 'train_micro_batch_size_per_gpu' in the DeepSpeed config",
         ),
         not_examples=("`gradient_accumulation_steps` in the DeepSpeed config is 4",),
-        weight=66,
+        level=Level.STRONG,
     ),
     Signature(
-        anchor=("icro_batch", "icro batch", "icrobatch", "icro-batch"),
         pattern=r"Error: .{0,120}[Mm]icro[ _-]?batch.{0,80}\bdivisible by",
         examples=(
             "AssertionError: micro_batches 7 must be divisible by the pipeline's group of 2",
             "ValueError: the number of microbatches (3) is not divisible by 2",
         ),
         not_examples=("micro_batch 2 per GPU, as 8 is divisible by 2",),
-        weight=46,
+        level=Level.WEAK,
     ),
 )

@@ -26,6 +26,7 @@ from dsdoctor.api import (
     DeepSpeedInstall,
     DsConfig,
     Finding,
+    Level,
     Missing,
     Scope,
     Signature,
@@ -161,130 +162,150 @@ HINT = "correct the key that the error names"
 
 SIGNATURES = (
     Signature(
-        anchor="validation error",
         pattern=r"\d+ validation errors? for (?:DeepSpeed|\w*Config)\w*",
         examples=(
             "ValidationError: 1 validation error for DeepSpeedZeroConfig",
             "pydantic_core._pydantic_core.ValidationError: 2 validation errors for DeepSpeedFP16Config",
         ),
-        not_examples=("validation error 0.2",),
-        weight=60,
+        not_examples=(" validation error for  ",),
+        level=Level.STRONG,
     ),
     Signature(
-        anchor=(
-            "extra fields not permitted",
-            "Extra inputs are not permitted",
-            "Extra fields not permitted",
-        ),
-        pattern=r"[Ee]xtra (?:fields not|inputs are not) permitted",
+        pattern="[Ee]xtra (?:fields not|inputs are not) permitted",
         examples=(
             "  Extra inputs are not permitted [type=extra_forbidden]",
             "  extra fields not permitted (type=value_error.extra)",
         ),
-        not_examples=("ignoring extra fields of the config",),
-        weight=56,
     ),
     Signature(
-        anchor=(
-            "Duplicate keys in DeepSpeed",
-            "existing deepspeed config",
-            "DeepSpeedConfigError",
-            "JSONDecodeError",
-            "HjsonDecodeError",
-            "requires --deepspeed_config",
-            "not a supported DeepSpeed Optimizer",
-            "does not recognize LR scheduler",
-            "is not a valid DeepSpeedConfig",
-        ),
-        pattern=(
-            r"Duplicate keys in DeepSpeed|existing deepspeed config|^\S*DeepSpeedConfigError: "
-            r"|HjsonDecodeError: |requires --deepspeed_config|not a supported DeepSpeed Optimizer"
-            r"|does not recognize LR scheduler"
-        ),
+        pattern="Duplicate keys in DeepSpeed",
+        examples=("ValueError: Duplicate keys in DeepSpeed config: ['a']",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern="existing deepspeed config",
         examples=(
-            "ValueError: Duplicate keys in DeepSpeed config: ['a']",
-            "AssertionError: DeepSpeed does not recognize LR scheduler Foo",
+            "ValueError: Expected a string path to an existing deepspeed config, or a dictionary. Received: configs/ds_zero2.json",
         ),
-        not_examples=("raise DeepSpeedConfigError(message)",),
-        weight=60,
+        level=Level.STRONG,
     ),
     Signature(
-        anchor=(
-            "got an unexpected keyword argument",
-            "DeepSpeed",
-            "WarmupDecayLR.__init__() got an unexpected",
-            "FusedAdam.__init__() got an unexpected",
-            "FusedLamb.__init__() got an unexpected",
-            "WarmupLR.__init__() got an unexpected",
-            "OneCycle.__init__() got an unexpected",
-            "WarmupDecayLR() got an unexpected",
-            "FusedAdam() got an unexpected",
-            "FusedLamb() got an unexpected",
-            "OneCycle() got an unexpected",
-            "WarmupLR() got an unexpected",
+        pattern=r"^\S*DeepSpeedConfigError: ",
+        examples=(
+            "deepspeed.runtime.config.DeepSpeedConfigError: Elastic training has been removed; the 'elasticity' configuration block is no longer supported. Set train_batch_size / train_micro_batch_size_per_gpu / gradient_accumulation_steps directly.",
         ),
-        pattern=(
-            r"(?:FusedAdam|DeepSpeedCPUAdam|FusedLamb|WarmupLR|WarmupDecayLR"
-            r"|OneCycle|DeepSpeed\w{0,40}Config\w{0,40})(?:\.__init__)?\(\) got an unexpected"
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern="HjsonDecodeError: ",
+        examples=(
+            "hjson.scanner.HjsonDecodeError: Bad key name (eof): line 10 column 23 (char 182)",
         ),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern="requires --deepspeed_config",
+        examples=(
+            'assert config is not None, "DeepSpeed requires --deepspeed_config to specify configuration file"',
+        ),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern="not a supported DeepSpeed Optimizer",
+        examples=("AssertionError: AdamV is not a supported DeepSpeed Optimizer",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern="does not recognize LR scheduler",
+        examples=("AssertionError: DeepSpeed does not recognize LR scheduler Foo",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern=r"(?:FusedAdam|DeepSpeedCPUAdam|FusedLamb|WarmupLR|WarmupDecayLR|OneCycle|DeepSpeed\w{0,40}Config\w{0,40})(?:\.__init__)?\(\) got an unexpected",
         examples=(
             "TypeError: FusedAdam.__init__() got an unexpected keyword argument 'x'",
             "TypeError: __init__ of WarmupLR() got an unexpected keyword argument 'total_num_steps'",
+            "DeepSpeedCPUAdam() got an unexpected",
+            "FusedLamb() got an unexpected",
+            "WarmupDecayLR() got an unexpected",
+            "OneCycle() got an unexpected",
+            "DeepSpeednameConfigname() got an unexpected",
         ),
         not_examples=("Foo() got an unexpected keyword argument 'x'",),
-        weight=56,
     ),
     Signature(
-        anchor="JSONDecodeError",
-        pattern=r"JSONDecodeError: ",
+        pattern="JSONDecodeError: ",
         examples=(
             "json.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)",
             "json.decoder.JSONDecodeError: Expecting property name enclosed in double quotes: line 5 column 3 (char 80)",
         ),
-        not_examples=("raise JSONDecodeError(",),
-        weight=40,
+        level=Level.WEAK,
         near=("deepspeed", "ds_config"),
     ),
     Signature(
-        anchor=(
-            "ZeRO optimization config in the DeepSpeed",
-            "offloading device specified",
-            "unknown zero stage",
-            "communication_data_type",
-            "ElasticityConfigError",
-            "Please specify the ZeRO optimization config",
-        ),
-        pattern=(
-            r"Please specify the ZeRO optimization config|Invalid (?:optimizer"
-            r"|parameter) offloading device specified|unknown zero stage"
-            r"|Invalid communication_data_type|^\S*ElasticityConfigError: "
-        ),
+        pattern="Please specify the ZeRO optimization config",
         examples=(
             "ValueError: Please specify the ZeRO optimization config in the DeepSpeed config.",
-            "AssertionError: Invalid optimizer offloading device specified: NONE.",
-            "ValueError: unknown zero stage 4",
         ),
-        not_examples=("communication_data_type ...... None",),
-        weight=60,
+        level=Level.STRONG,
     ),
     Signature(
-        anchor=(
-            "is not a field in",
-            "is a required field and does not",
-            "Cannot provide deprecated parameter",
-            "fp16.",
-            "_num_steps must be",
-            "_step_size must be",
-            "must be a positive integer",
-            "is not a valid ZeRO",
+        pattern="Invalid (?:optimizer|parameter) offloading device specified",
+        examples=(
+            "AssertionError: Invalid optimizer offloading device specified: NONE.",
+            "Invalid parameter offloading device specified",
         ),
-        pattern="'\\w+' is not a field in \\S|'\\w+' is a required field and does not have a default|Cannot provide deprecated parameter '\\w+' and|fp16\\.(?:loss_scale|min_loss_scale|loss_scale_window) must be|^ValueError: (?:warmup_num_steps|lr_range_test_step_size|cycle_\\w+_step_size) must be",
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern="unknown zero stage",
+        examples=("ValueError: unknown zero stage 4",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern="Invalid communication_data_type",
+        examples=("Invalid communication_data_type",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern=r"^\S*ElasticityConfigError: ",
+        examples=("x1ElasticityConfigError: ",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern=r"'\w+' is not a field in \S",
+        examples=("'name' is not a field in x",),
+        not_examples=("' is not a field in is fine",),
+    ),
+    Signature(
+        pattern=r"'\w+' is a required field and does not have a default",
+        examples=("AssertionError: 'stage' is a required field and does not have a default value",),
+        not_examples=("' is a required field and does not have a default is fine",),
+    ),
+    Signature(
+        pattern=r"Cannot provide deprecated parameter '\w+' and",
+        examples=(
+            "AssertionError: Cannot provide deprecated parameter 'cpu_offload' and replacing parameter 'offload_optimizer' together",
+        ),
+        not_examples=("AssertionError: Cannot provide deprecated parameter 'cpu_offload'",),
+    ),
+    Signature(
+        pattern=r"fp16\.(?:loss_scale|min_loss_scale|loss_scale_window) must be",
         examples=(
             "ValueError: fp16.loss_scale must be a number",
-            "AssertionError: Cannot provide deprecated parameter 'cpu_offload' and replacing parameter 'offload_optimizer' together",
-            "AssertionError: 'stage' is a required field and does not have a default value",
+            "fp16.min_loss_scale must be",
+            "fp16.loss_scale_window must be",
         ),
-        not_examples=("fp16.enabled is true", "x must be a positive integer"),
-        weight=56,
+    ),
+    Signature(
+        pattern=r"^ValueError: (?:warmup_num_steps|lr_range_test_step_size|cycle_\w+_step_size) must be",
+        examples=(
+            "ValueError: warmup_num_steps must be",
+            "ValueError: lr_range_test_step_size must be",
+            "ValueError: cycle_name_step_size must be",
+        ),
+        not_examples=(
+            "ValueError: numpy.dtype size changed, may indicate binary incompatibility. Expected 96 from C header, got 88 from PyObject",
+        ),
     ),
 )

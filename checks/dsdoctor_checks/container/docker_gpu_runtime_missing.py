@@ -22,6 +22,7 @@ from dsdoctor.api import (
     Condition,
     Environment,
     Finding,
+    Level,
     LibCuda,
     Missing,
     NvidiaKernel,
@@ -96,89 +97,104 @@ HINT = "install `nvidia-container-toolkit`, run `nvidia-ctk runtime configure --
 
 SIGNATURES = (
     Signature(
-        anchor="could not select device driver",
-        pattern=r"could not select device driver",
+        pattern="could not select device driver",
         examples=(
             'docker: Error response from daemon: could not select device driver "" with capabilities: [[gpu]].',
             'Error response from daemon: could not select device driver "nvidia" with capabilities: [[compute utility]]',
         ),
-        not_examples=("device driver loaded",),
-        weight=80,
+        level=Level.CERTAIN,
         masks=("no-gpu-visible",),
     ),
     Signature(
-        anchor=(
-            "nvidia runtime",
-            "runtime name: nvidia",
-            "nvidia-container-runtime",
-            "nknown runtime specified nvidia",
-            "unresolvable CDI devices",
-            "nvidia-container-cli",
-        ),
-        pattern=(
-            r"(?i)unknown or invalid runtime name: nvidia|unknown runtime specified nvidia"
-            r"|nvidia-container-runtime\S*: (?:executable file )?not found"
-            r"|unresolvable CDI devices|nvidia-container-runtime-hook.{0,60}not found"
-            r"|nvidia-container-cli: (?!.*(?:version mismatch"
-            r"|requirement)).{0,120}(?:error|not found)"
-        ),
-        examples=(
-            "docker: Error response from daemon: unknown or invalid runtime name: nvidia.",
-            'exec: "nvidia-container-runtime-hook": executable file not found',
-        ),
-        not_examples=("nvidia-container-runtime 1.14",),
-        weight=72,
+        pattern="(?i)unknown or invalid runtime name: nvidia",
+        examples=("docker: Error response from daemon: unknown or invalid runtime name: nvidia.",),
+        level=Level.CERTAIN,
     ),
     Signature(
-        anchor=(
-            "nvidia-container-runtime",
-            "no runtime for",
-            "RuntimeHandler",
-            "nvidia-docker",
-            "nvidia.com/gpu",
+        pattern="(?i)unknown runtime specified nvidia",
+        examples=("docker: Error response from daemon: Unknown runtime specified nvidia.",),
+        level=Level.CERTAIN,
+    ),
+    Signature(
+        pattern=r"(?i)nvidia-container-runtime\S*: (?:executable file )?not found",
+        examples=('exec: "nvidia-container-runtime-hook": executable file not found',),
+        not_examples=("nvidia-container-runtime 1.14",),
+        level=Level.CERTAIN,
+    ),
+    Signature(
+        pattern="(?i)unresolvable CDI devices",
+        examples=("unresolvable CDI devices",),
+        level=Level.CERTAIN,
+    ),
+    Signature(
+        pattern="(?i)nvidia-container-runtime-hook.{0,60}not found",
+        examples=('exec: "nvidia-container-runtime-hook": executable file not found',),
+        not_examples=('exec: "nvidia-container-runtime-hook": executable file not',),
+        level=Level.CERTAIN,
+    ),
+    Signature(
+        pattern="(?i)nvidia-container-cli: (?!.*(?:version mismatch|requirement)).{0,120}(?:error|not found)",
+        examples=(
+            "nvidia-container-cli: initialization error: load library failed: libnvidia-ml.so.1: cannot open shared object file: no such file or directory: unknown.",
+            "nvidia-container-cli: not found",
         ),
-        pattern=(
-            r"nvidia-container-runtime\S*: no such file|no runtime for \x22nvidia\x22 is configured"
-            r"|RuntimeHandler \x22nvidia\x22 not supported|nvidia-docker: command not found"
-            r"|Insufficient nvidia\.com/gpu"
-        ),
+        not_examples=("nvidia-container-cli: initialization",),
+        level=Level.CERTAIN,
+    ),
+    Signature(
+        pattern=r"nvidia-container-runtime\S*: no such file",
         examples=(
             "error running hook #0: fork/exec /usr/bin/nvidia-container-runtime-hook: no such file or directory: unknown.",
-            'failed to get sandbox runtime: no runtime for "nvidia" is configured',
-            "0/3 nodes are available: 3 Insufficient nvidia.com/gpu.",
         ),
-        not_examples=("nvidia.com/gpu: 8 allocatable",),
-        weight=70,
+        not_examples=(
+            "error running hook #0: fork/exec /usr/bin/nvidia-container-runtime-hook: no such",
+        ),
+        level=Level.CERTAIN,
         masks=("no-gpu-visible",),
     ),
     Signature(
-        anchor=("executable file not found",),
-        pattern='exec: \\\\*\\"(?:nvidia-smi|nvidia-container-runtime)\\\\*\\": executable file not found',
+        pattern=r"no runtime for \x22nvidia\x22 is configured",
+        examples=('failed to get sandbox runtime: no runtime for "nvidia" is configured',),
+        level=Level.CERTAIN,
+        masks=("no-gpu-visible",),
+    ),
+    Signature(
+        pattern=r"RuntimeHandler \x22nvidia\x22 not supported",
+        examples=('RuntimeHandler "nvidia" not supported',),
+        level=Level.CERTAIN,
+        masks=("no-gpu-visible",),
+    ),
+    Signature(
+        pattern="nvidia-docker: command not found",
+        examples=("nvidia-docker: command not found",),
+        level=Level.CERTAIN,
+        masks=("no-gpu-visible",),
+    ),
+    Signature(
+        pattern=r"Insufficient nvidia\.com/gpu",
+        examples=("0/3 nodes are available: 3 Insufficient nvidia.com/gpu.",),
+        level=Level.CERTAIN,
+        masks=("no-gpu-visible",),
+    ),
+    Signature(
+        pattern=r"exec: \\*\"(?:nvidia-smi|nvidia-container-runtime)\\*\": executable file not found",
         examples=(
             'docker: Error response from daemon: OCI runtime create failed: exec: "nvidia-smi": executable file not found in $PATH: unknown.',
             'starting container process caused: exec: "nvidia-container-runtime": executable file not found in $PATH',
         ),
         not_examples=('exec: "train.sh": executable file not found in $PATH',),
-        weight=68,
+        level=Level.STRONG,
     ),
     Signature(
-        anchor=(
-            "unknown flag: --gpus",
-            "known GPU vendor found",
-            "Container Toolkit to start this container",
-            "failed to inject CDI devices",
-        ),
         pattern=r"^(?:\S+: )?unknown flag: --gpus|no known GPU vendor found|Use the NVIDIA Container Toolkit to start this container|failed to inject CDI devices",
         examples=(
             "unknown flag: --gpus",
             "docker: Error response from daemon: failed to discover GPU vendor from CDI: no known GPU vendor found",
             "   Use the NVIDIA Container Toolkit to start this container with GPU support; see",
+            "failed to inject CDI devices",
         ),
-        not_examples=(
-            "a test of `unknown flag: --gpus` in old clients",
-            "one known GPU vendor found: nvidia.com",
-        ),
-        weight=66,
+        not_examples=("a test of `unknown flag: --gpus` in old clients",),
+        level=Level.STRONG,
         masks=("no-gpu-visible",),
     ),
 )

@@ -28,6 +28,7 @@ from dsdoctor.api import (
     Environment,
     Finding,
     Gpus,
+    Level,
     Missing,
     NvidiaKernel,
     RunNeeds,
@@ -144,7 +145,6 @@ HINT = "install the toolkit of torch's CUDA version and point `CUDA_HOME` at it"
 
 SIGNATURES = (
     Signature(
-        anchor="Installed CUDA version",
         pattern=r"Installed CUDA version (?P<have>\d[\d.]*) does not match torch (?P<want>\d[\d.]*)",
         examples=(
             "[WARNING] DeepSpeed Op Builder: Installed CUDA version 11.5 does not match torch 12.4",
@@ -154,15 +154,10 @@ SIGNATURES = (
             "Installed CUDA version 11.8 does not match the version torch was compiled with 11.7 but since the APIs are compatible, accepting this combination",
         ),
         message="nvcc is CUDA {have}, but torch was built for CUDA {want}",
-        weight=56,
         masks=("cpu-adam-unbuilt",),
     ),
     Signature(
-        anchor="does not match the version torch was compiled with",
-        pattern=(
-            r"Installed CUDA version (?P<have>\S+) does not match the version torch was compiled with (?P<want>[\d.]+)(?=.{0,60}(?:unable"
-            r"|\Z))"
-        ),
+        pattern=r"Installed CUDA version (?P<have>\S+) does not match the version torch was compiled with (?P<want>[\d.]+)(?=.{0,60}(?:unable|\Z))",
         examples=(
             "Exception: >- DeepSpeed Op Builder: Installed CUDA version 12.1 does not match the version torch was compiled with 11.8, unable to compile cuda/cpp extensions",
             "Exception: Installed CUDA version 10.1 does not match the version torch was compiled with 11.1, unable to compile cuda/cpp extensions without a matching cuda version.",
@@ -171,121 +166,98 @@ SIGNATURES = (
             "Installed CUDA version 11.8 does not match the version torch was compiled with 11.7 but since the APIs are compatible, accepting this combination",
         ),
         message="nvcc is CUDA {have}, but torch was built for CUDA {want}",
-        weight=58,
         not_near=("APIs are compatible", "Python.h: No such"),
         masks=("cpu-adam-unbuilt",),
     ),
     Signature(
-        anchor=(
-            "The detected CUDA version",
-            "mismatches the version that was used to compile",
-            " mismatches the version",
-        ),
         pattern=r"(?:The )?detected CUDA version \(?.{0,12}\)? mismatches the version",
         examples=(
             "RuntimeError: The detected CUDA version (11.4) mismatches the version that was used to compile PyTorch (12.1)",
             "RuntimeError: ('The detected CUDA version (%s) mismatches the version that was used to compilePyTorch (%s).', '13.0', '12.8')",
         ),
         not_examples=(
-            "There was a minor version mismatch: The detected CUDA version (11.4) has a minor version mismatch with the version",
+            "CUDA version (11.4) mismatches the version that was used to compile PyTorch (12.1)",
         ),
-        weight=66,
+        level=Level.STRONG,
     ),
     Signature(
-        anchor="CUDAMismatchException",
         pattern=r"^\S*CUDAMismatchException: ",
         examples=(
             "deepspeed.ops.op_builder.builder.CUDAMismatchException: >- DeepSpeed Op Builder: x",
             "op_builder.builder.CUDAMismatchException: >- DeepSpeed Op Builder: x",
         ),
-        not_examples=("raise CUDAMismatchException(",),
-        weight=66,
+        level=Level.STRONG,
         masks=("cpu-adam-unbuilt",),
     ),
     Signature(
-        anchor=(
-            "Cuda extensions are being compiled with a version",
-            "version of Cuda that does not match",
-        ),
-        pattern=r"version of Cuda that does not match",
+        pattern="version of Cuda that does not match",
         examples=(
             "RuntimeError: Cuda extensions are being compiled with a version of Cuda that does not match the version used to compile Pytorch binaries.",
             "RuntimeError: Cuda extensions are being compiled with a version of Cuda that does not match the version used to compile Pytorch binaries. Pytorch binaries were compiled with Cuda 10.2",
         ),
-        not_examples=(
-            "Cuda extensions are being compiled",
-            "Cuda extensions are being compiled with a version of Cuda that matches",
-        ),
-        weight=64,
+        level=Level.STRONG,
     ),
     Signature(
-        anchor="is not defined for option 'std'",
         pattern=r"Value 'c\+\+(?:14|17|20)' is not defined for option 'std'",
         examples=(
             "nvcc fatal   : Value 'c++17' is not defined for option 'std'",
             "nvcc fatal   : Value 'c++20' is not defined for option 'std'",
+            "Value 'c++14' is not defined for option 'std'",
         ),
-        not_examples=(
-            "nvcc fatal   : Value 'sm_90' is not defined for option 'gpu-architecture'",
-            "Value 'c++98' is not defined for option 'std'",
-        ),
-        weight=66,
+        level=Level.STRONG,
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
     ),
     Signature(
-        anchor=("nvcc fatal",),
-        pattern="nvcc fatal\\s{0,4}: (?:Unknown option|Value '(?:c\\+\\+\\d\\w|gnu\\+\\+\\d\\w)' is not defined for option 'std'|'--?threads')",
+        pattern=r"nvcc fatal\s{0,4}: (?:Unknown option|Value '(?:c\+\+\d\w|gnu\+\+\d\w)' is not defined for option 'std'|'--?threads')",
         examples=(
             "nvcc fatal   : Unknown option '-generate-dependencies-with-compile'",
             "nvcc fatal   : Value 'c++17' is not defined for option 'std'",
             "nvcc fatal   : Unknown option '--threads'",
+            "nvcc fatal : '-threads'",
         ),
         not_examples=("nvcc fatal   : Unsupported gpu architecture 'compute_90'",),
-        weight=50,
     ),
     Signature(
-        anchor=("CUDA",),
-        pattern=(
-            r"(?:Error|Exception): .{0,80}(?:only supported on|only supports|[Rr]equires) CUDA (?:version )?\d+(?:\.\d+)?"
-            r"(?:\+| (?:or|and) (?:newer|later|higher|above))"
-        ),
+        pattern=r"(?:Error|Exception): .{0,80}(?:only supported on|only supports|[Rr]equires) CUDA (?:version )?\d+(?:\.\d+)?(?:\+| (?:or|and) (?:newer|later|higher|above))",
         examples=(
             "RuntimeError: FlashAttention is only supported on CUDA 11.7 and above.",
             "RuntimeError: Transformer Engine requires CUDA 11.8 or newer",
             "RuntimeError: FlashAttention is only supported on CUDA 11.6 and above.  Note: make sure nvcc has a supported version by running nvcc -V.",
+            "Exception: only supported on CUDA 7+",
+            "RuntimeError: only supports CUDA 7+",
         ),
-        not_examples=(
-            "this image requires CUDA 12 or newer",
-            "RuntimeError: CUDA error: operation not supported",
-        ),
-        weight=56,
+        not_examples=("this image requires CUDA 12 or newer",),
     ),
+    # the toolkit's headers lack what the sources call
     Signature(
-        # the toolkit's headers lack what the sources call
-        anchor=('" is undefined',),
         pattern=r"identifier \x22(?:cuda[A-Z]\w+|CUDA_R_\w+|cu[A-Z]\w{3,}|CU_\w+|cusparse[A-Z]\w+|cublas[A-Z]\w+|CUBLAS_\w+|cusolver[A-Z]\w+|__nv_bfloat\w+|__nv_fp8\w*|nv_bfloat16\w*)\x22 is undefined",
         examples=(
             'x.cu(40): error: identifier "cudaLaunchKernelExC" is undefined',
             'error: identifier "__nv_bfloat16" is undefined',
             'error: identifier "CUBLAS_COMPUTE_32F" is undefined',
+            'identifier "CUDA_R_name" is undefined',
+            'identifier "cuAnam" is undefined',
+            'identifier "CU_name" is undefined',
+            'identifier "cusparseAname" is undefined',
+            'identifier "cublasAname" is undefined',
+            'identifier "cusolverAname" is undefined',
+            'identifier "__nv_fp8name" is undefined',
+            'identifier "nv_bfloat16name" is undefined',
         ),
         not_examples=(
             'error: identifier "my_kernel" is undefined',
             'error: identifier "customReduce" is undefined',
         ),
-        weight=50,
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock"),
     ),
     Signature(
-        anchor=("nvcc fatal", "; current version is '"),
         pattern=r"nvcc fatal\s{0,4}: Unsupported option|: Unsupported \.version [\d.]+; current version is '",
         examples=(
             "nvcc fatal   : Unsupported option '-std=c++17'",
             "ptxas /tmp/x.ptx, line 9; fatal   : Unsupported .version 8.4; current version is '8.2'",
             "ptxas fatal   : Unsupported .version 7.5; current version is '7.4'",
         ),
-        not_examples=("nvcc fatal   : Unsupported gpu architecture 'compute_90'",),
-        weight=52,
+        not_examples=("fatal   : Unsupported option '-std=c++17'",),
         masks=("cpu-adam-unbuilt",),
     ),
 )

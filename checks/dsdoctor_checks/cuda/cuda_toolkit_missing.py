@@ -26,6 +26,7 @@ from dsdoctor.api import (
     Environment,
     Finding,
     Gpus,
+    Level,
     Missing,
     NvidiaKernel,
     RunNeeds,
@@ -98,152 +99,200 @@ HINT = "install the CUDA toolkit of torch's version and set `CUDA_HOME` to it"
 
 SIGNATURES = (
     Signature(
-        anchor="CUDA_HOME",
-        pattern=(
-            r"^(?!.*\[WARNING\]).*CUDA_HOME(?: environment variable)? (?:is not set"
-            r"|does not exist|is undefined|not set|is None)"
-        ),
+        pattern=r"^(?!.*\[WARNING\]).*CUDA_HOME(?: environment variable)? (?:is not set|does not exist|is undefined|not set|is None)",
         examples=(
             "OSError: CUDA_HOME environment variable is not set.",
             "MissingCUDAException: CUDA_HOME does not exist, unable to compile CUDA op(s)",
+            "CUDA_HOME is undefined",
+            "CUDA_HOME not set",
+            "CUDA_HOME is None",
         ),
-        not_examples=("CUDA_HOME=/usr/local/cuda",),
-        weight=64,
+        level=Level.STRONG,
         masks=("cpu-adam-unbuilt",),
     ),
     Signature(
-        anchor="nvcc",
-        pattern=(
-            r"(?:No such file or directory|\[Errno 2\]|Errno 13).{0,40}nvcc\b"
-            r"|nvcc['\x22]?:? (?:command )?not found|nvcc['\x22]?: No such file"
-            r"|/nvcc: (?:not found|No such)|Could not find nvcc|nvcc was not found"
-            r"|Unable to (?:find|locate) nvcc|which: no nvcc"
-        ),
+        pattern=r"(?:No such file or directory|\[Errno 2\]|Errno 13).{0,40}nvcc\b",
         examples=(
             "FileNotFoundError: [Errno 2] No such file or directory: '/usr/local/cuda/bin/nvcc'",
-            "/bin/sh: 1: nvcc: not found",
-            "bash: nvcc: command not found",
-            "unable to execute '/usr/local/cuda/bin/nvcc': No such file or directory",
+            "[Errno 2]nvcc",
+            "Errno 13 ... nvcc",
         ),
-        not_examples=("/usr/local/cuda/bin/nvcc -O3 -c x.cu",),
-        weight=64,
+        not_examples=(
+            "/opt/env/lib/python3.8/site-packages/deepspeed/ops/csrc/lamb/fused_lamb_cuda_kernel.cu:13:10: fatal error: THC/THC.h: No such file or directory",
+        ),
+        level=Level.STRONG,
         masks=("cpu-adam-unbuilt",),
     ),
     Signature(
-        anchor=(
-            "bare_metal_version",
-            "find CUDA",
-            "find the CUDA",
-            "find a CUDA",
-            "find a valid CUDA",
-            "find valid CUDA",
-            "locate CUDA",
-            "locate the CUDA",
-            "locate a CUDA",
-            "locate a valid CUDA",
-            "locate valid CUDA",
-            "CUDA_TOOLKIT_ROOT_DIR not found",
-            "could not locate the valid CUDA",
-            "unable to locate the valid CUDA",
-            "could not find the valid CUDA",
-            "unable to find the valid CUDA",
-            "cannot locate the valid CUDA",
-            "cannot find the valid CUDA",
+        pattern=r"nvcc['\x22]?:? (?:command )?not found",
+        examples=(
+            "/bin/sh: 1: nvcc: not found",
+            "bash: nvcc: command not found",
         ),
-        pattern=(
-            r"(?i)(?:cannot|could not|unable to) (?:find|locate)(?: a"
-            r"| the)? (?:valid )?CUDA(?:_HOME| toolkit| installation)?\b"
-            r"|name 'bare_metal_version' is not defined|CUDA_TOOLKIT_ROOT_DIR not found"
+        level=Level.STRONG,
+        masks=("cpu-adam-unbuilt",),
+    ),
+    Signature(
+        pattern=r"nvcc['\x22]?: No such file",
+        examples=("unable to execute '/usr/local/cuda/bin/nvcc': No such file or directory",),
+        level=Level.STRONG,
+        masks=("cpu-adam-unbuilt",),
+    ),
+    Signature(
+        pattern="/nvcc: (?:not found|No such)",
+        examples=(
+            "/bin/sh: 1: /usr/local/cuda/bin/nvcc: not found",
+            "/nvcc: No such",
         ),
+        level=Level.STRONG,
+        masks=("cpu-adam-unbuilt",),
+    ),
+    Signature(
+        pattern="Could not find nvcc",
+        examples=("Could not find nvcc",),
+        level=Level.STRONG,
+        masks=("cpu-adam-unbuilt",),
+    ),
+    Signature(
+        pattern="nvcc was not found",
+        examples=("nvcc was not found",),
+        level=Level.STRONG,
+        masks=("cpu-adam-unbuilt",),
+    ),
+    Signature(
+        pattern="Unable to (?:find|locate) nvcc",
+        examples=(
+            "Unable to find nvcc",
+            "Unable to locate nvcc",
+        ),
+        level=Level.STRONG,
+        masks=("cpu-adam-unbuilt",),
+    ),
+    Signature(
+        pattern="which: no nvcc",
+        examples=("which: no nvcc",),
+        level=Level.STRONG,
+        masks=("cpu-adam-unbuilt",),
+    ),
+    Signature(
+        pattern=r"(?i)(?:cannot|could not|unable to) (?:find|locate)(?: a| the)? (?:valid )?CUDA(?:_HOME| toolkit| installation)?\b|name 'bare_metal_version' is not defined|CUDA_TOOLKIT_ROOT_DIR not found",
         examples=(
             "NameError: name 'bare_metal_version' is not defined",
             "Cannot find CUDA installation.",
+            "CUDA_TOOLKIT_ROOT_DIR not found or specified",
         ),
         not_examples=(
-            "CUDA toolkit found",
-            "bare_metal_version = 12.4",
+            "Could not find the bitsandbytes CUDA binary at PosixPath('/opt/env/lib/python3.11/site-packages/bitsandbytes/libbitsandbytes_cuda128.so')",
         ),
-        weight=60,
+        level=Level.STRONG,
     ),
     Signature(
-        anchor="NoneType",
         pattern=r"unsupported operand type\(s\) for \+: 'NoneType' and 'str'",
         examples=(
             "TypeError: unsupported operand type(s) for +: 'NoneType' and 'str'",
             "    TypeError: unsupported operand type(s) for +: 'NoneType' and 'str'",
         ),
-        not_examples=(
-            "'NoneType' object has no attribute 'x'",
-            "TypeError: unsupported operand type(s) for +: 'NoneType' and 'int'",
-        ),
-        weight=58,
         near=("nvcc", "cuda_home", "CUDA_HOME", "installed_cuda_version"),
     ),
     Signature(
-        anchor=(
-            "Could NOT find CUDA",
-            "CUDA_TOOLKIT_ROOT_DIR not found",
-            "unable to compile CUDA op",
-            "Failed to find nvcc",
-            "CUDAToolkit_ROOT",
-            "nvcc, unable to compile",
-        ),
-        pattern=(
-            r"Could NOT find CUDA(?:Toolkit)? \(missing|CUDA_TOOLKIT_ROOT_DIR not found"
-            r"|Unable to run \S*nvcc, unable to compile|Failed to find nvcc"
-            r"|set the CUDAToolkit_ROOT"
-        ),
+        pattern=r"Could NOT find CUDA(?:Toolkit)? \(missing",
+        examples=("-- Could NOT find CUDA (missing: CUDA_TOOLKIT_ROOT_DIR CUDA_NVCC_EXECUTABLE)",),
+        level=Level.STRONG,
+        masks=("cpu-adam-unbuilt",),
+    ),
+    Signature(
+        pattern="CUDA_TOOLKIT_ROOT_DIR not found",
+        examples=("CUDA_TOOLKIT_ROOT_DIR not found or specified",),
+        level=Level.STRONG,
+        masks=("cpu-adam-unbuilt",),
+    ),
+    Signature(
+        pattern=r"Unable to run \S*nvcc, unable to compile",
         examples=(
-            "-- Could NOT find CUDA (missing: CUDA_TOOLKIT_ROOT_DIR CUDA_NVCC_EXECUTABLE)",
             "op_builder.builder.MissingCUDAException: Unable to run /usr/local/cuda/bin/nvcc, unable to compile CUDA op(s): x",
         ),
-        not_examples=(
-            "-- Found CUDA: /usr/local/cuda",
-            "Could NOT find CUDA samples, which are optional",
-        ),
-        weight=62,
+        not_examples=("to run /usr/local/cuda/bin/nvcc, unable to compile CUDA op(s): x",),
+        level=Level.STRONG,
         masks=("cpu-adam-unbuilt",),
     ),
     Signature(
-        anchor=(
-            "nvcc' failed: No such",
-            "CMAKE_CUDA_COMPILER",
-            "in environment variable CUDACXX",
-            "annot find ptxas",
-            "ailed with error code 127",
-            "cicc: not found",
+        pattern="Failed to find nvcc",
+        examples=("Failed to find nvcc",),
+        level=Level.STRONG,
+        masks=("cpu-adam-unbuilt",),
+    ),
+    Signature(
+        pattern="set the CUDAToolkit_ROOT",
+        examples=("set the CUDAToolkit_ROOT",),
+        level=Level.STRONG,
+        masks=("cpu-adam-unbuilt",),
+    ),
+    Signature(
+        pattern=r"command '\S*nvcc' failed: No such",
+        examples=("error: command '/usr/local/cuda/bin/nvcc' failed: No such file or directory",),
+        not_examples=("'/usr/local/cuda/bin/nvcc' failed: No such file or directory",),
+        level=Level.STRONG,
+        masks=("cpu-adam-unbuilt",),
+    ),
+    Signature(
+        pattern="No CMAKE_CUDA_COMPILER could be found",
+        examples=("  No CMAKE_CUDA_COMPILER could be found.",),
+        level=Level.STRONG,
+        masks=("cpu-adam-unbuilt",),
+    ),
+    Signature(
+        pattern="CMAKE_CUDA_COMPILER:? .{0,80}(?:not found|is not able to compile|is not a full path)",
+        examples=(
+            "CMAKE_CUDA_COMPILER not found",
+            "CMAKE_CUDA_COMPILER is not able to compile",
+            "CMAKE_CUDA_COMPILER is not a full path",
+        ),
+        not_examples=("-- CMAKE_CUDA_COMPILER: /usr/local/cuda/bin/nvcc",),
+        level=Level.STRONG,
+        masks=("cpu-adam-unbuilt",),
+    ),
+    Signature(
+        pattern="CMAKE_CUDA_COMPILER not set, after",
+        examples=("CMake Error: CMAKE_CUDA_COMPILER not set, after EnableLanguage",),
+        level=Level.STRONG,
+        masks=("cpu-adam-unbuilt",),
+    ),
+    Signature(
+        pattern=r"The CMAKE_CUDA_COMPILER:\s*$",
+        examples=("  The CMAKE_CUDA_COMPILER:",),
+        level=Level.STRONG,
+        masks=("cpu-adam-unbuilt",),
+    ),
+    Signature(
+        pattern="Could not find compiler set in environment variable CUDACXX",
+        examples=("  Could not find compiler set in environment variable CUDACXX:",),
+        level=Level.STRONG,
+        masks=("cpu-adam-unbuilt",),
+    ),
+    Signature(
+        pattern="[Cc]annot find ptxas",
+        examples=("RuntimeError: Cannot find ptxas",),
+        level=Level.STRONG,
+        masks=("cpu-adam-unbuilt",),
+    ),
+    Signature(
+        pattern="ptxas.? failed with error code 127",
+        examples=("RuntimeError: `ptxas` failed with error code 127:",),
+        not_examples=(" failed with error code 127 ",),
+        level=Level.STRONG,
+        masks=("cpu-adam-unbuilt",),
+    ),
+    Signature(
+        pattern="cicc: (?:not found|No such)",
+        examples=(
+            "sh: 1: cicc: not found",
             "cicc: No such",
         ),
-        pattern=(
-            r"command '\S*nvcc' failed: No such|No CMAKE_CUDA_COMPILER could be found"
-            r"|CMAKE_CUDA_COMPILER:? .{0,80}(?:not found|is not able to compile|is not a full path)"
-            r"|CMAKE_CUDA_COMPILER not set, after|The CMAKE_CUDA_COMPILER:\s*$"
-            r"|Could not find compiler set in environment variable CUDACXX"
-            r"|[Cc]annot find ptxas|ptxas.? failed with error code 127|cicc: (?:not found|No such)"
-        ),
-        examples=(
-            "error: command '/usr/local/cuda/bin/nvcc' failed: No such file or directory",
-            "  No CMAKE_CUDA_COMPILER could be found.",
-            "CMake Error: CMAKE_CUDA_COMPILER not set, after EnableLanguage",
-            "  The CMAKE_CUDA_COMPILER:",
-            "  Could not find compiler set in environment variable CUDACXX:",
-            "RuntimeError: Cannot find ptxas",
-            "RuntimeError: `ptxas` failed with error code 127:",
-            "sh: 1: cicc: not found",
-        ),
-        not_examples=(
-            "-- CMAKE_CUDA_COMPILER: /usr/local/cuda/bin/nvcc",
-            "-- nvcc is named in environment variable CUDACXX: /usr/local/cuda/bin/nvcc",
-            "error: command '/usr/local/cuda/bin/nvcc' failed with exit code 1",
-        ),
-        weight=64,
+        level=Level.STRONG,
         masks=("cpu-adam-unbuilt",),
     ),
     Signature(
-        anchor=("nvcc'", "/cuda"),
-        pattern=(
-            r"Errno (?:13|20)\].{0,120}nvcc'|No such file or directory: '\S*/cuda\S*/bin/(?:ptxas|cuobjdump|nvdisasm|fatbinary|nvlink)'"
-        ),
+        pattern=r"Errno (?:13|20)\].{0,120}nvcc'|No such file or directory: '\S*/cuda\S*/bin/(?:ptxas|cuobjdump|nvdisasm|fatbinary|nvlink)'",
         examples=(
             "NotADirectoryError: [Errno 20] Not a directory: '/usr/local/cuda/bin/nvcc/bin/nvcc'",
             "PermissionError: [Errno 13] Permission denied: '/usr/local/cuda/bin/nvcc'",
@@ -251,9 +300,8 @@ SIGNATURES = (
         ),
         not_examples=(
             "PermissionError: [Errno 13] Permission denied: '/usr/local/cuda/version.txt'",
-            "command: '/usr/local/cuda/bin/nvcc' -V",
         ),
-        weight=66,
+        level=Level.STRONG,
         masks=("permissions", "cpu-adam-unbuilt"),
     ),
 )

@@ -27,6 +27,7 @@ from dsdoctor.api import (
     Environment,
     Finding,
     Gpus,
+    Level,
     Missing,
     NvidiaKernel,
     RunNeeds,
@@ -136,28 +137,15 @@ HINT = "install a newer toolkit, or set `TORCH_CUDA_ARCH_LIST` to what it knows"
 
 SIGNATURES = (
     Signature(
-        anchor=(
-            "Unsupported gpu arch",
-            "unsupported gpu arch",
-            "Unknown CUDA arch",
-            "Unsupported NVVM",
-            "not defined for option 'gpu-name",
-            "not defined for option 'gpu-arch",
-        ),
-        pattern=(
-            r"[Uu]nsupported gpu arch\w+|Unknown CUDA arch|not defined for option 'gpu-(?:arch|name)"
-        ),
+        pattern=r"[Uu]nsupported gpu arch\w+|Unknown CUDA arch|not defined for option 'gpu-(?:arch|name)",
         examples=(
             "nvcc fatal   : Unsupported gpu architecture 'compute_89'",
             "ValueError: Unknown CUDA arch (Foo) or GPU not supported",
             "nvcc fatal   : Value 'sm_120' is not defined for option 'gpu-architecture'",
             "ptxas fatal   : Value 'sm_121a' is not defined for option 'gpu-name'",
         ),
-        not_examples=(
-            "gpu-architecture sm_80",
-            "Unsupported gpu arch list is empty",
-        ),
-        weight=72,
+        not_examples=("Unsupported gpu arch list is empty",),
+        level=Level.CERTAIN,
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
     ),
 )

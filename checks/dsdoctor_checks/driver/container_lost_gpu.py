@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from dsdoctor.api import (
     Condition,
     Finding,
+    Level,
     Missing,
     NvidiaSmi,
     Nvml,
@@ -71,40 +72,36 @@ HINT = "recreate the container; set `native.cgroupdriver=cgroupfs` in Docker or 
 
 SIGNATURES = (
     Signature(
-        anchor="Failed to initialize NVML: Unknown Error",
-        pattern=r"Failed to initialize NVML: Unknown Error",
+        pattern="Failed to initialize NVML: Unknown Error",
         examples=(
             "Failed to initialize NVML: Unknown Error",
             "nvidia-smi: Failed to initialize NVML: Unknown Error",
         ),
-        not_examples=(
-            "Failed to initialize NVML: Driver/library version mismatch",
-            "Failed to initialize NVML: Insufficient Permissions",
-        ),
-        weight=75,
+        level=Level.CERTAIN,
         masks=("cuda-init-driver-state", "no-gpu-visible"),
     ),
     Signature(
-        anchor="NVMLError_Unknown",
         pattern="NVMLError_Unknown: Unknown Error",
         examples=(
             "pynvml.NVMLError_Unknown: Unknown Error",
             "pynvml.nvml.NVMLError_Unknown: Unknown Error",
         ),
-        not_examples=("except NVMLError_Unknown:",),
-        weight=70,
+        level=Level.CERTAIN,
         masks=("cuda-init-driver-state", "no-gpu-visible"),
     ),
     Signature(
-        anchor=("Unknown Error", "NVML error: unknown error", "nvml error: unknown error"),
         pattern=r"\bNVMLError: Unknown Error|(?:NVML|nvml)\w*(?: \w+){0,3}: Unknown Error|(?:NVML|nvml) error: unknown error",
         examples=(
             "pynvml.NVMLError: Unknown Error",
             "Error: nvmlInit failed: Unknown Error",
             "NVML error: Unknown Error",
+            "NVML error: unknown error",
         ),
-        not_examples=("HTTP 520: Unknown Error", "GPU 0000:01:00.0: Unknown Error"),
-        weight=66,
+        not_examples=(
+            "HTTP 520: Unknown Error",
+            "GPU 0000:01:00.0: Unknown Error",
+        ),
+        level=Level.STRONG,
         masks=("cuda-init-driver-state", "no-gpu-visible"),
     ),
 )

@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from dsdoctor.api import (
     Condition,
     Finding,
+    Level,
     LibCuda,
     Missing,
     NvidiaKernel,
@@ -96,28 +97,9 @@ HINT = "reboot, or unload and reload the nvidia modules after the update"
 
 SIGNATURES = (
     Signature(
-        anchor=(
-            "river/library version mismatch",
-            "API mismatch:",
-            "version mismatch: the",
-            "NVML/RM version mismatch",
-            "LibRmVersionMismatch",
-            "does not match",
-            "NVRM: API mismatch",
-        ),
-        pattern=(
-            r"(?i)driver/library version mismatch|NVML/RM version mismatch"
-            r"|LibRmVersionMismatch: |NVRM: API mismatch|kernel module.{0,60}version.{0,60}does not match"
-        ),
-        examples=(
-            "Failed to initialize NVML: Driver/library version mismatch",
-            "NVRM: API mismatch: the client has the version 535.1",
-        ),
-        not_examples=(
-            "the hash of the wheel does not match the lock file",
-            "RPC API mismatch: the server speaks 3, the client 4",
-        ),
-        weight=80,
+        pattern="(?i)driver/library version mismatch",
+        examples=("Failed to initialize NVML: Driver/library version mismatch",),
+        level=Level.CERTAIN,
         masks=(
             "no-gpu-visible",
             "cuda-init-driver-state",
@@ -126,46 +108,82 @@ SIGNATURES = (
         ),
     ),
     Signature(
-        anchor=(
-            "cudaErrorSystemDriverMismatch",
-            "(803)",
-            "Error 803",
-            "unsupported display driver",
+        pattern="(?i)NVML/RM version mismatch",
+        examples=(
+            "pynvml.NVMLError_LibRmVersionMismatch: RM has detected an NVML/RM version mismatch.",
         ),
-        pattern=(
-            r"unsupported display driver|Error 803|cudaErrorSystemDriverMismatch"
-            r"|runtime error \(803\)"
+        level=Level.CERTAIN,
+        masks=(
+            "no-gpu-visible",
+            "cuda-init-driver-state",
+            "docker-gpu-runtime-missing",
+            "container-lost-gpu",
         ),
+    ),
+    Signature(
+        pattern="(?i)LibRmVersionMismatch: ",
+        examples=(
+            "pynvml.NVMLError_LibRmVersionMismatch: RM has detected an NVML/RM version mismatch.",
+        ),
+        level=Level.CERTAIN,
+        masks=(
+            "no-gpu-visible",
+            "cuda-init-driver-state",
+            "docker-gpu-runtime-missing",
+            "container-lost-gpu",
+        ),
+    ),
+    Signature(
+        pattern="(?i)NVRM: API mismatch",
+        examples=("NVRM: API mismatch: the client has the version 535.1",),
+        level=Level.CERTAIN,
+        masks=(
+            "no-gpu-visible",
+            "cuda-init-driver-state",
+            "docker-gpu-runtime-missing",
+            "container-lost-gpu",
+        ),
+    ),
+    Signature(
+        pattern="(?i)kernel module.{0,60}version.{0,60}does not match",
+        examples=("kernel module ... version ... does not match",),
+        not_examples=("the hash of the wheel does not match the lock file",),
+        level=Level.CERTAIN,
+        masks=(
+            "no-gpu-visible",
+            "cuda-init-driver-state",
+            "docker-gpu-runtime-missing",
+            "container-lost-gpu",
+        ),
+    ),
+    Signature(
+        pattern=r"unsupported display driver|Error 803|cudaErrorSystemDriverMismatch|runtime error \(803\)",
         examples=(
             "RuntimeError: Unexpected error from cudaGetDeviceCount(). Error 803: system has unsupported display driver / cuda driver combination",
             "RuntimeError: cuda runtime error (803) : system has unsupported display driver / cuda driver combination at x.cpp:50",
+            "cudaErrorSystemDriverMismatch",
         ),
-        not_examples=(
-            "Error 802: system not yet initialized",
-            "took a step (803) of 1000",
-        ),
-        weight=74,
+        level=Level.CERTAIN,
     ),
     Signature(
-        anchor=("does not match DSO version", "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH", "(803 vs. 0)"),
         pattern=r"kernel version \S+ does not match DSO version|CUDA_ERROR_SYSTEM_DRIVER_MISMATCH|\(803 vs\. 0\)",
         examples=(
             "cuda_diagnostics.cc:313] kernel version 470.57.2 does not match DSO version 470.63.1 -- cannot find working devices in this configuration",
             "failed call to cuInit: CUDA_ERROR_SYSTEM_DRIVER_MISMATCH: system has unsupported display driver",
+            "(803 vs. 0)",
         ),
         not_examples=("the plugin's DSO version 2 does not match DSO version 3",),
-        weight=76,
+        level=Level.CERTAIN,
         masks=("no-gpu-visible", "cuda-init-driver-state"),
     ),
     Signature(
-        anchor=("NVML_ERROR_LIB_RM_VERSION_MISMATCH",),
-        pattern=r"(?<!= )(?<!== )NVML_ERROR_LIB_RM_VERSION_MISMATCH",
+        pattern="(?<!= )(?<!== )NVML_ERROR_LIB_RM_VERSION_MISMATCH",
         examples=(
             "tensorpack.utils.nvml.NvmlException: NVML_ERROR_LIB_RM_VERSION_MISMATCH",
             "nvmlInit failed: NVML_ERROR_LIB_RM_VERSION_MISMATCH (18)",
         ),
         not_examples=("    if code == NVML_ERROR_LIB_RM_VERSION_MISMATCH:",),
-        weight=76,
+        level=Level.CERTAIN,
         masks=("no-gpu-visible", "cuda-init-driver-state"),
     ),
 )

@@ -26,6 +26,7 @@ from dsdoctor.api import (
     Finding,
     Gpu,
     Gpus,
+    Level,
     LibCuda,
     Missing,
     NvidiaKernel,
@@ -144,95 +145,79 @@ HINT = "upgrade the driver, or install a torch build for the CUDA that `nvidia-s
 
 SIGNATURES = (
     Signature(
-        anchor="driver version is insufficient",
-        pattern=r"(?i)CUDA driver version is insufficient",
+        pattern="(?i)CUDA driver version is insufficient",
         examples=(
             "RuntimeError: cuda runtime error (35) : CUDA driver version is insufficient for CUDA runtime version",
             "NCCL WARN Cuda failure 'CUDA driver version is insufficient for CUDA runtime version'",
         ),
-        not_examples=(
-            "driver version 535",
-            "the display driver version is insufficient for this monitor",
-        ),
-        weight=76,
+        level=Level.CERTAIN,
         masks=("no-gpu-visible", "nccl-unhandled-cuda-error"),
     ),
     Signature(
-        anchor=("driver on your system is too old", "driver is too old"),
         pattern=r"(?i)driver on your system is too old(?: \(found version (?P<v>\d+)\))?|NVIDIA driver is too old",
         examples=(
             "RuntimeError: The NVIDIA driver on your system is too old (found version 12020).",
             "AssertionError: The NVIDIA driver on your system is too old (found version 9000).",
+            "NVIDIA driver is too old",
         ),
-        not_examples=(
-            "Driver Version: 570.86.10 on your system",
-            "the JDBC driver is too old for this database",
-        ),
-        weight=76,
+        level=Level.CERTAIN,
         masks=("no-gpu-visible",),
     ),
     Signature(
-        anchor=(
-            "unsupported PTX version",
-            "forward compatibility was attempted",
-            "cudaErrorInsufficientDriver",
-            "compiled with an unsupported toolchain",
-            "UNSUPPORTED_PTX_VERSION",
-            "UnsupportedPtxVersion",
-        ),
-        pattern=(
-            r"compiled with an unsupported toolchain|forward compatibility was attempted"
-            r"|cudaErrorInsufficientDriver|UnsupportedPtxVersion|UNSUPPORTED_PTX_VERSION"
-            r"|unsupported PTX version"
-        ),
+        pattern="compiled with an unsupported toolchain",
         examples=(
             "RuntimeError: CUDA error: the provided PTX was compiled with an unsupported toolchain.",
-            "RuntimeError: Unexpected error from cudaGetDeviceCount(). Error 804: forward compatibility was attempted on non supported HW",
-            "CUDA_ERROR_UNSUPPORTED_PTX_VERSION",
         ),
-        not_examples=("ptxas info    : Compiling entry function for sm_80",),
-        weight=70,
+        level=Level.CERTAIN,
     ),
     Signature(
-        anchor=(
-            "unsatisfied condition: cuda",
-            "requirement error",
-            "unsatisfied condition: driver",
+        pattern="forward compatibility was attempted",
+        examples=(
+            "RuntimeError: Unexpected error from cudaGetDeviceCount(). Error 804: forward compatibility was attempted on non supported HW",
         ),
-        pattern=r"unsatisfied condition: (?:cuda|driver)",
+        level=Level.CERTAIN,
+    ),
+    Signature(
+        pattern="cudaErrorInsufficientDriver",
+        examples=("cudaErrorInsufficientDriver",),
+        level=Level.CERTAIN,
+    ),
+    Signature(
+        pattern="UnsupportedPtxVersion",
+        examples=("UnsupportedPtxVersion",),
+        level=Level.CERTAIN,
+    ),
+    Signature(
+        pattern="UNSUPPORTED_PTX_VERSION",
+        examples=("CUDA_ERROR_UNSUPPORTED_PTX_VERSION",),
+        level=Level.CERTAIN,
+    ),
+    Signature(
+        pattern="unsupported PTX version",
+        examples=("unsupported PTX version",),
+        level=Level.CERTAIN,
+    ),
+    Signature(
+        pattern="unsatisfied condition: (?:cuda|driver)",
         examples=(
             "nvidia-container-cli: requirement error: unsatisfied condition: cuda>=12.4, please update your driver",
             "nvidia-container-cli: requirement error: unsatisfied condition: driver>=525, please update your driver to a newer version",
         ),
-        not_examples=(
-            "nvidia-container-cli: requirement satisfied: cuda>=12.4",
-            "pip: requirement error in line 3 of requirements.txt",
-        ),
-        weight=76,
+        level=Level.CERTAIN,
         masks=("docker-gpu-runtime-missing",),
     ),
     Signature(
-        anchor="Minimum requirement is",
         pattern=r"Driver version found is (?P<v>\d+)\. Minimum requirement is",
         examples=(
             "NCCL WARN CUDA Driver version found is 10020. Minimum requirement is 11030",
             "misc/cudawrap.cc:120 NCCL WARN CUDA Driver version found is 11000. Minimum requirement is 11030",
         ),
-        not_examples=("Minimum requirement is 8 GPUs",),
-        weight=72,
+        not_examples=("NCCL WARN CUDA Driver version found is 10020. Minimum requirement",),
+        level=Level.CERTAIN,
         masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
     ),
     Signature(
-        anchor=(
-            "was built for NVIDIA Driver Release",
-            "lib",
-            "CUDA initialization failure with error",
-            "requires CUDA driver version",
-        ),
-        pattern=(
-            r"was built for NVIDIA Driver Release \S+ or later|\blib(?:cuda|nvidia-ml)\.so\S*: undefined symbol"
-            r"|CUDA initialization failure with error:? (?:35|222|804)\b|requires CUDA driver version \d"
-        ),
+        pattern=r"was built for NVIDIA Driver Release \S+ or later|\blib(?:cuda|nvidia-ml)\.so\S*: undefined symbol|CUDA initialization failure with error:? (?:35|222|804)\b|requires CUDA driver version \d",
         examples=(
             "ERROR: This container was built for NVIDIA Driver Release 545.23 or later, but version 525.105 was detected and compatibility mode is UNAVAILABLE.",
             "OSError: /usr/lib/x86_64-linux-gnu/libcuda.so.1: undefined symbol: cuLibraryLoadData",
@@ -243,30 +228,19 @@ SIGNATURES = (
             "NOTE: this library was built for NVIDIA Driver Release notes",
             "ImportError: /x/libfoo.so: undefined symbol: cuGetErrorString",
         ),
-        weight=68,
+        level=Level.STRONG,
         masks=("cxx-abi-undefined-symbol", "nccl-unhandled-cuda-error"),
     ),
     Signature(
-        anchor=(
-            "not supported in the installed CUDA driver",
-            "cudaErrorCallRequiresNewerDriver",
-            "undefined symbol: cu",
-            "CUDA_ERROR_COMPAT_NOT_SUPPORTED",
-        ),
-        pattern=(
-            r"not supported in the installed CUDA driver|cudaErrorCallRequiresNewerDriver|CUDA_ERROR_COMPAT_NOT_SUPPORTED"
-            r"|undefined symbol: cu(?:TensorMap|GetProcAddress|Mem|Kernel|Library|Launch|Stream|Module|Device|Ctx|Graph|Multicast|Func|Green)[A-Z]?\w*"
-        ),
+        pattern=r"not supported in the installed CUDA driver|cudaErrorCallRequiresNewerDriver|CUDA_ERROR_COMPAT_NOT_SUPPORTED|undefined symbol: cu(?:TensorMap|GetProcAddress|Mem|Kernel|Library|Launch|Stream|Module|Device|Ctx|Graph|Multicast|Func|Green)[A-Z]?\w*",
         examples=(
             "RuntimeError: CUDA error: API call is not supported in the installed CUDA driver",
             "ImportError: /x/_C.abi3.so: undefined symbol: cuTensorMapEncodeTiled",
             "symbol lookup error: /x/libcudart.so.12: undefined symbol: cuKernelGetName",
+            "cudaErrorCallRequiresNewerDriver",
+            "CUDA_ERROR_COMPAT_NOT_SUPPORTED",
         ),
-        not_examples=(
-            "ImportError: /x/y.so: undefined symbol: cublasLtGetStatusString",
-            "ImportError: /x/y.so: undefined symbol: cudaGetDriverEntryPointByVersion",
-        ),
-        weight=64,
+        level=Level.STRONG,
         masks=("cxx-abi-undefined-symbol",),
     ),
 )

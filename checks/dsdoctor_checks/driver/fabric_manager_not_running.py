@@ -26,6 +26,7 @@ from dsdoctor.api import (
     FabricState,
     Finding,
     Gpus,
+    Level,
     Missing,
     Nvml,
     RunNeeds,
@@ -115,64 +116,80 @@ HINT = "run `sudo systemctl restart nvidia-fabricmanager` with the version of th
 
 SIGNATURES = (
     Signature(
-        anchor=(
-            "system not yet initialized",
-            "cudaErrorSystemNotReady",
-            "CUDA_ERROR_SYSTEM_NOT_READY",
-            "fabric manager",
-            "fabricmanager",
-            "Error 802",
-        ),
-        pattern=(
-            r"(?i)system not yet initialized|cudaErrorSystemNotReady|CUDA_ERROR_SYSTEM_NOT_READY(?! ?=)"
-            r"|fabric ?manager.{0,80}(?:not running|fail|mismatch"
-            r"|not matching|do(?:es)? ?n.t match|error)|Error 802"
-        ),
+        pattern="(?i)system not yet initialized",
         examples=(
             "RuntimeError: Unexpected error from cudaGetDeviceCount(). Error 802: system not yet initialized",
-            "nv-fabricmanager: fabric manager NVIDIA GPU driver interface version 550.54.15 don't match with driver version 550.90.07",
             "torch.AcceleratorError: CUDA error: system not yet initialized",
-            "RuntimeError: operation cuInit(0) failed: CUDA_ERROR_SYSTEM_NOT_READY",
         ),
-        not_examples=("fabric manager is running", "CUDA_ERROR_SYSTEM_NOT_READY = 802,"),
-        weight=78,
+        level=Level.CERTAIN,
         masks=("no-gpu-visible", "cuda-init-driver-state"),
     ),
     Signature(
-        anchor="NVLink SHARP (NVLS) Multicast",
+        pattern="(?i)cudaErrorSystemNotReady",
+        examples=("cudaErrorSystemNotReady",),
+        level=Level.CERTAIN,
+        masks=("no-gpu-visible", "cuda-init-driver-state"),
+    ),
+    Signature(
+        pattern="(?i)CUDA_ERROR_SYSTEM_NOT_READY(?! ?=)",
+        examples=("RuntimeError: operation cuInit(0) failed: CUDA_ERROR_SYSTEM_NOT_READY",),
+        not_examples=("CUDA_ERROR_SYSTEM_NOT_READY = 802,",),
+        level=Level.CERTAIN,
+        masks=("no-gpu-visible", "cuda-init-driver-state"),
+    ),
+    Signature(
+        pattern="(?i)fabric ?manager.{0,80}(?:not running|fail|mismatch|not matching|do(?:es)? ?n.t match|error)",
+        examples=(
+            "nv-fabricmanager: fabric manager NVIDIA GPU driver interface version 550.54.15 don't match with driver version 550.90.07",
+            "fabricmanager ... not running",
+            "systemd[1]: nvidia-fabricmanager.service: Control process exited, code=exited, status=1/FAILURE",
+            "fabricmanager ... mismatch",
+            "fabricmanager ... not matching",
+            "fabricmanager ... error",
+        ),
+        not_examples=("fabric manager is running",),
+        level=Level.CERTAIN,
+        masks=("no-gpu-visible", "cuda-init-driver-state"),
+    ),
+    Signature(
+        pattern="(?i)Error 802",
+        examples=(
+            "RuntimeError: Unexpected error from cudaGetDeviceCount(). Error 802: system not yet initialized",
+        ),
+        level=Level.CERTAIN,
+        masks=("no-gpu-visible", "cuda-init-driver-state"),
+    ),
+    Signature(
         pattern=r"Failed to bind NVLink SHARP \(NVLS\) Multicast",
         examples=(
             "NCCL WARN Failed to bind NVLink SHARP (NVLS) Multicast memory of size 2097152 : CUDA error 401 'the operation cannot be performed in the present state'",
             "transport/nvls.cc:170 NCCL WARN Failed to bind NVLink SHARP (NVLS) Multicast memory of size 4 : CUDA error 1 'x'",
         ),
-        not_examples=("NVLink SHARP (NVLS) Multicast enabled",),
-        weight=72,
+        level=Level.CERTAIN,
         masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
     ),
     Signature(
-        anchor=("NVIDIA fabric manager", "NVSwitch"),
-        pattern=(
-            r"Failed to start NVIDIA fabric manager|request to query NVSwitch device information .{0,60}failed"
-            r"|detected NVSwitch.{0,80}fabric manager|NVSwitch driver failed with error"
-        ),
+        pattern="Failed to start NVIDIA fabric manager|request to query NVSwitch device information .{0,60}failed|detected NVSwitch.{0,80}fabric manager|NVSwitch driver failed with error",
         examples=(
             "systemd[1]: Failed to start NVIDIA fabric manager service.",
             "request to query NVSwitch device information from NVSwitch driver failed with error:WARNING Nothing to do",
+            "detected NVSwitch ... fabric manager",
         ),
-        not_examples=("Starting NVIDIA fabric manager service...", "NVSwitch 0: temperature 40 C"),
-        weight=72,
+        not_examples=("request to query NVSwitch device information from NVSwitch driver",),
+        level=Level.CERTAIN,
         masks=("no-gpu-visible", "cuda-init-driver-state"),
     ),
+    # memory shared through NVSwitch, which the fabric manager sets up
     Signature(
-        # memory shared through NVSwitch, which the fabric manager sets up
-        anchor=("transport/nvls.cc",),
         pattern=r"transport/nvls\.cc:\d{1,5} NCCL WARN (?:Cuda failure|CUDA failure|Failed)",
         examples=(
             "transport/nvls.cc:244 NCCL WARN Cuda failure 1 'invalid argument'",
             "node-1:1:2 [3] transport/nvls.cc:254 NCCL WARN Cuda failure 401 'the operation cannot be performed in the present state'",
+            "transport/nvls.cc:7 NCCL WARN CUDA failure",
+            "transport/nvls.cc:7 NCCL WARN Failed",
         ),
         not_examples=("node-1:1:2 [2] NCCL INFO transport/nvls.cc:394 -> 1",),
-        weight=62,
+        level=Level.STRONG,
         masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
     ),
 )

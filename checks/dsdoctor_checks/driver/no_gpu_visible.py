@@ -24,6 +24,7 @@ from dsdoctor.api import (
     Environment,
     Finding,
     Gpus,
+    Level,
     Missing,
     NvidiaKernel,
     OsInfo,
@@ -143,204 +144,326 @@ HINT = "check `nvidia-smi -L` and `CUDA_VISIBLE_DEVICES`"
 
 SIGNATURES = (
     Signature(
-        anchor="is_available()",
         pattern=r"torch\.cuda\.is_available\(\)['\x22]?(?: is|:| =| ==| returned| returns)? ?False",
         examples=(
             "torch.cuda.is_available() = False",
             "torch.cuda.is_available(): False",
             "Attempting to deserialize object on a device but torch.cuda.is_available() is False",
+            "torch.cuda.is_available() False",
         ),
         not_examples=(
             "if torch.cuda.is_available() and x is False:",
             "torch.cuda.is_available() = True",
         ),
-        weight=30,
+        level=Level.HINT,
     ),
     Signature(
-        anchor=(
-            "No CUDA GPUs are available",
-            "Found no NVIDIA driver",
-            "no CUDA-capable device",
-            "no GPU resources available",
+        pattern="No CUDA GPUs are available",
+        examples=("RuntimeError: No CUDA GPUs are available",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern="Found no NVIDIA driver",
+        examples=("RuntimeError: Found no NVIDIA driver on your system.",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern="no CUDA-capable device",
+        examples=(
+            "RuntimeError: cuda runtime error (38) : no CUDA-capable device is detected at /pytorch/aten/src/THC/THCGeneral.cpp:50",
+        ),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern="no GPU resources available",
+        examples=("RuntimeError: Unable to proceed, no GPU resources available",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern="No (?:GPU|CUDA devices?) (?:found|available)",
+        examples=(
             "No GPU found",
-            "No CUDA device",
-            "cudaErrorNoDevice",
-            "AMP or APEX",
-            "runtime error (38)",
-            "CUDA is not available",
+            "No CUDA device found",
             "No GPU available",
         ),
-        pattern=(
-            r"No CUDA GPUs are available|Found no NVIDIA driver|no CUDA-capable device"
-            r"|no GPU resources available|No (?:GPU|CUDA devices?) (?:found"
-            r"|available)|cudaErrorNoDevice|AMP or APEX \(`--fp16`\).{0,60}can only be used on CUDA"
-            r"|(?:Error|error|Exception): .{0,40}CUDA is not available"
-        ),
-        examples=(
-            "RuntimeError: No CUDA GPUs are available",
-            "RuntimeError: Found no NVIDIA driver on your system.",
-        ),
-        not_examples=(
-            "Torch did not find cuda available",
-            "No CUDA device is needed to tokenize",
-        ),
-        weight=62,
+        level=Level.STRONG,
     ),
     Signature(
-        anchor=(
-            "no GPUs found",
-            "Cannot use fp16 without",
-            "ccelerator is not detected",
-            "requires a GPU",
-            "No GPU",
-            "found no CUDA devices",
-            "active drivers",
-            "Failed to infer device type",
-            "Torch is not able to use GPU",
-            "No devices were found",
-            "is needed for quantization",
-            "requires CUDA",
-            "arch_list[-1]",
+        pattern="cudaErrorNoDevice",
+        examples=("cudaErrorNoDevice",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern=r"AMP or APEX \(`--fp16`\).{0,60}can only be used on CUDA",
+        examples=("AMP or APEX (`--fp16`)can only be used on CUDA",),
+        not_examples=("or APEX (`--fp16`)can only be used on CUDA",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern="(?:Error|error|Exception): .{0,40}CUDA is not available",
+        examples=(
+            "RuntimeError: CUDA is not available",
+            "error: CUDA is not available",
+            "Exception: CUDA is not available",
         ),
-        pattern=(
-            r"only supported with GPUs, no GPUs found|Cannot use fp16 without (?:CUDA"
-            r"|accelerator)|Accelerator is not detected, cannot perform"
-            r"|mixed precision requires a GPU(?! \(not 'mps)"
-            r"|GPU (?:or XPU )?is needed for quantization|found no CUDA devices"
-            r"|\b0 active drivers|Failed to infer device type"
-            r"|Torch is not able to use GPU|^No devices were found"
-            r"|arch_list\[-1\] \+= '\+PTX'|Error: .{0,40}(?:[Tt]raining"
-            r"|[Ii]nference) .{0,30}requires CUDA"
+        not_examples=(
+            "/e/torch/amp/autocast_mode.py:204: UserWarning: User provided device_type of 'cuda', but CUDA is not available. Disabling",
         ),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern="only supported with GPUs, no GPUs found",
         examples=(
             "torch.distributed.DistBackendError: ProcessGroupNCCL is only supported with GPUs, no GPUs found!",
+        ),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern="Cannot use fp16 without (?:CUDA|accelerator)",
+        examples=(
             "SystemError: Cannot use fp16 without CUDA.",
-            "RuntimeError: No GPU found. A GPU is needed for quantization.",
-            "ValueError: fp16 mixed precision requires a GPU",
-            "RuntimeError: 0 active drivers ([]). There should only be one.",
+            "Cannot use fp16 without accelerator",
         ),
-        not_examples=(
-            "ValueError: fp16 mixed precision requires a GPU (not 'mps').",
-            "No GPU peers found, using the network",
-        ),
-        weight=60,
+        level=Level.STRONG,
     ),
     Signature(
-        anchor=(
-            "GPUs are available",
-            "devices are available",
-            "No GPU detected",
-            "no GPU detected",
-            "GPU not found",
-            "Error: No GPUs detected",
-        ),
-        pattern=(
-            r"\bNo (?:HIP|XPU|NPU|CUDA) (?:GPUs|devices) are available"
-            r"|Error: [Nn]o GPUs? detected|Error: .{0,40}GPU not found"
-        ),
-        examples=("RuntimeError: No HIP GPUs are available", "AssertionError: No GPU detected"),
-        not_examples=("2 GPUs are available",),
-        weight=58,
+        pattern="Accelerator is not detected, cannot perform",
+        examples=("Accelerator is not detected, cannot perform",),
+        level=Level.STRONG,
     ),
     Signature(
-        anchor=(
-            "No supported gpu backend found",
-            "your machine only has: []",
-            "since the accelerator is not available",
-            "is not available on CPU",
-            "Unsloth",
-            "GPU is required to quantize",
-            "NVML Shared Library Not Found",
-            "No visible GPU devices",
-            "CUDA unavailable, invalid device",
-            "torch.cuda.device_count(): 0",
-            "requires a GPU",
+        pattern=r"mixed precision requires a GPU(?! \(not 'mps)",
+        examples=("ValueError: fp16 mixed precision requires a GPU",),
+        not_examples=("ValueError: fp16 mixed precision requires a GPU (not 'mps').",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern="GPU (?:or XPU )?is needed for quantization",
+        examples=("RuntimeError: No GPU found. A GPU is needed for quantization.",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern="found no CUDA devices",
+        examples=(
+            "RuntimeError: DeepSpeed JIT builder for 'cpu_adam' found no CUDA devices. Set TORCH_CUDA_ARCH_LIST or make GPUs visible.",
         ),
-        pattern=(
-            r"No supported gpu backend found|But your machine only has: \[\]"
-            r"|`CUDAAccelerator` can ?not run on your system since the accelerator is not available"
-            r"|Flash ?Attention.{0,20} is not available on CPU|Unsloth: No NVIDIA GPU found"
-            r"|Unsloth cannot find any torch accelerator|GPU is required to quantize"
-            r"|NVML Shared Library Not Found|No visible GPU devices|CUDA unavailable, invalid device"
-            r"|torch\.cuda\.device_count\(\): 0\b|Using `load_in_[48]bit=True` requires a GPU"
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern=r"\b0 active drivers",
+        examples=("RuntimeError: 0 active drivers ([]). There should only be one.",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern="Failed to infer device type",
+        examples=("RuntimeError: Failed to infer device type",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern="Torch is not able to use GPU",
+        examples=("Torch is not able to use GPU",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern="^No devices were found",
+        examples=("No devices were found",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern=r"arch_list\[-1\] \+= '\+PTX'",
+        examples=("arch_list[-1] += '+PTX'",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern="Error: .{0,40}(?:[Tt]raining|[Ii]nference) .{0,30}requires CUDA",
+        examples=(
+            "RuntimeError: Training requires CUDA",
+            "RuntimeError: Inference requires CUDA",
         ),
+        not_examples=("NOTE: the image requires CUDA 12 or newer at run time",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern=r"\bNo (?:HIP|XPU|NPU|CUDA) (?:GPUs|devices) are available|Error: [Nn]o GPUs? detected|Error: .{0,40}GPU not found",
+        examples=(
+            "RuntimeError: No HIP GPUs are available",
+            "AssertionError: No GPU detected",
+            "RuntimeError: GPU not found",
+        ),
+        not_examples=("GPU not found",),
+    ),
+    Signature(
+        pattern="No supported gpu backend found",
         examples=(
             "lightning.fabric.utilities.exceptions.MisconfigurationException: No supported gpu backend found!",
-            " But your machine only has: []",
-            "ValueError: Flash Attention 2 is not available on CPU. Please make sure torch can access a CUDA device.",
-            "NotImplementedError: Unsloth: No NVIDIA GPU found? Unsloth currently only supports GPUs!",
-            "pynvml.NVMLError_LibraryNotFound: NVML Shared Library Not Found",
         ),
-        not_examples=(
-            "Unsloth: Fast Llama patching release 2024.8",
-            "Paged attention is not available on CPU, eager attention is used",
-        ),
-        weight=58,
     ),
     Signature(
-        anchor=(
-            "NVML_ERROR_LIBRARY_NOT_FOUND",
-            "CUDA_ERROR_NO_DEVICE",
-            "libnvidia-ml.so",
-            "no GPU devices found",
-        ),
-        pattern=(
-            r"(?<!= )NVML_ERROR_LIBRARY_NOT_FOUND|CUDA_ERROR_NO_DEVICE|libnvidia-ml\.so\S*: cannot open"
-            r"|couldn't find libnvidia-ml\.so|no GPU devices found"
-        ),
+        pattern=r"But your machine only has: \[\]",
+        examples=(" But your machine only has: []",),
+    ),
+    Signature(
+        pattern="`CUDAAccelerator` can ?not run on your system since the accelerator is not available",
         examples=(
-            "nvmlInit failed: NVML_ERROR_LIBRARY_NOT_FOUND",
-            "Call to cuInit results in CUDA_ERROR_NO_DEVICE",
-            "OSError: libnvidia-ml.so.1: cannot open shared object file: No such file or directory",
-            "NVIDIA-SMI couldn't find libnvidia-ml.so library in your system.",
+            "`CUDAAccelerator` cannot run on your system since the accelerator is not available",
         ),
-        not_examples=("libnvidia-ml.so.1 => /usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1",),
-        weight=60,
+    ),
+    Signature(
+        pattern="Flash ?Attention.{0,20} is not available on CPU",
+        examples=(
+            "ValueError: Flash Attention 2 is not available on CPU. Please make sure torch can access a CUDA device.",
+        ),
+        not_examples=("Paged attention is not available on CPU, eager attention is used",),
+    ),
+    Signature(
+        pattern="Unsloth: No NVIDIA GPU found",
+        examples=(
+            "NotImplementedError: Unsloth: No NVIDIA GPU found? Unsloth currently only supports GPUs!",
+        ),
+    ),
+    Signature(
+        pattern="Unsloth cannot find any torch accelerator",
+        examples=("Unsloth cannot find any torch accelerator",),
+    ),
+    Signature(
+        pattern="GPU is required to quantize",
+        examples=("GPU is required to quantize",),
+    ),
+    Signature(
+        pattern="NVML Shared Library Not Found",
+        examples=("pynvml.NVMLError_LibraryNotFound: NVML Shared Library Not Found",),
+    ),
+    Signature(
+        pattern="No visible GPU devices",
+        examples=("No visible GPU devices",),
+    ),
+    Signature(
+        pattern="CUDA unavailable, invalid device",
+        examples=("CUDA unavailable, invalid device",),
+    ),
+    Signature(
+        pattern=r"torch\.cuda\.device_count\(\): 0\b",
+        examples=("torch.cuda.device_count(): 0",),
+    ),
+    Signature(
+        pattern="Using `load_in_[48]bit=True` requires a GPU",
+        examples=("Using `load_in_4bit=True` requires a GPU",),
+    ),
+    Signature(
+        pattern="(?<!= )NVML_ERROR_LIBRARY_NOT_FOUND",
+        examples=("nvmlInit failed: NVML_ERROR_LIBRARY_NOT_FOUND",),
+        level=Level.STRONG,
         masks=("cuda-init-driver-state",),
     ),
     Signature(
-        # what scripts and libraries say in words of their own
-        anchor=("GPU", "gpu", "CUDA", "cuda"),
-        pattern=(
-            r"(?i)(?:Error|Exception): (?:.{0,60}\W)?(?:no (?:visible |usable |CUDA |NVIDIA ){0,2}GPUs?(?: devices?)? (?:(?:is|are|was|were) )?(?:available|found|detected|visible)"
-            r"|(?:GPU|GPU device|CUDA|CUDA device|CUDA GPU)s? (?:is|are|was|were)? ?not (?:available|found|detected)"
-            r"|(?:at least one|need a?) ?(?:CUDA|GPU|NVIDIA)(?: GPU| device)? is (?:needed|required)|CUDA is required\b"
-            r"|torch\.cuda\.is_available\(\)`? (?:is|returned|should be True but is) `?False"
-            r"|GPUs? requested but none (?:is|are) available)"
+        pattern="CUDA_ERROR_NO_DEVICE",
+        examples=("Call to cuInit results in CUDA_ERROR_NO_DEVICE",),
+        level=Level.STRONG,
+        masks=("cuda-init-driver-state",),
+    ),
+    Signature(
+        pattern=r"libnvidia-ml\.so\S*: cannot open",
+        examples=(
+            "OSError: libnvidia-ml.so.1: cannot open shared object file: No such file or directory",
         ),
+        not_examples=("libnvidia-ml.so.1 => /usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1",),
+        level=Level.STRONG,
+        masks=("cuda-init-driver-state",),
+    ),
+    Signature(
+        pattern=r"couldn't find libnvidia-ml\.so",
+        examples=("NVIDIA-SMI couldn't find libnvidia-ml.so library in your system.",),
+        level=Level.STRONG,
+        masks=("cuda-init-driver-state",),
+    ),
+    Signature(
+        pattern="no GPU devices found",
+        examples=("no GPU devices found",),
+        level=Level.STRONG,
+        masks=("cuda-init-driver-state",),
+    ),
+    # what scripts and libraries say in words of their own
+    Signature(
+        pattern=r"(?i)(?:Error|Exception): (?:.{0,60}\W)?no (?:visible |usable |CUDA |NVIDIA ){0,2}GPUs?(?: devices?)? (?:(?:is|are|was|were) )?(?:available|found|detected|visible)",
         examples=(
             "AssertionError: No GPUs available",
             "RuntimeError: You are trying to train with CUDA but no GPU is available.",
-            "SystemError: GPU device not found",
-            "RuntimeError: At least one GPU is needed",
-            "ValueError: torch.cuda.is_available() should be True but is False.",
-            "MisconfigurationException: GPUs requested but none are available.",
-            "RuntimeError: cuda is not available, but the device is set to cuda",
+            "Exception: no GPU available",
+            "torch.distributed.DistBackendError: ProcessGroupNCCL is only supported with GPUs, no GPUs found!",
+            "AssertionError: No GPU detected",
+            "RuntimeError: no GPU visible",
         ),
         not_examples=(
-            "UserWarning: User provided device_type of 'cuda', but CUDA is not available. Disabling",
             "RuntimeError: CUDA error: an illegal memory access was encountered",
             "ImportError: libcudart.so.12: file not found",
         ),
-        weight=46,
+        level=Level.WEAK,
     ),
     Signature(
-        anchor=(
-            "cuda driver can't be loaded",
-            "found no CUDA devices. Set",
-            "not been implemented on CPU backend",
-            "The NVIDIA Driver was not detected",
+        pattern=r"(?i)(?:Error|Exception): (?:.{0,60}\W)?(?:GPU|GPU device|CUDA|CUDA device|CUDA GPU)s? (?:is|are|was|were)? ?not (?:available|found|detected)",
+        examples=(
+            "SystemError: GPU device not found",
+            "RuntimeError: cuda is not available, but the device is set to cuda",
+            "Exception: GPU not available",
+            "RuntimeError: CUDA device not available",
+            "RuntimeError: CUDA GPU not available",
+            "RuntimeError: GPU not detected",
         ),
-        pattern=(
-            r"cuda driver can't be loaded|found no CUDA devices\. Set|op had not been implemented on CPU backend"
-            r"|The NVIDIA Driver was not detected"
+        not_examples=("ImportError: libcudart.so.12: file not found",),
+        level=Level.WEAK,
+    ),
+    Signature(
+        pattern=r"(?i)(?:Error|Exception): (?:.{0,60}\W)?(?:at least one|need a?) ?(?:CUDA|GPU|NVIDIA)(?: GPU| device)? is (?:needed|required)",
+        examples=(
+            "RuntimeError: At least one GPU is needed",
+            "Exception: at least oneCUDA is needed",
+            "RuntimeError: need CUDA is needed",
+            "RuntimeError: at least oneNVIDIA is needed",
+            "RuntimeError: at least oneCUDA is required",
         ),
+        not_examples=(
+            "RuntimeError: CUDA is required but not available for bitsandbytes. Please consider installing the multi-platform enabled version of bitsandbytes, which is currently a work in progress.",
+        ),
+        level=Level.WEAK,
+    ),
+    Signature(
+        pattern=r"(?i)(?:Error|Exception): (?:.{0,60}\W)?CUDA is required\b",
+        examples=(
+            "RuntimeError: CUDA is required but not available for bitsandbytes. Please consider installing the multi-platform enabled version of bitsandbytes, which is currently a work in progress.",
+            "Exception: CUDA is required",
+        ),
+        not_examples=(
+            "CUDA is required but not available for bitsandbytes. Please consider installing the multi-platform enabled version of bitsandbytes, which is currently a work in progress.",
+        ),
+        level=Level.WEAK,
+    ),
+    Signature(
+        pattern=r"(?i)(?:Error|Exception): (?:.{0,60}\W)?torch\.cuda\.is_available\(\)`? (?:is|returned|should be True but is) `?False",
+        examples=(
+            "ValueError: torch.cuda.is_available() should be True but is False.",
+            "Exception: torch.cuda.is_available() is False",
+            "RuntimeError: torch.cuda.is_available() returned False",
+        ),
+        not_examples=("torch.cuda.is_available() should be True but is False.",),
+        level=Level.WEAK,
+    ),
+    Signature(
+        pattern=r"(?i)(?:Error|Exception): (?:.{0,60}\W)?GPUs? requested but none (?:is|are) available",
+        examples=(
+            "MisconfigurationException: GPUs requested but none are available.",
+            "RuntimeError: GPU requested but none is available",
+        ),
+        not_examples=('raise MisconfigurationException("GPUs requested but none are available.")',),
+        level=Level.WEAK,
+    ),
+    Signature(
+        pattern=r"cuda driver can't be loaded|found no CUDA devices\. Set|op had not been implemented on CPU backend|The NVIDIA Driver was not detected",
         examples=(
             "RuntimeError: cuda driver can't be loaded, is cuda enabled?",
             "RuntimeError: DeepSpeed JIT builder for 'fused_adam' found no CUDA devices. Set TORCH_CUDA_ARCH_LIST",
             "ValueError: This op had not been implemented on CPU backend.",
+            "The NVIDIA Driver was not detected",
         ),
-        not_examples=("the metric has not been implemented on CPU backend yet",),
-        weight=44,
+        level=Level.WEAK,
     ),
 )

@@ -22,6 +22,7 @@ from dsdoctor.api import (
     Environment,
     Finding,
     Gpus,
+    Level,
     Missing,
     RunNeeds,
     Scope,
@@ -76,33 +77,48 @@ HINT = "end the other process, or set the compute mode back: `nvidia-smi -c 0`"
 
 SIGNATURES = (
     Signature(
-        anchor=(
-            "busy or unavailable",
-            "in use by another",
-            "runtime error (46)",
-            "DevicesUnavailable",
-            "DEVICE_UNAVAILABLE",
-        ),
-        pattern=(
-            r"(?i)devices?(?:\(s\))? (?:is|are|is/are) busy or unavailable"
-            r"|DevicesUnavailable|DEVICE_UNAVAILABLE|runtime error \(46\)"
-            r"|in use by another (?:process|client).{0,40}exclusive"
-        ),
+        pattern=r"(?i)devices?(?:\(s\))? (?:is|are|is/are) busy or unavailable",
         examples=(
             "RuntimeError: CUDA error: all CUDA-capable devices are busy or unavailable",
             "RuntimeError: CUDA error: CUDA-capable device(s) is/are busy or unavailable",
+            "device is busy or unavailable",
         ),
-        not_examples=("port 29500 is in use by another process",),
-        weight=74,
+        level=Level.CERTAIN,
     ),
     Signature(
-        anchor=("exclusive-thread device", "runtime error (54)"),
+        pattern="(?i)DevicesUnavailable",
+        examples=(
+            "Search for `cudaErrorDevicesUnavailable' in https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__TYPES.html for more information.",
+        ),
+        level=Level.CERTAIN,
+    ),
+    Signature(
+        pattern="(?i)DEVICE_UNAVAILABLE",
+        examples=("DEVICE_UNAVAILABLE",),
+        level=Level.CERTAIN,
+    ),
+    Signature(
+        pattern=r"(?i)runtime error \(46\)",
+        examples=(
+            "RuntimeError: cuda runtime error (46) : all CUDA-capable devices are busy or unavailable at /pytorch/aten/src/THC/THCTensorRandom.cu:25",
+        ),
+        level=Level.CERTAIN,
+    ),
+    Signature(
+        pattern="(?i)in use by another (?:process|client).{0,40}exclusive",
+        examples=(
+            "in use by another process ... exclusive",
+            "in use by another client ... exclusive",
+        ),
+        not_examples=("port 29500 is in use by another process",),
+        level=Level.CERTAIN,
+    ),
+    Signature(
         pattern=r"exclusive-thread device already in use|runtime error \(54\)",
         examples=(
             "RuntimeError: CUDA error: exclusive-thread device already in use by a different thread",
             "RuntimeError: cuda runtime error (54) : exclusive-thread device already in use by a different thread at x.cpp:12",
         ),
-        not_examples=("compute mode of GPU 0: exclusive-thread device",),
-        weight=74,
+        level=Level.CERTAIN,
     ),
 )

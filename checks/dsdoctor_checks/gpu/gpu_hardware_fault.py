@@ -25,6 +25,7 @@ from dsdoctor.api import (
     Gpu,
     Gpus,
     KernelLog,
+    Level,
     Limits,
     Missing,
     OsInfo,
@@ -157,107 +158,148 @@ HINT = "drain the node, read `dmesg | grep -i xid` and run `dcgmi diag -r 3`"
 
 SIGNATURES = (
     Signature(
-        anchor=(
-            "Xid",
-            "fallen off the bus",
-            "uncorrectable",
-            "ECC error",
-            "GPU is lost",
-            "hardware error",
-            "cudaErrorECCUncorrectable",
-            "GPU recovery",
-            "Unable to determine the device handle",
-            "requires a reset",
-            "require a reset",
-            "requires reset",
-            "require reset",
-        ),
-        pattern=(
-            r"NVRM: Xid|\bXid\b.{0,60}: (?:48|62|63|64|74|79|92|94|95|119"
-            r"|120|140)\b|fallen off the bus|(?i:uncorrectable (?:ECC|NVLink"
-            r"|error))|ECCUncorrectable|GPU is lost|requires? (?:a )?reset"
-            r"|Unable to determine the device handle"
-        ),
-        examples=(
-            "NVRM: Xid (PCI:0000:b3:00): 79, GPU has fallen off the bus.",
-            "RuntimeError: CUDA error: uncorrectable ECC error encountered",
-        ),
-        not_examples=("Volatile uncorrectable: 0",),
-        weight=82,
+        pattern="NVRM: Xid",
+        examples=("NVRM: Xid (PCI:0000:b3:00): 79, GPU has fallen off the bus.",),
+        level=Level.CERTAIN,
         masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
     ),
     Signature(
-        anchor=(
-            "unspecified launch failure",
-            "an illegal instruction was encountered",
-            "hardware stack error",
+        pattern="fallen off the bus",
+        examples=("NVRM: Xid (PCI:0000:b3:00): 79, GPU has fallen off the bus.",),
+        level=Level.CERTAIN,
+        masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern="(?i:uncorrectable (?:ECC|NVLink|error))",
+        examples=(
+            "RuntimeError: CUDA error: uncorrectable ECC error encountered",
+            "torch.AcceleratorError: CUDA error: uncorrectable NVLink error detected during the execution",
+            "uncorrectable error",
         ),
-        pattern=(r"CUDA error: (?:an illegal instruction was encountered|hardware stack error)"),
+        level=Level.CERTAIN,
+        masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern="ECCUncorrectable",
+        examples=("ECCUncorrectable",),
+        level=Level.CERTAIN,
+        masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern="GPU is lost",
+        examples=(
+            "Unable to determine the device handle for GPU0000:8A:00.0: GPU is lost.  Reboot the system to recover this GPU",
+        ),
+        level=Level.CERTAIN,
+        masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern="requires? (?:a )?reset",
+        examples=("require reset",),
+        level=Level.CERTAIN,
+        masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern="Unable to determine the device handle",
+        examples=(
+            "Unable to determine the device handle for GPU0000:8A:00.0: GPU is lost.  Reboot the system to recover this GPU",
+        ),
+        level=Level.CERTAIN,
+        masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern="CUDA error: (?:an illegal instruction was encountered|hardware stack error)",
         examples=(
             "RuntimeError: CUDA error: an illegal instruction was encountered",
             "RuntimeError: CUDA error: hardware stack error",
         ),
-        not_examples=("unspecified launch failure",),
-        weight=40,
+        level=Level.WEAK,
     ),
     Signature(
-        anchor=("Unable to determine the device handle",),
-        pattern=r"Unable to determine the device handle for (?:GPU|gpu)",
+        pattern="Unable to determine the device handle for (?:GPU|gpu)",
         examples=(
             "Unable to determine the device handle for GPU0000:3B:00.0: Unknown Error",
             "Unable to determine the device handle for gpu 0000:8A:00.0: GPU is lost.  Reboot the system to recover this GPU",
         ),
-        not_examples=(
-            "device handle for GPU 0000:3B:00.0 acquired",
-            "Unable to determine the device handle of the sound card",
-        ),
-        weight=80,
+        level=Level.CERTAIN,
     ),
     Signature(
-        anchor=("PCIe Bus Error", "AER"),
-        pattern="PCIe Bus Error: severity=Uncorrected|AER: (?:Multiple )?Uncorrected \\(Fatal\\)|has no AER-aware driver",
+        pattern=r"PCIe Bus Error: severity=Uncorrected|AER: (?:Multiple )?Uncorrected \(Fatal\)|has no AER-aware driver",
         examples=(
             "pcieport 0000:00:02.0: PCIe Bus Error: severity=Uncorrected (Fatal), type=Transaction Layer",
             "pcieport 0000:00:02.0: AER: Uncorrected (Fatal) error received: id=0010",
+            "has no AER-aware driver",
         ),
-        not_examples=("pcieport 0000:00:03.0: AER: Corrected error received: 0000:00:03.0",),
-        weight=70,
+        level=Level.CERTAIN,
     ),
     Signature(
-        anchor=(
-            "nvlink or a hardware error",
-            "CUDA_ERROR_CONTAINED",
-            "insufficiently powered",
-            "nsufficient External Power",
-            "SXid (PCI",
-            "infoROM is corrupted",
-            "hardware stack",
-            "GpuIsLost",
-            "HARDWARE_STACK_ERROR",
-            "NVLINK_UNCORRECTABLE",
-        ),
-        pattern=r"over nvlink or a hardware error|CUDA_ERROR_(?:CONTAINED|HARDWARE_STACK_ERROR|NVLINK_UNCORRECTABLE)\b|because it is insufficiently powered|Insufficient External Power|SXid \(PCI:[\w:.]+\): \d+,.{0,20}\bFatal\b|infoROM is corrupted at|(?:error in (?:the )?|CUDA error: )device hardware stack|GpuIsLost",
+        pattern="over nvlink or a hardware error",
         examples=(
             "torch.AcceleratorError: CUDA error: Invalid access of peer GPU memory over nvlink or a hardware error",
-            "Unable to communicate with GPU because it is insufficiently powered.",
-            "nvidia-nvswitch1: SXid (PCI:0000:0a:00.0): 20009, Fatal, Link 12 RX Short Error Rate",
-            "pynvml.NVMLError_GpuIsLost: GPU is lost",
         ),
-        not_examples=(
-            "nvidia-nvswitch1: SXid (PCI:0000:0a:00.0): 19084, Non-fatal, Link 31 AN1 Heartbeat Timeout Error",
-            "the GPU has no record of the infoROM is corrupted flag",
-        ),
-        weight=78,
+        level=Level.CERTAIN,
         masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "nccl-p2p-or-shm-failure"),
     ),
     Signature(
-        anchor=("launch timed out and was terminated", "Memory access fault by GPU"),
-        pattern=r"the launch timed out and was terminated|Memory access fault by GPU node",
+        pattern=r"CUDA_ERROR_(?:CONTAINED|HARDWARE_STACK_ERROR|NVLINK_UNCORRECTABLE)\b",
+        examples=(
+            "CUDA_ERROR_CONTAINED",
+            "CUDA_ERROR_HARDWARE_STACK_ERROR",
+            "CUDA_ERROR_NVLINK_UNCORRECTABLE",
+        ),
+        level=Level.CERTAIN,
+        masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "nccl-p2p-or-shm-failure"),
+    ),
+    Signature(
+        pattern="because it is insufficiently powered",
+        examples=("Unable to communicate with GPU because it is insufficiently powered.",),
+        level=Level.CERTAIN,
+        masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "nccl-p2p-or-shm-failure"),
+    ),
+    Signature(
+        pattern="Insufficient External Power",
+        examples=("Insufficient External Power",),
+        level=Level.CERTAIN,
+        masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "nccl-p2p-or-shm-failure"),
+    ),
+    Signature(
+        pattern=r"SXid \(PCI:[\w:.]+\): \d+,.{0,20}\bFatal\b",
+        examples=(
+            "nvidia-nvswitch1: SXid (PCI:0000:0a:00.0): 20009, Fatal, Link 12 RX Short Error Rate",
+        ),
+        not_examples=(
+            "nvidia-nvswitch1: SXid (PCI:0000:0a:00.0): 19084, Non-fatal, Link 31 AN1 Heartbeat Timeout Error",
+        ),
+        level=Level.CERTAIN,
+        masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "nccl-p2p-or-shm-failure"),
+    ),
+    Signature(
+        pattern="infoROM is corrupted at",
+        examples=("infoROM is corrupted at",),
+        level=Level.CERTAIN,
+        masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "nccl-p2p-or-shm-failure"),
+    ),
+    Signature(
+        pattern="(?:error in (?:the )?|CUDA error: )device hardware stack",
+        examples=(
+            "error in device hardware stack",
+            "CUDA error: device hardware stack",
+        ),
+        level=Level.CERTAIN,
+        masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "nccl-p2p-or-shm-failure"),
+    ),
+    Signature(
+        pattern="GpuIsLost",
+        examples=("pynvml.NVMLError_GpuIsLost: GPU is lost",),
+        level=Level.CERTAIN,
+        masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "nccl-p2p-or-shm-failure"),
+    ),
+    Signature(
+        pattern="the launch timed out and was terminated|Memory access fault by GPU node",
         examples=(
             "RuntimeError: CUDA error: the launch timed out and was terminated",
             "Memory access fault by GPU node-1 (Agent handle: 0x5) on address 0x7000. Reason: Unknown.",
         ),
-        not_examples=("Memory access fault by GPU counters: 0",),
-        weight=36,
+        level=Level.WEAK,
     ),
 )

@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from dsdoctor.api import (
     Condition,
     Finding,
+    Level,
     Limits,
     Resources,
     Scope,
@@ -68,25 +69,23 @@ HINT = "raise it (`ulimit -n 65536`), or use the `file_system` sharing strategy"
 
 SIGNATURES = (
     Signature(
-        anchor=("Too many open files", "received 0 items of ancdata"),
-        pattern=r"Too many open files|received 0 items of ancdata",
+        pattern="Too many open files|received 0 items of ancdata",
         examples=(
             "OSError: [Errno 24] Too many open files",
             "RuntimeError: received 0 items of ancdata",
         ),
-        not_examples=("open files                      (-n) 1024",),
-        weight=68,
+        level=Level.STRONG,
         masks=("shm-too-small", "dataloader-worker-killed", "weights-file-corrupt"),
     ),
     Signature(
-        anchor=("EMFILE", "errno = 24", "open files limit"),
         pattern=r"\bEMFILE\b: too many|errno = 24\b|open files limit \d{1,9} (?:exceeded|reached)",
         examples=(
             "Error: EMFILE: too many open files, open 'x'",
             "OSError: unable to open file (errno = 24, error message = 'x')",
+            "open files limit 7 exceeded",
         ),
-        not_examples=("EMFILE: handled", "open files limit 65536"),
-        weight=60,
+        not_examples=("open files limit 65536",),
+        level=Level.STRONG,
         masks=("shm-too-small",),
     ),
 )

@@ -23,6 +23,7 @@ from dsdoctor.api import (
     Environment,
     Finding,
     Gpus,
+    Level,
     Limits,
     Missing,
     OsInfo,
@@ -103,14 +104,12 @@ HINT = (
 
 SIGNATURES = (
     Signature(
-        anchor=("No space left on device",),
-        pattern=r"No space left on device",
+        pattern="No space left on device",
         examples=(
             "RuntimeError: unable to write to file </torch_1_2>: No space left on device",
             "OSError: [Errno 28] No space left on device",
         ),
-        not_examples=("2.1G space left on /dev/shm",),
-        weight=68,
+        level=Level.STRONG,
         near=(
             "/dev/shm",
             "shm)",
@@ -138,49 +137,91 @@ SIGNATURES = (
         ),
     ),
     Signature(
-        anchor=(
-            "insufficient shared memory",
-            "unable to allocate shared memory",
-            "return code = -7",
-            "SIGBUS",
-            "unable to open shared memory",
-            "unable to write to shared memory",
-            "unable to write to file </torch",
-            "unable to allocate file </torch",
-            "unable to mmap shared memory",
-            "unable to open file </torch",
-            "unable to mmap file </torch",
-            "nable to open shared memory",
-            "unable to mmap ",
-            "signal: Bus error",
-            "exitcode",
-        ),
-        pattern=(
-            r"insufficient shared memory|unable to (?:allocate|mmap|write to"
-            r"|open) (?:shared memory|file </torch)|Unable to open shared memory"
-            r"|unable to mmap \d{1,15} bytes from file <(?:filename not|/torch)|signal: Bus error|return code = -7\b"
-            r"|exitcode\s*: -7\b|\(SIGBUS\)|signal SIGBUS|Signals\.SIGBUS"
-        ),
+        pattern="insufficient shared memory",
         examples=(
             "ERROR: Unexpected bus error encountered in worker. This might be caused by insufficient shared memory (shm).",
-            "RuntimeError: DataLoader worker (pid 8) is killed by signal: Bus error.",
         ),
-        not_examples=("return code = -79",),
-        weight=66,
+        level=Level.STRONG,
         masks=("dataloader-worker-killed", "nccl-timeout-watchdog"),
     ),
     Signature(
-        anchor=("failed: No space", "posix_fallocate failed", "failed to extend /dev/shm"),
-        pattern=r"posix_fallocate failed|failed to extend /dev/shm",
+        pattern="unable to (?:allocate|mmap|write to|open) (?:shared memory|file </torch)",
+        examples=(
+            "RuntimeError: unable to allocate shared memory(shm) for file </torch_19_425195680_0>: No space left on device (28)",
+            "unable to mmap shared memory",
+            "RuntimeError: unable to write to file </torch_771_2210_1>: No space left on device (28)",
+            "RuntimeError: unable to open shared memory object </torch_1_2> in read/write mode",
+        ),
+        level=Level.STRONG,
+        masks=("dataloader-worker-killed", "nccl-timeout-watchdog"),
+    ),
+    Signature(
+        pattern="Unable to open shared memory",
+        examples=("Unable to open shared memory",),
+        level=Level.STRONG,
+        masks=("dataloader-worker-killed", "nccl-timeout-watchdog"),
+    ),
+    Signature(
+        pattern=r"unable to mmap \d{1,15} bytes from file <(?:filename not|/torch)",
+        examples=(
+            "unable to mmap 7 bytes from file <filename not",
+            "RuntimeError: unable to mmap 1048576 bytes from file </torch_91_22>: Cannot allocate memory (12)",
+        ),
+        not_examples=("to mmap 7 bytes from file <filename not",),
+        level=Level.STRONG,
+        masks=("dataloader-worker-killed", "nccl-timeout-watchdog"),
+    ),
+    Signature(
+        pattern="signal: Bus error",
+        examples=("RuntimeError: DataLoader worker (pid 8) is killed by signal: Bus error.",),
+        level=Level.STRONG,
+        masks=("dataloader-worker-killed", "nccl-timeout-watchdog"),
+    ),
+    Signature(
+        pattern=r"return code = -7\b",
+        examples=(
+            "[ERROR] [launch.py:434:sigkill_handler] ['/usr/bin/python', '-u', 'train.py', '--local_rank=1'] exits with return code = -7",
+        ),
+        not_examples=("return code = -79",),
+        level=Level.STRONG,
+        masks=("dataloader-worker-killed", "nccl-timeout-watchdog"),
+    ),
+    Signature(
+        pattern=r"exitcode\s*: -7\b",
+        examples=(
+            "torch.distributed.elastic.multiprocessing.api: failed (exitcode: -7) local_rank: 0 (pid: 201) of binary: /usr/bin/python3",
+        ),
+        not_examples=(
+            "ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: -6) local_rank: 3 (pid: 311) of binary: /opt/env/bin/python",
+        ),
+        level=Level.STRONG,
+        masks=("dataloader-worker-killed", "nccl-timeout-watchdog"),
+    ),
+    Signature(
+        pattern=r"\(SIGBUS\)",
+        examples=("traceback : Signal 7 (SIGBUS) received by PID 201",),
+        level=Level.STRONG,
+        masks=("dataloader-worker-killed", "nccl-timeout-watchdog"),
+    ),
+    Signature(
+        pattern="signal SIGBUS",
+        examples=("signal SIGBUS",),
+        level=Level.STRONG,
+        masks=("dataloader-worker-killed", "nccl-timeout-watchdog"),
+    ),
+    Signature(
+        pattern=r"Signals\.SIGBUS",
+        examples=("Signals.SIGBUS",),
+        level=Level.STRONG,
+        masks=("dataloader-worker-killed", "nccl-timeout-watchdog"),
+    ),
+    Signature(
+        pattern="posix_fallocate failed|failed to extend /dev/shm",
         examples=(
             "NCCL WARN Error: failed to extend /dev/shm/nccl-a to 9 bytes",
             "NCCL WARN Call to posix_fallocate failed : No space left on device",
         ),
-        not_examples=(
-            "NCCL INFO Allocated shareable buffer /dev/shm/nccl-a",
-            "rename of tabs failed: No space in this name",
-        ),
-        weight=72,
+        level=Level.CERTAIN,
         masks=(
             "nccl-p2p-or-shm-failure",
             "nccl-timeout-watchdog",
@@ -189,93 +230,97 @@ SIGNATURES = (
         ),
     ),
     Signature(
-        anchor="ncclSystemError",
         pattern=r"ncclSystemError: System call \(socket, malloc, munmap",
         examples=(
             "ncclSystemError: System call (socket, malloc, munmap, etc) failed.",
             "    ncclSystemError: System call (socket, malloc, munmap, etc) failed.",
         ),
-        not_examples=(
-            "ncclSystemError: x",
-            "ncclSystemError: System call (e.g. socket, malloc) or external library call failed or device error.",
-        ),
-        weight=28,
+        level=Level.HINT,
     ),
     Signature(
-        anchor=("Bus error", "(core dumped)"),
         pattern=r"^(?:.*\d+ |.*: )?Bus error(?: \(core dumped\)|\s{2,}|$)",
         examples=(
             "Bus error (core dumped)",
             "run.sh: line 3: 4411 Bus error               (core dumped) python train.py",
+            "srun: error: gpu07: task 3: Bus error",
         ),
         not_examples=("caught a Bus error handler installed",),
-        weight=54,
         masks=("nccl-timeout-watchdog",),
     ),
     Signature(
-        anchor="unhandled system error",
-        pattern=(
-            r"(?:NCCL Error 2|NCCL failure \S+): '?unhandled system error"
-            r"|NCCL failure \S+ 'unhandled system error"
-        ),
+        pattern=r"(?:NCCL Error 2|NCCL failure \S+): '?unhandled system error|NCCL failure \S+ 'unhandled system error",
         examples=(
             "RuntimeError: NCCL Error 2: unhandled system error",
             "node: Test NCCL failure common.cu:777 'unhandled system error'",
         ),
-        not_examples=(
-            "NCCL Error 1: unhandled cuda error",
-            "the tracker met an unhandled system error and goes on",
-        ),
-        weight=24,
+        not_examples=("Error 2: unhandled system error",),
+        level=Level.HINT,
     ),
     Signature(
-        anchor=("hared memory", "/dev/shm"),
-        pattern=(
-            r"^(?:[\w.]{0,80}\.)?\w{0,40}(?:Error|Exception): (?!.{0,200}(?:out of resource|Required:))"
-            r".{0,200}(?:[Ss]hared memory|/dev/shm)\b"
-        ),
+        pattern=r"^(?:[\w.]{0,80}\.)?\w{0,40}(?:Error|Exception): (?!.{0,200}(?:out of resource|Required:)).{0,200}(?:[Ss]hared memory|/dev/shm)\b",
         examples=(
             "RuntimeError: could not create a shared memory segment",
             "OSError: cannot allocate 2 GB in /dev/shm",
+            "RuntimeException: Shared memory",
         ),
         not_examples=(
             "triton.runtime.errors.OutOfResources: out of resource: shared memory, Required: 9",
             "INFO: shared memory is used",
         ),
-        weight=28,
+        level=Level.HINT,
         not_near=("A100", "head dim"),
     ),
     Signature(
-        anchor=(
-            "Bus error",
-            "with signal 7",
-            "exit code 135",
-            "Signal 7",
-            "shm_open",
-            "'/psm_",
-        ),
-        pattern=(
-            r"^(?:\[E\] |.{0,60}: )?Bus error\b|(?:exited|died) with signal 7\b"
-            r"|Signal 7 \(SIGBUS\)|exit code 135\b|Cannot allocate memory: shm_open"
-            r"|No such file or directory: '/psm_"
-        ),
+        pattern=r"^(?:\[E\] |.{0,60}: )?Bus error\b",
         examples=(
             "srun: error: node1: task 0: Bus error",
-            "python exited with signal 7 (core dumped)",
-            "FileNotFoundError: [Errno 2] No such file or directory: '/psm_1a2b'",
+            "Bus error",
         ),
-        not_examples=("Bus errors: 0", "exit code 1350"),
-        weight=36,
+        not_examples=("Bus errors: 0",),
+        level=Level.WEAK,
         not_near=("Bus errors",),
     ),
     Signature(
-        anchor=("bus error",),
+        pattern=r"(?:exited|died) with signal 7\b",
+        examples=(
+            "python exited with signal 7 (core dumped)",
+            "died with signal 7",
+        ),
+        level=Level.WEAK,
+        not_near=("Bus errors",),
+    ),
+    Signature(
+        pattern=r"Signal 7 \(SIGBUS\)",
+        examples=("traceback : Signal 7 (SIGBUS) received by PID 201",),
+        level=Level.WEAK,
+        not_near=("Bus errors",),
+    ),
+    Signature(
+        pattern=r"exit code 135\b",
+        examples=("exit code 135",),
+        not_examples=("exit code 1350",),
+        level=Level.WEAK,
+        not_near=("Bus errors",),
+    ),
+    Signature(
+        pattern="Cannot allocate memory: shm_open",
+        examples=("Cannot allocate memory: shm_open",),
+        level=Level.WEAK,
+        not_near=("Bus errors",),
+    ),
+    Signature(
+        pattern="No such file or directory: '/psm_",
+        examples=("FileNotFoundError: [Errno 2] No such file or directory: '/psm_1a2b'",),
+        level=Level.WEAK,
+        not_near=("Bus errors",),
+    ),
+    Signature(
         pattern=r"^(?:zsh: |\[\d{1,3}\][\s+-]{1,12}(?:\d{1,9} )?)bus error\b",
         examples=(
             "zsh: bus error  python3 train.py",
             "[1]    4711 bus error  python train.py",
         ),
         not_examples=("a bus error was handled",),
-        weight=28,
+        level=Level.HINT,
     ),
 )

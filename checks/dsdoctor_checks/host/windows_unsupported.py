@@ -20,6 +20,7 @@ from dsdoctor.api import (
     Environment,
     Finding,
     Gpus,
+    Level,
     Missing,
     OsInfo,
     RunNeeds,
@@ -72,51 +73,24 @@ HINT = "use WSL2 or Linux, or a prebuilt wheel"
 
 SIGNATURES = (
     Signature(
-        anchor="cannot import name '",
-        pattern=(
-            r"cannot import name '(?:\w{0,20}Store|ProcessGroup\w{0,20}|Reducer|Work|ReduceOp)'"
-            r" from 'torch\.(?:distributed|_C)[\w.]{0,40}' \([A-Za-z]:\\"
-        ),
+        pattern=r"cannot import name '(?:\w{0,20}Store|ProcessGroup\w{0,20}|Reducer|Work|ReduceOp)' from 'torch\.(?:distributed|_C)[\w.]{0,40}' \([A-Za-z]:\\",
         examples=(
             "ImportError: cannot import name 'HashStore' from 'torch.distributed' (D:\\py\\torch\\distributed\\__init__.py)",
             "ImportError: cannot import name 'ProcessGroup' from 'torch._C._distributed_c10d' (C:\\x\\torch\\_C.pyd)",
+            "cannot import name 'Reducer' from 'torch.distributedname' (A:\\",
+            "cannot import name 'Work' from 'torch.distributedname' (A:\\",
+            "cannot import name 'ReduceOp' from 'torch.distributedname' (A:\\",
         ),
         not_examples=(
             "ImportError: cannot import name 'HashStore' from 'torch.distributed' (/x/torch/distributed/__init__.py)",
         ),
-        weight=66,
+        level=Level.STRONG,
         masks=("deepspeed-torch-incompatible", "rendezvous-timeout"),
     ),
     Signature(
-        anchor=(
-            "symbolic link privilege",
-            "libuv",
-            "async_io",
-            "WinError",
-            "have NCCL built in",
-            "MSVC",
-            "cl.exe",
-            "Visual C++",
-            "'where'",
-            "'cl']",
-            "No such file or directory: 'cl'",
-            "'cl' is not recognized",
-            " returned non-zero",
-        ),
-        pattern=(
-            r"symbolic link privilege|(?:not built with|buil[dt] without) libuv|WinError 1314"
-            r"|have NCCL built in|Microsoft Visual C\+\+ .{0,20}(?:is )?required"
-            r"|'cl' is not recognized|'cl'\S* returned non-zero|No such file or directory: 'cl'"
-            r"|\['where', 'cl'\]"
-        ),
-        examples=(
-            "OSError: symbolic link privilege not held",
-            "torch.distributed.DistStoreError: use_libuv was requested but PyTorch was built without libuv support",
-            "subprocess.CalledProcessError: Command '['where', 'cl']' returned non-zero exit status 1.",
-            "RuntimeError: use_libuv was requested but PyTorch was not built with libuv support",
-        ),
-        not_examples=("libuv ok",),
-        weight=70,
+        pattern="symbolic link privilege",
+        examples=("OSError: symbolic link privilege not held",),
+        level=Level.CERTAIN,
         requires=(
             "Windows",
             "win32",
@@ -130,181 +104,307 @@ SIGNATURES = (
         ),
     ),
     Signature(
-        anchor="Unable to pre-compile async_io",
-        pattern=r"Unable to pre-compile async_io",
+        pattern="(?:not built with|buil[dt] without) libuv",
+        examples=(
+            "torch.distributed.DistStoreError: use_libuv was requested but PyTorch was built without libuv support",
+            "RuntimeError: use_libuv was requested but PyTorch was not built with libuv support",
+        ),
+        level=Level.CERTAIN,
+        requires=(
+            "Windows",
+            "win32",
+            ":\\",
+            "WinError",
+            "symbolic link privilege",
+            "libuv",
+            "cl.exe",
+            "Visual C++",
+            "'cl'",
+        ),
+    ),
+    Signature(
+        pattern="WinError 1314",
+        examples=("WinError 1314",),
+        level=Level.CERTAIN,
+        requires=(
+            "Windows",
+            "win32",
+            ":\\",
+            "WinError",
+            "symbolic link privilege",
+            "libuv",
+            "cl.exe",
+            "Visual C++",
+            "'cl'",
+        ),
+    ),
+    Signature(
+        pattern="have NCCL built in",
+        examples=("RuntimeError: Distributed package doesn't have NCCL built in",),
+        level=Level.CERTAIN,
+        requires=(
+            "Windows",
+            "win32",
+            ":\\",
+            "WinError",
+            "symbolic link privilege",
+            "libuv",
+            "cl.exe",
+            "Visual C++",
+            "'cl'",
+        ),
+    ),
+    Signature(
+        pattern=r"Microsoft Visual C\+\+ .{0,20}(?:is )?required",
+        examples=("Microsoft Visual C++ required",),
+        not_examples=("Microsoft Visual C++ is fine",),
+        level=Level.CERTAIN,
+        requires=(
+            "Windows",
+            "win32",
+            ":\\",
+            "WinError",
+            "symbolic link privilege",
+            "libuv",
+            "cl.exe",
+            "Visual C++",
+            "'cl'",
+        ),
+    ),
+    Signature(
+        pattern="'cl' is not recognized",
+        examples=("'cl' is not recognized",),
+        level=Level.CERTAIN,
+        requires=(
+            "Windows",
+            "win32",
+            ":\\",
+            "WinError",
+            "symbolic link privilege",
+            "libuv",
+            "cl.exe",
+            "Visual C++",
+            "'cl'",
+        ),
+    ),
+    Signature(
+        pattern=r"'cl'\S* returned non-zero",
+        examples=(
+            "subprocess.CalledProcessError: Command '['where', 'cl']' returned non-zero exit status 1.",
+        ),
+        not_examples=(
+            "subprocess.CalledProcessError: Command '['/usr/bin/gcc', '/tmp/tmpab12/cuda_utils.c', '-O3', '-shared', '-fPIC', '-o', '/tmp/tmpab12/cuda_utils.so']' returned non-zero exit status 1.",
+        ),
+        level=Level.CERTAIN,
+        requires=(
+            "Windows",
+            "win32",
+            ":\\",
+            "WinError",
+            "symbolic link privilege",
+            "libuv",
+            "cl.exe",
+            "Visual C++",
+            "'cl'",
+        ),
+    ),
+    Signature(
+        pattern="No such file or directory: 'cl'",
+        examples=("No such file or directory: 'cl'",),
+        level=Level.CERTAIN,
+        requires=(
+            "Windows",
+            "win32",
+            ":\\",
+            "WinError",
+            "symbolic link privilege",
+            "libuv",
+            "cl.exe",
+            "Visual C++",
+            "'cl'",
+        ),
+    ),
+    Signature(
+        pattern=r"\['where', 'cl'\]",
+        examples=(
+            "subprocess.CalledProcessError: Command '['where', 'cl']' returned non-zero exit status 1.",
+        ),
+        level=Level.CERTAIN,
+        requires=(
+            "Windows",
+            "win32",
+            ":\\",
+            "WinError",
+            "symbolic link privilege",
+            "libuv",
+            "cl.exe",
+            "Visual C++",
+            "'cl'",
+        ),
+    ),
+    Signature(
+        pattern="Unable to pre-compile async_io",
         examples=(
             "AssertionError: Unable to pre-compile async_io",
             " [ERROR]  Unable to pre-compile async_io",
         ),
-        not_examples=("async_io",),
-        weight=72,
+        level=Level.CERTAIN,
         requires=("C:\\", "D:\\", "E:\\", "F:\\", "d:\\", "c:\\", "win32"),
         masks=("libaio-missing",),
     ),
     Signature(
-        anchor=(
-            "LNK1181",
-            "LNK1104",
-            "WinError 2]",
-            "WinError 3]",
-            "No module named 'fcntl'",
-            "No module named 'resource'",
-            "No module named 'termios'",
-            "No module named 'grp'",
-            "No module named 'pwd'",
-            "has no attribute 'SIGKILL'",
-            "has no attribute 'getuid'",
-            "has no attribute 'killpg'",
-            "has no attribute 'setsid'",
-            "recognized as an internal or external command",
-            "distribution found for triton",
-            "have NCCL built in",
-            "error C",
-            "'deepspeed' is not recognized as an internal",
-            "'which' is not recognized as an internal",
-            "'bash' is not recognized as an internal",
-            "'ls' is not recognized as an internal",
-            "has no attribute 'SIGUSR1'",
-        ),
-        pattern=(
-            r"fatal error LNK1(?:181|104): cannot open (?:input )?file '(?:aio"
-            r"|cublas|curand|cuda\w*|libaio|c10\w*|torch\w*)"
-            r"|\[WinError [23]\] The system cannot find the (?:file"
-            r"|path)|No module named '(?:fcntl|resource|termios"
-            r"|grp|pwd)'|has no attribute '(?:SIGKILL|SIGUSR1"
-            r"|getuid|killpg|setsid)'|No matching distribution found for triton"
-            r"|have NCCL built in|'(?:bash|ls|which|deepspeed)' is not recognized as an internal"
-            r"|\.(?:cpp|h|cu)\(\d+\): error C\d{4}"
-        ),
+        pattern=r"fatal error LNK1(?:181|104): cannot open (?:input )?file '(?:aio|cublas|curand|cuda\w*|libaio|c10\w*|torch\w*)",
         examples=(
             "LINK : fatal error LNK1181: cannot open input file 'aio.lib'",
-            "FileNotFoundError: [WinError 2] The system cannot find the file specified",
-            "ModuleNotFoundError: No module named 'fcntl'",
-            "RuntimeError: Distributed package doesn't have NCCL built in",
+            "fatal error LNK1104: cannot open file 'aio",
+            "fatal error LNK1181: cannot open file 'cublas",
+            "fatal error LNK1181: cannot open file 'curand",
+            "fatal error LNK1181: cannot open file 'cudaname",
+            "fatal error LNK1181: cannot open file 'libaio",
+            "fatal error LNK1181: cannot open file 'c10name",
+            "fatal error LNK1181: cannot open file 'torchname",
         ),
-        not_examples=(
-            "ModuleNotFoundError: No module named 'deepspeed'",
-            "FileNotFoundError: [Errno 2] No such file or directory: 'x'",
-            "warning LNK1181 was turned off",
-        ),
-        weight=67,
+        not_examples=("LINK : fatal error LNK1181: cannot open input file 'cufile.lib'",),
+        level=Level.STRONG,
         masks=("libaio-missing", "cpu-adam-unbuilt"),
         requires=("LNK1", "C:\\", "D:\\", "E:\\", "F:\\", "d:\\", "c:\\", "win32", "Windows"),
     ),
     Signature(
-        anchor="system error: 10049",
+        pattern=r"\[WinError [23]\] The system cannot find the (?:file|path)",
+        examples=(
+            "FileNotFoundError: [WinError 2] The system cannot find the file specified",
+            "[WinError 2] The system cannot find the path",
+        ),
+        level=Level.STRONG,
+        masks=("libaio-missing", "cpu-adam-unbuilt"),
+        requires=("LNK1", "C:\\", "D:\\", "E:\\", "F:\\", "d:\\", "c:\\", "win32", "Windows"),
+    ),
+    Signature(
+        pattern="No module named '(?:fcntl|resource|termios|grp|pwd)'",
+        examples=(
+            "ModuleNotFoundError: No module named 'fcntl'",
+            "No module named 'resource'",
+            "No module named 'termios'",
+            "No module named 'grp'",
+            "No module named 'pwd'",
+        ),
+        level=Level.STRONG,
+        masks=("libaio-missing", "cpu-adam-unbuilt"),
+        requires=("LNK1", "C:\\", "D:\\", "E:\\", "F:\\", "d:\\", "c:\\", "win32", "Windows"),
+    ),
+    Signature(
+        pattern="has no attribute '(?:SIGKILL|SIGUSR1|getuid|killpg|setsid)'",
+        examples=(
+            "has no attribute 'SIGKILL'",
+            "AttributeError: module 'signal' has no attribute 'SIGUSR1'",
+            "has no attribute 'getuid'",
+            "has no attribute 'killpg'",
+            "has no attribute 'setsid'",
+        ),
+        level=Level.STRONG,
+        masks=("libaio-missing", "cpu-adam-unbuilt"),
+        requires=("LNK1", "C:\\", "D:\\", "E:\\", "F:\\", "d:\\", "c:\\", "win32", "Windows"),
+    ),
+    Signature(
+        pattern="No matching distribution found for triton",
+        examples=("No matching distribution found for triton",),
+        level=Level.STRONG,
+        masks=("libaio-missing", "cpu-adam-unbuilt"),
+        requires=("LNK1", "C:\\", "D:\\", "E:\\", "F:\\", "d:\\", "c:\\", "win32", "Windows"),
+    ),
+    Signature(
+        pattern="have NCCL built in",
+        examples=("RuntimeError: Distributed package doesn't have NCCL built in",),
+        level=Level.STRONG,
+        masks=("libaio-missing", "cpu-adam-unbuilt"),
+        requires=("LNK1", "C:\\", "D:\\", "E:\\", "F:\\", "d:\\", "c:\\", "win32", "Windows"),
+    ),
+    Signature(
+        pattern="'(?:bash|ls|which|deepspeed)' is not recognized as an internal",
+        examples=(
+            "'bash' is not recognized as an internal",
+            "'ls' is not recognized as an internal",
+            "'which' is not recognized as an internal",
+            "'deepspeed' is not recognized as an internal",
+        ),
+        level=Level.STRONG,
+        masks=("libaio-missing", "cpu-adam-unbuilt"),
+        requires=("LNK1", "C:\\", "D:\\", "E:\\", "F:\\", "d:\\", "c:\\", "win32", "Windows"),
+    ),
+    Signature(
+        pattern=r"\.(?:cpp|h|cu)\(\d+\): error C\d{4}",
+        examples=(
+            ".cpp(7): error C7777",
+            ".h(7): error C7777",
+            ".cu(7): error C7777",
+        ),
+        not_examples=("): error C is fine",),
+        level=Level.STRONG,
+        masks=("libaio-missing", "cpu-adam-unbuilt"),
+        requires=("LNK1", "C:\\", "D:\\", "E:\\", "F:\\", "d:\\", "c:\\", "win32", "Windows"),
+    ),
+    Signature(
         pattern="system error: 10049",
         examples=(
             "[W socket.cpp:663] [c10d] The client socket has failed to connect to [host.docker.internal]:29500 (system error: 10049 - x).",
             "[W socket.cpp:558] [c10d] The client socket has failed to connect to [pc]:29500 (system error: 10049 - y).",
         ),
-        not_examples=("system error: 110",),
-        weight=30,
+        level=Level.HINT,
     ),
     Signature(
-        anchor=("cl.exe' failed", "link.exe' failed", "'windows.h'"),
-        pattern=(
-            r"\\(?:cl|link)\.exe' failed with exit (?:code|status) \d"
-            r"|include file: 'windows\.h'"
-        ),
+        pattern=r"\\(?:cl|link)\.exe' failed with exit (?:code|status) \d|include file: 'windows\.h'",
         examples=(
             "error: command 'C:\\\\BuildTools\\\\bin\\\\HostX86\\\\x64\\\\cl.exe' failed with exit code 2",
             "StopWatch.h(3): fatal error C1083: Cannot open include file: 'windows.h': No such file or directory",
         ),
-        not_examples=(
-            "cl.exe found",
-            "'C:\\tools\\ocl.exe' failed to start",
-        ),
-        weight=68,
+        not_examples=("\\cl.exe' failed with exit code is fine",),
+        level=Level.STRONG,
         masks=("jit-build-header-or-lib-missing", "cpu-adam-unbuilt"),
     ),
     Signature(
-        anchor=("fatal error LNK",),
-        pattern="LINK : fatal error LNK\\d{4}",
+        pattern=r"LINK : fatal error LNK\d{4}",
         examples=(
             "LINK : fatal error LNK1181: cannot open input file 'cufile.lib'",
             "LINK : fatal error LNK1120: 3 unresolved externals",
             "LINK : fatal error LNK1158: cannot run 'rc.exe'",
         ),
-        not_examples=("see 'fatal error LNK1181' in the linker's manual",),
-        weight=60,
+        not_examples=("LINK : fatal error LNK is fine",),
+        level=Level.STRONG,
         masks=("libaio-missing", "cpu-adam-unbuilt"),
     ),
     Signature(
-        anchor=("deepspeed_", "DeepSpeed"),
-        pattern='File \\"[A-Za-z]:\\\\[^\\"]{0,300}\\\\(?:deepspeed_[0-9a-f]{16,64}|DeepSpeed[\\w.-]{0,40})\\\\(?:setup\\.py|op_builder)',
+        pattern=r"File \"[A-Za-z]:\\[^\"]{0,300}\\(?:deepspeed_[0-9a-f]{16,64}|DeepSpeed[\w.-]{0,40})\\(?:setup\.py|op_builder)",
         examples=(
             '  File "C:\\Users\\me\\AppData\\Local\\Temp\\pip-install-x\\deepspeed_0123456789abcdef0123456789abcdef\\setup.py", line 212, in <module>',
             '  File "D:\\src\\DeepSpeed\\setup.py", line 188, in <module>',
+            '  File "D:\\src\\DeepSpeed\\op_builder\\builder.py", line 74, in installed_cuda_version',
         ),
-        not_examples=('  File "C:\\work\\DeepSpeed\\train.py", line 2, in <module>',),
-        weight=30,
+        not_examples=(
+            'File "C:\\Users\\me\\AppData\\Local\\Temp\\pip-install-k1\\deepspeed\\setup.py", line 165, in <module>',
+        ),
+        level=Level.HINT,
     ),
     Signature(
-        anchor=("ailed to create process", "on Windows", "support Windows", "Windows is not"),
-        pattern=(
-            r"^failed to create process\.|(?:not (?:yet |currently )?(?:supported|available|work(?:ing)?)"
-            r"|unsupported|does not work|doesn't work) on Windows|not support Windows"
-            r"|Windows is not (?:yet |currently )?supported"
-        ),
+        pattern=r"^failed to create process\.|(?:not (?:yet |currently )?(?:supported|available|work(?:ing)?)|unsupported|does not work|doesn't work) on Windows|not support Windows|Windows is not (?:yet |currently )?supported",
         examples=(
             "failed to create process.",
             "RuntimeError: this launcher is not supported on Windows",
             "NotImplementedError: Windows is not yet supported",
+            "not support Windows",
         ),
-        not_examples=("NOTE: Redirects run on Windows too",),
-        weight=52,
         not_near=("Redirects are currently not supported",),
     ),
     Signature(
-        anchor=(
-            "has no attribute 'fork'",
-            "has no attribute 'SIGALRM'",
+        pattern="has no attribute '(?:fork|SIGALRM|sched_getaffinity|getpgid|uname|geteuid)'",
+        examples=(
+            "AttributeError: module 'os' has no attribute 'fork'",
+            "AttributeError: module 'signal' has no attribute 'SIGALRM'",
             "has no attribute 'sched_getaffinity'",
             "has no attribute 'getpgid'",
             "has no attribute 'uname'",
             "has no attribute 'geteuid'",
-            "finished its bootstrapping phase",
-            "unsupported gloo device",
-            "No module named 'resource'",
-            "No module named 'fcntl'",
-            "recognized as an internal or external",
-            "nvcc.exe' failed",
-            "error C2872",
-            "WinError 193]",
-            "WinError 126]",
-            "WinError 127]",
-            "WinError 1455]",
-            "WinError 3]",
-            "WinError 87]",
-            "DLL load failed while importing",
-            "checking compiler version for cl",
-            "satisfies the requirement triton",
-            "no attribute 'init_process_group'",
-            "from 'torch._C._distributed_c10d'",
-            "No module named 'torch._C._distr",
         ),
-        pattern=(
-            r"has no attribute '(?:fork|SIGALRM|sched_getaffinity|getpgid|uname|geteuid)'"
-            r"|finished its bootstrapping phase|unsupported gloo device"
-            r"|No module named '(?:resource|fcntl|torch\._C\._distributed_c10d)'"
-            r"|is not recognized as an internal or external|nvcc\.exe' failed with exit"
-            r"|error C2872|\[WinError (?:193|126|127|1455|3|87)\]"
-            r"|DLL load failed while importing \w{0,30}(?:flash|deepspeed|triton|cpu_adam|fused)"
-            r"|checking compiler version for cl\b|satisfies the requirement triton\b"
-            r"|module 'torch\.distributed' has no attribute 'init_process_group'"
-        ),
-        examples=(
-            "AttributeError: module 'os' has no attribute 'fork'",
-            "AttributeError: module 'signal' has no attribute 'SIGALRM'",
-            "RuntimeError: makeDeviceForHostname(): unsupported gloo device",
-            "ERROR: Could not find a version that satisfies the requirement triton (from versions: none)",
-        ),
-        not_examples=(
-            "AttributeError: module 'os' has no attribute 'forks'",
-            "nvcc.exe' failed is what the log said",
-        ),
-        weight=69,
+        level=Level.CERTAIN,
         masks=(
             "triton-missing-or-incompatible",
             "cxx-abi-undefined-symbol",
@@ -314,42 +414,188 @@ SIGNATURES = (
         requires=("Windows", "win32", ":\\", "WinError", ".exe"),
     ),
     Signature(
-        anchor=("DeepSpeed does not support Windows", "nproc' is not", "df' is not"),
-        pattern=(
-            r"DeepSpeed does not support Windows"
-            r"|'(?:nproc|df)' is not recognized as an internal"
+        pattern="finished its bootstrapping phase",
+        examples=("finished its bootstrapping phase",),
+        level=Level.CERTAIN,
+        masks=(
+            "triton-missing-or-incompatible",
+            "cxx-abi-undefined-symbol",
+            "jit-build-compiler-missing",
+            "dependency-version-conflict",
         ),
+        requires=("Windows", "win32", ":\\", "WinError", ".exe"),
+    ),
+    Signature(
+        pattern="unsupported gloo device",
+        examples=("RuntimeError: makeDeviceForHostname(): unsupported gloo device",),
+        level=Level.CERTAIN,
+        masks=(
+            "triton-missing-or-incompatible",
+            "cxx-abi-undefined-symbol",
+            "jit-build-compiler-missing",
+            "dependency-version-conflict",
+        ),
+        requires=("Windows", "win32", ":\\", "WinError", ".exe"),
+    ),
+    Signature(
+        pattern=r"No module named '(?:resource|fcntl|torch\._C\._distributed_c10d)'",
+        examples=(
+            "No module named 'resource'",
+            "No module named 'fcntl'",
+            "No module named 'torch._C._distributed_c10d'",
+        ),
+        level=Level.CERTAIN,
+        masks=(
+            "triton-missing-or-incompatible",
+            "cxx-abi-undefined-symbol",
+            "jit-build-compiler-missing",
+            "dependency-version-conflict",
+        ),
+        requires=("Windows", "win32", ":\\", "WinError", ".exe"),
+    ),
+    Signature(
+        pattern="is not recognized as an internal or external",
+        examples=("'nproc' is not recognized as an internal or external command,",),
+        level=Level.CERTAIN,
+        masks=(
+            "triton-missing-or-incompatible",
+            "cxx-abi-undefined-symbol",
+            "jit-build-compiler-missing",
+            "dependency-version-conflict",
+        ),
+        requires=("Windows", "win32", ":\\", "WinError", ".exe"),
+    ),
+    Signature(
+        pattern=r"nvcc\.exe' failed with exit",
+        examples=("nvcc.exe' failed with exit",),
+        level=Level.CERTAIN,
+        masks=(
+            "triton-missing-or-incompatible",
+            "cxx-abi-undefined-symbol",
+            "jit-build-compiler-missing",
+            "dependency-version-conflict",
+        ),
+        requires=("Windows", "win32", ":\\", "WinError", ".exe"),
+    ),
+    Signature(
+        pattern="error C2872",
+        examples=("error C2872",),
+        level=Level.CERTAIN,
+        masks=(
+            "triton-missing-or-incompatible",
+            "cxx-abi-undefined-symbol",
+            "jit-build-compiler-missing",
+            "dependency-version-conflict",
+        ),
+        requires=("Windows", "win32", ":\\", "WinError", ".exe"),
+    ),
+    Signature(
+        pattern=r"\[WinError (?:193|126|127|1455|3|87)\]",
+        examples=(
+            "[WinError 193]",
+            'OSError: [WinError 126] The specified module could not be found. Error loading "D:\\env\\torch\\lib\\shm.dll" or one of its dependencies.',
+            "[WinError 127]",
+            "[WinError 1455]",
+            "[WinError 3]",
+            "[WinError 87]",
+        ),
+        level=Level.CERTAIN,
+        masks=(
+            "triton-missing-or-incompatible",
+            "cxx-abi-undefined-symbol",
+            "jit-build-compiler-missing",
+            "dependency-version-conflict",
+        ),
+        requires=("Windows", "win32", ":\\", "WinError", ".exe"),
+    ),
+    Signature(
+        pattern=r"DLL load failed while importing \w{0,30}(?:flash|deepspeed|triton|cpu_adam|fused)",
+        examples=(
+            "DLL load failed while importing nameflash",
+            "DLL load failed while importing namedeepspeed",
+            "DLL load failed while importing nametriton",
+            "DLL load failed while importing namecpu_adam",
+            "DLL load failed while importing namefused",
+        ),
+        not_examples=("DLL load failed while importing is fine",),
+        level=Level.CERTAIN,
+        masks=(
+            "triton-missing-or-incompatible",
+            "cxx-abi-undefined-symbol",
+            "jit-build-compiler-missing",
+            "dependency-version-conflict",
+        ),
+        requires=("Windows", "win32", ":\\", "WinError", ".exe"),
+    ),
+    Signature(
+        pattern=r"checking compiler version for cl\b",
+        examples=("checking compiler version for cl",),
+        level=Level.CERTAIN,
+        masks=(
+            "triton-missing-or-incompatible",
+            "cxx-abi-undefined-symbol",
+            "jit-build-compiler-missing",
+            "dependency-version-conflict",
+        ),
+        requires=("Windows", "win32", ":\\", "WinError", ".exe"),
+    ),
+    Signature(
+        pattern=r"satisfies the requirement triton\b",
+        examples=(
+            "ERROR: Could not find a version that satisfies the requirement triton (from versions: none)",
+        ),
+        level=Level.CERTAIN,
+        masks=(
+            "triton-missing-or-incompatible",
+            "cxx-abi-undefined-symbol",
+            "jit-build-compiler-missing",
+            "dependency-version-conflict",
+        ),
+        requires=("Windows", "win32", ":\\", "WinError", ".exe"),
+    ),
+    Signature(
+        pattern=r"module 'torch\.distributed' has no attribute 'init_process_group'",
+        examples=("module 'torch.distributed' has no attribute 'init_process_group'",),
+        level=Level.CERTAIN,
+        masks=(
+            "triton-missing-or-incompatible",
+            "cxx-abi-undefined-symbol",
+            "jit-build-compiler-missing",
+            "dependency-version-conflict",
+        ),
+        requires=("Windows", "win32", ":\\", "WinError", ".exe"),
+    ),
+    Signature(
+        pattern="DeepSpeed does not support Windows|'(?:nproc|df)' is not recognized as an internal",
         examples=(
             "ValueError: DeepSpeed does not support Windows",
             "'nproc' is not recognized as an internal or external command,",
         ),
-        not_examples=("'df' is not enough",),
-        weight=70,
+        level=Level.CERTAIN,
         masks=("ds-config-unsupported-combination",),
     ),
     Signature(
-        anchor=(".bat'", ".cmd'", ".dll'", ".exe'", ".pyd'"),
-        pattern=(
-            r"(?:No such file or directory: |[Cc]ould not find (?:module )?|[Cc]annot find |can't open file )"
-            r"'[^']{1,200}\.(?:bat|cmd|dll|exe|pyd)'"
-        ),
+        pattern=r"(?:No such file or directory: |[Cc]ould not find (?:module )?|[Cc]annot find |can't open file )'[^']{1,200}\.(?:bat|cmd|dll|exe|pyd)'",
         examples=(
             "error: [Errno 2] No such file or directory: 'bin\\\\ds_report.bat'",
             "FileNotFoundError: Could not find module 'D:\\\\env\\\\lib\\\\aio.dll'",
+            "Cannot find 'x.bat'",
+            "can't open file 'x.bat'",
+            "No such file or directory: 'x.cmd'",
+            "No such file or directory: 'x.exe'",
+            "No such file or directory: 'x.pyd'",
         ),
-        not_examples=("wrote 'bin\\ds_report.bat'",),
-        weight=44,
+        not_examples=("FileNotFoundError: [Errno 2] No such file or directory: 'g++'",),
+        level=Level.WEAK,
     ),
+    # A torch with CUDA and without NCCL: the wheels for Windows.
     Signature(
-        anchor=("have NCCL built in",),
-        pattern=r"Distributed package doesn't have NCCL built in",
+        pattern="Distributed package doesn't have NCCL built in",
         examples=(
             "RuntimeError: Distributed package doesn't have NCCL built in",
             "[rank0]: RuntimeError: Distributed package doesn't have NCCL built in",
         ),
-        not_examples=("wheels for Linux have NCCL built in",),
-        weight=68,
-        # A torch with CUDA and without NCCL: the wheels for Windows.
+        level=Level.STRONG,
         requires=(
             "ds_accelerator to cuda (auto detect)",
             "torch cuda version ............... 1",
@@ -359,34 +605,54 @@ SIGNATURES = (
         unless=("aarch64", "tegra", "Jetson", "jetson", "macOS", "Darwin"),
         masks=("cpu-only-torch",),
     ),
+    # Every Unix has these, so that what lacks them is Windows, named in the log or not.
     Signature(
-        anchor=(
-            "module 'os' has no attribute '",
-            "module 'signal' has no attribute '",
-            "No module named 'fcntl'",
-            "No module named 'termios'",
-            "unsupported gloo device",
-        ),
-        pattern=(
-            r"module 'os' has no attribute '(?:get(?:e?[ug]id|p?gid|sid|pgrp)|killpg|set(?:sid|pgid|pgrp)"
-            r"|fork|uname|statvfs|mkfifo|WNOHANG|WIFEXITED|posix_fadvise|O_DIRECT|O_NONBLOCK)'"
-            r"|module 'signal' has no attribute '(?:SIG(?:KILL|USR[12]|ALRM|HUP|CHLD|STOP|CONT|QUIT)"
-            r"|alarm|setitimer|pthread_\w{1,20})'|No module named '(?:fcntl|termios)'"
-            r"|makeDeviceFor(?:Hostname|Interface)\(\): unsupported gloo device"
-        ),
+        pattern="module 'os' has no attribute '(?:get(?:e?[ug]id|p?gid|sid|pgrp)|killpg|set(?:sid|pgid|pgrp)|fork|uname|statvfs|mkfifo|WNOHANG|WIFEXITED|posix_fadvise|O_DIRECT|O_NONBLOCK)'",
         examples=(
             "AttributeError: module 'os' has no attribute 'getuid'",
+            "module 'os' has no attribute 'killpg'",
+            "module 'os' has no attribute 'setsid'",
+            "AttributeError: module 'os' has no attribute 'fork'",
+            "module 'os' has no attribute 'uname'",
+            "module 'os' has no attribute 'statvfs'",
+            "module 'os' has no attribute 'mkfifo'",
+            "module 'os' has no attribute 'WNOHANG'",
+            "module 'os' has no attribute 'WIFEXITED'",
+            "module 'os' has no attribute 'posix_fadvise'",
+            "module 'os' has no attribute 'O_DIRECT'",
+            "module 'os' has no attribute 'O_NONBLOCK'",
+        ),
+        level=Level.WEAK,
+        unless=("Darwin", "macOS"),
+    ),
+    Signature(
+        pattern=r"module 'signal' has no attribute '(?:SIG(?:KILL|USR[12]|ALRM|HUP|CHLD|STOP|CONT|QUIT)|alarm|setitimer|pthread_\w{1,20})'",
+        examples=(
             "AttributeError: module 'signal' has no attribute 'SIGALRM'",
+            "module 'signal' has no attribute 'alarm'",
+            "module 'signal' has no attribute 'setitimer'",
+            "module 'signal' has no attribute 'pthread_name'",
+        ),
+        not_examples=("AttributeError: module 'signal' has no attribute 'resample'",),
+        level=Level.WEAK,
+        unless=("Darwin", "macOS"),
+    ),
+    Signature(
+        pattern="No module named '(?:fcntl|termios)'",
+        examples=(
             "ModuleNotFoundError: No module named 'termios'",
+            "No module named 'fcntl'",
+        ),
+        level=Level.WEAK,
+        unless=("Darwin", "macOS"),
+    ),
+    Signature(
+        pattern=r"makeDeviceFor(?:Hostname|Interface)\(\): unsupported gloo device",
+        examples=(
             "RuntimeError: makeDeviceForHostname(): unsupported gloo device",
+            "makeDeviceForInterface(): unsupported gloo device",
         ),
-        not_examples=(
-            "AttributeError: module 'os' has no attribute 'list_dir'",
-            "AttributeError: module 'signal' has no attribute 'resample'",
-            "No module named 'fcntl_tools'",
-        ),
-        weight=46,
-        # Every Unix has these, so that what lacks them is Windows, named in the log or not.
+        level=Level.WEAK,
         unless=("Darwin", "macOS"),
     ),
 )

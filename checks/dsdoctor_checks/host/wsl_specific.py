@@ -19,6 +19,7 @@ from typing import Any
 from dsdoctor.api import (
     Condition,
     Finding,
+    Level,
     LibCuda,
     Missing,
     NvidiaKernel,
@@ -83,78 +84,79 @@ HINT = "put `/usr/lib/wsl/lib` on `LD_LIBRARY_PATH` and link `libcuda.so` there"
 
 SIGNATURES = (
     Signature(
-        anchor=("libcuda.so", "find CUDA library"),
-        pattern=(
-            r"libcuda\.so(?:\.1)?: cannot open|find CUDA library (?:libcuda\.so|in \(null\))"
-            r"|libcuda\.so cannot found"
-        ),
+        pattern=r"libcuda\.so(?:\.1)?: cannot open|find CUDA library (?:libcuda\.so|in \(null\))|libcuda\.so cannot found",
         examples=(
             "OSError: libcuda.so: cannot open shared object file: No such file or directory",
             "NCCL WARN Failed to find CUDA library in (null) (NCCL_CUDA_PATH=(null))",
             "AssertionError: libcuda.so cannot found!",
         ),
-        not_examples=("libcuda.so found",),
-        weight=68,
+        level=Level.STRONG,
         masks=("nccl-unhandled-cuda-error", "nccl-p2p-or-shm-failure"),
     ),
     Signature(
-        anchor="/lib/wsl",
         pattern=r"/lib/wsl/\S{1,60}.{0,80}(?:error|not|cannot)",
         examples=(
             "/usr/lib/wsl/lib/x.so cannot be used",
             "/usr/lib/wsl/lib/libcuda.so.1: error: file truncated",
         ),
         not_examples=("/usr/lib/wsl/lib",),
-        weight=50,
     ),
     Signature(
-        anchor=(
-            "blocked by the operating system",
-            "WSL environment detected",
-            "libdxcore",
-            "dxgkio",
-            "dxg:",
-            "/dev/dxg",
-        ),
-        pattern=(
-            r"GPU access blocked by the operating system|WSL environment detected but no adapters"
-            r"|libdxcore\.so: cannot open|dxgkio_\w+: .{0,60}failed"
-            r"|/dev/dxg.{0,40}(?:No such|not found)"
-        ),
-        examples=(
-            "Failed to initialize NVML: GPU access blocked by the operating system",
-            "nvidia-container-cli: initialization error: WSL environment detected but no adapters were found: unknown.",
-        ),
-        not_examples=("WSL environment detected",),
-        weight=76,
+        pattern="GPU access blocked by the operating system",
+        examples=("Failed to initialize NVML: GPU access blocked by the operating system",),
+        level=Level.CERTAIN,
         masks=("docker-gpu-runtime-missing", "no-gpu-visible", "cuda-init-driver-state"),
     ),
     Signature(
-        anchor=("cannot find -lcuda", "out of memory", "cudaHostAlloc"),
+        pattern="WSL environment detected but no adapters",
+        examples=(
+            "nvidia-container-cli: initialization error: WSL environment detected but no adapters were found: unknown.",
+        ),
+        level=Level.CERTAIN,
+        masks=("docker-gpu-runtime-missing", "no-gpu-visible", "cuda-init-driver-state"),
+    ),
+    Signature(
+        pattern=r"libdxcore\.so: cannot open",
+        examples=("libdxcore.so: cannot open",),
+        level=Level.CERTAIN,
+        masks=("docker-gpu-runtime-missing", "no-gpu-visible", "cuda-init-driver-state"),
+    ),
+    Signature(
+        pattern=r"dxgkio_\w+: .{0,60}failed",
+        examples=("dxgkio_name: failed",),
+        not_examples=("dxgkio_name:",),
+        level=Level.CERTAIN,
+        masks=("docker-gpu-runtime-missing", "no-gpu-visible", "cuda-init-driver-state"),
+    ),
+    Signature(
+        pattern="/dev/dxg.{0,40}(?:No such|not found)",
+        examples=(
+            "/dev/dxg ... No such",
+            "/dev/dxg ... not found",
+        ),
+        not_examples=("/dev/dxg ... No",),
+        level=Level.CERTAIN,
+        masks=("docker-gpu-runtime-missing", "no-gpu-visible", "cuda-init-driver-state"),
+    ),
+    Signature(
         pattern=r"cannot find -lcuda\b|CUDA error: out of memory|cudaHostAlloc",
         examples=(
             "/usr/bin/ld: cannot find -lcuda: No such file or directory",
             "RuntimeError: CUDA error: out of memory",
+            "cudaHostAlloc",
         ),
         not_examples=("cannot find -lcudart",),
-        weight=69,
+        level=Level.CERTAIN,
         masks=("jit-build-header-or-lib-missing", "gpu-oom"),
         near=("WSL", "microsoft-standard", "/usr/lib/wsl", "/mnt/c/"),
     ),
     Signature(
-        anchor=(
-            "Could not find real path of /sys/class/pci_bus",
-            "unhandled cuda error",
-            "unhandled system error",
-            "ncclUnhandledCudaError",
-        ),
         pattern="Could not find real path of /sys/class/pci_bus|unhandled (?:cuda|system) error|ncclUnhandledCudaError",
         examples=(
             "NCCL WARN Could not find real path of /sys/class/pci_bus/0000:21/../../0000:21:00.0",
             "torch.distributed.DistBackendError: NCCL error in: x.hpp:275, unhandled cuda error, NCCL version 2.20.5",
+            "ncclUnhandledCudaError: Call to CUDA function failed.",
         ),
-        not_examples=("cuda error handled, NCCL WARN retrying",),
-        weight=58,
         masks=("nccl-unhandled-cuda-error", "nccl-p2p-or-shm-failure"),
         requires=(
             "microsoft-standard",
@@ -167,58 +169,75 @@ SIGNATURES = (
         ),
     ),
     Signature(
-        anchor=(
-            "Error 2: out of memory",
-            "pin_memory",
-            "driver_api.cpp",
-            "CUDA error: out of memory",
-            "Cuda error: out of memory",
-        ),
-        pattern="Error 2: out of memory|in pin_memory|c10/cuda/driver_api\\.cpp|^RuntimeError: [Cc][Uu][Dd][Aa] error: out of memory",
+        pattern=r"Error 2: out of memory|in pin_memory|c10/cuda/driver_api\.cpp|^RuntimeError: [Cc][Uu][Dd][Aa] error: out of memory",
         examples=(
             "UserWarning: CUDA initialization: Unexpected error from cudaGetDeviceCount(). Error 2: out of memory",
             '  File "/x/deepspeed/accelerator/cuda_accelerator.py", line 217, in pin_memory',
             "RuntimeError: CUDA error: out of memory",
+            "c10/cuda/driver_api.cpp",
         ),
-        not_examples=("pin_memory=True",),
-        weight=74,
+        level=Level.CERTAIN,
         requires=("microsoft-standard-WSL", "/usr/lib/wsl", "/mnt/c/Users"),
         masks=("gpu-oom", "no-gpu-visible", "cuda-init-driver-state"),
     ),
     Signature(
-        anchor="find real path of /sys/class/pci_bus",
-        pattern=r"Could not find real path of /sys/class/pci_bus",
+        pattern="Could not find real path of /sys/class/pci_bus",
         examples=(
             "NCCL WARN Could not find real path of /sys/class/pci_bus/0000:01/../../0000:01:00.0",
             "graph/xml.cc:332 NCCL WARN Could not find real path of /sys/class/pci_bus/0000:65",
         ),
-        not_examples=("can find real path of /sys/class/pci_bus/0000:01",),
-        weight=38,
+        level=Level.WEAK,
         unless=("Init COMPLETE",),
     ),
     Signature(
-        anchor=(
-            "operation not supported",
-            "CUDA error: unknown error",
-            "Error 304",
-            "Error 500",
-            "Not Supported",
-            "libnvidia-ml.so.1: cannot open",
-        ),
-        pattern=(
-            r"Cuda failure (?:\d{1,3} )?'operation not supported'|CUDA error: unknown error"
-            r"|cudaGetDeviceCount\(\).{0,20} Error (?:304|500)\b|^Error 304: OS call failed"
-            r"|nvml\w{0,60}(?:: |.{0,20})Not Supported|libnvidia-ml\.so\.1: cannot open"
-        ),
+        pattern=r"Cuda failure (?:\d{1,3} )?'operation not supported'",
+        examples=("NCCL WARN Cuda failure 'operation not supported'",),
+        not_examples=("failure 'operation not supported'",),
+        level=Level.STRONG,
+        requires=("microsoft-standard-WSL", "/usr/lib/wsl", "/mnt/c/Users", "WSL2", "WSL 2"),
+        masks=("cuda-init-driver-state", "docker-gpu-runtime-missing", "nccl-unhandled-cuda-error"),
+    ),
+    Signature(
+        pattern="CUDA error: unknown error",
+        examples=("RuntimeError: CUDA error: unknown error",),
+        level=Level.STRONG,
+        requires=("microsoft-standard-WSL", "/usr/lib/wsl", "/mnt/c/Users", "WSL2", "WSL 2"),
+        masks=("cuda-init-driver-state", "docker-gpu-runtime-missing", "nccl-unhandled-cuda-error"),
+    ),
+    Signature(
+        pattern=r"cudaGetDeviceCount\(\).{0,20} Error (?:304|500)\b",
         examples=(
-            "NCCL WARN Cuda failure 'operation not supported'",
             "RuntimeError: Unexpected error from cudaGetDeviceCount(). Error 500: named symbol not found",
+            "cudaGetDeviceCount() Error 304",
         ),
         not_examples=(
-            "operation not supported by the file system",
-            "HTTP Error 500",
+            "RuntimeError: Unexpected error from cudaGetDeviceCount(). Did you run some cuda functions before calling NumCudaDevices() that might have already set an error? Error 999: unknown error",
         ),
-        weight=66,
+        level=Level.STRONG,
+        requires=("microsoft-standard-WSL", "/usr/lib/wsl", "/mnt/c/Users", "WSL2", "WSL 2"),
+        masks=("cuda-init-driver-state", "docker-gpu-runtime-missing", "nccl-unhandled-cuda-error"),
+    ),
+    Signature(
+        pattern="^Error 304: OS call failed",
+        examples=("Error 304: OS call failed",),
+        level=Level.STRONG,
+        requires=("microsoft-standard-WSL", "/usr/lib/wsl", "/mnt/c/Users", "WSL2", "WSL 2"),
+        masks=("cuda-init-driver-state", "docker-gpu-runtime-missing", "nccl-unhandled-cuda-error"),
+    ),
+    Signature(
+        pattern=r"nvml\w{0,60}(?:: |.{0,20})Not Supported",
+        examples=("nvmlname: Not Supported",),
+        not_examples=("Not Supported",),
+        level=Level.STRONG,
+        requires=("microsoft-standard-WSL", "/usr/lib/wsl", "/mnt/c/Users", "WSL2", "WSL 2"),
+        masks=("cuda-init-driver-state", "docker-gpu-runtime-missing", "nccl-unhandled-cuda-error"),
+    ),
+    Signature(
+        pattern=r"libnvidia-ml\.so\.1: cannot open",
+        examples=(
+            "nvidia-container-cli: initialization error: load library failed: libnvidia-ml.so.1: cannot open shared object file: no such file or directory: unknown.",
+        ),
+        level=Level.STRONG,
         requires=("microsoft-standard-WSL", "/usr/lib/wsl", "/mnt/c/Users", "WSL2", "WSL 2"),
         masks=("cuda-init-driver-state", "docker-gpu-runtime-missing", "nccl-unhandled-cuda-error"),
     ),

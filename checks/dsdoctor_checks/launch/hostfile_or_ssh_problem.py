@@ -24,6 +24,7 @@ from dsdoctor.api import (
     Gpus,
     Hostfile,
     LaunchCommand,
+    Level,
     Missing,
     NodeReach,
     NodesReach,
@@ -179,164 +180,270 @@ HINT = "run `ssh -o PasswordAuthentication=no HOST hostname` for every host of t
 
 SIGNATURES = (
     Signature(
-        anchor=(
-            "Hostfile contains",
-            "Hostfile is empty",
-            "not found in hostfile",
-            "include_str and exclude_str",
-            "was not reachable via ssh",
-            "PasswordAuthentication=no",
-            "PDSH_SSH_ARGS_APPEND",
-            "launcher 'pdsh' not installed",
-            "'hostname', '-I'",
-            "hostname -I",
-            "non-zero",
-            "Hostfile is not",
-        ),
-        pattern=(
-            r"Hostfile (?:contains|is empty|is not)|not found in hostfile"
-            r"|include_str and exclude_str|was not reachable via ssh|PasswordAuthentication=no.{0,120}non-zero"
-            r"|KeyError: 'PDSH_SSH_ARGS_APPEND'|launcher 'pdsh' not installed"
-            r"|hostname'?,? '?-I.{0,40}non-zero"
-        ),
+        pattern="Hostfile (?:contains|is empty|is not)",
         examples=(
             "ValueError: Hostfile contains a bad entry: x y",
-            "RuntimeError: launcher 'pdsh' not installed.",
+            'raise ValueError("Hostfile is empty or not formatted correctly, unable to proceed with launching.")',
+            "Hostfile is not",
         ),
-        not_examples=("hostname -I",),
-        weight=66,
+        level=Level.STRONG,
         masks=("permissions", "rendezvous-timeout"),
     ),
     Signature(
-        anchor=(
-            "Permission denied (",
-            "Host key verification failed",
-            "ssh: connect to host",
-            "Could not resolve hostname",
-            "REMOTE HOST IDENTIFICATION",
-            "ssh exited with exit code",
-            "ssh: command not found",
-            "pdsh: command not found",
-            "No such file or directory: 'pdsh'",
-            "Connection closed by remote host",
-        ),
-        pattern=(
-            r"Permission denied \((?:publickey|password|gssapi|keyboard)"
-            r"|Host key verification failed|ssh: connect to host \S+ port"
-            r"|ssh: Could not resolve hostname|REMOTE HOST IDENTIFICATION"
-            r"|ssh exited with exit code (?:255|127)|(?:ssh|pdsh): command not found"
-            r"|No such file or directory: 'pdsh'"
-        ),
+        pattern="not found in hostfile",
+        examples=("ValueError: Hostname 'worker-3' not found in hostfile",),
+        level=Level.STRONG,
+        masks=("permissions", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern="include_str and exclude_str",
+        examples=("raise ValueError('include_str and exclude_str are mutually exclusive.')",),
+        level=Level.STRONG,
+        masks=("permissions", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern="was not reachable via ssh",
         examples=(
-            "node-b: Permission denied (publickey).",
-            "ssh: connect to host n2 port 22: Connection refused",
+            "RuntimeError: Using hostfile at /job/hostfile but host=10.1.1.3 was not reachable via ssh. If you are running with a single node please remove /job/hostfile or setup passwordless ssh.",
+        ),
+        level=Level.STRONG,
+        masks=("permissions", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern="PasswordAuthentication=no.{0,120}non-zero",
+        examples=(
+            "subprocess.CalledProcessError: Command '['ssh', '-o', 'PasswordAuthentication=no', 'node-a:22', 'hostname']' returned non-zero exit status 255.",
         ),
         not_examples=(
-            "ssh: connected",
-            "Permission denied (os error 13)",
+            "subprocess.CalledProcessError: Command '['ssh', '-o', 'PasswordAuthentication=no', 'node-a:22', 'hostname']' returned",
         ),
-        weight=64,
+        level=Level.STRONG,
         masks=("permissions", "rendezvous-timeout"),
     ),
     Signature(
-        anchor=("No slot '",),
+        pattern="KeyError: 'PDSH_SSH_ARGS_APPEND'",
+        examples=("KeyError: 'PDSH_SSH_ARGS_APPEND'",),
+        level=Level.STRONG,
+        masks=("permissions", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern="launcher 'pdsh' not installed",
+        examples=("RuntimeError: launcher 'pdsh' not installed.",),
+        level=Level.STRONG,
+        masks=("permissions", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern="hostname'?,? '?-I.{0,40}non-zero",
+        examples=(
+            "subprocess.CalledProcessError: Command '['ssh', 'node-b', 'hostname', '-I']' returned non-zero exit status 255.",
+        ),
+        not_examples=("hostname -I",),
+        level=Level.STRONG,
+        masks=("permissions", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern=r"Permission denied \((?:publickey|password|gssapi|keyboard)",
+        examples=(
+            "node-b: Permission denied (publickey).",
+            "Permission denied (password",
+            "Permission denied (gssapi",
+            "Permission denied (keyboard",
+        ),
+        level=Level.STRONG,
+        masks=("permissions", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern="Host key verification failed",
+        examples=("node-b: Host key verification failed.",),
+        level=Level.STRONG,
+        masks=("permissions", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern=r"ssh: connect to host \S+ port",
+        examples=("ssh: connect to host n2 port 22: Connection refused",),
+        not_examples=("ssh: connect to host n2",),
+        level=Level.STRONG,
+        masks=("permissions", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern="ssh: Could not resolve hostname",
+        examples=("10.0.0.3: ssh: Could not resolve hostname node-9: Name or service not known",),
+        level=Level.STRONG,
+        masks=("permissions", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern="REMOTE HOST IDENTIFICATION",
+        examples=("@    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @",),
+        level=Level.STRONG,
+        masks=("permissions", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern="ssh exited with exit code (?:255|127)",
+        examples=(
+            "pdsh@worker-0: worker-1: ssh exited with exit code 255",
+            "ssh exited with exit code 127",
+        ),
+        level=Level.STRONG,
+        masks=("permissions", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern="(?:ssh|pdsh): command not found",
+        examples=(
+            "ssh: command not found",
+            "pdsh: command not found",
+        ),
+        level=Level.STRONG,
+        masks=("permissions", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern="No such file or directory: 'pdsh'",
+        examples=("No such file or directory: 'pdsh'",),
+        level=Level.STRONG,
+        masks=("permissions", "rendezvous-timeout"),
+    ),
+    Signature(
         pattern=r"No slot '\d+' specified on host '(?!localhost)",
         examples=(
             "ValueError: No slot '5' specified on host 'node-a'",
             "ValueError: No slot '8' specified on host '10.0.0.7'",
         ),
         not_examples=("No slot '5' specified on host 'localhost'",),
-        weight=60,
+        level=Level.STRONG,
     ),
     Signature(
-        anchor="IndexError: list index out of range",
-        pattern=r"IndexError: list index out of range",
-        examples=("IndexError: list index out of range", "    IndexError: list index out of range"),
-        not_examples=("IndexError: tuple index out of range",),
-        weight=50,
+        pattern="IndexError: list index out of range",
+        examples=(
+            "IndexError: list index out of range",
+            "    IndexError: list index out of range",
+        ),
         near=("deepspeed/launcher/runner.py",),
     ),
     Signature(
-        anchor="not enough values to unpack",
-        pattern=r"not enough values to unpack",
+        pattern="not enough values to unpack",
         examples=(
             "ValueError: not enough values to unpack (expected 2, got 1)",
             "ValueError: not enough values to unpack (expected at least 2, got 1)",
         ),
-        not_examples=("ValueError: too many values to unpack (expected 2)",),
-        weight=50,
         near=("deepspeed/launcher/runner.py",),
     ),
     Signature(
-        anchor=(
-            "rcmd: socket",
-            "no extra nodes available",
-            "kex_exchange",
-            "Bad owner or permissions",
-            "mcmd:",
-            "There are not enough slots",
-            "ORTE was unable",
-            "multiple entries for",
-        ),
-        pattern=(
-            r"rcmd: socket: Permission denied|no extra nodes available via hostfile"
-            r"|kex_exchange_identification: |Bad owner or permissions on \S*\.ssh"
-            r"|mcmd: connect failed|There are not enough slots available"
-            r"|ORTE was unable to reliably start|contains multiple entries for"
-        ),
-        examples=(
-            "pdsh@head: n2: rcmd: socket: Permission denied",
-            "ValueError: Num nodes is >1 but no extra nodes available via hostfile",
-            "kex_exchange_identification: Connection closed by remote host",
-        ),
-        not_examples=("rcmd: socket opened",),
-        weight=66,
+        pattern="rcmd: socket: Permission denied",
+        examples=("pdsh@head: n2: rcmd: socket: Permission denied",),
+        level=Level.STRONG,
         masks=("permissions", "rendezvous-timeout"),
     ),
     Signature(
-        anchor=(
-            "with include",
-            "suitable master address",
-            "worker include/exclusion",
-            "limiting num nodes",
+        pattern="no extra nodes available via hostfile",
+        examples=("ValueError: Num nodes is >1 but no extra nodes available via hostfile",),
+        level=Level.STRONG,
+        masks=("permissions", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern="kex_exchange_identification: ",
+        examples=("kex_exchange_identification: Connection closed by remote host",),
+        level=Level.STRONG,
+        masks=("permissions", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern=r"Bad owner or permissions on \S*\.ssh",
+        examples=("Bad owner or permissions on x1.ssh",),
+        not_examples=("Bad owner or permissions on is fine",),
+        level=Level.STRONG,
+        masks=("permissions", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern="mcmd: connect failed",
+        examples=("mcmd: connect failed",),
+        level=Level.STRONG,
+        masks=("permissions", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern="There are not enough slots available",
+        examples=("There are not enough slots available",),
+        level=Level.STRONG,
+        masks=("permissions", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern="ORTE was unable to reliably start",
+        examples=("ORTE was unable to reliably start",),
+        level=Level.STRONG,
+        masks=("permissions", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern="contains multiple entries for",
+        examples=(
+            'raise ValueError(f"Hostfile contains multiple entries for {host}, unable to proceed with launching")',
         ),
+        level=Level.STRONG,
+        masks=("permissions", "rendezvous-timeout"),
+    ),
+    Signature(
         pattern="Cannot specify num_nodes/gpus with include|Unable to detect suitable master address|does not support (?:worker include/exclusion|limiting num nodes)",
         examples=(
             "ValueError: Cannot specify num_nodes/gpus with include/exclude",
             "RuntimeError: Unable to detect suitable master address via `hostname -I`, please manually specify one via --master_addr",
+            "does not support worker include/exclusion",
         ),
-        not_examples=("choose nodes with include/exclude",),
-        weight=56,
     ),
     Signature(
-        anchor=(
-            "pdsh@",
-            "UNPROTECTED PRIVATE KEY",
-            "bad permissions",
-            "Too many authentication failures",
-            "ssh: not found",
-            "No such file or directory: 'ssh'",
-            "is already defined",
-            "any pdsh modules",
-        ),
-        pattern=r"^pdsh@\S+ (?:\S+: )?(?:connect: |mcmd|module path .{0,120}insecure|Couldn't load any|gethostbyname|rcmd)|UNPROTECTED PRIVATE KEY FILE|Load key .{0,120}bad permissions|Too many authentication failures|\bssh: not found|No such file or directory: 'ssh'|Error: host \S+ is already defined",
+        pattern=r"^pdsh@\S+ (?:\S+: )?(?:connect: |mcmd|module path .{0,120}insecure|Couldn't load any|gethostbyname|rcmd)",
         examples=(
             "pdsh@head: n1: connect: Connection refused",
-            "@         WARNING: UNPROTECTED PRIVATE KEY FILE!          @",
-            "FileNotFoundError: [Errno 2] No such file or directory: 'ssh'",
+            "pdsh@x1 mcmd",
+            "pdsh@x1 module path insecure",
+            "pdsh@x1 Couldn't load any",
+            "pdsh@x1 gethostbyname",
+            "pdsh@x1 rcmd",
         ),
-        not_examples=("pdsh@head: n1: 8 ranks done", "the owner of n1 is already defined"),
-        weight=62,
+        not_examples=("pdsh@head: n1: 8 ranks done",),
+        level=Level.STRONG,
         masks=("permissions", "rendezvous-timeout"),
     ),
     Signature(
-        anchor=("only able to place", "Only able to place"),
+        pattern="UNPROTECTED PRIVATE KEY FILE",
+        examples=("@         WARNING: UNPROTECTED PRIVATE KEY FILE!          @",),
+        level=Level.STRONG,
+        masks=("permissions", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern="Load key .{0,120}bad permissions",
+        examples=('Load key "/home/me/.ssh/id_ed25519": bad permissions',),
+        not_examples=('key "/home/me/.ssh/id_ed25519": bad permissions',),
+        level=Level.STRONG,
+        masks=("permissions", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern="Too many authentication failures",
+        examples=("Too many authentication failures",),
+        level=Level.STRONG,
+        masks=("permissions", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern=r"\bssh: not found",
+        examples=("ssh: not found",),
+        level=Level.STRONG,
+        masks=("permissions", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern="No such file or directory: 'ssh'",
+        examples=("FileNotFoundError: [Errno 2] No such file or directory: 'ssh'",),
+        level=Level.STRONG,
+        masks=("permissions", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern=r"Error: host \S+ is already defined",
+        examples=("RuntimeError: host x1 is already defined",),
+        not_examples=("the owner of n1 is already defined",),
+        level=Level.STRONG,
+        masks=("permissions", "rendezvous-timeout"),
+    ),
+    Signature(
         pattern=r"Only able to place \d+ replicas?, but \d+",
         examples=(
             "ValueError: Only able to place 1 replicas, but 2 replicas were requested.",
             "ValueError: Only able to place 0 replicas, but 4 replicas were requested.",
         ),
-        not_examples=("only able to place 3 windows",),
-        weight=44,
+        not_examples=("ValueError: Only able to place 1 replicas, but",),
+        level=Level.WEAK,
     ),
 )

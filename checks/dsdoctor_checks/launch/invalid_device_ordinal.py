@@ -23,6 +23,7 @@ from dsdoctor.api import (
     Gpus,
     Hostfile,
     LaunchCommand,
+    Level,
     Missing,
     Scope,
     Signature,
@@ -73,61 +74,59 @@ HINT = "start as many processes as GPUs are visible (`nvidia-smi -L`)"
 
 SIGNATURES = (
     Signature(
-        anchor=(
-            "invalid device ordinal",
-            "nvalid device id",
-            "cudaErrorInvalidDevice",
-            "object on CUDA device ",
-            "device < num_gpus",
-        ),
-        pattern=(
-            r"invalid device ordinal|Invalid device id|cudaErrorInvalidDevice\b"
-            r"|object on CUDA device \d+ but torch\.cuda\.device_count\(\) is"
-            r"|device < num_gpus.{0,20}INTERNAL ASSERT"
-        ),
-        examples=(
-            "RuntimeError: CUDA error: invalid device ordinal",
-            "AssertionError: Invalid device id",
-            "RuntimeError: Attempting to deserialize object on CUDA device 3 but torch.cuda.device_count() is 1.",
-            "RuntimeError: device >= 0 && device < num_gpus INTERNAL ASSERT FAILED at CUDAContext.cpp:49",
-        ),
-        not_examples=(
-            "device ordinal 1",
-            "the phone has an invalid device id",
-        ),
-        weight=70,
+        pattern="invalid device ordinal",
+        examples=("RuntimeError: CUDA error: invalid device ordinal",),
+        level=Level.CERTAIN,
         masks=("nccl-timeout-watchdog", "no-gpu-visible"),
     ),
     Signature(
-        anchor=("but only ", "nproc_per_node", "GPUs available", "GPU available", "num_gpus"),
-        pattern=(
-            r"\d+ GPUs?.{0,40} but only (?:found|have|\d)|(?:GPUs? available|num_gpus).{0,40}(?:less than"
-            r"|<).{0,40}(?:nproc|world)"
+        pattern="Invalid device id",
+        examples=("AssertionError: Invalid device id",),
+        level=Level.CERTAIN,
+        masks=("nccl-timeout-watchdog", "no-gpu-visible"),
+    ),
+    Signature(
+        pattern=r"cudaErrorInvalidDevice\b",
+        examples=("cudaErrorInvalidDevice",),
+        level=Level.CERTAIN,
+        masks=("nccl-timeout-watchdog", "no-gpu-visible"),
+    ),
+    Signature(
+        pattern=r"object on CUDA device \d+ but torch\.cuda\.device_count\(\) is",
+        examples=(
+            "RuntimeError: Attempting to deserialize object on CUDA device 3 but torch.cuda.device_count() is 1.",
         ),
+        not_examples=("on CUDA device 3 but torch.cuda.device_count() is 1.",),
+        level=Level.CERTAIN,
+        masks=("nccl-timeout-watchdog", "no-gpu-visible"),
+    ),
+    Signature(
+        pattern="device < num_gpus.{0,20}INTERNAL ASSERT",
+        examples=(
+            "RuntimeError: device >= 0 && device < num_gpus INTERNAL ASSERT FAILED at CUDAContext.cpp:49",
+        ),
+        not_examples=("RuntimeError: device >= 0 && device < num_gpus INTERNAL",),
+        level=Level.CERTAIN,
+        masks=("nccl-timeout-watchdog", "no-gpu-visible"),
+    ),
+    Signature(
+        pattern=r"\d+ GPUs?.{0,40} but only (?:found|have|\d)|(?:GPUs? available|num_gpus).{0,40}(?:less than|<).{0,40}(?:nproc|world)",
         examples=(
             "AssertionError: it requires 8 GPUs but only found 4",
             "ValueError: 4 GPUs asked for, but only 2 are visible",
+            "GPU available ... less than ... nproc",
         ),
-        not_examples=("nproc_per_node=8",),
-        weight=50,
+        not_examples=("$ deepspeed --num_gpus=4 train.py",),
     ),
     Signature(
-        anchor=(
-            "ut your machine only has",
-            "number of available GPUs",
-            "ot enough GPUs",
-            "not available, ",
-        ),
         pattern=r"[Bb]ut your machine only has: \[\d|(?:required GPUs|[Ww]orld size|processes|tensor.parallel\w*).{0,40}(?:exceeds?|larger than|greater than) the (?:total )?number of available GPUs|Error: .{0,40}\b[Nn]ot enough GPUs\b|CUDA device \S+ not available, ",
         examples=(
             "MisconfigurationException: You requested gpu: [0, 1, 2] But your machine only has: [0]",
             "ValueError: The number of required GPUs exceeds the total number of available GPUs in the placement group.",
             "RuntimeError: World size (4) is larger than the number of available GPUs (2)",
+            "RuntimeError: Not enough GPUs",
+            "CUDA device x1 not available, ",
         ),
-        not_examples=(
-            "number of available GPUs: 8",
-            "WARNING: not enough GPUs for a second replica, using one",
-        ),
-        weight=54,
+        not_examples=("WARNING: not enough GPUs for a second replica, using one",),
     ),
 )

@@ -22,6 +22,7 @@ from dsdoctor.api import (
     Environment,
     Finding,
     LaunchCommand,
+    Level,
     Missing,
     RunNeeds,
     Scope,
@@ -82,101 +83,100 @@ HINT = "start it with `deepspeed train.py`, `torchrun` or `accelerate launch`"
 
 SIGNATURES = (
     Signature(
-        anchor=(
-            "expected, but not set",
-            "mpi4py",
+        pattern="environment variable (?:RANK|WORLD_SIZE|MASTER_ADDR|MASTER_PORT|LOCAL_RANK) expected, but not set",
+        examples=(
+            "ValueError: Error initializing torch.distributed using env:// rendezvous: environment variable RANK expected, but not set",
+            "ValueError: Error initializing torch.distributed using env:// rendezvous: environment variable WORLD_SIZE expected, but not set",
+            "ValueError: Error initializing torch.distributed using env:// rendezvous: environment variable MASTER_ADDR expected, but not set",
+            "environment variable MASTER_PORT expected, but not set",
+            "environment variable LOCAL_RANK expected, but not set",
+        ),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern="No module named '?mpi4py",
+        examples=("ModuleNotFoundError: No module named 'mpi4py'",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern="KeyError: '(?:LOCAL_RANK|RANK|WORLD_SIZE|MASTER_ADDR|MASTER_PORT)'",
+        examples=(
             "KeyError: 'LOCAL_RANK'",
             "KeyError: 'RANK'",
             "KeyError: 'WORLD_SIZE'",
-            "Default process group has not been initialized",
-            "Default process group is not initialized",
-            "MASTER_ADDR",
-            "requires the LOCAL_RANK environment",
-            "DeepSpeed backend not set",
-            "DeepSpeed requires the LOCAL_RANK",
+            "KeyError: 'MASTER_ADDR'",
             "KeyError: 'MASTER_PORT'",
         ),
-        pattern=(
-            r"environment variable (?:RANK|WORLD_SIZE|MASTER_ADDR|MASTER_PORT"
-            r"|LOCAL_RANK) expected, but not set|No module named '?mpi4py"
-            r"|KeyError: '(?:LOCAL_RANK|RANK|WORLD_SIZE|MASTER_ADDR|MASTER_PORT)'"
-            r"|Default process group (?:has not been|is not) initialized|DeepSpeed requires the LOCAL_RANK|DeepSpeed backend not set, please init"
-        ),
-        examples=(
-            "ValueError: Error initializing torch.distributed using env:// rendezvous: environment variable RANK expected, but not set",
-            "ModuleNotFoundError: No module named 'mpi4py'",
-            "AssertionError: DeepSpeed requires the LOCAL_RANK environment variable, it is set by the deepspeed launcher",
-            "AssertionError: DeepSpeed backend not set, please initialize it using init_process_group()",
-            "ValueError: Default process group has not been initialized, please make sure to call init_process_group.",
-        ),
-        not_examples=("MASTER_ADDR=node-a",),
-        weight=62,
+        level=Level.STRONG,
     ),
     Signature(
-        anchor=("MPI_ERRORS_ARE_FATAL", "in MPI_Init"),
+        pattern="Default process group (?:has not been|is not) initialized",
+        examples=(
+            "ValueError: Default process group has not been initialized, please make sure to call init_process_group.",
+            "AssertionError: Default process group is not initialized",
+        ),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern="DeepSpeed requires the LOCAL_RANK",
+        examples=(
+            "AssertionError: DeepSpeed requires the LOCAL_RANK environment variable, it is set by the deepspeed launcher",
+        ),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern="DeepSpeed backend not set, please init",
+        examples=(
+            "AssertionError: DeepSpeed backend not set, please initialize it using init_process_group()",
+        ),
+        level=Level.STRONG,
+    ),
+    Signature(
         pattern="MPI_ERRORS_ARE_FATAL|error occurred in MPI_Init",
         examples=(
             "*** MPI_ERRORS_ARE_FATAL (processes in this communicator will now abort,",
             "*** An error occurred in MPI_Init_thread",
         ),
-        not_examples=("time in MPI_Init: 0.3 s",),
-        weight=60,
+        level=Level.STRONG,
         requires=("attempting to detect MPI environment",),
     ),
     Signature(
-        anchor=(
-            "Mismatch in local rank setting",
-            "OMPI_COMM_WORLD_LOCAL_RANK",
-            "rank number is not in current env",
-            "Distributed backend is not initialized",
-        ),
         pattern="Mismatch in local rank setting, args|!= OMPI_COMM_WORLD_LOCAL_RANK|Error: rank number is not in current env|Distributed backend is not initialized",
         examples=(
             "AssertionError: Mismatch in local rank setting, args.local_rank=0 but env['LOCAL_RANK']=1.",
             "AssertionError: LOCAL_RANK (0) != OMPI_COMM_WORLD_LOCAL_RANK (1), not sure how to proceed",
             "AssertionError: Distributed backend is not initialized. Please set dist_init_required to True",
+            "RuntimeError: rank number is not in current env",
         ),
-        not_examples=("OMPI_COMM_WORLD_LOCAL_RANK=0",),
-        weight=50,
     ),
     Signature(
-        anchor=(
-            "in the torch environment",
-            "KeyError: 'SLURM_",
-            "KeyError: 'OMPI_COMM_WORLD_",
-            "KeyError: 'PMI_",
-            "An MPI job is running but mpi4py",
-            "No rendezvous handler for None",
-        ),
         pattern=r"Could not find '(?:RANK|LOCAL_RANK|WORLD_SIZE|MASTER_ADDR|MASTER_PORT)' in the torch environment|KeyError: '(?:SLURM_(?:PROCID|LOCALID|NTASKS|NODELIST|JOB_NODELIST)|OMPI_COMM_WORLD_\w+|PMI_\w+)'|An MPI job is running but mpi4py is not|No rendezvous handler for None",
         examples=(
             "RuntimeError: Could not find 'RANK' in the torch environment, visit the site for more information on launching with torch",
             "KeyError: 'SLURM_PROCID'",
             "KeyError: 'OMPI_COMM_WORLD_RANK'",
+            "An MPI job is running but mpi4py is not",
+            "No rendezvous handler for None",
         ),
-        not_examples=(
-            "KeyError: 'SLURM_PARTITION'",
-            "everything was found in the torch environment",
-        ),
-        weight=58,
+        not_examples=("KeyError: 'SLURM_PARTITION'",),
     ),
     Signature(
-        anchor=("WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "RANK", "environment variable"),
         pattern=r"(?:Error|Exception): .{0,120}(?:\b(?:RANK|LOCAL_RANK|WORLD_SIZE|MASTER_ADDR|MASTER_PORT)\b|\b(?:MPI|distributed|torchrun) environment variables?).{0,80}\b(?:(?:not|n't|never) (?:be(?:en)? )?(?:set|found|defined|present|exist)|missing|required)",
         examples=(
             "RuntimeError: Distributed mode requested but RANK and WORLD_SIZE are not set",
             "AssertionError: MASTER_ADDR environment variable is not set",
             "EnvironmentError: MPI environment variables are not set. Use an MPI launcher.",
+            "Exception: RANK ... not set",
+            "RuntimeError: RANK ... missing",
+            "RuntimeError: RANK ... required",
         ),
         not_examples=(
-            "RANK=0 WORLD_SIZE=8",
             "ValueError: RANK is 9 but must be below WORLD_SIZE 8",
             "ValueError: the environment variable HF_HOME is not set",
         ),
-        weight=46,
+        level=Level.WEAK,
     ),
     Signature(
-        anchor=("int() argument must be",),
         pattern=r"int\(\) argument must be .{0,80}not 'NoneType'",
         examples=(
             "TypeError: int() argument must be a string, a bytes-like object or a number, not 'NoneType'",
@@ -185,16 +185,10 @@ SIGNATURES = (
         not_examples=(
             "TypeError: int() argument must be a string, a bytes-like object or a number, not 'list'",
         ),
-        weight=44,
+        level=Level.WEAK,
         near=("LOCAL_RANK", "WORLD_SIZE", '"RANK"', "'RANK'", "MASTER_PORT"),
     ),
     Signature(
-        anchor=(
-            "group is not initialized",
-            "torch.distributed is not",
-            "launch with",
-            "launch it with",
-        ),
         pattern=r"^(?:\w+\.)*AssertionError: (?:(?:data|tensor|pipeline|context|model|intra_layer|embedding)[\w ]{0,24} group is not initialized|torch\.distributed is not (?:available or not )?initialized)|Error: .{0,160}\blaunch (?:it )?with [`'\x22]?(?:torchrun|accelerate launch|deepspeed|python -m torch\.distributed)",
         examples=(
             "AssertionError: data parallel group is not initialized",
@@ -205,16 +199,14 @@ SIGNATURES = (
             "the data parallel group is not initialized yet, waiting",
             "you may also launch with torchrun",
         ),
-        weight=34,
+        level=Level.HINT,
     ),
     Signature(
-        anchor=("does not match torch world size", "does not match torch world rank"),
         pattern=r"MPI world (?:size|rank) \d+ does not match torch world (?:size|rank)",
         examples=(
             "AssertionError: MPI world size 4 does not match torch world size 1",
             "AssertionError: MPI world rank 1 does not match torch world rank 0",
         ),
         not_examples=("a file that does not match torch world size files",),
-        weight=52,
     ),
 )

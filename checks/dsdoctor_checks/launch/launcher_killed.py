@@ -16,7 +16,7 @@ is a signal, is passed over
 
 from __future__ import annotations
 
-from dsdoctor.api import Condition, Scope, Signature
+from dsdoctor.api import Condition, Level, Scope, Signature
 
 CONDITION = Condition("launcher-killed", id="DSD1260", scope=Scope.JOB, since="0.1")
 
@@ -24,14 +24,13 @@ HINT = "end the ranks that are left, and start the job under a scheduler, `tmux`
 
 SIGNATURES = (
     Signature(
-        anchor=("the launcher ended (",),
         pattern=r"the launcher ended \((?:exit status|signal) -?\w+\) while rank [\d, ]+ still ran",
         examples=(
             "FAIL  the launcher ended (signal 9) while rank 0, 1 still ran",
             "FAIL  the launcher ended (exit status 137) while rank 3 still ran",
         ),
         not_examples=("the launcher ended (exit status 0)",),
-        weight=76,
+        level=Level.CERTAIN,
         masks=("host-oom-killed", "rank-killed"),
     ),
 )

@@ -24,6 +24,7 @@ from dsdoctor.api import (
     Finding,
     Hostfile,
     LaunchCommand,
+    Level,
     Missing,
     Scope,
     Signature,
@@ -105,26 +106,27 @@ HINT = "unset `CUDA_VISIBLE_DEVICES` and choose GPUs with `--include localhost:0
 
 SIGNATURES = (
     Signature(
-        anchor="No slot '",
-        pattern=(r"No slot '\d+' specified on host '(?:localhost|127\.0\.0\.1)"),
+        pattern=r"No slot '\d+' specified on host '(?:localhost|127\.0\.0\.1)",
         examples=(
             "ValueError: No slot '9' specified on host 'localhost'",
             "ValueError: No slot '1' specified on host '127.0.0.1'",
         ),
-        not_examples=("No slot '2' specified on host 'worker-1'",),
-        weight=66,
+        not_examples=("slot '9' specified on host 'localhost'",),
+        level=Level.STRONG,
         masks=("hostfile-or-ssh-problem",),
     ),
     Signature(
-        anchor="invalid literal for int() with base 10",
         pattern=r"invalid literal for int\(\) with base 10: '(?:'|GPU-|MIG-|\s|all|none)",
         examples=(
             "ValueError: invalid literal for int() with base 10: ''",
             "ValueError: invalid literal for int() with base 10: 'GPU-5a5a5a5a'",
             "ValueError: invalid literal for int() with base 10: 'MIG-1'",
+            "invalid literal for int() with base 10: ' ",
+            "invalid literal for int() with base 10: 'all",
+            "invalid literal for int() with base 10: 'none",
         ),
         not_examples=("ValueError: invalid literal for int() with base 10: 'abc'",),
-        weight=66,
+        level=Level.STRONG,
         masks=("hostfile-or-ssh-problem",),
         near=(
             "launcher/runner.py",
@@ -136,7 +138,6 @@ SIGNATURES = (
         ),
     ),
     Signature(
-        anchor=("but ignoring it because one or several",),
         pattern=r"Detected (?:\w+_)?VISIBLE_DEVICES=\S* but ignoring it because one or several",
         examples=(
             "Detected CUDA_VISIBLE_DEVICES=2,3 but ignoring it because one or several of --include/--exclude/--num_gpus/--num_nodes cl args were used.",
@@ -144,39 +145,35 @@ SIGNATURES = (
             "Detected VISIBLE_DEVICES=1,3 but ignoring it because one or several of --include/--exclude/--num_gpus/--num_nodes cl args were used.",
         ),
         not_examples=("stopped, but ignoring it because one or several ranks ended",),
-        weight=24,
+        level=Level.HINT,
         final=True,
     ),
     Signature(
-        anchor=("No slot '",),
-        pattern="No slot '\\{?\\w*\\}?' specified on host",
+        pattern=r"No slot '\{?\w*\}?' specified on host",
         examples=(
             "ValueError: No slot '4' specified on host 'node-a'",
             "    raise ValueError(\"No slot '{}' specified on host '{}'\".format(",
         ),
-        not_examples=("No slot 'x' is free",),
-        weight=60,
+        not_examples=("slot '4' specified on host 'node-a'",),
+        level=Level.STRONG,
     ),
     Signature(
-        anchor=("setting --include=localhost:",),
         pattern=r"Detected (?:\w+_)?VISIBLE_DEVICES=\S+: setting --include=localhost:",
         examples=(
             "Detected CUDA_VISIBLE_DEVICES=1: setting --include=localhost:1",
             "Detected VISIBLE_DEVICES=6: setting --include=localhost:6",
             "Detected VISIBLE_DEVICES=3: setting --include=localhost:3 Detected CUDA_VISIBLE_DEVICES=3: setting --include=localhost:3",
         ),
-        not_examples=("setting --include=localhost:0 as told on the command line",),
-        weight=40,
+        not_examples=("CUDA_VISIBLE_DEVICES=1: setting --include=localhost:1",),
+        level=Level.WEAK,
         requires=("parse_resource_filter", "parse_inclusion_exclusion"),
     ),
     Signature(
-        anchor=("No slot ",),
         pattern=r"No slot '?\d+'? specifi\w+ on host",
         examples=(
             "No slot 2 specified on host n1",
             "ValueError: No slot '6' specified on host 'n1'",
         ),
         not_examples=("No slot 2 on host n1",),
-        weight=58,
     ),
 )

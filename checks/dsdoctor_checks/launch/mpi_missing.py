@@ -12,7 +12,7 @@ Recognised in logs alone; the wordings are tested in `tests/logs`.
 
 from __future__ import annotations
 
-from dsdoctor.api import Condition, Scope, Signature
+from dsdoctor.api import Condition, Level, Scope, Signature
 
 CONDITION = Condition("mpi-missing", id="DSD1250", scope=Scope.JOB, since="0.1")
 
@@ -20,100 +20,153 @@ HINT = "install Open MPI or load its module, and rebuild `mpi4py`"
 
 SIGNATURES = (
     Signature(
-        anchor=(
-            "libmpi",
-            "cannot load MPI library",
-            "mpirun",
-            "mpi4py",
-            "launcher 'openmpi' not installed",
-            "mpicc",
-            "Cannot compile MPI",
-            "mpi.h",
-            "launcher 'mvapich' not installed",
-            "launcher 'mpich' not installed",
-            "launcher 'impi' not installed",
-            "undefined symbol: ompi_",
-            "undefined symbol: MPI_",
-        ),
-        pattern=(
-            r"libmpi\w*\.so[\w.]*: cannot open|cannot load MPI library"
-            r"|mpirun: (?:command )?not found|No such file or directory: 'mpirun'"
-            r"|undefined symbol: (?:ompi|MPI)_\w+|launcher '(?:openmpi"
-            r"|mpich|mvapich|impi)' not installed|mpicc: (?:command )?not found"
-            r"|Cannot compile MPI programs|Failed building wheel for mpi4py"
-            r"|fatal error: '?mpi\.h"
-        ),
+        pattern=r"libmpi\w*\.so[\w.]*: cannot open",
         examples=(
             "ImportError: libmpi.so.40: cannot open shared object file: No such file or directory",
-            "RuntimeError: cannot load MPI library",
-            "error: Cannot compile MPI programs. Check your configuration!!!",
-            "src/lib-mpi/config.h:22:10: fatal error: mpi.h: No such file or directory",
         ),
-        not_examples=("mpirun -np 2 python x.py",),
-        weight=70,
+        not_examples=(
+            "ImportError: /root/.cache/torch_extensions/py311_cu121/fused_adam/fused_adam.so: cannot open shared object file: No such file or directory",
+        ),
+        level=Level.CERTAIN,
         masks=("launched-without-deepspeed",),
     ),
     Signature(
-        # MPI ends while parts of it do not load: its libraries are of several versions
-        anchor=("MPI_ERRORS_ARE_FATAL", "in MPI_Init"),
-        pattern=r"MPI_ERRORS_ARE_FATAL|error occurred in MPI_Init",
+        pattern="cannot load MPI library",
+        examples=("RuntimeError: cannot load MPI library",),
+        level=Level.CERTAIN,
+        masks=("launched-without-deepspeed",),
+    ),
+    Signature(
+        pattern="mpirun: (?:command )?not found",
+        examples=("mpirun: not found",),
+        level=Level.CERTAIN,
+        masks=("launched-without-deepspeed",),
+    ),
+    Signature(
+        pattern="No such file or directory: 'mpirun'",
+        examples=("No such file or directory: 'mpirun'",),
+        level=Level.CERTAIN,
+        masks=("launched-without-deepspeed",),
+    ),
+    Signature(
+        pattern=r"undefined symbol: (?:ompi|MPI)_\w+",
+        examples=(
+            "undefined symbol: ompi_name",
+            "undefined symbol: MPI_name",
+        ),
+        not_examples=("undefined symbol: MPI_ is fine",),
+        level=Level.CERTAIN,
+        masks=("launched-without-deepspeed",),
+    ),
+    Signature(
+        pattern="launcher '(?:openmpi|mpich|mvapich|impi)' not installed",
+        examples=(
+            "RuntimeError: launcher 'openmpi' not installed.",
+            "launcher 'mpich' not installed",
+            "launcher 'mvapich' not installed",
+            "launcher 'impi' not installed",
+        ),
+        level=Level.CERTAIN,
+        masks=("launched-without-deepspeed",),
+    ),
+    Signature(
+        pattern="mpicc: (?:command )?not found",
+        examples=("mpicc: not found",),
+        level=Level.CERTAIN,
+        masks=("launched-without-deepspeed",),
+    ),
+    Signature(
+        pattern="Cannot compile MPI programs",
+        examples=("error: Cannot compile MPI programs. Check your configuration!!!",),
+        level=Level.CERTAIN,
+        masks=("launched-without-deepspeed",),
+    ),
+    Signature(
+        pattern="Failed building wheel for mpi4py",
+        examples=("ERROR: Failed building wheel for mpi4py",),
+        level=Level.CERTAIN,
+        masks=("launched-without-deepspeed",),
+    ),
+    Signature(
+        pattern=r"fatal error: '?mpi\.h",
+        examples=("src/lib-mpi/config.h:22:10: fatal error: mpi.h: No such file or directory",),
+        level=Level.CERTAIN,
+        masks=("launched-without-deepspeed",),
+    ),
+    # MPI ends while parts of it do not load: its libraries are of several versions
+    Signature(
+        pattern="MPI_ERRORS_ARE_FATAL|error occurred in MPI_Init",
         examples=(
             "*** MPI_ERRORS_ARE_FATAL (processes in this communicator will now abort,",
             "*** An error occurred in MPI_Init",
         ),
-        not_examples=("mean time spent in MPI_Init: 0.3 s",),
-        weight=66,
+        level=Level.STRONG,
         near=("component_repository_open: unable to open",),
         masks=("launched-without-deepspeed",),
     ),
     Signature(
-        anchor=("DLL load failed", "MPI_ERRORS_ARE_FATAL", "in MPI_Init"),
         pattern="DLL load failed(?: while importing MPI)?: |MPI_ERRORS_ARE_FATAL|error occurred in MPI_Init",
         examples=(
             "ImportError: DLL load failed while importing MPI: The specified module could not be found.",
             "*** An error occurred in MPI_Init_thread",
+            "*** MPI_ERRORS_ARE_FATAL (processes in this communicator will now abort,",
         ),
-        not_examples=("time in MPI_Init: 0.3 s",),
-        weight=58,
         near=("mpi4py", "MPI"),
         unless=("attempting to detect MPI environment",),
     ),
     Signature(
-        anchor=(
-            "ORTE_ERROR_LOG",
-            "orte_init failed",
-            "opal_init failed",
-            "MPI_INIT failed",
-            "MPI_Init failed",
-            "prte_init failed",
-            "mpiexec: ",
-            "ild wheels for mpi4py",
-            "have MPI built in",
-            "PMIX ERROR",
-            "PRTE_ERROR_LOG",
-        ),
-        pattern=r"(?:ORTE|PRTE)_ERROR_LOG: |looks like (?:orte_init|opal_init|MPI_INIT|MPI_Init|prte_init) failed|mpiexec: (?:command )?not found|uild wheels for mpi4py|doesn't have MPI built in",
+        pattern="(?:ORTE|PRTE)_ERROR_LOG: ",
         examples=(
             "[n1:39] [[INVALID],INVALID] ORTE_ERROR_LOG: Not found in file ess_hnp_module.c at line 320",
-            "It looks like MPI_INIT failed for some reason; your parallel process is",
-            "bash: mpiexec: command not found",
-            "RuntimeError: Distributed package doesn't have MPI built in.",
+            "PRTE_ERROR_LOG: ",
         ),
-        not_examples=("mpiexec: starting 4 processes", "a run in which no MPI_INIT failed"),
-        weight=52,
         not_near=("not enough slots", "ORTE was unable"),
     ),
     Signature(
-        anchor=(
-            "ompi_rte_init failed",
-            "ompi_mpi_init",
-            "pmix_base_select failed",
-            "orte_ess_init failed",
-            "ess_base_select failed",
+        pattern="looks like (?:orte_init|opal_init|MPI_INIT|MPI_Init|prte_init) failed",
+        examples=(
+            "It looks like MPI_INIT failed for some reason; your parallel process is",
+            "It looks like orte_init failed for some reason; your parallel process is",
+            "looks like opal_init failed",
+            "looks like MPI_Init failed",
+            "looks like prte_init failed",
         ),
-        pattern=r"ompi_rte_init failed|ompi_mpi_init: .{0,60}failed|pmix_base_select failed|orte_ess_init failed|ess_base_select failed",
-        examples=("  ompi_mpi_init: ompi_rte_init failed", "  opal_pmix_base_select failed"),
+        not_near=("not enough slots", "ORTE was unable"),
+    ),
+    Signature(
+        pattern="mpiexec: (?:command )?not found",
+        examples=("bash: mpiexec: command not found",),
+        not_near=("not enough slots", "ORTE was unable"),
+    ),
+    Signature(
+        pattern="uild wheels for mpi4py",
+        examples=("uild wheels for mpi4py",),
+        not_near=("not enough slots", "ORTE was unable"),
+    ),
+    Signature(
+        pattern="doesn't have MPI built in",
+        examples=("RuntimeError: Distributed package doesn't have MPI built in.",),
+        not_near=("not enough slots", "ORTE was unable"),
+    ),
+    Signature(
+        pattern="ompi_rte_init failed",
+        examples=("  ompi_mpi_init: ompi_rte_init failed",),
+    ),
+    Signature(
+        pattern="ompi_mpi_init: .{0,60}failed",
+        examples=("  ompi_mpi_init: ompi_rte_init failed",),
         not_examples=("time in ompi_mpi_init: 0.2 s",),
-        weight=50,
+    ),
+    Signature(
+        pattern="pmix_base_select failed",
+        examples=("  opal_pmix_base_select failed",),
+    ),
+    Signature(
+        pattern="orte_ess_init failed",
+        examples=("orte_ess_init failed",),
+    ),
+    Signature(
+        pattern="ess_base_select failed",
+        examples=("ess_base_select failed",),
     ),
 )

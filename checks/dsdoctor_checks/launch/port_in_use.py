@@ -19,6 +19,7 @@ from dsdoctor.api import (
     Condition,
     Finding,
     LaunchCommand,
+    Level,
     MasterPort,
     Missing,
     Scope,
@@ -67,46 +68,27 @@ HINT = "choose another: `--master_port` / `--rdzv_endpoint`, or end the old run"
 
 SIGNATURES = (
     Signature(
-        anchor=(
-            "ddress already in use",
-            "EADDRINUSE",
-            "another process is utilizing it",
-            "Only one usage of each socket address",
-        ),
-        pattern=(
-            r"(?<!mail )[Aa]ddress already in use|EADDRINUSE|another process is utilizing it"
-            r"|Only one usage of each socket address"
-        ),
+        pattern="(?<!mail )[Aa]ddress already in use|EADDRINUSE|another process is utilizing it|Only one usage of each socket address",
         examples=(
             "RuntimeError: The server socket has failed to bind to [::]:29500 (errno: 98 - Address already in use).",
             "ConnectionError: Tried to launch distributed communication on port `29500`, but another process is utilizing it.",
             "RuntimeError: Address already in use",
+            "torch.distributed.DistNetworkError: The server socket has failed to listen on any local network address. port: 29500, useIpv6: false, code: -98, name: EADDRINUSE, message: address already in use",
+            "Only one usage of each socket address",
         ),
-        not_examples=(
-            "address in use by this job",
-            "port 29500 is free, no other process is utilizing it",
-            "ValueError: email address already in use",
-        ),
-        weight=70,
+        not_examples=("ValueError: email address already in use",),
+        level=Level.CERTAIN,
         masks=("rendezvous-timeout",),
     ),
     Signature(
-        anchor=(
-            "failed to listen on any local",
-            "Failed to bind to address",
-            " already in use",
-            " already occupied",
-            " already taken",
-            " already allocated",
-            " not available",
-        ),
         pattern=r"(?i)failed to listen on any local network address|failed to bind to address \S*:\d+|\bport:? ?'?\d{2,5}'? (?:is|was) (?:already (?:in use|occupied|taken|allocated)|not available)",
         examples=(
             "[E socket.cpp:435] [c10d] The server socket has failed to listen on any local network address.",
             "ValueError: Port 29501 is already in use. Please choose another port.",
+            "failed to bind to address x1:7",
         ),
         not_examples=("the name `port` is already in use by a variable",),
-        weight=60,
+        level=Level.STRONG,
         masks=("rendezvous-timeout",),
     ),
 )

@@ -13,7 +13,7 @@ Recognised in logs alone; the wordings are tested in `tests/logs`.
 
 from __future__ import annotations
 
-from dsdoctor.api import Condition, Scope, Signature
+from dsdoctor.api import Condition, Level, Scope, Signature
 
 CONDITION = Condition("dataloader-worker-killed", id="DSD1450", scope=Scope.JOB, since="0.1")
 
@@ -21,27 +21,26 @@ HINT = "lower `num_workers` and `prefetch_factor`, or give the job more host mem
 
 SIGNATURES = (
     Signature(
-        anchor="DataLoader worker",
-        pattern=(
-            r"DataLoader worker \(pid(?:\(s\))? [\d, ]+\) (?:is|was) killed by signal: (?:Killed"
-            r"|Terminated|Aborted)"
-        ),
+        pattern=r"DataLoader worker \(pid(?:\(s\))? [\d, ]+\) (?:is|was) killed by signal: (?:Killed|Terminated|Aborted)",
         examples=(
             "RuntimeError: DataLoader worker (pid 71) is killed by signal: Killed.",
             "RuntimeError: DataLoader worker (pid(s) 12, 13) was killed by signal: Killed. Details are lost due to multiprocessing.",
+            "DataLoader worker (pid 7) is killed by signal: Terminated",
+            "DataLoader worker (pid 7) is killed by signal: Aborted",
         ),
-        not_examples=("RuntimeError: DataLoader worker (pid 71) is killed by signal: Bus error.",),
-        weight=70,
+        not_examples=("worker (pid 71) is killed by signal: Killed.",),
+        level=Level.CERTAIN,
         masks=("host-oom-killed",),
     ),
     Signature(
-        anchor="DataLoader worker",
         pattern=r"DataLoader worker \(pid\(?s?\)? [\d, ]+\) exited unexpectedly",
         examples=(
             "RuntimeError: DataLoader worker (pid(s) 8, 9) exited unexpectedly",
             "RuntimeError: DataLoader worker (pid 771) exited unexpectedly with exit code 1.",
         ),
-        not_examples=("DataLoader workers started",),
-        weight=34,
+        not_examples=(
+            "RuntimeError: DataLoader worker (pid 318) is killed by signal: Bus error. It is possible that dataloader's workers are out of shared memory. Please try to raise your shared memory limit.",
+        ),
+        level=Level.HINT,
     ),
 )

@@ -13,15 +13,15 @@ Recognised in logs alone; the wordings are tested in `tests/logs`.
 
 from __future__ import annotations
 
-from dsdoctor.api import Condition, Scope, Signature
+from dsdoctor.api import Condition, Level, Scope, Signature
 
 CONDITION = Condition("gpu-oom", id="DSD1451", scope=Scope.JOB, since="0.1")
 
 HINT = "lower the micro batch or the sequence length, raise the ZeRO stage, or offload"
 
-_ANCHORS = ("CUDA out of memory", "OutOfMemoryError", "HIP out of memory")
 _PATTERN = r"(?:CUDA|HIP) out of memory|OutOfMemoryError:"
 _EXAMPLES = (
+    "RuntimeError: HIP out of memory. Tried to allocate 256.00 MiB",
     "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has a total capacity of 23.64 GiB",
     "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.20 GiB (GPU 0; 31.75 GiB total capacity)",
     "RuntimeError: CUDA out of memory. Tried to allocate 128.00 MiB",
@@ -31,11 +31,9 @@ _EXAMPLES = (
 def _while(doing: str, near: tuple[str, ...], not_near: tuple[str, ...] = ()) -> Signature:
     """The same death, where the frames above it tell what was being done (guide row C1)."""
     return Signature(
-        anchor=_ANCHORS,
         pattern=_PATTERN,
         examples=_EXAMPLES,
-        not_examples=("Out of memory: Killed process 77", "except torch.OutOfMemoryError as error"),
-        weight=69,
+        level=Level.CERTAIN,
         near=near,
         not_near=not_near,
         message=f"The GPU's memory is exhausted {doing}",
@@ -89,39 +87,10 @@ PLACES = (
 SIGNATURES = (
     *PLACES,
     Signature(
-        anchor=(
-            "OutOfMemoryError",
-            "CUBLAS_STATUS_ALLOC_FAILED",
-            "runtime error (2)",
-            "cudaErrorMemoryAllocation",
-            "CUDA_ERROR_OUT_OF_MEMORY",
-            " out of memory",
-            "(out of memory",
-            "failure 2 'out of memory'",
-            "failure 'out of memory'",
-            "CUDNN_STATUS_ALLOC_FAILED",
-            "failed to allocate memory on device",
-        ),
-        pattern=(
-            r"^(?!.*\b(?:if|avoid|case|prevent|may|might|java\.lang"
-            r"|ray\.exceptions)\b.{0,60}(?:out of memory|OutOfMemory)).*(?:CUDA out of memory"
-            r"|OutOfMemoryError|CUDA [Ee]rror: out of memory"
-            r"|CUBLAS_STATUS_ALLOC_FAILED|CUDNN_STATUS_ALLOC_FAILED"
-            r"|cuda runtime error \(2\)|cudaErrorMemoryAllocation"
-            r"|CUDA_ERROR_OUT_OF_MEMORY|(?:HIP|NPU|XPU) out of memory"
-            r"|[Cc]uda failure (?:2 )?'out of memory'|(?:CUDA|cuda|Cuda|HIP|[Dd]evice)\b.{0,30}[ (]out of memory)"
-        ),
-        examples=(
-            "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB",
-            "RuntimeError: cuda runtime error (2) : out of memory at x.cu:66",
-            "RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
-        ),
-        not_examples=(
-            "Memory cgroup out of memory: Killed process 77 (python) total-vm:1kB",
-            "reduce the batch size to avoid CUDA out of memory errors",
-            "java.lang.OutOfMemoryError: Java heap space",
-        ),
-        weight=68,
+        pattern=r"^(?!.*\b(?:if|avoid|case|prevent|may|might|java\.lang|ray\.exceptions)\b.{0,60}(?:out of memory|OutOfMemory)).*CUDA out of memory",
+        examples=("torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB",),
+        not_examples=("reduce the batch size to avoid CUDA out of memory errors",),
+        level=Level.STRONG,
         masks=(
             "nccl-timeout-watchdog",
             "nccl-unhandled-cuda-error",
@@ -130,84 +99,220 @@ SIGNATURES = (
         ),
     ),
     Signature(
-        anchor="CUBLAS_STATUS_NOT_INITIALIZED",
-        pattern=r"CUBLAS_STATUS_NOT_INITIALIZED",
+        pattern=r"^(?!.*\b(?:if|avoid|case|prevent|may|might|java\.lang|ray\.exceptions)\b.{0,60}(?:out of memory|OutOfMemory)).*OutOfMemoryError",
+        examples=("torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB",),
+        not_examples=("java.lang.OutOfMemoryError: Java heap space",),
+        level=Level.STRONG,
+        masks=(
+            "nccl-timeout-watchdog",
+            "nccl-unhandled-cuda-error",
+            "rendezvous-timeout",
+            "host-oom-killed",
+        ),
+    ),
+    Signature(
+        pattern=r"^(?!.*\b(?:if|avoid|case|prevent|may|might|java\.lang|ray\.exceptions)\b.{0,60}(?:out of memory|OutOfMemory)).*CUDA [Ee]rror: out of memory",
+        examples=("torch.AcceleratorError: CUDA error: out of memory",),
+        level=Level.STRONG,
+        masks=(
+            "nccl-timeout-watchdog",
+            "nccl-unhandled-cuda-error",
+            "rendezvous-timeout",
+            "host-oom-killed",
+        ),
+    ),
+    Signature(
+        pattern=r"^(?!.*\b(?:if|avoid|case|prevent|may|might|java\.lang|ray\.exceptions)\b.{0,60}(?:out of memory|OutOfMemory)).*CUBLAS_STATUS_ALLOC_FAILED",
+        examples=(
+            "RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
+        ),
+        level=Level.STRONG,
+        masks=(
+            "nccl-timeout-watchdog",
+            "nccl-unhandled-cuda-error",
+            "rendezvous-timeout",
+            "host-oom-killed",
+        ),
+    ),
+    Signature(
+        pattern=r"^(?!.*\b(?:if|avoid|case|prevent|may|might|java\.lang|ray\.exceptions)\b.{0,60}(?:out of memory|OutOfMemory)).*CUDNN_STATUS_ALLOC_FAILED",
+        examples=("CUDNN_STATUS_ALLOC_FAILED",),
+        level=Level.STRONG,
+        masks=(
+            "nccl-timeout-watchdog",
+            "nccl-unhandled-cuda-error",
+            "rendezvous-timeout",
+            "host-oom-killed",
+        ),
+    ),
+    Signature(
+        pattern=r"^(?!.*\b(?:if|avoid|case|prevent|may|might|java\.lang|ray\.exceptions)\b.{0,60}(?:out of memory|OutOfMemory)).*cuda runtime error \(2\)",
+        examples=("RuntimeError: cuda runtime error (2) : out of memory at x.cu:66",),
+        level=Level.STRONG,
+        masks=(
+            "nccl-timeout-watchdog",
+            "nccl-unhandled-cuda-error",
+            "rendezvous-timeout",
+            "host-oom-killed",
+        ),
+    ),
+    Signature(
+        pattern=r"^(?!.*\b(?:if|avoid|case|prevent|may|might|java\.lang|ray\.exceptions)\b.{0,60}(?:out of memory|OutOfMemory)).*cudaErrorMemoryAllocation",
+        examples=("cudaErrorMemoryAllocation",),
+        level=Level.STRONG,
+        masks=(
+            "nccl-timeout-watchdog",
+            "nccl-unhandled-cuda-error",
+            "rendezvous-timeout",
+            "host-oom-killed",
+        ),
+    ),
+    Signature(
+        pattern=r"^(?!.*\b(?:if|avoid|case|prevent|may|might|java\.lang|ray\.exceptions)\b.{0,60}(?:out of memory|OutOfMemory)).*CUDA_ERROR_OUT_OF_MEMORY",
+        examples=("CUDA_ERROR_OUT_OF_MEMORY",),
+        level=Level.STRONG,
+        masks=(
+            "nccl-timeout-watchdog",
+            "nccl-unhandled-cuda-error",
+            "rendezvous-timeout",
+            "host-oom-killed",
+        ),
+    ),
+    Signature(
+        pattern=r"^(?!.*\b(?:if|avoid|case|prevent|may|might|java\.lang|ray\.exceptions)\b.{0,60}(?:out of memory|OutOfMemory)).*(?:HIP|NPU|XPU) out of memory",
+        examples=(
+            "HIP out of memory",
+            "NPU out of memory",
+            "XPU out of memory",
+        ),
+        level=Level.STRONG,
+        masks=(
+            "nccl-timeout-watchdog",
+            "nccl-unhandled-cuda-error",
+            "rendezvous-timeout",
+            "host-oom-killed",
+        ),
+    ),
+    Signature(
+        pattern=r"^(?!.*\b(?:if|avoid|case|prevent|may|might|java\.lang|ray\.exceptions)\b.{0,60}(?:out of memory|OutOfMemory)).*[Cc]uda failure (?:2 )?'out of memory'",
+        examples=(
+            "node1:771:801 [1] include/alloc.h:102 NCCL WARN Cuda failure 2 'out of memory'",
+        ),
+        level=Level.STRONG,
+        masks=(
+            "nccl-timeout-watchdog",
+            "nccl-unhandled-cuda-error",
+            "rendezvous-timeout",
+            "host-oom-killed",
+        ),
+    ),
+    Signature(
+        pattern=r"^(?!.*\b(?:if|avoid|case|prevent|may|might|java\.lang|ray\.exceptions)\b.{0,60}(?:out of memory|OutOfMemory)).*(?:CUDA|cuda|Cuda|HIP|[Dd]evice)\b.{0,30}[ (]out of memory",
+        examples=(
+            "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB",
+            "RuntimeError: cuda runtime error (2) : out of memory at x.cu:66",
+            "Cuda ...  out of memory",
+            "HIP ...  out of memory",
+            "Device ...  out of memory",
+        ),
+        not_examples=(
+            "Memory cgroup out of memory: Killed process 77 (python) total-vm:1kB",
+            "reduce the batch size to avoid CUDA out of memory errors",
+        ),
+        level=Level.STRONG,
+        masks=(
+            "nccl-timeout-watchdog",
+            "nccl-unhandled-cuda-error",
+            "rendezvous-timeout",
+            "host-oom-killed",
+        ),
+    ),
+    Signature(
+        pattern="CUBLAS_STATUS_NOT_INITIALIZED",
         examples=(
             "RuntimeError: CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling `cublasCreate(handle)`",
             "CUBLAS_STATUS_NOT_INITIALIZED when calling cublasCreate(handle)",
         ),
-        not_examples=(
-            "cublasCreate(handle) returned CUBLAS_STATUS_SUCCESS, not CUBLAS_STATUS_NOT_INIT",
-        ),
-        weight=40,
+        level=Level.WEAK,
     ),
     Signature(
-        anchor=("dispatched on the CPU or the disk", "enough GPU RAM"),
         pattern="Some modules are dispatched on the CPU or the disk",
         examples=(
             "ValueError: Some modules are dispatched on the CPU or the disk. Make sure you have enough GPU RAM to fit the quantized model.",
             "ValueError: Some modules are dispatched on the CPU or the disk.",
         ),
-        not_examples=(
-            "no module is dispatched on the CPU or the disk",
-            "12 modules were asked to be dispatched on the CPU or the disk by the device_map",
-        ),
-        weight=52,
     ),
     Signature(
-        anchor="Allocation on device",
-        pattern=(
-            r"Allocation on device \d* ?would exceed|Allocation on device \d*\.? ?\(out of memory\)"
-        ),
+        pattern=r"Allocation on device \d* ?would exceed|Allocation on device \d*\.? ?\(out of memory\)",
         examples=(
             "torch.cuda.OutOfMemoryError: Allocation on device 0 would exceed allowed memory. (out of memory)",
             "Allocation on device (out of memory)",
         ),
         not_examples=("Allocation on device 0 took 20.00 MiB (80.00 GiB in all)",),
-        weight=66,
+        level=Level.STRONG,
         masks=("nccl-timeout-watchdog",),
     ),
     Signature(
-        anchor=(
-            "gpu_memory_utilization",
-            "OOM when allocating tensor",
-            "RESOURCE_EXHAUSTED: ",
-            "KV cache",
-            "desired GPU memory",
-            "available memory for the cache",
-            "error == cudaSuccess. 2 vs 0",
-        ),
-        pattern=r"No available memory for the cache blocks|is less than desired GPU memory utilization|OOM when allocating tensor|RESOURCE_EXHAUSTED: (?:Out of memory|Failed to allocate)|larger than the (?:maximum|available) .{0,60}KV cache|error == cudaSuccess\. 2 vs 0",
+        pattern="No available memory for the cache blocks",
         examples=(
             "ValueError: No available memory for the cache blocks. Try increasing `gpu_memory_utilization` when initializing the engine.",
-            "ResourceExhaustedError: OOM when allocating tensor with shape[8,512]",
-            "XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate 512 bytes.",
         ),
-        not_examples=(
-            "INFO gpu_memory_utilization=0.9, 4301 blocks for the cache",
-            "RESOURCE_EXHAUSTED: quota of requests per minute",
-        ),
-        weight=62,
+        level=Level.STRONG,
         masks=("nccl-timeout-watchdog",),
     ),
     Signature(
-        anchor=("find a valid cuDNN algorithm", "unable to find an engine to execute"),
-        pattern=r"Unable to find a valid cuDNN algorithm|(?:FIND|GET) was unable to find an engine to execute",
+        pattern="is less than desired GPU memory utilization",
+        examples=("is less than desired GPU memory utilization",),
+        level=Level.STRONG,
+        masks=("nccl-timeout-watchdog",),
+    ),
+    Signature(
+        pattern="OOM when allocating tensor",
+        examples=("ResourceExhaustedError: OOM when allocating tensor with shape[8,512]",),
+        level=Level.STRONG,
+        masks=("nccl-timeout-watchdog",),
+    ),
+    Signature(
+        pattern="RESOURCE_EXHAUSTED: (?:Out of memory|Failed to allocate)",
+        examples=(
+            "XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate 512 bytes.",
+            "RESOURCE_EXHAUSTED: Failed to allocate",
+        ),
+        level=Level.STRONG,
+        masks=("nccl-timeout-watchdog",),
+    ),
+    Signature(
+        pattern="larger than the (?:maximum|available) .{0,60}KV cache",
+        examples=(
+            "larger than the maximum KV cache",
+            "larger than the available KV cache",
+        ),
+        not_examples=("larger than the maximum KV",),
+        level=Level.STRONG,
+        masks=("nccl-timeout-watchdog",),
+    ),
+    Signature(
+        pattern=r"error == cudaSuccess\. 2 vs 0",
+        examples=("error == cudaSuccess. 2 vs 0",),
+        level=Level.STRONG,
+        masks=("nccl-timeout-watchdog",),
+    ),
+    Signature(
+        pattern="Unable to find a valid cuDNN algorithm|(?:FIND|GET) was unable to find an engine to execute",
         examples=(
             "RuntimeError: Unable to find a valid cuDNN algorithm to run convolution",
             "RuntimeError: FIND was unable to find an engine to execute this computation",
         ),
-        not_examples=("autotune: did not find a valid cuDNN algorithm in the cache, measuring",),
-        weight=42,
+        level=Level.WEAK,
     ),
     Signature(
-        anchor=("pin memory",),
-        pattern=r"pin memory.{0,40}out of memory",
+        pattern="pin memory.{0,40}out of memory",
         examples=(
             "RuntimeError: CUDA Error while trying to pin memory. error: out of memory",
             "could not pin memory: out of memory",
         ),
-        not_examples=("pin memory is off, as it is out of use",),
-        weight=56,
+        not_examples=(
+            "RuntimeError: MPS backend out of memory (MPS allocated: 17.90 GB, other allocations: 401.00 MB, max allowed: 18.13 GB). Tried to allocate 200.00 MB on private pool.",
+        ),
     ),
 )

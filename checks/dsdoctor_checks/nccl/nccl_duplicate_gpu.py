@@ -12,7 +12,7 @@ Recognised in logs alone; the wordings are tested in `tests/logs`.
 
 from __future__ import annotations
 
-from dsdoctor.api import Condition, Scope, Signature
+from dsdoctor.api import Condition, Level, Scope, Signature
 
 CONDITION = Condition("nccl-duplicate-gpu", id="DSD850", scope=Scope.JOB, since="0.1")
 
@@ -20,24 +20,21 @@ HINT = "call `torch.cuda.set_device(local_rank)` before the first collective"
 
 SIGNATURES = (
     Signature(
-        anchor="Duplicate GPU detected",
-        pattern=r"Duplicate GPU detected",
+        pattern="Duplicate GPU detected",
         examples=(
             "Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 1000",
             "NCCL WARN Duplicate GPU detected : rank 7 and rank 0 both on CUDA device 3d000",
         ),
-        not_examples=("8 GPUs detected, no duplicate",),
-        weight=76,
+        level=Level.CERTAIN,
         masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
     ),
     Signature(
-        anchor=("invalid usage", "ncclInvalidUsage"),
         pattern="NCCL [Ee]rror.{0,160}invalid usage|ncclInvalidUsage",
         examples=(
             "RuntimeError: NCCL error in: x/ProcessGroupNCCL.cpp:911, invalid usage, NCCL version 2.7.8",
             "ncclInvalidUsage: This usually reflects invalid usage of NCCL library (such as too many async ops, too many collectives at once, mixing streams in a group, etc).",
         ),
         not_examples=("invalid usage of argument --x",),
-        weight=38,
+        level=Level.WEAK,
     ),
 )

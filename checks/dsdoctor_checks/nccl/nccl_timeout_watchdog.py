@@ -14,7 +14,7 @@ Recognised in logs alone; the wordings are tested in `tests/logs`.
 
 from __future__ import annotations
 
-from dsdoctor.api import Condition, Scope, Signature
+from dsdoctor.api import Condition, Level, Scope, Signature
 
 CONDITION = Condition("nccl-timeout-watchdog", id="DSD853", scope=Scope.JOB, since="0.1")
 
@@ -22,71 +22,122 @@ HINT = "find the rank that is missing in the collective (py-spy dump), and raise
 
 SIGNATURES = (
     Signature(
-        anchor="OpType=",
         pattern=r"[Ww]atchdog caught collective operation timeout: WorkNCCL\(SeqNum=(?P<number>\d+), OpType=(?P<operation>\w+)",
         examples=(
             "[Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=120, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=1800000) ran for 1800021 milliseconds before timing out.",
             "[E ProcessGroupNCCL.cpp:828] [Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=15, OpType=_ALLGATHER_BASE, Timeout(ms)=1800000) ran for 1800128 milliseconds",
         ),
-        not_examples=("[Rank 0] WorkNCCL(SeqNum=120, OpType=ALLREDUCE) completed",),
-        weight=47,
+        not_examples=(
+            "[E ProcessGroupNCCL.cpp:1] [Rank 2] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=1) ran for 600100 milliseconds before timing out.",
+        ),
         message="A collective timed out, {operation} number {number}: a rank is slow, stuck or dead",
         compared=("operation", "number"),
     ),
     Signature(
-        anchor=(
-            "Watchdog caught collective",
-            "ran for",
-            "Timeout at NCCL work",
-            "Timed out waiting",
-            "monitoredBarrier",
-            "wait timeout after",
-            "heartbeat",
-            "Socket Timeout",
-            "ocket timeout",
-            "Wait timeout",
-            "store->get",
-            "watchdog got stuck",
-            "barrier timed out",
-            "Application timeout caused pair closure",
-            "NCCL_BLOCKING_WAIT",
-            "NCCL operations have failed or timed out",
-            "Heartbeat monitor timed out",
-            "Barrier timed out after",
-        ),
-        pattern=(
-            r"[Ww]atchdog caught collective operation timeout|Timeout at NCCL work"
-            r"|Timed out waiting \d+ms for (?:recv|send)|failed to pass monitoredBarrier"
-            r"|in monitoredBarrier|[Ww]ait timeout after \d+|[Hh]eartbeat monitor timed out"
-            r"|[Ss]ocket [Tt]imeout\b|store->get\(.{0,80}(?:[Tt]imeout|timed out)"
-            r"|watchdog got stuck for \d+|Application timeout caused pair closure"
-            r"|NCCL operations have failed or timed out|ran for \d+ milliseconds before timing out"
-            r"|[Bb]arrier timed out after"
-        ),
+        pattern="[Ww]atchdog caught collective operation timeout",
         examples=(
             "[E ProcessGroupNCCL.cpp:475] [Rank 2] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=2)",
-            "RuntimeError: Socket Timeout",
             "RuntimeError: NCCL communicator was aborted on rank 1. Original reason: [Rank 1] Watchdog caught collective operation timeout",
-            "[F ProcessGroupNCCL.cpp:1250] [Rank 0] ProcessGroupNCCL's watchdog got stuck for 600 seconds without making progress",
-            "RuntimeError: [unbound_buffer.cc:84] Timed out waiting 1800000ms for recv operation to complete",
         ),
-        not_examples=(
-            "Timeout=600",
-            "[INFO] store: TCPStore, Timeout(ms)=1800000",
-            "[rank0]: Heartbeat ok, socket timeout_s=30",
-            "NCCL INFO NCCL_BLOCKING_WAIT set by environment to 1",
-        ),
-        weight=46,
+        level=Level.WEAK,
     ),
     Signature(
-        anchor=("watchdog", "signal dumping", "dump signal"),
+        pattern="Timeout at NCCL work",
+        examples=(
+            "[E522 03:03:03.120 ProcessGroupNCCL.cpp:1537] [PG 3 Rank 4] Timeout at NCCL work: 119, last enqueued NCCL work: 119, last completed NCCL work: 118.",
+        ),
+        level=Level.WEAK,
+    ),
+    Signature(
+        pattern=r"Timed out waiting \d+ms for (?:recv|send)",
+        examples=(
+            "RuntimeError: [unbound_buffer.cc:84] Timed out waiting 1800000ms for recv operation to complete",
+            "RuntimeError: [/__w/pytorch/pytorch/third_party/gloo/gloo/transport/tcp/unbound_buffer.cc:129] Timed out waiting 10000ms for send operation to complete",
+        ),
+        not_examples=("RuntimeError: [unbound_buffer.cc:84] Timed out waiting 1800000ms for",),
+        level=Level.WEAK,
+    ),
+    Signature(
+        pattern="failed to pass monitoredBarrier",
+        examples=("RuntimeError: Rank 0 failed to pass monitoredBarrier in 1800000 ms",),
+        level=Level.WEAK,
+    ),
+    Signature(
+        pattern="in monitoredBarrier",
+        examples=("in monitoredBarrier",),
+        level=Level.WEAK,
+    ),
+    Signature(
+        pattern=r"[Ww]ait timeout after \d+",
+        examples=(
+            "torch.distributed.DistStoreError: wait timeout after 600000ms, keys: /default_pg/0//cuda//timeout",
+        ),
+        not_examples=("Wait timeout after is fine",),
+        level=Level.WEAK,
+    ),
+    Signature(
+        pattern="[Hh]eartbeat monitor timed out",
+        examples=("Heartbeat monitor timed out",),
+        level=Level.WEAK,
+    ),
+    Signature(
+        pattern=r"[Ss]ocket [Tt]imeout\b",
+        examples=("RuntimeError: Socket Timeout",),
+        not_examples=("[rank0]: Heartbeat ok, socket timeout_s=30",),
+        level=Level.WEAK,
+    ),
+    Signature(
+        pattern=r"store->get\(.{0,80}(?:[Tt]imeout|timed out)",
+        examples=(
+            "torch.distributed.DistBackendError: [7] is setting up NCCL communicator and retrieving ncclUniqueId from [0] via c10d key-value store by key '0', but store->get('0') got error: Socket Timeout",
+            "store->get(timed out",
+        ),
+        not_examples=(
+            "torch.distributed.DistBackendError: [7] is setting up NCCL communicator and retrieving ncclUniqueId from [0] via c10d key-value store by key '0', but store->get('0') got error: Socket",
+        ),
+        level=Level.WEAK,
+    ),
+    Signature(
+        pattern=r"watchdog got stuck for \d+",
+        examples=(
+            "[F ProcessGroupNCCL.cpp:1250] [Rank 0] ProcessGroupNCCL's watchdog got stuck for 600 seconds without making progress",
+        ),
+        not_examples=("watchdog got stuck for is fine",),
+        level=Level.WEAK,
+    ),
+    Signature(
+        pattern="Application timeout caused pair closure",
+        examples=("Application timeout caused pair closure",),
+        level=Level.WEAK,
+    ),
+    Signature(
+        pattern="NCCL operations have failed or timed out",
+        examples=(
+            "[E ProcessGroupNCCL.cpp:684] [Rank 1] Some NCCL operations have failed or timed out. Due to the asynchronous nature of CUDA kernels, subsequent GPU operations might run on corrupted/incomplete data.",
+        ),
+        level=Level.WEAK,
+    ),
+    Signature(
+        pattern=r"ran for \d+ milliseconds before timing out",
+        examples=(
+            "what():  [PG 3 Rank 4] Process group watchdog thread terminated with exception: [Rank 4] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=119, OpType=COALESCED, Timeout(ms)=600000) ran for 600042 milliseconds before timing out.",
+        ),
+        not_examples=("for 600042 milliseconds before timing out.",),
+        level=Level.WEAK,
+    ),
+    Signature(
+        pattern="[Bb]arrier timed out after",
+        examples=("Barrier timed out after",),
+        level=Level.WEAK,
+    ),
+    Signature(
         pattern="detected by watchdog at work|on this rank to signal dumping|Received a dump signal",
         examples=(
             "[rank1]:[E1026 04:01:29.1 ProcessGroupNCCL.cpp:2241] [PG ID 0 Rank 1] failure detected by watchdog at work sequence id: 9",
             "[E ProcessGroupNCCL.cpp:1664] [PG 1 Rank 0] Exception (either an error or timeout) detected by watchdog at work: 12",
             "[E ProcessGroupNCCL.cpp:1682] [PG ID 0 Rank 3] Received a dump signal due to a collective timeout from rank 1",
+            "on this rank to signal dumping",
         ),
-        not_examples=("[PG 0 Rank 0] ProcessGroupNCCL watchdog thread started",),
-        weight=26,
+        level=Level.HINT,
     ),
 )

@@ -12,7 +12,7 @@ Recognised in logs alone; the wordings are tested in `tests/logs`.
 
 from __future__ import annotations
 
-from dsdoctor.api import Condition, Scope, Signature
+from dsdoctor.api import Condition, Level, Scope, Signature
 
 CONDITION = Condition("nccl-unhandled-cuda-error", id="DSD854", scope=Scope.JOB, since="0.1")
 
@@ -20,23 +20,19 @@ HINT = "run again with `NCCL_DEBUG=INFO` and read the first WARN line"
 
 SIGNATURES = (
     Signature(
-        anchor=("unhandled cuda error", "ncclUnhandledCudaError"),
-        pattern=r"unhandled cuda error|ncclUnhandledCudaError",
+        pattern="unhandled cuda error|ncclUnhandledCudaError",
         examples=(
             "RuntimeError: NCCL error in: x.cpp:784, unhandled cuda error, NCCL version 2.7.8",
             "ncclUnhandledCudaError: Call to CUDA function failed.",
         ),
-        not_examples=("cuda error handled, NCCL WARN retrying",),
-        weight=44,
+        level=Level.WEAK,
     ),
     Signature(
-        anchor=("WARN Cuda Driver failure", "WARN Cuda failure"),
         pattern=r"\bWARN Cuda (?:Driver )?failure ",
         examples=(
             "n1:9:12 [0] enqueue.cc:900 NCCL WARN Cuda failure 'invalid resource handle'",
             "n1:9:12 [0] init.cc:300 NCCL WARN Cuda failure 999 'unknown error'",
         ),
-        not_examples=("a test of the words NCCL WARN Cuda failures are counted",),
-        weight=40,
+        level=Level.WEAK,
     ),
 )

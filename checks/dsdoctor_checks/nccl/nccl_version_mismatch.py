@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from dsdoctor.api import (
     Condition,
     Finding,
+    Level,
     LibraryPath,
     Missing,
     Scope,
@@ -75,51 +76,69 @@ HINT = "remove the second NCCL (`pip list | grep nccl`, `LD_LIBRARY_PATH`)"
 
 SIGNATURES = (
     Signature(
-        anchor=(
-            "undefined symbol: nccl",
-            "Mismatched NCCL version",
-            "NCCL version mismatch",
-            "NCCL library is",
-            "too old version of NCCL",
-            "libnccl.so",
-        ),
-        pattern=(
-            r"undefined symbol: nccl\w+|Mismatched NCCL version|libnccl\.so\S*: cannot open"
-            r"|NCCL version mismatch|NCCL library is (?:too old|not backwards compatible)|compiled with too old version of NCCL"
-        ),
-        examples=(
-            "ImportError: /x/libtorch_cuda.so: undefined symbol: ncclCommRegister",
-            "NCCL WARN NCCL version mismatch with remote peer 10.0.0.2<1> (local: 21805, remote 22005)",
-            "NCCL WARN Mismatched NCCL version detected : rank 0 version 21403 rank 1 version 21005",
-        ),
-        not_examples=("libnccl.so loaded",),
-        weight=72,
+        pattern=r"undefined symbol: nccl\w+",
+        examples=("ImportError: /x/libtorch_cuda.so: undefined symbol: ncclCommRegister",),
+        not_examples=("undefined symbol: nccl is fine",),
+        level=Level.CERTAIN,
         masks=("cxx-abi-undefined-symbol",),
     ),
     Signature(
-        anchor=("not defined in file libnccl", "NCCL library version mismatch"),
+        pattern="Mismatched NCCL version",
+        examples=(
+            "NCCL WARN Mismatched NCCL version detected : rank 0 version 21403 rank 1 version 21005",
+        ),
+        level=Level.CERTAIN,
+        masks=("cxx-abi-undefined-symbol",),
+    ),
+    Signature(
+        pattern=r"libnccl\.so\S*: cannot open",
+        examples=("libnccl.sox1: cannot open",),
+        not_examples=(
+            "ImportError: /root/.cache/torch_extensions/py311_cu121/fused_adam/fused_adam.so: cannot open shared object file: No such file or directory",
+        ),
+        level=Level.CERTAIN,
+        masks=("cxx-abi-undefined-symbol",),
+    ),
+    Signature(
+        pattern="NCCL version mismatch",
+        examples=(
+            "NCCL WARN NCCL version mismatch with remote peer 10.0.0.2<1> (local: 21805, remote 22005)",
+        ),
+        level=Level.CERTAIN,
+        masks=("cxx-abi-undefined-symbol",),
+    ),
+    Signature(
+        pattern="NCCL library is (?:too old|not backwards compatible)",
+        examples=(
+            "NCCL library is too old",
+            "NCCL library is not backwards compatible",
+        ),
+        level=Level.CERTAIN,
+        masks=("cxx-abi-undefined-symbol",),
+    ),
+    Signature(
+        pattern="compiled with too old version of NCCL",
+        examples=("compiled with too old version of NCCL",),
+        level=Level.CERTAIN,
+        masks=("cxx-abi-undefined-symbol",),
+    ),
+    Signature(
         pattern=r"symbol nccl\w+, version \S+ not defined in file libnccl|NCCL library version mismatch",
         examples=(
             "ImportError: /x/libtorch_cuda.so: symbol ncclCommShrink, version libnccl.so.2 not defined in file libnccl.so.2 with link time reference",
             "RuntimeError: NCCL library version mismatch",
         ),
         not_examples=("symbol foo, version 2 not defined in file libnccl_helper",),
-        weight=72,
+        level=Level.CERTAIN,
         masks=("cxx-abi-undefined-symbol",),
     ),
     Signature(
-        anchor=(
-            "name 'nccl",
-            "import NCCL library",
-            "load NCCL library",
-            "libnccl.so.2 in the system",
-        ),
         pattern=r"name 'nccl\w+' is not defined|Failed to (?:import|load) NCCL library|Cannot find libnccl\.so\.2 in the system",
         examples=(
             "NameError: name 'ncclGetVersion' is not defined",
             "ERROR Failed to load NCCL library from libnccl.so.2 .",
+            "Cannot find libnccl.so.2 in the system",
         ),
-        not_examples=("load NCCL library from libnccl.so.2",),
-        weight=58,
+        not_examples=("NameError: name 'str2optimizer16bit' is not defined",),
     ),
 )

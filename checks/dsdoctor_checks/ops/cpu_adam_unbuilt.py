@@ -14,7 +14,7 @@ Recognised in logs alone; the wordings are tested in `tests/logs`.
 
 from __future__ import annotations
 
-from dsdoctor.api import Condition, Scope, Signature
+from dsdoctor.api import Condition, Level, Scope, Signature
 
 CONDITION = Condition("cpu-adam-unbuilt", id="DSD450", scope=Scope.USER_ENV, since="0.1")
 
@@ -22,119 +22,96 @@ HINT = "delete the op's folder under `~/.cache/torch_extensions`, run again, and
 
 SIGNATURES = (
     Signature(
-        anchor="FAILED",
         pattern=r"[Bb]uilding extension module \w+\.{3} ?FAILED",
         examples=(
             "Building extension module cpu_adam... FAILED",
             "building extension module fused_adam...FAILED",
         ),
-        not_examples=("Building extension module cpu_adam...", "FAILED: multi_tensor_adam.cuda.o"),
-        weight=38,
+        not_examples=("Building extension module cpu_adam...",),
+        level=Level.WEAK,
     ),
     Signature(
-        anchor=("ds_opt_adam", "ds_opt_adagrad", "ds_opt_lion"),
-        pattern=r"has no attribute 'ds_opt_(?:adam|adagrad|lion)'",
+        pattern="has no attribute 'ds_opt_(?:adam|adagrad|lion)'",
         examples=(
             "AttributeError: 'DeepSpeedCPUAdam' object has no attribute 'ds_opt_adam'",
             "AttributeError: 'DeepSpeedCPUAdagrad' object has no attribute 'ds_opt_adagrad'",
             "AttributeError: 'DeepSpeedCPULion' object has no attribute 'ds_opt_lion'",
         ),
-        not_examples=("self.ds_opt_adam.adam_update(x)",),
-        weight=50,
     ),
     Signature(
-        anchor=(".so: cannot open shared object file", "torch_extensions"),
-        pattern=(
-            r"torch_extensions\S*/(?:cpu_adam|fused_adam|utils|cpu_lion"
-            r"|cpu_adagrad|fused_lamb|async_io|transformer_inference|deepspeed_\w+"
-            r"|\w+)\.so: cannot open"
-        ),
+        pattern=r"torch_extensions\S*/(?:cpu_adam|fused_adam|utils|cpu_lion|cpu_adagrad|fused_lamb|async_io|transformer_inference|deepspeed_\w+|\w+)\.so: cannot open",
         examples=(
             "ImportError: /c/torch_extensions/py39_cu118/cpu_adam/cpu_adam.so: cannot open shared object file: No such file or directory",
             "ImportError: /root/.cache/torch_extensions/fused_adam/fused_adam.so: cannot open shared object file: No such file or directory",
+            "torch_extensionsx1/utils.so: cannot open",
+            "torch_extensionsx1/cpu_lion.so: cannot open",
+            "torch_extensionsx1/cpu_adagrad.so: cannot open",
+            "torch_extensionsx1/fused_lamb.so: cannot open",
+            "torch_extensionsx1/async_io.so: cannot open",
+            "torch_extensionsx1/transformer_inference.so: cannot open",
+            "ImportError: /home/user/.cache/torch_extensions/py311_cpu/deepspeed_shm_comm/deepspeed_shm_comm.so: cannot open shared object file: No such file or directory",
         ),
-        not_examples=(
-            "ImportError: libcudart.so.12: cannot open shared object file",
-            "libaio.so: cannot open shared object file: No such file or directory",
-        ),
-        weight=48,
+        not_examples=("libaio.so: cannot open shared object file: No such file or directory",),
     ),
     Signature(
-        anchor=("requires the cpu_adam op", "failed to build/load", " op, which failed to build"),
         pattern=r"requires the \w+ op, which failed to build/load",
         examples=(
             "RuntimeError: DeepSpeedCPUAdam requires the cpu_adam op, which failed to build/load.",
             "RuntimeError: FusedAdam requires the fused_adam op, which failed to build/load.",
         ),
-        not_examples=(
-            "cpu_adam op ready",
-            "this optimizer requires the cpu_adam op, which was built in 30 s",
-        ),
-        weight=40,
+        not_examples=("the cpu_adam op, which failed to build/load.",),
+        level=Level.WEAK,
     ),
     Signature(
-        anchor="Error building extension",
         pattern=r"Error building extension '(?P<op>\w+)'",
         examples=(
             "RuntimeError: Error building extension 'fused_adam'",
             "RuntimeError: Error building extension 'cpu_adam': [1/2] c++ -MMD -MF cpu_adam.o.d",
         ),
-        not_examples=(
-            "Building extension module fused_adam",
-            "Error building extension of the docs",
-        ),
-        weight=38,
+        not_examples=("Error building extension ' is fine",),
+        level=Level.WEAK,
     ),
     Signature(
-        anchor=("Unable to JIT load", "Unable to pre-compile"),
         pattern=r"Unable to (?:JIT load the|pre-compile) (?!async_io)\w+",
         examples=(
             "RuntimeError: Unable to JIT load the cpu_adam op due to it not being compatible",
             "AssertionError: Unable to pre-compile fused_lamb",
         ),
         not_examples=("AssertionError: Unable to pre-compile async_io",),
-        weight=40,
+        level=Level.WEAK,
         not_near=("ninja not being installed",),
     ),
     Signature(
-        anchor="No module named",
         pattern=r"No module named '?deepspeed\.ops\.[\w.]*_op'?",
         examples=(
             "ModuleNotFoundError: No module named 'deepspeed.ops.adam.cpu_adam_op'",
             "ImportError: No module named deepspeed.ops.lamb.fused_lamb_op",
         ),
-        not_examples=("ModuleNotFoundError: No module named 'deepspeed.accelerator'",),
-        weight=50,
+        not_examples=("No module named 'deepspeed.ops. is fine",),
         masks=("deepspeed-missing",),
     ),
     Signature(
-        anchor=("requires cuda extensions",),
         pattern=r"\b(?:FusedAdam|FusedLAMB|FusedSGD|FusedNovoGrad|fused \w+) requires cuda extensions",
         examples=(
             "RuntimeError: apex.optimizers.FusedAdam requires cuda extensions",
             "RuntimeError: FusedLAMB requires cuda extensions",
+            "RuntimeError: apex.optimizers.FusedSGD requires cuda extensions",
+            "FusedNovoGrad requires cuda extensions",
+            "fused name requires cuda extensions",
         ),
         not_examples=("this example requires cuda extensions to be switched off",),
-        weight=38,
+        level=Level.WEAK,
     ),
+    # kernels that come with other trainers: built apart, or not at all
     Signature(
-        # kernels that come with other trainers: built apart, or not at all
-        anchor=("No module named", "configured but not installed"),
-        pattern=(
-            r"^(?:ModuleNotFoundError|ImportError): No module named '?(?:colossalai\._C\.\w+|amp_C|apex_C|fused_[a-z_]+"
-            r"|deepspeed_\w+_cuda|scaled_\w+_softmax_cuda|fused_\w+_cuda|exllama\w*_ext|autogptq_cuda\w*|quant_cuda|awq_(?:inference_engine|ext))\b"
-            r"|Fused kernels configured but not installed"
-        ),
+        pattern=r"^(?:ModuleNotFoundError|ImportError): No module named '?(?:colossalai\._C\.\w+|amp_C|apex_C|fused_[a-z_]+|deepspeed_\w+_cuda|scaled_\w+_softmax_cuda|fused_\w+_cuda|exllama\w*_ext|autogptq_cuda\w*|quant_cuda|awq_(?:inference_engine|ext))\b|Fused kernels configured but not installed",
         examples=(
             "ModuleNotFoundError: No module named 'colossalai._C.cpu_adam'",
             "ModuleNotFoundError: No module named 'fused_layer_norm_cuda'",
             "ModuleNotFoundError: No module named 'deepspeed_lamb_cuda'",
             "ERROR: Fused kernels configured but not installed. Please run `setup.py install`",
         ),
-        not_examples=(
-            "Original ImportError was: ModuleNotFoundError(\"No module named 'amp_C'\")",
-            "ModuleNotFoundError: No module named 'fusedlib'",
-        ),
-        weight=38,
+        not_examples=("ModuleNotFoundError: No module named 'fusedlib'",),
+        level=Level.WEAK,
     ),
 )

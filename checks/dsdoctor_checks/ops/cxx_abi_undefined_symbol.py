@@ -14,7 +14,7 @@ Recognised in logs alone; the wordings are tested in `tests/logs`.
 
 from __future__ import annotations
 
-from dsdoctor.api import Condition, Scope, Signature
+from dsdoctor.api import Condition, Level, Scope, Signature
 
 CONDITION = Condition(
     "cxx-abi-undefined-symbol",
@@ -28,31 +28,25 @@ HINT = "reinstall the extension for this torch, from source with `pip install --
 
 SIGNATURES = (
     Signature(
-        anchor="undefined symbol",
         pattern=r"undefined symbol: _Z\w+",
         examples=(
             "ImportError: /x/y.cpython-310-x86_64-linux-gnu.so: undefined symbol: _ZN3c105ErrorC2E",
             "OSError: /x/libtorchaudio.so: undefined symbol: _ZNK5torch8autograd4Node4nameB5cxx11Ev",
         ),
-        not_examples=("undefined symbol: ncclCommRegister",),
-        weight=58,
+        not_examples=("undefined symbol: _Z is fine",),
         masks=("cpu-adam-unbuilt",),
     ),
     Signature(
-        anchor="undefined symbol",
-        pattern=(
-            r"\.so\S*: undefined symbol: (?!nccl|curand|_Z|__nvJit|cudnn"
-            r"|cublas|cusparse|cufft|cusolver|cuda|nvrtc|MPI|ompi|pmix|io_)\w+"
-        ),
+        pattern=r"\.so\S*: undefined symbol: (?!nccl|curand|_Z|__nvJit|cudnn|cublas|cusparse|cufft|cusolver|cuda|nvrtc|MPI|ompi|pmix|io_)\w+",
         examples=(
             "ImportError: /x/libtorch_cpu.so: undefined symbol: iJIT_NotifyEvent",
             "ImportError: /x/amp_C.cpython-38-x86_64-linux-gnu.so: undefined symbol: THPVariableClass",
         ),
-        not_examples=("undefined symbol: ncclCommSplit",),
-        weight=50,
+        not_examples=(
+            "ImportError: /opt/env/lib/python3.10/site-packages/torch/lib/libtorch_cuda.so: undefined symbol: ncclCommInitRankConfig",
+        ),
     ),
     Signature(
-        anchor=("DLL load failed", "procedure could not be found"),
         pattern=r"DLL load failed while importing \w+: The specified procedure",
         examples=(
             "ImportError: DLL load failed while importing _C: The specified procedure could not be found.",
@@ -61,105 +55,68 @@ SIGNATURES = (
         not_examples=(
             "ImportError: DLL load failed while importing _C: %1 is not a valid Win32 application.",
         ),
-        weight=45,
+        level=Level.WEAK,
     ),
     Signature(
-        anchor=(
-            "has no attribute",
-            "torchvision::nms does not exist",
-            "Couldn't load custom C++ ops",
-        ),
         pattern=r"torchvision::nms does not exist|Couldn't load custom C\+\+ ops",
         examples=(
             "RuntimeError: x has no attribute; torchvision::nms does not exist",
             "RuntimeError: Couldn't load custom C++ ops. This can happen if your PyTorch and torchvision versions are incompatible",
         ),
-        not_examples=("has no attribute 'x'",),
-        weight=30,
+        level=Level.HINT,
     ),
     Signature(
-        anchor=(
-            "version mismatch! DeepSpeed ops were compiled",
-            "does not define module export function",
-        ),
-        pattern=(
-            r"PyTorch version mismatch! DeepSpeed ops were compiled"
-            r"|dynamic module does not define module export function \(PyInit_"
-        ),
+        pattern=r"PyTorch version mismatch! DeepSpeed ops were compiled|dynamic module does not define module export function \(PyInit_",
         examples=(
             "RuntimeError: PyTorch version mismatch! DeepSpeed ops were compiled and installed with a different version than what is being used at runtime.",
             "ImportError: dynamic module does not define module export function (PyInit_transformer_op)",
         ),
-        not_examples=(
-            "RuntimeError: CUDA version mismatch! DeepSpeed ops were compiled and installed",
-        ),
-        weight=56,
         masks=("cpu-adam-unbuilt",),
     ),
     Signature(
-        anchor="DLL load failed",
-        pattern=(
-            r"DLL load failed while importing (?!_?torch|_C\b)\w*(?:flash"
-            r"|cuda|ext)\w*: The specified (?:module|procedure) could not"
-        ),
+        pattern=r"DLL load failed while importing (?!_?torch|_C\b)\w*(?:flash|cuda|ext)\w*: The specified (?:module|procedure) could not",
         examples=(
             "ImportError: DLL load failed while importing flash_attn_2_cuda: The specified procedure could not be found.",
             "ImportError: DLL load failed while importing flash_attn_2_cuda: The specified module could not be found.",
+            "DLL load failed while importing nameextname: The specified module could not",
         ),
         not_examples=(
             "ImportError: DLL load failed while importing _ssl: The specified module could not be found.",
         ),
-        weight=52,
     ),
     Signature(
-        anchor=(".so: cannot open shared object",),
-        pattern="libtorch_cuda_c(?:u|pp)\\.so: cannot open shared object|lib(?:c10|torch|torch_cpu|torch_python)\\.so: cannot open shared object",
+        pattern=r"libtorch_cuda_c(?:u|pp)\.so: cannot open shared object|lib(?:c10|torch|torch_cpu|torch_python)\.so: cannot open shared object",
         examples=(
             "ImportError: libtorch_cuda_cu.so: cannot open shared object file: No such file or directory",
             "ImportError: libtorch_cuda_cpp.so: cannot open shared object file: No such file or directory",
             "ImportError: libc10.so: cannot open shared object file: No such file or directory",
         ),
-        not_examples=(
-            "OSError: libtorch_cuda.so: cannot open shared object file: No such file or directory",
-        ),
-        weight=60,
+        level=Level.STRONG,
     ),
     Signature(
-        anchor=("can't load C++/CUDA extensions", "was built for:"),
-        pattern="can't load C\\+\\+/CUDA extensions|xFormers was built for:",
+        pattern=r"can't load C\+\+/CUDA extensions|xFormers was built for:",
         examples=(
             "WARNING[XFORMERS]: xFormers can't load C++/CUDA extensions. xFormers was built for:",
             "xFormers was built for:",
         ),
-        not_examples=("this wheel was built for: linux",),
-        weight=40,
+        level=Level.WEAK,
     ),
     Signature(
-        anchor=("_OpNamespace'", "ymbol not found", "_attn_2_cuda'"),
-        pattern=(
-            r"'_OpNamespace' '\w+' object has no attribute '"
-            r"|[Ss]ymbol not found(?: in flat namespace|:) ['\u2018(]*__?Z"
-            r"|No module named 'flash_attn_2_cuda'"
-        ),
+        pattern=r"'_OpNamespace' '\w+' object has no attribute '|[Ss]ymbol not found(?: in flat namespace|:) ['\u2018(]*__?Z|No module named 'flash_attn_2_cuda'",
         examples=(
             "AttributeError: '_OpNamespace' '_C' object has no attribute 'rms_norm'",
             "ImportError: dlopen(/x/_C.so, 0x0002): symbol not found in flat namespace '__ZN2at5equalE'",
             "ModuleNotFoundError: No module named 'flash_attn_2_cuda'",
         ),
-        not_examples=(
-            "AttributeError: 'Trainer' object has no attribute '_OpNamespace'",
-            "debugger: symbol not found in frame 3",
-        ),
-        weight=44,
+        not_examples=("AttributeError: 'Trainer' object has no attribute '_OpNamespace'",),
+        level=Level.WEAK,
     ),
     Signature(
-        anchor=("xFormers wasn't build with CUDA", "xFormers wasn't built with CUDA"),
-        pattern=r"xFormers wasn't buil[dt] with CUDA",
+        pattern="xFormers wasn't buil[dt] with CUDA",
         examples=(
             "    xFormers wasn't build with CUDA support",
             "`cutlassF` is not supported because: xFormers wasn't build with CUDA support",
         ),
-        not_examples=("xFormers was build with CUDA support",),
-        weight=38,
+        level=Level.WEAK,
     ),
 )

@@ -25,6 +25,7 @@ from dsdoctor.api import (
     DeepSpeedInstall,
     ExtensionCache,
     Finding,
+    Level,
     Missing,
     OsInfo,
     RunNeeds,
@@ -92,113 +93,187 @@ HINT = "install gcc and g++ (`build-essential`, `gcc-c++`), or set `CC` and `CXX
 
 SIGNATURES = (
     Signature(
-        anchor=(
-            "g++'",
-            "gcc'",
-            "cc1",
-            "Failed to find C compiler",
-            "No working C++ compiler",
-            "InvalidCxxCompiler",
-            "x86_64-linux-gnu-gcc",
-            "cl.exe",
-            "'cl'",
-            "which: no c++",
-            "c++'",
-            ": command not found",
-            ": not found",
-            "Error checking compiler version for c",
-            "Error checking compiler version for g",
-            "No such file or directory",
-            "Errno 2]",
-        ),
-        pattern=(
-            r"'which', 'c\+\+'|(?:\bc\+\+|g\+\+|gcc|clang\+\+|\bcc)(?:-\d+)?['\x22]?: (?:command )?not found"
-            r"|(?:No such file or directory|Errno 2\]).{0,30}(?:c\+\+|g\+\+"
-            r"|gcc|clang\+\+|\bcc)'|cannot execute .?cc1(?:plus)?|error trying to exec .?cc1"
-            r"|Failed to find C compiler|No working C\+\+ compiler|InvalidCxxCompiler"
-            r"|command '\S*gcc' failed: No such|unable to execute '\S*(?:gcc"
-            r"|g\+\+)'|which: no (?:c|g)\+\+|Error checking compiler version for (?:c"
-            r"|g|cl)"
-        ),
+        pattern=r"'which', 'c\+\+'",
         examples=(
-            "/bin/sh: 1: c++: not found",
-            "RuntimeError: Failed to find C compiler. Please specify via CC environment variable.",
-            "g++: fatal error: cannot execute 'cc1plus': execvp: No such file or directory",
+            "subprocess.CalledProcessError: Command '['which', 'c++']' returned non-zero exit status 1.",
         ),
-        not_examples=("gcc (Debian) 12.2.0 found: '/usr/bin/gcc'",),
-        weight=66,
+        level=Level.STRONG,
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
         not_near=("cl.exe",),
     ),
     Signature(
-        anchor=(": not found", ": No such file"),
-        pattern=(
-            r"(?:^|/|\s)(?:ba)?sh: (?:\d+: |line \d+: )?\S*(?:g\+\+|gcc|c\+\+|clang|-cc)\S*: (?:not found"
-            r"|No such file)"
+        pattern=r"(?:\bc\+\+|g\+\+|gcc|clang\+\+|\bcc)(?:-\d+)?['\x22]?: (?:command )?not found",
+        examples=(
+            "/bin/sh: 1: c++: not found",
+            "/bin/sh: 1: /opt/gcc-13/bin/g++: not found",
+            "gcc: not found",
+            "clang++: not found",
+            "sh: 1: x86_64-conda-linux-gnu-cc: not found",
         ),
+        not_examples=("-bash: deepspeed: command not found",),
+        level=Level.STRONG,
+        masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
+        not_near=("cl.exe",),
+    ),
+    Signature(
+        pattern=r"(?:No such file or directory|Errno 2\]).{0,30}(?:c\+\+|g\+\+|gcc|clang\+\+|\bcc)'",
+        examples=(
+            "FileNotFoundError: [Errno 2] No such file or directory: 'g++'",
+            "No such file or directory ... c++'",
+            "No such file or directory ... gcc'",
+            "No such file or directory ... clang++'",
+            "No such file or directory ... cc'",
+        ),
+        not_examples=(
+            "/opt/env/lib/python3.8/site-packages/deepspeed/ops/csrc/lamb/fused_lamb_cuda_kernel.cu:13:10: fatal error: THC/THC.h: No such file or directory",
+        ),
+        level=Level.STRONG,
+        masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
+        not_near=("cl.exe",),
+    ),
+    Signature(
+        pattern="cannot execute .?cc1(?:plus)?",
+        examples=("g++: fatal error: cannot execute 'cc1plus': execvp: No such file or directory",),
+        not_examples=("cannot execute is fine",),
+        level=Level.STRONG,
+        masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
+        not_near=("cl.exe",),
+    ),
+    Signature(
+        pattern="error trying to exec .?cc1",
+        examples=("gcc: error trying to exec 'cc1plus': execvp: No such file or directory",),
+        not_examples=("error trying to exec is fine",),
+        level=Level.STRONG,
+        masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
+        not_near=("cl.exe",),
+    ),
+    Signature(
+        pattern="Failed to find C compiler",
+        examples=(
+            "RuntimeError: Failed to find C compiler. Please specify via CC environment variable.",
+        ),
+        level=Level.STRONG,
+        masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
+        not_near=("cl.exe",),
+    ),
+    Signature(
+        pattern=r"No working C\+\+ compiler",
+        examples=(
+            "torch._inductor.exc.InvalidCxxCompiler: No working C++ compiler found in torch._inductor.config.cpp.cxx: (None, 'g++')",
+        ),
+        level=Level.STRONG,
+        masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
+        not_near=("cl.exe",),
+    ),
+    Signature(
+        pattern="InvalidCxxCompiler",
+        examples=(
+            "torch._inductor.exc.InvalidCxxCompiler: No working C++ compiler found in torch._inductor.config.cpp.cxx: (None, 'g++')",
+        ),
+        level=Level.STRONG,
+        masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
+        not_near=("cl.exe",),
+    ),
+    Signature(
+        pattern=r"command '\S*gcc' failed: No such",
+        examples=("error: command 'x86_64-linux-gnu-gcc' failed: No such file or directory",),
+        not_examples=("'x86_64-linux-gnu-gcc' failed: No such file or directory",),
+        level=Level.STRONG,
+        masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
+        not_near=("cl.exe",),
+    ),
+    Signature(
+        pattern=r"unable to execute '\S*(?:gcc|g\+\+)'",
+        examples=(
+            "unable to execute 'x1gcc'",
+            "unable to execute 'x1g++'",
+        ),
+        not_examples=("unable to execute '/opt/cuda/bin/nvcc': No such file or directory",),
+        level=Level.STRONG,
+        masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
+        not_near=("cl.exe",),
+    ),
+    Signature(
+        pattern=r"which: no (?:c|g)\+\+",
+        examples=("/usr/bin/which: no c++ in (/opt/env/bin:/usr/bin)",),
+        level=Level.STRONG,
+        masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
+        not_near=("cl.exe",),
+    ),
+    Signature(
+        pattern="Error checking compiler version for (?:c|g|cl)",
+        examples=(
+            "Error checking compiler version for c",
+            "WARNING: Error checking compiler version for g++: [Errno 2] No such file or directory: 'g++'",
+            "Error checking compiler version for cl",
+        ),
+        level=Level.STRONG,
+        masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
+        not_near=("cl.exe",),
+    ),
+    Signature(
+        pattern=r"(?:^|/|\s)(?:ba)?sh: (?:\d+: |line \d+: )?\S*(?:g\+\+|gcc|c\+\+|clang|-cc)\S*: (?:not found|No such file)",
         examples=(
             "/bin/sh: 1: /opt/x/bin/g++-13: not found",
             "sh: 1: x86_64-conda-linux-gnu-cc: not found",
             "/bin/sh: line 1: g++: No such file or directory",
+            " sh: x1g++x1: not found",
+            "/bin/sh: 1: /opt/gcc-13/bin/g++: not found",
+            "/bin/sh: 1: c++: not found",
+            "sh: x1clangx1: not found",
         ),
         not_examples=("sh: 1: foo: not found",),
-        weight=66,
+        level=Level.STRONG,
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
     ),
     Signature(
-        anchor=("CMAKE_CXX_COMPILER", "CMAKE_C_COMPILER", "No CMAKE_CX_COMPILER could be found"),
         pattern="No CMAKE_CX?X?_COMPILER could be found",
         examples=(
             "  No CMAKE_CXX_COMPILER could be found.",
             "CMake Error: No CMAKE_C_COMPILER could be found.",
         ),
-        not_examples=("-- CMAKE_CXX_COMPILER: /usr/bin/c++",),
-        weight=66,
+        level=Level.STRONG,
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
     ),
     Signature(
-        anchor=("host compiler", "Cannot find compiler 'cl.exe'"),
-        pattern=(
-            r"No supported gcc/g\+\+ host compiler found|Failed to preprocess host compiler properties"
-            r"|Cannot find compiler 'cl\.exe' in PATH"
-        ),
+        pattern=r"No supported gcc/g\+\+ host compiler found|Failed to preprocess host compiler properties|Cannot find compiler 'cl\.exe' in PATH",
         examples=(
             "nvcc fatal   : No supported gcc/g++ host compiler found, but clang-14 is available.",
             "nvcc fatal   : Failed to preprocess host compiler properties.",
+            "Cannot find compiler 'cl.exe' in PATH",
         ),
-        not_examples=("host compiler: g++ 11",),
-        weight=64,
+        level=Level.STRONG,
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock"),
     ),
     Signature(
-        anchor=("nvcc fatal",),
-        pattern="nvcc fatal\\s{0,4}: (?:Unsupported NVHPC|Cannot find compiler|Failed to preprocess host compiler|Host compiler targets|Could not (?:set up|open)|Compiler '[^']{1,80}' in PATH)",
+        pattern=r"nvcc fatal\s{0,4}: (?:Unsupported NVHPC|Cannot find compiler|Failed to preprocess host compiler|Host compiler targets|Could not (?:set up|open)|Compiler '[^']{1,80}' in PATH)",
         examples=(
             "nvcc fatal   : Unsupported NVHPC compiler found. nvc++ is the only NVHPC compiler that is supported.",
             "nvcc fatal   : Cannot find compiler 'cl.exe' in PATH",
             "nvcc fatal   : Failed to preprocess host compiler properties.",
+            "nvcc fatal : Host compiler targets",
+            "nvcc fatal : Could not set up",
+            "nvcc fatal : Compiler 'x' in PATH",
         ),
         not_examples=("nvcc fatal   : Unsupported gpu architecture 'compute_90'",),
-        weight=64,
+        level=Level.STRONG,
         masks=("cpu-adam-unbuilt",),
     ),
     Signature(
-        anchor=("gcc: error: ", "g++: error: ", "c++: error: ", "cc: error: "),
-        pattern="(?:^|\\s|/)(?:gcc|g\\+\\+|c\\+\\+|cc): error: (?!unrecognized|unknown argument|no input)",
+        pattern=r"(?:^|\s|/)(?:gcc|g\+\+|c\+\+|cc): error: (?!unrecognized|unknown argument|no input)",
         examples=(
             "gcc: error: : No such file or directory",
             "g++: error: /x/build/flatten.o: No such file or directory",
             "x86_64-conda-linux-gnu-c++: gcc: error: spawn: not found",
+            "/gcc: error: ",
+            "c++: error: ",
+            "cc: error: ",
         ),
         not_examples=("gcc: error: unrecognized command line option '-std=c++17'",),
-        weight=26,
+        level=Level.HINT,
     ),
     Signature(
-        anchor=("'which', '", "' failed: No such file"),
-        pattern=(
-            r"'which', '\S*(?:c\+\+|g\+\+|gcc|clang|-cc)\S*'\]' returned"
-            r"|error: command '\S*(?:g\+\+|c\+\+|gcc|clang|/cc)\S*' failed: No such file"
-        ),
+        pattern=r"'which', '\S*(?:c\+\+|g\+\+|gcc|clang|-cc)\S*'\]' returned|error: command '\S*(?:g\+\+|c\+\+|gcc|clang|/cc)\S*' failed: No such file",
         examples=(
             "subprocess.CalledProcessError: Command '['which', 'x86_64-linux-gnu-g++']' returned non-zero exit status 1.",
             "error: command '/usr/bin/g++' failed: No such file or directory",
@@ -208,36 +283,53 @@ SIGNATURES = (
             "subprocess.CalledProcessError: Command '['which', 'git']' returned non-zero exit status 1.",
             "error: command '/usr/local/cuda/bin/nvcc' failed: No such file or directory",
         ),
-        weight=66,
+        level=Level.STRONG,
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
     ),
     Signature(
-        anchor=(
-            "make: ",
-            "collect2: fatal error: cannot find '",
-            "doesn't exist!",
-            "vcvarsall.bat",
-            ": cl is not found",
-            "CMAKE_CXX_COMPILER not set",
-            "CMAKE_C_COMPILER not set",
-        ),
-        pattern=(
-            r"make: (?:\S*g\+\+|\S*gcc|cc|c\+\+|clang): (?:Command not found|No such file)"
-            r"|collect2: fatal error: cannot find 'ld|Executable \x22ld\x22 doesn't exist!"
-            r"|Unable to find vcvarsall\.bat|Compiler: cl is not found|CMAKE_(?:CXX|C)_COMPILER not set"
-        ),
+        pattern=r"make: (?:\S*g\+\+|\S*gcc|cc|c\+\+|clang): (?:Command not found|No such file)",
         examples=(
             "make: g++: Command not found",
             "make: gcc: No such file or directory",
-            "collect2: fatal error: cannot find 'ld'",
-            "RuntimeError: Compiler: cl is not found.",
+            "make: cc: Command not found",
+            "make: c++: Command not found",
+            "make: clang: Command not found",
+        ),
+        not_examples=("make: pandoc: Command not found",),
+        level=Level.STRONG,
+        masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
+    ),
+    Signature(
+        pattern="collect2: fatal error: cannot find 'ld",
+        examples=("collect2: fatal error: cannot find 'ld'",),
+        level=Level.STRONG,
+        masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
+    ),
+    Signature(
+        pattern=r"Executable \x22ld\x22 doesn't exist!",
+        examples=('Executable "ld" doesn\'t exist!',),
+        level=Level.STRONG,
+        masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
+    ),
+    Signature(
+        pattern=r"Unable to find vcvarsall\.bat",
+        examples=("Unable to find vcvarsall.bat",),
+        level=Level.STRONG,
+        masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
+    ),
+    Signature(
+        pattern="Compiler: cl is not found",
+        examples=("RuntimeError: Compiler: cl is not found.",),
+        level=Level.STRONG,
+        masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
+    ),
+    Signature(
+        pattern="CMAKE_(?:CXX|C)_COMPILER not set",
+        examples=(
             "CMake Error: CMAKE_CXX_COMPILER not set, after EnableLanguage",
+            "CMAKE_C_COMPILER not set",
         ),
-        not_examples=(
-            "make: pandoc: Command not found",
-            "make: Nothing to be done for 'default'.",
-        ),
-        weight=62,
+        level=Level.STRONG,
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
     ),
 )

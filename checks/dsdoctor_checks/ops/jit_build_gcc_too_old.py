@@ -23,6 +23,7 @@ from dsdoctor.api import (
     DeepSpeedInstall,
     ExtensionCache,
     Finding,
+    Level,
     Missing,
     RunNeeds,
     Scope,
@@ -91,27 +92,9 @@ HINT = "install gcc 9 or newer and set `CC` and `CXX`"
 
 SIGNATURES = (
     Signature(
-        anchor=(
-            "You need C++1",
-            "You need GCC",
-            "is less than the minimum required",
-            "unrecognized command line option",
-            "or newer is required to",
-            "unrecognized command-line option ",
-            "You need a C++",
-            " or later",
-        ),
-        pattern=(
-            r"You need C\+\+1[47]|You need (?:GCC|a C\+\+)|GCC \d+ or later"
-            r"|is less than the minimum required version|unrecognized command[- ]line option .?-std=c\+\+(?:14"
-            r"|17|20|2a)"
-        ),
-        examples=(
-            "error: #error You need C++14 to compile PyTorch",
-            "error: unrecognized command line option '-std=c++17'",
-        ),
-        not_examples=("unrecognized command line option '-Wno-x'",),
-        weight=66,
+        pattern=r"You need C\+\+1[47]",
+        examples=("error: #error You need C++14 to compile PyTorch",),
+        level=Level.STRONG,
         masks=(
             "cpu-adam-unbuilt",
             "jit-build-stale-lock",
@@ -120,17 +103,72 @@ SIGNATURES = (
         ),
     ),
     Signature(
-        anchor="C++17 or later",
+        pattern=r"You need (?:GCC|a C\+\+)",
+        examples=(
+            "You need GCC",
+            "You need a C++",
+        ),
+        level=Level.STRONG,
+        masks=(
+            "cpu-adam-unbuilt",
+            "jit-build-stale-lock",
+            "nccl-timeout-watchdog",
+            "deepspeed-torch-incompatible",
+        ),
+    ),
+    Signature(
+        pattern=r"GCC \d+ or later",
+        examples=(
+            '/opt/env/lib/python3.10/site-packages/torch/include/c10/util/C++17.h:16:2: error: #error "You\'re trying to build PyTorch with a too old version of GCC. We need GCC 9 or later."',
+        ),
+        not_examples=(
+            '/opt/env/lib/python3.10/site-packages/torch/include/c10/util/C++17.h:13:2: error: #error "C++17 or later compatible compiler is required to use ATen."',
+        ),
+        level=Level.STRONG,
+        masks=(
+            "cpu-adam-unbuilt",
+            "jit-build-stale-lock",
+            "nccl-timeout-watchdog",
+            "deepspeed-torch-incompatible",
+        ),
+    ),
+    Signature(
+        pattern="is less than the minimum required version",
+        examples=(
+            "RuntimeError: The current installed version of g++ (4.8.5) is less than the minimum required version by CUDA 11.8 (6.0.0). Please make sure to use an adequate version of g++ (>=6.0.0, <12.0).",
+        ),
+        level=Level.STRONG,
+        masks=(
+            "cpu-adam-unbuilt",
+            "jit-build-stale-lock",
+            "nccl-timeout-watchdog",
+            "deepspeed-torch-incompatible",
+        ),
+    ),
+    Signature(
+        pattern=r"unrecognized command[- ]line option .?-std=c\+\+(?:14|17|20|2a)",
+        examples=(
+            "error: unrecognized command line option '-std=c++17'",
+            "unrecognized command-line option -std=c++14",
+            "unrecognized command-line option -std=c++20",
+            "unrecognized command-line option -std=c++2a",
+        ),
+        not_examples=("unrecognized command line option '-Wno-x'",),
+        level=Level.STRONG,
+        masks=(
+            "cpu-adam-unbuilt",
+            "jit-build-stale-lock",
+            "nccl-timeout-watchdog",
+            "deepspeed-torch-incompatible",
+        ),
+    ),
+    Signature(
         pattern=r"C\+\+17 or later compatible compiler",
         examples=(
             "#error C++17 or later compatible compiler is required",
             "#error C++17 or later compatible compiler is required to use PyTorch.",
         ),
-        not_examples=(
-            "C++17",
-            "the code is written in C++17 or later",
-        ),
-        weight=70,
+        level=Level.CERTAIN,
         requires=(
             "gcc version 4.",
             "gcc version 5.",
@@ -151,38 +189,25 @@ SIGNATURES = (
         ),
     ),
     Signature(
-        anchor=("ABI incompatible with", "ABI-incompatible with"),
-        pattern=r"may be ABI[- ]incompatible with",
+        pattern="may be ABI[- ]incompatible with",
         examples=(
             "Your compiler (g++ 4.8.5) may be ABI-incompatible with PyTorch!",
             "Your compiler (c++) may be ABI incompatible with PyTorch.",
         ),
-        not_examples=(
-            "built with _GLIBCXX_USE_CXX11_ABI=0, ABI compatible",
-            "the plugin is not ABI incompatible with this release",
-        ),
-        weight=22,
+        level=Level.HINT,
     ),
     Signature(
-        anchor=("fatal error:", "unsupported GNU version", "invalid value 'c++"),
-        pattern=(
-            r"fatal error: (?:optional|string_view|variant|any"
-            r"|filesystem|charconv|concepts|span|ranges|bit"
-            r"|source_location|memory_resource): No such file"
-            r"|unsupported GNU version! gcc (?:versions? )?(?:earlier"
-            r"|older|\d[\d.]* (?:and|or) (?:up|newer|later))"
-            r"|invalid value 'c\+\+(?:17|20|2a)' in '-std"
-        ),
+        pattern=r"fatal error: (?:optional|string_view|variant|any|filesystem|charconv|concepts|span|ranges|bit|source_location|memory_resource): No such file|unsupported GNU version! gcc (?:versions? )?(?:earlier|older|\d[\d.]* (?:and|or) (?:up|newer|later))|invalid value 'c\+\+(?:17|20|2a)' in '-std",
         examples=(
             "c10/util/Optional.h:4:10: fatal error: optional: No such file or directory",
             "c10/util/strides.h:3:10: fatal error: concepts: No such file or directory",
             "error: invalid value 'c++20' in '-std=c++20'",
+            "unsupported GNU version! gcc earlier",
         ),
         not_examples=(
-            "fatal error: cusparse.h: No such file or directory",
             "#error -- unsupported GNU version! gcc versions later than 11 are not supported!",
         ),
-        weight=66,
+        level=Level.STRONG,
         masks=(
             "cpu-adam-unbuilt",
             "jit-build-stale-lock",
@@ -192,33 +217,11 @@ SIGNATURES = (
         ),
     ),
     Signature(
-        anchor=(
-            "with the configured host compiler",
-            "STL1000: Unexpected compiler version",
-            "support for the ISO C++ 20",
-            "Error: no such instruction:",
-            "-march=",
-            "C++ versions less than C++1",
-            "requires at least C++",
-        ),
-        pattern=(
-            r"-std=c\+\+\d\w flag is not supported with the configured host compiler"
-            r"|STL1000: Unexpected compiler version|library support for the ISO C\+\+ 20"
-            r"|Error: no such instruction: |bad value \(.{1,30}\) for .{0,3}-march="
-            r"|C\+\+ versions less than C\+\+1\d are not supported"
-            r"|#error.{0,40}requires at least C\+\+"
-        ),
+        pattern=r"-std=c\+\+\d\w flag is not supported with the configured host compiler",
         examples=(
             "nvcc warning : The -std=c++17 flag is not supported with the configured host compiler. Flag will be ignored.",
-            "/tmp/ccX.s:120: Error: no such instruction: `vmovdqu64 %zmm0,(%rax)'",
-            "cc1plus: error: bad value ('tigerlake') for '-march=' switch",
-            "#error C++ versions less than C++14 are not supported.",
         ),
-        not_examples=(
-            "nvcc warning : The -std=c++17 flag is used with the configured host compiler",
-            "g++ -O3 -march=native -fopenmp -c cpu_adam.cpp",
-        ),
-        weight=58,
+        not_examples=(" flag is not supported with the configured host compiler ",),
         masks=(
             "cpu-adam-unbuilt",
             "jit-build-stale-lock",
@@ -227,69 +230,138 @@ SIGNATURES = (
         ),
     ),
     Signature(
-        anchor=("GCC", "gcc", "g++"),
-        pattern=(
-            r"(?:GCC|gcc|g\+\+)[- ](?:version )?\d[\d.]* (?:or (?:newer|later|higher|above)|and above|\+) (?:is|are) required"
-            r"|[Rr]equires (?:GCC|gcc|g\+\+) ?(?:>=|version|\d)|GCC version must be at least"
+        pattern="STL1000: Unexpected compiler version",
+        examples=("STL1000: Unexpected compiler version",),
+        masks=(
+            "cpu-adam-unbuilt",
+            "jit-build-stale-lock",
+            "nccl-timeout-watchdog",
+            "jit-build-compiler-missing",
         ),
+    ),
+    Signature(
+        pattern=r"library support for the ISO C\+\+ 20",
+        examples=("library support for the ISO C++ 20",),
+        masks=(
+            "cpu-adam-unbuilt",
+            "jit-build-stale-lock",
+            "nccl-timeout-watchdog",
+            "jit-build-compiler-missing",
+        ),
+    ),
+    Signature(
+        pattern="Error: no such instruction: ",
+        examples=("/tmp/ccX.s:120: Error: no such instruction: `vmovdqu64 %zmm0,(%rax)'",),
+        masks=(
+            "cpu-adam-unbuilt",
+            "jit-build-stale-lock",
+            "nccl-timeout-watchdog",
+            "jit-build-compiler-missing",
+        ),
+    ),
+    Signature(
+        pattern=r"bad value \(.{1,30}\) for .{0,3}-march=",
+        examples=("cc1plus: error: bad value ('tigerlake') for '-march=' switch",),
+        not_examples=("cc1plus: error: bad value ('tigerlake') for",),
+        masks=(
+            "cpu-adam-unbuilt",
+            "jit-build-stale-lock",
+            "nccl-timeout-watchdog",
+            "jit-build-compiler-missing",
+        ),
+    ),
+    Signature(
+        pattern=r"C\+\+ versions less than C\+\+1\d are not supported",
+        examples=("#error C++ versions less than C++14 are not supported.",),
+        not_examples=("#error C++ versions less than C++14 are not",),
+        masks=(
+            "cpu-adam-unbuilt",
+            "jit-build-stale-lock",
+            "nccl-timeout-watchdog",
+            "jit-build-compiler-missing",
+        ),
+    ),
+    Signature(
+        pattern=r"#error.{0,40}requires at least C\+\+",
+        examples=("#error ... requires at least C++",),
+        not_examples=("... requires at least C++",),
+        masks=(
+            "cpu-adam-unbuilt",
+            "jit-build-stale-lock",
+            "nccl-timeout-watchdog",
+            "jit-build-compiler-missing",
+        ),
+    ),
+    Signature(
+        pattern=r"(?:GCC|gcc|g\+\+)[- ](?:version )?\d[\d.]* (?:or (?:newer|later|higher|above)|and above|\+) (?:is|are) required|[Rr]equires (?:GCC|gcc|g\+\+) ?(?:>=|version|\d)|GCC version must be at least",
         examples=(
             "CMake Error at CMakeLists.txt:5 (message): GCC-9.3 or newer is required to compile PyTorch",
             "RuntimeError: this kernel requires g++ >= 9",
             "  GCC version must be at least 9.0!",
         ),
-        not_examples=(
-            "GCC 11.4.0 is used to compile",
-            "gcc (Ubuntu 11.4.0-1ubuntu1~22.04) 11.4.0",
-        ),
-        weight=52,
+        not_examples=("RuntimeError: this kernel requires g++",),
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock"),
     ),
+    # a warning by itself; the cause where the build then fails and names nothing else
     Signature(
-        # a warning by itself; the cause where the build then fails and names nothing else
-        anchor=("ABI incompatible with", "ABI-incompatible with"),
-        pattern=r"may be ABI[- ]incompatible with",
+        pattern="may be ABI[- ]incompatible with",
         examples=(
             "Your compiler (g++ 4.8.5) may be ABI-incompatible with PyTorch!",
             "Your compiler (c++) may be ABI incompatible with PyTorch.",
         ),
-        not_examples=("the wheel is ABI incompatible with Python 3.12",),
-        weight=42,
+        level=Level.WEAK,
         requires=("Error building extension", "ninja: build stopped"),
         masks=("cpu-adam-unbuilt",),
     ),
     Signature(
-        anchor=(
-            "in namespace 'std'",
-            "in namespace \u2018std\u2019",
-            'has no member "',
-            "is not a member of 'std'",
-            "is not a member of \u2018std\u2019",
-        ),
-        pattern=(
-            r"['\u2018](?:optional|string_view|variant|any|is_same_v|apply|conjunction\w*|void_t|filesystem|invoke_result\w*)['\u2019] (?:in namespace ['\u2018]std['\u2019] does not name|is not a member of ['\u2018]std['\u2019])"
-            r"|namespace \x22std\x22 has no member \x22(?:optional|string_view|variant|any|is_\w+_v|apply|conjunction\w*|void_t|filesystem|invoke_result\w*|enable_if_t|index_sequence)\x22"
-        ),
+        pattern=r"['\u2018](?:optional|string_view|variant|any|is_same_v|apply|conjunction\w*|void_t|filesystem|invoke_result\w*)['\u2019] (?:in namespace ['\u2018]std['\u2019] does not name|is not a member of ['\u2018]std['\u2019])",
         examples=(
             "error: 'optional' in namespace 'std' does not name a template type",
-            'error: namespace "std" has no member "is_same_v"',
             "error: 'string_view' is not a member of 'std'",
+            "'variant' in namespace 'std' does not name",
+            "'any' in namespace 'std' does not name",
+            "'is_same_v' in namespace 'std' does not name",
+            "'apply' in namespace 'std' does not name",
+            "'conjunctionname' in namespace 'std' does not name",
+            "'void_t' in namespace 'std' does not name",
+            "'filesystem' in namespace 'std' does not name",
+            "'invoke_resultname' in namespace 'std' does not name",
         ),
-        not_examples=(
-            'error: namespace "std" has no member "my_sort"',
-            "error: 'vecter' is not a member of 'std'",
-        ),
-        weight=48,
+        not_examples=("error: 'vecter' is not a member of 'std'",),
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock"),
     ),
     Signature(
-        anchor=("internal compiler error: in ",),
+        pattern=r"namespace \x22std\x22 has no member \x22(?:optional|string_view|variant|any|is_\w+_v|apply|conjunction\w*|void_t|filesystem|invoke_result\w*|enable_if_t|index_sequence)\x22",
+        examples=(
+            'error: namespace "std" has no member "is_same_v"',
+            'namespace "std" has no member "optional"',
+            'namespace "std" has no member "string_view"',
+            'namespace "std" has no member "variant"',
+            'namespace "std" has no member "any"',
+            'namespace "std" has no member "apply"',
+            'namespace "std" has no member "conjunctionname"',
+            'namespace "std" has no member "void_t"',
+            'namespace "std" has no member "filesystem"',
+            'namespace "std" has no member "invoke_resultname"',
+            'namespace "std" has no member "enable_if_t"',
+            'namespace "std" has no member "index_sequence"',
+        ),
+        not_examples=('error: namespace "std" has no member "my_sort"',),
+        masks=("cpu-adam-unbuilt", "jit-build-stale-lock"),
+    ),
+    Signature(
         pattern=r"\.(?:cu|cuh|h|hpp|cpp|cc|cxx):\d{1,6}:\d{1,6}: internal compiler error: in \w",
         examples=(
             "k.cu:62:385: internal compiler error: in maybe_undo_parenthesized_ref, at cp/semantics.c:1740",
             "/x/variant.hpp:2243:9: internal compiler error: in tsubst_copy, at cp/pt.c:15500",
+            ".cuh:7:7: internal compiler error: in n",
+            ".h:7:7: internal compiler error: in n",
+            ".cpp:7:7: internal compiler error: in n",
+            ".cc:7:7: internal compiler error: in n",
+            ".cxx:7:7: internal compiler error: in n",
         ),
         not_examples=("rustc: internal compiler error: in trait selection",),
-        weight=46,
+        level=Level.WEAK,
         masks=("cpu-adam-unbuilt",),
     ),
 )

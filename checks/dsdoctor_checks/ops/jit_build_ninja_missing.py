@@ -24,6 +24,7 @@ from dsdoctor.api import (
     DeepSpeedInstall,
     ExtensionCache,
     Finding,
+    Level,
     Missing,
     Patient,
     RunNeeds,
@@ -87,69 +88,111 @@ HINT = "install it into the environment: `python -m pip install ninja`, and put 
 
 SIGNATURES = (
     Signature(
-        anchor=(
-            "inja is required to load",
-            "'ninja'",
-            "ninja: command not found",
-            "ninja: not found",
-            "No such file or directory: ninja'",
-            "due to ninja not being",
-            "Errno 2]: ninja'",
-            "Errno 13]",
-        ),
-        pattern=(
-            r"[Nn]inja is required to load|due to ninja not being|(?:No such file or directory"
-            r"|Errno 2\]|Errno 13\].*): '?ninja'|ninja: (?:command )?not found|No module named 'ninja'"
-            r"|'ninja', '--version'\].{0,40}non-zero"
-        ),
-        examples=(
-            "RuntimeError: Ninja is required to load C++ extensions",
-            "FileNotFoundError: [Errno 2] No such file or directory: 'ninja'",
-        ),
-        not_examples=(
-            "Command '['ninja', '-v']' returned non-zero exit status 1.",
-            "UserWarning: Attempted to use ninja as the BuildExtension backend but we could not find ninja.. Falling back to using the slow distutils backend.",
-        ),
-        weight=68,
+        pattern="[Nn]inja is required to load",
+        examples=("RuntimeError: Ninja is required to load C++ extensions",),
+        level=Level.STRONG,
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
     ),
     Signature(
-        anchor=(
-            "/ninja'",
-            "incompatible with build file",
-            "format error: 'ninja'",
-            'corresponding to "Ninja"',
-            "import name 'ninja'",
-            "named ninja",
-            "'ninja' distribution",
+        pattern="due to ninja not being",
+        examples=(
+            "RuntimeError: Unable to JIT load the cpu_adam op due to ninja not being installed.",
         ),
-        pattern=(
-            r"(?:Errno (?:2|8|13)\]|No such file).{0,60}'\S*/ninja'|ninja version .{1,20} incompatible with build file"
-            r"|Exec format error: 'ninja'|build program corresponding to \x22Ninja\x22"
-            r"|cannot import name 'ninja'|No module named ninja\b|The 'ninja' distribution was not found"
+        level=Level.STRONG,
+        masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
+    ),
+    Signature(
+        pattern=r"(?:No such file or directory|Errno 2\]|Errno 13\].*): '?ninja'",
+        examples=(
+            "FileNotFoundError: [Errno 2] No such file or directory: 'ninja'",
+            "Errno 2]: ninja'",
+            "Errno 13]: ninja'",
         ),
+        not_examples=("such file or directory: 'ninja'",),
+        level=Level.STRONG,
+        masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
+    ),
+    Signature(
+        pattern="ninja: (?:command )?not found",
+        examples=("ninja: not found",),
+        level=Level.STRONG,
+        masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
+    ),
+    Signature(
+        pattern="No module named 'ninja'",
+        examples=("No module named 'ninja'",),
+        level=Level.STRONG,
+        masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
+    ),
+    Signature(
+        pattern=r"'ninja', '--version'\].{0,40}non-zero",
+        examples=("'ninja', '--version']non-zero",),
+        not_examples=("'ninja', '--version'] is fine",),
+        level=Level.STRONG,
+        masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
+    ),
+    Signature(
+        pattern=r"(?:Errno (?:2|8|13)\]|No such file).{0,60}'\S*/ninja'",
         examples=(
             "FileNotFoundError: [Errno 2] No such file or directory: '/tmp/pip-build-env-x/overlay/bin/ninja'",
-            "ninja: fatal: ninja version (1.3.4) incompatible with build file ninja_required_version version (1.5).",
-            'CMake Error: CMake was unable to find a build program corresponding to "Ninja".',
-            "ImportError: No module named ninja",
         ),
         not_examples=(
-            "-- CMAKE_MAKE_PROGRAM: '/usr/bin/ninja'",
-            "Using '/opt/x/bin/ninja' to build",
+            "/opt/env/lib/python3.8/site-packages/deepspeed/ops/csrc/lamb/fused_lamb_cuda_kernel.cu:13:10: fatal error: THC/THC.h: No such file or directory",
         ),
-        weight=66,
+        level=Level.STRONG,
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "dependency-version-conflict"),
     ),
     Signature(
-        anchor=("ninja is required to build",),
+        pattern="ninja version .{1,20} incompatible with build file",
+        examples=(
+            "ninja: fatal: ninja version (1.3.4) incompatible with build file ninja_required_version version (1.5).",
+        ),
+        not_examples=(
+            "version (1.3.4) incompatible with build file ninja_required_version version (1.5).",
+        ),
+        level=Level.STRONG,
+        masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "dependency-version-conflict"),
+    ),
+    Signature(
+        pattern="Exec format error: 'ninja'",
+        examples=("Exec format error: 'ninja'",),
+        level=Level.STRONG,
+        masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "dependency-version-conflict"),
+    ),
+    Signature(
+        pattern=r"build program corresponding to \x22Ninja\x22",
+        examples=(
+            'CMake Error: CMake was unable to find a build program corresponding to "Ninja".',
+        ),
+        level=Level.STRONG,
+        masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "dependency-version-conflict"),
+    ),
+    Signature(
+        pattern="cannot import name 'ninja'",
+        examples=("cannot import name 'ninja'",),
+        level=Level.STRONG,
+        masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "dependency-version-conflict"),
+    ),
+    Signature(
+        pattern=r"No module named ninja\b",
+        examples=("ImportError: No module named ninja",),
+        level=Level.STRONG,
+        masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "dependency-version-conflict"),
+    ),
+    Signature(
+        pattern="The 'ninja' distribution was not found",
+        examples=("The 'ninja' distribution was not found",),
+        level=Level.STRONG,
+        masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "dependency-version-conflict"),
+    ),
+    Signature(
         pattern=r"ninja is required to build \w+ ext",
         examples=(
             "AssertionError: With dlink=True, ninja is required to build cuda extension my_ext.",
             "AssertionError: ninja is required to build sycl extensions.",
         ),
         not_examples=("ninja is required to build the docs quickly",),
-        weight=66,
+        level=Level.STRONG,
         masks=("cpu-adam-unbuilt",),
     ),
 )

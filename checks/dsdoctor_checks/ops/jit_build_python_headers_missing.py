@@ -22,6 +22,7 @@ from dsdoctor.api import (
     DeepSpeedInstall,
     ExtensionCache,
     Finding,
+    Level,
     Missing,
     Patient,
     RunNeeds,
@@ -70,19 +71,14 @@ HINT = "install the Python headers (`python3-dev`, `python3-devel`)"
 
 SIGNATURES = (
     Signature(
-        anchor=("Python.h", "pyconfig.h"),
-        pattern=(
-            r"(?:Python|pyconfig)\.h['\x22]?:? (?:No such file|file not found)"
-            r"|Cannot open include file: 'Python\.h'|Python\.h.{0,30}(?:missing"
-            r"|not found)"
-        ),
+        pattern=r"(?:Python|pyconfig)\.h['\x22]?:? (?:No such file|file not found)|Cannot open include file: 'Python\.h'",
         examples=(
             "fatal error: Python.h: No such file or directory",
             "fatal error: 'Python.h' file not found",
             "fatal error: pyconfig.h: No such file or directory",
+            "Cannot open include file: 'Python.h'",
         ),
-        not_examples=("#include <Python.h>",),
-        weight=74,
+        level=Level.CERTAIN,
         masks=(
             "cpu-adam-unbuilt",
             "jit-build-stale-lock",
@@ -92,33 +88,25 @@ SIGNATURES = (
         ),
     ),
     Signature(
-        anchor=(
-            "Python3_INCLUDE_DIR",
-            "Could NOT find Python3 (missing: ",
-            "Could NOT find Python (missing: ",
-        ),
         pattern=r"Could NOT find Python3? \(missing: .{0,80}(?:INCLUDE_DIR|Development)",
         examples=(
             "-- Could NOT find Python3 (missing: Python3_INCLUDE_DIRS Development.Module)",
             "Could NOT find Python (missing: Python3_INCLUDE_DIRS)",
         ),
-        not_examples=("-- Found Python3: /usr/bin (Python3_INCLUDE_DIRS /usr/include/python3.10)",),
-        weight=64,
+        not_examples=("Could NOT find Python (missing: is fine",),
+        level=Level.STRONG,
     ),
     Signature(
-        anchor=("include file '", "cannot find -lpython", "patchlevel.h", "library 'python3"),
-        pattern=(
-            r"include file '(?:Python|pyconfig|patchlevel)\.h' not found|cannot find -lpython[23]"
-            r"|patchlevel\.h: No such file|library 'python3\w*' not found"
-        ),
+        pattern=r"include file '(?:Python|pyconfig|patchlevel)\.h' not found|cannot find -lpython[23]|patchlevel\.h: No such file|library 'python3\w*' not found",
         examples=(
             "C:/x/cuda_utils.c:14: error: include file 'Python.h' not found",
             "Python.h:12: error: include file 'pyconfig.h' not found",
             "/usr/bin/ld: cannot find -lpython3.10",
             "tcc: error: library 'python3' not found",
+            "patchlevel.h: No such file",
         ),
-        not_examples=("#include file 'defines.h' not found, defaults are used",),
-        weight=74,
+        not_examples=("tcc: error: library 'python3' not",),
+        level=Level.CERTAIN,
         masks=(
             "cpu-adam-unbuilt",
             "jit-build-stale-lock",
@@ -127,22 +115,21 @@ SIGNATURES = (
             "cuda-toolkit-mismatch",
         ),
     ),
+    # Triton's launcher, which includes Python.h: what most often fails where the compiler's own
+    # words are cut off
     Signature(
-        # Triton's launcher, which includes Python.h: what most often fails where the compiler's own
-        # words are cut off
-        anchor=("returned non-zero exit status",),
-        pattern=(
-            r"Command '\['\S{0,200}(?:gcc|clang|/cc|tcc\.exe|'cl)\S{0,8}', '\S{0,200}(?:main|cuda_utils|__triton\w*|launcher\w*)\.c(?:pp|xx)?'"
-            r".{0,1800}returned non-zero exit status"
-        ),
+        pattern=r"Command '\['\S{0,200}(?:gcc|clang|/cc|tcc\.exe|'cl)\S{0,8}', '\S{0,200}(?:main|cuda_utils|__triton\w*|launcher\w*)\.c(?:pp|xx)?'.{0,1800}returned non-zero exit status",
         examples=(
             "subprocess.CalledProcessError: Command '['/usr/bin/gcc', '/tmp/tmpa/main.c', '-O3', '-shared', '-lcuda', '-o', '/tmp/tmpa/cuda_utils.so']' returned non-zero exit status 1.",
             "subprocess.CalledProcessError: Command '['/usr/bin/clang', '/tmp/tmpb/__triton_launcher.c', '-O3']' returned non-zero exit status 1.",
+            "Command '['x1/ccx1', 'x1main.c'returned non-zero exit status",
+            "subprocess.CalledProcessError: Command '['tcc.exe', 'cuda_utils.c']' returned non-zero exit status 1.",
+            "Command '['x1'clx1', 'x1main.c'returned non-zero exit status",
         ),
         not_examples=(
             "subprocess.CalledProcessError: Command '['ninja', '-v']' returned non-zero exit status 1.",
         ),
-        weight=40,
+        level=Level.WEAK,
         masks=("triton-missing-or-incompatible",),
     ),
 )

@@ -21,6 +21,7 @@ from dsdoctor.api import (
     Condition,
     ExtensionCache,
     Finding,
+    Level,
     Limits,
     RunNeeds,
     Scope,
@@ -82,41 +83,45 @@ HINT = "remove `~/.cache/torch_extensions` (or the named `lock` file) once no bu
 
 SIGNATURES = (
     Signature(
-        anchor=("baton.wait()", "file_baton.py", "Waited on lock file"),
-        pattern=(
-            r"baton\.wait\(\)|wait \(torch/utils/file_baton\.py:\d+\)|file_baton\.py\S* line \d+, in wait|file_baton\.py\x22, line|Waited on lock file"
-        ),
-        examples=(
-            "    baton.wait()",
-            'file_baton.py:51: UserWarning: Waited on lock file "/c/torch_extensions/cpu_adam/lock" for 300 seconds.',
-            '  File "/x/torch/utils/file_baton.py", line 42, in wait',
-        ),
-        not_examples=(
-            "    baton.release()",
-            "torch/utils/file_baton.py is part of torch",
-        ),
-        weight=60,
+        pattern=r"baton\.wait\(\)",
+        examples=("    baton.wait()",),
+        level=Level.STRONG,
     ),
     Signature(
-        anchor=("as PyTorch extensions root", "real_accelerator.py"),
-        pattern=r"as PyTorch extensions root",
+        pattern=r"wait \(torch/utils/file_baton\.py:\d+\)",
+        examples=("wait (torch/utils/file_baton.py:42)",),
+        not_examples=("wait (torch/utils/file_baton.py: is fine",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern=r"file_baton\.py\S* line \d+, in wait",
+        examples=('  File "/x/torch/utils/file_baton.py", line 42, in wait',),
+        not_examples=("torch/utils/file_baton.py is part of torch",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern=r"file_baton\.py\x22, line",
+        examples=('  File "/x/torch/utils/file_baton.py", line 42, in wait',),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern="Waited on lock file",
+        examples=(
+            'file_baton.py:51: UserWarning: Waited on lock file "/c/torch_extensions/cpu_adam/lock" for 300 seconds.',
+        ),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern="as PyTorch extensions root",
         examples=(
             "Using /c/torch_extensions/py310_cu118 as PyTorch extensions root...",
             "Using /root/.cache/torch_extensions as PyTorch extensions root...",
         ),
-        not_examples=(
-            "Setting ds_accelerator to cuda",
-            "[INFO] [real_accelerator.py:203:get_accelerator] Setting ds_accelerator to cuda",
-        ),
-        weight=45,
+        level=Level.WEAK,
         final=True,
     ),
     Signature(
-        anchor=("torch_extensions",),
-        pattern=(
-            r"Errno (?:2|17|116)\].{0,120}torch_extensions\S*/lock\b"
-            r"|torch_extensions\S*\.so: (?:file too short|invalid ELF header|cannot read file data)"
-        ),
+        pattern=r"Errno (?:2|17|116)\].{0,120}torch_extensions\S*/lock\b|torch_extensions\S*\.so: (?:file too short|invalid ELF header|cannot read file data)",
         examples=(
             "FileNotFoundError: [Errno 2] No such file or directory: '/c/torch_extensions/py38_cu113/utils/lock'",
             "FileExistsError: [Errno 17] File exists: '/c/torch_extensions/py311_cu121/fused_adam/lock'",
@@ -127,39 +132,22 @@ SIGNATURES = (
             "ImportError: /c/torch_extensions/py38_cu113/utils/utils.so: undefined symbol: _ZN3c10",
             "FileNotFoundError: [Errno 2] No such file or directory: '/c/torch_extensions/py38/utils/utils.cpp'",
         ),
-        weight=62,
+        level=Level.STRONG,
         masks=("cpu-adam-unbuilt",),
     ),
     Signature(
-        anchor=("ninja: error: loading", "missing and no known rule to make it"),
-        pattern=(
-            r"ninja: error: loading 'build\.ninja': No such file"
-            r"|needed by '\S+\.o', missing and no known rule to make it"
-        ),
+        pattern=r"ninja: error: loading 'build\.ninja': No such file|needed by '\S+\.o', missing and no known rule to make it",
         examples=(
             "ninja: error: loading 'build.ninja': No such file or directory",
             "ninja: error: '/x/deepspeed/ops/csrc/adam/cpu_adam.cpp', needed by 'cpu_adam.o', missing and no known rule to make it",
         ),
-        not_examples=("ninja: error: loading 'rules.ninja': permission denied",),
-        weight=50,
+        not_examples=("by 'cpu_adam.o', missing and no known rule to make it",),
         near=("torch_extensions", "deepspeed", "cpp_extension"),
         masks=("cpu-adam-unbuilt",),
     ),
+    # Megatron, ColBERT and torch's own words before they wait for the lock
     Signature(
-        # Megatron, ColBERT and torch's own words before they wait for the lock
-        anchor=(
-            "compiling and loading fused kernels ...",
-            "_cpp extension (set ",
-            "Building extension module ",
-            "Emitting ninja build file",
-            "Allowing ninja to set",
-            "Detected CUDA files, patching",
-            "as PyTorch extensions root",
-        ),
-        pattern=(
-            r"> compiling and loading fused kernels \.\.\.\s*$|Loading \w+_cpp extension \(set "
-            r"|Building extension module \w+\.\.\.\s*$|Emitting ninja build file"
-        ),
+        pattern=r"> compiling and loading fused kernels \.\.\.\s*$|Loading \w+_cpp extension \(set |Building extension module \w+\.\.\.\s*$|Emitting ninja build file",
         examples=(
             "> compiling and loading fused kernels ...",
             "[Aug 19, 14:22:03] Loading packbits_cpp extension (set COLBERT_LOAD_TORCH_EXTENSION_VERBOSE=True for more info)...",
@@ -167,21 +155,18 @@ SIGNATURES = (
             "Emitting ninja build file /c/torch_extensions/py310_cu121/utils/build.ninja...",
         ),
         not_examples=(
-            ">>> done with compiling and loading fused kernels ... 4.1 seconds",
-            "Allowing ninja to set a default number of workers...",
+            "packbits_cpp extension (set COLBERT_LOAD_TORCH_EXTENSION_VERBOSE=True for more info)...",
         ),
-        weight=40,
+        level=Level.WEAK,
         final=True,
     ),
     Signature(
-        anchor=("file not recognized: ",),
         pattern=r"\.o: file not recognized: [Ff]ile (?:format|truncated)",
         examples=(
             "x/build/softmax.o: file not recognized: File format not recognized",
             "/usr/bin/ld: fused_adam.o: file not recognized: file truncated",
         ),
-        not_examples=("logo.ico: file not recognized: try --force",),
-        weight=46,
+        level=Level.WEAK,
         masks=("cpu-adam-unbuilt",),
     ),
 )

@@ -21,6 +21,7 @@ from dsdoctor.api import (
     DeepSpeedInstall,
     ExtensionCache,
     Finding,
+    Level,
     Libaio,
     Missing,
     RunNeeds,
@@ -73,19 +74,50 @@ HINT = "install `libaio-dev` (`libaio-devel`)"
 
 SIGNATURES = (
     Signature(
-        anchor=("async_io", "libaio", "-laio", "undefined symbol: io_"),
-        pattern=(
-            r"Unable to (?:JIT load the|pre-compile) async_io|fatal error: libaio\.h"
-            r"|cannot find -laio|libaio\.so\S*: cannot open|undefined symbol: io_(?:setup|submit|getevents|destroy|pgetevents|prep)\w*"
-        ),
+        pattern="Unable to (?:JIT load the|pre-compile) async_io",
         examples=(
             "AssertionError: Unable to pre-compile async_io",
-            "/usr/bin/ld: cannot find -laio",
+            "RuntimeError: Unable to JIT load the async_io op due to it not being compatible due to hardware/software issue. None",
+        ),
+        level=Level.STRONG,
+        masks=("cpu-adam-unbuilt",),
+    ),
+    Signature(
+        pattern=r"fatal error: libaio\.h",
+        examples=(
+            "csrc/aio/common/deepspeed_aio_utils.h:14:10: fatal error: libaio.h: No such file or directory",
+        ),
+        level=Level.STRONG,
+        masks=("cpu-adam-unbuilt",),
+    ),
+    Signature(
+        pattern="cannot find -laio",
+        examples=("/usr/bin/ld: cannot find -laio",),
+        level=Level.STRONG,
+        masks=("cpu-adam-unbuilt",),
+    ),
+    Signature(
+        pattern=r"libaio\.so\S*: cannot open",
+        examples=(
+            "ImportError: libaio.so.1: cannot open shared object file: No such file or directory",
         ),
         not_examples=(
-            "[WARNING]  async_io requires the dev libaio .so object and headers but these were not found.",
+            "ImportError: /root/.cache/torch_extensions/py311_cu121/fused_adam/fused_adam.so: cannot open shared object file: No such file or directory",
         ),
-        weight=68,
+        level=Level.STRONG,
+        masks=("cpu-adam-unbuilt",),
+    ),
+    Signature(
+        pattern=r"undefined symbol: io_(?:setup|submit|getevents|destroy|pgetevents|prep)\w*",
+        examples=(
+            "undefined symbol: io_setupname",
+            "undefined symbol: io_submitname",
+            "undefined symbol: io_geteventsname",
+            "undefined symbol: io_destroyname",
+            "undefined symbol: io_pgeteventsname",
+            "undefined symbol: io_prepname",
+        ),
+        level=Level.STRONG,
         masks=("cpu-adam-unbuilt",),
     ),
 )

@@ -13,7 +13,7 @@ Recognised in logs alone; the wordings are tested in `tests/logs`.
 
 from __future__ import annotations
 
-from dsdoctor.api import Condition, Scope, Signature
+from dsdoctor.api import Condition, Level, Scope, Signature
 
 CONDITION = Condition("pip-build-isolation", id="DSD454", scope=Scope.USER_ENV, since="0.1")
 
@@ -21,18 +21,21 @@ HINT = "install torch first, then build with `pip install --no-build-isolation`"
 
 SIGNATURES = (
     Signature(
-        anchor="No module named",
         pattern=r"No module named '?(?:torch|packaging|wheel|psutil|numpy|setuptools)'?\s*$",
         examples=(
             "ModuleNotFoundError: No module named 'torch'",
             "      ModuleNotFoundError: No module named 'packaging'",
             "ImportError: No module named torch",
+            "No module named wheel",
+            "No module named psutil",
+            "No module named numpy",
+            "No module named setuptools",
         ),
         not_examples=(
             "ModuleNotFoundError: No module named 'torch._six'",
             "ModuleNotFoundError: No module named 'numpy.core'",
         ),
-        weight=66,
+        level=Level.STRONG,
         near=(
             "build dependency",
             "build isolation",
@@ -57,36 +60,22 @@ SIGNATURES = (
             "Backend subprocess",
         ),
     ),
+    # uv and pdm name the module that the isolated build does not see
     Signature(
-        # uv and pdm name the module that the isolated build does not see
-        anchor=("but doesn't declare it as a build dependency", "'build-system.requires' section"),
-        pattern=(
-            r"depends on `(?:torch|packaging|wheel|psutil|numpy|setuptools)`, but doesn't declare"
-            r" it as a build dependency|Module '(?:torch|packaging|wheel|psutil|numpy|setuptools)'"
-            r" is missing, please make sure it is specified in the 'build-system\.requires' section"
-        ),
+        pattern=r"depends on `(?:torch|packaging|wheel|psutil|numpy|setuptools)`, but doesn't declare it as a build dependency|Module '(?:torch|packaging|wheel|psutil|numpy|setuptools)' is missing, please make sure it is specified in the 'build-system\.requires' section",
         examples=(
             "hint: This error likely indicates that `fastattn@1.0.0` depends on `torch`, but doesn't declare it as a build dependency.",
             "BuildError: Build backend raised error: Module 'torch' is missing, please make sure it is specified in the 'build-system.requires' section.",
         ),
-        not_examples=(
-            "hint: `oldpkg@0.1` depends on `distutils`, but doesn't declare it as a build dependency",
-            "each build tool belongs into the 'build-system.requires' section of pyproject.toml",
-        ),
-        weight=66,
+        level=Level.STRONG,
     ),
     Signature(
-        anchor="Unable to import torch, pre-compiling",
         pattern="Unable to import torch, pre-compiling ops will be disabled",
         examples=(
             "[WARNING] Unable to import torch, pre-compiling ops will be disabled. Please visit https://pytorch.org/",
             "      [WARNING] Unable to import torch, pre-compiling ops will be disabled.",
         ),
-        not_examples=(
-            "torch imported, pre-compiling",
-            "[WARNING] Unable to import torch, pre-compiling of the docs' examples is left out",
-        ),
-        weight=30,
+        level=Level.HINT,
         near=(
             "did not run successfully",
             "subprocess-exited",

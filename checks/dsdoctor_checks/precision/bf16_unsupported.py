@@ -23,6 +23,7 @@ from dsdoctor.api import (
     Environment,
     Finding,
     Gpus,
+    Level,
     Missing,
     RunNeeds,
     Scope,
@@ -90,174 +91,148 @@ HINT = (
 
 SIGNATURES = (
     Signature(
-        anchor=(
-            "support bf16",
-            "supported bf16",
-            "supported BF16",
-            "support BF16",
-            "not supported",
-        ),
-        pattern=(
-            r"(?i)(?:does ?n[o']t|not|n't) support(?:ed)? bf16"
-            r"|bf16 (?:\S+ ){0,3}(?:is )?not supported|bfloat16 is not supported (?:on"
-            r"|by) (?:your|this|the)"
-        ),
+        pattern=r"(?i)(?:does ?n[o']t|not|n't) support(?:ed)? bf16|bf16 (?:\S+ ){0,3}(?:is )?not supported|bfloat16 is not supported (?:on|by) (?:your|this|the)",
         examples=(
             "ValueError: this setup does not support bf16/gpu",
             "RuntimeError: bf16 is not supported on this device",
+            "bfloat16 is not supported on your",
         ),
         not_examples=("fp8 is not supported here, bf16 is",),
-        weight=70,
+        level=Level.CERTAIN,
     ),
     Signature(
-        anchor=(
-            "loat16 is only supported on GPUs",
-            "loat16 is only supported on gpus",
-            "type bf16 is not",
-            "16 mixed precision requires",
-            "not support b",
-            "not support B",
-            "loat16 is not supported on",
-        ),
-        pattern=(
-            r"(?i)(?:Bfloat16 is only supported on GPUs with compute capability"
-            r"|type bf16 is not supported|bf16 mixed precision requires"
-            r"|(?:current|device|gpu|hardware|cuda)[^.]{0,60} does not support (?:bf16"
-            r"|bfloat16)|bfloat16 is not supported on (?:your"
-            r"|this|current))"
-        ),
+        pattern="(?i)(?:Bfloat16 is only supported on GPUs with compute capability|type bf16 is not supported|bf16 mixed precision requires|(?:current|device|gpu|hardware|cuda)[^.]{0,60} does not support (?:bf16|bfloat16)|bfloat16 is not supported on (?:your|this|current))",
         examples=(
             "ValueError: Bfloat16 is only supported on GPUs with compute capability of at least 8.0",
             "ValueError: type bf16 is not supported on your device.",
+            "ValueError: bf16 mixed precision requires PyTorch >= 1.10 and a supported device.",
+            "RuntimeError: Current CUDA Device does not support bfloat16. Please switch dtype to float16.",
+            "bfloat16 is not supported on your",
         ),
-        not_examples=("bfloat16 is not supported on paper", "this does not support bases"),
-        weight=70,
+        not_examples=(" DOES NOT SUPPORT BF16 ",),
+        level=Level.CERTAIN,
     ),
     Signature(
-        anchor=("tf32 requires", "TF32 requires"),
-        pattern=r"(?i)--tf32 requires Ampere|tf32 requires (?:an )?Ampere",
+        pattern="(?:tf32|TF32) requires (?:an )?Ampere",
         examples=(
             "ValueError: --tf32 requires Ampere or a newer GPU arch",
             "ValueError: TF32 requires Ampere or newer",
         ),
-        not_examples=("tf32 requires nothing here",),
-        weight=65,
+        level=Level.STRONG,
     ),
     Signature(
-        anchor=("bf16 requires", "BF16 requires"),
-        pattern=r"(?i)bf16 requires (?:PyTorch|torch|Ampere)",
+        pattern="(?:bf16|BF16) requires (?:PyTorch|torch|Ampere)",
         examples=(
             "ValueError: bf16 requires PyTorch >= 1.10 and an Ampere GPU",
             "ValueError: BF16 requires Ampere GPUs",
+            "bf16 requires torch",
         ),
-        not_examples=(
-            "bf16 enabled",
-            "bf16 requires no loss scaling",
-        ),
-        weight=65,
+        level=Level.STRONG,
     ),
     Signature(
-        anchor=(
-            ".bf16'",
-            "bf16.f32",
-            "bf16 is only supported on A100",
-            "CUDA_R_16BF",
-            "'BFloat16'",
-            "' requires .target sm_80",
-        ),
-        pattern=(
-            r"Feature '(?:[\w.]*\.)?bf16[\w.]*' requires \.target sm_80"
-            r"|bf16 is only supported on A100\+ GPUs|CUBLAS_STATUS_NOT_SUPPORTED.{0,200}CUDA_R_16BF"
-            r"|not implemented for 'BFloat16'"
-        ),
+        pattern=r"Feature '(?:[\w.]*\.)?bf16[\w.]*' requires \.target sm_80|bf16 is only supported on A100\+ GPUs|CUBLAS_STATUS_NOT_SUPPORTED.{0,200}CUDA_R_16BF|not implemented for 'BFloat16'",
         examples=(
             "ptxas /tmp/x, line 97; error   : Feature '.bf16' requires .target sm_80 or higher",
             "ptxas /tmp/x, line 9; error   : Feature 'cvt.rn.bf16.f32' requires .target sm_80 or higher",
             "RuntimeError: \"triu_tril_cuda_template\" not implemented for 'BFloat16'",
             "    bf16 is only supported on A100+ GPUs",
+            "RuntimeError: CUDA error: CUBLAS_STATUS_NOT_SUPPORTED when calling `cublasGemmEx( handle, opa, opb, m, n, k, &falpha, a, CUDA_R_16BF, lda, b, CUDA_R_16BF, ldb, &fbeta, c, CUDA_R_16BF, ldc, CUDA_R_32F, CUBLAS_GEMM_DEFAULT_TENSOR_OP)`",
         ),
-        not_examples=("dtype 'BFloat16' used", "Feature '.f16' requires .target sm_53"),
-        weight=62,
+        not_examples=("'.bf16' requires .target sm_80 or higher",),
+        level=Level.STRONG,
         masks=("flash-attn-needs-ampere",),
     ),
     Signature(
-        anchor="CUDA_R_16BF",
-        pattern=r"CUBLAS_STATUS_(?:INVALID_VALUE|ARCH_MISMATCH).{0,300}CUDA_R_16BF",
+        pattern="CUBLAS_STATUS_(?:INVALID_VALUE|ARCH_MISMATCH).{0,300}CUDA_R_16BF",
         examples=(
             "RuntimeError: CUDA error: CUBLAS_STATUS_INVALID_VALUE when calling `cublasGemmEx( h, a, b, CUDA_R_16BF, c)`",
             "RuntimeError: CUDA error: CUBLAS_STATUS_ARCH_MISMATCH when calling `cublasGemmEx(h, CUDA_R_16BF)`",
         ),
         not_examples=(
-            "RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `x(CUDA_R_16BF)`",
+            "RuntimeError: CUDA error: CUBLAS_STATUS_ARCH_MISMATCH when calling `cublasGemmStridedBatchedEx`",
         ),
-        weight=42,
+        level=Level.WEAK,
     ),
     Signature(
-        anchor=("(int)n, (int)k, (void*)", "ype fp16 is not supported"),
         pattern=r"^\(int\)m, \(int\)n, \(int\)k, \(void\*\).{0,200}CUDA_R_16BF|[Tt]ype fp16 is not supported",
         examples=(
             "(int)m, (int)n, (int)k, (void*)&falpha, a, CUDA_R_16BF, (int)lda, stridea, b",
             "ValueError: Type fp16 is not supported.",
             "ValueError: Type fp16 is not supported on your device.",
         ),
-        not_examples=(
-            "(int)m, (int)n, (int)k, (void*)&falpha, a, CUDA_R_16F, (int)lda",
-            "datatype fp16 is not supposed to be here",
-        ),
-        weight=40,
+        not_examples=("(int)m, (int)n, (int)k, (void*)&falpha, a, CUDA_R_16F, (int)lda",),
+        level=Level.WEAK,
         near=("CUBLAS_STATUS_", "Error"),
     ),
     Signature(
-        anchor=("bf16", "BF16", "float16", "Float16"),
-        pattern=(
-            r"^(?:[\w.]{0,80}\.)?\w{0,40}(?:Error|Exception): (?=.{0,160}(?i:\bbf16|\bbfloat16))"
-            r"(?=.{0,200}(?:n't|not|only|requires?|needs?|lacks?))"
-            r".{0,200}(?:\bGPUs?\b|[Dd]evice|[Hh]ardware|Ampere|compute capability)"
-        ),
+        pattern=r"^(?:[\w.]{0,80}\.)?\w{0,40}(?:Error|Exception): (?=.{0,160}(?i:\bbf16|\bbfloat16))(?=.{0,200}(?:n't|not|only|requires?|needs?|lacks?)).{0,200}(?:\bGPUs?\b|[Dd]evice|[Hh]ardware|Ampere|compute capability)",
         examples=(
             "RuntimeError: bf16 needs an Ampere card, this device is older",
             "ValueError: bfloat16 does not work on this GPU",
+            "RuntimeException: bf16 n't GPU",
+            "RuntimeError: bf16 n't Hardware",
+            "ValueError: Bfloat16 is only supported on GPUs with compute capability of at least 8.0. Your Tesla T4 GPU has compute capability 7.5. You can use float16 instead by explicitly setting the`dtype` flag in CLI, for example: --dtype=half.",
         ),
         not_examples=("ValueError: bf16 and fp16 are both set",),
-        weight=29,
+        level=Level.HINT,
         not_near=("mps", "MPS"),
     ),
     Signature(
-        anchor=(
-            "support bfloat16",
-            "support bf16",
-            "is_bf16_supported()",
-            "tf32 is not supported",
-            "TF32 is not supported",
-            "with bfloat16 requires",
-            "bfloat16 is not supported on",
-        ),
-        pattern=(
-            r"(?:GPU|device|hardware|card)s? (?:doesn't|does not|don't|do not|cannot) support (?:bfloat16|bf16)"
-            r"|assert .{0,40}is_bf16_supported\(\)|(?:tf32|TF32) is not supported on"
-            r"|with bfloat16 requires|bfloat16 is not supported on (?:this|your|the|sm)"
-        ),
+        pattern="(?:GPU|device|hardware|card)s? (?:doesn't|does not|don't|do not|cannot) support (?:bfloat16|bf16)",
         examples=(
             "Your GPU doesn't support bfloat16, use fp16",
-            "    assert torch.cuda.is_bf16_supported()",
-            "AssertionError: attention with bfloat16 requires SM80 or newer",
+            "device doesn't support bfloat16",
+            "hardware doesn't support bfloat16",
+            "ValueError: the selected cards do not support bf16, use fp16",
+            "GPU does not support bfloat16",
+            "GPU don't support bfloat16",
+            "GPU cannot support bfloat16",
         ),
         not_examples=(
-            "is_bf16_supported() -> True",
-            "all cards support bfloat16",
+            "ValueError: Your setup doesn't support bf16/gpu. You need torch>=1.10, using Ampere GPU with cuda>=11.0",
         ),
-        weight=50,
         not_near=("falling back", "Falling back"),
     ),
     Signature(
-        anchor=("not support b", "n't support b", "t support BF16", "t support BFloat16"),
-        pattern=(r"\b(?:does not|do not|doesn't|don't) support (?:bfloat16|bf16|BF16|BFloat16)\b"),
+        pattern=r"assert .{0,40}is_bf16_supported\(\)",
+        examples=("    assert torch.cuda.is_bf16_supported()",),
+        not_examples=("is_bf16_supported() -> True",),
+        not_near=("falling back", "Falling back"),
+    ),
+    Signature(
+        pattern="(?:tf32|TF32) is not supported on",
+        examples=(
+            "tf32 is not supported on",
+            "TF32 is not supported on",
+        ),
+        not_near=("falling back", "Falling back"),
+    ),
+    Signature(
+        pattern="with bfloat16 requires",
+        examples=("AssertionError: attention with bfloat16 requires SM80 or newer",),
+        not_near=("falling back", "Falling back"),
+    ),
+    Signature(
+        pattern="bfloat16 is not supported on (?:this|your|the|sm)",
+        examples=(
+            "bfloat16 is not supported on this",
+            "bfloat16 is not supported on your",
+            "bfloat16 is not supported on the",
+            "bfloat16 is not supported on sm",
+        ),
+        not_near=("falling back", "Falling back"),
+    ),
+    Signature(
+        pattern=r"\b(?:does not|do not|doesn't|don't) support (?:bfloat16|bf16|BF16|BFloat16)\b",
         examples=(
             "RTX 2080 does not support bfloat16",
             "ValueError: these cards do not support bf16",
+            "ValueError: Your setup doesn't support bf16/gpu. You need torch>=1.10, using Ampere GPU with cuda>=11.0",
+            "don't support bfloat16",
+            "does not support BF16",
+            "does not support BFloat16",
         ),
-        not_examples=("does not support bfloat8",),
-        weight=36,
+        level=Level.WEAK,
         not_near=("falling back", "Falling back"),
     ),
 )

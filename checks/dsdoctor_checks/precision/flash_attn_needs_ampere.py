@@ -13,7 +13,7 @@ Recognised in logs alone; the wordings are tested in `tests/logs`.
 
 from __future__ import annotations
 
-from dsdoctor.api import Condition, Scope, Signature
+from dsdoctor.api import Condition, Level, Scope, Signature
 
 CONDITION = Condition("flash-attn-needs-ampere", id="DSD550", scope=Scope.USER_ENV, since="0.1")
 
@@ -21,97 +21,93 @@ HINT = 'use `attn_implementation="sdpa"`, or a GPU of compute capability 8.0 or 
 
 SIGNATURES = (
     Signature(
-        anchor=("Ampere GPUs or newer", "FlashAttention"),
-        pattern=(
-            r"FlashAttention(?:-2)? (?:only supports|requires|is only supported on"
-            r"|forward only supports|backward (?:for|only)).{0,60}(?:Ampere"
-            r"|Turing|sm8|A100|capability|head dim)"
-        ),
+        pattern="FlashAttention(?:-2)? (?:only supports|requires|is only supported on|forward only supports|backward (?:for|only)).{0,60}(?:Ampere|Turing|sm8|A100|capability|head dim)",
         examples=(
             "RuntimeError: FlashAttention only supports Ampere GPUs or newer.",
             "RuntimeError: FlashAttention backward for head dim > 64 requires A100 or H100 GPUs as the implementation needs a large amount of shared memory.",
+            "ValueError: FlashAttention-2 requires a GPU with compute capability 8.0 or higher; Ampere GPUs or newer",
+            "FlashAttention is only supported on ... Ampere",
+            "FlashAttention forward only supports ... Ampere",
+            "FlashAttention only supports ... Turing",
+            "FlashAttention only supports ... sm8",
         ),
         not_examples=(
-            "FlashAttention enabled",
-            "RuntimeError: FlashAttention only support fp16 and bf16 data type",
+            "RuntimeError: FlashAttention is only supported on CUDA 11.7 and above.  Note: make sure nvcc has a supported version by running nvcc -V.",
         ),
-        weight=72,
+        level=Level.CERTAIN,
         masks=("gpu-arch-unsupported",),
     ),
     Signature(
-        anchor=(
-            "is_sm8x",
-            "is_sm90",
-            "only supports Hopper",
-            "requires device with capability",
-            "Expected is_sm80",
-            "Expected is_sm75",
-        ),
-        pattern=(
-            r"Expected is_sm(?:8x|90|80|75)\b|FlashAttention-?3? only supports Hopper"
-            r"|requires device with capability > \(8, 0\) but your GPU"
-        ),
+        pattern=r"Expected is_sm(?:8x|90|80|75)\b|FlashAttention-?3? only supports Hopper|requires device with capability > \(8, 0\) but your GPU",
         examples=(
             "RuntimeError: Expected is_sm90 || is_sm8x || is_sm75 to be true, but got false.",
             "RuntimeError: Expected is_sm80 || is_sm90 to be true, but got false.",
             "    requires device with capability > (8, 0) but your GPU has capability (7, 5) (too old)",
+            "FlashAttention only supports Hopper",
         ),
-        not_examples=("is_sm90 = True",),
-        weight=58,
         masks=("gpu-arch-unsupported",),
     ),
     Signature(
-        anchor="GPU with CUDA capability ",
         pattern=r"GPU with CUDA capability \d{1,2} \d is not supported",
         examples=(
             "RuntimeError: GPU with CUDA capability 7 5 is not supported!",
             "FATAL: kernel x is for sm80, and the GPU with CUDA capability 7 0 is not supported",
         ),
         not_examples=("GPU with CUDA capability 8 0 is supported",),
-        weight=56,
     ),
     Signature(
-        anchor=("lashAttention", "lash attention", "lash Attention", "lash-attention", "lash_attn"),
-        pattern=(
-            r"^(?:[\w.]{0,80}\.)?\w{0,40}(?:Error|Exception): "
-            r"(?=.{0,120}(?i:flash[ _-]?att(?:entio)?n)).{0,200}"
-            r"(?:\bGPUs?\b|Amper|A100|H100|[Hh]ardware|compute capability|architecture|sm_?[78])"
-        ),
+        pattern=r"^(?:[\w.]{0,80}\.)?\w{0,40}(?:Error|Exception): (?=.{0,120}(?i:flash[ _-]?att(?:entio)?n)).{0,200}(?:\bGPUs?\b|Amper|A100|H100|[Hh]ardware|compute capability|architecture|sm_?[78])",
         examples=(
             "AssertionError: Flash attention is only supported on A100 or H100 GPU during training",
             "ValueError: flash-attention needs newer hardware than sm_70",
+            "RuntimeException: flashattn GPU",
+            "RuntimeError: FlashAttention only supports Ampere GPUs or newer.",
+            "ValueError: FlashAttention-2 requires a GPU with compute capability 8.0 or higher; Ampere GPUs or newer",
+            "RuntimeError: flashattn architecture",
         ),
         not_examples=("RuntimeError: FlashAttention only support fp16 and bf16 data type",),
-        weight=30,
+        level=Level.HINT,
     ),
     Signature(
-        anchor=(
-            "gpu architectures in the range",
-            "sm8x gpu architectures",
-            "lash attention requires sm80",
-            "ttention-3 requires Hopper",
-            "for Volta and Turing",
-            "fmha_fwd_launch_template",
-            "fmha_bwd_launch_template",
-            "lash_attn requires GPU",
-            "lash-attn requires GPU",
-        ),
-        pattern=(
-            r"only supports gpu architectures in the range|sm8x gpu architectures"
-            r"|lash attention requires sm80|ttention-3 requires Hopper"
-            r"|annot use FlashAttention\S{0,4} (?:backend )?for Volta and Turing"
-            r"|fmha_(?:fwd|bwd)_launch_template\.h:\d{1,5}\): invalid"
-            r"|lash[_-]attn requires GPU"
-        ),
+        pattern="only supports gpu architectures in the range",
         examples=(
             "UserWarning: Flash attention only supports gpu architectures in the range [sm80, sm90]. Attempting to run on a sm 7.5 gpu.",
-            "Cannot use FlashAttention-2 backend for Volta and Turing GPUs.",
-            "AssertionError: FlashAttention-3 requires Hopper",
         ),
-        not_examples=(
-            "compiling fmha_fwd_launch_template.h",
-            "kernels for Volta and Turing are built",
+        level=Level.WEAK,
+    ),
+    Signature(
+        pattern="sm8x gpu architectures",
+        examples=("sm8x gpu architectures",),
+        level=Level.WEAK,
+    ),
+    Signature(
+        pattern="lash attention requires sm80",
+        examples=("lash attention requires sm80",),
+        level=Level.WEAK,
+    ),
+    Signature(
+        pattern="ttention-3 requires Hopper",
+        examples=("AssertionError: FlashAttention-3 requires Hopper",),
+        level=Level.WEAK,
+    ),
+    Signature(
+        pattern=r"annot use FlashAttention\S{0,4} (?:backend )?for Volta and Turing",
+        examples=("Cannot use FlashAttention-2 backend for Volta and Turing GPUs.",),
+        not_examples=("Cannot use FlashAttention-2 backend for Volta and",),
+        level=Level.WEAK,
+    ),
+    Signature(
+        pattern=r"fmha_(?:fwd|bwd)_launch_template\.h:\d{1,5}\): invalid",
+        examples=(
+            "fmha_fwd_launch_template.h:7): invalid",
+            "fmha_bwd_launch_template.h:7): invalid",
         ),
-        weight=40,
+        not_examples=("fmha_fwd_launch_template.h:7):",),
+        level=Level.WEAK,
+    ),
+    Signature(
+        pattern="lash[_-]attn requires GPU",
+        examples=("lash_attn requires GPU",),
+        level=Level.WEAK,
     ),
 )

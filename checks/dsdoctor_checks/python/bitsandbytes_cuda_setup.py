@@ -13,7 +13,7 @@ Recognised in logs alone; the wordings are tested in `tests/logs`.
 
 from __future__ import annotations
 
-from dsdoctor.api import Condition, Scope, Signature
+from dsdoctor.api import Condition, Level, Scope, Signature
 
 CONDITION = Condition("bitsandbytes-cuda-setup", id="DSD950", scope=Scope.USER_ENV, since="0.1")
 
@@ -21,124 +21,159 @@ HINT = "upgrade `bitsandbytes` to a release for the CUDA of torch, and unset `BN
 
 SIGNATURES = (
     Signature(
-        anchor=("CUDA Setup failed", "CUDA SETUP"),
-        pattern=(
-            r"CUDA Setup failed|CUDA SETUP: (?:ERROR|CUDA detection failed"
-            r"|Problem|Solution|WARNING!.*not found|Required library|Setup Failed)"
+        pattern="CUDA Setup failed|CUDA SETUP: (?:ERROR|CUDA detection failed|Problem|Solution|WARNING!.*not found|Required library|Setup Failed)",
+        examples=(
+            "CUDA Setup failed despite a GPU",
+            "CUDA SETUP: Setup Failed!",
         ),
-        examples=("CUDA Setup failed despite a GPU", "CUDA SETUP: Setup Failed!"),
         not_examples=("CUDA SETUP: Loading binary libbitsandbytes_cuda118.so",),
-        weight=75,
+        level=Level.CERTAIN,
         masks=("cuda-runtime-lib-mismatch",),
     ),
     Signature(
-        anchor=("libbitsandbytes", "Configured CUDA binary not found"),
-        pattern=(
-            r"libbitsandbytes_\w+\.so: (?:undefined symbol|cannot open)"
-            r"|(?:undefined symbol|No such file).{0,80}libbitsandbytes"
-            r"|Configured CUDA binary not found|libbitsandbytes_cpu\.so: undefined symbol"
-        ),
+        pattern=r"libbitsandbytes_\w+\.so: (?:undefined symbol|cannot open)|(?:undefined symbol|No such file).{0,80}libbitsandbytes|Configured CUDA binary not found|libbitsandbytes_cpu\.so: undefined symbol",
         examples=(
             "OSError: /x/libbitsandbytes_cuda126.so: cannot open shared object file: No such file or directory",
             "AttributeError: /x/libbitsandbytes_cpu.so: undefined symbol: cquantize_blockwise_fp16_nf4",
+            "undefined symbol ... libbitsandbytes",
+            "bitsandbytes library load error: Configured CUDA binary not found at /opt/env/lib/python3.10/site-packages/bitsandbytes/libbitsandbytes_cuda130.so",
         ),
-        not_examples=("binary libbitsandbytes_cuda121.so loaded",),
-        weight=75,
+        not_examples=(
+            "/opt/env/lib/python3.8/site-packages/deepspeed/ops/csrc/lamb/fused_lamb_cuda_kernel.cu:13:10: fatal error: THC/THC.h: No such file or directory",
+        ),
+        level=Level.CERTAIN,
         masks=("cuda-runtime-lib-mismatch", "cxx-abi-undefined-symbol"),
     ),
     Signature(
-        anchor=(
-            "bitsandbytes was compiled without GPU",
-            "bitsandbytes library load error",
-            "available for bitsandbytes",
-            "bitsandbytes CUDA binary",
-            "cquantize_blockwise",
-            "cadam32bit_grad",
-            "cget_col_row_stats",
-            "CUDA_SETUP: ",
-            "Configured CUDA binary not found",
-            "'NoneType' object has no attribute 'cquantize",
-            "'NoneType' object has no attribute 'cdequant",
-            "'NoneType' object has no attribute 'cadam",
-            "'NoneType' object has no attribute 'cget",
-        ),
-        pattern=(
-            r"bitsandbytes was compiled without GPU|bitsandbytes library load error"
-            r"|Configured CUDA binary not found|CUDA is required but not available for bitsandbytes"
-            r"|Could not find the bitsandbytes CUDA binary|'NoneType' object has no attribute '(?:cquantize|cadam|cget|cdequant)"
-            r"|CUDA_SETUP: WARNING! lib\S+ not found"
-        ),
+        pattern="bitsandbytes was compiled without GPU",
         examples=(
-            "RuntimeError: CUDA is required but not available for bitsandbytes. Please consider installing",
-            "AttributeError: 'NoneType' object has no attribute 'cquantize_blockwise_fp16_nf4'",
-            "RuntimeError: Configured CUDA binary not found at /x/y",
-            "bitsandbytes library load error: no library",
+            "The installed version of bitsandbytes was compiled without GPU support. 8-bit optimizers, 8-bit multiplication, and GPU quantization are unavailable.",
         ),
-        not_examples=(
-            "bitsandbytes 0.43 loaded",
-            "an update is available for bitsandbytes",
-        ),
-        weight=55,
     ),
     Signature(
-        anchor=("bitsandbytes/csrc", "version of bitsandbytes", "quantization requires bitsandb"),
-        pattern=(
-            r"bitsandbytes/csrc/\w+\.cu|Error: .{0,200}the latest version of bitsandbytes"
-            r"|quantization requires bitsandbytes"
+        pattern="bitsandbytes library load error",
+        examples=("bitsandbytes library load error: no library",),
+    ),
+    Signature(
+        pattern="Configured CUDA binary not found",
+        examples=("RuntimeError: Configured CUDA binary not found at /x/y",),
+    ),
+    Signature(
+        pattern="CUDA is required but not available for bitsandbytes",
+        examples=(
+            "RuntimeError: CUDA is required but not available for bitsandbytes. Please consider installing",
         ),
+    ),
+    Signature(
+        pattern="Could not find the bitsandbytes CUDA binary",
+        examples=(
+            "Could not find the bitsandbytes CUDA binary at PosixPath('/opt/env/lib/python3.11/site-packages/bitsandbytes/libbitsandbytes_cuda128.so')",
+        ),
+    ),
+    Signature(
+        pattern="'NoneType' object has no attribute '(?:cquantize|cadam|cget|cdequant)",
+        examples=(
+            "AttributeError: 'NoneType' object has no attribute 'cquantize_blockwise_fp16_nf4'",
+            "'NoneType' object has no attribute 'cadam",
+            "'NoneType' object has no attribute 'cget",
+            "'NoneType' object has no attribute 'cdequant",
+        ),
+    ),
+    Signature(
+        pattern=r"CUDA_SETUP: WARNING! lib\S+ not found",
+        examples=("CUDA_SETUP: WARNING! libx1 not found",),
+        not_examples=("CUDA_SETUP: WARNING! libx1 not",),
+    ),
+    Signature(
+        pattern=r"bitsandbytes/csrc/\w+\.cu|Error: .{0,200}the latest version of bitsandbytes|quantization requires bitsandbytes",
         examples=(
             "Error named symbol not found at line 74 in file /mmfs1/home/dettmers/git/bitsandbytes/csrc/ops.cu",
             "ImportError: Using `bitsandbytes` 8-bit quantization requires the latest version of bitsandbytes: `pip install -U bitsandbytes`",
+            "quantization requires bitsandbytes",
         ),
         not_examples=("pip installs the latest version of bitsandbytes",),
-        weight=60,
+        level=Level.STRONG,
     ),
     Signature(
-        anchor=(
-            "name 'str2optimizer",
-            "name 'cuda_setup' is not",
-            "CUDA exception! Error code",
-            "No libcudart.so found",
-            "cublasLt ran into an error",
-            "cuBLAS API failed with status",
-            "Forgot to compile the bitsandbytes",
-            "CUDA VERSION MISMATCH",
-            "load CPU-only library",
-            "metadata was found for bitsandbytes",
-            "requires bitsandbytes but",
-            "CUDA Setup Failed",
-            "bitsandbytes::",
-            "libbitsandbytes_c",
-        ),
-        pattern=(
-            r"name 'str2optimizer\w{0,40}' is not defined|name 'cuda_setup' is not defined"
-            r"|CUDA exception! Error code|No libcudart\.so found|cublasLt ran into an error"
-            r"|cuBLAS API failed with status|Forgot to compile the bitsandbytes"
-            r"|CUDA VERSION MISMATCH|load CPU-only library|metadata was found for bitsandbytes"
-            r"|requires bitsandbytes but|CUDA Setup Failed"
-            r"|bitsandbytes::\w{1,60}'? (?:does not exist|is not implemented)"
-            r"|libbitsandbytes_c\w{1,40}\.(?:dll'? ?\(or|dll not found|so: mach-o)"
-        ),
+        pattern=r"name 'str2optimizer\w{0,40}' is not defined",
+        examples=("NameError: name 'str2optimizer8bit' is not defined",),
+        not_examples=("NameError: name 'str2optimizer8bit' is not",),
+    ),
+    Signature(
+        pattern="name 'cuda_setup' is not defined",
+        examples=("name 'cuda_setup' is not defined",),
+    ),
+    Signature(
+        pattern="CUDA exception! Error code",
+        examples=("CUDA exception! Error code",),
+    ),
+    Signature(
+        pattern=r"No libcudart\.so found",
         examples=(
-            "NameError: name 'str2optimizer8bit' is not defined",
-            "Exception: cublasLt ran into an error!",
+            "WARNING: No libcudart.so found! Install CUDA or the cudatoolkit package (anaconda)!",
+        ),
+    ),
+    Signature(
+        pattern="cublasLt ran into an error",
+        examples=("Exception: cublasLt ran into an error!",),
+    ),
+    Signature(
+        pattern="cuBLAS API failed with status",
+        examples=("cuBLAS API failed with status",),
+    ),
+    Signature(
+        pattern="Forgot to compile the bitsandbytes",
+        examples=("Forgot to compile the bitsandbytes",),
+    ),
+    Signature(
+        pattern="CUDA VERSION MISMATCH",
+        examples=("CUDA VERSION MISMATCH",),
+    ),
+    Signature(
+        pattern="load CPU-only library",
+        examples=("load CPU-only library",),
+    ),
+    Signature(
+        pattern="metadata was found for bitsandbytes",
+        examples=("metadata was found for bitsandbytes",),
+    ),
+    Signature(
+        pattern="requires bitsandbytes but",
+        examples=("requires bitsandbytes but",),
+    ),
+    Signature(
+        pattern="CUDA Setup Failed",
+        examples=("CUDA Setup Failed",),
+    ),
+    Signature(
+        pattern=r"bitsandbytes::\w{1,60}'? (?:does not exist|is not implemented)",
+        examples=(
             "RuntimeError: operator bitsandbytes::dequantize_4bit does not exist",
-            "FileNotFoundError: Could not find module 'D:\\x\\libbitsandbytes_cuda121.dll' (or one of its dependencies).",
+            "bitsandbytes::name is not implemented",
         ),
         not_examples=(
-            "registered bitsandbytes::dequantize_4bit",
-            "loaded libbitsandbytes_cuda121.dll",
+            "ValueError: Tokenizer class Qwen2Tokenizer does not exist or is not currently imported.",
         ),
-        weight=58,
     ),
     Signature(
-        anchor="bitsandbytes",
+        pattern=r"libbitsandbytes_c\w{1,40}\.(?:dll'? ?\(or|dll not found|so: mach-o)",
+        examples=(
+            "FileNotFoundError: Could not find module 'D:\\x\\libbitsandbytes_cuda121.dll' (or one of its dependencies).",
+            "libbitsandbytes_cname.dll not found",
+            "libbitsandbytes_cname.so: mach-o",
+        ),
+        not_examples=("loaded libbitsandbytes_cuda121.dll",),
+    ),
+    Signature(
         pattern=r"^(?:[\w.]{0,80}\.)?\w{0,40}(?:Error|Exception): .{0,200}\bbitsandbytes\b",
         examples=(
             "RuntimeError: bitsandbytes found no usable back end",
             "ValueError: please install bitsandbytes for this optimizer",
+            "RuntimeException: bitsandbytes",
         ),
-        not_examples=("warning: bitsandbytes is old",),
-        weight=27,
+        not_examples=(
+            "AttributeError: 'NoneType' object has no attribute 'cquantize_blockwise_fp16_nf4'",
+        ),
+        level=Level.HINT,
     ),
 )

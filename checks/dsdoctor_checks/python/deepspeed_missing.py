@@ -19,6 +19,7 @@ from dsdoctor.api import (
     Condition,
     DeepSpeedInstall,
     Finding,
+    Level,
     Missing,
     Patient,
     Scope,
@@ -67,92 +68,132 @@ HINT = "install it into the environment that runs the job: `python -m pip instal
 
 SIGNATURES = (
     Signature(
-        anchor="deepspeed",
-        pattern=(
-            r"No module named '?deepspeed'?(?:$|[^.\w])|No module named 'deepspeed\.(?![\w.]*_op')[\w.]+'"
-        ),
+        pattern=r"No module named '?deepspeed'?(?:$|[^.\w])|No module named 'deepspeed\.(?![\w.]*_op')[\w.]+'",
         examples=(
             "ModuleNotFoundError: No module named 'deepspeed'",
             "ImportError: No module named deepspeed",
+            "No module named 'deepspeed.name'",
         ),
         not_examples=("ModuleNotFoundError: No module named 'transformers.deepspeed'",),
-        weight=66,
+        level=Level.STRONG,
     ),
     Signature(
-        anchor=("deepspeed",),
-        pattern=(
-            r"deepspeed: (?:command )?not found|exec: \x22?deepspeed\x22?: "
-            r"|deepspeed: No such file|cannot find command 'deepspeed'|not found: deepspeed\b"
-            r"|No such file or directory: '(?:\S{0,200}/)?deepspeed'"
-            r"|No module named deepspeed\.__main__|name 'deepspeed' is not defined"
+        pattern="deepspeed: (?:command )?not found",
+        examples=(
+            "bash: deepspeed: command not found",
+            "sh: 1: deepspeed: not found",
         ),
-        examples=("bash: deepspeed: command not found", "sh: 1: deepspeed: not found"),
-        not_examples=("deepspeed --num_gpus 2 train.py",),
-        weight=66,
+        level=Level.STRONG,
     ),
     Signature(
-        anchor=(
-            "requires DeepSpeed",
-            "DeepSpeed is not installed",
-            "install deepspeed",
-            "DeepSpeed is not available",
-            "to use deepspeed",
-            "needs DeepSpeed",
-            "need DeepSpeed",
-            "have DeepSpeed installed",
-            "nstall deepspeed",
-            "deepspeed is required",
-            "deepspeed is not installed",
-        ),
-        pattern=(
-            r"(?i)(?:requires|needs?) DeepSpeed|DeepSpeed is not (?:installed"
-            r"|available)|(?:please|must|need to) install deepspeed"
-            r"|to use deepspeed.{0,40}install|pip install deepspeed"
-            r"|must have DeepSpeed installed|Error: install deepspeed|Error: deepspeed is required"
-        ),
+        pattern=r"exec: \x22?deepspeed\x22?: ",
+        examples=("exec: deepspeed: ",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern="deepspeed: No such file",
+        examples=("deepspeed: No such file",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern="cannot find command 'deepspeed'",
+        examples=("cannot find command 'deepspeed'",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern=r"not found: deepspeed\b",
+        examples=("not found: deepspeed",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern=r"No such file or directory: '(?:\S{0,200}/)?deepspeed'",
+        examples=("No such file or directory: 'deepspeed'",),
+        not_examples=("FileNotFoundError: [Errno 2] No such file or directory: 'g++'",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern=r"No module named deepspeed\.__main__",
+        examples=("No module named deepspeed.__main__",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern="name 'deepspeed' is not defined",
+        examples=("name 'deepspeed' is not defined",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern="(?i)(?:requires|needs?) DeepSpeed",
         examples=(
             "ImportError: --deepspeed requires DeepSpeed: `pip install deepspeed`.",
-            "ValueError: DeepSpeed is not installed => run x",
+            "need DeepSpeed",
         ),
-        not_examples=(
-            "DeepSpeed info: version=0.14",
-            "how to install deepspeed with conda",
-        ),
-        weight=52,
         near=("Error", "Exception: "),
     ),
     Signature(
-        anchor="deepspeed",
-        pattern=(
-            r"module 'deepspeed' has no attribute '(?:init\w+|zero|comm|ops|utils|moe|pipe|runtime"
-            r"|accelerator|checkpointing|add_\w+_arguments|DeepSpeed\w+|PipelineModule)'"
-            r"|cannot import name '\w+' from 'deepspeed[\w.]*' \(unknown location\)"
+        pattern="(?i)DeepSpeed is not (?:installed|available)",
+        examples=(
+            "ValueError: DeepSpeed is not installed => run x",
+            "DeepSpeed is not available",
         ),
+        near=("Error", "Exception: "),
+    ),
+    Signature(
+        pattern="(?i)(?:please|must|need to) install deepspeed",
+        examples=(
+            "please install deepspeed",
+            "must install deepspeed",
+            "need to install deepspeed",
+        ),
+        near=("Error", "Exception: "),
+    ),
+    Signature(
+        pattern="(?i)to use deepspeed.{0,40}install",
+        examples=("to use deepspeed ... install",),
+        not_examples=("to use deepspeed ...",),
+        near=("Error", "Exception: "),
+    ),
+    Signature(
+        pattern="(?i)pip install deepspeed",
+        examples=("ImportError: --deepspeed requires DeepSpeed: `pip install deepspeed`.",),
+        near=("Error", "Exception: "),
+    ),
+    Signature(
+        pattern="(?i)must have DeepSpeed installed",
+        examples=("must have DeepSpeed installed",),
+        near=("Error", "Exception: "),
+    ),
+    Signature(
+        pattern="(?i)Error: install deepspeed",
+        examples=("RuntimeError: install deepspeed",),
+        near=("Error", "Exception: "),
+    ),
+    Signature(
+        pattern="(?i)Error: deepspeed is required",
+        examples=("RuntimeError: deepspeed is required",),
+        near=("Error", "Exception: "),
+    ),
+    Signature(
+        pattern=r"module 'deepspeed' has no attribute '(?:init\w+|zero|comm|ops|utils|moe|pipe|runtime|accelerator|checkpointing|add_\w+_arguments|DeepSpeed\w+|PipelineModule)'|cannot import name '\w+' from 'deepspeed[\w.]*' \(unknown location\)",
         examples=(
             "AttributeError: partially initialized module 'deepspeed' has no attribute 'initialize'",
             "AttributeError: module 'deepspeed' has no attribute 'zero'",
+            "cannot import name 'name' from 'deepspeedname' (unknown location)",
         ),
-        not_examples=("module 'deepspeed.ops' has no attribute 'x'",),
-        weight=60,
+        not_examples=(
+            "ImportError: cannot import name 'inf' from 'torch._six' (unknown location)",
+        ),
+        level=Level.STRONG,
         masks=("deepspeed-torch-incompatible",),
     ),
     Signature(
-        anchor="deepspeed",
-        pattern=(
-            r"PackageNotFoundError: (?:No package metadata was found for )?'?deepspeed\b"
-            r"|DistributionNotFound: The 'deepspeed|'deepspeed' is not recognized as an internal"
-            r"|which: no deepspeed in"
-        ),
+        pattern=r"PackageNotFoundError: (?:No package metadata was found for )?'?deepspeed\b|DistributionNotFound: The 'deepspeed|'deepspeed' is not recognized as an internal|which: no deepspeed in",
         examples=(
             "importlib.metadata.PackageNotFoundError: No package metadata was found for deepspeed",
             "pkg_resources.DistributionNotFound: The 'deepspeed>=0.9.3' distribution was not found and is required by the application",
             "'deepspeed' is not recognized as an internal or external command,",
+            "which: no deepspeed in",
         ),
-        not_examples=(
-            "importlib.metadata.PackageNotFoundError: No package metadata was found for peft",
-            "see the notes on `deepspeed`",
-        ),
-        weight=64,
+        level=Level.STRONG,
         masks=("dependency-version-conflict", "windows-unsupported"),
     ),
 )

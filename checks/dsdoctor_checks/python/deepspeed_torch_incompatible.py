@@ -20,6 +20,7 @@ from dsdoctor.api import (
     DeepSpeedInstall,
     DeepSpeedLive,
     Finding,
+    Level,
     Missing,
     Scope,
     Signature,
@@ -76,101 +77,83 @@ HINT = "upgrade DeepSpeed: `python -m pip install -U deepspeed`"
 
 SIGNATURES = (
     Signature(
-        anchor=("torch._six",),
-        pattern=(r"No module named 'torch\._six'|cannot import name '\w+' from 'torch\._six'"),
+        pattern=r"No module named 'torch\._six'|cannot import name '\w+' from 'torch\._six'",
         examples=(
             "ModuleNotFoundError: No module named 'torch._six'",
             "ImportError: cannot import name 'inf' from 'torch._six' (unknown location)",
         ),
-        not_examples=("import torch._six",),
-        weight=70,
+        not_examples=(
+            "ImportError: cannot import name '_get_socket_with_port' from 'torch.distributed.elastic.agent.server.api' (/opt/env/lib/python3.10/site-packages/torch/distributed/elastic/agent/server/api.py)",
+        ),
+        level=Level.CERTAIN,
     ),
     Signature(
-        anchor=("torch.distributed.elastic.agent", "' from 'torch.distributed.elastic"),
         pattern=r"cannot import name '\w+' from 'torch\.distributed\.elastic",
         examples=(
             "ImportError: cannot import name 'log' from 'torch.distributed.elastic.agent.server.api'",
             "ImportError: cannot import name '_get_socket_with_port' from 'torch.distributed.elastic.agent.server.api'",
         ),
-        not_examples=("torch.distributed.elastic.agent started",),
-        weight=70,
+        not_examples=("import name 'log' from 'torch.distributed.elastic.agent.server.api'",),
+        level=Level.CERTAIN,
     ),
     Signature(
-        anchor="C++17",
-        pattern=(
-            r"#error \x22?C\+\+17 or later compatible compiler is required"
-            r"|C\+\+17 or later compatible compiler is required|You need C\+\+17 to compile"
-        ),
+        pattern=r"#error \x22?C\+\+17 or later compatible compiler is required|C\+\+17 or later compatible compiler is required|You need C\+\+17 to compile",
         examples=(
             "x/all.h:4:2: error: #error C++17 or later compatible compiler is required to use PyTorch.",
             'c10/util/C++17.h:13:2: error: #error "C++17 or later compatible compiler is required to use ATen."',
+            "/e/torch/include/c10/util/C++17.h:27:2: error: #error You need C++17 to compile PyTorch",
         ),
-        not_examples=("-std=c++17 C++17 enabled",),
-        weight=62,
+        level=Level.STRONG,
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
     ),
     Signature(
-        anchor=("C++20 or later", "C++20 or newer"),
         pattern=r"C\+\+20 or (?:later|newer) (?:compatible compiler )?is required",
         examples=(
             "error: #error C++20 or later compatible compiler is required to use PyTorch.",
             'torch/all.h:4:2: error: #error "C++20 or newer is required to use PyTorch."',
         ),
-        not_examples=("C++20 or later is optional",),
-        weight=62,
+        level=Level.STRONG,
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
     ),
     Signature(
-        anchor="deepspeed",
         pattern=r"cannot import name '\w+' from 'deepspeed(?:\.[\w.]+)?'",
         examples=(
             "ImportError: cannot import name 'get_accelerator' from 'deepspeed'",
             "ImportError: cannot import name 'HybridEngine' from 'deepspeed.runtime.hybrid_engine' (/x/deepspeed/runtime/hybrid_engine.py)",
         ),
-        not_examples=(
-            "cannot import name 'x' from 'torch'",
-            "see the notes on `deepspeed`",
-        ),
-        weight=55,
+        not_examples=("cannot import name 'x' from 'torch'",),
     ),
     Signature(
-        anchor="torch",
-        pattern=(
-            r"(?:cannot import name '\w+' from 'torch\.|module 'torch\.?[\w.]*' has no attribute ')"
-        ),
+        pattern=r"(?:cannot import name '\w+' from 'torch\.|module 'torch\.?[\w.]*' has no attribute ')",
         examples=(
             "ImportError: cannot import name 'ReduceOp' from 'torch.distributed'",
             "AttributeError: module 'torch.distributed' has no attribute 'get_process_group_ranks'",
         ),
-        not_examples=("from torch.distributed import ReduceOp",),
-        weight=50,
+        not_examples=("AttributeError: module 'deepspeed' has no attribute 'initialize'",),
         near=("/deepspeed/",),
     ),
     Signature(
-        anchor="ImportError: cannot import name '",
         pattern=r"^ImportError: cannot import name '\w{1,80}'\s*$",
         examples=(
             "ImportError: cannot import name 'log'",
             "ImportError: cannot import name '_get_socket_with_port'",
         ),
         not_examples=("ImportError: cannot import name 'load' from 'src.data'",),
-        weight=34,
+        level=Level.HINT,
         near=("from torch.distributed", "from torch._six", "from torch._C"),
         not_near=("transformers/", "torchvision/"),
     ),
     Signature(
-        anchor=("THC/THC", "THCState_getCurrentStream", "AT_CHECK"),
-        pattern=(
-            r"fatal error: THC/THC\w*\.(?:h|cuh): No such file"
-            r"|THCState_getCurrentStream\W.{0,20}was not declared"
-            r"|AT_CHECK\W.{0,20}was not declared"
-        ),
+        pattern=r"fatal error: THC/THC\w*\.(?:h|cuh): No such file|THCState_getCurrentStream\W.{0,20}was not declared|AT_CHECK\W.{0,20}was not declared",
         examples=(
             "fused_lamb_cuda_kernel.cu:13:10: fatal error: THC/THC.h: No such file or directory",
             "x.cpp:12:10: fatal error: THC/THCGeneral.h: No such file or directory",
+            "x.cu:3:10: fatal error: THC/THCDeviceUtils.cuh: No such file or directory",
+            "error: 'THCState_getCurrentStream' was not declared in this scope",
+            "error: 'AT_CHECK' was not declared in this scope",
         ),
-        not_examples=("#include <THC/THC.h>",),
-        weight=67,
+        not_examples=("fused_lamb_cuda_kernel.cu:13:10: fatal error: THC/THC.h: No such",),
+        level=Level.STRONG,
         masks=(
             "cpu-adam-unbuilt",
             "jit-build-stale-lock",
@@ -180,37 +163,39 @@ SIGNATURES = (
         near=("deepspeed",),
     ),
     Signature(
-        anchor=(
-            "torch version",
-            "PyTorch APIs",
-            "requires PyTorch >=",
-            "Torch version must be",
-            "version of PyTorch",
-            "PyTorch build",
-        ),
-        pattern="Current torch version does not have|Torch version must be \\d[\\d.]* or higher to use symm|not available in this PyTorch build|Leaf module requires PyTorch >=|compile is not supported in your version of PyTorch",
+        pattern="Current torch version does not have",
         examples=(
             "RuntimeError: Current torch version does not have all_reduce_coalesced api (torch.__version__: 1.10.0)",
-            "AssertionError: Leaf module requires PyTorch >= 1.8",
-            "RuntimeError: compile is not supported in your version of PyTorch.",
         ),
-        not_examples=("torch version 2.1 detected",),
-        weight=56,
     ),
     Signature(
-        anchor="No module named 'torch.",
+        pattern=r"Torch version must be \d[\d.]* or higher to use symm",
+        examples=("Torch version must be 77 or higher to use symm",),
+        not_examples=("Torch version must be 77 or higher to use",),
+    ),
+    Signature(
+        pattern="not available in this PyTorch build",
+        examples=("not available in this PyTorch build",),
+    ),
+    Signature(
+        pattern="Leaf module requires PyTorch >=",
+        examples=("AssertionError: Leaf module requires PyTorch >= 1.8",),
+    ),
+    Signature(
+        pattern="compile is not supported in your version of PyTorch",
+        examples=("RuntimeError: compile is not supported in your version of PyTorch.",),
+    ),
+    Signature(
         pattern=r"No module named 'torch\.(?!_six)[\w.]{1,80}'",
         examples=(
             "ModuleNotFoundError: No module named 'torch.distributed.elastic'",
             "ModuleNotFoundError: No module named 'torch.distributed.fsdp._flat_param'",
         ),
         not_examples=("ModuleNotFoundError: No module named 'torch.'",),
-        weight=50,
         near=("/deepspeed/", "\\deepspeed\\"),
     ),
     Signature(
-        anchor="DeprecatedTypeProperties",
-        pattern=r"error: .{0,160}DeprecatedTypeProperties",
+        pattern="error: .{0,160}DeprecatedTypeProperties",
         examples=(
             'csrc/x_kernel.cu(12): error: no suitable conversion function from "const at::DeprecatedTypeProperties" to "c10::ScalarType" exists',
             "csrc/y.cpp:41:9: error: cannot convert 'at::DeprecatedTypeProperties' to 'c10::ScalarType'",
@@ -218,18 +203,19 @@ SIGNATURES = (
         not_examples=(
             "warning: 'at::DeprecatedTypeProperties& at::Tensor::type() const' is deprecated",
         ),
-        weight=62,
+        level=Level.STRONG,
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock"),
     ),
     Signature(
-        anchor="got an unexpected keyword argument",
         pattern=r"TypeError: .{0,80}\(\) got an unexpected keyword argument '\w{1,60}'",
         examples=(
             "TypeError: __init__() got an unexpected keyword argument 'sequence_data_parallel_group'",
             "TypeError: initialize() got an unexpected keyword argument 'mesh_param'",
         ),
-        not_examples=("TypeError: got an unexpected keyword argument",),
-        weight=33,
+        not_examples=(
+            "__init__() got an unexpected keyword argument 'sequence_data_parallel_group'",
+        ),
+        level=Level.HINT,
         near=(
             "deepspeed.zero.Init(",
             "deepspeed.initialize(",
@@ -238,21 +224,21 @@ SIGNATURES = (
         ),
     ),
     Signature(
-        anchor=("NameError: name '_",),
-        pattern=(
-            r"NameError: name '_(?:disable_dynamo_if_unsupported|use_grad_for_differentiable"
-            r"|default_to_fused_or_foreach|get_capturable_supported_devices|get_scalar_dtype"
-            r"|stack_if_compiling|dispatch_sqrt|view_as_real|device_dtype_check_for_fused"
-            r"|get_socket_with_port|flatten_dense_tensors|unflatten_dense_tensors)' is not defined"
-        ),
+        pattern="NameError: name '_(?:disable_dynamo_if_unsupported|use_grad_for_differentiable|default_to_fused_or_foreach|get_capturable_supported_devices|get_scalar_dtype|stack_if_compiling|dispatch_sqrt|view_as_real|device_dtype_check_for_fused|get_socket_with_port|flatten_dense_tensors|unflatten_dense_tensors)' is not defined",
         examples=(
             "NameError: name '_disable_dynamo_if_unsupported' is not defined",
             "[rank2]: NameError: name '_use_grad_for_differentiable' is not defined",
+            "NameError: name '_default_to_fused_or_foreach' is not defined",
+            "NameError: name '_get_capturable_supported_devices' is not defined",
+            "NameError: name '_get_scalar_dtype' is not defined",
+            "NameError: name '_stack_if_compiling' is not defined",
+            "NameError: name '_dispatch_sqrt' is not defined",
+            "NameError: name '_view_as_real' is not defined",
+            "NameError: name '_device_dtype_check_for_fused' is not defined",
+            "NameError: name '_get_socket_with_port' is not defined",
+            "NameError: name '_flatten_dense_tensors' is not defined",
+            "NameError: name '_unflatten_dense_tensors' is not defined",
         ),
-        not_examples=(
-            "NameError: name '_my_helper' is not defined",
-            "NameError: name '_view_as_reals' is not defined",
-        ),
-        weight=60,
+        level=Level.STRONG,
     ),
 )

@@ -23,6 +23,7 @@ from dsdoctor.api import (
     Condition,
     DeepSpeedLive,
     Finding,
+    Level,
     Missing,
     Packages,
     Patient,
@@ -86,210 +87,431 @@ HINT = "align the versions in the message: `python -m pip install -U` the older 
 
 SIGNATURES = (
     Signature(
-        anchor="cannot import name",
-        pattern=(
-            r"cannot import name '\w+' from '(?:huggingface_hub|transformers"
-            r"|peft|diffusers|accelerate|pydantic|tokenizers|datasets|numpy"
-            r"|scipy|trl|typing_extensions|click|packaging|torchvision"
-            r"|timm|setuptools|jinja2|markupsafe|urllib3|charset_normalizer"
-            r"|sklearn|pytorch_lightning|pkg_resources|importlib_metadata"
-            r"|tensorflow|google|keras|requests|collections|optimum|auto_gptq"
-            r"|gradio\w*|fsspec|pyarrow|lightning\w*|torchmetrics|torchtext"
-            r"|xformers|vllm|evaluate|sentence_transformers|safetensors)(?:\.[\w.]+)?'"
-        ),
-        examples=(
-            "ImportError: cannot import name 'cached_download' from 'huggingface_hub'",
-            "ImportError: cannot import name 'EncoderDecoderCache' from 'transformers' (/x/transformers/__init__.py)",
-        ),
-        not_examples=("cannot import name 'log' from 'torch.x'",),
-        weight=56,
+        pattern=r"cannot import name '\w+' from 'huggingface_hub(?:\.[\w.]+)?'",
+        examples=("ImportError: cannot import name 'cached_download' from 'huggingface_hub'",),
+        not_examples=("import name 'cached_download' from 'huggingface_hub'",),
         not_near=("integrations.deepspeed", "transformers.deepspeed"),
     ),
     Signature(
-        anchor="is required for a normal functioning",
-        pattern=r"is required for a normal functioning of this module, but found",
+        pattern=r"cannot import name '\w+' from 'transformers(?:\.[\w.]+)?'",
+        examples=(
+            "ImportError: cannot import name 'EncoderDecoderCache' from 'transformers' (/x/transformers/__init__.py)",
+        ),
+        not_examples=("cannot import name 'log' from 'torch.x'",),
+        not_near=("integrations.deepspeed", "transformers.deepspeed"),
+    ),
+    Signature(
+        pattern=r"cannot import name '\w+' from 'peft(?:\.[\w.]+)?'",
+        examples=("cannot import name 'name' from 'peft'",),
+        not_examples=("cannot import name 'log' from 'torch.x'",),
+        not_near=("integrations.deepspeed", "transformers.deepspeed"),
+    ),
+    Signature(
+        pattern=r"cannot import name '\w+' from 'diffusers(?:\.[\w.]+)?'",
+        examples=("cannot import name 'name' from 'diffusers'",),
+        not_examples=("cannot import name 'log' from 'torch.x'",),
+        not_near=("integrations.deepspeed", "transformers.deepspeed"),
+    ),
+    Signature(
+        pattern=r"cannot import name '\w+' from 'accelerate(?:\.[\w.]+)?'",
+        examples=("cannot import name 'name' from 'accelerate'",),
+        not_examples=("cannot import name 'log' from 'torch.x'",),
+        not_near=("integrations.deepspeed", "transformers.deepspeed"),
+    ),
+    Signature(
+        pattern=r"cannot import name '\w+' from 'pydantic(?:\.[\w.]+)?'",
+        examples=(
+            "ImportError: cannot import name 'model_validator' from 'pydantic' (/opt/extra/pydantic-1.10.13/pydantic/__init__.cpython-311-x86_64-linux-gnu.so)",
+        ),
+        not_examples=("cannot import name 'log' from 'torch.x'",),
+        not_near=("integrations.deepspeed", "transformers.deepspeed"),
+    ),
+    Signature(
+        pattern=r"cannot import name '\w+' from 'tokenizers(?:\.[\w.]+)?'",
+        examples=("cannot import name 'name' from 'tokenizers'",),
+        not_examples=("cannot import name 'log' from 'torch.x'",),
+        not_near=("integrations.deepspeed", "transformers.deepspeed"),
+    ),
+    Signature(
+        pattern=r"cannot import name '\w+' from 'datasets(?:\.[\w.]+)?'",
+        examples=("cannot import name 'name' from 'datasets'",),
+        not_examples=("cannot import name 'log' from 'torch.x'",),
+        not_near=("integrations.deepspeed", "transformers.deepspeed"),
+    ),
+    Signature(
+        pattern=r"cannot import name '\w+' from 'numpy(?:\.[\w.]+)?'",
+        examples=("cannot import name 'name' from 'numpy'",),
+        not_examples=("cannot import name 'log' from 'torch.x'",),
+        not_near=("integrations.deepspeed", "transformers.deepspeed"),
+    ),
+    Signature(
+        pattern=r"cannot import name '\w+' from 'scipy(?:\.[\w.]+)?'",
+        examples=("cannot import name 'name' from 'scipy'",),
+        not_examples=("cannot import name 'log' from 'torch.x'",),
+        not_near=("integrations.deepspeed", "transformers.deepspeed"),
+    ),
+    Signature(
+        pattern=r"cannot import name '\w+' from 'trl(?:\.[\w.]+)?'",
+        examples=("cannot import name 'name' from 'trl'",),
+        not_examples=("cannot import name 'log' from 'torch.x'",),
+        not_near=("integrations.deepspeed", "transformers.deepspeed"),
+    ),
+    Signature(
+        pattern=r"cannot import name '\w+' from 'typing_extensions(?:\.[\w.]+)?'",
+        examples=("cannot import name 'name' from 'typing_extensions'",),
+        not_examples=("import name 'name' from 'typing_extensions'",),
+        not_near=("integrations.deepspeed", "transformers.deepspeed"),
+    ),
+    Signature(
+        pattern=r"cannot import name '\w+' from 'click(?:\.[\w.]+)?'",
+        examples=("cannot import name 'name' from 'click'",),
+        not_examples=("cannot import name 'log' from 'torch.x'",),
+        not_near=("integrations.deepspeed", "transformers.deepspeed"),
+    ),
+    Signature(
+        pattern=r"cannot import name '\w+' from 'packaging(?:\.[\w.]+)?'",
+        examples=("cannot import name 'name' from 'packaging'",),
+        not_examples=("cannot import name 'log' from 'torch.x'",),
+        not_near=("integrations.deepspeed", "transformers.deepspeed"),
+    ),
+    Signature(
+        pattern=r"cannot import name '\w+' from 'torchvision(?:\.[\w.]+)?'",
+        examples=("cannot import name 'name' from 'torchvision'",),
+        not_examples=("cannot import name 'log' from 'torch.x'",),
+        not_near=("integrations.deepspeed", "transformers.deepspeed"),
+    ),
+    Signature(
+        pattern=r"cannot import name '\w+' from 'timm(?:\.[\w.]+)?'",
+        examples=("cannot import name 'name' from 'timm'",),
+        not_examples=("cannot import name 'log' from 'torch.x'",),
+        not_near=("integrations.deepspeed", "transformers.deepspeed"),
+    ),
+    Signature(
+        pattern=r"cannot import name '\w+' from 'setuptools(?:\.[\w.]+)?'",
+        examples=("cannot import name 'name' from 'setuptools'",),
+        not_examples=("cannot import name 'log' from 'torch.x'",),
+        not_near=("integrations.deepspeed", "transformers.deepspeed"),
+    ),
+    Signature(
+        pattern=r"cannot import name '\w+' from 'jinja2(?:\.[\w.]+)?'",
+        examples=("cannot import name 'name' from 'jinja2'",),
+        not_examples=("cannot import name 'log' from 'torch.x'",),
+        not_near=("integrations.deepspeed", "transformers.deepspeed"),
+    ),
+    Signature(
+        pattern=r"cannot import name '\w+' from 'markupsafe(?:\.[\w.]+)?'",
+        examples=("cannot import name 'name' from 'markupsafe'",),
+        not_examples=("cannot import name 'log' from 'torch.x'",),
+        not_near=("integrations.deepspeed", "transformers.deepspeed"),
+    ),
+    Signature(
+        pattern=r"cannot import name '\w+' from 'urllib3(?:\.[\w.]+)?'",
+        examples=("cannot import name 'name' from 'urllib3'",),
+        not_examples=("cannot import name 'log' from 'torch.x'",),
+        not_near=("integrations.deepspeed", "transformers.deepspeed"),
+    ),
+    Signature(
+        pattern=r"cannot import name '\w+' from 'charset_normalizer(?:\.[\w.]+)?'",
+        examples=("cannot import name 'name' from 'charset_normalizer'",),
+        not_examples=("import name 'name' from 'charset_normalizer'",),
+        not_near=("integrations.deepspeed", "transformers.deepspeed"),
+    ),
+    Signature(
+        pattern=r"cannot import name '\w+' from 'sklearn(?:\.[\w.]+)?'",
+        examples=("cannot import name 'name' from 'sklearn'",),
+        not_examples=("cannot import name 'log' from 'torch.x'",),
+        not_near=("integrations.deepspeed", "transformers.deepspeed"),
+    ),
+    Signature(
+        pattern=r"cannot import name '\w+' from 'pytorch_lightning(?:\.[\w.]+)?'",
+        examples=("cannot import name 'name' from 'pytorch_lightning'",),
+        not_examples=("import name 'name' from 'pytorch_lightning'",),
+        not_near=("integrations.deepspeed", "transformers.deepspeed"),
+    ),
+    Signature(
+        pattern=r"cannot import name '\w+' from 'pkg_resources(?:\.[\w.]+)?'",
+        examples=("cannot import name 'name' from 'pkg_resources'",),
+        not_examples=("import name 'name' from 'pkg_resources'",),
+        not_near=("integrations.deepspeed", "transformers.deepspeed"),
+    ),
+    Signature(
+        pattern=r"cannot import name '\w+' from 'importlib_metadata(?:\.[\w.]+)?'",
+        examples=("cannot import name 'name' from 'importlib_metadata'",),
+        not_examples=("import name 'name' from 'importlib_metadata'",),
+        not_near=("integrations.deepspeed", "transformers.deepspeed"),
+    ),
+    Signature(
+        pattern=r"cannot import name '\w+' from 'tensorflow(?:\.[\w.]+)?'",
+        examples=("cannot import name 'name' from 'tensorflow'",),
+        not_examples=("cannot import name 'log' from 'torch.x'",),
+        not_near=("integrations.deepspeed", "transformers.deepspeed"),
+    ),
+    Signature(
+        pattern=r"cannot import name '\w+' from 'google(?:\.[\w.]+)?'",
+        examples=("cannot import name 'name' from 'google'",),
+        not_examples=("cannot import name 'log' from 'torch.x'",),
+        not_near=("integrations.deepspeed", "transformers.deepspeed"),
+    ),
+    Signature(
+        pattern=r"cannot import name '\w+' from 'keras(?:\.[\w.]+)?'",
+        examples=("cannot import name 'name' from 'keras'",),
+        not_examples=("cannot import name 'log' from 'torch.x'",),
+        not_near=("integrations.deepspeed", "transformers.deepspeed"),
+    ),
+    Signature(
+        pattern=r"cannot import name '\w+' from 'requests(?:\.[\w.]+)?'",
+        examples=("cannot import name 'name' from 'requests'",),
+        not_examples=("cannot import name 'log' from 'torch.x'",),
+        not_near=("integrations.deepspeed", "transformers.deepspeed"),
+    ),
+    Signature(
+        pattern=r"cannot import name '\w+' from 'collections(?:\.[\w.]+)?'",
+        examples=("cannot import name 'name' from 'collections'",),
+        not_examples=("cannot import name 'log' from 'torch.x'",),
+        not_near=("integrations.deepspeed", "transformers.deepspeed"),
+    ),
+    Signature(
+        pattern=r"cannot import name '\w+' from 'optimum(?:\.[\w.]+)?'",
+        examples=("cannot import name 'name' from 'optimum'",),
+        not_examples=("cannot import name 'log' from 'torch.x'",),
+        not_near=("integrations.deepspeed", "transformers.deepspeed"),
+    ),
+    Signature(
+        pattern=r"cannot import name '\w+' from 'auto_gptq(?:\.[\w.]+)?'",
+        examples=("cannot import name 'name' from 'auto_gptq'",),
+        not_examples=("cannot import name 'log' from 'torch.x'",),
+        not_near=("integrations.deepspeed", "transformers.deepspeed"),
+    ),
+    Signature(
+        pattern=r"cannot import name '\w+' from 'gradio\w*(?:\.[\w.]+)?'",
+        examples=("cannot import name 'name' from 'gradioname'",),
+        not_examples=("cannot import name 'log' from 'torch.x'",),
+        not_near=("integrations.deepspeed", "transformers.deepspeed"),
+    ),
+    Signature(
+        pattern=r"cannot import name '\w+' from 'fsspec(?:\.[\w.]+)?'",
+        examples=("cannot import name 'name' from 'fsspec'",),
+        not_examples=("cannot import name 'log' from 'torch.x'",),
+        not_near=("integrations.deepspeed", "transformers.deepspeed"),
+    ),
+    Signature(
+        pattern=r"cannot import name '\w+' from 'pyarrow(?:\.[\w.]+)?'",
+        examples=("cannot import name 'name' from 'pyarrow'",),
+        not_examples=("cannot import name 'log' from 'torch.x'",),
+        not_near=("integrations.deepspeed", "transformers.deepspeed"),
+    ),
+    Signature(
+        pattern=r"cannot import name '\w+' from 'lightning\w*(?:\.[\w.]+)?'",
+        examples=("cannot import name 'name' from 'lightningname'",),
+        not_examples=("cannot import name 'log' from 'torch.x'",),
+        not_near=("integrations.deepspeed", "transformers.deepspeed"),
+    ),
+    Signature(
+        pattern=r"cannot import name '\w+' from 'torchmetrics(?:\.[\w.]+)?'",
+        examples=("cannot import name 'name' from 'torchmetrics'",),
+        not_examples=("cannot import name 'log' from 'torch.x'",),
+        not_near=("integrations.deepspeed", "transformers.deepspeed"),
+    ),
+    Signature(
+        pattern=r"cannot import name '\w+' from 'torchtext(?:\.[\w.]+)?'",
+        examples=("cannot import name 'name' from 'torchtext'",),
+        not_examples=("cannot import name 'log' from 'torch.x'",),
+        not_near=("integrations.deepspeed", "transformers.deepspeed"),
+    ),
+    Signature(
+        pattern=r"cannot import name '\w+' from 'xformers(?:\.[\w.]+)?'",
+        examples=("cannot import name 'name' from 'xformers'",),
+        not_examples=("cannot import name 'log' from 'torch.x'",),
+        not_near=("integrations.deepspeed", "transformers.deepspeed"),
+    ),
+    Signature(
+        pattern=r"cannot import name '\w+' from 'vllm(?:\.[\w.]+)?'",
+        examples=("cannot import name 'name' from 'vllm'",),
+        not_examples=("cannot import name 'log' from 'torch.x'",),
+        not_near=("integrations.deepspeed", "transformers.deepspeed"),
+    ),
+    Signature(
+        pattern=r"cannot import name '\w+' from 'evaluate(?:\.[\w.]+)?'",
+        examples=("cannot import name 'name' from 'evaluate'",),
+        not_examples=("cannot import name 'log' from 'torch.x'",),
+        not_near=("integrations.deepspeed", "transformers.deepspeed"),
+    ),
+    Signature(
+        pattern=r"cannot import name '\w+' from 'sentence_transformers(?:\.[\w.]+)?'",
+        examples=("cannot import name 'name' from 'sentence_transformers'",),
+        not_examples=("import name 'name' from 'sentence_transformers'",),
+        not_near=("integrations.deepspeed", "transformers.deepspeed"),
+    ),
+    Signature(
+        pattern=r"cannot import name '\w+' from 'safetensors(?:\.[\w.]+)?'",
+        examples=("cannot import name 'name' from 'safetensors'",),
+        not_examples=("cannot import name 'log' from 'torch.x'",),
+        not_near=("integrations.deepspeed", "transformers.deepspeed"),
+    ),
+    Signature(
+        pattern="is required for a normal functioning of this module, but found",
         examples=(
             "ImportError: tokenizers>=0.14 is required for a normal functioning of this module, but found tokenizers==0.13",
             "ImportError: accelerate>=0.26.0 is required for a normal functioning of this module, but found accelerate==0.21.0.",
         ),
-        not_examples=(
-            "tokenizers>=0.14 is required for fast tokenizers",
-            "a network is required for a normal functioning of the tracker",
-        ),
-        weight=62,
+        level=Level.STRONG,
     ),
     Signature(
-        anchor=("pkg_resources", "DistributionNotFound", "VersionConflict"),
-        pattern=(
-            r"No module named 'pkg_resources'|pkg_resources\.(?:extern\S*)?(?:DistributionNotFound"
-            r"|VersionConflict|ContextualVersionConflict)"
-        ),
+        pattern=r"No module named 'pkg_resources'|pkg_resources\.(?:extern\S*)?(?:DistributionNotFound|VersionConflict|ContextualVersionConflict)",
         examples=(
             "ModuleNotFoundError: No module named 'pkg_resources'",
             "pkg_resources.ContextualVersionConflict: (tokenizers 0.19.1 (/x), Requirement.parse('tokenizers<0.19'), {'transformers'})",
         ),
-        not_examples=("import pkg_resources",),
-        weight=58,
+        not_examples=("pkg_resources. is fine",),
     ),
     Signature(
-        anchor=(
-            "PydanticUserError",
-            "PydanticImportError",
-            "PydanticDeprecatedSince",
-            "pydantic",
-            "`BaseSettings` has been moved",
-        ),
-        pattern=(
-            r"pydantic\S*\.(?:PydanticUserError|PydanticImportError)|PydanticUserError"
-            r"|has been moved to the `pydantic-settings`|`BaseSettings` has been moved"
-        ),
+        pattern=r"pydantic\S*\.(?:PydanticUserError|PydanticImportError)|PydanticUserError|has been moved to the `pydantic-settings`|`BaseSettings` has been moved",
         examples=(
             "pydantic.errors.PydanticImportError: `BaseSettings` has been moved to the `pydantic-settings` package",
             "pydantic.errors.PydanticUserError: If you use `@root_validator` with pre=False (the default) you MUST specify `skip_on_failure=True`.",
         ),
-        not_examples=("pydantic 2.5",),
-        weight=58,
+        not_examples=(".PydanticImportError is fine",),
     ),
     Signature(
-        anchor=("torchvision::nms",),
-        pattern=r"operator torchvision::nms does not exist",
+        pattern="operator torchvision::nms does not exist",
         examples=(
             "RuntimeError: operator torchvision::nms does not exist",
             "    RuntimeError: operator torchvision::nms does not exist",
         ),
-        not_examples=("torchvision::nms registered",),
-        weight=62,
+        level=Level.STRONG,
         masks=("cxx-abi-undefined-symbol",),
     ),
     Signature(
-        anchor=("Detected that PyTorch and torch", "were compiled with different CUDA"),
-        pattern=(r"Detected that PyTorch and torch(?:vision|audio) were compiled with different"),
+        pattern="Detected that PyTorch and torch(?:vision|audio) were compiled with different",
         examples=(
             "RuntimeError: Detected that PyTorch and torchvision were compiled with different CUDA major versions.",
             "RuntimeError: Detected that PyTorch and torchaudio were compiled with different CUDA versions.",
         ),
-        not_examples=(
-            "Detected that PyTorch is ready",
-            "Detected that PyTorch and torchvision are of one release",
-        ),
-        weight=64,
+        level=Level.STRONG,
     ),
     Signature(
-        anchor="Weights only load failed",
-        pattern=r"Weights only load failed",
+        pattern="Weights only load failed",
         examples=(
             "_pickle.UnpicklingError: Weights only load failed.",
             "_pickle.UnpicklingError: Weights only load failed. This file can still be loaded",
         ),
-        not_examples=("Weights only load succeeded",),
-        weight=46,
+        level=Level.WEAK,
         near=("Unsupported global", "Unsupported class", "not an allowed global"),
     ),
     Signature(
-        anchor=("has requirement", "which is incompatible", "incompatible with", " requires "),
-        pattern=(
-            r"(?:^|\s)\S+ \S+ (?:requires|has requirement) \S+.{0,60}, but you(?: have"
-            r"|'ll have)|requires \S+ .{0,60}which is incompatible"
-        ),
+        pattern=r"(?:^|\s)\S+ \S+ (?:requires|has requirement) \S+.{0,60}, but you(?: have|'ll have)|requires \S+ .{0,60}which is incompatible",
         examples=(
             "ERROR: peft 0.9 requires transformers>=4.40, but you have transformers 4.30 which is incompatible.",
             "ERROR: tensorflow 2.4.1 has requirement numpy~=1.19.2, but you'll have numpy 1.24.1 which is incompatible.",
         ),
-        not_examples=(
-            "which is compatible",
-            "the file has requirement lines for 12 packages",
-        ),
-        weight=30,
+        not_examples=("transformers>=4.40, but you have transformers 4.30 which is incompatible.",),
+        level=Level.HINT,
     ),
     Signature(
-        anchor="unexpected keyword argument",
-        pattern=(
-            r"\b(?:\w{0,40}(?:Trainer|TrainingArguments|ForCausalLM|ForConditionalGeneration)"
-            r"|LoraConfig|from_pretrained|DPOConfig|SFTConfig|BitsAndBytesConfig"
-            r"|GenerationConfig|PeftConfig|AdamW|Llama\w*|Qwen\w*)"
-            r"(?:\.__init__)?\(\) got an unexpected keyword argument"
-        ),
+        pattern=r"\b(?:\w{0,40}(?:Trainer|TrainingArguments|ForCausalLM|ForConditionalGeneration)|LoraConfig|from_pretrained|DPOConfig|SFTConfig|BitsAndBytesConfig|GenerationConfig|PeftConfig|AdamW|Llama\w*|Qwen\w*)(?:\.__init__)?\(\) got an unexpected keyword argument",
         examples=(
             "TypeError: LoraConfig.__init__() got an unexpected keyword argument 'corda_config'",
             "TypeError: SFTTrainer.__init__() got an unexpected keyword argument 'dataset_text_field'",
             "TypeError: Qwen2ForCausalLM.__init__() got an unexpected keyword argument 'use_flash_attention_2'",
+            "from_pretrained() got an unexpected keyword argument",
+            "DPOConfig() got an unexpected keyword argument",
+            "SFTConfig() got an unexpected keyword argument",
+            "BitsAndBytesConfig() got an unexpected keyword argument",
+            "GenerationConfig() got an unexpected keyword argument",
+            "PeftConfig() got an unexpected keyword argument",
+            "AdamW() got an unexpected keyword argument",
+            "Llamaname() got an unexpected keyword argument",
         ),
         not_examples=("foo() got an unexpected keyword argument 'x'",),
-        weight=48,
     ),
     Signature(
-        anchor="No module named",
-        pattern=(
-            r"No module named '(?:transformers|peft|diffusers|accelerate"
-            r"|huggingface_hub|datasets)\.(?!deepspeed)[\w.]+'"
-        ),
+        pattern=r"No module named '(?:transformers|peft|diffusers|accelerate|huggingface_hub|datasets)\.(?!deepspeed)[\w.]+'",
         examples=(
             "ModuleNotFoundError: No module named 'transformers.models.llava'",
             "ModuleNotFoundError: No module named 'huggingface_hub.inference._text_generation'",
+            "No module named 'peft.name'",
+            "No module named 'diffusers.name'",
+            "No module named 'accelerate.name'",
+            "No module named 'datasets.name'",
         ),
         not_examples=("No module named 'transformers.deepspeed'",),
-        weight=50,
     ),
     Signature(
-        anchor=("distutils",),
-        pattern=(r"No module named 'distutils|module 'distutils' has no attribute 'version'"),
+        pattern="No module named 'distutils|module 'distutils' has no attribute 'version'",
         examples=(
             "AttributeError: module 'distutils' has no attribute 'version'",
             "ModuleNotFoundError: No module named 'distutils'",
         ),
-        not_examples=("distutils is deprecated",),
-        weight=55,
     ),
     Signature(
-        anchor=(
-            "requires `accelerate",
-            "requires the `accelerate",
-            "requires `transformers",
-            "does not recognize this architecture",
-            "does not exist or is not currently imported",
-            "untagged enum",
-            "must be a dictionary with two fields",
-            "must be a dictionary with with two fields",
-            "'DynamicCache' object",
-            "num_items_in_batch",
-            "module 'numpy' has no attribute",
-            "'ANTIALIAS'",
-            "'ImpImporter'",
-            "has been removed in V2",
-            "`BaseSettings`",
-            "'Qwen2Tokenizer'",
-            "no attribute 'formatargspec'",
-            "requires the `transformers>",
-        ),
-        pattern=(
-            r"requires (?:the )?`(?:accelerate|transformers)[><=]"
-            r"|but Transformers does not recognize this architecture"
-            r"|Tokenizer class \w+ does not exist or is not currently imported"
-            r"|did not match any variant of untagged enum|must be a dictionary with (?:with )?two fields"
-            r"|'DynamicCache' object has no attribute|unexpected keyword argument 'num_items_in_batch'"
-            r"|module 'numpy' has no attribute '(?:float|int"
-            r"|bool|object|complex|str|long|typeDict|asscalar)'"
-            r"|has no attribute '(?:ANTIALIAS|ImpImporter|formatargspec)'"
-            r"|`pydantic:\w+` has been removed in V2"
-        ),
+        pattern="requires (?:the )?`(?:accelerate|transformers)[><=]",
         examples=(
             "ImportError: Using the `Trainer` with `PyTorch` requires `accelerate>=0.26.0`: Please run `pip install transformers[torch]`",
-            "ValueError: The checkpoint you are trying to load has model type `qwen2_vl` but Transformers does not recognize this architecture.",
-            "Exception: data did not match any variant of untagged enum PyPreTokenizerTypeWrapper at line 78 column 3",
-            "AttributeError: module 'numpy' has no attribute 'bool'.",
+            "requires `transformers>",
         ),
-        not_examples=(
-            "AttributeError: module 'numpy' has no attribute 'BUFSIZE'",
-            "the model uses a DynamicCache",
-        ),
-        weight=57,
     ),
     Signature(
-        anchor="cannot import name",
-        pattern=(
-            r"cannot import name '\w+' from '(?!torch\b|deepspeed\b"
-            r"|triton\b)[\w.]+' \(\S*(?:site|dist)-packages/"
+        pattern="but Transformers does not recognize this architecture",
+        examples=(
+            "ValueError: The checkpoint you are trying to load has model type `qwen2_vl` but Transformers does not recognize this architecture.",
         ),
+    ),
+    Signature(
+        pattern=r"Tokenizer class \w+ does not exist or is not currently imported",
+        examples=(
+            "ValueError: Tokenizer class Qwen2Tokenizer does not exist or is not currently imported.",
+        ),
+        not_examples=("class Qwen2Tokenizer does not exist or is not currently imported.",),
+    ),
+    Signature(
+        pattern="did not match any variant of untagged enum",
+        examples=(
+            "Exception: data did not match any variant of untagged enum PyPreTokenizerTypeWrapper at line 78 column 3",
+        ),
+    ),
+    Signature(
+        pattern="must be a dictionary with (?:with )?two fields",
+        examples=("must be a dictionary with two fields",),
+    ),
+    Signature(
+        pattern="'DynamicCache' object has no attribute",
+        examples=("'DynamicCache' object has no attribute",),
+    ),
+    Signature(
+        pattern="unexpected keyword argument 'num_items_in_batch'",
+        examples=("unexpected keyword argument 'num_items_in_batch'",),
+    ),
+    Signature(
+        pattern="module 'numpy' has no attribute '(?:float|int|bool|object|complex|str|long|typeDict|asscalar)'",
+        examples=(
+            "AttributeError: module 'numpy' has no attribute 'bool'.",
+            "module 'numpy' has no attribute 'float'",
+            "module 'numpy' has no attribute 'int'",
+            "module 'numpy' has no attribute 'object'",
+            "module 'numpy' has no attribute 'complex'",
+            "module 'numpy' has no attribute 'str'",
+            "module 'numpy' has no attribute 'long'",
+            "module 'numpy' has no attribute 'typeDict'",
+            "module 'numpy' has no attribute 'asscalar'",
+        ),
+    ),
+    Signature(
+        pattern="has no attribute '(?:ANTIALIAS|ImpImporter|formatargspec)'",
+        examples=(
+            "has no attribute 'ANTIALIAS'",
+            "has no attribute 'ImpImporter'",
+            "has no attribute 'formatargspec'",
+        ),
+    ),
+    Signature(
+        pattern=r"`pydantic:\w+` has been removed in V2",
+        examples=(
+            "pydantic.errors.PydanticImportError: `pydantic:parse_raw_as` has been removed in V2.",
+        ),
+        not_examples=("` has been removed in V2 is fine",),
+    ),
+    Signature(
+        pattern=r"cannot import name '\w+' from '(?!torch\b|deepspeed\b|triton\b)[\w.]+' \(\S*(?:site|dist)-packages/",
         examples=(
             "ImportError: cannot import name 'builder' from 'google.protobuf.internal' (/x/lib/python3.8/site-packages/google/protobuf/internal/__init__.py)",
             "ImportError: cannot import name 'Mapping' from 'jinja2.utils' (/x/dist-packages/jinja2/utils.py)",
@@ -298,69 +520,129 @@ SIGNATURES = (
             "ImportError: cannot import name 'helper' from 'mylib' (/home/me/project/mylib.py)",
             "ImportError: cannot import name 'log' from 'torch.distributed' (/x/site-packages/torch/distributed/__init__.py)",
         ),
-        weight=46,
+        level=Level.WEAK,
         not_near=("integrations.deepspeed", "transformers.deepspeed", "partially initialized"),
     ),
     Signature(
-        anchor=("model type", "KeyError: '"),
-        pattern=(
-            r"^KeyError: '(?:llama|mistral|mixtral|qwen\w*|gemma\w*"
-            r"|phi\w*|falcon|baichuan|chatglm|internlm\w*|deepseek\w*"
-            r"|mamba|starcoder\w*|minicpm\w*)'"
+        pattern=r"^KeyError: '(?:llama|mistral|mixtral|qwen\w*|gemma\w*|phi\w*|falcon|baichuan|chatglm|internlm\w*|deepseek\w*|mamba|starcoder\w*|minicpm\w*)'",
+        examples=(
+            "KeyError: 'qwen2'",
+            "KeyError: 'mistral'",
+            "KeyError: 'llama'",
+            "KeyError: 'mixtral'",
+            "KeyError: 'gemmaname'",
+            "KeyError: 'phiname'",
+            "KeyError: 'falcon'",
+            "KeyError: 'baichuan'",
+            "KeyError: 'chatglm'",
+            "KeyError: 'internlmname'",
+            "KeyError: 'deepseekname'",
+            "KeyError: 'mamba'",
+            "KeyError: 'starcodername'",
+            "KeyError: 'minicpmname'",
         ),
-        examples=("KeyError: 'qwen2'", "KeyError: 'mistral'"),
         not_examples=("KeyError: 'label'",),
-        weight=50,
         near=("configuration_auto.py", "CONFIG_MAPPING", "auto_factory.py"),
     ),
     Signature(
-        anchor=(
-            "module 'torch",
-            "_set_gradient_checkpointing()",
-            "Tokenizer' object has no attribute",
-            "TokenizerFast' object has no attribute",
-        ),
-        pattern=(
-            r"module 'torch[\w.]*' has no attribute|_set_gradient_checkpointing\(\) got an unexpected"
-            r"|Tokenizer(?:Fast)?' object has no attribute"
-        ),
+        pattern=r"module 'torch[\w.]*' has no attribute|_set_gradient_checkpointing\(\) got an unexpected|Tokenizer(?:Fast)?' object has no attribute",
         examples=(
             "AttributeError: module 'torch.utils._pytree' has no attribute 'register_pytree_node'",
             "TypeError: ChatGLMPreTrainedModel._set_gradient_checkpointing() got an unexpected keyword argument 'enable'",
             "AttributeError: 'ChatGLMTokenizer' object has no attribute 'sp_tokenizer'",
         ),
-        not_examples=(
-            "AttributeError: module 'torchtools' is missing",
-            "AttributeError: 'MyTokenizerConfig' object has no attribute 'x'",
-        ),
-        weight=46,
+        not_examples=("AttributeError: module 'deepspeed' has no attribute 'initialize'",),
+        level=Level.WEAK,
         near=("site-packages", "dist-packages", "transformers", "Tokenizer'", "_set_gradient"),
         not_near=("/deepspeed/", "torch._C"),
     ),
     Signature(
-        anchor=("partially initialized module", "(unknown location)"),
-        pattern="from partially initialized module '(?:transformers|peft|accelerate|trl|datasets|diffusers|huggingface_hub|tokenizers|pydantic|numpy|scipy|sklearn|pandas|torchvision|safetensors|optimum|sentence_transformers|evaluate|bitsandbytes|timm|gradio)[\\w.]*'|partially initialized module '(?:transformers|peft|accelerate|trl|datasets|diffusers|huggingface_hub|tokenizers|pydantic|numpy|scipy|sklearn|pandas|torchvision|safetensors|optimum|sentence_transformers|evaluate|bitsandbytes|timm|gradio)' has no attribute|cannot import name '\\w+' from '(?:transformers|peft|accelerate|trl|datasets|diffusers|huggingface_hub|tokenizers|pydantic|numpy|scipy|sklearn|pandas|torchvision|safetensors|optimum|sentence_transformers|evaluate|bitsandbytes|timm|gradio)[\\w.]*' \\(unknown location\\)",
+        pattern=r"from partially initialized module '(?:transformers|peft|accelerate|trl|datasets|diffusers|huggingface_hub|tokenizers|pydantic|numpy|scipy|sklearn|pandas|torchvision|safetensors|optimum|sentence_transformers|evaluate|bitsandbytes|timm|gradio)[\w.]*'",
         examples=(
             "ImportError: cannot import name 'PeftModel' from partially initialized module 'peft' (most likely due to a circular import)",
-            "ImportError: cannot import name 'Trainer' from 'transformers' (unknown location)",
+            "from partially initialized module 'transformersname'",
+            "from partially initialized module 'acceleratename'",
+            "from partially initialized module 'trlname'",
+            "from partially initialized module 'datasetsname'",
+            "from partially initialized module 'diffusersname'",
+            "from partially initialized module 'huggingface_hubname'",
+            "from partially initialized module 'tokenizersname'",
+            "from partially initialized module 'pydanticname'",
+            "from partially initialized module 'numpyname'",
+            "from partially initialized module 'scipyname'",
+            "from partially initialized module 'sklearnname'",
+            "from partially initialized module 'pandasname'",
+            "from partially initialized module 'torchvisionname'",
+            "from partially initialized module 'safetensorsname'",
+            "from partially initialized module 'optimumname'",
+            "from partially initialized module 'sentence_transformersname'",
+            "from partially initialized module 'evaluatename'",
+            "from partially initialized module 'bitsandbytesname'",
+            "from partially initialized module 'timmname'",
+            "from partially initialized module 'gradioname'",
+        ),
+        not_examples=("from partially initialized module 'accelerate is fine",),
+        level=Level.WEAK,
+    ),
+    Signature(
+        pattern="partially initialized module '(?:transformers|peft|accelerate|trl|datasets|diffusers|huggingface_hub|tokenizers|pydantic|numpy|scipy|sklearn|pandas|torchvision|safetensors|optimum|sentence_transformers|evaluate|bitsandbytes|timm|gradio)' has no attribute",
+        examples=(
             "AttributeError: partially initialized module 'datasets' has no attribute 'utils' (most likely due to a circular import)",
+            "partially initialized module 'transformers' has no attribute",
+            "partially initialized module 'peft' has no attribute",
+            "partially initialized module 'accelerate' has no attribute",
+            "partially initialized module 'trl' has no attribute",
+            "partially initialized module 'diffusers' has no attribute",
+            "partially initialized module 'huggingface_hub' has no attribute",
+            "partially initialized module 'tokenizers' has no attribute",
+            "partially initialized module 'pydantic' has no attribute",
+            "partially initialized module 'numpy' has no attribute",
+            "partially initialized module 'scipy' has no attribute",
+            "partially initialized module 'sklearn' has no attribute",
+            "partially initialized module 'pandas' has no attribute",
+            "partially initialized module 'torchvision' has no attribute",
+            "partially initialized module 'safetensors' has no attribute",
+            "partially initialized module 'optimum' has no attribute",
+            "partially initialized module 'sentence_transformers' has no attribute",
+            "partially initialized module 'evaluate' has no attribute",
+            "partially initialized module 'bitsandbytes' has no attribute",
+            "partially initialized module 'timm' has no attribute",
+            "partially initialized module 'gradio' has no attribute",
+        ),
+        level=Level.WEAK,
+    ),
+    Signature(
+        pattern=r"cannot import name '\w+' from '(?:transformers|peft|accelerate|trl|datasets|diffusers|huggingface_hub|tokenizers|pydantic|numpy|scipy|sklearn|pandas|torchvision|safetensors|optimum|sentence_transformers|evaluate|bitsandbytes|timm|gradio)[\w.]*' \(unknown location\)",
+        examples=(
+            "ImportError: cannot import name 'Trainer' from 'transformers' (unknown location)",
+            "cannot import name 'name' from 'peftname' (unknown location)",
+            "cannot import name 'name' from 'acceleratename' (unknown location)",
+            "cannot import name 'name' from 'trlname' (unknown location)",
+            "cannot import name 'name' from 'datasetsname' (unknown location)",
+            "cannot import name 'name' from 'diffusersname' (unknown location)",
+            "cannot import name 'name' from 'huggingface_hubname' (unknown location)",
+            "cannot import name 'name' from 'tokenizersname' (unknown location)",
+            "cannot import name 'name' from 'pydanticname' (unknown location)",
+            "cannot import name 'name' from 'numpyname' (unknown location)",
+            "cannot import name 'name' from 'scipyname' (unknown location)",
+            "cannot import name 'name' from 'sklearnname' (unknown location)",
+            "cannot import name 'name' from 'pandasname' (unknown location)",
+            "cannot import name 'name' from 'torchvisionname' (unknown location)",
+            "cannot import name 'name' from 'safetensorsname' (unknown location)",
+            "cannot import name 'name' from 'optimumname' (unknown location)",
+            "cannot import name 'name' from 'sentence_transformersname' (unknown location)",
+            "cannot import name 'name' from 'evaluatename' (unknown location)",
+            "cannot import name 'name' from 'bitsandbytesname' (unknown location)",
+            "cannot import name 'name' from 'timmname' (unknown location)",
+            "cannot import name 'name' from 'gradioname' (unknown location)",
         ),
         not_examples=(
             "ImportError: cannot import name 'f' from partially initialized module 'utils' (most likely due to a circular import)",
         ),
-        weight=44,
+        level=Level.WEAK,
     ),
     Signature(
-        anchor=(
-            "object has no attribute 'train'",
-            "object has no attribute 'eval'",
-            "' object has no attribute '_",
-        ),
-        pattern=(
-            r"'(?:Adam\w{0,20}|\w{0,20}Adam|Lion|Adafactor|Adagrad|SGD|RMSprop|Fused\w{1,20}"
-            r"|\w{0,30}Optimizer\w{0,20})' object has no attribute '(?:train|eval)'"
-            r"|'Lightning\w{0,20}Module\w{0,20}' object has no attribute '_\w"
-        ),
+        pattern=r"'(?:Adam\w{0,20}|\w{0,20}Adam|Lion|Adafactor|Adagrad|SGD|RMSprop|Fused\w{1,20}|\w{0,30}Optimizer\w{0,20})' object has no attribute '(?:train|eval)'|'Lightning\w{0,20}Module\w{0,20}' object has no attribute '_\w",
         examples=(
             "AttributeError: 'AdamW' object has no attribute 'train'",
             "AttributeError: 'Lion' object has no attribute 'eval'",
@@ -368,138 +650,265 @@ SIGNATURES = (
         ),
         not_examples=(
             "AttributeError: 'MyDataset' object has no attribute 'train'",
-            "AttributeError: 'LightningModule' object has no attribute 'my_loss'",
             "AttributeError: 'Net' object has no attribute '_head'",
         ),
-        weight=30,
+        level=Level.HINT,
     ),
     Signature(
-        anchor=("No module named", "object has no attribute"),
-        pattern="No module named '(?:torch|flash_attn|torchvision|torchaudio|trl|tokenizers|safetensors|pydantic|numpy|scipy|sklearn|pandas|bitsandbytes|lightning|pytorch_lightning|timm|gradio|optimum|evaluate|vllm|mmengine|mmcv|google\\.protobuf)\\.[\\w.]+'|'torch\\.(?:dtype|device|Tensor|Size)' object has no attribute",
+        pattern=r"No module named '(?:torch|flash_attn|torchvision|torchaudio|trl|tokenizers|safetensors|pydantic|numpy|scipy|sklearn|pandas|bitsandbytes|lightning|pytorch_lightning|timm|gradio|optimum|evaluate|vllm|mmengine|mmcv|google\.protobuf)\.[\w.]+'|'torch\.(?:dtype|device|Tensor|Size)' object has no attribute",
         examples=(
             "ModuleNotFoundError: No module named 'torchvision.transforms.v2'",
             "ModuleNotFoundError: No module named 'numpy._core'",
             "AttributeError: 'torch.dtype' object has no attribute 'itemsize'",
         ),
-        not_examples=("ModuleNotFoundError: No module named 'src.model'",),
-        weight=32,
+        not_examples=("No module named 'bitsandbytes. is fine",),
+        level=Level.HINT,
     ),
     Signature(
-        anchor=("ImportError: ",),
-        pattern="^ImportError: .{0,160}\\b(?:requires?|needs?|[Pp]lease (?:install|upgrade|update|run)|at least|too old|not compatible|incompatible)\\b.{0,160}(?:[<>=~]=|version|upgrade|\\d\\.\\d)",
+        pattern=r"^ImportError: .{0,160}\b(?:requires?|needs?|[Pp]lease (?:install|upgrade|update|run)|at least|too old|not compatible|incompatible)\b.{0,160}(?:[<>=~]=|version|upgrade|\d\.\d)",
         examples=(
             "ImportError: This loader requires safetensors>=0.4.1",
             "ImportError: the installed kernels package is too old, please upgrade it to version 0.9",
+            "ImportError: need ... <=",
+            "ImportError: at least ... <=",
+            "ImportError: not compatible ... <=",
+            "ImportError: incompatible ... <=",
         ),
         not_examples=("ImportError: libcudart.so.12: cannot open shared object file",),
-        weight=28,
+        level=Level.HINT,
         not_near=("deepspeed", "DeepSpeed"),
     ),
     Signature(
-        anchor=(
-            "Descriptors cannot",
-            "Keras 3, but this is not yet",
-            "LocalFileSystem is not supported",
-            "no validator found for <",
-            "unable to infer type for attribute",
-            "only supports OpenSSL",
-            "'X509_V_FLAG",
-            "rope_scaling",
-            "only be an entire path component",
-            "Only a single TORCH_LIBRARY",
-            "has no attribute 'DictValue'",
-            "has no attribute 'LINEAR'",
-            "is not supported on Python 3",
-            "have conflicting dependencies",
-            "ResolutionImpossible",
-            "issubclass() arg 1 must be a class",
-            "overridden by a non-annotated attribute",
-            "is removed. use `pattern`",
-        ),
-        pattern=(
-            r"Error: Descriptors cannot (?:not )?be created directly|Keras 3, but this is not yet"
-            r"|LocalFileSystem is not supported|no validator found for <"
-            r"|unable to infer type for attribute|only supports OpenSSL|'X509_V_FLAG"
-            r"|Error: .?rope_scaling.{0,40} (?:should|must) be a dict|only be an entire path component"
-            r"|Only a single TORCH_LIBRARY|has no attribute '(?:DictValue|LINEAR)'"
-            r"|Error: .{0,60} is not supported on Python 3|have conflicting dependencies"
-            r"|ResolutionImpossible|issubclass\(\) arg 1 must be a class"
-            r"|overridden by a non-annotated attribute|is removed\. use `pattern`"
-        ),
-        examples=(
-            "TypeError: Descriptors cannot be created directly.",
-            "NotImplementedError: Loading a dataset cached in a LocalFileSystem is not supported.",
-            "RuntimeError: no validator found for <class 'type'>, see `arbitrary_types_allowed` in Config",
-            "AttributeError: module 'PIL.Image' has no attribute 'LINEAR'",
-            "RuntimeError: Dynamo is not supported on Python 3.12+",
-        ),
-        not_examples=(
-            "rope_scaling: linear, factor 4",
-            "rclone is not supported on Python 3.6, skipped",
-        ),
-        weight=54,
+        pattern="Error: Descriptors cannot (?:not )?be created directly",
+        examples=("TypeError: Descriptors cannot be created directly.",),
     ),
     Signature(
-        anchor=(
-            "Failed to import transformers",
-            "toggled on, but it cannot be used",
-            "not found in your environment",
-            "instantiate the backend tokenizer",
-            "requires Accelerate",
+        pattern="Keras 3, but this is not yet",
+        examples=("Keras 3, but this is not yet",),
+    ),
+    Signature(
+        pattern="LocalFileSystem is not supported",
+        examples=(
+            "NotImplementedError: Loading a dataset cached in a LocalFileSystem is not supported.",
         ),
-        pattern=(
-            r"Error: Failed to import transformers\.|toggled on, but it cannot be used"
-            r"|requires? .{0,80}(?:library|packages?) .{0,40}not found in your environment"
-            r"|instantiate the backend tokenizer|Error: .{0,120}requires Accelerate\b"
+    ),
+    Signature(
+        pattern="no validator found for <",
+        examples=(
+            "RuntimeError: no validator found for <class 'type'>, see `arbitrary_types_allowed` in Config",
         ),
+    ),
+    Signature(
+        pattern="unable to infer type for attribute",
+        examples=("unable to infer type for attribute",),
+    ),
+    Signature(
+        pattern="only supports OpenSSL",
+        examples=("only supports OpenSSL",),
+    ),
+    Signature(
+        pattern="'X509_V_FLAG",
+        examples=("'X509_V_FLAG",),
+    ),
+    Signature(
+        pattern="Error: .?rope_scaling.{0,40} (?:should|must) be a dict",
+        examples=(
+            "RuntimeError: rope_scaling ...  should be a dict",
+            "RuntimeError: rope_scaling ...  must be a dict",
+        ),
+        not_examples=("rope_scaling ...  should be a dict",),
+    ),
+    Signature(
+        pattern="only be an entire path component",
+        examples=("only be an entire path component",),
+    ),
+    Signature(
+        pattern="Only a single TORCH_LIBRARY",
+        examples=("Only a single TORCH_LIBRARY",),
+    ),
+    Signature(
+        pattern="has no attribute '(?:DictValue|LINEAR)'",
+        examples=(
+            "AttributeError: module 'PIL.Image' has no attribute 'LINEAR'",
+            "has no attribute 'DictValue'",
+        ),
+    ),
+    Signature(
+        pattern="Error: .{0,60} is not supported on Python 3",
+        examples=("RuntimeError: Dynamo is not supported on Python 3.12+",),
+        not_examples=("rclone is not supported on Python 3.6, skipped",),
+    ),
+    Signature(
+        pattern="have conflicting dependencies",
+        examples=("have conflicting dependencies",),
+    ),
+    Signature(
+        pattern="ResolutionImpossible",
+        examples=("ResolutionImpossible",),
+    ),
+    Signature(
+        pattern=r"issubclass\(\) arg 1 must be a class",
+        examples=("issubclass() arg 1 must be a class",),
+    ),
+    Signature(
+        pattern="overridden by a non-annotated attribute",
+        examples=("overridden by a non-annotated attribute",),
+    ),
+    Signature(
+        pattern=r"is removed\. use `pattern`",
+        examples=("is removed. use `pattern`",),
+    ),
+    Signature(
+        pattern=r"Error: Failed to import transformers\.",
         examples=(
             "RuntimeError: Failed to import transformers.trainer because of the following error (look up to see its traceback):",
-            "ImportError: FlashAttention2 has been toggled on, but it cannot be used due to the following error: x",
-            "ImportError: This modeling file requires the following packages that were not found in your environment: einops. Run `pip install einops`",
         ),
-        not_examples=("the file was not found in your environment",),
-        weight=36,
+        level=Level.WEAK,
     ),
     Signature(
-        anchor=(
-            "version of ",
-            "lease upgrade",
-            "lease update",
+        pattern="toggled on, but it cannot be used",
+        examples=(
+            "ImportError: FlashAttention2 has been toggled on, but it cannot be used due to the following error: x",
         ),
-        pattern=(
-            r"(?:Error|Exception): .{0,160}(?:version of [`']?(?:PEFT|peft|transformers|accelerate|trl"
-            r"|diffusers|datasets|tokenizers|huggingface[-_]hub|safetensors|optimum|auto[-_]gptq|autoawq"
-            r"|pydantic|gradio|torchao)\b.{0,60}(?:not compatible|incompatible|too (?:old|new)|outdated"
-            r"|not supported|unsupported)|[Pp]lease (?:upgrade|update) (?:your )?(?:version of )?[`']?(?:PEFT"
-            r"|peft|transformers|accelerate|trl|diffusers|datasets|tokenizers|huggingface[-_]hub"
-            r"|safetensors|optimum|auto[-_]gptq|autoawq|pydantic|gradio|torchao)\b)"
+        level=Level.WEAK,
+    ),
+    Signature(
+        pattern="requires? .{0,80}(?:library|packages?) .{0,40}not found in your environment",
+        examples=(
+            "ImportError: This modeling file requires the following packages that were not found in your environment: einops. Run `pip install einops`",
+            "require library not found in your environment",
         ),
+        not_examples=("the file was not found in your environment",),
+        level=Level.WEAK,
+    ),
+    Signature(
+        pattern="instantiate the backend tokenizer",
+        examples=("instantiate the backend tokenizer",),
+        level=Level.WEAK,
+    ),
+    Signature(
+        pattern=r"Error: .{0,120}requires Accelerate\b",
+        examples=(
+            "ImportError: Using `bitsandbytes` 8-bit quantization requires Accelerate: `pip install accelerate` and the latest version of bitsandbytes: `pip install -i https://pypi.org/simple/ bitsandbytes`",
+        ),
+        not_examples=(
+            "Using `bitsandbytes` 8-bit quantization requires Accelerate: `pip install accelerate` and the latest version of bitsandbytes: `pip install -i https://pypi.org/simple/ bitsandbytes`",
+        ),
+        level=Level.WEAK,
+    ),
+    Signature(
+        pattern=r"Error: .{0,160}version of [`']?(?:PEFT|peft|transformers|accelerate|trl|diffusers|datasets|tokenizers|huggingface[-_]hub|safetensors|optimum|auto[-_]gptq|autoawq|pydantic|gradio|torchao)\b.{0,60}(?:not compatible|incompatible|too (?:old|new)|outdated|not supported|unsupported)",
         examples=(
             "ValueError: The version of PEFT you are using is not compatible, please use a version that is greater than 0.18.0",
             "RuntimeError: the installed version of `trl` is too old for this recipe",
-            "ValueError: adapters of this kind are unknown here. Please upgrade `peft` to load them",
+            "RuntimeError: version of peft ... not compatible",
+            "RuntimeError: version of transformers ... not compatible",
+            "RuntimeError: version of accelerate ... not compatible",
+            "RuntimeError: version of diffusers ... not compatible",
+            "RuntimeError: version of datasets ... not compatible",
+            "RuntimeError: version of tokenizers ... not compatible",
+            "RuntimeError: version of huggingface-hub ... not compatible",
+            "RuntimeError: version of safetensors ... not compatible",
+            "RuntimeError: version of optimum ... not compatible",
+            "RuntimeError: version of auto-gptq ... not compatible",
+            "RuntimeError: version of autoawq ... not compatible",
+            "RuntimeError: version of pydantic ... not compatible",
+            "RuntimeError: version of gradio ... not compatible",
+            "RuntimeError: version of torchao ... not compatible",
+            "RuntimeError: version of PEFT ... incompatible",
+            "RuntimeError: version of PEFT ... outdated",
+            "RuntimeError: version of PEFT ... not supported",
+            "RuntimeError: version of PEFT ... unsupported",
         ),
         not_examples=(
             "ValueError: the version of the file is not compatible with this reader",
-            "RuntimeError: Please update your labels before training",
             "UserWarning: the version of peft that wrote this adapter is outdated",
         ),
-        weight=45,
+        level=Level.WEAK,
         not_near=("bitsandbytes",),
     ),
     Signature(
-        anchor=(
-            "satisfies the requirement",
-            "mutable default <class '",
-            "unexpected keyword argument 'proxies'",
+        pattern=r"Error: .{0,160}[Pp]lease (?:upgrade|update) (?:your )?(?:version of )?[`']?(?:PEFT|peft|transformers|accelerate|trl|diffusers|datasets|tokenizers|huggingface[-_]hub|safetensors|optimum|auto[-_]gptq|autoawq|pydantic|gradio|torchao)\b",
+        examples=(
+            "ValueError: adapters of this kind are unknown here. Please upgrade `peft` to load them",
+            "RuntimeError: Please update PEFT",
+            "RuntimeError: Please upgrade transformers",
+            "RuntimeError: Please upgrade accelerate",
+            "RuntimeError: Please upgrade trl",
+            "RuntimeError: Please upgrade diffusers",
+            "RuntimeError: Please upgrade datasets",
+            "RuntimeError: Please upgrade tokenizers",
+            "RuntimeError: Please upgrade huggingface-hub",
+            "RuntimeError: Please upgrade safetensors",
+            "RuntimeError: Please upgrade optimum",
+            "RuntimeError: Please upgrade auto-gptq",
+            "RuntimeError: Please upgrade autoawq",
+            "RuntimeError: Please upgrade pydantic",
+            "RuntimeError: Please upgrade gradio",
+            "RuntimeError: Please upgrade torchao",
         ),
-        pattern=(
-            r"Could not find a version that satisfies the requirement (?!deepspeed|triton)\S+.{0,80}"
-            r"\(from versions: \d"
-            r"|mutable default <class '(?:fairseq|hydra|omegaconf|mmengine|tensordict|flax|nemo|megatron)\b"
-            r"|\b(?:Async|Sync)?(?:Client|HttpxClientWrapper)\.__init__\(\) got an unexpected keyword"
-            r" argument 'proxies'"
+        not_examples=("RuntimeError: Please update your labels before training",),
+        level=Level.WEAK,
+        not_near=("bitsandbytes",),
+    ),
+    Signature(
+        pattern=r"Exception: .{0,160}version of [`']?(?:PEFT|peft|transformers|accelerate|trl|diffusers|datasets|tokenizers|huggingface[-_]hub|safetensors|optimum|auto[-_]gptq|autoawq|pydantic|gradio|torchao)\b.{0,60}(?:not compatible|incompatible|too (?:old|new)|outdated|not supported|unsupported)",
+        examples=(
+            "Exception: version of PEFT ... not compatible",
+            "Exception: version of peft ... not compatible",
+            "Exception: version of transformers ... not compatible",
+            "Exception: version of accelerate ... not compatible",
+            "Exception: version of trl ... not compatible",
+            "Exception: version of diffusers ... not compatible",
+            "Exception: version of datasets ... not compatible",
+            "Exception: version of tokenizers ... not compatible",
+            "Exception: version of huggingface-hub ... not compatible",
+            "Exception: version of safetensors ... not compatible",
+            "Exception: version of optimum ... not compatible",
+            "Exception: version of auto-gptq ... not compatible",
+            "Exception: version of autoawq ... not compatible",
+            "Exception: version of pydantic ... not compatible",
+            "Exception: version of gradio ... not compatible",
+            "Exception: version of torchao ... not compatible",
+            "Exception: version of PEFT ... incompatible",
+            "Exception: version of PEFT ... too old",
+            "Exception: version of PEFT ... outdated",
+            "Exception: version of PEFT ... not supported",
+            "Exception: version of PEFT ... unsupported",
         ),
+        not_examples=(
+            "lightning.fabric.utilities.exceptions.MisconfigurationException: You requested gpu: [0, 1, 2, 3]",
+        ),
+        level=Level.WEAK,
+        not_near=("bitsandbytes",),
+    ),
+    Signature(
+        pattern=r"Exception: .{0,160}[Pp]lease (?:upgrade|update) (?:your )?(?:version of )?[`']?(?:PEFT|peft|transformers|accelerate|trl|diffusers|datasets|tokenizers|huggingface[-_]hub|safetensors|optimum|auto[-_]gptq|autoawq|pydantic|gradio|torchao)\b",
+        examples=(
+            "Exception: Please upgrade PEFT",
+            "Exception: Please update PEFT",
+            "Exception: Please upgrade peft",
+            "Exception: Please upgrade transformers",
+            "Exception: Please upgrade accelerate",
+            "Exception: Please upgrade trl",
+            "Exception: Please upgrade diffusers",
+            "Exception: Please upgrade datasets",
+            "Exception: Please upgrade tokenizers",
+            "Exception: Please upgrade huggingface-hub",
+            "Exception: Please upgrade safetensors",
+            "Exception: Please upgrade optimum",
+            "Exception: Please upgrade auto-gptq",
+            "Exception: Please upgrade autoawq",
+            "Exception: Please upgrade pydantic",
+            "Exception: Please upgrade gradio",
+            "Exception: Please upgrade torchao",
+        ),
+        not_examples=("RuntimeError: Please update your labels before training",),
+        level=Level.WEAK,
+        not_near=("bitsandbytes",),
+    ),
+    Signature(
+        pattern=r"Could not find a version that satisfies the requirement (?!deepspeed|triton)\S+.{0,80}\(from versions: \d|mutable default <class '(?:fairseq|hydra|omegaconf|mmengine|tensordict|flax|nemo|megatron)\b|\b(?:Async|Sync)?(?:Client|HttpxClientWrapper)\.__init__\(\) got an unexpected keyword argument 'proxies'",
         examples=(
             "ERROR: Could not find a version that satisfies the requirement torchtext==0.13.1 (from versions: 0.1.1, 0.17.2, 0.18.0)",
             "ValueError: mutable default <class 'fairseq.dataclass.configs.CommonConfig'> for field common is not allowed: use default_factory",
@@ -507,9 +916,7 @@ SIGNATURES = (
         ),
         not_examples=(
             "ERROR: Could not find a version that satisfies the requirement my-lab-tools (from versions: none)",
-            "ValueError: mutable default <class 'train.Options'> for field opts is not allowed: use default_factory",
-            "TypeError: Crawler.__init__() got an unexpected keyword argument 'proxies'",
         ),
-        weight=34,
+        level=Level.HINT,
     ),
 )

@@ -13,7 +13,7 @@ Recognised in logs alone; the wordings are tested in `tests/logs`.
 
 from __future__ import annotations
 
-from dsdoctor.api import Condition, Scope, Signature
+from dsdoctor.api import Condition, Level, Scope, Signature
 
 CONDITION = Condition("libstdcxx-too-old", id="DSD951", scope=Scope.USER_ENV, since="0.1")
 
@@ -21,38 +21,33 @@ HINT = "put a newer libstdc++ first (`conda install -c conda-forge libstdcxx-ng`
 
 SIGNATURES = (
     Signature(
-        anchor=("GLIBCXX_", "CXXABI_", "GLIBC_"),
         pattern=r"version `?(?:GLIBCXX|CXXABI|GLIBC)_[\d.]+['’]? not found",
         examples=(
             "ImportError: /lib64/libstdc++.so.6: version `GLIBCXX_3.4.20' not found (required by x.so)",
             "ImportError: /lib/x86_64-linux-gnu/libc.so.6: version `GLIBC_2.32' not found (required by y.so)",
+            "ImportError: /usr/lib/x86_64-linux-gnu/libstdc++.so.6: version `CXXABI_1.3.15' not found (required by /opt/env/lib/python3.12/site-packages/x.so)",
         ),
-        not_examples=("GLIBCXX_USE_CXX11_ABI=0",),
-        weight=72,
+        not_examples=("ImportError: /lib64/libstdc++.so.6: version `GLIBCXX_3.4.20' not",),
+        level=Level.CERTAIN,
         masks=("cxx-abi-undefined-symbol",),
     ),
     Signature(
-        anchor=("version GLIBCXX_", "version CXXABI_", "@GLIBCXX_", "@CXXABI_", "@GLIBC_"),
-        pattern=(
-            r"undefined (?:symbol|reference).{0,300}"
-            r"(?:, version (?:GLIBCXX|CXXABI)_|@(?:GLIBCXX|CXXABI|GLIBC)_)[\d.]"
-        ),
+        pattern=r"undefined (?:symbol|reference).{0,300}(?:, version (?:GLIBCXX|CXXABI)_|@(?:GLIBCXX|CXXABI|GLIBC)_)[\d.]",
         examples=(
             "symbol lookup error: /x/liby.so: undefined symbol: _ZSt28__throw_bad_array_new_lengthv, version GLIBCXX_3.4.29",
             "/x/libtorch_cpu.so: undefined reference to `std::__throw_bad_array_new_length()@GLIBCXX_3.4.29'",
         ),
-        not_examples=("linked with memcpy@GLIBC_2.14",),
-        weight=74,
+        not_examples=(
+            "ImportError: /opt/env/lib/python3.10/site-packages/torch/lib/libtorch_cuda.so: undefined symbol: ncclCommInitRankConfig",
+        ),
+        level=Level.CERTAIN,
         masks=("cxx-abi-undefined-symbol",),
     ),
     Signature(
-        anchor="libstdc++.so.6: cannot open",
         pattern=r"libstdc\+\+\.so\.6: cannot open shared object",
         examples=(
             "ImportError: libstdc++.so.6: cannot open shared object file: No such file or directory",
             "OSError: libstdc++.so.6: cannot open shared object file: Permission denied",
         ),
-        not_examples=("libstdc++.so.6: cannot open the manual",),
-        weight=58,
     ),
 )

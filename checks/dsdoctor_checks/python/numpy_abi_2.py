@@ -21,6 +21,7 @@ from dsdoctor.api import (
     Condition,
     DeepSpeedLive,
     Finding,
+    Level,
     Missing,
     Packages,
     Scope,
@@ -79,79 +80,101 @@ HINT = "`python -m pip install 'numpy<2'`, or upgrade the package"
 
 SIGNATURES = (
     Signature(
-        anchor=(
-            "compiled using NumPy 1",
-            "_ARRAY_API not found",
-            "numpy.dtype size changed",
-            "Numpy is not available",
-            "numpy.core.multiarray failed",
-            "removed in the NumPy 2",
-        ),
-        pattern=(
-            r"compiled using NumPy 1|_ARRAY_API not found|numpy\.dtype size changed"
-            r"|Numpy is not available|removed in the NumPy 2|numpy\.core\.multiarray failed"
-        ),
-        examples=(
-            "AttributeError: _ARRAY_API not found",
-            "ValueError: numpy.dtype size changed, may indicate binary incompatibility.",
-        ),
-        not_examples=("numpy 1.26",),
-        weight=66,
+        pattern="compiled using NumPy 1",
+        examples=("A module that was compiled using NumPy 1.x cannot be run in",),
+        level=Level.STRONG,
     ),
     Signature(
-        anchor=(
-            "module 'numpy' has no attribute",
-            "numpy.ufunc size changed",
-            "numpy._core",
-            "Unable to avoid copy",
+        pattern="_ARRAY_API not found",
+        examples=("AttributeError: _ARRAY_API not found",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern=r"numpy\.dtype size changed",
+        examples=("ValueError: numpy.dtype size changed, may indicate binary incompatibility.",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern="Numpy is not available",
+        examples=("RuntimeError: Numpy is not available",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern="removed in the NumPy 2",
+        examples=(
+            "AttributeError: `np.float_` was removed in the NumPy 2.0 release. Use `np.float64` instead.",
         ),
-        pattern=(
-            r"module 'numpy' has no attribute '(?:BUFSIZE|float_"
-            r"|complex_|Inf|NaN|NAN|infty|PINF|NINF|product"
-            r"|cumproduct|sometrue|alltrue|in1d|row_stack|trapz"
-            r"|sctypes|unicode_|string_|cast|obj2sctype|RankWarning"
-            r"|mat|round_)'|numpy\.ufunc size changed|No module named 'numpy\._core"
-            r"|Unable to avoid copy while creating an array"
-        ),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern=r"numpy\.core\.multiarray failed",
+        examples=("ImportError: numpy.core.multiarray failed to import",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern=r"module 'numpy' has no attribute '(?:BUFSIZE|float_|complex_|Inf|NaN|NAN|infty|PINF|NINF|product|cumproduct|sometrue|alltrue|in1d|row_stack|trapz|sctypes|unicode_|string_|cast|obj2sctype|RankWarning|mat|round_)'|numpy\.ufunc size changed|No module named 'numpy\._core|Unable to avoid copy while creating an array",
         examples=(
             "AttributeError: module 'numpy' has no attribute 'BUFSIZE'",
             "ValueError: numpy.ufunc size changed, may indicate binary incompatibility.",
             "ModuleNotFoundError: No module named 'numpy._core'",
+            "Unable to avoid copy while creating an array",
         ),
-        not_examples=("AttributeError: module 'numpy' has no attribute 'bool'",),
-        weight=60,
+        level=Level.STRONG,
         masks=("dependency-version-conflict",),
     ),
     Signature(
-        anchor=(
-            "' from 'numpy",
-            "module compiled against A",
-            "Could not infer dtype of numpy",
-            "got numpy.ndarray)",
-            "numpy.core.umath failed",
-            "Cannot convert numpy.ndarray to",
-            "convert function return value to a Python",
-            "module 'numpy' has no attribute '_",
-        ),
-        pattern=(
-            r"cannot import name '\w{1,60}' from 'numpy(?!\.(?:typing|testing|random))[\w.]{0,60}'"
-            r"|module compiled against A[BP]I version 0x|Could not infer dtype of numpy\."
-            r"|expected np\.ndarray \(got numpy\.ndarray\)|numpy\.core\.umath failed"
-            r"|Cannot convert numpy\.ndarray to numpy\.ndarray"
-            r"|Unable to convert function return value to a Python type"
-            r"|module 'numpy' has no attribute '_"
-        ),
+        pattern=r"cannot import name '\w{1,60}' from 'numpy(?!\.(?:typing|testing|random))[\w.]{0,60}'",
         examples=(
             "ImportError: cannot import name 'ComplexWarning' from 'numpy' (/x/numpy/__init__.py)",
-            "RuntimeError: module compiled against ABI version 0x1000009 but this version of numpy is 0x2000000",
-            "RuntimeError: Could not infer dtype of numpy.int64",
-            "TypeError: expected np.ndarray (got numpy.ndarray)",
         ),
         not_examples=(
             "ImportError: cannot import name 'NDArray' from 'numpy.typing' (/x/numpy/typing/__init__.py)",
-            "RuntimeError: Could not infer dtype of NoneType",
         ),
-        weight=60,
+        level=Level.STRONG,
+        masks=("dependency-version-conflict",),
+    ),
+    Signature(
+        pattern="module compiled against A[BP]I version 0x",
+        examples=(
+            "RuntimeError: module compiled against ABI version 0x1000009 but this version of numpy is 0x2000000",
+        ),
+        level=Level.STRONG,
+        masks=("dependency-version-conflict",),
+    ),
+    Signature(
+        pattern=r"Could not infer dtype of numpy\.",
+        examples=("RuntimeError: Could not infer dtype of numpy.int64",),
+        level=Level.STRONG,
+        masks=("dependency-version-conflict",),
+    ),
+    Signature(
+        pattern=r"expected np\.ndarray \(got numpy\.ndarray\)",
+        examples=("TypeError: expected np.ndarray (got numpy.ndarray)",),
+        level=Level.STRONG,
+        masks=("dependency-version-conflict",),
+    ),
+    Signature(
+        pattern=r"numpy\.core\.umath failed",
+        examples=("numpy.core.umath failed",),
+        level=Level.STRONG,
+        masks=("dependency-version-conflict",),
+    ),
+    Signature(
+        pattern=r"Cannot convert numpy\.ndarray to numpy\.ndarray",
+        examples=("Cannot convert numpy.ndarray to numpy.ndarray",),
+        level=Level.STRONG,
+        masks=("dependency-version-conflict",),
+    ),
+    Signature(
+        pattern="Unable to convert function return value to a Python type",
+        examples=("Unable to convert function return value to a Python type",),
+        level=Level.STRONG,
+        masks=("dependency-version-conflict",),
+    ),
+    Signature(
+        pattern="module 'numpy' has no attribute '_",
+        examples=("module 'numpy' has no attribute '_",),
+        level=Level.STRONG,
         masks=("dependency-version-conflict",),
     ),
 )

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from dsdoctor.api import (
     Condition,
     Finding,
+    Level,
     Limits,
     Place,
     RunNeeds,
@@ -112,14 +113,12 @@ HINT = "free space or point the output and the caches (`TMPDIR`, `HF_HOME`, `TOR
 
 SIGNATURES = (
     Signature(
-        anchor=("No space left on device", "StorageFull", "Disk quota exceeded"),
-        pattern=r"No space left on device|StorageFull|Disk quota exceeded",
+        pattern="No space left on device|StorageFull|Disk quota exceeded",
         examples=(
             "OSError: [Errno 28] No space left on device: 'out/x.pt'",
             "OSError: [Errno 122] Disk quota exceeded",
+            "StorageFull",
         ),
-        not_examples=("2 GB left on device",),
-        weight=56,
         not_near=(
             "/dev/shm",
             "shm)",
@@ -139,155 +138,166 @@ SIGNATURES = (
         ),
     ),
     Signature(
-        anchor="Disk quota exceeded",
-        pattern=r"Disk quota exceeded",
+        pattern="Disk quota exceeded",
         examples=(
             "OSError: [Errno 122] Disk quota exceeded",
             "cp: error writing 'out/x.pt': Disk quota exceeded",
         ),
-        not_examples=("quota: 80% used",),
-        weight=66,
+        level=Level.STRONG,
     ),
     Signature(
-        anchor=("StorageFull",),
-        pattern=r"StorageFull",
+        pattern="StorageFull",
         examples=(
             "IoError(Os { code: 28, kind: StorageFull })",
             "safetensors_rust.SafetensorError: Error while serializing: IoError(Os { code: 28, kind: StorageFull })",
         ),
-        not_examples=("IoError(Os { code: 2, kind: NotFound })",),
-        weight=66,
+        level=Level.STRONG,
     ),
     Signature(
-        anchor="No space left on device",
-        pattern=(
-            r"(?:Cannot|cannot|can't|fatal error|error writing|write|Error closing"
-            r"|assembler).{0,200}No space left on device"
-        ),
+        pattern="(?:Cannot|cannot|can't|fatal error|error writing|write|Error closing|assembler).{0,200}No space left on device",
         examples=(
             "/tmp/x.s: fatal error: error writing to /tmp/x.s: No space left on device",
             "tar: x/y.bin: Cannot write: No space left on device",
+            "cannot ... No space left on device",
+            "can't ... No space left on device",
+            "Error closing ... No space left on device",
+            "assembler ... No space left on device",
         ),
         not_examples=("No space left on device (28) in shm",),
-        weight=60,
+        level=Level.STRONG,
         not_near=("/dev/shm", "shm)", "NCCL WARN"),
     ),
     Signature(
-        anchor=("unexpected pos", "iostream error", "PytorchStreamWriter failed"),
-        pattern=(
-            r"inline_container\.cc:\d+\][ .]*unexpected pos|basic_ios::clear: iostream error"
-            r"|PytorchStreamWriter failed writing file"
-        ),
+        pattern=r"inline_container\.cc:\d+\][ .]*unexpected pos|basic_ios::clear: iostream error|PytorchStreamWriter failed writing file",
         examples=(
             "RuntimeError: [enforce fail at inline_container.cc:659] . unexpected pos 704 vs 598",
             "RuntimeError: PytorchStreamWriter failed writing file data/418: file write failed",
             "RuntimeError: basic_ios::clear: iostream error",
         ),
-        not_examples=("unexpected position",),
-        weight=54,
+        not_examples=("RuntimeError: [enforce fail at inline_container.cc:659] . unexpected",),
     ),
     Signature(
-        anchor=("File too large", "EFBIG"),
         pattern=r"\[Errno 27\] File too large",
         examples=(
             "OSError: [Errno 27] File too large",
             "RuntimeError: [Errno 27] File too large: 'out/model.pt'",
         ),
-        not_examples=("File too large for the viewer",),
-        weight=48,
     ),
     Signature(
-        anchor=(
-            "low on resource: ephemeral-storage",
-            "or disk is full",
-            "free disk space",
-            "Not enough disk space",
-            "not enough space on the disk",
-            "out of disk space",
-            "no space left on device",
-            "ENOSPC",
-            "[WinError 112]",
-        ),
-        pattern=(
-            r"low on resource: ephemeral-storage|database or disk is full"
-            r"|Not enough free disk space to download|Not enough disk space"
-            r"|not enough space on the disk|out of disk space|: no space left on device"
-            r"|\bENOSPC\b|\[WinError 112\]"
-        ),
+        pattern="low on resource: ephemeral-storage",
+        examples=("The node was low on resource: ephemeral-storage.",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern="database or disk is full",
+        examples=("sqlite3.OperationalError: database or disk is full",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern="Not enough free disk space to download",
+        examples=("Not enough free disk space to download",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern="Not enough disk space",
         examples=(
-            "The node was low on resource: ephemeral-storage.",
-            "sqlite3.OperationalError: database or disk is full",
             "OSError: Not enough disk space. Needed: 90.12 GiB (download: 30 GiB, generated: 60.12 GiB)",
-            "failed to register layer: write /usr/lib/libx.so: no space left on device",
         ),
-        not_examples=(
-            "low on resource: memory",
-            "rotate logs when a month or disk is full",
-        ),
-        weight=60,
+        level=Level.STRONG,
     ),
     Signature(
-        anchor="write(): fd ",
+        pattern="not enough space on the disk",
+        examples=("not enough space on the disk",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern="out of disk space",
+        examples=("out of disk space",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern=": no space left on device",
+        examples=("failed to register layer: write /usr/lib/libx.so: no space left on device",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern=r"\bENOSPC\b",
+        examples=("ENOSPC",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern=r"\[WinError 112\]",
+        examples=("[WinError 112]",),
+        level=Level.STRONG,
+    ),
+    Signature(
         pattern=r"write\(\): fd \d{1,9} failed with",
         examples=(
             "RuntimeError: write(): fd 31 failed with Input/output error",
             "RuntimeError: write(): fd 9 failed with No space left on device",
         ),
         not_examples=("write(): fd 9 done",),
-        weight=46,
+        level=Level.WEAK,
     ),
     Signature(
-        anchor="[Errno 5]",
         pattern=r"OSError: \[Errno 5\] Input/output error",
         examples=(
             "OSError: [Errno 5] Input/output error",
             "OSError: [Errno 5] Input/output error: 'out/step3/x.pt'",
         ),
-        not_examples=("FileNotFoundError: [Errno 5] noted",),
-        weight=25,
+        level=Level.HINT,
         near=("aving", "checkpoint", "save"),
     ),
     Signature(
-        anchor=("ephemeral local storage usage exceeds", "low on resource: ephemeral", "ENOSPC"),
-        pattern=(
-            r"ephemeral local storage usage exceeds|low on resource: ephemeral-storage"
-            r"|\bENOSPC\b: no space"
-        ),
+        pattern=r"ephemeral local storage usage exceeds|low on resource: ephemeral-storage|\bENOSPC\b: no space",
         examples=(
             "Pod ephemeral local storage usage exceeds the total limit of containers 50Gi.",
             "The node was low on resource: ephemeral-storage. Threshold quantity: 9, available: 1.",
+            "ENOSPC: no space",
         ),
-        not_examples=("checks for ENOSPC: none",),
-        weight=66,
+        level=Level.STRONG,
     ),
     Signature(
-        anchor=(
-            "Write incomplete",
-            "Error writing (tmp)",
-            "Resource exhausted:",
-            "fwrite(",
-            "short write",
-        ),
-        pattern=(
-            r"FileStream\.Write incomplete|Error writing \(tmp\) checkpoint file"
-            r"|Resource exhausted: [^;]{0,300}(?:\.tempstate|\.ckpt)|fwrite\([^)]{0,80}\) == size"
-            r"|\bshort write\b"
-        ),
+        pattern=r"FileStream\.Write incomplete",
         examples=(
             "Check failed: std::fwrite(ptr, 1, size, fp_) == size FileStream.Write incomplete",
-            "Error writing (tmp) checkpoint file: /x/model.ckpt-3.tempstate12",
         ),
-        not_examples=("Resource exhausted: OOM when allocating tensor", "calls fwrite(ptr)"),
-        weight=42,
+        level=Level.WEAK,
     ),
     Signature(
-        anchor=("% full",),
+        pattern=r"Error writing \(tmp\) checkpoint file",
+        examples=("Error writing (tmp) checkpoint file: /x/model.ckpt-3.tempstate12",),
+        level=Level.WEAK,
+    ),
+    Signature(
+        pattern=r"Resource exhausted: [^;]{0,300}(?:\.tempstate|\.ckpt)",
+        examples=(
+            "Resource exhausted: .tempstate",
+            "Resource exhausted: .ckpt",
+        ),
+        not_examples=("Resource exhausted: OOM when allocating tensor",),
+        level=Level.WEAK,
+    ),
+    Signature(
+        pattern=r"fwrite\([^)]{0,80}\) == size",
+        examples=(
+            "Check failed: std::fwrite(ptr, 1, size, fp_) == size FileStream.Write incomplete",
+        ),
+        not_examples=("1, size, fp_) == size FileStream.Write incomplete",),
+        level=Level.WEAK,
+    ),
+    Signature(
+        pattern=r"\bshort write\b",
+        examples=("short write",),
+        level=Level.WEAK,
+    ),
+    Signature(
         pattern=r"is over \d{2,3}% full, available space",
         examples=(
             "file_system_monitor.cc:111: /tmp/ray/session_1 is over 95% full, available space: 0; capacity: 9. Object creation will fail if spilling is required.",
             "(raylet) /scratch/ray is over 97% full, available space: 12; capacity: 400.",
         ),
         not_examples=("the disk is 40% full, available space: 7",),
-        weight=38,
+        level=Level.WEAK,
     ),
 )

@@ -12,7 +12,7 @@ Recognised in logs alone; the wordings are tested in `tests/logs`.
 
 from __future__ import annotations
 
-from dsdoctor.api import Condition, Scope, Signature
+from dsdoctor.api import Condition, Level, Scope, Signature
 
 CONDITION = Condition("hub-unreachable", id="DSD1552", scope=Scope.JOB, since="0.1")
 
@@ -20,158 +20,286 @@ HINT = "download the files beforehand, or set `HF_ENDPOINT` or the proxy"
 
 SIGNATURES = (
     Signature(
-        anchor=(
-            "couldn't connect to 'http",
-            "outgoing traffic has been disabled",
-            "LocalEntryNotFoundError",
-            "Couldn't reach",
-            "cannot find the requested files in the",
-            "couldn't connect to the Hugging",
-            "OfflineModeIsEnabled",
-            "Max retries",
-            "We couldn't connect to '",
-            "Distant resource does not seem",
-        ),
-        pattern=(
-            r"[Ww]e couldn't connect to '|outgoing traffic has been disabled"
-            r"|LocalEntryNotFoundError: |Couldn't reach .{1,80}(?:on the Hub"
-            r"|Connection|http)|cannot find the requested files in the"
-            r"|(?:huggingface\.co|hf\.co|modelscope|hf-mirror)\S{0,20}.{0,80}Max retries"
-            r"|OfflineModeIsEnabled: |Distant resource does not seem"
-        ),
-        examples=(
-            "OSError: We couldn't connect to 'https://huggingface.co' to load this file",
-            "ConnectionError: HTTPSConnectionPool(host='huggingface.co', port=443): Max retries exceeded",
-        ),
-        not_examples=("raise LocalEntryNotFoundError(",),
-        weight=62,
+        pattern="[Ww]e couldn't connect to '",
+        examples=("OSError: We couldn't connect to 'https://huggingface.co' to load this file",),
+        level=Level.STRONG,
     ),
     Signature(
-        anchor=(
-            "huggingface.co",
-            "hf.co",
-            "hf-mirror",
-            "cdn-lfs",
-            "raw.githubusercontent.com",
-            "modelscope",
-            "Can't load tokenizer for",
-            "Connection error, and we cannot",
-            "HF_ENDPOINT",
+        pattern="outgoing traffic has been disabled",
+        examples=(
+            "huggingface_hub.errors.LocalEntryNotFoundError: Cannot find the requested files in the disk cache and outgoing traffic has been disabled. To enable hf.co look-ups and downloads online, set 'local_files_only' to False.",
         ),
-        pattern=(
-            r"(?:Failed to resolve|Read timed out|Connection to"
-            r"|HTTPSConnectionPool\(host=)\s?'?(?:cdn-lfs"
-            r"|huggingface\.co|hf\.co|hf-mirror\.com|raw\.githubusercontent\.com)\S{0,80} ?.{0,60}(?:timed out"
-            r"|resolve|Max retries|Read|SSL|refused|Proxy)|Failed to resolve 'huggingface"
-            r"|Can't load tokenizer for '|Error: .{0,60}huggingface\.co.{0,80}(?:timed out"
-            r"|unreachable|refused)"
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern="LocalEntryNotFoundError: ",
+        examples=(
+            "huggingface_hub.errors.LocalEntryNotFoundError: An error happened while trying to locate the file on the Hub and we cannot find the requested files in the local cache. Please check your connection and try again or make sure your Internet connection is on.",
         ),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern="Couldn't reach .{1,80}(?:on the Hub|Connection|http)",
+        examples=(
+            "ConnectionError: Couldn't reach 'tatsu-lab/alpaca' on the Hub (ConnectTimeout)",
+            "Couldn't reach xConnection",
+            "Couldn't reach xhttp",
+        ),
+        not_examples=("ConnectionError: Couldn't reach 'tatsu-lab/alpaca' on the",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern="cannot find the requested files in the",
+        examples=(
+            "huggingface_hub.errors.LocalEntryNotFoundError: An error happened while trying to locate the file on the Hub and we cannot find the requested files in the local cache. Please check your connection and try again or make sure your Internet connection is on.",
+        ),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern=r"(?:huggingface\.co|hf\.co|modelscope|hf-mirror)\S{0,20}.{0,80}Max retries",
+        examples=(
+            "ConnectionError: HTTPSConnectionPool(host='huggingface.co', port=443): Max retries exceeded",
+            "hf.cox1 ... Max retries",
+            "modelscopex1 ... Max retries",
+            "hf-mirrorx1 ... Max retries",
+        ),
+        not_examples=("port=443): Max retries exceeded",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern="OfflineModeIsEnabled: ",
+        examples=(
+            "huggingface_hub.errors.OfflineModeIsEnabled: Cannot reach https://huggingface.co/api/models/x: offline mode is enabled. To disable it, please unset the `HF_HUB_OFFLINE` environment variable.",
+        ),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern="Distant resource does not seem",
+        examples=("Distant resource does not seem",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern=r"(?:Failed to resolve|Read timed out|Connection to|HTTPSConnectionPool\(host=)\s?'?(?:cdn-lfs|huggingface\.co|hf\.co|hf-mirror\.com|raw\.githubusercontent\.com)\S{0,80} ?.{0,60}(?:timed out|resolve|Max retries|Read|SSL|refused|Proxy)",
+        examples=(
+            "requests.exceptions.ReadTimeout: HTTPSConnectionPool(host='huggingface.co', port=443): Read timed out. (read timeout=10)",
+            "Failed to resolvecdn-lfsx1 ... timed out",
+            "Read timed outcdn-lfsx1 ... timed out",
+            "Connection tocdn-lfsx1 ... timed out",
+            "Failed to resolvehf.cox1 ... timed out",
+            "Failed to resolvehf-mirror.comx1 ... timed out",
+            "Failed to resolveraw.githubusercontent.comx1 ... timed out",
+            "Failed to resolvecdn-lfsx1 ... resolve",
+            "Failed to resolvecdn-lfsx1 ... Max retries",
+            "Failed to resolvecdn-lfsx1 ... SSL",
+            "Failed to resolvecdn-lfsx1 ... refused",
+            "Failed to resolvecdn-lfsx1 ... Proxy",
+        ),
+        not_examples=(
+            "requests.exceptions.ReadTimeout: HTTPSConnectionPool(host='huggingface.co', port=443):",
+        ),
+    ),
+    Signature(
+        pattern="Failed to resolve 'huggingface",
         examples=(
             "urllib3.exceptions.NameResolutionError: Failed to resolve 'huggingface.co' ([Errno -2] Name or service not known)",
-            "requests.exceptions.ReadTimeout: HTTPSConnectionPool(host='huggingface.co', port=443): Read timed out. (read timeout=10)",
+        ),
+    ),
+    Signature(
+        pattern="Can't load tokenizer for '",
+        examples=(
             "OSError: Can't load tokenizer for 'bert-base-chinese'. If you were trying to load it from 'https://huggingface.co/models'",
+        ),
+    ),
+    Signature(
+        pattern=r"Error: .{0,60}huggingface\.co.{0,80}(?:timed out|unreachable|refused)",
+        examples=(
+            "RuntimeError: huggingface.co ... timed out",
+            "aiohttp.client_exceptions.ClientConnectorError: Cannot connect to host cdn-lfs.huggingface.co:443 ssl:default [Network is unreachable]",
+            "RuntimeError: huggingface.co ... refused",
         ),
         not_examples=(
             "OSError: org/x is not a local folder and is not a valid model identifier listed on 'https://huggingface.co/models'",
         ),
-        weight=56,
     ),
     Signature(
-        anchor=("Can't load ", "Server Error", "HfHubHTTPError: 5"),
-        pattern=(
-            r"Can't load (?:the configuration of|tokenizer for"
-            r"|the model for|image processor for|feature extractor for"
-            r"|config for) '|HfHubHTTPError: 5\d\d|\b50[0-4] Server Error: .{0,80}huggingface\.co"
-        ),
+        pattern=r"Can't load (?:the configuration of|tokenizer for|the model for|image processor for|feature extractor for|config for) '|HfHubHTTPError: 5\d\d|\b50[0-4] Server Error: .{0,80}huggingface\.co",
         examples=(
             "OSError: Can't load the configuration of 'bert-base-uncased'. If you were trying to load it from 'https://huggingface.co/models'",
             "huggingface_hub.errors.HfHubHTTPError: 504 Server Error: Gateway Time-out for url: https://huggingface.co/api/models/x",
         ),
-        not_examples=(
-            "401 Client Error: Unauthorized for url: https://huggingface.co/x",
-            "Can't load checkpoint x",
-        ),
-        weight=54,
+        not_examples=(" Server Error:  ",),
     ),
     Signature(
-        anchor=("<urlopen error", "requests.exceptions.", "httpx.", "httpcore."),
-        pattern=(
-            r"URLError: <urlopen error (?:\[Errno (?:-?[235]|101|104|110|111|113)\]|\[WinError 100"
-            r"|\[SSL|timed out|_ssl|Tunnel)"
-            r"|requests\.exceptions\.(?:ConnectionError|SSLError|ProxyError|ConnectTimeout|ReadTimeout"
-            r"|ChunkedEncodingError): |(?:httpx|httpcore)\.(?:Connect|Read|Proxy|Remote)\w{1,20}: "
-        ),
+        pattern=r"URLError: <urlopen error (?:\[Errno (?:-?[235]|101|104|110|111|113)\]|\[WinError 100|\[SSL|timed out|_ssl|Tunnel)|requests\.exceptions\.(?:ConnectionError|SSLError|ProxyError|ConnectTimeout|ReadTimeout|ChunkedEncodingError): |(?:httpx|httpcore)\.(?:Connect|Read|Proxy|Remote)\w{1,20}: ",
         examples=(
             "urllib.error.URLError: <urlopen error [Errno 110] Connection timed out>",
             "requests.exceptions.SSLError: (MaxRetryError(\"HTTPSConnectionPool(host='cdn.example.org', port=443)\"))",
             "httpx.ConnectError: [Errno 101] Network is unreachable",
         ),
-        not_examples=(
-            "urllib.error.URLError: <urlopen error unknown url type: s3>",
-            "requests.exceptions.MissingSchema: Invalid URL 'x'",
-        ),
-        weight=44,
+        not_examples=("httpx.ConnectError:",),
+        level=Level.WEAK,
         not_near=("wandb", "mlflow"),
     ),
     Signature(
-        anchor=(
-            "to host huggingface.co",
-            "resolve host: huggingface.co",
-            "connect to huggingface.co",
-            "Cannot connect to host cdn-lfs",
-            "[nltk_data] Error loading",
-            "CAS service error",
-            "host='huggingface.co'",
-            "on the Hugging Face Hub either",
-            "Failed to resolve 'huggingface.co'",
-            "host='hf-mirror.com'",
-            "on the Hub (",
-        ),
-        pattern=(
-            r"to host huggingface\.co|Cannot connect to host cdn-lfs|resolve host: huggingface\.co"
-            r"|Failed to connect to huggingface\.co|\[nltk_data\] Error loading \w{1,60}: <urlopen"
-            r"|CAS service error : (?!IO Error: No space)|Failed to resolve 'huggingface\.co'"
-            r"|(?:Max[Rr]etr|SSLError|Timeout|Connection).{0,120}host='(?:huggingface\.co|hf-mirror\.com)'"
-            r"|on the Hugging Face Hub either: |on the Hub \((?:LocalEntry|Connection|Offline|SSL|Read|Proxy)"
-        ),
+        pattern=r"to host huggingface\.co",
         examples=(
             "aiohttp.client_exceptions.ClientConnectorError: Cannot connect to host huggingface.co:443 ssl:default",
-            "[nltk_data] Error loading punkt: <urlopen error [Errno 111]",
-            "SSLError(MaxRetryError(\"HTTPSConnectionPool(host='huggingface.co', port=443)",
-            "curl: (6) Could not resolve host: huggingface.co",
+        ),
+        level=Level.WEAK,
+    ),
+    Signature(
+        pattern="Cannot connect to host cdn-lfs",
+        examples=(
+            "aiohttp.client_exceptions.ClientConnectorError: Cannot connect to host cdn-lfs.huggingface.co:443 ssl:default [Network is unreachable]",
+        ),
+        level=Level.WEAK,
+    ),
+    Signature(
+        pattern=r"resolve host: huggingface\.co",
+        examples=("curl: (6) Could not resolve host: huggingface.co",),
+        level=Level.WEAK,
+    ),
+    Signature(
+        pattern=r"Failed to connect to huggingface\.co",
+        examples=("Failed to connect to huggingface.co",),
+        level=Level.WEAK,
+    ),
+    Signature(
+        pattern=r"\[nltk_data\] Error loading \w{1,60}: <urlopen",
+        examples=("[nltk_data] Error loading punkt: <urlopen error [Errno 111]",),
+        not_examples=("[nltk_data] Error loading punkt:",),
+        level=Level.WEAK,
+    ),
+    Signature(
+        pattern="CAS service error : (?!IO Error: No space)",
+        examples=(
+            "RuntimeError: Data processing error: CAS service error : Reqwest Error: HTTP status server error (503 Service Unavailable)",
         ),
         not_examples=(
             "RuntimeError: CAS service error : IO Error: No space left on device (os error 28)",
-            "pool host='huggingface.co' opened",
         ),
-        weight=46,
+        level=Level.WEAK,
     ),
     Signature(
-        anchor=(
-            "Network is unreachable",
-            "name resolution",
-            "Name or service not known",
-            "Too Many Requests",
-            "the client has been closed",
-            "CERTIFICATE_VERIFY_FAILED",
-            "Gateway Time",
-            "Service Unavailable",
-        ),
-        pattern=(
-            r"\[Errno 101\] Network is unreachable|[Tt]emporary failure in name resolution"
-            r"|Name or service not known|429 Client Error: Too Many Requests"
-            r"|the client has been closed|CERTIFICATE_VERIFY_FAILED"
-            r"|50[0-9] Server Error: (?:Gateway Time|Service Unavailable)"
-        ),
+        pattern=r"Failed to resolve 'huggingface\.co'",
+        examples=("Failed to resolve 'huggingface.co'",),
+        level=Level.WEAK,
+    ),
+    Signature(
+        pattern=r"(?:Max[Rr]etr|SSLError|Timeout|Connection).{0,120}host='(?:huggingface\.co|hf-mirror\.com)'",
         examples=(
-            "socket.gaierror: [Errno -3] Temporary failure in name resolution",
+            "SSLError(MaxRetryError(\"HTTPSConnectionPool(host='huggingface.co', port=443)",
+            "Timeout ... host='huggingface.co'",
+            "MaxRetr ... host='hf-mirror.com'",
+        ),
+        not_examples=("pool host='huggingface.co' opened",),
+        level=Level.WEAK,
+    ),
+    Signature(
+        pattern="on the Hugging Face Hub either: ",
+        examples=("on the Hugging Face Hub either: ",),
+        level=Level.WEAK,
+    ),
+    Signature(
+        pattern=r"on the Hub \((?:LocalEntry|Connection|Offline|SSL|Read|Proxy)",
+        examples=(
+            "on the Hub (LocalEntry",
+            "on the Hub (Connection",
+            "on the Hub (Offline",
+            "on the Hub (SSL",
+            "on the Hub (Read",
+            "on the Hub (Proxy",
+        ),
+        level=Level.WEAK,
+    ),
+    Signature(
+        pattern=r"\[Errno 101\] Network is unreachable",
+        examples=("[Errno 101] Network is unreachable",),
+        level=Level.WEAK,
+        near=(
+            "huggingface",
+            "hf-mirror",
+            "modelscope",
+            "from_pretrained",
+            "load_dataset",
+            "urllib3",
+        ),
+    ),
+    Signature(
+        pattern="[Tt]emporary failure in name resolution",
+        examples=("socket.gaierror: [Errno -3] Temporary failure in name resolution",),
+        level=Level.WEAK,
+        near=(
+            "huggingface",
+            "hf-mirror",
+            "modelscope",
+            "from_pretrained",
+            "load_dataset",
+            "urllib3",
+        ),
+    ),
+    Signature(
+        pattern="Name or service not known",
+        examples=("10.0.0.3: ssh: Could not resolve hostname node-9: Name or service not known",),
+        level=Level.WEAK,
+        near=(
+            "huggingface",
+            "hf-mirror",
+            "modelscope",
+            "from_pretrained",
+            "load_dataset",
+            "urllib3",
+        ),
+    ),
+    Signature(
+        pattern="429 Client Error: Too Many Requests",
+        examples=(
             "requests.exceptions.HTTPError: 429 Client Error: Too Many Requests for url: https://huggingface.co/gpt2",
         ),
-        not_examples=(
-            "requests: Too Many Requests are batched",
-            "Gateway Time zone",
+        level=Level.WEAK,
+        near=(
+            "huggingface",
+            "hf-mirror",
+            "modelscope",
+            "from_pretrained",
+            "load_dataset",
+            "urllib3",
         ),
-        weight=43,
+    ),
+    Signature(
+        pattern="the client has been closed",
+        examples=("the client has been closed",),
+        level=Level.WEAK,
+        near=(
+            "huggingface",
+            "hf-mirror",
+            "modelscope",
+            "from_pretrained",
+            "load_dataset",
+            "urllib3",
+        ),
+    ),
+    Signature(
+        pattern="CERTIFICATE_VERIFY_FAILED",
+        examples=("CERTIFICATE_VERIFY_FAILED",),
+        level=Level.WEAK,
+        near=(
+            "huggingface",
+            "hf-mirror",
+            "modelscope",
+            "from_pretrained",
+            "load_dataset",
+            "urllib3",
+        ),
+    ),
+    Signature(
+        pattern="50[0-9] Server Error: (?:Gateway Time|Service Unavailable)",
+        examples=(
+            "huggingface_hub.errors.HfHubHTTPError: 504 Server Error: Gateway Time-out for url: https://huggingface.co/api/models/x",
+            "500 Server Error: Service Unavailable",
+        ),
+        not_examples=(" Server Error: Gateway Time ",),
+        level=Level.WEAK,
         near=(
             "huggingface",
             "hf-mirror",

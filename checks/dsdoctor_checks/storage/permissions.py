@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from dsdoctor.api import (
     Condition,
     Finding,
+    Level,
     Place,
     Scope,
     Signature,
@@ -87,110 +88,97 @@ HINT = "give the user the folder, or point `TORCH_EXTENSIONS_DIR`, `HF_HOME`, `X
 
 SIGNATURES = (
     Signature(
-        anchor=(
-            "[Errno 13]",
-            "Read-only file system",
-            "Operation not permitted",
-            "failed to map segment",
-            "[Errno 30]",
-        ),
-        pattern=(
-            r"\[Errno 13\] Permission denied(?!.{0,20}(?:nvcc|ninja))|\[Errno 30\]"
-            r"|Read-only file system|failed to map segment from shared object"
-        ),
+        pattern=r"\[Errno 13\] Permission denied(?!.{0,20}(?:nvcc|ninja))|\[Errno 30\]|Read-only file system|failed to map segment from shared object",
         examples=(
             "PermissionError: [Errno 13] Permission denied: '/.cache'",
             "OSError: [Errno 30] Read-only file system: 'x'",
+            "failed to map segment from shared object",
         ),
-        not_examples=(
-            "Permission denied (publickey)",
-            "retry of `nvcc`: [Errno 13] is not raised here",
-        ),
-        weight=58,
         masks=("cpu-adam-unbuilt",),
     ),
     Signature(
-        anchor="Parent directory",
-        pattern=r"Parent directory .{1,200} does not exist",
+        pattern="Parent directory .{1,200} does not exist",
         examples=(
             "RuntimeError: Parent directory c/step3 does not exist.",
             "RuntimeError: Parent directory /mnt/out/global_step10 does not exist.",
         ),
         not_examples=("Parent directory ok",),
-        weight=30,
+        level=Level.HINT,
     ),
     Signature(
-        anchor=(
-            "PermissionError at ",
-            "Permission denied",
-            "problem when trying to write in your cache",
-        ),
-        pattern=(
-            r"OSError: PermissionError at |(?:mkdir|touch|cp"
-            r"|mv|tee|bash|sh|cannot create \S+|cannot open \S+"
-            r"|cannot create directory .{1,80})?: (?:cannot .{1,120}: )?Permission denied$"
-            r"|problem when trying to write in your cache folder"
-        ),
+        pattern=r"OSError: PermissionError at |(?:mkdir|touch|cp|mv|tee|bash|sh|cannot create \S+|cannot open \S+|cannot create directory .{1,80})?: (?:cannot .{1,120}: )?Permission denied$|problem when trying to write in your cache folder",
         examples=(
             "OSError: PermissionError at /.cache/huggingface/hub when downloading gpt2. Check cache directory permissions.",
             "mkdir: cannot create directory '/models': Permission denied",
             "bash: ./run.sh: Permission denied",
+            "problem when trying to write in your cache folder",
         ),
         not_examples=("node-b: Permission denied (publickey).",),
-        weight=48,
         not_near=("publickey", "nvcc", "ninja", "rcmd: socket", "ssh"),
     ),
     Signature(
-        anchor="WinError 5]",
         pattern=r"\[WinError 5\] Access is denied",
         examples=(
             "PermissionError: [WinError 5] Access is denied: 'C:\\\\cache'",
             "OSError: [WinError 5] Access is denied",
         ),
-        not_examples=(
-            "[WinError 2] The system cannot find the file specified",
-            "OSError: [WinError 5] on a path that is gone",
-        ),
-        weight=58,
     ),
     Signature(
-        anchor=" cannot be opened.",
         pattern=r"^RuntimeError: File \S.{0,300} cannot be opened\.",
         examples=(
             "RuntimeError: File out/model_3.pt cannot be opened.",
             "RuntimeError: File /data/run 1/last.ckpt cannot be opened.",
         ),
-        not_examples=("The file x.wav cannot be opened. Skipped",),
-        weight=34,
+        not_examples=("RuntimeError: File out/model_3.pt cannot be",),
+        level=Level.HINT,
     ),
     Signature(
-        anchor=(
-            "[Errno 1] Operation not permitted",
-            "kind: PermissionDenied",
-            "(os error 13)",
-            "readonly database",
-            "[WinError 32]",
-            "[WinError 5]",
-            "ermission denied while trying to connect",
-            "rror: Permission denied",
-            "ERROR Permission denied",
-            "ot enough permissions",
-        ),
-        pattern=(
-            r"PermissionError: \[Errno 1\] Operation not permitted|kind: PermissionDenied"
-            r"|Permission denied \(os error 13\)|attempt to write a readonly database"
-            r"|PermissionError: \[WinError (?:32|5)\]|permission denied while trying to connect to"
-            r"|\b(?:[Ee]rror:|ERROR) Permission denied|^\w{0,40}Error: .{0,80}[Nn]ot enough permissions"
-        ),
+        pattern=r"PermissionError: \[Errno 1\] Operation not permitted",
+        examples=("PermissionError: [Errno 1] Operation not permitted: '/data/x'",),
+        level=Level.WEAK,
+    ),
+    Signature(
+        pattern="kind: PermissionDenied",
         examples=(
-            "PermissionError: [Errno 1] Operation not permitted: '/data/x'",
             'IoError(Os { code: 13, kind: PermissionDenied, message: "Permission denied" })',
-            "sqlite3.OperationalError: attempt to write a readonly database",
         ),
-        not_examples=(
-            "retried after [WinError 32]",
-            "opened a readonly database",
+        level=Level.WEAK,
+    ),
+    Signature(
+        pattern=r"Permission denied \(os error 13\)",
+        examples=("Permission denied (os error 13)",),
+        level=Level.WEAK,
+    ),
+    Signature(
+        pattern="attempt to write a readonly database",
+        examples=("sqlite3.OperationalError: attempt to write a readonly database",),
+        level=Level.WEAK,
+    ),
+    Signature(
+        pattern=r"PermissionError: \[WinError (?:32|5)\]",
+        examples=(
+            "PermissionError: [WinError 32]",
+            "PermissionError: [WinError 5] Access is denied: 'C:\\\\Users\\\\me\\\\.cache\\\\huggingface'",
         ),
-        weight=45,
+        level=Level.WEAK,
+    ),
+    Signature(
+        pattern="permission denied while trying to connect to",
+        examples=("permission denied while trying to connect to",),
+        level=Level.WEAK,
+    ),
+    Signature(
+        pattern=r"\b(?:[Ee]rror:|ERROR) Permission denied",
+        examples=(
+            "Error: Permission denied",
+            "ERROR Permission denied",
+        ),
+        level=Level.WEAK,
+    ),
+    Signature(
+        pattern=r"^\w{0,40}Error: .{0,80}[Nn]ot enough permissions",
+        examples=("RuntimeError: Not enough permissions",),
+        not_examples=("Not enough permissions",),
+        level=Level.WEAK,
     ),
 )

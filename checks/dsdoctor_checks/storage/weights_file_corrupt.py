@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dsdoctor.api import Checkpoint, Condition, Finding, Scope, Signature, check, fail, ok
+from dsdoctor.api import Checkpoint, Condition, Finding, Level, Scope, Signature, check, fail, ok
 
 CONDITION = Condition("weights-file-corrupt", id="DSD1554", scope=Scope.JOB, since="0.1")
 
@@ -57,148 +57,255 @@ HINT = "fetch the file again (`git lfs pull`, `hf download --force-download`)"
 
 SIGNATURES = (
     Signature(
-        anchor=(
-            "HeaderTooLarge",
-            "header too large",
-            "InvalidHeader",
-            "MetadataIncompleteBuffer",
-            "incomplete metadata",
-            "failed finding central directory",
-            "invalid load key",
-            "PytorchStreamReader failed",
-            "unexpected EOF",
-            "Ran out of input",
-            "git-lfs",
-            "deserializing header",
-        ),
-        pattern=(
-            r"HeaderTooLarge|header too large|InvalidHeader|MetadataIncompleteBuffer"
-            r"|incomplete metadata|failed finding central directory|invalid load key, "
-            r"|PytorchStreamReader failed|unexpected EOF, expected|EOFError: Ran out of input"
-            r"|deserializing header"
-        ),
-        examples=(
-            "SafetensorError: Error while deserializing header: HeaderTooLarge",
-            "_pickle.UnpicklingError: invalid load key, 'v'.",
-        ),
-        not_examples=("git-lfs installed",),
-        weight=68,
+        pattern="HeaderTooLarge",
+        examples=("SafetensorError: Error while deserializing header: HeaderTooLarge",),
+        level=Level.STRONG,
         masks=("checkpoint-mismatch",),
     ),
     Signature(
-        anchor="Weights only load failed",
-        pattern=r"Weights only load failed",
+        pattern="header too large",
+        examples=("safetensors_rust.SafetensorError: Error while deserializing: header too large",),
+        level=Level.STRONG,
+        masks=("checkpoint-mismatch",),
+    ),
+    Signature(
+        pattern="InvalidHeader",
+        examples=(
+            "safetensors_rust.SafetensorError: Error while deserializing header: InvalidHeaderDeserialization",
+        ),
+        level=Level.STRONG,
+        masks=("checkpoint-mismatch",),
+    ),
+    Signature(
+        pattern="MetadataIncompleteBuffer",
+        examples=(
+            "safetensors_rust.SafetensorError: Error while deserializing header: MetadataIncompleteBuffer",
+        ),
+        level=Level.STRONG,
+        masks=("checkpoint-mismatch",),
+    ),
+    Signature(
+        pattern="incomplete metadata",
+        examples=(
+            "safetensors._safetensors_rust.SafetensorError: Error while deserializing header: incomplete metadata, file not fully covered",
+        ),
+        level=Level.STRONG,
+        masks=("checkpoint-mismatch",),
+    ),
+    Signature(
+        pattern="failed finding central directory",
+        examples=(
+            "RuntimeError: PytorchStreamReader failed reading zip archive: failed finding central directory",
+        ),
+        level=Level.STRONG,
+        masks=("checkpoint-mismatch",),
+    ),
+    Signature(
+        pattern="invalid load key, ",
+        examples=("_pickle.UnpicklingError: invalid load key, 'v'.",),
+        level=Level.STRONG,
+        masks=("checkpoint-mismatch",),
+    ),
+    Signature(
+        pattern="PytorchStreamReader failed",
+        examples=(
+            "RuntimeError: PytorchStreamReader failed reading zip archive: failed finding central directory",
+        ),
+        level=Level.STRONG,
+        masks=("checkpoint-mismatch",),
+    ),
+    Signature(
+        pattern="unexpected EOF, expected",
+        examples=(
+            "RuntimeError: unexpected EOF, expected 3811290 more bytes. The file might be corrupted.",
+        ),
+        level=Level.STRONG,
+        masks=("checkpoint-mismatch",),
+    ),
+    Signature(
+        pattern="EOFError: Ran out of input",
+        examples=("EOFError: Ran out of input",),
+        level=Level.STRONG,
+        masks=("checkpoint-mismatch",),
+    ),
+    Signature(
+        pattern="deserializing header",
+        examples=("SafetensorError: Error while deserializing header: HeaderTooLarge",),
+        level=Level.STRONG,
+        masks=("checkpoint-mismatch",),
+    ),
+    Signature(
+        pattern="Weights only load failed",
         examples=(
             "_pickle.UnpicklingError: Weights only load failed.",
             "_pickle.UnpicklingError: Weights only load failed. This file can still be loaded",
         ),
-        not_examples=("Weights only load succeeded",),
-        weight=52,
         near=("Unsupported operand", "invalid load key"),
     ),
     Signature(
-        anchor=(
-            "Unable to load weights from pytorch checkpoint",
-            "having git-lfs installed",
-            "might be corrupted",
-            "onsistency check failed",
-            "corrupt file",
-            "archive is corrupted",
-        ),
-        pattern=(
-            r"Unable to load weights from pytorch checkpoint file"
-            r"|without having git-lfs installed|file might be corrupted"
-            r"|Consistency check failed: file should be of size"
-            r"|Invalid magic number; corrupt file|archive is corrupted"
-        ),
+        pattern="Unable to load weights from pytorch checkpoint file",
         examples=(
             "OSError: Unable to load weights from pytorch checkpoint file for '/m/pytorch_model-00003-of-00007.bin'",
-            "OSError: You seem to have cloned a repository without having git-lfs installed.",
-            "OSError: Consistency check failed: file should be of size 9976576152 but has size 5733572608 (model-00001.safetensors).",
         ),
-        not_examples=(
-            "git-lfs is installed",
-            "the file might be missing",
-            "Unable to load weights from pytorch checkpoint: the model has a new head",
-        ),
-        weight=60,
+        level=Level.STRONG,
         masks=("checkpoint-mismatch",),
     ),
     Signature(
-        anchor=("BadZipFile", "InvalidHeaderDeserialization", "truncated file"),
+        pattern="without having git-lfs installed",
+        examples=(
+            "OSError: You seem to have cloned a repository without having git-lfs installed.",
+        ),
+        level=Level.STRONG,
+        masks=("checkpoint-mismatch",),
+    ),
+    Signature(
+        pattern="file might be corrupted",
+        examples=(
+            "RuntimeError: unexpected EOF, expected 3811290 more bytes. The file might be corrupted.",
+        ),
+        level=Level.STRONG,
+        masks=("checkpoint-mismatch",),
+    ),
+    Signature(
+        pattern="Consistency check failed: file should be of size",
+        examples=(
+            "OSError: Consistency check failed: file should be of size 9976576152 but has size 5733572608 (model-00001.safetensors).",
+        ),
+        level=Level.STRONG,
+        masks=("checkpoint-mismatch",),
+    ),
+    Signature(
+        pattern="Invalid magic number; corrupt file",
+        examples=("Invalid magic number; corrupt file",),
+        level=Level.STRONG,
+        masks=("checkpoint-mismatch",),
+    ),
+    Signature(
+        pattern="archive is corrupted",
+        examples=("archive is corrupted",),
+        level=Level.STRONG,
+        masks=("checkpoint-mismatch",),
+    ),
+    Signature(
         pattern=r"BadZipFile: |InvalidHeaderDeserialization|Unable to open file \(truncated file",
         examples=(
             "zipfile.BadZipFile: File is not a zip file",
             "OSError: Unable to open file (truncated file: eof = 96, sblock->base_addr = 0)",
+            "safetensors_rust.SafetensorError: Error while deserializing header: InvalidHeaderDeserialization",
         ),
-        not_examples=("except BadZipFile:",),
-        weight=60,
+        level=Level.STRONG,
     ),
     Signature(
-        anchor=("orrupt", "runcated", "ncomplete"),
-        pattern=(
-            r"^(?:[\w.]{0,80}\.)?\w{0,40}(?:Error|Exception): "
-            r"(?=.{0,200}(?i:\bcorrupt(?:ed)?\b|\btruncated\b|\bincomplete\b)).{0,200}"
-            r"(?i:checkpoint|weights?\b|safetensors|\.bin\b|\.pth?\b|archive|state dict|download)"
-        ),
+        pattern=r"^(?:[\w.]{0,80}\.)?\w{0,40}(?:Error|Exception): (?=.{0,200}(?i:\bcorrupt(?:ed)?\b|\btruncated\b|\bincomplete\b)).{0,200}(?i:checkpoint|weights?\b|safetensors|\.bin\b|\.pth?\b|archive|state dict|download)",
         examples=(
             "ValueError: the weights are truncated: 4 of 9 GB",
             "OSError: corrupted checkpoint model-2.safetensors",
+            "RuntimeException: corrupt checkpoint",
+            "RuntimeError: corrupt .bin",
+            "RuntimeError: corrupt .pt",
+            "RuntimeError: corrupt archive",
+            "RuntimeError: corrupt state dict",
+            "RuntimeError: corrupt download",
         ),
         not_examples=("ValueError: corrupted image 12.jpg",),
-        weight=29,
+        level=Level.HINT,
     ),
     Signature(
-        anchor=(
-            "pickle data was truncated",
-            "unpickling stack underflow",
-            "torage has wrong ",
-            "sentencepiece_processor.cc",
-            "parse ModelProto",
-            "is not a valid JSON file",
-            "file signature not found",
-            "pen file (truncated",
-            "invalid hash value (expected",
-            "checksum does not",
-            "hecksum mismatch",
-            "git-lfs.github.com/spec",
-            "unexpected end of data",
-            "Bad CRC-32",
-            "while decompressing data",
-            "Not a gzipped file",
-            "FileSize",
-        ),
-        pattern=(
-            r"pickle data was truncated|unpickling stack underflow|[Ss]torage has wrong (?:byte )?size"
-            r"|sentencepiece_processor\.cc.{0,80}(?:ParseFromArray|LoadFromFile)"
-            r"|could not parse ModelProto|is not a valid JSON file|file signature not found"
-            r"|pen file \(truncated|invalid hash value \(expected|checksum does not"
-            r"|^\w{0,40}Error: .{0,40}[Cc]hecksum mismatch|^version https://git-lfs\.github\.com/spec"
-            r"|ReadError: unexpected end of data|Bad CRC-32 for file"
-            r"|Error -\d while decompressing data|Not a gzipped file"
-        ),
-        examples=(
-            "_pickle.UnpicklingError: pickle data was truncated",
-            "RuntimeError: storage has wrong byte size: expected 4096 got 64",
-            "OSError: It looks like the config file at 'm/config.json' is not a valid JSON file.",
-            "RuntimeError: Internal: could not parse ModelProto from m/tokenizer.model",
-        ),
-        not_examples=(
-            "checksum mismatch is tolerated",
-            "see https://git-lfs.github.com/spec/v1",
-        ),
-        weight=57,
+        pattern="pickle data was truncated",
+        examples=("_pickle.UnpicklingError: pickle data was truncated",),
         masks=("checkpoint-mismatch",),
     ),
     Signature(
-        anchor=("codec can't decode byte", "JSONDecodeError: "),
+        pattern="unpickling stack underflow",
+        examples=("unpickling stack underflow",),
+        masks=("checkpoint-mismatch",),
+    ),
+    Signature(
+        pattern="[Ss]torage has wrong (?:byte )?size",
+        examples=("RuntimeError: storage has wrong byte size: expected 4096 got 64",),
+        masks=("checkpoint-mismatch",),
+    ),
+    Signature(
+        pattern=r"sentencepiece_processor\.cc.{0,80}(?:ParseFromArray|LoadFromFile)",
+        examples=(
+            "sentencepiece_processor.cc ... ParseFromArray",
+            "sentencepiece_processor.cc ... LoadFromFile",
+        ),
+        not_examples=("sentencepiece_processor.cc ...",),
+        masks=("checkpoint-mismatch",),
+    ),
+    Signature(
+        pattern="could not parse ModelProto",
+        examples=("RuntimeError: Internal: could not parse ModelProto from m/tokenizer.model",),
+        masks=("checkpoint-mismatch",),
+    ),
+    Signature(
+        pattern="is not a valid JSON file",
+        examples=(
+            "OSError: It looks like the config file at 'm/config.json' is not a valid JSON file.",
+        ),
+        masks=("checkpoint-mismatch",),
+    ),
+    Signature(
+        pattern="file signature not found",
+        examples=("file signature not found",),
+        masks=("checkpoint-mismatch",),
+    ),
+    Signature(
+        pattern=r"pen file \(truncated",
+        examples=("pen file (truncated",),
+        masks=("checkpoint-mismatch",),
+    ),
+    Signature(
+        pattern=r"invalid hash value \(expected",
+        examples=("invalid hash value (expected",),
+        masks=("checkpoint-mismatch",),
+    ),
+    Signature(
+        pattern="checksum does not",
+        examples=("checksum does not",),
+        masks=("checkpoint-mismatch",),
+    ),
+    Signature(
+        pattern=r"^\w{0,40}Error: .{0,40}[Cc]hecksum mismatch",
+        examples=("RuntimeError: Checksum mismatch",),
+        not_examples=("checksum mismatch is tolerated",),
+        masks=("checkpoint-mismatch",),
+    ),
+    Signature(
+        pattern=r"^version https://git-lfs\.github\.com/spec",
+        examples=("version https://git-lfs.github.com/spec",),
+        masks=("checkpoint-mismatch",),
+    ),
+    Signature(
+        pattern="ReadError: unexpected end of data",
+        examples=("tarfile.ReadError: unexpected end of data",),
+        masks=("checkpoint-mismatch",),
+    ),
+    Signature(
+        pattern="Bad CRC-32 for file",
+        examples=("Bad CRC-32 for file",),
+        masks=("checkpoint-mismatch",),
+    ),
+    Signature(
+        pattern=r"Error -\d while decompressing data",
+        examples=("Error -7 while decompressing data",),
+        not_examples=("-7 while decompressing data",),
+        masks=("checkpoint-mismatch",),
+    ),
+    Signature(
+        pattern="Not a gzipped file",
+        examples=("Not a gzipped file",),
+        masks=("checkpoint-mismatch",),
+    ),
+    Signature(
         pattern=r"^UnicodeDecodeError: '[\w-]{1,20}' codec can't decode byte|JSONDecodeError: E",
         examples=(
             "UnicodeDecodeError: 'utf-8' codec can't decode byte 0x80 in position 64: invalid start byte",
             "json.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)",
         ),
-        not_examples=("codec can't decode byte 3, skipped",),
-        weight=44,
+        not_examples=("'utf-8' codec can't decode byte 0x80 in position 64: invalid start byte",),
+        level=Level.WEAK,
         near=(
             "in load_state_dict",
             "in load_checkpoint",
@@ -209,32 +316,23 @@ SIGNATURES = (
         ),
     ),
     Signature(
-        anchor=(
-            "malformed smudge",
-            "git-lfs filter-process",
-            "smudge filter lfs failed",
-            "git-lfs: command not",
-        ),
-        pattern=(
-            r"malformed smudge|external filter 'git-lfs filter-process' failed"
-            r"|smudge filter lfs failed|git-lfs: command not found"
-        ),
+        pattern="malformed smudge|external filter 'git-lfs filter-process' failed|smudge filter lfs failed|git-lfs: command not found",
         examples=(
             "Possibly malformed smudge on Windows: see `git lfs help smudge` for more info.",
             "fatal: tokenizer.model: smudge filter lfs failed",
+            "external filter 'git-lfs filter-process' failed",
+            "git-lfs: command not found",
         ),
-        not_examples=("started git-lfs filter-process",),
-        weight=44,
+        level=Level.WEAK,
     ),
     Signature(
-        anchor=("RuntimeError: Internal: ",),
         pattern=r"RuntimeError: Internal: \w",
         examples=(
             "RuntimeError: Internal: unk is not defined.",
             "RuntimeError: Internal: Not found: tokenizer.model",
         ),
         not_examples=("TfRuntimeError: Internal: ",),
-        weight=42,
+        level=Level.WEAK,
         near=("sentencepiece", "SentencePiece", "tokenizer.model"),
     ),
 )

@@ -22,6 +22,7 @@ from dsdoctor.api import (
     Environment,
     Finding,
     Gpus,
+    Level,
     Missing,
     NvidiaKernel,
     Nvml,
@@ -86,44 +87,30 @@ HINT = "install the CUDA build of torch: `pip install torch --index-url https://
 
 SIGNATURES = (
     Signature(
-        anchor="not compiled with CUDA enabled",
-        pattern=r"[Tt]orch not compiled with CUDA enabled",
+        pattern="[Tt]orch not compiled with CUDA enabled",
         examples=(
             "AssertionError: Torch not compiled with CUDA enabled",
             "RuntimeError: torch not compiled with CUDA enabled",
         ),
-        not_examples=(
-            "Torch compiled with CUDA 12.8",
-            "OpenCV was not compiled with CUDA enabled",
-        ),
-        weight=78,
+        level=Level.CERTAIN,
         masks=("no-gpu-visible",),
     ),
     Signature(
-        anchor=("can only be used on CUDA",),
-        pattern=r"(?:fp16|FP16|half precision).{0,200}can only be used on CUDA",
+        pattern="(?:fp16|FP16|half precision).{0,200}can only be used on CUDA",
         examples=(
             "ValueError: fp16 mixed precision (`--fp16`) can only be used on CUDA devices.",
             "ValueError: Mixed precision training with AMP or APEX (`--fp16`) and half precision evaluation (`--fp16_full_eval`) can only be used on CUDA devices.",
+            "FP16 ... can only be used on CUDA",
         ),
-        not_examples=(
-            "fp16 is used on CUDA devices",
-            "this profiler can only be used on CUDA 12",
-        ),
-        weight=50,
+        not_examples=("this profiler can only be used on CUDA 12",),
     ),
     Signature(
-        anchor=("Type fp16 is not supported on your device",),
-        pattern=r"Type fp16 is not supported on your device",
+        pattern="Type fp16 is not supported on your device",
         examples=(
             "ValueError: Type fp16 is not supported on your device.",
             "[rank1]: ValueError: Type fp16 is not supported on your device.",
         ),
-        not_examples=(
-            "Type fp32 is supported",
-            "ValueError: Type bf16 is not supported on your device.",
-        ),
-        weight=60,
+        level=Level.STRONG,
         requires=(
             "Setting accelerator to CPU",
             "Setting ds_accelerator to cpu",
@@ -131,111 +118,100 @@ SIGNATURES = (
         ),
     ),
     Signature(
-        anchor=("deserialize object on a CUDA device",),
-        pattern=r"deserialize object on a CUDA device",
+        pattern="deserialize object on a CUDA device",
         examples=(
             "RuntimeError: Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is False.",
             "Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is False. If you are running on a CPU-only machine, please use torch.load with map_location='cpu'",
         ),
-        not_examples=(
-            "deserialize object",
-            "Attempting to deserialize object on CUDA device 3 but torch.cuda.device_count() is 1.",
-        ),
-        weight=60,
+        level=Level.STRONG,
     ),
     Signature(
-        anchor=(
-            "libtorch_cuda.so: cannot open",
-            "libc10_cuda.so: cannot open",
-            ".so: cannot open shared object",
-        ),
         pattern=r"lib(?:torch_cuda|c10_cuda)\.so: cannot open shared object",
         examples=(
             "OSError: libtorch_cuda.so: cannot open shared object file: No such file or directory",
             "ImportError: libc10_cuda.so: cannot open shared object file: No such file or directory",
         ),
-        not_examples=("libtorch_cpu.so: cannot open shared object",),
-        weight=62,
+        level=Level.STRONG,
     ),
     Signature(
-        anchor=("have NCCL built in", "doesn't have NCCL built"),
-        pattern=r"Distributed package doesn't have NCCL built in|doesn't have NCCL built",
+        pattern="Distributed package doesn't have NCCL built in|doesn't have NCCL built",
         examples=(
             "RuntimeError: Distributed package doesn't have NCCL built in",
             '    raise RuntimeError("Distributed package doesn\'t have NCCL built in")',
         ),
-        not_examples=(
-            "NCCL built in",
-            "wheels for Linux have NCCL built in",
-        ),
-        weight=65,
+        level=Level.STRONG,
         unless=("Windows", "win32", "C:\\", "D:\\", "E:\\"),
     ),
     Signature(
-        anchor=("_cuda_setDevice", "has no attribute '_cuda_"),
-        pattern=(
-            r"module 'torch\._C' has no attribute '_cuda_setDevice'|has no attribute '_cuda_\w+'"
-        ),
+        pattern=r"module 'torch\._C' has no attribute '_cuda_setDevice'|has no attribute '_cuda_\w+'",
         examples=(
             "AttributeError: module 'torch._C' has no attribute '_cuda_setDevice'",
             "AttributeError: module 'torch._C' has no attribute '_cuda_getDevice'",
         ),
-        not_examples=("torch._C._cuda_setDevice(device)",),
-        weight=65,
+        not_examples=("has no attribute '_cuda_ is fine",),
+        level=Level.STRONG,
     ),
     Signature(
-        anchor=("+cpu",),
-        pattern=(
-            r"torch(?:\s+|==|: ?)\d+\.\d+\.\d+\+cpu.{0,80}(?:cuda|CUDA).{0,30}(?:False"
-            r"|not available)"
-        ),
+        pattern=r"torch(?:\s+|==|: ?)\d+\.\d+\.\d+\+cpu.{0,80}(?:cuda|CUDA).{0,30}(?:False|not available)",
         examples=(
             "torch 2.1.0+cpu, CUDA available: False",
             "torch==1.13.1+cpu  torch.cuda.is_available(): False",
+            "torch:7.7.7+cpu ... cuda ... False",
+            "torch 7.7.7+cpu ... cuda ... not available",
         ),
-        not_examples=(
-            "torch 2.1.0+cu118, CUDA available: True",
-            "torch 2.3.0+cpu",
-        ),
-        weight=60,
+        not_examples=("torch 2.3.0+cpu",),
+        level=Level.STRONG,
     ),
     Signature(
-        anchor=(
-            "is not linked with support for cuda",
-            "without ATen_cuda library",
-            "dummy base class",
-            "_CudaDeviceProperties",
-            "from the 'CUDA' backend",
-            "_cuda_getCurrentRawStream",
-        ),
-        pattern=(
-            r"PyTorch is not linked with support for cuda|CUDA without ATen_cuda library"
-            r"|instantiate dummy base class (?:CUDA|_?Cuda|Stream|Event)\w*|no attribute '_CudaDeviceProperties'"
-            r"|Could not run 'aten::\S{1,80}' with arguments from the 'CUDA' backend"
-            r"|cannot import name '_cuda_getCurrentRawStream'"
-        ),
-        examples=(
-            "RuntimeError: PyTorch is not linked with support for cuda devices",
-            "RuntimeError: Tried to instantiate dummy base class CUDAGraph",
-            "RuntimeError: Could not run 'aten::empty.memory_format' with arguments from the 'CUDA' backend.",
-            "ImportError: cannot import name '_cuda_getCurrentRawStream' from 'torch._C' (/x/torch/_C.so)",
-        ),
-        not_examples=(
-            "RuntimeError: Could not run 'torchvision::nms' with arguments from the 'CUDA' backend.",
-            "Tried to instantiate dummy base class Tokenizer",
-        ),
-        weight=56,
+        pattern="PyTorch is not linked with support for cuda",
+        examples=("RuntimeError: PyTorch is not linked with support for cuda devices",),
         masks=("no-gpu-visible",),
     ),
     Signature(
-        anchor=("was compiled without CUDA support",),
-        pattern=r"(?:PyTorch|Torch|torch) was compiled without CUDA support",
+        pattern="CUDA without ATen_cuda library",
+        examples=("CUDA without ATen_cuda library",),
+        masks=("no-gpu-visible",),
+    ),
+    Signature(
+        pattern=r"instantiate dummy base class (?:CUDA|_?Cuda|Stream|Event)\w*",
+        examples=(
+            "RuntimeError: Tried to instantiate dummy base class CUDAGraph",
+            "instantiate dummy base class Cudaname",
+            "instantiate dummy base class Streamname",
+            "instantiate dummy base class Eventname",
+        ),
+        masks=("no-gpu-visible",),
+    ),
+    Signature(
+        pattern="no attribute '_CudaDeviceProperties'",
+        examples=("no attribute '_CudaDeviceProperties'",),
+        masks=("no-gpu-visible",),
+    ),
+    Signature(
+        pattern=r"Could not run 'aten::\S{1,80}' with arguments from the 'CUDA' backend",
+        examples=(
+            "RuntimeError: Could not run 'aten::empty.memory_format' with arguments from the 'CUDA' backend.",
+        ),
+        not_examples=(
+            "RuntimeError: Could not run 'torchvision::nms' with arguments from the 'CUDA' backend.",
+        ),
+        masks=("no-gpu-visible",),
+    ),
+    Signature(
+        pattern="cannot import name '_cuda_getCurrentRawStream'",
+        examples=(
+            "ImportError: cannot import name '_cuda_getCurrentRawStream' from 'torch._C' (/x/torch/_C.so)",
+        ),
+        masks=("no-gpu-visible",),
+    ),
+    Signature(
+        pattern="(?:PyTorch|Torch|torch) was compiled without CUDA support",
         examples=(
             "RuntimeError: PyTorch was compiled without CUDA support",
             "[rank1]: RuntimeError: PyTorch was compiled without CUDA support",
+            "torch was compiled without CUDA support",
         ),
-        not_examples=("bitsandbytes was compiled without CUDA support",),
-        weight=70,
+        level=Level.CERTAIN,
         masks=("no-gpu-visible",),
     ),
 )

@@ -13,7 +13,7 @@ Recognised in logs alone; the wordings are tested in `tests/logs`.
 
 from __future__ import annotations
 
-from dsdoctor.api import Condition, Scope, Signature
+from dsdoctor.api import Condition, Level, Scope, Signature
 
 CONDITION = Condition("cudnn-mismatch", id="DSD350", scope=Scope.USER_ENV, since="0.1")
 
@@ -21,78 +21,60 @@ HINT = "remove the foreign cuDNN from `LD_LIBRARY_PATH`"
 
 SIGNATURES = (
     Signature(
-        anchor=("cuDNN version incompatibility", "compiled against"),
-        pattern=(
-            r"cuDNN version incompatibility|compiled against \(?\d.{0,30}but (?:linked against"
-            r"|runtime version)"
-        ),
+        pattern=r"cuDNN version incompatibility|compiled against \(?\d.{0,30}but (?:linked against|runtime version)",
         examples=(
             "RuntimeError: cuDNN version incompatibility: PyTorch was compiled  against (8, 9, 2) but found runtime version (8, 5, 0).",
             "RuntimeError: cuDNN version incompatibility: PyTorch was compiled against (7, 6, 5) but linked against (8, 0, 4)",
         ),
-        not_examples=("compiled against numpy",),
-        weight=72,
+        not_examples=("against (7, 6, 5) but linked against (8, 0, 4)",),
+        level=Level.CERTAIN,
     ),
     Signature(
-        anchor=("libcudnn",),
-        pattern=(
-            r"(?:Could not load library|Unable to load any of).{0,40}libcudnn"
-            r"|libcudnn\S*: cannot open|(?:undefined symbol|version).{0,120}libcudnn\S*(?! loaded)"
-        ),
+        pattern=r"(?:Could not load library|Unable to load any of).{0,40}libcudnn(?!.{0,40}libcuda\.so)|libcudnn\S*: cannot open|(?:undefined symbol|version).{0,120}libcudnn\S*(?! loaded)",
         examples=(
-            "Could not load library libcudnn_cnn_infer.so.8. Error: libcuda.so",
+            "Could not load library libcudnn_cnn_infer.so.8. Error: libcudnn_cnn_infer.so.8: cannot open",
             "Unable to load any of {libcudnn_ops.so.9.1.0, libcudnn_ops.so.9}",
+            "libcudnnx1: cannot open",
+            "Could not load library libcudnn_cnn_train.so.8. Error: /usr/local/cuda/lib64/libcudnn_cnn_train.so.8: undefined symbol: _ZN5cudnn3cnn34layerNormFwd_execute_internal_implERKNS_7backend11VariantPackE, version libcudnn_cnn_infer.so.8",
         ),
         not_examples=("libcudnn.so.8 loaded",),
-        weight=62,
+        level=Level.STRONG,
     ),
     Signature(
-        anchor=("CUDNN_STATUS_", "cudnn"),
-        pattern=(
-            r"CUDNN_STATUS_(?:SUBLIBRARY_)?(?:VERSION_MISMATCH|NOT_INITIALIZED" r"|SUBLIBRARY\w*)"
-        ),
+        pattern=r"CUDNN_STATUS_(?:SUBLIBRARY_)?(?:VERSION_MISMATCH|NOT_INITIALIZED|SUBLIBRARY\w*)",
         examples=(
             "RuntimeError: cuDNN error: CUDNN_STATUS_VERSION_MISMATCH",
             "RuntimeError: cuDNN error: CUDNN_STATUS_NOT_INITIALIZED",
             "RuntimeError: cuDNN error: CUDNN_STATUS_SUBLIBRARY_LOADING_FAILED",
         ),
         not_examples=("CUDNN_STATUS_SUCCESS",),
-        weight=45,
+        level=Level.WEAK,
     ),
     Signature(
-        anchor=("Cannot load symbol cudnn",),
-        pattern=r"Cannot load symbol cudnn",
+        pattern="Cannot load symbol cudnn",
         examples=(
             "Invalid handle. Cannot load symbol cudnnCreateTensorDescriptor",
             "Invalid handle. Cannot load symbol cudnnGetLibConfig",
         ),
-        not_examples=("loaded cudnnCreateTensorDescriptor",),
-        weight=60,
+        level=Level.STRONG,
     ),
     Signature(
-        anchor=("Loaded runtime CuDNN library",),
         pattern=r"Loaded runtime CuDNN library: [\d.]+ but source was compiled with",
         examples=(
             "Loaded runtime CuDNN library: 8.0.5 but source was compiled with: 8.1.0.  CuDNN library needs to have matching major version",
             "E0101 cuda_dnn.cc:378] Loaded runtime CuDNN library: 7.6.5 but source was compiled with: 8.0.4.",
         ),
         not_examples=("Loaded runtime CuDNN library: 9.1.0",),
-        weight=62,
+        level=Level.STRONG,
     ),
     Signature(
-        anchor=("Could not locate ",),
-        pattern=(
-            r"Could not locate (?:lib)?(?:cudnn\w{0,40}\.(?:dll|so)|zlibwapi\.dll)\b"
-            r".{0,10}Please make sure it is in your library path"
-        ),
+        pattern=r"Could not locate (?:lib)?(?:cudnn\w{0,40}\.(?:dll|so)|zlibwapi\.dll)\b.{0,10}Please make sure it is in your library path",
         examples=(
             "Could not locate cudnn_cnn_infer64_8.dll. Please make sure it is in your library path!",
             "Could not locate zlibwapi.dll. Please make sure it is in your library path!",
         ),
         not_examples=(
-            "Could not locate cudnn.h, building without it",
-            "Could not locate zlibwapi.dll.manifest, skipped",
+            "not locate cudnn_cnn_infer64_8.dll. Please make sure it is in your library path!",
         ),
-        weight=56,
     ),
 )

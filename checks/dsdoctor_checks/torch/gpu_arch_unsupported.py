@@ -23,6 +23,7 @@ from dsdoctor.api import (
     Environment,
     Finding,
     Gpus,
+    Level,
     Missing,
     OsInfo,
     RunNeeds,
@@ -134,112 +135,158 @@ HINT = "install a torch build that lists the GPU's architecture (cu128 or newer 
 
 SIGNATURES = (
     Signature(
-        anchor=(
-            "is not compatible with the current PyTorch",
-            "no kernel image is available",
-            "invalid device function",
-            "no longer supports this GPU",
-            "device kernel image is invalid",
-            "NoKernelImageForDevice",
-            "runtime error (209)",
-            "runtime error (48)",
-            "runtime error (8)",
-        ),
-        pattern=(
-            r"is not compatible with the current PyTorch|no kernel image is available"
-            r"|CUDA error:? ?\S* ?invalid device function|PyTorch no longer supports this GPU"
-            r"|NoKernelImageForDevice|device kernel image is invalid|runtime error \((?:48"
-            r"|8|209)\)"
-        ),
+        pattern="is not compatible with the current PyTorch",
         examples=(
-            "RuntimeError: CUDA error: no kernel image is available for execution on the device",
             "GeForce X with CUDA capability sm_120 is not compatible with the current PyTorch installation.",
         ),
-        not_examples=("invalid device function name",),
-        weight=68,
+        level=Level.STRONG,
     ),
     Signature(
-        anchor="but was built for sm",
+        pattern="no kernel image is available",
+        examples=(
+            "RuntimeError: CUDA error: no kernel image is available for execution on the device",
+        ),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern=r"CUDA error:? ?\S* ?invalid device function",
+        examples=("RuntimeError: CUDA error: invalid device function",),
+        not_examples=("invalid device function name",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern="PyTorch no longer supports this GPU",
+        examples=("PyTorch no longer supports this GPU because it is too old.",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern="NoKernelImageForDevice",
+        examples=(
+            "Search for `cudaErrorNoKernelImageForDevice' in https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__TYPES.html for more information.",
+        ),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern="device kernel image is invalid",
+        examples=("device kernel image is invalid",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern=r"runtime error \((?:48|8|209)\)",
+        examples=(
+            "RuntimeError: cuda runtime error (48) : no kernel image is available for execution on the device at /pytorch/aten/src/THC/THCTensorMath.cu:15",
+            "RuntimeError: cuda runtime error (8) : invalid device function at /pytorch/aten/src/THC/THCGeneral.cpp:405",
+            "runtime error (209)",
+        ),
+        level=Level.STRONG,
+    ),
+    Signature(
         pattern=r"is for sm\d+\S*, but was built for sm\d+",
         examples=(
             "FATAL: kernel `fmha_cutlassF_f16_aligned_64x64_rf_sm80` is for sm80-sm100, but was built for sm37",
             "FATAL: kernel `x` is for sm75-sm80, but was built for sm50",
         ),
-        not_examples=(
-            "the wheel was built for sm_80",
-            "the kernel was tuned for sm80 but was built for sm90 too",
-        ),
-        weight=66,
+        not_examples=("for sm80-sm100, but was built for sm37",),
+        level=Level.STRONG,
     ),
     Signature(
-        anchor=(
-            "_STATUS_ARCH_MISMATCH",
-            "too old to be supported by the triton",
-            "not supported in this architecture",
-            "requires .target",
-            "not supported on .target",
-            "No supported GPU(s) detected",
-            "which is not yet supported in this version of the container",
-        ),
-        pattern=(
-            r"CU(?:BLAS|DNN)_STATUS_ARCH_MISMATCH|too old to be supported by the triton"
-            r"|type fp8\w+ not supported in this architecture|(?:Feature|Modifier|Instruction) '(?![^']{0,40}bf16)[^']{1,90}'.{0,40} (?:requires|not supported on) \.target"
-            r"|No supported GPU\(s\) detected|which is not yet supported in this version of the container"
-        ),
+        pattern="CU(?:BLAS|DNN)_STATUS_ARCH_MISMATCH",
         examples=(
             "RuntimeError: CUDA error: CUBLAS_STATUS_ARCH_MISMATCH when calling `cublasGemmEx`",
-            "RuntimeError: Found Tesla P100 which is too old to be supported by the triton GPU compiler, which is used as the backend.",
-            "ValueError: type fp8e4nv not supported in this architecture.",
-            "ERROR: No supported GPU(s) detected to run this container",
+            "CUDNN_STATUS_ARCH_MISMATCH",
         ),
-        not_examples=("ptxas error   : Feature '.bf16' requires .target sm_80 or higher",),
-        weight=60,
+        level=Level.STRONG,
     ),
     Signature(
-        anchor=(
-            "PTX JIT compilation failed",
-            "CUDA_ERROR_INVALID_PTX",
-            "cudaErrorInvalidPtx",
-            "cudaErrorInvalidDeviceFunction",
-            "invalid value for --gpu-architecture",
-            "not compiled with any CUDA arch",
-            "no CUDA kernel was compiled for",
-            "is not a recognized processor for this target",
-            "nsupported arch",
-            "nsupported GPU arch",
-            "nsupported CUDA arch",
-        ),
-        pattern=(
-            r"PTX JIT compilation failed|CUDA_ERROR_INVALID_PTX|cudaErrorInvalid(?:Ptx|DeviceFunction)\b"
-            r"|invalid value for --gpu-architecture|not compiled with any CUDA arch"
-            r"|no CUDA kernel was compiled for|'sm_\w+' is not a recognized processor for this target"
-            r"|nsupported (?:GPU |CUDA )?arch(?:itecture)?:? ?sm_"
-        ),
+        pattern="too old to be supported by the triton",
         examples=(
-            "RuntimeError: nvrtc: error: invalid value for --gpu-architecture (-arch)",
-            "RuntimeError: CUDA error: a PTX JIT compilation failed",
-            "RuntimeError: parallel_for failed: cudaErrorInvalidDeviceFunction: invalid device function",
-            "'sm_121' is not a recognized processor for this target (ignoring processor)",
-            "AssertionError: Unsupported architecture: sm_121",
+            "RuntimeError: Found Tesla P100 which is too old to be supported by the triton GPU compiler, which is used as the backend.",
         ),
-        not_examples=(
-            "'znver9' is not a recognized processor for this target (ignoring processor)",
-            "RuntimeError: Unsupported architecture: GPT9ForCausalLM",
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern=r"type fp8\w+ not supported in this architecture",
+        examples=("ValueError: type fp8e4nv not supported in this architecture.",),
+        not_examples=("fp8e4nv not supported in this architecture.",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern=r"(?:Feature|Modifier|Instruction) '(?![^']{0,40}bf16)[^']{1,90}'.{0,40} (?:requires|not supported on) \.target",
+        examples=(
+            "Feature 'x' requires .target",
+            "ptxas /tmp/k.ptx, line 4; error   : Modifier '.evict_first' on 'ld' requires .target sm_70 or higher",
+            "Instruction 'x' requires .target",
+            "Feature 'x' not supported on .target",
         ),
-        weight=60,
+        not_examples=("ptxas error   : Feature '.bf16' requires .target sm_80 or higher",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern=r"No supported GPU\(s\) detected",
+        examples=("ERROR: No supported GPU(s) detected to run this container",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern="which is not yet supported in this version of the container",
+        examples=("which is not yet supported in this version of the container",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern="PTX JIT compilation failed",
+        examples=("RuntimeError: CUDA error: a PTX JIT compilation failed",),
+        level=Level.STRONG,
         masks=("triton-missing-or-incompatible",),
     ),
     Signature(
-        anchor=(
-            "flash_fwd_launch_template.h",
-            "flash_bwd_launch_template.h",
-            "but running on sm",
-            "fmha_",
+        pattern="CUDA_ERROR_INVALID_PTX",
+        examples=("CUDA_ERROR_INVALID_PTX",),
+        level=Level.STRONG,
+        masks=("triton-missing-or-incompatible",),
+    ),
+    Signature(
+        pattern=r"cudaErrorInvalid(?:Ptx|DeviceFunction)\b",
+        examples=(
+            "RuntimeError: parallel_for failed: cudaErrorInvalidDeviceFunction: invalid device function",
+            "cudaErrorInvalidPtx",
         ),
-        pattern=(
-            r"CUDA error \(\S*flash_(?:fwd|bwd)_launch_template\.h:\d{1,5}\): (?:invalid argument|invalid device function)"
-            r"|built for sm_?\d{2,3}\S* ?,? but running on sm"
+        level=Level.STRONG,
+        masks=("triton-missing-or-incompatible",),
+    ),
+    Signature(
+        pattern="invalid value for --gpu-architecture",
+        examples=("RuntimeError: nvrtc: error: invalid value for --gpu-architecture (-arch)",),
+        level=Level.STRONG,
+        masks=("triton-missing-or-incompatible",),
+    ),
+    Signature(
+        pattern="not compiled with any CUDA arch",
+        examples=("not compiled with any CUDA arch",),
+        level=Level.STRONG,
+        masks=("triton-missing-or-incompatible",),
+    ),
+    Signature(
+        pattern="no CUDA kernel was compiled for",
+        examples=("no CUDA kernel was compiled for",),
+        level=Level.STRONG,
+        masks=("triton-missing-or-incompatible",),
+    ),
+    Signature(
+        pattern=r"'sm_\w+' is not a recognized processor for this target",
+        examples=("'sm_121' is not a recognized processor for this target (ignoring processor)",),
+        not_examples=(
+            "'znver9' is not a recognized processor for this target (ignoring processor)",
         ),
+        level=Level.STRONG,
+        masks=("triton-missing-or-incompatible",),
+    ),
+    Signature(
+        pattern="nsupported (?:GPU |CUDA )?arch(?:itecture)?:? ?sm_",
+        examples=("AssertionError: Unsupported architecture: sm_121",),
+        level=Level.STRONG,
+        masks=("triton-missing-or-incompatible",),
+    ),
+    Signature(
+        pattern=r"CUDA error \(\S*flash_(?:fwd|bwd)_launch_template\.h:\d{1,5}\): (?:invalid argument|invalid device function)|built for sm_?\d{2,3}\S* ?,? but running on sm",
         examples=(
             "CUDA error (/x/flash-attention/hopper/flash_fwd_launch_template.h:188): invalid argument",
             "FATAL: kernel built for sm80-sm100, but running on sm121",
@@ -247,19 +294,13 @@ SIGNATURES = (
         not_examples=(
             "CUDA error (/x/csrc/flash_attn/src/flash_fwd_launch_template.h:71): out of memory",
         ),
-        weight=54,
     ),
     Signature(
-        anchor=("no compute capabilities remaining",),
-        pattern=r"due to no compute capabilities remaining",
+        pattern="due to no compute capabilities remaining",
         examples=(
             "RuntimeError: Unable to load fp_quantizer op due to no compute capabilities remaining after filtering",
             "[rank0]: RuntimeError: Unable to load inference_core_ops op due to no compute capabilities remaining after filtering",
         ),
-        not_examples=(
-            "[WARNING]  Filtered compute capabilities: no compute capabilities remaining to filter",
-        ),
-        weight=58,
         masks=("cpu-adam-unbuilt",),
     ),
 )

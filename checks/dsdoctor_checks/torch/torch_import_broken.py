@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from dsdoctor.api import (
     Condition,
     Finding,
+    Level,
     LibraryPath,
     Missing,
     Scope,
@@ -113,13 +114,14 @@ HINT = "reinstall torch: `python -m pip install --force-reinstall torch`"
 
 SIGNATURES = (
     Signature(
-        anchor=("file too short", "invalid ELF header"),
         pattern=r"torch/lib/\S+: (?:file too short|invalid ELF header)",
         examples=(
             "ImportError: /x/torch/lib/libc10.so: file too short",
             "ImportError: /x/torch/lib/libtorch_cpu.so: invalid ELF header",
         ),
-        not_examples=("file too short",),
-        weight=70,
+        not_examples=(
+            "ImportError: /shared/torch_extensions/py310_cu121/utils/utils.so: file too short",
+        ),
+        level=Level.CERTAIN,
     ),
 )

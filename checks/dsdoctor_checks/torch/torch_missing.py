@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from dsdoctor.api import (
     Condition,
     Finding,
+    Level,
     Missing,
     Patient,
     Scope,
@@ -79,21 +80,16 @@ def torch_is_installed(torch: TorchBuild, patient: Patient | Missing) -> Iterato
 HINT = "activate the environment that holds torch, or install it: `python -m pip install torch`"
 
 SIGNATURES = (
+    # pip builds in an empty environment: that is another illness, with another cure
     Signature(
-        anchor=("No module named 'torch'", "No module named torch"),
         pattern=r"No module named (?:'torch'|torch)(?:$|[\s;,)])",
         examples=(
             "ModuleNotFoundError: No module named 'torch'",
             "ImportError: No module named torch",
             "/usr/bin/python3: Error while finding module specification (ModuleNotFoundError: No module named 'torch')",
         ),
-        not_examples=(
-            "ModuleNotFoundError: No module named 'torch._six'",
-            "ModuleNotFoundError: No module named 'torchvision'",
-            "ModuleNotFoundError: No module named 'torch'_x",
-        ),
-        weight=64,
-        # pip builds in an empty environment: that is another illness, with another cure
+        not_examples=("ModuleNotFoundError: No module named 'torch'_x",),
+        level=Level.STRONG,
         not_near=(
             "Getting requirements to build wheel",
             "pip subprocess",

@@ -16,7 +16,7 @@ kernel's log before it names this condition.
 
 from __future__ import annotations
 
-from dsdoctor.api import Condition, Scope, Signature
+from dsdoctor.api import Condition, Level, Scope, Signature
 
 CONDITION = Condition("rank-killed", id="DSD1761", scope=Scope.JOB, since="0.1")
 
@@ -26,21 +26,10 @@ HINT = (
 
 SIGNATURES = (
     Signature(
-        anchor=("without a word; the kernel reports no out-of-memory kill", "systemd-oomd killed"),
-        pattern=(
-            r"rank \d+ was killed in .{1,60} without a word; the kernel reports no out-of-memory kill"
-            r"|systemd-oomd killed \d+ process"
-        ),
-        examples=(
-            "FAIL  rank 1 was killed in steps (step 2) without a word; the kernel reports no out-of-memory kill, the launcher says exit status 0",
-            "/user.slice/session-3.scope: systemd-oomd killed 4 process(es) in this unit.",
-        ),
-        not_examples=(
-            "rank 1 was killed in steps (step 2); the kernel reports an out-of-memory kill of pid 7",
-            "ok: rank 1 ended without a word; the kernel reports no out-of-memory kill",
-            "systemd-oomd killed no process since boot",
-        ),
-        weight=76,
+        pattern=r"systemd-oomd killed \d+ process",
+        examples=("/user.slice/session-3.scope: systemd-oomd killed 4 process(es) in this unit.",),
+        not_examples=("systemd-oomd killed no process since boot",),
+        level=Level.CERTAIN,
         masks=("host-oom-killed", "nccl-timeout-watchdog"),
     ),
 )

@@ -15,7 +15,7 @@ on the same tokens, and the losses with those of a single process with the same 
 
 from __future__ import annotations
 
-from dsdoctor.api import Condition, Scope, Signature
+from dsdoctor.api import Condition, Level, Scope, Signature
 
 CONDITION = Condition("wrong-results", id="DSD1760", scope=Scope.NODE, since="0.1")
 
@@ -23,22 +23,15 @@ HINT = "run `dsdoctor check` for ECC errors and links, leave the device of the n
 
 SIGNATURES = (
     Signature(
-        anchor=(
-            " gave ",
-            "in a single process with the same seed",
-            "the loss on the same tokens is",
-        ),
-        pattern=(
-            r"\b(?:all_reduce|broadcast|all_gather|reduce_scatter|p2p) gave \S+ on rank \d+, expected"
-            r"|the loss of step \d+ is \S+, but \S+ in a single process with the same seed"
-            r"|the loss on the same tokens is \S+ on rank \d+, but \S+ on rank \d+"
-        ),
+        pattern=r"\b(?:all_reduce|broadcast|all_gather|reduce_scatter|p2p) gave \S+ on rank \d+, expected|the loss of step \d+ is \S+, but \S+ in a single process with the same seed|the loss on the same tokens is \S+ on rank \d+, but \S+ on rank \d+",
         examples=(
             "CheckError: all_reduce gave 4 on rank 1, expected 3",
             "FAIL  the loss of step 3 is 6.100000, but 5.900000 in a single process with the same seed",
             "the loss on the same tokens is 6.100000 on rank 0, but 6.200000 on rank 1",
         ),
-        not_examples=("all_reduce gave up after 3 retries",),
-        weight=80,
+        not_examples=(
+            "RuntimeError: unexpected EOF, expected 3811290 more bytes. The file might be corrupted.",
+        ),
+        level=Level.CERTAIN,
     ),
 )

@@ -14,7 +14,7 @@ Recognised in logs alone; the wordings are tested in `tests/logs`.
 
 from __future__ import annotations
 
-from dsdoctor.api import Condition, Scope, Signature
+from dsdoctor.api import Condition, Level, Scope, Signature
 
 CONDITION = Condition("zero3-empty-weights", id="DSD1751", scope=Scope.JOB, since="0.1")
 
@@ -22,45 +22,29 @@ HINT = "load with `deepspeed.zero.GatheredParameters`, save with `stage3_gather_
 
 SIGNATURES = (
     Signature(
-        anchor=("torch.Size([0])", "vec (0)", "must be 2-D"),
         pattern=r"torch\.Size\(\[0\]\)|vec \(0\)|'weight' must be 2-D",
         examples=(
             "size mismatch for w: copying a param with shape torch.Size([0]) from checkpoint",
             "RuntimeError: 'weight' must be 2-D",
+            "RuntimeError: size mismatch, got input (10), mat (10x4096), vec (0)",
         ),
-        not_examples=(
-            "torch.Size([10])",
-            "ValueError: 'labels' must be 2-D",
-        ),
-        weight=72,
+        level=Level.CERTAIN,
         masks=("checkpoint-mismatch",),
     ),
     Signature(
-        anchor=(
-            "weight of size [0]",
-            "weight of shape [0]",
-            "and 0x0)",
-            "at least three dimensions",
-        ),
-        pattern=(
-            r"weight of (?:size|shape) \[0\]|cannot be multiplied \(\d+x\d+ and 0x0\)"
-            r"|weight should have at least three dimensions"
-        ),
+        pattern=r"weight of (?:size|shape) \[0\]|cannot be multiplied \(\d+x\d+ and 0x0\)|weight should have at least three dimensions",
         examples=(
             "RuntimeError: expected weight to be at least 1 at dimension 0, but got weight of size [0] instead",
             "RuntimeError: mat1 and mat2 shapes cannot be multiplied (1024x4096 and 0x0)",
+            "RuntimeError: weight should have at least three dimensions",
         ),
         not_examples=(
-            "weight of size [10]",
-            "RuntimeError: mat1 and mat2 shapes cannot be added (4x8 and 0x0)",
+            "RuntimeError: mat1 and mat2 shapes cannot be multiplied (32x768 and 1024x10)",
         ),
-        weight=62,
+        level=Level.STRONG,
     ),
     Signature(
-        anchor="torch.Size([1]) from checkpoint",
-        pattern=(
-            r"shape torch\.Size\(\[1\]\) from checkpoint, the shape in current model is torch\.Size\(\[\d+, \d+"
-        ),
+        pattern=r"shape torch\.Size\(\[1\]\) from checkpoint, the shape in current model is torch\.Size\(\[\d+, \d+",
         examples=(
             "size mismatch for k_proj.weight: copying a param with shape torch.Size([1]) from checkpoint, the shape in current model is torch.Size([768, 768]).",
             "copying a param with shape torch.Size([1]) from checkpoint, the shape in current model is torch.Size([512, 3584]).",
@@ -68,15 +52,10 @@ SIGNATURES = (
         not_examples=(
             "copying a param with shape torch.Size([1]) from checkpoint, the shape in current model is torch.Size([2]).",
         ),
-        weight=58,
         masks=("checkpoint-mismatch",),
     ),
     Signature(
-        anchor=(
-            "the shape in current model is torch.Size([1])",
-            "the shape in current model is torch.Size([0])",
-        ),
-        pattern="shape torch\\.Size\\(\\[\\d+, \\d+[\\d, ]{0,40}\\]\\) from checkpoint, the shape in current model is torch\\.Size\\(\\[[01]\\]\\)",
+        pattern=r"shape torch\.Size\(\[\d+, \d+[\d, ]{0,40}\]\) from checkpoint, the shape in current model is torch\.Size\(\[[01]\]\)",
         examples=(
             "size mismatch for fc.weight: copying a param with shape torch.Size([2, 32]) from checkpoint, the shape in current model is torch.Size([1]).",
             "size mismatch for fc.weight: copying a param with shape torch.Size([64, 32]) from checkpoint, the shape in current model is torch.Size([0]).",
@@ -84,43 +63,50 @@ SIGNATURES = (
         not_examples=(
             "size mismatch for b: copying a param with shape torch.Size([2]) from checkpoint, the shape in current model is torch.Size([1]).",
         ),
-        weight=56,
         masks=("checkpoint-mismatch",),
     ),
     Signature(
-        anchor=("size of tensor a (0)", "size of tensor b (0)"),
-        pattern="size of tensor a \\(0\\) must match|must match the size of tensor b \\(0\\)",
+        pattern=r"size of tensor a \(0\) must match|must match the size of tensor b \(0\)",
         examples=(
             "RuntimeError: The size of tensor a (0) must match the size of tensor b (4096) at non-singleton dimension 1",
             "RuntimeError: The size of tensor a (768) must match the size of tensor b (0) at non-singleton dimension 0",
         ),
-        not_examples=("the size of tensor a (0)",),
-        weight=54,
     ),
     Signature(
-        anchor=(
-            "match the existing size (0)",
-            "and src [0]",
-            "and 0x",
-            "shapes cannot be multiplied",
-            "weight to have 2 dims but got 1",
-            "mat2 must be a matrix, got 1-D",
-            "self must be a matrix",
-        ),
-        pattern=r"must match the existing size \(0\)|expected tensor \[\d[\d, ]*\] and src \[0\]|cannot be multiplied \(\d+x\d+ and 0x\d+\)|weight to have 2 dims but got 1|(?:mat2|self) must be a matrix, got 1-D tensor",
+        pattern=r"must match the existing size \(0\)",
+        examples=("must match the existing size (0)",),
+        level=Level.WEAK,
+    ),
+    Signature(
+        pattern=r"expected tensor \[\d[\d, ]*\] and src \[0\]",
         examples=(
             "RuntimeError: inconsistent tensor size, expected tensor [4096] and src [0] to have the same number of elements",
-            "RuntimeError: mat1 and mat2 shapes cannot be multiplied (8x768 and 0x768)",
-            "RuntimeError: mat2 must be a matrix, got 1-D tensor",
         ),
-        not_examples=(
-            "RuntimeError: mat1 and mat2 shapes cannot be multiplied (8x768 and 512x768)",
-            "RuntimeError: mat2 must be a matrix, got 3-D tensor",
-        ),
-        weight=46,
+        not_examples=("RuntimeError: inconsistent tensor size, expected tensor [4096] and src",),
+        level=Level.WEAK,
     ),
     Signature(
-        anchor=("tensors must be 2-D", "dimension 0 with size 0", "invalid for input of size 0"),
+        pattern=r"cannot be multiplied \(\d+x\d+ and 0x\d+\)",
+        examples=("RuntimeError: mat1 and mat2 shapes cannot be multiplied (8x768 and 0x768)",),
+        not_examples=(
+            "RuntimeError: mat1 and mat2 shapes cannot be multiplied (8x768 and 512x768)",
+        ),
+        level=Level.WEAK,
+    ),
+    Signature(
+        pattern="weight to have 2 dims but got 1",
+        examples=("weight to have 2 dims but got 1",),
+        level=Level.WEAK,
+    ),
+    Signature(
+        pattern="(?:mat2|self) must be a matrix, got 1-D tensor",
+        examples=(
+            "RuntimeError: mat2 must be a matrix, got 1-D tensor",
+            "self must be a matrix, got 1-D tensor",
+        ),
+        level=Level.WEAK,
+    ),
+    Signature(
         pattern=r"tensors must be 2-D|out of bounds for dimension 0 with size 0\b|is invalid for input of size 0\b",
         examples=(
             "RuntimeError: tensors must be 2-D",
@@ -128,11 +114,10 @@ SIGNATURES = (
             "RuntimeError: shape '[8, 64]' is invalid for input of size 0",
         ),
         not_examples=(
-            "IndexError: index 4 is out of bounds for dimension 0 with size 4",
             "IndexError: index 1 is out of bounds for dimension 0 with size 04",
             "no size is invalid for input of size 07",
         ),
-        weight=44,
+        level=Level.WEAK,
         near=(
             "_init_weights",
             "padding_idx",

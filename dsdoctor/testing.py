@@ -36,6 +36,7 @@ from dsdoctor.host.fake import FakeHost
 from dsdoctor.host.local import LocalHost
 from dsdoctor.host.recording import RecordingHost
 from dsdoctor.host.replay import ReplayHost
+from dsdoctor.logs.necessary import necessary
 from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.model.snapshot import Snapshot
 from dsdoctor.process import Result
@@ -318,22 +319,27 @@ def replay(recording: str | Path | Mapping[str, Any]) -> ReplayHost:
 def assert_signature(signature: Signature) -> None:
     """Every example matches and no near-miss does, as `dsdoctor diagnose` would match them.
 
-    A near-miss has to contain one of the literals that are searched for first: a line that never
-    reaches the pattern cannot fail.
+    A near-miss has to contain one of the literals that a log is searched for first, which are
+    derived from the pattern: a line that never reaches the pattern cannot fail. Where the literal
+    alone matches, there is no near-miss.
     """
+    literals = necessary(signature.pattern)
+    _require(literals, f"no literal text can be derived from the pattern: {signature.pattern!r}")
     _require(signature.examples, "a signature needs an example")
-    _require(signature.not_examples, "a signature needs a near-miss")
+    alone = all(_matches(signature, literal) for literal in literals)
+    _require(signature.not_examples or alone, "a signature needs a near-miss")
     for example in signature.examples:
         _require(_matches(signature, example), f"the example does not match: {example!r}")
     for other in signature.not_examples:
         _require(not _matches(signature, other), f"the near-miss matches: {other!r}")
-        reached = any(anchor in other for anchor in signature.anchors)
-        _require(reached, f"the near-miss contains no anchor, so it cannot fail: {other!r}")
+        reached = any(literal in other for literal in literals)
+        wanted = " or ".join(map(repr, literals))
+        _require(reached, f"the near-miss lacks {wanted}, so it cannot fail: {other!r}")
 
 
 def _matches(signature: Signature, text: str) -> bool:
     search: Callable[[str], Any] = re.compile(signature.pattern).search
+    literals = necessary(signature.pattern)
     return any(
-        any(anchor in line for anchor in signature.anchors) and search(line)
-        for line in text.splitlines()
+        any(literal in line for literal in literals) and search(line) for line in text.splitlines()
     )

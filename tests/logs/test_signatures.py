@@ -13,7 +13,8 @@ import pytest
 import dsdoctor
 from dsdoctor import packs
 from dsdoctor.logs import Row, signatures_of
-from dsdoctor.logs.necessary import COMMON, necessary
+from dsdoctor.logs.anchors import COMMON
+from dsdoctor.logs.necessary import necessary
 from tests.support.alternatives import untried
 
 ROWS = signatures_of(packs.load(builtin_only=True))
@@ -106,7 +107,7 @@ def _own_sentences() -> list[str]:
         tree = ast.parse(path.read_text(encoding="utf-8"))
         calls = [node for node in ast.walk(tree) if isinstance(node, ast.JoinedStr)]
         found += [
-            "".join(p.value if isinstance(p, ast.Constant) else "7" for p in node.values)
+            "".join(str(p.value) if isinstance(p, ast.Constant) else "7" for p in node.values)
             for node in calls
         ]
     return [text for text in found if " " in text]

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 
-def tests_in(source: str) -> Counter[str]:
+def functions_in(source: str) -> Counter[str]:
     """Names of the test functions of a module, and of the methods of its test classes.
 
     A name that stands twice counts twice: Python keeps only the last, so one test is lost.
 
-    >>> tests_in("def test_a(): ...\\nif x:\\n    def test_a(): ...\\nclass TestB:\\n    def test_c(self): ...")
+    >>> functions_in("def test_a(): ...\\nif x:\\n    def test_a(): ...\\nclass TestB:\\n    def test_c(self): ...")
     Counter({'test_a': 2, 'TestB.test_c': 1})
     """
     return Counter(_names(ast.parse(source), ""))
@@ -48,6 +48,6 @@ def lost(root: Path, within: Iterable[Path], collected: dict[Path, set[str]]) ->
     found = []
     for path in sorted(files):
         have = Counter(collected.get(path, set()))
-        missing = tests_in(path.read_text(encoding="utf-8")) - have
+        missing = functions_in(path.read_text(encoding="utf-8")) - have
         found += [f"{path.relative_to(root)}: {name}" for name in missing]
     return found

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.collection import lost, tests_in
+from tests.support.collection import functions_in, lost
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -20,7 +20,7 @@ def test_methods_and_tests_under_a_condition_count() -> None:
         "class TestC:\n    def test_d(self): ...\n"
         "def helper():\n    def test_inner(): ...\n"
     )
-    assert set(tests_in(source)) == {"test_a", "test_b", "TestC.test_d"}
+    assert set(functions_in(source)) == {"test_a", "test_b", "TestC.test_d"}
 
 
 @pytest.mark.parametrize(

@@ -78,10 +78,12 @@ def _number(host: Host, path: str) -> int | None:
 
 
 def _iommu(host: Host, bdf: str) -> str | None:
-    try:
-        return read_text(host, f"{DEVICES}/{bdf}/iommu_group/type").strip() or None
-    except HostError:
-        return None
+    group = f"{DEVICES}/{bdf}/iommu_group"
+    with contextlib.suppress(HostError):
+        return read_text(host, f"{group}/type").strip() or None
+    with contextlib.suppress(HostError):
+        return "unknown" if host.glob(f"{group}/devices/*") else None
+    return None
 
 
 def _place(host: Host, bdf: str, name: str = "") -> PciPlace:

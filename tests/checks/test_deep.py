@@ -168,7 +168,7 @@ def test_gpus_without_peer_access_are_healthy(tmp_path: Path) -> None:
         ("kernel-dies", "kernel", ["fail", "fail"], "died of signal 6"),
         ("memory-forgets", "memory", ["fail", "fail"], "gave [0, 0, 0] back, expected 165"),
         ("oom", "memory", ["warn", "warn"], "9.0 of the 10.0 GiB"),
-        ("copy-garbage", "copy", ["fail"], "1 of 2 copies between GPUs go wrong (1 to 0"),
+        ("copy-garbage", "copy", ["fail"], "1 of 2 copies between GPUs fail (1 to 0"),
         ("nccl-wrong", "reduce", ["fail"], "on rank 0: sums are wrong"),
         ("nccl-raises", "reduce", ["fail"], "on rank 1: NCCL error: unhandled system error"),
         ("nccl-dies", "reduce", ["fail"], "on rank 0: its process ended with status -6"),

@@ -84,3 +84,13 @@ def test_this_machine() -> None:
 def test_not_on_macos() -> None:
     with pytest.raises(HostError):
         pci_tree.function(FakeHost(system="Darwin"), machines.NO_GPU)
+
+
+def test_a_group_whose_type_the_kernel_does_not_report() -> None:
+    group = f"{DEVICES}/0000:1b:00.0/iommu_group/devices/0000:1b:00.0/vendor"
+    old = FakeHost(
+        files={group: "0x10de\n"},
+        links={f"{DEVICES}/0000:1b:00.0": f"{REAL}/0000:1b:00.0"},
+    )
+    (gpu,) = pci_tree.function(old, machines.kernel()).gpus
+    assert gpu.iommu == "unknown"

@@ -1,1 +1,1 @@
-"""Conditions of number formats and of unlike GPUs."""
+"""Number formats, and GPUs that differ from each other."""

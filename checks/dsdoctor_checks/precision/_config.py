@@ -1,4 +1,4 @@
-"""Which number format a DeepSpeed config asks for."""
+"""Which number format a DeepSpeed config enables."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 
 def asks(config: Mapping[str, object] | None, *sections: str) -> str | None:
-    """The first of these sections that is enabled; `auto` is not yet an answer.
+    """The first of these sections that is enabled; `auto` does not count.
 
     >>> asks({"bf16": {"enabled": True}}, "bf16", "bfloat16"), asks({"fp16": {}}, "fp16")
     ('bf16', None)

@@ -1,12 +1,12 @@
-"""The config asks for bf16, but a GPU of this run has no hardware for it.
+"""The config enables bf16, but a GPU of this run has no hardware for it.
 
 ## Why it matters
-Hardware for bf16 begins with compute capability 8.0 (Ampere). From torch 2.3 on
-`torch.cuda.is_bf16_supported()` is true on a V100 or T4 as well, because it counts emulation, and
-DeepSpeed asks just that: training starts, and runs many times slower than in fp16.
+Hardware support for bf16 starts with compute capability 8.0 (Ampere). Since torch 2.3,
+`torch.cuda.is_bf16_supported()` also returns true on a V100 or T4, because it counts emulation.
+DeepSpeed asks just that function, so training starts and runs many times slower than in fp16.
 
 ## What to do
-Use `fp16` instead of `bf16` in the config, or GPUs of capability 8.0 or higher.
+Enable `fp16` instead of `bf16` in the config, or use GPUs of capability 8.0 or higher.
 
 ## References
 - torch/cuda/__init__.py: `is_bf16_supported(including_emulation=True)`
@@ -50,7 +50,7 @@ def hardware_has_bf16(
     run: RunNeeds,
     env: Environment | Missing,
 ) -> Iterator[Finding]:
-    """The hardware's answer, which is not the one torch gives by default."""
+    """Judges the hardware, unlike torch, which counts emulation by default."""
     devices = capabilities(gpus, live, run, env)
     evidence: dict[str, Any] = {"capabilities": {name: dotted(cc) for name, cc in devices.items()}}
     if not devices:
@@ -62,7 +62,7 @@ def hardware_has_bf16(
         return
     section = asks(run.config, "bf16", "bfloat16")
     if section is None:
-        asked = "the config does not ask for bf16" if run.config is not None else "no config given"
+        asked = "the config does not enable bf16" if run.config is not None else "no config given"
         yield skip(f"{asked}; {listed(lacking)} has no hardware for it", **evidence)
         return
     version = torch.version if isinstance(torch, TorchBuild) else None
@@ -70,12 +70,12 @@ def hardware_has_bf16(
     emulated = live.bf16_emulated if isinstance(live, TorchLive) else None
     name, capability = next(iter(lacking.items()))
     yield fail(
-        f"`{section}` is enabled, but {name} is of capability {capability}"
+        f"`{section}` is enabled, but {name} has capability {capability}"
         f" and bf16 needs {dotted(_FLOOR)}",
-        effect="torch says yes because it counts emulation, and training runs many times slower"
+        effect="torch emulates bf16, and training runs many times slower"
         if emulates
-        else "DeepSpeed ends with `Type bf16 is not supported on your device`",
-        hint="use `fp16` in the config, or GPUs of capability 8.0 or higher",
+        else "DeepSpeed fails with `Type bf16 is not supported on your device`",
+        hint="enable `fp16` instead in the config, or use GPUs of capability 8.0 or higher",
         section=section,
         lacking=lacking,
         needs=dotted(_FLOOR),

@@ -1,14 +1,14 @@
 """FlashAttention-2 is used on a GPU older than Ampere.
 
 ## Why it matters
-FlashAttention-2 has kernels for compute capability 8.0 and newer; on V100, T4 and RTX 20 it stops
-at the first call.
+FlashAttention-2 has kernels for compute capability 8.0 and newer. On V100, T4 and RTX 20 it fails at
+the first call.
 
 ## What to do
 Use `attn_implementation="sdpa"`, or a GPU of compute capability 8.0 or newer.
 
 ## References
-Recognised in logs alone; the wordings are tested in `tests/logs`.
+Detected from logs only.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The config asks for fp16, but a GPU of this run is too old for it.
+"""The config enables fp16, but a GPU of this run is too old for it.
 
 ## Why it matters
-DeepSpeed takes fp16 from compute capability 7.0 (Volta) on and otherwise ends with "Type fp16
-is not supported on your device". Capability 6 is let through with `DS_ALLOW_DEPRECATED_FP16=1`.
+DeepSpeed accepts fp16 from compute capability 7.0 (Volta) on. On older GPUs it fails with "Type fp16
+is not supported on your device", unless `DS_ALLOW_DEPRECATED_FP16=1` permits capability 6.
 
 ## What to do
 Train in fp32 on these GPUs, or use newer ones.
@@ -39,13 +39,13 @@ _PASCAL = (6, 0)
 
 
 @check(CONDITION)
-def deepspeed_takes_fp16(
+def deepspeed_accepts_fp16(
     gpus: Gpus | Missing,
     live: TorchLive | Missing,
     run: RunNeeds,
     env: Environment | Missing,
 ) -> Iterator[Finding]:
-    """DeepSpeed's own rule."""
+    """Applies DeepSpeed's own rule."""
     devices = capabilities(gpus, live, run, env)
     if not devices:
         yield skip("no GPU whose compute capability is known")
@@ -58,14 +58,14 @@ def deepspeed_takes_fp16(
         yield ok(**evidence)
         return
     if asks(run.config, "fp16") is None:
-        yield skip("no config asks for fp16", **evidence)
+        yield skip("no config enables fp16", **evidence)
         return
     name, capability = next(iter(lacking.items()))
     yield fail(
-        f"`fp16` is enabled, but {name} is of capability {capability} and DeepSpeed needs"
+        f"`fp16` is enabled, but {name} has capability {capability} and DeepSpeed needs"
         f" {dotted(floor)}",
-        effect="DeepSpeed ends with `Type fp16 is not supported on your device`",
-        hint="train in fp32 on this GPU, or set `DS_ALLOW_DEPRECATED_FP16=1` and bear the slow math"
+        effect="DeepSpeed fails with `Type fp16 is not supported on your device`",
+        hint="train in fp32 on this GPU, or set `DS_ALLOW_DEPRECATED_FP16=1` and accept slow math"
         if capability.startswith("6.")
         else "train in fp32 on this GPU, or use a newer one",
         lacking=lacking,

@@ -1,13 +1,13 @@
-"""The GPUs of this run are not alike.
+"""The GPUs of this run differ in model or memory.
 
 ## Why it matters
-ZeRO cuts everything into equal parts: the GPU with the least memory sets the batch, and the
-slowest one the pace. With unlike capabilities, ops are compiled for each of them and a number
-format that one lacks is lost for all.
+ZeRO splits everything into equal parts: the GPU with the least memory limits the batch size, and the
+slowest one sets the pace. If capabilities differ, ops are compiled for each of them, and a number
+format that one GPU does not support is lost for all.
 
 ## What to do
-Choose GPUs that are alike with `CUDA_VISIBLE_DEVICES` (and `CUDA_DEVICE_ORDER=PCI_BUS_ID`, so that
-its numbers are those of `nvidia-smi`) or `--include`.
+Choose identical GPUs with `--include` or `CUDA_VISIBLE_DEVICES`. Set `CUDA_DEVICE_ORDER=PCI_BUS_ID` as
+well, so that the indices are those of `nvidia-smi`.
 
 ## References
 - CUDA programming guide, environment variables
@@ -36,7 +36,7 @@ from dsdoctor_checks._util import chosen, dotted, listed
 
 
 class MixedGpus(Limits, frozen=True, kw_only=True):
-    """Attributes: memory_percent: how far memories may lie apart and still be alike."""
+    """Attributes: memory_percent: difference in memory size that still counts as equal."""
 
     memory_percent: float = 5.0
 
@@ -54,7 +54,7 @@ CONDITION = Condition(
 def gpus_are_alike(
     gpus: Gpus, run: RunNeeds, env: Environment | Missing, limits: MixedGpus
 ) -> Iterator[Finding]:
-    """Model, capability and memory of the GPUs that the run would use."""
+    """Compares model, capability and memory of the GPUs that the run would use."""
     used = chosen(gpus, run, env)
     if len(used) < 2:  # noqa: PLR2004
         yield skip("fewer than two GPUs in this run", count=len(used))
@@ -74,19 +74,18 @@ def gpus_are_alike(
     }
     if len(names) > 1 or len(capabilities) > 1:
         what = f"are {listed(names)}" if len(names) > 1 else "differ in capability"
-        text = f"the {len(used)} GPUs of this run {what}, but should be alike"
+        text = f"the {len(used)} GPUs of this run {what}, but should be identical"
     elif uneven:
         text = (
             f"the {len(used)} GPUs of this run have {smallest} to {largest} MiB,"
-            " but should have the same"
+            " but should all have the same"
         )
     else:
         yield ok(**evidence)
         return
     yield warn(
         text,
-        effect="the smallest memory sets the batch and the slowest GPU the pace for all",
-        hint="choose GPUs that are alike with `CUDA_VISIBLE_DEVICES` and"
-        " `CUDA_DEVICE_ORDER=PCI_BUS_ID`",
+        effect="the smallest memory limits the batch size, and the slowest GPU sets the pace",
+        hint="choose identical GPUs with `CUDA_VISIBLE_DEVICES` and `CUDA_DEVICE_ORDER=PCI_BUS_ID`",
         **evidence,
     )

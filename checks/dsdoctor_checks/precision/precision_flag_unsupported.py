@@ -1,14 +1,14 @@
-"""The command line asks for a number format that a GPU of the run lacks.
+"""The command line requests a number format that a GPU of the run does not support.
 
 ## Why it matters
-Besides the config, a launcher or a script can choose the format: `--mixed_precision fp8`, `--tf32`,
-`--bf16`. FP8 needs compute capability 8.9 (Ada, Hopper or newer), TF32 and BF16 need 8.0 (Ampere).
-Below, FP8 ends in an error of Transformer Engine and `--tf32` in one of transformers, after the
-model was loaded; BF16 is emulated and slow. What a script of the user's own makes of such an option
-cannot be told, so its options are a warning, and those of the launcher a failure.
+Besides the config, a launcher or script can choose the format: `--mixed_precision fp8`, `--tf32`,
+`--bf16`. FP8 needs compute capability 8.9 (Ada, Hopper or newer); TF32 and BF16 need 8.0 (Ampere).
+On older GPUs, FP8 fails in Transformer Engine and `--tf32` in transformers, after the model was
+loaded; BF16 is emulated and slow. What your own script does with such an option is unknown, so it is
+a warning; an option of the launcher is a failure.
 
 ## What to do
-Leave the option out, ask for a format that the oldest GPU of the run has, or leave that GPU out with
+Remove the option, request a format that the oldest GPU of the run supports, or exclude that GPU with
 `--gpus`.
 
 ## References
@@ -43,15 +43,15 @@ from dsdoctor_checks.precision._config import asks
 CONDITION = Condition("precision-flag-unsupported", id="DSD504", scope=Scope.JOB, since="0.1")
 _FLOORS = {"fp8": (8, 9), "tf32": (8, 0), "bf16": (8, 0)}
 _EFFECTS = {
-    "fp8": "every rank ends with an error of Transformer Engine once the model is set up",
-    "tf32": "the Hugging Face trainer ends with an error; elsewhere nothing comes of it",
-    "bf16": "the Hugging Face trainer ends with an error, or it is emulated and slow",
+    "fp8": "every rank fails in Transformer Engine once the model is set up",
+    "tf32": "the Hugging Face trainer fails; other scripts may ignore the option",
+    "bf16": "the Hugging Face trainer fails, or bf16 is emulated and slow",
 }
 _YES = ("true", "1", "yes", "")
 
 
 def _values(command: LaunchCommand) -> Iterator[tuple[str, str]]:
-    """Name and value of every option, of the launcher and of the script; "" = none is given."""
+    """Name and value of every option of launcher and script; "" if it has no value."""
     for name, value in command.options.items():
         yield name.replace("-", "_"), value
     words = command.script_args
@@ -63,7 +63,7 @@ def _values(command: LaunchCommand) -> Iterator[tuple[str, str]]:
 
 
 def asked(command: LaunchCommand) -> dict[str, str]:
-    """Formats that a command asks for, each with the option in the words of the user.
+    """Formats that a command requests, each with the option as the user wrote it.
 
     >>> asked(LaunchCommand(script_args=("--tf32", "True", "--mixed_precision=fp8", "--bf16=0")))
     {'tf32': '--tf32', 'fp8': '--mixed_precision fp8'}
@@ -78,18 +78,18 @@ def asked(command: LaunchCommand) -> dict[str, str]:
 
 
 @check(CONDITION)
-def gpus_have_what_the_command_asks(
+def gpus_support_requested_formats(
     command: LaunchCommand,
     gpus: Gpus | Missing,
     live: TorchLive | Missing,
     run: RunNeeds,
     env: Environment | Missing,
 ) -> Iterator[Finding]:
-    """Every format that is asked for against every GPU of the run."""
+    """Compares every requested format with every GPU of the run."""
     wanted = asked(command)
     devices = capabilities(gpus, live, run, env)
     if not wanted or not devices:
-        yield skip("the command asks for no number format, or no GPU is known")
+        yield skip("the command requests no number format, or no GPU is known")
         return
     lacks = False
     for kind, option in wanted.items():
@@ -101,10 +101,10 @@ def gpus_have_what_the_command_asks(
         name, capability = next(iter(lacking.items()))
         launcher = kind == "fp8" and command.options.get("mixed_precision") == "fp8"
         yield (fail if launcher else warn)(
-            f"`{option}` is given, but {name} is of capability {capability} and {kind} needs "
+            f"`{option}` is set, but {name} has capability {capability} and {kind} needs "
             f"{dotted(floor)}",
             effect=_EFFECTS[kind],
-            hint=f"leave `{option}` out, or train on GPUs of capability {dotted(floor)} or newer",
+            hint=f"remove `{option}`, or train on GPUs of capability {dotted(floor)} or newer",
             asked=kind,
             lacking=lacking,
             needs=dotted(floor),

@@ -1,7 +1,7 @@
 """Which ring NCCL could build over a set of GPUs, and how good its worst hop is.
 
-A collective is as fast as the slowest hop of its ring. Ranks of hops: NVLinks by their number, then
-the PCIe levels in NCCL's order (src/graph/topo.h: PIX, PXB, PHB, SYS).
+A collective is as fast as the slowest hop of its ring. Hops rank by their number of NVLinks, then by
+PCIe level in NCCL's order (src/graph/topo.h: PIX, PXB, PHB, SYS).
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from dsdoctor.api import GpuTopology
 
 _LEVELS = {"PIX": 60, "INTERNAL": 60, "PXB": 50, "PHB": 40, "NODE": 30, "SYS": 20}
 _NVLINK = 100
-#: Sets that are tried at most: C(16, 8) would be 12,870, each with its rings.
+#: Limit on the sets that are tried: C(16, 8) is 12,870, each with its own rings.
 MOST_SETS = 2000
-#: Larger sets are not searched for rings: their worst pair stands for them.
+#: Larger sets are not searched: their GPUs are taken in the order given.
 MOST_GPUS = 8
 
 
 def rank(label: str | None) -> int:
-    """How good a hop is; 0 = not known.
+    """How good a hop is; 0 = unknown.
 
     >>> rank("NV18") > rank("NV4") > rank("PIX") > rank("SYS") > rank(None)
     True
@@ -33,18 +33,18 @@ def rank(label: str | None) -> int:
 
 
 def hop(topology: GpuTopology, a: int, b: int) -> str | None:
-    """The way between two GPUs as `nvidia-smi topo -m` prints it."""
+    """The connection of two GPUs as `nvidia-smi topo -m` prints it."""
     pair = topology.pair(a, b)
     return pair.label if pair else None
 
 
 def best_ring(topology: GpuTopology, gpus: Sequence[int]) -> tuple[tuple[int, ...], str | None]:
-    """The order whose worst hop is best, and that hop."""
+    """The order with the best worst hop, and that hop."""
     first, *rest = gpus
     if len(gpus) > MOST_GPUS:
         orders: Iterable[tuple[int, ...]] = [tuple(gpus)]
     else:
-        # a ring can be read both ways: of each order and its reverse one is enough
+        # a ring has no direction: one of each order and its reverse is enough
         orders = (
             (first, *order)
             for order in itertools.permutations(rest)
@@ -62,16 +62,16 @@ def best_ring(topology: GpuTopology, gpus: Sequence[int]) -> tuple[tuple[int, ..
         if ranks[lowest] > score:
             best, worst, score = order, labels[lowest], ranks[lowest]
         if score >= limit:
-            break  # no ring is better than the best pair: thousands of orders need no look
+            break  # no ring is better than the best pair
     return best, worst
 
 
 def better_set(
     topology: GpuTopology, chosen: Sequence[int], free: Sequence[int]
 ) -> tuple[tuple[int, ...], str] | None:
-    """A set of as many free GPUs whose ring has a better worst hop, None if there is none."""
+    """An equally large set of free GPUs with a better worst hop; None if there is none."""
     if len(chosen) > MOST_GPUS // 2 and len(chosen) != len(free):
-        return None  # half of a big node and more: not searched
+        return None  # half of a big node or more: not searched
     _, have = best_ring(topology, chosen)
     if have is None:
         return None

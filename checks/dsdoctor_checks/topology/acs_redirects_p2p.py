@@ -1,13 +1,14 @@
-"""Bridges between GPUs send their direct transfers up to the processor.
+"""PCIe Access Control Services redirect direct GPU transfers through the CPU.
 
 ## Why it matters
-With Access Control Services on, a PCIe switch does not pass a transfer from one GPU to the next, or
-to the network adapter beside it, but sends it up to the root and back. Peer-to-peer copies become
-several times slower, and on some machines NCCL hangs.
+With Access Control Services (ACS) enabled, a PCIe bridge does not forward a transfer to the next GPU
+or network adapter, but sends it up to the root complex and back. Peer-to-peer copies become several
+times slower, and on some machines NCCL hangs. On root ports this matters while the IOMMU translates
+addresses.
 
 ## What to do
-On bare metal switch ACS off: in the BIOS, or by `setpci` for each bridge at boot. In a virtual
-machine ACS has to stay on, and nothing is said there.
+On bare metal, disable ACS in the BIOS, or with `setpci` for each bridge at boot. A virtual machine
+needs ACS, so the check is skipped there.
 
 ## References
 - https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html (PCI Access Control
@@ -46,24 +47,37 @@ CONDITION = Condition(
     leads_to=("nccl-p2p-or-shm-failure",),
 )
 
+#: Types of IOMMU groups that translate, or may.
+_TRANSLATING = {"DMA", "DMA-FQ", "unknown"}
+
 
 def _between(one: PciPlace, other: PciPlace) -> set[str]:
-    """Bridges below the point that two devices share, which is a switch; none above it."""
-    if one.level(other) not in ("PIX", "PXB"):
-        return set()
-    return set(one.path) ^ set(other.path)
+    """Bridges whose ACS affects the transfers between two devices.
+
+    Below a shared switch these are the bridges on the way to it. For two GPUs under one host bridge
+    they are the root ports, which forward to the root complex in any case: there, ACS matters only
+    while the IOMMU translates. Linux before 4.19 does not report whether it does. Adapters at that
+    distance do not count, because NCCL uses no GPUDirect RDMA across a host bridge by default.
+    """
+    level = one.level(other)
+    if level in ("PIX", "PXB"):
+        return set(one.path) ^ set(other.path)
+    at_root = level == "PHB" and one.path and other.path and not other.name
+    if at_root and {one.iommu, other.iommu} <= _TRANSLATING:
+        return {one.path[0], other.path[0]}
+    return set()
 
 
 @check(CONDITION)
 def switches_pass_transfers(
     tree: PciTree, gpus: Gpus, topology: GpuTopology, run: RunNeeds, env: Environment | Missing
 ) -> Iterator[Finding]:
-    """Judges switches between two GPUs without NVLinks, and between a GPU and an adapter."""
+    """Judges the bridges between two GPUs without NVLinks, and between a GPU and an adapter."""
     if tree.virtual:
-        yield skip("in a virtual machine Access Control Services have to be on")
+        yield skip("a virtual machine needs Access Control Services")
         return
     if tree.redirecting is None:
-        yield skip("only root may read whether bridges redirect transfers")
+        yield skip("only root can read whether bridges redirect transfers")
         return
     used = [gpu for gpu in chosen(gpus, run, env) if tree.gpu(gpu.pci_bdf) is not None]
     affected: set[str] = set()
@@ -87,11 +101,11 @@ def switches_pass_transfers(
         yield ok(redirecting=list(tree.redirecting))
         return
     yield warn(
-        f"Access Control Services of {listed(sorted(affected))} redirect transfers between "
-        f"{ways[0]}{f' and {len(ways) - 1} more pairs' if len(ways) > 1 else ''}, but NCCL expects "
-        "them off on bare metal",
-        effect="direct transfers go up to the processor and back: slower, and NCCL may hang",
-        hint="switch ACS off in the BIOS, or by `setpci` for these bridges",
+        f"Access Control Services on {listed(sorted(affected))} redirect transfers between "
+        f"{ways[0]}{f' and {len(ways) - 1} more pairs' if len(ways) > 1 else ''}, but should be "
+        "disabled on bare metal",
+        effect="direct transfers take a detour through the CPU: they are slower, and NCCL may hang",
+        hint="disable ACS in the BIOS, or with `setpci` on these bridges",
         bridges=sorted(affected),
         ways=ways,
         more=len(ways) - 1,

@@ -1,13 +1,13 @@
-"""The CPUs that this job may use are all on another socket than its GPU.
+"""All CPUs of this job are on a different socket than its GPU.
 
 ## Why it matters
-Every copy between host and GPU then crosses the link between the sockets, and so does the optimizer
-of an offloading run. A scheduler that gave CPUs and GPUs of different sockets, or a `taskset` of
-another job, does that.
+Every copy between host and GPU crosses the link between the sockets, and so does the optimizer of a
+run with offload. The cause is a scheduler that assigned CPUs and GPUs from different sockets, or a
+`taskset` that is still in effect.
 
 ## What to do
-Ask the scheduler for CPUs near the GPUs (`--gpu-bind=closest`, `--gres-flags=enforce-binding` in
-Slurm), or start with `numactl --cpunodebind`; the deepspeed launcher has `--bind_cores_to_rank`.
+Request CPUs near the GPUs (in Slurm `--gpu-bind=closest`, `--gres-flags=enforce-binding`), or start
+the job with `numactl --cpunodebind`. The deepspeed launcher has `--bind_cores_to_rank`.
 
 ## References
 - nvml.h of CUDA 13.5: nvmlDeviceGetCpuAffinity
@@ -44,7 +44,7 @@ def cpus_are_near(
 ) -> Iterator[Finding]:
     """Compares the CPUs of this process with those near each GPU of the run.
 
-    A hypervisor may tell of CPUs that the virtual machine has not got: those do not count.
+    A hypervisor may report CPUs that the virtual machine does not have: those do not count.
     """
     near = {
         gpu.index: {cpu for cpu in gpu.cpu_affinity or () if cpu < resources.cpus_logical}
@@ -52,7 +52,7 @@ def cpus_are_near(
     }
     used = [gpu for gpu in chosen(gpus, run, env) if near[gpu.index]]
     if not tree.cpus or not used:
-        yield skip("CPUs near the GPUs, or those of this process, are not told")
+        yield skip("the CPUs near the GPUs, or those of this process, are not reported")
         return
     allowed = set(tree.cpus)
     far = [gpu for gpu in used if not allowed & near[gpu.index]]
@@ -66,7 +66,7 @@ def cpus_are_near(
         f"{'GPU' if one else 'GPUs'} {listed(gpu.index for gpu in far)}"
         + (f" (NUMA node {node})" if node is not None else ""),
         effect="every copy to and from the GPU crosses the link between the sockets",
-        hint="ask the scheduler for CPUs near the GPUs"
+        hint="request CPUs near the GPUs from the scheduler"
         + (f", or start with `numactl --cpunodebind={node}`" if node is not None else ""),
         gpus=[gpu.index for gpu in far],
         cpus=len(allowed),

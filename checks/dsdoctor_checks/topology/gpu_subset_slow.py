@@ -1,12 +1,12 @@
-"""The GPUs that were chosen reach each other worse than others of this node would.
+"""The chosen GPUs are connected more slowly than other free GPUs of this node.
 
 ## Why it matters
-A collective is as fast as the slowest hop of its ring. Two GPUs on different sockets talk over the
-link between the processors, while their neighbours may have NVLink: ten times the bandwidth, for
-the same number of GPUs.
+A collective is as fast as the slowest hop of its ring. Two GPUs on different sockets use the link
+between the processors, while their neighbors may have NVLink: ten times the bandwidth for the same
+number of GPUs.
 
 ## What to do
-Choose the GPUs that the finding names, or look at the matrix of `dsdoctor check -v`.
+Choose the GPUs that the finding names, or pick others from the matrix of `dsdoctor check -v`.
 
 ## References
 - NCCL src/graph: rings are searched for their slowest hop
@@ -39,7 +39,7 @@ from ._ring import best_ring, better_set
 CONDITION = Condition("gpu-subset-slow", id="DSD703", scope=Scope.JOB, since="0.1")
 
 SEVERAL = 2
-#: Memory in use up to which a GPU counts as free, in per cent.
+#: Memory use up to which a GPU counts as free, in percent.
 FREE_PERCENT = 10
 
 
@@ -52,20 +52,20 @@ def _free(gpu: Gpu) -> bool:
 def subset_is_close(
     gpus: Gpus, topology: GpuTopology, run: RunNeeds, env: Environment | Missing
 ) -> Iterator[Finding]:
-    """Judges GPUs that the user chose; a scheduler's choice is noted only."""
+    """Judges GPUs that the user chose; a scheduler's choice is only noted."""
     used = [gpu for gpu in chosen(gpus, run, env) if not gpu.mig_mode]
     indices = [gpu.index for gpu in used]
     if len(indices) < SEVERAL:
         yield skip("the run has no pair of GPUs")
         return
     ring, worst = best_ring(topology, indices)
-    told = "-".join(str(index) for index in (*ring, ring[0]))
+    drawn = "-".join(str(index) for index in (*ring, ring[0]))
     names = {gpu.name for gpu in used}
     others = [gpu.index for gpu in gpus.gpus if gpu.name in names and _free(gpu)]
     asked = bool(run.gpus) and variable(env, "SLURM_JOB_ID") is None
     better = better_set(topology, indices, others) if asked and len(names) == 1 else None
     if better is None:
-        yield ok(f"ring {told}, slowest hop {worst or 'unknown'}", ring=list(ring), slowest=worst)
+        yield ok(f"ring {drawn}, slowest hop {worst or 'unknown'}", ring=list(ring), slowest=worst)
         return
     group, best = better
     yield warn(

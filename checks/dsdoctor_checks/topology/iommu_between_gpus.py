@@ -1,13 +1,13 @@
-"""The IOMMU translates the direct transfers between GPUs.
+"""The IOMMU translates direct transfers between GPUs.
 
 ## Why it matters
-Where the IOMMU translates addresses, transfers between two GPUs on PCIe pass through it: slower at
-best, and on some boards corrupted or hanging at NCCL's first collective. GPUs that are joined by
-NVLink, or that cannot reach each other anyway, are not touched by it.
+If the IOMMU translates addresses, transfers between two GPUs over PCIe pass through it. That is slower
+at best; on some boards, transfers are corrupted or hang at NCCL's first collective. GPUs connected by
+NVLink, or without peer access, are not affected.
 
 ## What to do
-On bare metal boot with `iommu=pt` (pass-through), or switch the IOMMU off in the BIOS. A virtual
-machine needs it, and nothing is said there.
+On bare metal, boot with `iommu=pt` (pass-through), or disable the IOMMU in the BIOS. A virtual machine
+needs it, so the check is skipped there.
 
 ## References
 - https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html (PCI Access Control
@@ -57,9 +57,9 @@ def _translated(tree: PciTree, gpu: Gpu) -> bool:
 def transfers_are_direct(
     tree: PciTree, gpus: Gpus, topology: GpuTopology, run: RunNeeds, env: Environment | Missing
 ) -> Iterator[Finding]:
-    """Judges pairs that reach each other over PCIe, by the driver's word."""
+    """Judges pairs that have peer access over PCIe, as the driver reports it."""
     if tree.virtual:
-        yield skip("in a virtual machine the IOMMU is the host's")
+        yield skip("in a virtual machine, the host controls the IOMMU")
         return
     used = {gpu.index: gpu for gpu in chosen(gpus, run, env)}
     pairs = [
@@ -78,10 +78,10 @@ def transfers_are_direct(
     kind = next(place.iommu for place in tree.gpus if place.iommu in TRANSLATING)
     more = f" and {len(pairs) - 1} more pairs" if len(pairs) > 1 else ""
     yield warn(
-        f"GPUs {first.a} and {first.b}{more} reach each other over PCIe, but the IOMMU translates "
+        f"GPUs {first.a} and {first.b}{more} have peer access over PCIe, but the IOMMU translates "
         f"their addresses (`{kind}`)",
         effect="transfers between them are slow, and on some boards hang or corrupt data",
-        hint="add `iommu=pt` to the kernel's command line and reboot",
+        hint="add `iommu=pt` to the kernel command line and reboot",
         pairs=[[pair.a, pair.b] for pair in pairs],
         more=len(pairs) - 1,
         iommu=kind,

@@ -1,14 +1,13 @@
-"""The NVLink fabric of a GPU is ill, or divides the GPUs of a run.
+"""The NVLink fabric is unhealthy, or splits the GPUs of a run.
 
 ## Why it matters
-From Hopper on the driver tells how the fabric of NVSwitches does, beyond whether a GPU has joined
-it. Unhealthy means wrong routes, lost bandwidth or access switched off; limited capacity, that the
-fabric works with fewer links than it should. GPUs of different cliques do not reach each other over
-NVLink at all.
+Since Hopper, the driver reports the state of the NVSwitch fabric, beyond whether a GPU has joined it.
+Unhealthy means wrong routes, lost bandwidth or disabled access. Limited capacity means that the fabric
+works with fewer links than it should. GPUs of different cliques do not reach each other over NVLink.
 
 ## What to do
-Look at `nvidia-smi -q` (section Fabric) and at the log of `nvidia-fabricmanager`, then reset the
-GPUs of the board together, or reboot.
+Check `nvidia-smi -q` (section Fabric) and the log of `nvidia-fabricmanager`, then reset all GPUs of the
+board together, or reboot.
 
 ## References
 - nvml.h of CUDA 13.5: nvmlDeviceGetGpuFabricInfoV, `healthSummary`, `healthMask`, `cliqueId`
@@ -41,30 +40,30 @@ CONDITION = Condition("nvlink-fabric-unhealthy", id="DSD707", scope=Scope.NODE, 
 
 
 @check(CONDITION)
-def fabric_is_well(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -> Iterator[Finding]:
-    """Judges the driver's summary of each GPU that has joined, and their cliques."""
+def fabric_is_healthy(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -> Iterator[Finding]:
+    """Judges the driver's health summary for each GPU that has joined, and the cliques."""
     joined = [
         gpu
         for gpu in chosen(gpus, run, env)
         if gpu.fabric.state == FabricState.COMPLETED and not gpu.fabric.status and not gpu.mig_mode
     ]
     if not joined:
-        yield skip("no GPU of this run has joined a fabric that tells of itself")
+        yield skip("no GPU of this run has joined a fabric that reports its health")
         return
     for health, say, word in (
         (FabricHealth.UNHEALTHY, fail, "unhealthy"),
         (FabricHealth.LIMITED_CAPACITY, warn, "at limited capacity"),
     ):
-        ill = [gpu for gpu in joined if gpu.fabric.health_summary == health]
-        if ill:
-            masks = sorted({f"{gpu.fabric.health_mask or 0:#x}" for gpu in ill})
+        bad = [gpu for gpu in joined if gpu.fabric.health_summary == health]
+        if bad:
+            masks = sorted({f"{gpu.fabric.health_mask or 0:#x}" for gpu in bad})
             yield say(
-                f"the driver calls the NVLink fabric of {_gpus([g.index for g in ill])} {word} "
+                f"the driver reports the NVLink fabric of {_gpus([g.index for g in bad])} as {word} "
                 f"(mask {listed(masks)}), but it should be healthy",
                 effect="NCCL is slower on every GPU of the job, or hangs",
-                hint="look at `nvidia-smi -q` and the log of `nvidia-fabricmanager`, then reset the "
+                hint="check `nvidia-smi -q` and the log of `nvidia-fabricmanager`, then reset all "
                 "GPUs of the board together, or reboot",
-                gpus=[gpu.index for gpu in ill],
+                gpus=[gpu.index for gpu in bad],
                 health=int(health),
                 masks=masks,
             )
@@ -75,10 +74,10 @@ def fabric_is_well(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -> Ite
     if len(cliques) > 1:
         parts = (f"{clique} ({_gpus(indices)})" for clique, indices in sorted(cliques.items()))
         yield warn(
-            f"the GPUs of this run are of the fabric's cliques {listed(parts)}, but only those of "
-            "one clique reach each other over NVLink",
-            effect="NCCL sends between the cliques over PCIe or the network, many times slower",
-            hint="choose GPUs of one clique with `--gpus`",
+            f"the GPUs of this run belong to fabric cliques {listed(parts)}, but only GPUs of the "
+            "same clique reach each other over NVLink",
+            effect="NCCL connects the cliques over PCIe or the network, which is many times slower",
+            hint="choose GPUs of the same clique with `--gpus`",
             cliques={str(clique): indices for clique, indices in cliques.items()},
         )
     yield ok(gpus=[gpu.index for gpu in joined])

@@ -1,16 +1,15 @@
-"""An NVLink of a GPU is down that should be up.
+"""An NVLink is down that should be up.
 
 ## Why it matters
-NCCL builds its rings and trees over the links that it finds. One dead link costs every GPU of the
-job a part of its bandwidth, or ends the start of NCCL; on boards with NVSwitches the fabric may
-refuse the GPU.
+NCCL builds its rings and trees over the links it finds. One dead link costs every GPU of the job some
+bandwidth, or stops NCCL from starting. On boards with NVSwitches, the fabric may reject the GPU.
 
-An SXM board without a single link is a fault too; a PCIe card without bridges is healthy, and one
-with bridges has as many links as they carry.
+An SXM board with no link up is faulty too. A PCIe card without a bridge is healthy, and one with
+bridges has as many links as they carry.
 
 ## What to do
-Look for Xid 74 in the kernel log, reset the GPUs (all of the board together) or reboot; when the
-link stays down, have board or bridge replaced.
+Look for Xid 74 in the kernel log, then reset all GPUs of the board together, or reboot. If the link
+stays down, replace the board or the bridge.
 
 ## References
 - nvml.h of CUDA 13.5: nvmlDeviceGetNvLinkState
@@ -38,62 +37,79 @@ from dsdoctor.api import (
 )
 from dsdoctor_checks._util import chosen, listed
 
-from ._tables import BRIDGE_LINKS, NOT_SXM, SWITCHED_LINKS, SXM_LINKS
+from ._tables import BRIDGE_LINKS, DIRECT_BOARDS, SXM_LINKS, WHOLE_BOARD, product
 
-CONDITION = Condition("nvlink-inactive", id="DSD701", scope=Scope.NODE, since="0.1")
+CONDITION = Condition(
+    "nvlink-inactive",
+    id="DSD701",
+    scope=Scope.NODE,
+    since="0.1",
+    narrower=("fabric-manager-not-running",),
+)
 
 
 def _known(gpu: Gpu) -> bool:
-    """Whether each link told a state that we know; MIG takes links down on purpose."""
+    """Whether every link reported a state that we know; MIG mode takes links down on purpose."""
     links = gpu.links or ()
     if gpu.mig_mode:
         return False
     if not links:
         reason = gpu.unread.get("links")
-        told = gpu.links is not None or (reason is not None and reason.name == "NOT_SUPPORTED")
-        return told and _sxm_links(gpu) > 0
+        reported = gpu.links is not None or (reason is not None and reason.name == "NOT_SUPPORTED")
+        return reported and gpu.virtualization == "NONE" and _sxm_links(gpu) > 0
     return all(link.state in (0, 1) for link in links)
 
 
 def _sxm_links(gpu: Gpu) -> int:
-    """Links that a GPU has because of its board; 0 for PCIe cards and in virtual machines.
-
-    A hypervisor takes down the links of a GPU that it hands out alone.
-    """
-    name = gpu.name or ""
-    if gpu.virtualization != "NONE" or any(part in name for part in NOT_SXM):
-        return 0
-    return _of_product(SXM_LINKS, gpu) or 0
+    """How many links a GPU has because of its board; 0 for cards and unknown products."""
+    return SXM_LINKS.get(product(gpu.name), 0)
 
 
 def _switched(gpu: Gpu) -> bool:
     return any(link.remote_type == "SWITCH" for link in gpu.active_links)
 
 
-def _of_product(table: dict[str, int], gpu: Gpu) -> int | None:
-    return next((count for part, count in table.items() if part in (gpu.name or "")), None)
+def _ends_unknown(gpu: Gpu) -> bool:
+    return all(link.remote_type in (None, "UNKNOWN") for link in gpu.active_links)
 
 
 def _toward(gpu: Gpu, other: Gpu) -> int:
     return sum(link.remote_bdf == other.pci_bdf for link in gpu.active_links)
 
 
-def expected_links(gpu: Gpu, gpus: tuple[Gpu, ...]) -> int:
-    """How many links of a GPU should be up, by its like on this machine and its product.
+def _whole(gpu: Gpu, like: list[Gpu]) -> bool:
+    """Whether the whole board is visible, not the part that a hypervisor assigned."""
+    return gpu.virtualization == "NONE" or len(like) >= WHOLE_BOARD
 
-    Only boards with NVSwitches give every GPU the same number; where GPUs are joined directly,
-    a virtual machine with some of them rightly sees fewer links of some.
+
+def _by_product(gpu: Gpu, like: list[Gpu]) -> int:
+    """How many links the product has up, if that does not depend on the machine; else 0."""
+    if len(like) == 1 or not _whole(gpu, like):
+        return 0
+    if not any(other.active_links for other in like):
+        # a hypervisor may take down the links of GPUs that it assigns one by one
+        return _sxm_links(gpu) if gpu.virtualization == "NONE" else 0
+    direct = len(like) in DIRECT_BOARDS.get(product(gpu.name), ())
+    return _sxm_links(gpu) if direct or all(map(_ends_unknown, like)) else 0
+
+
+def expected_links(gpu: Gpu, gpus: tuple[Gpu, ...]) -> int:
+    """How many links of a GPU should be up, given its product and the same GPUs around it.
+
+    On boards with NVSwitches every GPU has the same number, and on a whole board without them the
+    product's. Elsewhere the two ends of each connection are compared: a virtual machine with some
+    GPUs of a board rightly sees fewer links on some of them.
     """
     have = len(gpu.active_links)
     like = [other for other in gpus if other.name == gpu.name and _known(other)]
     if any(_switched(other) for other in like):
         counts = [len(other.active_links) for other in like if _switched(other)]
-        product = _of_product(SWITCHED_LINKS, gpu) or 0
-        return max(*counts, have, min(product, len(gpu.links or ())))
-    if len(like) > 1 and not any(other.active_links for other in like):
-        return _sxm_links(gpu)
+        return max(*counts, have, min(_sxm_links(gpu), len(gpu.links or ())))
+    certain = _by_product(gpu, like)
+    if certain:
+        return max(have, certain)
     missing = 0
-    bridge = _of_product(BRIDGE_LINKS, gpu)
+    bridge = BRIDGE_LINKS.get(product(gpu.name))
     for other in like:
         if other.index == gpu.index or other.pci_bdf is None:
             continue
@@ -103,6 +119,16 @@ def expected_links(gpu: Gpu, gpus: tuple[Gpu, ...]) -> int:
             want = -(-want // bridge) * bridge
         missing += want - here
     return have + missing
+
+
+def _down(gpu: Gpu, gpus: tuple[Gpu, ...]) -> list[int]:
+    """The links that are down, of those that the product has.
+
+    NVML may list more numbers (up to its maximum) than there are links on the GPU.
+    """
+    used = [link.link for other in gpus if other.name == gpu.name for link in other.active_links]
+    count = _sxm_links(gpu) or max(used, default=len(gpu.links or ()) - 1) + 1
+    return [link.link for link in gpu.links or () if not link.active and link.link < count]
 
 
 def _which(down: list[int]) -> str:
@@ -117,7 +143,7 @@ def _is(items: list[int]) -> str:
 
 
 def _speeds(gpu: Gpu) -> Iterator[Finding]:
-    """Judges links that are up but run slower than the others of their GPU."""
+    """Judges links that are up but slower than the other links of their GPU."""
     speeds = {link.link: link.speed_mbps for link in gpu.active_links if link.speed_mbps}
     best = max(speeds.values(), default=0)
     slow = [link for link, speed in speeds.items() if speed < best]
@@ -126,10 +152,10 @@ def _speeds(gpu: Gpu) -> Iterator[Finding]:
         return
     least = min(speeds.values())
     yield warn(
-        f"NVLink {listed(slow)} of GPU {gpu.index} ({gpu.name}) runs at {least} MB/s, but its "
-        f"others run at {best}",
+        f"NVLink {listed(slow)} of GPU {gpu.index} ({gpu.name}) runs at {least} MB/s, but the "
+        f"others run at {best} MB/s",
         effect="every GPU of the job waits for the slow link",
-        hint="look at `nvidia-smi nvlink -s`, then reset the GPUs or reboot",
+        hint="check `nvidia-smi nvlink -s`, then reset the GPUs or reboot",
         gpu=gpu.index,
         uuid=gpu.uuid,
         slow=slow,
@@ -140,16 +166,16 @@ def _speeds(gpu: Gpu) -> Iterator[Finding]:
 
 @check(CONDITION)
 def links_are_up(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -> Iterator[Finding]:
-    """Compares the active links of each GPU with what they should be."""
+    """Compares the active links of each GPU with the expected number."""
     found = [gpu for gpu in chosen(gpus, run, env) if _known(gpu)]
     if not found:
-        yield skip("no GPU of this run has NVLinks whose state is known")
+        yield skip("no GPU of this run reports the state of its NVLinks")
     for gpu in found:
         active, expected = len(gpu.active_links), expected_links(gpu, gpus.gpus)
         if active >= expected:
             yield from _speeds(gpu)
             continue
-        down = [link.link for link in gpu.links or () if not link.active]
+        down = _down(gpu, gpus.gpus)
         yield fail(
             f"GPU {gpu.index} ({gpu.name}) has {active} active NVLinks, but {expected} are "
             "expected",

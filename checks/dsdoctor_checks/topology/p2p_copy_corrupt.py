@@ -1,13 +1,13 @@
-"""A copy between two GPUs fails, or brings other data than were sent.
+"""A copy between two GPUs fails or corrupts data.
 
 ## Why it matters
-Collectives move gradients between GPUs by such copies. With an IOMMU that translates, or with
-access control (ACS) on the PCIe switches, peer-to-peer copies can hang or arrive as garbage,
-without an error anywhere: the loss just goes astray.
+Collectives move gradients between GPUs with such copies. If the IOMMU translates addresses, or PCIe
+switches enforce access control (ACS), peer-to-peer copies can hang or deliver corrupt data without an
+error. The loss then diverges for no visible reason.
 
 ## What to do
-Turn ACS off on the switches and the IOMMU to pass-through (`iommu=pt`), or forbid direct copies with
-`NCCL_P2P_DISABLE=1` until that is done.
+Disable ACS on the switches and boot with `iommu=pt`. Until then, forbid direct copies with
+`NCCL_P2P_DISABLE=1`.
 
 ## References
 - NCCL docs: troubleshooting, PCI access control services
@@ -32,26 +32,26 @@ _SHOWN = 3
 
 @check(CONDITION)
 def copies_arrive(trial: DeepTrial) -> Iterator[Finding]:
-    """The outcome of each ordered pair of GPUs."""
+    """Judges the trial copy of each ordered pair of GPUs."""
     if not trial.pairs and trial.pairs_error is None:
-        yield skip("fewer than two GPUs were tried")
+        yield skip("fewer than two GPUs were tested")
         return
     bad = [pair for pair in trial.pairs if not pair.ok]
     if bad:
         shown = "; ".join(f"{pair.a} to {pair.b}: {pair.error}" for pair in bad[:_SHOWN])
         more = f"; and {len(bad) - _SHOWN} more" if len(bad) > _SHOWN else ""
         yield fail(
-            f"{len(bad)} of {len(trial.pairs)} copies between GPUs go wrong ({shown}{more})",
-            effect="collectives hang, or gradients are garbage without an error",
-            hint="set `NCCL_P2P_DISABLE=1`; turn off ACS and set `iommu=pt` to have P2P back",
+            f"{len(bad)} of {len(trial.pairs)} copies between GPUs fail ({shown}{more})",
+            effect="collectives hang, or gradients are silently corrupted",
+            hint="set `NCCL_P2P_DISABLE=1`; to use P2P again, disable ACS and boot with `iommu=pt`",
             pairs=[[pair.a, pair.b, pair.error] for pair in bad],
             peer=[pair.peer for pair in bad],
         )
     elif trial.pairs_error is not None:
         yield warn(
-            f"copies between GPUs could not be tried to their end: {trial.pairs_error}",
-            effect="whether GPUs reach each other is not known",
-            hint="run `check --deep` again with a longer `--timeout`",
+            f"the test of copies between GPUs did not finish: {trial.pairs_error}",
+            effect="copies between the remaining GPUs are untested",
+            hint="run `dsdoctor check --deep` again with a longer `--timeout`",
             tried=len(trial.pairs),
         )
     else:

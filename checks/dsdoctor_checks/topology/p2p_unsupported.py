@@ -1,13 +1,13 @@
-"""GPUs that NVLinks join may not reach each other's memory.
+"""GPUs connected by NVLink cannot access each other's memory.
 
 ## Why it matters
-GPUs without NVLink often cannot reach each other directly, and NCCL then copies through the host:
-slower, and healthy. Where NVLinks are up it is a fault, or a setting of the driver: NCCL stops with
+GPUs without NVLink often have no peer access. NCCL then copies through the host, which is slower but
+healthy. With NVLinks up, missing peer access is a fault or a driver setting, and NCCL stops with
 `P2P is disabled between NVLINK connected GPUs`.
 
 ## What to do
-Remove the driver's setting (`NVreg_RegistryDwords` in /etc/modprobe.d), or for a trial set
-`NCCL_IGNORE_DISABLED_P2P=1`.
+Remove the driver setting (`NVreg_RegistryDwords` in /etc/modprobe.d) and reboot. To test without it,
+set `NCCL_IGNORE_DISABLED_P2P=1`.
 
 ## References
 - NCCL src/graph/paths.cc
@@ -42,7 +42,7 @@ CONDITION = Condition("p2p-unsupported", id="DSD702", scope=Scope.NODE, since="0
 def linked_gpus_reach_each_other(
     topology: GpuTopology, gpus: Gpus, run: RunNeeds, env: Environment | Missing
 ) -> Iterator[Finding]:
-    """Judges pairs with NVLinks; all others are noted as they are."""
+    """Judges pairs with NVLinks; all others are only noted."""
     indices = {gpu.index for gpu in chosen(gpus, run, env) if not gpu.mig_mode}
     pairs = [pair for pair in topology.pairs if {pair.a, pair.b} <= indices]
     if not pairs:
@@ -57,10 +57,10 @@ def linked_gpus_reach_each_other(
             noted[f"{pair.a}-{pair.b}"] = " ".join(sorted(states)) or "unknown"
             continue
         yield (warn if ignored else fail)(
-            f"GPUs {pair.a} and {pair.b} are joined by {pair.nvlinks} NVLinks, but the driver "
-            f"says {refused[0]} of access to each other's memory",
+            f"GPUs {pair.a} and {pair.b} are connected by {pair.nvlinks} NVLinks, but the driver "
+            f"reports {refused[0]} for peer access",
             effect="NCCL stops with `P2P is disabled between NVLINK connected GPUs`",
-            hint="remove settings of P2P from /etc/modprobe.d and reboot",
+            hint="remove P2P settings from /etc/modprobe.d and reboot",
             a=pair.a,
             b=pair.b,
             nvlinks=pair.nvlinks,

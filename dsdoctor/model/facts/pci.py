@@ -16,7 +16,8 @@ class PciPlace(msgspec.Struct, frozen=True, kw_only=True):
         root: its host bridge (`pci0000:17`).
         path: bridges above it, the one at the root first.
         numa_node: NUMA node, None = not told.
-        iommu: type of its IOMMU group: `DMA`, `DMA-FQ`, `identity`, …; None = there is none.
+        iommu: type of its IOMMU group: `DMA`, `DMA-FQ`, `identity`, …; `unknown` where the kernel
+            (before Linux 4.19) reports no type; None = there is no group.
     """
 
     bdf: str

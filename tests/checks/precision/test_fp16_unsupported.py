@@ -6,7 +6,7 @@ from dsdoctor.api import RunNeeds
 from dsdoctor_checks.precision import fp16_unsupported
 from tests.checks import machines as m
 
-CHECK = fp16_unsupported.deepspeed_takes_fp16.function
+CHECK = fp16_unsupported.deepspeed_accepts_fp16.function
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from dsdoctor_checks.precision import precision_flag_unsupported
 from tests.checks import machines as m
 from tests.checks.launch.rows import command
 
-CHECK = precision_flag_unsupported.gpus_have_what_the_command_asks.function
+CHECK = precision_flag_unsupported.gpus_support_requested_formats.function
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from dsdoctor.api import GpuTopology, PciTree, RunNeeds
+from dsdoctor.api import GpuTopology, PciPlace, PciTree, RunNeeds
 from dsdoctor_checks.topology import acs_redirects_p2p
 from tests.checks.gpu.support import NOT_SET, bad, worst
-from tests.checks.topology.support import gpus, switch, topology
+from tests.checks.topology.support import bdf, gpus, switch, topology
 
 CHECK = acs_redirects_p2p.switches_pass_transfers
 PLAIN = topology("X PIX\nPIX X")
@@ -43,3 +43,37 @@ def test_the_bridge_is_named() -> None:
     tree = switch("gpu", "gpu", redirecting=PORT)
     (finding,) = bad(CHECK, tree, gpus(2), PLAIN, RunNeeds(), NOT_SET)
     assert "0000:17:00.0 redirect transfers between GPU 0 and GPU 1" in finding.message
+
+
+def root_ports(iommu: str | None, *, nic: bool = False) -> PciTree:
+    """Two GPUs, or a GPU and an adapter, each on a root port of one host bridge."""
+    ports = ("0000:15:01.0", "0000:15:02.0")
+    places = [
+        PciPlace(
+            bdf=bdf(index),
+            name="mlx5_0" if nic and index else "",
+            root="pci0000:15",
+            path=(port,),
+            iommu=iommu,
+        )
+        for index, port in enumerate(ports)
+    ]
+    return PciTree(
+        gpus=tuple(one for one in places if not one.name),
+        nics=tuple(one for one in places if one.name),
+        redirecting=ports,
+    )
+
+
+@pytest.mark.parametrize(
+    ("tree", "expected"),
+    [
+        pytest.param(root_ports("DMA-FQ"), "warn", id="the IOMMU translates"),
+        pytest.param(root_ports("unknown"), "warn", id="the kernel does not report the type"),
+        pytest.param(root_ports("identity"), "ok", id="iommu=pt"),
+        pytest.param(root_ports(None), "ok", id="no IOMMU"),
+        pytest.param(root_ports("DMA-FQ", nic=True), "ok", id="an adapter"),
+    ],
+)
+def test_root_ports(tree: PciTree, expected: str) -> None:
+    assert worst(CHECK, tree, gpus(2), topology("X PHB\nPHB X"), RunNeeds(), NOT_SET) == expected

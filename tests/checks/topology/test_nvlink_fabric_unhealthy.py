@@ -11,7 +11,7 @@ from dsdoctor.model.facts.gpu import GpuFabric
 from dsdoctor_checks.topology import nvlink_fabric_unhealthy
 from tests.checks.gpu.support import NOT_SET, bad, worst
 
-CHECK = nvlink_fabric_unhealthy.fabric_is_well
+CHECK = nvlink_fabric_unhealthy.fabric_is_healthy
 
 
 def node(*fabrics: dict[str, Any], **more: Any) -> Gpus:

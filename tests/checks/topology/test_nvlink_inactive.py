@@ -10,7 +10,7 @@ import pytest
 from dsdoctor.api import Gpu, Gpus, RunNeeds
 from dsdoctor.model.facts.gpu import GpuLink, Unread
 from dsdoctor_checks.topology import nvlink_inactive
-from tests.checks.gpu.support import NOT_SET, worst
+from tests.checks.gpu.support import NOT_SET, bad, worst
 
 
 def gpu(index: int, name: str, remotes: str, *, mig: bool = False) -> Gpu:
@@ -81,6 +81,7 @@ NO_LINKS = {"links": None, "unread": {"links": Unread(code=3, name="NOT_SUPPORTE
         (bare("NVIDIA H100 PCIe", "-" * 18, "-" * 18), "ok"),
         (bare("NVIDIA H100 NVL", "-" * 18, "-" * 18), "ok"),
         (bare("NVIDIA H200 NVL", "-" * 18, "-" * 18), "ok"),
+        (bare("NVIDIA GH200 480GB", "-" * 18, "-" * 18), "ok"),
         (bare("NVIDIA L40S", "", "", **NO_LINKS), "ok"),
     ],
 )
@@ -98,3 +99,79 @@ def test_a_link_that_is_slow(speeds: tuple[int, int], expected: str) -> None:
     )
     fact = Gpus(gpus=(Gpu(index=0, name="X", links=links),))
     assert worst(nvlink_inactive.links_are_up, fact, RunNeeds(), NOT_SET) == expected
+
+
+def mesh(size: int, links: int, *, broken: bool = False) -> list[str]:
+    """Ends of the links on a board that connects each GPU to every other one by `links` links."""
+    rows = ["".join(str(b) * links for b in range(size) if b != a) for a in range(size)]
+    if broken:  # the link between GPU 0 and GPU 1 is down at both ends
+        rows[0], rows[1] = "-" + rows[0][1:], "-" + rows[1][1:]
+    return rows
+
+
+V100_X8 = ["121436", "030257", "013376", "012247", "565607", "467714", "445702", "545613"]
+A100 = "NVIDIA A100-SXM4-40GB"
+PASSED = {"virtualization": "PASSTHROUGH"}
+
+
+@pytest.mark.parametrize(
+    ("fact", "expected"),
+    [
+        pytest.param(bare(V100, *mesh(4, 2)), "ok", id="four V100"),
+        pytest.param(bare(V100, *mesh(4, 2, broken=True)), "fail", id="four V100, a link down"),
+        pytest.param(bare(A100, *mesh(4, 4)), "ok", id="four A100"),
+        pytest.param(bare(A100, *mesh(4, 4, broken=True)), "fail", id="four A100, a link down"),
+        pytest.param(bare(H100, *mesh(4, 6, broken=True)), "fail", id="four H100, a link down"),
+        pytest.param(bare(V100, *V100_X8, **PASSED), "ok", id="a whole board in a VM"),
+        pytest.param(
+            bare(V100, "-" + V100_X8[0][1:], *V100_X8[1:], **PASSED),
+            "fail",
+            id="a whole board in a VM, a link down",
+        ),
+        pytest.param(
+            bare(V100, "1213--", "0302--", "0133--", "0122--", **PASSED), "ok", id="half a board"
+        ),
+        pytest.param(
+            bare(V100, "12----", "02----", "01----"), "ok", id="three GPUs of an unknown board"
+        ),
+    ],
+)
+def test_boards_without_switches(fact: Gpus, expected: str) -> None:
+    assert worst(nvlink_inactive.links_are_up, fact, RunNeeds(), NOT_SET) == expected
+
+
+def unknown_ends(name: str, *counts: int) -> Gpus:
+    """GPUs on bare metal whose driver does not report what the links lead to."""
+    return Gpus(
+        gpus=tuple(
+            Gpu(
+                index=index,
+                name=name,
+                virtualization="NONE",
+                links=tuple(GpuLink(link=n, state=int(n < count)) for n in range(18)),
+            )
+            for index, count in enumerate(counts)
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("fact", "expected"),
+    [
+        (unknown_ends("NVIDIA B300 SXM6 AC", 18, 18), "ok"),
+        (unknown_ends("NVIDIA B300 SXM6 AC", 18, 17), "fail"),
+        (unknown_ends("NVIDIA H20", 17, 17), "fail"),
+        (unknown_ends("NVIDIA H800", 8, 8), "ok"),
+        (unknown_ends("NVIDIA H800 PCIe", 4, 8), "ok"),
+    ],
+)
+def test_the_product_decides_where_the_ends_are_unknown(fact: Gpus, expected: str) -> None:
+    assert worst(nvlink_inactive.links_are_up, fact, RunNeeds(), NOT_SET) == expected
+
+
+def test_only_links_that_the_product_has_are_listed() -> None:
+    """A driver may list 64 links, of which an A100 has 12."""
+    switched = [f"{'s' * up}{'-' * (64 - up)}" for up in (12, 11)]
+    (finding,) = bad(nvlink_inactive.links_are_up, bare(A100, *switched), RunNeeds(), NOT_SET)
+    assert (finding.evidence["expected"], finding.evidence["down"]) == (12, [11])
+    assert finding.hint.endswith("; link 11 is down")

@@ -22,6 +22,8 @@ from typing import IO, TypeVar
 
 import msgspec
 
+from dsdoctor import files
+
 MARKER = "DSDOCTOR_RUN"
 #: Marks everything that this process starts.
 RUN_ID = uuid.uuid4().hex
@@ -436,7 +438,7 @@ def start_detached(
     Raises:
         OSError: the program or the file cannot be opened.
     """
-    with output.open("wb") as file:
+    with os.fdopen(files.open_new(output, mode=0o644, strict=True), "wb") as file:
         child = subprocess.Popen(
             list(argv),
             stdin=subprocess.DEVNULL,

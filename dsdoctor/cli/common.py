@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
-from dsdoctor import packs, settings
+from dsdoctor import files, packs, settings
 from dsdoctor.collect import TOTAL_SECONDS
 from dsdoctor.errors import UsageError
 from dsdoctor.examine import Request, read_config, read_machine
@@ -208,6 +208,6 @@ def write(text: str, output: str | None) -> None:
         click.echo(text, nl=False)
         return
     try:
-        Path(output).write_text(text, encoding="utf-8")
+        files.write(output, text)
     except OSError as error:
         raise UsageError(f"`-o {output}` cannot be written: {error.strerror}") from None

@@ -12,7 +12,7 @@ from typing import Any
 import click
 import msgspec
 
-from dsdoctor import hostfile, interpreter, settings
+from dsdoctor import files, hostfile, interpreter, settings
 from dsdoctor.cli import common
 from dsdoctor.errors import UsageError
 from dsdoctor.fleet import (
@@ -214,8 +214,8 @@ def _from_nodes(
 
 def _save(folder: Path, name: str, data: bytes) -> None:
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"{name}.json").write_bytes(data)
+        files.make_folder(folder)
+        files.write(folder / f"{name}.json", data)
     except OSError as error:
         raise UsageError(f"`--save {folder}` cannot be written: {error.strerror}") from None
 

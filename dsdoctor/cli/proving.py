@@ -64,7 +64,7 @@ def run(
         UsageError: the plan cannot be run here.
     """
     # a plan alone needs neither the engine nor the runner
-    from dsdoctor import interpreter  # noqa: PLC0415
+    from dsdoctor import files, interpreter  # noqa: PLC0415
     from dsdoctor.cli import common, smoke  # noqa: PLC0415
     from dsdoctor.host import LocalHost  # noqa: PLC0415
     from dsdoctor.smoke import job as planning  # noqa: PLC0415
@@ -80,7 +80,7 @@ def run(
             smoke.show(report, form, verbose=verbose)
         if folder is not None:
             path = Path(folder) / REPORT_NAME
-            path.write_text(text, encoding="utf-8")
+            files.write(path, text)
             click.echo(f"wrote {path}", err=True)
 
     run_plan = planning.make(

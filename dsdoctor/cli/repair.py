@@ -181,7 +181,9 @@ class Session:
             say("")
             return SHOWN
         book = journals.Journal.begin(
-            plan.name, {"plan": msgspec.to_builtins(plan), "python": self.python}
+            plan.name,
+            {"plan": msgspec.to_builtins(plan), "python": self.python},
+            prefix=self.prefix,
         )
         applier = Applier(plan, book, os.environ, say)
         try:

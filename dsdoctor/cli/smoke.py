@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from dsdoctor import interpreter
+from dsdoctor import files, interpreter
 from dsdoctor.cli import common, output
 from dsdoctor.cli.phases import PhaseBars
 from dsdoctor.errors import UsageError
@@ -167,7 +167,7 @@ def execute(
         keep_known_good(report, python, registry)
     elif folder is not None:
         path = Path(folder) / "report.json"
-        path.write_text(model.encode(report), encoding="utf-8")
+        files.write(path, model.encode(report))
         click.echo(f"wrote {path}", err=True)
     return ended or model.EXIT[report.verdict]
 

@@ -13,10 +13,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-from dsdoctor import process
+from dsdoctor import files, process
 from dsdoctor.fixes import error_hints, inventory
 from dsdoctor.fixes.journal import Journal
-from dsdoctor.fixes.undo import write_bytes
 from dsdoctor.host import LocalHost
 from dsdoctor.model.fix_plan import (
     Env,
@@ -148,22 +147,16 @@ class Applier:
         content = step.content.encode()
         mode = step.mode
         if mode is None:
-            mode = path.stat().st_mode & 0o7777 if path.is_file() else 0o644
+            mode = path.stat().st_mode & 0o777 if path.is_file() else 0o644
         self.journal.note_file(path, content)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if path.is_symlink():  # the file behind the link belongs to somebody else
-            path.unlink()
-        write_bytes(path, content, mode)
+        # a link is replaced: the file behind it belongs to somebody else
+        files.write(path, content, mode=mode, strict=True, follow=False, make=0o777, durable=True)
 
     def _link(self, link: Path, target: str) -> None:
         if link.is_dir() and not link.is_symlink():
             raise StepError(f"`{link}` is a folder, so no link can be made there; move it away")
         self.journal.note_file(link)
-        link.parent.mkdir(parents=True, exist_ok=True)
-        fresh = link.with_name(f".{link.name}.dsdoctor-new")
-        fresh.unlink(missing_ok=True)
-        fresh.symlink_to(target)
-        fresh.replace(link)
+        files.symlink(target, link, strict=True)
 
     def _link_tree(self, step: LinkTree) -> None:
         source, place = Path(step.source), Path(step.link)
@@ -196,12 +189,12 @@ class Applier:
             return
         if path.is_symlink() or path.is_file():
             self.journal.note_file(path)
-            path.unlink()
+            files.remove(path, strict=True)
             return
         # a folder is moved aside where it lies: at once, and without a copy
         aside = path.with_name(f".dsdoctor-removed-{uuid.uuid4().hex[:8]}-{path.name}")
         self.journal.note("moved", path=str(path), aside=str(aside))
-        path.rename(aside)
+        files.rename(path, aside.name, strict=True)
 
     # ---- programs --------------------------------------------------------------------------
 
@@ -241,7 +234,7 @@ class Applier:
         Raises:
             StepError: it does not exist or may not be run.
         """
-        with self.journal.log.open("ab") as log:
+        with os.fdopen(files.open_append(self.journal.log, strict=True), "ab") as log:
             log.write(f"\n$ {' '.join(argv)}\n".encode())
             tee = _Tee(self.say, log)
             try:

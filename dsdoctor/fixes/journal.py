@@ -3,6 +3,12 @@
 A journal is a file of JSON lines: a header, then one *undo operation* for each change, synced to
 the disk before the change is made. Undo carries them out from the last to the first; each is
 idempotent, so that an undo that was cut off can be run again.
+
+Undo removes files and runs programs, so a journal is believed only as a whole: every line ends with
+a seal (an HMAC over it and the seal before it, with a key that only the owner can read), the header
+says whose journal it is and which environment it changed, and the former content of files is bound
+by its SHA-256. A journal that was edited, copied from another account, or whose environment was
+replaced since is refused before anything is undone.
 """
 
 from __future__ import annotations
@@ -10,9 +16,9 @@ from __future__ import annotations
 import contextlib
 import datetime as dt
 import hashlib
+import hmac
 import json
 import os
-import shutil
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,9 +26,19 @@ from typing import Any
 
 import platformdirs
 
+from dsdoctor import files
 from dsdoctor.errors import UsageError
+from dsdoctor.safe_path import UnsafePathError
 
 SUFFIX = ".jsonl"
+#: Moves when an older dsdoctor could not undo what a newer one has noted, or the other way round.
+VERSION = 2
+_KEY_NAME = "key"
+_SEAL = b', "seal": "'
+
+
+class JournalError(Exception):
+    """A journal must not be believed, and why, in one line."""
 
 
 def state_folder() -> Path:
@@ -43,27 +59,103 @@ class Journal:
         self.path = path
         self.backups = path.with_suffix(".d")
         self.log = path.with_suffix(".log")
+        self._seal: str | None = None
 
     @classmethod
-    def begin(cls, name: str, header: dict[str, Any], folder: Path | None = None) -> Journal:
-        """Makes the journal of a fix that is about to start."""
+    def begin(
+        cls,
+        name: str,
+        header: dict[str, Any],
+        folder: Path | None = None,
+        prefix: Path | None = None,
+    ) -> Journal:
+        """Makes the journal of a fix that is about to start.
+
+        Args:
+            name: of the fix.
+            header: what to note besides.
+            folder: where journals are kept; None = the usual place.
+            prefix: folder of the environment that is changed; None = the fix changes none.
+        """
         folder = folder or state_folder()
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        files.make_folder(folder, mode=0o700, strict=True)
         now = dt.datetime.now(dt.timezone.utc)
         stem = f"{now:%Y%m%dT%H%M%S.%f}-{name}-{uuid.uuid4().hex[:6]}"
         journal = cls(folder / f"{stem}{SUFFIX}")
-        journal.backups.mkdir(mode=0o700)
-        journal._append({"fix": name, "begun": now.isoformat(timespec="seconds"), **header})
+        files.make_folder(journal.backups, mode=0o700, strict=True)
+        bound = {
+            "version": VERSION,
+            "journal": journal.path.name,
+            "owner": _owner(),
+            "prefix": None if prefix is None else str(prefix),
+            "prefix_is": None if prefix is None else _identity(prefix),
+        }
+        begun = now.isoformat(timespec="seconds")
+        journal._append({"fix": name, "begun": begun, **header, **bound})
         return journal
 
     def _append(self, record: dict[str, Any]) -> None:
-        line = json.dumps(record, ensure_ascii=True) + "\n"
-        handle = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        key = _key(self.path.parent)
+        if self._seal is None:
+            self._seal = self._last_seal(key)
+        body = json.dumps(record, ensure_ascii=True).encode("ascii")
+        seal = _sealed(key, self._seal, body)
+        line = body[:-1] + _SEAL + seal.encode("ascii") + b'"}\n'
+        files.append(self.path, line, strict=True)
+        self._seal = seal
+
+    def _last_seal(self, key: bytes) -> str:
+        """The seal that the next line follows; a line that a crash cut off is taken away."""
         try:
-            os.write(handle, line.encode("ascii"))
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+            content = files.read(self.path, strict=True)
+        except FileNotFoundError:
+            return ""
+        whole, _, torn = content.rpartition(b"\n")
+        if torn:
+            files.write(self.path, whole + b"\n" if whole else b"", mode=0o600, strict=True)
+        seal = ""
+        for number, line in enumerate(whole.split(b"\n") if whole else (), 1):
+            seal = _checked(key, seal, line, self.path.name, number)
+        return seal
+
+    def verify(self) -> None:
+        """Makes sure that undo may believe this journal.
+
+        Raises:
+            JournalError: it was edited, is another account's, or its environment was replaced.
+        """
+        try:
+            self._seal = self._last_seal(_key(self.path.parent))
+            records = self.records()
+        except OSError as error:
+            raise JournalError(f"`{self.path}` cannot be read: {error.strerror}") from None
+        head = records[0] if records else {}
+        if head.get("version") != VERSION:
+            raise JournalError(f"`{self.path.name}` was written by another version of dsdoctor")
+        if head.get("journal") != self.path.name or head.get("owner") != _owner():
+            raise JournalError(f"`{self.path.name}` is the journal of another account or fix")
+        prefix = head.get("prefix")
+        if prefix and Path(prefix).exists() and _identity(Path(prefix)) != head.get("prefix_is"):
+            raise JournalError(
+                f"the environment `{prefix}` was replaced since; "
+                f"`{self.path.name}` says nothing about the new one"
+            )
+        for record in records:
+            if "backup" in record:
+                self._verify_backup(record)
+
+    def _verify_backup(self, record: dict[str, Any]) -> None:
+        backup = self.backup(record)
+        try:
+            found = hashlib.sha256(files.read(backup, strict=True, limit=1 << 32)).hexdigest()
+        except OSError as error:
+            raise JournalError(f"`{backup}` cannot be read: {error.strerror}") from None
+        if found != record.get("sha256"):
+            raise JournalError(f"`{backup}` was changed since `{record['path']}` was kept in it")
+
+    def backup(self, record: dict[str, Any]) -> Path:
+        """Where the former content of a file is kept."""
+        return self.backups / Path(str(record["backup"])).name
 
     def note(self, op: str, **fields: Any) -> None:
         """Notes how the change that comes next is undone."""
@@ -91,8 +183,9 @@ class Journal:
 
     def retire(self) -> None:
         """Puts the journal away after its undo: it is not the last one any more."""
-        shutil.rmtree(self.backups, ignore_errors=True)
-        self.path.rename(self.path.with_suffix(".undone"))
+        with contextlib.suppress(OSError):
+            files.remove(self.backups, tree=True, strict=True)
+        files.rename(self.path, self.path.with_suffix(".undone").name, strict=True)
 
     # ---- changes of files ------------------------------------------------------------------
 
@@ -104,18 +197,54 @@ class Journal:
             self.note("restore", path=str(path), link=os.readlink(path))  # noqa: PTH115  # the text itself
         elif path.is_file():
             backup = self.backups / uuid.uuid4().hex
-            shutil.copyfile(path, backup)
             info = path.stat()
             self.note(
                 "restore",
                 path=str(path),
-                backup=str(backup),
+                backup=backup.name,
+                sha256=files.copy(path, backup, strict=True),
                 mode=info.st_mode & 0o7777,
                 mtime_ns=info.st_mtime_ns,
                 after=None if after is None else hashlib.sha256(after).hexdigest(),
             )
         else:
             self.note("restore", path=str(path), absent=True)
+
+
+def _owner() -> int:
+    return os.geteuid() if hasattr(os, "geteuid") else 0
+
+
+def _identity(folder: Path) -> list[int] | None:
+    """What changes when a folder is replaced by another of the same name, and not with a boot."""
+    try:
+        info = folder.stat()
+    except OSError:
+        return None
+    return [info.st_ino, info.st_uid]
+
+
+def _key(folder: Path) -> bytes:
+    """The key of the seals; made with the first journal."""
+    path = folder / _KEY_NAME
+    try:
+        return files.read(path, strict=True)
+    except FileNotFoundError:
+        key = os.urandom(32)
+        files.write(path, key, mode=0o600, strict=True, durable=True)
+        return key
+
+
+def _sealed(key: bytes, before: str, body: bytes) -> str:
+    return hmac.new(key, before.encode("ascii") + body, "sha256").hexdigest()
+
+
+def _checked(key: bytes, before: str, line: bytes, name: str, number: int) -> str:
+    body, _, end = line.rpartition(_SEAL)
+    seal = _sealed(key, before, body + b"}")
+    if not hmac.compare_digest(end, seal.encode("ascii") + b'"}'):
+        raise JournalError(f"line {number} of `{name}` is not as dsdoctor wrote it")
+    return seal
 
 
 def missing_parents(path: Path) -> Iterator[Path]:
@@ -156,7 +285,13 @@ def only_one(folder: Path | None = None, also: Path | None = None) -> Iterator[N
     except ImportError:
         raise UsageError("`dsdoctor fix` works on Linux and macOS; use `--dry-run` here") from None
     folder = folder or state_folder()
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    try:
+        files.make_folder(folder, mode=0o700, strict=True)
+    except UnsafePathError as error:
+        raise UsageError(
+            f"fixes cannot be noted below `{folder}`: {error.strerror}; set `XDG_STATE_HOME`, or "
+            "run as the account that it belongs to"
+        ) from None
     handles: list[int] = []
     try:
         for place in (folder, *([also] if also is not None and also.is_dir() else [])):

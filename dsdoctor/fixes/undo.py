@@ -5,14 +5,13 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from dsdoctor import process
+from dsdoctor import files, process
 from dsdoctor.fixes import inventory
-from dsdoctor.fixes.journal import Journal
+from dsdoctor.fixes.journal import Journal, JournalError
 
 #: What a package manager may take to put its packages back, in seconds.
 RESTORE_SECONDS = 3600.0
@@ -28,8 +27,13 @@ def undo(journal: Journal, env: Mapping[str, str], say: Say) -> None:
     """Puts back everything that a journal notes, then retires it.
 
     Raises:
-        UndoError: one or several things could not be put back, and why.
+        UndoError: the journal is not to be believed, or one or several things could not be put
+            back, and why.
     """
+    try:
+        journal.verify()
+    except JournalError as error:
+        raise UndoError(f"nothing was undone: {error}") from None
     problems: list[str] = []
     records = journal.records()
     whole = [Path(record["path"]) for record in records if record.get("op") == "tree"]
@@ -41,7 +45,7 @@ def undo(journal: Journal, env: Mapping[str, str], say: Say) -> None:
         if record.get("op") == "restore" and any(tree in path.parents for tree in whole):
             continue  # it goes with its folder
         try:
-            _one(record, env, say)
+            _one(journal, record, env, say)
         except (OSError, UndoError) as error:
             problems.append(str(error))
         else:
@@ -51,71 +55,62 @@ def undo(journal: Journal, env: Mapping[str, str], say: Say) -> None:
     journal.retire()
 
 
-def _one(record: dict[str, Any], env: Mapping[str, str], say: Say) -> None:
+def _one(journal: Journal, record: dict[str, Any], env: Mapping[str, str], say: Say) -> None:
     op = record.get("op")
     if op == "restore":
-        _restore(record, say)
+        _restore(journal, record, say)
     elif op == "folder":
         # a folder that something else has moved into stays
         with contextlib.suppress(OSError):
-            Path(record["path"]).rmdir()
+            files.remove_folder(record["path"], strict=True)
     elif op == "tree":
         path = Path(record["path"])
         if path.exists():
             say(f"removing {path}")
-            shutil.rmtree(path)
+            files.remove(path, tree=True, strict=True)
     elif op == "moved":
         aside, path = Path(record["aside"]), Path(record["path"])
         if os.path.lexists(aside):
             say(f"putting back {path}")
             if os.path.lexists(path):  # made anew since: a cache that was built again
-                shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
-            aside.rename(path)
+                files.remove(path, tree=True, strict=True)
+            files.rename(aside, path.name, strict=True)
     elif op == "inventory":
         _packages(record, env, say)
 
 
-def _restore(record: dict[str, Any], say: Say) -> None:
+def _restore(journal: Journal, record: dict[str, Any], say: Say) -> None:
     path = Path(record["path"])
     if record.get("absent"):
         if os.path.lexists(path):
             say(f"removing {path}")
-            path.unlink()
+            files.remove(path, strict=True)
         return
     if "link" in record:
         if path.is_symlink() and os.readlink(path) == record["link"]:  # noqa: PTH115
             return
         say(f"putting back {path}")
-        path.unlink(missing_ok=True)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.symlink_to(record["link"])
+        files.symlink(record["link"], path, strict=True)
         return
-    content = Path(record["backup"]).read_bytes()
+    content = files.read(journal.backup(record), strict=True, limit=1 << 32)
     if path.is_file() and not path.is_symlink():
         now = path.read_bytes()
         wrote = record.get("after")
         if now != content and wrote and hashlib.sha256(now).hexdigest() != wrote:
             kept = path.with_name(path.name + ".before-undo")
-            kept.write_bytes(now)
+            files.write(kept, now, strict=True, follow=False)
             say(f"{path} was changed since; that version is kept as {kept}")
     say(f"putting back {path}")
-    if path.is_symlink():
-        path.unlink()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_bytes(path, content, record["mode"])
-    os.utime(path, ns=(record["mtime_ns"], record["mtime_ns"]))
-
-
-def write_bytes(path: Path, content: bytes, mode: int) -> None:
-    """Writes a file so that a reader sees the old one or the new one, never half of it."""
-    fresh = path.with_name(f".{path.name}.dsdoctor-new")
-    try:
-        fresh.write_bytes(content)
-        fresh.chmod(mode)
-        fresh.replace(path)
-    except OSError:
-        fresh.unlink(missing_ok=True)
-        raise
+    files.write(
+        path,
+        content,
+        mode=record["mode"],
+        mtime_ns=record["mtime_ns"],
+        strict=True,
+        follow=False,
+        make=0o777,
+        durable=True,
+    )
 
 
 def _packages(record: dict[str, Any], env: Mapping[str, str], say: Say) -> None:

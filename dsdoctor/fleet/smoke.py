@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from dsdoctor import process
+from dsdoctor import files, process
 from dsdoctor.fleet.pairing import Gang
 
 #: What a run may take besides its own limit: start, compiling of ops, cleaning up.
@@ -56,7 +56,8 @@ class Runs:
         else:
             with tempfile.TemporaryDirectory(prefix="dsdoctor-gang-", dir=Path.cwd()) as folder:
                 hostfile = Path(folder) / "hostfile"
-                hostfile.write_text("".join(f"{node} slots={self.slots[node]}\n" for node in gang))
+                rows = "".join(f"{node} slots={self.slots[node]}\n" for node in gang)
+                files.write(hostfile, rows)
                 port = str(FIRST_PORT + number)
                 places = ["--hostfile", str(hostfile), "--master-port", port]
                 done = process.run([*self.command, *places, *own], timeout=limit, env=os.environ)

@@ -12,6 +12,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from dsdoctor import files
 from dsdoctor.errors import UsageError
 from dsdoctor.hook import outputs
 from dsdoctor.hook.decide import Decision, unknown
@@ -134,16 +135,15 @@ def _tell(request: Request, decision: Decision, folder: RunFolder | None, second
     if request.textfile is not None:
         counts = {} if folder is None else folder.counts()
         text = outputs.prometheus(request, decision, counts, seconds, time.time())
-        target = Path(request.textfile)
-        temporary = target.with_name(f".{target.name}.{os.getpid()}")
-        with contextlib.suppress(OSError):
-            temporary.write_text(text, encoding="utf-8")
-            temporary.replace(target)
+        try:
+            files.write(request.textfile, text, mode=0o644, strict=True)
+        except OSError as error:
+            _log(f"hook={request.kind} `--textfile {request.textfile}`: {error.strerror}")
     if request.kind == "k8s":
         place = Path(request.termination_log or "/dev/termination-log")
         if request.termination_log or place.exists():
             with contextlib.suppress(OSError):
-                place.write_text(outputs.termination(decision), encoding="utf-8")
+                files.write(place, outputs.termination(decision))
 
 
 def _log(line: str) -> None:

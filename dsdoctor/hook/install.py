@@ -6,6 +6,7 @@ import dataclasses
 import json
 from pathlib import Path
 
+from dsdoctor import files
 from dsdoctor.errors import UsageError
 from dsdoctor.hook.wrapper import GRACE_SECONDS, MARK, Wrapper
 
@@ -217,11 +218,7 @@ def apply(wanted: Plan) -> list[str]:
                 f"`{path}` exists and was not written by dsdoctor; move it away, or give `--into`"
             )
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            temporary = path.with_name(f".{path.name}.new")
-            temporary.write_text(text, encoding="utf-8")
-            temporary.chmod(mode)
-            temporary.replace(path)
+            files.write(path, text, mode=mode, strict=True, make=0o755, durable=True)
         except OSError as error:
             raise UsageError(
                 f"`{path}` cannot be written ({error.strerror}); give `--into`, or run as root"

@@ -16,6 +16,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from dsdoctor import files
+
 if sys.platform != "win32":
     import fcntl
 
@@ -73,7 +75,7 @@ class RunFolder:
         """
         self.path = path
         try:
-            path.mkdir(mode=0o755, parents=True, exist_ok=True)
+            files.make_folder(path, mode=0o755, strict=True)
             info = path.lstat()
         except OSError as error:
             raise RunFolderError(f"run folder `{path}` cannot be used ({error.strerror})") from None
@@ -110,12 +112,12 @@ class RunFolder:
 
     def lock(self) -> int | None:
         """Takes the lock and returns its descriptor, None while another holds it."""
-        if sys.platform == "win32":
-            return os.open(self.path / _LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o600)
         try:
-            handle = os.open(self.path / _LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o600)
+            handle = files.open_lock(self.path / _LOCK_FILE, strict=True)
         except OSError:
             return None
+        if sys.platform == "win32":
+            return handle
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -139,8 +141,8 @@ class RunFolder:
         """
         with contextlib.suppress(OSError):
             folder = self.path / _COUNTERS
-            folder.mkdir(mode=0o755, exist_ok=True)
-            handle = os.open(folder / cause, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+            files.make_folder(folder, mode=0o755, strict=True)
+            handle = files.open_append(folder / cause, mode=0o644, strict=True)
             try:
                 os.write(handle, b".")
             finally:
@@ -193,13 +195,9 @@ def _job_file(node: str, job: str) -> str:
 
 def write_json(path: Path, value: Any) -> bool:
     """Writes one line of JSON whole or not at all; False where there is no room or no right."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        temporary.write_text(json.dumps(value) + "\n", encoding="utf-8")
-        temporary.replace(path)
+        files.write(path, json.dumps(value) + "\n", mode=0o644, strict=True)
     except OSError:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
         return False
     return True
 

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from dsdoctor import packs, process, settings
+from dsdoctor import files, packs, process, settings
 from dsdoctor.errors import UsageError
 from dsdoctor.examine import Request, examine, read_config, read_machine
 from dsdoctor.hook.rundir import NODE_FILE, SNAPSHOT_FILE, RunFolder, boot_id
@@ -165,7 +165,7 @@ def main(task: Mapping[str, Any]) -> int:
                 progress=_tell,
             )
             snapshot = read_machine(request, registry)
-            (folder.path / SNAPSHOT_FILE).write_bytes(snapshot.to_json())
+            files.write(folder.path / SNAPSHOT_FILE, snapshot.to_json(), mode=0o600, strict=True)
             name = NODE_FILE
         report = judge(snapshot, units, registry, policy)
     if not folder.write(name, summary(report, snapshot, registry, str(task["key"]))):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from dsdoctor import files as writer
 from dsdoctor.errors import UsageError
 from dsdoctor.model.launch_plan import LaunchPlan, decode, encode
 from dsdoctor.recommend.output import (
@@ -202,12 +203,11 @@ def write(plan: LaunchPlan, folder: str | Path, *, slurm: bool = False) -> tuple
     target = Path(folder)
     written = []
     try:
-        target.mkdir(parents=True, exist_ok=True)
+        writer.make_folder(target)
         for name, text in files(plan, folder=str(target), slurm=slurm).items():
             path = target / name
-            path.write_text(text, encoding="utf-8")
-            if name in (LAUNCH_NAME, SLURM_NAME):
-                path.chmod(0o755)
+            runnable = name in (LAUNCH_NAME, SLURM_NAME)
+            writer.write(path, text, mode=0o755 if runnable else None)
             written.append(path)
     except OSError as error:
         raise UsageError(

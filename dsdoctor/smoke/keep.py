@@ -7,6 +7,7 @@ from pathlib import Path
 
 import platformdirs
 
+from dsdoctor import files as writer
 from dsdoctor.errors import UsageError
 from dsdoctor.model import smoke as model
 from dsdoctor.model.smoke import SmokeReport
@@ -25,7 +26,7 @@ def check_folder(folder: str) -> None:
     """
     target = Path(folder)
     try:
-        target.mkdir(parents=True, exist_ok=True)
+        writer.make_folder(target)
     except OSError as error:
         raise UsageError(f"`-o {folder}` cannot be made: {error.strerror}") from None
     if not os.access(target, os.W_OK):
@@ -40,7 +41,7 @@ def write(report: SmokeReport, plan: SmokePlan, folder: str) -> tuple[Path, ...]
     """
     written = files.write(plan.launch, folder)
     path = Path(folder) / "report.json"
-    path.write_text(model.encode(report), encoding="utf-8")
+    writer.write(path, model.encode(report))
     return (*written, path)
 
 
@@ -56,9 +57,7 @@ def known_good(snapshot: bytes, report: SmokeReport) -> Path:
         OSError: the folder cannot be written.
     """
     folder = state_folder()
-    folder.mkdir(parents=True, exist_ok=True)
+    writer.make_folder(folder, strict=True)
     for name, data in ((SNAPSHOT_NAME, snapshot), (REPORT_NAME, model.encode(report).encode())):
-        draft = folder / f".{name}.{os.getpid()}"
-        draft.write_bytes(data)
-        draft.replace(folder / name)
+        writer.write(folder / name, data, strict=True, follow=False)
     return folder / SNAPSHOT_NAME

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
-from dsdoctor import process
+from dsdoctor import files, process
 from dsdoctor.errors import UsageError
 from dsdoctor.model.redact import mask
 from dsdoctor.smoke import evidence
@@ -90,17 +90,17 @@ def _prepare(plan: SmokePlan) -> tuple[Path, int]:
     With several hosts it must be a folder that all of them see.
     """
     where = Path.cwd() if plan.launch.nodes > 1 else None
-    folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-", dir=where))
-    owned = os.open(folder / "alive", os.O_RDWR | os.O_CREAT, 0o600)
+    folder = files.scratch_folder(f"{PREFIX}{os.getpid()}-", where)
+    owned = files.open_lock(folder / "alive")
     if sys.platform != "win32":
         with contextlib.suppress(OSError):  # a file system without locks: the number must do
             fcntl.flock(owned, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    (folder / "tmp").mkdir()
-    (folder / "worker").mkdir()
+    for name in ("tmp", "worker"):
+        files.make_folder(folder / name)
     for source in WORKER.glob("*.py"):
-        shutil.copyfile(source, folder / "worker" / source.name)
-    (folder / "job.json").write_text(json.dumps(plan.job), encoding="utf-8")
-    (folder / "port").write_text(str(_port(plan)))
+        files.copy(source, folder / "worker" / source.name, mode=0o644)
+    files.write(folder / "job.json", json.dumps(plan.job))
+    files.write(folder / "port", str(_port(plan)))
     return folder, owned
 
 
@@ -249,7 +249,7 @@ def _run(made: Attempt, base_env: Mapping[str, str], python: str, tell: Teller) 
     log = made.folder / "launcher.log"
     child: process.Child | None = None
     try:
-        with log.open("ab", buffering=0) as stream:
+        with os.fdopen(files.open_append(log), "ab", buffering=0) as stream:
             # the launcher prints its command line, with the variables that it passes on
             said = (Lines(stream), Lines(stream))
             child = process.Child(

@@ -29,7 +29,7 @@ ALLOWED = {
 LAYERS: tuple[frozenset[str], ...] = tuple(
     frozenset(names.split())
     for names in (
-        "version errors records process",
+        "version errors records safe_path files process",
         "model",
         "host hostfile",
         "api interpreter recommend",
@@ -43,6 +43,32 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
 )
 #: What runs elsewhere and imports nothing of ours, or its own folder alone.
 ELSEWHERE = ("probes/children/", "smoke/worker/dsdsmoke")
+
+
+#: Who may write files without `files.py`: what runs on its own in the examined interpreter.
+WRITERS = ("files.py", "safe_path.py", "probes/children/", "smoke/worker/")
+#: Calls that write, make or rename, by the last part of their name.
+WRITING = {
+    "write_text", "write_bytes", "touch", "mkdir", "makedirs", "symlink", "symlink_to", "link",
+    "hardlink_to", "rename", "renames", "rmtree", "unlink", "rmdir", "removedirs", "truncate",
+    "mkstemp", "mkdtemp", "mkfifo", "mknod", "chmod", "lchmod", "chown", "lchown", "copyfile",
+    "copy2", "copytree", "move", "extractall", "extract", "NamedTemporaryFile", "TemporaryFile",
+    "TemporaryDirectory",
+}  # fmt: skip
+#: Calls that are meant to be there: place to call, each with its reason.
+WRITES_ITSELF = {
+    ("process.py", "rmtree"),  # scratch folders of children, by the run's random name
+    ("smoke/launcher.py", "rmtree"),  # folder of its own run
+    ("smoke/launcher.py", "os.open"),  # looks for the lock of another run
+    ("smoke/watch.py", "touch"),  # in the folder of its own run
+    ("smoke/evidence.py", "unlink"),  # shared memory of its own run
+    ("cli/main.py", "os.open"),  # /dev/null, when nobody reads stdout any more
+    ("fleet/smoke.py", "TemporaryDirectory"),  # the hostfile of one gang
+    ("hook/install.py", "unlink"),  # uninstall: files that bear our mark
+    ("hook/install.py", "rmdir"),
+    ("hook/rundir.py", "unlink"),  # in the run folder, which was judged
+    ("hook/supervise.py", "unlink"),
+}
 
 
 @functools.cache
@@ -182,4 +208,85 @@ def test_recommend_is_pure() -> None:
         for name in imports(path)
         if name.split(".")[0] in forbidden
     ]
+    assert broken == []
+
+
+def writing_calls(path: Path) -> Iterator[str]:
+    """Calls that write a file, by name; `open` counts where its mode writes."""
+    for node in walk(path):
+        if not isinstance(node, ast.Call):
+            continue
+        function = node.func
+        name = getattr(function, "attr", None) or getattr(function, "id", "")
+        owner = getattr(getattr(function, "value", None), "id", "")
+        if owner in ("files", "writer"):
+            continue
+        if name in WRITING:
+            yield name
+        elif name == "replace" and owner == "os":
+            yield "os.replace"
+        elif name == "open" and owner == "os":
+            flags = {n.attr for arg in node.args for n in ast.walk(arg) if hasattr(n, "attr")}
+            if flags & {"O_WRONLY", "O_RDWR", "O_CREAT", "O_APPEND", "O_TRUNC"}:
+                yield "os.open"
+        elif name in ("open", "fdopen"):
+            modes = [
+                a.value
+                for a in (*node.args, *(k.value for k in node.keywords))
+                if isinstance(a, ast.Constant) and isinstance(a.value, str)
+            ]
+            if name == "open" and any(set(mode) <= set("wax+bt") and mode for mode in modes):
+                yield "open"
+
+
+def test_files_are_written_by_the_one_writer() -> None:
+    broken = []
+    for path in ENGINE.rglob("*.py"):
+        place = path.relative_to(ENGINE).as_posix()
+        if place.startswith(WRITERS):
+            continue
+        broken += [
+            f"{place} calls {name}"
+            for name in writing_calls(path)
+            if (place, name) not in WRITES_ITSELF
+        ]
+    assert broken == []
+
+
+def test_the_rule_of_the_one_writer_sees_every_way_to_write(tmp_path: Path) -> None:
+    ways = [
+        "open(p, 'w')", "open(p, mode='ab')", "p.open('x')", "p.write_text('')", "os.replace(a, b)",
+        "os.open(p, os.O_WRONLY | os.O_CREAT)", "tempfile.mkstemp()", "shutil.copyfile(a, b)",
+        "p.mkdir()", "os.symlink(a, b)",
+    ]  # fmt: skip
+    for way in ways:
+        walk.cache_clear()
+        (tmp_path / "m.py").write_text(way)
+        assert list(writing_calls(tmp_path / "m.py")), way
+    walk.cache_clear()
+    (tmp_path / "m.py").write_text("open(p); open(p, 'rb'); text.replace('a', 'b'); p.open()")
+    assert list(writing_calls(tmp_path / "m.py")) == []
+    unused = {
+        (place, name)
+        for place, name in WRITES_ITSELF
+        if name not in set(writing_calls(ENGINE / place))
+    }
+    assert unused == set(), "an exception that nobody needs any more"
+
+
+def test_children_are_started_by_the_one_starter() -> None:
+    """`subprocess` is held above; these are the other ways."""
+    names = {"fork", "forkpty", "posix_spawn", "posix_spawnp", "popen", "startfile", "spawnv"}
+    broken = []
+    for path in ENGINE.rglob("*.py"):
+        place = path.relative_to(ENGINE).as_posix()
+        if place.startswith(("process.py", "preflight.py", "probes/children/", "smoke/worker")):
+            continue
+        for node in walk(path):
+            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+                continue
+            name = node.func.attr
+            of_os = getattr(node.func.value, "id", "") == "os"
+            if of_os and (name in names or name.startswith("exec") or name == "system"):
+                broken.append(f"{place} calls os.{name}")
     assert broken == []

@@ -1,0 +1,308 @@
+"""Whether root may believe a path: walked by descriptor, every folder and link on it judged.
+
+Two degrees of care for root:
+
+- *strict* (hooks, fixes, state): every folder on the way belongs to root or the caller and cannot
+  be written by others. This is the rule of OpenSSH's StrictModes. A sticky folder such as /tmp is
+  allowed, because nobody else can rename or remove there what is ours.
+- otherwise (a file that the command line names): folders may belong to others, but no link of
+  another account is followed.
+
+For every other account a link in a sticky folder is followed only if it is its own or belongs to
+the folder's owner, which is what Linux does with `fs.protected_symlinks`.
+
+Standard library only: the hooks that run before every job use it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+#: More links than this on one path are a loop (Linux's own limit).
+_MAX_LINKS = 40
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+POSIX = os.name == "posix"
+NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
+#: O_PATH needs no right to list a folder on the way, only to enter it.
+_FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0)
+
+
+class UnsafePathError(PermissionError):
+    """A path that somebody else could have laid out; `strerror` says which part and why."""
+
+    def __init__(self, reason: str, path: str) -> None:
+        super().__init__(errno.EPERM, reason, path)
+
+
+def is_root() -> bool:
+    """Whether this process runs as root."""
+    return POSIX and os.geteuid() == 0
+
+
+class Rules(NamedTuple):
+    """Whose folders and links are accepted.
+
+    Attributes:
+        trusted: accounts that may own what is on the way.
+        strict: folders are judged too, not links alone.
+        root: the rules for root; else those of `fs.protected_symlinks`.
+    """
+
+    trusted: frozenset[int]
+    strict: bool
+    root: bool
+
+    def may_enter(self, info: os.stat_result, path: str) -> None:
+        """Refuses a folder on the way.
+
+        Raises:
+            UnsafePathError: it is not root's alone.
+        """
+        if self.strict and self.root:
+            reason = unsafe(info, path, self.trusted)
+            if reason:
+                raise UnsafePathError(reason, path)
+
+    def may_follow(self, info: os.stat_result, parent: os.stat_result, path: str) -> None:
+        """Refuses to follow a link.
+
+        Raises:
+            UnsafePathError: it is somebody else's.
+        """
+        if self.root:
+            safe = info.st_uid in self.trusted
+        else:
+            shared = parent.st_mode & stat.S_ISVTX and parent.st_mode & stat.S_IWOTH
+            safe = not shared or info.st_uid in (parent.st_uid, *self.trusted)
+        if not safe:
+            raise UnsafePathError(f"`{path}` is a link of {account(info.st_uid)}", path)
+
+
+def account(uid: int) -> str:
+    """An account in words: its name where there is one, and its number.
+
+    >>> account(0)
+    'root'
+    """
+    if uid == 0:
+        return "root"
+    with contextlib.suppress(ImportError, KeyError):
+        import pwd  # noqa: PLC0415  # not on Windows
+
+        return f"{pwd.getpwuid(uid).pw_name} (uid {uid})"
+    return f"uid {uid}"
+
+
+def unsafe(info: os.stat_result, path: str, trusted: frozenset[int]) -> str:
+    """Why a file or folder is not root's alone; empty where it is."""
+    if info.st_uid not in trusted:
+        return f"`{path}` belongs to {account(info.st_uid)}, not to root"
+    sticky = stat.S_ISDIR(info.st_mode) and info.st_mode & stat.S_ISVTX
+    if info.st_mode & _OTHERS_WRITE and not sticky and not stat.S_ISLNK(info.st_mode):
+        return f"`{path}` can be written by others (mode {stat.S_IMODE(info.st_mode):o})"
+    return ""
+
+
+def trusted_accounts(more: tuple[int, ...] = ()) -> frozenset[int]:
+    """Root, the caller, and whoever owns `/` (in a user namespace root of the host has no number).
+
+    Args:
+        more: accounts that an administrator has named.
+    """
+    if not POSIX:
+        return frozenset()
+    return frozenset({0, os.geteuid(), Path("/").stat().st_uid, *more})
+
+
+def rules_for(*, strict: bool) -> Rules:
+    """The rules for this process."""
+    return Rules(trusted_accounts(), strict, is_root())
+
+
+# ---- walking -----------------------------------------------------------------------------------
+
+
+class Folder(NamedTuple):
+    """An open folder.
+
+    Attributes:
+        handle: its descriptor.
+        path: where it is, without links.
+    """
+
+    handle: int
+    path: str
+
+
+def _parts(path: str) -> list[str]:
+    return [part for part in path.split("/") if part not in ("", ".")]
+
+
+def descend(path: str, rules: Rules, make: int | None) -> Folder:
+    """Opens a folder, one component after the other; links are followed here, not by the kernel.
+
+    Args:
+        path: which.
+        rules: whose components are accepted.
+        make: permission bits of folders that are not there; None = they are not made.
+
+    Raises:
+        UnsafePathError: a component is somebody else's.
+        OSError: it cannot be opened.
+    """
+    if not path.startswith("/") and rules.strict:
+        path = f"{os.getcwd()}/{path}"  # noqa: PTH109  # a deleted folder is an OSError here
+    absolute = path.startswith("/")
+    handle = os.open("/" if absolute else ".", _FOLDER)
+    here = "/" if absolute else "."
+    todo = list(reversed(_parts(path)))
+    links = 0
+    try:
+        rules.may_enter(os.fstat(handle), here)
+        while todo:
+            name = todo.pop()
+            target = None if name == ".." else _link_target(handle, name, here, rules)
+            if target is None:
+                fresh, here = _enter(handle, name, here, make)
+            else:
+                links += 1
+                _bound(links, path)
+                todo += reversed(_parts(target))
+                if not target.startswith("/"):
+                    continue
+                fresh, here = os.open("/", _FOLDER), "/"
+            os.close(handle)
+            handle = fresh
+            rules.may_enter(os.fstat(handle), here)
+    except BaseException:
+        os.close(handle)
+        raise
+    return Folder(handle, here)
+
+
+def _bound(links: int, path: str) -> None:
+    if links > _MAX_LINKS:
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
+
+
+def _link_target(handle: int, name: str, here: str, rules: Rules) -> str | None:
+    """Where a component leads if it is a link, which must be one that may be followed."""
+    try:
+        info = os.stat(name, dir_fd=handle, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+    if not stat.S_ISLNK(info.st_mode):
+        return None
+    rules.may_follow(info, os.fstat(handle), f"{here.rstrip('/')}/{name}")
+    return os.readlink(name, dir_fd=handle)
+
+
+def _enter(handle: int, name: str, here: str, make: int | None) -> tuple[int, str]:
+    if name == "..":
+        return os.open("..", _FOLDER, dir_fd=handle), f"{here}/..".replace("//", "/")
+    path = f"{here.rstrip('/')}/{name}"
+    try:
+        return os.open(name, _FOLDER | NOFOLLOW, dir_fd=handle), path
+    except FileNotFoundError:
+        if make is None:
+            raise OSError(errno.ENOENT, os.strerror(errno.ENOENT), path) from None
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(name, make, dir_fd=handle)
+        return os.open(name, _FOLDER | NOFOLLOW, dir_fd=handle), path
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, path) from None
+
+
+class Place(NamedTuple):
+    """A name in an open folder, or a descriptor of ours that a path such as /dev/stdout means.
+
+    Attributes:
+        folder: the folder; its descriptor is the caller's to close.
+        name: of the file in it.
+        info: what is there now, None = nothing.
+        own: descriptor of this process that the path names.
+    """
+
+    folder: Folder
+    name: str
+    info: os.stat_result | None
+    own: int | None = None
+
+
+@contextlib.contextmanager
+def locate(
+    path: str | Path, rules: Rules, *, make: int | None = None, follow: bool = True
+) -> Iterator[Place]:
+    """The folder of a path, open, and the name in it.
+
+    Args:
+        path: which.
+        rules: whose folders and links are accepted.
+        make: permission bits of folders to make; None = none are made.
+        follow: a link at the end is followed; else it is what the path means.
+    """
+    text = os.fspath(path)
+    for _ in range(_MAX_LINKS):
+        parent, _, name = text.rstrip("/").rpartition("/")
+        if name in ("", ".", ".."):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), text)
+        if not parent and text.startswith("/"):
+            parent = "/"
+        folder = descend(parent, rules, make)
+        try:
+            try:
+                info = os.stat(name, dir_fd=folder.handle, follow_symlinks=False)
+            except FileNotFoundError:
+                info = None
+            if info is None or not stat.S_ISLNK(info.st_mode) or not follow:
+                yield Place(folder, name, info)
+                return
+            own = _own_descriptor(folder.path, name)
+            if own is not None:
+                yield Place(folder, name, info, own)
+                return
+            rules.may_follow(info, os.fstat(folder.handle), f"{folder.path.rstrip('/')}/{name}")
+            target = os.readlink(name, dir_fd=folder.handle)
+            text = target if target.startswith("/") else f"{folder.path}/{target}"
+        finally:
+            os.close(folder.handle)
+    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), os.fspath(path))
+
+
+def _own_descriptor(folder: str, name: str) -> int | None:
+    """The number of a descriptor of this process, if a path is its entry below /proc or /dev."""
+    mine = ("/dev/fd", f"/proc/{os.getpid()}/fd", "/proc/self/fd")
+    return int(name) if folder in mine and name.isdecimal() else None
+
+
+def why_untrusted(path: str | Path, trusted: frozenset[int] | None = None) -> str:
+    """Why root must not run or believe a file or folder, in words; empty where it may.
+
+    The path is judged as OpenSSH's StrictModes does it: itself, what its links lead to, and every
+    folder above each of them.
+
+    Args:
+        path: which.
+        trusted: accounts that may own it; None = root, the caller, the owner of `/`.
+    """
+    if not POSIX:
+        return ""
+    rules = Rules(trusted_accounts() if trusted is None else trusted, strict=True, root=True)
+    try:
+        with locate(path, rules) as place:
+            full = f"{place.folder.path.rstrip('/')}/{place.name}"
+            if place.info is None:
+                return f"`{full}` does not exist"
+            return unsafe(place.info, full, rules.trusted)
+    except UnsafePathError as error:
+        return str(error.strerror)
+    except IsADirectoryError:  # `/`
+        return unsafe(Path("/").stat(), "/", rules.trusted)
+    except OSError as error:
+        return f"`{error.filename or path}`: {error.strerror}"

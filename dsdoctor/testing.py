@@ -29,6 +29,7 @@ from typing import Any
 
 import msgspec
 
+from dsdoctor import files
 from dsdoctor import judge as judging
 from dsdoctor.api import Check, Fact, Finding, Limits, Missing, Probe, Signature, Status, Why
 from dsdoctor.host.door import DiskUsage, Host, HostError, Stat
@@ -301,7 +302,7 @@ def record(
     recorder = RecordingHost(host or LocalHost())
     fact = read(probe, recorder, **facts)
     text = json.dumps(recorder.dump(), indent=1, sort_keys=True)
-    Path(path).write_text(text + "\n", encoding="utf-8")
+    files.write(path, text + "\n")
     return fact
 
 

@@ -98,6 +98,7 @@ def _signed(finding: Finding, unit: Unit) -> Finding:
         id=unit.condition.id,
         fixes=unit.condition.fixes if finding.status in (Status.WARN, Status.FAIL) else (),
         scope=unit.condition.scope,
+        formerly=unit.condition.formerly or msgspec.UNSET,
     )
 
 

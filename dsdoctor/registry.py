@@ -10,10 +10,15 @@ import types
 import typing
 from collections.abc import Iterable, Iterator, Mapping
 
+import msgspec
+
 from dsdoctor.api import Check, Fix, Probe
 from dsdoctor.errors import UsageError
 from dsdoctor.model.condition import Condition, Limits, Signature
 from dsdoctor.model.facts.base import Fact, Missing
+
+#: Earlier names of families, which `--select` and `--ignore` still take.
+FORMER_FAMILIES = {"build": "ops"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -163,6 +168,7 @@ class Registry:
         self.problems: list[Problem] = list(problems)
         self._by_name: dict[str, Unit] = {}
         self._by_id: dict[str, Unit] = {}
+        self._by_former_name: dict[str, Unit] = {}
         for pack in packs:
             self.add(pack)
 
@@ -194,6 +200,9 @@ class Registry:
         self.packs.append(pack)
         self._by_name.update(names)
         self._by_id.update(ids)
+        for unit in pack.units:
+            for name in unit.condition.formerly:
+                self._by_former_name.setdefault(name, unit)
 
     def __iter__(self) -> Iterator[Unit]:
         return iter(sorted(self._by_name.values(), key=lambda unit: id_order(unit.condition.id)))
@@ -228,8 +237,9 @@ class Registry:
         return tuple(probe for pack in self.packs for probe in pack.probes)
 
     def find(self, name_or_id: str) -> Unit | None:
-        """A condition by its name or id, None when there is none."""
-        return self._by_name.get(name_or_id) or self._by_id.get(name_or_id.upper())
+        """A condition by its name, an earlier name or its id; None when there is none."""
+        found = self._by_name.get(name_or_id) or self._by_id.get(name_or_id.upper())
+        return found or self._by_former_name.get(name_or_id)
 
     def get(self, name_or_id: str) -> Unit:
         """A condition by its name or id.
@@ -244,6 +254,11 @@ class Registry:
                 "`dsdoctor explain` lists all"
             )
         return unit
+
+    def former_names(self, name: str) -> tuple[str, ...] | msgspec.UnsetType:
+        """Earlier names of a condition, for documents that leave the field out without any."""
+        unit = self.find(name)
+        return (unit.condition.formerly if unit else ()) or msgspec.UNSET
 
     def _nearest(self, word: str) -> str:
         near = difflib.get_close_matches(word, [*self._by_name, *self._by_id], n=1, cutoff=0.5)
@@ -278,7 +293,8 @@ class Registry:
 
 def _matches(unit: Unit, word: str) -> bool:
     number = unit.condition.id
-    if word in (unit.family, unit.condition.name):
+    word = FORMER_FAMILIES.get(word, word)
+    if word in (unit.family, unit.condition.name, *unit.condition.formerly):
         return True
     upper = word.upper()
     if not re.fullmatch(r"DSD\d*", upper):

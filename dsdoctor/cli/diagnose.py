@@ -89,6 +89,13 @@ def command(
         raise UsageError(str(error)) from None
     if snapshot is not None or here:
         diagnosis = _with_machine(diagnosis, registry, snapshot, python, config)
+    diagnosis = msgspec.structs.replace(
+        diagnosis,
+        causes=tuple(
+            msgspec.structs.replace(cause, formerly=registry.former_names(cause.condition))
+            for cause in diagnosis.causes
+        ),
+    )
     if form == "json":
         document = msgspec.json.format(msgspec.json.encode(diagnosis), indent=2).decode() + "\n"
         common.write(document, output)

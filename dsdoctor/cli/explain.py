@@ -36,6 +36,8 @@ def page(unit: Unit) -> str:
         f"- who can mend it: {condition.scope.value}",
         f"- since: {condition.since}",
     ]
+    if condition.formerly:
+        rows.append(f"- formerly: {', '.join(f'`{name}`' for name in condition.formerly)}")
     if unit.check:
         facts = ", ".join(f"`{need.kind.__name__}`" for need in needs(unit.check.function))
         rows.append(f"- judged from: {facts}")
@@ -74,6 +76,7 @@ def as_json(units: list[Unit]) -> str:
             "has_check": unit.check is not None,
             "signatures": len(unit.signatures),
             "page": unit.page,
+            **({"formerly": list(unit.condition.formerly)} if unit.condition.formerly else {}),
         }
         for unit in units
     ]

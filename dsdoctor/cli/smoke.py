@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 
 from dsdoctor import files, interpreter
 from dsdoctor.cli import common, output
@@ -159,6 +160,13 @@ def execute(
         bars.close()
     if report.partial:
         ended = 128 + (signals.number or signal.SIGINT)
+    report = msgspec.structs.replace(
+        report,
+        causes=tuple(
+            msgspec.structs.replace(cause, formerly=registry.former_names(cause.condition))
+            for cause in report.causes
+        ),
+    )
     tell(report)
     if report.verdict == "pass":
         if folder is not None:

@@ -27,7 +27,7 @@ MODULES = {
     "bitsandbytes": "bitsandbytes-cuda-setup",
     "deepspeed": "deepspeed-torch-incompatible",
     "numpy": "numpy-abi-2",
-    "triton": "triton-missing-or-incompatible",
+    "triton": "triton-unusable",
     **dict.fromkeys(PEERS, "dependency-version-conflict"),
 }
 LACKING = re.compile(
@@ -52,7 +52,7 @@ CLASSES = (
     ),
     (
         re.compile(r"JITFunction$|CompiledKernel$|Autotuner$|ASTSource$|GPUTarget$|LazyDict$"),
-        "triton-missing-or-incompatible",
+        "triton-unusable",
     ),
     (
         re.compile(

@@ -177,7 +177,7 @@ def _windows(place: Place) -> str | None:
         return None
     ours = any("deepspeed" in file.lower() for file in place.files)
     on_windows = any(re.match(r"[A-Za-z]:/", file) for file in place.files)
-    return "windows-unsupported" if ours and on_windows else None
+    return "unsupported-on-windows" if ours and on_windows else None
 
 
 def _build(place: Place) -> str | None:
@@ -277,7 +277,7 @@ def _importing(place: Place) -> str | None:
     if place.package != "deepspeed":
         return None
     in_triton = re.search(r"/triton/|sparse_attention/", place.raiser.file)
-    return "triton-missing-or-incompatible" if in_triton else "deepspeed-torch-incompatible"
+    return "triton-unusable" if in_triton else "deepspeed-torch-incompatible"
 
 
 def _names(place: Place) -> str | None:  # noqa: PLR0911  # a table of cases
@@ -289,7 +289,7 @@ def _names(place: Place) -> str | None:  # noqa: PLR0911  # a table of cases
     if package == "deepspeed" and torchy:
         return "deepspeed-torch-incompatible"
     if package == "triton" or re.search(r"/triton/|sparse_attention/", place.raiser.file):
-        return "triton-missing-or-incompatible"
+        return "triton-unusable"
     if re.search(r"deepspeed|DeepSpeed", text) and package in TRAINERS | {"deepspeed"}:
         alone = package == "deepspeed" and not TRAINERS.intersection(place.packages)
         inner = alone and re.search(r"module '?deepspeed\.", text)
@@ -387,7 +387,7 @@ def _network(place: Place) -> str | None:
                 r"(?i)socket|connect|network|ibv_|bootstrap|remote peer",
                 "nccl-ib-or-socket-interface",
             ),
-            (r"(?i)system error|shm|shared memory", "nccl-p2p-or-shm-failure"),
+            (r"(?i)system error|shm|shared memory", "nccl-intra-node-transport-failed"),
             (r"(?i)invalid usage|duplicate gpu", "nccl-duplicate-gpu"),
             (r"(?i)cuda", "nccl-unhandled-cuda-error"),
         )
@@ -397,7 +397,7 @@ def _network(place: Place) -> str | None:
 
 def _products(place: Place) -> str | None:
     if place.package == "triton" and place.kind not in {"OutOfResources", "CompilationError"}:
-        return "triton-missing-or-incompatible"
+        return "triton-unusable"
     if place.package == "bitsandbytes" and place.kind in NAMES | {"RuntimeError", "OSError"}:
         at_import = "<module>" in place.raiser.function or "cextension" in place.raiser.file
         return "bitsandbytes-cuda-setup" if at_import or "lib" in place.text else None

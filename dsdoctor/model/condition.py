@@ -33,6 +33,7 @@ class Condition:
         fixes: names of fixes that may cure it.
         leads_to: conditions seen afterwards when this one was predicted.
         narrower: conditions that explain the same trouble better, and then speak alone.
+        formerly: earlier names, which options and configurations may still use.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Condition:
     fixes: tuple[str, ...] = ()
     leads_to: tuple[str, ...] = ()
     narrower: tuple[str, ...] = ()
+    formerly: tuple[str, ...] = ()
 
 
 class Level(enum.IntEnum):

@@ -77,6 +77,7 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True):
         evidence: the lines that prove it.
         masks: conditions seen in the log that follow from this one.
         now: what the machine says to it; None where no machine was asked.
+        formerly: earlier names of the condition; left out of JSON without any.
     """
 
     condition: str
@@ -88,6 +89,7 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True):
     evidence: tuple[Line, ...]
     masks: tuple[str, ...] = ()
     now: Now | None = None
+    formerly: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
 
 
 class Expectation(msgspec.Struct, frozen=True, kw_only=True):

@@ -33,7 +33,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
         condition: name of the condition (set by the engine).
         id: its id (set by the engine).
         fixes: names of fixes (set by the engine).
-        scope: who can mend it (set by the engine).
+        scope: who can fix it (set by the engine).
+        formerly: earlier names of the condition (set by the engine); left out of JSON without any.
     """
 
     status: Status
@@ -45,6 +46,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     id: str = ""
     fixes: tuple[str, ...] = ()
     scope: Scope = Scope.NODE
+    formerly: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
 
 
 def ok(message: str = "", **evidence: Any) -> Finding:

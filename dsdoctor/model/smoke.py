@@ -173,6 +173,7 @@ class SmokeCause(msgspec.Struct, frozen=True, kw_only=True):
         hint: what to do.
         fixes: names of fixes that may cure it.
         evidence: what proves it.
+        formerly: earlier names of the condition; left out of JSON without any.
     """
 
     condition: str
@@ -181,6 +182,7 @@ class SmokeCause(msgspec.Struct, frozen=True, kw_only=True):
     hint: str = ""
     fixes: tuple[str, ...] = ()
     evidence: tuple[str, ...] = ()
+    formerly: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
 
 
 class Knob(msgspec.Struct, frozen=True, kw_only=True):

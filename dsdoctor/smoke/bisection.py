@@ -16,7 +16,7 @@ Change = Callable[[SmokePlan], SmokePlan]
 SETTLED = (
     "ds-config-", "deepspeed-", "torch-", "jit-build-", "port-in-use", "launcher-", "rank-killed",
     "hostfile-", "checkpoint-", "include-exclude", "env-", "dependency-", "cpu-adam", "disk-",
-    "permissions", "extension-cache", "prebuilt-op", "python-",
+    "build-dependency-missing", "path-not-writable", "extension-cache", "prebuilt-op", "python-",
 )  # fmt: skip
 _COMMUNICATION = ("rendezvous", "collectives", "engine-init", "steps")
 _TRAINING = ("engine-init", "steps", "checkpoint")

@@ -92,7 +92,7 @@ def _wrong_losses(made: Attempt, registry: Registry) -> Iterator[SmokeCause]:
     if not plan.full_size and losses[-1] >= losses[0] and skipped < len(losses) - 2:
         yield named(
             registry,
-            "fp16-overflow-or-nan",
+            "training-diverged",
             f"the loss was {losses[0]:.4f} and is {losses[-1]:.4f} after {len(losses)} steps, "
             "expected it to fall",
         )

@@ -57,7 +57,7 @@ def test_paths_and_output_of_a_real_run(tmp_path: Path) -> None:
     assert any("`gone`" in message for message in told)
     assert any("`empty` (`--path`) is an empty folder" in message for message in told)
     assert not any("`data`" in message for message in told)
-    assert done.of("permissions") == "ok"
+    assert done.of("path-not-writable") == "ok"
     assert not (tmp_path / "out").exists(), "nothing is made"
 
 

@@ -66,7 +66,7 @@ def test_smoke_trains_over_nccl(dsdoctor: Command, precision: str, launcher: str
 
 
 @pytest.mark.parametrize(("fault", "condition"), [
-    ("kill@0", "rank-killed"), ("nan@0", "fp16-overflow-or-nan"),
+    ("kill@0", "rank-killed"), ("nan@0", "training-diverged"),
     ("corrupt@0:collectives", "wrong-results"),
 ])  # fmt: skip
 def test_fault_is_named(dsdoctor: Command, fault: str, condition: str) -> None:

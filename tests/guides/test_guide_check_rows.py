@@ -323,11 +323,11 @@ def test_guide_c4_the_environment_by_the_torch_in_use(
 
 def test_guide_d2_windows() -> None:
     windows = OsInfo(system="Windows", release="10", machine="AMD64", hostname="laptop")
-    assert loud(host(workstation(), windows)) == {"windows-unsupported": "fail"}
+    assert loud(host(workstation(), windows)) == {"unsupported-on-windows": "fail"}
     alone = host(workstation(), windows, gpus=("0",))
     assert loud(alone) == {}, "one GPU works there"
     nvme = '{"zero_optimization": {"stage": 3, "offload_param": {"device": "nvme"}}}'
-    assert "windows-unsupported" in loud(host(workstation(), windows, gpus=("0",), config=nvme))
+    assert "unsupported-on-windows" in loud(host(workstation(), windows, gpus=("0",), config=nvme))
     assert loud(host(workstation(), gpus=("0", "1"))) == {}
 
 
@@ -403,12 +403,12 @@ def test_guide_e5_the_checklist_of_a_migration(tmp_path: Path) -> None:
     assert loud(places(data, out)) == {}
     gone = Place(purpose="--path", path="/data", parent="/")
     locked = Place(purpose="--writable", path="/out", kind="dir", trial_error="Permission denied")
-    assert loud(places(gone, locked)) == {"path-missing": "fail", "permissions": "fail"}
+    assert loud(places(gone, locked)) == {"path-missing": "fail", "path-not-writable": "fail"}
     argv = ("check", "--quick", "--path", "data", "--writable", "out", "--format", "json")
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "x").write_text("x")
     done = dsdoctor(*argv, env=clean_environment(tmp_path), cwd=tmp_path)
-    assert (done.of("path-missing"), done.of("permissions")) == ("ok", "ok")
+    assert (done.of("path-missing"), done.of("path-not-writable")) == ("ok", "ok")
 
 
 def test_guide_e6_no_cuda_no_torch_no_environment() -> None:

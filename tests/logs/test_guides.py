@@ -303,7 +303,7 @@ def test_guide_d3_deepspeed_is_missing(line: str) -> None:
 )
 def test_guide_d3_loss_is_nan(line: str) -> None:
     found = cause(line + "\n")
-    assert found.condition == "fp16-overflow-or-nan"
+    assert found.condition == "training-diverged"
     assert "initial_scale_power" in found.hint
 
 

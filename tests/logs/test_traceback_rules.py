@@ -62,7 +62,7 @@ ROWS = [
     (("torch/distributed/rendezvous.py", "_create_c10d_store"), "RuntimeError: odd answer",
      "rendezvous-timeout"),
     (("triton/runtime/jit.py", "run"), "AttributeError: no 'constexpr_function'",
-     "triton-missing-or-incompatible"),
+     "triton-unusable"),
     (("safetensors/torch.py", "load_file"), "SafetensorError: odd header", "weights-file-corrupt"),
 ]  # fmt: skip
 
@@ -160,7 +160,7 @@ def test_a_path_that_rich_broke() -> None:
 REWORDED = [
     ("libx.so:%20undefined%20symbol:%20ncclCommRegister", "nccl-version-mismatch"),
     ("OSError: [WinError 126] Das angegebene Modul wurde nicht gefunden: 'C:\\x\\c10.dll'", None),
-    ("LINK : fatal error LNK1181: no se puede abrir el archivo “aio.lib”", "windows-unsupported"),
+    ("LINK : fatal error LNK1181: no se puede abrir el archivo “aio.lib”", "unsupported-on-windows"),
     ("error: [Errno 28] Auf dem Ger\u00e4t ist kein Speicherplatz mehr verf\u00fcgbar", "disk-full"),
     ("RuntimeError: CUDA&nbsp;error: no&#32;kernel image is available for execution on the device",
      "gpu-arch-unsupported"),

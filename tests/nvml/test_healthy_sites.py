@@ -27,7 +27,13 @@ MACHINES = [name for name in HEALTHY if name != "wsl"]
 SITES = {"machine": sites.MACHINE, "docker": sites.DOCKER, "pod": sites.POD, "ib": sites.FABRIC}
 #: Judged on each of these sites, and seen there.
 LOOKED_AT = {
-    "machine": ("disk-full", "inodes-exhausted", "permissions", "host-memory-low", "shm-too-small"),
+    "machine": (
+        "disk-full",
+        "inodes-exhausted",
+        "path-not-writable",
+        "host-memory-low",
+        "shm-too-small",
+    ),
     "docker": ("disk-full", "host-memory-low", "shm-too-small", "container-lost-gpu"),
     "pod": ("kubernetes-gpus-not-visible", "container-lost-gpu"),
     "ib": ("nccl-ib-or-socket-interface", "nccl-unknown-variable"),

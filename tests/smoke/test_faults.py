@@ -37,7 +37,7 @@ REAL = f'"{sys.executable}" -m deepspeed.launcher.runner "$@"'
     ("fault", "condition", "words"),
     [
         ("kill@1", "rank-killed", "rank 1 was killed in steps (step 0)"),
-        ("nan@0", "fp16-overflow-or-nan", "the loss is nan after 1 steps"),
+        ("nan@0", "training-diverged", "the loss is nan after 1 steps"),
         ("corrupt@1", "wrong-results", "all_reduce gave 4 on rank 1, expected 3"),
         ("launcher@0", "launcher-killed", "while rank 0, 1 still ran"),
         ("runner@0", "launcher-killed", "signal 9"),

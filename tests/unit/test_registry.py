@@ -2,9 +2,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from dsdoctor import packs
+from dsdoctor import packs, settings
 from dsdoctor.errors import UsageError
 
 GOOD = '''"""The moon is full.
@@ -99,3 +100,25 @@ def test_a_word_that_selects_nothing_is_told_with_the_nearest() -> None:
         registry.select(["driver-to-old"])
     with pytest.raises(UsageError, match="no condition is called"):
         registry.get("nonsense")
+
+
+def test_earlier_names_still_select_and_are_shown() -> None:
+    registry = packs.load(builtin_only=True)
+    unit = registry.get("permissions")
+    assert unit.condition.name == "path-not-writable"
+    assert registry.select(["permissions"]) == (unit,)
+    assert registry.select(["build"]) == registry.select(["ops"])
+    found, warnings = settings.without_leftovers(
+        settings.Settings(ignore=["permissions"], limits={"permissions": {"x": 1.0}}), registry
+    )
+    assert (found.limits, warnings) == ({"path-not-writable": {"x": 1.0}}, ())
+    assert registry.former_names("path-not-writable") == ("permissions",)
+    assert registry.former_names("disk-full") is msgspec.UNSET
+
+
+def test_no_earlier_name_is_a_name_of_today() -> None:
+    registry = packs.load(builtin_only=True)
+    today = {unit.condition.name for unit in registry}
+    former = [name for unit in registry for name in unit.condition.formerly]
+    assert len(former) == len(set(former))
+    assert not today.intersection(former)

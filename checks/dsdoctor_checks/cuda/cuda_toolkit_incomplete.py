@@ -44,7 +44,7 @@ CONDITION = Condition(
     scope=Scope.USER_ENV,
     since="0.1",
     fixes=("install-cuda-toolkit",),
-    leads_to=("jit-build-header-or-lib-missing",),
+    leads_to=("build-dependency-missing",),
 )
 
 

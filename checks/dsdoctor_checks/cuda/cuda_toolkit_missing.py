@@ -302,6 +302,6 @@ SIGNATURES = (
             "PermissionError: [Errno 13] Permission denied: '/usr/local/cuda/version.txt'",
         ),
         level=Level.STRONG,
-        masks=("permissions", "cpu-adam-unbuilt"),
+        masks=("path-not-writable", "cpu-adam-unbuilt"),
     ),
 )

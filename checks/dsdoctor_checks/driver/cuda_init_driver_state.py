@@ -276,7 +276,7 @@ SIGNATURES = (
         pattern="(?<!= )NVML_ERROR_DRIVER_NOT_LOADED",
         examples=("nvmlInit_v2: NVML_ERROR_DRIVER_NOT_LOADED",),
         level=Level.STRONG,
-        masks=("no-gpu-visible", "triton-missing-or-incompatible"),
+        masks=("no-gpu-visible", "triton-unusable"),
         not_near=("fork", "spawn"),
     ),
     Signature(
@@ -286,21 +286,21 @@ SIGNATURES = (
             "CUDA_ERROR_OPERATING_SYSTEM",
         ),
         level=Level.STRONG,
-        masks=("no-gpu-visible", "triton-missing-or-incompatible"),
+        masks=("no-gpu-visible", "triton-unusable"),
         not_near=("fork", "spawn"),
     ),
     Signature(
         pattern="cudaErrorOperatingSystem",
         examples=("cudaErrorOperatingSystem",),
         level=Level.STRONG,
-        masks=("no-gpu-visible", "triton-missing-or-incompatible"),
+        masks=("no-gpu-visible", "triton-unusable"),
         not_near=("fork", "spawn"),
     ),
     Signature(
         pattern=r"Triton Error \[CUDA\]: initialization error",
         examples=("RuntimeError: Triton Error [CUDA]: initialization error",),
         level=Level.STRONG,
-        masks=("no-gpu-visible", "triton-missing-or-incompatible"),
+        masks=("no-gpu-visible", "triton-unusable"),
         not_near=("fork", "spawn"),
     ),
     Signature(
@@ -310,7 +310,7 @@ SIGNATURES = (
             "failed to initialize CUDA: initialization error",
         ),
         level=Level.STRONG,
-        masks=("no-gpu-visible", "triton-missing-or-incompatible"),
+        masks=("no-gpu-visible", "triton-unusable"),
         not_near=("fork", "spawn"),
     ),
     Signature(
@@ -320,7 +320,7 @@ SIGNATURES = (
             "nvidia kernel module is not loaded",
         ),
         level=Level.STRONG,
-        masks=("no-gpu-visible", "triton-missing-or-incompatible"),
+        masks=("no-gpu-visible", "triton-unusable"),
         not_near=("fork", "spawn"),
     ),
     Signature(

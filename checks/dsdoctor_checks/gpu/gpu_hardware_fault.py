@@ -238,7 +238,11 @@ SIGNATURES = (
             "torch.AcceleratorError: CUDA error: Invalid access of peer GPU memory over nvlink or a hardware error",
         ),
         level=Level.CERTAIN,
-        masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "nccl-p2p-or-shm-failure"),
+        masks=(
+            "nccl-timeout-watchdog",
+            "nccl-unhandled-cuda-error",
+            "nccl-intra-node-transport-failed",
+        ),
     ),
     Signature(
         pattern=r"CUDA_ERROR_(?:CONTAINED|HARDWARE_STACK_ERROR|NVLINK_UNCORRECTABLE)\b",
@@ -248,19 +252,31 @@ SIGNATURES = (
             "CUDA_ERROR_NVLINK_UNCORRECTABLE",
         ),
         level=Level.CERTAIN,
-        masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "nccl-p2p-or-shm-failure"),
+        masks=(
+            "nccl-timeout-watchdog",
+            "nccl-unhandled-cuda-error",
+            "nccl-intra-node-transport-failed",
+        ),
     ),
     Signature(
         pattern="because it is insufficiently powered",
         examples=("Unable to communicate with GPU because it is insufficiently powered.",),
         level=Level.CERTAIN,
-        masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "nccl-p2p-or-shm-failure"),
+        masks=(
+            "nccl-timeout-watchdog",
+            "nccl-unhandled-cuda-error",
+            "nccl-intra-node-transport-failed",
+        ),
     ),
     Signature(
         pattern="Insufficient External Power",
         examples=("Insufficient External Power",),
         level=Level.CERTAIN,
-        masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "nccl-p2p-or-shm-failure"),
+        masks=(
+            "nccl-timeout-watchdog",
+            "nccl-unhandled-cuda-error",
+            "nccl-intra-node-transport-failed",
+        ),
     ),
     Signature(
         pattern=r"SXid \(PCI:[\w:.]+\): \d+,.{0,20}\bFatal\b",
@@ -271,13 +287,21 @@ SIGNATURES = (
             "nvidia-nvswitch1: SXid (PCI:0000:0a:00.0): 19084, Non-fatal, Link 31 AN1 Heartbeat Timeout Error",
         ),
         level=Level.CERTAIN,
-        masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "nccl-p2p-or-shm-failure"),
+        masks=(
+            "nccl-timeout-watchdog",
+            "nccl-unhandled-cuda-error",
+            "nccl-intra-node-transport-failed",
+        ),
     ),
     Signature(
         pattern="infoROM is corrupted at",
         examples=("infoROM is corrupted at",),
         level=Level.CERTAIN,
-        masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "nccl-p2p-or-shm-failure"),
+        masks=(
+            "nccl-timeout-watchdog",
+            "nccl-unhandled-cuda-error",
+            "nccl-intra-node-transport-failed",
+        ),
     ),
     Signature(
         pattern="(?:error in (?:the )?|CUDA error: )device hardware stack",
@@ -286,13 +310,21 @@ SIGNATURES = (
             "CUDA error: device hardware stack",
         ),
         level=Level.CERTAIN,
-        masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "nccl-p2p-or-shm-failure"),
+        masks=(
+            "nccl-timeout-watchdog",
+            "nccl-unhandled-cuda-error",
+            "nccl-intra-node-transport-failed",
+        ),
     ),
     Signature(
         pattern="GpuIsLost",
         examples=("pynvml.NVMLError_GpuIsLost: GPU is lost",),
         level=Level.CERTAIN,
-        masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "nccl-p2p-or-shm-failure"),
+        masks=(
+            "nccl-timeout-watchdog",
+            "nccl-unhandled-cuda-error",
+            "nccl-intra-node-transport-failed",
+        ),
     ),
     Signature(
         pattern="the launch timed out and was terminated|Memory access fault by GPU node",

@@ -130,7 +130,7 @@ SIGNATURES = (
         ),
         masks=(
             "disk-full",
-            "nccl-p2p-or-shm-failure",
+            "nccl-intra-node-transport-failed",
             "nccl-timeout-watchdog",
             "nccl-unhandled-cuda-error",
             "rendezvous-timeout",
@@ -223,7 +223,7 @@ SIGNATURES = (
         ),
         level=Level.CERTAIN,
         masks=(
-            "nccl-p2p-or-shm-failure",
+            "nccl-intra-node-transport-failed",
             "nccl-timeout-watchdog",
             "nccl-unhandled-cuda-error",
             "rendezvous-timeout",

@@ -36,7 +36,7 @@ CONDITION = Condition(
     id="DSD441",
     scope=Scope.USER_ENV,
     since="0.1",
-    leads_to=("permissions",),
+    leads_to=("path-not-writable",),
 )
 _VARIABLES = {"built extensions": "TORCH_EXTENSIONS_DIR", "Triton cache": "TRITON_CACHE_DIR"}
 

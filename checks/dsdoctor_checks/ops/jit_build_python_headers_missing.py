@@ -111,7 +111,7 @@ SIGNATURES = (
             "cpu-adam-unbuilt",
             "jit-build-stale-lock",
             "jit-build-compiler-missing",
-            "jit-build-header-or-lib-missing",
+            "build-dependency-missing",
             "cuda-toolkit-mismatch",
         ),
     ),
@@ -130,6 +130,6 @@ SIGNATURES = (
             "subprocess.CalledProcessError: Command '['ninja', '-v']' returned non-zero exit status 1.",
         ),
         level=Level.WEAK,
-        masks=("triton-missing-or-incompatible",),
+        masks=("triton-unusable",),
     ),
 )

@@ -194,6 +194,6 @@ SIGNATURES = (
             "which: no deepspeed in",
         ),
         level=Level.STRONG,
-        masks=("dependency-version-conflict", "windows-unsupported"),
+        masks=("dependency-version-conflict", "unsupported-on-windows"),
     ),
 )

@@ -158,7 +158,7 @@ SIGNATURES = (
             "cpu-adam-unbuilt",
             "jit-build-stale-lock",
             "nccl-timeout-watchdog",
-            "jit-build-header-or-lib-missing",
+            "build-dependency-missing",
         ),
         near=("deepspeed",),
     ),

@@ -44,7 +44,7 @@ CONDITION = Condition(
     id="DSD704",
     scope=Scope.NODE,
     since="0.1",
-    leads_to=("nccl-p2p-or-shm-failure",),
+    leads_to=("nccl-intra-node-transport-failed",),
 )
 
 #: Types of IOMMU groups that translate, or may.

@@ -42,7 +42,7 @@ CONDITION = Condition(
     id="DSD705",
     scope=Scope.NODE,
     since="0.1",
-    leads_to=("nccl-p2p-or-shm-failure",),
+    leads_to=("nccl-intra-node-transport-failed",),
 )
 
 TRANSLATING = ("DMA", "DMA-FQ")

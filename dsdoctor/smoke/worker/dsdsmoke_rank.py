@@ -271,7 +271,7 @@ class Run(Communication):
             self.report.note(step=step, loss=loss)
             if not math.isfinite(loss):
                 raise CheckError(
-                    "fp16-overflow-or-nan", "the loss is %s after %d steps" % (loss, step + 1)
+                    "training-diverged", "the loss is %s after %d steps" % (loss, step + 1)
                 )
         found["probe_after"] = self.probe()
         found["skipped"] = getattr(self.engine, "skipped_steps", 0)

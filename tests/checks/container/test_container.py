@@ -1,4 +1,4 @@
-"""docker_gpu_runtime_missing, container_gpu_mismatch, wsl_specific, cpus_fewer_than_ranks."""
+"""docker_gpu_runtime_missing, container_gpu_mismatch, wsl_driver_unavailable, cpus_fewer_than_ranks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from dsdoctor.api import Gpus, LibCuda, NvidiaKernel, OsInfo, Resources, RunNeeds
 from dsdoctor_checks.container import container_gpu_mismatch, docker_gpu_runtime_missing
-from dsdoctor_checks.host import cpus_fewer_than_ranks, wsl_specific
+from dsdoctor_checks.host import cpus_fewer_than_ranks, wsl_driver_unavailable
 from tests.checks.machines import (
     ABSENT,
     ANY,
@@ -109,7 +109,7 @@ def test_allotted_gpus(os: OsInfo, value: str | None, count: int, status: str) -
 )
 def test_wsl(os: OsInfo, dxg: bool, path: Any, alive: Any, run: RunNeeds, status: str) -> None:
     lib = LibCuda(path=path, via="default")
-    check = wsl_specific.wsl_driver_is_used.function
+    check = wsl_driver_unavailable.wsl_driver_is_used.function
     assert words(check(os, NvidiaKernel(dxg=dxg), lib, alive, run)) == [status]
 
 

@@ -1,4 +1,4 @@
-"""path_missing, permissions, disk_full, inodes_exhausted, cache_on_network_disk, file_system_hangs."""
+"""path_missing, path_not_writable, disk_full, inodes_exhausted, cache_on_network_disk, file_system_hangs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dsdoctor_checks.storage import (
     file_system_hangs,
     inodes_exhausted,
     path_missing,
-    permissions,
+    path_not_writable,
 )
 from tests.checks.machines import ABSENT, ANY, NO_ENV, words
 
@@ -54,7 +54,7 @@ def every(fact: Storage, run: RunNeeds = ANY) -> list[str]:
     """Statuses of all checks of places that are not ok."""
     found = [
         *path_missing.paths_are_there.function(fact),
-        *permissions.places_can_be_written.function(fact),
+        *path_not_writable.places_can_be_written.function(fact),
         *disk_full.places_have_room.function(fact, run, disk_full.DiskLimits()),
         *inodes_exhausted.files_can_be_made.function(fact, inodes_exhausted.InodeLimits()),
         *cache_on_network_disk.builds_are_local.function(fact, NO_ENV, ABSENT, ABSENT),

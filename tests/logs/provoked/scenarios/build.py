@@ -194,7 +194,7 @@ def _leave_lock(op: str = "cpu_adam") -> None:
     (folder / "lock").touch()
 
 
-@scenario("permissions", r"failed to map segment from shared object", needs=("root",))
+@scenario("path-not-writable", r"failed to map segment from shared object", needs=("root",))
 def build_cache_noexec(bench: Bench) -> int:
     """The extension cache lies on a file system mounted noexec."""
     noexec = RUN / "scratch"
@@ -224,14 +224,14 @@ def build_cache_fills_up(bench: Bench) -> int:
     return _load(bench, '"my_op.cpp"', ', extra_cflags=["-g"]')
 
 
-@scenario("permissions", r"Read-only file system", warm=False, needs=("root",))
+@scenario("path-not-writable", r"Read-only file system", warm=False, needs=("root",))
 def build_cache_readonly(bench: Bench) -> int:
     """The home folder is mounted read-only in the container."""
     bench.mount("-t", "tmpfs", "-o", "ro", "tmpfs", str(HOME))
     return bench.py(CPU_ADAM)
 
 
-@scenario("permissions", r"Permission denied", warm=False, needs=("root", "su"))
+@scenario("path-not-writable", r"Permission denied", warm=False, needs=("root", "su"))
 def build_cache_owned_by_root(bench: Bench) -> int:
     """An earlier run as root left a cache that the user may not write."""
     cache = HOME / ".cache/torch_extensions/py311_cpu"
@@ -323,7 +323,7 @@ def build_cuda_home_wrong(bench: Bench) -> int:
 
 
 @scenario(
-    "jit-build-header-or-lib-missing",
+    "build-dependency-missing",
     r"fatal error: \S+\.h: No such file",
     needs=("nvcc",),
     simulated=BELIEVE,
@@ -343,7 +343,7 @@ def build_cusparse_header_missing(bench: Bench) -> int:
     )
 
 
-@scenario("jit-build-header-or-lib-missing", r"cannot find -lcurand")
+@scenario("build-dependency-missing", r"cannot find -lcurand")
 def build_link_lcurand(bench: Bench) -> int:
     """The link asks for -lcurand, which has no development link on this machine."""
     bench.write("my_op.cpp", PLAIN_OP)

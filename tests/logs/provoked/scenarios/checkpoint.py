@@ -103,7 +103,7 @@ def checkpoint_file_size_limit(bench: Bench) -> int:
     return bench.run(["bash", "-c", f"ulimit -f 512; exec {bench.python} train.py"])
 
 
-@scenario("permissions", r"Read-only file system", needs=("root",))
+@scenario("path-not-writable", r"Read-only file system", needs=("root",))
 def checkpoint_read_only_torch_save(bench: Bench) -> int:
     """torch.save into a folder on a read-only mount."""
     (RUN / "out").mkdir()
@@ -114,7 +114,7 @@ def checkpoint_read_only_torch_save(bench: Bench) -> int:
 
 
 @scenario(
-    "permissions",
+    "path-not-writable",
     r"Parent directory \S+ does not exist",
     needs=("root",),
     also_ok=(

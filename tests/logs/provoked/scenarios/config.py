@@ -215,7 +215,7 @@ def config_fp16_on_cpu(bench: Bench) -> int:
     return _try(bench, config(fp16={"enabled": True}))
 
 
-@scenario("fp16-overflow-or-nan", r"(?i)nan")
+@scenario("training-diverged", r"(?i)nan")
 def config_nan_loss_bf16(bench: Bench) -> int:
     """bf16 training whose loss is nan from the first step: skipped steps, exit code 0."""
     script = train(step="x = x * float('inf')")

@@ -198,7 +198,7 @@ def python_pkg_resources_gone(bench: Bench) -> int:
     return bench.py("import pkg_resources\n\nprint(pkg_resources.get_distribution('torch'))\n")
 
 
-@scenario("triton-missing-or-incompatible", r"(?i)triton")
+@scenario("triton-unusable", r"(?i)triton")
 def python_triton_missing(bench: Bench) -> int:
     """A kernel of DeepSpeed's that wants triton, which is not installed."""
     return bench.py(

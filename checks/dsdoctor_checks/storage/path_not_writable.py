@@ -31,7 +31,9 @@ from dsdoctor.api import (
 
 from ._util import name
 
-CONDITION = Condition("permissions", id="DSD1553", scope=Scope.JOB, since="0.1")
+CONDITION = Condition(
+    "path-not-writable", id="DSD1553", scope=Scope.JOB, since="0.1", formerly=("permissions",)
+)
 
 #: Places whose lack of write access stops a run; others have a way round, or are read alone.
 _NEEDED = ("--writable", "NVMe offload")

@@ -17,7 +17,11 @@ from __future__ import annotations
 from dsdoctor.api import Condition, Level, Scope, Signature
 
 CONDITION = Condition(
-    "jit-build-header-or-lib-missing", id="DSD452", scope=Scope.USER_ENV, since="0.1"
+    "build-dependency-missing",
+    id="DSD452",
+    scope=Scope.USER_ENV,
+    since="0.1",
+    formerly=("jit-build-header-or-lib-missing",),
 )
 
 HINT = "install the development package that holds the named header or library (`cuda-libraries-dev`, `cuda-cudart-dev`, ...)"

@@ -34,7 +34,13 @@ from dsdoctor.api import (
 
 from ._util import ranks
 
-CONDITION = Condition("windows-unsupported", id="DSD1051", scope=Scope.NODE, since="0.1")
+CONDITION = Condition(
+    "unsupported-on-windows",
+    id="DSD1051",
+    scope=Scope.NODE,
+    since="0.1",
+    formerly=("windows-unsupported",),
+)
 
 _PARTS = ("offload_optimizer", "offload_param")
 
@@ -359,7 +365,7 @@ SIGNATURES = (
         ),
         not_examples=("\\cl.exe' failed with exit code is fine",),
         level=Level.STRONG,
-        masks=("jit-build-header-or-lib-missing", "cpu-adam-unbuilt"),
+        masks=("build-dependency-missing", "cpu-adam-unbuilt"),
     ),
     Signature(
         pattern=r"LINK : fatal error LNK\d{4}",
@@ -406,7 +412,7 @@ SIGNATURES = (
         ),
         level=Level.CERTAIN,
         masks=(
-            "triton-missing-or-incompatible",
+            "triton-unusable",
             "cxx-abi-undefined-symbol",
             "jit-build-compiler-missing",
             "dependency-version-conflict",
@@ -418,7 +424,7 @@ SIGNATURES = (
         examples=("finished its bootstrapping phase",),
         level=Level.CERTAIN,
         masks=(
-            "triton-missing-or-incompatible",
+            "triton-unusable",
             "cxx-abi-undefined-symbol",
             "jit-build-compiler-missing",
             "dependency-version-conflict",
@@ -430,7 +436,7 @@ SIGNATURES = (
         examples=("RuntimeError: makeDeviceForHostname(): unsupported gloo device",),
         level=Level.CERTAIN,
         masks=(
-            "triton-missing-or-incompatible",
+            "triton-unusable",
             "cxx-abi-undefined-symbol",
             "jit-build-compiler-missing",
             "dependency-version-conflict",
@@ -446,7 +452,7 @@ SIGNATURES = (
         ),
         level=Level.CERTAIN,
         masks=(
-            "triton-missing-or-incompatible",
+            "triton-unusable",
             "cxx-abi-undefined-symbol",
             "jit-build-compiler-missing",
             "dependency-version-conflict",
@@ -458,7 +464,7 @@ SIGNATURES = (
         examples=("'nproc' is not recognized as an internal or external command,",),
         level=Level.CERTAIN,
         masks=(
-            "triton-missing-or-incompatible",
+            "triton-unusable",
             "cxx-abi-undefined-symbol",
             "jit-build-compiler-missing",
             "dependency-version-conflict",
@@ -470,7 +476,7 @@ SIGNATURES = (
         examples=("nvcc.exe' failed with exit",),
         level=Level.CERTAIN,
         masks=(
-            "triton-missing-or-incompatible",
+            "triton-unusable",
             "cxx-abi-undefined-symbol",
             "jit-build-compiler-missing",
             "dependency-version-conflict",
@@ -482,7 +488,7 @@ SIGNATURES = (
         examples=("error C2872",),
         level=Level.CERTAIN,
         masks=(
-            "triton-missing-or-incompatible",
+            "triton-unusable",
             "cxx-abi-undefined-symbol",
             "jit-build-compiler-missing",
             "dependency-version-conflict",
@@ -501,7 +507,7 @@ SIGNATURES = (
         ),
         level=Level.CERTAIN,
         masks=(
-            "triton-missing-or-incompatible",
+            "triton-unusable",
             "cxx-abi-undefined-symbol",
             "jit-build-compiler-missing",
             "dependency-version-conflict",
@@ -520,7 +526,7 @@ SIGNATURES = (
         not_examples=("DLL load failed while importing is fine",),
         level=Level.CERTAIN,
         masks=(
-            "triton-missing-or-incompatible",
+            "triton-unusable",
             "cxx-abi-undefined-symbol",
             "jit-build-compiler-missing",
             "dependency-version-conflict",
@@ -532,7 +538,7 @@ SIGNATURES = (
         examples=("checking compiler version for cl",),
         level=Level.CERTAIN,
         masks=(
-            "triton-missing-or-incompatible",
+            "triton-unusable",
             "cxx-abi-undefined-symbol",
             "jit-build-compiler-missing",
             "dependency-version-conflict",
@@ -546,7 +552,7 @@ SIGNATURES = (
         ),
         level=Level.CERTAIN,
         masks=(
-            "triton-missing-or-incompatible",
+            "triton-unusable",
             "cxx-abi-undefined-symbol",
             "jit-build-compiler-missing",
             "dependency-version-conflict",
@@ -558,7 +564,7 @@ SIGNATURES = (
         examples=("module 'torch.distributed' has no attribute 'init_process_group'",),
         level=Level.CERTAIN,
         masks=(
-            "triton-missing-or-incompatible",
+            "triton-unusable",
             "cxx-abi-undefined-symbol",
             "jit-build-compiler-missing",
             "dependency-version-conflict",

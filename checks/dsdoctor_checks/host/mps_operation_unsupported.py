@@ -14,7 +14,13 @@ from __future__ import annotations
 
 from dsdoctor.api import Condition, Level, Scope, Signature
 
-CONDITION = Condition("mps-apple", id="DSD1050", scope=Scope.NODE, since="0.1")
+CONDITION = Condition(
+    "mps-operation-unsupported",
+    id="DSD1050",
+    scope=Scope.NODE,
+    since="0.1",
+    formerly=("mps-apple",),
+)
 
 HINT = "use float32 or float16, or set `PYTORCH_ENABLE_MPS_FALLBACK=1`"
 

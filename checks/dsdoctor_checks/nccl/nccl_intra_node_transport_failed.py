@@ -15,7 +15,13 @@ from __future__ import annotations
 
 from dsdoctor.api import Condition, Level, Scope, Signature
 
-CONDITION = Condition("nccl-p2p-or-shm-failure", id="DSD852", scope=Scope.JOB, since="0.1")
+CONDITION = Condition(
+    "nccl-intra-node-transport-failed",
+    id="DSD852",
+    scope=Scope.JOB,
+    since="0.1",
+    formerly=("nccl-p2p-or-shm-failure",),
+)
 
 HINT = "set `NCCL_P2P_DISABLE=1` (and `NCCL_IB_DISABLE=1` on RTX 4000), or switch ACS off"
 
@@ -139,7 +145,7 @@ SIGNATURES = (
             "transport/p2p.cu:7 WARN ",
         ),
         not_examples=("n1:9:12 [0] NCCL INFO transport/p2p.cc:372 -> 1",),
-        masks=("permissions",),
+        masks=("path-not-writable",),
         not_near=(
             "No space left on device",
             "out of memory",

@@ -1,4 +1,4 @@
-"""windows_unsupported."""
+"""unsupported_on_windows."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dsdoctor.api import Gpus, OsInfo, RunNeeds
-from dsdoctor_checks.host.windows_unsupported import windows_can_do_it
+from dsdoctor_checks.host.unsupported_on_windows import windows_can_do_it
 from tests.checks.machines import LINUX, NO_ENV, gpus, words
 
 WINDOWS = OsInfo(system="Windows", release="11", machine="AMD64", hostname="pc")

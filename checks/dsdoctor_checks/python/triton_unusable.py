@@ -16,7 +16,11 @@ from __future__ import annotations
 from dsdoctor.api import Condition, Level, Scope, Signature
 
 CONDITION = Condition(
-    "triton-missing-or-incompatible", id="DSD952", scope=Scope.USER_ENV, since="0.1"
+    "triton-unusable",
+    id="DSD952",
+    scope=Scope.USER_ENV,
+    since="0.1",
+    formerly=("triton-missing-or-incompatible",),
 )
 
 HINT = "install the triton of this torch (`pip install -U triton`), and upgrade what imports it"

@@ -36,7 +36,13 @@ from dsdoctor.api import (
 )
 from dsdoctor_checks._util import cuda_works
 
-CONDITION = Condition("wsl-specific", id="DSD1052", scope=Scope.NODE, since="0.1")
+CONDITION = Condition(
+    "wsl-driver-unavailable",
+    id="DSD1052",
+    scope=Scope.NODE,
+    since="0.1",
+    formerly=("wsl-specific",),
+)
 
 _FOLDER = "/usr/lib/wsl/"
 
@@ -91,7 +97,7 @@ SIGNATURES = (
             "AssertionError: libcuda.so cannot found!",
         ),
         level=Level.STRONG,
-        masks=("nccl-unhandled-cuda-error", "nccl-p2p-or-shm-failure"),
+        masks=("nccl-unhandled-cuda-error", "nccl-intra-node-transport-failed"),
     ),
     Signature(
         pattern=r"/lib/wsl/\S{1,60}.{0,80}(?:error|not|cannot)",
@@ -147,7 +153,7 @@ SIGNATURES = (
         ),
         not_examples=("cannot find -lcudart",),
         level=Level.CERTAIN,
-        masks=("jit-build-header-or-lib-missing", "gpu-oom"),
+        masks=("build-dependency-missing", "gpu-oom"),
         near=("WSL", "microsoft-standard", "/usr/lib/wsl", "/mnt/c/"),
     ),
     Signature(
@@ -157,7 +163,7 @@ SIGNATURES = (
             "torch.distributed.DistBackendError: NCCL error in: x.hpp:275, unhandled cuda error, NCCL version 2.20.5",
             "ncclUnhandledCudaError: Call to CUDA function failed.",
         ),
-        masks=("nccl-unhandled-cuda-error", "nccl-p2p-or-shm-failure"),
+        masks=("nccl-unhandled-cuda-error", "nccl-intra-node-transport-failed"),
         requires=(
             "microsoft-standard",
             "WSL2",

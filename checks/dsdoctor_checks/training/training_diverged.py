@@ -15,7 +15,13 @@ from __future__ import annotations
 
 from dsdoctor.api import Condition, Level, Scope, Signature
 
-CONDITION = Condition("fp16-overflow-or-nan", id="DSD1750", scope=Scope.JOB, since="0.1")
+CONDITION = Condition(
+    "training-diverged",
+    id="DSD1750",
+    scope=Scope.JOB,
+    since="0.1",
+    formerly=("fp16-overflow-or-nan",),
+)
 
 HINT = "train in bf16, or lower `initial_scale_power` and the learning rate"
 

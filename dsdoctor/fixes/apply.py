@@ -16,7 +16,7 @@ from typing import BinaryIO
 from dsdoctor import files, process
 from dsdoctor.fixes import error_hints, inventory
 from dsdoctor.fixes.journal import Journal
-from dsdoctor.host import LocalHost
+from dsdoctor.host import HostError, LocalHost
 from dsdoctor.model.fix_plan import (
     Env,
     Fetch,
@@ -31,6 +31,7 @@ from dsdoctor.model.fix_plan import (
     Tell,
     Write,
 )
+from dsdoctor.probes.memory import mapped
 from dsdoctor.probes.toolchain import builders_in
 
 CHILDREN = Path(__file__).parent.parent / "probes" / "children"
@@ -186,6 +187,17 @@ class Applier:
                     f"`{path}` is in use: process {held[0]} builds there now; wait until it ends"
                 )
         if not os.path.lexists(path):
+            return
+        if step.segment:
+            try:
+                used = mapped(LocalHost(), os.geteuid())
+            except HostError as error:
+                raise StepError(
+                    f"whether a process maps `{path}` is unknown: {error.missing.detail}"
+                ) from None
+            if str(path) in used:
+                raise StepError(f"`{path}` is in use: a process maps it")
+            files.remove(path, strict=True)
             return
         if path.is_symlink() or path.is_file():
             self.journal.note_file(path)

@@ -106,15 +106,18 @@ class LinkNames(_Step, frozen=True, kw_only=True, tag="link-names"):
 
 
 class Remove(_Step, frozen=True, kw_only=True, tag="remove"):
-    """Takes a file or folder away; undo puts it back.
+    """Removes a file or directory; undo restores it.
 
     Attributes:
         remove: the path.
-        unless_held: a process that works in the folder of this path stops the step.
+        unless_held: a process that works in the directory of this path stops the step.
+        segment: it is a shared-memory segment. A process that maps it stops the step, and undo does
+            not restore it.
     """
 
     remove: str
     unless_held: str = ""
+    segment: bool = False
 
 
 class Fetch(_Step, frozen=True, kw_only=True, tag="fetch"):

@@ -1,63 +1,116 @@
-"""Reads what holds host memory beside processes: huge pages, swap, left-overs in /dev/shm."""
+"""Reads what takes host memory besides processes: huge pages, swap, stale segments in /dev/shm."""
 
 from __future__ import annotations
 
 import re
 
-from dsdoctor.api import probe
+from dsdoctor.api import Missing, OsInfo, probe
 from dsdoctor.host import Host, HostError, read_text
 from dsdoctor.model.facts.base import Why
 from dsdoctor.model.facts.memory import MemoryDetail
 from dsdoctor.probes.machine import parse_cgroup_mounts, parse_meminfo
 
 SHM = "/dev/shm"  # noqa: S108  # it is only looked at
-#: Names that NCCL, torch and Python's multiprocessing give their segments.
-_OURS = re.compile(r"nccl-|torch_\d|psm_|pym-|__KMP|sem\.(?:mp|loky)-|cuda\.shm")
-#: More segments than this are not asked for one by one.
+#: Names that DeepSpeed, NCCL, torch and Python's multiprocessing give their segments
+#: (deepspeed csrc/cpu/comm/shm.cpp, nccl src/misc/shmutils.cc, torch.multiprocessing,
+#: multiprocessing.shared_memory; 2026-11-22).
+_OURS = re.compile(
+    r"deepspeed_allreduce_buffer_|nccl-|torch_\d|psm_|pym-|__KMP|sem\.(?:mp|loky)-|cuda\.shm"
+)
+#: More segments than this are not looked at one by one.
 _MANY = 2000
+#: A process with a smaller address space has not loaded torch, whose main library alone is larger
+#: (libtorch_cpu.so of 2.13.0+cpu has 434 MB, 2026-11-22).
+_TORCH_KB = 200 << 10
+#: What container runtimes call a /dev/shm that they made for one container.
+_PRIVATE = "shm"
 
 
-def _left(host: Host) -> tuple[int, dict[str, int]]:
-    """Files in /dev/shm, and the segments among them that no process maps."""
+def shared_with_others(mountinfo: str) -> bool:
+    r"""Whether processes outside this container may have segments in its /dev/shm.
+
+    >>> shared_with_others("9 8 0:9 / /dev/shm rw - tmpfs shm rw,size=65536k\n")
+    False
+    >>> shared_with_others("9 8 0:9 / /dev/shm rw - tmpfs tmpfs rw\n")  # --ipc=host
+    True
+    """
+    for line in mountinfo.splitlines():
+        fields, _, kind = line.partition(" - ")
+        if fields.split()[4:5] == [SHM]:
+            return kind.split()[1:2] != [_PRIVATE]
+    return True
+
+
+def _sees_all(host: Host) -> bool:
+    """Whether this is the machine's own PID namespace, which alone has the kernel's threads."""
+    try:
+        return read_text(host, "/proc/2/comm").strip() == "kthreadd"
+    except HostError:
+        return False
+
+
+def _left(host: Host, visible: bool) -> tuple[int, dict[str, int], tuple[str, ...]]:
+    """Number of files in /dev/shm; the stale segments among them; those of this user."""
     try:
         names = host.listdir(SHM)
     except HostError:
-        return 0, {}
+        return 0, {}, ()
     ours = [name for name in names if _OURS.match(name)]
-    if not ours or len(ours) > _MANY:
-        return len(names), {}
-    used = _mapped(host)
+    if not ours or len(ours) > _MANY or not visible:
+        return len(names), {}, ()
+    try:
+        user = host.stat("/proc/self").uid
+        used = mapped(host, user)
+    except HostError:
+        return len(names), {}, ()
     left: dict[str, int] = {}
-    if used is None:
-        return len(names), left
+    mine: list[str] = []
     for name in ours:
         path = f"{SHM}/{name}"
-        if path not in used:
-            try:
-                left[path] = host.stat(path).size
-            except HostError:
-                continue  # it went away meanwhile
-    return len(names), left
+        try:
+            found = host.stat(path)
+        except HostError:
+            continue  # it has been removed since
+        if path in used or found.kind != "file" or (user and found.uid != user):
+            continue
+        left[path] = found.size
+        if found.uid == user:
+            mine.append(path)
+    return len(names), left, tuple(mine)
 
 
-def _mapped(host: Host) -> set[str] | None:
-    """Segments that some process maps; None where not every process may be looked into."""
+def mapped(host: Host, user: int) -> set[str]:
+    """Segments that the processes of a user map; those of every user for root.
+
+    Raises:
+        HostError: one of these processes could not be read.
+    """
     used: set[str] = set()
-    try:
-        names = host.listdir("/proc")
-    except HostError:
-        return None
-    for name in names:
+    for name in host.listdir("/proc"):
         if not name.isdigit():
             continue
         try:
             text = read_text(host, f"/proc/{name}/maps")
         except HostError as error:
-            if error.missing.why is Why.ABSENT:
-                continue  # it has ended
-            return None
+            if error.missing.why is Why.ABSENT or _harmless(host, name, user):
+                continue
+            raise
         used.update(re.findall(rf"{SHM}/\S+", text))
     return used
+
+
+def _harmless(host: Host, pid: str, user: int) -> bool:
+    """Whether a process whose maps are denied cannot map a segment of the user."""
+    try:
+        if user and host.stat(f"/proc/{pid}").uid != user:
+            return True  # segments are created with mode 0600
+        status = read_text(host, f"/proc/{pid}/status")
+    except HostError as error:
+        return error.missing.why is Why.ABSENT
+    if re.search(r"^RssShmem:\s+0 kB", status, re.MULTILINE):
+        return True
+    size = re.search(r"^VmSize:\s+(\d+) kB", status, re.MULTILINE)
+    return size is not None and int(size[1]) < _TORCH_KB
 
 
 def parse_detail(meminfo: str, mountinfo: str) -> MemoryDetail:
@@ -86,7 +139,7 @@ def parse_detail(meminfo: str, mountinfo: str) -> MemoryDetail:
 
 
 @probe
-def memory_detail(host: Host) -> MemoryDetail:
+def memory_detail(host: Host, system: OsInfo | Missing) -> MemoryDetail:
     """What of the host's memory a job cannot have, and why."""
     if host.system != "Linux":
         raise HostError(Why.UNSUPPORTED, "huge pages, swap and /dev/shm are read on Linux alone")
@@ -95,7 +148,9 @@ def memory_detail(host: Host) -> MemoryDetail:
     except HostError:
         mounts = ""
     detail = parse_detail(read_text(host, "/proc/meminfo"), mounts)
-    files, left = _left(host)
+    inside = isinstance(system, OsInfo) and system.container is not None
+    visible = not inside or _sees_all(host) or not shared_with_others(mounts)
+    files, left, mine = _left(host, visible)
     return MemoryDetail(
         hugepages_bytes=detail.hugepages_bytes,
         hugepages_free_bytes=detail.hugepages_free_bytes,
@@ -103,5 +158,6 @@ def memory_detail(host: Host) -> MemoryDetail:
         swap_free_bytes=detail.swap_free_bytes,
         shm_files=files,
         shm_left=left,
+        shm_mine=mine,
         cgroup=detail.cgroup,
     )

@@ -20,6 +20,7 @@ from dsdoctor.api import (
     Hostfile,
     LineProblem,
     MasterPort,
+    MemoryDetail,
     Missing,
     OsInfo,
     OtherToolkits,
@@ -257,8 +258,20 @@ def mamba(kind: str, **more: Any) -> PackageManagers:
     return PackageManagers(conda=f"/opt/{kind}/bin/{kind}", conda_kind=kind, **more)
 
 
+SEGMENT = "/dev/shm/deepspeed_allreduce_buffer_1000_127.0.0.1_29500_0"
+
 CASES: dict[str, Case] = {
     "remove-stale-lock": ("remove-stale-lock", lambda: {"cache": LOCKED}, ENV_REACH, RUN),
+    "remove-stale-shm": (
+        "remove-stale-shm",
+        lambda: {"detail": MemoryDetail(shm_left={SEGMENT: 66 << 20}, shm_mine=(SEGMENT,))},
+        ENV_REACH, RUN,
+    ),
+    "remove-stale-shm.no-way": (
+        "remove-stale-shm",
+        lambda: {"detail": MemoryDetail(shm_left={SEGMENT: 66 << 20})},
+        ENV_REACH, RUN,
+    ),
     "remove-stale-builds": (
         "remove-stale-builds",
         lambda: {"builds": StaleBuilds(folders={"/x/fused_adam": "its torch is gone"})},

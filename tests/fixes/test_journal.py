@@ -287,3 +287,34 @@ def test_a_held_folder_is_left_alone(tmp_path: Path) -> None:
         child.kill()
         child.wait()
     assert (folder / "lock").exists()
+
+
+MAPS = """
+import mmap, sys
+with open(sys.argv[1], "r+b") as file:
+    kept = mmap.mmap(file.fileno(), 0)
+print(flush=True)
+input()
+"""
+
+
+@pytest.mark.system
+def test_a_segment_that_a_process_maps_stays(tmp_path: Path) -> None:
+    segment = Path(f"/dev/shm/deepspeed_allreduce_buffer_test_{os.getpid()}_0")
+    segment.write_bytes(b"x" * 4096)
+    step = Remove(remove=str(segment), segment=True, why="r")
+    child = subprocess.Popen(
+        [sys.executable, "-c", MAPS, str(segment)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    try:
+        assert child.stdout is not None
+        child.stdout.readline()
+        with pytest.raises(StepError, match="a process maps it"):
+            applied(tmp_path, step)
+        child.communicate(b"\n", timeout=30)
+        applied(tmp_path, step)
+        assert not segment.exists()
+    finally:
+        child.kill()
+        child.wait()
+        segment.unlink(missing_ok=True)

@@ -1,11 +1,11 @@
 """/dev/shm is large enough but nearly full.
 
 ## Why it matters
-Jobs that were killed leave their segments in /dev/shm; they hold memory until somebody removes
-them. The next job cannot make its own: `failed to extend /dev/shm/nccl-…`, or a bus error.
+NCCL and data loaders create files in /dev/shm when a job starts. If it is full, the job stops with
+`failed to extend /dev/shm/nccl-…` or a bus error. Jobs that were killed leave their files behind.
 
 ## What to do
-Remove what no process has open (`fuser /dev/shm/*` shows nothing for it), then start again.
+Remove the files that no process uses (`fuser /dev/shm/*` lists the processes), then start again.
 
 ## References
 - shm_overview(7); NCCL docs: troubleshooting, shared memory
@@ -34,16 +34,21 @@ from dsdoctor.api import (
 from dsdoctor_checks.host._util import MIB, ranks
 
 CONDITION = Condition(
-    "shm-nearly-full", id="DSD1405", scope=Scope.NODE, since="0.1", leads_to=("shm-too-small",)
+    "shm-nearly-full",
+    id="DSD1405",
+    scope=Scope.NODE,
+    since="0.1",
+    fixes=("remove-stale-shm",),
+    leads_to=("shm-too-small",),
 )
 
 
 class ShmFreeLimits(Limits, frozen=True, kw_only=True):
-    """What must be free, in MiB.
+    """Free space that a run needs, in MiB.
 
     Attributes:
         rank_mib: for each rank.
-        small_mib: a /dev/shm smaller than this is judged by `shm-too-small`.
+        small_mib: `shm-too-small` reports a /dev/shm smaller than this.
     """
 
     rank_mib: float = 64
@@ -59,10 +64,10 @@ def shm_has_room(
     env: Environment | Missing,
     limits: ShmFreeLimits,
 ) -> Iterator[Finding]:
-    """Free space of /dev/shm, and what was left there."""
+    """Warns when /dev/shm has too little free space, and counts its stale segments."""
     total, free = resources.shm_total_bytes, resources.shm_free_bytes
     if total is None or free is None:
-        yield skip("there is no /dev/shm here")
+        yield skip("this system has no /dev/shm")
         return
     count = ranks(run, gpus, env)
     needed = limits.rank_mib * count
@@ -71,14 +76,14 @@ def shm_has_room(
         return
     left = {} if isinstance(detail, Missing) else detail.shm_left
     size = sum(left.values()) // MIB
-    what = f"; {len(left)} segments of {size} MiB belong to no process" if left else ""
+    what = f"; {len(left)} stale segments hold {size} MiB" if left else ""
     yield warn(
         f"{free // MIB} of {total // MIB} MiB are free in /dev/shm, but {count} "
-        f"{'rank wants' if count == 1 else 'ranks want'} {needed:g} MiB{what}",
-        effect="NCCL and data loaders cannot make their segments",
-        hint=f"remove them: `rm {' '.join(list(left)[:3])}`"
+        f"{'rank needs' if count == 1 else 'ranks need'} {needed:g} MiB{what}",
+        effect="NCCL and data loaders cannot create their segments",
+        hint="run `dsdoctor fix remove-stale-shm`"
         if left
-        else "see what lies there (`ls -l /dev/shm`) and remove what no process has open",
+        else "list its files with `ls -l /dev/shm`, and remove those that no process uses",
         free_mib=free // MIB,
         total_mib=total // MIB,
         ranks=count,

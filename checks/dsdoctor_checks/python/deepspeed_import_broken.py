@@ -1,12 +1,12 @@
 """DeepSpeed is installed, but importing it fails.
 
 ## Why it matters
-Every rank of the job imports it. The import was tried in the patient's interpreter, after torch, as
-a job does it; what it said there it will say in the job.
+Every rank of the job imports DeepSpeed. dsdoctor tried the import in the environment's interpreter,
+after torch, as a job does, so the job will end with the same error.
 
 ## What to do
-Mend what the error names. When it names a module, that package is missing or of a version that this
-DeepSpeed does not know.
+Fix what the error names. If it names a module, that package is missing or its version is not
+compatible with this DeepSpeed.
 
 ## References
 - DeepSpeed deepspeed/__init__.py
@@ -22,6 +22,7 @@ from dsdoctor.api import (
     DeepSpeedLive,
     Finding,
     Missing,
+    Resources,
     Scope,
     TorchLive,
     check,
@@ -29,6 +30,7 @@ from dsdoctor.api import (
     ok,
     skip,
 )
+from dsdoctor_checks._killed import killed, shortage
 
 CONDITION = Condition(
     "deepspeed-import-broken",
@@ -46,32 +48,38 @@ CONDITION = Condition(
 
 @check(CONDITION)
 def deepspeed_imports(
-    live: DeepSpeedLive, torch: TorchLive | Missing, deepspeed: DeepSpeedInstall | Missing
+    live: DeepSpeedLive,
+    torch: TorchLive | Missing,
+    deepspeed: DeepSpeedInstall | Missing,
+    resources: Resources | Missing,
 ) -> Iterator[Finding]:
-    """Reports how the import went."""
+    """Reports how the import ended."""
     outcome = live.imported
     if outcome.ok:
         yield ok(seconds=outcome.seconds)
         return
     if isinstance(torch, TorchLive) and not torch.imported.ok:
-        yield skip("torch itself could not be imported, so deepspeed cannot be")
+        yield skip("torch could not be imported, and DeepSpeed imports it")
         return
     if isinstance(deepspeed, DeepSpeedInstall) and deepspeed.version is None:
         yield skip("deepspeed is not installed")
+        return
+    if killed(outcome):
+        yield shortage(outcome, "deepspeed", resources)
         return
     version = deepspeed.version if isinstance(deepspeed, DeepSpeedInstall) else None
     words = (outcome.message or "").strip().splitlines()
     said = words[0] if words else "no message"
     if outcome.error_type == "hang":
-        what = f"did not end: {said}"
+        what = f"did not finish: {said}"
     elif outcome.error_type == "signal":
-        what = f"was ended by {said}"
+        what = f"was killed by {said}"
     else:
-        what = f"ended in `{outcome.error_type}: {said}`"
+        what = f"failed with `{outcome.error_type}: {said}`"
     yield fail(
         f"`import deepspeed` {what}",
-        effect="every rank ends the same way at its start",
-        hint="mend what the error names, then run `python -c 'import deepspeed'`",
+        effect="every rank fails in the same way when it starts",
+        hint="fix what the error names, then check with `python -c 'import deepspeed'`",
         version=version,
         error_type=outcome.error_type,
         error=outcome.message,

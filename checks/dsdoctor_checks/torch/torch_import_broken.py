@@ -24,6 +24,7 @@ from dsdoctor.api import (
     Level,
     LibraryPath,
     Missing,
+    Resources,
     Scope,
     Signature,
     TorchBuild,
@@ -32,6 +33,7 @@ from dsdoctor.api import (
     fail,
     skip,
 )
+from dsdoctor_checks._killed import killed, shortage
 
 CONDITION = Condition(
     "torch-import-broken",
@@ -79,7 +81,10 @@ _OTHER = (
 
 @check(CONDITION)
 def torch_imports(
-    torch: TorchBuild, live: TorchLive, library_path: LibraryPath | Missing
+    torch: TorchBuild,
+    live: TorchLive,
+    library_path: LibraryPath | Missing,
+    resources: Resources | Missing,
 ) -> Iterator[Finding]:
     """How the import in a child of the patient went."""
     outcome = live.imported
@@ -87,6 +92,9 @@ def torch_imports(
         return
     if not torch.installed:
         yield skip("torch is not installed")
+        return
+    if killed(outcome):
+        yield shortage(outcome, "torch", resources)
         return
     kind = outcome.error_type or "error"
     what, effect, hint = _KINDS.get(kind, _OTHER)

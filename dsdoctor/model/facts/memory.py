@@ -16,8 +16,11 @@ class MemoryDetail(Fact, frozen=True, kw_only=True):
         swap_total_bytes: swap space.
         swap_free_bytes: of that, not in use.
         shm_files: how many files lie in /dev/shm.
-        shm_left: files there that NCCL, torch or a data loader made and no process has open, with
-            their sizes; empty where the processes of others cannot be looked into.
+        shm_left: stale segments there and their sizes: made by DeepSpeed, NCCL, torch or a data
+            loader, and mapped by no process. Empty where that cannot be known: in a container that
+            may share /dev/shm with processes outside it, and for segments of other users unless
+            root asks.
+        shm_mine: of these, the ones that this user owns.
         cgroup: `v1`, `v2` or None where no controller limits memory.
     """
 
@@ -27,6 +30,7 @@ class MemoryDetail(Fact, frozen=True, kw_only=True):
     swap_free_bytes: int = 0
     shm_files: int = 0
     shm_left: dict[str, int] = msgspec.field(default_factory=dict)
+    shm_mine: tuple[str, ...] = ()
     cgroup: str | None = None
 
 

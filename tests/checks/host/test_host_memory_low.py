@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
-from dsdoctor.api import Gpu, Gpus, Resources, RunNeeds
+from dsdoctor.api import Gpu, Gpus, ImportOutcome, MemoryDetail, Resources, RunNeeds, TorchLive
+from dsdoctor.testing import assert_fail, assert_warn, judge
 from dsdoctor_checks.host import host_memory_low
 from tests.checks.gpu.support import NOT_SET, worst
+from tests.checks.machines import ABSENT
 
 GPUS = Gpus(gpus=tuple(Gpu(index=index) for index in range(4)))
 
@@ -44,7 +46,31 @@ def test_rows(fact: Resources, expected: str) -> None:
             RunNeeds(),
             GPUS,
             NOT_SET,
+            ABSENT,
+            ABSENT,
+            ABSENT,
             host_memory_low.MemoryLimits(),
         )
         == expected
     )
+
+
+def test_stale_segments_are_named_as_the_way_out() -> None:
+    detail = MemoryDetail(shm_left={"/dev/shm/deepspeed_allreduce_buffer_0_0": 23 << 30})
+    judged = judge(
+        host_memory_low.memory_is_free,
+        resources=machine(memory_available_bytes=3 << 29),
+        memory_detail=detail,
+    )
+    assert_warn(judged)
+    assert "23.0 GiB of stale segments" in judged.findings[0].hint
+
+
+def test_an_import_that_the_kernel_killed_makes_it_a_failure() -> None:
+    dead = ImportOutcome(ok=False, error_type="signal", message="SIGKILL", signal=9)
+    judged = judge(
+        host_memory_low.memory_is_free,
+        resources=machine(memory_available_bytes=3 << 29),
+        torch_live=TorchLive(imported=dead),
+    )
+    assert_fail(judged, "the kernel killed `import torch`")

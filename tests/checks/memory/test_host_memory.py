@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from dsdoctor.api import MemoryDetail, Resources, RunNeeds
@@ -11,9 +12,14 @@ from dsdoctor.host import DiskUsage, HostError
 from dsdoctor.model.facts.base import Why
 from dsdoctor.probes.machine import resources
 from dsdoctor.probes.memory import memory_detail
-from dsdoctor.testing import FakeHost
-from dsdoctor_checks.memory import hugepages_reserved, shm_nearly_full, swap_thrashing
-from tests.checks.machines import ABSENT, ANY, NO_ENV, words
+from dsdoctor.testing import FakeHost, assert_ok, assert_warn, judge
+from dsdoctor_checks.memory import (
+    hugepages_reserved,
+    shm_nearly_full,
+    stale_shm_segments,
+    swap_thrashing,
+)
+from tests.checks.machines import ABSENT, ANY, LINUX, NO_ENV, words
 
 GIB = 1 << 30
 MIB = 1 << 20
@@ -104,8 +110,8 @@ def test_shm(total: int | None, free: int | None, gpus: int, status: str) -> Non
     )
     assert words(found) == [status]
     if status == "warn":
-        assert "1 segments of 9 MiB" in found[0].message
-        assert "rm /dev/shm/nccl-a" in found[0].hint
+        assert "1 stale segments hold 9 MiB" in found[0].message
+        assert "remove-stale-shm" in found[0].hint
 
 
 MEMINFO = (
@@ -126,8 +132,9 @@ def test_left_overs_in_dev_shm() -> None:
             "/proc/self/maps": "",
         }
     )
-    fact = memory_detail.function(host)
+    fact = memory_detail.function(host, ABSENT)
     assert fact.shm_left == {"/dev/shm/nccl-left": 20}
+    assert fact.shm_mine == ("/dev/shm/nccl-left",)
     assert fact.shm_files == 3
     assert fact.hugepages_bytes == 4 * GIB
     assert fact.hugepages_free_bytes == 1000 * 2 * MIB
@@ -139,7 +146,57 @@ def test_processes_of_others_hide_what_is_left() -> None:
     host = FakeHost(
         files={"/proc/meminfo": MEMINFO, "/dev/shm/nccl-a": "x", "/proc/12/maps": denied}
     )
-    assert memory_detail.function(host).shm_left == {}
+    assert memory_detail.function(host, ABSENT).shm_left == {}
+
+
+BUFFER = "/dev/shm/deepspeed_allreduce_buffer_0_127.0.0.1_29500_0"
+SHARED = "9 8 0:9 / /dev/shm rw - tmpfs tmpfs rw\n"
+OWN = "9 8 0:9 / /dev/shm rw - tmpfs shm rw\n"
+
+
+@pytest.mark.parametrize(
+    ("shmem", "container", "mounts", "left"),  # how much shared memory the process has
+    [
+        pytest.param("0 kB", None, SHARED, {BUFFER: 5}, id="it uses no shared memory"),
+        pytest.param("4 kB\nVmSize:\t1048576 kB", None, SHARED, {}, id="it may map the segment"),
+        pytest.param("4 kB\nVmSize:\t 10240 kB", None, SHARED, {BUFFER: 5}, id="it has no torch"),
+        pytest.param("0 kB", "docker", OWN, {BUFFER: 5}, id="a /dev/shm of the container"),
+        pytest.param("0 kB", "docker", SHARED, {}, id="the host's /dev/shm in a container"),
+    ],
+)
+def test_a_process_whose_maps_are_denied(
+    shmem: str, container: str | None, mounts: str, left: dict[str, int]
+) -> None:
+    host = FakeHost(
+        files={
+            "/proc/meminfo": MEMINFO,
+            "/proc/self/mountinfo": mounts,
+            "/proc/self/maps": "",
+            BUFFER: "x" * 5,
+            "/proc/1/maps": HostError(Why.DENIED, "may not be read"),
+            "/proc/1/status": f"Name:\tinit\nRssShmem:\t       {shmem}\n",
+        }
+    )
+    system = msgspec.structs.replace(LINUX, container=container)
+    assert memory_detail.function(host, system).shm_left == left
+
+
+@pytest.mark.parametrize(
+    ("left", "mine", "expected", "hint"),
+    [
+        pytest.param({}, (), assert_ok, "", id="none"),
+        pytest.param({BUFFER: MIB}, (BUFFER,), assert_ok, "", id="too small to matter"),
+        pytest.param({BUFFER: 66 * MIB}, (BUFFER,), assert_warn, "remove-stale-shm", id="own"),
+        pytest.param({BUFFER: 66 * MIB}, (), assert_warn, "owners", id="of another user"),
+    ],
+)
+def test_stale_segments(
+    left: dict[str, int], mine: tuple[str, ...], expected: Any, hint: str
+) -> None:
+    detail = MemoryDetail(shm_left=left, shm_mine=mine)
+    judged = judge(stale_shm_segments.no_segment_is_stale, memory_detail=detail)
+    expected(judged)
+    assert hint in judged.findings[0].hint
 
 
 V1 = (
@@ -191,4 +248,19 @@ def test_cgroups_of_both_versions(
     limited = len(files) > 1
     assert found.memory_limit_bytes == (32 * GIB if limited else None)
     assert (found.memory_available_bytes == 24 * GIB) == limited
-    assert memory_detail.function(host).cgroup == version
+    assert memory_detail.function(host, ABSENT).cgroup == version
+
+
+def test_all_processes_are_seen_from_the_namespace_of_the_machine() -> None:
+    host = FakeHost(
+        files={
+            "/proc/meminfo": MEMINFO,
+            "/proc/self/mountinfo": SHARED,
+            "/proc/self/maps": "",
+            "/proc/2/comm": "kthreadd\n",
+            "/proc/2/maps": "",
+            BUFFER: "x" * 5,
+        }
+    )
+    system = msgspec.structs.replace(LINUX, container="docker")
+    assert memory_detail.function(host, system).shm_left == {BUFFER: 5}

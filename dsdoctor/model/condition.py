@@ -34,6 +34,7 @@ class Condition:
         leads_to: conditions seen afterwards when this one was predicted.
         narrower: conditions that explain the same trouble better, and then speak alone.
         formerly: earlier names, which options and configurations may still use.
+        transient: it can pass without anybody's doing, so another start of the job can help.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Condition:
     leads_to: tuple[str, ...] = ()
     narrower: tuple[str, ...] = ()
     formerly: tuple[str, ...] = ()
+    transient: bool = False
 
 
 class Level(enum.IntEnum):

@@ -1,0 +1,232 @@
+"""`dsdoctor run`: start a job under watch; list, show, compare and export what was kept."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from dsdoctor.errors import UsageError
+from dsdoctor.run import store
+from dsdoctor.run.options import RunOptions, seconds_of
+
+
+class RunGroup(click.Group):
+    """A group whose own options end at `--`, behind which stands the user's command."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:  # noqa: D102
+        command: list[str] = []
+        if "--" in args:
+            place = args.index("--")
+            args, command = args[:place], args[place + 1 :]
+            if not command:
+                raise UsageError("no command after `--`; expected `dsdoctor run -- CMD ARGS…`")
+        ctx.obj = tuple(command)
+        return super().parse_args(ctx, args or ([] if command else ["--help"]))
+
+    def resolve_command(  # noqa: D102
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and ctx.obj:
+            raise UsageError(f"`{args[0]}` before `--`: only options come before `--`")
+        if args and args[0] not in self.commands:
+            raise UsageError(
+                f"`{args[0]}` is not a subcommand of `dsdoctor run`; put `--` before the command"
+            )
+        return super().resolve_command(ctx, args)
+
+    def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: D102
+        formatter.write_usage(ctx.command_path, "[OPTIONS] -- CMD ARGS…")
+
+
+@click.group("run", cls=RunGroup, invoke_without_command=True)
+@click.option(
+    "--preflight",
+    type=click.Choice(["quick", "full", "off"]),
+    default="quick",
+    show_default=True,
+    help="Check what the command needs before it starts.",
+)
+@click.option("--force", is_flag=True, help="Start although the check fails.")
+@click.option(
+    "--env",
+    "announce",
+    type=click.Choice(["on", "off"]),
+    default="on",
+    show_default=True,
+    help="Set variables that make time-out dumps possible; none changes results.",
+)
+@click.option("--every", default="2s", show_default=True, metavar="TIME", help="Sample this often.")
+@click.option(
+    "--hang-after",
+    default="15m",
+    show_default=True,
+    metavar="TIME",
+    help="Report a hang after so long without output and work; 0 turns it off.",
+)
+@click.option(
+    "--on-hang",
+    type=click.Choice(["report", "stop"]),
+    default="report",
+    show_default=True,
+    help="What to do about a hang.",
+)
+@click.option(
+    "--restarts",
+    type=click.IntRange(0, 100),
+    default=0,
+    show_default=True,
+    help="Restart so often where the cause can pass by itself.",
+)
+@click.option("--metrics", metavar="FILE", help="Rewrite FILE for Prometheus with each sample.")
+@click.option("--runs-dir", metavar="DIR", help="Where runs are kept [$DSDOCTOR_RUNS].")
+@click.option("-q", "--quiet", is_flag=True, help="Report only why the job died.")
+@click.pass_context
+def command(ctx: click.Context, /, **given: Any) -> int:
+    """Start a job under watch, and name the cause when it dies.
+
+    The command runs as typed: same output, same signals, same exit status. What a post-mortem
+    needs is kept in a folder of its own.
+
+    Exit status: that of the command; 79 if the check before the start failed and the command was
+    not started.
+
+    \b
+    Examples:
+      dsdoctor run -- deepspeed --num_gpus 4 train.py --deepspeed ds_config.json
+      dsdoctor run --hang-after 5m --on-hang stop -- torchrun --nproc-per-node 8 train.py
+      dsdoctor run list
+      dsdoctor run show last
+      dsdoctor run diff 20261122-0610 20261122-0755
+    """  # noqa: D301  # \b is click's mark, not an escape for Python's reader
+    base = store.base_folder(given["runs_dir"])
+    if ctx.invoked_subcommand is not None:
+        ctx.obj = base
+        return 0
+    return _start(ctx.obj, base, given)
+
+
+def _start(words: tuple[str, ...], base: Path, given: dict[str, Any]) -> int:
+    if not words:
+        raise UsageError("no command was given; expected `dsdoctor run -- CMD ARGS…`")
+    if sys.platform == "win32":
+        raise UsageError("`dsdoctor run` needs Linux or macOS; on Windows, run it inside WSL")
+    from dsdoctor.run.start import execute, is_first  # noqa: PLC0415
+
+    every = seconds_of(given["every"], "--every")
+    if every < 0.1:  # noqa: PLR2004
+        raise UsageError(f"`--every {given['every']}` is too short; expected 0.1s or longer")
+    first = is_first(os.environ)
+    options = RunOptions(
+        command=words,
+        preflight=given["preflight"],
+        force=given["force"],
+        announce=given["announce"] == "on",
+        every=every,
+        hang_after=seconds_of(given["hang_after"], "--hang-after"),
+        on_hang=given["on_hang"],
+        restarts=given["restarts"],
+        base=base,
+        metrics=None if given["metrics"] is None else Path(given["metrics"]).absolute(),
+        quiet=given["quiet"] or not first,
+    )
+    status = execute(options, _speak)
+    sys.exit(status)  # statuses of commands are not dsdoctor's own
+
+
+def _write(text: str, output: str | None) -> None:
+    from dsdoctor.cli import common  # noqa: PLC0415  # a job must not wait for what it imports
+
+    common.write(text, output)
+
+
+def _speak(text: str) -> None:
+    """One line on stderr; a terminal in raw mode needs the carriage return."""
+    end = "\r\n" if sys.stderr.isatty() else "\n"
+    sys.stderr.write(f"dsdoctor: {text}{end}")
+    sys.stderr.flush()
+
+
+@command.command("list")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
+@click.pass_obj
+def list_command(base: Path, form: str) -> int:
+    """List kept runs, the newest last."""
+    from dsdoctor.run import report  # noqa: PLC0415
+
+    runs = store.all_runs(base)
+    if form == "json":
+        rows = [msgspec.to_builtins(record) for _, record in runs]
+        _write(msgspec.json.format(msgspec.json.encode(rows), indent=2).decode() + "\n", None)
+    else:
+        _write(report.table(runs, base), None)
+    return 0
+
+
+@command.command("show")
+@click.argument("run", required=False)
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
+@click.option("--bundle", metavar="FILE", help="Pack a redacted archive (.tar.gz) to send.")
+@click.pass_obj
+def show_command(base: Path, run: str | None, form: str, bundle: str | None) -> int:
+    """Show one run: RUN is its id, the beginning of it, or `last`."""
+    from dsdoctor.run import report  # noqa: PLC0415
+
+    folder, record = store.find(base, run)
+    if bundle is not None:
+        store.bundle(folder, Path(bundle), store.texts_of(folder))
+        _write(f"{bundle}\n", None)
+        return 0
+    if form == "json":
+        text = msgspec.json.format(msgspec.json.encode(record), indent=2).decode() + "\n"
+    else:
+        text = report.show(folder, record)
+    _write(text, None)
+    return 0
+
+
+@command.command("diff")
+@click.argument("before")
+@click.argument("after")
+@click.pass_obj
+def diff_command(base: Path, before: str, after: str) -> int:
+    """Compare two runs: step time, memory, loss, and what differed."""
+    from dsdoctor.run import report  # noqa: PLC0415
+
+    _write(report.compare(store.find(base, before), store.find(base, after)), None)
+    return 0
+
+
+@command.command("export")
+@click.argument("run", required=False)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["csv", "json", "tensorboard"]),
+    default="csv",
+    show_default=True,
+    help="csv and json: samples of the machine, or with --steps of the training.",
+)
+@click.option("--steps", is_flag=True, help="Export steps, loss and throughput.")
+@click.option("-o", "--output", metavar="FILE", help="Write there; a folder for tensorboard.")
+@click.pass_obj
+def export_command(base: Path, run: str | None, form: str, steps: bool, output: str | None) -> int:
+    """Export what was sampled."""
+    from dsdoctor.run import metrics, report  # noqa: PLC0415
+
+    folder, record = store.find(base, run)
+    samples = metrics.flat_samples(folder, report.started(record))
+    trained = metrics.read_lines(folder / "steps.jsonl")
+    if form == "tensorboard":
+        if output is None:
+            raise UsageError("`--format tensorboard` writes a folder; name one with `-o DIR`")
+        metrics.to_tensorboard(Path(output), trained, samples)
+        return 0
+    rows = trained if steps else samples
+    text = metrics.to_csv(rows) if form == "csv" else msgspec.json.encode(rows).decode() + "\n"
+    _write(text, output)
+    return 0

@@ -1,0 +1,114 @@
+"""What `dsdoctor run` keeps: the contract of `run.json`, and of `run show --format json`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+SCHEMA = "dsdoctor/run"
+VERSION = 1
+
+
+class Notice(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that was reported while the job ran.
+
+    Attributes:
+        time: seconds since the start of the job.
+        key: what it is about; each key is reported once.
+        text: the sentence.
+    """
+
+    time: float
+    key: str
+    text: str
+
+
+class RankEnd(msgspec.Struct, frozen=True, kw_only=True):
+    """The end of one rank's process, in the order in which they were seen.
+
+    Attributes:
+        rank: global rank.
+        pid: its process.
+        time: seconds since the start of the job.
+    """
+
+    rank: int
+    pid: int
+    time: float
+
+
+class Figures(msgspec.Struct, kw_only=True):
+    """What the run achieved. None = no line or sample reported it.
+
+    Attributes:
+        steps: last step number that was reported.
+        step_seconds: median wall time of a step, s.
+        loss: last loss.
+        tokens_per_second: last throughput that the job reported.
+        samples_per_second: the same in samples.
+        peak_gpu_bytes: GPU index to the highest memory use that was sampled, bytes.
+        peak_host_bytes: highest use of host memory, or of the control group's where it is limited.
+        throttled_seconds: GPU index to seconds in which it was throttled.
+    """
+
+    steps: int | None = None
+    step_seconds: float | None = None
+    loss: float | None = None
+    tokens_per_second: float | None = None
+    samples_per_second: float | None = None
+    peak_gpu_bytes: dict[str, int] = {}
+    peak_host_bytes: int | None = None
+    throttled_seconds: dict[str, float] = {}
+
+
+class RunRecord(msgspec.Struct, kw_only=True):
+    """One run.
+
+    Attributes:
+        schema: SCHEMA.
+        version: of this format.
+        dsdoctor: version of the tool that wrote it.
+        id: name of its folder.
+        host: host name.
+        command: the command as typed, secrets masked.
+        cwd: the folder it was started in.
+        env_set: variables that dsdoctor added.
+        started: ISO 8601, UTC.
+        ended: the same; None while it runs, or when dsdoctor itself was killed.
+        seconds: how long the job ran.
+        status: exit status of the command; negative = signal; None while it runs.
+        preflight: `passed`, `failed`, `inconclusive` or `off`.
+        figures: what it achieved.
+        notices: what was reported on the way.
+        rank_ends: ranks in the order in which they ended.
+        output_bytes: what the job wrote.
+        output_dropped: how much of that is no longer kept.
+        hang: why the job counted as hung; "" = it did not.
+        diagnosis: document of `diagnose --format json`; None after success.
+        changed: facts that changed since the environment last worked, one sentence each.
+        attempts: how often the command was started (`--restarts`).
+    """
+
+    schema: str = SCHEMA
+    version: int = VERSION
+    dsdoctor: str = ""
+    id: str = ""
+    host: str = ""
+    command: tuple[str, ...] = ()
+    cwd: str = ""
+    env_set: dict[str, str] = {}
+    started: str = ""
+    ended: str | None = None
+    seconds: float = 0.0
+    status: int | None = None
+    preflight: str = "off"
+    figures: Figures = msgspec.field(default_factory=Figures)
+    notices: list[Notice] = []
+    rank_ends: list[RankEnd] = []
+    output_bytes: int = 0
+    output_dropped: int = 0
+    hang: str = ""
+    diagnosis: dict[str, Any] | None = None
+    changed: list[str] = []
+    attempts: int = 1

@@ -1,0 +1,133 @@
+"""From what was kept of a run to its last lines: why it died, or what it achieved."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from dsdoctor import logs
+from dsdoctor.model.diagnosis import Diagnosis, Outcome
+from dsdoctor.model.run_record import Figures, RunRecord
+from dsdoctor.registry import Registry
+from dsdoctor.run.notices import GIB, Notices, duration
+from dsdoctor.run.progress import Progress
+
+#: Files of a run that a diagnosis reads, in this order.
+EVIDENCE = ("output-*.log.gz", "kernel.log", "control-group.log")
+
+
+def figures_of(progress: Progress, notices: Notices) -> Figures:
+    """What the run achieved."""
+    last = progress.last
+    return Figures(
+        steps=last.step,
+        step_seconds=None if progress.median_seconds is None else round(progress.median_seconds, 4),
+        loss=last.loss,
+        tokens_per_second=last.tokens_per_second,
+        samples_per_second=last.samples_per_second,
+        peak_gpu_bytes=dict(notices.peak_gpu),
+        peak_host_bytes=notices.peak_host,
+        throttled_seconds={key: round(value, 1) for key, value in notices.throttled.items()},
+    )
+
+
+def note_control_group(folder: Path, notices: Notices) -> None:
+    """Writes down what the control group counted, as evidence for the diagnosis."""
+    if notices.oom_kills > 0:
+        line = f"memory.events: oom_kill +{notices.oom_kills} in {notices.folder}\n"
+        (folder / "control-group.log").write_text(line, encoding="utf-8")
+
+
+def sources_of(folder: Path) -> list[str]:
+    """Logs of a run that exist and hold something."""
+    found: list[str] = []
+    for pattern in EVIDENCE:
+        found += [str(path) for path in sorted(folder.glob(pattern)) if path.stat().st_size]
+    return found
+
+
+def diagnose(folder: Path, registry: Registry) -> Diagnosis | None:
+    """The cause, from everything that was kept; None where the job wrote nothing."""
+    paths = sources_of(folder)
+    if not paths:
+        return None
+    return logs.diagnose_paths(paths, logs.signatures_of(registry))
+
+
+def status_words(status: int) -> str:
+    """How a command ended.
+
+    >>> status_words(1), status_words(-9)
+    ('exited with status 1', 'was killed by SIGKILL')
+    """
+    if status >= 0:
+        return f"exited with status {status}"
+    try:
+        return f"was killed by {signal.Signals(-status).name}"
+    except ValueError:
+        return f"was killed by signal {-status}"
+
+
+def success_line(record: RunRecord) -> str:
+    """One line about a run that ended well."""
+    figures = record.figures
+    parts = [duration(record.seconds)]
+    if figures.steps is not None:
+        steps = f"{figures.steps} steps"
+        parts.append(
+            steps if figures.step_seconds is None else f"{steps} at {figures.step_seconds:.3g} s"
+        )
+    if figures.tokens_per_second is not None:
+        parts.append(f"{figures.tokens_per_second:,.0f} tokens/s")
+    if figures.loss is not None:
+        parts.append(f"loss {figures.loss:.4g}")
+    if figures.peak_gpu_bytes:
+        peak = max(figures.peak_gpu_bytes.values()) / GIB
+        parts.append(f"peak GPU memory {peak:.1f} GiB")
+    if throttled := sum(figures.throttled_seconds.values()):
+        parts.append(f"throttled for {duration(throttled)}")
+    if record.notices:
+        parts.append(f"{len(record.notices)} notice{'s' * (len(record.notices) != 1)}")
+    return "; ".join(parts)
+
+
+def death_lines(record: RunRecord, diagnosis: Diagnosis | None, folder: Path) -> Iterator[str]:
+    """At most ten lines about a run that died: what, why, the proof, the way out."""
+    yield f"the job {status_words(record.status or 0)} after {duration(record.seconds)}"
+    if record.hang:
+        yield f"it counted as hung: {record.hang}"
+    if diagnosis is not None and diagnosis.causes:
+        cause = diagnosis.causes[0]
+        yield f"cause: {cause.condition}: {cause.message}"
+        for line in cause.evidence[:2]:
+            rank = "" if line.rank is None else f"rank {line.rank}: "
+            yield f"  {rank}{line.text}"
+        yield f"hint: {cause.hint}"
+        for fix in cause.fixes[:1]:
+            yield f"fix: `dsdoctor fix {fix}`"
+    elif diagnosis is not None and diagnosis.outcome is not Outcome.CLEAN:
+        yield f"cause: {diagnosis.summary}"
+        if (error := diagnosis.first_error) is not None:
+            rank = "" if error.rank is None else f"rank {error.rank}, "
+            yield f"  {rank}{error.file}:{error.line}"
+    else:
+        yield "cause: the output shows no failure"
+    if len(record.rank_ends) > 1:
+        first, second = record.rank_ends[:2]
+        yield (
+            f"rank {first.rank} (pid {first.pid}) ended first, "
+            f"{max(0.0, second.time - first.time):.1f} s before rank {second.rank}"
+        )
+    if record.changed:
+        more = f" and {len(record.changed) - 3} more" if len(record.changed) > 3 else ""  # noqa: PLR2004
+        yield f"changed since a job last worked here: {'; '.join(record.changed[:3])}{more}"
+    yield f"kept in `{folder}`; for details, run `dsdoctor run show {folder.name}`"
+
+
+def document(diagnosis: Diagnosis) -> dict[str, object]:
+    """The diagnosis as `diagnose --format json` prints it."""
+    found: dict[str, object] = msgspec.to_builtins(diagnosis)
+    return found

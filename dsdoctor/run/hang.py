@@ -1,0 +1,107 @@
+"""When a job counts as hung, and what can be said about where it waits."""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import re
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from dsdoctor import process
+
+#: CPU seconds a second, over all ranks, below which nobody works. Threads that poll stay below it.
+IDLE_CPU = 0.05
+#: GPU utilization in per cent below which a GPU is idle.
+IDLE_GPU = 5
+STACK_SECONDS = 15.0
+_FRAME = re.compile(r"^\s+(?P<function>[\w<>.]+) \((?P<file>[^():]+):(?P<line>\d+)\)")
+#: Frames below which a rank waits: the one above tells in what.
+_WAITING = re.compile(r"^(?:wait|_wait|synchronize|sleep|select|poll|acquire|recv|read)$")
+
+
+class HangClock:
+    """How long a job has neither written nor computed.
+
+    Attributes:
+        since: since when, in seconds of the samples' clock; None = it works.
+    """
+
+    def __init__(self) -> None:
+        self.since: float | None = None
+        self._cpu: float | None = None
+        self._time: float | None = None
+        self._written = -1
+
+    def feed(self, sample: Mapping[str, Any], written: int) -> float:
+        """Takes a sample and the bytes written so far; seconds for which nothing has happened."""
+        now = float(sample["t"])
+        ranks = sample.get("ranks") or ()
+        cpu = sum(float(row["cpu"]) for row in ranks)
+        busy = written != self._written or not ranks
+        if self._cpu is not None and self._time is not None and now > self._time:
+            busy = busy or (cpu - self._cpu) / (now - self._time) > IDLE_CPU or cpu < self._cpu
+        busy = busy or any((gpu.get("util") or 0) > IDLE_GPU for gpu in sample.get("gpus") or ())
+        self._cpu, self._time, self._written = cpu, now, written
+        if busy:
+            self.since = None
+            return 0.0
+        self.since = now if self.since is None else self.since
+        return now - self.since
+
+
+def stacks(folder: Path, ranks: Mapping[int, int]) -> dict[int, str]:
+    """Stacks of ranks by py-spy, where it is installed and may look; kept in the run's folder.
+
+    Args:
+        folder: `stacks` of the run.
+        ranks: rank to its process.
+    """
+    spy = shutil.which("py-spy")
+    found: dict[int, str] = {}
+    if spy is None:
+        return found
+    folder.mkdir(mode=0o700, exist_ok=True)
+    for rank, pid in sorted(ranks.items()):
+        with contextlib.suppress(OSError):
+            result = process.run(
+                [spy, "dump", "--nonblocking", "--pid", str(pid)], timeout=STACK_SECONDS
+            )
+            if result.ok and result.stdout:
+                found[rank] = result.text
+                (folder / f"rank-{rank}.txt").write_text(result.text, encoding="utf-8")
+    return found
+
+
+def where(stack: str) -> str:
+    r"""The call in which the main thread waits, as `function (file:line)`; "" where it is not told.
+
+    >>> where('Thread 7 (idle): "MainThread"\n    all_reduce (c10d.py:9)\n    main (t.py:3)\n')
+    'all_reduce (c10d.py:9)'
+    """
+    main = stack.partition('"MainThread"')[2] or stack
+    for line in main.splitlines()[1:]:
+        if line.startswith("Thread "):
+            break
+        frame = _FRAME.match(line)
+        if frame is not None and not _WAITING.match(frame["function"].rpartition(".")[2]):
+            return f"{frame['function']} ({frame['file']}:{frame['line']})"
+    return ""
+
+
+def summary(found: Mapping[int, str], world: int) -> str:
+    """Which ranks wait in the same call, and which do not: those are waited for."""
+    places = {rank: where(text) for rank, text in found.items()}
+    groups = collections.Counter(place for place in places.values() if place)
+    if not groups:
+        return ""
+    common, count = groups.most_common(1)[0]
+    others = {rank: place for rank, place in sorted(places.items()) if place != common}
+    if not others:
+        return f"{count} of {world} ranks wait in {common}"
+    told = "; ".join(
+        f"rank {rank} is in {place or 'no Python frame'}" for rank, place in others.items()
+    )
+    return f"{count} of {world} ranks wait in {common}; {told}"

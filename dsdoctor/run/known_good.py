@@ -1,0 +1,117 @@
+"""What the machine was like when a job last worked here, and what has changed since."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import re
+from pathlib import Path
+from typing import Any
+
+import platformdirs
+
+from dsdoctor.errors import UsageError
+from dsdoctor.model.facts.base import Missing
+from dsdoctor.model.facts.gpu import Nvml
+from dsdoctor.model.facts.machine import Environment, OsInfo
+from dsdoctor.model.facts.python import DeepSpeedInstall, Packages, PatientChoice, TorchBuild
+from dsdoctor.model.facts.toolchain import CudaToolkits
+from dsdoctor.model.snapshot import Snapshot, from_json
+
+#: Variables that differ from one log-in, job or run to the next.
+PASSING = re.compile(
+    r"^(?:SLURM_|SSH_|DBUS_|XDG_|TERM|SHLVL|OLDPWD|PWD|_$|DSDOCTOR_|LINES|COLUMNS|MASTER_|RANK$"
+    r"|LOCAL_RANK$|WORLD_SIZE$|TMPDIR$)"
+)
+LONGEST = 60
+
+
+def _place(snapshot: Snapshot) -> Path:
+    choice, system = snapshot.get(PatientChoice), snapshot.get(OsInfo)
+    python = "" if isinstance(choice, Missing) else choice.executable
+    host = "" if isinstance(system, Missing) else system.hostname
+    key = hashlib.sha256(f"{host}\0{python}".encode()).hexdigest()[:16]
+    return Path(platformdirs.user_state_dir("dsdoctor"), "known-good", f"{key}.json")
+
+
+def remember(snapshot: Snapshot) -> None:
+    """Keeps a snapshot of a machine on which a job has just worked."""
+    path = _place(snapshot)
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        new = path.with_suffix(".new")
+        new.write_bytes(snapshot.to_json())
+        new.replace(path)
+
+
+def last(snapshot: Snapshot) -> Snapshot | None:
+    """The machine as it was when a job last worked in this environment; None = never seen."""
+    path = _place(snapshot)
+    try:
+        return from_json(path.read_bytes(), str(path))
+    except (OSError, UsageError):
+        return None
+
+
+def _told(snapshot: Snapshot) -> dict[str, Any]:
+    """What can break a job when it changes, by the words for it."""
+    found: dict[str, Any] = {}
+    nvml, system = snapshot.get(Nvml), snapshot.get(OsInfo)
+    if not isinstance(nvml, Missing):
+        found["driver"] = nvml.driver_version
+    if not isinstance(system, Missing):
+        found["kernel"] = system.release
+    torch, deepspeed = snapshot.get(TorchBuild), snapshot.get(DeepSpeedInstall)
+    if not isinstance(torch, Missing):
+        found["torch"], found["CUDA version of torch"] = torch.version, torch.cuda
+    if not isinstance(deepspeed, Missing):
+        found["deepspeed"] = deepspeed.version
+    packages, toolkits = snapshot.get(Packages), snapshot.get(CudaToolkits)
+    if not isinstance(packages, Missing):
+        found |= {
+            f"`{name}`": package.version
+            for name, package in packages.packages.items()
+            if name not in ("torch", "deepspeed")
+        }
+    if not isinstance(toolkits, Missing) and toolkits.toolkit is not None:
+        found["CUDA toolkit"] = toolkits.toolkit.version
+    variables = snapshot.get(Environment)
+    if not isinstance(variables, Missing):
+        found |= {
+            f"variable `{name}`": value
+            for name, value in variables.variables.items()
+            if not PASSING.match(name)
+        }
+    found |= {f"config `{name}`": value for name, value in _flat(snapshot.run.config or {}, "")}
+    return found
+
+
+def _flat(tree: dict[str, Any], prefix: str) -> list[tuple[str, Any]]:
+    rows: list[tuple[str, Any]] = []
+    for key, value in tree.items():
+        if isinstance(value, dict) and value:
+            rows += _flat(value, f"{prefix}{key}.")
+        else:
+            rows.append((f"{prefix}{key}", value))
+    return rows
+
+
+def changes(before: Snapshot, now: Snapshot) -> list[str]:
+    """What has changed that can break a job, one phrase each.
+
+    Facts that one of the two does not have are left out: a driver that could not be read has not
+    changed.
+    """
+    old, new = _told(before), _told(now)
+    optional = ("`", "variable ", "config ")
+    return [
+        f"{name}: {_short(old.get(name))} → {_short(new.get(name))}"
+        for name in sorted(old.keys() | new.keys())
+        if old.get(name) != new.get(name)
+        and ((name in old and name in new) or name.startswith(optional))
+    ]
+
+
+def _short(value: Any) -> str:
+    text = "not there" if value is None else str(value)
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"

@@ -1,0 +1,139 @@
+"""Figures of a running job for Prometheus' textfile collector, and exports of a finished one."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from dsdoctor.errors import UsageError
+from dsdoctor.model.run_record import RunRecord
+from dsdoctor.run.progress import Progress
+
+
+def _rows(
+    sample: Mapping[str, Any], progress: Progress, record: RunRecord
+) -> Iterator[tuple[str, dict[str, str], float | None]]:
+    host = sample.get("host") or {}
+    yield "host_memory_used_bytes", {}, host.get("used")
+    for gpu in sample.get("gpus") or ():
+        label = {"gpu": str(gpu["index"]), "uuid": str(gpu.get("uuid"))}
+        yield "gpu_memory_used_bytes", label, gpu.get("used")
+        yield "gpu_utilization_percent", label, gpu.get("util")
+        yield "gpu_power_watts", label, gpu.get("power_w")
+        yield "gpu_temperature_celsius", label, gpu.get("temp_c")
+    for row in sample.get("ranks") or ():
+        label = {"rank": str(row["rank"])}
+        yield "rank_resident_bytes", label, row["rss"]
+        yield "rank_cpu_seconds_total", label, row["cpu"]
+    yield "step", {}, progress.last.step
+    yield "step_seconds", {}, progress.recent_seconds(1)
+    yield "loss", {}, progress.last.loss
+    yield "tokens_per_second", {}, progress.last.tokens_per_second
+    yield "output_bytes_total", {}, record.output_bytes or None
+    yield "notices_total", {}, len(record.notices)
+
+
+def write_metrics(
+    path: Path, sample: Mapping[str, Any], progress: Progress, record: RunRecord
+) -> None:
+    """Rewrites the file, whole or not at all; a full disk does not stop the job."""
+    lines: list[str] = []
+    named: set[str] = set()
+    for name, labels, value in _rows(sample, progress, record):
+        if value is None:
+            continue
+        full = f"dsdoctor_run_{name}"
+        if full not in named:
+            kind = "counter" if name.endswith("_total") else "gauge"
+            lines.append(f"# TYPE {full} {kind}")
+            named.add(full)
+        inner = {"run": record.id, **labels}
+        words = ",".join(f'{key}="{_escaped(text)}"' for key, text in inner.items())
+        lines.append(f"{full}{{{words}}} {float(value):g}")
+    new = path.with_name(f".{path.name}.{os.getpid()}")
+    with contextlib.suppress(OSError):
+        handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+        with os.fdopen(handle, "w") as file:
+            file.write("\n".join(lines) + "\n")
+        new.replace(path)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """The rows of a file of JSON lines; a last line that was cut off is left out."""
+    rows: list[dict[str, Any]] = []
+    with contextlib.suppress(OSError):
+        for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+            with contextlib.suppress(ValueError):
+                row = json.loads(line)
+                if isinstance(row, dict):
+                    rows.append(row)
+    return rows
+
+
+def flat_samples(folder: Path, started: float) -> list[dict[str, Any]]:
+    """One row a sample, with columns such as `gpu0.used` and `rank3.rss`; times from the start."""
+    rows: list[dict[str, Any]] = []
+    samples = read_lines(folder / "samples.jsonl.1") + read_lines(folder / "samples.jsonl")
+    for sample in samples:
+        row: dict[str, Any] = {"seconds": round(float(sample["t"]) - started, 2)}
+        host = sample.get("host") or {}
+        row |= {f"host.{key}": value for key, value in host.items()}
+        for gpu in sample.get("gpus") or ():
+            for key in ("used", "util", "power_w", "temp_c"):
+                row[f"gpu{gpu['index']}.{key}"] = gpu.get(key)
+        for rank in sample.get("ranks") or ():
+            row[f"rank{rank['rank']}.rss"] = rank["rss"]
+            row[f"rank{rank['rank']}.cpu"] = rank["cpu"]
+        rows.append(row)
+    return rows
+
+
+def to_csv(rows: list[dict[str, Any]]) -> str:
+    """Rows with different columns as one table."""
+    columns = list(dict.fromkeys(key for row in rows for key in row))
+    out = io.StringIO()
+    writer = csv.DictWriter(out, columns, restval="")
+    writer.writeheader()
+    writer.writerows(rows)
+    return out.getvalue()
+
+
+def to_tensorboard(
+    folder: Path, steps: list[dict[str, Any]], samples: list[dict[str, Any]]
+) -> None:
+    """Writes event files.
+
+    Raises:
+        UsageError: the package `tensorboard` is not installed beside dsdoctor.
+    """
+    try:
+        from tensorboard.compat.proto.event_pb2 import Event  # noqa: PLC0415  # optional
+        from tensorboard.compat.proto.summary_pb2 import Summary  # noqa: PLC0415
+        from tensorboard.summary.writer.event_file_writer import (  # noqa: PLC0415
+            EventFileWriter,
+        )
+    except ImportError:
+        raise UsageError(
+            "`--format tensorboard` needs the package `tensorboard`; install it beside dsdoctor, "
+            "or export as csv"
+        ) from None
+    writer = EventFileWriter(str(folder))
+    for number, row in enumerate(steps + samples):
+        for key, value in row.items():
+            if key in ("t", "seconds", "step") or not isinstance(value, (int, float)):
+                continue
+            tag = key if "." in key else f"training/{key}"
+            summary = Summary(value=[Summary.Value(tag=tag, simple_value=float(value))])
+            at = row.get("step", round(row.get("seconds", number)))
+            writer.add_event(Event(step=int(at), summary=summary))
+    writer.close()

@@ -1,0 +1,252 @@
+"""What is reported while a job runs, once each: a pure function of samples and progress."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from dsdoctor.run.progress import Progress
+
+GIB = 1 << 30
+#: Shares of the guides (row A7) from which memory is worth a line.
+HOST_SHARE = 0.80
+GPU_SHARE = 0.95
+#: A disk is reported below this, or when it is full before the job has run so long again.
+LEAST_DISK_BYTES = 2 * GIB
+DISK_SECONDS = 1800.0
+#: How much slower than its own median a job must become.
+SLOW_FACTOR = 1.5
+SLOW_AFTER_STEPS = 20
+#: Samples that a trend is taken over.
+TREND_SAMPLES = 60
+#: How long a GPU may be throttled before it is reported; a single sample is noise.
+THROTTLED_SAMPLES = 3
+LOSS_SCALE_FLOOR = 1
+#: An NVML that is silent for so long does not answer.
+SILENT_SECONDS = 30.0
+
+
+@dataclasses.dataclass
+class Trend:
+    """Newest values of one figure, with their times in seconds."""
+
+    rows: collections.deque[tuple[float, float]] = dataclasses.field(
+        default_factory=lambda: collections.deque(maxlen=TREND_SAMPLES)
+    )
+
+    def add(self, now: float, value: float) -> None:
+        """Takes one value."""
+        self.rows.append((now, value))
+
+    def slope(self) -> float | None:
+        """Change in a second between the first and the second half; None before it is known."""
+        if len(self.rows) < 6:  # noqa: PLR2004  # three values a half
+            return None
+        half = len(self.rows) // 2
+        rows = list(self.rows)
+        first, second = rows[:half], rows[half:]
+        middle = [sum(row[0] for row in part) / len(part) for part in (first, second)]
+        value = [sum(row[1] for row in part) / len(part) for part in (first, second)]
+        seconds = middle[1] - middle[0]
+        return (value[1] - value[0]) / seconds if seconds > 0 else None
+
+
+class Notices:
+    """Turns samples into sentences; each key is reported once.
+
+    Attributes:
+        throttled: GPU index to seconds in which it was throttled.
+        peak_gpu: GPU index to the highest use, bytes.
+        peak_host: highest use of host memory, bytes.
+        oom_kills: kills by the kernel in the job's control group since the first sample.
+        folder: that control group.
+    """
+
+    def __init__(self) -> None:
+        self.throttled: dict[str, float] = {}
+        self.peak_gpu: dict[str, int] = {}
+        self.peak_host: int | None = None
+        self.oom_kills = 0
+        self.folder = ""
+        self._first_kills: int | None = None
+        self._first_errors: int | None = None
+        self._ecc: dict[str, int] = {}
+        self._reported: set[str] = set()
+        self._trends: dict[str, Trend] = {}
+        self._streak: collections.Counter[str] = collections.Counter()
+        self._before: float | None = None
+
+    def feed(self, sample: Mapping[str, Any], progress: Progress) -> list[tuple[str, str]]:
+        """The keys and sentences that are new with this sample."""
+        now = float(sample["t"])
+        passed = 0.0 if self._before is None else max(0.0, now - self._before)
+        self._before = now
+        found = [
+            *self._host(sample, now),
+            *self._disks(sample.get("disks") or (), now),
+            *self._gpus(sample, passed),
+            *self._ranks(sample),
+            *self._network(sample),
+            *self._training(sample, progress),
+        ]
+        new = [(key, text) for key, text in found if key not in self._reported]
+        self._reported.update(key for key, _ in new)
+        return new
+
+    def _trend(self, key: str, now: float, value: float) -> Trend:
+        trend = self._trends.setdefault(key, Trend())
+        trend.add(now, value)
+        return trend
+
+    def _host(self, sample: Mapping[str, Any], now: float) -> Iterator[tuple[str, str]]:
+        host, group = sample.get("host") or {}, sample.get("cgroup") or {}
+        used, total, what = host.get("used"), host.get("total"), "host memory"
+        if group.get("limit") and group.get("used") is not None:
+            used, total, what = group["used"], group["limit"], "memory of the job's control group"
+        if used is not None and total:
+            self.peak_host = max(self.peak_host or 0, int(used))
+            slope = self._trend("host", now, used).slope()
+            if used > HOST_SHARE * total:
+                yield (
+                    "host-memory",
+                    f"{what} is {used / total:.0%} full ({used / GIB:.1f} of {total / GIB:.1f} GiB)"
+                    + _until(total - used, slope),
+                )
+        if host.get("shm_total") and host["shm_used"] > 0.9 * host["shm_total"]:
+            yield (
+                "shm",
+                (
+                    f"`/dev/shm` is {host['shm_used'] / host['shm_total']:.0%} full; ranks and "
+                    "data loaders die with a bus error when it is full"
+                ),
+            )
+        kills = group.get("oom_kills")
+        if kills is not None:
+            self.folder = str(group.get("folder", ""))
+            if self._first_kills is None:
+                self._first_kills = int(kills)
+            self.oom_kills = int(kills) - self._first_kills
+            if self.oom_kills > 0:
+                yield "oom-kill", "the kernel killed a process of the job for lack of memory"
+
+    def _disks(self, disks: Sequence[Mapping[str, Any]], now: float) -> Iterator[tuple[str, str]]:
+        for disk in disks:
+            path, free = str(disk["path"]), int(disk["free"])
+            slope = self._trend(f"disk {path}", now, -free).slope()
+            soon = slope is not None and slope > 0 and free / slope < DISK_SECONDS
+            if free < LEAST_DISK_BYTES or soon:
+                yield f"disk {path}", f"`{path}` has {free / GIB:.1f} GiB left{_until(free, slope)}"
+
+    def _gpus(self, sample: Mapping[str, Any], passed: float) -> Iterator[tuple[str, str]]:
+        for gpu in sample.get("gpus") or ():
+            index = str(gpu["index"])
+            used, total = gpu.get("used"), gpu.get("total")
+            if used is not None:
+                self.peak_gpu[index] = max(self.peak_gpu.get(index, 0), int(used))
+                if total and used > GPU_SHARE * total:
+                    yield (
+                        f"gpu-memory {index}",
+                        (
+                            f"GPU {index} memory is {used / total:.0%} full "
+                            f"({used / GIB:.1f} of {total / GIB:.1f} GiB)"
+                        ),
+                    )
+            yield from self._throttle(index, gpu.get("throttle") or (), passed)
+            ecc = gpu.get("ecc")
+            if ecc is not None and ecc > self._ecc.setdefault(index, int(ecc)):
+                yield f"ecc {index}", f"GPU {index} reports new uncorrectable ECC errors"
+        silent = sample.get("gpus_silent")
+        if silent is not None and silent > SILENT_SECONDS:
+            yield "nvml-silent", f"NVML has not answered for {silent:.0f} s; the driver may hang"
+
+    def _throttle(
+        self, index: str, reasons: Sequence[str], passed: float
+    ) -> Iterator[tuple[str, str]]:
+        # a power cap is how a busy GPU runs at its best; the others are heat and faults
+        named = [reason for reason in reasons if reason != "power-cap"]
+        if not named:
+            self._streak[index] = 0
+            return
+        self.throttled[index] = self.throttled.get(index, 0.0) + passed
+        self._streak[index] += 1
+        if self._streak[index] >= THROTTLED_SAMPLES:
+            yield f"throttle {index}", f"GPU {index} is throttled ({', '.join(named)})"
+
+    @staticmethod
+    def _ranks(sample: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+        alive = [row["rank"] for row in sample.get("ranks") or ()]
+        for end in sample.get("ended") or ():
+            if alive:
+                yield (
+                    f"rank-ended {end['rank']}",
+                    (
+                        f"rank {end['rank']} (pid {end['pid']}) has ended while "
+                        f"{len(alive)} other rank{'s' * (len(alive) != 1)} still run"
+                    ),
+                )
+
+    def _network(self, sample: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+        errors = (sample.get("net") or {}).get("errors")
+        if errors is None:
+            return
+        if self._first_errors is None:
+            self._first_errors = int(errors)
+        new = int(errors) - self._first_errors
+        if new > 0:
+            yield "network", f"the NCCL interface has counted {new} new errors"
+
+    @staticmethod
+    def _training(sample: Mapping[str, Any], progress: Progress) -> Iterator[tuple[str, str]]:
+        if progress.loss_is_nan:
+            yield "loss-nan", "the loss is NaN"
+        scale = progress.last.loss_scale
+        if scale is not None and scale <= LOSS_SCALE_FLOOR:
+            yield "loss-scale", "the fp16 loss scale is at its floor; training is diverging"
+        median, recent = progress.median_seconds, progress.recent_seconds()
+        if median is None or recent is None or progress.counted <= SLOW_AFTER_STEPS:
+            return
+        if recent > SLOW_FACTOR * median:
+            yield (
+                "slow",
+                (
+                    f"a step now takes {recent:.2f} s, {recent / median:.1f} times its median of "
+                    f"{median:.2f} s{_behind(sample)}"
+                ),
+            )
+
+
+def _behind(sample: Mapping[str, Any]) -> str:
+    """The GPU whose utilization is far below that of all others, where there is one."""
+    rows = [(g["util"], g["index"]) for g in sample.get("gpus") or () if g.get("util") is not None]
+    busy = [util for util, _ in rows]
+    # ranks that wait in NCCL show full load: the one with less is the one they wait for
+    if len(rows) > 1 and min(busy) < 0.7 * sorted(busy)[1]:
+        return (
+            f"; GPU {min(rows)[1]} is at {min(busy)} % while the others are at {sorted(busy)[1]} %"
+        )
+    return ""
+
+
+def _until(room: float, slope: float | None) -> str:
+    """How long it lasts at this pace."""
+    if slope is None or slope <= 0 or room / slope > 24 * 3600:
+        return ""
+    return f", growing by {slope * 60 / GIB:.2f} GiB a minute: full in {duration(room / slope)}"
+
+
+def duration(seconds: float) -> str:
+    """A time for a reader.
+
+    >>> duration(42.4), duration(150), duration(7260)
+    ('42 s', '2 min 30 s', '2 h 1 min')
+    """
+    whole = round(seconds)
+    if whole < 60:  # noqa: PLR2004
+        return f"{whole} s"
+    minutes, rest = divmod(whole, 60)
+    if minutes < 60:  # noqa: PLR2004
+        return f"{minutes} min {rest} s" if rest else f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if minutes else f"{hours} h"

@@ -1,0 +1,103 @@
+"""Copies what a job writes to where it would have gone without us, byte for byte."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+from collections.abc import Callable
+
+CHUNK = 1 << 18
+
+
+class Relay:
+    """The job's streams: read, passed on, kept.
+
+    Attributes:
+        open: streams of the job that have not ended.
+    """
+
+    def __init__(self, keep: Callable[[bytes], None]) -> None:
+        self._keep = keep
+        self._selector = selectors.DefaultSelector()
+        self._targets: dict[int, int] = {}
+        self._own: set[int] = set()
+        self._wakeups: set[int] = set()
+
+    def add(self, source: int, target: int) -> None:
+        """Reads `source` (which becomes ours) and writes to `target`."""
+        self._targets[source] = target
+        self._own.add(source)
+        os.set_blocking(source, False)
+        self._selector.register(source, selectors.EVENT_READ)
+
+    def add_input(self, source: int, target: int) -> None:
+        """Passes on what is typed; the caller keeps both descriptors."""
+        self._targets[source] = target
+        self._selector.register(source, selectors.EVENT_READ)
+
+    def wake_on(self, source: int) -> None:
+        """Returns from `copy` when this can be read; the caller reads it."""
+        self._wakeups.add(source)
+        self._selector.register(source, selectors.EVENT_READ)
+
+    def forget(self, source: int) -> None:
+        """Watches a descriptor no longer."""
+        with contextlib.suppress(KeyError, ValueError):
+            self._selector.unregister(source)
+        self._targets.pop(source, None)
+        self._wakeups.discard(source)
+        if source in self._own:
+            self._own.discard(source)
+            os.close(source)
+
+    @property
+    def open(self) -> bool:
+        """Whether a stream of the job has not ended."""
+        return bool(self._own)
+
+    def copy(self, seconds: float) -> set[int]:
+        """Copies for so long at most; the wake-up descriptors that can be read."""
+        woken: set[int] = set()
+        for key, _ in self._selector.select(seconds):
+            source = key.fd
+            if source in self._wakeups:
+                woken.add(source)
+            else:
+                self._pass_on(source)
+        return woken
+
+    def _pass_on(self, source: int) -> None:
+        try:
+            data = os.read(source, CHUNK)
+        except BlockingIOError:
+            return
+        except OSError:  # a pseudo-terminal whose last user has gone
+            data = b""
+        if not data:
+            self.forget(source)
+            return
+        if source in self._own:
+            self._keep(data)
+        try:
+            _write(self._targets[source], data)
+        except OSError:
+            # nobody reads any more: the job meets the closed pipe as it would without us
+            self.forget(source)
+
+    def close(self) -> None:
+        """Lets go of everything."""
+        for source in list(self._own):
+            self.forget(source)
+        self._selector.close()
+
+
+def _write(target: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        try:
+            rest = rest[os.write(target, rest) :]
+        except BlockingIOError:  # somebody made our output non-blocking
+            with selectors.DefaultSelector() as selector:
+                selector.register(target, selectors.EVENT_WRITE)
+                selector.select(1.0)

@@ -1,0 +1,141 @@
+"""Kept runs for a reader: the list, one run, two runs side by side."""
+
+from __future__ import annotations
+
+import datetime as dt
+import shlex
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from dsdoctor.errors import UsageError
+from dsdoctor.model.run_record import RunRecord
+from dsdoctor.model.snapshot import from_json
+from dsdoctor.report.text import clean
+from dsdoctor.run import known_good
+from dsdoctor.run.ending import status_words, success_line
+from dsdoctor.run.notices import GIB, duration
+
+_COMMAND = 48
+
+
+def started(record: RunRecord) -> float:
+    """Start of a run, seconds since the epoch."""
+    try:
+        return dt.datetime.fromisoformat(record.started).timestamp()
+    except ValueError:
+        return 0.0
+
+
+def _status(record: RunRecord) -> str:
+    if record.status is None:
+        return "running"
+    if record.preflight == "failed" and record.seconds == 0:
+        return "not started"
+    return "ok" if record.status == 0 else status_words(record.status).removeprefix("was ")
+
+
+def _command(record: RunRecord) -> str:
+    text = clean(shlex.join(record.command))
+    return text if len(text) <= _COMMAND else text[: _COMMAND - 1] + "…"
+
+
+def table(runs: Sequence[tuple[Path, RunRecord]], base: Path) -> str:
+    """One line a run."""
+    if not runs:
+        return f"no run is kept in `{base}`; start one with `dsdoctor run -- CMD`\n"
+    rows = [
+        (folder.name, _status(record), duration(record.seconds), _command(record))
+        for folder, record in runs
+    ]
+    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    lines = [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, [*widths, 0], strict=True)).rstrip()
+        for row in rows
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _cause(record: RunRecord) -> Iterator[str]:
+    found = record.diagnosis or {}
+    for cause in found.get("causes") or ():
+        yield f"cause     {cause['condition']}: {clean(str(cause['message']))}"
+        for line in cause["evidence"]:
+            yield f"          {clean(str(line['text']))}"
+        yield f"          hint: {cause['hint']}"
+    if found and not found.get("causes"):
+        yield f"cause     {clean(str(found.get('summary', '')))}"
+
+
+def show(folder: Path, record: RunRecord) -> str:
+    """Everything about a run that a reader asks for first."""
+    lines = [
+        f"{record.id} on {record.host}",
+        f"command   {clean(shlex.join(record.command))}",
+        f"folder    {record.cwd}",
+        f"started   {record.started}, check before the start: {record.preflight}",
+        f"ended     {record.ended or 'not yet'}: {_status(record)}",
+        f"figures   {success_line(record)}",
+    ]
+    if record.attempts > 1:
+        lines.append(f"attempts  {record.attempts}")
+    if record.hang:
+        lines.append(f"hang      {record.hang}")
+    lines += _cause(record)
+    lines += [f"changed   {text}" for text in record.changed]
+    lines += [f"+{duration(note.time):<9} {clean(note.text)}" for note in record.notices]
+    ends = [f"rank {end.rank} after {duration(end.time)}" for end in record.rank_ends[:8]]
+    if ends:
+        lines.append("ended     " + ", ".join(ends))
+    if record.output_dropped:
+        lines.append(
+            f"output    {record.output_bytes / GIB:.1f} GiB, of which "
+            f"{record.output_dropped / GIB:.1f} GiB in the middle are no longer kept"
+        )
+    lines.append(f"kept in   {folder}")
+    return "\n".join(lines) + "\n"
+
+
+def _figures(record: RunRecord) -> dict[str, str]:
+    figures = record.figures
+    peak = max(figures.peak_gpu_bytes.values(), default=None)
+    host = figures.peak_host_bytes
+
+    def shown(value: float | None, unit: str = "") -> str:
+        return "-" if value is None else f"{value:.4g}{unit}"
+
+    return {
+        "status": _status(record),
+        "duration": duration(record.seconds),
+        "steps": shown(figures.steps),
+        "step time": shown(figures.step_seconds, " s"),
+        "tokens/s": shown(figures.tokens_per_second),
+        "samples/s": shown(figures.samples_per_second),
+        "loss": shown(figures.loss),
+        "peak GPU memory": shown(None if peak is None else peak / GIB, " GiB"),
+        "peak host memory": shown(None if host is None else host / GIB, " GiB"),
+    }
+
+
+def compare(before: tuple[Path, RunRecord], after: tuple[Path, RunRecord]) -> str:
+    """Two runs side by side, then what differed between them."""
+    left, right = _figures(before[1]), _figures(after[1])
+    wide = max(len(value) for value in [*left.values(), before[0].name])
+    lines = [f"{'':<18}{before[0].name:<{wide}}  {after[0].name}"]
+    lines += [
+        f"{name:<18}{left[name]:<{wide}}  {right[name]}"
+        for name in left
+        if left[name] != "-" or right[name] != "-"
+    ]
+    if before[1].command != after[1].command:
+        lines.append(f"command: {clean(shlex.join(before[1].command))}")
+        lines.append(f"      →  {clean(shlex.join(after[1].command))}")
+    snapshots = []
+    for folder, _ in (before, after):
+        try:
+            data = (folder / "snapshot.json").read_bytes()
+            snapshots.append(from_json(data, str(folder / "snapshot.json")))
+        except (OSError, UsageError):
+            break
+    if len(snapshots) == 2:  # noqa: PLR2004
+        lines += known_good.changes(snapshots[0], snapshots[1])
+    return "\n".join(line.rstrip() for line in lines) + "\n"

@@ -1,0 +1,190 @@
+"""One call of `dsdoctor run`: check, start, watch, and say what happened."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import os
+import platform
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from dsdoctor import process
+from dsdoctor.errors import UsageError
+from dsdoctor.model.run_record import RunRecord
+from dsdoctor.run import store
+from dsdoctor.run.options import REFUSED, RunOptions
+from dsdoctor.run.preflight_seconds import SECONDS
+from dsdoctor.run.supervise import Supervisor, announced
+from dsdoctor.version import __version__
+
+#: The check gets so much longer than its own limit before it is left alone.
+GRACE_SECONDS = 10.0
+#: Variables that number the tasks of a job step: the first one speaks.
+TASK_VARIABLES = ("SLURM_PROCID", "PMIX_RANK", "PMI_RANK", "OMPI_COMM_WORLD_RANK", "RANK")
+
+Speaker = Callable[[str], None]
+
+
+def _now() -> str:
+    return dt.datetime.now(dt.timezone.utc).isoformat(timespec="seconds")
+
+
+def is_first(env: os._Environ[str]) -> bool:
+    """Whether this is the first task of a job step, or the only one."""
+    for name in TASK_VARIABLES:
+        if env.get(name, "").isdigit():
+            return int(env[name]) == 0
+    return True
+
+
+def execute(options: RunOptions, speak: Speaker) -> int:
+    """Runs the command and returns the exit status to end with.
+
+    Raises:
+        UsageError: the command cannot be started, or nothing can be kept.
+    """
+    folder = store.create(options.base, options.command)
+    record = RunRecord(
+        dsdoctor=__version__,
+        id=folder.name,
+        host=platform.node(),
+        command=store.masked_command(options.command),
+        cwd=str(Path.cwd()),
+        started=_now(),
+    )
+    store.save(folder, record)
+    if not _may_start(options, folder, record, speak):
+        record.ended, record.status = _now(), REFUSED
+        store.save(folder, record)
+        return REFUSED
+    env = dict(os.environ)
+    if options.announce:
+        (folder / "flight-recorder").mkdir(mode=0o700, exist_ok=True)
+        added = announced(folder, env, _torch(folder))
+        env |= added
+        record.env_set = added
+    status = _attempts(options, folder, record, env, speak)
+    record.ended, record.status = _now(), status
+    _end(folder, record, status, speak, quiet=options.quiet)
+    store.prune(options.base)
+    return status if status >= 0 else 128 - status
+
+
+def _may_start(options: RunOptions, folder: Path, record: RunRecord, speak: Speaker) -> bool:
+    """Checks what the command needs; what cannot be checked does not keep a job from starting."""
+    if options.preflight == "off":
+        return True
+    argv = [sys.executable, "-m", "dsdoctor.run.preflight", str(folder), options.preflight]
+    result = process.run(
+        [*argv, *options.command], timeout=SECONDS[options.preflight] + GRACE_SECONDS
+    )
+    if result.returncode == 0:
+        record.preflight = "passed"
+        return True
+    if result.returncode != 1 or not (folder / "report.json").is_file():
+        record.preflight = "inconclusive"
+        if result.returncode not in (0, 3):
+            speak(f"the check before the start did not finish: {result.error_text or 'no output'}")
+        return True
+    record.preflight = "failed"
+    report = msgspec.json.decode((folder / "report.json").read_bytes())
+    failures = [row for row in report["findings"] if row["status"] == "fail"]
+    for row in failures:
+        speak(f"FAIL {row['condition']} ({row['id']}): {row['message']}")
+        if row.get("hint"):
+            speak(f"  hint: {row['hint']}")
+    if options.force:
+        speak("starting all the same (`--force`)")
+        return True
+    speak(
+        f"the command was not started (exit status {REFUSED}); fix this, or pass `--force` to "
+        "start it all the same"
+    )
+    return False
+
+
+def _torch(folder: Path) -> str | None:
+    """Version of torch, as the check before the start found it."""
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        report = msgspec.json.decode((folder / "report.json").read_bytes())
+        return str(report["patient"]["torch"])
+    return None
+
+
+def _attempts(
+    options: RunOptions, folder: Path, record: RunRecord, env: dict[str, str], speak: Speaker
+) -> int:
+    """Starts the command, again where its death was of a passing cause and that is allowed."""
+    before: str | None = None
+    while True:
+        supervisor = Supervisor(options, folder, record, speak)
+        status = supervisor.run(env)
+        from dsdoctor.run import ending  # noqa: PLC0415  # reads logs: not needed while it runs
+
+        record.figures = ending.figures_of(supervisor.progress, supervisor.notices)
+        ending.note_control_group(folder, supervisor.notices)
+        left = options.restarts + 1 - record.attempts
+        if status == 0 or left <= 0 or status in (-signal.SIGINT, -signal.SIGTERM):
+            return status
+        cause = _passing_cause(folder)
+        if cause is None or cause == before:
+            return status
+        before = cause
+        speak(f"{cause}: starting again, {left} restart{'s' * (left != 1)} left")
+        record.attempts += 1
+        _set_aside(folder, record.attempts - 1)
+
+
+def _passing_cause(folder: Path) -> str | None:
+    """The condition that ended the run, where another try can help (`transient=True`)."""
+    from dsdoctor import packs  # noqa: PLC0415  # only where a job died
+    from dsdoctor.run import ending  # noqa: PLC0415
+
+    registry = packs.load()
+    found = ending.diagnose(folder, registry)
+    if found is None or not found.causes:
+        return None
+    unit = registry.find(found.causes[0].condition)
+    return unit.condition.name if unit is not None and unit.condition.transient else None
+
+
+def _set_aside(folder: Path, attempt: int) -> None:
+    """Moves the output of an attempt into a folder of its own."""
+    place = folder / f"attempt-{attempt}"
+    place.mkdir(mode=0o700)
+    for pattern in ("output-*.log.gz", "steps.jsonl", "samples.jsonl*", "kernel.log"):
+        for path in folder.glob(pattern):
+            path.rename(place / path.name)
+
+
+def _end(folder: Path, record: RunRecord, status: int, speak: Speaker, *, quiet: bool) -> None:
+    from dsdoctor.run import ending, known_good  # noqa: PLC0415
+
+    snapshot = None
+    if (folder / "snapshot.json").is_file():
+        from dsdoctor.model.snapshot import from_json  # noqa: PLC0415
+
+        with contextlib.suppress(UsageError):
+            snapshot = from_json((folder / "snapshot.json").read_bytes(), "snapshot.json")
+    if status == 0:
+        if snapshot is not None:
+            known_good.remember(snapshot)
+        store.save(folder, record)
+        if not quiet:
+            speak(ending.success_line(record))
+        return
+    from dsdoctor import packs  # noqa: PLC0415
+
+    diagnosis = ending.diagnose(folder, packs.load())
+    if diagnosis is not None:
+        record.diagnosis = ending.document(diagnosis)
+    if snapshot is not None and (before := known_good.last(snapshot)) is not None:
+        record.changed = known_good.changes(before, snapshot)
+    store.save(folder, record)
+    for line in list(ending.death_lines(record, diagnosis, folder))[:10]:
+        speak(line)

@@ -1,0 +1,204 @@
+"""Where runs are kept: one folder each, only this user's, pruned by size."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import os
+import re
+import shutil
+import tarfile
+from collections.abc import Iterable, Mapping, Sequence
+from io import BytesIO
+from pathlib import Path
+
+import msgspec
+import platformdirs
+
+from dsdoctor.errors import UsageError
+from dsdoctor.model.redact import mask, secret_name
+from dsdoctor.model.run_record import SCHEMA, VERSION, RunRecord
+
+#: What all kept runs may take together, bytes on disk.
+KEPT_BYTES = 2 << 30
+RECORD = "run.json"
+
+
+def base_folder(given: str | None = None) -> Path:
+    """The folder of all runs: what was given, `DSDOCTOR_RUNS`, else the user's state folder."""
+    named = given or os.environ.get("DSDOCTOR_RUNS")
+    return (
+        Path(named).absolute() if named else Path(platformdirs.user_state_dir("dsdoctor"), "runs")
+    )
+
+
+def create(base: Path, command: Sequence[str]) -> Path:
+    """A new folder `TIME-NAME` that nobody else can read.
+
+    Raises:
+        UsageError: it cannot be made.
+    """
+    stamp = dt.datetime.now().astimezone().strftime("%Y%m%d-%H%M%S")
+    scripts = [word for word in command if word.endswith((".py", ".sh"))]
+    word = Path((scripts or list(command))[0]).stem
+    name = f"{stamp}-{re.sub(r'[^A-Za-z0-9_.]+', '-', word)[:40] or 'run'}"
+    try:
+        base.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for extra in range(1000):
+            folder = base / (f"{name}-{extra + 1}" if extra else name)
+            with contextlib.suppress(FileExistsError):
+                folder.mkdir(mode=0o700)
+                return folder
+    except OSError as error:
+        raise UsageError(
+            f"`{base}` cannot hold the records of runs ({error.strerror}); name another folder "
+            "with `--runs-dir`"
+        ) from None
+    raise UsageError(f"`{base}` already holds a thousand runs of this second")
+
+
+def masked_command(command: Iterable[str]) -> tuple[str, ...]:
+    """A command line without secrets."""
+    found: list[str] = []
+    hide = False
+    for word in command:
+        name, equals, _ = word.partition("=")
+        if hide and not word.startswith("-"):
+            found.append("***")
+            hide = False
+            continue
+        secret = secret_name(name.lstrip("-").replace("-", "_"))
+        hide = secret and not equals and word.startswith("-")
+        found.append(f"{name}=***" if secret and equals else mask(word))
+    return tuple(found)
+
+
+def save(folder: Path, record: RunRecord) -> None:
+    """Writes `run.json`, whole or not at all."""
+    data = msgspec.json.format(msgspec.json.encode(record), indent=1)
+    new = folder / f".{RECORD}.{os.getpid()}"
+    handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "wb") as file:
+        file.write(data)
+    new.replace(folder / RECORD)
+
+
+def load(folder: Path) -> RunRecord:
+    """Reads `run.json`.
+
+    Raises:
+        UsageError: there is none, or it is not a record of this version.
+    """
+    try:
+        record = msgspec.json.decode((folder / RECORD).read_bytes(), type=RunRecord)
+    except OSError as error:
+        raise UsageError(f"`{folder / RECORD}` cannot be read: {error.strerror}") from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"`{folder / RECORD}` is not a record of a run: {error}") from None
+    if record.schema != SCHEMA or record.version > VERSION:
+        raise UsageError(f"`{folder / RECORD}` was written by a newer dsdoctor; upgrade dsdoctor")
+    return record
+
+
+def all_runs(base: Path) -> list[tuple[Path, RunRecord]]:
+    """Kept runs, the oldest first; folders that hold no record are passed over."""
+    found: list[tuple[Path, RunRecord]] = []
+    with contextlib.suppress(OSError):
+        for folder in sorted(base.iterdir()):
+            with contextlib.suppress(UsageError):
+                found.append((folder, load(folder)))
+    return sorted(found, key=lambda row: (row[1].started, row[0].name))
+
+
+def find(base: Path, name: str | None) -> tuple[Path, RunRecord]:
+    """A run by its folder, its id, the beginning of its id, or `last`.
+
+    Raises:
+        UsageError: none or several fit.
+    """
+    if name and ("/" in name or Path(name, RECORD).is_file()):
+        return Path(name), load(Path(name))
+    runs = all_runs(base)
+    if not runs:
+        raise UsageError(f"no run is kept in `{base}`; start one with `dsdoctor run -- CMD`")
+    if name in (None, "last"):
+        return runs[-1]
+    exact = [row for row in runs if row[0].name == name]
+    fitting = exact or [row for row in runs if row[0].name.startswith(str(name))]
+    if len(fitting) != 1:
+        what = "no run" if not fitting else f"{len(fitting)} runs"
+        raise UsageError(f"{what} in `{base}` begin with `{name}`; `dsdoctor run list` lists all")
+    return fitting[0]
+
+
+def size_of(folder: Path) -> int:
+    """Bytes that a folder takes."""
+    total = 0
+    for path in folder.rglob("*"):
+        with contextlib.suppress(OSError):
+            total += path.lstat().st_size
+    return total
+
+
+def prune(base: Path, *, kept: int = KEPT_BYTES) -> list[str]:
+    """Removes the oldest runs until the rest fits; never a running one or the last that failed."""
+    runs = all_runs(base)
+    failed = [folder for folder, record in runs if record.status not in (0, None)]
+    spared = set(failed[-1:]) | {folder for folder, _ in runs[-1:]}
+    sizes = {folder: size_of(folder) for folder, _ in runs}
+    removed: list[str] = []
+    for folder, record in runs:
+        if sum(sizes.values()) <= kept:
+            break
+        if folder not in spared and record.status is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+            sizes.pop(folder)
+            removed.append(folder.name)
+    return removed
+
+
+def bundle(folder: Path, output: Path, files: Mapping[str, bytes]) -> None:
+    """Packs what can be sent: masked texts, no binary dumps.
+
+    Raises:
+        UsageError: the archive cannot be written.
+    """
+    try:
+        with tarfile.open(output, "x:gz") as archive:
+            for name, data in sorted(files.items()):
+                info = tarfile.TarInfo(f"{folder.name}/{name}")
+                info.size, info.mode = len(data), 0o644
+                archive.addfile(info, BytesIO(data))
+    except FileExistsError:
+        raise UsageError(f"`{output}` already exists; name another file") from None
+    except OSError as error:
+        raise UsageError(f"`{output}` cannot be written: {error.strerror}") from None
+
+
+def texts_of(folder: Path) -> dict[str, bytes]:
+    """Every text of a run, masked line by line, by its name in the archive."""
+    import gzip  # noqa: PLC0415  # for bundles only
+
+    found: dict[str, bytes] = {}
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder).as_posix()
+        if not path.is_file() or path.is_symlink() or path.suffix in (".pickle", ".bin"):
+            continue
+        try:
+            data = path.read_bytes()
+            if path.suffix == ".gz":
+                data, name = _unpacked(path), name.removesuffix(".gz")
+        except (OSError, EOFError, gzip.BadGzipFile):
+            continue
+        if b"\0" in data[:4096]:
+            continue
+        text = data.decode("utf-8", "replace")
+        found[name] = "\n".join(mask(line) for line in text.split("\n")).encode()
+    return found
+
+
+def _unpacked(path: Path) -> bytes:
+    """A segment of output; what was not yet finished when dsdoctor was killed ends early."""
+    import zlib  # noqa: PLC0415
+
+    return zlib.decompressobj(16 + zlib.MAX_WBITS).decompress(path.read_bytes())

@@ -1,0 +1,367 @@
+"""Starts a command, passes its streams and signals through, and watches it until it has ended."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import signal
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from dsdoctor import process
+from dsdoctor.errors import UsageError
+from dsdoctor.model.run_record import Notice, RankEnd, RunRecord
+from dsdoctor.run import hang, terminal
+from dsdoctor.run.keep import OutputKeeper
+from dsdoctor.run.metrics import write_metrics
+from dsdoctor.run.notices import Notices
+from dsdoctor.run.options import RunOptions
+from dsdoctor.run.progress import Progress, Step
+from dsdoctor.run.relay import Relay
+
+WATCHER = Path(__file__).parent.parent / "probes" / "children" / "watch_host.py"
+#: Signals that are passed on to the job.
+PASSED = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGCONT")
+#: How long output may still come after the command has ended (a grandchild holds the pipe).
+DRAIN_SECONDS = 1.0
+#: How long a hung job may take to end itself before it is killed (`--on-hang stop`).
+STOP_SECONDS = 30.0
+#: A watcher that dies is started again so often.
+WATCHER_STARTS = 3
+
+Speaker = Callable[[str], None]
+
+
+def announced(folder: Path, env: Mapping[str, str], torch: str | None) -> dict[str, str]:
+    """Variables that make dumps possible and change no result; what the user has set stays.
+
+    Torch 2.9 renamed the flight recorder's variables and warns of the old names
+    (`ProcessGroupNCCL.hpp` and `FlightRecorder.hpp` of torch 2.1 to 2.15, read 2026-11).
+
+    Args:
+        folder: of the run.
+        env: the job's environment.
+        torch: version of torch there; None = not known.
+    """
+    prefix = str(folder / "flight-recorder" / "rank-")
+    numbers = [int(part) for part in re.findall(r"\d+", torch or "")[:2]]
+    old = bool(numbers) and numbers < [2, 9]
+    size, file = (
+        ("TORCH_NCCL_TRACE_BUFFER_SIZE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE")
+        if old
+        else ("TORCH_FR_BUFFER_SIZE", "TORCH_FR_DUMP_TEMP_FILE")
+    )
+    wanted = {
+        "TORCH_NCCL_DUMP_ON_TIMEOUT": "1",
+        size: "2000",
+        file: prefix,
+        "PYTHONFAULTHANDLER": "1",
+    }
+    return {name: value for name, value in wanted.items() if name not in env}
+
+
+class Watcher:
+    """The sampling child; the job does not notice when it dies."""
+
+    def __init__(self, pid: int, options: RunOptions, folder: Path, disks: Sequence[str]) -> None:
+        self._arguments = [sys.executable, "-I", "-S", str(WATCHER), "--pid", str(pid)]
+        self._arguments += ["--every", str(options.every), "--file", str(folder / "samples.jsonl")]
+        for disk in disks:
+            self._arguments += ["--disk", disk]
+        if interface := os.environ.get("NCCL_SOCKET_IFNAME", "").lstrip("^="):
+            self._arguments += ["--interface", interface.split(",")[0]]
+        self.starts = 0
+        self.out = -1
+        self._held = -1
+        self._buffer = b""
+        self._child: process.Attached | None = None
+
+    def start(self) -> None:
+        """Starts it (again)."""
+        self.close()
+        self.starts += 1
+        inner_in, self._held = os.pipe()
+        self.out, inner_out = os.pipe()
+        null = os.open(os.devnull, os.O_WRONLY)
+        try:
+            self._child = process.start_attached(
+                self._arguments, stdin=inner_in, stdout=inner_out, stderr=null, env=os.environ
+            )
+        finally:
+            for number in (inner_in, inner_out, null):
+                os.close(number)
+        os.set_blocking(self.out, False)
+
+    def samples(self) -> list[dict[str, Any]] | None:
+        """New samples; None = it has ended."""
+        try:
+            data = os.read(self.out, 1 << 20)
+        except BlockingIOError:
+            return []
+        if not data:
+            return None
+        *lines, self._buffer = (self._buffer + data).split(b"\n")
+        found: list[dict[str, Any]] = []
+        for line in lines:
+            with contextlib.suppress(ValueError):
+                found.append(json.loads(line))
+        return found
+
+    def close(self) -> None:
+        """Ends it: its standard input closes."""
+        for number in (self._held, self.out):
+            if number >= 0:
+                with contextlib.suppress(OSError):
+                    os.close(number)
+        self._held = self.out = -1
+        if self._child is not None and self._child.wait(1.0) is None:
+            self._child.signal_group(signal.SIGKILL)
+            self._child.wait(1.0)
+        self._child = None
+
+
+class Supervisor:
+    """One start of a command, from its first to its last byte."""
+
+    def __init__(
+        self, options: RunOptions, folder: Path, record: RunRecord, speak: Speaker
+    ) -> None:
+        self.options, self.folder, self.record, self._say = options, folder, record, speak
+        self.notices = Notices()
+        self.progress = Progress(self._on_step)
+        self.ranks: dict[int, int] = {}
+        self.hung = hang.HangClock()
+        self._keeper = OutputKeeper(folder)
+        self._begun = time.monotonic()
+        self._begun_wall = time.time()
+        self._job: process.Attached | None = None
+        self._terminal: terminal.Terminal | None = None
+        self._steps = (folder / "steps.jsonl").open("a", encoding="utf-8")
+        self._kernel = (folder / "kernel.log").open("a", encoding="utf-8")
+
+    def run(self, env: Mapping[str, str]) -> int:
+        """Starts the command and returns its exit status (negative: signal).
+
+        Raises:
+            UsageError: the command cannot be started.
+        """
+        relay = Relay(self._keep)
+        wake, tell = os.pipe()
+        for number in (wake, tell):
+            os.set_blocking(number, False)
+        relay.wake_on(wake)
+        before = signal.set_wakeup_fd(tell, warn_on_full_buffer=False)
+        handlers = self._pass_signals()
+        self._begun, self._begun_wall = time.monotonic(), time.time()
+        try:
+            self._start(env, relay)
+            return self._watch(relay, wake)
+        finally:
+            if self._terminal is not None:
+                self._terminal.end()
+            self._take_foreground()
+            signal.set_wakeup_fd(before)
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
+            relay.close()
+            os.close(wake)
+            os.close(tell)
+            self._keeper.close()
+            self._steps.close()
+            self._kernel.close()
+            self.record.output_bytes += self._keeper.total
+            self.record.output_dropped += self._keeper.dropped
+            self.record.seconds += time.monotonic() - self._begun
+
+    def _start(self, env: Mapping[str, str], relay: Relay) -> None:
+        stdin: int | None = None
+        inner: int | None = None
+        ends: list[int] = []
+        streams: list[int] = []
+        if terminal.wanted():
+            self._terminal = terminal.Terminal()
+            inner = self._terminal.inner
+        for number in (1, 2):
+            if inner is not None and os.isatty(number):
+                streams.append(inner)
+                continue
+            outer, end = os.pipe()
+            relay.add(outer, number)
+            streams.append(end)
+            ends.append(end)
+        if self._terminal is not None and self._terminal.typed:
+            stdin = self._terminal.inner
+        foreground = 0 if self._terminal is None and _is_foreground() else None
+        try:
+            self._job = process.start_attached(
+                self.options.command,
+                stdin=stdin,
+                stdout=streams[0],
+                stderr=streams[1],
+                env=env,
+                terminal=inner,
+                foreground=foreground,
+            )
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise UsageError(
+                f"`{self.options.command[0]}` cannot be started: {reason}; check the command "
+                "after `--`"
+            ) from None
+        finally:
+            for end in ends:
+                os.close(end)
+        if self._terminal is not None:
+            self._terminal.begin()
+            relay.add(self._terminal.outer, 1)
+            if self._terminal.typed:
+                relay.add_input(0, self._terminal.outer)
+
+    def _watch(self, relay: Relay, wake: int) -> int:
+        job = self._job
+        if job is None:
+            raise UsageError("the command was not started")
+        watcher = Watcher(job.pid, self.options, self.folder, _disks(self.folder))
+        self._start_watcher(watcher, relay)
+        ended: float | None = None
+        try:
+            while True:
+                woken = relay.copy(0.5 if ended is None else 0.05)
+                if wake in woken:
+                    with contextlib.suppress(BlockingIOError):
+                        os.read(wake, 4096)
+                if watcher.out in woken:
+                    self._sample(watcher, relay)
+                status = job.poll()
+                if status is not None:
+                    ended = ended or time.monotonic()
+                    if not relay.open or time.monotonic() > ended + DRAIN_SECONDS:
+                        return status
+        finally:
+            relay.forget(watcher.out)
+            last = watcher.samples() if watcher.out >= 0 else None
+            for sample in last or ():
+                self._take(sample)
+            watcher.close()
+
+    def _start_watcher(self, watcher: Watcher, relay: Relay) -> None:
+        try:
+            watcher.start()
+        except OSError as error:
+            self._note("watcher", f"the job is not watched: {error.strerror or error}")
+            return
+        relay.wake_on(watcher.out)
+
+    def _sample(self, watcher: Watcher, relay: Relay) -> None:
+        samples = watcher.samples()
+        if samples is None:
+            relay.forget(watcher.out)
+            if watcher.starts < WATCHER_STARTS:
+                self._start_watcher(watcher, relay)
+            else:
+                watcher.close()
+                self._note("watcher", "the watcher has died; the job goes on unwatched")
+            return
+        for sample in samples:
+            self._take(sample)
+
+    def _take(self, sample: Mapping[str, Any]) -> None:
+        self.ranks = {row["rank"]: row["pid"] for row in sample.get("ranks") or ()} or self.ranks
+        for end in sample.get("ended") or ():
+            moment = float(end["t"]) - self._begun_wall
+            self.record.rank_ends.append(
+                RankEnd(rank=end["rank"], pid=end["pid"], time=round(moment, 2))
+            )
+        for line in sample.get("kernel") or ():
+            self._kernel.write(line + "\n")
+        self._kernel.flush()
+        for key, text in self.notices.feed(sample, self.progress):
+            self._note(key, text)
+        if self.options.metrics is not None:
+            write_metrics(self.options.metrics, sample, self.progress, self.record)
+        idle = self.hung.feed(sample, self._keeper.total)
+        if self.options.hang_after and idle > self.options.hang_after and not self.record.hang:
+            self._hang(sample, idle)
+
+    def _hang(self, sample: Mapping[str, Any], idle: float) -> None:
+        ranks = {row["rank"]: row["pid"] for row in sample.get("ranks") or ()}
+        found = hang.stacks(self.folder / "stacks", ranks)
+        told = hang.summary(found, len(ranks))
+        self.record.hang = f"no output and no work for {idle:.0f} s" + (f": {told}" if told else "")
+        self._note("hang", self.record.hang)
+        if not found and ranks:
+            self._note("stacks", "install `py-spy` to see where the ranks wait")
+        if self.options.on_hang == "stop" and self._job is not None:
+            self._note("stop", "ending the job (`--on-hang stop`)")
+            if not found and hasattr(signal, "SIGABRT"):
+                for pid in ranks.values():  # faulthandler prints the stacks of each rank
+                    with contextlib.suppress(ProcessLookupError, PermissionError):
+                        os.kill(pid, signal.SIGABRT)
+            self._job.signal_group(signal.SIGTERM)
+            if self._job.wait(STOP_SECONDS) is None:
+                self._job.signal_group(signal.SIGKILL)
+
+    def _keep(self, data: bytes) -> None:
+        self._keeper.add(data)
+        self.progress.feed(data, time.monotonic() - self._begun)
+
+    def _on_step(self, now: float, step: Step) -> None:
+        row = {name: value for name, value in vars(step).items() if value is not None}
+        self._steps.write(json.dumps({"t": round(now, 3), **row}) + "\n")
+
+    def _note(self, key: str, text: str) -> None:
+        moment = round(time.monotonic() - self._begun, 1)
+        self.record.notices.append(Notice(time=moment, key=key, text=text))
+        if not self.options.quiet:
+            self._say(text)
+
+    def _pass_signals(self) -> dict[int, Any]:
+        before: dict[int, Any] = {}
+        for name in PASSED:
+            number = getattr(signal, name, None)
+            # `nohup` has SIGHUP ignored: the job inherits that
+            if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
+                before[number] = signal.signal(number, self._on_signal)
+        before[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, lambda *_: None)
+        before[signal.SIGWINCH] = signal.signal(signal.SIGWINCH, self._on_resize)
+        before[signal.SIGTTOU] = signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+        return before
+
+    def _on_signal(self, number: int, _frame: object) -> None:
+        if self._job is not None:
+            self._job.signal_group(number)
+
+    def _on_resize(self, _number: int, _frame: object) -> None:
+        if self._terminal is not None:
+            self._terminal.resize()
+
+    def _take_foreground(self) -> None:
+        """The terminal's foreground was the job's; it is ours again."""
+        with contextlib.suppress(OSError):
+            if self._terminal is None and os.isatty(0) and os.tcgetpgrp(0) != os.getpgrp():
+                os.tcsetpgrp(0, os.getpgrp())
+
+
+def _is_foreground() -> bool:
+    """Whether standard input is a terminal whose foreground is ours to pass on."""
+    try:
+        return os.isatty(0) and os.tcgetpgrp(0) == os.getpgrp()
+    except OSError:
+        return False
+
+
+def _disks(folder: Path) -> list[str]:
+    """Where a job writes: its folder, its caches, temporary files, our own records."""
+    named = [os.environ.get(name, "") for name in ("HF_HOME", "TRITON_CACHE_DIR", "TMPDIR")]
+    candidates = [str(Path.cwd()), str(Path.home()), "/tmp", str(folder), *named]  # noqa: S108
+    seen: dict[int, str] = {}
+    for path in candidates:
+        with contextlib.suppress(OSError):
+            if path:
+                seen.setdefault(os.stat(path).st_dev, path)  # noqa: PTH116
+    return list(seen.values())

@@ -1,0 +1,93 @@
+"""Starts `dsdoctor run` as a user does, with its records in a folder of the test's own."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+RUN = [sys.executable, "-m", "dsdoctor", "run"]
+
+
+def environment(folder: Path) -> dict[str, str]:
+    return {
+        **os.environ,
+        "DSDOCTOR_RUNS": str(folder / "runs"),
+        "XDG_STATE_HOME": str(folder / "state"),
+        "PYTHONUNBUFFERED": "1",
+    }
+
+
+def run(
+    folder: Path, *words: str, timeout: float = 120, stdin: str = ""
+) -> subprocess.CompletedProcess[str]:
+    """The whole command; words stand behind `dsdoctor run`."""
+    return subprocess.run(
+        [*RUN, *words],
+        env=environment(folder),
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
+
+
+def quick(folder: Path, *words: str, timeout: float = 120) -> subprocess.CompletedProcess[str]:
+    """Without the check before the start, and sampled often."""
+    split = words.index("--") if "--" in words else 0
+    options, command = words[:split], words[split:] if split or "--" in words else ("--", *words)
+    return run(folder, "--preflight", "off", "--every", "0.2s", *options, *command, timeout=timeout)
+
+
+@contextlib.contextmanager
+def running(folder: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
+    """The command while it runs; killed with its group at the end if a test fails."""
+    with subprocess.Popen(
+        [*RUN, "--preflight", "off", "--every", "0.2s", *words],
+        env=environment(folder),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as child:
+        try:
+            yield child
+        finally:
+            if child.poll() is None:
+                os.killpg(child.pid, signal.SIGKILL)
+
+
+def record(folder: Path) -> dict[str, Any]:
+    """`run.json` of the only run."""
+    (path,) = (folder / "runs").glob("*/run.json")
+    found: dict[str, Any] = json.loads(path.read_text())
+    return found
+
+
+def folder_of(folder: Path) -> Path:
+    (path,) = (folder / "runs").iterdir()
+    return path
+
+
+def wait_for(what: Any, seconds: float = 60) -> Any:
+    """Waits for an event, never for a time."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        found = what()
+        if found:
+            return found
+        time.sleep(0.05)
+    raise AssertionError("it did not happen")
+
+
+def python(text: str) -> Sequence[str]:
+    return (sys.executable, "-c", text)

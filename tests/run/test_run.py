@@ -1,0 +1,324 @@
+"""`dsdoctor run` as a user sees it: real commands, pipes, terminals and signals."""
+
+from __future__ import annotations
+
+import fcntl
+import gzip
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import termios
+from pathlib import Path
+
+import pytest
+
+from tests.run.support import (
+    RUN,
+    environment,
+    folder_of,
+    python,
+    quick,
+    record,
+    run,
+    running,
+    wait_for,
+)
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="watching needs Linux")
+
+TALK = "import sys; print('out'); print('err', file=sys.stderr); sys.exit({status})"
+
+
+@pytest.mark.parametrize("status", [0, 1, 7, 126, 255])
+def test_streams_and_status_are_the_commands_own(tmp_path: Path, status: int) -> None:
+    done = quick(tmp_path, *python(TALK.format(status=status)))
+    assert done.returncode == status
+    assert done.stdout == "out\n"
+    assert done.stderr.startswith("err\n") or "\nerr\n" in done.stderr
+    assert record(tmp_path)["status"] == status
+
+
+def test_a_command_killed_by_a_signal_gives_the_shells_status(tmp_path: Path) -> None:
+    done = quick(tmp_path, "sh", "-c", "kill -9 $$")
+    assert done.returncode == 128 + signal.SIGKILL
+    assert "was killed by SIGKILL" in done.stderr
+    assert record(tmp_path)["status"] == -signal.SIGKILL
+
+
+def test_standard_input_reaches_the_command(tmp_path: Path) -> None:
+    done = run(tmp_path, "--preflight", "off", "--", "tr", "a-z", "A-Z", stdin="abc\n")
+    assert done.stdout == "ABC\n"
+
+
+BYTES = "import sys,os; os.write(1, bytes(range(256)) * 40); os.write(2, b'\\x1b[31mred\\r\\n')"
+
+
+def test_a_pipe_gets_byte_for_byte_what_it_would_get_without_us(tmp_path: Path) -> None:
+    plain = subprocess.run(python(BYTES), capture_output=True, check=True)
+    ours = subprocess.run(
+        [*RUN, "--preflight", "off", "-q", "--", *python(BYTES)],
+        env=environment(tmp_path), capture_output=True, check=True,
+    )  # fmt: skip
+    assert (ours.stdout, ours.stderr) == (plain.stdout, plain.stderr)
+
+
+def _on_terminal(command: list[str], env: dict[str, str]) -> bytes:
+    outer, inner = pty.openpty()
+    with subprocess.Popen(
+        command, stdin=inner, stdout=inner, stderr=inner, env=env, start_new_session=True
+    ) as child:
+        os.close(inner)
+        data = b""
+        while True:
+            try:
+                chunk = os.read(outer, 65536)
+            except OSError:
+                break
+            if not chunk:
+                break
+            data += chunk
+        child.wait(60)
+    os.close(outer)
+    return data
+
+
+def test_a_terminal_gets_byte_for_byte_what_it_would_get_without_us(tmp_path: Path) -> None:
+    text = (
+        "import sys, shutil; print('tty', sys.stdout.isatty(), sys.stdin.isatty(),"
+        " shutil.get_terminal_size()); sys.stdout.write('50%\\r100%\\n'); print('end')"
+    )
+    plain = _on_terminal(list(python(text)), environment(tmp_path))
+    ours = _on_terminal(
+        [*RUN, "--preflight", "off", "-q", "--", *python(text)], environment(tmp_path)
+    )
+    assert plain == ours
+    assert b"tty True True" in ours
+
+
+def test_ctrl_c_on_a_terminal_reaches_the_command_alone(tmp_path: Path) -> None:
+    text = (
+        "import time\ntry:\n  print('ready', flush=True); time.sleep(60)\n"
+        "except KeyboardInterrupt:\n  print('caught', flush=True); raise SystemExit(5)"
+    )
+    outer, inner = pty.openpty()
+    with subprocess.Popen(
+        [*RUN, "--preflight", "off", "-q", "--", *python(text)],
+        stdin=inner, stdout=inner, stderr=inner, env=environment(tmp_path),
+        preexec_fn=lambda: fcntl.ioctl(inner, termios.TIOCSCTTY, 0),  # noqa: PLW1509
+        start_new_session=True,
+    ) as child:  # fmt: skip
+        os.close(inner)
+        seen = b""
+        while b"ready" not in seen:
+            seen += os.read(outer, 4096)
+        os.write(outer, b"\x03")
+        while b"caught" not in seen:
+            seen += os.read(outer, 4096)
+        assert child.wait(60) == 5
+    os.close(outer)
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2"])
+def test_signals_are_passed_on(tmp_path: Path, name: str) -> None:
+    text = (
+        "import signal, sys, time\n"
+        f"def got(*_): print('got', flush=True); sys.exit(9)\n"
+        f"signal.signal(signal.{name}, got); print('ready', flush=True)\n"
+        "while True: time.sleep(0.1)"
+    )
+    with running(tmp_path, "--", *python(text)) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "ready\n"
+        os.kill(child.pid, getattr(signal, name))
+        assert child.stdout.readline() == "got\n"
+        assert child.wait(60) == 9
+
+
+def test_a_command_may_use_its_grace_after_a_term(tmp_path: Path) -> None:
+    text = (
+        "import signal, sys, time\n"
+        "def save(*_):\n  time.sleep(1.5); print('saved', flush=True); sys.exit(0)\n"
+        "signal.signal(signal.SIGTERM, save); print('ready', flush=True)\n"
+        "while True: time.sleep(0.1)"
+    )
+    with running(tmp_path, "--", *python(text)) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "ready\n"
+        os.kill(child.pid, signal.SIGTERM)
+        assert child.stdout.readline() == "saved\n"
+        assert child.wait(60) == 0
+
+
+def _children(pid: int, word: str) -> list[int]:
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                line = (entry / "cmdline").read_bytes()
+                parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+            except OSError:
+                continue
+            if parent == pid and word.encode() in line:
+                found.append(int(entry.name))
+    return found
+
+
+def test_the_job_lives_on_when_the_watcher_is_killed(tmp_path: Path) -> None:
+    text = "import sys; print('ready', flush=True); sys.stdin.close(); import time\nfor i in range(40): time.sleep(0.1)\nprint('done')"
+    with running(tmp_path, "--", *python(text)) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "ready\n"
+        killed: set[int] = set()
+        while len(killed) < 3:
+            fresh = wait_for(
+                lambda: [p for p in _children(child.pid, "watch_host.py") if p not in killed]
+            )
+            os.kill(fresh[0], signal.SIGKILL)
+            killed.add(fresh[0])
+        out, err = child.communicate(timeout=60)
+    assert out == "done\n"
+    assert child.returncode == 0
+    assert "the job goes on unwatched" in err
+
+
+def test_nothing_is_left_behind(tmp_path: Path) -> None:
+    with running(tmp_path, "--", *python("print('x')")) as child:
+        child.communicate(timeout=60)
+    left = [
+        entry.name
+        for entry in Path("/proc").iterdir()
+        if entry.name.isdigit() and _mentions(entry, str(tmp_path))
+    ]
+    assert left == []
+
+
+def _mentions(entry: Path, word: str) -> bool:
+    try:
+        return word.encode() in (entry / "cmdline").read_bytes()
+    except OSError:
+        return False
+
+
+def test_much_output_is_passed_on_whole_and_kept_in_part(tmp_path: Path) -> None:
+    text = (
+        "import os, hashlib\nblock = (b'x' * 99 + b'\\n') * 10000\n"
+        "for i in range(300): os.write(1, b'%08d' % i + block)"
+    )
+    done = subprocess.run(
+        [*RUN, "--preflight", "off", "-q", "--", *python(text)],
+        env=environment(tmp_path), stdout=subprocess.PIPE, check=True, timeout=120,
+    )  # fmt: skip
+    assert len(done.stdout) == 300 * (1_000_000 + 8)
+    found = record(tmp_path)
+    assert found["output_bytes"] == len(done.stdout)
+    assert 0 < found["output_dropped"] < len(done.stdout)
+    kept = b"".join(
+        gzip.decompress(path.read_bytes())
+        for path in sorted(folder_of(tmp_path).glob("output-*.gz"))
+    )
+    assert len(kept) + found["output_dropped"] == len(done.stdout)
+    assert kept.startswith(done.stdout[:1000])
+    assert kept.endswith(done.stdout[-1000:])
+
+
+def test_a_reader_that_goes_away_ends_the_command_as_it_would_without_us(tmp_path: Path) -> None:
+    text = "import sys\nwhile True: print('y')"
+    with subprocess.Popen(
+        [*RUN, "--preflight", "off", "-q", "--", *python(text)],
+        env=environment(tmp_path), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+    ) as child:  # fmt: skip
+        assert child.stdout is not None
+        child.stdout.read(1000)
+        child.stdout.close()
+        assert child.wait(60) in (1, 120, 128 + signal.SIGPIPE)
+
+
+def test_the_check_refuses_with_its_own_status(tmp_path: Path) -> None:
+    done = run(tmp_path, "--", "deepspeed", str(tmp_path / "absent.py"))
+    assert done.returncode == 79
+    assert "launch-file-missing" in done.stderr
+    assert "`--force`" in done.stderr
+    assert record(tmp_path)["preflight"] == "failed"
+
+
+def test_force_starts_all_the_same(tmp_path: Path) -> None:
+    done = run(tmp_path, "--force", "--", sys.executable, str(tmp_path / "absent.py"))
+    assert done.returncode == 2
+    assert "can't open file" in done.stderr
+
+
+def test_a_passed_check_leaves_a_snapshot(tmp_path: Path) -> None:
+    done = run(tmp_path, "--", "true")
+    assert done.returncode == 0
+    assert record(tmp_path)["preflight"] == "passed"
+    assert (folder_of(tmp_path) / "snapshot.json").is_file()
+
+
+MISUSE = [
+    ((), 0, "Usage"),
+    (("echo", "hi"), 2, "put `--` before the command"),
+    (("echo", "--", "hi"), 2, "only options come before `--`"),
+    (("--",), 2, "no command after `--`"),
+    (("--every", "soon", "--", "true"), 2, "is not a duration"),
+    (("--every", "0.01", "--", "true"), 2, "is too short"),
+    (("--hang-after", "-3", "--", "true"), 2, "is not a duration"),
+    (("--preflight", "off", "--", "/nowhere/cmd"), 2, "cannot be started"),
+    (("show", "2020"), 2, "no run is kept"),
+    (("list", "extra"), 2, "unexpected extra argument"),
+    (("--runs-dir", "/dev/null/x", "--", "true"), 2, "cannot hold the records"),
+]
+
+
+@pytest.mark.parametrize(("words", "status", "said"), MISUSE)
+def test_misuse_is_one_line(tmp_path: Path, words: tuple[str, ...], status: int, said: str) -> None:
+    done = run(tmp_path, *words)
+    assert done.returncode == status, done.stderr
+    assert said.lower() in (done.stdout + done.stderr).lower()
+    assert "Traceback" not in done.stderr
+    if status:
+        assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_variables_are_announced_and_those_of_the_user_stay(tmp_path: Path) -> None:
+    text = "import os, json; print(json.dumps({k: v for k, v in os.environ.items() if k.startswith(('TORCH_', 'PYTHONFAULT'))}))"
+    env = {**environment(tmp_path), "TORCH_FR_BUFFER_SIZE": "17"}
+    command = [*RUN, "--preflight", "off", "-q"]
+    on = subprocess.run([*command, "--", *python(text)], env=env, capture_output=True, check=True)
+    seen = json.loads(on.stdout)
+    assert seen["TORCH_FR_BUFFER_SIZE"] == "17"
+    assert seen["TORCH_NCCL_DUMP_ON_TIMEOUT"] == "1"
+    assert seen["PYTHONFAULTHANDLER"] == "1"
+    off = subprocess.run(
+        [*command, "--env", "off", "--", *python(text)], env=env, capture_output=True, check=True
+    )
+    plain = subprocess.run(python(text), env=env, capture_output=True, check=True)
+    assert off.stdout == plain.stdout
+
+
+def test_a_secret_on_the_command_line_is_not_kept(tmp_path: Path) -> None:
+    quick(tmp_path, "sh", "-c", "exit 0", "x", "--hub_token", "hf_" + "a1B2" * 9)
+    words = record(tmp_path)["command"]
+    assert "***" in words[-1]
+    assert not any("a1B2a1B2" in word for word in words)
+
+
+def test_only_the_first_task_of_a_step_speaks(tmp_path: Path) -> None:
+    env = {**environment(tmp_path), "SLURM_PROCID": "3"}
+    done = subprocess.run(
+        [*RUN, "--preflight", "off", "--", "true"], env=env, capture_output=True, check=True
+    )
+    assert done.stderr == b""
+
+
+def test_a_run_that_is_still_going_is_listed_as_running(tmp_path: Path) -> None:
+    text = "import time; print('ready', flush=True); time.sleep(60)"
+    with running(tmp_path, "--", *python(text)) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        listed = run(tmp_path, "list")
+        assert "  running  " in listed.stdout
+        os.kill(child.pid, signal.SIGTERM)
+        child.wait(60)

@@ -1,0 +1,296 @@
+"""What `dsdoctor run` sees: real ranks that train, die and hang; simulated samples for GPUs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dsdoctor.run.hang import HangClock, summary
+from dsdoctor.run.notices import GIB, Notices
+from dsdoctor.run.progress import Progress, parse
+from tests.run.support import folder_of, quick, record, run
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="watching needs Linux")
+
+TRAIN = """
+import os, sys, time, torch, torch.distributed as dist
+dist.init_process_group("gloo")
+rank, how = dist.get_rank(), sys.argv[1]
+for step in range(1, 7):
+    dist.all_reduce(torch.ones(2))
+    if rank == 0:
+        print(f"steps: {step} loss: {2 / step:.4f} iter time (s): 0.200 samples/sec: 40.0", flush=True)
+    if step == 4 and rank == 1:
+        if how == "key": {}["missing"]
+        if how == "kill": os.kill(os.getpid(), 9)
+        if how == "hang": time.sleep(600)
+    time.sleep(0.2)
+dist.destroy_process_group()
+"""
+LAUNCHERS = {
+    "torchrun": ("torchrun", "--nproc-per-node", "2"),
+    "accelerate": ("accelerate", "launch", "--cpu", "--num_processes", "2", "--num_machines", "1"),
+}
+
+
+@pytest.fixture(name="script")
+def _script(tmp_path: Path) -> str:
+    path = tmp_path / "train.py"
+    path.write_text(TRAIN)
+    return str(path)
+
+
+@pytest.mark.train
+def test_a_run_that_works_is_one_line_with_its_figures(tmp_path: Path, script: str) -> None:
+    done = quick(tmp_path, "--", *LAUNCHERS["torchrun"], script, "none")
+    assert done.returncode == 0, done.stderr
+    last = done.stderr.strip().splitlines()[-1]
+    assert "6 steps at 0.2 s" in last
+    assert "loss 0.3333" in last
+    figures = record(tmp_path)["figures"]
+    assert (figures["steps"], figures["samples_per_second"]) == (6, 40.0)
+    ranks = {
+        row["rank"]
+        for line in (folder_of(tmp_path) / "samples.jsonl").read_text().splitlines()
+        for row in json.loads(line)["ranks"]
+    }
+    assert ranks == {0, 1}
+
+
+@pytest.mark.train
+def test_the_rank_whose_exception_ended_the_job_is_named(tmp_path: Path, script: str) -> None:
+    done = quick(tmp_path, "--", *LAUNCHERS["torchrun"], script, "key")
+    assert done.returncode == 1
+    said = [line for line in done.stderr.splitlines() if line.startswith("dsdoctor: ")]
+    assert len(said) <= 10
+    assert any("KeyError: 'missing'" in line for line in said)
+    assert record(tmp_path)["diagnosis"]["outcome"] == "user-code"
+    assert record(tmp_path)["diagnosis"]["first_error"]["rank"] == 1
+
+
+@pytest.mark.train
+def test_a_rank_that_is_killed_is_named_with_the_order_of_death(
+    tmp_path: Path, script: str
+) -> None:
+    done = quick(tmp_path, "--", *LAUNCHERS["torchrun"], script, "kill")
+    assert done.returncode == 1
+    ends = record(tmp_path)["rank_ends"]
+    assert [end["rank"] for end in ends][:1] == [1]
+    assert "rank 1" in done.stderr
+    assert any(
+        cause["condition"] in ("rank-killed", "host-oom-killed")
+        for cause in record(tmp_path)["diagnosis"]["causes"]
+    )
+
+
+@pytest.mark.train
+@pytest.mark.skipif(sys.version_info >= (3, 15), reason="py-spy has no wheel there")
+def test_a_hang_names_the_rank_that_is_waited_for_and_can_be_stopped(
+    tmp_path: Path, script: str
+) -> None:
+    done = quick(
+        tmp_path, "--hang-after", "4s", "--on-hang", "stop",
+        "--", *LAUNCHERS["torchrun"], script, "hang",
+    )  # fmt: skip
+    assert done.returncode != 0
+    hang = record(tmp_path)["hang"]
+    assert hang.startswith("no output and no work for")
+    assert "of 2 ranks wait in" in hang or "rank 1 is in" in hang
+    stacks = sorted(path.name for path in (folder_of(tmp_path) / "stacks").iterdir())
+    assert stacks == ["rank-0.txt", "rank-1.txt"]
+    assert "train.py" in (folder_of(tmp_path) / "stacks" / "rank-1.txt").read_text()
+
+
+def test_two_runs_are_compared(tmp_path: Path) -> None:
+    for loss in ("2.5", "1.25"):
+        text = f"print('step 3 loss: {loss}')"
+        quick(tmp_path, "--", sys.executable, "-c", text)
+    folders = sorted(path.name for path in (tmp_path / "runs").iterdir())
+    shown = run(tmp_path, "diff", *folders)
+    row = next(line for line in shown.stdout.splitlines() if line.startswith("loss"))
+    assert row.split() == ["loss", "2.5", "1.25"]
+    assert "command:" in shown.stdout
+
+
+def test_samples_and_steps_are_exported(tmp_path: Path) -> None:
+    text = "print('step 3 loss: 2.5'); import time; time.sleep(0.5)"
+    quick(tmp_path, "--", sys.executable, "-c", text)
+    steps = run(tmp_path, "export", "--steps").stdout.splitlines()
+    assert steps[0].split(",")[0] == "t"
+    assert steps[1].endswith("3,2.5")
+    samples = run(tmp_path, "export", "--format", "json").stdout
+    assert json.loads(samples)[0]["host.total"] > 0
+
+
+def test_a_bundle_holds_no_secret(tmp_path: Path) -> None:
+    token = "hf_" + "a1B2" * 9
+    quick(tmp_path, "--", "echo", f"token {token}")
+    output = tmp_path / "x.tar.gz"
+    assert run(tmp_path, "show", "last", "--bundle", str(output)).returncode == 0
+    import tarfile
+
+    with tarfile.open(output) as archive:
+        names = archive.getnames()
+        texts = [archive.extractfile(name).read() for name in names]  # type: ignore[union-attr]
+    assert any(name.endswith("output-000001.log") for name in names)
+    assert not any(token.encode() in text for text in texts)
+    again = run(tmp_path, "show", "last", "--bundle", str(output))
+    assert again.returncode == 2
+    assert "already exists" in again.stderr
+
+
+def test_prometheus_metrics_are_written(tmp_path: Path) -> None:
+    path = tmp_path / "job.prom"
+    text = (
+        "import time\nfor i in range(8): print(f'step {i} loss: 2.5', flush=True); time.sleep(0.3)"
+    )
+    quick(tmp_path, "--metrics", str(path), "--", sys.executable, "-c", text)
+    rows = path.read_text().splitlines()
+    assert any(row.startswith("dsdoctor_run_loss{run=") and row.endswith(" 2.5") for row in rows)
+    assert [p.name for p in tmp_path.glob(".job*")] == []
+
+
+LINES: list[tuple[str, dict[str, Any] | None]] = [
+    ("steps: 10 loss: 2.3 iter time (s): 0.512 samples/sec: 15.6",
+     {"step": 10, "loss": 2.3, "seconds": 0.512, "samples_per_second": 15.6}),
+    ("[2026-01-01 00:00:00,000] [INFO] [logging.py:96:log_dist] [Rank 0] step=10, skipped=0, lr=[1e-05], mom=[[0.9, 0.999]]",
+     {"step": 10, "learning_rate": 1e-05}),
+    ("epoch=0/micro_step=20/global_step=10, RunningAvgSamplesPerSec=15.1, CurrSamplesPerSec=16.2, MemAllocated=1.0GB",
+     {"step": 10, "samples_per_second": 16.2}),
+    ("{'loss': 2.31, 'grad_norm': 1.5, 'learning_rate': 5e-05, 'epoch': 0.1}",
+     {"loss": 2.31, "learning_rate": 5e-05}),
+    ("{'loss': '2.31', 'grad_norm': '1.5', 'learning_rate': '5e-05', 'epoch': '0.1'}",
+     {"loss": 2.31, "learning_rate": 5e-05}),
+    ("{'loss': nan, 'epoch': 0.1}", {"loss": None}),
+    ("Epoch 0:  10%|█         | 10/100 [00:01<00:10,  8.00it/s, v_num=0, train_loss=2.100]",
+     {"step": 10, "seconds": 0.125, "loss": 2.1}),
+    ("iter 250: loss 2.4, time 120.5ms, mfu 12.1%", {"step": 250, "loss": 2.4, "seconds": 0.1205}),
+    ("[deepspeed] OVERFLOW! Rank 0 Skipping step. Attempted loss scale: 2, reducing to 1",
+     {"loss_scale": 1}),
+    ("loading checkpoint shards", None),
+    ("import of loss functions done", None),
+    ("the next step is to stop", None),
+    ("step 3 of the setup", None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("line", "expected"), LINES, ids=[row[0][:40] for row in LINES])
+def test_lines_of_trainers(line: str, expected: dict[str, Any] | None) -> None:
+    found = parse(line)
+    if expected is None:
+        assert found is None
+        return
+    assert found is not None
+    for name, value in expected.items():
+        if value is None:
+            assert getattr(found, name) != getattr(found, name)
+        else:
+            assert getattr(found, name) == pytest.approx(value)
+
+
+def sample(t: float, **more: Any) -> dict[str, Any]:
+    healthy: dict[str, Any] = {
+        "host": {"used": 20 * GIB, "total": 100 * GIB, "shm_used": 0, "shm_total": GIB},
+        "cgroup": {"folder": "/g", "used": GIB, "limit": None, "oom_kills": 0},
+        "disks": [{"path": "/data", "free": 500 * GIB, "total": 900 * GIB}],
+        "net": {"errors": 4, "dropped": 0},
+        "ranks": [{"pid": 7, "rank": 0, "rss": 1, "cpu": 5.0 + t}],
+        "gpus": [
+            {
+                "index": i,
+                "used": 60 * GIB,
+                "total": 80 * GIB,
+                "util": 99,
+                "throttle": ["power-cap"],
+                "ecc": 0,
+            }
+            for i in range(2)
+        ],
+        "gpus_silent": 0.5,
+    }
+    return {"t": t, **healthy, **more}
+
+
+def said(*samples: dict[str, Any], progress: Progress | None = None) -> list[str]:
+    notices, progress = Notices(), progress or Progress()
+    return [text for one in samples for _, text in notices.feed(one, progress)]
+
+
+def test_a_healthy_job_is_not_commented_on() -> None:
+    assert said(*(sample(float(t)) for t in range(0, 400, 2))) == []
+
+
+BAD: list[tuple[str, list[dict[str, Any]], str]] = [
+    ("host memory grows", [
+        sample(float(t), host={"used": (70 + t / 2) * GIB, "total": 100 * GIB}) for t in range(0, 30, 2)
+     ], "host memory is 81% full (81.0 of 100.0 GiB), growing by 30.00 GiB a minute: full in 38 s"),
+    ("control group", [
+        sample(0.0, cgroup={"folder": "/g", "used": 9 * GIB, "limit": 10 * GIB, "oom_kills": 0})
+     ], "memory of the job's control group is 90% full (9.0 of 10.0 GiB)"),
+    ("oom kill", [sample(0.0), sample(2.0, cgroup={"folder": "/g", "oom_kills": 1})],
+     "the kernel killed a process of the job for lack of memory"),
+    ("gpu memory", [sample(0.0, gpus=[{"index": 3, "used": 79 * GIB, "total": 80 * GIB}])],
+     "GPU 3 memory is 99% full (79.0 of 80.0 GiB)"),
+    ("heat", [sample(float(t), gpus=[{"index": 1, "throttle": ["hw-thermal"]}]) for t in range(0, 8, 2)],
+     "GPU 1 is throttled (hw-thermal)"),
+    ("ecc", [sample(0.0), sample(2.0, gpus=[{"index": 0, "ecc": 2}])],
+     "GPU 0 reports new uncorrectable ECC errors"),
+    ("nvml hangs", [sample(0.0, gpus_silent=45.0)],
+     "NVML has not answered for 45 s; the driver may hang"),
+    ("disk", [sample(0.0, disks=[{"path": "/data", "free": GIB, "total": 900 * GIB}])],
+     "`/data` has 1.0 GiB left"),
+    ("rank", [sample(0.0, ended=[{"pid": 9, "rank": 1, "t": 0.0}])],
+     "rank 1 (pid 9) has ended while 1 other rank still run"),
+    ("network", [sample(0.0), sample(2.0, net={"errors": 10})],
+     "the NCCL interface has counted 6 new errors"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("samples", "text"), [row[1:] for row in BAD], ids=[row[0] for row in BAD])
+def test_each_notice_is_given_once(samples: list[dict[str, Any]], text: str) -> None:
+    found = said(*samples, {**samples[-1], "t": samples[-1]["t"] + 2.0})
+    assert found == [text]
+
+
+def test_steps_that_slow_down_are_reported_with_the_gpu_that_is_behind() -> None:
+    progress = Progress()
+    for number in range(40):
+        progress.feed(b"step %d loss: 2.0 time 100ms\n" % number, float(number))
+    assert said(sample(0.0), progress=progress) == []
+    for number in range(40, 46):
+        progress.feed(b"step %d loss: 2.0 time 200ms\n" % number, float(number))
+    gpus = [{"index": i, "util": 30 if i == 2 else 99} for i in range(4)]
+    (text,) = said(sample(0.0, gpus=gpus), progress=progress)
+    assert text == (
+        "a step now takes 0.20 s, 2.0 times its median of 0.10 s; "
+        "GPU 2 is at 30 % while the others are at 99 %"
+    )
+
+
+def test_a_loss_that_is_not_a_number_is_reported() -> None:
+    progress = Progress()
+    progress.feed(b"{'loss': nan, 'epoch': 1}\n", 1.0)
+    assert said(sample(0.0), progress=progress) == ["the loss is NaN"]
+
+
+def test_a_job_is_hung_only_when_it_neither_writes_nor_works() -> None:
+    clock = HangClock()
+    idle = [
+        sample(float(t), ranks=[{"rank": 0, "pid": 7, "cpu": 5.0}], gpus=[])
+        for t in range(0, 40, 2)
+    ]
+    assert [clock.feed(one, 100) for one in idle][-1] == pytest.approx(36.0)
+    assert clock.feed(sample(40.0, ranks=[{"rank": 0, "pid": 7, "cpu": 9.0}], gpus=[]), 100) == 0
+    assert clock.feed(sample(42.0, ranks=[{"rank": 0, "pid": 7, "cpu": 9.0}]), 100) == 0  # GPUs
+    assert clock.feed(sample(44.0, ranks=[{"rank": 0, "pid": 7, "cpu": 9.0}], gpus=[]), 160) == 0
+
+
+def test_the_rank_that_waits_elsewhere_is_named() -> None:
+    here = '"MainThread"\n    all_reduce (c10d.py:9)\n    main (t.py:3)\n'
+    there = '"MainThread"\n    load (data.py:4)\n'
+    found = summary({0: here, 1: here, 2: there}, 3)
+    assert found == "2 of 3 ranks wait in all_reduce (c10d.py:9); rank 2 is in load (data.py:4)"

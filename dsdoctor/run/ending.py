@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from dsdoctor import logs
+from dsdoctor import files, logs
 from dsdoctor.model.diagnosis import Diagnosis, Outcome
 from dsdoctor.model.run_record import Figures, RunRecord
 from dsdoctor.registry import Registry
@@ -38,7 +38,7 @@ def note_control_group(folder: Path, notices: Notices) -> None:
     """Writes down what the control group counted, as evidence for the diagnosis."""
     if notices.oom_kills > 0:
         line = f"memory.events: oom_kill +{notices.oom_kills} in {notices.folder}\n"
-        (folder / "control-group.log").write_text(line, encoding="utf-8")
+        files.write(folder / "control-group.log", line, mode=0o600)
 
 
 def sources_of(folder: Path) -> list[str]:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dsdoctor import process
+from dsdoctor import files, process
 
 #: CPU seconds a second, over all ranks, below which nobody works. Threads that poll stay below it.
 IDLE_CPU = 0.05
@@ -63,7 +63,7 @@ def stacks(folder: Path, ranks: Mapping[int, int]) -> dict[int, str]:
     found: dict[int, str] = {}
     if spy is None:
         return found
-    folder.mkdir(mode=0o700, exist_ok=True)
+    files.make_folder(folder, mode=0o700)
     for rank, pid in sorted(ranks.items()):
         with contextlib.suppress(OSError):
             result = process.run(
@@ -71,7 +71,7 @@ def stacks(folder: Path, ranks: Mapping[int, int]) -> dict[int, str]:
             )
             if result.ok and result.stdout:
                 found[rank] = result.text
-                (folder / f"rank-{rank}.txt").write_text(result.text, encoding="utf-8")
+                files.write(folder / f"rank-{rank}.txt", result.text, mode=0o600)
     return found
 
 

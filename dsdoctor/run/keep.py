@@ -9,6 +9,8 @@ import time
 import zlib
 from pathlib import Path
 
+from dsdoctor import files
+
 #: What is kept of the output, bytes before compression.
 KEPT_BYTES = 200 << 20
 SEGMENT_BYTES = 16 << 20
@@ -101,8 +103,7 @@ class OutputKeeper:
 
     def _begin_segment(self) -> None:
         path = self._folder / f"output-{len(self._sizes) + 1:06}.log.gz"
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
-        self._file = os.open(path, flags, 0o600)
+        self._file = files.open_new(path)
         self._packer = zlib.compressobj(1, zlib.DEFLATED, _GZIP)
         self._sizes.append((path, 0))
 
@@ -122,7 +123,7 @@ class OutputKeeper:
             for place in range(1, len(self._sizes) - 1):
                 path, size = self._sizes[place]
                 if size:
-                    path.unlink(missing_ok=True)
+                    files.remove(path)
                     self._sizes[place] = (path, 0)
                     self.dropped += size
                     break

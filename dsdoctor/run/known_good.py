@@ -10,6 +10,7 @@ from typing import Any
 
 import platformdirs
 
+from dsdoctor import files
 from dsdoctor.errors import UsageError
 from dsdoctor.model.facts.base import Missing
 from dsdoctor.model.facts.gpu import Nvml
@@ -38,10 +39,7 @@ def remember(snapshot: Snapshot) -> None:
     """Keeps a snapshot of a machine on which a job has just worked."""
     path = _place(snapshot)
     with contextlib.suppress(OSError):
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        new = path.with_suffix(".new")
-        new.write_bytes(snapshot.to_json())
-        new.replace(path)
+        files.write(path, snapshot.to_json(), mode=0o600, make=0o700)
 
 
 def last(snapshot: Snapshot) -> Snapshot | None:

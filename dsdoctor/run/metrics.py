@@ -6,11 +6,11 @@ import contextlib
 import csv
 import io
 import json
-import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from dsdoctor import files
 from dsdoctor.errors import UsageError
 from dsdoctor.model.run_record import RunRecord
 from dsdoctor.run.progress import Progress
@@ -56,12 +56,8 @@ def write_metrics(
         inner = {"run": record.id, **labels}
         words = ",".join(f'{key}="{_escaped(text)}"' for key, text in inner.items())
         lines.append(f"{full}{{{words}}} {float(value):g}")
-    new = path.with_name(f".{path.name}.{os.getpid()}")
     with contextlib.suppress(OSError):
-        handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
-        with os.fdopen(handle, "w") as file:
-            file.write("\n".join(lines) + "\n")
-        new.replace(path)
+        files.write(path, "\n".join(lines) + "\n", mode=0o644)
 
 
 def _escaped(text: str) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from dsdoctor import packs, settings
+from dsdoctor import files, packs, settings
 from dsdoctor.errors import UsageError
 from dsdoctor.examine import Request, examine, read_config
 from dsdoctor.judge import Policy
@@ -50,8 +50,8 @@ def main(arguments: Sequence[str]) -> int:
     units = registry.select((), found.ignore)
     request = Request(run=needs_of(command, quick=mode == "quick"), timeout=SECONDS[mode])
     snapshot, report = examine(request, registry, units, Policy(limits=found.limits))
-    Path(folder, "snapshot.json").write_bytes(snapshot.to_json())
-    Path(folder, "report.json").write_bytes(msgspec.json.encode(report))
+    files.write(Path(folder, "snapshot.json"), snapshot.to_json(), mode=0o600)
+    files.write(Path(folder, "report.json"), msgspec.json.encode(report), mode=0o600)
     return exit_code(report)
 
 

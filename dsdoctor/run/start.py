@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from dsdoctor import process
+from dsdoctor import files, process
 from dsdoctor.errors import UsageError
 from dsdoctor.model.run_record import RunRecord
 from dsdoctor.run import store
@@ -64,7 +64,7 @@ def execute(options: RunOptions, speak: Speaker) -> int:
         return REFUSED
     env = dict(os.environ)
     if options.announce:
-        (folder / "flight-recorder").mkdir(mode=0o700, exist_ok=True)
+        files.make_folder(folder / "flight-recorder", mode=0o700)
         added = announced(folder, env, _torch(folder))
         env |= added
         record.env_set = added
@@ -156,7 +156,7 @@ def _passing_cause(folder: Path) -> str | None:
 def _set_aside(folder: Path, attempt: int) -> None:
     """Moves the output of an attempt into a folder of its own."""
     place = folder / f"attempt-{attempt}"
-    place.mkdir(mode=0o700)
+    files.make_folder(place, mode=0o700)
     for pattern in ("output-*.log.gz", "steps.jsonl", "samples.jsonl*", "kernel.log"):
         for path in folder.glob(pattern):
             path.rename(place / path.name)

@@ -6,7 +6,6 @@ import contextlib
 import datetime as dt
 import os
 import re
-import shutil
 import tarfile
 from collections.abc import Iterable, Mapping, Sequence
 from io import BytesIO
@@ -15,6 +14,7 @@ from pathlib import Path
 import msgspec
 import platformdirs
 
+from dsdoctor import files
 from dsdoctor.errors import UsageError
 from dsdoctor.model.redact import mask, secret_name
 from dsdoctor.model.run_record import SCHEMA, VERSION, RunRecord
@@ -43,7 +43,7 @@ def create(base: Path, command: Sequence[str]) -> Path:
     word = Path((scripts or list(command))[0]).stem
     name = f"{stamp}-{re.sub(r'[^A-Za-z0-9_.]+', '-', word)[:40] or 'run'}"
     try:
-        base.mkdir(mode=0o700, parents=True, exist_ok=True)
+        files.make_folder(base, mode=0o700)
         for extra in range(1000):
             folder = base / (f"{name}-{extra + 1}" if extra else name)
             with contextlib.suppress(FileExistsError):
@@ -76,11 +76,7 @@ def masked_command(command: Iterable[str]) -> tuple[str, ...]:
 def save(folder: Path, record: RunRecord) -> None:
     """Writes `run.json`, whole or not at all."""
     data = msgspec.json.format(msgspec.json.encode(record), indent=1)
-    new = folder / f".{RECORD}.{os.getpid()}"
-    handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(handle, "wb") as file:
-        file.write(data)
-    new.replace(folder / RECORD)
+    files.write(folder / RECORD, data, mode=0o600)
 
 
 def load(folder: Path) -> RunRecord:
@@ -151,26 +147,29 @@ def prune(base: Path, *, kept: int = KEPT_BYTES) -> list[str]:
         if sum(sizes.values()) <= kept:
             break
         if folder not in spared and record.status is not None:
-            shutil.rmtree(folder, ignore_errors=True)
+            with contextlib.suppress(OSError):
+                files.remove(folder, tree=True)
             sizes.pop(folder)
             removed.append(folder.name)
     return removed
 
 
-def bundle(folder: Path, output: Path, files: Mapping[str, bytes]) -> None:
+def bundle(folder: Path, output: Path, texts: Mapping[str, bytes]) -> None:
     """Packs what can be sent: masked texts, no binary dumps.
 
     Raises:
         UsageError: the archive cannot be written.
     """
+    packed = BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+        for name, data in sorted(texts.items()):
+            info = tarfile.TarInfo(f"{folder.name}/{name}")
+            info.size, info.mode = len(data), 0o644
+            archive.addfile(info, BytesIO(data))
+    if output.exists():
+        raise UsageError(f"`{output}` already exists; name another file")
     try:
-        with tarfile.open(output, "x:gz") as archive:
-            for name, data in sorted(files.items()):
-                info = tarfile.TarInfo(f"{folder.name}/{name}")
-                info.size, info.mode = len(data), 0o644
-                archive.addfile(info, BytesIO(data))
-    except FileExistsError:
-        raise UsageError(f"`{output}` already exists; name another file") from None
+        files.write(output, packed.getvalue())
     except OSError as error:
         raise UsageError(f"`{output}` cannot be written: {error.strerror}") from None
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dsdoctor import process
+from dsdoctor import files, process
 from dsdoctor.errors import UsageError
 from dsdoctor.model.run_record import Notice, RankEnd, RunRecord
 from dsdoctor.run import hang, terminal
@@ -141,8 +141,8 @@ class Supervisor:
         self._begun_wall = time.time()
         self._job: process.Attached | None = None
         self._terminal: terminal.Terminal | None = None
-        self._steps = (folder / "steps.jsonl").open("a", encoding="utf-8")
-        self._kernel = (folder / "kernel.log").open("a", encoding="utf-8")
+        self._steps = os.fdopen(files.open_append(folder / "steps.jsonl"), "a", encoding="utf-8")
+        self._kernel = os.fdopen(files.open_append(folder / "kernel.log"), "a", encoding="utf-8")
 
     def run(self, env: Mapping[str, str]) -> int:
         """Starts the command and returns its exit status (negative: signal).

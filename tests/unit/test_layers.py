@@ -37,7 +37,7 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
         "packs logs probes profiles settings",
         "collect judge launch_site fixes",
         "examine report",
-        "smoke fleet hook preflight testing",
+        "smoke fleet hook preflight run testing",
         "cli __init__ __main__",
     )
 )
@@ -63,6 +63,9 @@ WRITES_ITSELF = {
     ("smoke/watch.py", "touch"),  # in the folder of its own run
     ("smoke/evidence.py", "unlink"),  # shared memory of its own run
     ("cli/main.py", "os.open"),  # /dev/null, when nobody reads stdout any more
+    ("run/start.py", "rename"),  # the output of an earlier attempt, within the run's own folder
+    ("run/supervise.py", "os.open"),  # /dev/null for the watcher
+    ("run/store.py", "mkdir"),  # a new folder below one that was judged
     ("fleet/smoke.py", "TemporaryDirectory"),  # the hostfile of one gang
     ("hook/install.py", "unlink"),  # uninstall: files that bear our mark
     ("hook/install.py", "rmdir"),

@@ -68,6 +68,15 @@ SIGNATURES = (
         masks=("dataloader-worker-killed", "nccl-timeout-watchdog"),
     ),
     Signature(
+        pattern=r"^memory\.events: oom_kill \+\d+ in ",
+        examples=("memory.events: oom_kill +1 in /sys/fs/cgroup/job",),
+        not_examples=("memory.events: oom_kill +0 is what a healthy job shows",),
+        source="memory.events of Linux's control groups, as `dsdoctor run` writes it down",
+        message="the kernel killed a process of the job: its control group ran out of memory",
+        level=Level.CERTAIN,
+        masks=("dataloader-worker-killed", "nccl-timeout-watchdog", "rank-killed"),
+    ),
+    Signature(
         pattern=r"return code = -9\b",
         examples=("[ERROR] [launch.py:1:f] ['python'] exits with return code = -9",),
         masks=("nccl-timeout-watchdog", "rendezvous-timeout"),

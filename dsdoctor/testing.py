@@ -41,7 +41,7 @@ from dsdoctor.logs.necessary import necessary
 from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.model.snapshot import Snapshot
 from dsdoctor.process import Result
-from dsdoctor.registry import Registry, Unit, gives, needs
+from dsdoctor.registry import Need, Registry, Unit, gives, needs
 
 __all__ = [
     "DiskUsage",
@@ -116,7 +116,7 @@ class Judged:
             yields nothing says `ok`.
     """
 
-    findings: tuple[Finding, ...]
+    findings: list[Finding]
 
     @property
     def statuses(self) -> list[str]:
@@ -152,16 +152,18 @@ def judge(
 
     What the check takes as `Fact | Missing` and the test does not name was not asked for.
     `run_needs` is the default request where the test does not name it. Every warning and failure
-    has to follow the form of messages: one line without a full stop, an effect, a hint, evidence.
+    has to follow the form of messages: one line without a full stop, an effect, a hint, and
+    evidence for its numbers.
 
     Args:
         check: what `@check` returned.
-        given: facts that the test has already put into a snapshot.
+        given: a snapshot; what it does not contain was not asked for.
         limits: thresholds in place of the defaults.
         facts: further facts, by key.
 
     Raises:
-        TypeError: the check needs a fact that is not given, or does not take one that is named.
+        TypeError: the check needs a fact, and the test gives neither it nor a snapshot; or the
+            check does not take a fact that the test names.
         AssertionError: a message does not follow the form.
         Exception: whatever the check itself raises.
     """
@@ -173,14 +175,12 @@ def judge(
             expected = ", ".join(f"`{name}`" for name in wanted) or "none"
             raise TypeError(f"the check does not take `{key}`; it takes {expected}")
     facts_of = snapshot(**facts)
-    if given is not None:
+    if given is None:
+        _require_facts(wanted, facts)
+    else:
         rest = (given.facts.keys() | given.missing.keys()) - facts.keys()
         facts_of.facts |= {key: given.facts[key] for key in rest & given.facts.keys()}
         facts_of.missing |= {key: given.missing[key] for key in rest & given.missing.keys()}
-    for key, need in wanted.items():
-        known = key in facts_of.facts or key in facts_of.missing
-        if not known and not need.may_be_missing and need.kind is not RunNeeds:
-            raise TypeError(f"the check needs `{key}`; give the fact, or `{key}=missing()`")
     thresholds = msgspec.structs.asdict(limits) if isinstance(limits, Limits) else limits
     watched, raised = _watched(check)
     raised.clear()
@@ -189,10 +189,16 @@ def judge(
     findings = judging.unit_findings(unit, judging.Facts(facts_of), policy, Registry())
     if raised:
         raise raised[0]
-    judged = Judged(tuple(findings))
+    judged = Judged(findings)
     for finding in judged.bad:
         _assert_form(finding)
     return judged
+
+
+def _require_facts(wanted: Mapping[str, Need], facts: Mapping[str, object]) -> None:
+    for key, need in wanted.items():
+        if key not in facts and not need.may_be_missing and need.kind is not RunNeeds:
+            raise TypeError(f"the check needs `{key}`; give the fact, or `{key}=missing()`")
 
 
 @functools.lru_cache(maxsize=256)
@@ -224,7 +230,8 @@ def _assert_form(finding: Finding) -> None:
     _require(not message.endswith("."), f"the message ends in a full stop: {message!r}")
     _require(finding.effect, f"the finding has no effect: {message!r}")
     _require(finding.hint, f"the finding has no hint: {message!r}")
-    _require(finding.evidence, f"the finding has no evidence: {message!r}")
+    if re.search(r"\d", message):
+        _require(finding.evidence, f"the number is in no evidence: {message!r}")
 
 
 def assert_ok(judged: Judged) -> None:

@@ -28,6 +28,7 @@ from dsdoctor.host import HostError, LocalHost
 from dsdoctor.model.facts.python import PatientChoice
 from dsdoctor.probes.deep import deep_trial, extension_trial, parse_collective
 from dsdoctor.process import Result
+from dsdoctor.testing import judge
 from dsdoctor_checks.gpu import gpu_kernel_fails, gpu_memory_unallocatable
 from dsdoctor_checks.nccl import all_reduce_wrong
 from dsdoctor_checks.ops import jit_build_fails
@@ -126,15 +127,15 @@ def on(host: LocalHost, *cards: str) -> DeepTrial:
 
 
 CHECKS = {
-    "kernel": gpu_kernel_fails.kernels_run.function,
-    "memory": gpu_memory_unallocatable.memory_can_be_taken.function,
-    "copy": p2p_copy_corrupt.copies_arrive.function,
-    "reduce": all_reduce_wrong.sums_are_right.function,
+    "kernel": gpu_kernel_fails.kernels_run,
+    "memory": gpu_memory_unallocatable.memory_can_be_taken,
+    "copy": p2p_copy_corrupt.copies_arrive,
+    "reduce": all_reduce_wrong.sums_are_right,
 }
 
 
 def judged(fact: DeepTrial) -> dict[str, list[Finding]]:
-    return {name: list(check(fact)) for name, check in CHECKS.items()}
+    return {name: judge(check, deep_trial=fact).findings for name, check in CHECKS.items()}
 
 
 def verdicts(fact: DeepTrial) -> dict[str, list[str]]:
@@ -240,7 +241,7 @@ def test_gloo_on_an_interface_that_is_not_there() -> None:
 
     host = LocalHost({**os.environ, "GLOO_SOCKET_IFNAME": "nosuch0"})
     fact = deep_trial.function(host, CHOICE, DEEP, ABSENT, CPU, NO_ENV)
-    (found,) = CHECKS["reduce"](fact)
+    (found,) = judge(CHECKS["reduce"], deep_trial=fact).findings
     assert found.status.value == "fail"
     assert "nosuch0" in found.message
 
@@ -252,8 +253,8 @@ def build(host: LocalHost) -> ExtensionTrial:
 
 
 def verdict(fact: ExtensionTrial, run: RunNeeds = DEEP) -> list[str]:
-    check = jit_build_fails.an_extension_builds.function
-    return words(check(fact, run, ABSENT, ABSENT, ABSENT))
+    check = jit_build_fails.an_extension_builds
+    return judge(check, extension_trial=fact, run_needs=run).statuses
 
 
 REAL_COMPILER = pytest.mark.skipif(

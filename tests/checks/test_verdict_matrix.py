@@ -2,46 +2,53 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from dsdoctor.api import Finding
+from dsdoctor.testing import judge
 from dsdoctor_checks.cuda import cuda_toolkit_mismatch
 from dsdoctor_checks.driver import driver_too_old
 from dsdoctor_checks.torch import cpu_only_torch, gpu_arch_unsupported
 from tests.checks import machines as m
 
 
-def driver(torch: object, card: str, kernel: str, loaded: str, *, compat: bool) -> Finding:
-    found = driver_too_old.driver_supports_torch.function(
-        torch,
-        m.kernel(kernel),
-        m.nvml(kernel),
-        m.ABSENT,
-        m.libcuda(loaded, compat=compat),
-        m.gpus(card),
-        m.NOT_ASKED,
-        m.ANY,
-    )
+def driver(torch: Any, card: str, kernel: str, loaded: str, *, compat: bool) -> Finding:
+    found = judge(
+        driver_too_old.driver_supports_torch,
+        torch_build=torch,
+        nvidia_kernel=m.kernel(kernel),
+        nvml=m.nvml(kernel),
+        lib_cuda=m.libcuda(loaded, compat=compat),
+        gpus=m.gpus(card),
+    ).findings
     return next(iter(found))
 
 
-def arch(torch: object, live: object, card: str) -> Finding:
-    found = gpu_arch_unsupported.torch_has_code_for_gpus.function(
-        torch, live, m.gpus(card), m.LINUX, m.NO_ENV, m.ANY
-    )
+def arch(torch: Any, live: Any, card: str) -> Finding:
+    found = judge(
+        gpu_arch_unsupported.torch_has_code_for_gpus,
+        torch_build=torch,
+        torch_live=live,
+        gpus=m.gpus(card),
+        os_info=m.LINUX,
+        environment=m.NO_ENV,
+    ).findings
     return next(iter(found))
 
 
 def test_driver_535_serves_cu128_and_only_the_toolkit_is_judged() -> None:
     found = driver(m.torch(), "A100", "535.104.05", "535.104.05", compat=False)
     assert found.status.value == "ok"
-    toolkit = cuda_toolkit_mismatch.toolkit_matches_torch.function(
-        m.torch(),
-        m.toolkits(m.toolkit("11.8")),
-        m.DEEPSPEED,
-        m.ADAM,
-        m.NO_ENV,
-        m.kernel("535.104.05"),
-        m.gpus("A100"),
-    )
+    toolkit = judge(
+        cuda_toolkit_mismatch.toolkit_matches_torch,
+        torch_build=m.torch(),
+        cuda_toolkits=m.toolkits(m.toolkit("11.8")),
+        deep_speed_install=m.DEEPSPEED,
+        run_needs=m.ADAM,
+        environment=m.NO_ENV,
+        nvidia_kernel=m.kernel("535.104.05"),
+        gpus=m.gpus("A100"),
+    ).findings
     assert m.words(toolkit) == ["warn"]
 
 
@@ -77,9 +84,14 @@ def test_rtx_5090_needs_a_newer_wheel_than_cu124() -> None:
 
 
 def test_cpu_wheel_on_an_a100_machine() -> None:
-    found = cpu_only_torch.torch_has_cuda.function(
-        m.torch("2.13.0+cpu", None), m.gpus("A100"), m.kernel(), m.nvml(), m.NO_ENV, m.ANY
-    )
+    found = judge(
+        cpu_only_torch.torch_has_cuda,
+        torch_build=m.torch("2.13.0+cpu", None),
+        gpus=m.gpus("A100"),
+        nvidia_kernel=m.kernel(),
+        nvml=m.nvml(),
+        environment=m.NO_ENV,
+    ).findings
     assert m.words(found) == ["fail"]
 
 

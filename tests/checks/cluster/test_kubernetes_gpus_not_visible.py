@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from dsdoctor.api import Environment, RunNeeds
+from dsdoctor.testing import judge
 from dsdoctor_checks.cluster import kubernetes_gpus_not_visible
 from tests.checks import machines
-from tests.checks.gpu.support import worst
 
 CHECK = kubernetes_gpus_not_visible.pod_sees_its_gpus
 POD = msgspec.structs.replace(machines.LINUX, container="kubernetes")
@@ -21,9 +21,9 @@ SOME = RunNeeds(expect_gpus=1)
 @pytest.mark.parametrize(
     ("os", "variables", "gpus", "run", "expected"),
     [
-        (machines.LINUX, {"NVIDIA_VISIBLE_DEVICES": "void"}, machines.ABSENT, SOME, "ok"),
-        (machines.DOCKER, {"NVIDIA_VISIBLE_DEVICES": "all"}, TWO, SOME, "ok"),
-        (POD, {}, TWO, SOME, "ok"),
+        (machines.LINUX, {"NVIDIA_VISIBLE_DEVICES": "void"}, machines.ABSENT, SOME, "skip"),
+        (machines.DOCKER, {"NVIDIA_VISIBLE_DEVICES": "all"}, TWO, SOME, "skip"),
+        (POD, {}, TWO, SOME, "skip"),
         (POD, {"NVIDIA_VISIBLE_DEVICES": "GPU-0a100,GPU-1a100"}, TWO, RunNeeds(), "ok"),
         (POD, {"NVIDIA_VISIBLE_DEVICES": "all"}, TWO, RunNeeds(), "ok"),
         (POD, {"NVIDIA_VISIBLE_DEVICES": "void"}, machines.ABSENT, RunNeeds(), "ok"),
@@ -33,4 +33,13 @@ SOME = RunNeeds(expect_gpus=1)
     ],
 )
 def test_rows(os: Any, variables: dict[str, str], gpus: Any, run: RunNeeds, expected: str) -> None:
-    assert worst(CHECK, os, Environment(variables=variables), gpus, run) == expected
+    assert (
+        judge(
+            CHECK,
+            os_info=os,
+            environment=Environment(variables=variables),
+            gpus=gpus,
+            run_needs=run,
+        ).status
+        == expected
+    )

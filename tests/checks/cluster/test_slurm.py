@@ -10,6 +10,7 @@ import pytest
 from dsdoctor.api import Environment, Gpus, Resources, RunNeeds
 from dsdoctor.model.facts.gpu import MigDevice
 from dsdoctor.probes.command_line import parse_command
+from dsdoctor.testing import judge
 from dsdoctor_checks.cluster import (
     slurm_cpus_few,
     slurm_gpus_not_visible,
@@ -17,7 +18,6 @@ from dsdoctor_checks.cluster import (
     srun_starts_launcher_twice,
 )
 from tests.checks import machines
-from tests.checks.gpu.support import worst
 
 GIB = 1 << 30
 
@@ -46,8 +46,8 @@ SLICED = Gpus(
 @pytest.mark.parametrize(
     ("env", "gpus", "run", "expected"),
     [
-        (Environment(), A100, RunNeeds(), "ok"),
-        (job(), A100, RunNeeds(), "ok"),
+        (Environment(), A100, RunNeeds(), "skip"),
+        (job(), A100, RunNeeds(), "skip"),
         (job(SLURM_GPUS_ON_NODE="4"), A100, RunNeeds(), "ok"),
         (job(SLURM_JOB_GPUS="0-3"), A100, RunNeeds(), "ok"),
         (job(SLURM_JOB_GPUS="2,3", CUDA_VISIBLE_DEVICES="0,1"), A100, RunNeeds(), "ok"),
@@ -73,13 +73,13 @@ SLICED = Gpus(
 )
 def test_gpus(env: Environment, gpus: Gpus, run: RunNeeds, expected: str) -> None:
     check = slurm_gpus_not_visible.allocation_is_visible
-    assert worst(check, env, gpus, run) == expected
+    assert judge(check, environment=env, gpus=gpus, run_needs=run).status == expected
 
 
 @pytest.mark.parametrize(
     ("env", "cpus", "expected"),
     [
-        (Environment(), 1, "ok"),
+        (Environment(), 1, "skip"),
         (job(SLURM_GPUS_ON_NODE="8"), 96, "ok"),
         (job(SLURM_GPUS_ON_NODE="1"), 2, "ok"),
         (job(SLURM_CPUS_ON_NODE="1"), 1, "ok"),
@@ -88,14 +88,14 @@ def test_gpus(env: Environment, gpus: Gpus, run: RunNeeds, expected: str) -> Non
     ],
 )
 def test_cpus(env: Environment, cpus: int, expected: str) -> None:
-    facts = (env, resources(cpus_usable=cpus), slurm_cpus_few.CpuLimits())
-    assert worst(slurm_cpus_few.cpus_suffice, *facts) == expected
+    facts: dict[str, Any] = {"environment": env, "resources": resources(cpus_usable=cpus)}
+    assert judge(slurm_cpus_few.cpus_suffice, **facts).status == expected
 
 
 @pytest.mark.parametrize(
     ("env", "limit", "expected"),
     [
-        (Environment(), 2, "ok"),
+        (Environment(), 2, "skip"),
         (job(), None, "ok"),
         (job(SLURM_MEM_PER_NODE="65536"), 64, "ok"),
         (job(SLURM_MEM_PER_NODE="0"), 1024, "ok"),
@@ -106,16 +106,16 @@ def test_cpus(env: Environment, cpus: int, expected: str) -> None:
 )
 def test_memory(env: Environment, limit: int | None, expected: str) -> None:
     held = resources(memory_limit_bytes=None if limit is None else limit * GIB)
-    facts = (env, held, A100, RunNeeds(), slurm_memory_limited.MemoryLimits())
-    assert worst(slurm_memory_limited.memory_suffices, *facts) == expected
+    facts: dict[str, Any] = {"environment": env, "resources": held, "gpus": A100}
+    assert judge(slurm_memory_limited.memory_suffices, **facts).status == expected
 
 
 @pytest.mark.parametrize(
     ("line", "env", "expected"),
     [
         ("srun --ntasks-per-node=1 torchrun --nproc_per_node 8 t.py", job(), "ok"),
-        ("srun --ntasks-per-node=8 python t.py", job(), "ok"),
-        ("torchrun --nproc_per_node 8 t.py", job(SLURM_NTASKS_PER_NODE="8"), "ok"),
+        ("srun --ntasks-per-node=8 python t.py", job(), "skip"),
+        ("torchrun --nproc_per_node 8 t.py", job(SLURM_NTASKS_PER_NODE="8"), "skip"),
         ("srun torchrun t.py", job(), "ok"),
         ("srun --ntasks-per-node=8 torchrun --nproc_per_node 8 t.py", job(), "fail"),
         ("srun --ntasks-per-node 8 deepspeed t.py", job(), "fail"),
@@ -125,4 +125,4 @@ def test_memory(env: Environment, limit: int | None, expected: str) -> None:
 def test_srun(line: str, env: Environment, expected: str) -> None:
     command = parse_command(line.split())
     check = srun_starts_launcher_twice.one_launcher_a_node
-    assert worst(check, command, env) == expected
+    assert judge(check, launch_command=command, environment=env).status == expected

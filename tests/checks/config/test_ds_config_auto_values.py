@@ -7,14 +7,15 @@ from typing import Any
 import pytest
 
 from dsdoctor.probes.command_line import parse_command
+from dsdoctor.testing import judge
 from dsdoctor_checks.config import ds_config_auto_values
-from tests.checks.config.rows import ABSENT, BARE, HF, config, statuses
+from tests.checks.config.rows import ABSENT, BARE, HF, config
 
 
 @pytest.mark.parametrize(
     ("text", "packages", "argv", "status"),
     [
-        ('{"train_batch_size": 8}', BARE, "", ""),
+        ('{"train_batch_size": 8}', BARE, "", "ok"),
         ('{"train_batch_size": "auto"}', HF, "", "ok"),
         ('{"train_batch_size": "auto"}', BARE, "", "fail"),
         ('{"optimizer": {"params": {"lr": "auto"}}}', BARE, "", "fail"),
@@ -29,5 +30,8 @@ from tests.checks.config.rows import ABSENT, BARE, HF, config, statuses
 )
 def test_auto_values(text: str, packages: Any, argv: str, status: str) -> None:
     command = parse_command(argv.split()) if argv else ABSENT
-    check = ds_config_auto_values.auto_is_filled_in.function
-    assert statuses(check(config(text), packages, command)) == status
+    check = ds_config_auto_values.auto_is_filled_in
+    assert (
+        judge(check, ds_config=config(text), packages=packages, launch_command=command).statuses
+        == status.split()
+    )

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from dsdoctor.api import DeepSpeedInstall, Gpu, Gpus, Package, Packages, RunNeeds, Status
 from dsdoctor.hostfile import parse_hostfile
 from dsdoctor.probes.command_line import parse_command
+from dsdoctor.testing import judge
 from dsdoctor_checks.config import ds_config_batch_mismatch
-from tests.checks.config.rows import ABSENT, BARE, NOW, OLD, bad, config, statuses
+from tests.checks.config.rows import ABSENT, BARE, NOW, OLD, config
 
 
 @pytest.mark.parametrize(
@@ -86,25 +89,36 @@ from tests.checks.config.rows import ABSENT, BARE, NOW, OLD, bad, config, status
         ),
         ("{}", "", 8, "fail"),
         ('{"train_micro_batch_size_per_gpu": -1}', "", 8, "fail"),
-        ('{"train_batch_size": "8"}', "", 8, ""),
+        ('{"train_batch_size": "8"}', "", 8, "ok"),
     ],
 )
 def test_batch_mismatch(text: str, argv: str, gpus: int | None, status: str) -> None:
     seen = Gpus(gpus=tuple(Gpu(index=number) for number in range(gpus))) if gpus else ABSENT
     command = parse_command(argv.split()) if argv else ABSENT
-    check = ds_config_batch_mismatch.batches_fit.function
-    found = check(config(text), RunNeeds(), command, ABSENT, ABSENT, seen, NOW, BARE)
-    assert statuses(found) == status
+    check = ds_config_batch_mismatch.batches_fit
+    judged = judge(
+        check,
+        ds_config=config(text),
+        launch_command=command,
+        gpus=seen,
+        deep_speed_install=NOW,
+        packages=BARE,
+    )
+    assert judged.statuses == status.split()
 
 
 def test_batch_mismatch_counts_hostfile_and_gpus_option() -> None:
     text = '{"train_batch_size": 16, "train_micro_batch_size_per_gpu": 1,'
     text += ' "gradient_accumulation_steps": 1}'
-    check = ds_config_batch_mismatch.batches_fit.function
+    check = ds_config_batch_mismatch.batches_fit
     hosts = parse_hostfile("a slots=8\nb slots=8\n", "hosts")
-    assert not bad(check(config(text), RunNeeds(), ABSENT, hosts, ABSENT, ABSENT, NOW, BARE))
+    assert not judge(
+        check, ds_config=config(text), hostfile=hosts, deep_speed_install=NOW, packages=BARE
+    ).bad
     chosen = RunNeeds(gpus=("0", "1"))
-    (found,) = bad(check(config(text), chosen, ABSENT, ABSENT, ABSENT, ABSENT, NOW, BARE))
+    (found,) = judge(
+        check, ds_config=config(text), run_needs=chosen, deep_speed_install=NOW, packages=BARE
+    ).bad
     assert found.status is Status.FAIL
     assert found.evidence["product"] == 2
     assert "(line 1) is 16, but micro-batch 1 * accumulation 1 * 2 ranks is 2" in found.message
@@ -126,6 +140,6 @@ ELASTIC = '{"elasticity": {"enabled": true, "max_train_batch_size": 64, "micro_b
 def test_a_config_without_batch_sizes(
     text: str, deepspeed: DeepSpeedInstall, packages: Packages, status: str
 ) -> None:
-    check = ds_config_batch_mismatch.batches_fit.function
-    facts = (RunNeeds(), ABSENT, ABSENT, ABSENT, ABSENT, deepspeed, packages)
-    assert statuses(check(config(text), *facts)) == status
+    check = ds_config_batch_mismatch.batches_fit
+    facts: dict[str, Any] = {"deep_speed_install": deepspeed, "packages": packages}
+    assert judge(check, ds_config=config(text), **facts).statuses == status.split()

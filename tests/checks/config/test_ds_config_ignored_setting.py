@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from dsdoctor.testing import judge
 from dsdoctor_checks.config import ds_config_ignored_setting
-from tests.checks.config.rows import NOW, ZERO, config, statuses
+from tests.checks.config.rows import NOW, ZERO, config
 
 
 @pytest.mark.parametrize(
@@ -35,6 +36,10 @@ from tests.checks.config.rows import NOW, ZERO, config, statuses
     ],
 )
 def test_ignored_setting(text: str, words: str) -> None:
-    found = list(ds_config_ignored_setting.settings_have_effect.function(config(text), NOW))
-    assert statuses(found) == ("warn" if words else "")
-    assert not words or words in found[0].message
+    judged = judge(
+        ds_config_ignored_setting.settings_have_effect,
+        ds_config=config(text),
+        deep_speed_install=NOW,
+    )
+    assert judged.statuses == ["warn" if words else "ok"]
+    assert not words or words in judged.findings[0].message

@@ -7,35 +7,38 @@ from typing import Any
 import pytest
 
 from dsdoctor.api import ClassParameters, ConfigVerdict, DeepSpeedInstall
+from dsdoctor.testing import judge
 from dsdoctor_checks.config import ds_config_invalid_key
-from tests.checks.config.rows import ABSENT, NOW, OLD, config, statuses
+from tests.checks.config.rows import ABSENT, NOW, OLD, config
 
 
 @pytest.mark.parametrize(
     ("text", "deepspeed", "status", "words"),
     [
-        ('{"train_batch_size": 8, "zero_optimization": {"stage": 3}}', NOW, "", ""),
-        ('{"_comment": "x", "$schema": "y"}', NOW, "", ""),
+        ('{"train_batch_size": 8, "zero_optimization": {"stage": 3}}', NOW, "ok", ""),
+        ('{"_comment": "x", "$schema": "y"}', NOW, "ok", ""),
         ('{"trian_batch_size": 8}', NOW, "warn", "the closest is `train_batch_size`"),
         ('{"offload_optimizer": {}}', NOW, "warn", "belongs in `zero_optimization`"),
         ('{"my_setting": 1}', NOW, "warn", "not a top-level key"),
-        ('{"my_setting": 1}', DeepSpeedInstall(version="0.25.0"), "", ""),
+        ('{"my_setting": 1}', DeepSpeedInstall(version="0.25.0"), "ok", ""),
         ('{\n"zero_optimization": {\n"overlap_com": true}}', NOW, "fail", "(line 3)"),
-        ('{"zero_optimization": {"brand_new": 1}}', DeepSpeedInstall(version="0.20.0"), "", ""),
+        ('{"zero_optimization": {"brand_new": 1}}', DeepSpeedInstall(version="0.20.0"), "ok", ""),
         ('{"fp16": {"opt_level": "O1"}}', NOW, "fail", "`fp16.opt_level`"),
         ('{"fp16": {"opt_level": "O1"}}', OLD, "warn", "`fp16.opt_level`"),
         ('{"nebula": {"enabled": false}}', NOW, "fail", "0.19.7"),
-        ('{"nebula": {"enabled": false}}', OLD, "", ""),
+        ('{"nebula": {"enabled": false}}', OLD, "ok", ""),
         ('{"zero_optimization": {"mics_shard_size": 2}}', NOW, "fail", "mics_shard_size"),
-        ('{"zero_optimization": {"mics_shard_size": 2}}', OLD, "", ""),
+        ('{"zero_optimization": {"mics_shard_size": 2}}', OLD, "ok", ""),
         ('{"trian_batch_size": 8}', ABSENT, "warn", "train_batch_size"),
         ('{"tensorboard": {"output_dir": "logs"}}', NOW, "fail", "`tensorboard.output_dir`"),
     ],
 )
 def test_invalid_key(text: str, deepspeed: Any, status: str, words: str) -> None:
-    found = list(ds_config_invalid_key.keys_are_known.function(config(text), deepspeed, ABSENT))
-    assert statuses(found) == status
-    assert not words or words in found[0].message
+    judged = judge(
+        ds_config_invalid_key.keys_are_known, ds_config=config(text), deep_speed_install=deepspeed
+    )
+    assert judged.statuses == status.split()
+    assert not words or words in judged.findings[0].message
 
 
 COSINE = '{"scheduler": {"type": "WarmupCosineLR", "params": {"total_num_steps": 9, %s}}}'
@@ -68,12 +71,19 @@ SIGNATURES = ConfigVerdict(
 def test_parameters_of_optimizer_and_scheduler(
     text: str, verdict: Any, key: str, hint: str
 ) -> None:
-    found = list(ds_config_invalid_key.keys_are_known.function(config(text), NOW, verdict))
+    found = judge(
+        ds_config_invalid_key.keys_are_known,
+        ds_config=config(text),
+        deep_speed_install=NOW,
+        config_verdict=verdict,
+    ).bad
     assert [str(one.evidence["key"]).rpartition(".")[2] for one in found] == [key] * bool(key)
     assert not key or hint in found[0].hint
 
 
 def test_removed_elasticity_asks_for_the_batch_size_that_it_set() -> None:
     text = config('{"elasticity": {"enabled": true}}')
-    (found,) = ds_config_invalid_key.keys_are_known.function(text, NOW, ABSENT)
+    (found,) = judge(
+        ds_config_invalid_key.keys_are_known, ds_config=text, deep_speed_install=NOW
+    ).findings
     assert "train_micro_batch_size_per_gpu" in found.hint

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from dsdoctor import judge as judging
 from dsdoctor import packs
 from dsdoctor.api import ConfigRefusal, ConfigVerdict, Status
-from dsdoctor.judge import judge
 from dsdoctor.model import snapshot as snapshots
 from dsdoctor.model.facts.run import RunNeeds
+from dsdoctor.testing import judge
 from dsdoctor_checks.config import ds_config_invalid_key, ds_config_refused
-from tests.checks.config.rows import ABSENT, NOW, bad, config, statuses
-from tests.checks.gpu.support import bad as looked_over
+from tests.checks.config.rows import NOW, config
 
 CHECK = ds_config_refused.deepspeed_takes_it
 REGISTRY = packs.load(builtin_only=True)
@@ -29,7 +29,7 @@ def verdict(*keys: str) -> ConfigVerdict:
 
 
 def test_a_config_that_is_taken() -> None:
-    assert statuses(CHECK.function(config(TEXT), verdict())) == "ok"
+    assert judge(CHECK, ds_config=config(TEXT), config_verdict=verdict()).statuses == ["ok"]
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_a_config_that_is_taken() -> None:
     ],
 )
 def test_the_key_and_its_line_are_named(key: str, words: str) -> None:
-    (finding,) = looked_over(CHECK, config(TEXT), verdict(key))
+    (finding,) = judge(CHECK, ds_config=config(TEXT), config_verdict=verdict(key)).bad
     assert finding.message.endswith(words)
     assert finding.evidence["line"] == {"communication_data_type": 2, "": None}.get(key, 4)
 
@@ -54,7 +54,7 @@ def test_what_a_check_of_ours_has_said_is_not_said_twice() -> None:
         RunNeeds(),
     ]
     units = REGISTRY.select(["ds-config-refused", "ds-config-invalid-key"], [])
-    report = judge(snapshots.of(facts), units, REGISTRY)
+    report = judging.judge(snapshots.of(facts), units, REGISTRY)
     loud = [(f.condition, f.evidence["key"]) for f in report.findings if f.status is Status.FAIL]
     assert sorted(loud) == [
         ("ds-config-invalid-key", "zero_optimization.foo"),
@@ -63,7 +63,20 @@ def test_what_a_check_of_ours_has_said_is_not_said_twice() -> None:
 
 
 def test_the_authority_wins_over_our_table() -> None:
-    check = ds_config_invalid_key.keys_are_known.function
-    assert bad(check(config(TEXT), NOW, verdict())) == []
-    assert len(bad(check(config(TEXT), NOW, ABSENT))) == 1
-    assert len(bad(check(config(TEXT), NOW, verdict("zero_optimization.foo")))) == 1
+    check = ds_config_invalid_key.keys_are_known
+    assert (
+        judge(check, ds_config=config(TEXT), deep_speed_install=NOW, config_verdict=verdict()).bad
+        == []
+    )
+    assert len(judge(check, ds_config=config(TEXT), deep_speed_install=NOW).bad) == 1
+    assert (
+        len(
+            judge(
+                check,
+                ds_config=config(TEXT),
+                deep_speed_install=NOW,
+                config_verdict=verdict("zero_optimization.foo"),
+            ).bad
+        )
+        == 1
+    )

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from dsdoctor.api import DeepSpeedInstall
+from dsdoctor.testing import judge
 from dsdoctor_checks.config import ds_config_unknown_optimizer
-from tests.checks.config.rows import ABSENT, NOW, OLD, config, statuses
+from tests.checks.config.rows import ABSENT, NOW, OLD, config
 
 
 @pytest.mark.parametrize(
@@ -27,11 +28,15 @@ from tests.checks.config.rows import ABSENT, NOW, OLD, config, statuses
 )
 def test_unknown_optimizer(name: str, deepspeed: Any, meant: str) -> None:
     text = config('{"optimizer": {"type": "%s"}}' % name)  # noqa: UP031  # braces in JSON
-    found = list(ds_config_unknown_optimizer.optimizer_exists.function(text, deepspeed))
-    assert statuses(found) == ("fail" if meant else "")
-    assert not meant or meant in found[0].hint
+    judged = judge(
+        ds_config_unknown_optimizer.optimizer_exists, ds_config=text, deep_speed_install=deepspeed
+    )
+    assert judged.statuses == ["fail" if meant else "ok"]
+    assert not meant or meant in judged.findings[0].hint
 
 
 def test_a_class_that_the_script_imports_is_not_judged() -> None:
     text = config('{"optimizer": {"type": "bitsandbytes.optim.AdamW8bit"}}')
-    assert statuses(ds_config_unknown_optimizer.optimizer_exists.function(text, NOW)) == "skip"
+    assert judge(
+        ds_config_unknown_optimizer.optimizer_exists, ds_config=text, deep_speed_install=NOW
+    ).statuses == ["skip"]

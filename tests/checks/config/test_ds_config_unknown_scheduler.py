@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import pytest
 
+from dsdoctor.testing import judge
 from dsdoctor_checks.config import ds_config_unknown_scheduler
-from tests.checks.config.rows import NOW, config, statuses
+from tests.checks.config.rows import NOW, config
 
 
 @pytest.mark.parametrize(
     ("name", "meant"),
-    [("WarmupLR", ""), ("CosineAnnealingLR", ""), ("auto", ""), ("WarmupCosine", "WarmupCosineLR")],
+    [
+        ("WarmupLR", ""),
+        ("CosineAnnealingLR", ""),
+        ("auto", ""),
+        ("WarmupCosine", "WarmupCosineLR"),
+    ],
 )
 def test_unknown_scheduler(name: str, meant: str) -> None:
     text = config('{"scheduler": {"type": "%s"}}' % name)  # noqa: UP031
-    found = list(ds_config_unknown_scheduler.scheduler_exists.function(text, NOW))
-    assert statuses(found) == ("fail" if meant else "")
-    assert not meant or meant in found[0].hint
+    judged = judge(
+        ds_config_unknown_scheduler.scheduler_exists, ds_config=text, deep_speed_install=NOW
+    )
+    assert judged.statuses == ["fail" if meant else "ok"]
+    assert not meant or meant in judged.findings[0].hint

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dsdoctor.api import DsConfig
+from dsdoctor.testing import judge
 from dsdoctor_checks.config import ds_config_unreadable
 from tests.checks.config.rows import config
 
@@ -26,13 +27,13 @@ from tests.checks.config.rows import config
     ],
 )
 def test_unreadable(text: str, words: str) -> None:
-    found = list(ds_config_unreadable.config_can_be_read.function(config(text)))
+    found = judge(ds_config_unreadable.config_can_be_read, ds_config=config(text)).bad
     assert bool(found) == bool(words)
     assert not words or words in found[0].message
 
 
 def test_unreadable_file_that_is_not_there() -> None:
     gone = DsConfig(path="ds_confg.json", error="the file does not exist")
-    (found,) = ds_config_unreadable.config_can_be_read.function(gone)
+    (found,) = judge(ds_config_unreadable.config_can_be_read, ds_config=gone).bad
     assert "ds_confg.json" in found.message
     assert "correct the path" in found.hint

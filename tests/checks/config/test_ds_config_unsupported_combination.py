@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from dsdoctor.api import DeepSpeedInstall
+from dsdoctor.testing import judge
 from dsdoctor_checks.config import ds_config_unsupported_combination
-from tests.checks.config.rows import NOW, OLD, ZERO, config, statuses
+from tests.checks.config.rows import NOW, OLD, ZERO, config
 
 MASTER = '{"zero_optimization": {"stage": %s}, "bf16": {"bf16_master_weights_and_grads": true%s}}'
 MUON = '{"optimizer": {"type": "Muon"}, "zero_optimization": {"stage": %s%s}}'
@@ -54,8 +55,8 @@ MUON = '{"optimizer": {"type": "Muon"}, "zero_optimization": {"stage": %s%s}}'
     ],
 )
 def test_unsupported_combination(text: str, words: str) -> None:
-    check = ds_config_unsupported_combination.settings_agree.function
-    found = list(check(config(text), NOW))
+    check = ds_config_unsupported_combination.settings_agree
+    found = judge(check, ds_config=config(text), deep_speed_install=NOW).bad
     assert len(found) == bool(words)
     assert not words or words in found[0].message
 
@@ -64,13 +65,16 @@ def test_unsupported_combination(text: str, words: str) -> None:
     ("precision", "deepspeed", "status"),
     [
         pytest.param("bf16", NOW, "warn", id="bf16"),
-        pytest.param("bf16", OLD, "", id="older releases cast only under fp16"),
-        pytest.param("torch_autocast", NOW, "", id="fp32"),
+        pytest.param("bf16", OLD, "ok", id="older releases cast only under fp16"),
+        pytest.param("torch_autocast", NOW, "ok", id="fp32"),
     ],
 )
 def test_fp16_casts_the_inputs_of_a_bf16_model(
     precision: str, deepspeed: DeepSpeedInstall, status: str
 ) -> None:
     text = '{"fp16": {"enabled": false, "auto_cast": true}, "%s": {"enabled": true}}'
-    check = ds_config_unsupported_combination.settings_agree.function
-    assert statuses(check(config(text % precision), deepspeed)) == status
+    check = ds_config_unsupported_combination.settings_agree
+    assert (
+        judge(check, ds_config=config(text % precision), deep_speed_install=deepspeed).statuses
+        == status.split()
+    )

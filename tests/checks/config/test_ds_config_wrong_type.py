@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dsdoctor.api import DeepSpeedInstall
+from dsdoctor.testing import judge
 from dsdoctor_checks.config import ds_config_wrong_type
 from tests.checks.config.rows import NOW, OLD, config
 
@@ -41,13 +42,24 @@ from tests.checks.config.rows import NOW, OLD, config
     ],
 )
 def test_wrong_type(text: str, words: str) -> None:
-    found = list(ds_config_wrong_type.values_are_of_their_kind.function(config(text), NOW))
+    found = judge(
+        ds_config_wrong_type.values_are_of_their_kind,
+        ds_config=config(text),
+        deep_speed_install=NOW,
+    ).bad
     assert len(found) == bool(words), found
     assert not words or words in found[0].message
 
 
 def test_older_releases_warm_up_in_no_steps() -> None:
     text = '{"scheduler": {"type": "WarmupLR", "params": {"warmup_num_steps": 0}}}'
-    check = ds_config_wrong_type.values_are_of_their_kind.function
-    assert list(check(config(text), OLD)) == []
-    assert len(list(check(config(text), DeepSpeedInstall(version="0.19.3")))) == 1
+    check = ds_config_wrong_type.values_are_of_their_kind
+    assert judge(check, ds_config=config(text), deep_speed_install=OLD).status == "ok"
+    assert (
+        len(
+            judge(
+                check, ds_config=config(text), deep_speed_install=DeepSpeedInstall(version="0.19.3")
+            ).bad
+        )
+        == 1
+    )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -30,6 +29,7 @@ from dsdoctor.api import (
 )
 from dsdoctor.probes.command_line import parse_command
 from dsdoctor.probes.config import parse_config
+from dsdoctor.testing import judge, snapshot
 from dsdoctor_checks.launch import (
     invalid_device_ordinal,
     launched_without_deepspeed,
@@ -54,13 +54,12 @@ def guide(name: str) -> DsConfig:
 
 def family(config: DsConfig, packages: Packages, command: str = "") -> dict[str, list[Finding]]:
     """Findings of the whole config family that are worth a reader's time."""
-    facts: dict[str, Any] = {
-        "DsConfig": config,
-        "RunNeeds": RunNeeds(),
-        "DeepSpeedInstall": DeepSpeedInstall(version="0.19.8"),
-        "Packages": packages,
-        "LaunchCommand": parse_command(command.split()) if command else ABSENT,
-    }
+    facts = snapshot(
+        ds_config=config,
+        deep_speed_install=DeepSpeedInstall(version="0.19.8"),
+        packages=packages,
+        launch_command=parse_command(command.split()) if command else ABSENT,
+    )
     found: dict[str, list[Finding]] = {}
     for module in pkgutil.iter_modules(dsdoctor_checks.config.__path__):
         if module.name.startswith("_"):
@@ -69,19 +68,9 @@ def family(config: DsConfig, packages: Packages, command: str = "") -> dict[str,
         for check in vars(unit).values():
             if not isinstance(check, Check):
                 continue
-            if any(text not in facts and "Missing" not in text for text in _annotations(check)):
-                continue  # the engine does not call it without that fact either
-            hints = [text.split(" ")[0] for text in _annotations(check)]
-            for finding in check.function(*(facts.get(hint, ABSENT) for hint in hints)):
-                if finding.status in {Status.WARN, Status.FAIL}:
-                    found.setdefault(check.condition.name, []).append(finding)
+            for finding in judge(check, facts).bad:
+                found.setdefault(check.condition.name, []).append(finding)
     return found
-
-
-def _annotations(check: Check) -> list[str]:
-    hints = dict(check.function.__annotations__)
-    hints.pop("return")
-    return list(hints.values())
 
 
 def test_a4_offload_param_below_stage_3_and_auto_everywhere() -> None:
@@ -119,47 +108,64 @@ def command(text: str) -> LaunchCommand:
 
 
 def test_c2_plain_python_where_a_launcher_is_needed() -> None:
-    check = launched_without_deepspeed.a_launcher_starts_the_ranks.function
+    check = launched_without_deepspeed.a_launcher_starts_the_ranks
     run = RunNeeds(gpus=("0", "1", "2", "3"))
-    (found,) = check(command("python train.py"), run, Environment(), ABSENT)
+    (found,) = judge(
+        check, launch_command=command("python train.py"), run_needs=run, environment=Environment()
+    ).findings
     assert found.status is Status.FAIL
     assert "deepspeed --num_gpus 4 train.py" in found.hint
     for good in ("deepspeed train.py", "accelerate launch train.py"):
-        assert not list(check(command(good), run, Environment(), ABSENT))
+        assert (
+            judge(
+                check, launch_command=command(good), run_needs=run, environment=Environment()
+            ).status
+            == "ok"
+        )
 
 
 def test_c3_second_job_on_the_machine() -> None:
     line = command("CUDA_VISIBLE_DEVICES=4,5,6,7 accelerate launch --num_processes 4 train.py")
     assert line.env == {"CUDA_VISIBLE_DEVICES": "4,5,6,7"}
-    devices = invalid_device_ordinal.ranks_have_devices.function
-    assert [f.status for f in devices(line, gpus(8), Environment(), ABSENT)] == [Status.OK]
+    devices = invalid_device_ordinal.ranks_have_devices
+    assert [
+        f.status
+        for f in judge(
+            devices, launch_command=line, gpus=gpus(8), environment=Environment()
+        ).findings
+    ] == [Status.OK]
     taken = MasterPort(port=29500, taken=True, holder="python (pid 7)")
-    (found,) = port_in_use.port_is_free.function(taken, line)
+    (found,) = judge(port_in_use.port_is_free, master_port=taken, launch_command=line).findings
     assert found.status is Status.FAIL
     assert "--main_process_port 29501" in found.hint
 
 
 @pytest.mark.parametrize(("value", "count", "status"), [("0", 1, "ok"), ("0", 2, "fail")])
 def test_a3_visible_devices_must_be_enough(value: str, count: int, status: str) -> None:
-    check = invalid_device_ordinal.ranks_have_devices.function
+    check = invalid_device_ordinal.ranks_have_devices
     line = command(f"torchrun --nproc_per_node {count} train.py")
     environment = Environment(variables={"CUDA_VISIBLE_DEVICES": value})
-    assert [f.status.value for f in check(line, gpus(4), environment, ABSENT)] == [status]
+    assert [
+        f.status.value
+        for f in judge(check, launch_command=line, gpus=gpus(4), environment=environment).findings
+    ] == [status]
 
 
 @pytest.mark.parametrize(
     ("line", "status"),
     [
-        ("deepspeed --num_gpus=4 train.py", []),
+        ("deepspeed --num_gpus=4 train.py", ["ok"]),
         ("CUDA_VISIBLE_DEVICES=0,1 deepspeed --num_gpus=2 train.py", ["ok"]),
         ("CUDA_VISIBLE_DEVICES=2,3 deepspeed --num_gpus=2 train.py", ["warn"]),
-        ("CUDA_VISIBLE_DEVICES=2,3 deepspeed train.py", []),
+        ("CUDA_VISIBLE_DEVICES=2,3 deepspeed train.py", ["ok"]),
         ("CUDA_VISIBLE_DEVICES=GPU-1a2b deepspeed train.py", ["fail"]),
-        ("CUDA_VISIBLE_DEVICES=GPU-1a2b torchrun train.py", []),
+        ("CUDA_VISIBLE_DEVICES=GPU-1a2b torchrun train.py", ["ok"]),
     ],
 )
 def test_b3_launcher_overrides_the_variable(line: str, status: list[str]) -> None:
-    check = launcher_visible_devices_conflict.launcher_sees_the_same_devices.function
+    check = launcher_visible_devices_conflict.launcher_sees_the_same_devices
     nowhere = Hostfile(path="/job/hostfile", asked=False, exists=False)
-    found = list(check(command(line), Environment(), nowhere))
+    found = judge(
+        check, launch_command=command(line), environment=Environment(), hostfile=nowhere
+    ).findings
     assert [finding.status.value for finding in found] == status

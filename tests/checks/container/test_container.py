@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from dsdoctor.api import Gpus, LibCuda, NvidiaKernel, OsInfo, Resources, RunNeeds
+from dsdoctor.testing import judge
 from dsdoctor_checks.container import container_gpu_mismatch, docker_gpu_runtime_missing
 from dsdoctor_checks.host import cpus_fewer_than_ranks, wsl_driver_unavailable
 from tests.checks.machines import (
@@ -51,13 +52,27 @@ BARE = NvidiaKernel(module_version="580.95.05", modules=("nvidia",), pci=kernel(
 def test_runtime(
     os: OsInfo, fact: Any, variables: Any, lib: Any, run: RunNeeds, status: str
 ) -> None:
-    check = docker_gpu_runtime_missing.runtime_hands_gpus_over.function
-    assert words(check(os, fact, env(**variables), lib, ABSENT, run)) == [status]
+    check = docker_gpu_runtime_missing.runtime_hands_gpus_over
+    assert judge(
+        check,
+        os_info=os,
+        nvidia_kernel=fact,
+        environment=env(**variables),
+        lib_cuda=lib,
+        run_needs=run,
+    ).statuses == [status]
 
 
 def test_a_container_in_which_cuda_works_is_right_whatever_it_looks_like() -> None:
-    check = docker_gpu_runtime_missing.runtime_hands_gpus_over.function
-    assert words(check(DOCKER, BARE, NO_ENV, ABSENT, live(), WANTS)) == ["skip"]
+    check = docker_gpu_runtime_missing.runtime_hands_gpus_over
+    assert judge(
+        check,
+        os_info=DOCKER,
+        nvidia_kernel=BARE,
+        environment=NO_ENV,
+        torch_live=live(),
+        run_needs=WANTS,
+    ).statuses == ["skip"]
 
 
 @pytest.mark.parametrize(
@@ -65,8 +80,10 @@ def test_a_container_in_which_cuda_works_is_right_whatever_it_looks_like() -> No
     [(DOCKER, "docker", "--gpus all"), (POD, "kubernetes", "resources.limits")],
 )
 def test_advice_fits_the_container(os: OsInfo, kind: str, words_: str) -> None:
-    check = docker_gpu_runtime_missing.runtime_hands_gpus_over.function
-    (found,) = check(os, BARE, NO_ENV, ABSENT, ABSENT, WANTS)
+    check = docker_gpu_runtime_missing.runtime_hands_gpus_over
+    (found,) = judge(
+        check, os_info=os, nvidia_kernel=BARE, environment=NO_ENV, run_needs=WANTS
+    ).findings
     assert words_ in found.hint
     assert kind in found.message
 
@@ -91,8 +108,10 @@ UUIDS = [gpu.uuid for gpu in gpus("H100", "H100").gpus]
 )
 def test_allotted_gpus(os: OsInfo, value: str | None, count: int, status: str) -> None:
     variables = {} if value is None else {"NVIDIA_VISIBLE_DEVICES": value}
-    check = container_gpu_mismatch.container_sees_what_it_was_given.function
-    assert words(check(os, env(**variables), gpus(*["H100"] * count))) == [status]
+    check = container_gpu_mismatch.container_sees_what_it_was_given
+    assert judge(
+        check, os_info=os, environment=env(**variables), gpus=gpus(*["H100"] * count)
+    ).statuses == [status]
 
 
 @pytest.mark.parametrize(
@@ -109,8 +128,15 @@ def test_allotted_gpus(os: OsInfo, value: str | None, count: int, status: str) -
 )
 def test_wsl(os: OsInfo, dxg: bool, path: Any, alive: Any, run: RunNeeds, status: str) -> None:
     lib = LibCuda(path=path, via="default")
-    check = wsl_driver_unavailable.wsl_driver_is_used.function
-    assert words(check(os, NvidiaKernel(dxg=dxg), lib, alive, run)) == [status]
+    check = wsl_driver_unavailable.wsl_driver_is_used
+    assert judge(
+        check,
+        os_info=os,
+        nvidia_kernel=NvidiaKernel(dxg=dxg),
+        lib_cuda=lib,
+        torch_live=alive,
+        run_needs=run,
+    ).statuses == [status]
 
 
 @pytest.mark.parametrize(
@@ -123,11 +149,13 @@ def test_cpu_limit_of_the_pod(cpus: int, count: int, status: str) -> None:
         memory_total_bytes=1 << 40,
         memory_available_bytes=1 << 40,
     )
-    found = list(
-        cpus_fewer_than_ranks.ranks_have_cpus.function(
-            machine, ANY, gpus(*["H100"] * count) if count else Gpus(), NO_ENV, POD
-        )
-    )
+    found = judge(
+        cpus_fewer_than_ranks.ranks_have_cpus,
+        resources=machine,
+        gpus=gpus(*["H100"] * count) if count else Gpus(),
+        environment=NO_ENV,
+        os_info=POD,
+    ).findings
     assert words(found) == [status]
     if status == "warn":
         assert "resources.limits.cpu" in found[0].hint

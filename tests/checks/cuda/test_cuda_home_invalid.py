@@ -1,77 +1,77 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from dsdoctor.testing import judge
 from dsdoctor_checks.cuda import cuda_home_invalid
 from tests.checks import machines as m
 
-CHECK = cuda_home_invalid.cuda_home_is_toolkit.function
+CHECK = cuda_home_invalid.cuda_home_is_toolkit
 
 
 @pytest.mark.parametrize(
     ("facts", "expected"),
     [
         (
-            (
-                m.torch(),
-                m.toolkits(m.toolkit()),
-                m.DEEPSPEED,
-                m.ANY,
-                m.NO_ENV,
-                m.kernel(),
-                m.gpus("A100"),
-            ),
-            [],
+            {
+                "torch_build": m.torch(),
+                "cuda_toolkits": m.toolkits(m.toolkit()),
+                "deep_speed_install": m.DEEPSPEED,
+                "environment": m.NO_ENV,
+                "nvidia_kernel": m.kernel(),
+                "gpus": m.gpus("A100"),
+            },
+            ["ok"],
         ),
         (
-            (
-                m.torch(),
-                m.toolkits(cuda_home_missing="/opt/gone"),
-                m.DEEPSPEED,
-                m.ANY,
-                m.NO_ENV,
-                m.kernel(),
-                m.gpus("A100"),
-            ),
+            {
+                "torch_build": m.torch(),
+                "cuda_toolkits": m.toolkits(cuda_home_missing="/opt/gone"),
+                "deep_speed_install": m.DEEPSPEED,
+                "environment": m.NO_ENV,
+                "nvidia_kernel": m.kernel(),
+                "gpus": m.gpus("A100"),
+            },
             ["warn"],
         ),
         (
-            (
-                m.torch(),
-                m.toolkits(cuda_home_missing="/opt/gone"),
-                m.DEEPSPEED,
-                m.ADAM,
-                m.NO_ENV,
-                m.kernel(),
-                m.gpus("A100"),
-            ),
+            {
+                "torch_build": m.torch(),
+                "cuda_toolkits": m.toolkits(cuda_home_missing="/opt/gone"),
+                "deep_speed_install": m.DEEPSPEED,
+                "run_needs": m.ADAM,
+                "environment": m.NO_ENV,
+                "nvidia_kernel": m.kernel(),
+                "gpus": m.gpus("A100"),
+            },
             ["fail"],
         ),
         (
-            (
-                m.torch(),
-                m.toolkits(m.toolkit(nvcc=None, version=None), how="CUDA_HOME"),
-                m.DEEPSPEED,
-                m.ADAM,
-                m.NO_ENV,
-                m.kernel(),
-                m.gpus("A100"),
-            ),
+            {
+                "torch_build": m.torch(),
+                "cuda_toolkits": m.toolkits(m.toolkit(nvcc=None, version=None), how="CUDA_HOME"),
+                "deep_speed_install": m.DEEPSPEED,
+                "run_needs": m.ADAM,
+                "environment": m.NO_ENV,
+                "nvidia_kernel": m.kernel(),
+                "gpus": m.gpus("A100"),
+            },
             ["fail"],
         ),
         (
-            (
-                m.torch("2.13.0+cpu", None),
-                m.toolkits(cuda_home_missing="/opt/gone"),
-                m.DEEPSPEED,
-                m.ANY,
-                m.NO_ENV,
-                m.kernel(),
-                m.gpus("A100"),
-            ),
+            {
+                "torch_build": m.torch("2.13.0+cpu", None),
+                "cuda_toolkits": m.toolkits(cuda_home_missing="/opt/gone"),
+                "deep_speed_install": m.DEEPSPEED,
+                "environment": m.NO_ENV,
+                "nvidia_kernel": m.kernel(),
+                "gpus": m.gpus("A100"),
+            },
             ["skip"],
         ),
     ],
 )
-def test_verdict(facts: tuple[object, ...], expected: list[str]) -> None:
-    assert m.words(CHECK(*facts)) == expected
+def test_verdict(facts: dict[str, Any], expected: list[str]) -> None:
+    assert judge(CHECK, **facts).statuses == expected

@@ -1,77 +1,78 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from dsdoctor.testing import judge
 from dsdoctor_checks.cuda import cuda_toolkit_incomplete
 from tests.checks import machines as m
 
-CHECK = cuda_toolkit_incomplete.toolkit_is_complete.function
+CHECK = cuda_toolkit_incomplete.toolkit_is_complete
 
 
 @pytest.mark.parametrize(
     ("facts", "expected"),
     [
         (
-            (
-                m.torch(),
-                m.toolkits(m.toolkit()),
-                m.DEEPSPEED,
-                m.ANY,
-                m.NO_ENV,
-                m.kernel(),
-                m.gpus("A100"),
-            ),
-            [],
+            {
+                "torch_build": m.torch(),
+                "cuda_toolkits": m.toolkits(m.toolkit()),
+                "deep_speed_install": m.DEEPSPEED,
+                "environment": m.NO_ENV,
+                "nvidia_kernel": m.kernel(),
+                "gpus": m.gpus("A100"),
+            },
+            ["ok"],
         ),
         (
-            (
-                m.torch(),
-                m.toolkits(m.toolkit("12.8", missing_headers=("cusparse.h",))),
-                m.DEEPSPEED,
-                m.ADAM,
-                m.NO_ENV,
-                m.kernel(),
-                m.gpus("A100"),
-            ),
+            {
+                "torch_build": m.torch(),
+                "cuda_toolkits": m.toolkits(m.toolkit("12.8", missing_headers=("cusparse.h",))),
+                "deep_speed_install": m.DEEPSPEED,
+                "run_needs": m.ADAM,
+                "environment": m.NO_ENV,
+                "nvidia_kernel": m.kernel(),
+                "gpus": m.gpus("A100"),
+            },
             ["fail"],
         ),
         (
-            (
-                m.torch(),
-                m.toolkits(m.toolkit("12.8", has_cudart=False)),
-                m.DEEPSPEED,
-                m.ANY,
-                m.NO_ENV,
-                m.kernel(),
-                m.gpus("A100"),
-            ),
+            {
+                "torch_build": m.torch(),
+                "cuda_toolkits": m.toolkits(m.toolkit("12.8", has_cudart=False)),
+                "deep_speed_install": m.DEEPSPEED,
+                "environment": m.NO_ENV,
+                "nvidia_kernel": m.kernel(),
+                "gpus": m.gpus("A100"),
+            },
             ["warn"],
         ),
         (
-            (
-                m.torch(),
-                m.toolkits(m.toolkit("12.8", has_cudart=False, trial_ok=True)),
-                m.DEEPSPEED,
-                m.ADAM,
-                m.NO_ENV,
-                m.kernel(),
-                m.gpus("A100"),
-            ),
-            [],
+            {
+                "torch_build": m.torch(),
+                "cuda_toolkits": m.toolkits(m.toolkit("12.8", has_cudart=False, trial_ok=True)),
+                "deep_speed_install": m.DEEPSPEED,
+                "run_needs": m.ADAM,
+                "environment": m.NO_ENV,
+                "nvidia_kernel": m.kernel(),
+                "gpus": m.gpus("A100"),
+            },
+            ["ok"],
         ),
         (
-            (
-                m.torch(),
-                m.toolkits(m.toolkit("12.8", has_cudart=False)),
-                m.DEEPSPEED,
-                m.OFFLOAD,
-                m.NO_ENV,
-                m.kernel(),
-                m.gpus("A100"),
-            ),
+            {
+                "torch_build": m.torch(),
+                "cuda_toolkits": m.toolkits(m.toolkit("12.8", has_cudart=False)),
+                "deep_speed_install": m.DEEPSPEED,
+                "run_needs": m.OFFLOAD,
+                "environment": m.NO_ENV,
+                "nvidia_kernel": m.kernel(),
+                "gpus": m.gpus("A100"),
+            },
             ["skip"],
         ),
     ],
 )
-def test_verdict(facts: tuple[object, ...], expected: list[str]) -> None:
-    assert m.words(CHECK(*facts)) == expected
+def test_verdict(facts: dict[str, Any], expected: list[str]) -> None:
+    assert judge(CHECK, **facts).statuses == expected

@@ -1,144 +1,178 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from dsdoctor.api import DeepSpeedInstall, RunNeeds
+from dsdoctor.testing import judge
 from dsdoctor_checks.cuda import cuda_toolkit_missing
 from tests.checks import machines as m
 
-CHECK = cuda_toolkit_missing.toolkit_is_there.function
+CHECK = cuda_toolkit_missing.toolkit_is_there
 
 
 @pytest.mark.parametrize(
     ("facts", "expected"),
     [
         (
-            (
-                m.torch(),
-                m.toolkits(m.toolkit()),
-                m.DEEPSPEED,
-                m.ANY,
-                m.NO_ENV,
-                m.kernel(),
-                m.gpus("A100"),
-            ),
-            [],
+            {
+                "torch_build": m.torch(),
+                "cuda_toolkits": m.toolkits(m.toolkit()),
+                "deep_speed_install": m.DEEPSPEED,
+                "environment": m.NO_ENV,
+                "nvidia_kernel": m.kernel(),
+                "gpus": m.gpus("A100"),
+            },
+            ["ok"],
         ),
         (
-            (m.torch(), m.toolkits(), m.DEEPSPEED, m.ADAM, m.NO_ENV, m.kernel(), m.gpus("A100")),
+            {
+                "torch_build": m.torch(),
+                "cuda_toolkits": m.toolkits(),
+                "deep_speed_install": m.DEEPSPEED,
+                "run_needs": m.ADAM,
+                "environment": m.NO_ENV,
+                "nvidia_kernel": m.kernel(),
+                "gpus": m.gpus("A100"),
+            },
             ["fail"],
         ),
         (
-            (
-                m.torch(),
-                m.toolkits(),
-                m.DEEPSPEED,
-                RunNeeds(build_ops=("FUSED_ADAM",)),
-                m.NO_ENV,
-                m.kernel(),
-                m.gpus("A100"),
-            ),
+            {
+                "torch_build": m.torch(),
+                "cuda_toolkits": m.toolkits(),
+                "deep_speed_install": m.DEEPSPEED,
+                "run_needs": RunNeeds(build_ops=("FUSED_ADAM",)),
+                "environment": m.NO_ENV,
+                "nvidia_kernel": m.kernel(),
+                "gpus": m.gpus("A100"),
+            },
             ["fail"],
         ),
         (
-            (m.torch(), m.toolkits(), m.DEEPSPEED, m.ANY, m.NO_ENV, m.kernel(), m.gpus("A100")),
+            {
+                "torch_build": m.torch(),
+                "cuda_toolkits": m.toolkits(),
+                "deep_speed_install": m.DEEPSPEED,
+                "environment": m.NO_ENV,
+                "nvidia_kernel": m.kernel(),
+                "gpus": m.gpus("A100"),
+            },
             ["warn"],
         ),
         (
-            (
-                m.torch(),
-                m.toolkits(m.toolkit(version=None, error="timed out after 10 s")),
-                m.DEEPSPEED,
-                m.ADAM,
-                m.NO_ENV,
-                m.kernel(),
-                m.gpus("A100"),
-            ),
+            {
+                "torch_build": m.torch(),
+                "cuda_toolkits": m.toolkits(m.toolkit(version=None, error="timed out after 10 s")),
+                "deep_speed_install": m.DEEPSPEED,
+                "run_needs": m.ADAM,
+                "environment": m.NO_ENV,
+                "nvidia_kernel": m.kernel(),
+                "gpus": m.gpus("A100"),
+            },
             ["fail"],
         ),
         (
-            (
-                m.torch(),
-                m.toolkits(),
-                DeepSpeedInstall(
+            {
+                "torch_build": m.torch(),
+                "cuda_toolkits": m.toolkits(),
+                "deep_speed_install": DeepSpeedInstall(
                     version="0.19.8",
                     installed_ops={"fused_adam": True},
                     built_for_torch="2.9",
                     built_for_cuda="12.8",
                 ),
-                m.ADAM,
-                m.NO_ENV,
-                m.kernel(),
-                m.gpus("A100"),
-            ),
+                "run_needs": m.ADAM,
+                "environment": m.NO_ENV,
+                "nvidia_kernel": m.kernel(),
+                "gpus": m.gpus("A100"),
+            },
             ["ok"],
         ),
         (
-            (m.torch(), m.toolkits(), m.DEEPSPEED, m.OFFLOAD, m.NO_ENV, m.kernel(), m.gpus("A100")),
+            {
+                "torch_build": m.torch(),
+                "cuda_toolkits": m.toolkits(),
+                "deep_speed_install": m.DEEPSPEED,
+                "run_needs": m.OFFLOAD,
+                "environment": m.NO_ENV,
+                "nvidia_kernel": m.kernel(),
+                "gpus": m.gpus("A100"),
+            },
             ["ok"],
         ),
         (
-            (
-                m.torch(),
-                m.toolkits(),
-                DeepSpeedInstall(version="0.19.7"),
-                m.OFFLOAD,
-                m.NO_ENV,
-                m.kernel(),
-                m.gpus("A100"),
-            ),
+            {
+                "torch_build": m.torch(),
+                "cuda_toolkits": m.toolkits(),
+                "deep_speed_install": DeepSpeedInstall(version="0.19.7"),
+                "run_needs": m.OFFLOAD,
+                "environment": m.NO_ENV,
+                "nvidia_kernel": m.kernel(),
+                "gpus": m.gpus("A100"),
+            },
             ["fail"],
         ),
         (
-            (
-                m.torch(),
-                m.toolkits(),
-                m.DEEPSPEED,
-                RunNeeds(config={"optimizer": {"type": "AdamW", "params": {"torch_adam": True}}}),
-                m.NO_ENV,
-                m.kernel(),
-                m.gpus("A100"),
-            ),
+            {
+                "torch_build": m.torch(),
+                "cuda_toolkits": m.toolkits(),
+                "deep_speed_install": m.DEEPSPEED,
+                "run_needs": RunNeeds(
+                    config={"optimizer": {"type": "AdamW", "params": {"torch_adam": True}}}
+                ),
+                "environment": m.NO_ENV,
+                "nvidia_kernel": m.kernel(),
+                "gpus": m.gpus("A100"),
+            },
             ["ok"],
         ),
         (
-            (
-                m.torch(),
-                m.toolkits(),
-                m.DEEPSPEED,
-                RunNeeds(config={}),
-                m.NO_ENV,
-                m.kernel(),
-                m.gpus("A100"),
-            ),
+            {
+                "torch_build": m.torch(),
+                "cuda_toolkits": m.toolkits(),
+                "deep_speed_install": m.DEEPSPEED,
+                "run_needs": RunNeeds(config={}),
+                "environment": m.NO_ENV,
+                "nvidia_kernel": m.kernel(),
+                "gpus": m.gpus("A100"),
+            },
             ["ok"],
         ),
         (
-            (
-                m.torch("2.13.0+cpu", None),
-                m.toolkits(),
-                m.DEEPSPEED,
-                m.ANY,
-                m.NO_ENV,
-                m.kernel(),
-                m.gpus("A100"),
-            ),
+            {
+                "torch_build": m.torch("2.13.0+cpu", None),
+                "cuda_toolkits": m.toolkits(),
+                "deep_speed_install": m.DEEPSPEED,
+                "environment": m.NO_ENV,
+                "nvidia_kernel": m.kernel(),
+                "gpus": m.gpus("A100"),
+            },
             ["skip"],
         ),
         (
-            (
-                m.torch("2.9.1", None, hip="6.4"),
-                m.toolkits(),
-                m.DEEPSPEED,
-                m.ANY,
-                m.NO_ENV,
-                m.kernel(),
-                m.gpus("A100"),
-            ),
+            {
+                "torch_build": m.torch("2.9.1", None, hip="6.4"),
+                "cuda_toolkits": m.toolkits(),
+                "deep_speed_install": m.DEEPSPEED,
+                "environment": m.NO_ENV,
+                "nvidia_kernel": m.kernel(),
+                "gpus": m.gpus("A100"),
+            },
             ["skip"],
         ),
-        ((m.torch(), m.toolkits(), m.DEEPSPEED, m.ANY, m.NO_ENV, m.NO_GPU, m.ABSENT), ["skip"]),
+        (
+            {
+                "torch_build": m.torch(),
+                "cuda_toolkits": m.toolkits(),
+                "deep_speed_install": m.DEEPSPEED,
+                "environment": m.NO_ENV,
+                "nvidia_kernel": m.NO_GPU,
+            },
+            ["skip"],
+        ),
     ],
 )
-def test_verdict(facts: tuple[object, ...], expected: list[str]) -> None:
-    assert m.words(CHECK(*facts)) == expected
+def test_verdict(facts: dict[str, Any], expected: list[str]) -> None:
+    assert judge(CHECK, **facts).statuses == expected

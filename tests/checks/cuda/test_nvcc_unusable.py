@@ -1,78 +1,94 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from dsdoctor.testing import judge
 from dsdoctor_checks.cuda import nvcc_unusable
 from tests.checks import machines as m
 
-CHECK = nvcc_unusable.nvcc_tells_version.function
+CHECK = nvcc_unusable.nvcc_tells_version
 
 
 @pytest.mark.parametrize(
     ("facts", "expected"),
     [
         (
-            (
-                m.torch(),
-                m.toolkits(m.toolkit()),
-                m.DEEPSPEED,
-                m.ANY,
-                m.NO_ENV,
-                m.kernel(),
-                m.gpus("A100"),
-            ),
-            [],
+            {
+                "torch_build": m.torch(),
+                "cuda_toolkits": m.toolkits(m.toolkit()),
+                "deep_speed_install": m.DEEPSPEED,
+                "environment": m.NO_ENV,
+                "nvidia_kernel": m.kernel(),
+                "gpus": m.gpus("A100"),
+            },
+            ["ok"],
         ),
-        ((m.torch(), m.toolkits(), m.DEEPSPEED, m.ANY, m.NO_ENV, m.kernel(), m.gpus("A100")), []),
         (
-            (
-                m.torch(),
-                m.toolkits(m.toolkit(version=None, error="its output is not text")),
-                m.DEEPSPEED,
-                m.ADAM,
-                m.NO_ENV,
-                m.kernel(),
-                m.gpus("A100"),
-            ),
+            {
+                "torch_build": m.torch(),
+                "cuda_toolkits": m.toolkits(),
+                "deep_speed_install": m.DEEPSPEED,
+                "environment": m.NO_ENV,
+                "nvidia_kernel": m.kernel(),
+                "gpus": m.gpus("A100"),
+            },
+            ["ok"],
+        ),
+        (
+            {
+                "torch_build": m.torch(),
+                "cuda_toolkits": m.toolkits(
+                    m.toolkit(version=None, error="its output is not text")
+                ),
+                "deep_speed_install": m.DEEPSPEED,
+                "run_needs": m.ADAM,
+                "environment": m.NO_ENV,
+                "nvidia_kernel": m.kernel(),
+                "gpus": m.gpus("A100"),
+            },
             ["fail"],
         ),
         (
-            (
-                m.torch(),
-                m.toolkits(m.toolkit(version=None, error="its output is not text")),
-                m.DEEPSPEED,
-                m.ANY,
-                m.NO_ENV,
-                m.kernel(),
-                m.gpus("A100"),
-            ),
+            {
+                "torch_build": m.torch(),
+                "cuda_toolkits": m.toolkits(
+                    m.toolkit(version=None, error="its output is not text")
+                ),
+                "deep_speed_install": m.DEEPSPEED,
+                "environment": m.NO_ENV,
+                "nvidia_kernel": m.kernel(),
+                "gpus": m.gpus("A100"),
+            },
             ["warn"],
         ),
         (
-            (
-                m.torch(),
-                m.toolkits(m.toolkit(version=None, error="its output is not text")),
-                m.DEEPSPEED,
-                m.OFFLOAD,
-                m.NO_ENV,
-                m.kernel(),
-                m.gpus("A100"),
-            ),
+            {
+                "torch_build": m.torch(),
+                "cuda_toolkits": m.toolkits(
+                    m.toolkit(version=None, error="its output is not text")
+                ),
+                "deep_speed_install": m.DEEPSPEED,
+                "run_needs": m.OFFLOAD,
+                "environment": m.NO_ENV,
+                "nvidia_kernel": m.kernel(),
+                "gpus": m.gpus("A100"),
+            },
             ["skip"],
         ),
         (
-            (
-                m.torch(),
-                m.toolkits(m.toolkit(), m.toolkit(version=None, error="exit 126")),
-                m.DEEPSPEED,
-                m.ANY,
-                m.NO_ENV,
-                m.kernel(),
-                m.gpus("A100"),
-            ),
-            [],
+            {
+                "torch_build": m.torch(),
+                "cuda_toolkits": m.toolkits(m.toolkit(), m.toolkit(version=None, error="exit 126")),
+                "deep_speed_install": m.DEEPSPEED,
+                "environment": m.NO_ENV,
+                "nvidia_kernel": m.kernel(),
+                "gpus": m.gpus("A100"),
+            },
+            ["ok"],
         ),
     ],
 )
-def test_verdict(facts: tuple[object, ...], expected: list[str]) -> None:
-    assert m.words(CHECK(*facts)) == expected
+def test_verdict(facts: dict[str, Any], expected: list[str]) -> None:
+    assert judge(CHECK, **facts).statuses == expected

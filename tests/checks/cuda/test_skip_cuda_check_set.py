@@ -1,49 +1,83 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from dsdoctor.testing import judge
 from dsdoctor_checks.cuda import skip_cuda_check_set
 from tests.checks import machines as m
 
-CHECK = skip_cuda_check_set.cuda_check_is_on.function
+CHECK = skip_cuda_check_set.cuda_check_is_on
 
 
 @pytest.mark.parametrize(
     ("facts", "expected"),
     [
-        ((m.NO_ENV, m.torch(), m.toolkits(m.toolkit()), m.DEEPSPEED), []),
         (
-            (m.env(DS_SKIP_CUDA_CHECK="1"), m.torch(), m.toolkits(m.toolkit("11.8")), m.DEEPSPEED),
-            ["warn"],
-        ),
-        (
-            (m.env(DS_SKIP_CUDA_CHECK="1"), m.torch(), m.toolkits(m.toolkit("12.8")), m.DEEPSPEED),
+            {
+                "environment": m.NO_ENV,
+                "torch_build": m.torch(),
+                "cuda_toolkits": m.toolkits(m.toolkit()),
+                "deep_speed_install": m.DEEPSPEED,
+            },
             ["ok"],
         ),
         (
-            (
-                m.env(DS_SKIP_CUDA_CHECK="true"),
-                m.torch(),
-                m.toolkits(m.toolkit("11.8")),
-                m.DEEPSPEED,
-            ),
+            {
+                "environment": m.env(DS_SKIP_CUDA_CHECK="1"),
+                "torch_build": m.torch(),
+                "cuda_toolkits": m.toolkits(m.toolkit("11.8")),
+                "deep_speed_install": m.DEEPSPEED,
+            },
             ["warn"],
         ),
         (
-            (m.env(DS_SKIP_CUDA_CHECK="0"), m.torch(), m.toolkits(m.toolkit("11.8")), m.DEEPSPEED),
-            [],
+            {
+                "environment": m.env(DS_SKIP_CUDA_CHECK="1"),
+                "torch_build": m.torch(),
+                "cuda_toolkits": m.toolkits(m.toolkit("12.8")),
+                "deep_speed_install": m.DEEPSPEED,
+            },
+            ["ok"],
         ),
-        ((m.env(DS_SKIP_CUDA_CHECK="1"), m.torch(), m.toolkits(), m.DEEPSPEED), ["skip"]),
         (
-            (
-                m.env(DS_SKIP_CUDA_CHECK="1"),
-                m.torch("2.13.0+cpu", None),
-                m.toolkits(m.toolkit("12.8")),
-                m.DEEPSPEED,
-            ),
+            {
+                "environment": m.env(DS_SKIP_CUDA_CHECK="true"),
+                "torch_build": m.torch(),
+                "cuda_toolkits": m.toolkits(m.toolkit("11.8")),
+                "deep_speed_install": m.DEEPSPEED,
+            },
+            ["warn"],
+        ),
+        (
+            {
+                "environment": m.env(DS_SKIP_CUDA_CHECK="0"),
+                "torch_build": m.torch(),
+                "cuda_toolkits": m.toolkits(m.toolkit("11.8")),
+                "deep_speed_install": m.DEEPSPEED,
+            },
+            ["ok"],
+        ),
+        (
+            {
+                "environment": m.env(DS_SKIP_CUDA_CHECK="1"),
+                "torch_build": m.torch(),
+                "cuda_toolkits": m.toolkits(),
+                "deep_speed_install": m.DEEPSPEED,
+            },
+            ["skip"],
+        ),
+        (
+            {
+                "environment": m.env(DS_SKIP_CUDA_CHECK="1"),
+                "torch_build": m.torch("2.13.0+cpu", None),
+                "cuda_toolkits": m.toolkits(m.toolkit("12.8")),
+                "deep_speed_install": m.DEEPSPEED,
+            },
             ["skip"],
         ),
     ],
 )
-def test_verdict(facts: tuple[object, ...], expected: list[str]) -> None:
-    assert m.words(CHECK(*facts)) == expected
+def test_verdict(facts: dict[str, Any], expected: list[str]) -> None:
+    assert judge(CHECK, **facts).statuses == expected

@@ -1,46 +1,48 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from dsdoctor.api import Nvml, NvmlError
+from dsdoctor.testing import judge
 from dsdoctor_checks.driver import container_lost_gpu
 from tests.checks import machines as m
 
-CHECK = container_lost_gpu.container_keeps_gpu.function
+CHECK = container_lost_gpu.container_keeps_gpu
 
 
 @pytest.mark.parametrize(
     ("facts", "expected"),
     [
-        ((m.DOCKER, m.nvml(), m.smi(), m.live()), []),
         (
-            (
-                m.DOCKER,
-                Nvml(error=NvmlError(code=999, name="X", message="x", call="nvmlInit")),
-                m.ABSENT,
-                m.ABSENT,
-            ),
+            {"os_info": m.DOCKER, "nvml": m.nvml(), "nvidia_smi": m.smi(), "torch_live": m.live()},
+            ["ok"],
+        ),
+        (
+            {
+                "os_info": m.DOCKER,
+                "nvml": Nvml(error=NvmlError(code=999, name="X", message="x", call="nvmlInit")),
+            },
             ["fail"],
         ),
         (
-            (
-                m.DOCKER,
-                m.ABSENT,
-                m.smi(returncode=255, error="Failed to initialize NVML: Unknown Error"),
-                m.ABSENT,
-            ),
+            {
+                "os_info": m.DOCKER,
+                "nvidia_smi": m.smi(
+                    returncode=255, error="Failed to initialize NVML: Unknown Error"
+                ),
+            },
             ["fail"],
         ),
         (
-            (
-                m.LINUX,
-                Nvml(error=NvmlError(code=999, name="X", message="x", call="nvmlInit")),
-                m.ABSENT,
-                m.ABSENT,
-            ),
-            [],
+            {
+                "os_info": m.LINUX,
+                "nvml": Nvml(error=NvmlError(code=999, name="X", message="x", call="nvmlInit")),
+            },
+            ["ok"],
         ),
     ],
 )
-def test_verdict(facts: tuple[object, ...], expected: list[str]) -> None:
-    assert m.words(CHECK(*facts)) == expected
+def test_verdict(facts: dict[str, Any], expected: list[str]) -> None:
+    assert judge(CHECK, **facts).statuses == expected

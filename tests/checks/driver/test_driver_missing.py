@@ -1,25 +1,28 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from dsdoctor.api import NvidiaKernel
+from dsdoctor.testing import judge
 from dsdoctor_checks.driver import driver_missing
 from tests.checks import machines as m
 
-CHECK = driver_missing.gpu_has_driver.function
+CHECK = driver_missing.gpu_has_driver
 
 
 @pytest.mark.parametrize(
     ("facts", "expected"),
     [
-        ((m.NO_GPU, m.ABSENT), ["skip"]),
-        ((m.kernel(), m.nvml()), []),
-        ((m.kernel(None, None), m.ABSENT), ["fail"]),
-        ((m.kernel(None, "nouveau"), m.ABSENT), ["fail"]),
-        ((m.kernel(None, "vfio-pci"), m.ABSENT), ["skip"]),
-        ((m.kernel(None, None), m.nvml()), []),
-        ((NvidiaKernel(dxg=True), m.nvml()), []),
+        ({"nvidia_kernel": m.NO_GPU}, ["skip"]),
+        ({"nvidia_kernel": m.kernel(), "nvml": m.nvml()}, ["ok"]),
+        ({"nvidia_kernel": m.kernel(None, None)}, ["fail"]),
+        ({"nvidia_kernel": m.kernel(None, "nouveau")}, ["fail"]),
+        ({"nvidia_kernel": m.kernel(None, "vfio-pci")}, ["skip"]),
+        ({"nvidia_kernel": m.kernel(None, None), "nvml": m.nvml()}, ["ok"]),
+        ({"nvidia_kernel": NvidiaKernel(dxg=True), "nvml": m.nvml()}, ["ok"]),
     ],
 )
-def test_verdict(facts: tuple[object, ...], expected: list[str]) -> None:
-    assert m.words(CHECK(*facts)) == expected
+def test_verdict(facts: dict[str, Any], expected: list[str]) -> None:
+    assert judge(CHECK, **facts).statuses == expected

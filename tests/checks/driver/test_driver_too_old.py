@@ -1,122 +1,103 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from dsdoctor.testing import judge
 from dsdoctor_checks.driver import driver_too_old
 from tests.checks import machines as m
 
-CHECK = driver_too_old.driver_supports_torch.function
+CHECK = driver_too_old.driver_supports_torch
 
 
 @pytest.mark.parametrize(
     ("facts", "expected"),
     [
         (
-            (
-                m.torch(),
-                m.kernel("535.104.05"),
-                m.nvml("535.104.05"),
-                m.ABSENT,
-                m.libcuda("535.104.05"),
-                m.gpus("A100"),
-                m.NOT_ASKED,
-                m.ANY,
-            ),
+            {
+                "torch_build": m.torch(),
+                "nvidia_kernel": m.kernel("535.104.05"),
+                "nvml": m.nvml("535.104.05"),
+                "lib_cuda": m.libcuda("535.104.05"),
+                "gpus": m.gpus("A100"),
+            },
             ["ok"],
         ),
         (
-            (
-                m.torch("2.11.0", "13.0"),
-                m.kernel("535.104.05"),
-                m.nvml("535.104.05"),
-                m.ABSENT,
-                m.libcuda("535.104.05"),
-                m.gpus("A100"),
-                m.NOT_ASKED,
-                m.ANY,
-            ),
+            {
+                "torch_build": m.torch("2.11.0", "13.0"),
+                "nvidia_kernel": m.kernel("535.104.05"),
+                "nvml": m.nvml("535.104.05"),
+                "lib_cuda": m.libcuda("535.104.05"),
+                "gpus": m.gpus("A100"),
+            },
             ["fail"],
         ),
         (
-            (
-                m.torch("2.11.0", "13.0"),
-                m.kernel("535.104.05"),
-                m.nvml("535.104.05"),
-                m.ABSENT,
-                m.libcuda("580.65.06", compat=True),
-                m.gpus("A100"),
-                m.NOT_ASKED,
-                m.ANY,
-            ),
+            {
+                "torch_build": m.torch("2.11.0", "13.0"),
+                "nvidia_kernel": m.kernel("535.104.05"),
+                "nvml": m.nvml("535.104.05"),
+                "lib_cuda": m.libcuda("580.65.06", compat=True),
+                "gpus": m.gpus("A100"),
+            },
             ["ok"],
         ),
         (
-            (
-                m.torch("2.11.0", "13.0"),
-                m.kernel("535.104.05"),
-                m.nvml("535.104.05"),
-                m.ABSENT,
-                m.libcuda("580.65.06", compat=True),
-                m.gpus("4090"),
-                m.NOT_ASKED,
-                m.ANY,
-            ),
+            {
+                "torch_build": m.torch("2.11.0", "13.0"),
+                "nvidia_kernel": m.kernel("535.104.05"),
+                "nvml": m.nvml("535.104.05"),
+                "lib_cuda": m.libcuda("580.65.06", compat=True),
+                "gpus": m.gpus("4090"),
+            },
             ["fail"],
         ),
         (
-            (
-                m.torch("2.11.0", "13.0"),
-                m.kernel("535.104.05"),
-                m.nvml("535.104.05"),
-                m.ABSENT,
-                m.libcuda("580.65.06", compat=True),
-                m.gpus("4090"),
-                m.live(),
-                m.ANY,
-            ),
+            {
+                "torch_build": m.torch("2.11.0", "13.0"),
+                "nvidia_kernel": m.kernel("535.104.05"),
+                "nvml": m.nvml("535.104.05"),
+                "lib_cuda": m.libcuda("580.65.06", compat=True),
+                "gpus": m.gpus("4090"),
+                "torch_live": m.live(),
+            },
             ["ok"],
         ),
         (
-            (
-                m.torch("2.11.0", "13.0"),
-                m.kernel("580.65.06"),
-                m.nvml("580.65.06"),
-                m.ABSENT,
-                m.libcuda("580.65.06", compat=True),
-                m.gpus("4090"),
-                m.NOT_ASKED,
-                m.ANY,
-            ),
+            {
+                "torch_build": m.torch("2.11.0", "13.0"),
+                "nvidia_kernel": m.kernel("580.65.06"),
+                "nvml": m.nvml("580.65.06"),
+                "lib_cuda": m.libcuda("580.65.06", compat=True),
+                "gpus": m.gpus("4090"),
+            },
             ["ok"],
         ),
         (
-            (
-                m.torch("2.11.0", "13.0"),
-                m.kernel("580.95.05"),
-                m.nvml("580.95.05"),
-                m.ABSENT,
-                m.libcuda("580.95.05"),
-                m.gpus("A100"),
-                m.live(35),
-                m.ANY,
-            ),
+            {
+                "torch_build": m.torch("2.11.0", "13.0"),
+                "nvidia_kernel": m.kernel("580.95.05"),
+                "nvml": m.nvml("580.95.05"),
+                "lib_cuda": m.libcuda("580.95.05"),
+                "gpus": m.gpus("A100"),
+                "torch_live": m.live(35),
+            },
             ["fail"],
         ),
         (
-            (
-                m.torch("2.13.0+cpu", None),
-                m.kernel("535.104.05"),
-                m.nvml("535.104.05"),
-                m.ABSENT,
-                m.libcuda("535.104.05"),
-                m.gpus("A100"),
-                m.NOT_ASKED,
-                m.ANY,
-            ),
+            {
+                "torch_build": m.torch("2.13.0+cpu", None),
+                "nvidia_kernel": m.kernel("535.104.05"),
+                "nvml": m.nvml("535.104.05"),
+                "lib_cuda": m.libcuda("535.104.05"),
+                "gpus": m.gpus("A100"),
+            },
             ["skip"],
         ),
-        ((m.torch(), m.NO_GPU, m.ABSENT, m.ABSENT, m.ABSENT, m.ABSENT, m.ABSENT, m.ANY), ["skip"]),
+        ({"torch_build": m.torch(), "nvidia_kernel": m.NO_GPU}, ["skip"]),
     ],
 )
-def test_verdict(facts: tuple[object, ...], expected: list[str]) -> None:
-    assert m.words(CHECK(*facts)) == expected
+def test_verdict(facts: dict[str, Any], expected: list[str]) -> None:
+    assert judge(CHECK, **facts).statuses == expected

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from dsdoctor.api import (
@@ -13,53 +15,106 @@ from dsdoctor.api import (
     RunNeeds,
     TorchBuild,
 )
+from dsdoctor.testing import judge
 from dsdoctor_checks.driver import no_gpu_visible
 from tests.checks import machines as m
 
-CHECK = no_gpu_visible.some_gpu_visible.function
+CHECK = no_gpu_visible.some_gpu_visible
 
 
 @pytest.mark.parametrize(
     ("facts", "expected"),
     [
-        ((m.gpus("A100"), m.kernel(), m.NO_ENV, m.LINUX, m.live(), m.ANY), []),
-        ((m.ABSENT, m.NO_GPU, m.NO_ENV, m.LINUX, m.ABSENT, m.ANY), ["warn"]),
-        ((m.ABSENT, m.NO_GPU, m.NO_ENV, m.LINUX, m.ABSENT, m.WANTS), ["fail"]),
-        ((m.ABSENT, m.NO_GPU, m.NO_ENV, m.LINUX, m.ABSENT, RunNeeds(expect_gpus=8)), ["fail"]),
-        ((m.ABSENT, m.kernel(None, None), m.NO_ENV, m.LINUX, m.ABSENT, m.ANY), ["fail"]),
-        ((m.ABSENT, m.kernel(None, "vfio-pci"), m.NO_ENV, m.LINUX, m.ABSENT, m.ANY), ["warn"]),
         (
-            (
-                m.ABSENT,
-                NvidiaKernel(module_version="580.95.05", pci=m.kernel().pci),
-                m.NO_ENV,
-                m.DOCKER,
-                m.ABSENT,
-                m.ANY,
-            ),
-            ["warn"],
+            {
+                "gpus": m.gpus("A100"),
+                "nvidia_kernel": m.kernel(),
+                "environment": m.NO_ENV,
+                "os_info": m.LINUX,
+                "torch_live": m.live(),
+            },
+            ["ok"],
         ),
-        ((m.ABSENT, m.kernel(), m.env(SLURM_JOB_ID="1"), m.LINUX, m.ABSENT, m.WANTS), ["fail"]),
+        ({"nvidia_kernel": m.NO_GPU, "environment": m.NO_ENV, "os_info": m.LINUX}, ["warn"]),
         (
-            (m.gpus("A100"), m.kernel(), m.env(CUDA_VISIBLE_DEVICES=""), m.LINUX, m.ABSENT, m.ANY),
-            ["warn"],
-        ),
-        (
-            (
-                m.gpus("A100"),
-                m.kernel(),
-                m.env(CUDA_VISIBLE_DEVICES="-1"),
-                m.LINUX,
-                m.ABSENT,
-                m.WANTS,
-            ),
+            {
+                "nvidia_kernel": m.NO_GPU,
+                "environment": m.NO_ENV,
+                "os_info": m.LINUX,
+                "run_needs": m.WANTS,
+            },
             ["fail"],
         ),
-        ((m.TIMEOUT, m.kernel(), m.NO_ENV, m.LINUX, m.ABSENT, m.ANY), ["skip"]),
+        (
+            {
+                "nvidia_kernel": m.NO_GPU,
+                "environment": m.NO_ENV,
+                "os_info": m.LINUX,
+                "run_needs": RunNeeds(expect_gpus=8),
+            },
+            ["fail"],
+        ),
+        (
+            {"nvidia_kernel": m.kernel(None, None), "environment": m.NO_ENV, "os_info": m.LINUX},
+            ["fail"],
+        ),
+        (
+            {
+                "nvidia_kernel": m.kernel(None, "vfio-pci"),
+                "environment": m.NO_ENV,
+                "os_info": m.LINUX,
+            },
+            ["warn"],
+        ),
+        (
+            {
+                "nvidia_kernel": NvidiaKernel(module_version="580.95.05", pci=m.kernel().pci),
+                "environment": m.NO_ENV,
+                "os_info": m.DOCKER,
+            },
+            ["warn"],
+        ),
+        (
+            {
+                "nvidia_kernel": m.kernel(),
+                "environment": m.env(SLURM_JOB_ID="1"),
+                "os_info": m.LINUX,
+                "run_needs": m.WANTS,
+            },
+            ["fail"],
+        ),
+        (
+            {
+                "gpus": m.gpus("A100"),
+                "nvidia_kernel": m.kernel(),
+                "environment": m.env(CUDA_VISIBLE_DEVICES=""),
+                "os_info": m.LINUX,
+            },
+            ["warn"],
+        ),
+        (
+            {
+                "gpus": m.gpus("A100"),
+                "nvidia_kernel": m.kernel(),
+                "environment": m.env(CUDA_VISIBLE_DEVICES="-1"),
+                "os_info": m.LINUX,
+                "run_needs": m.WANTS,
+            },
+            ["fail"],
+        ),
+        (
+            {
+                "gpus": m.TIMEOUT,
+                "nvidia_kernel": m.kernel(),
+                "environment": m.NO_ENV,
+                "os_info": m.LINUX,
+            },
+            ["skip"],
+        ),
     ],
 )
-def test_verdict(facts: tuple[object, ...], expected: list[str]) -> None:
-    assert m.words(CHECK(*facts, m.ABSENT, m.ABSENT, m.ABSENT)) == expected
+def test_verdict(facts: dict[str, Any], expected: list[str]) -> None:
+    assert judge(CHECK, **facts).statuses == expected
 
 
 MACOS = OsInfo(system="Darwin", release="24.6.0", machine="arm64", hostname="mac")
@@ -90,7 +145,13 @@ def test_another_accelerator_is_not_called_the_cpu(
 ) -> None:
     chosen = DeepSpeedLive(imported=ImportOutcome(ok=True), accelerator=deepspeed)
     live = chosen if deepspeed else m.NOT_ASKED
-    facts = (m.ABSENT, m.NO_GPU, m.NO_ENV, os, m.NOT_ASKED, m.ANY, torch, live)
-    (finding,) = CHECK(*facts, Packages(packages=packages))
+    facts: dict[str, Any] = {
+        "nvidia_kernel": m.NO_GPU,
+        "environment": m.NO_ENV,
+        "os_info": os,
+        "torch_build": torch,
+        "deep_speed_live": live,
+    }
+    (finding,) = judge(CHECK, **facts, packages=Packages(packages=packages)).findings
     assert finding.status.value == "skip"
     assert finding.message == f"DeepSpeed uses {named} here, not an NVIDIA GPU"

@@ -1,39 +1,54 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from dsdoctor.api import NvidiaSmi
+from dsdoctor.testing import judge
 from dsdoctor_checks.driver import nvidia_smi_broken
 from tests.checks import machines as m
 
-CHECK = nvidia_smi_broken.nvidia_smi_answers.function
+CHECK = nvidia_smi_broken.nvidia_smi_answers
 
 
 @pytest.mark.parametrize(
     ("facts", "expected"),
     [
-        ((m.smi(), m.kernel(), m.gpus("A100"), m.live(), m.ANY), []),
-        ((NvidiaSmi(), m.NO_GPU, m.ABSENT, m.ABSENT, m.ANY), []),
-        ((m.smi(returncode=9, error="no driver"), m.NO_GPU, m.ABSENT, m.ABSENT, m.ANY), ["warn"]),
         (
-            (m.smi(returncode=9, error="no driver"), m.kernel(None), m.ABSENT, m.ABSENT, m.ANY),
-            ["fail"],
+            {
+                "nvidia_smi": m.smi(),
+                "nvidia_kernel": m.kernel(),
+                "gpus": m.gpus("A100"),
+                "torch_live": m.live(),
+            },
+            ["ok"],
         ),
+        ({"nvidia_smi": NvidiaSmi(), "nvidia_kernel": m.NO_GPU}, ["ok"]),
         (
-            (m.smi(error="its output is not text"), m.kernel(), m.gpus("A100"), m.ABSENT, m.ANY),
+            {"nvidia_smi": m.smi(returncode=9, error="no driver"), "nvidia_kernel": m.NO_GPU},
             ["warn"],
         ),
         (
-            (
-                m.smi(returncode=None, timed_out=True, error="x"),
-                m.kernel(),
-                m.ABSENT,
-                m.ABSENT,
-                m.ANY,
-            ),
-            [],
+            {"nvidia_smi": m.smi(returncode=9, error="no driver"), "nvidia_kernel": m.kernel(None)},
+            ["fail"],
+        ),
+        (
+            {
+                "nvidia_smi": m.smi(error="its output is not text"),
+                "nvidia_kernel": m.kernel(),
+                "gpus": m.gpus("A100"),
+            },
+            ["warn"],
+        ),
+        (
+            {
+                "nvidia_smi": m.smi(returncode=None, timed_out=True, error="x"),
+                "nvidia_kernel": m.kernel(),
+            },
+            ["ok"],
         ),
     ],
 )
-def test_verdict(facts: tuple[object, ...], expected: list[str]) -> None:
-    assert m.words(CHECK(*facts)) == expected
+def test_verdict(facts: dict[str, Any], expected: list[str]) -> None:
+    assert judge(CHECK, **facts).statuses == expected

@@ -1,28 +1,34 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from dsdoctor.api import NvidiaSmi
+from dsdoctor.testing import judge
 from dsdoctor_checks.driver import nvidia_smi_hangs
 from tests.checks import machines as m
 
-CHECK = nvidia_smi_hangs.nvidia_smi_returns.function
+CHECK = nvidia_smi_hangs.nvidia_smi_returns
 
 
 @pytest.mark.parametrize(
     ("facts", "expected"),
     [
-        ((m.smi(), m.ABSENT), []),
-        ((NvidiaSmi(), m.ABSENT), []),
+        ({"nvidia_smi": m.smi()}, ["ok"]),
+        ({"nvidia_smi": NvidiaSmi()}, ["ok"]),
         (
-            (m.smi(timed_out=True, returncode=None, error="timed out after 10 s"), m.ABSENT),
+            {"nvidia_smi": m.smi(timed_out=True, returncode=None, error="timed out after 10 s")},
             ["fail"],
         ),
         (
-            (m.smi(timed_out=True, returncode=None, error="timed out after 10 s"), m.live()),
+            {
+                "nvidia_smi": m.smi(timed_out=True, returncode=None, error="timed out after 10 s"),
+                "torch_live": m.live(),
+            },
             ["warn"],
         ),
     ],
 )
-def test_verdict(facts: tuple[object, ...], expected: list[str]) -> None:
-    assert m.words(CHECK(*facts)) == expected
+def test_verdict(facts: dict[str, Any], expected: list[str]) -> None:
+    assert judge(CHECK, **facts).statuses == expected

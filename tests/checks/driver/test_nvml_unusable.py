@@ -1,108 +1,109 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from dsdoctor.api import CudaDevice, Gpus, Nvml, NvmlError, TorchBuild
+from dsdoctor.testing import judge
 from dsdoctor_checks.driver import nvml_unusable
 from tests.checks import machines as m
 
-CHECK = nvml_unusable.nvml_answers.function
+CHECK = nvml_unusable.nvml_answers
 
 
 @pytest.mark.parametrize(
     ("facts", "expected"),
     [
-        ((m.nvml(), m.gpus("A100"), m.kernel(), m.LINUX, m.NO_ENV, m.ABSENT, m.ANY), []),
-        ((m.TIMEOUT, m.ABSENT, m.kernel(), m.LINUX, m.NO_ENV, m.ABSENT, m.ANY), ["fail"]),
-        ((m.ABSENT, m.ABSENT, m.kernel(), m.LINUX, m.NO_ENV, m.ABSENT, m.ANY), ["skip"]),
         (
-            (
-                Nvml(error=NvmlError(code=4, name="X", message="x", call="nvmlInit")),
-                m.ABSENT,
-                m.kernel(),
-                m.LINUX,
-                m.NO_ENV,
-                m.ABSENT,
-                m.ANY,
-            ),
+            {
+                "nvml": m.nvml(),
+                "gpus": m.gpus("A100"),
+                "nvidia_kernel": m.kernel(),
+                "os_info": m.LINUX,
+                "environment": m.NO_ENV,
+            },
+            ["ok"],
+        ),
+        (
+            {
+                "nvml": m.TIMEOUT,
+                "nvidia_kernel": m.kernel(),
+                "os_info": m.LINUX,
+                "environment": m.NO_ENV,
+            },
+            ["fail"],
+        ),
+        ({"nvidia_kernel": m.kernel(), "os_info": m.LINUX, "environment": m.NO_ENV}, ["skip"]),
+        (
+            {
+                "nvml": Nvml(error=NvmlError(code=4, name="X", message="x", call="nvmlInit")),
+                "nvidia_kernel": m.kernel(),
+                "os_info": m.LINUX,
+                "environment": m.NO_ENV,
+            },
             ["fail"],
         ),
         (
-            (
-                Nvml(error=NvmlError(code=18, name="X", message="x", call="nvmlInit")),
-                m.ABSENT,
-                m.kernel(),
-                m.LINUX,
-                m.NO_ENV,
-                m.ABSENT,
-                m.ANY,
-            ),
-            [],
+            {
+                "nvml": Nvml(error=NvmlError(code=18, name="X", message="x", call="nvmlInit")),
+                "nvidia_kernel": m.kernel(),
+                "os_info": m.LINUX,
+                "environment": m.NO_ENV,
+            },
+            ["ok"],
         ),
         (
-            (
-                Nvml(error=NvmlError(code=12, name="X", message="x", call="nvmlInit")),
-                m.ABSENT,
-                m.NO_GPU,
-                m.LINUX,
-                m.NO_ENV,
-                m.ABSENT,
-                m.ANY,
-            ),
+            {
+                "nvml": Nvml(error=NvmlError(code=12, name="X", message="x", call="nvmlInit")),
+                "nvidia_kernel": m.NO_GPU,
+                "os_info": m.LINUX,
+                "environment": m.NO_ENV,
+            },
             ["skip"],
         ),
         (
-            (
-                Nvml(error=NvmlError(code=9, name="X", message="x", call="nvmlInit")),
-                m.ABSENT,
-                m.NO_GPU,
-                m.LINUX,
-                m.NO_ENV,
-                m.ABSENT,
-                m.ANY,
-            ),
+            {
+                "nvml": Nvml(error=NvmlError(code=9, name="X", message="x", call="nvmlInit")),
+                "nvidia_kernel": m.NO_GPU,
+                "os_info": m.LINUX,
+                "environment": m.NO_ENV,
+            },
             ["skip"],
         ),
         (
-            (
-                Nvml(error=NvmlError(code=12, name="X", message="x", call="nvmlInit")),
-                m.ABSENT,
-                m.kernel(),
-                m.DOCKER,
-                m.NO_ENV,
-                m.live(),
-                m.ANY,
-            ),
+            {
+                "nvml": Nvml(error=NvmlError(code=12, name="X", message="x", call="nvmlInit")),
+                "nvidia_kernel": m.kernel(),
+                "os_info": m.DOCKER,
+                "environment": m.NO_ENV,
+                "torch_live": m.live(),
+            },
             ["warn"],
         ),
         (
-            (
-                Nvml(error=NvmlError(code=None, name="X", message="x", call="nvmlInit")),
-                m.ABSENT,
-                m.kernel(),
-                m.LINUX,
-                m.NO_ENV,
-                m.ABSENT,
-                m.ANY,
-            ),
+            {
+                "nvml": Nvml(error=NvmlError(code=None, name="X", message="x", call="nvmlInit")),
+                "nvidia_kernel": m.kernel(),
+                "os_info": m.LINUX,
+                "environment": m.NO_ENV,
+            },
             ["skip"],
         ),
         (
-            (
-                m.nvml(),
-                Gpus(count=8, stopped_at="gpu 3: nvmlDeviceGetName"),
-                m.kernel(),
-                m.LINUX,
-                m.NO_ENV,
-                m.ABSENT,
-                m.ANY,
-            ),
+            {
+                "nvml": m.nvml(),
+                "gpus": Gpus(count=8, stopped_at="gpu 3: nvmlDeviceGetName"),
+                "nvidia_kernel": m.kernel(),
+                "os_info": m.LINUX,
+                "environment": m.NO_ENV,
+            },
             ["fail"],
         ),
     ],
 )
-def test_verdict(facts: tuple[object, ...], expected: list[str]) -> None:
-    assert m.words(CHECK(*facts, m.ABSENT, m.ABSENT, m.ABSENT)) == expected
+def test_verdict(facts: dict[str, Any], expected: list[str]) -> None:
+    assert judge(CHECK, **facts).statuses == expected
 
 
 LIBRARY_ABSENT = Nvml(
@@ -114,7 +115,13 @@ MI300X = CudaDevice(index=0, name="AMD Instinct MI300X", major=9, minor=4, memor
 
 def test_rocm_devices_need_no_nvml() -> None:
     works = m.live(works=True, devices=(MI300X,))
-    facts = (LIBRARY_ABSENT, m.ABSENT, m.NO_GPU, m.LINUX, m.NO_ENV, works, m.ANY)
-    (finding,) = CHECK(*facts, ROCM, m.ABSENT, m.ABSENT)
+    facts: dict[str, Any] = {
+        "nvml": LIBRARY_ABSENT,
+        "nvidia_kernel": m.NO_GPU,
+        "os_info": m.LINUX,
+        "environment": m.NO_ENV,
+        "torch_live": works,
+    }
+    (finding,) = judge(CHECK, **facts, torch_build=ROCM).findings
     assert finding.status.value == "skip"
     assert finding.message == "DeepSpeed uses AMD ROCm here, not an NVIDIA GPU"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from dsdoctor.api import Gpu, GpuHealth, Gpus, RunNeeds
+from dsdoctor.api import Gpu, GpuHealth, Gpus
+from dsdoctor.testing import judge
 from dsdoctor_checks.gpu import channel_repair_pending
-from tests.checks.gpu.support import NOT_SET, worst
 
 
 @pytest.mark.parametrize(
@@ -16,12 +16,12 @@ from tests.checks.gpu.support import NOT_SET, worst
             Gpu(index=0, health=GpuHealth(channel_repair_pending=False, tpc_repair_pending=False)),
             "ok",
         ),
-        (Gpu(index=0, health=GpuHealth()), "ok"),
+        (Gpu(index=0, health=GpuHealth()), "skip"),
         (Gpu(index=0, health=GpuHealth(tpc_repair_pending=True)), "warn"),
     ],
 )
 def test_rows(fact: Gpu, expected: str) -> None:
     assert (
-        worst(channel_repair_pending.no_repair_is_pending, Gpus(gpus=(fact,)), RunNeeds(), NOT_SET)
+        judge(channel_repair_pending.no_repair_is_pending, gpus=Gpus(gpus=(fact,))).status
         == expected
     )

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from dsdoctor.api import Gpu, GpuHealth, Gpus, RunNeeds
+from dsdoctor.api import Gpu, GpuHealth, Gpus
+from dsdoctor.testing import judge
 from dsdoctor_checks.gpu import ecc_uncorrectable
-from tests.checks.gpu.support import NOT_SET, worst
 
 
 @pytest.mark.parametrize(
     ("fact", "expected"),
     [
         (Gpu(index=0, health=GpuHealth(ecc_volatile_uncorrected=0)), "ok"),
-        (Gpu(index=0, health=GpuHealth()), "ok"),
+        (Gpu(index=0, health=GpuHealth()), "skip"),
         (
             Gpu(
                 index=0,
@@ -31,13 +31,4 @@ from tests.checks.gpu.support import NOT_SET, worst
     ],
 )
 def test_rows(fact: Gpu, expected: str) -> None:
-    assert (
-        worst(
-            ecc_uncorrectable.memory_is_sound,
-            Gpus(gpus=(fact,)),
-            RunNeeds(),
-            NOT_SET,
-            ecc_uncorrectable.EccLimits(),
-        )
-        == expected
-    )
+    assert judge(ecc_uncorrectable.memory_is_sound, gpus=Gpus(gpus=(fact,))).status == expected

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from dsdoctor.api import Gpu, Gpus, RunNeeds
+from dsdoctor.api import Gpu, Gpus
 from dsdoctor.model.facts.gpu import GpuProcess
+from dsdoctor.testing import judge
 from dsdoctor_checks.gpu import gpu_busy
-from tests.checks.gpu.support import NOT_SET, worst
 
 
 @pytest.mark.parametrize(
     ("fact", "expected"),
     [
         (Gpu(index=0, memory_total_bytes=24 << 30, memory_used_bytes=int(0.1 * 2**30)), "ok"),
-        (Gpu(index=0), "ok"),
+        (Gpu(index=0), "skip"),
         (
             Gpu(
                 index=0,
@@ -63,9 +63,4 @@ from tests.checks.gpu.support import NOT_SET, worst
     ],
 )
 def test_rows(fact: Gpu, expected: str) -> None:
-    assert (
-        worst(
-            gpu_busy.gpus_are_free, Gpus(gpus=(fact,)), RunNeeds(), NOT_SET, gpu_busy.BusyLimits()
-        )
-        == expected
-    )
+    assert judge(gpu_busy.gpus_are_free, gpus=Gpus(gpus=(fact,))).status == expected

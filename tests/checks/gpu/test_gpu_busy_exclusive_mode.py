@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from dsdoctor.api import Gpu, Gpus, RunNeeds
+from dsdoctor.api import Gpu, Gpus
 from dsdoctor.model.facts.gpu import GpuProcess
+from dsdoctor.testing import judge
 from dsdoctor_checks.gpu import gpu_busy_exclusive_mode
-from tests.checks.gpu.support import NOT_SET, worst
 
 
 @pytest.mark.parametrize(
@@ -16,7 +16,7 @@ from tests.checks.gpu.support import NOT_SET, worst
         (Gpu(index=0, compute_mode=0, processes=()), "ok"),
         (Gpu(index=0, compute_mode=3, processes=()), "ok"),
         (Gpu(index=0, compute_mode=9, processes=()), "ok"),
-        (Gpu(index=0), "ok"),
+        (Gpu(index=0), "skip"),
         (Gpu(index=0, compute_mode=2, processes=()), "fail"),
         (
             Gpu(
@@ -46,6 +46,6 @@ from tests.checks.gpu.support import NOT_SET, worst
 )
 def test_rows(fact: Gpu, expected: str) -> None:
     assert (
-        worst(gpu_busy_exclusive_mode.mode_lets_the_job_in, Gpus(gpus=(fact,)), RunNeeds(), NOT_SET)
+        judge(gpu_busy_exclusive_mode.mode_lets_the_job_in, gpus=Gpus(gpus=(fact,))).status
         == expected
     )

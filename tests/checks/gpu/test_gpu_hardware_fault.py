@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from dsdoctor.api import Environment, Gpu, Gpus, KernelLog, Missing, RunNeeds, XidEvent
+from dsdoctor.api import Environment, Gpu, Gpus, KernelLog, Missing, XidEvent
 from dsdoctor.model.facts.gpu import GpuHealth, GpuLink
+from dsdoctor.testing import judge, missing
 from dsdoctor_checks.gpu import _xids, gpu_hardware_fault
 from tests.checks import machines
-from tests.checks.gpu.support import NOT_SET, bad, worst
 
 CHECK = gpu_hardware_fault.kernel_log_is_clean
 LIMITS = gpu_hardware_fault.XidLimits()
@@ -26,13 +26,15 @@ def xid(code: int, bdf: str = "0000:1b:00", age: float | None = 60, **more: Any)
     return XidEvent(code=code, bdf=bdf, age_s=age, **more)
 
 
-def judge(
+def verdict(
     *events: XidEvent, found: Gpus | Missing | None = None, os: Any = None, **variables: str
 ) -> str:
     log = KernelLog(source="dmesg", xids=events)
     gpus = found or Gpus(gpus=(gpu(), gpu(1)))
     env = Environment(variables=variables)
-    return worst(CHECK, log, gpus, os or machines.LINUX, RunNeeds(), env, LIMITS)
+    return judge(
+        CHECK, kernel_log=log, gpus=gpus, os_info=os or machines.LINUX, environment=env
+    ).status
 
 
 @pytest.mark.parametrize(
@@ -54,47 +56,51 @@ def judge(
     ],
 )
 def test_rows(event: XidEvent, expected: str) -> None:
-    assert judge(event) == expected
+    assert verdict(event) == expected
 
 
 def test_a_fatal_error_of_a_switch() -> None:
     event = xid(20034, "0000:c4:00", text="Fatal, Link 30 LTSSM Fault Up", switch=True)
-    assert judge(event) == "fail"
+    assert verdict(event) == "fail"
 
 
 def test_an_nvlink_error_counts_where_links_are_used() -> None:
     linked = Gpu(index=0, pci_bdf="0000:1b:00.0", links=(GpuLink(link=0, state=1),))
-    assert judge(xid(74), found=Gpus(gpus=(linked,))) == "fail"
+    assert verdict(xid(74), found=Gpus(gpus=(linked,))) == "fail"
 
 
 def test_the_driver_s_own_word_after_a_reset() -> None:
-    assert judge(xid(48), found=Gpus(gpus=(gpu(recovery_action=0),))) == "warn"
-    assert judge(xid(48), found=Gpus(gpus=(gpu(recovery_action=1),))) == "fail"
+    assert verdict(xid(48), found=Gpus(gpus=(gpu(recovery_action=0),))) == "warn"
+    assert verdict(xid(48), found=Gpus(gpus=(gpu(recovery_action=1),))) == "fail"
 
 
 def test_a_row_that_was_replaced() -> None:
-    assert judge(xid(63)) == "warn"
-    assert judge(xid(63), found=Gpus(gpus=(gpu(remapped_rows_pending=False),))) == "ok"
+    assert verdict(xid(63)) == "warn"
+    assert verdict(xid(63), found=Gpus(gpus=(gpu(remapped_rows_pending=False),))) == "ok"
 
 
 def test_other_gpus_do_not_count() -> None:
-    assert judge(xid(79, "0000:1c:00"), CUDA_VISIBLE_DEVICES="0") == "ok"
-    assert judge(xid(79, "0000:1c:00"), CUDA_VISIBLE_DEVICES="1") == "fail"
+    assert verdict(xid(79, "0000:1c:00"), CUDA_VISIBLE_DEVICES="0") == "ok"
+    assert verdict(xid(79, "0000:1c:00"), CUDA_VISIBLE_DEVICES="1") == "fail"
 
 
 def test_a_gpu_that_has_vanished() -> None:
     gone = xid(79, "0000:99:00")
-    assert judge(gone) == "fail"
-    assert judge(gone, CUDA_VISIBLE_DEVICES="0") == "ok"
-    assert judge(gone, os=machines.DOCKER) == "ok"
-    assert judge(gone, found=NOT_SET) == "fail"
+    assert verdict(gone) == "fail"
+    assert verdict(gone, CUDA_VISIBLE_DEVICES="0") == "ok"
+    assert verdict(gone, os=machines.DOCKER) == "ok"
+    assert verdict(gone, found=missing()) == "fail"
 
 
 def test_the_finding_says_which_and_when() -> None:
     log = KernelLog(source="dmesg", xids=(xid(79, age=7200), xid(79, age=120)))
-    (finding,) = bad(
-        CHECK, log, Gpus(gpus=(gpu(),)), machines.LINUX, RunNeeds(), machines.NO_ENV, LIMITS
-    )
+    (finding,) = judge(
+        CHECK,
+        kernel_log=log,
+        gpus=Gpus(gpus=(gpu(),)),
+        os_info=machines.LINUX,
+        environment=machines.NO_ENV,
+    ).bad
     assert "Xid 79 (GPU has fallen off the bus) for GPU 0, 2 min ago" in finding.message
     assert finding.evidence["count"] == 2
 

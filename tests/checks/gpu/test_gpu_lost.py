@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from dsdoctor.api import Gpu, Gpus, NvmlError, RunNeeds
+from dsdoctor.api import Gpu, Gpus, NvmlError
+from dsdoctor.testing import judge
 from dsdoctor_checks.gpu import gpu_lost
-from tests.checks.gpu.support import NOT_SET, worst
 
 
 @pytest.mark.parametrize(
@@ -43,9 +43,9 @@ from tests.checks.gpu.support import NOT_SET, worst
                     code=4, name="NO_PERMISSION", message="m", call="nvmlDeviceGetName"
                 ),
             ),
-            "ok",
+            "skip",
         ),
     ],
 )
 def test_rows(fact: Gpu, expected: str) -> None:
-    assert worst(gpu_lost.gpus_answer, Gpus(gpus=(fact,)), RunNeeds(), NOT_SET) == expected
+    assert judge(gpu_lost.gpus_answer, gpus=Gpus(gpus=(fact,))).status == expected

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from dsdoctor.api import Gpu, GpuHealth, Gpus, RunNeeds
+from dsdoctor.api import Gpu, GpuHealth, Gpus
+from dsdoctor.testing import judge
 from dsdoctor_checks.gpu import gpu_overheating
-from tests.checks.gpu.support import NOT_SET, worst
 
 
 @pytest.mark.parametrize(
     ("fact", "expected"),
     [
         (Gpu(index=0, health=GpuHealth(temperature_c=80, temperature_slowdown_c=89)), "ok"),
-        (Gpu(index=0, health=GpuHealth(temperature_c=80)), "ok"),
+        (Gpu(index=0, health=GpuHealth(temperature_c=80)), "skip"),
         (Gpu(index=0, health=GpuHealth(temperature_c=87, temperature_slowdown_c=89)), "warn"),
         (Gpu(index=0, health=GpuHealth(temperature_c=89, temperature_slowdown_c=89)), "fail"),
         (
@@ -22,18 +22,9 @@ from tests.checks.gpu.support import NOT_SET, worst
         ),
         (
             Gpu(index=0, health=GpuHealth(temperature_memory_c=105, temperature_memory_max_c=0)),
-            "ok",
+            "skip",
         ),
     ],
 )
 def test_rows(fact: Gpu, expected: str) -> None:
-    assert (
-        worst(
-            gpu_overheating.gpus_are_cool,
-            Gpus(gpus=(fact,)),
-            RunNeeds(),
-            NOT_SET,
-            gpu_overheating.HeatLimits(),
-        )
-        == expected
-    )
+    assert judge(gpu_overheating.gpus_are_cool, gpus=Gpus(gpus=(fact,))).status == expected

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from dsdoctor.api import Gpu, GpuHealth, Gpus, NvmlError, RunNeeds
+from dsdoctor.api import Gpu, GpuHealth, Gpus, NvmlError
+from dsdoctor.testing import judge
 from dsdoctor_checks.gpu import gpu_reset_required
-from tests.checks.gpu.support import NOT_SET, worst
 
 
 @pytest.mark.parametrize(
     ("fact", "expected"),
     [
         (Gpu(index=0, health=GpuHealth(recovery_action=0)), "ok"),
-        (Gpu(index=0, health=GpuHealth()), "ok"),
+        (Gpu(index=0, health=GpuHealth()), "skip"),
         (Gpu(index=0, health=GpuHealth(recovery_action=12)), "ok"),
         (Gpu(index=0, health=GpuHealth(recovery_action=1)), "fail"),
         (Gpu(index=0, health=GpuHealth(recovery_action=7)), "fail"),
@@ -30,7 +30,4 @@ from tests.checks.gpu.support import NOT_SET, worst
     ],
 )
 def test_rows(fact: Gpu, expected: str) -> None:
-    assert (
-        worst(gpu_reset_required.no_recovery_is_due, Gpus(gpus=(fact,)), RunNeeds(), NOT_SET)
-        == expected
-    )
+    assert judge(gpu_reset_required.no_recovery_is_due, gpus=Gpus(gpus=(fact,))).status == expected

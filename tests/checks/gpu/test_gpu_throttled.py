@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from dsdoctor.api import Gpu, GpuHealth, Gpus, RunNeeds
+from dsdoctor.api import Gpu, GpuHealth, Gpus
+from dsdoctor.testing import judge
 from dsdoctor_checks.gpu import gpu_throttled
-from tests.checks.gpu.support import NOT_SET, worst
 
 
 @pytest.mark.parametrize(
@@ -23,4 +23,4 @@ from tests.checks.gpu.support import NOT_SET, worst
     ],
 )
 def test_rows(fact: Gpu, expected: str) -> None:
-    assert worst(gpu_throttled.clocks_are_free, Gpus(gpus=(fact,)), RunNeeds(), NOT_SET) == expected
+    assert judge(gpu_throttled.clocks_are_free, gpus=Gpus(gpus=(fact,))).status == expected

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dsdoctor.api import Environment, Gpu, Gpus, RunNeeds
+from dsdoctor.testing import judge
 from dsdoctor_checks.gpu import mig_enabled_multi_gpu
-from tests.checks.gpu.support import worst
 
 GPUS = Gpus(gpus=(Gpu(index=0, mig_mode=True), Gpu(index=1, mig_mode=True)))
 
@@ -22,5 +22,11 @@ GPUS = Gpus(gpus=(Gpu(index=0, mig_mode=True), Gpu(index=1, mig_mode=True)))
 )
 def test_rows(fact: RunNeeds, expected: str) -> None:
     assert (
-        worst(mig_enabled_multi_gpu.several_gpus_are_whole, GPUS, fact, Environment()) == expected
+        judge(
+            mig_enabled_multi_gpu.several_gpus_are_whole,
+            gpus=GPUS,
+            run_needs=fact,
+            environment=Environment(),
+        ).status
+        == expected
     )

@@ -6,8 +6,8 @@ import pytest
 
 from dsdoctor.api import Environment, Gpu, Gpus, RunNeeds
 from dsdoctor.model.facts.gpu import MigDevice, Unread
+from dsdoctor.testing import judge
 from dsdoctor_checks.gpu import mig_without_instance
-from tests.checks.gpu.support import worst
 
 WHOLE = Gpu(index=0, mig_mode=False, mig_devices=())
 EMPTY = Gpu(index=1, mig_mode=True, mig_devices=())
@@ -35,4 +35,9 @@ DENIED = Gpu(
 )
 def test_rows(gpus: tuple[Gpu, ...], run: RunNeeds, expected: str) -> None:
     check = mig_without_instance.mig_gpus_have_devices
-    assert worst(check, Gpus(gpus=gpus, count=len(gpus)), run, Environment()) == expected
+    assert (
+        judge(
+            check, gpus=Gpus(gpus=gpus, count=len(gpus)), run_needs=run, environment=Environment()
+        ).status
+        == expected
+    )

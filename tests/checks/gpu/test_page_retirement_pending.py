@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from dsdoctor.api import Gpu, GpuHealth, Gpus, RunNeeds
+from dsdoctor.api import Gpu, GpuHealth, Gpus
+from dsdoctor.testing import judge
 from dsdoctor_checks.gpu import page_retirement_pending
-from tests.checks.gpu.support import NOT_SET, worst
 
 
 @pytest.mark.parametrize(
@@ -16,7 +16,7 @@ from tests.checks.gpu.support import NOT_SET, worst
             Gpu(index=0, health=GpuHealth(retired_pages_pending=False, retired_pages_double_bit=3)),
             "ok",
         ),
-        (Gpu(index=0, health=GpuHealth()), "ok"),
+        (Gpu(index=0, health=GpuHealth()), "skip"),
         (Gpu(index=0, health=GpuHealth(retired_pages_pending=True)), "warn"),
         (
             Gpu(
@@ -28,12 +28,6 @@ from tests.checks.gpu.support import NOT_SET, worst
 )
 def test_rows(fact: Gpu, expected: str) -> None:
     assert (
-        worst(
-            page_retirement_pending.no_page_is_pending,
-            Gpus(gpus=(fact,)),
-            RunNeeds(),
-            NOT_SET,
-            page_retirement_pending.PageLimits(),
-        )
+        judge(page_retirement_pending.no_page_is_pending, gpus=Gpus(gpus=(fact,))).status
         == expected
     )

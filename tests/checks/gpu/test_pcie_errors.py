@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from dsdoctor.api import BusEvents, Gpu, Gpus, KernelLog, Missing, RunNeeds
+from dsdoctor.api import BusEvents, Gpu, Gpus, KernelLog, Missing
 from dsdoctor.model.facts.gpu import PcieErrors, PcieLink
+from dsdoctor.testing import judge, missing
 from dsdoctor_checks.gpu import pcie_errors
-from tests.checks.gpu.support import NOT_SET, worst
 
 LIMITS = pcie_errors.BusLimits()
 
@@ -24,19 +24,19 @@ def log(severity: str, count: int, bdf: str = "0000:1b:00") -> KernelLog:
 @pytest.mark.parametrize(
     ("fact", "lines", "expected"),
     [
-        (gpu(), NOT_SET, "ok"),
-        (gpu(None), NOT_SET, "ok"),
-        (gpu(replays=12), NOT_SET, "ok"),
+        (gpu(), missing(), "ok"),
+        (gpu(None), missing(), "skip"),
+        (gpu(replays=12), missing(), "ok"),
         (gpu(correctable=40), log("corrected", 40), "ok"),
         (gpu(), log("fatal", 1, "0000:99:00"), "ok"),
-        (gpu(fatal=1), NOT_SET, "fail"),
+        (gpu(fatal=1), missing(), "fail"),
         (gpu(), log("fatal", 1), "fail"),
-        (gpu(non_fatal=2), NOT_SET, "warn"),
+        (gpu(non_fatal=2), missing(), "warn"),
         (gpu(), log("nonfatal", 3), "warn"),
-        (gpu(correctable=20000), NOT_SET, "warn"),
-        (gpu(replays=20000), NOT_SET, "warn"),
+        (gpu(correctable=20000), missing(), "warn"),
+        (gpu(replays=20000), missing(), "warn"),
     ],
 )
 def test_rows(fact: Gpu, lines: KernelLog | Missing, expected: str) -> None:
     found = Gpus(gpus=(fact,))
-    assert worst(pcie_errors.link_is_sound, found, lines, RunNeeds(), NOT_SET, LIMITS) == expected
+    assert judge(pcie_errors.link_is_sound, gpus=found, kernel_log=lines).status == expected

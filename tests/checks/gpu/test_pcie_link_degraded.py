@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from dsdoctor.api import Gpu, Gpus, RunNeeds
+from dsdoctor.api import Gpu, Gpus
 from dsdoctor.model.facts.gpu import GpuHealth, PcieLink
+from dsdoctor.testing import judge
 from dsdoctor_checks.gpu import pcie_link_degraded
-from tests.checks.gpu.support import NOT_SET, worst
 
 
 @pytest.mark.parametrize(
     ("fact", "expected"),
     [
         (Gpu(index=0, pcie=PcieLink(width=16, max_width=16)), "ok"),
-        (Gpu(index=0, pcie=PcieLink(width=None, max_width=16)), "ok"),
+        (Gpu(index=0, pcie=PcieLink(width=None, max_width=16)), "skip"),
         (Gpu(index=0, pcie=PcieLink(width=0, max_width=0)), "ok"),
         (Gpu(index=0, pcie=PcieLink(width=8, max_width=16)), "warn"),
         (Gpu(index=0, pcie=PcieLink(width=4, max_width=16)), "fail"),
@@ -24,10 +24,7 @@ from tests.checks.gpu.support import NOT_SET, worst
     ],
 )
 def test_rows(fact: Gpu, expected: str) -> None:
-    assert (
-        worst(pcie_link_degraded.all_lanes_are_up, Gpus(gpus=(fact,)), RunNeeds(), NOT_SET)
-        == expected
-    )
+    assert judge(pcie_link_degraded.all_lanes_are_up, gpus=Gpus(gpus=(fact,))).status == expected
 
 
 SLOW = PcieLink(generation=3, max_generation=4, width=16, max_width=16)
@@ -57,4 +54,4 @@ def test_generation_counts_under_load_alone(
         health=GpuHealth(event_reasons=reasons),
     )
     check = pcie_link_degraded.all_lanes_are_up
-    assert worst(check, Gpus(gpus=(fact,)), RunNeeds(), NOT_SET) == expected
+    assert judge(check, gpus=Gpus(gpus=(fact,))).status == expected

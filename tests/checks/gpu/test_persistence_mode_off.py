@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from dsdoctor.api import Gpu, Gpus, RunNeeds
+from dsdoctor.api import Gpu, Gpus
+from dsdoctor.testing import judge
 from dsdoctor_checks.gpu import persistence_mode_off
-from tests.checks.gpu.support import NOT_SET, worst
 
 LIMITS = persistence_mode_off.PersistenceLimits()
 
@@ -24,7 +24,7 @@ def node(count: int, brand: str, *, on: bool | None, screen: bool = False) -> Gp
     ("fact", "expected"),
     [
         (node(8, "NVIDIA", on=True), "ok"),
-        (node(8, "NVIDIA", on=None), "ok"),
+        (node(8, "NVIDIA", on=None), "skip"),
         (node(2, "NVIDIA", on=False), "ok"),
         (node(4, "GeForce", on=False), "ok"),
         (node(4, "NVIDIA", on=False, screen=True), "ok"),
@@ -34,4 +34,4 @@ def node(count: int, brand: str, *, on: bool | None, screen: bool = False) -> Gp
 )
 def test_rows(fact: Gpus, expected: str) -> None:
     check = persistence_mode_off.driver_stays_loaded
-    assert worst(check, fact, RunNeeds(), NOT_SET, LIMITS) == expected
+    assert judge(check, gpus=fact).status == expected

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from dsdoctor.api import Gpu, GpuHealth, Gpus, RunNeeds
+from dsdoctor.api import Gpu, GpuHealth, Gpus
+from dsdoctor.testing import judge
 from dsdoctor_checks.gpu import power_capped
-from tests.checks.gpu.support import NOT_SET, worst
 
 
 @pytest.mark.parametrize(
@@ -16,7 +16,7 @@ from tests.checks.gpu.support import NOT_SET, worst
             Gpu(index=0, health=GpuHealth(power_limit_mw=700000, power_limit_default_mw=700000)),
             "ok",
         ),
-        (Gpu(index=0, health=GpuHealth(power_limit_mw=None, power_limit_default_mw=None)), "ok"),
+        (Gpu(index=0, health=GpuHealth(power_limit_mw=None, power_limit_default_mw=None)), "skip"),
         (
             Gpu(index=0, health=GpuHealth(power_limit_mw=450000, power_limit_default_mw=350000)),
             "ok",
@@ -36,13 +36,4 @@ from tests.checks.gpu.support import NOT_SET, worst
     ],
 )
 def test_rows(fact: Gpu, expected: str) -> None:
-    assert (
-        worst(
-            power_capped.power_is_free,
-            Gpus(gpus=(fact,)),
-            RunNeeds(),
-            NOT_SET,
-            power_capped.PowerLimits(),
-        )
-        == expected
-    )
+    assert judge(power_capped.power_is_free, gpus=Gpus(gpus=(fact,))).status == expected

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import typing
 from collections.abc import Callable
 from pathlib import Path
@@ -12,16 +11,9 @@ import pytest
 from dsdoctor import packs
 from dsdoctor.api import (
     Environment,
-    Gpus,
-    GpuTopology,
-    Limits,
-    Missing,
-    Nvml,
     RunNeeds,
-    Status,
-    Why,
 )
-from dsdoctor.registry import Unit
+from dsdoctor.testing import judge, missing, snapshot
 from tests.nvml import fakenvml, scenarios
 from tests.nvml.fakenvml import Scenario
 from tests.nvml.test_parse import examine
@@ -37,44 +29,20 @@ UNITS = [
 ]
 
 
-def judge(
+def found(
     scenario: Scenario, folder: Path, run: RunNeeds | None = None, **variables: str
 ) -> dict[str, str]:
     """Names of the conditions that are found, with the worst word said of each."""
     parsed = examine(scenario, folder)
-    facts: dict[type, object] = {
-        Gpus: parsed.gpus,
-        Nvml: parsed.nvml,
-        GpuTopology: parsed.topology,
-        RunNeeds: run or RunNeeds(),
-        Environment: Environment(variables=variables),
-    }
-    found: dict[str, str] = {}
-    for unit in UNITS:
-        for status in statuses(unit, facts):
-            if status in (Status.WARN, Status.FAIL):
-                before = found.get(unit.condition.name)
-                found[unit.condition.name] = "fail" if before == "fail" else status.value
-    return found
-
-
-def statuses(unit: Unit, facts: dict[type, object]) -> list[Status]:
-    """Calls a check with the facts that its annotations name."""
-    assert unit.check is not None
-    hints = typing.get_type_hints(unit.check.function)
-    arguments = []
-    for name in inspect.signature(unit.check.function).parameters:
-        kinds = typing.get_args(hints[name]) or (hints[name],)
-        if issubclass(kinds[0], Limits):
-            arguments.append(kinds[0]())
-            continue
-        found = next((facts[kind] for kind in kinds if facts.get(kind) is not None), None)
-        if found is None and Missing in kinds:
-            found = Missing(why=Why.ABSENT, detail="not read")
-        if found is None:
-            return []
-        arguments.append(found)
-    return [finding.status for finding in unit.check.function(*arguments)]
+    facts = snapshot(
+        gpus=parsed.gpus or missing(),
+        nvml=parsed.nvml or missing(),
+        gpu_topology=parsed.topology or missing(),
+        run_needs=run or RunNeeds(),
+        environment=Environment(variables=variables),
+    )
+    judged = {unit: judge(unit.check, facts) for unit in UNITS if unit.check is not None}
+    return {unit.condition.name: one.status for unit, one in judged.items() if one.bad}
 
 
 ILL = {"h100_x8_dead_link", "h200_x8_lost", "h200_x8_lost_late"}
@@ -83,7 +51,7 @@ HEALTHY = {name: build for name, build in scenarios.ALL.items() if name not in I
 
 @pytest.mark.parametrize("name", sorted(HEALTHY))
 def test_a_healthy_machine_is_silent(tmp_path: Path, name: str) -> None:
-    assert judge(HEALTHY[name](), tmp_path) == {}
+    assert found(HEALTHY[name](), tmp_path) == {}
 
 
 @pytest.mark.parametrize(
@@ -95,7 +63,7 @@ def test_a_healthy_machine_is_silent(tmp_path: Path, name: str) -> None:
     ],
 )
 def test_an_ill_machine(tmp_path: Path, name: str, expected: dict[str, str]) -> None:
-    assert judge(scenarios.ALL[name](), tmp_path) == expected
+    assert found(scenarios.ALL[name](), tmp_path) == expected
 
 
 def _first(**changes: object) -> Callable[[Scenario], None]:
@@ -243,19 +211,19 @@ def test_a_fault_yields_its_finding_and_no_other(tmp_path: Path, fault: str) -> 
     build, change, expected = FAULTS[fault]
     scenario = build()
     change(scenario)
-    assert judge(scenario, tmp_path) == expected
+    assert found(scenario, tmp_path) == expected
 
 
 def test_only_the_gpus_of_the_run_are_judged(tmp_path: Path) -> None:
     scenario = scenarios.h200_x8_lost()
-    assert judge(scenario, tmp_path, RunNeeds(gpus=("0", "1"))) == {}
-    assert judge(scenario, tmp_path, RunNeeds(gpus=("3",))) == {"gpu-lost": "fail"}
-    assert judge(scenario, tmp_path, CUDA_VISIBLE_DEVICES="0,1") == {}
+    assert found(scenario, tmp_path, RunNeeds(gpus=("0", "1"))) == {}
+    assert found(scenario, tmp_path, RunNeeds(gpus=("3",))) == {"gpu-lost": "fail"}
+    assert found(scenario, tmp_path, CUDA_VISIBLE_DEVICES="0,1") == {}
 
 
 def test_a_slice_is_no_place_for_a_run_over_several_gpus(tmp_path: Path) -> None:
-    assert judge(scenarios.a100_mig(), tmp_path, RunNeeds(gpus=("0",))) == {}
-    assert judge(scenarios.a100_mig(), tmp_path, RunNeeds(expect_gpus=2)) == {
+    assert found(scenarios.a100_mig(), tmp_path, RunNeeds(gpus=("0",))) == {}
+    assert found(scenarios.a100_mig(), tmp_path, RunNeeds(expect_gpus=2)) == {
         "gpu-count-unexpected": "fail",
         "mig-enabled-multi-gpu": "warn",
     }
@@ -263,5 +231,5 @@ def test_a_slice_is_no_place_for_a_run_over_several_gpus(tmp_path: Path) -> None
 
 def test_the_count(tmp_path: Path) -> None:
     run = RunNeeds(expect_gpus=8)
-    assert judge(scenarios.l40s_x4(), tmp_path, run) == {"gpu-count-unexpected": "fail"}
-    assert judge(scenarios.h100_x8(), tmp_path, run) == {}
+    assert found(scenarios.l40s_x4(), tmp_path, run) == {"gpu-count-unexpected": "fail"}
+    assert found(scenarios.h100_x8(), tmp_path, run) == {}

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from dsdoctor.api import Resources
+from dsdoctor.testing import judge
 from dsdoctor_checks.host import address_space_limited
-from tests.checks.gpu.support import NOT_SET, worst
 
 
 def machine(**changes: Any) -> Resources:
@@ -34,12 +34,4 @@ def machine(**changes: Any) -> Resources:
     ],
 )
 def test_rows(fact: Resources, expected: str) -> None:
-    assert (
-        worst(
-            address_space_limited.address_space_is_free,
-            fact,
-            NOT_SET,
-            address_space_limited.SpaceLimits(),
-        )
-        == expected
-    )
+    assert judge(address_space_limited.address_space_is_free, resources=fact).status == expected

@@ -6,11 +6,9 @@ from typing import Any
 
 import pytest
 
-from dsdoctor.api import Gpu, Gpus, ImportOutcome, MemoryDetail, Resources, RunNeeds, TorchLive
+from dsdoctor.api import Gpu, Gpus, ImportOutcome, MemoryDetail, Resources, TorchLive
 from dsdoctor.testing import assert_fail, assert_warn, judge
 from dsdoctor_checks.host import host_memory_low
-from tests.checks.gpu.support import NOT_SET, worst
-from tests.checks.machines import ABSENT
 
 GPUS = Gpus(gpus=tuple(Gpu(index=index) for index in range(4)))
 
@@ -39,20 +37,7 @@ def machine(**changes: Any) -> Resources:
     ],
 )
 def test_rows(fact: Resources, expected: str) -> None:
-    assert (
-        worst(
-            host_memory_low.memory_is_free,
-            fact,
-            RunNeeds(),
-            GPUS,
-            NOT_SET,
-            ABSENT,
-            ABSENT,
-            ABSENT,
-            host_memory_low.MemoryLimits(),
-        )
-        == expected
-    )
+    assert judge(host_memory_low.memory_is_free, resources=fact, gpus=GPUS).status == expected
 
 
 def test_stale_segments_are_named_as_the_way_out() -> None:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from dsdoctor.api import Resources
+from dsdoctor.testing import judge
 from dsdoctor_checks.host import open_files_limit
-from tests.checks.gpu.support import worst
 
 
 def machine(**changes: Any) -> Resources:
@@ -35,6 +35,4 @@ def machine(**changes: Any) -> Resources:
     ],
 )
 def test_rows(fact: Resources, expected: str) -> None:
-    assert (
-        worst(open_files_limit.files_can_be_opened, fact, open_files_limit.FileLimits()) == expected
-    )
+    assert judge(open_files_limit.files_can_be_opened, resources=fact).status == expected

@@ -10,8 +10,9 @@ import pytest
 from dsdoctor.api import Finding, Package, Packages, Patient, Place, Resources, RunNeeds, Storage
 from dsdoctor.errors import UsageError
 from dsdoctor.profiles import SCHEMA, bundled, load, parse
-from dsdoctor_checks.host.requirements_unmet import FloorLimits, floors_are_met
-from tests.checks.machines import ABSENT, DEEPSPEED, NO_ENV, TIMEOUT, gpus, nvml, torch, words
+from dsdoctor.testing import judge
+from dsdoctor_checks.host.requirements_unmet import floors_are_met
+from tests.checks.machines import ABSENT, DEEPSPEED, NO_ENV, TIMEOUT, gpus, nvml, torch
 
 GIB = 1 << 30
 GOOD: dict[str, Any] = {
@@ -26,7 +27,9 @@ GOOD: dict[str, Any] = {
 }
 
 
-def judge(profile: str = "gpt2-xl-4gpu", text: str | None = None, **changes: Any) -> list[Finding]:
+def verdict(
+    profile: str = "gpt2-xl-4gpu", text: str | None = None, **changes: Any
+) -> list[Finding]:
     facts = {**GOOD, **changes}
     floors = load(profile) if text is None else parse(text, "mine.toml")
     machine = Resources(
@@ -36,21 +39,21 @@ def judge(profile: str = "gpt2-xl-4gpu", text: str | None = None, **changes: Any
         memory_available_bytes=GIB,
     )
     place = Place(purpose="disk of the profile", path=".", free_bytes=int(facts["disk"] * GIB))
-    return list(
-        floors_are_met.function(
-            RunNeeds(floors=floors, gpus=facts["selected"]),
-            facts["gpus"],
-            NO_ENV,
-            nvml("535.104.05"),
-            machine,
-            Storage(places=(place,)),
-            Patient(executable="p", chosen_by="c", version=facts["python"], kind="venv"),
-            facts["torch"],
-            facts["deepspeed"],
-            Packages(packages={"transformers": Package(name="transformers", version="4.40.0")}),
-            FloorLimits(),
-        )
-    )
+    return judge(
+        floors_are_met,
+        run_needs=RunNeeds(floors=floors, gpus=facts["selected"]),
+        gpus=facts["gpus"],
+        environment=NO_ENV,
+        nvml=nvml("535.104.05"),
+        resources=machine,
+        storage=Storage(places=(place,)),
+        patient=Patient(executable="p", chosen_by="c", version=facts["python"], kind="venv"),
+        torch_build=facts["torch"],
+        deep_speed_install=facts["deepspeed"],
+        packages=Packages(
+            packages={"transformers": Package(name="transformers", version="4.40.0")}
+        ),
+    ).findings
 
 
 def bad(findings: list[Finding]) -> list[str]:
@@ -58,7 +61,7 @@ def bad(findings: list[Finding]) -> list[str]:
 
 
 def test_a_machine_that_meets_it() -> None:
-    assert bad(judge()) == []
+    assert bad(verdict()) == []
 
 
 @pytest.mark.parametrize(
@@ -76,31 +79,30 @@ def test_a_machine_that_meets_it() -> None:
     ],
 )
 def test_what_falls_short(changes: dict[str, Any], words_: str) -> None:
-    (message,) = bad(judge(**changes))
+    (message,) = bad(verdict(**changes))
     assert words_ in message
     assert "`gpt2-xl-4gpu`" in message
 
 
 def test_sixteen_gb_cards_that_report_fifteen_are_taken() -> None:
-    assert bad(judge(gpus=gpus("T4", "T4"))) == []
+    assert bad(verdict(gpus=gpus("T4", "T4"))) == []
     small = gpus("T4", "T4", memory_total_bytes=12 * GIB)
-    assert len(bad(judge(gpus=small))) == 2
+    assert len(bad(verdict(gpus=small))) == 2
 
 
 def test_own_profile_with_packages_and_driver() -> None:
     text = '[versions]\ndriver = "550"\ncuda = "12.1"\n[packages]\ntransformers = "4.41"\npeft = "0.1"\n'
-    messages = bad(judge(text=text))
+    messages = bad(verdict(text=text))
     assert [message.split(":")[0] for message in messages] == ["driver", "transformers", "peft"]
 
 
 def test_what_was_not_read_is_not_ok() -> None:
-    found = judge(gpus=TIMEOUT, torch=ABSENT)
+    found = verdict(gpus=TIMEOUT, torch=ABSENT)
     assert [f.status.value for f in found if "compared" in f.message] == ["skip", "skip"]
 
 
 def test_without_a_profile_nothing_is_said() -> None:
-    (found,) = floors_are_met.function(RunNeeds(), *[ABSENT] * 9, FloorLimits())
-    assert words([found]) == ["skip"]
+    assert judge(floors_are_met).statuses == ["skip"]
 
 
 @pytest.mark.parametrize("name", bundled())

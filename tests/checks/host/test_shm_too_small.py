@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from dsdoctor.api import Gpu, Gpus, OsInfo, Resources, RunNeeds
+from dsdoctor.api import Gpu, Gpus, OsInfo, Resources
+from dsdoctor.testing import judge
 from dsdoctor_checks.host import shm_too_small
-from tests.checks.gpu.support import NOT_SET, worst
 
 OS = OsInfo(system="Linux", release="6", machine="x86_64", hostname="n", container="docker")
 GPUS = Gpus(gpus=(Gpu(index=0), Gpu(index=1)))
@@ -16,8 +16,8 @@ LIMITS = shm_too_small.ShmLimits()
 
 
 def test_one_rank_gets_a_warning() -> None:
-    facts = (machine(shm_total_bytes=64 << 20), OS, RunNeeds(), NOT_SET, NOT_SET, LIMITS)
-    assert worst(shm_too_small.shm_is_large, *facts) == "warn"
+    facts: dict[str, Any] = {"resources": machine(shm_total_bytes=64 << 20), "os_info": OS}
+    assert judge(shm_too_small.shm_is_large, **facts).status == "warn"
 
 
 def machine(**changes: Any) -> Resources:
@@ -38,7 +38,7 @@ def machine(**changes: Any) -> Resources:
     ("fact", "expected"),
     [
         (machine(), "ok"),
-        (machine(shm_total_bytes=None), "ok"),
+        (machine(shm_total_bytes=None), "skip"),
         (machine(shm_total_bytes=512 << 20), "ok"),
         (machine(shm_total_bytes=256 << 20), "warn"),
         (machine(shm_total_bytes=64 << 20), "fail"),
@@ -46,7 +46,7 @@ def machine(**changes: Any) -> Resources:
 )
 def test_rows(fact: Resources, expected: str) -> None:
     assert (
-        worst(shm_too_small.shm_is_large, fact, OS, RunNeeds(), GPUS, NOT_SET, LIMITS) == expected
+        judge(shm_too_small.shm_is_large, resources=fact, os_info=OS, gpus=GPUS).status == expected
     )
 
 
@@ -54,5 +54,5 @@ def test_many_ranks_share_it() -> None:
     sixteen = Gpus(gpus=tuple(Gpu(index=index) for index in range(16)))
     for size, expected in ((512, "warn"), (1024, "ok")):
         fact = machine(shm_total_bytes=size << 20)
-        facts = (fact, OS, RunNeeds(), sixteen, NOT_SET, LIMITS)
-        assert worst(shm_too_small.shm_is_large, *facts) == expected
+        facts: dict[str, Any] = {"resources": fact, "os_info": OS, "gpus": sixteen}
+        assert judge(shm_too_small.shm_is_large, **facts).status == expected

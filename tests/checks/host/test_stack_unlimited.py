@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from dsdoctor.api import Gpu, Gpus, OsInfo, Resources, RunNeeds, TorchBuild
+from dsdoctor.testing import judge
 from dsdoctor_checks.host import stack_unlimited
-from tests.checks.gpu.support import NOT_SET, worst
 
 OS = OsInfo(system="Linux", release="6", machine="x86_64", hostname="n")
 GPUS = Gpus(gpus=(Gpu(index=0), Gpu(index=1)))
@@ -16,16 +16,22 @@ OLD = TorchBuild(version="2.9.1", cuda="12.8", nccl="2.27.5")
 
 
 @pytest.mark.parametrize(
-    ("torch", "run"),
+    ("torch", "run", "status"),
     [
-        (TorchBuild(version="2.11.0", nccl="2.28.9"), RunNeeds()),
-        (TorchBuild(version="2.13.0+cpu"), RunNeeds()),
-        (OLD, RunNeeds(gpus=("0",))),
+        (TorchBuild(version="2.11.0", nccl="2.28.9"), RunNeeds(), "ok"),
+        (TorchBuild(version="2.13.0+cpu"), RunNeeds(), "skip"),
+        (OLD, RunNeeds(gpus=("0",)), "skip"),
     ],
 )
-def test_where_it_does_no_harm(torch: TorchBuild, run: RunNeeds) -> None:
-    facts = (machine(limit_stack=None), OS, torch, NOT_SET, run, GPUS, NOT_SET)
-    assert worst(stack_unlimited.stack_is_limited, *facts) == "ok"
+def test_where_it_does_no_harm(torch: TorchBuild, run: RunNeeds, status: str) -> None:
+    facts: dict[str, Any] = {
+        "resources": machine(limit_stack=None),
+        "os_info": OS,
+        "torch_build": torch,
+        "run_needs": run,
+        "gpus": GPUS,
+    }
+    assert judge(stack_unlimited.stack_is_limited, **facts).status == status
 
 
 def machine(**changes: Any) -> Resources:
@@ -51,6 +57,8 @@ def machine(**changes: Any) -> Resources:
 )
 def test_rows(fact: Resources, expected: str) -> None:
     assert (
-        worst(stack_unlimited.stack_is_limited, fact, OS, OLD, NOT_SET, RunNeeds(), GPUS, NOT_SET)
+        judge(
+            stack_unlimited.stack_is_limited, resources=fact, os_info=OS, torch_build=OLD, gpus=GPUS
+        ).status
         == expected
     )

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from dsdoctor.api import Gpus, OsInfo, RunNeeds
+from dsdoctor.testing import judge
 from dsdoctor_checks.host.unsupported_on_windows import windows_can_do_it
-from tests.checks.machines import LINUX, NO_ENV, gpus, words
+from tests.checks.machines import LINUX, NO_ENV, gpus
 
 WINDOWS = OsInfo(system="Windows", release="11", machine="AMD64", hostname="pc")
 NVME: dict[str, object] = {"zero_optimization": {"stage": 3, "offload_param": {"device": "nvme"}}}
@@ -29,4 +30,7 @@ CPU: dict[str, object] = {"zero_optimization": {"stage": 3, "offload_param": {"d
     ],
 )
 def test_windows(os: OsInfo, run: RunNeeds, found: Any, status: list[str]) -> None:
-    assert words(windows_can_do_it.function(os, run, found, NO_ENV)) == status
+    assert (
+        judge(windows_can_do_it, os_info=os, run_needs=run, gpus=found, environment=NO_ENV).statuses
+        == status
+    )

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dsdoctor.api import NodeReach, NodesReach
+from dsdoctor.testing import judge
 from dsdoctor_checks.launch import clock_skew
-from tests.checks.gpu.support import bad, worst
 
 CHECK = clock_skew.clocks_agree
 LIMITS = clock_skew.SkewLimits()
@@ -21,17 +21,17 @@ def nodes(*skews: float | None) -> NodesReach:
 @pytest.mark.parametrize(
     ("fact", "expected"),
     [
-        (nodes(), "ok"),
-        (nodes(None), "ok"),
+        (nodes(), "skip"),
+        (nodes(None), "skip"),
         (nodes(0.3, -1.9), "ok"),
         (nodes(0.3, -61.0), "warn"),
         (nodes(3600.0), "warn"),
     ],
 )
 def test_rows(fact: NodesReach, expected: str) -> None:
-    assert worst(CHECK, fact, LIMITS) == expected
+    assert judge(CHECK, nodes_reach=fact).status == expected
 
 
 def test_only_those_that_differ_are_named() -> None:
-    (finding,) = bad(CHECK, nodes(0.1, 90.5, -400.0), LIMITS)
+    (finding,) = judge(CHECK, nodes_reach=nodes(0.1, 90.5, -400.0)).bad
     assert "`n1` by 90.5 s (ahead) and `n2` by 400 s (behind)" in finding.message

@@ -8,8 +8,9 @@ import pytest
 
 from dsdoctor.hostfile import parse_hostfile
 from dsdoctor.probes.hostfile import parse_env_file
+from dsdoctor.testing import judge
 from dsdoctor_checks.launch import deepspeed_env_file_crashes as unit
-from tests.checks.launch.rows import ABSENT, command, statuses
+from tests.checks.launch.rows import ABSENT, command
 
 TWO = parse_hostfile("a slots=1\nb slots=1\n", "hosts")
 
@@ -17,7 +18,7 @@ TWO = parse_hostfile("a slots=1\nb slots=1\n", "hosts")
 @pytest.mark.parametrize(
     ("text", "hosts", "status"),
     [
-        ("NCCL_DEBUG=INFO\nA=b=c\n", TWO, ""),
+        ("NCCL_DEBUG=INFO\nA=b=c\n", TWO, "ok"),
         ("NCCL_DEBUG=INFO\n\nA=1\n", TWO, "fail"),
         ("# remark\n", TWO, "fail"),
         ("# remark\n", ABSENT, "warn"),
@@ -25,10 +26,22 @@ TWO = parse_hostfile("a slots=1\nb slots=1\n", "hosts")
     ],
 )
 def test_env_file(text: str, hosts: Any, status: str) -> None:
-    found = unit.env_file_is_sound.function(parse_env_file(text, ".deepspeed_env"), hosts, ABSENT)
-    assert statuses(found) == status
+    judged = judge(
+        unit.env_file_is_sound,
+        deep_speed_env_file=parse_env_file(text, ".deepspeed_env"),
+        hostfile=hosts,
+    )
+    assert judged.statuses == status.split()
 
 
 def test_torchrun_does_not_read_it() -> None:
     file = parse_env_file("\n", ".deepspeed_env")
-    assert not list(unit.env_file_is_sound.function(file, TWO, command("torchrun t.py")))
+    assert (
+        judge(
+            unit.env_file_is_sound,
+            deep_speed_env_file=file,
+            hostfile=TWO,
+            launch_command=command("torchrun t.py"),
+        ).status
+        == "ok"
+    )

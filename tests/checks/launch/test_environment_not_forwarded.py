@@ -6,10 +6,11 @@ import pytest
 
 from dsdoctor.hostfile import parse_hostfile
 from dsdoctor.probes.hostfile import parse_env_file
+from dsdoctor.testing import judge
 from dsdoctor_checks.launch import environment_not_forwarded
-from tests.checks.launch.rows import ABSENT, command, env, statuses
+from tests.checks.launch.rows import command, env
 
-CHECK = environment_not_forwarded.ranks_get_the_same.function
+CHECK = environment_not_forwarded.ranks_get_the_same
 TWO = parse_hostfile("a slots=4\nb slots=4\n", "hosts")
 ONE = parse_hostfile("a slots=4\n", "hosts")
 FILE = parse_env_file("LD_LIBRARY_PATH=/x\n", "/root/.deepspeed_env")
@@ -29,12 +30,23 @@ FILE = parse_env_file("LD_LIBRARY_PATH=/x\n", "/root/.deepspeed_env")
     ],
 )
 def test_rows(variables: dict[str, str], line: str, status: str) -> None:
-    assert statuses(CHECK(env(**variables), TWO, command(line), FILE)) == status
+    assert (
+        judge(
+            CHECK,
+            environment=env(**variables),
+            hostfile=TWO,
+            launch_command=command(line),
+            deep_speed_env_file=FILE,
+        ).statuses
+        == status.split()
+    )
 
 
 def test_one_node_and_no_file() -> None:
     variables = env(LD_LIBRARY_PATH="/x", HF_HOME="/data")
-    assert statuses(CHECK(variables, ONE, ABSENT, FILE)) == "skip"
-    (finding,) = CHECK(variables, TWO, ABSENT, ABSENT)
+    assert judge(CHECK, environment=variables, hostfile=ONE, deep_speed_env_file=FILE).statuses == [
+        "skip"
+    ]
+    (finding,) = judge(CHECK, environment=variables, hostfile=TWO).findings
     assert finding.evidence["variables"] == ["HF_HOME", "LD_LIBRARY_PATH"]
     assert "export them to the other 1 nodes" in finding.message

@@ -8,8 +8,9 @@ import pytest
 
 from dsdoctor.api import Hostfile, NodeReach, NodesReach, OsInfo
 from dsdoctor.hostfile import parse_hostfile
+from dsdoctor.testing import judge
 from dsdoctor_checks.launch import hostfile_or_ssh_problem as unit
-from tests.checks.launch.rows import ABSENT, command, gpus, statuses
+from tests.checks.launch.rows import command, gpus
 
 
 @pytest.mark.parametrize(
@@ -26,23 +27,25 @@ from tests.checks.launch.rows import ABSENT, command, gpus, statuses
 )
 def test_hostfile(text: str, status: str, words: str) -> None:
     os = OsInfo(system="Linux", release="6", machine="x86_64", hostname="me.cluster")
-    check = unit.hostfile_is_sound.function
-    found = list(check(parse_hostfile(text, "hosts"), ABSENT, gpus(4), os, ABSENT))
-    assert statuses(found) == status
-    assert words in found[0].message
+    check = unit.hostfile_is_sound
+    judged = judge(check, hostfile=parse_hostfile(text, "hosts"), gpus=gpus(4), os_info=os)
+    assert judged.statuses == status.split()
+    assert words in judged.findings[0].message
 
 
 def test_hostfile_that_is_not_there_is_told_where_the_launcher_only_warns() -> None:
-    check = unit.hostfile_is_sound.function
-    (found,) = check(Hostfile(path="hostfle", exists=False), ABSENT, ABSENT, ABSENT, ABSENT)
+    check = unit.hostfile_is_sound
+    (found,) = judge(check, hostfile=Hostfile(path="hostfle", exists=False)).findings
     assert "`hostfle` does not exist" in found.message
 
 
 def test_default_hostfile_is_not_torchruns() -> None:
     broken = parse_hostfile("x\n", "/job/hostfile", asked=False)
-    check = unit.hostfile_is_sound.function
-    assert not list(check(broken, command("torchrun t.py"), ABSENT, ABSENT, ABSENT))
-    assert statuses(check(broken, command("deepspeed t.py"), ABSENT, ABSENT, ABSENT)) == "fail"
+    check = unit.hostfile_is_sound
+    assert judge(check, hostfile=broken, launch_command=command("torchrun t.py")).status == "ok"
+    assert judge(check, hostfile=broken, launch_command=command("deepspeed t.py")).statuses == [
+        "fail"
+    ]
 
 
 TWO = parse_hostfile("me slots=4\nnode-b slots=4\n", "hosts")
@@ -70,14 +73,14 @@ def reach(lacking: tuple[str, ...] = (), **changes: Any) -> NodesReach:
     ],
 )
 def test_the_other_nodes(nodes: NodesReach, line: str, status: str, words: str) -> None:
-    check = unit.hostfile_is_sound.function
-    found = list(check(TWO, command(line), ABSENT, ABSENT, nodes))
-    assert statuses(found) == status
-    assert words in found[0].message
+    check = unit.hostfile_is_sound
+    judged = judge(check, hostfile=TWO, launch_command=command(line), nodes_reach=nodes)
+    assert judged.statuses == status.split()
+    assert words in judged.findings[0].message
 
 
 def test_a_hostfile_of_one_node_needs_no_pdsh() -> None:
     alone = NodesReach(nodes=(NodeReach(host="me", local=True),), lacking=("pdsh", "ssh"))
-    check = unit.hostfile_is_sound.function
+    check = unit.hostfile_is_sound
     one = parse_hostfile("me slots=4\n", "hosts")
-    assert statuses(check(one, ABSENT, ABSENT, ABSENT, alone)) == "ok"
+    assert judge(check, hostfile=one, nodes_reach=alone).statuses == ["ok"]

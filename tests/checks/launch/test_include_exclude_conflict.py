@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from dsdoctor.hostfile import parse_hostfile
+from dsdoctor.testing import judge
 from dsdoctor_checks.launch import include_exclude_conflict as unit
-from tests.checks.launch.rows import ABSENT, command, gpus, statuses
+from tests.checks.launch.rows import command, gpus
 
 
 @pytest.mark.parametrize(
@@ -25,13 +26,20 @@ from tests.checks.launch.rows import ABSENT, command, gpus, statuses
     ],
 )
 def test_options(line: str, words: str) -> None:
-    found = list(unit.options_go_together.function(command(line), ABSENT, gpus(4)))
-    assert statuses(found) == ("fail" if words else "")
-    assert not words or words in found[0].message
+    judged = judge(unit.options_go_together, launch_command=command(line), gpus=gpus(4))
+    assert judged.statuses == ["fail" if words else "ok"]
+    assert not words or words in judged.findings[0].message
 
 
 def test_hosts_of_the_hostfile() -> None:
     hosts = parse_hostfile("a slots=2\nb slots=2\n", "hosts")
-    check = unit.options_go_together.function
-    assert not list(check(command("deepspeed --include a:0,1@b t.py"), hosts, ABSENT))
-    assert statuses(check(command("deepspeed --include a:2 t.py"), hosts, ABSENT)) == "fail"
+    check = unit.options_go_together
+    assert (
+        judge(
+            check, launch_command=command("deepspeed --include a:0,1@b t.py"), hostfile=hosts
+        ).status
+        == "ok"
+    )
+    assert judge(
+        check, launch_command=command("deepspeed --include a:2 t.py"), hostfile=hosts
+    ).statuses == ["fail"]

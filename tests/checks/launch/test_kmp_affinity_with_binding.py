@@ -6,19 +6,22 @@ from typing import Any
 
 import pytest
 
+from dsdoctor.testing import judge
 from dsdoctor_checks.launch import kmp_affinity_with_binding as unit
-from tests.checks.launch.rows import command, env, statuses
+from tests.checks.launch.rows import command, env
 
 
 @pytest.mark.parametrize(
     ("line", "variables", "status"),
     [
-        ("deepspeed --bind_cores_to_rank t.py", {}, ""),
-        ("deepspeed t.py", {"KMP_AFFINITY": "compact"}, ""),
-        ("torchrun t.py --bind_cores_to_rank", {"KMP_AFFINITY": "compact"}, ""),
+        ("deepspeed --bind_cores_to_rank t.py", {}, "ok"),
+        ("deepspeed t.py", {"KMP_AFFINITY": "compact"}, "ok"),
+        ("torchrun t.py --bind_cores_to_rank", {"KMP_AFFINITY": "compact"}, "ok"),
         ("deepspeed --bind_cores_to_rank t.py", {"KMP_AFFINITY": "compact"}, "fail"),
     ],
 )
 def test_binding(line: str, variables: Any, status: str) -> None:
-    found = unit.binding_is_left_to_one.function(command(line), env(**variables))
-    assert statuses(found) == status
+    judged = judge(
+        unit.binding_is_left_to_one, launch_command=command(line), environment=env(**variables)
+    )
+    assert judged.statuses == status.split()

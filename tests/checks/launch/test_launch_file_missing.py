@@ -6,9 +6,9 @@ import pytest
 
 from dsdoctor.api import LaunchFiles, Patient, RunNeeds
 from dsdoctor.probes.launch_files import launch_files
-from dsdoctor.testing import FakeHost
+from dsdoctor.testing import FakeHost, judge
 from dsdoctor_checks.launch import launch_file_missing
-from tests.checks.launch.rows import command, statuses
+from tests.checks.launch.rows import command
 
 HOST = FakeHost(
     env={"PATH": "/usr/bin"},
@@ -56,7 +56,7 @@ def look(text: str) -> LaunchFiles:
     ],
 )
 def test_files(text: str, expected: str) -> None:
-    found = list(launch_file_missing.program_and_script_are_there.function(look(text)))
-    assert statuses(found) == expected
+    judged = judge(launch_file_missing.program_and_script_are_there, launch_files=look(text))
+    assert judged.statuses == expected.split()
     if text.startswith("deepseed"):
-        assert "the nearest launcher is `deepspeed`" in found[0].message
+        assert "the nearest launcher is `deepspeed`" in judged.findings[0].message

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from dsdoctor.api import DsConfig, Resources
+from dsdoctor.testing import judge
 from dsdoctor_checks.launch import omp_threads_one_with_offload as unit
-from tests.checks.launch.rows import command, env, statuses
+from tests.checks.launch.rows import command, env
 
 ROOM = Resources(
     cpus_logical=64, cpus_usable=64, memory_total_bytes=1 << 38, memory_available_bytes=1 << 37
@@ -27,8 +28,8 @@ def offload(device: str) -> DsConfig:
         ("cpu", None, ROOM, "deepspeed --num_gpus 4 t.py", "ok"),
         ("cpu", "16", ROOM, "torchrun --nproc_per_node 4 t.py", "ok"),
         ("cpu", None, ROOM, "torchrun --nproc_per_node 1 t.py", "ok"),
-        ("none", "1", ROOM, "deepspeed t.py", ""),
-        ("cpu", "1", LAPTOP, "deepspeed --num_gpus 2 t.py", ""),
+        ("none", "1", ROOM, "deepspeed t.py", "ok"),
+        ("cpu", "1", LAPTOP, "deepspeed --num_gpus 2 t.py", "ok"),
         ("cpu", "1", ROOM, "deepspeed --num_gpus 4 t.py", "warn"),
         ("cpu", None, ROOM, "torchrun --nproc_per_node 4 t.py", "warn"),
     ],
@@ -37,5 +38,11 @@ def test_threads(
     device: str, threads: str | None, machine: Resources, line: str, status: str
 ) -> None:
     environment = env() if threads is None else env(OMP_NUM_THREADS=threads)
-    found = unit.offload_has_threads.function(offload(device), environment, machine, command(line))
-    assert statuses(found) == status
+    judged = judge(
+        unit.offload_has_threads,
+        ds_config=offload(device),
+        environment=environment,
+        resources=machine,
+        launch_command=command(line),
+    )
+    assert judged.statuses == status.split()

@@ -26,6 +26,7 @@ from dsdoctor.probes.demand import memory_demand, setting_of
 from dsdoctor.recommend import memory
 from dsdoctor.recommend.presets import PRESETS
 from dsdoctor.recommend.setting import Setting
+from dsdoctor.testing import judge
 from dsdoctor_checks.memory import plan_exceeds_gpu_memory, plan_exceeds_host_memory
 from tests.checks.machines import ABSENT, LINUX, NO_ENV, gpus
 
@@ -54,8 +55,10 @@ def demand(
 
 
 def on_gpus(needs: RunNeeds, found: Gpus) -> Finding:
-    check = plan_exceeds_gpu_memory.gpu_memory_is_enough.function
-    (finding,) = check(demand(needs, found), found, needs, NO_ENV)
+    check = plan_exceeds_gpu_memory.gpu_memory_is_enough
+    (finding,) = judge(
+        check, memory_demand=demand(needs, found), gpus=found, run_needs=needs, environment=NO_ENV
+    ).findings
     assert isinstance(finding, Finding)
     return finding
 
@@ -71,8 +74,14 @@ def on_host(
         memory_available_bytes=int((usable if free is None else free) * GIB),
         swap_total_bytes=more.pop("swap", 0),
     )
-    check = plan_exceeds_host_memory.host_memory_is_enough.function
-    (finding,) = check(fact, machine, more.get("detail", ABSENT), more.get("os", LINUX))
+    check = plan_exceeds_host_memory.host_memory_is_enough
+    (finding,) = judge(
+        check,
+        memory_demand=fact,
+        resources=machine,
+        memory_detail=more.get("detail", ABSENT),
+        os_info=more.get("os", LINUX),
+    ).findings
     assert isinstance(finding, Finding)
     return finding
 

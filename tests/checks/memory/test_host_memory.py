@@ -19,7 +19,7 @@ from dsdoctor_checks.memory import (
     stale_shm_segments,
     swap_thrashing,
 )
-from tests.checks.machines import ABSENT, ANY, LINUX, NO_ENV, words
+from tests.checks.machines import ABSENT, LINUX, NO_ENV, words
 
 GIB = 1 << 30
 MIB = 1 << 20
@@ -49,15 +49,12 @@ def machine(**more: Any) -> Resources:
 )
 def test_huge_pages_matter_only_where_memory_lacks(held: float, free: float, status: str) -> None:
     detail = MemoryDetail(hugepages_bytes=int(held * GIB), hugepages_free_bytes=int(held * GIB))
-    found = hugepages_reserved.no_memory_is_held.function(
-        detail,
-        machine(memory_available_bytes=int(free * GIB)),
-        ANY,
-        ABSENT,
-        ABSENT,
-        NO_ENV,
-        hugepages_reserved.HugePageLimits(),
-    )
+    found = judge(
+        hugepages_reserved.no_memory_is_held,
+        memory_detail=detail,
+        resources=machine(memory_available_bytes=int(free * GIB)),
+        environment=NO_ENV,
+    ).findings
     assert words(found) == [status]
 
 
@@ -75,9 +72,11 @@ def test_swap(total: float, used: float, free: float, status: str) -> None:
     detail = MemoryDetail(
         swap_total_bytes=int(total * GIB), swap_free_bytes=int((total - used) * GIB)
     )
-    found = swap_thrashing.machine_does_not_swap.function(
-        detail, machine(memory_available_bytes=int(free * GIB)), swap_thrashing.SwapLimits()
-    )
+    found = judge(
+        swap_thrashing.machine_does_not_swap,
+        memory_detail=detail,
+        resources=machine(memory_available_bytes=int(free * GIB)),
+    ).findings
     assert words(found) == [status]
 
 
@@ -93,21 +92,18 @@ def test_swap(total: float, used: float, free: float, status: str) -> None:
     ],
 )
 def test_shm(total: int | None, free: int | None, gpus: int, status: str) -> None:
-    sizes = {
+    sizes: dict[str, Any] = {
         "shm_total_bytes": None if total is None else total * MIB,
         "shm_free_bytes": None if free is None else free * MIB,
     }
     detail = MemoryDetail(shm_left={"/dev/shm/nccl-a": 9 * MIB})
-    found = list(
-        shm_nearly_full.shm_has_room.function(
-            machine(**sizes),
-            detail,
-            RunNeeds(expect_gpus=gpus),
-            ABSENT,
-            NO_ENV,
-            shm_nearly_full.ShmFreeLimits(),
-        )
-    )
+    found = judge(
+        shm_nearly_full.shm_has_room,
+        resources=machine(**sizes),
+        memory_detail=detail,
+        run_needs=RunNeeds(expect_gpus=gpus),
+        environment=NO_ENV,
+    ).findings
     assert words(found) == [status]
     if status == "warn":
         assert "1 stale segments hold 9 MiB" in found[0].message

@@ -8,8 +8,8 @@ import pytest
 
 from dsdoctor.api import Environment, Hostfile, Network, RdmaPort, Resources
 from dsdoctor.model.facts.launch import HostEntry
+from dsdoctor.testing import judge
 from dsdoctor_checks.nccl import memlock_low
-from tests.checks.gpu.support import NOT_SET, worst
 
 NATIVE = Environment(variables={"DS_PIN_MEMORY_BACKEND": "native"})
 
@@ -20,8 +20,8 @@ NATIVE = Environment(variables={"DS_PIN_MEMORY_BACKEND": "native"})
 )
 def test_where_nothing_is_locked(variables: dict[str, str]) -> None:
     env = Environment(variables=variables)
-    facts = (machine(), env, NOT_SET, NOT_SET, NOT_SET, memlock_low.MemlockLimits())
-    assert worst(memlock_low.memory_can_be_locked, *facts) == "ok"
+    facts: dict[str, Any] = {"resources": machine(), "environment": env}
+    assert judge(memlock_low.memory_can_be_locked, **facts).status == "skip"
 
 
 def machine(**changes: Any) -> Resources:
@@ -47,17 +47,20 @@ def machine(**changes: Any) -> Resources:
     ],
 )
 def test_rows(fact: Resources, expected: str) -> None:
-    facts = (fact, NATIVE, NOT_SET, NOT_SET, NOT_SET, memlock_low.MemlockLimits())
-    assert worst(memlock_low.memory_can_be_locked, *facts) == expected
+    facts: dict[str, Any] = {"resources": fact, "environment": NATIVE}
+    assert judge(memlock_low.memory_can_be_locked, **facts).status == expected
 
 
 @pytest.mark.parametrize(
     ("state", "hosts", "expected"),
-    [("ACTIVE", 2, "fail"), ("ACTIVE", 1, "ok"), ("DOWN", 2, "ok")],
+    [("ACTIVE", 2, "fail"), ("ACTIVE", 1, "skip"), ("DOWN", 2, "skip")],
 )
 def test_rdma_between_nodes(state: str, hosts: int, expected: str) -> None:
     network = Network(rdma=(RdmaPort(device="mlx5_0", port=1, state=state),))
     entries = tuple(HostEntry(host=f"n{i}", slots=8, line=i + 1) for i in range(hosts))
-    facts = (network, Hostfile(path="hosts", entries=entries), NOT_SET, memlock_low.MemlockLimits())
+    facts: dict[str, Any] = {
+        "network": network,
+        "hostfile": Hostfile(path="hosts", entries=entries),
+    }
     check = memlock_low.memory_can_be_locked
-    assert worst(check, machine(), Environment(), *facts) == expected
+    assert judge(check, resources=machine(), environment=Environment(), **facts).status == expected

@@ -6,8 +6,8 @@ import pytest
 
 from dsdoctor.api import Environment, NcclFiles
 from dsdoctor.probes.network import parse_settings
+from dsdoctor.testing import judge
 from dsdoctor_checks.nccl import nccl_conf_file_ignored
-from tests.checks.gpu.support import findings, worst
 
 CHECK = nccl_conf_file_ignored.files_are_read
 
@@ -25,16 +25,22 @@ CHECK = nccl_conf_file_ignored.files_are_read
 )
 def test_rows(text: str, expected: str) -> None:
     files = NcclFiles(files=(parse_settings(text, "/etc/nccl.conf"),))
-    assert worst(CHECK, files, Environment()) == expected
+    assert judge(CHECK, nccl_files=files, environment=Environment()).status == expected
 
 
 def test_a_named_file_that_is_not_there() -> None:
     files = NcclFiles(named="/x/nccl.conf", named_exists=False, home_hidden="/root/.nccl.conf")
-    assert worst(CHECK, files, Environment()) == "warn"
-    assert worst(CHECK, NcclFiles(named="/x/nccl.conf"), Environment()) == "ok"
+    assert judge(CHECK, nccl_files=files, environment=Environment()).status == "warn"
+    assert (
+        judge(CHECK, nccl_files=NcclFiles(named="/x/nccl.conf"), environment=Environment()).status
+        == "ok"
+    )
 
 
 def test_the_environment_wins_and_that_is_said() -> None:
     files = NcclFiles(files=(parse_settings("NCCL_DEBUG=INFO\n", "/etc/nccl.conf"),))
     env = Environment(variables={"NCCL_DEBUG": "WARN"})
-    assert any("gives way" in finding.message for finding in findings(CHECK, files, env))
+    assert any(
+        "gives way" in finding.message
+        for finding in judge(CHECK, nccl_files=files, environment=env).findings
+    )

@@ -6,8 +6,8 @@ import pytest
 
 from dsdoctor.api import Environment, LaunchCommand, NcclFiles, NetInterface, Network, RdmaPort
 from dsdoctor.probes.network import parse_settings
+from dsdoctor.testing import judge
 from dsdoctor_checks.nccl import nccl_ib_or_socket_interface
-from tests.checks.gpu.support import NOT_SET, bad, worst
 
 CHECK = nccl_ib_or_socket_interface.interfaces_exist
 NODE = Network(
@@ -51,19 +51,26 @@ NODE = Network(
     ],
 )
 def test_rows(variables: dict[str, str], expected: str) -> None:
-    assert worst(CHECK, NODE, Environment(variables=variables), NOT_SET, NOT_SET) == expected
+    assert (
+        judge(CHECK, network=NODE, environment=Environment(variables=variables)).status == expected
+    )
 
 
 def test_addresses_that_are_not_told_are_no_fault() -> None:
     network = Network(interfaces=(NetInterface(name="eth0"),))
     env = Environment(variables={"NCCL_SOCKET_IFNAME": "eth0"})
-    assert worst(CHECK, network, env, NOT_SET, NOT_SET) == "ok"
+    assert judge(CHECK, network=network, environment=env).status == "ok"
 
 
 def test_the_place_is_named() -> None:
     files = NcclFiles(files=(parse_settings("NCCL_SOCKET_IFNAME=ens3\n", "/etc/nccl.conf"),))
-    (finding,) = bad(CHECK, NODE, Environment(), files, NOT_SET)
+    (finding,) = judge(CHECK, network=NODE, environment=Environment(), nccl_files=files).bad
     assert "line 1 of `/etc/nccl.conf` matches no interface" in finding.message
     assert "this node has eth0" in finding.message
     command = LaunchCommand(env={"NCCL_SOCKET_IFNAME": "eth0"})
-    assert worst(CHECK, NODE, Environment(), files, command) == "ok"
+    assert (
+        judge(
+            CHECK, network=NODE, environment=Environment(), nccl_files=files, launch_command=command
+        ).status
+        == "ok"
+    )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from dsdoctor.api import Environment, LaunchCommand, NcclFiles
 from dsdoctor.probes.network import parse_settings
+from dsdoctor.testing import judge
 from dsdoctor_checks.nccl import nccl_unknown_variable
-from tests.checks.gpu.support import NOT_SET, bad, worst
 
 
 @pytest.mark.parametrize(
@@ -22,14 +24,19 @@ from tests.checks.gpu.support import NOT_SET, bad, worst
     ],
 )
 def test_rows(fact: dict[str, str], expected: str) -> None:
-    facts = (Environment(variables=fact), NOT_SET, NOT_SET)
-    assert worst(nccl_unknown_variable.variables_are_read, *facts) == expected
+    facts: dict[str, Any] = {"environment": Environment(variables=fact)}
+    assert judge(nccl_unknown_variable.variables_are_read, **facts).status == expected
 
 
 def test_a_file_and_a_command_are_read_too() -> None:
     files = NcclFiles(files=(parse_settings("NCCL_DEBUG=INFO\nNCCL_IB_QPS=4\n", "/etc/nccl.conf"),))
     command = LaunchCommand(env={"NCCL_TIMEOUT": "1800"})
-    found = bad(nccl_unknown_variable.variables_are_read, Environment(), files, command)
+    found = judge(
+        nccl_unknown_variable.variables_are_read,
+        environment=Environment(),
+        nccl_files=files,
+        launch_command=command,
+    ).bad
     assert [finding.evidence["variable"] for finding in found] == ["NCCL_IB_QPS", "NCCL_TIMEOUT"]
     assert "line 2 of `/etc/nccl.conf`" in found[0].message
     assert found[0].hint.startswith("take line 2 out of `/etc/nccl.conf`")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from dsdoctor.api import LibraryPath, LibraryShadow
+from dsdoctor.testing import judge
 from dsdoctor_checks.nccl import nccl_version_mismatch
 from dsdoctor_checks.torch import ld_library_path_shadows_torch
 from tests.checks import machines
-from tests.checks.gpu.support import worst
 
 CHECK = nccl_version_mismatch.torch_loads_its_nccl
 
@@ -25,17 +25,17 @@ def shadow(version: str | None, name: str = "libnccl.so.2") -> LibraryPath:
         (shadow("2.27.5"), "2.27.5", "ok"),
         (shadow("2.18.3"), "2.27.5", "fail"),
         (shadow("2.30.7"), "2.27.5", "warn"),
-        (shadow(None), "2.27.5", "ok"),
-        (shadow("2.18.3"), None, "ok"),
+        (shadow(None), "2.27.5", "skip"),
+        (shadow("2.18.3"), None, "skip"),
         (shadow("9.1.0", "libcudnn.so.9"), "2.27.5", "ok"),
     ],
 )
 def test_rows(path: LibraryPath, own: str | None, expected: str) -> None:
     torch = machines.torch(nccl=own)
-    assert worst(CHECK, path, torch, machines.NOT_ASKED) == expected
+    assert judge(CHECK, library_path=path, torch_build=torch).status == expected
 
 
 def test_it_is_said_once() -> None:
     other = ld_library_path_shadows_torch.torch_loads_its_own
-    assert worst(other, shadow("2.18.3"), machines.live()) == "ok"
-    assert worst(other, shadow(None), machines.live()) == "warn"
+    assert judge(other, library_path=shadow("2.18.3"), torch_live=machines.live()).status == "ok"
+    assert judge(other, library_path=shadow(None), torch_live=machines.live()).status == "warn"

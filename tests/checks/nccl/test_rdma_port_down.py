@@ -8,8 +8,8 @@ import pytest
 
 from dsdoctor.api import Environment, Hostfile, Network, RdmaPort
 from dsdoctor.model.facts.launch import HostEntry
+from dsdoctor.testing import judge
 from dsdoctor_checks.nccl import rdma_port_down
-from tests.checks.gpu.support import NOT_SET, worst
 
 CHECK = rdma_port_down.ports_are_active
 TWO = Hostfile(
@@ -42,10 +42,10 @@ DOWN = {"state": "DOWN", "phys_state": "Polling"}
 @pytest.mark.parametrize(
     ("network", "variables", "expected"),
     [
-        (Network(), {}, "ok"),
+        (Network(), {}, "skip"),
         (node(), {}, "ok"),
         (node(DOWN), {}, "warn"),
-        (node(DOWN), {"NCCL_IB_DISABLE": "1"}, "ok"),
+        (node(DOWN), {"NCCL_IB_DISABLE": "1"}, "skip"),
         (node({"state": "DOWN", "phys_state": "Disabled"}), {}, "ok"),
         (node(DOWN, count=2), {}, "ok"),  # the second port of a card
         (node(DOWN, DOWN, DOWN, DOWN), {}, "ok"),  # half of them: a plan
@@ -59,10 +59,10 @@ DOWN = {"state": "DOWN", "phys_state": "Polling"}
 )
 def test_rows(network: Network, variables: dict[str, str], expected: str) -> None:
     env = Environment(variables=variables)
-    assert worst(CHECK, network, env, NOT_SET, NOT_SET, TWO) == expected
+    assert judge(CHECK, network=network, environment=env, hostfile=TWO).status == expected
 
 
 def test_a_run_on_one_node_needs_none() -> None:
-    assert worst(CHECK, node(DOWN), Environment(), NOT_SET, NOT_SET, NOT_SET) == "ok"
+    assert judge(CHECK, network=node(DOWN), environment=Environment()).status == "skip"
     slurm = Environment(variables={"SLURM_NNODES": "2"})
-    assert worst(CHECK, node(DOWN), slurm, NOT_SET, NOT_SET, NOT_SET) == "warn"
+    assert judge(CHECK, network=node(DOWN), environment=slurm).status == "warn"

@@ -12,10 +12,11 @@ import pytest
 from dsdoctor.api import Compiler, Compilers, Libaio, Place, RunNeeds, Storage
 from dsdoctor.host import HostError, LocalHost
 from dsdoctor.probes.libaio import libaio
+from dsdoctor.testing import judge
 from dsdoctor_checks.cuda import _ops
 from dsdoctor_checks.ops import build_folder_noexec, libaio_missing
 from dsdoctor_checks.ops._util import needed_ops
-from tests.checks.machines import ABSENT, ANY, NO_ENV, OFFLOAD, words
+from tests.checks.machines import ANY, NO_ENV, OFFLOAD
 
 NVME = RunNeeds(
     config={
@@ -37,8 +38,8 @@ NVME = RunNeeds(
     ],
 )
 def test_libaio(fact: Libaio, run: RunNeeds, status: str) -> None:
-    check = libaio_missing.libaio_is_there.function
-    assert words(check(fact, run, ABSENT, ABSENT, ABSENT)) == [status]
+    check = libaio_missing.libaio_is_there
+    assert judge(check, libaio=fact, run_needs=run).statuses == [status]
 
 
 def compilers(cc: str | None) -> Compilers:
@@ -88,8 +89,8 @@ def test_noexec(places: list[tuple[str, bool]], run: RunNeeds, status: list[str]
             for purpose, flag in places
         )
     )
-    check = build_folder_noexec.built_code_can_be_loaded.function
-    assert words(check(fact, run, ABSENT, ABSENT)) == status
+    check = build_folder_noexec.built_code_can_be_loaded
+    assert judge(check, storage=fact, run_needs=run).statuses == status
 
 
 CONFIGS: list[dict[str, Any]] = [

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dsdoctor.api import ExtensionCache, RunNeeds
+from dsdoctor.testing import judge
 from dsdoctor_checks.ops import extension_cache_unwritable
-from tests.checks.gpu.support import NOT_SET, worst
 
 NO_CONFIG = RunNeeds()
 OFFLOAD = RunNeeds(
@@ -32,12 +32,8 @@ PLAIN = RunNeeds(config={"zero_optimization": {"stage": 2}})
 )
 def test_rows(fact: ExtensionCache, run: RunNeeds, expected: str) -> None:
     assert (
-        worst(
-            extension_cache_unwritable.cache_is_writable,
-            fact,
-            run,
-            NOT_SET,
-            extension_cache_unwritable.CacheLimits(),
-        )
+        judge(
+            extension_cache_unwritable.cache_is_writable, extension_cache=fact, run_needs=run
+        ).status
         == expected
     )

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dsdoctor.api import Compiler, Compilers, RunNeeds
+from dsdoctor.testing import judge
 from dsdoctor_checks.ops import jit_build_compiler_missing
-from tests.checks.gpu.support import NOT_SET, worst
 
 GCC = Compiler(command="c++", path="/usr/bin/c++", kind="gcc", version="12.2.0")
 
@@ -40,6 +40,6 @@ PLAIN = RunNeeds(config={"zero_optimization": {"stage": 2}})
 )
 def test_rows(fact: Compilers, run: RunNeeds, expected: str) -> None:
     assert (
-        worst(jit_build_compiler_missing.compiler_is_found, fact, run, NOT_SET, NOT_SET, NOT_SET)
+        judge(jit_build_compiler_missing.compiler_is_found, compilers=fact, run_needs=run).status
         == expected
     )

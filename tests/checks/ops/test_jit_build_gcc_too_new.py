@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from dsdoctor.api import Compiler, Compilers, CudaToolkits, RunNeeds, Toolkit, TorchBuild
+from dsdoctor.testing import judge
 from dsdoctor_checks.ops import jit_build_gcc_too_new
-from tests.checks.gpu.support import NOT_SET, worst
 
 
 def toolkits(version: str | None) -> CudaToolkits:
@@ -19,9 +21,9 @@ def toolkits(version: str | None) -> CudaToolkits:
 CUDA = TorchBuild(version="2.9.1", cuda="12.8")
 
 
-def facts(gcc: str | None, cuda: str | None) -> tuple[Compilers, CudaToolkits]:
+def facts(gcc: str | None, cuda: str | None) -> dict[str, Any]:
     compiler = Compiler(command="cc", path="/usr/bin/cc", kind="gcc" if gcc else None, version=gcc)
-    return Compilers(cxx=compiler, cc=compiler), toolkits(cuda)
+    return {"compilers": Compilers(cxx=compiler, cc=compiler), "cuda_toolkits": toolkits(cuda)}
 
 
 NO_CONFIG = RunNeeds()
@@ -44,14 +46,19 @@ FUSED = RunNeeds(config={"optimizer": {"type": "AdamW"}, "zero_optimization": {"
         (("14.1.0", "12.8"), FUSED, "ok"),
         (("15.1.0", "13.0"), FUSED, "ok"),
         (("16.1.0", "13.0"), FUSED, "fail"),
-        (("14.1.0", "99.0"), FUSED, "ok"),
-        (("14.1.0", None), FUSED, "ok"),
-        ((None, "12.4"), FUSED, "ok"),
+        (("14.1.0", "99.0"), FUSED, "skip"),
+        (("14.1.0", None), FUSED, "skip"),
+        ((None, "12.4"), FUSED, "skip"),
     ],
 )
 def test_rows(fact: tuple[str | None, str | None], run: RunNeeds, expected: str) -> None:
     assert (
-        worst(jit_build_gcc_too_new.compiler_suits_nvcc, *facts(*fact), CUDA, run, NOT_SET, NOT_SET)
+        judge(
+            jit_build_gcc_too_new.compiler_suits_nvcc,
+            **facts(*fact),
+            torch_build=CUDA,
+            run_needs=run,
+        ).status
         == expected
     )
 
@@ -59,7 +66,7 @@ def test_rows(fact: tuple[str | None, str | None], run: RunNeeds, expected: str)
 def test_a_cpu_build_of_torch_calls_no_nvcc() -> None:
     cpu = TorchBuild(version="2.13.0+cpu")
     check = jit_build_gcc_too_new.compiler_suits_nvcc
-    assert worst(check, *facts("99.0", "12.4"), cpu, FUSED, NOT_SET, NOT_SET) == "ok"
+    assert judge(check, **facts("99.0", "12.4"), torch_build=cpu, run_needs=FUSED).status == "skip"
 
 
 @pytest.mark.parametrize(("clang", "newest"), [((12, 4), 17), ((13, 0), 20), ((10, 2), None)])

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from dsdoctor.api import Compiler, Compilers, RunNeeds, TorchBuild
+from dsdoctor.testing import judge
 from dsdoctor_checks.ops import jit_build_gcc_too_old
-from tests.checks.gpu.support import NOT_SET, worst
 
 
-def facts(gcc: str, torch: str) -> tuple[Compilers, TorchBuild]:
+def facts(gcc: str, torch: str) -> dict[str, Any]:
     compiler = Compiler(command="c++", path="/usr/bin/c++", kind="gcc", version=gcc)
-    return Compilers(cxx=compiler, cc=compiler), TorchBuild(version=torch)
+    return {
+        "compilers": Compilers(cxx=compiler, cc=compiler),
+        "torch_build": TorchBuild(version=torch),
+    }
 
 
 NO_CONFIG = RunNeeds()
@@ -34,11 +39,11 @@ PLAIN = RunNeeds(config={"zero_optimization": {"stage": 2}})
         (("12.2.0", "2.15.0"), OFFLOAD, "ok"),
         (("7.5.0", "2.5.1"), OFFLOAD, "fail"),
         (("7.5.0", "2.0.1"), OFFLOAD, "ok"),
-        (("4.8.5", "1.13.1"), OFFLOAD, "ok"),
+        (("4.8.5", "1.13.1"), OFFLOAD, "skip"),
     ],
 )
 def test_rows(fact: tuple[str, str], run: RunNeeds, expected: str) -> None:
     assert (
-        worst(jit_build_gcc_too_old.compiler_suits_torch, *facts(*fact), run, NOT_SET, NOT_SET)
+        judge(jit_build_gcc_too_old.compiler_suits_torch, **facts(*fact), run_needs=run).status
         == expected
     )

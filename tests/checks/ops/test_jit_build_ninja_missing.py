@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from dsdoctor.api import Compiler, Compilers, DeepSpeedInstall, ExtensionCache, RunNeeds
+from dsdoctor.testing import judge
 from dsdoctor_checks.ops import jit_build_ninja_missing
-from tests.checks.gpu.support import NOT_SET, bad, worst
 
 GCC = Compiler(command="c++", path="/usr/bin/c++", kind="gcc", version="12.2.0")
 
@@ -34,7 +36,7 @@ PLAIN = RunNeeds(config={"zero_optimization": {"stage": 2}})
 )
 def test_rows(fact: Compilers, run: RunNeeds, expected: str) -> None:
     assert (
-        worst(jit_build_ninja_missing.ninja_is_found, fact, run, NOT_SET, NOT_SET, NOT_SET)
+        judge(jit_build_ninja_missing.ninja_is_found, compilers=fact, run_needs=run).status
         == expected
     )
 
@@ -43,14 +45,19 @@ def test_ops_that_are_built_need_no_ninja() -> None:
     compilers = Compilers(cxx=GCC, cc=GCC)
     check = jit_build_ninja_missing.ninja_is_found
     built = ExtensionCache(root="/c", built=("cpu_adam",))
-    assert worst(check, compilers, OFFLOAD, NOT_SET, built, NOT_SET) == "ok"
+    assert (
+        judge(check, compilers=compilers, run_needs=OFFLOAD, extension_cache=built).status == "ok"
+    )
     prebuilt = DeepSpeedInstall(version="0.19.8", installed_ops={"cpu_adam": True})
-    assert worst(check, compilers, OFFLOAD, prebuilt, NOT_SET, NOT_SET) == "ok"
+    assert (
+        judge(check, compilers=compilers, run_needs=OFFLOAD, deep_speed_install=prebuilt).status
+        == "ok"
+    )
 
 
 def test_an_environment_that_is_not_activated_is_named() -> None:
     compilers = Compilers(cxx=GCC, cc=GCC, ninja_in_env="/v/bin/ninja")
-    facts = (compilers, NO_CONFIG, NOT_SET, NOT_SET, NOT_SET)
-    (finding,) = bad(jit_build_ninja_missing.ninja_is_found, *facts)
+    facts: dict[str, Any] = {"compilers": compilers}
+    (finding,) = judge(jit_build_ninja_missing.ninja_is_found, **facts).bad
     assert "`/v/bin` is not on PATH" in finding.message
     assert "source /v/bin/activate" in finding.hint

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dsdoctor.api import Patient, RunNeeds
+from dsdoctor.testing import judge
 from dsdoctor_checks.ops import jit_build_python_headers_missing
-from tests.checks.gpu.support import NOT_SET, worst
 
 
 def patient(*, headers: bool) -> Patient:
@@ -40,12 +40,10 @@ PLAIN = RunNeeds(config={"zero_optimization": {"stage": 2}})
 )
 def test_rows(fact: bool, run: RunNeeds, expected: str) -> None:
     assert (
-        worst(
+        judge(
             jit_build_python_headers_missing.headers_are_there,
-            patient(headers=fact),
-            run,
-            NOT_SET,
-            NOT_SET,
-        )
+            patient=patient(headers=fact),
+            run_needs=run,
+        ).status
         == expected
     )

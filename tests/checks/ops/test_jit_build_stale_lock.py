@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dsdoctor.api import BuildLock, ExtensionCache, RunNeeds
+from dsdoctor.testing import judge
 from dsdoctor_checks.ops import jit_build_stale_lock
-from tests.checks.gpu.support import worst
 
 
 @pytest.mark.parametrize(
@@ -24,12 +24,10 @@ from tests.checks.gpu.support import worst
 )
 def test_rows(fact: BuildLock, expected: str) -> None:
     assert (
-        worst(
+        judge(
             jit_build_stale_lock.locks_are_alive,
-            ExtensionCache(root="/c", locks=(fact,)),
-            jit_build_stale_lock.LockLimits(),
-            RunNeeds(),
-        )
+            extension_cache=ExtensionCache(root="/c", locks=(fact,)),
+        ).status
         == expected
     )
 
@@ -49,10 +47,9 @@ def test_rows(fact: BuildLock, expected: str) -> None:
 )
 def test_by_what_the_config_needs(config: dict[str, object], expected: str) -> None:
     lock = BuildLock(path="/c/cpu_adam/lock", op="cpu_adam", age_seconds=5000, builders=())
-    found = worst(
+    found = judge(
         jit_build_stale_lock.locks_are_alive,
-        ExtensionCache(root="/c", locks=(lock,)),
-        jit_build_stale_lock.LockLimits(),
-        RunNeeds(config=config),
-    )
+        extension_cache=ExtensionCache(root="/c", locks=(lock,)),
+        run_needs=RunNeeds(config=config),
+    ).status
     assert found == expected

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dsdoctor.api import DeepSpeedInstall, RunNeeds, TorchBuild
+from dsdoctor.testing import judge
 from dsdoctor_checks.ops import prebuilt_op_mismatch
-from tests.checks.gpu.support import worst
 
 NO_CONFIG = RunNeeds()
 OFFLOAD = RunNeeds(
@@ -31,7 +31,7 @@ FUSED = RunNeeds(config={"optimizer": {"type": "AdamW"}, "zero_optimization": {"
             NO_CONFIG,
             "ok",
         ),
-        (DeepSpeedInstall(version="0.19.8"), NO_CONFIG, "ok"),
+        (DeepSpeedInstall(version="0.19.8"), NO_CONFIG, "skip"),
         (
             DeepSpeedInstall(
                 version="0.19.8",
@@ -76,11 +76,11 @@ FUSED = RunNeeds(config={"optimizer": {"type": "AdamW"}, "zero_optimization": {"
 )
 def test_rows(fact: DeepSpeedInstall, run: RunNeeds, expected: str) -> None:
     assert (
-        worst(
+        judge(
             prebuilt_op_mismatch.ops_fit_torch,
-            fact,
-            TorchBuild(version="2.9.1+cu128", cuda="12.8"),
-            run,
-        )
+            deep_speed_install=fact,
+            torch_build=TorchBuild(version="2.9.1+cu128", cuda="12.8"),
+            run_needs=run,
+        ).status
         == expected
     )

@@ -1,43 +1,46 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from dsdoctor.api import Gpus, RunNeeds
+from dsdoctor.testing import judge
 from dsdoctor_checks.precision import mixed_gpus
 from tests.checks import machines as m
 
-CHECK = mixed_gpus.gpus_are_alike.function
+CHECK = mixed_gpus.gpus_are_alike
 
 
 @pytest.mark.parametrize(
     ("facts", "expected"),
     [
-        ((m.gpus("A100", "A100"), m.ANY, m.NO_ENV, mixed_gpus.MixedGpus()), ["ok"]),
-        ((m.gpus("A100", "V100"), m.ANY, m.NO_ENV, mixed_gpus.MixedGpus()), ["warn"]),
+        ({"gpus": m.gpus("A100", "A100"), "environment": m.NO_ENV}, ["ok"]),
+        ({"gpus": m.gpus("A100", "V100"), "environment": m.NO_ENV}, ["warn"]),
         (
-            (m.gpus("A100", "V100"), RunNeeds(gpus=("0",)), m.NO_ENV, mixed_gpus.MixedGpus()),
+            {
+                "gpus": m.gpus("A100", "V100"),
+                "run_needs": RunNeeds(gpus=("0",)),
+                "environment": m.NO_ENV,
+            },
             ["skip"],
         ),
         (
-            (
-                m.gpus("V100", "A100", "A100"),
-                m.ANY,
-                m.env(CUDA_VISIBLE_DEVICES="1,2", CUDA_DEVICE_ORDER="PCI_BUS_ID"),
-                mixed_gpus.MixedGpus(),
-            ),
+            {
+                "gpus": m.gpus("V100", "A100", "A100"),
+                "environment": m.env(CUDA_VISIBLE_DEVICES="1,2", CUDA_DEVICE_ORDER="PCI_BUS_ID"),
+            },
             ["ok"],
         ),
-        ((m.gpus("A100"), m.ANY, m.NO_ENV, mixed_gpus.MixedGpus()), ["skip"]),
+        ({"gpus": m.gpus("A100"), "environment": m.NO_ENV}, ["skip"]),
         (
-            (
-                Gpus(gpus=(m.gpu("A100"), m.gpu("A100", 1, memory_total_bytes=40 << 30))),
-                m.ANY,
-                m.NO_ENV,
-                mixed_gpus.MixedGpus(),
-            ),
+            {
+                "gpus": Gpus(gpus=(m.gpu("A100"), m.gpu("A100", 1, memory_total_bytes=40 << 30))),
+                "environment": m.NO_ENV,
+            },
             ["warn"],
         ),
     ],
 )
-def test_verdict(facts: tuple[object, ...], expected: list[str]) -> None:
-    assert m.words(CHECK(*facts)) == expected
+def test_verdict(facts: dict[str, Any], expected: list[str]) -> None:
+    assert judge(CHECK, **facts).statuses == expected

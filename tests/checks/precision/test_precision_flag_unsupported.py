@@ -3,11 +3,12 @@ from __future__ import annotations
 import pytest
 
 from dsdoctor.api import RunNeeds
+from dsdoctor.testing import judge
 from dsdoctor_checks.precision import precision_flag_unsupported
 from tests.checks import machines as m
 from tests.checks.launch.rows import command
 
-CHECK = precision_flag_unsupported.gpus_support_requested_formats.function
+CHECK = precision_flag_unsupported.gpus_support_requested_formats
 
 
 @pytest.mark.parametrize(
@@ -30,7 +31,9 @@ CHECK = precision_flag_unsupported.gpus_support_requested_formats.function
     ],
 )
 def test_verdict(line: str, cards: tuple[str, ...], expected: list[str]) -> None:
-    found = CHECK(command(line), m.gpus(*cards), m.NOT_ASKED, m.ANY, m.NO_ENV)
+    found = judge(
+        CHECK, launch_command=command(line), gpus=m.gpus(*cards), environment=m.NO_ENV
+    ).findings
     assert m.words(found) == expected
 
 
@@ -38,11 +41,15 @@ def test_only_the_chosen_gpus_count() -> None:
     line = command("deepspeed train.py --tf32")
     both = m.gpus("A100", "V100")
     one = RunNeeds(gpus=("0",))
-    assert m.words(CHECK(line, both, m.NOT_ASKED, one, m.NO_ENV)) == ["ok"]
-    assert m.words(CHECK(line, both, m.NOT_ASKED, m.ANY, m.NO_ENV)) == ["warn"]
+    assert judge(
+        CHECK, launch_command=line, gpus=both, run_needs=one, environment=m.NO_ENV
+    ).statuses == ["ok"]
+    assert judge(CHECK, launch_command=line, gpus=both, environment=m.NO_ENV).statuses == ["warn"]
 
 
 def test_what_the_config_says_already_is_not_said_twice() -> None:
     run = RunNeeds(config={"bf16": {"enabled": True}})
     line = command("deepspeed train.py --bf16")
-    assert m.words(CHECK(line, m.gpus("V100"), m.NOT_ASKED, run, m.NO_ENV)) == ["ok"]
+    assert judge(
+        CHECK, launch_command=line, gpus=m.gpus("V100"), run_needs=run, environment=m.NO_ENV
+    ).statuses == ["ok"]

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dsdoctor.api import DeepSpeedInstall, DeepSpeedLive, TorchLive
+from dsdoctor.testing import judge
 from dsdoctor_checks.python import deepspeed_import_broken
-from tests.checks.gpu.support import bad, worst
-from tests.checks.machines import ABSENT
 from tests.checks.python.support import deepspeed, deepspeed_live, torch_live
 
 CHECK = deepspeed_import_broken.deepspeed_imports
@@ -18,14 +17,17 @@ CHECK = deepspeed_import_broken.deepspeed_imports
     [
         (deepspeed_live(), torch_live(), deepspeed(), "ok"),
         (deepspeed_live("no module"), torch_live(), deepspeed(), "fail"),
-        (deepspeed_live("no torch"), torch_live(works=False), deepspeed(), "ok"),
-        (deepspeed_live("no module"), torch_live(), deepspeed(None), "ok"),
+        (deepspeed_live("no torch"), torch_live(works=False), deepspeed(), "skip"),
+        (deepspeed_live("no module"), torch_live(), deepspeed(None), "skip"),
     ],
 )
 def test_rows(
     live: DeepSpeedLive, torch: TorchLive, installed: DeepSpeedInstall, expected: str
 ) -> None:
-    assert worst(CHECK, live, torch, installed, ABSENT) == expected
+    assert (
+        judge(CHECK, deep_speed_live=live, torch_live=torch, deep_speed_install=installed).status
+        == expected
+    )
 
 
 @pytest.mark.parametrize(
@@ -37,5 +39,7 @@ def test_rows(
     ],
 )
 def test_ways_to_end_are_told_apart(live: DeepSpeedLive, words: str) -> None:
-    (finding,) = bad(CHECK, live, torch_live(), deepspeed(), ABSENT)
+    (finding,) = judge(
+        CHECK, deep_speed_live=live, torch_live=torch_live(), deep_speed_install=deepspeed()
+    ).bad
     assert words in finding.message

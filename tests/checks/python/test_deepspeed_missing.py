@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dsdoctor.api import DeepSpeedInstall
+from dsdoctor.testing import judge
 from dsdoctor_checks.python import deepspeed_missing
-from tests.checks.gpu.support import worst
 from tests.checks.python.support import deepspeed, patient
 
 
@@ -19,4 +19,9 @@ from tests.checks.python.support import deepspeed, patient
     ],
 )
 def test_rows(fact: DeepSpeedInstall, expected: str) -> None:
-    assert worst(deepspeed_missing.deepspeed_is_installed, fact, patient()) == expected
+    assert (
+        judge(
+            deepspeed_missing.deepspeed_is_installed, deep_speed_install=fact, patient=patient()
+        ).status
+        == expected
+    )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from dsdoctor.api import TorchBuild
+from dsdoctor.testing import judge
 from dsdoctor_checks.python import deepspeed_torch_incompatible
-from tests.checks.gpu.support import NOT_SET, worst
 from tests.checks.python.support import deepspeed, deepspeed_live
 
 CHECK = deepspeed_torch_incompatible.deepspeed_suits_torch
@@ -28,9 +30,18 @@ CHECK = deepspeed_torch_incompatible.deepspeed_suits_torch
     ],
 )
 def test_rows(version: str, torch: str, expected: str) -> None:
-    assert worst(CHECK, deepspeed(version), TorchBuild(version=torch), NOT_SET) == expected
+    assert (
+        judge(
+            CHECK, deep_speed_install=deepspeed(version), torch_build=TorchBuild(version=torch)
+        ).status
+        == expected
+    )
 
 
 def test_an_import_that_worked_outranks_the_table() -> None:
-    facts = (deepspeed("0.14.0"), TorchBuild(version="2.3.1"), deepspeed_live())
-    assert worst(CHECK, *facts) == "ok"
+    facts: dict[str, Any] = {
+        "deep_speed_install": deepspeed("0.14.0"),
+        "torch_build": TorchBuild(version="2.3.1"),
+        "deep_speed_live": deepspeed_live(),
+    }
+    assert judge(CHECK, **facts).status == "ok"

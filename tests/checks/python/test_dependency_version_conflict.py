@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 
+from dsdoctor.testing import judge
 from dsdoctor_checks.python import dependency_version_conflict
-from tests.checks.gpu.support import worst
 from tests.checks.python.support import deepspeed_live, packages, patient, torch_live
 
 INSTALLED = packages(deepspeed="0.19.8", torch="2.13.0+cpu", pydantic="1.10.13", numpy="2.1.0rc1")
@@ -31,5 +33,10 @@ INSTALLED = packages(deepspeed="0.19.8", torch="2.13.0+cpu", pydantic="1.10.13",
 def test_rows(requirement: str, *, broken: bool, expected: str) -> None:
     found = msgspec.structs.replace(INSTALLED, requires={"deepspeed": (requirement,)})
     live = deepspeed_live("ImportError" if broken else "")
-    facts = (found, patient(), torch_live(), live)
-    assert worst(dependency_version_conflict.requirements_are_met, *facts) == expected
+    facts: dict[str, Any] = {
+        "packages": found,
+        "patient": patient(),
+        "torch_live": torch_live(),
+        "deep_speed_live": live,
+    }
+    assert judge(dependency_version_conflict.requirements_are_met, **facts).status == expected

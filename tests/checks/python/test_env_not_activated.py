@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from dsdoctor.api import DeepSpeedInstall, Launcher, Launchers, Patient
+from dsdoctor.testing import judge
 from dsdoctor_checks.python import env_not_activated
-from tests.checks.gpu.support import worst
 from tests.checks.python.support import deepspeed, patient
 
 OFF_PATH = Launcher(name="deepspeed")
@@ -20,11 +22,15 @@ RUNNING = "running interpreter"
         (ON_PATH, patient(), deepspeed(), "ok"),
         (OFF_PATH, patient(chosen_by=RUNNING), deepspeed(), "warn"),
         (OFF_PATH, patient(chosen_by=RUNNING, kind="conda"), deepspeed(), "warn"),
-        (OFF_PATH, patient(chosen_by=RUNNING, kind="system"), deepspeed(), "ok"),
-        (OFF_PATH, patient(chosen_by="--python"), deepspeed(), "ok"),
-        (OFF_PATH, patient(chosen_by=RUNNING), deepspeed(None), "ok"),
+        (OFF_PATH, patient(chosen_by=RUNNING, kind="system"), deepspeed(), "skip"),
+        (OFF_PATH, patient(chosen_by="--python"), deepspeed(), "skip"),
+        (OFF_PATH, patient(chosen_by=RUNNING), deepspeed(None), "skip"),
     ],
 )
 def test_rows(launcher: Launcher, who: Patient, installed: DeepSpeedInstall, expected: str) -> None:
-    facts = (Launchers(launchers=(launcher,)), who, installed)
-    assert worst(env_not_activated.env_is_on_path, *facts) == expected
+    facts: dict[str, Any] = {
+        "launchers": Launchers(launchers=(launcher,)),
+        "patient": who,
+        "deep_speed_install": installed,
+    }
+    assert judge(env_not_activated.env_is_on_path, **facts).status == expected

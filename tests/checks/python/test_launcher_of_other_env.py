@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from dsdoctor.api import Launcher, Launchers
+from dsdoctor.testing import judge
 from dsdoctor_checks.python import launcher_of_other_env
-from tests.checks.gpu.support import worst
 from tests.checks.python.support import patient
 
 
@@ -27,5 +29,8 @@ def launcher(name: str, *, same: bool | None) -> Launcher:
     ],
 )
 def test_rows(fact: Launcher, chosen_by: str, expected: str) -> None:
-    facts = (Launchers(launchers=(fact,)), patient(chosen_by=chosen_by))
-    assert worst(launcher_of_other_env.launchers_are_of_this_env, *facts) == expected
+    facts: dict[str, Any] = {
+        "launchers": Launchers(launchers=(fact,)),
+        "patient": patient(chosen_by=chosen_by),
+    }
+    assert judge(launcher_of_other_env.launchers_are_of_this_env, **facts).status == expected

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dsdoctor.api import Package, Packages
+from dsdoctor.testing import judge
 from dsdoctor_checks.python import module_shadowed_by_cwd
-from tests.checks.gpu.support import worst
 from tests.checks.python.support import SITE
 
 
@@ -23,4 +23,4 @@ from tests.checks.python.support import SITE
 def test_rows(shadowed: dict[str, str], location: str, expected: str) -> None:
     package = Package(name="deepspeed", version="0.19.8", location=location)
     facts = Packages(packages={"deepspeed": package}, shadowed=shadowed)
-    assert worst(module_shadowed_by_cwd.no_file_hides_a_package, facts) == expected
+    assert judge(module_shadowed_by_cwd.no_file_hides_a_package, packages=facts).status == expected

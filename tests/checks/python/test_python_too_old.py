@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from dsdoctor.api import Packages
+from dsdoctor.testing import judge
 from dsdoctor_checks.python import python_too_old
-from tests.checks.gpu.support import NOT_SET, worst
 from tests.checks.python.support import packages, patient, torch_live
 
 
@@ -23,9 +25,13 @@ from tests.checks.python.support import packages, patient, torch_live
 )
 def test_rows(version: str, found: Packages, expected: str) -> None:
     check = python_too_old.python_is_new_enough
-    assert worst(check, patient(version=version), found, NOT_SET) == expected
+    assert judge(check, patient=patient(version=version), packages=found).status == expected
 
 
 def test_a_torch_that_imports_is_no_failure() -> None:
-    facts = (patient(version="3.10.12"), packages(torch="2.15.0"), torch_live())
-    assert worst(python_too_old.python_is_new_enough, *facts) == "warn"
+    facts: dict[str, Any] = {
+        "patient": patient(version="3.10.12"),
+        "packages": packages(torch="2.15.0"),
+        "torch_live": torch_live(),
+    }
+    assert judge(python_too_old.python_is_new_enough, **facts).status == "warn"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dsdoctor.api import Package, Packages
+from dsdoctor.testing import judge
 from dsdoctor_checks.python import several_copies_of_a_package
-from tests.checks.gpu.support import worst
 
 
 @pytest.mark.parametrize(
@@ -21,4 +21,7 @@ from tests.checks.gpu.support import worst
 def test_rows(name: str, duplicates: tuple[str, ...], expected: str) -> None:
     package = Package(name=name, version="2.0", location="/env", duplicates=duplicates)
     facts = Packages(packages={name: package})
-    assert worst(several_copies_of_a_package.packages_are_there_once, facts) == expected
+    assert (
+        judge(several_copies_of_a_package.packages_are_there_once, packages=facts).status
+        == expected
+    )

@@ -18,6 +18,7 @@ import pytest
 from dsdoctor.api import Checkpoint, CheckpointFile, Finding, LaunchCommand, RunNeeds
 from dsdoctor.host import LocalHost
 from dsdoctor.probes.storage import checkpoint as probe
+from dsdoctor.testing import judge
 from dsdoctor_checks.storage import (
     checkpoint_incomplete,
     checkpoint_mismatch,
@@ -62,17 +63,24 @@ def read(folder: Path, *, deep: bool = False) -> Checkpoint:
 
 
 def incomplete(folder: Path) -> list[Finding]:
-    return list(checkpoint_incomplete.checkpoint_is_whole.function(read(folder)))
+    return judge(checkpoint_incomplete.checkpoint_is_whole, checkpoint=read(folder)).findings
 
 
 def corrupt(folder: Path, *, deep: bool = False) -> list[Finding]:
-    return list(weights_file_corrupt.files_are_whole.function(read(folder, deep=deep)))
+    return judge(weights_file_corrupt.files_are_whole, checkpoint=read(folder, deep=deep)).findings
 
 
 def mismatch(fact: Checkpoint, run: RunNeeds, **more: Any) -> list[Finding]:
-    function = checkpoint_mismatch.checkpoint_fits_the_run.function
+    function = checkpoint_mismatch.checkpoint_fits_the_run
     command = more.get("command", ABSENT)
-    return list(function(fact, run, command, more.get("gpus", ABSENT), NO_ENV))
+    return judge(
+        function,
+        checkpoint=fact,
+        run_needs=run,
+        launch_command=command,
+        gpus=more.get("gpus", ABSENT),
+        environment=NO_ENV,
+    ).findings
 
 
 def shard(folder: Path, words_: str) -> Path:

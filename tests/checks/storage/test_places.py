@@ -8,6 +8,7 @@ import pytest
 
 from dsdoctor.api import Environment, Hostfile, LaunchCommand, Place, RunNeeds, Storage
 from dsdoctor.model.facts.launch import HostEntry
+from dsdoctor.testing import judge
 from dsdoctor_checks.storage import (
     cache_on_network_disk,
     disk_full,
@@ -53,12 +54,12 @@ HOME = [
 def every(fact: Storage, run: RunNeeds = ANY) -> list[str]:
     """Statuses of all checks of places that are not ok."""
     found = [
-        *path_missing.paths_are_there.function(fact),
-        *path_not_writable.places_can_be_written.function(fact),
-        *disk_full.places_have_room.function(fact, run, disk_full.DiskLimits()),
-        *inodes_exhausted.files_can_be_made.function(fact, inodes_exhausted.InodeLimits()),
-        *cache_on_network_disk.builds_are_local.function(fact, NO_ENV, ABSENT, ABSENT),
-        *file_system_hangs.file_systems_answer.function(fact),
+        *judge(path_missing.paths_are_there, storage=fact).findings,
+        *judge(path_not_writable.places_can_be_written, storage=fact).findings,
+        *judge(disk_full.places_have_room, storage=fact, run_needs=run).findings,
+        *judge(inodes_exhausted.files_can_be_made, storage=fact).findings,
+        *judge(cache_on_network_disk.builds_are_local, storage=fact, environment=NO_ENV).findings,
+        *judge(file_system_hangs.file_systems_answer, storage=fact).findings,
     ]
     return [word for word in words(found) if word != "ok"]
 
@@ -110,7 +111,7 @@ def test_faults(bad: Place, expected: list[str]) -> None:
 def test_room_for_a_checkpoint_of_the_model() -> None:
     run = RunNeeds(model={"parameters": 7_000_000_000})
     little = storage(place("--writable", free_bytes=50 * GIB))
-    (found, _) = disk_full.places_have_room.function(little, run, disk_full.DiskLimits())
+    (found, _) = judge(disk_full.places_have_room, storage=little, run_needs=run).findings
     assert found.status.value == "fail"
     assert found.evidence["needed_bytes"] == 14 * 7_000_000_000
     assert "91.3 GiB" in found.message
@@ -122,9 +123,7 @@ def test_one_disk_is_named_once() -> None:
         place(purpose, path=f"/{number}", free_bytes=MIB)
         for number, purpose in enumerate(("temporary files", "built extensions", "Triton cache"))
     ]
-    found = list(
-        disk_full.places_have_room.function(storage(*full), RunNeeds(), disk_full.DiskLimits())
-    )
+    found = judge(disk_full.places_have_room, storage=storage(*full)).findings
     assert words(found) == ["warn", "ok"]
     assert "built extensions" in found[0].message
 
@@ -156,8 +155,16 @@ def test_nvme_offload_of_a_model_needs_room() -> None:
 )
 def test_a_shared_cache_of_several_nodes(env: Any, command: Any, hostfile: Any) -> None:
     fact = storage(place("built extensions", file_system="nfs4", network=True, mount="/home"))
-    function = cache_on_network_disk.builds_are_local.function
-    (found,) = function(fact, env, command, hostfile)
+    function = cache_on_network_disk.builds_are_local
+    (found,) = judge(
+        function, storage=fact, environment=env, launch_command=command, hostfile=hostfile
+    ).findings
     assert found.status.value == "warn"
     assert "`TORCH_EXTENSIONS_DIR`" in found.hint
-    assert words(function(storage(place("built extensions")), env, command, hostfile)) == ["ok"]
+    assert judge(
+        function,
+        storage=storage(place("built extensions")),
+        environment=env,
+        launch_command=command,
+        hostfile=hostfile,
+    ).statuses == ["ok"]

@@ -8,15 +8,15 @@ import pytest
 
 from dsdoctor.api import Quota, Storage
 from dsdoctor.probes.storage import parse_quota
-from dsdoctor_checks.storage.quota_nearly_used import QuotaLimits, quota_has_room
-from tests.checks.machines import words
+from dsdoctor.testing import judge
+from dsdoctor_checks.storage.quota_nearly_used import quota_has_room
 
 GIB = 1 << 30
 
 
-def judge(**quota: Any) -> list[str]:
+def verdict(**quota: Any) -> list[str]:
     fields: dict[str, Any] = {"device": "home:/export", "used_bytes": 0} | quota
-    return words(quota_has_room.function(Storage(quotas=(Quota(**fields),)), QuotaLimits()))
+    return judge(quota_has_room, storage=Storage(quotas=(Quota(**fields),))).statuses
 
 
 @pytest.mark.parametrize(
@@ -32,11 +32,11 @@ def judge(**quota: Any) -> list[str]:
     ],
 )
 def test_quota(quota: dict[str, Any], status: str) -> None:
-    assert judge(**quota) == [status]
+    assert verdict(**quota) == [status]
 
 
 def test_no_quota_is_no_finding() -> None:
-    assert words(quota_has_room.function(Storage(), QuotaLimits())) == ["skip"]
+    assert judge(quota_has_room, storage=Storage()).statuses == ["skip"]
 
 
 def test_what_quota_prints_when_it_is_exceeded() -> None:

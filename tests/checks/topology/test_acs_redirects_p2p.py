@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dsdoctor.api import GpuTopology, PciPlace, PciTree, RunNeeds
+from dsdoctor.testing import judge
 from dsdoctor_checks.topology import acs_redirects_p2p
-from tests.checks.gpu.support import NOT_SET, bad, worst
 from tests.checks.topology.support import bdf, gpus, switch, topology
 
 CHECK = acs_redirects_p2p.switches_pass_transfers
@@ -23,25 +23,30 @@ PORT = ("0000:17:00.0",)
         (switch("gpu", "gpu", redirecting=PORT), PLAIN, "warn"),
         (switch("gpu", "gpu", redirecting=PORT), LINKED, "ok"),
         (switch("gpu", "gpu", redirecting=PORT), BARRED, "ok"),
-        (switch("gpu", "gpu", redirecting=PORT, virtual=True), PLAIN, "ok"),
-        (switch("gpu", "gpu", redirecting=None), PLAIN, "ok"),
+        (switch("gpu", "gpu", redirecting=PORT, virtual=True), PLAIN, "skip"),
+        (switch("gpu", "gpu", redirecting=None), PLAIN, "skip"),
         # on the shared way to the root it is on the way of no transfer between the two
         (switch("gpu", "gpu", redirecting=("0000:16:00.0",)), PLAIN, "ok"),
         (switch("gpu", "gpu", "mlx5_0", redirecting=("0000:17:02.0",)), LINKED, "warn"),
     ],
 )
 def test_rows(tree: PciTree, how: GpuTopology, expected: str) -> None:
-    assert worst(CHECK, tree, gpus(2), how, RunNeeds(), NOT_SET) == expected
+    assert judge(CHECK, pci_tree=tree, gpus=gpus(2), gpu_topology=how).status == expected
 
 
 def test_gpus_that_are_not_of_the_run() -> None:
     tree = switch("gpu", "gpu", redirecting=PORT)
-    assert worst(CHECK, tree, gpus(2), PLAIN, RunNeeds(gpus=("1",)), NOT_SET) == "ok"
+    assert (
+        judge(
+            CHECK, pci_tree=tree, gpus=gpus(2), gpu_topology=PLAIN, run_needs=RunNeeds(gpus=("1",))
+        ).status
+        == "ok"
+    )
 
 
 def test_the_bridge_is_named() -> None:
     tree = switch("gpu", "gpu", redirecting=PORT)
-    (finding,) = bad(CHECK, tree, gpus(2), PLAIN, RunNeeds(), NOT_SET)
+    (finding,) = judge(CHECK, pci_tree=tree, gpus=gpus(2), gpu_topology=PLAIN).bad
     assert "0000:17:00.0 redirect transfers between GPU 0 and GPU 1" in finding.message
 
 
@@ -76,4 +81,7 @@ def root_ports(iommu: str | None, *, nic: bool = False) -> PciTree:
     ],
 )
 def test_root_ports(tree: PciTree, expected: str) -> None:
-    assert worst(CHECK, tree, gpus(2), topology("X PHB\nPHB X"), RunNeeds(), NOT_SET) == expected
+    assert (
+        judge(CHECK, pci_tree=tree, gpus=gpus(2), gpu_topology=topology("X PHB\nPHB X")).status
+        == expected
+    )

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from dsdoctor.api import Environment, Gpus, GpuTopology, RunNeeds
+from dsdoctor.testing import judge
 from dsdoctor_checks.topology import gpu_subset_slow
 from dsdoctor_checks.topology._ring import best_ring
-from tests.checks.gpu.support import bad, findings, worst
 from tests.checks.topology.support import gpus, topology
 
 CHECK = gpu_subset_slow.subset_is_close
@@ -44,7 +44,7 @@ def pick(*indices: int) -> RunNeeds:
     ("found", "how", "run", "expected"),
     [
         (gpus(4), BRIDGED, RunNeeds(), "ok"),
-        (gpus(4), BRIDGED, pick(0), "ok"),
+        (gpus(4), BRIDGED, pick(0), "skip"),
         (gpus(4), BRIDGED, pick(0, 1), "ok"),
         (gpus(4), BRIDGED, pick(2, 3), "ok"),
         (gpus(4), BRIDGED, pick(0, 2), "warn"),
@@ -56,28 +56,42 @@ def pick(*indices: int) -> RunNeeds:
     ],
 )
 def test_rows(found: Gpus, how: GpuTopology, run: RunNeeds, expected: str) -> None:
-    assert worst(CHECK, found, how, run, NONE) == expected
+    assert (
+        judge(CHECK, gpus=found, gpu_topology=how, run_needs=run, environment=NONE).status
+        == expected
+    )
 
 
 def test_it_names_the_better_ones() -> None:
-    (finding,) = bad(CHECK, gpus(4), BRIDGED, pick(1, 2), NONE)
+    (finding,) = judge(
+        CHECK, gpus=gpus(4), gpu_topology=BRIDGED, run_needs=pick(1, 2), environment=NONE
+    ).bad
     assert finding.hint == "choose `--gpus 0,1`"
     assert "SYS as its slowest hop, but GPUs 0 and 1 are free and would have NV4" in finding.message
 
 
 def test_gpus_in_use_are_not_advised() -> None:
     busy = gpus(4, memory_used_bytes=40 << 30)
-    (finding,) = bad(CHECK, busy, BRIDGED, pick(1, 2), NONE)
+    (finding,) = judge(
+        CHECK, gpus=busy, gpu_topology=BRIDGED, run_needs=pick(1, 2), environment=NONE
+    ).bad
     assert finding.hint == "choose `--gpus 2,3`"
 
 
 def test_a_scheduler_s_choice_is_not_the_user_s() -> None:
     slurm = Environment(variables={"SLURM_JOB_ID": "7"})
-    assert worst(CHECK, gpus(4), BRIDGED, pick(0, 2), slurm) == "ok"
+    assert (
+        judge(
+            CHECK, gpus=gpus(4), gpu_topology=BRIDGED, run_needs=pick(0, 2), environment=slurm
+        ).status
+        == "ok"
+    )
 
 
 def test_the_ring_is_told() -> None:
-    (finding,) = findings(CHECK, gpus(8), CUBE, pick(*range(8)), NONE)
+    (finding,) = judge(
+        CHECK, gpus=gpus(8), gpu_topology=CUBE, run_needs=pick(*range(8)), environment=NONE
+    ).findings
     assert finding.message.endswith("slowest hop NV2")
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from dsdoctor.api import GpuTopology, PciTree, RunNeeds
+from dsdoctor.api import GpuTopology, PciTree
+from dsdoctor.testing import judge
 from dsdoctor_checks.topology import iommu_between_gpus
-from tests.checks.gpu.support import NOT_SET, worst
 from tests.checks.topology.support import gpus, switch, topology
 
 CHECK = iommu_between_gpus.transfers_are_direct
@@ -22,10 +22,10 @@ BARRED = topology("X PHB\nPHB X", "GPU_NOT_SUPPORTED")
         (switch("gpu", "gpu", iommu="identity"), PLAIN, "ok"),
         (switch("gpu", "gpu", iommu="DMA"), LINKED, "ok"),
         (switch("gpu", "gpu", iommu="DMA"), BARRED, "ok"),
-        (switch("gpu", "gpu", iommu="DMA", virtual=True), PLAIN, "ok"),
+        (switch("gpu", "gpu", iommu="DMA", virtual=True), PLAIN, "skip"),
         (switch("gpu", "gpu", iommu="DMA"), PLAIN, "warn"),
         (switch("gpu", "gpu", iommu="DMA-FQ"), PLAIN, "warn"),
     ],
 )
 def test_rows(tree: PciTree, how: GpuTopology, expected: str) -> None:
-    assert worst(CHECK, tree, gpus(2), how, RunNeeds(), NOT_SET) == expected
+    assert judge(CHECK, pci_tree=tree, gpus=gpus(2), gpu_topology=how).status == expected

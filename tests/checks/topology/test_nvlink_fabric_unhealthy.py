@@ -8,8 +8,8 @@ import pytest
 
 from dsdoctor.api import Gpu, Gpus, RunNeeds
 from dsdoctor.model.facts.gpu import GpuFabric
+from dsdoctor.testing import judge
 from dsdoctor_checks.topology import nvlink_fabric_unhealthy
-from tests.checks.gpu.support import NOT_SET, bad, worst
 
 CHECK = nvlink_fabric_unhealthy.fabric_is_healthy
 
@@ -31,19 +31,19 @@ def node(*fabrics: dict[str, Any], **more: Any) -> Gpus:
         (node({"health_summary": None}), "ok"),
         (node({"health_summary": 0}), "ok"),
         (node({"health_summary": 9}), "ok"),  # a value of the future
-        (node({"state": 0, "health_summary": 2}), "ok"),  # no fabric
-        (node({"health_summary": 2}, mig_mode=True), "ok"),
+        (node({"state": 0, "health_summary": 2}), "skip"),  # no fabric
+        (node({"health_summary": 2}, mig_mode=True), "skip"),
         (node({}, {"health_summary": 3}), "warn"),
         (node({}, {"health_summary": 2, "health_mask": 4}), "fail"),
         (node({}, {"clique": 1}), "warn"),
     ],
 )
 def test_rows(found: Gpus, expected: str) -> None:
-    assert worst(CHECK, found, RunNeeds(), NOT_SET) == expected
+    assert judge(CHECK, gpus=found).status == expected
 
 
 def test_a_clique_of_its_own_is_well() -> None:
     run = RunNeeds(gpus=("1",))
-    assert worst(CHECK, node({}, {"clique": 1}), run, NOT_SET) == "ok"
-    (finding,) = bad(CHECK, node({}, {"clique": 1}, {"clique": 1}), RunNeeds(), NOT_SET)
+    assert judge(CHECK, gpus=node({}, {"clique": 1}), run_needs=run).status == "ok"
+    (finding,) = judge(CHECK, gpus=node({}, {"clique": 1}, {"clique": 1})).bad
     assert "0 (GPU 0) and 1 (GPUs 1 and 2)" in finding.message

@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from dsdoctor.api import Gpu, Gpus, RunNeeds
+from dsdoctor.api import Gpu, Gpus
 from dsdoctor.model.facts.gpu import GpuLink, Unread
+from dsdoctor.testing import judge
 from dsdoctor_checks.topology import nvlink_inactive
-from tests.checks.gpu.support import NOT_SET, bad, worst
 
 
 def gpu(index: int, name: str, remotes: str, *, mig: bool = False) -> Gpu:
@@ -39,7 +39,7 @@ V100 = "Tesla V100-SXM2-32GB"
         (machine("NVIDIA H100 80GB HBM3", "s" * 18, "-" * 18), "fail"),
         (machine("NVIDIA H100 80GB HBM3", "s" * 17 + "-"), "fail"),
         (machine("NVIDIA H100 80GB HBM3", "-" * 18), "ok"),
-        (machine("NVIDIA X900", "?" * 36, "?" * 36), "ok"),
+        (machine("NVIDIA X900", "?" * 36, "?" * 36), "skip"),
         (machine("NVIDIA H100 PCIe", "-" * 18, "-" * 18), "ok"),
         (machine("NVIDIA H100 PCIe", "1" * 12 + "-" * 6, "0" * 12 + "-" * 6, "-" * 18), "ok"),
         (machine("NVIDIA H100 PCIe", "1" * 12 + "-" * 6, "0" * 11 + "-" * 7), "fail"),
@@ -47,12 +47,12 @@ V100 = "Tesla V100-SXM2-32GB"
         (machine("NVIDIA GeForce RTX 3090", "1111", "0000"), "ok"),
         (machine(V100, "12----", "022---", "011---"), "ok"),
         (machine(V100, "11----", "0-----"), "fail"),
-        (Gpus(gpus=(gpu(0, "NVIDIA A100-SXM4-80GB", "s---", mig=True),)), "ok"),
-        (Gpus(gpus=(Gpu(index=0),)), "ok"),
+        (Gpus(gpus=(gpu(0, "NVIDIA A100-SXM4-80GB", "s---", mig=True),)), "skip"),
+        (Gpus(gpus=(Gpu(index=0),)), "skip"),
     ],
 )
 def test_rows(fact: Gpus, expected: str) -> None:
-    assert worst(nvlink_inactive.links_are_up, fact, RunNeeds(), NOT_SET) == expected
+    assert judge(nvlink_inactive.links_are_up, gpus=fact).status == expected
 
 
 H100 = "NVIDIA H100 80GB HBM3"
@@ -65,7 +65,10 @@ def bare(name: str, *remotes: str, **more: Any) -> Gpus:
     return Gpus(gpus=tuple(msgspec.structs.replace(one, **{**NONE, **more}) for one in gpus))
 
 
-NO_LINKS = {"links": None, "unread": {"links": Unread(code=3, name="NOT_SUPPORTED")}}
+NO_LINKS: dict[str, Any] = {
+    "links": None,
+    "unread": {"links": Unread(code=3, name="NOT_SUPPORTED")},
+}
 
 
 @pytest.mark.parametrize(
@@ -76,17 +79,17 @@ NO_LINKS = {"links": None, "unread": {"links": Unread(code=3, name="NOT_SUPPORTE
         (bare(H100, "", "", **NO_LINKS), "fail"),
         (bare(H100, "-" * 18), "ok"),  # alone: what should it be joined to
         (bare(H100, "-" * 18, "-" * 18, virtualization="PASSTHROUGH"), "ok"),
-        (bare(H100, "-" * 18, "-" * 18, mig_mode=True), "ok"),
+        (bare(H100, "-" * 18, "-" * 18, mig_mode=True), "skip"),
         (bare(V100, "------", "------"), "fail"),
         (bare("NVIDIA H100 PCIe", "-" * 18, "-" * 18), "ok"),
         (bare("NVIDIA H100 NVL", "-" * 18, "-" * 18), "ok"),
         (bare("NVIDIA H200 NVL", "-" * 18, "-" * 18), "ok"),
         (bare("NVIDIA GH200 480GB", "-" * 18, "-" * 18), "ok"),
-        (bare("NVIDIA L40S", "", "", **NO_LINKS), "ok"),
+        (bare("NVIDIA L40S", "", "", **NO_LINKS), "skip"),
     ],
 )
 def test_sxm_and_pcie_are_told_apart(fact: Gpus, expected: str) -> None:
-    assert worst(nvlink_inactive.links_are_up, fact, RunNeeds(), NOT_SET) == expected
+    assert judge(nvlink_inactive.links_are_up, gpus=fact).status == expected
 
 
 @pytest.mark.parametrize(
@@ -98,7 +101,7 @@ def test_a_link_that_is_slow(speeds: tuple[int, int], expected: str) -> None:
         for n, speed in enumerate(speeds)
     )
     fact = Gpus(gpus=(Gpu(index=0, name="X", links=links),))
-    assert worst(nvlink_inactive.links_are_up, fact, RunNeeds(), NOT_SET) == expected
+    assert judge(nvlink_inactive.links_are_up, gpus=fact).status == expected
 
 
 def mesh(size: int, links: int, *, broken: bool = False) -> list[str]:
@@ -137,7 +140,7 @@ PASSED = {"virtualization": "PASSTHROUGH"}
     ],
 )
 def test_boards_without_switches(fact: Gpus, expected: str) -> None:
-    assert worst(nvlink_inactive.links_are_up, fact, RunNeeds(), NOT_SET) == expected
+    assert judge(nvlink_inactive.links_are_up, gpus=fact).status == expected
 
 
 def unknown_ends(name: str, *counts: int) -> Gpus:
@@ -166,12 +169,12 @@ def unknown_ends(name: str, *counts: int) -> Gpus:
     ],
 )
 def test_the_product_decides_where_the_ends_are_unknown(fact: Gpus, expected: str) -> None:
-    assert worst(nvlink_inactive.links_are_up, fact, RunNeeds(), NOT_SET) == expected
+    assert judge(nvlink_inactive.links_are_up, gpus=fact).status == expected
 
 
 def test_only_links_that_the_product_has_are_listed() -> None:
     """A driver may list 64 links, of which an A100 has 12."""
     switched = [f"{'s' * up}{'-' * (64 - up)}" for up in (12, 11)]
-    (finding,) = bad(nvlink_inactive.links_are_up, bare(A100, *switched), RunNeeds(), NOT_SET)
+    (finding,) = judge(nvlink_inactive.links_are_up, gpus=bare(A100, *switched)).bad
     assert (finding.evidence["expected"], finding.evidence["down"]) == (12, [11])
     assert finding.hint.endswith("; link 11 is down")

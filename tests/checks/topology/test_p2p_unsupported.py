@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from dsdoctor.api import Environment, Gpu, Gpus, GpuTopology, RunNeeds
+from dsdoctor.api import Environment, Gpu, Gpus, GpuTopology
 from dsdoctor.model.facts.gpu import GpuPair
+from dsdoctor.testing import judge
 from dsdoctor_checks.topology import p2p_unsupported
-from tests.checks.gpu.support import worst
 
 GPUS = Gpus(gpus=(Gpu(index=0), Gpu(index=1)))
 
@@ -41,13 +43,12 @@ GPUS = Gpus(gpus=(Gpu(index=0), Gpu(index=1)))
 )
 def test_rows(fact: GpuPair, expected: str) -> None:
     assert (
-        worst(
+        judge(
             p2p_unsupported.linked_gpus_reach_each_other,
-            GpuTopology(pairs=(fact,)),
-            GPUS,
-            RunNeeds(),
-            Environment(),
-        )
+            gpu_topology=GpuTopology(pairs=(fact,)),
+            gpus=GPUS,
+            environment=Environment(),
+        ).status
         == expected
     )
 
@@ -55,5 +56,9 @@ def test_rows(fact: GpuPair, expected: str) -> None:
 def test_nccl_told_to_ignore_it() -> None:
     pair = GpuPair(a=0, b=1, nvlinks=4, p2p_read="DISABLED_BY_REGKEY", p2p_write="OK")
     env = Environment(variables={"NCCL_IGNORE_DISABLED_P2P": "1"})
-    facts = (GpuTopology(pairs=(pair,)), GPUS, RunNeeds(), env)
-    assert worst(p2p_unsupported.linked_gpus_reach_each_other, *facts) == "warn"
+    facts: dict[str, Any] = {
+        "gpu_topology": GpuTopology(pairs=(pair,)),
+        "gpus": GPUS,
+        "environment": env,
+    }
+    assert judge(p2p_unsupported.linked_gpus_reach_each_other, **facts).status == "warn"

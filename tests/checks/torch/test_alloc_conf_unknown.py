@@ -1,33 +1,43 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from dsdoctor.testing import judge
 from dsdoctor_checks.torch import alloc_conf_unknown
 from tests.checks import machines as m
 
-CHECK = alloc_conf_unknown.allocator_setting_is_read.function
+CHECK = alloc_conf_unknown.allocator_setting_is_read
 
 
 @pytest.mark.parametrize(
     ("facts", "expected"),
     [
-        ((m.NO_ENV,), []),
-        ((m.env(PYTORCH_CUDA_ALLOC_CONF="expandable_segments:True"),), []),
-        ((m.env(PYTORCH_CUDA_ALLOC_CONF="a:1", PYTORCH_ALLOC_CONF="a:1"),), []),
+        ({"environment": m.NO_ENV}, ["ok"]),
+        ({"environment": m.env(PYTORCH_CUDA_ALLOC_CONF="expandable_segments:True")}, ["ok"]),
+        ({"environment": m.env(PYTORCH_CUDA_ALLOC_CONF="a:1", PYTORCH_ALLOC_CONF="a:1")}, ["ok"]),
         (
-            (
-                m.env(
+            {
+                "environment": m.env(
                     PYTORCH_CUDA_ALLOC_CONF="expandable_segments:True",
                     PYTORCH_ALLOC_CONF="max_split_size_mb:512",
-                ),
-            ),
+                )
+            },
             ["warn"],
         ),
-        ((m.env(PYTORCH_CUDA_ALLOC_CONF="expandable_segment:True"),), ["fail"]),
-        ((m.env(PYTORCH_CUDA_ALLOC_CONF="expandable_segments=True"),), ["fail"]),
-        ((m.env(PYTORCH_CUDA_ALLOC_CONF="roundup_power2_divisions:[256:1,512:2,>:4]"),), []),
-        ((m.env(PYTORCH_ALLOC_CONF="brand_new_option:1"),), []),
+        ({"environment": m.env(PYTORCH_CUDA_ALLOC_CONF="expandable_segment:True")}, ["fail"]),
+        ({"environment": m.env(PYTORCH_CUDA_ALLOC_CONF="expandable_segments=True")}, ["fail"]),
+        (
+            {
+                "environment": m.env(
+                    PYTORCH_CUDA_ALLOC_CONF="roundup_power2_divisions:[256:1,512:2,>:4]"
+                )
+            },
+            ["ok"],
+        ),
+        ({"environment": m.env(PYTORCH_ALLOC_CONF="brand_new_option:1")}, ["ok"]),
     ],
 )
-def test_verdict(facts: tuple[object, ...], expected: list[str]) -> None:
-    assert m.words(CHECK(*facts)) == expected
+def test_verdict(facts: dict[str, Any], expected: list[str]) -> None:
+    assert judge(CHECK, **facts).statuses == expected

@@ -1,46 +1,77 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from dsdoctor.testing import judge
 from dsdoctor_checks.torch import cpu_only_torch
 from tests.checks import machines as m
 
-CHECK = cpu_only_torch.torch_has_cuda.function
+CHECK = cpu_only_torch.torch_has_cuda
 
 
 @pytest.mark.parametrize(
     ("facts", "expected"),
     [
-        ((m.torch(), m.gpus("A100"), m.kernel(), m.nvml(), m.NO_ENV, m.ANY), ["ok"]),
         (
-            (m.torch("2.13.0+cpu", None), m.gpus("A100"), m.kernel(), m.nvml(), m.NO_ENV, m.ANY),
+            {
+                "torch_build": m.torch(),
+                "gpus": m.gpus("A100"),
+                "nvidia_kernel": m.kernel(),
+                "nvml": m.nvml(),
+                "environment": m.NO_ENV,
+            },
+            ["ok"],
+        ),
+        (
+            {
+                "torch_build": m.torch("2.13.0+cpu", None),
+                "gpus": m.gpus("A100"),
+                "nvidia_kernel": m.kernel(),
+                "nvml": m.nvml(),
+                "environment": m.NO_ENV,
+            },
             ["fail"],
         ),
-        ((m.torch("2.13.0+cpu", None), m.ABSENT, m.NO_GPU, m.ABSENT, m.NO_ENV, m.ANY), ["skip"]),
-        ((m.torch("2.13.0+cpu", None), m.ABSENT, m.NO_GPU, m.ABSENT, m.NO_ENV, m.WANTS), ["fail"]),
         (
-            (
-                m.torch("2.13.0+cpu", None),
-                m.gpus("A100"),
-                m.kernel(),
-                m.nvml(),
-                m.env(CUDA_VISIBLE_DEVICES=""),
-                m.ANY,
-            ),
+            {
+                "torch_build": m.torch("2.13.0+cpu", None),
+                "nvidia_kernel": m.NO_GPU,
+                "environment": m.NO_ENV,
+            },
             ["skip"],
         ),
         (
-            (
-                m.torch("2.9.1", None, hip="6.4"),
-                m.gpus("A100"),
-                m.kernel(),
-                m.nvml(),
-                m.NO_ENV,
-                m.ANY,
-            ),
+            {
+                "torch_build": m.torch("2.13.0+cpu", None),
+                "nvidia_kernel": m.NO_GPU,
+                "environment": m.NO_ENV,
+                "run_needs": m.WANTS,
+            },
+            ["fail"],
+        ),
+        (
+            {
+                "torch_build": m.torch("2.13.0+cpu", None),
+                "gpus": m.gpus("A100"),
+                "nvidia_kernel": m.kernel(),
+                "nvml": m.nvml(),
+                "environment": m.env(CUDA_VISIBLE_DEVICES=""),
+            },
+            ["skip"],
+        ),
+        (
+            {
+                "torch_build": m.torch("2.9.1", None, hip="6.4"),
+                "gpus": m.gpus("A100"),
+                "nvidia_kernel": m.kernel(),
+                "nvml": m.nvml(),
+                "environment": m.NO_ENV,
+            },
             ["ok"],
         ),
     ],
 )
-def test_verdict(facts: tuple[object, ...], expected: list[str]) -> None:
-    assert m.words(CHECK(*facts)) == expected
+def test_verdict(facts: dict[str, Any], expected: list[str]) -> None:
+    assert judge(CHECK, **facts).statuses == expected

@@ -1,21 +1,24 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from dsdoctor.testing import judge
 from dsdoctor_checks.torch import cuda_launch_blocking_set
 from tests.checks import machines as m
 
-CHECK = cuda_launch_blocking_set.launches_do_not_block.function
+CHECK = cuda_launch_blocking_set.launches_do_not_block
 
 
 @pytest.mark.parametrize(
     ("facts", "expected"),
     [
-        ((m.NO_ENV, m.kernel(), m.ABSENT, m.ANY), []),
-        ((m.env(CUDA_LAUNCH_BLOCKING="0"), m.kernel(), m.ABSENT, m.ANY), []),
-        ((m.env(CUDA_LAUNCH_BLOCKING="1"), m.kernel(), m.ABSENT, m.ANY), ["warn"]),
-        ((m.env(CUDA_LAUNCH_BLOCKING="1"), m.NO_GPU, m.ABSENT, m.ANY), ["skip"]),
+        ({"environment": m.NO_ENV, "nvidia_kernel": m.kernel()}, ["ok"]),
+        ({"environment": m.env(CUDA_LAUNCH_BLOCKING="0"), "nvidia_kernel": m.kernel()}, ["ok"]),
+        ({"environment": m.env(CUDA_LAUNCH_BLOCKING="1"), "nvidia_kernel": m.kernel()}, ["warn"]),
+        ({"environment": m.env(CUDA_LAUNCH_BLOCKING="1"), "nvidia_kernel": m.NO_GPU}, ["skip"]),
     ],
 )
-def test_verdict(facts: tuple[object, ...], expected: list[str]) -> None:
-    assert m.words(CHECK(*facts)) == expected
+def test_verdict(facts: dict[str, Any], expected: list[str]) -> None:
+    assert judge(CHECK, **facts).statuses == expected

@@ -1,21 +1,24 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from dsdoctor.api import ImportOutcome, LibraryPath, LibraryShadow, TorchLive
+from dsdoctor.testing import judge
 from dsdoctor_checks.torch import ld_library_path_shadows_torch
 from tests.checks import machines as m
 
-CHECK = ld_library_path_shadows_torch.torch_loads_its_own.function
+CHECK = ld_library_path_shadows_torch.torch_loads_its_own
 
 
 @pytest.mark.parametrize(
     ("facts", "expected"),
     [
-        ((LibraryPath(), m.live()), ["ok"]),
+        ({"library_path": LibraryPath(), "torch_live": m.live()}, ["ok"]),
         (
-            (
-                LibraryPath(
+            {
+                "library_path": LibraryPath(
                     shadows=(
                         LibraryShadow(
                             name="libcudart.so.12",
@@ -24,26 +27,40 @@ CHECK = ld_library_path_shadows_torch.torch_loads_its_own.function
                         ),
                     )
                 ),
-                m.live(),
-            ),
+                "torch_live": m.live(),
+            },
             ["ok"],
         ),
         (
-            (
-                LibraryPath(
+            {
+                "library_path": LibraryPath(
                     shadows=(
                         LibraryShadow(
                             name="libcudnn.so.12", path="/opt/lib/libcudnn.so.12", owner="nvidia/x"
                         ),
                     )
                 ),
-                m.live(),
-            ),
+                "torch_live": m.live(),
+            },
             ["warn"],
         ),
         (
-            (
-                LibraryPath(
+            {
+                "library_path": LibraryPath(
+                    shadows=(
+                        LibraryShadow(
+                            name="libcudart.so.12",
+                            path="/opt/lib/libcudart.so.12",
+                            owner="nvidia/x",
+                        ),
+                    )
+                )
+            },
+            ["warn"],
+        ),
+        (
+            {
+                "library_path": LibraryPath(
                     shadows=(
                         LibraryShadow(
                             name="libcudart.so.12",
@@ -52,26 +69,11 @@ CHECK = ld_library_path_shadows_torch.torch_loads_its_own.function
                         ),
                     )
                 ),
-                m.NOT_ASKED,
-            ),
-            ["warn"],
-        ),
-        (
-            (
-                LibraryPath(
-                    shadows=(
-                        LibraryShadow(
-                            name="libcudart.so.12",
-                            path="/opt/lib/libcudart.so.12",
-                            owner="nvidia/x",
-                        ),
-                    )
-                ),
-                TorchLive(imported=ImportOutcome(ok=False, error_type="OSError")),
-            ),
+                "torch_live": TorchLive(imported=ImportOutcome(ok=False, error_type="OSError")),
+            },
             ["fail"],
         ),
     ],
 )
-def test_verdict(facts: tuple[object, ...], expected: list[str]) -> None:
-    assert m.words(CHECK(*facts)) == expected
+def test_verdict(facts: dict[str, Any], expected: list[str]) -> None:
+    assert judge(CHECK, **facts).statuses == expected

@@ -1,69 +1,91 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from dsdoctor.api import ImportOutcome, TorchLive
+from dsdoctor.testing import judge
 from dsdoctor_checks.torch import torch_cuda_init_failed
 from tests.checks import machines as m
 
-CHECK = torch_cuda_init_failed.cuda_initialises.function
+CHECK = torch_cuda_init_failed.cuda_initialises
 
 
 @pytest.mark.parametrize(
     ("facts", "expected"),
     [
-        ((m.live(devices=(m.device("A100"),)), m.kernel(), m.gpus("A100"), m.NO_ENV, m.ANY), []),
         (
-            (m.live(101, cuda_error="invalid"), m.kernel(), m.gpus("A100"), m.NO_ENV, m.ANY),
+            {
+                "torch_live": m.live(devices=(m.device("A100"),)),
+                "nvidia_kernel": m.kernel(),
+                "gpus": m.gpus("A100"),
+                "environment": m.NO_ENV,
+            },
+            ["ok"],
+        ),
+        (
+            {
+                "torch_live": m.live(101, cuda_error="invalid"),
+                "nvidia_kernel": m.kernel(),
+                "gpus": m.gpus("A100"),
+                "environment": m.NO_ENV,
+            },
             ["fail"],
         ),
-        ((m.live(802), m.kernel(), m.gpus("A100"), m.NO_ENV, m.ANY), []),
-        ((m.live(100), m.NO_GPU, m.ABSENT, m.NO_ENV, m.ANY), ["skip"]),
         (
-            (
-                m.live(devices=(m.device("A100", ok=False, error="boom"),)),
-                m.kernel(),
-                m.gpus("A100"),
-                m.NO_ENV,
-                m.ANY,
-            ),
+            {
+                "torch_live": m.live(802),
+                "nvidia_kernel": m.kernel(),
+                "gpus": m.gpus("A100"),
+                "environment": m.NO_ENV,
+            },
+            ["ok"],
+        ),
+        ({"torch_live": m.live(100), "nvidia_kernel": m.NO_GPU, "environment": m.NO_ENV}, ["skip"]),
+        (
+            {
+                "torch_live": m.live(devices=(m.device("A100", ok=False, error="boom"),)),
+                "nvidia_kernel": m.kernel(),
+                "gpus": m.gpus("A100"),
+                "environment": m.NO_ENV,
+            },
             ["fail"],
         ),
         (
-            (
-                m.live(devices=(m.device("A100", ok=False, error="busy", error_code=46),)),
-                m.kernel(),
-                m.gpus("A100"),
-                m.NO_ENV,
-                m.ANY,
-            ),
-            [],
+            {
+                "torch_live": m.live(
+                    devices=(m.device("A100", ok=False, error="busy", error_code=46),)
+                ),
+                "nvidia_kernel": m.kernel(),
+                "gpus": m.gpus("A100"),
+                "environment": m.NO_ENV,
+            },
+            ["ok"],
         ),
         (
-            (
-                TorchLive(
+            {
+                "torch_live": TorchLive(
                     imported=ImportOutcome(ok=True),
                     died="hung for 120 s",
                     last_step="torch.cuda.init",
                 ),
-                m.kernel(),
-                m.gpus("A100"),
-                m.NO_ENV,
-                m.ANY,
-            ),
+                "nvidia_kernel": m.kernel(),
+                "gpus": m.gpus("A100"),
+                "environment": m.NO_ENV,
+            },
             ["fail"],
         ),
         (
-            (
-                TorchLive(imported=ImportOutcome(ok=False, error_type="OSError")),
-                m.kernel(),
-                m.gpus("A100"),
-                m.NO_ENV,
-                m.ANY,
-            ),
+            {
+                "torch_live": TorchLive(imported=ImportOutcome(ok=False, error_type="OSError")),
+                "nvidia_kernel": m.kernel(),
+                "gpus": m.gpus("A100"),
+                "environment": m.NO_ENV,
+            },
             ["skip"],
         ),
     ],
 )
-def test_verdict(facts: tuple[object, ...], expected: list[str]) -> None:
-    assert m.words(CHECK(*facts)) == expected
+def test_verdict(facts: dict[str, Any], expected: list[str]) -> None:
+    assert judge(CHECK, **facts).statuses == expected

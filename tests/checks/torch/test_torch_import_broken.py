@@ -1,64 +1,70 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from dsdoctor.api import ImportOutcome, Resources, TorchBuild, TorchLive
+from dsdoctor.testing import judge
 from dsdoctor_checks.torch import torch_import_broken
 from tests.checks import machines as m
 
-CHECK = torch_import_broken.torch_imports.function
+CHECK = torch_import_broken.torch_imports
 
 
 @pytest.mark.parametrize(
     ("facts", "expected"),
     [
-        ((m.torch(), m.live(), m.ABSENT), []),
+        ({"torch_build": m.torch(), "torch_live": m.live()}, ["ok"]),
         (
-            (
-                m.torch(),
-                TorchLive(imported=ImportOutcome(ok=False, error_type="ImportError", message="x")),
-                m.ABSENT,
-            ),
+            {
+                "torch_build": m.torch(),
+                "torch_live": TorchLive(
+                    imported=ImportOutcome(ok=False, error_type="ImportError", message="x")
+                ),
+            },
             ["fail"],
         ),
         (
-            (
-                m.torch(),
-                TorchLive(imported=ImportOutcome(ok=False, error_type="OSError", message="x")),
-                m.ABSENT,
-            ),
+            {
+                "torch_build": m.torch(),
+                "torch_live": TorchLive(
+                    imported=ImportOutcome(ok=False, error_type="OSError", message="x")
+                ),
+            },
             ["fail"],
         ),
         (
-            (
-                m.torch(),
-                TorchLive(
+            {
+                "torch_build": m.torch(),
+                "torch_live": TorchLive(
                     imported=ImportOutcome(ok=False, error_type="signal", message="x", signal=6)
                 ),
-                m.ABSENT,
-            ),
+            },
             ["fail"],
         ),
         (
-            (
-                m.torch(),
-                TorchLive(imported=ImportOutcome(ok=False, error_type="hang", message="x")),
-                m.ABSENT,
-            ),
+            {
+                "torch_build": m.torch(),
+                "torch_live": TorchLive(
+                    imported=ImportOutcome(ok=False, error_type="hang", message="x")
+                ),
+            },
             ["fail"],
         ),
         (
-            (
-                TorchBuild(),
-                TorchLive(imported=ImportOutcome(ok=False, error_type="ModuleNotFoundError")),
-                m.ABSENT,
-            ),
+            {
+                "torch_build": TorchBuild(),
+                "torch_live": TorchLive(
+                    imported=ImportOutcome(ok=False, error_type="ModuleNotFoundError")
+                ),
+            },
             ["skip"],
         ),
     ],
 )
-def test_verdict(facts: tuple[object, ...], expected: list[str]) -> None:
-    assert m.words(CHECK(*facts, m.ABSENT)) == expected
+def test_verdict(facts: dict[str, Any], expected: list[str]) -> None:
+    assert judge(CHECK, **facts).statuses == expected
 
 
 @pytest.mark.parametrize(
@@ -76,6 +82,8 @@ def test_a_killed_import_is_not_a_broken_torch(free: int, expected: str) -> None
         memory_total_bytes=64 << 30,
         memory_available_bytes=free,
     )
-    found = list(CHECK(m.torch(), TorchLive(imported=dead), m.ABSENT, resources))
+    found = judge(
+        CHECK, torch_build=m.torch(), torch_live=TorchLive(imported=dead), resources=resources
+    ).findings
     assert m.words(found) == [expected]
     assert "reinstall" not in found[0].hint

@@ -1,34 +1,37 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from dsdoctor.api import Patient, TorchBuild
+from dsdoctor.testing import judge
 from dsdoctor_checks.torch import torch_missing
 from tests.checks import machines as m
 
-CHECK = torch_missing.torch_is_installed.function
+CHECK = torch_missing.torch_is_installed
 
 
 @pytest.mark.parametrize(
     ("facts", "expected"),
     [
-        ((m.torch(), m.ABSENT), []),
-        ((TorchBuild(), m.ABSENT), ["fail"]),
-        ((TorchBuild(error="no version"), m.ABSENT), ["fail"]),
+        ({"torch_build": m.torch()}, ["ok"]),
+        ({"torch_build": TorchBuild()}, ["fail"]),
+        ({"torch_build": TorchBuild(error="no version")}, ["fail"]),
         (
-            (
-                TorchBuild(),
-                Patient(
+            {
+                "torch_build": TorchBuild(),
+                "patient": Patient(
                     executable="/v/bin/python",
                     chosen_by="VIRTUAL_ENV",
                     version="3.11.7",
                     prefix="/v",
                     kind="venv",
                 ),
-            ),
+            },
             ["fail"],
         ),
     ],
 )
-def test_verdict(facts: tuple[object, ...], expected: list[str]) -> None:
-    assert m.words(CHECK(*facts)) == expected
+def test_verdict(facts: dict[str, Any], expected: list[str]) -> None:
+    assert judge(CHECK, **facts).statuses == expected

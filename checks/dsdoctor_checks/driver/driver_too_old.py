@@ -1,4 +1,4 @@
-"""The NVIDIA driver is too old for the CUDA version that torch was built for.
+"""torch was built for a newer CUDA version than the NVIDIA driver supports.
 
 ## Why it matters
 Each CUDA major version needs a minimum driver: 525.60.13 for CUDA 12, 580.65.06 for CUDA 13. With an

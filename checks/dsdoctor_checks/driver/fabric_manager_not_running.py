@@ -1,4 +1,4 @@
-"""The fabric manager of an NVSwitch machine is not running.
+"""The NVLink fabric of an NVSwitch machine is not initialized.
 
 ## Why it matters
 On boards with NVSwitch, no CUDA program starts (error 802, system not yet initialized) until the

@@ -31,10 +31,9 @@ from dsdoctor.api import (
     TorchLive,
     fix,
 )
-from dsdoctor_checks._util import GIB, Capability, capabilities, code_for, dotted, numbers, pair
-from dsdoctor_checks.driver._tables import FLOOR
+from dsdoctor_checks._util import GIB, capabilities, dotted, pair
 from dsdoctor_checks.fixes._pip import refusal
-from dsdoctor_checks.torch._tables import INDEX, VARIANTS, Release, archs, index_of
+from dsdoctor_checks.torch._builds import NEWEST, Build, choose, driver_of
 
 NAME = "install-torch-build"
 CONDITIONS = (
@@ -44,29 +43,6 @@ CONDITIONS = (
     "torch-missing",
     "torch-import-broken",
 )
-#: Where the search begins when there is no torch: the newest release of the table.
-NEWEST = max(VARIANTS)
-
-
-def choose(
-    release: Release, driver: str | None, gpus: set[Capability], machine: str
-) -> tuple[Release, str] | None:
-    """Release and CUDA of the nearest build that a driver and GPUs serve: same, older, newer.
-
-    >>> choose((2, 11), "535.104.05", {(8, 0)}, "x86_64"), choose((2, 11), None, {(7, 0)}, "x86_64")
-    (((2, 11), '12.8'), ((2, 11), '12.6'))
-    """
-    older = sorted((known for known in VARIANTS if known < release), reverse=True)
-    newer = sorted(known for known in VARIANTS if known > release)
-    for known in [*([release] if release in VARIANTS else []), *older, *newer]:
-        for cuda in VARIANTS[known]:
-            floor = FLOOR.get((pair(cuda) or (0, 0))[0], "0")
-            code = archs(known, cuda, machine) or ()
-            if driver is not None and numbers(driver) < numbers(floor):
-                continue
-            if code and all(code_for(code, capability) for capability in gpus):
-                return known, cuda
-    return None
 
 
 @fix(NAME)
@@ -90,17 +66,11 @@ def install_torch_build(
         return None
     if no := refusal(patient, managers, "torch"):
         return no
-    driver = None
-    if isinstance(kernel, NvidiaKernel):
-        driver = kernel.module_version
-    if driver is None and isinstance(nvml, Nvml):
-        driver = nvml.driver_version
-    if isinstance(lib, LibCuda) and lib.compat and lib.version:
-        driver = lib.version
+    driver = driver_of(kernel, nvml, lib)
     wanted = set(capabilities(gpus, live, run, env).values())
     release = pair(torch.version) or NEWEST
     if driver is None and not wanted:
-        found: tuple[Release, str] | None = (release, "cpu")
+        found: Build | None = Build(release, None)
     else:
         found = choose(release, driver, wanted, system.machine)
     told = f"driver {driver}" if driver else "no driver that can be read"
@@ -108,16 +78,16 @@ def install_torch_build(
     if found is None:
         return Impossible(why=f"no published torch serves {told}; upgrade the driver, or build torch "
                           "from source")  # fmt: skip
-    known, cuda = found
-    same = known == pair(torch.version)
-    spec = (
-        f"torch=={str(torch.version).split('+')[0]}" if same else f"torch=={known[0]}.{known[1]}.*"
-    )
-    if same and cuda == torch.cuda and {f.condition for f in bad} <= {"cuda-toolkit-mismatch"}:
+    known, cuda = found.release, found.cuda
+    spec, index = found.requirement(torch.version), found.index
+    if (
+        known == pair(torch.version)
+        and cuda == torch.cuda
+        and {f.condition for f in bad} <= {"cuda-toolkit-mismatch"}
+    ):
         return None
     argv = [patient.executable, "-m", "pip", "install", "--no-input", "--force-reinstall", spec]
-    index = f"{INDEX}/cpu" if cuda == "cpu" else index_of(cuda)
-    build = "the CPU" if cuda == "cpu" else f"CUDA {cuda}"
+    build = f"CUDA {cuda}" if cuda else "the CPU"
     step = Run(
         argv=(*argv, "--index-url", index),
         why=f"torch for {build}, which {told} serve" if wanted else f"torch for {build}",

@@ -28,13 +28,4 @@ SIGNATURES = (
         level=Level.CERTAIN,
         masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
     ),
-    Signature(
-        pattern="NCCL [Ee]rror.{0,160}invalid usage|ncclInvalidUsage",
-        examples=(
-            "RuntimeError: NCCL error in: x/ProcessGroupNCCL.cpp:911, invalid usage, NCCL version 2.7.8",
-            "ncclInvalidUsage: This usually reflects invalid usage of NCCL library (such as too many async ops, too many collectives at once, mixing streams in a group, etc).",
-        ),
-        not_examples=("invalid usage of argument --x",),
-        level=Level.WEAK,
-    ),
 )

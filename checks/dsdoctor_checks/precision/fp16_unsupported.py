@@ -1,14 +1,16 @@
-"""The config enables fp16, but a GPU of this run is too old for it.
+"""The config enables fp16, but a device of this run does not support it.
 
 ## Why it matters
-DeepSpeed accepts fp16 from compute capability 7.0 (Volta) on. On older GPUs it fails with "Type fp16
-is not supported on your device", unless `DS_ALLOW_DEPRECATED_FP16=1` permits capability 6.
+DeepSpeed accepts fp16 on GPUs of compute capability 7.0 (Volta) or newer. Elsewhere it fails with
+"Type fp16 is not supported on your device". `DS_ALLOW_DEPRECATED_FP16=1` permits capability 6. On the
+CPU it depends on the torch build.
 
 ## What to do
-Train in fp32 on these GPUs, or use newer ones.
+On older GPUs, train in fp32. On a CPU, enable `bf16` instead. If the run was meant for a GPU, find out
+why DeepSpeed chose the CPU: `dsdoctor check`.
 
 ## References
-- DeepSpeed accelerator/cuda_accelerator.py: `is_fp16_supported`
+- DeepSpeed accelerator/cuda_accelerator.py, cpu_accelerator.py: `is_fp16_supported`
 """
 
 from __future__ import annotations
@@ -21,9 +23,11 @@ from dsdoctor.api import (
     Environment,
     Finding,
     Gpus,
+    Level,
     Missing,
     RunNeeds,
     Scope,
+    Signature,
     TorchLive,
     check,
     fail,
@@ -72,3 +76,19 @@ def deepspeed_accepts_fp16(
         needs=dotted(floor),
         **evidence,
     )
+
+
+HINT = "disable `fp16` in the config: use `bf16` on a CPU, fp32 on a GPU older than Volta"
+
+SIGNATURES = (
+    Signature(
+        pattern="ValueError: [Tt]ype fp16 is not supported",
+        examples=(
+            "ValueError: Type fp16 is not supported.",
+            "ValueError: type fp16 is not supported on your device.",
+        ),
+        source="deepspeed runtime/engine.py",
+        level=Level.STRONG,
+        unless=("Setting accelerator to CPU", "Setting ds_accelerator to cpu"),
+    ),
+)

@@ -1,1 +1,1 @@
-"""Conditions of the torch build and of starting it."""
+"""The torch build, and whether it imports and starts CUDA."""

@@ -1,15 +1,18 @@
-"""The allocator setting of torch is contradictory or mistyped.
+"""The setting of torch's memory allocator is contradictory, mistyped or not read.
 
 ## Why it matters
-`PYTORCH_CUDA_ALLOC_CONF` and its newer name `PYTORCH_ALLOC_CONF` hold `option:value` pairs. If
-both are set and differ, which one counts depends on the release; an option that torch does not
-know ends the job at its first allocation.
+`PYTORCH_CUDA_ALLOC_CONF` and its newer name `PYTORCH_ALLOC_CONF` contain `option:value` pairs. torch
+before 2.10 ignores the newer name on CUDA without a message. If both are set and differ, which one
+counts depends on the release. An unknown option aborts the job at its first allocation.
 
 ## What to do
-Set one of the two, as in `expandable_segments:True,max_split_size_mb:512`.
+Set one of the two, for example `PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True`. Use the newer name
+only with torch 2.10 or newer.
 
 ## References
 - https://pytorch.org/docs/stable/notes/cuda.html#optimizing-memory-usage-with-pytorch-cuda-alloc-conf
+- https://github.com/pytorch/pytorch/issues/183387 (2.9.1 ignores `PYTORCH_ALLOC_CONF` on CUDA)
+- c10/core/AllocatorConfig.h, c10/cuda/CUDAAllocatorConfig.h of torch 2.13
 """
 
 from __future__ import annotations
@@ -17,7 +20,18 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator
 
-from dsdoctor.api import Condition, Environment, Finding, Scope, check, fail, warn
+from dsdoctor.api import (
+    Condition,
+    Environment,
+    Finding,
+    Missing,
+    Scope,
+    TorchBuild,
+    check,
+    fail,
+    warn,
+)
+from dsdoctor_checks._util import at_least
 
 CONDITION = Condition(
     "alloc-conf-unknown",
@@ -27,16 +41,22 @@ CONDITION = Condition(
     fixes=("unset-variables",),
 )
 _NAMES = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
-#: Known options; not yet compared with the source of each release. One that is not here may be new:
-#: only near-misses are judged.
+#: First release whose CUDA allocator reads the newer name (pytorch issue 183387: 2.9.1 ignores it,
+#: 2.11.0 reads it; vLLM pull request 41158 uses it with 2.10). Read 2026-11-22.
+_READS_NEW_NAME = "2.10"
+#: Known options (c10 headers of torch 2.13 and older releases). An option that is not here may be
+#: new, so only near-misses are judged.
 _OPTIONS = (
     "backend",
     "expandable_segments",
     "garbage_collection_threshold",
     "graph_capture_record_stream_reuse",
+    "large_segment_size_mb",
     "max_non_split_rounding_mb",
     "max_split_size_mb",
     "per_process_memory_fraction",
+    "pinned_max_cached_size_mb",
+    "pinned_max_round_threshold_mb",
     "pinned_num_register_threads",
     "pinned_reserve_segment_size_mb",
     "pinned_use_background_threads",
@@ -50,7 +70,7 @@ _OPTIONS = (
 
 
 def _near_miss(value: str) -> tuple[str, str] | None:
-    """An entry that no torch reads, and what was probably meant."""
+    """An entry that no torch reads, and the closest one that it does."""
     depth, entries = 0, [""]
     for character in value:
         depth += (character == "[") - (character == "]")
@@ -70,24 +90,34 @@ def _near_miss(value: str) -> tuple[str, str] | None:
 
 
 @check(CONDITION)
-def allocator_setting_is_read(env: Environment) -> Iterator[Finding]:
-    """Both names set and different, or an entry that torch cannot read."""
+def allocator_setting_is_read(env: Environment, torch: TorchBuild | Missing) -> Iterator[Finding]:
+    """Judges two names that differ, a name that this torch does not read, and unknown entries."""
     values = {name: value for name in _NAMES if (value := env.get(name))}
     if len(set(values.values())) > 1:
         old, new = values[_NAMES[0]], values[_NAMES[1]]
         yield warn(
             f"`{_NAMES[0]}={old}`, but `{_NAMES[1]}={new}`",
-            effect="which of them counts depends on the torch release",
-            hint=f"unset `{_NAMES[0]}`, or give both the same value",
+            effect="which one counts depends on the torch release",
+            hint=f"unset `{_NAMES[0]}`, or set both to the same value",
             values=values,
+        )
+    version = torch.version if isinstance(torch, TorchBuild) and torch.cuda else None
+    if list(values) == [_NAMES[1]] and not at_least(version, _READS_NEW_NAME):
+        yield warn(
+            f"`{_NAMES[1]}={values[_NAMES[1]]}` is set, but torch {version} reads only `{_NAMES[0]}`"
+            " on CUDA",
+            effect="the setting has no effect",
+            hint=f"run `export {_NAMES[0]}={values[_NAMES[1]]}`",
+            values=values,
+            torch=version,
         )
     for name, value in values.items():
         miss = _near_miss(value)
         if miss is None:
             continue
         yield fail(
-            f"`{name}={value}` holds `{miss[0]}`, but torch knows `{miss[1]}`",
-            effect="the job dies at its first allocation",
+            f"`{name}={value}` contains `{miss[0]}`, but torch expects `{miss[1]}`",
+            effect="the job exits at its first allocation",
             hint=f"write `{miss[1]}` in `{name}`",
             variable=name,
             value=value,

@@ -1,12 +1,12 @@
-"""The installed torch is a CPU build, on a machine with a GPU.
+"""The installed torch is a CPU build, but the machine has a GPU.
 
 ## Why it matters
-`torch.cuda.is_available()` is false whatever the driver says, and DeepSpeed takes the CPU as its
-accelerator after one line of warning.
+`torch.cuda.is_available()` is false whatever the driver, and DeepSpeed uses the CPU after one warning
+line.
 
 ## What to do
-Install a CUDA build from an index that fits the driver. CPU builds come from the index `whl/cpu`,
-from conda where the GPU was not seen at install, and from wheels for Windows on PyPI.
+Install a CUDA build that the driver supports: `dsdoctor fix install-torch-build`. CPU builds come from
+the index `whl/cpu`, from conda if it saw no GPU during installation, and from PyPI on Windows.
 
 ## References
 - https://pytorch.org/get-started/locally/
@@ -23,19 +23,23 @@ from dsdoctor.api import (
     Finding,
     Gpus,
     Level,
+    LibCuda,
     Missing,
     NvidiaKernel,
     Nvml,
+    OsInfo,
     RunNeeds,
     Scope,
     Signature,
     TorchBuild,
+    TorchLive,
     check,
     fail,
     ok,
     skip,
 )
-from dsdoctor_checks._util import gpu_expected
+from dsdoctor_checks._util import capabilities, gpu_expected, pair
+from dsdoctor_checks.torch._builds import NEWEST, NONE_FITS, choose, driver_of, machine_of
 
 CONDITION = Condition(
     "cpu-only-torch",
@@ -55,8 +59,11 @@ def torch_has_cuda(
     nvml: Nvml | Missing,
     env: Environment | Missing,
     run: RunNeeds,
+    lib: LibCuda | Missing,
+    live: TorchLive | Missing,
+    os: OsInfo | Missing,
 ) -> Iterator[Finding]:
-    """A failure only where a GPU is there or asked for."""
+    """A failure only if a GPU is present or requested."""
     if torch.version is None:
         yield skip("torch is not installed")
         return
@@ -64,16 +71,24 @@ def torch_has_cuda(
         yield ok(torch=torch.version, cuda=torch.cuda, hip=torch.hip)
         return
     if not gpu_expected(run, kernel, gpus, env):
-        yield skip(f"torch {torch.version} is a CPU build, and no GPU is here or asked for")
+        yield skip(f"torch {torch.version} is a CPU build, and no GPU is present or requested")
         return
     found = [gpu.name for gpu in gpus.gpus] if isinstance(gpus, Gpus) else []
     driver = nvml.driver_version if isinstance(nvml, Nvml) else None
-    there = f"this machine has {len(found)} × {found[0]}" if found else "a GPU is here or asked for"
+    there = f"this machine has {len(found)} × {found[0]}" if found else "a GPU is expected"
+    used = driver_of(kernel, nvml, lib)
+    wanted = set(capabilities(gpus, live, run, env).values())
+    build = None
+    if used or wanted:
+        build = choose(pair(torch.version) or NEWEST, used, wanted, machine_of(os))
     yield fail(
         f"torch {torch.version} is a CPU build, but {there}",
-        effect="no GPU is used: DeepSpeed runs on the CPU",
-        hint="install a CUDA build, such as"
-        " `pip install --force-reinstall torch --index-url https://download.pytorch.org/whl/cu126`",
+        effect="DeepSpeed runs on the CPU and uses no GPU",
+        hint=f"run `{build.command(torch.version)}`"
+        if build
+        else NONE_FITS
+        if used or wanted
+        else "install a CUDA build of torch that the job's driver supports",
         torch=torch.version,
         gpus=found,
         count=len(found),
@@ -83,7 +98,10 @@ def torch_has_cuda(
     )
 
 
-HINT = "install the CUDA build of torch: `pip install torch --index-url https://download.pytorch.org/whl/cu128`"
+HINT = (
+    "install a CUDA build of torch; `dsdoctor fix install-torch-build` picks the one that the driver"
+    " and the GPUs support"
+)
 
 SIGNATURES = (
     Signature(

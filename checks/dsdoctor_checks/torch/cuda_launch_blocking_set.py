@@ -1,11 +1,11 @@
-"""CUDA_LAUNCH_BLOCKING is left on.
+"""CUDA_LAUNCH_BLOCKING is set.
 
 ## Why it matters
-Every kernel launch then waits for the kernel to end. That helps to find the line of an error, and
-takes away the overlap of computation and communication that training lives by.
+Every kernel launch then waits for the kernel to finish. That helps to locate an error, but removes the
+overlap of computation and communication that training depends on.
 
 ## What to do
-Unset `CUDA_LAUNCH_BLOCKING` for anything but a hunt for an error.
+Unset `CUDA_LAUNCH_BLOCKING` unless you are debugging.
 
 ## References
 - CUDA programming guide, environment variables
@@ -43,17 +43,17 @@ CONDITION = Condition(
 def launches_do_not_block(
     env: Environment, kernel: NvidiaKernel | Missing, gpus: Gpus | Missing, run: RunNeeds
 ) -> Iterator[Finding]:
-    """Any value but 0 turns it on."""
+    """Any value but 0 enables it."""
     value = env.get("CUDA_LAUNCH_BLOCKING")
     if value in (None, "", "0"):
         return
     if not gpu_expected(run, kernel, gpus, env):
-        yield skip("no GPU is here or asked for", value=value)
+        yield skip("no GPU is present or requested", value=value)
         return
     yield warn(
-        f"`CUDA_LAUNCH_BLOCKING={value}` makes every kernel launch wait,"
-        " but training needs overlap",
-        effect="training is slower, most of all with many small kernels",
+        f"`CUDA_LAUNCH_BLOCKING={value}` makes every kernel launch synchronous,"
+        " but training depends on asynchronous launches",
+        effect="training is slower, especially with many small kernels",
         hint="unset `CUDA_LAUNCH_BLOCKING`",
         value=value,
     )

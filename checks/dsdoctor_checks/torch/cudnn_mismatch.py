@@ -1,14 +1,14 @@
-"""Another cuDNN is loaded than torch was built with.
+"""The loaded cuDNN is not the one that torch was built with.
 
 ## Why it matters
-torch ships the cuDNN that it was built with. A foreign one that is loaded first fails at the
-first convolution, or gives wrong results.
+torch ships the cuDNN it was built with. If another one is loaded first, the first convolution fails or
+returns wrong results.
 
 ## What to do
-Remove the foreign cuDNN from `LD_LIBRARY_PATH`.
+Remove the folder of the other cuDNN from `LD_LIBRARY_PATH`.
 
 ## References
-Recognised in logs alone; the wordings are tested in `tests/logs`.
+Detected from logs only.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dsdoctor.api import Condition, Level, Scope, Signature
 
 CONDITION = Condition("cudnn-mismatch", id="DSD350", scope=Scope.USER_ENV, since="0.1")
 
-HINT = "remove the foreign cuDNN from `LD_LIBRARY_PATH`"
+HINT = "remove the folder of the other cuDNN from `LD_LIBRARY_PATH`"
 
 SIGNATURES = (
     Signature(

@@ -1,12 +1,12 @@
-"""torch has no code for a GPU of this run.
+"""The torch build has no code for a GPU of this run.
 
 ## Why it matters
-A wheel holds machine code for some architectures. Code for X.Y runs on X.Z with Z at least Y, and
-PTX is compiled at start for anything newer; where neither serves, the first kernel ends with "no
-kernel image is available for execution on the device".
+A wheel contains machine code for some architectures. Code for X.Y runs on X.Z with Z at least Y, and
+PTX is compiled at startup for anything newer. If neither fits, the first kernel fails with "no kernel
+image is available for execution on the device".
 
 ## What to do
-Install the torch build that the hint names. Volta needs a build for CUDA 12.6 in new releases,
+Install the torch build that the hint names. With recent releases, Volta needs a build for CUDA 12.6 and
 Blackwell one for CUDA 12.8 or newer.
 
 ## References
@@ -24,7 +24,10 @@ from dsdoctor.api import (
     Finding,
     Gpus,
     Level,
+    LibCuda,
     Missing,
+    NvidiaKernel,
+    Nvml,
     OsInfo,
     RunNeeds,
     Scope,
@@ -38,7 +41,6 @@ from dsdoctor.api import (
     warn,
 )
 from dsdoctor_checks._util import (
-    Capability,
     capabilities,
     code_for,
     dotted,
@@ -46,6 +48,7 @@ from dsdoctor_checks._util import (
 )
 from dsdoctor_checks._util import pair as two
 from dsdoctor_checks.torch import _tables
+from dsdoctor_checks.torch._builds import NONE_FITS, choose, driver_of, machine_of
 
 CONDITION = Condition(
     "gpu-arch-unsupported",
@@ -60,27 +63,12 @@ CONDITION = Condition(
 def _arch_list(
     torch: TorchBuild, live: TorchLive | Missing, machine: str
 ) -> tuple[tuple[str, ...], str]:
-    """What torch was compiled for, and where that is from; an empty list means unknown."""
+    """What torch was compiled for, and the source of that; an empty list means unknown."""
     if isinstance(live, TorchLive) and any(map(parse_arch, live.arch_list or ())):
         return live.arch_list or (), live.arch_source or "torch"
     release = two(torch.version)
     known = _tables.archs(release, torch.cuda or "", machine) if release else None
     return known or (), "table"
-
-
-def _wheel(capability: Capability, torch: TorchBuild, machine: str) -> tuple[str, str | None]:
-    release = two(torch.version)
-    found = _tables.wheel_for(capability, release, machine) if release else None
-    if found is None:
-        return "build torch from source for this GPU, or use another GPU", None
-    index = _tables.index_of(found[1])
-    return (
-        (
-            f"install torch {found[0]} for CUDA {found[1]}:"
-            f" `pip install 'torch=={found[0]}.*' --index-url {index}`"
-        ),
-        f"torch {found[0]} from {index}",
-    )
 
 
 @check(CONDITION)
@@ -91,8 +79,11 @@ def torch_has_code_for_gpus(
     os: OsInfo | Missing,
     env: Environment | Missing,
     run: RunNeeds,
+    kernel: NvidiaKernel | Missing,
+    nvml: Nvml | Missing,
+    lib: LibCuda | Missing,
 ) -> Iterator[Finding]:
-    """Each GPU needs machine code of its major or PTX."""
+    """Each GPU needs machine code of its major version, or PTX."""
     if torch.cuda is None:
         yield skip("torch is not a CUDA build" if torch.installed else "torch is not installed")
         return
@@ -100,22 +91,25 @@ def torch_has_code_for_gpus(
     if not devices:
         yield skip("no GPU whose compute capability is known")
         return
-    machine = "x86_64" if isinstance(os, Missing) else os.machine
+    machine = machine_of(os)
     arch_list, source = _arch_list(torch, live, machine)
     if not arch_list:
         yield skip(f"what torch {torch.version} was compiled for is not known", source=source)
         return
     bad = {name: cc for name, cc in devices.items() if code_for(arch_list, cc) is None}
-    # Another GPU that works, and none named: the run can leave the unserved one out.
+    # If another GPU works and the run names none, it can exclude the one without code.
     say = warn if len(bad) < len(devices) and not run.gpus else fail
+    release = two(torch.version)
+    driver = driver_of(kernel, nvml, lib)
+    build = choose(release, driver, set(devices.values()), machine) if release else None
+    hint = f"run `{build.command(torch.version)}`" if build else NONE_FITS
+    if say is warn:
+        hint += ", or exclude that GPU with `CUDA_VISIBLE_DEVICES`"
     for name, cc in bad.items():
-        hint, wheel = _wheel(cc, torch, machine)
-        if say is warn:
-            hint += ", or leave that GPU out with `CUDA_VISIBLE_DEVICES`"
         yield say(
-            f"{name} is of capability {dotted(cc)}, but torch {torch.version} holds code for"
+            f"{name} has capability {dotted(cc)}, but torch {torch.version} has code for"
             f" {', '.join(arch_list)}",
-            effect="the first kernel ends with `no kernel image is available` (error 209)",
+            effect="the first kernel fails with `no kernel image is available` (error 209)",
             hint=hint,
             gpu=name,
             capability=dotted(cc),
@@ -123,7 +117,9 @@ def torch_has_code_for_gpus(
             torch_cuda=torch.cuda,
             arch_list=list(arch_list),
             source=source,
-            wheel=wheel,
+            wheel=f"torch {build.release[0]}.{build.release[1]} from {build.index}"
+            if build
+            else None,
             error=209,
         )
     if not bad:
@@ -131,7 +127,10 @@ def torch_has_code_for_gpus(
         yield ok(served_by=served, arch_list=list(arch_list), source=source)
 
 
-HINT = "install a torch build that lists the GPU's architecture (cu128 or newer for sm_120)"
+HINT = (
+    "install a torch build with code for this GPU; `dsdoctor fix install-torch-build` picks it"
+    " (sm_120 needs CUDA 12.8 or newer)"
+)
 
 SIGNATURES = (
     Signature(

@@ -1,12 +1,11 @@
-"""torch imports, but CUDA does not initialise, hangs, or kills the process.
+"""torch imports, but CUDA initialization fails, hangs or crashes.
 
 ## Why it matters
-The job dies or hangs at its first CUDA call. `torch.cuda.is_available()` may still be true:
+The job exits or hangs at its first CUDA call. `torch.cuda.is_available()` may still be true, because
 DeepSpeed makes it ask NVML only.
 
 ## What to do
-Run `python -c 'import torch; torch.cuda.init()'` by hand, and read the error together with
-`dmesg`.
+Run `python -c 'import torch; torch.cuda.init()'` and read the error together with `dmesg`.
 
 ## References
 - DeepSpeed `__init__.py` (`PYTORCH_NVML_BASED_CUDA_CHECK`)
@@ -53,19 +52,19 @@ CONDITION = Condition(
         "mig-without-instance",
     ),
 )
-#: Errors that other conditions name: driver, fabric, driver state, exclusive mode, no kernel image.
+#: Errors of other conditions: driver, fabric, driver state, exclusive mode, no kernel image.
 _NAMED = frozenset({3, 34, 35, 46, 209, 802, 803, 804, 805, 999})
 
 
 @check(CONDITION)
-def cuda_initialises(
+def cuda_initializes(
     live: TorchLive,
     kernel: NvidiaKernel | Missing,
     gpus: Gpus | Missing,
     env: Environment | Missing,
     run: RunNeeds,
 ) -> Iterator[Finding]:
-    """A failure that no other condition explains, of CUDA as a whole or of one device."""
+    """Judges failures of CUDA, or of one device, that no other condition explains."""
     if not live.imported.ok:
         yield skip("torch does not import")
         return
@@ -74,11 +73,10 @@ def cuda_initialises(
             if device.ok or device.error_code in _NAMED:
                 continue
             yield fail(
-                f"CUDA device {device.index} ({device.name}) cannot be used:"
+                f"CUDA device {device.index} ({device.name}) is not usable:"
                 f" {(device.error or 'no reason given').strip().splitlines()[0]}",
-                effect="the rank on that device dies at start",
-                hint="look for `Xid` in `dmesg`, or leave the device out with"
-                " `CUDA_VISIBLE_DEVICES`",
+                effect="the rank on that device exits at startup",
+                hint="look for `Xid` in `dmesg`, or exclude the device with `CUDA_VISIBLE_DEVICES`",
                 device=device.index,
                 error=device.error,
                 code=device.error_code,
@@ -88,14 +86,14 @@ def cuda_initialises(
     if not failed or live.cuda_error_code in _NAMED:
         return
     if not gpu_expected(run, kernel, gpus, env):
-        yield skip("no GPU is here or asked for")
+        yield skip("no GPU is present or requested")
         return
     lines = (live.cuda_error or live.died or "no reason given").strip().splitlines()
     code = f" (error {live.cuda_error_code})" if live.cuda_error_code is not None else ""
     yield fail(
-        f"torch imports, but CUDA does not initialise{code}: {lines[0].rstrip('.')}",
-        effect="the job dies or hangs at its first CUDA call",
-        hint="run `python -c 'import torch; torch.cuda.init()'` and look at `dmesg` beside it",
+        f"torch imports, but CUDA does not initialize{code}: {lines[0].rstrip('.')}",
+        effect="the job exits or hangs at its first CUDA call",
+        hint="run `python -c 'import torch; torch.cuda.init()'` and check `dmesg` for its cause",
         code=live.cuda_error_code,
         error=live.cuda_error,
         died=live.died,

@@ -1,14 +1,14 @@
 """torch is installed but cannot be imported.
 
 ## Why it matters
-Every rank dies, or hangs, at its first line. How the import ends tells the kind of fault: an
-ImportError points to a package or symbol, an OSError to a shared library, a signal to native code,
-and a hang to a file system or a lock.
+Every rank exits or hangs at its first line. How the import fails shows the kind of fault: an
+ImportError points to a package or symbol, an OSError to a shared library, a signal to native code, and
+a hang to a file system or a lock.
 
 ## What to do
-Read the last line of the error. For a library, clear `LD_LIBRARY_PATH` and `LD_PRELOAD` and try
-again; for a symbol, reinstall torch with its `nvidia-*` wheels in one go; for a hang, look
-where the environment lies.
+Read the last line of the error. For a library, unset `LD_LIBRARY_PATH` and `LD_PRELOAD` and try again.
+For a symbol, reinstall torch together with its `nvidia-*` wheels. For a hang, check the file system
+that contains the environment.
 
 ## References
 - torch/__init__.py: `_load_global_deps`
@@ -54,27 +54,27 @@ CONDITION = Condition(
 _REINSTALL = "reinstall torch with its `nvidia-*` wheels in a new environment"
 _KINDS = {
     "hang": (
-        "does not end",
-        "the job stands still without a word",
+        "does not finish",
+        "the job hangs without a message",
         (
-            "see whether the environment lies on a slow or dead file system, then import by hand"
+            "check whether the environment is on a slow or dead file system, then run it by hand"
             " with `python -X importtime -c 'import torch'`"
         ),
     ),
     "signal": (
         "is killed",
-        "every rank dies at its first line, without a traceback",
-        "run `python -X faulthandler -c 'import torch'` to see where, then " + _REINSTALL,
+        "every rank exits at its first line, without a traceback",
+        "run `python -X faulthandler -c 'import torch'` to find where, then " + _REINSTALL,
     ),
     "OSError": (
         "cannot load a shared library",
-        "every rank dies at its first line",
-        "unset `LD_LIBRARY_PATH` and `LD_PRELOAD` and try again, else " + _REINSTALL,
+        "every rank exits at its first line",
+        "unset `LD_LIBRARY_PATH` and `LD_PRELOAD` and try again; if it still fails, " + _REINSTALL,
     ),
 }
 _OTHER = (
-    "ends with an error",
-    "every rank dies at its first line",
+    "fails",
+    "every rank exits at its first line",
     "follow the last line of the error, or " + _REINSTALL,
 )
 
@@ -86,7 +86,7 @@ def torch_imports(
     library_path: LibraryPath | Missing,
     resources: Resources | Missing,
 ) -> Iterator[Finding]:
-    """How the import in a child of the patient went."""
+    """Judges the import in a child process of the environment's interpreter."""
     outcome = live.imported
     if outcome.ok:
         return

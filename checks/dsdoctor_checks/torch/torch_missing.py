@@ -1,11 +1,11 @@
-"""torch is not installed in the examined interpreter.
+"""torch is not installed, or its installation is damaged.
 
 ## Why it matters
-DeepSpeed is a library on top of torch: without it nothing starts.
+DeepSpeed is built on torch: without it, nothing starts.
 
 ## What to do
-Install torch into this very interpreter, in the build that fits the driver, or point dsdoctor
-to the interpreter that the job uses with `--python`.
+Install torch into this interpreter, in a build that the driver supports. If the job uses another
+interpreter, pass it with `--python`.
 
 ## References
 - https://pytorch.org/get-started/locally/
@@ -17,17 +17,26 @@ from collections.abc import Iterator
 
 from dsdoctor.api import (
     Condition,
+    Environment,
     Finding,
+    Gpus,
     Level,
+    LibCuda,
     Missing,
+    NvidiaKernel,
+    Nvml,
+    OsInfo,
     Patient,
+    RunNeeds,
     Scope,
     Signature,
     TorchBuild,
+    TorchLive,
     check,
     fail,
 )
-from dsdoctor_checks._util import listed
+from dsdoctor_checks._util import capabilities
+from dsdoctor_checks.torch._builds import NEWEST, choose, driver_of, machine_of
 
 CONDITION = Condition(
     "torch-missing",
@@ -40,12 +49,23 @@ CONDITION = Condition(
 
 
 @check(CONDITION)
-def torch_is_installed(torch: TorchBuild, patient: Patient | Missing) -> Iterator[Finding]:
-    """There must be a torch, and its version must be readable."""
+def torch_is_installed(
+    torch: TorchBuild,
+    patient: Patient | Missing,
+    kernel: NvidiaKernel | Missing,
+    nvml: Nvml | Missing,
+    lib: LibCuda | Missing,
+    gpus: Gpus | Missing,
+    live: TorchLive | Missing,
+    os: OsInfo | Missing,
+    env: Environment | Missing,
+    run: RunNeeds,
+) -> Iterator[Finding]:
+    """Torch must be installed, and its version must be readable."""
     if torch.version is not None:
         return
     if isinstance(patient, Missing):
-        where, python = "the examined interpreter", "python"
+        where, python = "the interpreter that was examined", "python"
         evidence = {}
     else:
         kind = {"venv": "the venv", "conda": "the conda environment"}.get(patient.kind)
@@ -55,7 +75,7 @@ def torch_is_installed(torch: TorchBuild, patient: Patient | Missing) -> Iterato
     if torch.error is not None:
         yield fail(
             f"torch in {where} is damaged: {torch.error}",
-            effect="`import torch` does not work, and neither does DeepSpeed",
+            effect="`import torch` fails, and so does DeepSpeed",
             hint=f"reinstall it with `{python} -m pip install --force-reinstall torch`",
             path=torch.path,
             error=torch.error,
@@ -63,24 +83,26 @@ def torch_is_installed(torch: TorchBuild, patient: Patient | Missing) -> Iterato
             **evidence,
         )
         return
+    driver = driver_of(kernel, nvml, lib)
+    wanted = set(capabilities(gpus, live, run, env).values())
+    build = choose(NEWEST, driver, wanted, machine_of(os)) if driver or wanted else None
+    install = build.command(None, python) if build else f"{python} -m pip install torch"
     yield fail(
         f"torch is not installed in {where}",
         effect="DeepSpeed cannot be imported",
-        hint=listed(
-            [
-                f"install it with `{python} -m pip install torch`",
-                "name the interpreter of the job with `--python`",
-            ]
-        ).replace(" and ", ", or "),
+        hint=f"run `{install}`, or pass the job's interpreter with `--python`",
         python=python,
         **evidence,
     )
 
 
-HINT = "activate the environment that holds torch, or install it: `python -m pip install torch`"
+HINT = (
+    "activate the environment that has torch, or install it there; `dsdoctor fix install-torch-build`"
+    " picks the build that the driver and the GPUs support"
+)
 
 SIGNATURES = (
-    # pip builds in an empty environment: that is another illness, with another cure
+    # pip builds in an empty environment: that is another condition, with another fix
     Signature(
         pattern=r"No module named (?:'torch'|torch)(?:$|[\s;,)])",
         examples=(

@@ -6,6 +6,7 @@ import pytest
 
 from dsdoctor.testing import judge
 from dsdoctor_checks.torch import cpu_only_torch
+from dsdoctor_checks.torch._builds import choose
 from tests.checks import machines as m
 
 CHECK = cpu_only_torch.torch_has_cuda
@@ -75,3 +76,29 @@ CHECK = cpu_only_torch.torch_has_cuda
 )
 def test_verdict(facts: dict[str, Any], expected: list[str]) -> None:
     assert judge(CHECK, **facts).statuses == expected
+
+
+@pytest.mark.parametrize(
+    ("card", "driver", "index"),
+    [
+        ("5090", "580.95.05", "cu130"),
+        ("T4", "580.95.05", "cu130"),
+        ("T4", "535.104.05", "cu126"),
+        ("V100", "580.95.05", "cu126"),
+    ],
+)
+def test_the_hint_names_the_index_that_the_fix_takes(card: str, driver: str, index: str) -> None:
+    gpus, torch = m.gpus(card), m.torch("2.13.0+cpu", None)
+    found = judge(CHECK, torch_build=torch, gpus=gpus, nvidia_kernel=m.kernel(driver))
+    (finding,) = found.findings
+    assert f"'torch==2.13.0' --index-url https://download.pytorch.org/whl/{index}`" in finding.hint
+    build = choose((2, 13), driver, {gpu.cc for gpu in gpus.gpus if gpu.cc}, "x86_64")
+    assert build is not None
+    assert build.index.endswith(f"/{index}")
+
+
+def test_no_index_is_named_where_nothing_of_the_machine_is_known() -> None:
+    (finding,) = judge(
+        CHECK, torch_build=m.torch("2.13.0+cpu", None), nvidia_kernel=m.NO_GPU, run_needs=m.WANTS
+    ).findings
+    assert finding.hint == "install a CUDA build of torch that the job's driver supports"

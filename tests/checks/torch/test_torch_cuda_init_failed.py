@@ -9,7 +9,7 @@ from dsdoctor.testing import judge
 from dsdoctor_checks.torch import torch_cuda_init_failed
 from tests.checks import machines as m
 
-CHECK = torch_cuda_init_failed.cuda_initialises
+CHECK = torch_cuda_init_failed.cuda_initializes
 
 
 @pytest.mark.parametrize(

@@ -35,3 +35,10 @@ CHECK = torch_missing.torch_is_installed
 )
 def test_verdict(facts: dict[str, Any], expected: list[str]) -> None:
     assert judge(CHECK, **facts).statuses == expected
+
+
+def test_the_hint_names_a_build_that_the_driver_supports() -> None:
+    kernel = m.kernel("535.104.05")
+    found = judge(CHECK, torch_build=TorchBuild(), nvidia_kernel=kernel, gpus=m.gpus("T4"))
+    (finding,) = found.findings
+    assert "'torch==2.14.*' --index-url https://download.pytorch.org/whl/cu126" in finding.hint

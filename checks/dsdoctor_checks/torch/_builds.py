@@ -1,0 +1,96 @@
+"""Which published torch build fits a machine: the one answer for hints and for `install-torch-build`."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from dsdoctor.api import LibCuda, Missing, NvidiaKernel, Nvml, OsInfo
+from dsdoctor_checks._util import Capability, code_for, numbers, pair
+from dsdoctor_checks.driver._tables import FLOOR
+from dsdoctor_checks.torch._tables import INDEX, VARIANTS, Release, archs
+
+#: Where the search starts without a torch: the newest release of the table.
+NEWEST = max(VARIANTS)
+#: What to do where no published build fits.
+NONE_FITS = "upgrade the driver, or build torch from source for this GPU"
+
+
+@dataclasses.dataclass(frozen=True)
+class Build:
+    """A build of torch on PyTorch's own index.
+
+    Attributes:
+        release: major and minor version.
+        cuda: the CUDA version it was built for (`12.8`); None for the CPU build.
+    """
+
+    release: Release
+    cuda: str | None
+
+    @property
+    def index(self) -> str:
+        """Its package index.
+
+        >>> Build((2, 9), "12.6").index, Build((2, 9), None).index[-4:]
+        ('https://download.pytorch.org/whl/cu126', '/cpu')
+        """
+        return f"{INDEX}/cu{self.cuda.replace('.', '')}" if self.cuda else f"{INDEX}/cpu"
+
+    def requirement(self, version: str | None) -> str:
+        """What pip installs: the installed version if it is of this release, else its newest patch.
+
+        >>> Build((2, 9), "12.6").requirement("2.9.1+cpu"), Build((2, 7), "12.8").requirement("2.5.1")
+        ('torch==2.9.1', 'torch==2.7.*')
+        """
+        if version is not None and pair(version) == self.release:
+            return f"torch=={version.split('+')[0]}"
+        return f"torch=={self.release[0]}.{self.release[1]}.*"
+
+    def command(self, version: str | None, python: str = "python") -> str:
+        """The command that installs it in place of the installed version.
+
+        >>> Build((2, 9), "12.6").command("2.5.1")[:53]
+        "python -m pip install --force-reinstall 'torch==2.9.*"
+        """
+        force = "--force-reinstall " if version else ""
+        wanted = self.requirement(version)
+        return f"{python} -m pip install {force}'{wanted}' --index-url {self.index}"
+
+
+def choose(
+    release: Release, driver: str | None, gpus: set[Capability], machine: str
+) -> Build | None:
+    """The nearest build that runs on a driver and on every GPU: same release, older, newer.
+
+    >>> choose((2, 11), "535.104.05", {(8, 0)}, "x86_64")
+    Build(release=(2, 11), cuda='12.8')
+    >>> choose((2, 11), None, {(7, 0)}, "x86_64"), choose((2, 5), None, {(12, 0)}, "x86_64")
+    (Build(release=(2, 11), cuda='12.6'), Build(release=(2, 7), cuda='12.8'))
+    """
+    older = sorted((known for known in VARIANTS if known < release), reverse=True)
+    newer = sorted(known for known in VARIANTS if known > release)
+    for known in [*([release] if release in VARIANTS else []), *older, *newer]:
+        for cuda in VARIANTS[known]:
+            floor = FLOOR.get((pair(cuda) or (0, 0))[0], "0")
+            code = archs(known, cuda, machine) or ()
+            if driver is not None and numbers(driver) < numbers(floor):
+                continue
+            if code and all(code_for(code, capability) for capability in gpus):
+                return Build(known, cuda)
+    return None
+
+
+def driver_of(
+    kernel: NvidiaKernel | Missing, nvml: Nvml | Missing, lib: LibCuda | Missing
+) -> str | None:
+    """The driver version that decides what CUDA runs: that of `cuda-compat` if it is in use."""
+    if isinstance(lib, LibCuda) and lib.compat and lib.version:
+        return lib.version
+    if isinstance(kernel, NvidiaKernel) and kernel.module_version:
+        return kernel.module_version
+    return nvml.driver_version if isinstance(nvml, Nvml) else None
+
+
+def machine_of(os: OsInfo | Missing) -> str:
+    """The architecture of the machine; x86-64 if it is not known."""
+    return "x86_64" if isinstance(os, Missing) else os.machine

@@ -85,6 +85,7 @@ from dsdoctor.model.facts.python import (
     Package,
     Packages,
     Patient,
+    PythonPath,
     TorchBuild,
     TorchLive,
 )
@@ -220,6 +221,7 @@ __all__ = [
     "PlanNeeds",
     "Probe",
     "Proof",
+    "PythonPath",
     "Quota",
     "RdmaPort",
     "Reach",

@@ -1,15 +1,15 @@
 """The clocks of the nodes disagree.
 
 ## Why it matters
-The run starts all the same, but nothing that compares times across nodes is right: logs cannot be
-put in order, a build on a shared disk is redone or left undone, files seem to come from the future,
-and log-ins by ticket (Kerberos) or short-lived credentials fail from a few minutes on.
+The run starts, but anything that compares times across nodes is wrong. Logs cannot be put in order,
+and a build on a shared disk is repeated or skipped. With a difference of a few minutes, Kerberos
+tickets and short-lived credentials are rejected.
 
 ## What to do
-Run chrony or systemd-timesyncd on every node, and look at `timedatectl` there.
+Run chrony or systemd-timesyncd on every node, and check with `timedatectl`.
 
 ## References
-- chrony.conf(5); RFC 4120, 3.1.3: Kerberos takes five minutes
+- chrony.conf(5); RFC 4120, 3.1.3: Kerberos tolerates five minutes
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class SkewLimits(Limits, frozen=True, kw_only=True):
     """Differences between clocks that are tolerated.
 
     Attributes:
-        max_seconds: between another node and this one; ssh alone may take a second or two.
+        max_seconds: between another node and this one; ssh itself can take a second or two.
     """
 
     max_seconds: float = 5
@@ -34,21 +34,21 @@ class SkewLimits(Limits, frozen=True, kw_only=True):
 
 @check(CONDITION)
 def clocks_agree(nodes: NodesReach, limits: SkewLimits) -> Iterator[Finding]:
-    """Judges every node that told its time."""
-    told = {node.host: node.skew_s for node in nodes.nodes if node.skew_s is not None}
-    if not told:
-        yield skip("no other node told its time")
+    """Warns about every node whose clock differs."""
+    skews = {node.host: node.skew_s for node in nodes.nodes if node.skew_s is not None}
+    if not skews:
+        yield skip("no other node reported its time")
         return
-    off = {host: skew for host, skew in told.items() if abs(skew) > limits.max_seconds}
+    off = {host: skew for host, skew in skews.items() if abs(skew) > limits.max_seconds}
     if not off:
-        yield ok(skew_s=told)
+        yield ok(skew_s=skews)
         return
     words = (f"`{host}` by {abs(skew):g} s ({_way(skew)})" for host, skew in off.items())
     yield warn(
-        f"clocks differ from this node's: {listed(words)}, but {limits.max_seconds:g} s are "
-        "tolerated",
-        effect="logs cannot be put in order, and builds and credentials on shared disks go wrong",
-        hint="start chrony or systemd-timesyncd on every node, and look at `timedatectl`",
+        f"clocks differ from this node's: {listed(words)}, but at most {limits.max_seconds:g} s"
+        " are tolerated",
+        effect="logs cannot be put in order, and shared builds and credentials can fail",
+        hint="start chrony or systemd-timesyncd on every node, and check with `timedatectl`",
         skew_s=off,
         max_seconds=limits.max_seconds,
     )

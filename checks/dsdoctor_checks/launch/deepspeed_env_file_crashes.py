@@ -1,9 +1,9 @@
 """A line of `.deepspeed_env` crashes the launcher.
 
 ## Why it matters
-For a job on several nodes the launcher cuts every line of the file at its first `=`. An empty line
-or a remark without `=` ends it with `ValueError: not enough values to unpack`; a remark with `=` is
-exported as a variable whose name begins with `#`.
+For a job on several nodes the launcher splits every line of the file at its first `=`. An empty line
+or a comment without `=` stops it with `ValueError: not enough values to unpack`. A comment with `=`
+is exported as a variable whose name begins with `#`.
 
 ## What to do
 Keep only lines of the form `NAME=value` in the file.
@@ -42,7 +42,7 @@ CONDITION = Condition(
 def env_file_is_sound(
     file: DeepSpeedEnvFile, hostfile: Hostfile | Missing, command: LaunchCommand | Missing
 ) -> Iterator[Finding]:
-    """Fails when the run will read the file, warns when another would."""
+    """Fails if this run reads the file, warns if another run would."""
     if isinstance(command, LaunchCommand) and command.launcher not in {"deepspeed", "accelerate"}:
         return
     many = isinstance(hostfile, Hostfile) and (
@@ -55,7 +55,7 @@ def env_file_is_sound(
         yield (fail if many and crashes else warn)(
             f"line {problem.line} of `{file.path}`{shown} is not `NAME=value`: {problem.reason}",
             effect=(
-                "`ValueError: not enough values to unpack` as soon as a job has several nodes"
+                "`ValueError: not enough values to unpack` in jobs on several nodes"
                 if crashes
                 else "it is exported to the other nodes under that name"
             ),

@@ -1,13 +1,13 @@
 """Variables of this shell will not reach the other nodes.
 
 ## Why it matters
-Over several nodes the deepspeed launcher exports only variables whose names begin with NCCL,
-PYTHON, MV2, UCX or MLFLOW. What else is set here, `LD_LIBRARY_PATH`, `CUDA_HOME`, `HF_HOME` or
-`TORCH_…`, is in force on this node alone: ranks differ in what they load and where they write.
+The deepspeed launcher exports to other nodes only variables whose names begin with NCCL, PYTHON, MV2,
+UCX or MLFLOW. Others, such as `LD_LIBRARY_PATH`, `CUDA_HOME`, `HF_HOME` and `TORCH_…`, apply only to
+this node. Ranks then load different libraries and write to different places.
 
 ## What to do
-Write the variables into `~/.deepspeed_env` (or `./.deepspeed_env`), one `NAME=VALUE` a line, without
-blank lines; or set them in the start-up files of every node.
+Add the variables to `~/.deepspeed_env` (or `./.deepspeed_env`), one `NAME=VALUE` per line without
+blank lines, or set them in the shell start-up files of every node.
 
 ## References
 deepspeed/launcher/runner.py (0.19.8: `EXPORT_ENVS`, `.deepspeed_env`),
@@ -36,10 +36,10 @@ from dsdoctor_checks._util import listed
 
 CONDITION = Condition("environment-not-forwarded", id="DSD1211", scope=Scope.JOB, since="0.1")
 
-#: What the launcher exports by itself.
+#: Prefixes that the launcher exports by default.
 EXPORTED = ("NCCL", "PYTHON", "MV2", "UCX", "MLFLOW")
-#: Variables that make ranks behave otherwise when only some of them have them.
-TELLING = (
+#: Variables that change how a rank behaves, so that all ranks need them.
+NEEDED = (
     "LD_LIBRARY_PATH",
     "LD_PRELOAD",
     "CUDA_HOME",
@@ -48,7 +48,7 @@ TELLING = (
     "TRANSFORMERS_OFFLINE",
     "TOKENIZERS_PARALLELISM",
 )
-TELLING_PREFIXES = (
+NEEDED_PREFIXES = (
     "TORCH_",
     "PYTORCH_",
     "DS_",
@@ -58,7 +58,7 @@ TELLING_PREFIXES = (
     "TRITON_",
     "GLOO_",
 )
-#: Read by the launcher or the doctor on this node alone.
+#: Read only on this node, by the launcher or when DeepSpeed is installed.
 LOCAL = ("DS_ENV_FILE", "DS_BUILD_STRING")
 SEVERAL = 2
 
@@ -70,20 +70,20 @@ def ranks_get_the_same(
     command: LaunchCommand | Missing,
     file: DeepSpeedEnvFile | Missing,
 ) -> Iterator[Finding]:
-    """Judges runs over several hosts by the deepspeed launcher."""
+    """Judges runs of the deepspeed launcher on several hosts."""
     launcher = command.launcher if isinstance(command, LaunchCommand) else "deepspeed"
     kind = command.options.get("launcher", "pdsh") if isinstance(command, LaunchCommand) else "pdsh"
     if len(hostfile.entries) < SEVERAL or launcher != "deepspeed":
-        yield skip("the run is not over several nodes by the deepspeed launcher")
+        yield skip("the deepspeed launcher does not start this run on several nodes")
         return
     if kind.lower() == "slurm":
-        yield skip("Slurm hands the whole environment to every node")
+        yield skip("Slurm exports the whole environment to every node")
         return
     written = set(file.names) if isinstance(file, DeepSpeedEnvFile) else set()
     lost = [
         name
         for name in sorted(env.variables)
-        if (name in TELLING or name.startswith(TELLING_PREFIXES))
+        if (name in NEEDED or name.startswith(NEEDED_PREFIXES))
         and not name.startswith(EXPORTED)
         and name not in written
         and name not in LOCAL
@@ -96,8 +96,8 @@ def ranks_get_the_same(
         f"{listed(f'`{name}`' for name in lost)} {'are' if plural else 'is'} set here, but the "
         "deepspeed launcher does not export "
         f"{'them' if plural else 'it'} to the other {len(hostfile.entries) - 1} nodes",
-        effect="ranks on other nodes load other libraries, or write to other places",
-        hint=f"add {'them' if plural else 'it'} to `~/.deepspeed_env`, one `NAME=VALUE` a line",
+        effect="ranks on other nodes load different libraries or write to different places",
+        hint=f"add {'them' if plural else 'it'} to `~/.deepspeed_env`, one `NAME=VALUE` per line",
         variables=lost,
         nodes=len(hostfile.entries) - 1,
         file=file.path if isinstance(file, DeepSpeedEnvFile) else None,

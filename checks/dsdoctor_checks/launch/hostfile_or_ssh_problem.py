@@ -1,14 +1,14 @@
-"""The hostfile is wrong, or is not there.
+"""The hostfile is invalid or missing, or a host cannot be reached.
 
 ## Why it matters
-The deepspeed launcher stops at a line that is not `HOST slots=N`, at a host that stands twice and
-at a file without hosts. A hostfile that does not exist, by a typing error for instance, is worth
-only a warning to it: the job then runs on this node alone. It tries ssh to the first host alone;
-when another one cannot be reached, the ranks wait until their time is up.
+The deepspeed launcher stops at a line that is not `HOST slots=N`, at a host that is listed twice and
+at a file without hosts. If the hostfile does not exist, for example because of a typo, the launcher
+only warns and runs the job on this node. It tests ssh only to the first host. If another host cannot
+be reached, the ranks wait until they time out.
 
 ## What to do
-Write one line for each host, `HOST slots=N` with N the number of its GPUs. Remarks begin with `#`.
-For every host `ssh -o PasswordAuthentication=no HOST hostname` must work.
+Write one line for each host: `HOST slots=N`, where N is its number of GPUs. Comments begin with `#`.
+Make `ssh -o PasswordAuthentication=no HOST hostname` succeed for every host.
 
 ## References
 deepspeed/launcher/runner.py (`fetch_hostfile`, `_parse_hostfile`, `parse_resource_filter`)
@@ -54,27 +54,27 @@ def hostfile_is_sound(
     os: OsInfo | Missing,
     nodes: NodesReach | Missing,
 ) -> Iterator[Finding]:
-    """Speaks of what the launcher refuses, of what it lets pass, and of hosts out of reach."""
+    """Fails on lines that the launcher rejects or ignores, and on unreachable hosts."""
     if (
         not hostfile.asked
         and isinstance(command, LaunchCommand)
         and "deepspeed" not in {command.launcher, command.inner}
     ):
-        return  # the default place is deepspeed's alone
+        return  # only deepspeed reads the default hostfile
     if not hostfile.exists:
         yield fail(
             f"the hostfile `{hostfile.path}` does not exist",
-            effect="the launcher only warns, and the job runs on this node alone",
-            hint="give the path of the hostfile from the folder that the job starts in",
+            effect="the launcher only warns, and the job runs on this node only",
+            hint="correct the path; it is relative to the directory where the job starts",
             path=hostfile.path,
         )
         return
     for problem in hostfile.problems:
-        spot = f"line {problem.line} of `{hostfile.path}`, `{problem.text}`, is refused"
+        spot = f"line {problem.line} of `{hostfile.path}`, `{problem.text}`, is rejected"
         yield fail(
-            f"{spot if problem.line else f'`{hostfile.path}` is refused'}: {problem.reason}",
+            f"{spot if problem.line else f'`{hostfile.path}` is rejected'}: {problem.reason}",
             effect="the launcher stops with `ValueError` before anything starts",
-            hint=f"write `HOST slots=N` on line {problem.line}, each host once"
+            hint=f"write `HOST slots=N` on line {problem.line}, and list each host once"
             if problem.line
             else "write one line `HOST slots=N` for each host",
             path=hostfile.path,
@@ -92,7 +92,7 @@ def hostfile_is_sound(
 
 
 def _slots(hostfile: Hostfile, gpus: Gpus | Missing, os: OsInfo | Missing) -> Iterator[Finding]:
-    """This node's slots against its GPUs; MIG slices count as devices, so then it says nothing."""
+    """Compares this node's slots with its GPUs, except with MIG, where each slice is a device."""
     if not isinstance(gpus, Gpus) or not gpus.gpus or any(gpu.mig_devices for gpu in gpus.gpus):
         return
     names = {"localhost"}
@@ -102,10 +102,10 @@ def _slots(hostfile: Hostfile, gpus: Gpus | Missing, os: OsInfo | Missing) -> It
     for entry in hostfile.entries:
         if entry.host in names and entry.slots > have:
             yield fail(
-                f"line {entry.line} of `{hostfile.path}` gives {entry.slots} slots to"
+                f"line {entry.line} of `{hostfile.path}` sets {entry.slots} slots for"
                 f" `{entry.host}`, but this node has {have} GPUs",
-                effect="the ranks above stop with `invalid device ordinal`",
-                hint=f"write `{entry.host} slots={have}`",
+                effect=f"ranks from {have} on stop with `invalid device ordinal`",
+                hint=f"change the line to `{entry.host} slots={have}`",
                 line=entry.line,
                 slots=entry.slots,
                 gpus=have,
@@ -115,7 +115,7 @@ def _slots(hostfile: Hostfile, gpus: Gpus | Missing, os: OsInfo | Missing) -> It
 def _tools(
     nodes: NodesReach, hostfile: Hostfile, command: LaunchCommand | Missing
 ) -> Iterator[Finding]:
-    """`pdsh`, with which the launcher starts the other nodes unless it is told otherwise."""
+    """`pdsh`, which the launcher uses by default to start the other nodes."""
     others = [node for node in nodes.nodes if not node.local]
     by = "deepspeed"
     kind = "pdsh"
@@ -126,11 +126,11 @@ def _tools(
         return
     for tool in nodes.lacking:
         yield fail(
-            f"`{tool}` is not on PATH, but the deepspeed launcher starts the "
-            f"{len(hostfile.entries)} hosts of `{hostfile.path}` with it",
+            f"`{tool}` is not on PATH, but the deepspeed launcher needs it to start the"
+            f" {len(hostfile.entries)} hosts of `{hostfile.path}`",
             effect="the launcher stops before anything starts",
             hint=f"install `{tool}`"
-            + (", or choose `--launcher openmpi` or `slurm`" if tool == "pdsh" else ""),
+            + (", or use `--launcher openmpi` or `--launcher slurm`" if tool == "pdsh" else ""),
             tool=tool,
             hosts=len(hostfile.entries),
         )
@@ -141,24 +141,24 @@ def _options(command: LaunchCommand | Missing) -> dict[str, str]:
 
 
 def _reach(node: NodeReach, hostfile: Hostfile) -> Iterator[Finding]:
-    """What keeps the launcher from a host: its name, or the log-in."""
+    """Why the launcher cannot start ranks on a host."""
     line = next((entry.line for entry in hostfile.entries if entry.host == node.host), None)
     if node.ssh is False and not node.addresses:
         yield fail(
-            f"`{node.host}`, line {line} of `{hostfile.path}`, has no address that this node knows",
-            effect="the launcher does not reach it, and the other ranks wait for its own",
-            hint=f"correct the name, or add it to DNS or /etc/hosts; try `getent hosts {node.host}`",
+            f"`{node.host}`, line {line} of `{hostfile.path}`, does not resolve to an address",
+            effect="the launcher cannot start its ranks, and the other ranks wait for them",
+            hint=f"correct the name, or add it to DNS or /etc/hosts, until `getent hosts {node.host}`"
+            " prints an address",
             host=node.host,
             line=line,
             error=node.error,
         )
     elif node.ssh is False:
-        why = "ssh had not ended in time" if node.timed_out else node.error
+        why = "ssh timed out" if node.timed_out else node.error
         yield fail(
-            f"`{node.host}`, line {line} of `{hostfile.path}`, lets nobody log in without a "
-            f"password: {why}",
-            effect="the launcher does not reach it, and the other ranks wait for its own",
-            hint=f"mend `ssh -o PasswordAuthentication=no {node.host} hostname`",
+            f"`{node.host}`, line {line} of `{hostfile.path}`, rejects passwordless SSH: {why}",
+            effect="the launcher cannot start its ranks, and the other ranks wait for them",
+            hint=f"make `ssh -o PasswordAuthentication=no {node.host} hostname` succeed",
             host=node.host,
             line=line,
             error=node.error,
@@ -167,16 +167,18 @@ def _reach(node: NodeReach, hostfile: Hostfile) -> Iterator[Finding]:
         )
     elif node.python is False:
         yield warn(
-            f"`{node.host}` has no interpreter where this node's is, but the deepspeed launcher "
-            "starts the same path on every node",
-            effect="the ranks of that node end in `No such file or directory`",
-            hint="put the environment at the same path on every node, or on a shared file system",
+            f"`{node.host}` has no Python interpreter at the path of this node's, but the deepspeed"
+            " launcher uses the same path on every node",
+            effect="ranks on that node fail with `No such file or directory`",
+            hint="install the environment at the same path on every node, or on a shared file system",
             host=node.host,
             line=line,
         )
 
 
-HINT = "run `ssh -o PasswordAuthentication=no HOST hostname` for every host of the hostfile and mend the one that fails"
+HINT = (
+    "make `ssh -o PasswordAuthentication=no HOST hostname` succeed for every host of the hostfile"
+)
 
 SIGNATURES = (
     Signature(

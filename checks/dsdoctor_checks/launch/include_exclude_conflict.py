@@ -1,11 +1,11 @@
-"""Options of the deepspeed launcher exclude each other, or name what is not there.
+"""Options of the deepspeed launcher are mutually exclusive, or name hosts or slots that do not exist.
 
 ## Why it matters
-`--include` and `--exclude` cannot be given together, nor with `--num_gpus` or `--num_nodes`; a host
-that the hostfile lacks or a slot beyond its number ends the launcher too.
+`--include` cannot be combined with `--exclude`, and neither with `--num_gpus` or `--num_nodes`. The
+launcher also stops at a host that is not in the hostfile and at a slot that the host does not have.
 
 ## What to do
-Keep one of the options, and name hosts and slots that the hostfile holds.
+Keep one of the options, and name hosts and slots of the hostfile.
 
 ## References
 deepspeed/launcher/runner.py (0.19.8, `main`, `parse_resource_filter`)
@@ -38,14 +38,14 @@ _EFFECT = "the launcher stops with `ValueError` before anything starts"
 def options_go_together(
     command: LaunchCommand, hostfile: Hostfile | Missing, gpus: Gpus | Missing
 ) -> Iterator[Finding]:
-    """Speaks of what the deepspeed launcher refuses on its command line."""
+    """Fails on options that the deepspeed launcher rejects."""
     if command.launcher != "deepspeed":
         return
     for problem in command.problems:
         yield fail(
-            f"`{problem}` is given, but the option takes a whole number",
+            f"`{problem}` is passed, but the option needs an integer",
             effect="the launcher prints its usage and stops",
-            hint="write a number",
+            hint="pass an integer",
             option=problem,
         )
     given = {
@@ -58,9 +58,9 @@ def options_go_together(
     filters = [name for name in used if name in {"--include", "--exclude"}]
     if len(filters) > 1 or (filters and len(used) > 1):
         yield fail(
-            f"`{used[0]}` and `{used[1]}` are both given, but the launcher takes only one of them",
+            f"`{used[0]}` and `{used[1]}` are mutually exclusive, but both are passed",
             effect=_EFFECT,
-            hint=f"keep `{used[0]}` and take `{used[1]}` out",
+            hint="pass only one of them",
             options=used,
         )
         return
@@ -75,9 +75,9 @@ def _slots_exist(
     chosen = filter_slots(text)
     if chosen is None:
         yield fail(
-            f"`{text}` is not of the form `HOST:SLOT,SLOT@HOST`",
+            f"`{text}` does not have the form `HOST:SLOT,SLOT@HOST`",
             effect=_EFFECT,
-            hint="write for instance `localhost:0,1`",
+            hint="write it like `localhost:0,1`",
             filter=text,
         )
         return
@@ -91,7 +91,7 @@ def _slots_exist(
         if host not in pool:
             names = ", ".join(f"`{name}`" for name in pool)
             yield fail(
-                f"`{host}` is asked for, but the hosts are {names}",
+                f"`{host}` is requested, but the hosts are {names}",
                 effect=_EFFECT,
                 hint="name a host of the hostfile, or `localhost` without one",
                 host=host,
@@ -102,10 +102,10 @@ def _slots_exist(
         beyond = [slot for slot in slots or () if have is not None and slot >= have]
         if beyond:
             yield fail(
-                f"slot {beyond[0]} of `{host}` is asked for, but it has {have} slots, counted"
+                f"slot {beyond[0]} of `{host}` is requested, but it has {have} slots, numbered"
                 " from 0",
                 effect=_EFFECT,
-                hint=f"name slots below {have}",
+                hint=f"use slots below {have}",
                 host=host,
                 slot=beyond[0],
                 slots=have,

@@ -1,12 +1,12 @@
-"""More ranks are asked for on this node than it has GPUs.
+"""More ranks are requested on this node than it has GPUs.
 
 ## Why it matters
-No launcher compares the number with the devices. Each rank takes the device of its local number,
-so the ranks beyond the last GPU stop with `CUDA error: invalid device ordinal`, and the others wait
-for them.
+Launchers do not compare the number of ranks with the number of GPUs. Each rank uses the GPU of its
+local rank, so the ranks beyond the last GPU stop with `CUDA error: invalid device ordinal`. The
+other ranks wait for them.
 
 ## What to do
-Ask for as many ranks as there are GPUs, or show the job more of them.
+Request as many ranks as there are GPUs, or make more GPUs visible to the job.
 
 ## References
 deepspeed/launcher/runner.py (`apply_num_nodes_and_gpus`), torch/distributed/run.py
@@ -37,6 +37,14 @@ from ..config._ranks import visible_count  # noqa: TID252  # families of one pac
 CONDITION = Condition("invalid-device-ordinal", id="DSD1205", scope=Scope.JOB, since="0.1")
 
 
+#: The option that sets the number of ranks on a node.
+_OPTION = {
+    "deepspeed": "--num_gpus",
+    "torchrun": "--nproc-per-node",
+    "accelerate": "--num_processes",
+}
+
+
 @check(CONDITION)
 def ranks_have_devices(
     command: LaunchCommand,
@@ -50,7 +58,7 @@ def ranks_have_devices(
     if asked is None or kind not in {"deepspeed", "torchrun", "accelerate"}:
         return
     if command.inner or any(gpu.mig_devices for gpu in gpus.gpus) or not gpus.gpus:
-        return  # srun and mpirun start it elsewhere; slices count as devices
+        return  # srun and mpirun start it on other nodes; a MIG slice is a device
     if "cpu" in command.options or (isinstance(hostfile, Hostfile) and hostfile.entries):
         return
     have = gpus.count or len(gpus.gpus)
@@ -61,16 +69,16 @@ def ranks_have_devices(
         return
     what = f"{devices} of {have} GPUs visible" if shown is not None else f"{have} GPUs"
     yield fail(
-        f"{asked} ranks are asked for on this node, but it has {what}",
-        effect=f"the ranks from {devices} on stop with `invalid device ordinal`",
-        hint=f"ask for {devices} ranks",
+        f"{asked} ranks are requested on this node, but it has {what}",
+        effect=f"ranks from {devices} on stop with `invalid device ordinal`",
+        hint=f"request {devices} {'rank' if devices == 1 else 'ranks'}: `{_OPTION[kind]} {devices}`",
         ranks=asked,
         devices=devices,
         gpus=have,
     )
 
 
-HINT = "start as many processes as GPUs are visible (`nvidia-smi -L`)"
+HINT = "start as many ranks per node as it has visible GPUs (`nvidia-smi -L` lists them)"
 
 SIGNATURES = (
     Signature(

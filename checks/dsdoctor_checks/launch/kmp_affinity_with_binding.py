@@ -1,11 +1,11 @@
-"""KMP_AFFINITY is set while the launcher is told to bind cores.
+"""KMP_AFFINITY is set and the launcher also binds cores.
 
 ## Why it matters
-With `--bind_cores_to_rank` the deepspeed launcher gives each rank its cores through `numactl`, and
-refuses to start when `KMP_AFFINITY` would bind them as well.
+With `--bind_cores_to_rank` the deepspeed launcher binds each rank to cores with `numactl`. It stops
+if `KMP_AFFINITY` is set, which would bind them too.
 
 ## What to do
-Unset the variable, or leave the option out.
+Unset the variable, or remove the option.
 
 ## References
 deepspeed/utils/numa.py (`get_numactl_cmd`)
@@ -28,7 +28,7 @@ CONDITION = Condition(
 
 @check(CONDITION)
 def binding_is_left_to_one(command: LaunchCommand, environment: Environment) -> Iterator[Finding]:
-    """Speaks when both would bind."""
+    """Fails if both would bind cores."""
     if command.launcher != "deepspeed" or "bind_cores_to_rank" not in command.options:
         return
     value = command.env.get("KMP_AFFINITY", environment.get("KMP_AFFINITY"))
@@ -37,6 +37,6 @@ def binding_is_left_to_one(command: LaunchCommand, environment: Environment) -> 
     yield fail(
         f"`KMP_AFFINITY` is `{value}`, but `--bind_cores_to_rank` needs it unset",
         effect="the launcher stops with `ValueError` in every rank",
-        hint="run `unset KMP_AFFINITY`, or take `--bind_cores_to_rank` out",
+        hint="run `unset KMP_AFFINITY`, or remove `--bind_cores_to_rank`",
         value=value,
     )

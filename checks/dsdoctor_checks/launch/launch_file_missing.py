@@ -1,13 +1,13 @@
-"""The command names a program or a script that is not there.
+"""The command names a program or a script that does not exist.
 
 ## Why it matters
-A misspelt launcher ends at once with `command not found`. A misspelt script is worse: the launcher
-starts, spreads over all GPUs or waits in the queue for its nodes, and then every rank ends with
-`can't open file`.
+A launcher that is not installed or misspelt fails at once with `command not found`. A wrong script
+path is worse: the launcher starts on all GPUs, or waits in the queue for its nodes, and then every
+rank fails with `can't open file`.
 
 ## What to do
-Correct the name, change to the folder that the command is meant for, or activate the environment
-that holds the launcher.
+Install the program, correct its name, or activate the environment that contains it. Start the
+command in the directory that the script's path is relative to.
 
 ## References
 - POSIX.1-2017, Shell Command Language, 2.9.1.1 (command search)
@@ -31,29 +31,46 @@ from dsdoctor.api import (
 )
 
 CONDITION = Condition("launch-file-missing", id="DSD1212", scope=Scope.JOB, since="0.1")
-_LAUNCHERS = ("deepspeed", "torchrun", "accelerate", "python", "python3", "srun", "mpirun")
+_ACTIVATE = "or activate the environment that contains it"
+#: Launcher to how one gets it.
+_LAUNCHERS = {
+    "deepspeed": f"run `python -m pip install deepspeed`, {_ACTIVATE}",
+    "torchrun": f"install torch, which provides it, {_ACTIVATE}",
+    "accelerate": f"run `python -m pip install accelerate`, {_ACTIVATE}",
+    "python": "use `python3`, or activate the environment of the job",
+    "python3": "install Python, or activate the environment of the job",
+    "srun": "start the command on a node of the Slurm cluster",
+    "mpirun": "install Open MPI or MPICH, or load its environment module",
+    "mpiexec": "install Open MPI or MPICH, or load its environment module",
+}
 
 
 @check(CONDITION)
 def program_and_script_are_there(files: LaunchFiles) -> Iterator[Finding]:
-    """Speaks of what is certainly absent; what a shell would expand is not judged."""
+    """Fails if a file is certainly missing; what a shell would expand is not judged."""
     if files.program is None and files.script is None:
-        yield skip("the command holds shell syntax, or names no file")
+        yield skip("the command contains shell syntax, or names no file")
         return
     if files.program is not None and files.program_path is None:
-        near = difflib.get_close_matches(files.program, _LAUNCHERS, 1)
+        near = difflib.get_close_matches(files.program, tuple(_LAUNCHERS), 1)
+        known = files.program in _LAUNCHERS
+        misspelt = near and not known
         yield fail(
-            f"`{files.program}` is neither on PATH nor beside the interpreter"
-            + (f"; the nearest launcher is `{near[0]}`" if near else ""),
-            effect="the command ends at once with `command not found`",
-            hint=f"write `{near[0]}`" if near else "correct the name, or activate its environment",
+            f"`{files.program}` is neither on PATH nor in the environment's `bin`"
+            + (f"; the closest launcher is `{near[0]}`" if misspelt else ""),
+            effect="the command fails at once with `command not found`",
+            hint=_LAUNCHERS[files.program]
+            if known
+            else f"change it to `{near[0]}`"
+            if misspelt
+            else f"install it or correct its name, {_ACTIVATE}",
             program=files.program,
         )
     if files.script is not None and files.script_exists is False:
         yield fail(
             f"the script `{files.script}` does not exist in `{files.folder}`",
-            effect="every rank ends with `can't open file`",
-            hint="correct its path, or start in the folder that it is relative to",
+            effect="every rank fails with `can't open file`",
+            hint="correct its path, or start in the directory that it is relative to",
             script=files.script_path,
         )
     if files.program_path is not None and files.script_exists is not False:

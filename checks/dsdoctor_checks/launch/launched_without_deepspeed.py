@@ -1,9 +1,9 @@
-"""The command starts plain Python where a launcher is needed.
+"""The command starts plain Python, but the job needs a launcher.
 
 ## Why it matters
 DeepSpeed and `torch.distributed` read RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT,
-which a launcher sets. Without them DeepSpeed tries MPI and ends in `No module named 'mpi4py'`, or
-one process trains on one GPU while the others idle.
+which a launcher sets. Without them DeepSpeed tries MPI and stops with `No module named 'mpi4py'`, or
+one process trains on one GPU and the other GPUs are idle.
 
 ## What to do
 Start the script with `deepspeed`, `torchrun` or `accelerate launch`.
@@ -14,6 +14,7 @@ deepspeed/comm/comm.py (`init_distributed`), deepspeed/runtime/engine.py
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 
 from dsdoctor.api import (
@@ -21,6 +22,7 @@ from dsdoctor.api import (
     DsConfig,
     Environment,
     Finding,
+    Gpus,
     LaunchCommand,
     Level,
     Missing,
@@ -44,8 +46,9 @@ def a_launcher_starts_the_ranks(
     run: RunNeeds,
     environment: Environment | Missing,
     config: DsConfig | Missing,
+    gpus: Gpus | Missing,
 ) -> Iterator[Finding]:
-    """Speaks of `python train.py` that is meant for DeepSpeed or for several GPUs."""
+    """Reports `python train.py` if the job uses DeepSpeed or several GPUs."""
     if command.launcher != "python" or command.script is None:
         return
     known = dict(environment.variables) if isinstance(environment, Environment) else {}
@@ -58,11 +61,11 @@ def a_launcher_starts_the_ranks(
     wants = isinstance(config, DsConfig) or any(
         word.startswith(("--deepspeed", "--ds_config")) for word in command.script_args
     )
-    line = " ".join(("deepspeed", f"--num_gpus {count or 1}", command.script))
+    line = _with_launcher(command, count or _visible(known, gpus))
     shown = f"`python {command.script}` starts one process"
     if count > 1:
         yield fail(
-            f"{shown}, but {count} GPUs are asked for",
+            f"{shown}, but {count} GPUs are requested",
             effect="one GPU is used, or DeepSpeed stops with `No module named 'mpi4py'`",
             hint=f"start it with `{line}`",
             gpus=count,
@@ -77,6 +80,24 @@ def a_launcher_starts_the_ranks(
             hint=f"start it with `{line}`",
             unset=missing,
         )
+
+
+def _visible(variables: dict[str, str], gpus: Gpus | Missing) -> int | None:
+    """How many GPUs the job would see; None when it is not known."""
+    shown = variables.get("CUDA_VISIBLE_DEVICES")
+    if shown is not None:
+        return len([one for one in shown.split(",") if one.strip() not in ("", "-1")]) or None
+    return None if isinstance(gpus, Missing) else gpus.count or len(gpus.gpus) or None
+
+
+def _with_launcher(command: LaunchCommand, count: int | None) -> str:
+    """The same command under the deepspeed launcher."""
+    script = command.script or ""
+    words = ["deepspeed"]
+    words += ["--num_gpus", str(count)] if count else []
+    words += [script] if script.endswith(".py") else ["--module", script]
+    assigned = "".join(f"{name}={shlex.quote(value)} " for name, value in command.env.items())
+    return assigned + shlex.join((*words, *command.script_args))
 
 
 HINT = "start it with `deepspeed train.py`, `torchrun` or `accelerate launch`"

@@ -1,17 +1,17 @@
-"""The launcher died while its ranks still ran.
+"""The launcher was killed while its ranks were still running.
 
 ## Why it matters
-Ranks whose launcher is gone run on as orphans: they hold GPUs and the master port, and the next
-job finds both taken. `deepspeed` even ends with status 0 when its inner launcher is killed by a
-signal, so that a script believes the job has succeeded.
+Ranks whose launcher has ended keep running. They keep their GPUs and the master port, so the next
+job finds both in use. `deepspeed` even exits with status 0 when a signal kills its inner launcher,
+so a script assumes that the job succeeded.
 
 ## What to do
-End the orphans (`nvidia-smi` and `ps -ef` name them). Start long jobs under a scheduler, `tmux`
-or `nohup`, so that a closed terminal does not take the launcher away.
+Stop the remaining ranks (`nvidia-smi` and `ps -ef` list them). Start long jobs under a scheduler,
+`tmux` or `nohup`, so that closing the terminal does not kill the launcher.
 
 ## References
 deepspeed/launcher/runner.py (`if result.returncode > 0: sys.exit`): a negative return code, which
-is a signal, is passed over
+means a signal, is ignored
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dsdoctor.api import Condition, Level, Scope, Signature
 
 CONDITION = Condition("launcher-killed", id="DSD1260", scope=Scope.JOB, since="0.1")
 
-HINT = "end the ranks that are left, and start the job under a scheduler, `tmux` or `nohup`"
+HINT = "stop the remaining ranks, and start the job under a scheduler, `tmux` or `nohup`"
 
 SIGNATURES = (
     Signature(

@@ -1,14 +1,14 @@
-"""The deepspeed launcher and CUDA_VISIBLE_DEVICES disagree.
+"""The deepspeed launcher overrides or rejects CUDA_VISIBLE_DEVICES.
 
 ## Why it matters
-Without a hostfile the launcher turns `CUDA_VISIBLE_DEVICES` into `--include localhost:LIST`, and
-reads the list as integers: a UUID or MIG name ends it. When `--include`, `--exclude`, `--num_gpus`
-or `--num_nodes` is given, it deletes the variable and counts from GPU 0, so a job meant for GPUs 4
-and 5 lands on 0 and 1.
+Without a hostfile the launcher converts `CUDA_VISIBLE_DEVICES` to `--include localhost:LIST` and
+parses the list as integers, so it stops at a UUID or MIG name. With `--include`, `--exclude`,
+`--num_gpus` or `--num_nodes` it deletes the variable and counts from GPU 0, so a job meant for GPUs
+4 and 5 runs on 0 and 1.
 
 ## What to do
-Choose the GPUs in one place: by `--include localhost:4,5`, or by the variable with integers and
-none of those options.
+Choose the GPUs in one place: with `--include localhost:4,5`, or with integers in the variable and
+none of these options.
 
 ## References
 deepspeed/launcher/runner.py (0.19.8, `main`)
@@ -43,7 +43,7 @@ CONDITION = Condition(
 def launcher_sees_the_same_devices(
     command: LaunchCommand, environment: Environment | Missing, hostfile: Hostfile | Missing
 ) -> Iterator[Finding]:
-    """Speaks for the deepspeed launcher on one node; torchrun and accelerate leave it alone."""
+    """Judges the deepspeed launcher on one node; torchrun and accelerate keep the variable."""
     if command.launcher != "deepspeed":
         return
     if isinstance(hostfile, Hostfile) and hostfile.entries:
@@ -67,10 +67,10 @@ def launcher_sees_the_same_devices(
     if not asked:
         if not all(token.isdigit() for token in tokens):
             yield fail(
-                f"`CUDA_VISIBLE_DEVICES` is `{value}`, but the deepspeed launcher reads it as"
+                f"`CUDA_VISIBLE_DEVICES` is `{value}`, but the deepspeed launcher parses it as"
                 " integers",
                 effect="`ValueError: invalid literal for int()` before anything starts",
-                hint="set `CUDA_DEVICE_ORDER=PCI_BUS_ID` and the integers that `nvidia-smi -L`"
+                hint="set `CUDA_DEVICE_ORDER=PCI_BUS_ID`, and use the indices that `nvidia-smi -L`"
                 " prints",
                 value=value,
             )
@@ -79,7 +79,7 @@ def launcher_sees_the_same_devices(
     same = command.num_gpus == len(tokens) and tokens == counted
     if same or command.include == f"localhost:{','.join(tokens)}":
         yield ok(
-            f"the deepspeed launcher deletes `CUDA_VISIBLE_DEVICES`, but `{asked[0]}` names the"
+            f"the deepspeed launcher deletes `CUDA_VISIBLE_DEVICES`, but `{asked[0]}` selects the"
             " same GPUs",
             value=value,
             option=asked[0],
@@ -88,10 +88,10 @@ def launcher_sees_the_same_devices(
     yield warn(
         f"`CUDA_VISIBLE_DEVICES` is `{value}`, but the deepspeed launcher deletes it because of"
         f" `{asked[0]}`",
-        effect="the job takes the GPUs that the option says, counted over all GPUs of the node",
-        hint=f"start with `--include localhost:{','.join(tokens)}` in place of `{asked[0]}`"
+        effect="the job uses the GPUs that the option selects, counted over all GPUs of the node",
+        hint=f"use `--include localhost:{','.join(tokens)}` instead of `{asked[0]}`"
         if all(token.isdigit() for token in tokens)
-        else f"take `{asked[0]}` and the variable out, and use `--include localhost:0,1`",
+        else f"unset the variable, and use `--include localhost:0,1` instead of `{asked[0]}`",
         value=value,
         option=asked[0],
         num_gpus=command.num_gpus,
@@ -102,7 +102,7 @@ def _positive(number: int | None, floor: int) -> str:
     return str(number) if number is not None and number > floor else ""
 
 
-HINT = "unset `CUDA_VISIBLE_DEVICES` and choose GPUs with `--include localhost:0,2`"
+HINT = "unset `CUDA_VISIBLE_DEVICES`, and select GPUs with `--include localhost:0,2`"
 
 SIGNATURES = (
     Signature(

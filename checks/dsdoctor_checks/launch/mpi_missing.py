@@ -1,13 +1,14 @@
-"""An MPI library is absent or does not fit mpi4py.
+"""An MPI library is missing or does not match mpi4py.
 
 ## Why it matters
 The openmpi, mpich and mvapich launchers, and mpi4py, need an MPI library on every node.
 
 ## What to do
-Install Open MPI or load its module, and rebuild `mpi4py`.
+Install Open MPI or load its environment module, then rebuild mpi4py with
+`python -m pip install --force-reinstall --no-cache-dir mpi4py`.
 
 ## References
-Recognised in logs alone; the wordings are tested in `tests/logs`.
+Detected from logs only.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from dsdoctor.api import Condition, Level, Scope, Signature
 
 CONDITION = Condition("mpi-missing", id="DSD1250", scope=Scope.JOB, since="0.1")
 
-HINT = "install Open MPI or load its module, and rebuild `mpi4py`"
+HINT = "install Open MPI or load its environment module, and rebuild `mpi4py`"
 
 SIGNATURES = (
     Signature(

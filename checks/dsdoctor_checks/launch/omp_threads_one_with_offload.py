@@ -1,9 +1,8 @@
-"""The optimizer runs on the CPU, but with one thread.
+"""The optimizer is offloaded to the CPU but uses one thread.
 
 ## Why it matters
-With offload the Adam step runs on the CPU and is spread over OpenMP threads. torchrun sets
-`OMP_NUM_THREADS=1` when it starts several ranks and the variable is not set, so the step takes as
-many times longer as there are cores for each rank.
+With offload the Adam step runs on the CPU with OpenMP threads. If `OMP_NUM_THREADS` is not set,
+torchrun sets it to 1 when it starts several ranks. The step then uses one core of each rank.
 
 ## What to do
 Set `OMP_NUM_THREADS` to the number of cores for each rank.
@@ -42,7 +41,7 @@ def offload_has_threads(
     resources: Resources,
     command: LaunchCommand | Missing,
 ) -> Iterator[Finding]:
-    """Speaks when one thread is set, or torchrun will set it."""
+    """Warns if one thread is set, or if torchrun will set it."""
     device = config.get("zero_optimization.offload_optimizer.device")
     if device not in {"cpu", "nvme"} or config.get("zero_optimization.stage") in {0, None}:
         return
@@ -57,11 +56,11 @@ def offload_has_threads(
         torchrun = kind == "torchrun" and not threads
     cores = resources.cpus_usable // max(1, ranks)
     if cores < _FEW_CORES:
-        return  # little is to be had
+        return  # more threads would gain little
     if value == "1":
         said = "`OMP_NUM_THREADS` is 1"
     elif value is None and torchrun and ranks > 1:
-        said = "`OMP_NUM_THREADS` is not set, which `torchrun` turns into 1"
+        said = "`OMP_NUM_THREADS` is not set, and `torchrun` sets it to 1"
     else:
         yield ok(omp_num_threads=value, cores_per_rank=cores)
         return

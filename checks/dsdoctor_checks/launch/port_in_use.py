@@ -1,11 +1,11 @@
-"""The port on which the ranks meet is taken.
+"""The master port is already in use.
 
 ## Why it matters
-Every launcher takes port 29500 unless told otherwise, so the second job on a machine ends with
-`EADDRINUSE`, or its ranks join the first job's store and hang.
+Launchers use port 29500 by default. A second job on the machine stops with `EADDRINUSE`, or its
+ranks connect to the first job's store and hang.
 
 ## What to do
-Give each job on the machine a port of its own, or end the process that was left behind.
+Use a different port for each job on the machine, or stop the process that still uses it.
 
 ## References
 deepspeed/constants.py (`TORCH_DISTRIBUTED_DEFAULT_PORT`), torch/distributed/run.py
@@ -39,7 +39,7 @@ _OPTIONS = {"accelerate": "--main_process_port", "deepspeed": "--master_port"}
 
 @check(CONDITION)
 def port_is_free(port: MasterPort, command: LaunchCommand | Missing) -> Iterator[Finding]:
-    """Fails for the port of this command; warns when none was given and the default is taken."""
+    """Fails for the port of this command; warns if only the default port is in use."""
     if not port.taken:
         yield ok(port=port.port)
         return
@@ -47,15 +47,15 @@ def port_is_free(port: MasterPort, command: LaunchCommand | Missing) -> Iterator
     if isinstance(command, LaunchCommand):
         kind = command.inner or command.launcher
         if kind == "other" or (kind == "python" and not port.asked):
-            return  # it may never open a port
+            return  # it may not open a port
     option = _OPTIONS.get(kind, "--master-port")
     free = port.port + 1
     by = f" by {port.holder}" if port.holder else ""
-    what = "the master port of this command" if kind else "the default of every launcher"
+    what = "the master port of this command" if kind else "the default of the launchers"
     where = f" of `{port.host}`" if port.remote else ""
-    # on another node it may be this very job, begun there a moment ago
+    # on another node it may be this job, started there a moment ago
     yield (fail if kind and not port.remote else warn)(
-        f"port {port.port}{where} is taken{by}, but it is {what}",
+        f"port {port.port}{where} is in use{by}, but it is {what}",
         effect="rank 0 stops with `EADDRINUSE`, `Address already in use`",
         hint=f"add `{option} {free}`" if kind != "python" else f"set `MASTER_PORT={free}`",
         port=port.port,
@@ -64,7 +64,7 @@ def port_is_free(port: MasterPort, command: LaunchCommand | Missing) -> Iterator
     )
 
 
-HINT = "choose another: `--master_port` / `--rdzv_endpoint`, or end the old run"
+HINT = "pass another port with `--master_port` or `--rdzv_endpoint`, or stop the old run"
 
 SIGNATURES = (
     Signature(

@@ -1,14 +1,15 @@
-"""The processes do not meet at the master address.
+"""The ranks could not connect to the master address.
 
 ## Why it matters
-All ranks meet at one address and port. A wrong address, a firewall or a node that never started
-leaves the others waiting.
+All ranks connect to one address and port. If the address is wrong, a firewall blocks the port or a
+node did not start, the other ranks wait until they time out.
 
 ## What to do
-Check that the master address resolves, is reachable on its port, and that every node has started.
+Check on every node that the master address resolves and that its port can be reached
+(`nc -vz ADDRESS PORT`). Check that the job started on every node.
 
 ## References
-Recognised in logs alone; the wordings are tested in `tests/logs`.
+Detected from logs only.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from dsdoctor.api import Condition, Level, Scope, Signature
 
 CONDITION = Condition("rendezvous-timeout", id="DSD1251", scope=Scope.JOB, since="0.1")
 
-HINT = "check that the master address resolves, is reachable on its port, and that every node has started"
+HINT = "check on every node that the job started there and that `nc -vz ADDRESS PORT` reaches the master address"
 
 SIGNATURES = (
     Signature(

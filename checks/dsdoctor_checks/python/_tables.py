@@ -1,7 +1,9 @@
-"""Combinations of releases that are known not to work.
+"""Combinations of releases that are known to be incompatible.
 
 Sources: DeepSpeed's pull requests, by number, with the release that `version.txt` names at the
-merge; METADATA of the wheels of torch, transformers and accelerate; read 2026-11-21.
+merge; METADATA of the wheels of torch, transformers and accelerate; read 2026-11-21. DeepSpeed's
+Python: classifiers in setup.py, where DeepSpeed#6933 (2025-01-08, first in 0.16.3) dropped 3.6 and
+3.7; read 2026-11-22.
 """
 
 from __future__ import annotations
@@ -11,15 +13,15 @@ import dataclasses
 
 @dataclasses.dataclass(frozen=True)
 class Bad:
-    """Releases of DeepSpeed that do not go with another package.
+    """Releases of DeepSpeed that are incompatible with another package.
 
     Attributes:
         other: distribution, or `python`.
-        since: release of the other from which the trouble begins.
-        fixed: first DeepSpeed that is free of it.
-        effect: what the reader sees.
-        at_import: whether it shows when deepspeed is imported; else when ops are built.
-        source: where this was read.
+        since: first release of the other package that is affected.
+        fixed: first DeepSpeed that works with it.
+        effect: what the user sees.
+        at_import: it fails when deepspeed is imported; otherwise when ops are built.
+        source: where the fact comes from.
     """
 
     other: str
@@ -35,14 +37,14 @@ DEEPSPEED_TORCH = (
         "torch",
         "2.0",
         "0.8.2",
-        "the import ends in `No module named 'torch._six'`",
+        "the import fails with `No module named 'torch._six'`",
         "DeepSpeed#2863",
     ),
     Bad(
         "torch",
         "2.3",
         "0.14.1",
-        "the import ends in `cannot import name 'log' from "
+        "the import fails with `cannot import name 'log' from "
         "'torch.distributed.elastic.agent.server.api'`",
         "DeepSpeed#5346",
     ),
@@ -50,22 +52,24 @@ DEEPSPEED_TORCH = (
         "torch",
         "2.4",
         "0.14.4",
-        "the import ends in `cannot import name '_get_socket_with_port'`",
+        "the import fails with `cannot import name '_get_socket_with_port'`",
         "DeepSpeed#5654",
     ),
     Bad(
         "torch",
         "2.12",
         "0.19.5",
-        "builds of ops stop, for torch's headers need C++20 and DeepSpeed asks for C++17",
+        "ops do not compile: torch's headers need C++20, but DeepSpeed compiles with C++17",
         "DeepSpeed#8238",
         at_import=False,
     ),
 )
 
 #: Oldest Python of a release and of all later ones: distribution, release, Python
-#: (`Requires-Python` of the wheels).
+#: (`Requires-Python` of the wheels; classifiers of DeepSpeed).
 OLDEST_PYTHON = (
+    ("deepspeed", "0.16.3", (3, 8)),
+    ("deepspeed", "0.3", (3, 6)),
     ("torch", "2.15", (3, 11)),
     ("torch", "2.9", (3, 10)),
     ("torch", "2.6", (3, 9)),

@@ -22,16 +22,16 @@ KEY_MODULES = {
 def imports(
     torch: TorchLive | Missing | None, deepspeed: DeepSpeedLive | Missing | None
 ) -> bool | None:
-    """Whether the imports that were tried all worked; None when none was tried."""
+    """Whether all imports that were tried succeeded; None when none was tried."""
     tried = [live.imported.ok for live in (torch, deepspeed) if isinstance(live, TorchLive)]
     tried += [live.imported.ok for live in (torch, deepspeed) if isinstance(live, DeepSpeedLive)]
     return all(tried) if tried else None
 
 
 def parse_requirement(text: str, patient: Patient) -> Requirement | None:
-    """A requirement that applies in the patient; None when it does not, or is no requirement.
+    """A requirement that applies in this environment; None if it does not or is malformed.
 
-    Requirements of extras never apply: whether an extra was asked for is not recorded.
+    Requirements of extras never apply, because it is not recorded which extras were requested.
     """
     try:
         requirement = Requirement(text)

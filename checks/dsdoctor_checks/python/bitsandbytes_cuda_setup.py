@@ -1,14 +1,14 @@
 """bitsandbytes cannot find or load its CUDA library.
 
 ## Why it matters
-8-bit optimizers and quantised loading need a CUDA library of bitsandbytes' own; without the right
-one its import ends the run.
+8-bit optimizers and quantized loading use a CUDA library that bitsandbytes ships. If it has none for
+torch's CUDA version, its import stops the run.
 
 ## What to do
-Upgrade `bitsandbytes` to a release for the CUDA of torch, and unset `BNB_CUDA_VERSION`.
+Upgrade `bitsandbytes` to a release that supports torch's CUDA version, and unset `BNB_CUDA_VERSION`.
 
 ## References
-Recognised in logs alone; the wordings are tested in `tests/logs`.
+Detected from logs only.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dsdoctor.api import Condition, Level, Scope, Signature
 
 CONDITION = Condition("bitsandbytes-cuda-setup", id="DSD950", scope=Scope.USER_ENV, since="0.1")
 
-HINT = "upgrade `bitsandbytes` to a release for the CUDA of torch, and unset `BNB_CUDA_VERSION`"
+HINT = "upgrade `bitsandbytes` to a release that supports torch's CUDA version, and unset `BNB_CUDA_VERSION`"
 
 SIGNATURES = (
     Signature(

@@ -1,11 +1,11 @@
-"""DeepSpeed is not installed in the examined environment.
+"""DeepSpeed is not installed in the environment.
 
 ## Why it matters
-A script that imports deepspeed stops at once, and the `deepspeed` command, if there is one at all,
-belongs to another environment.
+A script that imports deepspeed stops immediately. If there is a `deepspeed` command, it belongs to
+another environment.
 
 ## What to do
-Install it into this interpreter: `pip install deepspeed`, or examine the right one with `--python`.
+Install it with `python -m pip install deepspeed`, or name the right environment with `--python`.
 
 ## References
 - https://www.deepspeed.ai/tutorials/advanced-install/
@@ -42,12 +42,12 @@ CONDITION = Condition(
 def deepspeed_is_installed(
     deepspeed: DeepSpeedInstall, patient: Patient | Missing
 ) -> Iterator[Finding]:
-    """Judges what lies on disk."""
+    """Judges the installed files."""
     python = "python3" if isinstance(patient, Missing) else patient.executable
     if deepspeed.error:
         yield fail(
-            f"`deepspeed` is installed only in part: {deepspeed.error}",
-            effect="`import deepspeed` fails or takes something else",
+            f"`deepspeed` is only partly installed: {deepspeed.error}",
+            effect="`import deepspeed` fails or imports something else",
             hint=f"run `{python} -m pip install --force-reinstall --no-deps deepspeed`",
             path=deepspeed.path,
             error=deepspeed.error,
@@ -55,7 +55,7 @@ def deepspeed_is_installed(
     elif deepspeed.version is None:
         yield fail(
             f"`deepspeed` is not installed for `{python}`",
-            effect="`import deepspeed` ends in `ModuleNotFoundError`",
+            effect="`import deepspeed` fails with `ModuleNotFoundError`",
             hint=f"run `{python} -m pip install deepspeed`, or name the environment that has it "
             "with `--python`",
             python=python,

@@ -1,11 +1,11 @@
 """This DeepSpeed is too old for this torch.
 
 ## Why it matters
-DeepSpeed uses parts of torch that are not public, and those move. Each torch release named here
-broke the DeepSpeed releases before it, at import or in the build of ops.
+DeepSpeed uses private parts of torch, and those change between releases. Some torch releases broke
+all older DeepSpeed releases, either at import or when ops are built.
 
 ## What to do
-Upgrade DeepSpeed to the release that is named or to a newer one.
+Upgrade DeepSpeed to the release that the finding names, or a newer one.
 
 ## References
 - https://github.com/deepspeedai/DeepSpeed/pull/2863, 5346, 5654, 8238
@@ -48,7 +48,7 @@ CONDITION = Condition(
 def deepspeed_suits_torch(
     deepspeed: DeepSpeedInstall, torch: TorchBuild, live: DeepSpeedLive | Missing
 ) -> Iterator[Finding]:
-    """Looks the pair up; an import that worked outranks the table."""
+    """Looks the pair up; an import that succeeded overrides the table."""
     if deepspeed.version is None or torch.version is None:
         yield skip("torch or deepspeed is not installed")
         return

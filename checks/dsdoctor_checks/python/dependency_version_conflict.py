@@ -1,12 +1,12 @@
-"""Installed packages do not satisfy what others of them require.
+"""Installed packages do not satisfy each other's requirements.
 
 ## Why it matters
-pip lets a later install break an earlier one with no more than a line of warning. The result fails
-at an import, or works by luck until a line is reached that needs the other version.
+pip lets a later install break an earlier one and prints only a warning. The result fails at import,
+or later, when code runs that needs the other version.
 
 ## What to do
-Install a version that satisfies the requirement, best all packages in one `pip install`, and run
-`pip check`.
+Install a version that satisfies the requirement, preferably all packages in one `pip install`. Then
+run `pip check`.
 
 ## References
 - https://packaging.python.org/en/latest/specifications/dependency-specifiers/
@@ -38,7 +38,7 @@ from dsdoctor.api import (
 from ._util import imports, normalized, parse_requirement
 
 CONDITION = Condition("dependency-version-conflict", id="DSD906", scope=Scope.USER_ENV, since="0.1")
-#: Whose missing requirements stop an import of the job.
+#: Packages whose missing requirements stop the job at import.
 VITAL = ("torch", "deepspeed")
 
 
@@ -49,7 +49,7 @@ def requirements_are_met(
     torch: TorchLive | Missing,
     deepspeed: DeepSpeedLive | Missing,
 ) -> Iterator[Finding]:
-    """Judges each requirement that applies; an absent package only where an import failed."""
+    """Judges each requirement that applies; a missing package only if an import failed."""
     broken = imports(torch, deepspeed) is False
     for owner, requirements in sorted(packages.requires.items()):
         own = packages.version(owner)
@@ -83,7 +83,7 @@ def requirements_are_met(
             )
 
 
-HINT = "align the versions in the message: `python -m pip install -U` the older of the two"
+HINT = "upgrade the older of the two packages that the error names: `python -m pip install -U NAME`"
 
 SIGNATURES = (
     Signature(

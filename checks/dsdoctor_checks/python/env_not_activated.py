@@ -1,11 +1,12 @@
-"""The launchers of the examined environment are not on PATH.
+"""The environment's launchers are not on PATH.
 
 ## Why it matters
-`deepspeed train.py` finds no command, and jobs that are started by the interpreter's full path do
-not find the tools beside it (ninja). An environment gets onto PATH by its activation.
+`deepspeed train.py` ends with `command not found`. A job that is started with the interpreter's full
+path does not find the tools installed beside it, such as `ninja`. Activating an environment puts it
+on PATH.
 
 ## What to do
-Activate the environment in the shell or the job script that starts the job.
+Activate the environment in the shell or in the job script.
 
 ## References
 - https://docs.python.org/3/library/venv.html
@@ -30,7 +31,7 @@ from dsdoctor.api import (
 )
 
 CONDITION = Condition("env-not-activated", id="DSD910", scope=Scope.USER_ENV, since="0.1")
-#: Ways in which the user named an environment that need not be that of the shell.
+#: Ways to name an environment other than the shell's.
 NAMED = ("--python", "DSDOCTOR_PYTHON")
 
 
@@ -38,14 +39,14 @@ NAMED = ("--python", "DSDOCTOR_PYTHON")
 def env_is_on_path(
     launchers: Launchers, patient: Patient, deepspeed: DeepSpeedInstall | Missing
 ) -> Iterator[Finding]:
-    """Judges whether a user would find the environment's own `deepspeed`."""
+    """Warns if the shell does not find the environment's `deepspeed`."""
     found = {launcher.name: launcher for launcher in launchers.launchers}
     command, python = found.get("deepspeed"), found.get("python")
     if patient.kind not in ("venv", "conda") or patient.chosen_by in NAMED:
-        yield skip("the interpreter is of no environment, or was named on purpose")
+        yield skip("the interpreter is not in a virtual environment, or was named explicitly")
         return
     if isinstance(deepspeed, Missing) or deepspeed.version is None:
-        yield skip("the environment has no deepspeed to start")
+        yield skip("deepspeed is not installed in the environment")
         return
     if command is None or command.path is not None or (python is not None and python.same_env):
         yield ok(deepspeed=command.path if command else None)
@@ -59,7 +60,7 @@ def env_is_on_path(
     yield warn(
         f"`deepspeed` is not on PATH, though deepspeed {deepspeed.version} is installed in "
         f"`{patient.prefix}`: the environment is not activated",
-        effect="the command is not found, nor are tools that jobs call by name",
+        effect="the shell finds neither `deepspeed` nor the tools that jobs call by name",
         hint=f"run `{activate}`",
         prefix=patient.prefix,
         deepspeed=deepspeed.version,

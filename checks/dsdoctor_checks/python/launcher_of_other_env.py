@@ -1,11 +1,11 @@
 """A launcher on PATH starts jobs in another Python environment.
 
 ## Why it matters
-`deepspeed`, `torchrun` and `accelerate` are scripts whose first line names an interpreter. When an
-old one comes first on PATH, the job runs there: with another torch, or with none.
+`deepspeed`, `torchrun` and `accelerate` are scripts whose first line names an interpreter. If the
+first one on PATH belongs to another environment, the job runs there, with another torch or none.
 
 ## What to do
-Activate the environment, or start the launcher through the interpreter:
+Activate the environment, or start the launcher as a module of its interpreter:
 `python -m torch.distributed.run`, `python -m deepspeed.launcher.runner`.
 
 ## References
@@ -19,19 +19,19 @@ from collections.abc import Iterator
 from dsdoctor.api import Condition, Finding, Launchers, Patient, Scope, check, fail, ok, warn
 
 CONDITION = Condition("launcher-of-other-env", id="DSD909", scope=Scope.USER_ENV, since="0.1")
-#: Launchers that take their own interpreter, and how each is started by module.
+#: Launchers that start ranks with their own interpreter, and the module of each.
 MODULES = {
     "deepspeed": "deepspeed.launcher.runner",
     "torchrun": "torch.distributed.run",
     "accelerate": "accelerate.commands.launch",
 }
-#: Ways in which the user meant the environment that the shell is in.
+#: The user means the environment of the shell.
 BY_SHELL = ("VIRTUAL_ENV", "CONDA_PREFIX")
 
 
 @check(CONDITION)
 def launchers_are_of_this_env(launchers: Launchers, patient: Patient) -> Iterator[Finding]:
-    """Compares the interpreter of each launcher with the patient."""
+    """Compares the interpreter of each launcher with the one examined."""
     for launcher in launchers.launchers:
         module = MODULES.get(launcher.name)
         if module is None or launcher.path is None or launcher.same_env is not False:
@@ -39,9 +39,9 @@ def launchers_are_of_this_env(launchers: Launchers, patient: Patient) -> Iterato
         meant = patient.chosen_by in BY_SHELL and launcher.name == "deepspeed"
         yield (fail if meant else warn)(
             f"`{launcher.name}` on PATH is `{launcher.path}` and runs "
-            f"`{launcher.interpreter}`, but the environment is that of `{patient.executable}`",
-            effect="the job runs with the packages of the other environment",
-            hint=f"run `{patient.executable} -m {module}` in place of `{launcher.name}`, or put "
+            f"`{launcher.interpreter}`, but `{patient.executable}` is examined",
+            effect="the job runs with the packages of another environment",
+            hint=f"run `{patient.executable} -m {module}` instead of `{launcher.name}`, or put "
             f"`{patient.bin_dir or patient.prefix}` first on PATH",
             launcher=launcher.path,
             interpreter=launcher.interpreter,

@@ -1,14 +1,14 @@
-"""The libstdc++ that is loaded is too old.
+"""The loaded libstdc++ is too old.
 
 ## Why it matters
-A compiled package needs a newer C++ library than the first one on the loader's path.
+A compiled package needs a newer C++ library than the first one that the loader finds.
 
 ## What to do
-Put a newer libstdc++ first (`conda install -c conda-forge libstdcxx-ng`) or clean
-`LD_LIBRARY_PATH`.
+Install a newer libstdc++ (`conda install -c conda-forge libstdcxx-ng`), or remove the directory of
+the old one from `LD_LIBRARY_PATH`.
 
 ## References
-Recognised in logs alone; the wordings are tested in `tests/logs`.
+Detected from logs only.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dsdoctor.api import Condition, Level, Scope, Signature
 
 CONDITION = Condition("libstdcxx-too-old", id="DSD951", scope=Scope.USER_ENV, since="0.1")
 
-HINT = "put a newer libstdc++ first (`conda install -c conda-forge libstdcxx-ng`) or clean `LD_LIBRARY_PATH`"
+HINT = "install a newer libstdc++ (`conda install -c conda-forge libstdcxx-ng`), or remove the old one's directory from `LD_LIBRARY_PATH`"
 
 SIGNATURES = (
     Signature(

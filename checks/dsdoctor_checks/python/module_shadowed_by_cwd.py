@@ -1,12 +1,12 @@
-"""A file in the job's folder has the name of a package and is imported in its place.
+"""A file in the job's directory is imported instead of a package of the same name.
 
 ## Why it matters
-Python puts the script's folder, or the working folder, first on its path. A `deepspeed.py`, a
-`torch.py` or a left-over folder of that name there hides the real package, and the error speaks of
-a circular import or a missing attribute.
+Python searches the script's directory, or the working directory, first. A `deepspeed.py`, a
+`torch.py` or a directory of that name hides the real package. The error mentions a circular import
+or a missing attribute, not the file.
 
 ## What to do
-Rename the file (and delete its `__pycache__`).
+Rename the file and delete its `__pycache__`.
 
 ## References
 - https://docs.python.org/3/library/sys_path_init.html
@@ -34,7 +34,7 @@ def _installed_there(packages: Packages, module: str, path: str) -> bool:
 
 @check(CONDITION)
 def no_file_hides_a_package(packages: Packages) -> Iterator[Finding]:
-    """Judges each key module that something hides."""
+    """Fails for each key module that a file hides."""
     hidden = {
         module: path
         for module, path in sorted(packages.shadowed.items())
@@ -46,11 +46,11 @@ def no_file_hides_a_package(packages: Packages) -> Iterator[Finding]:
         file = PurePath(path)
         shown = file.parent if file.name == "__init__.py" else file
         real = packages.origins.get(module)
-        instead = f"of `{real}`" if real and real != path else "of the installed package"
+        instead = f"`{real}`" if real and real != path else "the installed package"
         yield fail(
-            f"`import {module}` takes `{path}` in place {instead}",
-            effect="the job ends in an `ImportError` or `AttributeError` that names the package",
-            hint=f"give `{shown}` another name",
+            f"`import {module}` imports `{path}` instead of {instead}",
+            effect="the job stops with an `ImportError` or `AttributeError` that names the package",
+            hint=f"rename `{shown}`",
             module=module,
             shadowed_by=path,
             origin=real,

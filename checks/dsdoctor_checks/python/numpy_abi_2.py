@@ -1,12 +1,12 @@
-"""NumPy 2 is installed beside packages that were built for NumPy 1.
+"""NumPy 2 is installed with packages that were built for NumPy 1.
 
 ## Why it matters
-NumPy 2 changed its binary interface. torch before 2.3 was compiled against NumPy 1: it starts with
-a long warning, and `torch.from_numpy` and the default collate of a DataLoader end in `Numpy is not
-available`. DeepSpeed before 0.14.4 does not import at all.
+NumPy 2 changed its binary interface. torch older than 2.3 was compiled for NumPy 1: it starts with a
+long warning, and `torch.from_numpy` and the default collate function of a DataLoader fail with
+`Numpy is not available`. DeepSpeed older than 0.14.4 cannot be imported.
 
 ## What to do
-Install `numpy<2`, or upgrade the package that is named.
+Install `numpy<2`, or upgrade the package that the finding names.
 
 ## References
 - https://github.com/deepspeedai/DeepSpeed/pull/5680
@@ -55,9 +55,9 @@ def packages_know_numpy_2(
     works = isinstance(live, DeepSpeedLive) and live.imported.ok
     if not works and not at_least(deepspeed, "0.14.4"):
         yield fail(
-            f"numpy {numpy} is installed, but deepspeed {deepspeed} knows NumPy 1 only; 0.14.4 is "
-            "the first that knows NumPy 2",
-            effect="`import deepspeed` ends in `cannot import name 'BUFSIZE' from 'numpy'`",
+            f"numpy {numpy} is installed, but deepspeed {deepspeed} supports only NumPy 1; 0.14.4 is"
+            " the first release that supports NumPy 2",
+            effect="`import deepspeed` fails with `cannot import name 'BUFSIZE' from 'numpy'`",
             hint=HINT.format(needed="deepspeed 0.14.4"),
             numpy=numpy,
             deepspeed=deepspeed,
@@ -66,9 +66,9 @@ def packages_know_numpy_2(
     version = packages.version("torch") if isinstance(torch, Missing) else torch.version
     if not at_least(version, "2.3"):
         yield warn(
-            f"numpy {numpy} is installed, but torch {version} was built for NumPy 1; 2.3 is the "
-            "first built for NumPy 2",
-            effect="`torch.from_numpy` and DataLoaders that use it end in `Numpy is not available`",
+            f"numpy {numpy} is installed, but torch {version} was built for NumPy 1; 2.3 is the"
+            " first release built for NumPy 2",
+            effect="`torch.from_numpy` and DataLoaders that use it fail with `Numpy is not available`",
             hint=HINT.format(needed="torch 2.3"),
             numpy=numpy,
             torch=version,
@@ -76,7 +76,7 @@ def packages_know_numpy_2(
         )
 
 
-HINT = "`python -m pip install 'numpy<2'`, or upgrade the package"
+HINT = "run `python -m pip install 'numpy<2'`, or upgrade the package that the error names"
 
 SIGNATURES = (
     Signature(

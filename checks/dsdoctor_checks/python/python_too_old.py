@@ -1,15 +1,16 @@
 """The interpreter is older than an installed package allows.
 
 ## Why it matters
-Wheels say which Python they need, but a copied environment, an upgraded package under
-`--ignore-requires-python` or a replaced interpreter goes round that; new syntax or a missing module
-of the standard library then stops the import.
+Wheels declare which Python they need, but a copied environment, `--ignore-requires-python` or a
+replaced interpreter bypasses the check. Then new syntax or a missing standard-library module stops
+the import.
 
 ## What to do
-Make an environment with the Python that is named, or newer, and install there.
+Create an environment with the Python that the finding names, or a newer one, and install there.
 
 ## References
 - `Requires-Python` in the METADATA of torch, transformers and accelerate
+- classifiers in DeepSpeed's setup.py, which sets no `python_requires`
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from dsdoctor.api import (
     check,
     fail,
     ok,
+    skip,
     warn,
 )
 from dsdoctor_checks._util import at_least, pair
@@ -34,36 +36,36 @@ from dsdoctor_checks._util import at_least, pair
 from ._tables import OLDEST_PYTHON
 
 CONDITION = Condition("python-too-old", id="DSD907", scope=Scope.USER_ENV, since="0.1")
-#: DeepSpeed's oldest Python (classifiers in setup.py of 0.19.8).
-FLOOR = (3, 8)
 
 
 @check(CONDITION)
 def python_is_new_enough(
     patient: Patient, packages: Packages | Missing, torch: TorchLive | Missing
 ) -> Iterator[Finding]:
-    """Compares the interpreter with the floor of each package."""
+    """Compares the interpreter with the oldest Python that each package supports."""
     python = pair(patient.version)
     if python is None:
         return
-    needs = [("deepspeed", "", FLOOR)]
-    if isinstance(packages, Packages):
-        for name, release, oldest in OLDEST_PYTHON:
-            version = packages.version(name)
-            if version is not None and at_least(version, release):
-                needs.append((name, f" {version}", oldest))
-    name, version, oldest = max(needs, key=lambda need: need[2])
-    if python >= oldest:
+    if isinstance(packages, Missing):
+        yield skip(f"the installed packages are unknown: {packages.detail}")
+        return
+    needs = [
+        (name, version, oldest)
+        for name, release, oldest in OLDEST_PYTHON
+        if (version := packages.version(name)) is not None and at_least(version, release)
+    ]
+    if not needs or python >= max(oldest for _, _, oldest in needs):
         yield ok(python=patient.version)
         return
+    name, version, oldest = max(needs, key=lambda need: need[2])
     works = name == "torch" and isinstance(torch, TorchLive) and torch.imported.ok
     yield (warn if works else fail)(
-        f"`{patient.executable}` is Python {patient.version}, but {name}{version} needs "
+        f"`{patient.executable}` is Python {patient.version}, but {name} {version} needs "
         f"{oldest[0]}.{oldest[1]} or newer",
-        effect="imports end in a `SyntaxError` or `ImportError`",
-        hint=f"make an environment with Python {oldest[0]}.{oldest[1]} or newer",
+        effect="imports fail with `SyntaxError` or `ImportError`",
+        hint=f"create an environment with Python {oldest[0]}.{oldest[1]} or newer",
         python=patient.version,
         package=name,
-        version=version.strip() or None,
+        version=version,
         oldest=f"{oldest[0]}.{oldest[1]}",
     )

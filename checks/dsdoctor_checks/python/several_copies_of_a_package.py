@@ -1,11 +1,11 @@
-"""A package that matters to the job is installed in several folders of sys.path.
+"""A package of the job is installed in several directories of sys.path.
 
 ## Why it matters
-Python takes the first copy. Which one that is depends on PYTHONPATH, on the user site and on how
-the job is started, so two ranks or two days can use different versions, and pip upgrades only one.
+Python imports the first copy. Which one that is depends on PYTHONPATH, on the user site and on how
+the job is started. Two ranks or two runs can use different versions, and pip upgrades only one.
 
 ## What to do
-Uninstall the copies that are not wanted.
+Uninstall the copies that you do not need.
 
 ## References
 - https://docs.python.org/3/library/site.html
@@ -19,7 +19,7 @@ from dsdoctor.api import Condition, Finding, Packages, Scope, check, warn
 from dsdoctor_checks._util import listed
 
 CONDITION = Condition("several-copies-of-a-package", id="DSD908", scope=Scope.USER_ENV, since="0.1")
-#: A second numpy or pydantic of the distribution is common and harmless; of these it is not.
+#: A second numpy or pydantic from the Linux distribution is common and harmless; these are not.
 JUDGED = ("torch", "deepspeed", "transformers", "accelerate", "triton")
 
 
@@ -32,10 +32,10 @@ def packages_are_there_once(packages: Packages) -> Iterator[Finding]:
         if package is None or not others:
             continue
         yield warn(
-            f"{name} {package.version} is taken from `{package.location}`, but "
+            f"{name} {package.version} is imported from `{package.location}`, but "
             f"{listed(f'`{folder}`' for folder in sorted(others))} "
-            f"{'holds' if len(others) == 1 else 'hold'} another copy",
-            effect="which copy a job takes depends on how it is started",
+            f"{'contains' if len(others) == 1 else 'contain'} another copy",
+            effect="which copy a job imports depends on how it is started",
             hint=f"run `pip uninstall {name}` until one copy is left",
             package=name,
             version=package.version,

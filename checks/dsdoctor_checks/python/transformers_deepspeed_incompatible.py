@@ -1,11 +1,11 @@
-"""This transformers does not work with this DeepSpeed or accelerate.
+"""The installed transformers is incompatible with DeepSpeed or accelerate.
 
 ## Why it matters
-The Hugging Face trainer refuses a DeepSpeed or accelerate older than it was written for, and hands
-an automatic warm-up of 0 steps to a scheduler that DeepSpeed 0.19.6 no longer accepts.
+The Hugging Face Trainer rejects a DeepSpeed or accelerate that is too old. Releases before 5.0 also
+replace `warmup_num_steps: "auto"` with 0, which DeepSpeed rejects since 0.19.3.
 
 ## What to do
-Upgrade the package that is named.
+Upgrade the package that the finding names.
 
 ## References
 - transformers 5.23.0: dependency_versions_table.py, integrations/deepspeed.py
@@ -35,8 +35,12 @@ from dsdoctor_checks._util import at_least
 CONDITION = Condition(
     "transformers-deepspeed-incompatible", id="DSD905", scope=Scope.USER_ENV, since="0.1"
 )
-#: What transformers 5 asks of its partners (dependency_versions_table.py of 5.23.0).
+#: What transformers 5 requires (dependency_versions_table.py of 5.23.0).
 NEEDED = (("deepspeed", "0.9.3"), ("accelerate", "1.1.0"))
+
+
+#: DeepSpeed rejects a warm-up of 0 steps (lr_schedules.py of the 0.19.3 sdist, 2026-11-22).
+WARMUP_SINCE = "0.19.3"
 
 
 def _automatic_warmup(run: RunNeeds) -> bool:
@@ -47,7 +51,7 @@ def _automatic_warmup(run: RunNeeds) -> bool:
 
 @check(CONDITION)
 def transformers_suits_deepspeed(packages: Packages, run: RunNeeds) -> Iterator[Finding]:
-    """Compares the releases that are installed with what each asks of the other."""
+    """Compares the installed releases with what transformers requires."""
     transformers, deepspeed = packages.version("transformers"), packages.version("deepspeed")
     if transformers is None or deepspeed is None:
         yield skip("transformers or deepspeed is not installed")
@@ -60,18 +64,18 @@ def transformers_suits_deepspeed(packages: Packages, run: RunNeeds) -> Iterator[
                 yield fail(
                     f"{name} {version} is installed, but transformers {transformers} needs "
                     f"{needed} or newer",
-                    effect="the trainer stops with an `ImportError` when DeepSpeed is asked for",
+                    effect="the Trainer stops with an `ImportError` when DeepSpeed is enabled",
                     hint=f"run `pip install -U '{name}>={needed}'`",
                     transformers=transformers,
                     package=name,
                     version=version,
                     needed=needed,
                 )
-    elif at_least(deepspeed, "0.19.6") and _automatic_warmup(run):
+    elif at_least(deepspeed, WARMUP_SINCE) and _automatic_warmup(run):
         yield warn(
-            f"transformers {transformers} fills `warmup_num_steps: auto` with 0 unless told "
-            f"otherwise, but deepspeed {deepspeed} refuses 0",
-            effect="the scheduler ends in a `ValueError` unless warm-up steps are set",
+            f"transformers {transformers} replaces `warmup_num_steps: auto` with 0 by default, but"
+            f" deepspeed {deepspeed} rejects 0",
+            effect="creating the scheduler fails with `ValueError` unless `warmup_steps` is set",
             hint="set `warmup_steps` to 1 or more in the training arguments",
             **evidence,
         )
@@ -79,7 +83,7 @@ def transformers_suits_deepspeed(packages: Packages, run: RunNeeds) -> Iterator[
         yield ok("", **evidence)
 
 
-HINT = "align transformers, accelerate and deepspeed: `python -m pip install -U transformers accelerate deepspeed`"
+HINT = "upgrade transformers, accelerate and deepspeed together: `python -m pip install -U transformers accelerate deepspeed`"
 
 SIGNATURES = (
     Signature(

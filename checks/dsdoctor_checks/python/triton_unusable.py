@@ -1,14 +1,15 @@
-"""Triton is absent or of a wrong version.
+"""Triton is missing or its version does not match torch.
 
 ## Why it matters
-Each torch release works with one triton; another one fails at import or at the first compiled
-kernel.
+Each torch release works with one Triton release. Another one fails at import or at the first
+compiled kernel.
 
 ## What to do
-Install the triton of this torch (`pip install -U triton`), and upgrade what imports it.
+Reinstall torch, which installs the Triton release that it requires. Upgrade the package that imports
+Triton.
 
 ## References
-Recognised in logs alone; the wordings are tested in `tests/logs`.
+Detected from logs only.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ CONDITION = Condition(
     formerly=("triton-missing-or-incompatible",),
 )
 
-HINT = "install the triton of this torch (`pip install -U triton`), and upgrade what imports it"
+HINT = "reinstall torch, which installs the Triton that it requires, and upgrade the package that imports Triton"
 
 SIGNATURES = (
     Signature(

@@ -1,11 +1,12 @@
-"""Packages of ~/.local are used in place of those of the environment.
+"""Packages in ~/.local are used instead of those of the environment.
 
 ## Why it matters
-Conda environments, and venvs made with `--system-site-packages`, put the user site before their own
-packages. A forgotten `pip install --user torch` then wins in every environment at once.
+Conda environments, and venvs created with `--system-site-packages`, search the user site before
+their own packages. A forgotten `pip install --user torch` then takes precedence in every
+environment.
 
 ## What to do
-`export PYTHONNOUSERSITE=1` in the job, or uninstall the copy in `~/.local`.
+Set `PYTHONNOUSERSITE=1` in the job, or uninstall the copy in `~/.local`.
 
 ## References
 - https://docs.python.org/3/library/site.html
@@ -26,9 +27,9 @@ CONDITION = Condition("user-site-shadows-env", id="DSD911", scope=Scope.USER_ENV
 
 @check(CONDITION)
 def env_is_its_own(patient: Patient, packages: Packages) -> Iterator[Finding]:
-    """Judges where key modules come from, in an interpreter that is of an environment."""
+    """Warns about key modules that an environment imports from the user site."""
     if patient.user_site is None or patient.kind not in ("venv", "conda"):
-        yield skip("the user site is off, or the interpreter is of no environment")
+        yield skip("the user site is disabled, or the interpreter is not in an environment")
         return
     site = PurePath(patient.user_site)
     taken = sorted(
@@ -40,7 +41,7 @@ def env_is_its_own(patient: Patient, packages: Packages) -> Iterator[Finding]:
     yield warn(
         f"{listed(f'`{name}`' for name in taken)} would be imported from `{patient.user_site}`, "
         f"but the environment is `{patient.prefix}`",
-        effect="the job runs with packages that the environment does not hold",
+        effect="the job runs with packages that are not in the environment",
         hint=f"run `export PYTHONNOUSERSITE=1`, or `pip uninstall {' '.join(taken)}` for that copy",
         modules=taken,
         user_site=patient.user_site,

@@ -94,6 +94,18 @@ class Packages(Fact, frozen=True, kw_only=True):
         return found.version if found else None
 
 
+class PythonPath(Fact, frozen=True, kw_only=True):
+    """The entries of PYTHONPATH.
+
+    Attributes:
+        entries: in order, without empty ones.
+        missing: of these, the ones that do not exist.
+    """
+
+    entries: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+
+
 class TorchBuild(Fact, frozen=True, kw_only=True):
     """What torch says of itself on disk; read without importing it.
 

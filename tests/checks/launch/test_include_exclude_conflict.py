@@ -21,8 +21,8 @@ from tests.checks.launch.rows import command, gpus
         ("deepspeed --include localhost:0 --num_gpus 1 t.py", "`--num_gpus`"),
         ("deepspeed --include localhost:0,4 t.py", "slot 4"),
         ("deepspeed --include node-z:0 t.py", "`node-z`"),
-        ("deepspeed --include localhost:a t.py", "not of the form"),
-        ("deepspeed --num_gpus two t.py", "whole number"),
+        ("deepspeed --include localhost:a t.py", "does not have the form"),
+        ("deepspeed --num_gpus two t.py", "needs an integer"),
     ],
 )
 def test_options(line: str, words: str) -> None:

@@ -59,4 +59,20 @@ def test_files(text: str, expected: str) -> None:
     judged = judge(launch_file_missing.program_and_script_are_there, launch_files=look(text))
     assert judged.statuses == expected.split()
     if text.startswith("deepseed"):
-        assert "the nearest launcher is `deepspeed`" in judged.findings[0].message
+        assert "the closest launcher is `deepspeed`" in judged.findings[0].message
+
+
+@pytest.mark.parametrize(
+    ("program", "advice"),
+    [
+        ("mpirun", "install Open MPI or MPICH"),
+        ("mpiexec", "install Open MPI or MPICH"),
+        ("accelerate", "pip install accelerate"),
+        ("srun", "Slurm"),
+    ],
+)
+def test_a_launcher_that_is_not_installed(program: str, advice: str) -> None:
+    files = look(f"{program} -n 2 python3 train.py")
+    (found,) = judge(launch_file_missing.program_and_script_are_there, launch_files=files).bad
+    assert advice in found.hint
+    assert "closest" not in found.message

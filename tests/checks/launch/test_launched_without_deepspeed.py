@@ -9,7 +9,7 @@ import pytest
 from dsdoctor.api import DsConfig, RunNeeds
 from dsdoctor.testing import judge
 from dsdoctor_checks.launch import launched_without_deepspeed as unit
-from tests.checks.launch.rows import command, env
+from tests.checks.launch.rows import command, env, gpus
 
 RANKS = dict.fromkeys(("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT"), "0")
 
@@ -47,3 +47,41 @@ def test_config_needs_ranks() -> None:
         ds_config=DsConfig(parsed={}),
     )
     assert judged.statuses == ["warn"]
+
+
+@pytest.mark.parametrize(
+    ("line", "variables", "seen", "hint"),
+    [
+        pytest.param(
+            "A=1 python t.py --deepspeed ds.json --lr 1",
+            {},
+            4,
+            "`A=1 deepspeed --num_gpus 4 t.py --deepspeed ds.json --lr 1`",
+            id="all GPUs and the arguments of the script",
+        ),
+        pytest.param(
+            "python t.py --deepspeed ds.json",
+            {"CUDA_VISIBLE_DEVICES": "2,3"},
+            4,
+            "--num_gpus 2 t.py",
+            id="those that the variable shows",
+        ),
+        pytest.param(
+            "python -m pkg.t --deepspeed ds.json",
+            {},
+            0,
+            "`deepspeed --module pkg.t --deepspeed ds.json`",
+            id="a module, and no GPU to count",
+        ),
+    ],
+)
+def test_the_command_that_it_offers(
+    line: str, variables: dict[str, str], seen: int, hint: str
+) -> None:
+    judged = judge(
+        unit.a_launcher_starts_the_ranks,
+        launch_command=command(line),
+        environment=env(**variables),
+        gpus=gpus(seen),
+    )
+    assert hint in judged.worst.hint

@@ -17,7 +17,12 @@ from tests.checks.python.support import packages, patient, torch_live
     [
         ("3.11.7", packages(torch="2.15.0", transformers="5.23.0"), "ok"),
         ("3.8.10", packages(torch="2.4.1"), "ok"),
-        ("3.7.9", packages(), "fail"),
+        ("3.7.9", packages(), "ok"),
+        ("3.7.9", packages(deepspeed="0.14.5"), "ok"),  # its classifiers name 3.6 and 3.7
+        ("3.7.9", packages(deepspeed="0.16.2"), "ok"),
+        ("3.7.9", packages(deepspeed="0.16.3"), "fail"),
+        ("3.7.9", packages(deepspeed="0.19.8"), "fail"),
+        ("3.8.10", packages(deepspeed="0.19.8"), "ok"),
         ("3.10.12", packages(torch="2.15.0"), "fail"),
         ("3.10.12", packages(torch="2.14.0", transformers="4.57.0"), "ok"),
         ("3.10.12", packages(transformers="5.23.0"), "fail"),

@@ -15,9 +15,7 @@ def main() -> int:
     if sys.argv[1:2] == ["hook"]:
         from dsdoctor.hook import entry  # noqa: PLC0415  # it runs before every job
 
-        status = entry.fast(sys.argv[2:])
-        if status is not None:
-            return status
+        return entry.main(sys.argv[2:])
     from dsdoctor.cli.main import run  # noqa: PLC0415  # --version stays fast
 
     return run()

@@ -13,6 +13,7 @@ import click
 
 from dsdoctor.errors import UsageError
 from dsdoctor.hook import entry, install
+from dsdoctor.hook.install import account_number
 from dsdoctor.hook.request import BUDGET, KINDS, MAX_AGE, Request
 
 
@@ -23,6 +24,15 @@ def command() -> None:
     Only a confirmed fault blocks. What could not be told, and every illness of dsdoctor itself,
     lets the job pass with a line in syslog, unless --fail-closed is given.
     """
+
+
+_trust_option = click.option(
+    "--trust-owner",
+    multiple=True,
+    metavar="ACCOUNT",
+    callback=lambda _ctx, _param, names: tuple(account_number(name) for name in names),
+    help="Let root run an interpreter that belongs to this account.",
+)
 
 
 def _options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -60,6 +70,7 @@ def _options(function: Callable[..., Any]) -> Callable[..., Any]:
             metavar="SECONDS",
             help="How long a verdict on the node serves other hooks.",
         ),
+        _trust_option,
         click.option("--token", default="", hidden=True),
     ]
     for option in reversed(options):
@@ -105,6 +116,7 @@ for _name, (_text, _scopes) in KINDS.items():
     "--reason-from-prolog", is_flag=True, help="Call scontrol in the Prolog (advised against)."
 )
 @click.option("--image", default="registry.example/train:1", metavar="IMAGE", help="Kubernetes.")
+@_trust_option
 @click.option("--dry-run", is_flag=True, help="Show the files, write nothing.")
 def install_command(
     *,
@@ -118,6 +130,7 @@ def install_command(
     enforce: bool,
     reason_from_prolog: bool,
     image: str,
+    trust_owner: tuple[int, ...],
     dry_run: bool,
 ) -> None:
     """Write scripts or manifests and say what to configure."""
@@ -143,8 +156,12 @@ def install_command(
             scontrol=shutil.which("scontrol") or "/usr/bin/scontrol",
             slurm_conf=os.environ.get("SLURM_CONF"),
             image=image,
+            trust=trust_owner,
         ),
     )
+    warning = "" if target == "kubernetes" else install.judge(python or sys.executable, trust_owner)
+    if warning:
+        click.echo(f"dsdoctor: {warning}", err=True)
     if dry_run:
         for path, (text, mode) in wanted.files.items():
             click.echo(f"# would write {path} (mode {mode:o})\n{text}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import io
 import os
 import signal
 import sys
@@ -19,11 +20,19 @@ from dsdoctor.hook.decide import Decision, unknown
 from dsdoctor.hook.request import Request, configured, job_id, node_name, parse
 from dsdoctor.hook.rundir import RunFolder, RunFolderError, boot_id, default_path, write_json
 from dsdoctor.hook.supervise import Supervisor, process_age
+from dsdoctor.hook.trust import why_not_this
+from dsdoctor.safe_path import is_root
 
 #: While this file is there every hook lets everything pass.
 KILL_SWITCH = Path("/etc/dsdoctor/disabled")
 SYSTEM_CONFIG = Path("/etc/dsdoctor/config.toml")
 _LOG_SECONDS = 0.2
+#: What a monitor is told where dsdoctor itself is at fault: in Nagios' protocol 2 is CRITICAL and 1
+#: WARNING, in node-problem-detector's 1 is a problem of the node.
+ILL = {"npd": 2, "nagios": 3}
+_WORDS_OF_ILLNESS = {"nagios": "DSDOCTOR UNKNOWN - could not tell ({0})\n"}
+#: Statuses of verdicts that this process has given.
+_ended: list[int] = []
 
 
 def _stopped(number: int, _frame: object) -> None:
@@ -41,6 +50,27 @@ def _hear_signals() -> None:
                 signal.signal(number, _stopped)
 
 
+def main(argv: list[str]) -> int:
+    """Runs `dsdoctor hook`; no failure of dsdoctor itself ends with a word of the consumer's."""
+    kind = argv[0] if argv else ""
+    ill = ILL.get(kind, 2)
+    try:
+        status = fast(argv)
+        if status is not None:
+            return status
+        from dsdoctor.cli.main import run as by_click  # noqa: PLC0415  # only to say what is wrong
+
+        status = by_click()
+    except Exception as error:  # noqa: BLE001  # status 1 would be a verdict
+        _log(f"hook={kind} decision=pass cause=crash {type(error).__name__}: {error}")
+        _print(_WORDS_OF_ILLNESS.get(kind, "dsdoctor: could not tell ({0})\n").format("crash"))
+        return ill
+    if status not in (0, ill) and not _ended:
+        _print(_WORDS_OF_ILLNESS.get(kind, "").format("usage"))
+        return ill
+    return status
+
+
 def fast(argv: list[str]) -> int | None:
     """Runs a hook without click; None = click must say what is wrong or help."""
     request = parse(argv)
@@ -49,12 +79,18 @@ def fast(argv: list[str]) -> int | None:
 
 def run(request: Request, env: Mapping[str, str] | None = None) -> int:
     """Decides, tells everybody, and returns the exit status."""
+    status = _run(request, env)
+    _ended.append(status)
+    return status
+
+
+def _run(request: Request, env: Mapping[str, str] | None) -> int:
     begun = time.monotonic() - process_age()
     _hear_signals()
     env = os.environ if env is None else env
     if KILL_SWITCH.exists():
         _log(f"hook={request.kind} decision=pass cause=disabled `{KILL_SWITCH}` exists")
-        return 2 if request.kind == "npd" else 3 if request.kind == "nagios" else 0
+        return ILL.get(request.kind, 0)
     decision, folder, request, gpus = _decide(request, env, begun)
     seconds = time.monotonic() - begun
     node = node_name(env)
@@ -102,6 +138,15 @@ def _decide(
     try:
         path = Path(request.run_folder) if request.run_folder else default_path()
         folder = RunFolder(path)
+        distrust = why_not_this(request.trust_owner) if is_root() else ""
+        if distrust:
+            found = unknown(
+                "untrusted-interpreter",
+                f"root must not run {sys.executable}: {distrust}",
+                fail_closed=request.fail_closed,
+                dry_run=request.dry_run,
+            )
+            return found, folder, request, {}
         request = _configured(request)
         supervisor = Supervisor(request, folder, env, begun)
         return supervisor.run(), folder, request, supervisor.uuids
@@ -129,9 +174,7 @@ def _configured(request: Request) -> Request:
 
 
 def _tell(request: Request, decision: Decision, folder: RunFolder | None, seconds: float) -> None:
-    with contextlib.suppress(OSError, ValueError):
-        sys.stdout.write(outputs.stdout(request, decision, seconds))
-        sys.stdout.flush()
+    _print(outputs.stdout(request, decision, seconds))
     if request.textfile is not None:
         counts = {} if folder is None else folder.counts()
         text = outputs.prometheus(request, decision, counts, seconds, time.time())
@@ -144,6 +187,15 @@ def _tell(request: Request, decision: Decision, folder: RunFolder | None, second
         if request.termination_log or place.exists():
             with contextlib.suppress(OSError):
                 files.write(place, outputs.termination(decision))
+
+
+def _print(text: str) -> None:
+    """Writes to stdout; one that is closed or full must not become a status of its own."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except (OSError, ValueError, AttributeError):
+        sys.stdout = io.StringIO()  # the interpreter flushes it once more when it ends
 
 
 def _log(line: str) -> None:

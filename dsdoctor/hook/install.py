@@ -8,12 +8,15 @@ from pathlib import Path
 
 from dsdoctor import files
 from dsdoctor.errors import UsageError
+from dsdoctor.hook import trust
 from dsdoctor.hook.wrapper import GRACE_SECONDS, MARK, Wrapper
+from dsdoctor.safe_path import is_root
 
 TARGETS = {
     "slurm": Path("/etc/slurm/dsdoctor"),
     "kubernetes": Path("dsdoctor-kubernetes"),
     "npd": Path("/etc/node-problem-detector/dsdoctor"),
+    "nagios": Path("/usr/local/lib/dsdoctor"),
 }
 
 
@@ -33,6 +36,7 @@ class InstallOptions:
         scontrol: for the health program.
         slurm_conf: SLURM_CONF for the health program, whose environment lacks it.
         image: training image, which holds dsdoctor (Kubernetes).
+        trust: accounts that may own the interpreter besides root, by number.
     """
 
     into: Path
@@ -46,6 +50,7 @@ class InstallOptions:
     scontrol: str = "/usr/bin/scontrol"
     slurm_conf: str | None = None
     image: str = "registry.example/train:1"
+    trust: tuple[int, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,7 +68,9 @@ class Plan:
 
 def plan(target: str, options: InstallOptions) -> Plan:
     """The files and the advice for a scheduler."""
-    return {"slurm": _slurm, "kubernetes": _kubernetes, "npd": _npd}[target](options)
+    return {"slurm": _slurm, "kubernetes": _kubernetes, "npd": _npd, "nagios": _nagios}[target](
+        options
+    )
 
 
 def _slurm(options: InstallOptions) -> Plan:
@@ -85,6 +92,7 @@ def _slurm(options: InstallOptions) -> Plan:
             run_folder=options.run_folder,
             fail_closed=options.fail_closed,
             first=first,
+            trust=options.trust,
         ),
         "task-prolog.sh": Wrapper(
             "slurm-task-prolog",
@@ -101,6 +109,7 @@ def _slurm(options: InstallOptions) -> Plan:
             budget=options.budget * 2,
             run_folder=options.run_folder,
             first="\n".join(exports),
+            trust=options.trust,
         ),
     }
     into = options.into
@@ -170,12 +179,37 @@ anything that could not be told: status 0, the job starts
     return Plan({options.into / name: (text, 0o644) for name, text in files.items()}, advice)
 
 
+def _monitor(kind: str, options: InstallOptions) -> str:
+    return Wrapper(
+        kind,
+        options.python,
+        budget=options.budget,
+        run_folder=options.run_folder,
+        trust=options.trust,
+    ).render()
+
+
+def _nagios(options: InstallOptions) -> Plan:
+    path = options.into / "check_dsdoctor"
+    advice = f"""\
+Let the agent of your monitor (NRPE, Icinga, Checkmk) run, as root,
+
+{path}
+    0 OK, 1 WARNING, 2 CRITICAL (a confirmed fault), 3 UNKNOWN (everything else, including a
+    dsdoctor that is missing or broken); allow it {options.budget + 2 * GRACE_SECONDS:g} s
+"""
+    return Plan({path: (_monitor("nagios", options), 0o755)}, advice)
+
+
 def _npd(options: InstallOptions) -> Plan:
+    script = options.into / "npd.sh"
+    # longer than the script's own limit, so that its answer is the one that is heard
+    timeout = f"{options.budget + 2 * GRACE_SECONDS:g}s"
     config = {
         "plugin": "custom",
         "pluginConfig": {
             "invoke_interval": "5m",
-            "timeout": f"{options.budget + GRACE_SECONDS:g}s",
+            "timeout": timeout,
             "max_output_length": 80,
             "concurrency": 1,
             "enable_message_change_based_condition_update": True,
@@ -188,9 +222,9 @@ def _npd(options: InstallOptions) -> Plan:
                 "type": "permanent",
                 "condition": "GPUProblem",
                 "reason": "GPUIsFaulty",
-                "path": options.python,
-                "args": ["-I", "-m", "dsdoctor", "hook", "npd", "--budget", f"{options.budget:g}"],
-                "timeout": f"{options.budget + GRACE_SECONDS:g}s",
+                "path": str(script),
+                "args": [],
+                "timeout": timeout,
             }
         ],
     }
@@ -199,10 +233,47 @@ def _npd(options: InstallOptions) -> Plan:
 Start node-problem-detector with
 
 --config.custom-plugin-monitor={path}
-    it runs `dsdoctor hook npd` every 5 minutes; the node gets the condition GPUProblem
+    it runs {script} every 5 minutes; the node gets the condition GPUProblem
     (0 healthy, 1 faulty, anything else: not known)
 """
-    return Plan({path: (json.dumps(config, indent=2) + "\n", 0o644)}, advice)
+    written = {
+        path: (json.dumps(config, indent=2) + "\n", 0o644),
+        script: (_monitor("npd", options), 0o755),
+    }
+    return Plan(written, advice)
+
+
+def account_number(name: str) -> int:
+    """The number of an account that is given by name or number.
+
+    Raises:
+        UsageError: there is no such account.
+    """
+    if name.isdecimal():
+        return int(name)
+    try:
+        import pwd  # noqa: PLC0415  # not on Windows
+
+        return pwd.getpwnam(name).pw_uid
+    except (ImportError, KeyError):
+        raise UsageError(f"`--trust-owner {name}` is not an account of this machine") from None
+
+
+def judge(python: str, owners: tuple[int, ...]) -> str:
+    """Makes sure that root may run an interpreter; a line of warning for who is not root.
+
+    Raises:
+        UsageError: this is root, and somebody else could change what it would run.
+    """
+    distrust = trust.why_not(python, owners, as_root=True)
+    if not distrust:
+        return ""
+    if not is_root():
+        return f"warning: a hook that root runs will refuse `{python}`: {distrust}"
+    raise UsageError(
+        f"root must not run `{python}`: {distrust}; install dsdoctor as root (for example "
+        "`python3 -m venv /opt/dsdoctor`), or name the account that owns it with `--trust-owner`"
+    )
 
 
 def apply(wanted: Plan) -> list[str]:
@@ -236,7 +307,8 @@ def remove(target: str, into: Path) -> list[str]:
     names = {
         "slurm": ("prolog.sh", "task-prolog.sh", "health.sh"),
         "kubernetes": ("gate-configmap.yaml", "job.yaml"),
-        "npd": ("dsdoctor.json",),
+        "npd": ("dsdoctor.json", "npd.sh"),
+        "nagios": ("check_dsdoctor",),
     }[target]
     said = []
     for path in (into / name for name in names):

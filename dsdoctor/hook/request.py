@@ -38,6 +38,7 @@ _VALUES = (
     "config",
     "termination-log",
     "ignore",
+    "trust-owner",
 )
 
 
@@ -63,6 +64,7 @@ class Request:
         config: DeepSpeed config of the job.
         termination_log: where Kubernetes reads why a container ended.
         ignore: conditions to leave out.
+        trust_owner: accounts that may own the interpreter besides root, by number.
     """
 
     kind: str
@@ -82,6 +84,7 @@ class Request:
     config: str | None = None
     termination_log: str | None = None
     ignore: tuple[str, ...] = ()
+    trust_owner: tuple[int, ...] = ()
 
     @property
     def scopes(self) -> tuple[str, ...]:
@@ -124,6 +127,10 @@ def parse(argv: Sequence[str]) -> Request | None:
                 if number is None or (name == "budget" and number < 1):
                     return None
                 given[field] = number
+            elif name == "trust-owner":
+                if not text.isdecimal():
+                    return None
+                given[field] = (*tuple(given.get(field, ())), int(text))  # type: ignore[arg-type]
             elif name == "ignore":
                 given[field] = (*tuple(given.get(field, ())), *_items(text))  # type: ignore[arg-type]
             else:

@@ -1,8 +1,10 @@
 """The POSIX shell script that stands between a scheduler and `dsdoctor hook`.
 
 A scheduler acts on any status but 0, and an interpreter has many ways to end with another: it is
-gone (127), may not be run (126), lies on a dead network disk, is killed, finds the disk full. The
-script lets a status pass on only if the verdict file of this very run bears it out.
+gone (127), may not be run (126), lies on a dead network disk, is killed, finds the disk full; and a
+crash of Python is status 1, which is the word for "faulty" in several protocols. The script passes
+a status on only if the verdict file of this very run bears it out. As root it first makes sure that
+nobody but root could have changed the interpreter or laid out the run folder.
 """
 
 from __future__ import annotations
@@ -19,15 +21,24 @@ GRACE_SECONDS = 2
 
 _SCRIPT = r"""#!/bin/sh
 # @MARK@ (dsdoctor @VERSION@); `dsdoctor hook uninstall` removes it
-# Lets everything pass but a confirmed fault: status @CODES@ with a verdict file of this very run.
-# A missing or broken interpreter, a crash, a hang, a full disk: status @ELSE@ and a line in syslog.
+# Passes on a verdict of this very run, and nothing else. An interpreter that is missing, broken or
+# not to be trusted, a crash, a hang, a full disk: status @ELSE@ and a line in syslog.
 @FIRST@
 user_path=${PATH-/usr/local/bin:/usr/bin:/bin}
 PATH=/usr/sbin:/usr/bin:/sbin:/bin
 export PATH
-[ -e @DISABLED@ ] && exit 0
+umask 022
+# whatever ends this script, also a shell that can no longer fork, ends it with this status
+answer=@ELSE@
+trap 'exit "$answer"' EXIT
+leave() { # status
+  answer=$1
+  exit "$1"
+}
+[ -e @DISABLED@ ] && { @SAY_OFF@; leave @OFF@; }
 python=@PYTHON@
 run=
+work=
 line=
 late=
 child=
@@ -48,21 +59,42 @@ ended() { # process: gone, or waiting to be buried
   kill -0 "$1" 2>/dev/null || return 0
   { read -r _ _ state _ <"/proc/$1/stat"; } 2>/dev/null && [ "$state" = Z ]
 }
-@FOLDER@
 
-pass() { # cause, words
-  { mkdir -p "$run/fail-open" && printf . >>"$run/fail-open/$1"; } 2>/dev/null
-  logger -t dsdoctor -p daemon.warning "hook=@KIND@ cause=$1 job=${SLURM_JOB_ID-} $2" \
-    >/dev/null 2>&1 </dev/null &
-  @CLEANUP@
-  exit @ELSE@
+clean() {
+  [ -n "$work" ] && rm -rf "$work" 2>/dev/null
 }
 
-{ mkdir -p "$run" && [ -w "$run" ]; } 2>/dev/null || pass run-folder "$run cannot be written"
-verdict=$run/verdict.$$.json
-said=$run/said.$$
-token=$$-${SLURM_JOB_ID-0}-$(date +%s 2>/dev/null)
-rm -f "$verdict" "$said" 2>/dev/null
+pass() { # cause, words
+  @COUNT@
+  logger -t dsdoctor -p daemon.warning "hook=@KIND@ cause=$1 job=${SLURM_JOB_ID-} $2" \
+    >/dev/null 2>&1 </dev/null &
+  clean
+  @SAY_PASS@
+  leave @ELSE@
+}
+
+# folders of scripts that were killed: their process is gone, or they are old and of another
+# container
+space=$(readlink /proc/self/ns/pid 2>/dev/null)
+space=${space##*\[}
+space=${space%]}
+sweep() { # what the names begin with
+  for old in "$1"*; do
+    [ -d "$old" ] && [ ! -L "$old" ] && [ -O "$old" ] || continue
+    owner=${old#"$1"}
+    if [ "${owner%%.*}" = "$space" ]; then
+      owner=${owner#*.}
+      kill -0 "${owner%%.*}" 2>/dev/null || rm -rf "$old" 2>/dev/null
+    elif [ -n "$(find "$old" -prune -mmin +60 2>/dev/null)" ]; then
+      rm -rf "$old" 2>/dev/null
+    fi
+  done
+}
+@TRUST@
+@FOLDER@
+verdict=$work/verdict.json
+said=$work/said
+token=$$-${SLURM_JOB_ID-0}-${work##*.}-$(date +%s 2>/dev/null)
 
 [ -z "$stopped" ] || pass stopped "this script was ended by SIG$stopped"
 PATH=@PATH@ "$python" -I -m dsdoctor hook @KIND@ --json "$verdict" --token "$token" \
@@ -72,7 +104,9 @@ child=$!
   trap 'kill -KILL $! 2>/dev/null; exit 0' TERM
   sleep @LIMIT@ &
   wait $!
-  kill -USR1 $$
+  # a script that was killed may have left its number to another process: only a parent is told
+  { read -r _ _ _ parent _ </proc/self/stat; } 2>/dev/null
+  [ "${parent:-$$}" = $$ ] && kill -USR1 $$
 ) >/dev/null 2>&1 </dev/null &
 timer=$!
 [ -n "$stopped" ] || wait "$child" 2>/dev/null
@@ -87,34 +121,120 @@ if [ -n "$stopped" ]; then
     sleep 0.1 2>/dev/null || { sleep 1 && left=0; }
   done
   kill -KILL "$child" 2>/dev/null
-  rm -f "$verdict" "$said" 2>/dev/null
   pass stopped "this script was ended by SIG$stopped"
 fi
 if [ -n "$late" ]; then
   kill -KILL "$child" 2>/dev/null
-  rm -f "$verdict" "$said" 2>/dev/null
   pass wrapper-timeout "no answer within @LIMIT@ s"
 fi
 child=
 kill "$timer" 2>/dev/null
 
 { IFS= read -r line <"$verdict"; } 2>/dev/null
-{ cat "$said"; } 2>/dev/null
-rm -f "$verdict" "$said" 2>/dev/null
-[ "$status" = 0 ] && { @CLEANUP@; exit 0; }
+# the word of a verdict counts only together with the token of this run
+case "$status $line" in
+@CASES@
+esac
+@SAY_WORDS@
 case $status in
-  @CASES@)
-    case $line in
-      *'"decision": "block"'*"\"token\": \"$token\""*) @CLEANUP@; exit "$status" ;;
-    esac
-    pass no-verdict "status $status without a verdict of this run" ;;
   126) pass not-executable "$python may not be run" ;;
   127) pass no-interpreter "$python is not there" ;;
-  2) pass usage "dsdoctor did not understand its options" ;;
+  @USAGE@) pass usage "dsdoctor did not understand its options" ;;
+  @CODES@) pass no-verdict "status $status without a verdict of this run" ;;
 esac
 [ "$status" -gt 128 ] && pass signal "dsdoctor was ended by signal $((status - 128))"
 pass "status-$status" "dsdoctor ended with status $status"
 """
+
+#: For root: who could change what is about to be run, or has laid out the run folder.
+_TRUST = r"""
+not_roots() { # paths, and how deep: prints those that are not root's alone
+  find "$@" \( ! -user 0 ! -user "$top" @OWNERS@ -o ! -type l \( -perm -020 -o -perm -002 \) \
+    ! \( -type d -perm -1000 \) \) -print 2>/dev/null || echo "a path that find cannot judge"
+}
+untrusted() { # paths: prints what on the way to them is not root's alone
+  begun=
+  for start in "$@"; do
+    [ -n "$begun" ] || { set --; begun=1; }
+    real=
+    [ -L "$start" ] && real=$(readlink -f "${start%/*}" 2>/dev/null)
+    for path in "$start" "$(readlink -f "$start" 2>/dev/null)" "$real"; do
+      while [ -n "$path" ]; do
+        [ -e "$path" ] || [ -L "$path" ] && set -- "$@" "$path"
+        path=${path%/*}
+      done
+    done
+  done
+  not_roots / "$@" -prune
+}
+refuse() { # cause, words, and the output of the functions above
+  [ -n "$3" ] || return 0
+  cause=$1
+  words=$2
+  bad=${3%%"
+"*}
+  # shellcheck disable=SC2046  # columns of ls
+  set -- $(ls -ldn "$bad" 2>/dev/null)
+  pass "$cause" "$words $bad is not root's alone (mode ${1-?}, uid ${3-?})"
+}
+if [ "$(id -u)" = 0 ]; then
+  # in a user namespace, root of the host has another number
+  # shellcheck disable=SC2046
+  set -- $(ls -ldn / 2>/dev/null)
+  top=${3:-0}
+  refuse run-folder "run folder:" "$(untrusted @RUN@)"
+  run=@RUN@
+  own=${python%/*/*}
+  base=$(readlink -f "$python" 2>/dev/null)
+  base=${base%/*/*}
+  set --
+  for place in "$own"/lib*/python3*/site-packages "$base"/lib*/python3*/site-packages \
+    "$base"/lib*/python3*/lib-dynload "$base"/lib*/python3/dist-packages; do
+    [ -e "$place" ] && set -- "$@" "$place"
+  done
+  refuse untrusted-interpreter "root must not run $python:" "$(untrusted "$python" "$@")"
+  [ "$#" = 0 ] ||
+    refuse untrusted-interpreter "root must not run $python:" "$(not_roots "$@" -maxdepth 1)"
+fi
+"""
+
+#: Folders of a run: below root's run folder, or below /tmp where users run the hook.
+_RUN_FOLDER = r"""
+run=@RUN@
+{ mkdir -p "$run" && [ -w "$run" ]; } 2>/dev/null || pass run-folder "$run cannot be written"
+sweep "$run/run."
+work=$(mktemp -d "$run/run.$space.$$.XXXXXX" 2>/dev/null) ||
+  pass run-folder "$run cannot be written"
+"""
+_OWN_FOLDER = r"""
+sweep "/tmp/dsdoctor.$(id -u)."
+work=$(mktemp -d "/tmp/dsdoctor.$(id -u).$space.$$.XXXXXX" 2>/dev/null) ||
+  pass run-folder "/tmp cannot be written"
+run=$work
+"""
+#: What dsdoctor has printed.
+_SHOW = '{ cat "$said"; } 2>/dev/null'
+_COUNT = (
+    '[ -z "$run" ] || { mkdir -p "$run/fail-open" && printf . >>"$run/fail-open/$1"; } 2>/dev/null'
+)
+_THIS_RUN = r'*"\"token\": \"$token\""*'
+#: Kind to status and the word in the verdict that bears it out.
+_WORDS = {
+    "k8s": {1: ("decision", "block"), 4: ("decision", "block")},
+    "npd": {0: ("verdict", "healthy"), 1: ("verdict", "faulty"), 2: ("verdict", "unknown")},
+    "nagios": {
+        0: ("verdict", "healthy"),
+        1: ("verdict", "healthy"),
+        2: ("verdict", "faulty"),
+        3: ("verdict", "unknown"),
+    },
+}
+_BLOCKS = {1: ("decision", "block")}
+#: What a monitor hears where nothing is known: the status of its protocol, and a line.
+MONITORS = {
+    "npd": (2, "dsdoctor: could not tell ($1)"),
+    "nagios": (3, "DSDOCTOR UNKNOWN - could not tell ($1): $2"),
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -129,6 +249,7 @@ class Wrapper:
         run_folder: of root; None = a fresh temporary one for each run (hooks that users run).
         fail_closed: what cannot be told blocks.
         first: lines before all else.
+        trust: accounts that may own the interpreter besides root, by number.
     """
 
     kind: str
@@ -138,38 +259,55 @@ class Wrapper:
     run_folder: str | None = "/run/dsdoctor"
     fail_closed: bool = False
     first: str = ""
+    trust: tuple[int, ...] = ()
 
     @property
-    def codes(self) -> tuple[int, ...]:
-        """Statuses that may be passed on."""
-        return (1, 4) if self.kind == "k8s" else (1,)
+    def words(self) -> dict[int, tuple[str, str]]:
+        """Statuses that may be passed on, each with the word of the verdict that bears it out."""
+        return _WORDS.get(self.kind, _BLOCKS)
+
+    def _cases(self) -> str:
+        rows = [
+            f"""  "{status} "*'"{key}": "{word}"'{_THIS_RUN}) {_SHOW}; clean; leave {status} ;;"""
+            for status, (key, word) in self.words.items()
+        ]
+        if 0 not in self.words:
+            rows.insert(0, f"""  "0 "*) {_SHOW}; clean; leave 0 ;;""")
+        return "\n".join(rows)
 
     def render(self) -> str:
         """The script."""
         temporary = self.run_folder is None
-        folder = (
-            "run=$(mktemp -d /tmp/dsdoctor.XXXXXX 2>/dev/null) || run=/dev/null/none"
-            if temporary
-            else f"run={shlex.quote(str(self.run_folder))}"
-        )
+        monitor = MONITORS.get(self.kind)
         options = ["--budget", f"{self.budget:g}", *self.options]
         if self.fail_closed:
             options.append("--fail-closed")
+        for owner in self.trust:
+            options += ["--trust-owner", str(owner)]
+        say = f'printf "%s\\n" "{monitor[1]}"' if monitor else ":"
         values = {
+            "TRUST": "" if temporary else _TRUST,
+            "FOLDER": (_OWN_FOLDER if temporary else _RUN_FOLDER).strip("\n"),
+            "COUNT": ":" if temporary else _COUNT,
+            "CASES": self._cases(),
+            "SAY_PASS": say,
+            "SAY_OFF": say.replace("$1", "disabled").replace(": $2", ""),
+            "SAY_WORDS": ":" if monitor else _SHOW,
+            "USAGE": "none" if 2 in self.words else "2",  # noqa: PLR2004  # Nagios: CRITICAL
             "MARK": MARK,
             "VERSION": __version__,
-            "CODES": " or ".join(str(code) for code in self.codes),
-            "ELSE": "1" if self.fail_closed else "0",
+            "ELSE": str(monitor[0]) if monitor else "1" if self.fail_closed else "0",
+            "OFF": str(monitor[0]) if monitor else "0",
             "FIRST": self.first or ":",
             "DISABLED": "/etc/dsdoctor/disabled",
             "PYTHON": shlex.quote(self.python),
-            "FOLDER": folder,
             "KIND": self.kind,
-            "CLEANUP": 'rm -rf "$run" 2>/dev/null' if temporary else ":",
             "PATH": '"$user_path"' if temporary else '"$PATH"',
             "OPTIONS": shlex.join(options),
             "LIMIT": f"{self.budget + GRACE_SECONDS:g}",
-            "CASES": "|".join(str(code) for code in self.codes),
+            "CODES": "|".join(str(code) for code in self.words if code) or "none",
+            "OWNERS": " ".join(f"! -user {owner}" for owner in self.trust),
+            "RUN": shlex.quote(str(self.run_folder)),
         }
         text = _SCRIPT
         for name, value in values.items():

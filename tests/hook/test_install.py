@@ -35,7 +35,7 @@ def test_install_and_uninstall(tmp_path: Path, target: str) -> None:
         assert str(path) in done.stdout
         assert f"# would write {path}" in shown.stdout
         runnable = bool(path.stat().st_mode & stat.S_IXUSR)
-        assert runnable is (path.suffix == ".sh")
+        assert runnable is (path.suffix == ".sh" or path.name == "check_dsdoctor")
     assert dsdoctor("install", target, "--into", str(into)).returncode == 0
     gone = dsdoctor("uninstall", target, "--into", str(into))
     assert gone.returncode == 0

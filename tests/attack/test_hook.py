@@ -24,7 +24,7 @@ from tests.hook.test_wrapper import SHELLS, VERDICT
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Slurm and /proc")
 
 
-def hook(*argv: str, **more: object) -> subprocess.CompletedProcess[str]:
+def hook(*argv: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-I", "-m", "dsdoctor", "hook", *argv],
         capture_output=True,
@@ -32,7 +32,6 @@ def hook(*argv: str, **more: object) -> subprocess.CompletedProcess[str]:
         check=False,
         timeout=60,
         cwd="/",
-        **more,  # type: ignore[call-overload]
     )
 
 

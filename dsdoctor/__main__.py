@@ -15,7 +15,11 @@ def main() -> int:
     if sys.argv[1:2] == ["hook"]:
         from dsdoctor.hook import entry  # noqa: PLC0415  # it runs before every job
 
-        return entry.main(sys.argv[2:])
+        return entry.main(sys.argv[2:], _command_line)
+    return _command_line()
+
+
+def _command_line() -> int:
     from dsdoctor.cli.main import run  # noqa: PLC0415  # --version stays fast
 
     return run()

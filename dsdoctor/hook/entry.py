@@ -10,7 +10,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from dsdoctor import files
@@ -50,16 +50,19 @@ def _hear_signals() -> None:
                 signal.signal(number, _stopped)
 
 
-def main(argv: list[str]) -> int:
-    """Runs `dsdoctor hook`; no failure of dsdoctor itself ends with a word of the consumer's."""
+def main(argv: list[str], by_click: Callable[[], int]) -> int:
+    """Runs `dsdoctor hook`; no failure of dsdoctor itself ends with a status that is a verdict.
+
+    Args:
+        argv: the words after `hook`.
+        by_click: what says what is wrong with them, or helps.
+    """
     kind = argv[0] if argv else ""
     ill = ILL.get(kind, 2)
     try:
         status = fast(argv)
         if status is not None:
             return status
-        from dsdoctor.cli.main import run as by_click  # noqa: PLC0415  # only to say what is wrong
-
         status = by_click()
     except Exception as error:  # noqa: BLE001  # status 1 would be a verdict
         _log(f"hook={kind} decision=pass cause=crash {type(error).__name__}: {error}")

@@ -4,14 +4,27 @@ from __future__ import annotations
 
 import sys
 
+from dsdoctor import guard
 from dsdoctor.version import __version__
 
 
 def main() -> int:
-    """Runs the command line and returns the exit status."""
-    if sys.argv[1:] in (["--version"], ["-V"]):
+    """Runs the command line and returns the exit status; nothing escapes as a traceback."""
+    try:
+        guard.open_streams()
+        status = _command()
+    except SystemExit:
+        raise
+    except BaseException as error:  # noqa: BLE001  # status 1 would look like a verdict
+        _end_children()
+        status = guard.broken(error)
+    return status
+
+
+def _command() -> int:
+    if sys.argv[1:] in (["--version"], ["-V"]) and sys.stdout is not None:
         sys.stdout.write(f"dsdoctor {__version__}\n")
-        return 0
+        return _flushed(0)
     if sys.argv[1:2] == ["hook"]:
         from dsdoctor.hook import entry  # noqa: PLC0415  # it runs before every job
 
@@ -20,9 +33,28 @@ def main() -> int:
 
 
 def _command_line() -> int:
+    reason = guard.unusable()
+    if reason is not None:
+        guard.say(reason)
+        return guard.BROKEN
     from dsdoctor.cli.main import run  # noqa: PLC0415  # --version stays fast
 
-    return run()
+    return _flushed(run())
+
+
+def _flushed(status: int) -> int:
+    """The status, unless the report did not reach its reader."""
+    reason = guard.flush()
+    if reason is None:
+        return status
+    guard.say(reason)
+    return guard.BROKEN
+
+
+def _end_children() -> None:
+    process = sys.modules.get("dsdoctor.process")
+    if process is not None:
+        process.kill_all()
 
 
 if __name__ == "__main__":

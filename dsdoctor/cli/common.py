@@ -21,7 +21,7 @@ from dsdoctor.model.snapshot import Snapshot, from_json
 from dsdoctor.registry import Registry, Unit
 
 C = TypeVar("C", bound=Callable[..., Any])
-GPU_SELECTOR = re.compile(r"\d+|GPU-[0-9a-fA-F-]+|MIG-[0-9A-Za-z/-]+")
+GPU_SELECTOR = re.compile(r"\d{1,6}|GPU-[0-9a-fA-F-]+|MIG-[0-9A-Za-z/-]+")
 
 
 def split(text: str | None) -> tuple[str, ...]:
@@ -41,7 +41,7 @@ def parse_gpus(text: str | None) -> tuple[str, ...]:
     for item in items:
         if not GPU_SELECTOR.fullmatch(item):
             raise UsageError(
-                f"`--gpus {item}` names no GPU; expected indices or UUIDs such as `0,1` or `GPU-…`"
+                f"`--gpus {item[:40]}` names no GPU; expected indices or UUIDs such as `0,1` or `GPU-…`"
             )
         if items.count(item) > 1:
             raise UsageError(f"`--gpus` names `{item}` twice; name each GPU once")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import codecs
-import contextlib
+import errno
 import importlib
 import io
 import os
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import click
 
-from dsdoctor import process
+from dsdoctor import guard, process
 from dsdoctor.errors import UsageError
 from dsdoctor.host import HostError
 from dsdoctor.version import __version__
@@ -100,13 +100,12 @@ def run(argv: Sequence[str] | None = None) -> int:
         return INTERRUPTED
     except BrokenPipeError:
         # the reader has gone (`| head`): nobody is left to be told
-        with contextlib.suppress(OSError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        guard.give_up_output()
         return 0
     except OSError as error:
-        return _misuse(
-            f"{error.strerror or error}: `{error.filename}`" if error.filename else str(error)
-        )
+        if error.errno == errno.ENOSPC:  # what is left in the buffer would fail once more
+            guard.give_up_output()
+        return guard.broken(error)
     return status if isinstance(status, int) else 0
 
 
@@ -119,7 +118,7 @@ def _write_anything() -> None:
 
 
 def _misuse(message: str) -> int:
-    click.echo(f"dsdoctor: {' '.join(message.split())}", err=True)
+    guard.say(message)
     return MISUSE
 
 

@@ -1,0 +1,136 @@
+"""What no command may end in: a traceback, or a status that looks like a verdict.
+
+Python ends with status 1 after an exception that nobody caught, and 1 means "a failure was found".
+`broken` turns whatever reaches the entry into one line and status 2. The module imports nothing but
+the standard library's core, since it has to work where hardly anything does.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+#: Set to 1, it shows where an internal error happened.
+DEBUG = "DSDOCTOR_DEBUG"
+BROKEN = 2
+INTERRUPTED = 130
+#: Descriptors that a command needs at once: pipes of its children, logs, modules being imported.
+#: Measured: `check --quick` reads everything with 40.
+LEAST_FILES = 64
+_LONGEST = 400
+
+
+def open_streams() -> None:
+    """Gives closed standard streams a descriptor.
+
+    Else the first file that is opened takes number 0, 1 or 2, and receives what was meant for the
+    terminal. A report that was to go to a closed stream is an error later on, in `flush`.
+    """
+    for number, name, mode in ((0, "stdin", os.O_RDONLY), (1, "stdout", 1), (2, "stderr", 1)):
+        try:
+            os.fstat(number)
+        except OSError:
+            if os.open(os.devnull, mode) != number:
+                continue
+        if getattr(sys, name) is None and number != 1:
+            setattr(sys, name, os.fdopen(number, "w" if mode else "r", closefd=False))
+
+
+def unusable() -> str | None:
+    """Why nothing can work in this process, None where it can."""
+    if sys.flags.optimize > 1:
+        return (
+            "Python runs with -OO (or PYTHONOPTIMIZE=2), which removes the texts of all "
+            "conditions; run it without"
+        )
+    if sys.stdout is None:
+        return "standard output is closed; redirect it to a file or to /dev/null"
+    try:
+        import resource  # noqa: PLC0415  # POSIX only
+    except ImportError:
+        return None
+    allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    if 0 <= allowed < LEAST_FILES:
+        return (
+            f"too few open files for dsdoctor: {allowed} are allowed, {LEAST_FILES} are needed; "
+            f"raise the limit with `ulimit -n {LEAST_FILES * 16}`"
+        )
+    return None
+
+
+def say(text: str) -> None:
+    """One line on stderr, whatever the text and the stream are like."""
+    line = "".join(character if character.isprintable() else " " for character in text)
+    line = " ".join(line.split())
+    if len(line) > _LONGEST:
+        line = line[: _LONGEST - 1] + "…"
+    try:
+        os.write(2, f"dsdoctor: {line}\n".encode("utf-8", "replace"))
+    except OSError:
+        return
+
+
+def broken(error: BaseException) -> int:
+    """Says what went wrong in one line; the status to end with."""
+    if isinstance(error, KeyboardInterrupt):
+        say("interrupted")
+        return INTERRUPTED
+    if os.environ.get(DEBUG) == "1":
+        import traceback  # noqa: PLC0415  # only where it is asked for
+
+        traceback.print_exception(error)
+    say(_words(error))
+    return BROKEN
+
+
+def _words(error: BaseException) -> str:
+    text = str(error)
+    if isinstance(error, MemoryError) or "can't start new thread" in text:
+        return (
+            "out of memory, threads or address space; raise `ulimit -v` and `ulimit -u`, or the "
+            "limits of the container"
+        )
+    if isinstance(error, ImportError):
+        return f"a part of dsdoctor cannot be loaded: {_masked(text)}; reinstall dsdoctor"
+    if isinstance(error, OSError) and error.strerror:
+        named = f": `{error.filename}`" if error.filename else ""
+        return _masked(f"{error.strerror}{named}")
+    kind = type(error).__name__
+    if isinstance(error, RecursionError):
+        text = "the input is nested too deeply"
+    return (
+        f"internal error ({kind}: {_masked(text)}); set {DEBUG}=1 for the traceback, and report it"
+    )
+
+
+def _masked(text: str) -> str:
+    """An error may quote what was read; without the masking it is not quoted at all."""
+    try:
+        from dsdoctor.model.masking import mask  # noqa: PLC0415  # may be what cannot be loaded
+
+        return mask(text[: 4 * _LONGEST])
+    except Exception:  # noqa: BLE001  # the line must come out
+        return "its text cannot be shown"
+
+
+def flush() -> str | None:
+    """Writes what is left to stdout; why it cannot be written, None where it was.
+
+    Python would do it at the end, print a traceback of its own, and end with status 120.
+    """
+    try:
+        sys.stdout.flush()
+    except (OSError, ValueError) as error:
+        give_up_output()
+        if isinstance(error, BrokenPipeError):
+            return None
+        return f"the report cannot be written: {getattr(error, 'strerror', None) or error}"
+    return None
+
+
+def give_up_output() -> None:
+    """Sends what is still in stdout's buffer nowhere."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    except OSError:
+        return

@@ -64,8 +64,17 @@ def say(text: str) -> None:
     line = " ".join(line.split())
     if len(line) > _LONGEST:
         line = line[: _LONGEST - 1] + "…"
+    whole = f"dsdoctor: {line}\n".encode("utf-8", "replace").decode()
     try:
-        os.write(2, f"dsdoctor: {line}\n".encode("utf-8", "replace"))
+        sys.stderr.write(whole)
+        sys.stderr.flush()
+    except (AttributeError, OSError, ValueError):  # none, closed, or of a narrow encoding
+        _write_bytes(whole.encode())
+
+
+def _write_bytes(data: bytes) -> None:
+    try:
+        os.write(2, data)
     except OSError:
         return
 

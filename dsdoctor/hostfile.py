@@ -11,11 +11,14 @@ from pathlib import Path
 
 from dsdoctor.errors import UsageError
 from dsdoctor.model.facts.launch import HostEntry, Hostfile, LineProblem
+from dsdoctor.model.host_name import is_host_name
 
 #: deepspeed/launcher/runner.py (0.19.8)
 DEFAULT_HOSTFILE = "/job/hostfile"
 
-_HOST_LINE = re.compile(r"^(\S+)\s+slots=(\d+)")
+_HOST_LINE = re.compile(r"^(\S+)\s+slots=([0-9]+)")
+#: More than any machine has; numbers without bounds take Python's conversion by surprise.
+MOST_SLOTS = 4096
 
 
 def parse_hostfile(text: str, path: str, *, asked: bool = True) -> Hostfile:
@@ -36,7 +39,15 @@ def parse_hostfile(text: str, path: str, *, asked: bool = True) -> Hostfile:
             reason = "it is not of the form `HOST slots=N`"
             problems.append(LineProblem(line=number, text=line, reason=reason))
             continue
-        host, slots = match[1], int(match[2])
+        host, slots = match[1], int(match[2][:9])
+        if not is_host_name(host) or slots > MOST_SLOTS:
+            wrong = (
+                f"`{host[:80]}` is not a host name"
+                if slots <= MOST_SLOTS
+                else (f"a host has at most {MOST_SLOTS} slots")
+            )
+            problems.append(LineProblem(line=number, text=line[:200], reason=wrong))
+            continue
         if host in seen:
             reason = f"`{host}` stands on line {seen[host]} already"
             problems.append(LineProblem(line=number, text=line, reason=reason))
@@ -62,7 +73,7 @@ def hosts_of(text: str, path: str) -> dict[str, int]:
         if not problem.line:
             break
         raise UsageError(
-            f"`--hostfile {path}` line {problem.line} is `{problem.text}`; "
+            f"`--hostfile {path}` line {problem.line} is `{problem.text[:80]}`: {problem.reason}; "
             "expected `HOST slots=N`, each host once"
         )
     if not found.entries:

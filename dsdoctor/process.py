@@ -367,13 +367,16 @@ def run(
     env: Mapping[str, str] | None = None,
     cwd: str | None = None,
     stdin: bytes | None = None,
+    on_stdout: Callable[[bytes], None] | None = None,
 ) -> Result:
     """Runs a command to its end or its deadline, whichever comes first.
+
+    What it prints is kept up to OUTPUT_LIMIT; `on_stdout` gets all of it as it comes.
 
     Raises:
         OSError: the program does not exist or may not be run.
     """
-    child = Child(argv, env=env, cwd=cwd, stdin=stdin)
+    child = Child(argv, env=env, cwd=cwd, stdin=stdin, on_stdout=on_stdout)
     try:
         return child.wait(timeout, idle_timeout)
     except BaseException:

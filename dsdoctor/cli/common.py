@@ -10,12 +10,13 @@ from typing import Any, TypeVar
 
 import click
 
-from dsdoctor import files, packs, settings
+from dsdoctor import files, packs, reading, settings
 from dsdoctor.collect import TOTAL_SECONDS
 from dsdoctor.errors import UsageError
 from dsdoctor.examine import Request, read_config, read_machine
 from dsdoctor.host import LocalHost
 from dsdoctor.judge import Policy
+from dsdoctor.model.decode import DecodeError
 from dsdoctor.model.facts.run import RunNeeds, Scope
 from dsdoctor.model.snapshot import Snapshot, from_json
 from dsdoctor.registry import Registry, Unit
@@ -41,7 +42,8 @@ def parse_gpus(text: str | None) -> tuple[str, ...]:
     for item in items:
         if not GPU_SELECTOR.fullmatch(item):
             raise UsageError(
-                f"`--gpus {item[:40]}` names no GPU; expected indices or UUIDs such as `0,1` or `GPU-…`"
+                f"`--gpus {item[:40]}` names no GPU; "
+                "expected indices or UUIDs such as `0,1` or `GPU-…`"
             )
         if items.count(item) > 1:
             raise UsageError(f"`--gpus` names `{item}` twice; name each GPU once")
@@ -152,11 +154,13 @@ def load_snapshot(path: str) -> Snapshot:
         UsageError: it cannot be read or is none.
     """
     try:
-        data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+        data = reading.read(path)
     except OSError as error:
         raise UsageError(
             f"`{path}` cannot be read: {error.strerror}; expected a snapshot"
         ) from None
+    except DecodeError as error:
+        raise UsageError(f"`{path}` cannot be read: {error}; expected a snapshot") from None
     return from_json(data, path)
 
 

@@ -121,16 +121,18 @@ def read_plan(path: str) -> PlanNeeds:
     Raises:
         UsageError: the file cannot be read or is no launch plan.
     """
+    from dsdoctor import reading  # noqa: PLC0415
+    from dsdoctor.model.decode import DecodeError  # noqa: PLC0415
     from dsdoctor.model.launch_plan import decode  # noqa: PLC0415  # only with --plan
     from dsdoctor.probes.demand import certain_bytes  # noqa: PLC0415
 
     expected = "expected what `dsdoctor recommend --format json` prints"
     try:
-        plan = decode(Path(path).read_bytes())
+        plan = decode(reading.read(path))
     except OSError as error:
         raise UsageError(f"`--plan {path}` cannot be read: {error.strerror}; {expected}") from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"`--plan {path}` is no launch plan: {error}; {expected}") from None
+    except (msgspec.DecodeError, DecodeError) as error:
+        raise UsageError(f"`--plan {path}` is not a launch plan: {error}; {expected}") from None
     options = {option.name: option for option in plan.memory.options}
     name = f"zero-{plan.stage}" + ("" if plan.offload == "none" else f"+{plan.offload}")
     option = options.get(plan.memory.chosen or name)

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import base64
 import dataclasses
+import functools
 import importlib
+import re
 import shutil
 import time
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from dsdoctor import process
 from dsdoctor.errors import UsageError
 from dsdoctor.fleet import frames
 from dsdoctor.fleet.names import fold
+from dsdoctor.fleet.report import clean
+from dsdoctor.model.redact import mask
 
 #: Connecting, besides what the collector itself may take.
 CONNECT_SECONDS = 10.0
@@ -67,6 +71,29 @@ def collect(order: Order, told: Told | None = None) -> dict[str, Answer]:
     return {node: answers[node] for node in order.nodes}
 
 
+class _Said:
+    """What one node has said, up to a limit: a broken node must not fill our memory."""
+
+    def __init__(self) -> None:
+        self.lines: list[bytes] = []
+        self._left = frames.MOST_BYTES
+
+    def take(self, line: bytes) -> None:
+        self._left -= len(line) + 1
+        if self._left >= 0:
+            self.lines.append(line)
+
+
+def _recording(
+    read: Callable[[], dict[str, Any] | None],
+) -> tuple[dict[str, Any] | None, str | None]:
+    """A recording, or why what was printed makes none; neither where nothing was printed."""
+    try:
+        return read(), None
+    except frames.BrokenFramesError as error:
+        return None, f"its report cannot be used: {error}"
+
+
 def _quoted(words: Iterable[str]) -> str:
     import shlex  # noqa: PLC0415  # a remote shell reads it, ours does not
 
@@ -76,7 +103,7 @@ def _quoted(words: Iterable[str]) -> str:
 def _why(status: int | None, error: bytes, order: Order) -> str:
     """Why a node sent no recording, from ssh's or the interpreter's words."""
     said = error.decode("utf-8", "replace").strip().splitlines()
-    last = said[-1].strip()[:200] if said else ""
+    last = mask(clean(said[-1]))[:200] if said else ""
     if status == 127 or "not found" in last or "No such file" in last:  # noqa: PLR2004
         return f"`{order.python}` is not there; expected a Python of 3.8 or newer ({last})"
     if "SyntaxError" in last or "future feature" in last:
@@ -101,15 +128,15 @@ def _clustershell(order: Order, told: Told | None) -> dict[str, Answer]:
             "or give `--engine srun`"
         )
     answers: dict[str, Answer] = {}
-    output: dict[str, list[bytes]] = {}
-    errors: dict[str, list[bytes]] = {}
+    output: dict[str, _Said] = {}
+    errors: dict[str, _Said] = {}
 
     class Listener(event_module.EventHandler):  # type: ignore[misc, name-defined]
         """Keeps what nodes print, and notes when they end."""
 
         def ev_read(self, worker: Any, node: str, sname: str, msg: bytes) -> None:
             kept = output if sname == worker.SNAME_STDOUT else errors
-            kept.setdefault(str(node), []).append(bytes(msg))
+            kept.setdefault(str(node), _Said()).take(bytes(msg))
 
         def ev_hup(self, worker: Any, node: str, rc: int) -> None:  # noqa: ARG002
             _settle(str(node), rc)
@@ -121,10 +148,10 @@ def _clustershell(order: Order, told: Told | None) -> dict[str, Answer]:
 
     def _settle(node: str, status: int | None) -> None:
         now = time.time()
-        documents = frames.decode(b"\n".join(output.pop(node, ())))
-        document = next(iter(documents.values()), None)
-        words = b"\n".join(errors.pop(node, ()))
-        reason = None if document is not None else _why(status, words, order)
+        words = b"\n".join(errors.pop(node, _Said()).lines)
+        document, reason = _recording(lambda: frames.document(output.pop(node, _Said()).lines))
+        if document is None and reason is None:
+            reason = _why(status, words, order)
         answers[node] = (document, reason, now)
         if told is not None:
             told(node)
@@ -172,6 +199,7 @@ def _srun(order: Order, told: Told | None) -> dict[str, Answer]:
         "--ntasks-per-node=1",
         f"--nodelist={fold(order.nodes)}",
         "--label",
+        "-v",  # says which task is on which node
         "--kill-on-bad-exit=0",
         "--input=all",
         "--overlap",
@@ -179,7 +207,19 @@ def _srun(order: Order, told: Told | None) -> dict[str, Answer]:
         "-",
         *order.arguments,
     ]
-    return _whole(order, argv, order.collector.encode(), told, None, _srun_refused)
+    return _whole(order, argv, order.collector.encode(), told, None, _srun_refused, _srun_channels)
+
+
+#: `srun -v`; what tasks themselves write begins with their number, so none can forge it.
+_LAUNCHED = re.compile(rb"(?m)^srun: launching \S+ on host (\S+), [0-9]+ tasks?: ([0-9]+)\s*$")
+
+
+def _srun_channels(error: bytes) -> dict[str, str]:
+    """Node to the number that srun puts before its lines."""
+    return {
+        found[1].decode("utf-8", "replace"): found[2].decode()
+        for found in _LAUNCHED.finditer(error)
+    }
 
 
 def _srun_refused(done: process.Result) -> None:
@@ -189,12 +229,14 @@ def _srun_refused(done: process.Result) -> None:
         UsageError: srun speaks of itself only, and of no task (`N: …` with --label).
     """
     lines = done.stderr.decode("utf-8", "replace").splitlines()
-    own = [line.strip() for line in lines if line.startswith("srun: ") and "task" not in line]
-    if done.ok or done.stdout.strip() or not own or len(own) < len(lines):
+    own = [line.strip() for line in lines if line.startswith(("srun: error: ", "srun: fatal: "))]
+    started = _LAUNCHED.search(done.stderr) or any("task" in line for line in own)
+    if done.ok or done.stdout.strip() or started or not own:
         return
     errors = [line for line in own if "fatal" in line or "Unable" in line] or own
+    first = clean(errors[0]).removeprefix("srun: ")[:200]
     raise UsageError(
-        f"`srun` started nothing: {errors[0].removeprefix('srun: ')[:200]}; expected a Slurm "
+        f"`srun` started nothing: {first}; expected a Slurm "
         "controller that answers, and an allocation with these nodes (`salloc`); elsewhere give "
         "`--engine clustershell`"
     )
@@ -219,6 +261,7 @@ def _whole(
     told: Told | None,
     env: Mapping[str, str] | None,
     refused: Callable[[process.Result], None] = lambda _: None,
+    channels: Callable[[bytes], dict[str, str]] = lambda _: {},
 ) -> dict[str, Answer]:
     """Runs an engine that mixes the output of all nodes.
 
@@ -229,35 +272,53 @@ def _whole(
         told: is told of each node.
         env: the engine's environment.
         refused: raises UsageError if the engine itself did not work.
+        channels: node to what the engine puts before its lines, where that is not its name.
     """
     waves = (len(order.nodes) + FANOUT - 1) // FANOUT
     limit = order.timeout * waves + CONNECT_SECONDS
+    said = frames.Channels()
     try:
-        done = process.run(argv, timeout=limit, stdin=stdin, env=env)
+        done = process.run(argv, timeout=limit, stdin=stdin, env=env, on_stdout=said.take)
     except OSError as error:
         raise UsageError(
             f"`{argv[0]}` cannot be run ({error.strerror}); install it, or give another `--engine`"
         ) from None
     refused(done)
     now = time.time()
-    documents = frames.decode(done.stdout)
+    said.end()
+    prefixes = channels(done.stderr)
     answers: dict[str, Answer] = {}
     for node in order.nodes:
-        document = documents.get(node) or documents.get(node.split(".")[0])
+        channel = next((name for name in _called(node, prefixes) if name in said), "")
+        document, reason = _recording(functools.partial(said.document, channel))
         if document is None:
-            line = _line_about(node, done.stderr)
-            reason = line or (
-                f"no answer within {order.timeout:g} s" if done.timed_out else "no report"
+            reason = (
+                reason
+                or _line_about(node, done.stderr)
+                or (f"no answer within {order.timeout:g} s" if done.timed_out else "no report")
             )
             answers[node] = (None, reason, now)
         else:
-            answers[node] = (document, None, float(document.get("clock", now)))
+            answers[node] = (document, None, said.received(channel))
         if told is not None:
             told(node)
     return answers
 
 
+def _called(node: str, prefixes: Mapping[str, str]) -> Iterator[str]:
+    """How an engine may name the channel of a node: pdsh and Slurm leave the domain out."""
+    short = node.rpartition("@")[2].partition(".")[0]
+    for name in (node, node.rpartition("@")[2], short):
+        if prefixes:
+            yield from [prefixes[name]] * (name in prefixes)
+        else:
+            yield name
+
+
 def _line_about(node: str, error: bytes) -> str:
-    lines = error.decode("utf-8", "replace").splitlines()
-    about = [line.strip() for line in lines if node in line]
-    return about[0][:200] if about else ""
+    """What an engine says of a node, not what another node says of it."""
+    for line in error.decode("utf-8", "replace").splitlines():
+        text = clean(line)
+        if re.match(rf"(?:(?:pdsh@\S+|srun): (?:error: )?)?{re.escape(node)}: ", text):
+            return mask(text)[:200]
+    return ""

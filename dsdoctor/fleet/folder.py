@@ -7,10 +7,11 @@ from pathlib import Path
 
 import msgspec
 
-from dsdoctor import process
+from dsdoctor import process, reading
 from dsdoctor.errors import UsageError
 from dsdoctor.fleet import frames, replay
 from dsdoctor.fleet.nodes import Judge, NodeReport, silent
+from dsdoctor.model.decode import DecodeError
 
 #: With fewer files one core is done before a second one has started.
 _MANY = 500
@@ -19,21 +20,24 @@ _judge: list[Judge] = []
 
 
 def snapshot_bytes(file: Path) -> bytes:
-    """A snapshot from a file that holds one, or what a collector printed.
+    """A snapshot from a file that contains one, or what a collector printed.
 
     Raises:
-        UsageError: it holds neither.
+        UsageError: it contains neither.
         OSError: it cannot be read.
     """
-    data = file.read_bytes()
-    if not data.strip():
-        raise UsageError(f"`{file}` is empty; expected a report")
-    if frames.MARK not in data[:100_000]:
-        return data
-    documents = frames.decode(data)
-    if not documents:
-        raise UsageError(f"`{file}` holds a collector's report that is cut off")
-    return msgspec.json.encode(replay.snapshot_of(next(iter(documents.values()))))
+    try:
+        data = reading.read(file)
+        if not data.strip():
+            raise UsageError(f"`{file}` is empty; expected a report")
+        if frames.MARK not in data[:100_000]:
+            return data
+        recording = frames.document(data.split(b"\n"))
+    except (DecodeError, frames.BrokenFramesError) as error:
+        raise UsageError(f"`{file}` cannot be used: {error}; expected a report") from None
+    if recording is None:
+        raise UsageError(f"`{file}` contains a collector's report that is cut off")
+    return msgspec.json.encode(replay.snapshot_of(recording))
 
 
 def files_of(folder: Path) -> list[Path]:
@@ -45,7 +49,7 @@ def files_of(folder: Path) -> list[Path]:
     found = [*folder.glob("*.json"), *folder.glob("*.txt")] if folder.is_dir() else []
     if not found:
         raise UsageError(
-            f"`{folder}` is no folder with reports (*.json of `--save` or `snapshot -o`, "
+            f"`{folder}` is not a folder with reports (*.json of `--save` or `snapshot -o`, "
             "or *.txt that a collector printed)"
         )
     return sorted(found)

@@ -1,40 +1,112 @@
-"""What a collector printed, put together again from the output of many nodes."""
+"""What a collector printed, put together again from the output of one node or of many."""
 
 from __future__ import annotations
 
 import base64
 import re
-import zlib
+import time
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-import msgspec
+from dsdoctor.model import decode
+from dsdoctor.model.decode import DecodeError
 
 SCHEMA = "dsdoctor/recording"
 MARK = b"\x1edsdoctor-node"
-_LINE = re.compile(rb"\x1edsdoctor-node (\S+) (\d+)/(\d+) ([A-Za-z0-9+/=]+)")
+_FRAME = re.compile(
+    rb"\x1edsdoctor-node ([^\s]{1,300}) ([0-9]{1,6})/([0-9]{1,6}) ([A-Za-z0-9+/=]{1,8192})"
+)
+#: What the engine writes before each line of a node: `gpu1: ` (pdsh), `0: ` (srun --label).
+_CHANNEL = re.compile(rb"([^\s:]{1,300}): ")
+#: Bytes that one node may print; a recording has about 30 KiB.
+MOST_BYTES = 32 << 20
+#: A line of the collector has about 1 KiB; what is longer is not one.
+LONGEST_LINE = 16 << 10
 
 
-def decode(output: bytes) -> dict[str, dict[str, Any]]:
-    """Recordings by the name that each collector gave itself.
+class BrokenFramesError(ValueError):
+    """Lines of a recording are there, but make none; the text says why."""
 
-    Lines of several nodes may be mixed, prefixed (`gpu1: …`, `3: …`) and surrounded by others;
-    a recording of which a line is lacking or broken is left out.
+
+def document(lines: Iterable[bytes]) -> dict[str, Any] | None:
+    """The recording in the lines of one node; None where there is none.
+
+    Lines may be prefixed (`gpu1: …`, `3: …`) and surrounded by others, in any order. The name that
+    the collector gives itself counts for nothing: who prints something is known from the channel.
+
+    Raises:
+        BrokenFramesError: a line is lacking, or what they make exceeds a limit.
     """
-    pieces: dict[str, dict[int, bytes]] = {}
-    counts: dict[str, int] = {}
-    for found in _LINE.finditer(output):
+    pieces: dict[int, bytes] = {}
+    first: tuple[bytes, bytes] | None = None
+    for line in lines:
+        found = _FRAME.search(line)
+        if found is None:
+            continue
+        head = (found[1], found[3])
+        first = first or head
+        if head == first:
+            pieces.setdefault(int(found[2]), found[4])
+    if first is None:
+        return None
+    if len(pieces) != int(first[1]):
+        raise BrokenFramesError(f"{len(pieces)} of its {int(first[1])} lines have come")
+    try:
+        packed = base64.b64decode(b"".join(pieces[number] for number in sorted(pieces)))
+        value = decode.json(decode.inflate(packed))
+    except (ValueError, DecodeError) as error:
+        raise BrokenFramesError(str(error)) from None
+    if not isinstance(value, dict) or value.get("schema") != SCHEMA:
+        raise BrokenFramesError(f"its `schema` is not `{SCHEMA}`")
+    return value
+
+
+class Channels:
+    """Lines of many nodes, as an engine mixes them, sorted by the node that printed them."""
+
+    def __init__(self) -> None:
+        self._lines: dict[str, list[bytes]] = {}
+        self._bytes: dict[str, int] = {}
+        self._received: dict[str, float] = {}
+        self._rest = b""
+        self._skipping = False
+
+    def take(self, chunk: bytes) -> None:
+        """Takes what the engine printed, whether or not it ends with a line."""
+        *whole, self._rest = (self._rest + chunk).split(b"\n")
+        for line in whole:
+            if not self._skipping:
+                self._line(line)
+            self._skipping = False
+        if len(self._rest) > LONGEST_LINE:
+            self._rest, self._skipping = b"", True
+
+    def end(self) -> None:
+        """Takes a last line without an end."""
+        if not self._skipping:
+            self._line(self._rest)
+        self._rest = b""
+
+    def _line(self, line: bytes) -> None:
+        if MARK not in line or len(line) > LONGEST_LINE:
+            return
+        found = _CHANNEL.match(line)
+        if found is None:
+            return
         name = found[1].decode("utf-8", "replace")
-        pieces.setdefault(name, {})[int(found[2])] = found[4]
-        counts[name] = int(found[3])
-    documents: dict[str, dict[str, Any]] = {}
-    for name, parts in pieces.items():
-        if len(parts) != counts[name]:
-            continue
-        try:
-            packed = base64.b64decode(b"".join(parts[number] for number in sorted(parts)))
-            value = msgspec.json.decode(zlib.decompress(packed))
-        except (ValueError, zlib.error, msgspec.DecodeError):
-            continue
-        if isinstance(value, dict) and value.get("schema") == SCHEMA:
-            documents[name] = value
-    return documents
+        total = self._bytes.get(name, 0) + len(line)
+        if total <= MOST_BYTES:
+            self._bytes[name] = total
+            self._lines.setdefault(name, []).append(line)
+            self._received[name] = time.time()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._lines)
+
+    def document(self, name: str) -> dict[str, Any] | None:
+        """The recording that came through a channel; see `document`."""
+        return document(self._lines.get(name, ()))
+
+    def received(self, name: str) -> float:
+        """When the last line of a channel came, in seconds since the epoch."""
+        return self._received[name]

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from dsdoctor.errors import UsageError
+from dsdoctor.model.host_name import is_host_name
 
 #: More nodes than any cluster has: a typing error such as `gpu[1-10000000]`.
 MOST = 200_000
+EXAMPLE = "gpu[001-512]"
 _PART = re.compile(r"\[([^\[\]]*)\]")
-_SHAPE = re.compile(r"[A-Za-z0-9_.-]+")
 
 
 def expand(text: str) -> list[str]:
@@ -25,39 +26,58 @@ def expand(text: str) -> list[str]:
         UsageError: it is no list of nodes.
     """
     found: dict[str, None] = {}
-    for item in re.split(r",(?![^\[]*\])", text):
-        if item.strip():
-            found.update(dict.fromkeys(_item(item.strip())))
+    for item in _items(text):
+        found.update(dict.fromkeys(_names_of(item)))
         if len(found) > MOST:
-            raise UsageError(f"`--nodes {text}` names more than {MOST} nodes")
+            raise UsageError(f"`--nodes {_short(text)}` names more than {MOST} nodes")
     if not found:
-        raise UsageError(f"`--nodes {text}` names no node; expected such as `gpu[001-512]`")
+        raise UsageError(f"`--nodes {_short(text)}` names no node; expected such as `{EXAMPLE}`")
     return list(found)
 
 
-def _item(item: str) -> list[str]:
-    part = _PART.search(item)
-    if part is None:
-        if not _SHAPE.fullmatch(item):
-            raise UsageError(f"`{item}` is no name of a node; expected such as `gpu[001-512]`")
-        return [item]
-    head, tail = item[: part.start()], item[part.end() :]
-    rests = _item(tail) if tail else [""]
-    found: list[str] = []
-    for piece in part[1].split(","):
-        ends = re.fullmatch(r"(\d+)(?:-(\d+))?", piece.strip())
-        if ends is None or int(ends[2] or ends[1]) < int(ends[1]):
-            raise UsageError(f"`[{part[1]}]` is no range; expected such as `[001-037,041]`")
-        first, last = int(ends[1]), int(ends[2] or ends[1])
-        if (last - first + 1) * len(rests) > MOST:
-            raise UsageError(f"`{item}` names more than {MOST} nodes")
-        width = len(ends[1])
-        for number in range(first, last + 1):
-            middle = f"{head}{number:0{width}d}"
-            if not _SHAPE.fullmatch(middle):
-                raise UsageError(f"`{item}` is no name of a node; expected such as `gpu[001-512]`")
-            found += [middle + rest for rest in rests]
+def _items(text: str) -> Iterator[str]:
+    """The parts between commas that stand outside brackets."""
+    item, depth = "", 0
+    for piece in re.split(r"([\[\],])", text):
+        depth += {"[": 1, "]": -1}.get(piece, 0)
+        if piece == "," and depth <= 0:
+            yield from [item.strip()] * bool(item.strip())
+            item = ""
+        else:
+            item += piece
+    yield from [item.strip()] * bool(item.strip())
+
+
+def _names_of(item: str) -> list[str]:
+    """The names that one part stands for; every one is a host name."""
+    found = [""]
+    at = 0
+    for part in _PART.finditer(item):
+        between = item[at : part.start()]
+        numbers = [number for piece in part[1].split(",") for number in _numbers(piece, part[1])]
+        if len(found) * len(numbers) > MOST:
+            raise UsageError(f"`{_short(item)}` names more than {MOST} nodes")
+        found = [f"{head}{between}{number}" for head in found for number in numbers]
+        at = part.end()
+    found = [head + item[at:] for head in found]
+    for name in found:
+        if not is_host_name(name):
+            raise UsageError(f"`{_short(item)}` is not a host name; expected such as `{EXAMPLE}`")
     return found
+
+
+def _numbers(piece: str, whole: str) -> list[str]:
+    ends = re.fullmatch(r"([0-9]{1,9})(?:-([0-9]{1,9}))?", piece.strip())
+    first, last = (int(ends[1]), int(ends[2] or ends[1])) if ends else (1, 0)
+    if ends is None or last < first:
+        raise UsageError(f"`[{_short(whole)}]` is not a range; expected such as `[001-037,041]`")
+    if last - first >= MOST:
+        raise UsageError(f"`[{_short(whole)}]` names more than {MOST} nodes")
+    return [f"{number:0{len(ends[1])}d}" for number in range(first, last + 1)]
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 80 else text[:79] + "…"  # noqa: PLR2004
 
 
 def fold(names: Iterable[str]) -> str:

@@ -16,8 +16,8 @@ from dsdoctor.judge import Policy, without_wider
 from dsdoctor.model.facts.base import Fact, Missing, Why
 from dsdoctor.model.facts.gpu import Gpus
 from dsdoctor.model.facts.run import RunNeeds
-from dsdoctor.model.finding import Status
 from dsdoctor.model.snapshot import SCHEMA, VERSION
+from dsdoctor.model.vital import VITAL
 from dsdoctor.registry import Registry, Unit
 
 F = TypeVar("F", bound=Fact)
@@ -128,7 +128,7 @@ class Decoders:
         value: F | Missing
         try:
             value = decoder.decode(data)
-        except (msgspec.ValidationError, msgspec.DecodeError) as error:
+        except (msgspec.MsgspecError, RecursionError, ValueError) as error:
             detail = f"`{kind.key()}` of the snapshot is broken: {error}"
             value = Missing(why=Why.BROKEN, detail=detail)
         if digest is not None:
@@ -170,14 +170,14 @@ class Judge:
         """
         try:
             raw = _DECODER.decode(data)
-        except (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError) as error:
+        except (msgspec.MsgspecError, RecursionError, ValueError) as error:
             raise UsageError(
-                f"`{origin or name}` is no report ({error}); expected what `--save` or "
+                f"`{origin or name}` is not a report ({error}); expected what `--save` or "
                 "`dsdoctor snapshot -o` writes, or what a collector prints"
             ) from None
-        if raw.schema != SCHEMA or raw.version > VERSION:
+        if raw.schema != SCHEMA or not 0 < raw.version <= VERSION:
             raise UsageError(
-                f"`{origin or name}` is of schema `{raw.schema}`, version {raw.version}; "
+                f"`{origin or name}` is of schema `{raw.schema[:80]}`, version {raw.version}; "
                 f"expected `{SCHEMA}`, up to version {VERSION}"
             )
         source = _Source(raw, self.decoders)
@@ -186,20 +186,23 @@ class Judge:
         bad = without_wider(bad, self.registry)
         facts = values.facts
         gpus, node = facts.get(Gpus), facts.get(FleetNode)
+        findings = [
+            NodeFinding(
+                status=finding.status.value,
+                id=finding.id,
+                condition=finding.condition,
+                message=finding.message,
+                hint=finding.hint,
+            )
+            for finding in bad
+        ]
+        if self.memories and all(isinstance(facts.get(kind), Missing) for kind in VITAL):
+            findings.append(_NOTHING)
         return NodeReport(
             name=name,
-            verdict=_verdict({finding.status for finding in bad}),
+            verdict=_verdict({finding.status for finding in findings}),
             traits=traits_of(facts),
-            findings=tuple(
-                NodeFinding(
-                    status=finding.status.value,
-                    id=finding.id,
-                    condition=finding.condition,
-                    message=finding.message,
-                    hint=finding.hint,
-                )
-                for finding in bad
-            ),
+            findings=tuple(findings),
             gpus=(gpus.count if gpus.count is not None else len(gpus.gpus))
             if isinstance(gpus, Gpus)
             else None,
@@ -207,10 +210,20 @@ class Judge:
         )
 
 
-def _verdict(statuses: set[Status]) -> str:
-    if Status.FAIL in statuses:
+#: As a report of one node that read nothing, which is `unknown` too.
+_NOTHING = NodeFinding(
+    status="unknown",
+    id="",
+    condition="fleet-report-empty",
+    message="the report contains neither the driver nor torch nor DeepSpeed",
+    hint="collect again with `dsdoctor fleet check` or `fleet bundle`",
+)
+
+
+def _verdict(statuses: set[str]) -> str:
+    if "fail" in statuses:
         return "faulty"
-    return "unknown" if statuses & {Status.UNKNOWN, Status.CRASH} else "healthy"
+    return "unknown" if statuses & {"unknown", "crash"} else "healthy"
 
 
 def silent(name: str, error: str) -> NodeReport:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import base64
 import time
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any
 
 import msgspec
 
@@ -13,6 +13,7 @@ from dsdoctor import records
 from dsdoctor.api import Probe
 from dsdoctor.errors import UsageError
 from dsdoctor.host import HostError, ReplayHost
+from dsdoctor.model import decode
 from dsdoctor.model.facts.base import Fact, Missing, Why
 from dsdoctor.model.facts.gpu import Gpus
 from dsdoctor.model.facts.machine import NvidiaKernel
@@ -46,43 +47,89 @@ class FleetNode(Fact, frozen=True, kw_only=True):
     clock_offset_s: float | None = None
 
 
-def _result(value: Mapping[str, Any]) -> Result:
+#: No clock is later: 2200-01-01.
+_LATEST = 7_258_118_400.0
+_Seconds = Annotated[float, msgspec.Meta(ge=0.0, le=_LATEST)]
+
+
+class Ended(msgspec.Struct, frozen=True, kw_only=True):
+    """How a script ended on a node, as the collector says it.
+
+    Attributes:
+        argv, returncode, timed_out, seconds: as in `process.Result`.
+        stdout, stderr: base64.
+        error: why it was not started.
+    """
+
+    argv: tuple[str, ...] = ()
+    returncode: Annotated[int, msgspec.Meta(ge=-255, le=255)] | None = None
+    stdout: str = ""
+    stderr: str = ""
+    timed_out: bool = False
+    seconds: _Seconds = 0.0
+    error: str | None = None
+
+
+class Recording(msgspec.Struct, kw_only=True):
+    """What a collector prints (probes/children/collector.py).
+
+    Attributes:
+        system, env, answers: for `ReplayHost`.
+        patient: the interpreter that was examined.
+        children: scripts that ran.
+        node: fields of `FleetNode`, the clock excepted.
+        clock: seconds since the epoch when it ended.
+        dsdoctor: version of the tool that wrote the collector.
+    """
+
+    system: str
+    env: dict[str, str]
+    answers: dict[str, dict[str, Any]]
+    patient: str
+    children: dict[str, Ended]
+    node: FleetNode
+    clock: _Seconds
+    dsdoctor: str = ""
+
+
+def _result(child: Ended) -> Result:
+    try:
+        stdout, stderr = base64.b64decode(child.stdout), base64.b64decode(child.stderr)
+    except ValueError:
+        stdout, stderr = b"", b"what it printed is broken"
     return Result(
-        argv=tuple(value.get("argv", ())),
-        returncode=value.get("returncode"),
-        stdout=base64.b64decode(value.get("stdout", "")),
-        stderr=base64.b64decode(value.get("stderr", "")),
-        timed_out=bool(value.get("timed_out")),
-        seconds=float(value.get("seconds", 0.0)),
+        argv=child.argv,
+        returncode=child.returncode,
+        stdout=stdout,
+        stderr=stderr,
+        timed_out=child.timed_out,
+        seconds=child.seconds,
     )
 
 
-def snapshot_of(recording: Mapping[str, Any], received: float | None = None) -> Snapshot:
+def snapshot_of(document: Mapping[str, Any], received: float | None = None) -> Snapshot:
     """A node's snapshot.
 
     Args:
-        recording: what the collector printed.
-        received: when it came, by the clock here; tells how far the node's clock is off.
+        document: what the collector printed.
+        received: when it came, by the clock here; says how far the node's clock is off.
 
     Raises:
-        UsageError: it is no recording.
+        UsageError: it is not a recording.
     """
     try:
-        host = ReplayHost(recording)
-        children: Mapping[str, Any] = recording["children"]
-        node = dict(recording["node"])
-        clock = float(recording["clock"])
-        executable = str(recording["patient"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise UsageError(f"a recording lacks {error}; collect anew with `fleet bundle`") from None
-    snapshot = Snapshot(dsdoctor=str(recording.get("dsdoctor", "")))
-    snapshot.created = time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime(clock))
-    offset = None if received is None else round(clock - received, 3)
-    try:
-        snapshot.put(msgspec.convert({**node, "clock_offset_s": offset}, FleetNode))
-    except msgspec.ValidationError as error:
-        raise UsageError(f"a recording is broken: {error}") from None
-    choice = PatientChoice(executable=executable, chosen_by="fleet")
+        recording = decode.convert(dict(document), Recording)
+    except decode.DecodeError as error:
+        raise UsageError(
+            f"a recording is broken: {error}; collect again with `fleet bundle`"
+        ) from None
+    host = ReplayHost(msgspec.structs.asdict(recording))
+    children = recording.children
+    snapshot = Snapshot(dsdoctor=recording.dsdoctor)
+    snapshot.created = time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime(recording.clock))
+    offset = None if received is None else round(recording.clock - received, 3)
+    snapshot.put(msgspec.structs.replace(recording.node, clock_offset_s=offset))
+    choice = PatientChoice(executable=recording.patient, chosen_by="fleet")
     snapshot.put(choice)
     snapshot.put(RunNeeds(quick="torch_live" not in children))
     for probe in (environment.environment, machine.os_info, machine.resources):
@@ -91,6 +138,21 @@ def snapshot_of(recording: Mapping[str, Any], received: float | None = None) -> 
     _nvml(children.get("nvml"), snapshot)
     _patient(children, choice, snapshot)
     return masked(snapshot)
+
+
+def _parsed(
+    kinds: Sequence[type[Fact]],
+    parse: Callable[[], Sequence[Fact | Missing]],
+    snapshot: Snapshot,
+) -> None:
+    """Puts what a parser makes of a child's output; a broken recording is not our crash."""
+    try:
+        found = parse()
+    except Exception as error:  # noqa: BLE001  # whatever a node may have sent
+        why = Missing(why=Why.BROKEN, detail=f"the recording is broken: {type(error).__name__}")
+        found = (why,) * len(kinds)
+    for kind, value in zip(kinds, found, strict=True):
+        _put(snapshot, kind, value)
 
 
 def _run(probe: Probe, host: ReplayHost, snapshot: Snapshot) -> None:
@@ -113,9 +175,9 @@ def _put(snapshot: Snapshot, kind: type[Fact], value: Fact | Missing) -> None:
         snapshot.put(value)
 
 
-def _nvml(child: Mapping[str, Any] | None, snapshot: Snapshot) -> None:
-    if child is None or "error" in child:
-        detail = f"NVML was not asked on the node ({(child or {}).get('error', 'no child')})"
+def _nvml(child: Ended | None, snapshot: Snapshot) -> None:
+    if child is None or child.error is not None:
+        detail = f"NVML was not asked on the node ({child.error if child else 'no child'})"
         for kind in nvidia.NVML_FACTS:
             snapshot.lack(kind, Missing(why=Why.BROKEN, detail=detail))
         return
@@ -124,34 +186,39 @@ def _nvml(child: Mapping[str, Any] | None, snapshot: Snapshot) -> None:
     bare = isinstance(kernel, NvidiaKernel) and not (
         kernel.pci or kernel.device_nodes or kernel.module_version
     )
-    facts = nvidia.from_child(
-        gpu_parse.parse(records.decode(result.stdout)), result, no_device=bare
+    _parsed(
+        nvidia.NVML_FACTS,
+        lambda: nvidia.from_child(
+            gpu_parse.parse(records.decode(result.stdout)), result, no_device=bare
+        ),
+        snapshot,
     )
-    for kind, value in zip(nvidia.NVML_FACTS, facts, strict=True):
-        _put(snapshot, kind, value)
     if isinstance(snapshot.get(Gpus), Missing) and bare:
         snapshot.put(Gpus(count=0))
 
 
-def _patient(children: Mapping[str, Any], choice: PatientChoice, snapshot: Snapshot) -> None:
+def _patient(children: Mapping[str, Ended], choice: PatientChoice, snapshot: Snapshot) -> None:
     child = children.get("static")
-    kinds = patient.STATIC_FACTS
-    if child is None or "error" in child:
-        said = (child or {}).get("error", "it was not started")
+    if child is None or child.error is not None:
+        said = child.error if child else "it was not started"
         detail = f"`{choice.executable}` cannot be run on the node: {said}"
-        for kind in kinds:
+        for kind in patient.STATIC_FACTS:
             snapshot.lack(kind, Missing(why=Why.ABSENT, detail=detail))
     else:
         result = _result(child)
-        static = patient.parse_static(patient_records(result), choice, result)
-        for kind, value in zip(kinds, static, strict=True):
-            _put(snapshot, kind, value)
+        _parsed(
+            patient.STATIC_FACTS,
+            lambda: patient.parse_static(patient_records(result), choice, result),
+            snapshot,
+        )
     live = children.get("torch_live")
-    if live is not None and "error" not in live:
-        result = _result(live)
-        found = patient.parse_live(patient_records(result), result)
-        for live_kind, live_value in zip(patient.LIVE_FACTS, found, strict=True):
-            _put(snapshot, live_kind, live_value)
+    if live is not None and live.error is None:
+        found = _result(live)
+        _parsed(
+            patient.LIVE_FACTS,
+            lambda: patient.parse_live(patient_records(found), found),
+            snapshot,
+        )
     else:
         for kind in patient.LIVE_FACTS:
             snapshot.lack(kind, Missing(why=Why.NOT_ASKED, detail="torch not started (`--live`)"))

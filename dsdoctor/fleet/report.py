@@ -12,14 +12,21 @@ from dsdoctor.fleet.merge import FleetFinding, FleetReport, Group
 FINDINGS = 12
 GROUPS = 6
 MESSAGE_LINES = 2
+_CONTROLS = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
 _INDENT = " " * 8
 _WORDS = {"fail": "FAIL", "warn": "WARN", "unknown": "UNKNOWN", "crash": "CRASH"}
 _HEAD = ("GPUs", "driver", "torch", "DeepSpeed", "NCCL", "kernel")
 
 
 def clean(text: str) -> str:
-    """One line without control characters."""
-    return " ".join(re.sub(r"[\x00-\x1f\x7f-\x9f]", " ", text).split())
+    r"""One line without what steers a terminal: controls, directions of writing, surrogates.
+
+    >>> clean("a\\x1b]52;c;QQ==\\x07b\\n  c")
+    'a ]52;c;QQ== b c'
+    """
+    return " ".join(_CONTROLS.sub(" ", text).split())
 
 
 def json(report: FleetReport) -> str:
@@ -97,6 +104,7 @@ def _group(group: Group, usual: Group | None, width: int) -> list[str]:
 
 def _names(nodes: str, width: int) -> str:
     """Folded names, cut between two of them."""
+    nodes = clean(nodes)
     if len(nodes) <= width:
         return nodes
     kept = nodes[: width - 2].rpartition(",")[0] or nodes[: width - 2]

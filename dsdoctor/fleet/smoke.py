@@ -11,10 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from dsdoctor import files, process
 from dsdoctor.fleet.pairing import Gang
+from dsdoctor.fleet.report import clean
+from dsdoctor.model import decode
+from dsdoctor.model.redact import mask
 
 #: What a run may take besides its own limit: start, compiling of ops, cleaning up.
 GRACE_SECONDS = 240.0
@@ -67,28 +68,30 @@ class Runs:
         if report is not None and done.returncode in (0, 1):
             passed = done.returncode == 0
         if self.told is not None:
-            self.told(gang, passed, _cause(done, report))
+            self.told(gang, passed, clean(mask(_cause(done, report)))[:300])
         return passed
 
     def _there(self, node: str, own: Sequence[str]) -> list[str]:
         """A run on one node: a launcher would start a single host's job here and not there."""
         words = shlex.join([*self.command, *own])
-        return ["ssh", "-o", "BatchMode=yes", node, f"cd {shlex.quote(os.getcwd())} && {words}"]  # noqa: PTH109
+        there = f"cd {shlex.quote(str(Path.cwd()))} && {words}"
+        return ["ssh", "-o", "BatchMode=yes", "--", node, there]
 
 
 def _report(done: process.Result) -> dict[str, Any] | None:
     try:
-        found = msgspec.json.decode(done.stdout)
-    except msgspec.DecodeError:
+        found = decode.json(done.stdout)
+    except decode.DecodeError:
         return None
     return found if isinstance(found, dict) else None
 
 
 def _cause(done: process.Result, report: Mapping[str, Any] | None) -> str:
     """The first cause of a report, or else what was said last."""
-    causes = (report or {}).get("causes") or ()
-    if causes:
-        return str(causes[0].get("message") or causes[0].get("condition"))
+    causes = (report or {}).get("causes")
+    first = causes[0] if isinstance(causes, list) and causes else None
+    if isinstance(first, dict):
+        return str(first.get("message") or first.get("condition"))
     if report is not None:
         return "" if done.ok else f"`smoke` says {report.get('verdict') or 'that it failed'}"
     return done.error_text

@@ -6,6 +6,8 @@ from typing import Any
 
 import msgspec
 
+from dsdoctor.model import decode as limits
+
 SCHEMA = "dsdoctor/launch"
 VERSION = 1
 
@@ -179,8 +181,15 @@ def encode(plan: LaunchPlan) -> bytes:
 
 
 def decode(data: bytes | str) -> LaunchPlan:
-    """A plan that was saved; raises msgspec.ValidationError if it is none."""
-    plan = msgspec.json.decode(data, type=LaunchPlan)
+    """A plan that was saved.
+
+    Raises:
+        msgspec.ValidationError: it is not one.
+    """
+    try:
+        plan = limits.typed(data, LaunchPlan)
+    except limits.DecodeError as error:
+        raise msgspec.ValidationError(str(error)) from None
     if plan.schema != SCHEMA or plan.version != VERSION:
         raise msgspec.ValidationError(
             f"the file is `{plan.schema}` version {plan.version}, expected `{SCHEMA}` {VERSION}"

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from dsdoctor.errors import UsageError
+from dsdoctor.model import decode
 from dsdoctor.model.facts.base import Fact, Missing, Why
 from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.model.redact import mask_tree, redact
@@ -48,8 +49,8 @@ class Snapshot(msgspec.Struct, kw_only=True):
         key = kind.key()
         if key in self.facts:
             try:
-                return msgspec.convert(self.facts[key], kind, strict=False)
-            except msgspec.ValidationError as error:
+                return decode.convert(self.facts[key], kind, strict=False)
+            except decode.DecodeError as error:
                 return Missing(why=Why.BROKEN, detail=f"`{key}` of the snapshot is broken: {error}")
         if key in self.missing:
             return self.missing[key]
@@ -82,11 +83,11 @@ def from_json(data: bytes, origin: str) -> Snapshot:
     """Reads a snapshot of this or an older version.
 
     Raises:
-        UsageError: it is no snapshot, is cut off, or is of a newer version.
+        UsageError: it is not a snapshot, is cut off, or is of a newer version.
     """
     try:
-        head = msgspec.json.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        head = decode.json(data)
+    except decode.DecodeError as error:
         raise UsageError(
             f"`{origin}` is not a snapshot: {error}; expected what `dsdoctor snapshot -o` writes"
         ) from None
@@ -102,8 +103,8 @@ def from_json(data: bytes, origin: str) -> Snapshot:
             "upgrade dsdoctor"
         )
     try:
-        return msgspec.convert(head, Snapshot)
-    except msgspec.ValidationError as error:
+        return decode.convert(head, Snapshot)
+    except decode.DecodeError as error:
         raise UsageError(f"`{origin}` is a broken snapshot: {error}") from None
 
 

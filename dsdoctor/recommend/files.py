@@ -9,7 +9,9 @@ from pathlib import Path
 import msgspec
 
 from dsdoctor import files as writer
+from dsdoctor import reading
 from dsdoctor.errors import UsageError
+from dsdoctor.model.decode import DecodeError
 from dsdoctor.model.launch_plan import LaunchPlan, decode, encode
 from dsdoctor.recommend.output import (
     ACCELERATE_NAME,
@@ -226,13 +228,13 @@ def read(path: str | Path) -> LaunchPlan:
     if place.is_dir():
         place /= PLAN_NAME
     try:
-        plan = decode(place.read_bytes())
+        plan = decode(reading.read(place))
     except OSError as error:
         raise UsageError(
             f"`{path}` cannot be read: {error.strerror or error}; "
             "expected what `dsdoctor recommend -o DIR` writes"
         ) from None
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, DecodeError) as error:
         raise UsageError(
             f"`{path}` is not a launch plan ({error}); "
             "expected what `dsdoctor recommend -o DIR` writes"

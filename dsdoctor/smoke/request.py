@@ -12,7 +12,6 @@ import msgspec
 from dsdoctor import hostfile
 from dsdoctor.errors import UsageError
 from dsdoctor.host import free_port
-from dsdoctor.model import launch_plan as launch_model
 from dsdoctor.model.facts.base import Fact, Missing
 from dsdoctor.model.facts.gpu import Gpus
 from dsdoctor.model.facts.machine import NvidiaKernel, OsInfo, Resources
@@ -20,7 +19,7 @@ from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.model.launch_plan import LaunchPlan
 from dsdoctor.model.snapshot import Snapshot
 from dsdoctor.probes.config import parse_config
-from dsdoctor.recommend import models, output
+from dsdoctor.recommend import files, models, output
 from dsdoctor.recommend.models import ModelShape
 from dsdoctor.recommend.planning import Machine, PlanOptions, machine_from, recommend
 from dsdoctor.smoke import job as planning
@@ -77,18 +76,6 @@ def _read_config(path: str) -> dict[str, Any]:
     if not isinstance(parsed, dict):
         raise UsageError(f"`--config {path}` is no JSON object; expected a DeepSpeed config")
     return parsed
-
-
-def _saved(path: str) -> LaunchPlan:
-    try:
-        return launch_model.decode(Path(path).read_bytes())
-    except OSError as error:
-        raise UsageError(
-            f"`--plan {path}` cannot be read: {error.strerror}; expected the launch.json of "
-            "`dsdoctor recommend -o DIR`"
-        ) from None
-    except (msgspec.DecodeError, msgspec.ValidationError) as error:
-        raise UsageError(f"`--plan {path}` is no launch plan: {error}") from None
 
 
 def shape_of(saved: LaunchPlan) -> ModelShape:
@@ -204,7 +191,7 @@ def _with_config(launch: LaunchPlan, config: dict[str, Any]) -> LaunchPlan:
 
 
 def _from_saved(asked: SmokeOptions, look: Callable[[], MachineFacts]) -> SmokePlan:
-    saved = _saved(str(asked.plan))
+    saved = files.read(str(asked.plan))
     if asked.cpu is not None:
         raise UsageError("`--plan` says where it runs; give no `--cpu` with it")
     gpus = None

@@ -282,16 +282,23 @@ def test_frames_survive_mixing_and_prefixes() -> None:
     )
     lines = done.stdout.splitlines()
     other = [line.replace(b" n1 ", b" n2 ") for line in lines]
-    mixed = [line for pair in zip(lines, other, strict=True) for line in pair]
+    mixed = [b"n1: " + line for line in lines] + [b"3: " + line for line in other]
     random.Random(2).shuffle(mixed)
-    prefixed = b"\n".join([b"3: " + mixed[0], b"noise", *mixed[1:]])
-    assert set(frames.decode(prefixed)) == {"n1", "n2"}
-    assert set(frames.decode(b"\n".join(lines[:-1] + other))) == {"n2"}
-    assert frames.decode(b"") == {}
+    said = frames.Channels()
+    whole = b"\n".join([b"n1: welcome", *mixed, b"noise"]) + b"\n"
+    for start in range(0, len(whole), 777):
+        said.take(whole[start : start + 777])
+    said.end()
+    assert set(said) == {"n1", "3"}
+    assert said.document("n1") == frames.document(lines)
+    assert said.document("3") == frames.document(other)
+    with pytest.raises(frames.BrokenFramesError, match="lines have come"):
+        frames.document(lines[:-1])
+    assert frames.document([]) is None
 
 
 def test_a_broken_recording_is_one_line() -> None:
-    with pytest.raises(UsageError, match="lacks"):
+    with pytest.raises(UsageError, match=r"a recording is broken: .*missing required field"):
         replay.snapshot_of({"schema": "dsdoctor/recording"})
 
 
@@ -310,7 +317,8 @@ def test_the_collector_reads_what_the_live_probes_read(tmp_path: Path) -> None:
         capture_output=True,
         check=True,
     )
-    (recording,) = frames.decode(done.stdout).values()
+    recording = frames.document(done.stdout.splitlines())
+    assert recording is not None
     there = replay.snapshot_of(recording)
     given = [RunNeeds(quick=True), PatientChoice(executable=sys.executable, chosen_by="fleet")]
     kinds: set[type] = {NvidiaKernel, OsInfo, Resources, TorchBuild}

@@ -43,7 +43,8 @@ def recorded() -> bytes:
             check=True,
             timeout=120,
         )
-    (recording,) = frames.decode(done.stdout).values()
+    recording = frames.document(done.stdout.splitlines())
+    assert recording is not None
     return replay.snapshot_of(recording, time.time()).to_json()
 
 

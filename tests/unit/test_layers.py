@@ -29,9 +29,9 @@ ALLOWED = {
 LAYERS: tuple[frozenset[str], ...] = tuple(
     frozenset(names.split())
     for names in (
-        "version errors records safe_path files process",
+        "version errors records safe_path files process guard",
         "model",
-        "host hostfile",
+        "host hostfile reading",
         "api interpreter recommend",
         "registry",
         "packs logs probes profiles settings",

@@ -1,0 +1,25 @@
+"""Names of hosts, judged once where they enter: hostfiles, `--nodes`, Slurm, reports of nodes.
+
+A name becomes a word of ssh, pdsh and srun, the name of a file (`--save`), and a line of a
+terminal. What may do harm in one of them is not a host name anywhere.
+"""
+
+from __future__ import annotations
+
+import re
+
+#: Letters, digits, `_`, `.` and `-` (RFC 952, 1123; `_` is common on clusters), the `:` and `%` of
+#: IPv6 addresses, and an account in front as ssh takes it; never an option, a path or a group.
+_SHAPE = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}@)?[A-Za-z0-9_:][A-Za-z0-9_.:%-]{0,252}")
+EXPECTED = "a host name or an address, of letters, digits, `.`, `-` and `_`"
+
+
+def is_host_name(text: str) -> bool:
+    """Whether a text may be used as a host name.
+
+    >>> [is_host_name(name) for name in ("gpu-001.cluster", "10.0.0.1", "fe80::1%eth0", "ann@gpu1")]
+    [True, True, True, True]
+    >>> [is_host_name(name) for name in ("-oProxyCommand=x", "../../etc", "@all", "a b", ".", "")]
+    [False, False, False, False, False, False]
+    """
+    return _SHAPE.fullmatch(text) is not None

@@ -1,0 +1,69 @@
+"""Reads a file that somebody named: bounded in size and time, whatever it turns out to be."""
+
+from __future__ import annotations
+
+import os
+import select
+import stat
+import sys
+import time
+from pathlib import Path
+
+from dsdoctor.model.decode import SIZE, DecodeError, bounded
+
+#: Seconds to wait for a pipe that is named as a file, such as `<(dsdoctor snapshot)` makes.
+PIPE_SECONDS = 60.0
+
+
+def read(path: str | Path, *, size: int = SIZE) -> bytes:
+    """A file's bytes; `-` is standard input.
+
+    A device is refused, a pipe is read for PIPE_SECONDS at most.
+
+    Raises:
+        DecodeError: it is too large, is no file, or a pipe does not end.
+        OSError: it cannot be read.
+    """
+    if str(path) == "-":
+        data = sys.stdin.buffer.read(size + 1)
+        return bounded(data, size)
+    # a pipe that nobody writes to must not stop the open itself
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    try:
+        mode = os.fstat(handle).st_mode
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(21, "Is a directory", str(path))
+        if stat.S_ISFIFO(mode):
+            return bounded(_pipe(handle, size), size)
+        if not stat.S_ISREG(mode):
+            raise DecodeError("it is a device or a socket, not a file")
+        with os.fdopen(os.dup(handle), "rb") as file:
+            return bounded(file.read(size + 1), size)
+    finally:
+        os.close(handle)
+
+
+def _pipe(handle: int, size: int) -> bytes:
+    """What comes out of a pipe until its writers have closed it."""
+    deadline = time.monotonic() + PIPE_SECONDS
+    data = bytearray()
+    written = False
+    while len(data) <= size:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise DecodeError(f"it is a pipe that did not end within {PIPE_SECONDS:g} s")
+        ready, _, _ = select.select([handle], [], [], min(left, 0.5))
+        if not ready:
+            continue
+        try:
+            piece = os.read(handle, 1 << 16)
+        except BlockingIOError:
+            continue
+        if not piece:
+            if not written and not data and left > PIPE_SECONDS - 1.0:
+                time.sleep(0.05)  # its writer may be about to open it
+                continue
+            return bytes(data)
+        written = True
+        data += piece
+    return bytes(data)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -135,7 +136,9 @@ def _silent(nodes: Iterable[NodeReport]) -> list[FleetFinding]:
     by_error: dict[str, list[str]] = {}
     for node in nodes:
         if node.error is not None:
-            text = node.error.replace(node.name, "NODE")
+            # the same error of many nodes, each with its own name in it, is one finding
+            alone = rf"(?<![\w.-]){re.escape(node.name)}(?![\w-])"
+            text = re.sub(alone, "NODE", node.error)
             by_error.setdefault(text, []).append(node.name)
     return [
         FleetFinding(

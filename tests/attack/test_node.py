@@ -144,7 +144,7 @@ def test_a_folder_of_hostile_reports(tmp_path: Path) -> None:
         (reports / f"b{number}.json").write_text(text.replace("recording", "snapshot"))
     (reports / "c.json").write_bytes(bytes(range(256)))
     (reports / "\x1b]52;c;QUJD\x07.json").write_text("{}")
-    (reports / "device.json").symlink_to("/dev/zero")
+    (reports / "zero.json").symlink_to("/dev/zero")
     (reports / "self").mkdir()
     (reports / "folder.json").mkdir()
     done = dsdoctor(
@@ -166,10 +166,10 @@ def test_a_folder_of_hostile_reports(tmp_path: Path) -> None:
     ]
     assert any("it is a device" in message for message in silent)
     assert done.report["counts"]["healthy"] == 0, "a report without facts is not healthy"
-    text = dsdoctor(
+    shown = dsdoctor(
         "fleet", "check", "--from", "reports", "-v", env=clean_environment(tmp_path), cwd=tmp_path
     )
-    assert not set("\x1b\x07").intersection(text.out + text.err)
+    assert not set("\x1b\x07").intersection(shown.out + shown.err)
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ ALLOWED = {
 LAYERS: tuple[frozenset[str], ...] = tuple(
     frozenset(names.split())
     for names in (
-        "version errors records safe_path files process guard",
+        "version errors records safe_path files process",
         "model",
         "host hostfile reading",
         "api interpreter recommend",
@@ -38,7 +38,7 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
         "collect judge launch_site fixes",
         "examine report",
         "smoke fleet hook preflight run testing",
-        "cli __init__ __main__",
+        "cli guard __init__ __main__",
     )
 )
 #: What runs elsewhere and imports nothing of ours, or its own folder alone.
@@ -62,7 +62,7 @@ WRITES_ITSELF = {
     ("smoke/launcher.py", "os.open"),  # looks for the lock of another run
     ("smoke/watch.py", "touch"),  # in the folder of its own run
     ("smoke/evidence.py", "unlink"),  # shared memory of its own run
-    ("cli/main.py", "os.open"),  # /dev/null, when nobody reads stdout any more
+    ("guard.py", "os.open"),  # /dev/null, when nobody reads stdout any more
     ("run/start.py", "rename"),  # the output of an earlier attempt, within the run's own folder
     ("run/supervise.py", "os.open"),  # /dev/null for the watcher
     ("run/store.py", "mkdir"),  # a new folder below one that was judged

@@ -38,6 +38,18 @@ class RankEnd(msgspec.Struct, frozen=True, kw_only=True):
     time: float
 
 
+class PassedSignal(msgspec.Struct, frozen=True, kw_only=True):
+    """A signal that somebody sent to `dsdoctor run`, and that the job got.
+
+    Attributes:
+        name: `SIGTERM` and the like.
+        time: seconds since the start of the job.
+    """
+
+    name: str
+    time: float
+
+
 class Figures(msgspec.Struct, kw_only=True):
     """What the run achieved. None = no line or sample reported it.
 
@@ -82,6 +94,7 @@ class RunRecord(msgspec.Struct, kw_only=True):
         figures: what it achieved.
         notices: what was reported on the way.
         rank_ends: ranks in the order in which they ended.
+        signals: signals that were passed on to the job.
         output_bytes: what the job wrote.
         output_dropped: how much of that is no longer kept.
         hang: why the job counted as hung; "" = it did not.
@@ -106,6 +119,7 @@ class RunRecord(msgspec.Struct, kw_only=True):
     figures: Figures = msgspec.field(default_factory=Figures)
     notices: list[Notice] = []
     rank_ends: list[RankEnd] = []
+    signals: list[PassedSignal] = []
     output_bytes: int = 0
     output_dropped: int = 0
     hang: str = ""

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
+import shutil
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import msgspec
 
-from dsdoctor import files, logs
+from dsdoctor import files, logs, process
 from dsdoctor.model.diagnosis import Diagnosis, Outcome
+from dsdoctor.model.redact import mask
 from dsdoctor.model.run_record import Figures, RunRecord
 from dsdoctor.registry import Registry
 from dsdoctor.run.notices import GIB, Notices, duration
 from dsdoctor.run.progress import Progress
 
 #: Files of a run that a diagnosis reads, in this order.
-EVIDENCE = ("output-*.log.gz", "kernel.log", "control-group.log")
+EVIDENCE = ("output-*.log.gz", "kernel.log", "control-group.log", "scheduler.log")
+#: Signals by which schedulers and users end a job.
+ENDING = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT")
+#: How long the scheduler may take to answer.
+SCHEDULER_SECONDS = 5.0
 
 
 def figures_of(progress: Progress, notices: Notices) -> Figures:
@@ -47,6 +54,19 @@ def sources_of(folder: Path) -> list[str]:
     for pattern in EVIDENCE:
         found += [str(path) for path in sorted(folder.glob(pattern)) if path.stat().st_size]
     return found
+
+
+def ask_scheduler(folder: Path, env: Mapping[str, str]) -> None:
+    """Writes down what Slurm says of the job: its output never shows a time limit or a requeue."""
+    job = env.get("SLURM_JOB_ID", "")
+    tool = shutil.which("scontrol")
+    if not job.isdigit() or tool is None:
+        return
+    with contextlib.suppress(OSError):
+        answer = process.run([tool, "show", "job", job], timeout=SCHEDULER_SECONDS)
+        if answer.ok:
+            text = "\n".join(mask(line) for line in answer.text.splitlines())
+            files.write(folder / "scheduler.log", text, mode=0o600)
 
 
 def diagnose(folder: Path, registry: Registry) -> Diagnosis | None:
@@ -99,6 +119,10 @@ def death_lines(record: RunRecord, diagnosis: Diagnosis | None, folder: Path) ->
     yield f"the job {status_words(record.status or 0)} after {duration(record.seconds)}"
     if record.hang:
         yield f"it counted as hung: {record.hang}"
+    ending = [sent for sent in record.signals if sent.name in ENDING]
+    if ending:
+        before = max(0.0, record.seconds - ending[0].time)
+        yield f"{ending[0].name} was sent to the job {before:.1f} s before its end"
     if diagnosis is not None and diagnosis.causes:
         cause = diagnosis.causes[0]
         yield f"cause: {cause.condition}: {cause.message}"

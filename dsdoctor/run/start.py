@@ -70,8 +70,11 @@ def execute(options: RunOptions, speak: Speaker) -> int:
         record.env_set = added
     status = _attempts(options, folder, record, env, speak)
     record.ended, record.status = _now(), status
-    _end(folder, record, status, speak, quiet=options.quiet)
-    store.prune(options.base)
+    try:
+        _end(folder, record, status, speak, quiet=options.quiet)
+        store.prune(options.base)
+    except OSError as error:  # the job's status counts, not what we could not write
+        speak(f"the record of this run is incomplete: {error.strerror or error}")
     return status if status >= 0 else 128 - status
 
 
@@ -180,6 +183,7 @@ def _end(folder: Path, record: RunRecord, status: int, speak: Speaker, *, quiet:
         return
     from dsdoctor import packs  # noqa: PLC0415
 
+    ending.ask_scheduler(folder, os.environ)
     diagnosis = ending.diagnose(folder, packs.load())
     if diagnosis is not None:
         record.diagnosis = ending.document(diagnosis)

@@ -6,16 +6,17 @@ import contextlib
 import json
 import os
 import re
+import select
 import signal
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from dsdoctor import files, process
 from dsdoctor.errors import UsageError
-from dsdoctor.model.run_record import Notice, RankEnd, RunRecord
+from dsdoctor.model.run_record import Notice, PassedSignal, RankEnd, RunRecord
 from dsdoctor.run import hang, terminal
 from dsdoctor.run.keep import OutputKeeper
 from dsdoctor.run.metrics import write_metrics
@@ -31,6 +32,8 @@ PASSED = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGCO
 DRAIN_SECONDS = 1.0
 #: How long a hung job may take to end itself before it is killed (`--on-hang stop`).
 STOP_SECONDS = 30.0
+#: How long the watcher may take for its last sample.
+LAST_SECONDS = 1.5
 #: A watcher that dies is started again so often.
 WATCHER_STARTS = 3
 
@@ -112,6 +115,21 @@ class Watcher:
                 found.append(json.loads(line))
         return found
 
+    def last_samples(self) -> list[dict[str, Any]]:
+        """Asks it to end; what it still reports, above all the counters after a death."""
+        found: list[dict[str, Any]] = []
+        if self._held >= 0:
+            os.close(self._held)
+            self._held = -1
+        deadline = time.monotonic() + LAST_SECONDS
+        while self.out >= 0 and (left := deadline - time.monotonic()) > 0:
+            if select.select([self.out], [], [], left)[0]:
+                samples = self.samples()
+                if samples is None:
+                    break
+                found += samples
+        return found
+
     def close(self) -> None:
         """Ends it: its standard input closes."""
         for number in (self._held, self.out):
@@ -172,8 +190,9 @@ class Supervisor:
             os.close(wake)
             os.close(tell)
             self._keeper.close()
-            self._steps.close()
-            self._kernel.close()
+            for file in (self._steps, self._kernel):
+                with contextlib.suppress(OSError):  # a full disk
+                    file.close()
             self.record.output_bytes += self._keeper.total
             self.record.output_dropped += self._keeper.dropped
             self.record.seconds += time.monotonic() - self._begun
@@ -244,8 +263,7 @@ class Supervisor:
                         return status
         finally:
             relay.forget(watcher.out)
-            last = watcher.samples() if watcher.out >= 0 else None
-            for sample in last or ():
+            for sample in watcher.last_samples():
                 self._take(sample)
             watcher.close()
 
@@ -278,8 +296,7 @@ class Supervisor:
                 RankEnd(rank=end["rank"], pid=end["pid"], time=round(moment, 2))
             )
         for line in sample.get("kernel") or ():
-            self._kernel.write(line + "\n")
-        self._kernel.flush()
+            _write_line(self._kernel, line)
         for key, text in self.notices.feed(sample, self.progress):
             self._note(key, text)
         if self.options.metrics is not None:
@@ -312,7 +329,7 @@ class Supervisor:
 
     def _on_step(self, now: float, step: Step) -> None:
         row = {name: value for name, value in vars(step).items() if value is not None}
-        self._steps.write(json.dumps({"t": round(now, 3), **row}) + "\n")
+        _write_line(self._steps, json.dumps({"t": round(now, 3), **row}))
 
     def _note(self, key: str, text: str) -> None:
         moment = round(time.monotonic() - self._begun, 1)
@@ -334,6 +351,9 @@ class Supervisor:
 
     def _on_signal(self, number: int, _frame: object) -> None:
         if self._job is not None:
+            moment = round(time.monotonic() - self._begun, 2)
+            name = signal.Signals(number).name
+            self.record.signals.append(PassedSignal(name=name, time=moment))
             self._job.signal_group(number)
 
     def _on_resize(self, _number: int, _frame: object) -> None:
@@ -345,6 +365,13 @@ class Supervisor:
         with contextlib.suppress(OSError):
             if self._terminal is None and os.isatty(0) and os.tcgetpgrp(0) != os.getpgrp():
                 os.tcsetpgrp(0, os.getpgrp())
+
+
+def _write_line(file: TextIO, text: str) -> None:
+    """Adds a line that can be read at once; a full disk must not stop the job."""
+    with contextlib.suppress(OSError):
+        file.write(text + "\n")
+        file.flush()
 
 
 def _is_foreground() -> bool:

@@ -319,10 +319,10 @@ def watch(
     folder: str | None,
 ) -> None:
     moments: list[tuple[int, float]] = []
-    due = 0.0
+    due, over = 0.0, False
     while True:
         now = time.monotonic()
-        if now >= due:
+        if now >= due or over:
             gpus.look()
             alive = ranks.look()
             rows = []
@@ -344,7 +344,7 @@ def watch(
             if gpus.heard is not None:
                 sample["gpus_silent"] = round(time.monotonic() - gpus.heard, 1)
             moments = []
-            if not output.write(sample):
+            if not output.write(sample) or over:
                 return
             due = now + given.every
         waiting = [sys.stdin.fileno(), *ranks.handles.keys()]
@@ -354,8 +354,7 @@ def watch(
             poller.register(handle, select.POLLIN)
         for handle, _ in poller.poll(max(0.0, due - time.monotonic()) * 1000):
             if handle == sys.stdin.fileno():
-                if not os.read(handle, 4096):
-                    return
+                over = not os.read(handle, 4096)  # whoever started us is done: a last sample
             else:
                 moments.append((handle, time.time()))
                 due = min(due, time.monotonic() + 0.2)  # a death is news

@@ -1,0 +1,129 @@
+"""What `dsdoctor run` costs a job: the same job with and without it, in turns, in one run.
+
+    python benchmarks/run.py [--rounds 5]
+
+Prints the step time with / without (goal 1.01), the memory of dsdoctor's own processes (goal 80 MiB),
+the time it adds to the start (goal 0.3 s, without the check), and the share of a core that sampling
+takes with 64 ranks on the node (goal 2 %).
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+STEP = """
+import statistics, time
+times = []
+data = list(range(40000))
+for step in range(60):
+    begun = time.perf_counter()
+    for _ in range(10): sum(x * x for x in data[::4])
+    times.append(time.perf_counter() - begun)
+    print(f"step {step} loss: 2.0", flush=True)
+print("median", statistics.median(times))
+"""
+RANKS = """
+import os, subprocess, sys, time
+kids = [subprocess.Popen([sys.executable, "-S", "-c", "import time; time.sleep(20)"],
+        env={**os.environ, "RANK": str(n)}) for n in range(64)]
+for kid in kids: kid.wait()
+"""
+RUN = [sys.executable, "-m", "dsdoctor", "run", "--preflight", "off", "-q", "--"]
+
+
+def median_step(prefix: list[str], env: dict[str, str]) -> float:
+    done = subprocess.run(
+        [*prefix, sys.executable, "-c", STEP], env=env, capture_output=True, text=True, check=True
+    )
+    return float(done.stdout.split()[-1])
+
+
+def seconds(command: list[str], env: dict[str, str]) -> float:
+    begun = time.perf_counter()
+    subprocess.run(command, env=env, capture_output=True, check=True)
+    return time.perf_counter() - begun
+
+
+def family(pid: int) -> list[int]:
+    found = [pid]
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+            except OSError:
+                continue
+            if parent == pid:
+                found += family(int(entry.name))
+    return found
+
+
+def ours(pid: int) -> list[int]:
+    """dsdoctor, its watcher and the watcher of GPUs; not the job."""
+    named = []
+    for one in family(pid):
+        try:
+            line = Path(f"/proc/{one}/cmdline").read_bytes()
+        except OSError:
+            continue
+        if one == pid or b"watch_host.py" in line or b"watch_gpus.py" in line:
+            named.append(one)
+    return named
+
+
+def resident(pids: list[int]) -> float:
+    """MiB that these processes do not share with others."""
+    total = 0
+    for pid in pids:
+        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss:"):
+                total += int(line.split()[1])
+    return total / 1024
+
+
+def cpu(pids: list[int]) -> float:
+    ticks = os.sysconf("SC_CLK_TCK")
+    total = 0.0
+    for pid in pids:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        total += (int(fields[11]) + int(fields[12])) / ticks
+    return total
+
+
+def many_ranks(env: dict[str, str]) -> tuple[float, float]:
+    """Share of a core while 64 ranks sleep, and resident MiB."""
+    with subprocess.Popen([*RUN, sys.executable, "-c", RANKS], env=env) as child:
+        time.sleep(6)
+        pids = ours(child.pid)
+        before, begun = cpu(pids), time.perf_counter()
+        time.sleep(10)
+        share = (cpu(pids) - before) / (time.perf_counter() - begun)
+        memory = resident(pids)
+        child.wait()
+    return share, memory
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rounds", type=int, default=5)
+    rounds = parser.parse_args().rounds
+    with tempfile.TemporaryDirectory() as folder:
+        env = {**os.environ, "DSDOCTOR_RUNS": folder}
+        pairs = [(median_step([], env), median_step(RUN, env)) for _ in range(rounds)]
+        starts = [seconds([*RUN, "true"], env) - seconds(["true"], env) for _ in range(rounds)]
+        share, memory = many_ranks(env)
+    ratio = statistics.median(ours / plain for plain, ours in pairs)
+    print(f"step time with / without: {ratio:.3f} (median of {rounds} pairs)")
+    print(f"start: {statistics.median(starts):.2f} s beyond the command's own")
+    print(f"64 ranks: {share:.1%} of a core, {memory:.0f} MiB (proportional set size)")
+    print(f"load while measuring: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+
+
+if __name__ == "__main__":
+    main()

@@ -2,9 +2,9 @@
 
     python benchmarks/run.py [--rounds 5]
 
-Prints the step time with / without (goal 1.01), the memory of dsdoctor's own processes (goal 80 MiB),
-the time it adds to the start (goal 0.3 s, without the check), and the share of a core that sampling
-takes with 64 ranks on the node (goal 2 %).
+Prints the step time with / without (goal 1.01), the memory of dsdoctor's own processes (goal
+80 MiB), the time it adds to the start (goal 0.3 s, without the check), and the share of a core that
+sampling takes with 64 ranks on the node (goal 2 %).
 """
 
 from __future__ import annotations

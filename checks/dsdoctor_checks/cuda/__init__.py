@@ -1,1 +1,1 @@
-"""Conditions of the CUDA toolkit that DeepSpeed compiles its ops with."""
+"""The CUDA toolkit that DeepSpeed compiles its ops with."""

@@ -1,8 +1,8 @@
-"""Which DeepSpeed ops a run needs, and whether nvcc has a part in them.
+"""Which DeepSpeed ops a run needs, and whether nvcc builds them.
 
-The CPU optimizers, async_io and what each is built with: DeepSpeed 0.19.8, op_builder/. Which op an
-optimizer leads to: `_configure_basic_optimizer` and `get_optimizer_configuration` of its
-runtime/engine.py, read 2026-11-21.
+The CPU optimizers, async_io and how each is built: DeepSpeed 0.19.8, op_builder/. Which op an optimizer
+uses: `_configure_basic_optimizer` and `get_optimizer_configuration` in its runtime/engine.py, read
+2026-11-21.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from dsdoctor_checks._util import at_least, gpu_expected, variable
 from dsdoctor_checks.cuda import _tables
 
 _CPU_OPS = ("cpu_adam", "cpu_adagrad", "cpu_lion")
-#: Ops that never see nvcc.
+#: Ops that are built without nvcc.
 _NO_TOOLKIT = ("utils", "ccl_comm", "shm_comm", "pin_memory")
-#: What almost every run on GPUs builds: the judgement without a config.
+#: What almost every GPU run builds; assumed if there is no config.
 _USUAL = "fused_adam"
 
 
@@ -75,7 +75,7 @@ def _optimizer_op(config: Mapping[str, object]) -> str | None:
 
 
 def op_of(name: str, deepspeed: str | None) -> Op:
-    """An op by name, with whether this release builds it with the toolkit."""
+    """An op by name, and whether this release builds it with the toolkit."""
     if name in _CPU_OPS:
         return Op(name, not at_least(deepspeed, _tables.CPU_OPS_PLAIN))
     return Op(name, name not in _NO_TOOLKIT)
@@ -101,7 +101,7 @@ def needed_ops(
 
 
 class Use(enum.Enum):
-    """What the toolkit is used for in this run."""
+    """What this run uses the toolkit for."""
 
     PREBUILD = "pre-built"
     JIT = "JIT-built"
@@ -116,8 +116,8 @@ class Need:
     Attributes:
         use: what it is used for.
         ops: the ops in question.
-        reason: for `NONE`, why it is not judged.
-        inapplicable: the question does not arise (a skip), rather than being settled (an ok).
+        reason: for `NONE`, why the toolkit is not judged.
+        inapplicable: the question does not arise (skip), rather than being answered (ok).
     """
 
     use: Use
@@ -126,28 +126,28 @@ class Need:
     inapplicable: bool = False
 
     def settled(self) -> Finding | None:
-        """The verdict of a check of the toolkit that this alone decides; None = look at nvcc."""
+        """The finding, if this alone decides a check of the toolkit; None = look at nvcc."""
         if self.inapplicable:
             return skip(self.reason)
         if self.use is Use.NONE:
-            return ok(f"nvcc is not judged: {self.reason}", need=self.use.value)
+            return ok(f"nvcc is not needed: {self.reason}", need=self.use.value)
         return None
 
     @property
     def certain(self) -> bool:
-        """Whether the run will certainly compile something."""
+        """Whether the run certainly compiles something."""
         return self.use in (Use.PREBUILD, Use.JIT)
 
     @property
     def words(self) -> str:
-        """What is at stake, for an effect line."""
+        """What cannot be built without the toolkit, for an effect line."""
         if not self.ops:
             return "DeepSpeed's CUDA ops"
         return f"the op{'s' if len(self.ops) > 1 else ''} `{', '.join(self.ops)}`"
 
 
 def loadable(torch: TorchBuild, deepspeed: DeepSpeedInstall | Missing) -> tuple[str, ...]:
-    """Pre-built ops that were built for this torch and its CUDA, as DeepSpeed checks on loading."""
+    """Pre-built ops that match this torch and its CUDA, as DeepSpeed checks when it loads them."""
     if isinstance(deepspeed, Missing):
         return ()
     same_torch = deepspeed.built_for_torch in (None, _two(torch.version))
@@ -182,7 +182,7 @@ def toolkit_need(
     if building:
         return Need(Use.PREBUILD, building)
     if not gpu_expected(run, kernel, gpus, env):
-        reason = "no GPU here or asked for: DeepSpeed runs on the CPU, without CUDA ops"
+        reason = "no GPU is present or requested, so DeepSpeed builds no CUDA ops"
         return Need(Use.NONE, reason=reason, inapplicable=True)
     ready = loadable(torch, deepspeed)
     if run.config is None:
@@ -193,7 +193,7 @@ def toolkit_need(
     compiled = tuple(op.name for op in needed if op.toolkit)
     if compiled:
         return Need(Use.JIT, compiled)
-    return Need(Use.NONE, reason="no op that this config needs is built with nvcc")
+    return Need(Use.NONE, reason="this config needs no op that is built with nvcc")
 
 
 def _op_name(variable_part: str) -> str:

@@ -1,4 +1,4 @@
-"""What DeepSpeed and nvcc accept. Read 2026-11-21."""
+"""Which versions DeepSpeed and nvcc accept. Read 2026-11-21."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ SAME_FAMILY: dict[int, tuple[str, ...]] = {
     11: ("11.0", "11.1", "11.2", "11.3", "11.4", "11.5", "11.6", "11.7", "11.8"),
     12: ("12.0", "12.1", "12.2", "12.3", "12.4", "12.5", "12.6", "12.8", "12.9"),
 }
-#: First release whose table holds 12.9 (DeepSpeed pull request 7394).
+#: First release whose table contains 12.9 (DeepSpeed pull request 7394).
 HAS_12_9 = "0.17.2"
-#: From this release on a JIT build does not compare versions (DeepSpeed pull request 4639).
+#: First release whose JIT builds do not compare versions (DeepSpeed pull request 4639).
 JIT_UNCHECKED = "0.12.3"
-#: From this release on the CPU optimizers are plain C++ (DeepSpeed op_builder/cpu/).
+#: First release whose CPU optimizers are plain C++ (DeepSpeed op_builder/cpu/).
 CPU_OPS_PLAIN = "0.19.8"
 
-#: Lowest and highest capability that each nvcc compiles, by its first version (ptxas --help of the
-#: wheels 11.7.99 to 13.5.37), and what lies between them (the
-#: inner entries of 12.0-12.6 and 13.x are inferred from their ends and from 11.8 and 12.9).
+#: Capabilities that each nvcc compiles for, by its first version. The lowest and highest are from
+#: `ptxas --help` of the wheels 11.7.99 to 13.5.37; those between them, for 12.0 to 12.6 and 13.x,
+#: are inferred from the ends and from 11.8 and 12.9.
 _OLD = ((3, 5), (3, 7), (5, 0), (5, 2), (5, 3), (6, 0), (6, 1), (6, 2), (7, 0), (7, 2), (7, 5))
 _AMPERE = ((8, 0), (8, 6), (8, 7))
 _V12 = (*_OLD[2:], *_AMPERE, (8, 9), (9, 0))
@@ -36,13 +36,13 @@ NVCC_ARCHS: tuple[tuple[tuple[int, int], tuple[Capability, ...]], ...] = (
 )
 #: The newest nvcc that was read.
 NVCC_READ = (13, 5)
-#: What DeepSpeed pre-builds for when TORCH_CUDA_ARCH_LIST is not set and nvcc is 13: it adds
-#: nothing to these for CUDA 13 (op_builder/builder.py:79-95 of 0.19.8).
+#: What DeepSpeed pre-builds for with nvcc 13 if TORCH_CUDA_ARCH_LIST is not set: it adds nothing for
+#: CUDA 13 (op_builder/builder.py:79-95 of 0.19.8).
 PREBUILD_DEFAULT: tuple[Capability, ...] = ((6, 0), (6, 1), (7, 0))
 
 
 def accepts(nvcc: str, torch_cuda: str, deepspeed: str | None) -> bool:
-    """Whether DeepSpeed's own rule lets this nvcc build for a torch of that CUDA.
+    """Whether DeepSpeed's own rule lets this nvcc build for torch's CUDA version.
 
     >>> accepts("12.4", "12.1", None), accepts("13.2", "13.0", None), accepts("13.0", "13.0", None)
     (True, False, True)
@@ -59,7 +59,7 @@ def accepts(nvcc: str, torch_cuda: str, deepspeed: str | None) -> bool:
 
 
 def nvcc_archs(nvcc: str) -> tuple[Capability, ...] | None:
-    """What an nvcc compiles for; None for one older than 11.7 or newer than was read.
+    """What an nvcc compiles for; None for a version before 11.7 or newer than the table.
 
     >>> (8, 9) in nvcc_archs("12.4"), (12, 0) in nvcc_archs("12.6"), nvcc_archs("14.0")
     (True, False, None)

@@ -1,11 +1,11 @@
-"""CUDA_HOME (or CUDA_PATH) names a folder that is no CUDA toolkit.
+"""CUDA_HOME (or CUDA_PATH) names a folder that is not a CUDA toolkit.
 
 ## Why it matters
-torch and DeepSpeed believe the variable without looking: even if a good toolkit is on PATH, the
-build asks for `$CUDA_HOME/bin/nvcc` and dies.
+torch and DeepSpeed use the variable without checking it. Even with a working toolkit on PATH, the build
+calls `$CUDA_HOME/bin/nvcc` and fails.
 
 ## What to do
-Unset the variable, or set it to the folder that holds `bin/nvcc`.
+Unset the variable, or set it to the folder that contains `bin/nvcc`.
 
 ## References
 - torch/utils/cpp_extension.py: `_find_cuda_home`
@@ -54,7 +54,7 @@ def cuda_home_is_toolkit(
     kernel: NvidiaKernel | Missing,
     gpus: Gpus | Missing,
 ) -> Iterator[Finding]:
-    """The folder must exist and hold nvcc."""
+    """The folder must exist and contain nvcc."""
     toolkit = toolkits.toolkit
     named = toolkits.how in ("CUDA_HOME", "CUDA_PATH") and toolkit is not None
     if toolkits.cuda_home_missing is not None:
@@ -71,11 +71,11 @@ def cuda_home_is_toolkit(
     variable = toolkits.how if toolkits.how in ("CUDA_HOME", "CUDA_PATH") else "CUDA_HOME"
     say = fail if need.certain else warn
     yield say(
-        f"`{variable}` is `{place}`, {lacks}, but torch takes it without looking",
-        effect=f"{need.words} cannot be built, even if a good toolkit is on PATH",
+        f"`{variable}` is `{place}`, {lacks}, but torch uses it unchecked",
+        effect=f"{need.words} cannot be built, even with a working toolkit on PATH",
         hint=f"set `{variable}={other.root}` (CUDA {other.version})"
         if other
-        else f"unset `{variable}`, or set it to the folder that holds `bin/nvcc`",
+        else f"unset `{variable}`, or set it to the folder that contains `bin/nvcc`",
         cuda_home=place,
         other=other.root if other else None,
         other_cuda=other.version if other else None,

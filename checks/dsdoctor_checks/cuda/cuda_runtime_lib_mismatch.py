@@ -1,15 +1,15 @@
-"""An extension needs the CUDA runtime of another major version than torch brings.
+"""An extension needs a different CUDA runtime than torch provides.
 
 ## Why it matters
-A compiled extension names the CUDA runtime that it was linked with; the loader does not take one
-of another major version in its stead.
+A compiled extension records the CUDA runtime it was linked with. The loader does not accept one of
+another major version instead.
 
 ## What to do
-Install the extension built for the CUDA of torch (`python -c 'import torch;
-print(torch.version.cuda)'`).
+Install the extension built for torch's CUDA version, which
+`python -c 'import torch; print(torch.version.cuda)'` prints.
 
 ## References
-Recognised in logs alone; the wordings are tested in `tests/logs`.
+Detected from logs only.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ from dsdoctor.api import Condition, Level, Scope, Signature
 
 CONDITION = Condition("cuda-runtime-lib-mismatch", id="DSD250", scope=Scope.USER_ENV, since="0.1")
 
-HINT = "install the extension built for the CUDA of torch (`python -c 'import torch; print(torch.version.cuda)'`)"
+HINT = (
+    "install the extension built for torch's CUDA version"
+    " (`python -c 'import torch; print(torch.version.cuda)'`)"
+)
 
 SIGNATURES = (
     Signature(

@@ -1,13 +1,12 @@
-"""The CUDA toolkit has nvcc, but headers or libraries that ops need are missing.
+"""The CUDA toolkit has nvcc, but misses headers or libraries that ops need.
 
 ## Why it matters
-Partial toolkits (distribution packages, `cuda-nvcc` of conda, wheels of PyPI) hold the compiler
-alone. The build of an op then stops at an `#include` of torch's headers, or the linker finds no
-`-lcudart`.
+Partial toolkits (distribution packages, conda's `cuda-nvcc`, PyPI wheels) contain only the compiler. The
+build of an op then fails at an `#include` in torch's headers, or the linker does not find `-lcudart`.
 
 ## What to do
-Install the whole toolkit rather than the compiler alone: `cuda-toolkit-X-Y` of NVIDIA's
-repository, or `cuda-toolkit` of conda-forge.
+Install the whole toolkit, not just the compiler: `cuda-toolkit-X-Y` from NVIDIA's repository, or
+`cuda-toolkit` from conda-forge.
 
 ## References
 - ATen/cuda/CUDAContextLight.h of torch, which includes cuBLAS, cuSPARSE and cuSOLVER
@@ -58,7 +57,7 @@ def toolkit_is_complete(
     kernel: NvidiaKernel | Missing,
     gpus: Gpus | Missing,
 ) -> Iterator[Finding]:
-    """Headers and the linker's cudart of the toolkit that would be used."""
+    """Judges the headers and the cudart library of the toolkit that would be used."""
     need = _ops.toolkit_need(torch, deepspeed, run, env, kernel, gpus)
     if need.use is _ops.Use.NONE:
         yield skip(need.reason)
@@ -75,8 +74,8 @@ def toolkit_is_complete(
     yield say(
         f"the CUDA {toolkit.version} toolkit at `{toolkit.root}` has nvcc"
         f" but not {listed(lacking)}",
-        effect=f"the build of {need.words} stops at the missing file",
-        hint=f"install the whole CUDA {toolkit.version} toolkit, not its compiler alone",
+        effect=f"the build of {need.words} fails at the missing file",
+        hint=f"install the whole CUDA {toolkit.version} toolkit, not just its compiler",
         root=toolkit.root,
         nvcc_cuda=toolkit.version,
         missing_headers=list(toolkit.missing_headers),

@@ -1,15 +1,15 @@
-"""The CUDA toolkit (nvcc) is of another CUDA version than torch was built with.
+"""The CUDA toolkit does not match torch's CUDA version.
 
 ## Why it matters
 DeepSpeed compiles its CUDA ops with nvcc against torch's headers. When ops are pre-built
-(`DS_BUILD_*=1`), DeepSpeed compares the two by a table of its own and refuses what is not in
-it, which for CUDA 13 is every other minor. When they are built at first use (JIT), nobody
-compares since DeepSpeed 0.12.3: another minor works, another major usually ends in a compile
-error or an undefined symbol.
+(`DS_BUILD_*=1`), DeepSpeed compares both versions with a table and refuses any pair that is not in it;
+for CUDA 13, that is every other minor version. When ops are built at first use (JIT), nothing has
+compared them since DeepSpeed 0.12.3: a different minor version works, but a different major version
+usually causes a compile error or an undefined symbol.
 
 ## What to do
-Install the toolkit of the CUDA that torch was built for (the toolkit alone, not a driver) and
-point `CUDA_HOME` to it, or install a torch build for the CUDA of the toolkit that is there.
+Install the toolkit for torch's CUDA version (the toolkit alone, without a driver) and point `CUDA_HOME`
+to it. Or install a torch build for the installed toolkit's CUDA version.
 
 ## References
 - DeepSpeed op_builder/builder.py: `assert_no_cuda_mismatch`, `cuda_minor_mismatch_ok` (0.19.8)
@@ -86,7 +86,7 @@ def toolkit_matches_torch(
     kernel: NvidiaKernel | Missing,
     gpus: Gpus | Missing,
 ) -> Iterator[Finding]:
-    """By what nvcc is used for in this run."""
+    """Judges the versions by what this run uses nvcc for."""
     need = _ops.toolkit_need(torch, deepspeed, run, env, kernel, gpus)
     settled = need.settled()
     if settled is not None:
@@ -124,7 +124,7 @@ def toolkit_matches_torch(
         )
     elif verdict == "broken":
         yield fail(
-            f"{text}, and a trial compile ends with an error",
+            f"{text}, and a trial compile fails",
             effect=f"{listed(need.ops)} cannot be built at the first step",
             hint=hint,
             trial_error=toolkit.trial_error,
@@ -133,7 +133,7 @@ def toolkit_matches_torch(
     elif verdict == "risky":
         yield warn(
             text,
-            effect=f"{need.words} may not compile, or end in an undefined symbol when loaded",
+            effect=f"{need.words} may not compile, or fail to load with an undefined symbol",
             hint=hint,
             **evidence,
         )
@@ -141,7 +141,7 @@ def toolkit_matches_torch(
         yield ok(f"nvcc is CUDA {toolkit.version}, torch's is {torch.cuda}", **evidence)
 
 
-HINT = "install the toolkit of torch's CUDA version and point `CUDA_HOME` at it"
+HINT = "install the toolkit for torch's CUDA version and point `CUDA_HOME` to it"
 
 SIGNATURES = (
     Signature(

@@ -1,17 +1,17 @@
 """There is no CUDA toolkit (nvcc) to build DeepSpeed's ops with.
 
 ## Why it matters
-The torch wheel brings the CUDA run-time libraries but no compiler. DeepSpeed builds ops such as
-`fused_adam` at first use, and then dies with "CUDA_HOME does not exist, unable to compile CUDA
-op(s)".
+The torch wheel includes the CUDA runtime libraries but no compiler. DeepSpeed builds ops such as
+`fused_adam` at first use and then fails with "CUDA_HOME does not exist, unable to compile CUDA op(s)".
+`DS_BUILD_OPS=0` does not prevent that: it controls pre-building only.
 
 ## What to do
-Install the toolkit of the CUDA that torch was built for: `cuda-toolkit-12-8` from NVIDIA's apt or
-dnf repository (not `cuda`, which brings a driver), or `cuda-toolkit` from conda-forge. Or use an
-optimizer that needs no op (`"torch_adam": true`).
+Install the toolkit for torch's CUDA version: `cuda-toolkit-12-8` from NVIDIA's apt or dnf repository
+(not `cuda`, which includes a driver), or `cuda-toolkit` from conda-forge. Or use an optimizer that needs
+no op (`"torch_adam": true`).
 
 ## References
-- DeepSpeed op_builder/builder.py: `installed_cuda_version`
+- DeepSpeed op_builder/builder.py: `installed_cuda_version`; setup.py: `DS_BUILD_OPS`
 - torch/utils/cpp_extension.py: `_find_cuda_home`
 """
 
@@ -37,6 +37,7 @@ from dsdoctor.api import (
     fail,
     warn,
 )
+from dsdoctor_checks._util import variable
 from dsdoctor_checks.cuda import _ops
 
 CONDITION = Condition(
@@ -60,7 +61,7 @@ def toolkit_is_there(
     kernel: NvidiaKernel | Missing,
     gpus: Gpus | Missing,
 ) -> Iterator[Finding]:
-    """A failure where an op must be built, a warning where one may have to be."""
+    """A failure if an op must be built, a warning if one may have to be."""
     need = _ops.toolkit_need(torch, deepspeed, run, env, kernel, gpus)
     settled = need.settled()
     if settled is not None:
@@ -73,17 +74,19 @@ def toolkit_is_there(
     where = (
         f"the toolkit at `{toolkit.root}` has no usable nvcc"
         if toolkit
-        else "no CUDA toolkit is found by `CUDA_HOME`, PATH or `/usr/local/cuda`"
+        else "there is no CUDA toolkit in `CUDA_HOME`, on PATH or in `/usr/local/cuda`"
     )
     say = fail if need.certain else warn
+    off = variable(env, "DS_BUILD_OPS") == "0" and need.use is not _ops.Use.PREBUILD
+    unaffected = "; `DS_BUILD_OPS=0` does not disable builds at first use" if off else ""
     name = (torch.cuda or "").replace(".", "-")
     yield say(
-        f"{where}, but torch {torch.version} needs nvcc of CUDA {torch.cuda} to build ops",
+        f"{where}, but building ops for torch {torch.version} needs nvcc for CUDA {torch.cuda}",
         effect=f"{need.words} cannot be built (`MissingCUDAException`)",
         hint=f"set `CUDA_HOME={other.root}` (CUDA {other.version})"
         if other
-        else f"install the CUDA {torch.cuda} toolkit (`cuda-toolkit-{name}` of NVIDIA's"
-        f" repository, or `conda install -c conda-forge cuda-toolkit={torch.cuda}`)",
+        else f"install the CUDA {torch.cuda} toolkit (`cuda-toolkit-{name}` from NVIDIA's"
+        f" repository, or `conda install -c conda-forge cuda-toolkit={torch.cuda}`){unaffected}",
         torch=torch.version,
         torch_cuda=torch.cuda,
         need=need.use.value,
@@ -95,7 +98,7 @@ def toolkit_is_there(
     )
 
 
-HINT = "install the CUDA toolkit of torch's version and set `CUDA_HOME` to it"
+HINT = "install the CUDA toolkit for torch's CUDA version and set `CUDA_HOME` to it"
 
 SIGNATURES = (
     Signature(

@@ -1,13 +1,13 @@
 """nvcc cannot compile for the GPUs of this run.
 
 ## Why it matters
-DeepSpeed compiles its ops for the capability of the GPUs that it sees, or for those named in
-`TORCH_CUDA_ARCH_LIST`. An nvcc that is too old (or, for old GPUs, too new) ends with
-"Unsupported gpu architecture"; a list without the GPU gives ops that cannot run on it.
+DeepSpeed compiles its ops for the compute capability of the visible GPUs, or for those in
+`TORCH_CUDA_ARCH_LIST`. An nvcc that is too old (or, for old GPUs, too new) fails with "Unsupported gpu
+architecture". A list without the GPU produces ops that cannot run on it.
 
 ## What to do
-Install a toolkit that knows the GPU (11.8 for Ada and Hopper, 12.8 for Blackwell, below 13 for
-Volta and older), or correct `TORCH_CUDA_ARCH_LIST`.
+Install a toolkit that supports the GPU (11.8 for Ada and Hopper, 12.8 for Blackwell, below 13 for Volta
+and older), or correct `TORCH_CUDA_ARCH_LIST`.
 
 ## References
 - `ptxas --help` of each toolkit, 11.7 to 13.5
@@ -56,7 +56,7 @@ _ENTRY = re.compile(r"^(\d+)\.(\d)[af]?(\+PTX)?$", re.IGNORECASE)
 
 
 def _listed_archs(value: str) -> tuple[dict[Capability, bool], bool]:
-    """Capabilities of a TORCH_CUDA_ARCH_LIST to `with PTX`, and whether all were numbers."""
+    """Capabilities of a TORCH_CUDA_ARCH_LIST to `with PTX`, and whether all could be parsed."""
     entries = [entry for entry in re.split(r"[;\s]+", value.strip()) if entry]
     found = [_ENTRY.match(entry) for entry in entries]
     archs = {(int(m[1]), int(m[2])): bool(m[3]) for m in found if m}
@@ -69,7 +69,7 @@ def _as_arch_list(archs: dict[Capability, bool]) -> list[str]:
 
 
 @check(CONDITION)
-def nvcc_knows_gpus(
+def nvcc_supports_gpus(
     torch: TorchBuild,
     toolkits: CudaToolkits,
     deepspeed: DeepSpeedInstall | Missing,
@@ -79,7 +79,7 @@ def nvcc_knows_gpus(
     env: Environment | Missing,
     kernel: NvidiaKernel | Missing,
 ) -> Iterator[Finding]:
-    """What would be compiled for, against what this nvcc compiles."""
+    """Compares what would be compiled for with what this nvcc supports."""
     need = _ops.toolkit_need(torch, deepspeed, run, env, kernel, gpus)
     if need.use is _ops.Use.NONE:
         yield skip(need.reason)
@@ -87,7 +87,11 @@ def nvcc_knows_gpus(
     toolkit = toolkits.toolkit
     known = _tables.nvcc_archs(toolkit.version or "") if toolkit else None
     if toolkit is None or known is None:
-        yield skip("what this nvcc compiles for is not known" if toolkit else "there is no nvcc")
+        yield skip(
+            "the capabilities that this nvcc supports are not known"
+            if toolkit
+            else "there is no nvcc"
+        )
         return
     say = fail if need.certain else warn
     devices = capabilities(gpus, live, run, env)
@@ -107,9 +111,9 @@ def nvcc_knows_gpus(
     if unknown:
         lowest = min(known)
         yield say(
-            f"nvcc {toolkit.version} does not compile for capability {listed(unknown)},"
-            f" which {source} {'ask' if source.endswith('run') else 'asks'} for",
-            effect=f"the build of {need.words} ends with `Unsupported gpu architecture`",
+            f"nvcc {toolkit.version} does not support capability {listed(unknown)},"
+            f" but {source} {'need' if source.endswith('run') else 'requests'} it",
+            effect=f"the build of {need.words} fails with `Unsupported gpu architecture`",
             hint="set `TORCH_CUDA_ARCH_LIST` to the capability of the GPUs"
             if not source.endswith("run")
             else "install an older CUDA toolkit and the torch build for it"
@@ -122,8 +126,8 @@ def nvcc_knows_gpus(
     for name, cc in devices.items():
         if archs and readable and code_for(_as_arch_list(archs), cc) is None:
             yield say(
-                f"{source} has no code for {name}, whose capability is {dotted(cc)}",
-                effect="ops are built that cannot run on it (no kernel image)",
+                f"{source} does not cover {name}, which has capability {dotted(cc)}",
+                effect="the ops that are built cannot run on it (`no kernel image is available`)",
                 hint=f"add {dotted(cc)} to `TORCH_CUDA_ARCH_LIST`, or unset it",
                 gpu=name,
                 capability=dotted(cc),
@@ -133,7 +137,7 @@ def nvcc_knows_gpus(
     yield ok(**evidence)
 
 
-HINT = "install a newer toolkit, or set `TORCH_CUDA_ARCH_LIST` to what it knows"
+HINT = "install a newer toolkit, or set `TORCH_CUDA_ARCH_LIST` to capabilities that it supports"
 
 SIGNATURES = (
     Signature(

@@ -1,12 +1,12 @@
-"""nvcc is there but does not tell its version.
+"""nvcc is installed but does not report its version.
 
 ## Why it matters
-DeepSpeed and torch ask `nvcc -V` before every build. If it hangs, ends with an error or prints
-something else, no CUDA op can be built.
+DeepSpeed and torch run `nvcc -V` before every build. If it hangs, fails or prints something else, no
+CUDA op can be built.
 
 ## What to do
-Run `nvcc -V` by hand. Common causes: a wrapper script that waits for something, a file system that
-does not answer, a binary for another machine, a half-removed toolkit.
+Run `nvcc -V` by hand. Common causes: a wrapper script that waits for input, an unresponsive file system,
+a binary for another architecture, a half-removed toolkit.
 
 ## References
 - DeepSpeed op_builder/builder.py: `installed_cuda_version`
@@ -45,7 +45,7 @@ CONDITION = Condition(
 
 
 @check(CONDITION)
-def nvcc_tells_version(
+def nvcc_reports_version(
     torch: TorchBuild,
     toolkits: CudaToolkits,
     deepspeed: DeepSpeedInstall | Missing,
@@ -54,24 +54,24 @@ def nvcc_tells_version(
     kernel: NvidiaKernel | Missing,
     gpus: Gpus | Missing,
 ) -> Iterator[Finding]:
-    """Only the nvcc that would be used; a broken one elsewhere harms nobody."""
+    """Judges only the nvcc that would be used; a broken one elsewhere does no harm."""
     toolkit = toolkits.toolkit
     if toolkit is None or toolkit.nvcc is None or toolkit.usable:
         return
     need = _ops.toolkit_need(torch, deepspeed, run, env, kernel, gpus)
     evidence = {"nvcc": toolkit.nvcc, "error": toolkit.error, "how": toolkits.how}
-    problem = toolkit.error or "it did not tell its version"
+    problem = toolkit.error or "it did not report a version"
     if need.use is _ops.Use.NONE:
         yield skip(
-            f"`{toolkit.nvcc} -V` gives no version ({problem}), but {need.reason}", **evidence
+            f"`{toolkit.nvcc} -V` reports no version ({problem}), but {need.reason}", **evidence
         )
         return
     say = fail if need.certain else warn
     yield say(
-        f"`{toolkit.nvcc} -V` gives no version: {problem}",
+        f"`{toolkit.nvcc} -V` reports no version: {problem}",
         effect=f"{need.words} cannot be built",
-        hint=f"run `{toolkit.nvcc} -V` by hand, then reinstall that toolkit or point `CUDA_HOME`"
-        " to another",
+        hint=f"run `{toolkit.nvcc} -V` by hand, then reinstall the toolkit or point `CUDA_HOME`"
+        " to another one",
         need=need.use.value,
         ops=list(need.ops),
         **evidence,

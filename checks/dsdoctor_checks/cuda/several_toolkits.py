@@ -1,11 +1,11 @@
-"""Several CUDA toolkits are there, and the one that would be used is not the one that fits torch.
+"""Several CUDA toolkits are installed, and the one in use does not match torch.
 
 ## Why it matters
-torch and DeepSpeed take the toolkit of `CUDA_HOME`, then the `nvcc` on PATH, then
-`/usr/local/cuda`, and do not look whether another one fits better.
+torch and DeepSpeed use the toolkit in `CUDA_HOME`, then the `nvcc` on PATH, then `/usr/local/cuda`. They
+do not check whether another one matches better.
 
 ## What to do
-Point `CUDA_HOME` to the toolkit of the CUDA that torch was built for.
+Point `CUDA_HOME` to the toolkit for torch's CUDA version.
 
 ## References
 - torch/utils/cpp_extension.py: `_find_cuda_home`
@@ -55,7 +55,7 @@ def best_toolkit_is_chosen(
     kernel: NvidiaKernel | Missing,
     gpus: Gpus | Missing,
 ) -> Iterator[Finding]:
-    """A warning only where another toolkit fits and the chosen one does not."""
+    """A warning only if another toolkit matches torch and the chosen one does not."""
     need = _ops.toolkit_need(torch, deepspeed, run, env, kernel, gpus)
     if need.use is _ops.Use.NONE:
         yield skip(need.reason)
@@ -73,10 +73,10 @@ def best_toolkit_is_chosen(
         yield ok(toolkits=roots, torch_cuda=torch.cuda)
         return
     yield warn(
-        f"`{chosen.root}` (CUDA {chosen.version or 'unknown'}, by {toolkits.how or chosen.source})"
-        f" would be used, but `{fitting.root}` is the CUDA {fitting.version} that torch was"
+        f"`{chosen.root}` (CUDA {chosen.version or 'unknown'}, from {toolkits.how or chosen.source})"
+        f" would be used, but `{fitting.root}` has the CUDA {fitting.version} that torch was"
         " built for",
-        effect=f"{need.words} are built with a compiler that does not fit torch",
+        effect=f"{need.words} would be built with a toolkit that does not match torch",
         hint=f"set `CUDA_HOME={fitting.root}`",
         chosen=chosen.root,
         chosen_cuda=chosen.version,

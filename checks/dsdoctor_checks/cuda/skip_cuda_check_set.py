@@ -1,11 +1,11 @@
-"""DS_SKIP_CUDA_CHECK silences DeepSpeed's refusal of a toolkit that does not fit.
+"""DS_SKIP_CUDA_CHECK hides a toolkit that DeepSpeed would refuse.
 
 ## Why it matters
-With `DS_SKIP_CUDA_CHECK=1` DeepSpeed only warns where it would refuse to pre-build. The ops may
-not compile, or fail when they are loaded, far from the cause. Any value but `1` does nothing.
+With `DS_SKIP_CUDA_CHECK=1`, DeepSpeed only warns where it would refuse to pre-build. The ops may not
+compile, or fail when they are loaded, far from the cause. Any value other than `1` has no effect.
 
 ## What to do
-Install the toolkit that fits torch and unset the variable.
+Install the toolkit that matches torch, and unset the variable.
 
 ## References
 - DeepSpeed op_builder/builder.py: `assert_no_cuda_mismatch`
@@ -48,28 +48,28 @@ def cuda_check_is_on(
     toolkits: CudaToolkits | Missing,
     deepspeed: DeepSpeedInstall | Missing,
 ) -> Iterator[Finding]:
-    """A warning where the variable hides a refusal; elsewhere it changes nothing."""
+    """A warning if the variable hides a refusal; otherwise it has no effect."""
     value = env.get("DS_SKIP_CUDA_CHECK")
     if value in (None, "", "0"):
         return
     cuda = torch.cuda if isinstance(torch, TorchBuild) else None
     toolkit = toolkits.toolkit if isinstance(toolkits, CudaToolkits) else None
     if cuda is None or toolkit is None or toolkit.version is None:
-        yield skip("there is no pair of torch's CUDA and nvcc that the check could refuse")
+        yield skip("torch's CUDA version or nvcc's is missing, so there is nothing to refuse")
         return
     version = deepspeed.version if isinstance(deepspeed, DeepSpeedInstall) else None
     evidence = {"value": value, "nvcc_cuda": toolkit.version, "torch_cuda": cuda}
     if _tables.accepts(toolkit.version, cuda, version):
-        yield ok("DeepSpeed accepts the pair without it", **evidence)
+        yield ok("DeepSpeed accepts these versions without it", **evidence)
         return
     silenced = value == "1"
     yield warn(
         f"`DS_SKIP_CUDA_CHECK={value}` {'silences' if silenced else 'does not silence'} DeepSpeed's"
         f" check, which refuses nvcc {toolkit.version} for torch's CUDA {cuda}"
-        + ("" if silenced else ": it heeds `1` only"),
+        + ("" if silenced else ": only `1` has an effect"),
         effect="pre-built ops may not compile, or fail when they are loaded"
         if silenced
-        else "pre-building still ends in `CUDAMismatchException`",
+        else "pre-building still fails with `CUDAMismatchException`",
         hint=f"install the CUDA {cuda} toolkit and unset `DS_SKIP_CUDA_CHECK`",
         heeded="1",
         **evidence,

@@ -1,1 +1,1 @@
-"""What compiles DeepSpeed's ops: compilers, ninja, headers, the extension cache."""
+"""Building DeepSpeed's ops: compilers, ninja, headers, the extension cache."""

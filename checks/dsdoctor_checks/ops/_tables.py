@@ -1,13 +1,13 @@
-"""Host compilers that each nvcc accepts.
+"""Host compilers that nvcc and torch's headers accept.
 
-Source: `crt/host_config.h` of NVIDIA's wheels `nvidia-cuda-nvcc-cu11`, `-cu12` and
+Sources: `crt/host_config.h` of NVIDIA's wheels `nvidia-cuda-nvcc-cu11`, `-cu12` and
 `nvidia-cuda-crt` 13.x, and `CUDA_GCC_VERSIONS` of torch/utils/cpp_extension.py 2.0 to 2.15; read
-2026-11-21.
+2026-11-21. For torch's own minimum see `STANDARDS`.
 """
 
 from __future__ import annotations
 
-#: CUDA (major, minor) to the newest gcc major that nvcc accepts. 11.0 to 11.6 are torch's bounds.
+#: CUDA version to the newest gcc major version that nvcc accepts. 11.0 to 11.6 are torch's bounds.
 NEWEST_GCC: dict[tuple[int, int], int] = {
     (11, 0): 9,
     (11, 1): 10,
@@ -35,7 +35,7 @@ NEWEST_GCC: dict[tuple[int, int], int] = {
     (13, 5): 16,
 }
 
-#: CUDA (major, minor) to the first clang major that nvcc refuses.
+#: CUDA version to the first clang major version that nvcc rejects.
 CLANG_BELOW: dict[tuple[int, int], int] = {
     (11, 7): 14,
     (11, 8): 15,
@@ -56,11 +56,17 @@ CLANG_BELOW: dict[tuple[int, int], int] = {
     (13, 5): 23,
 }
 
-#: First torch (major, minor) with a C++ standard, that standard, and the oldest gcc major whose
-#: `-std=` knows it by that name (torch 2.0 to 2.15 cpp_extension.py; gcc's manuals: `c++17` from 8,
-#: `c++20` from 10).
-STANDARDS: tuple[tuple[tuple[int, int], str, int], ...] = (
-    ((2, 12), "C++20", 10),
-    ((2, 1), "C++17", 8),
-    ((2, 0), "C++14", 5),
+#: First torch release with a requirement, its C++ standard, and the oldest gcc major version that its
+#: headers accept. Read 2026-11-22:
+#: - C++20 since 2.12 (cpp_extension.py 2.12 to 2.15): gcc's `-std=c++20`, from gcc 10.
+#: - 2.2.2 to 2.11: c10/util/C++17.h stops at a gcc before 9 (pytorch pull request 120126, which was
+#:   cherry-picked to release/2.2 and validated for 2.2.2).
+#: - 2.0 to 2.2.1: the same header stops at a gcc before 5.
+STANDARDS: tuple[tuple[str, str, int], ...] = (
+    ("2.12", "C++20", 10),
+    ("2.2.2", "C++17", 9),
+    ("2.1", "C++17", 5),
+    ("2.0", "C++14", 5),
 )
+#: First gcc with the core language of C++17 (gcc.gnu.org/projects/cxx-status.html, `if constexpr`).
+CXX17_GCC = 7

@@ -1,4 +1,4 @@
-"""Which ops a run would build, and for which tool the absence is judged."""
+"""Which ops a run builds, and how a missing build tool is reported."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ PARTITIONED = 3
 
 
 def section(value: object, key: str) -> dict[str, object]:
-    """An object inside a config, empty when it is not there or no object."""
+    """An object inside a config; empty if it is missing or not an object."""
     inner = value.get(key) if isinstance(value, dict) else None
     return inner if isinstance(inner, dict) else {}
 
 
 def needed_ops(config: dict[str, object], deepspeed: str | None = None) -> tuple[str, ...]:
-    """Ops that a config makes DeepSpeed load; NVMe is used with partitioned parameters alone.
+    """Ops that a config makes DeepSpeed load; only ZeRO-3 uses NVMe.
 
     >>> needed_ops({"optimizer": {"type": "AdamW"}})
     ('fused_adam',)
@@ -45,7 +45,7 @@ def jit_ops(
     deepspeed: DeepSpeedInstall | Missing,
     cache: ExtensionCache | Missing,
 ) -> tuple[str, ...] | None:
-    """Ops that the first run has to compile; None when no config tells which it needs."""
+    """Ops that the first run has to compile; None if there is no config to tell from."""
     if run.config is None:
         return None
     done: set[str] = set()
@@ -59,7 +59,7 @@ def jit_ops(
 def lacking(
     ops: tuple[str, ...] | None, message: str, *, effect: str, hint: str, **evidence: object
 ) -> Finding:
-    """A tool that a build needs is not usable: a failure where a build is certain."""
+    """Reports an unusable build tool: a failure if a build is certain, else a warning."""
     say = fail if ops else warn
     names = list(ops or ())
     return say(message, effect=effect, hint=hint, ops=names, **evidence)

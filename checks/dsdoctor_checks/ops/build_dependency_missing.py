@@ -1,15 +1,15 @@
-"""A CUDA or system header or library is missing in the build.
+"""A CUDA or system header or library is missing during a build.
 
 ## Why it matters
-A JIT build includes headers of CUDA and links its libraries; a partial toolkit has the compiler
-without them.
+A JIT build includes CUDA headers and links CUDA libraries. A partial toolkit has the compiler without
+them.
 
 ## What to do
-Install the development package that holds the named header or library (`cuda-libraries-dev`,
-`cuda-cudart-dev`, ...).
+Install the development package that contains the named header or library (`cuda-libraries-dev`,
+`cuda-cudart-dev`, …).
 
 ## References
-Recognised in logs alone; the wordings are tested in `tests/logs`.
+Detected from logs only.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ CONDITION = Condition(
     formerly=("jit-build-header-or-lib-missing",),
 )
 
-HINT = "install the development package that holds the named header or library (`cuda-libraries-dev`, `cuda-cudart-dev`, ...)"
+HINT = (
+    "install the development package that contains the named header or library"
+    " (`cuda-libraries-dev`, `cuda-cudart-dev`, …)"
+)
 
 SIGNATURES = (
     Signature(

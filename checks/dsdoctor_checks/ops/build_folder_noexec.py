@@ -1,11 +1,11 @@
-"""Ops are built on a file system from which nothing can be run.
+"""Ops are built on a file system mounted with `noexec`.
 
 ## Why it matters
-A built op is a shared library. On a file system mounted with `noexec` it is compiled for a minute,
-and then cannot be loaded: `failed to map segment from shared object`.
+A built op is a shared library. On a file system mounted with `noexec`, it compiles for a minute and
+then cannot be loaded: `failed to map segment from shared object`.
 
 ## What to do
-Point `TORCH_EXTENSIONS_DIR` and `TRITON_CACHE_DIR` at another file system, or remount it with
+Point `TORCH_EXTENSIONS_DIR` and `TRITON_CACHE_DIR` to another file system, or remount this one with
 `exec`.
 
 ## References
@@ -48,7 +48,7 @@ def built_code_can_be_loaded(
     deepspeed: DeepSpeedInstall | Missing,
     cache: ExtensionCache | Missing,
 ) -> Iterator[Finding]:
-    """Mount options of the folders that hold built code."""
+    """Judges the mount options of the folders for built code."""
     bad = [place for place in storage.places if place.noexec and place.purpose in _VARIABLES]
     ops = jit_ops(run, deepspeed, cache)
     for place in bad:
@@ -56,7 +56,7 @@ def built_code_can_be_loaded(
         yield lacking(
             certain,
             f"`{place.path}` ({place.purpose}) is on `{place.mount}`, which is mounted with `noexec`",
-            effect="what is built there cannot be loaded: `failed to map segment`",
+            effect="ops built there cannot be loaded: `failed to map segment from shared object`",
             hint=f"set `{_VARIABLES[place.purpose]}` to a folder on another file system",
             path=place.path,
             mount=place.mount,

@@ -1,15 +1,14 @@
-"""A DeepSpeed op was not built; the log shows the after-effect.
+"""A DeepSpeed op is missing because its build failed earlier.
 
 ## Why it matters
-Optimizer offload calls a compiled op. When its build failed, the last line complains of the op,
-while the cause stands further up.
+Optimizer offload calls a compiled op. If its build failed, the last line of the log complains about the
+op, while the cause is further up.
 
 ## What to do
-Delete the op's folder under `~/.cache/torch_extensions`, run again, and read the first build
-error.
+Delete the op's folder under `~/.cache/torch_extensions`, run again, and read the first build error.
 
 ## References
-Recognised in logs alone; the wordings are tested in `tests/logs`.
+Detected from logs only.
 """
 
 from __future__ import annotations

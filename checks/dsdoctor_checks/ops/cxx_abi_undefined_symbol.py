@@ -1,15 +1,15 @@
-"""A prebuilt extension was built for another torch or C++ ABI.
+"""A prebuilt extension was built for another torch release or C++ ABI.
 
 ## Why it matters
-torch's C++ symbols change from release to release. A prebuilt extension of another release or ABI
-ends at import with an undefined symbol.
+torch's C++ symbols change from release to release. An extension built for another release or ABI fails
+at import with an undefined symbol.
 
 ## What to do
-Reinstall the extension for this torch, from source with `pip install --no-build-isolation
---no-binary :all:` if need be.
+Reinstall the extension for this torch. If there is no matching wheel, build it from source:
+`pip install --no-build-isolation --no-binary :all: PACKAGE`.
 
 ## References
-Recognised in logs alone; the wordings are tested in `tests/logs`.
+Detected from logs only.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ CONDITION = Condition(
     fixes=("remove-stale-builds",),
 )
 
-HINT = "reinstall the extension for this torch, from source with `pip install --no-build-isolation --no-binary :all:` if need be"
+HINT = (
+    "reinstall the extension for this torch; without a matching wheel, build it from source with"
+    " `pip install --no-build-isolation --no-binary :all: PACKAGE`"
+)
 
 SIGNATURES = (
     Signature(

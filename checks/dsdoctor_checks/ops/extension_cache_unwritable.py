@@ -1,12 +1,13 @@
-"""The folder in which ops are built cannot be written.
+"""The folder where ops are built is not writable.
 
 ## Why it matters
-torch builds an op in `$TORCH_EXTENSIONS_DIR`, or `~/.cache/torch_extensions` when that is not set.
-A home that is read-only, missing or owned by another user (often root, after a `sudo` or a docker
-run) stops the first use of every op.
+torch builds ops in `$TORCH_EXTENSIONS_DIR`, by default `~/.cache/torch_extensions`. If that folder is
+read-only, missing or owned by another user (often root, after `sudo` or a docker run), the first use of
+every op fails.
 
 ## What to do
-Point `TORCH_EXTENSIONS_DIR` at a folder on a local disk, or give the folder to the job's user.
+Point `TORCH_EXTENSIONS_DIR` to a folder on a local disk, or change the folder's owner to the job's
+user.
 
 ## References
 - torch/utils/cpp_extension.py: `_get_build_directory`
@@ -36,10 +37,10 @@ MIB = 1 << 20
 
 
 class CacheLimits(Limits, frozen=True, kw_only=True):
-    """Space that builds need.
+    """Disk space for builds.
 
     Attributes:
-        min_free_mib: free space below which a build is likely to fail.
+        min_free_mib: free space in MiB below which a build is likely to fail.
     """
 
     min_free_mib: float = 100
@@ -52,7 +53,7 @@ def cache_is_writable(
     deepspeed: DeepSpeedInstall | Missing,
     limits: CacheLimits,
 ) -> Iterator[Finding]:
-    """Judges whether a job may write there and has the space."""
+    """Judges write access and free space."""
     ops = jit_ops(run, deepspeed, cache)
     free = None if cache.free_bytes is None else cache.free_bytes // MIB
     full = free is not None and free < limits.min_free_mib
@@ -63,12 +64,12 @@ def cache_is_writable(
     what = (
         f"has {free} MiB free, but a build needs {limits.min_free_mib:g} MiB"
         if cache.writable
-        else "cannot be written, but ops are built there"
+        else "is not writable, but ops are built there"
     )
     yield lacking(
         ops,
         f"`{cache.root}` ({source}) {what}",
-        effect="the first use of an op ends in `PermissionError` or `No space left on device`",
+        effect="the first use of an op fails with `PermissionError` or `No space left on device`",
         hint="run `export TORCH_EXTENSIONS_DIR=DIR` with a writable folder on a local disk",
         root=cache.root,
         free_mib=free,

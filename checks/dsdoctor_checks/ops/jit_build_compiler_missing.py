@@ -1,13 +1,12 @@
-"""The host compiler that builds DeepSpeed's ops is missing or does not work.
+"""The host compiler for DeepSpeed's ops is missing or does not work.
 
 ## Why it matters
-Every op that is built at its first use is compiled by `$CXX` (`c++` when that is not set); nvcc
-calls the C compiler `$CC`. `cpu_adam` needs the host compiler even on a machine without nvcc, and
-Triton needs a C compiler at run time.
+Every op that is built at first use is compiled by `$CXX` (default `c++`); nvcc calls the C compiler
+`$CC`. `cpu_adam` needs the host compiler even without nvcc, and Triton needs a C compiler at run time.
 
 ## What to do
-Install a compiler (`apt-get install build-essential`, `dnf install gcc-c++`), or point `CXX` and
-`CC` at one.
+Install a compiler (`apt-get install build-essential`, `dnf install gcc-c++`), or point `CXX` and `CC`
+to one.
 
 ## References
 - torch/utils/cpp_extension.py: `get_cxx_compiler`, `-ccbin`
@@ -64,13 +63,13 @@ def compiler_is_found(
     cache: ExtensionCache | Missing,
     os: OsInfo | Missing,
 ) -> Iterator[Finding]:
-    """Judges the C++ compiler; a missing C compiler alone only spoils CUDA ops."""
+    """Judges the C++ compiler; without a C compiler, only CUDA ops cannot be built."""
     if isinstance(os, OsInfo) and os.system == "Windows":
-        yield skip("on Windows, ops are built by MSVC, which is not looked for")
+        yield skip("on Windows, MSVC builds the ops, and it is not examined")
         return
     ops = jit_ops(run, deepspeed, cache)
     if ops == ():
-        yield ok("the config needs no op that is still to be built")
+        yield ok("no op of this config remains to be built")
         return
     for compiler, variable in ((compilers.cxx, "CXX"), (compilers.cc, "CC")):
         trouble = _trouble(compiler, variable)
@@ -78,8 +77,8 @@ def compiler_is_found(
             continue
         yield lacking(
             ops if variable == "CXX" else None,
-            f"{trouble}, but builds of DeepSpeed ops need it",
-            effect="the first use of an op ends in `RuntimeError: Error building extension`",
+            f"{trouble}, but building DeepSpeed ops requires it",
+            effect="the first use of an op fails with `RuntimeError: Error building extension`",
             hint=f"install a C++ compiler (`apt-get install build-essential`), or set `{variable}` "
             "to one that works",
             command=compiler.command,

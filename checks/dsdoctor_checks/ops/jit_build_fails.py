@@ -1,13 +1,14 @@
 """A trivial C++ extension cannot be built in this environment.
 
 ## Why it matters
-DeepSpeed compiles its ops at the first start, with the C++ compiler, ninja, Python's headers and
-torch's. Each of these can be there and still not fit the others; only a build tells.
+DeepSpeed compiles its ops at first use, with the C++ compiler, ninja, Python's headers and torch's
+headers. Each may be present and still not fit the others; only a build shows.
 
 ## What to do
-Read the compiler's words. Try it by hand with
-`python -c "import torch.utils.cpp_extension as c; c.verify_ninja_availability()"` and the same
-compiler (`CXX`); a compiler of the conda environment (`conda install gxx_linux-64`) often helps.
+Read the compiler's message. Check ninja with
+`python -c "import torch.utils.cpp_extension as c; c.verify_ninja_availability()"`, then try another
+compiler through `CXX`. A compiler inside the conda environment (`conda install gxx_linux-64`) often
+helps.
 
 ## References
 - `dsdoctor check --deep`
@@ -57,19 +58,19 @@ def an_extension_builds(
     deepspeed: DeepSpeedInstall | Missing,
     cache: ExtensionCache | Missing,
 ) -> Iterator[Finding]:
-    """The outcome of a real build; a failure where the config makes one certain, else a warning."""
+    """Judges a real build; a failure if the config makes one certain, else a warning."""
     if trial.ok:
         yield ok(seconds=trial.seconds)
         return
     if isinstance(compilers, Compilers) and (compilers.cxx.path is None or not compilers.ninja):
-        yield skip("compiler or ninja is not there, which has a condition of its own")
+        yield skip("the compiler or ninja is missing, which has a condition of its own")
         return
     where = f" (at step `{trial.stopped_at}`)" if trial.stopped_at else ""
     yield lacking(
         jit_ops(run, deepspeed, cache),
-        f"a trivial C++ extension could not be built{where}: {trial.error}",
-        effect="DeepSpeed's ops cannot be built either: the run ends when it needs the first",
-        hint="mend what the compiler complains of, or name another one in `CXX`",
+        f"a trivial C++ extension cannot be built{where}: {trial.error}",
+        effect="DeepSpeed's ops cannot be built either; the run fails at the first one",
+        hint="fix what the compiler reports, or set `CXX` to another compiler",
         error_text=trial.error or "",
         seconds=trial.seconds,
         stopped_at=trial.stopped_at,

@@ -1,13 +1,13 @@
 """The host compiler is newer than nvcc accepts.
 
 ## Why it matters
-nvcc checks the compiler that it is given (`-ccbin $CC`) and stops at one that came out after it:
-`unsupported GNU version! gcc versions later than N are not supported!`. Every CUDA op fails to
-build; `cpu_adam` of DeepSpeed 0.19.8 or newer, which needs no nvcc, does not.
+nvcc checks the host compiler (`-ccbin $CC`) and rejects versions released after it:
+`unsupported GNU version! gcc versions later than N are not supported!`. Every CUDA op then fails to
+build. `cpu_adam` of DeepSpeed 0.19.8 or newer does not need nvcc and still builds.
 
 ## What to do
-Install the gcc that is named and set `CC` and `CXX` to it, or use a newer CUDA toolkit of the same
-major version. `CUDAHOSTCXX` has no effect on DeepSpeed's builds.
+Install the gcc version that the hint names and set `CC` and `CXX` to it, or use a newer CUDA toolkit of
+the same major version. `CUDAHOSTCXX` does not affect DeepSpeed's builds.
 
 ## References
 - crt/host_config.h of the CUDA toolkits 11.7 to 13.5
@@ -51,7 +51,7 @@ CONDITION = Condition(
 
 
 def newest(kind: str | None, cuda: tuple[int, int]) -> int | None:
-    """The newest major version of a compiler that an nvcc accepts, None when not known."""
+    """The newest major version of a compiler that an nvcc accepts; None if unknown."""
     if kind == "gcc":
         return NEWEST_GCC.get(cuda)
     if kind == "clang" and cuda in CLANG_BELOW:
@@ -60,7 +60,7 @@ def newest(kind: str | None, cuda: tuple[int, int]) -> int | None:
 
 
 @check(CONDITION)
-def compiler_suits_nvcc(
+def nvcc_accepts_compiler(
     compilers: Compilers,
     toolkits: CudaToolkits,
     torch: TorchBuild,
@@ -68,21 +68,21 @@ def compiler_suits_nvcc(
     deepspeed: DeepSpeedInstall | Missing,
     cache: ExtensionCache | Missing,
 ) -> Iterator[Finding]:
-    """Compares the compiler that nvcc would call with nvcc's own bound."""
+    """Compares the compiler that nvcc would call with nvcc's own limit."""
     toolkit, compiler = toolkits.toolkit, compilers.cc
     if torch.cuda is None:
-        yield skip("torch is no CUDA build, so nvcc is not called")
+        yield skip("torch is not a CUDA build, so nvcc is not used")
         return
     cuda = pair(toolkit.version) if toolkit and toolkit.usable else None
     if toolkit is None or cuda is None:
-        yield skip("there is no usable nvcc, so no bound on the host compiler")
+        yield skip("there is no usable nvcc, so nothing limits the host compiler")
         return
     major = compiler.major
     bound = newest(compiler.kind, cuda)
     if major is None or bound is None:
         yield skip(
-            f"which host compilers nvcc {toolkit.version} accepts, or what `{compiler.command}` "
-            "is, is not known",
+            f"the host compilers that nvcc {toolkit.version} accepts, or the version of "
+            f"`{compiler.command}`, are not known",
             cuda=toolkit.version,
             compiler=compiler.version,
         )
@@ -100,15 +100,15 @@ def compiler_suits_nvcc(
         return
     cuda_ops = None if ops is None else tuple(op for op in ops if not op.startswith("cpu_"))
     if cuda_ops == ():
-        yield ok("the config needs no CUDA op that is still to be built", **evidence)
+        yield ok("no CUDA op of this config remains to be built", **evidence)
         return
     kind = compiler.kind
     yield lacking(
         cuda_ops,
         f"`{compiler.command}` is {kind} {compiler.version}, but nvcc {toolkit.version} accepts "
         f"{kind} up to {bound}",
-        effect="builds of CUDA ops stop with `unsupported GNU version`",
-        hint=f"install {kind} {bound} and `export CC={kind}-{bound} "
+        effect="builds of CUDA ops fail with `unsupported GNU version`",
+        hint=f"install {kind} {bound} and run `export CC={kind}-{bound} "
         + (f"CXX=g++-{bound}`" if kind == "gcc" else f"CXX=clang++-{bound}`"),
         **evidence,
     )

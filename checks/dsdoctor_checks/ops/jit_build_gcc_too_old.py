@@ -1,14 +1,15 @@
 """The host compiler is too old for the headers of this torch.
 
 ## Why it matters
-Extensions include torch's headers, so they are compiled to torch's C++ standard: C++17 since torch
-2.1, C++20 since 2.12. An older gcc stops at those headers, in the build of any op.
+Extensions include torch's headers, which require gcc 9 since torch 2.2.2 and C++20 (gcc 10) since 2.12.
+An older gcc fails in those headers, whatever the op.
 
 ## What to do
 Install a newer compiler and set `CC` and `CXX` to it.
 
 ## References
-- torch/utils/cpp_extension.py: the `-std=` that it passes, `MINIMUM_GCC_VERSION`
+- c10/util/C++17.h; https://github.com/pytorch/pytorch/pull/120126 (gcc 9)
+- torch/utils/cpp_extension.py: the `-std=` that it passes
 - DeepSpeed op_builder/builder.py: `cxx_args`
 """
 
@@ -33,9 +34,9 @@ from dsdoctor.api import (
     ok,
     skip,
 )
-from dsdoctor_checks._util import pair
+from dsdoctor_checks._util import numbers
 
-from ._tables import STANDARDS
+from ._tables import CXX17_GCC, STANDARDS
 from ._util import jit_ops, lacking
 
 CONDITION = Condition(
@@ -48,20 +49,20 @@ CONDITION = Condition(
 
 
 @check(CONDITION)
-def compiler_suits_torch(
+def torch_accepts_compiler(
     compilers: Compilers,
     torch: TorchBuild,
     run: RunNeeds,
     deepspeed: DeepSpeedInstall | Missing,
     cache: ExtensionCache | Missing,
 ) -> Iterator[Finding]:
-    """Compares gcc with the C++ standard of torch's headers."""
+    """Compares gcc with the minimum of torch's headers."""
     compiler = compilers.cxx
-    release = pair(torch.version)
-    if compiler.kind != "gcc" or compiler.major is None or release is None:
-        yield skip("the bound is known for gcc alone, and for a torch that tells its version")
+    release = numbers(torch.version)
+    if compiler.kind != "gcc" or compiler.major is None or not release:
+        yield skip("the minimum is known only for gcc and for a torch that reports its version")
         return
-    row = next((row for row in STANDARDS if release >= row[0]), None)
+    row = next((row for row in STANDARDS if release >= numbers(row[0])), None)
     if row is None:
         yield skip(f"torch {torch.version} is older than the table", torch=torch.version)
         return
@@ -76,19 +77,26 @@ def compiler_suits_torch(
     }
     ops = jit_ops(run, deepspeed, cache)
     if compiler.major >= oldest or ops == ():
+        if compiler.major < CXX17_GCC and standard == "C++17" and ops != ():
+            yield skip(
+                f"the headers of torch {torch.version} accept gcc {compiler.version}, but it does "
+                f"not implement all of C++17",
+                **evidence,
+            )
+            return
         yield ok(**evidence)
         return
     yield lacking(
         ops,
         f"`{compiler.command}` is gcc {compiler.version}, but the headers of torch {torch.version} "
-        f"are {standard}, which needs gcc {oldest} or newer",
-        effect="every build of an op stops with errors inside torch's headers",
-        hint=f"install gcc {oldest} or newer and `export CC=gcc-{oldest} CXX=g++-{oldest}`",
+        f"({standard}) need gcc {oldest} or newer",
+        effect="every build of an op fails with errors inside torch's headers",
+        hint=f"install gcc {oldest} or newer and run `export CC=gcc-{oldest} CXX=g++-{oldest}`",
         **evidence,
     )
 
 
-HINT = "install gcc 9 or newer and set `CC` and `CXX`"
+HINT = "install gcc 10 or newer (9 before torch 2.12) and set `CC` and `CXX` to it"
 
 SIGNATURES = (
     Signature(

@@ -1,9 +1,9 @@
-"""A job cannot find ninja, which builds DeepSpeed's ops.
+"""ninja, which builds DeepSpeed's ops, is not found.
 
 ## Why it matters
-DeepSpeed compiles an op at its first use. torch calls `ninja` by name, through PATH. An interpreter
-that is started by its full path does not put the `bin` folder of its environment on PATH, so ninja
-can be installed beside it and still not be found.
+DeepSpeed compiles an op at first use, and torch runs `ninja` by name through PATH. An interpreter that
+is started by its full path does not add its environment's `bin` folder to PATH. ninja can then be
+installed next to it and still not be found.
 
 ## What to do
 Activate the environment, or install ninja into it: `pip install ninja`.
@@ -59,9 +59,9 @@ def ninja_is_found(
         yield ok(ninja=compilers.ninja)
         return
     if ops == ():
-        yield ok("the config needs no op that is still to be built", ninja=None)
+        yield ok("no op of this config remains to be built", ninja=None)
         return
-    effect = "torch stops with `Ninja is required to load C++ extensions` at the first op"
+    effect = "the first op fails with `Ninja is required to load C++ extensions`"
     beside = compilers.ninja_in_env
     if beside is None:
         python = "python3" if isinstance(patient, Missing) else patient.executable

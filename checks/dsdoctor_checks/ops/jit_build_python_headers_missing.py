@@ -1,12 +1,12 @@
-"""Python.h is missing, and no op can be built without it.
+"""Python.h is missing, so no op can be built.
 
 ## Why it matters
-Distributions ship the interpreter without its C headers. Every DeepSpeed op includes `Python.h`
-through torch's headers, and so does the launcher stub that Triton compiles.
+Distributions ship the interpreter without its C headers. Every DeepSpeed op includes `Python.h` through
+torch's headers, and so does the launcher stub that Triton compiles.
 
 ## What to do
-Install the headers of exactly this interpreter (`apt-get install python3.11-dev`), or use a Python
-that brings them (conda, uv, pyenv).
+Install the headers of exactly this interpreter (`apt-get install python3.11-dev`), or use a Python that
+includes them (conda, uv, pyenv).
 
 ## References
 - torch/include/torch/extension.h
@@ -50,7 +50,7 @@ def headers_are_there(
     deepspeed: DeepSpeedInstall | Missing,
     cache: ExtensionCache | Missing,
 ) -> Iterator[Finding]:
-    """Judges whether Python.h lies where a build looks for it."""
+    """Judges whether Python.h is where a build looks for it."""
     ops = jit_ops(run, deepspeed, cache)
     if patient.has_headers or ops == ():
         yield ok(include_dir=patient.include_dir)
@@ -60,7 +60,7 @@ def headers_are_there(
     yield lacking(
         ops,
         f"{where} has no `Python.h`, but every build of an op includes it",
-        effect="builds stop with `Python.h: No such file or directory`",
+        effect="builds fail with `Python.h: No such file or directory`",
         hint=f"run `apt-get install python{short}-dev` (`dnf install python{short}-devel`)",
         include_dir=patient.include_dir,
         python=patient.version,

@@ -1,12 +1,11 @@
-"""A dead build left its lock, and the next job waits for it for ever.
+"""A killed build left its lock, and the next job waits for it forever.
 
 ## Why it matters
-torch guards a build folder by a file called `lock`. A build that was killed leaves it behind; the
-next job sees it and waits, without a time limit and without a word, after `Using … as PyTorch
-extensions root`.
+torch guards a build folder with a file named `lock`. A killed build leaves it behind. The next job waits
+for it without a time limit or a message, after `Using … as PyTorch extensions root`.
 
 ## What to do
-Delete the lock (or the whole folder of that op) once no job is building there.
+Delete the lock, or the op's whole folder, while no job is building there.
 
 ## References
 - torch/utils/file_baton.py
@@ -44,10 +43,10 @@ CONDITION = Condition(
 
 
 class LockLimits(Limits, frozen=True, kw_only=True):
-    """When a lock counts as left behind.
+    """When a lock counts as stale.
 
     Attributes:
-        max_age_min: age in minutes above which a lock without a live builder is stale.
+        max_age_min: age in minutes above which a lock without a running build is stale.
     """
 
     max_age_min: float = 10
@@ -55,7 +54,7 @@ class LockLimits(Limits, frozen=True, kw_only=True):
 
 @check(CONDITION)
 def locks_are_alive(cache: ExtensionCache, limits: LockLimits, run: RunNeeds) -> Iterator[Finding]:
-    """Judges the age of each lock that no live process stands behind.
+    """Judges the age of each lock that belongs to no running build.
 
     The lock of an op that the config does not need is a warning: this run does not wait for it.
     """
@@ -65,12 +64,12 @@ def locks_are_alive(cache: ExtensionCache, limits: LockLimits, run: RunNeeds) ->
         if lock.builders:
             yield ok(f"`{lock.op}` is being built", **evidence, builders=list(lock.builders))
         elif lock.age_seconds <= limits.max_age_min * 60:
-            yield ok(f"the lock of `{lock.op}` is young", **evidence)
+            yield ok(f"the lock of `{lock.op}` is recent", **evidence)
         else:
             spared = run.config is not None and lock.op not in needed_ops(run.config)
             yield (warn if spared else fail)(
                 f"`{lock.path}` is {minutes} min old and no process is building there, but a lock "
-                f"without a builder goes away within {limits.max_age_min:g} min",
+                f"should be gone within {limits.max_age_min:g} min of its build",
                 effect=f"a job that needs `{lock.op}` hangs without a message",
                 hint=f"run `rm {lock.path}`",
                 **evidence,

@@ -1,8 +1,7 @@
-"""Libaio is absent while async_io is required.
+"""libaio is missing, but async_io needs it.
 
 ## Why it matters
-NVMe offload and async_io are built on libaio. DeepSpeed's message for a failed load does not name
-it.
+NVMe offload uses the async_io op, which is built on libaio. DeepSpeed's error message does not name it.
 
 ## What to do
 Install `libaio-dev` (`libaio-devel`).
@@ -50,10 +49,10 @@ def libaio_is_there(
     deepspeed: DeepSpeedInstall | Missing,
     cache: ExtensionCache | Missing,
 ) -> Iterator[Finding]:
-    """Header and library, by the compiler's own search, where the config needs `async_io`."""
+    """Judges header and library, found as the compiler would, if the config needs `async_io`."""
     ops = jit_ops(run, deepspeed, cache)
     if not ops or "async_io" not in ops:
-        yield skip("nothing in this run is built with libaio")
+        yield skip("nothing in this run uses libaio")
         return
     if libaio.header and libaio.library:
         yield ok(header=libaio.header, library=libaio.library)
@@ -63,7 +62,7 @@ def libaio_is_there(
     yield fail(
         f"the config offloads to NVMe, which needs `async_io`, but the compiler finds no {what}",
         effect="DeepSpeed refuses to build the op: `Unable to JIT load the async_io op`",
-        hint="install `libaio-dev` (Debian), `libaio-devel` (Red Hat), or `conda install libaio`",
+        hint="install `libaio-dev` (Debian) or `libaio-devel` (Red Hat), or run `conda install libaio`",
         header=libaio.header,
         library=libaio.library,
         compiler=compiler,

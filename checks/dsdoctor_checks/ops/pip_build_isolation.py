@@ -1,14 +1,14 @@
-"""The isolated build does not see torch.
+"""An isolated pip build does not see torch.
 
 ## Why it matters
-pip builds packages in an empty environment. A setup.py that imports torch does not find the one
-that is installed.
+pip builds packages in an empty environment. A setup.py that imports torch does not find the installed
+one.
 
 ## What to do
 Install torch first, then build with `pip install --no-build-isolation`.
 
 ## References
-Recognised in logs alone; the wordings are tested in `tests/logs`.
+Detected from logs only.
 """
 
 from __future__ import annotations

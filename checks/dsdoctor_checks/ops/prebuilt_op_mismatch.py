@@ -1,12 +1,12 @@
-"""Ops were pre-built for another torch or CUDA than is installed now.
+"""Ops were pre-built for another torch or CUDA version.
 
 ## Why it matters
-DeepSpeed compares the torch and CUDA that its pre-built ops were compiled for with those that it
-finds, and refuses to load an op of another: `PyTorch version mismatch!`. It happens when torch is
+DeepSpeed compares the torch and CUDA versions its pre-built ops were compiled for with the installed
+ones, and refuses to load a mismatched op: `PyTorch version mismatch!`. It happens when torch is
 upgraded and DeepSpeed is not rebuilt.
 
 ## What to do
-Build DeepSpeed again in this environment, or install it without pre-built ops.
+Rebuild DeepSpeed in this environment, or install it without pre-built ops.
 
 ## References
 - DeepSpeed op_builder/builder.py: `validate_torch_op_version`
@@ -44,10 +44,10 @@ CONDITION = Condition(
 
 
 @check(CONDITION)
-def ops_fit_torch(
+def ops_match_torch(
     deepspeed: DeepSpeedInstall, torch: TorchBuild, run: RunNeeds
 ) -> Iterator[Finding]:
-    """Compares major and minor versions, as DeepSpeed does at load."""
+    """Compares major and minor versions, as DeepSpeed does when it loads an op."""
     if not deepspeed.prebuilt:
         yield skip("no op is pre-built")
         return
@@ -55,7 +55,7 @@ def ops_fit_torch(
     built, now = pair(deepspeed.built_for_torch), pair(torch.version)
     if built and now and built != now:
         wrong.append(f"torch {deepspeed.built_for_torch}, but torch {torch.version} is installed")
-    # DeepSpeed compares CUDA only where CUDA is available; ops built without it say 0.0.
+    # DeepSpeed compares CUDA only if CUDA is available; ops built without it record 0.0.
     built, now = pair(deepspeed.built_for_cuda), pair(torch.cuda)
     if built and now and built not in (now, (0, 0)):
         wrong.append(f"CUDA {deepspeed.built_for_cuda}, but torch has CUDA {torch.cuda}")
@@ -73,7 +73,7 @@ def ops_fit_torch(
     yield (warn if unused else fail)(
         f"{listed(f'`{op}`' for op in deepspeed.prebuilt)} "
         f"{'was' if len(deepspeed.prebuilt) == 1 else 'were'} pre-built for {listed(wrong)}",
-        effect="loading such an op ends in `PyTorch version mismatch!` or `CUDA version mismatch!`",
+        effect="loading such an op fails with `PyTorch version mismatch!` or `CUDA version mismatch!`",
         hint="run `pip install --force-reinstall --no-cache-dir --no-deps --no-build-isolation "
         "deepspeed` in this environment",
         **evidence,

@@ -176,3 +176,18 @@ CHECK = cuda_toolkit_missing.toolkit_is_there
 )
 def test_verdict(facts: dict[str, Any], expected: list[str]) -> None:
     assert judge(CHECK, **facts).statuses == expected
+
+
+@pytest.mark.parametrize(("value", "said"), [("0", True), ("1", False)])
+def test_ds_build_ops_does_not_disable_builds_at_first_use(value: str, said: bool) -> None:
+    found = judge(
+        CHECK,
+        torch_build=m.torch(),
+        cuda_toolkits=m.toolkits(),
+        gpus=m.gpus("A100"),
+        environment=m.env(DS_BUILD_OPS=value),
+        run_needs=m.ADAM,
+    )
+    (finding,) = found.findings
+    assert finding.status.value == "fail"
+    assert finding.hint.endswith("does not disable builds at first use") is said

@@ -9,7 +9,7 @@ from dsdoctor.testing import judge
 from dsdoctor_checks.cuda import nvcc_arch_unsupported
 from tests.checks import machines as m
 
-CHECK = nvcc_arch_unsupported.nvcc_knows_gpus
+CHECK = nvcc_arch_unsupported.nvcc_supports_gpus
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from dsdoctor.testing import judge
 from dsdoctor_checks.cuda import nvcc_unusable
 from tests.checks import machines as m
 
-CHECK = nvcc_unusable.nvcc_tells_version
+CHECK = nvcc_unusable.nvcc_reports_version
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ FUSED = RunNeeds(config={"optimizer": {"type": "AdamW"}, "zero_optimization": {"
 def test_rows(fact: tuple[str | None, str | None], run: RunNeeds, expected: str) -> None:
     assert (
         judge(
-            jit_build_gcc_too_new.compiler_suits_nvcc,
+            jit_build_gcc_too_new.nvcc_accepts_compiler,
             **facts(*fact),
             torch_build=CUDA,
             run_needs=run,
@@ -65,7 +65,7 @@ def test_rows(fact: tuple[str | None, str | None], run: RunNeeds, expected: str)
 
 def test_a_cpu_build_of_torch_calls_no_nvcc() -> None:
     cpu = TorchBuild(version="2.13.0+cpu")
-    check = jit_build_gcc_too_new.compiler_suits_nvcc
+    check = jit_build_gcc_too_new.nvcc_accepts_compiler
     assert judge(check, **facts("99.0", "12.4"), torch_build=cpu, run_needs=FUSED).status == "skip"
 
 

@@ -39,11 +39,17 @@ PLAIN = RunNeeds(config={"zero_optimization": {"stage": 2}})
         (("12.2.0", "2.15.0"), OFFLOAD, "ok"),
         (("7.5.0", "2.5.1"), OFFLOAD, "fail"),
         (("7.5.0", "2.0.1"), OFFLOAD, "ok"),
+        (("8.5.0", "2.3.0"), OFFLOAD, "fail"),  # of RHEL 8
+        (("8.5.0", "2.2.2"), OFFLOAD, "fail"),
+        (("8.5.0", "2.2.1"), OFFLOAD, "ok"),
+        (("7.5.0", "2.1.2"), OFFLOAD, "ok"),
+        (("5.4.0", "2.1.2"), OFFLOAD, "skip"),
+        (("4.8.5", "2.1.2"), OFFLOAD, "fail"),
         (("4.8.5", "1.13.1"), OFFLOAD, "skip"),
     ],
 )
 def test_rows(fact: tuple[str, str], run: RunNeeds, expected: str) -> None:
     assert (
-        judge(jit_build_gcc_too_old.compiler_suits_torch, **facts(*fact), run_needs=run).status
+        judge(jit_build_gcc_too_old.torch_accepts_compiler, **facts(*fact), run_needs=run).status
         == expected
     )

@@ -77,7 +77,7 @@ FUSED = RunNeeds(config={"optimizer": {"type": "AdamW"}, "zero_optimization": {"
 def test_rows(fact: DeepSpeedInstall, run: RunNeeds, expected: str) -> None:
     assert (
         judge(
-            prebuilt_op_mismatch.ops_fit_torch,
+            prebuilt_op_mismatch.ops_match_torch,
             deep_speed_install=fact,
             torch_build=TorchBuild(version="2.9.1+cu128", cuda="12.8"),
             run_needs=run,

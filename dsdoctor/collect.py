@@ -11,6 +11,7 @@ from typing import Any
 from dsdoctor import process
 from dsdoctor.api import Probe
 from dsdoctor.host import Host, HostError
+from dsdoctor.model.deadlines import TOTAL_SECONDS
 from dsdoctor.model.facts.base import Fact, Missing, Why
 from dsdoctor.model.facts.gpu import Gpus, Nvml
 from dsdoctor.model.facts.machine import OsInfo
@@ -19,9 +20,6 @@ from dsdoctor.model.snapshot import Snapshot, masked
 from dsdoctor.model.vital import VITAL
 from dsdoctor.registry import Unit, gives, needs
 from dsdoctor.version import __version__
-
-#: What the whole collection may take (design §7).
-TOTAL_SECONDS = 180.0
 
 Progress = Callable[[str, bool], None]
 """Called with the name of a probe when it begins (False) and when it has ended (True)."""

@@ -13,10 +13,11 @@ from pathlib import Path
 
 from dsdoctor import interpreter
 from dsdoctor.api import Probe
-from dsdoctor.collect import TOTAL_SECONDS, Progress, collect, wanted_facts
+from dsdoctor.collect import Progress, collect, wanted_facts
 from dsdoctor.errors import UsageError
 from dsdoctor.host import Host, LocalHost
 from dsdoctor.judge import Policy, judge
+from dsdoctor.model.deadlines import TOTAL_SECONDS
 from dsdoctor.model.facts.base import Fact
 from dsdoctor.model.facts.python import PatientChoice
 from dsdoctor.model.facts.run import RunNeeds

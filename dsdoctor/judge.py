@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import re
 import time
 import typing
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -28,7 +27,7 @@ from dsdoctor.model.matrix import build as build_matrix
 from dsdoctor.model.report import PatientLine, Report, Verdict
 from dsdoctor.model.snapshot import Snapshot
 from dsdoctor.model.vital import VITAL
-from dsdoctor.registry import Need, Registry, Unit, limits_for, needs
+from dsdoctor.registry import Registry, Unit, limits_for, needs
 
 F = typing.TypeVar("F", bound=Fact)
 
@@ -134,16 +133,11 @@ class Facts:
         return value
 
 
-@functools.cache
-def _needs(function: Callable[..., Any]) -> tuple[Need, ...]:
-    return needs(function)
-
-
 def _findings(unit: Unit, snapshot: Facts, policy: Policy) -> Iterator[Finding]:
     if unit.check is None:
         return
     arguments: dict[str, Any] = {}
-    for need in _needs(unit.check.function):
+    for need in needs(unit.check.function):
         if issubclass(need.kind, Limits):
             arguments[need.name] = limits_for(need.kind, unit.condition.name, policy.limits)
             continue

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
-import importlib.metadata
 import importlib.util
 import inspect
+import os
 import pkgutil
 import stat
 import sys
@@ -17,6 +18,7 @@ from types import ModuleType
 import platformdirs
 
 from dsdoctor.api import Check, Fix, Probe
+from dsdoctor.entry_points import entry_points
 from dsdoctor.errors import UsageError
 from dsdoctor.model.condition import Condition, Limits
 from dsdoctor.model.facts.base import Fact
@@ -114,13 +116,8 @@ def load_package(name: str, package: str, origin: str) -> Pack:
     units: list[Unit] = []
     probes: list[Probe] = []
     cures: list[Cure] = []
-    modules = [root]
-    modules += [
-        importlib.import_module(found.name)
-        for found in pkgutil.walk_packages(getattr(root, "__path__", ()), f"{package}.")
-        if not found.name.rpartition(".")[2].startswith("_")
-    ]
-    for module in modules:
+    names = [name for place in getattr(root, "__path__", ()) for name in _modules(place, package)]
+    for module in [root, *(importlib.import_module(found) for found in names)]:
         parts = module.__name__.split(".")
         family = parts[1] if len(parts) > 2 else name  # noqa: PLR2004  # package.family.file
         unit = unit_of(module, name, family)
@@ -131,6 +128,30 @@ def load_package(name: str, package: str, origin: str) -> Pack:
     return Pack(
         name=name, origin=origin, units=tuple(units), probes=tuple(probes), cures=tuple(cures)
     )
+
+
+def _modules(folder: str, package: str) -> Iterator[str]:
+    """Modules below a package by name, those left out that begin with `_`.
+
+    `pkgutil.walk_packages` asks every finder for every folder, which takes longer than the rest.
+    """
+    try:
+        with os.scandir(folder) as entries:
+            found = sorted(entries, key=lambda entry: entry.name)
+    except OSError:  # in an archive
+        for module in pkgutil.walk_packages([folder], f"{package}."):
+            if not module.name.rpartition(".")[2].startswith("_"):
+                yield module.name
+        return
+    for entry in found:
+        stem, dot, suffix = entry.name.partition(".")
+        if stem.startswith("_") or not stem.isidentifier():
+            continue
+        if suffix == "py":
+            yield f"{package}.{stem}"
+        elif not dot and entry.is_dir() and os.path.isfile(f"{entry.path}/__init__.py"):  # noqa: PTH113
+            yield f"{package}.{stem}"
+            yield from _modules(entry.path, f"{package}.{stem}")
 
 
 def load_file(path: Path) -> Pack:
@@ -188,16 +209,26 @@ def load(
     Raises:
         UsageError: a folder given with --checks-dir does not exist.
     """
+    # modules are loaded once and stay: a collector that runs meanwhile finds nothing and costs 10 %
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        return _load(folders, builtin_only=builtin_only, only_root_owned=only_root_owned)
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def _load(folders: Iterable[str], *, builtin_only: bool, only_root_owned: bool) -> Registry:
     registry = Registry()
-    found = {point.name: point for point in importlib.metadata.entry_points(group=GROUP)}
+    found = {point.name: point for point in entry_points(GROUP)}
     names = (
         ["builtin"] if builtin_only else sorted(found, key=lambda name: (name != "builtin", name))
     )
     for name in names:
         point = found.get(name)
         package = point.value if point else "dsdoctor_checks"
-        dist = point.dist if point else None
-        origin = f"{dist.name} {dist.version}" if dist else "dsdoctor"
+        origin = point.origin if point else "dsdoctor"
         try:
             registry.add(load_package(name, package, origin))
         except Exception as error:  # noqa: BLE001  # a pack may raise anything

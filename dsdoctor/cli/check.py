@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from dsdoctor.cli import common, job
+from dsdoctor.cli import common, job, loading, options
 from dsdoctor.cli.output import show, wants_colour
 from dsdoctor.errors import UsageError
 from dsdoctor.judge import judge
@@ -16,7 +16,7 @@ from dsdoctor.report import machine, text
 
 
 @click.command("check")
-@common.environment_options
+@options.environment_options
 @job.job_options
 @click.option("--from", "from_file", metavar="FILE", help="Judge a snapshot, not this machine.")
 @click.option(
@@ -74,10 +74,10 @@ def command(
       dsdoctor check -- deepspeed --num_gpus 2 train.py
       dsdoctor check --model 7B --config ds_config.json --writable out
     """  # noqa: D301  # \b is click's mark, not an escape for Python's reader
-    registry = common.load_registry(checks_dir)
+    registry = loading.load_registry(checks_dir)
     found = common.load_settings(registry)
-    wanted = [item for word in select for item in common.split(word)]
-    unwanted = [item for word in ignore for item in common.split(word)]
+    wanted = [item for word in select for item in loading.split(word)]
+    unwanted = [item for word in ignore for item in loading.split(word)]
     units = registry.select(wanted, [*found.ignore, *unwanted])
     policy = common.policy(found, scope)
     if from_file is not None:
@@ -108,12 +108,12 @@ def command(
 
 def _print(report: Report, form: str, output: str | None, verbosity: int) -> None:
     if form == "json":
-        common.write(machine.json(report), output)
+        loading.write(machine.json(report), output)
     elif form == "junit":
-        common.write(machine.junit(report), output)
+        loading.write(machine.junit(report), output)
     elif form == "github":
-        common.write(machine.github(report), output)
+        loading.write(machine.github(report), output)
     elif output is None and wants_colour():
         show(lambda width: text.lines(report, verbosity=verbosity, width=width))
     else:
-        common.write(text.render(report, verbosity=verbosity), output)
+        loading.write(text.render(report, verbosity=verbosity), output)

@@ -1,17 +1,16 @@
-"""What several commands share: options, the live host, the snapshot of this run."""
+"""What several commands share: the request of a command line, the snapshot of this run."""
 
 from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, TypeVar
 
 import click
 
-from dsdoctor import files, packs, reading, settings
-from dsdoctor.collect import TOTAL_SECONDS
+from dsdoctor import reading, settings
+from dsdoctor.cli import loading
 from dsdoctor.errors import UsageError
 from dsdoctor.examine import Request, read_config, read_machine
 from dsdoctor.host import LocalHost
@@ -21,13 +20,7 @@ from dsdoctor.model.facts.run import RunNeeds, Scope
 from dsdoctor.model.snapshot import Snapshot, from_json
 from dsdoctor.registry import Registry, Unit
 
-C = TypeVar("C", bound=Callable[..., Any])
 GPU_SELECTOR = re.compile(r"\d{1,6}|GPU-[0-9a-fA-F-]+|MIG-[0-9A-Za-z/-]+")
-
-
-def split(text: str | None) -> tuple[str, ...]:
-    """Items of a comma-separated option."""
-    return tuple(item.strip() for item in (text or "").split(",") if item.strip())
 
 
 def parse_gpus(text: str | None) -> tuple[str, ...]:
@@ -36,7 +29,7 @@ def parse_gpus(text: str | None) -> tuple[str, ...]:
     Raises:
         UsageError: an item is neither an index nor a UUID, or stands twice.
     """
-    items = split(text)
+    items = loading.split(text)
     if text is not None and not items:
         raise UsageError("`--gpus` is empty; expected indices or UUIDs such as `0,1` or `GPU-…`")
     for item in items:
@@ -48,38 +41,6 @@ def parse_gpus(text: str | None) -> tuple[str, ...]:
         if items.count(item) > 1:
             raise UsageError(f"`--gpus` names `{item}` twice; name each GPU once")
     return items
-
-
-def environment_options(function: C) -> C:
-    """Options that say what is examined."""
-    options = [
-        click.option("--python", "python", metavar="PATH", help="Interpreter or venv to examine."),
-        click.option(
-            "--gpus", metavar="0,1", help="GPUs that the job will use (index, UUID, MIG)."
-        ),
-        click.option(
-            "--expect-gpus",
-            type=click.IntRange(min=0),
-            metavar="N",
-            help="How many GPUs there must be.",
-        ),
-        click.option("--config", "config", metavar="FILE", help="DeepSpeed config of the job."),
-        click.option("--hostfile", metavar="FILE", help="Hostfile of the job."),
-        click.option("--quick", is_flag=True, help="Start neither torch nor deepspeed."),
-        click.option("--deep", is_flag=True, help="Try out: compile, kernels, copies, ranks."),
-        click.option(
-            "--timeout",
-            type=click.FloatRange(min=1),
-            metavar="SECONDS",
-            help=f"Limit for everything; the single limits scale with it [{TOTAL_SECONDS:g}].",
-        ),
-        click.option(
-            "--checks-dir", multiple=True, metavar="DIR", help="Folder of further checks."
-        ),
-    ]
-    for option in reversed(options):
-        function = option(function)
-    return function
 
 
 def run_needs(
@@ -164,27 +125,6 @@ def load_snapshot(path: str) -> Snapshot:
     return from_json(data, path)
 
 
-def load_registry(checks_dir: Iterable[str] = ()) -> Registry:
-    """All packs; broken ones are told of on stderr.
-
-    Raises:
-        UsageError: the built-in pack itself is broken, or a --checks-dir is not a folder or holds
-            a file that is broken: who names a folder wants its checks.
-    """
-    folders = [Path(folder) for folder in checks_dir]
-    registry = packs.load(checks_dir)
-    for problem in registry.problems:
-        if Path(problem.pack).parent in folders:
-            raise UsageError(
-                f"`{problem.pack}` is no check: {problem.message}; "
-                "mend it or take it out of the folder"
-            )
-        click.echo(f"dsdoctor: pack `{problem.pack}` is left out: {problem.message}", err=True)
-    if not any(pack.name == "builtin" for pack in registry.packs):
-        raise UsageError("the built-in pack of checks could not be loaded; reinstall dsdoctor")
-    return registry
-
-
 def load_settings(registry: Registry) -> settings.Settings:
     """The configuration; what it says about a pack that is gone is reported and ignored.
 
@@ -200,18 +140,3 @@ def load_settings(registry: Registry) -> settings.Settings:
 def policy(found: settings.Settings, scopes: Iterable[str]) -> Policy:
     """How to judge."""
     return Policy(scopes=frozenset(Scope(scope) for scope in scopes), limits=found.limits)
-
-
-def write(text: str, output: str | None) -> None:
-    """Writes a report to a file or to stdout.
-
-    Raises:
-        UsageError: the file cannot be written.
-    """
-    if output is None:
-        click.echo(text, nl=False)
-        return
-    try:
-        files.write(output, text)
-    except OSError as error:
-        raise UsageError(f"`-o {output}` cannot be written: {error.strerror}") from None

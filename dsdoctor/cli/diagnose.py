@@ -8,7 +8,7 @@ import click
 import msgspec
 
 from dsdoctor import logs
-from dsdoctor.cli import common
+from dsdoctor.cli import common, loading
 from dsdoctor.cli.output import show, wants_colour
 from dsdoctor.errors import UsageError
 from dsdoctor.judge import judge
@@ -82,7 +82,7 @@ def command(
     """  # noqa: D301  # \b is click's mark, not an escape for Python's reader
     expected = _expected(expect)
     _agree(paths, snapshot=snapshot, here=here, python=python, config=config)
-    registry = common.load_registry(checks_dir)
+    registry = loading.load_registry(checks_dir)
     try:
         diagnosis = logs.diagnose_paths(paths, logs.signatures_of(registry), expect=expected)
     except logs.ReadError as error:
@@ -98,11 +98,11 @@ def command(
     )
     if form == "json":
         document = msgspec.json.format(msgspec.json.encode(diagnosis), indent=2).decode() + "\n"
-        common.write(document, output)
+        loading.write(document, output)
     elif output is None and wants_colour():
         show(lambda width: report.lines(diagnosis, width=width))
     else:
-        common.write(report.render(diagnosis), output)
+        loading.write(report.render(diagnosis), output)
     return exit_code(diagnosis)
 
 

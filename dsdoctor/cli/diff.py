@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 import msgspec
 
-from dsdoctor.cli import common
+from dsdoctor.cli import common, loading
 from dsdoctor.judge import judge
 from dsdoctor.model.finding import Finding, Status
 from dsdoctor.model.report import Report
@@ -23,7 +23,7 @@ def command(before: str, after: str, form: str, verbose: bool) -> int:
 
     Exit status: 0 no difference, 1 some.
     """
-    registry = common.load_registry()
+    registry = loading.load_registry()
     left, right = common.load_snapshot(before), common.load_snapshot(after)
     facts = [row for row in differences(left, right) if verbose or not _moves(row[0])]
     units = registry.select()
@@ -37,7 +37,7 @@ def command(before: str, after: str, form: str, verbose: bool) -> int:
             "verdicts": [{"condition": name, "before": a, "after": b} for name, a, b in changes],
             "verdict": {"before": old.verdict.value, "after": new.verdict.value},
         }
-        common.write(
+        loading.write(
             msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n", None
         )
     else:
@@ -46,7 +46,7 @@ def command(before: str, after: str, form: str, verbose: bool) -> int:
         rows += [f"{name}: {a} -> {b}" for name, a, b in changes]
         if old.verdict is not new.verdict:
             rows.append(f"verdict: {old.verdict.value} -> {new.verdict.value}")
-        common.write("\n".join(rows or ["no difference"]) + "\n", None)
+        loading.write("\n".join(rows or ["no difference"]) + "\n", None)
     return 1 if facts or changes else 0
 
 

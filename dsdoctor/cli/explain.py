@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 import msgspec
 
-from dsdoctor.cli import common
+from dsdoctor.cli import loading
 from dsdoctor.registry import Registry, Unit, needs
 
 
@@ -15,12 +15,12 @@ from dsdoctor.registry import Registry, Unit, needs
 @click.option("--checks-dir", multiple=True, metavar="DIR", help="Folder of further checks.")
 def command(name: str | None, form: str, checks_dir: tuple[str, ...]) -> int:
     """Tell all about a condition, or list them all."""
-    registry = common.load_registry(checks_dir)
+    registry = loading.load_registry(checks_dir)
     if name is None:
-        common.write(listing(registry, form), None)
+        loading.write(listing(registry, form), None)
         return 0
     unit = registry.get(name)
-    common.write(as_json([unit]) if form == "json" else page(unit), None)
+    loading.write(as_json([unit]) if form == "json" else page(unit), None)
     return 0
 
 

@@ -7,7 +7,7 @@ import sys
 
 import click
 
-from dsdoctor.cli import common, repair
+from dsdoctor.cli import loading, options
 from dsdoctor.errors import UsageError
 from dsdoctor.model.fix_plan import FixRequest, Reach
 from dsdoctor.registry import Registry
@@ -33,7 +33,7 @@ from dsdoctor.registry import Registry
     help="Install into the environment itself (conda, or pip with CUDA 13), not beside it.",
 )
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
-@common.environment_options
+@options.environment_options
 def command(
     *,
     names: tuple[str, ...],
@@ -69,14 +69,16 @@ def command(
       dsdoctor fix --undo
     """  # noqa: D301  # \b is click's mark, not an escape for Python's reader
     asked = tuple(dict.fromkeys((*names, *(["install-cuda-toolkit"] * install_cuda_toolkit))))
+    if list_all and not undo:
+        loading.write(listing(loading.load_registry(checks_dir)), None)
+        return 0
+    from dsdoctor.cli import common, repair  # noqa: PLC0415  # `--list` needs neither
+
     if undo:
         if asked or dry_run or list_all:
             raise UsageError("`--undo` reverts the last fix; give no name and no `--dry-run`")
         return repair.undo_last(form, yes=yes)
-    registry = common.load_registry(checks_dir)
-    if list_all:
-        common.write(listing(registry), None)
-        return 0
+    registry = loading.load_registry(checks_dir)
     for name in asked:
         registry.cure(name)
     if dry_run and yes:

@@ -13,7 +13,7 @@ import click
 import msgspec
 
 from dsdoctor import files, hostfile, interpreter, settings
-from dsdoctor.cli import common
+from dsdoctor.cli import common, loading
 from dsdoctor.errors import UsageError
 from dsdoctor.fleet import (
     bundle,
@@ -113,11 +113,11 @@ def check(
       dsdoctor fleet check --from reports/ --golden golden.json
     """  # noqa: D301  # \b is click's mark, not an escape for Python's reader
     begun = time.monotonic()
-    registry = common.load_registry()
+    registry = loading.load_registry()
     found = common.load_settings(registry)
     units = registry.select(
-        [item for word in select for item in common.split(word)],
-        [*found.ignore, *(item for word in ignore for item in common.split(word))],
+        [item for word in select for item in loading.split(word)],
+        [*found.ignore, *(item for word in ignore for item in loading.split(word))],
     )
     judge = nodes.Judge(registry, units, common.policy(found, ()))
     slots = hostfile.read(places["hostfile"]) if places["hostfile"] else {}
@@ -138,10 +138,10 @@ def check(
     )
     merged.seconds = round(time.monotonic() - begun, 2)
     if form == "json":
-        common.write(report.json(merged), output)
+        loading.write(report.json(merged), output)
     else:
         width = shutil.get_terminal_size((100, 24)).columns
-        common.write(report.text(merged, width=max(60, width), verbose=verbose), output)
+        loading.write(report.text(merged, width=max(60, width), verbose=verbose), output)
     return merge.exit_code(merged, fail_on)
 
 
@@ -238,7 +238,7 @@ def bundle_command(*, output: str | None) -> None:
     \b
     ssh NODE python3 - --patient /opt/train/bin/python < collector.py > reports/NODE.txt
     """  # noqa: D301
-    common.write(bundle.collector(), output)
+    loading.write(bundle.collector(), output)
 
 
 @command.command("diff", short_help="Compare the reports of two nodes, or two folders.")
@@ -249,11 +249,11 @@ def bundle_command(*, output: str | None) -> None:
 )
 def diff(*, one: str, other: str, form: str) -> int:
     """Compare two nodes' reports, or two folders of them; exit 1 where they differ."""
-    registry = common.load_registry()
+    registry = loading.load_registry()
     judge = nodes.Judge(registry, (), common.policy(settings.Settings(), ()))
     rows = compare.compare(_traits(one, judge), _traits(other, judge))
     if form == "json":
-        common.write(
+        loading.write(
             msgspec.json.format(
                 msgspec.json.encode({"schema": "dsdoctor/fleet-diff", "version": 1, "rows": rows})
             ).decode()
@@ -264,7 +264,7 @@ def diff(*, one: str, other: str, form: str) -> int:
         lines = [
             f"{row['nodes']}: {row['trait']}: {row['before']} -> {row['after']}" for row in rows
         ]
-        common.write(
+        loading.write(
             "\n".join([*map(report.clean, lines), f"{len(rows)} differences"]) + "\n", None
         )
     return 1 if rows else 0
@@ -319,9 +319,9 @@ def smoke_command(*, hosts_in: str, timeout: float, form: str, **given: Any) -> 
     found = pairing.examine(list(slots), runs.run)
     if form == "json":
         document = {"schema": "dsdoctor/fleet-smoke", "version": 1, **msgspec.to_builtins(found)}
-        common.write(msgspec.json.format(msgspec.json.encode(document)).decode() + "\n", None)
+        loading.write(msgspec.json.format(msgspec.json.encode(document)).decode() + "\n", None)
     else:
-        common.write(_gang_text(found), None)
+        loading.write(_gang_text(found), None)
     if found.bad or found.links:
         return 1
     return 3 if found.undecided else 0

@@ -65,7 +65,7 @@ def run(
     """
     # a plan alone needs neither the engine nor the runner
     from dsdoctor import files, interpreter  # noqa: PLC0415
-    from dsdoctor.cli import common, smoke  # noqa: PLC0415
+    from dsdoctor.cli import loading, smoke  # noqa: PLC0415
     from dsdoctor.host import LocalHost  # noqa: PLC0415
     from dsdoctor.smoke import job as planning  # noqa: PLC0415
     from dsdoctor.smoke.run import ProofOptions  # noqa: PLC0415
@@ -89,7 +89,7 @@ def run(
     return smoke.execute(
         run_plan,
         interpreter.choose(LocalHost(), python).executable,
-        common.load_registry(),
+        loading.load_registry(),
         ProofOptions(bisect=sys.stderr.isatty()),
         tell,
         folder=None,

@@ -24,7 +24,7 @@ from dsdoctor.report.launch_plan import render
 
 def _this_machine(host: Host, gpus: str | None, timeout: float | None) -> Machine:
     """Facts of this host, collected as `check` does; torch is not started."""
-    from dsdoctor.cli import common  # noqa: PLC0415  # the engine is not needed for --gpu-memory
+    from dsdoctor.cli import common, loading  # noqa: PLC0415  # the engine is not needed for --gpu-memory
     from dsdoctor.examine import Request, read_machine  # noqa: PLC0415
     from dsdoctor.model.facts.gpu import Gpus  # noqa: PLC0415
     from dsdoctor.model.facts.machine import OsInfo, Resources  # noqa: PLC0415
@@ -33,7 +33,7 @@ def _this_machine(host: Host, gpus: str | None, timeout: float | None) -> Machin
     needs = RunNeeds(gpus=common.parse_gpus(gpus), quick=True)
     snapshot = read_machine(
         Request(run=needs, timeout=timeout, facts=frozenset({Gpus, Resources, OsInfo})),
-        common.load_registry(),
+        loading.load_registry(),
     )
     return machine_from(
         snapshot.get(Gpus),

@@ -12,7 +12,7 @@ import msgspec
 import platformdirs
 
 from dsdoctor import process
-from dsdoctor.cli import common
+from dsdoctor.cli import common, loading
 from dsdoctor.errors import UsageError
 from dsdoctor.examine import Request, read_more
 from dsdoctor.fixes import journal as journals
@@ -167,7 +167,7 @@ class Session:
                 statuses.append(self.one(plan, document, form, ask=ask))
         _say_rest(document)
         if form == "json":
-            common.write(report.as_json(document), None)
+            loading.write(report.as_json(document), None)
         return max(statuses, default=0, key=(0, SHOWN, NOT_REPAIRED).index)
 
     def one(self, plan: Plan, document: PlanDocument, form: str, *, ask: bool) -> int:
@@ -273,9 +273,9 @@ def show(document: PlanDocument, form: str, *, as_shell: bool = False) -> int:
     plans = [plan for plan in document.plans if not plan.alternative]
     if form == "json":
         document.outcomes.update({plan.name: "shown" for plan in plans})
-        common.write(report.as_json(document), None)
+        loading.write(report.as_json(document), None)
     elif as_shell:
-        common.write(report.shell(document.plans), None)
+        loading.write(report.shell(document.plans), None)
     else:
         for plan in document.plans:
             if plan.alternative:
@@ -295,7 +295,7 @@ def undo_last(form: str, *, yes: bool) -> int:
         if not found:
             say("nothing to undo")
             if form == "json":
-                common.write(report.as_json(PlanDocument()), None)
+                loading.write(report.as_json(PlanDocument()), None)
             return 0
         book = found[0]
         head = next(iter(book.records()), {})
@@ -310,6 +310,6 @@ def undo_last(form: str, *, yes: bool) -> int:
             return NOT_REPAIRED
         if form == "json":
             document = PlanDocument(outcomes={str(name): "undone"})
-            common.write(report.as_json(document), None)
+            loading.write(report.as_json(document), None)
         say(f"`{name}` is undone")
         return 0

@@ -15,7 +15,7 @@ import click
 import msgspec
 
 from dsdoctor import files, interpreter
-from dsdoctor.cli import common, output
+from dsdoctor.cli import common, loading, output
 from dsdoctor.cli.phases import PhaseBars
 from dsdoctor.errors import UsageError
 from dsdoctor.examine import Request, read_machine
@@ -47,7 +47,7 @@ def _fault(text: str | None) -> dict[str, Any] | None:
 def _machine(gpus: str | None) -> request.MachineFacts:
     needs = RunNeeds(gpus=common.parse_gpus(gpus), quick=True)
     snapshot = read_machine(
-        Request(run=needs, facts=frozenset(request.FACTS)), common.load_registry()
+        Request(run=needs, facts=frozenset(request.FACTS)), loading.load_registry()
     )
     return request.MachineFacts(
         gpus=snapshot.get(Gpus), resources=snapshot.get(Resources), os=snapshot.get(OsInfo),
@@ -114,7 +114,7 @@ def command(
       dsdoctor smoke --gpus 0,1 --config ds_config.json
       dsdoctor smoke --model llama-3-8b --full-size -o proven
     """  # noqa: D301  # \b is click's mark, not an escape for Python's reader
-    registry = common.load_registry()
+    registry = loading.load_registry()
     chosen = interpreter.choose(LocalHost(), python).executable
     plan = request.plan(
         request.SmokeOptions(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import click
 
-from dsdoctor.cli import common
+from dsdoctor.cli import common, loading, options
 from dsdoctor.errors import UsageError
 from dsdoctor.model.snapshot import redacted
 
 
 @click.command("snapshot")
-@common.environment_options
+@options.environment_options
 @click.option("-o", "--output", metavar="FILE", help="Write it there, not to stdout.")
 @click.option("--redact", is_flag=True, help="Remove users, hosts and paths as well.")
 @click.option("--schema", is_flag=True, help="Print the JSON Schema of snapshots instead.")
@@ -36,7 +36,7 @@ def command(
     if schema:
         from dsdoctor.model.schema import snapshot_schema  # noqa: PLC0415  # only for --schema
 
-        common.write(snapshot_schema(), output)
+        loading.write(snapshot_schema(), output)
         return 0
     if deep:
         raise UsageError("a snapshot only reads; `--deep` belongs to `dsdoctor check`")
@@ -48,9 +48,9 @@ def command(
         quick=quick,
         deep=False,
     )
-    registry = common.load_registry(checks_dir)
+    registry = loading.load_registry(checks_dir)
     snapshot = common.live_snapshot(needs, python, registry, None, timeout)
     if redact:
         snapshot = redacted(snapshot)
-    common.write(snapshot.to_json().decode() + "\n", output)
+    loading.write(snapshot.to_json().decode() + "\n", output)
     return 130 if snapshot.partial else 0

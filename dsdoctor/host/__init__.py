@@ -16,9 +16,21 @@ from dsdoctor.host.door import (
     exists,
     read_text,
 )
-from dsdoctor.host.local import NETWORK_FILE_SYSTEMS, LocalHost, free_port
-from dsdoctor.host.recording import RecordingHost
-from dsdoctor.host.replay import ReplayHost
+
+# not from `typing`: every command imports this package, few of them a host
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from dsdoctor.host.local import NETWORK_FILE_SYSTEMS, LocalHost, free_port
+    from dsdoctor.host.recording import RecordingHost
+    from dsdoctor.host.replay import ReplayHost
+
+_LAZY = {
+    "NETWORK_FILE_SYSTEMS": "local",
+    "LocalHost": "local",
+    "RecordingHost": "recording",
+    "ReplayHost": "replay",
+    "free_port": "local",
+}
 
 __all__ = [
     "NETWORK_FILE_SYSTEMS",
@@ -35,3 +47,12 @@ __all__ = [
     "free_port",
     "read_text",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """Loads a host when it is asked for."""
+    if name not in _LAZY:
+        raise AttributeError(f"module `{__name__}` has no attribute `{name}`")
+    import importlib  # noqa: PLC0415
+
+    return getattr(importlib.import_module(f"{__name__}.{_LAZY[name]}"), name)

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dsdoctor.cli import common
+from dsdoctor.cli import loading
 from dsdoctor.fleet import bundle, frames, reads, replay
 from dsdoctor.fleet.nodes import Judge
 from dsdoctor.judge import Policy, judge
@@ -25,7 +25,7 @@ from dsdoctor.model.finding import Status
 from dsdoctor.model.snapshot import from_json
 from tests.nvml import fakenvml, scenarios
 
-REGISTRY = common.load_registry()
+REGISTRY = loading.load_registry()
 UNITS = REGISTRY.select([], [])
 #: One for all examples, so that what is remembered of one must hold for the others.
 JUDGE = Judge(REGISTRY, UNITS, Policy())

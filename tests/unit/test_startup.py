@@ -26,8 +26,31 @@ def test_version_imports_neither_click_nor_msgspec() -> None:
     assert not loaded & {"click", "msgspec", "rich", "psutil", "hjson"}
 
 
-@pytest.mark.parametrize("argv", [("--help",), ("explain", "DSD101")])
+#: What costs time or reads the machine.
+HEAVY = {"rich", "torch", "deepspeed", "pynvml", "psutil", "hjson", "importlib.metadata"}
+#: The engine, which nothing needs that only reads the packs.
+ENGINE = {"dsdoctor.collect", "dsdoctor.examine", "dsdoctor.judge", "dsdoctor.probes"}
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [("--help",), ("explain", "DSD101"), ("explain",), ("packs",), ("fix", "--list")],
+    ids=" ".join,
+)
 def test_light_commands_import_nothing_heavy(argv: tuple[str, ...]) -> None:
     out, loaded = modules_after(*argv)
     assert out
-    assert not loaded & {"rich", "torch", "deepspeed", "pynvml", "psutil"}
+    assert not loaded & (HEAVY | ENGINE | {"dsdoctor.host.local", "packaging.requirements"})
+
+
+def test_a_quick_check_pays_for_no_other_command() -> None:
+    out, loaded = modules_after("check", "--quick", "--select", "memlock-low")
+    assert "memlock-low" in out or "ok" in out
+    others = {
+        "dsdoctor.smoke",
+        "dsdoctor.fleet",
+        "dsdoctor.hook",
+        "dsdoctor.logs",
+        "dsdoctor.fixes",
+    }
+    assert not loaded & ((HEAVY - {"psutil"}) | others)

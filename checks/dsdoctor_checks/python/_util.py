@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from packaging.requirements import InvalidRequirement, Requirement
-from packaging.utils import canonicalize_name
+from typing import TYPE_CHECKING
 
 from dsdoctor.api import DeepSpeedLive, Missing, Patient, TorchLive
+
+if TYPE_CHECKING:
+    from packaging.requirements import Requirement
 
 #: Modules that matter to a job, by the name that is imported, to their distribution.
 KEY_MODULES = {
@@ -33,6 +35,11 @@ def parse_requirement(text: str, patient: Patient) -> Requirement | None:
 
     Requirements of extras never apply, because it is not recorded which extras were requested.
     """
+    from packaging.requirements import (  # noqa: PLC0415  # its grammar costs 20 ms to compile
+        InvalidRequirement,
+        Requirement,
+    )
+
     try:
         requirement = Requirement(text)
     except InvalidRequirement:
@@ -51,4 +58,6 @@ def parse_requirement(text: str, patient: Patient) -> Requirement | None:
 
 def normalized(name: str) -> str:
     """A distribution's name as Packages has it."""
+    from packaging.utils import canonicalize_name  # noqa: PLC0415  # as above
+
     return canonicalize_name(name)

@@ -1,0 +1,53 @@
+"""What every command needs and costs little: the packs, and a place to write to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import click
+
+from dsdoctor import files, packs
+from dsdoctor.errors import UsageError
+from dsdoctor.registry import Registry
+
+
+def split(text: str | None) -> tuple[str, ...]:
+    """Items of a comma-separated option."""
+    return tuple(item.strip() for item in (text or "").split(",") if item.strip())
+
+
+def load_registry(checks_dir: Iterable[str] = ()) -> Registry:
+    """All packs; broken ones are told of on stderr.
+
+    Raises:
+        UsageError: the built-in pack itself is broken, or a --checks-dir is not a folder or holds
+            a file that is broken: who names a folder wants its checks.
+    """
+    folders = [Path(folder) for folder in checks_dir]
+    registry = packs.load(checks_dir)
+    for problem in registry.problems:
+        if Path(problem.pack).parent in folders:
+            raise UsageError(
+                f"`{problem.pack}` is no check: {problem.message}; "
+                "mend it or take it out of the folder"
+            )
+        click.echo(f"dsdoctor: pack `{problem.pack}` is left out: {problem.message}", err=True)
+    if not any(pack.name == "builtin" for pack in registry.packs):
+        raise UsageError("the built-in pack of checks could not be loaded; reinstall dsdoctor")
+    return registry
+
+
+def write(text: str, output: str | None) -> None:
+    """Writes a report to a file or to stdout.
+
+    Raises:
+        UsageError: the file cannot be written.
+    """
+    if output is None:
+        click.echo(text, nl=False)
+        return
+    try:
+        files.write(output, text)
+    except OSError as error:
+        raise UsageError(f"`-o {output}` cannot be written: {error.strerror}") from None

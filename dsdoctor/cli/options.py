@@ -1,0 +1,44 @@
+"""Options that several commands take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from dsdoctor.model.deadlines import TOTAL_SECONDS
+
+C = TypeVar("C", bound=Callable[..., Any])
+
+
+def environment_options(function: C) -> C:
+    """Options that say what is examined."""
+    options = [
+        click.option("--python", "python", metavar="PATH", help="Interpreter or venv to examine."),
+        click.option(
+            "--gpus", metavar="0,1", help="GPUs that the job will use (index, UUID, MIG)."
+        ),
+        click.option(
+            "--expect-gpus",
+            type=click.IntRange(min=0),
+            metavar="N",
+            help="How many GPUs there must be.",
+        ),
+        click.option("--config", "config", metavar="FILE", help="DeepSpeed config of the job."),
+        click.option("--hostfile", metavar="FILE", help="Hostfile of the job."),
+        click.option("--quick", is_flag=True, help="Start neither torch nor deepspeed."),
+        click.option("--deep", is_flag=True, help="Try out: compile, kernels, copies, ranks."),
+        click.option(
+            "--timeout",
+            type=click.FloatRange(min=1),
+            metavar="SECONDS",
+            help=f"Limit for everything; the single limits scale with it [{TOTAL_SECONDS:g}].",
+        ),
+        click.option(
+            "--checks-dir", multiple=True, metavar="DIR", help="Folder of further checks."
+        ),
+    ]
+    for option in reversed(options):
+        function = option(function)
+    return function

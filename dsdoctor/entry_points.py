@@ -1,0 +1,106 @@
+"""Entry points of installed packages, read from their files.
+
+`importlib.metadata` costs 25 ms to import (it brings the parser of e-mails), which every command
+would pay. Where packages may lie elsewhere than in folders, it is asked all the same.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from importlib.machinery import PathFinder
+from typing import NamedTuple
+
+
+class EntryPoint(NamedTuple):
+    """A name that a distribution announces.
+
+    Attributes:
+        name: of the entry point.
+        value: the module that it names.
+        origin: name and version of the distribution.
+    """
+
+    name: str
+    value: str
+    origin: str
+
+
+def entry_points(group: str) -> list[EntryPoint]:
+    """Entry points of a group, in the order of `sys.path`; a distribution counts once."""
+    if _elsewhere():
+        return _asked(group)
+    found: list[EntryPoint] = []
+    seen: set[str] = set()
+    for folder in sys.path:
+        try:
+            entries = sorted(entry.path for entry in os.scandir(folder or "."))
+        except OSError:
+            continue
+        for path in entries:
+            if not path.endswith((".dist-info", ".egg-info")):
+                continue
+            project = re.sub(r"[-_.]+", "-", os.path.basename(path).split("-")[0]).lower()  # noqa: PTH119
+            if project in seen:
+                continue
+            seen.add(project)
+            text = _read(f"{path}/entry_points.txt")
+            if f"[{group}]" in text:
+                origin = _origin(path)
+                found += [EntryPoint(*pair, origin) for pair in rows(text, group)]
+    return found
+
+
+def rows(text: str, group: str) -> list[tuple[str, str]]:
+    r"""Names and values of one section.
+
+    >>> rows("[console_scripts]\na = b:c\n[dsdoctor.packs]\nmine = my_checks\n", "dsdoctor.packs")
+    [('mine', 'my_checks')]
+    """
+    found = []
+    here = ""
+    for raw in text.splitlines():
+        line = raw.strip()
+        if line.startswith("["):
+            here = line.strip("[] ")
+        elif here == group and "=" in line and not line.startswith(("#", ";")):
+            name, _, value = line.partition("=")
+            found.append((name.strip(), value.partition("[")[0].strip()))
+    return found
+
+
+def _elsewhere() -> bool:
+    """Whether a finder of somebody else, or an archive on the path, may announce packages."""
+    finders = [f for f in sys.meta_path if hasattr(f, "find_distributions")]
+    return any(f is not PathFinder for f in finders) or any(
+        os.path.isfile(place)  # noqa: PTH113
+        for place in sys.path
+    )
+
+
+def _asked(group: str) -> list[EntryPoint]:
+    import importlib.metadata  # noqa: PLC0415  # see the docstring of this module
+
+    return [
+        EntryPoint(
+            point.name,
+            point.value,
+            f"{point.dist.name} {point.dist.version}" if point.dist else "dsdoctor",
+        )
+        for point in importlib.metadata.entry_points(group=group)
+    ]
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:  # noqa: PTH123
+            return file.read()
+    except OSError:
+        return ""
+
+
+def _origin(path: str) -> str:
+    text = _read(f"{path}/METADATA") or _read(f"{path}/PKG-INFO")
+    head = dict(line.split(": ", 1) for line in text.split("\n\n")[0].splitlines() if ": " in line)
+    return f"{head.get('Name', 'unknown')} {head.get('Version', '')}".strip()

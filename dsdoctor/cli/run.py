@@ -139,9 +139,9 @@ def _start(words: tuple[str, ...], base: Path, given: dict[str, Any]) -> int:
 
 
 def _write(text: str, output: str | None) -> None:
-    from dsdoctor.cli import common  # noqa: PLC0415  # a job must not wait for what it imports
+    from dsdoctor.cli import loading  # noqa: PLC0415  # a job must not wait for what it imports
 
-    common.write(text, output)
+    loading.write(text, output)
 
 
 def _speak(text: str) -> None:

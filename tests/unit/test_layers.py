@@ -29,7 +29,7 @@ ALLOWED = {
 LAYERS: tuple[frozenset[str], ...] = tuple(
     frozenset(names.split())
     for names in (
-        "version errors records safe_path files process",
+        "version errors entry_points records safe_path files process",
         "model",
         "host hostfile reading",
         "api interpreter recommend",

@@ -125,6 +125,7 @@ def read_plan(path: str) -> PlanNeeds:
     from dsdoctor.model.decode import DecodeError  # noqa: PLC0415
     from dsdoctor.model.launch_plan import decode  # noqa: PLC0415  # only with --plan
     from dsdoctor.probes.demand import certain_bytes  # noqa: PLC0415
+    from dsdoctor.recommend.memory import at_peak  # noqa: PLC0415
 
     expected = "expected what `dsdoctor recommend --format json` prints"
     try:
@@ -148,7 +149,7 @@ def read_plan(path: str) -> PlanNeeds:
         host_bytes=option.host_bytes,
         gpu_state_bytes=certain_bytes(option.gpu),
         host_state_bytes=certain_bytes(option.host),
-        gpu_items={item.name: item.bytes for item in option.gpu},
+        gpu_items={item.name: item.bytes for item in at_peak(option.gpu)},
         host_items={item.name: item.bytes for item in option.host},
     )
 

@@ -18,9 +18,9 @@ class MemoryItem(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         name: what it is (`parameters`, `activations`, …).
         bytes: how much.
-        phase: `resident` (always there), or when it is there: `backward` or `step` on a GPU,
-            `load` (before training) or `training` on a host; the peak is resident plus the phase
-            that takes most.
+        phase: `resident` (always there), or when it is there: `load` (before training), `loss`,
+            `backward`, `clip` (norms of gradients) or `step` on a GPU, `load` or `training` on a
+            host; the peak is resident plus the phase that takes most.
     """
 
     name: str

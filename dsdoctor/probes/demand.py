@@ -16,14 +16,13 @@ from dsdoctor.model.facts.memory import MemoryDemand
 from dsdoctor.model.facts.run import PlanNeeds
 from dsdoctor.model.launch_plan import MemoryItem
 from dsdoctor.recommend import memory
+from dsdoctor.recommend.device import QUANTISED_BITS
 from dsdoctor.recommend.options import OPTIMIZERS
 from dsdoctor.recommend.setting import MAX_LIVE, Setting
 from dsdoctor.recommend.shape import ModelShape
 
 #: `pin_memory` of an offload section is true unless said otherwise from this release on.
 PINNED_BY_DEFAULT = Version("0.19.5")
-#: Bits of a frozen weight in 4-bit NF4 with double quantisation (arXiv:2305.14314, section 3).
-QUANTISED_BITS = 4.127
 #: Items that depend on the data, on buffers that DeepSpeed can shrink, on NCCL, on how a script
 #: loads its weights, or that are a guess for each process.
 _VARIABLE = frozenset(
@@ -31,13 +30,19 @@ _VARIABLE = frozenset(
         "NCCL",
         "activations",
         "data loader workers",
+        "dequantised matrix",
+        "finished gradients",
         "flattening",
-        "gathered gradient",
+        "fragmentation",
         "gathered parameters",
+        "boundary gradients",
         "gradient in flight",
         "logits",
+        "norm in fp64",
         "processes",
         "weights being loaded",
+        "working block",
+        "workspaces",
     }
 )
 #: What NVMe offload takes out of host memory.
@@ -253,7 +258,7 @@ def demand_of(
         host_floor_bytes=host_floor,
         host_state_bytes=host_state,
         host_bytes=host_bytes,
-        gpu_items={item.name: item.bytes for item in need.gpu},
+        gpu_items={item.name: item.bytes for item in memory.at_peak(need.gpu)},
         host_items=host,
         pinned_rounding_bytes=host.get("pinned rounding", 0),
         assumed=tuple(assumed),

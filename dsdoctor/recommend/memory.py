@@ -8,10 +8,19 @@ tests compare them with what real engines hold. docs/recommend.md derives every 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from dsdoctor.model.launch_plan import MemoryItem
-from dsdoctor.recommend.activations import activation_bytes, logits_bytes
+from dsdoctor.recommend.activations import Moment, moments
+from dsdoctor.recommend.device import (
+    GIB,
+    MIB,
+    PARTITIONS_GRADIENTS,
+    SUB_GROUP,
+    device_items,
+    item_of,
+    largest_gradient,
+)
 from dsdoctor.recommend.setting import MAX_LIVE, Setting
 from dsdoctor.recommend.shape import ModelShape
 
@@ -21,31 +30,19 @@ __all__ = [
     "MIB",
     "Memory",
     "Setting",
-    "activation_bytes",
+    "at_peak",
     "estimate",
-    "logits_bytes",
     "model_state_bytes",
     "peak",
     "power_of_two",
 ]
 
-GIB = 1 << 30
-MIB = 1 << 20
-
-#: CUDA context with lazy loading, measured on an A100 with torch 2.1 (0.47 GiB).
-CUDA_CONTEXT = 481 * MIB
-#: torch.distributed and NCCL take 1 to 2 GiB more once there is more than one rank.
-NCCL_BYTES = GIB
 #: Assumed, not measured: a Python process with torch, CUDA and deepspeed loaded.
 PROCESS_BYTES = 2 * GIB
 #: Assumed, not measured: one worker of a data loader.
 WORKER_BYTES = 256 * MIB
-#: Default of `sub_group_size`: ZeRO-3 steps this many parameters at once.
-SUB_GROUP = 1_000_000_000
 #: torch rounds pinned blocks up from this size; smaller ones do not matter.
 PINNED_MINIMUM = 512
-#: ZeRO-2 partitions gradients, ZeRO-1 does not.
-PARTITIONS_GRADIENTS = 2
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,6 +71,17 @@ def peak(items: Iterable[MemoryItem]) -> int:
     return sums.pop("resident", 0) + max(sums.values(), default=0)
 
 
+def at_peak(items: Iterable[MemoryItem]) -> tuple[MemoryItem, ...]:
+    """What is there when most is: resident items and those of the phase that takes most."""
+    known = tuple(items)
+    sums: dict[str, int] = {}
+    for item in known:
+        if item.phase != "resident":
+            sums[item.phase] = sums.get(item.phase, 0) + item.bytes
+    most = max(sums, key=lambda phase: sums[phase], default="")
+    return tuple(item for item in known if item.phase in ("resident", most))
+
+
 def power_of_two(size: int) -> int:
     """What torch's pinned host allocator takes for a block of this size.
 
@@ -83,96 +91,6 @@ def power_of_two(size: int) -> int:
     (8, 8, 0)
     """
     return 0 if size <= 0 else 1 << (size - 1).bit_length()
-
-
-def _item(name: str, size: float, phase: str = "resident") -> MemoryItem:
-    return MemoryItem(name=name, bytes=int(size), phase=phase)
-
-
-def _largest(model: ModelShape, trained: int) -> int:
-    """Elements of the largest tensor that has a gradient."""
-    return min(model.largest_module, trained)
-
-
-def _weights(model: ModelShape, trained: int, setting: Setting) -> list[MemoryItem]:
-    """Weights on the device that computes."""
-    held = model.parameters + (trained if setting.lora_rank else 0)
-    if not setting.partitions_weights:
-        return [_item("parameters", setting.width * held)]
-    if setting.offloads_parameters:
-        return []
-    return [_item("parameters", setting.width * held / setting.world)]
-
-
-def _gradients(model: ModelShape, trained: int, setting: Setting) -> list[MemoryItem]:
-    """Gradients in the training precision, on the device that computes.
-
-    Without accumulation they grow while activations shrink, so the passes do not see both in full:
-    all that the peak of the backward pass holds of them is the largest. With accumulation they are
-    there all the time. ZeRO-1 partitions at the last pass before the step; until then it keeps all.
-    With the optimizer on the host, gradients leave as soon as they are reduced, through a buffer
-    of the size of the largest (`temp_grad_buffer_for_gpu_offload`).
-    """
-    width, accumulates = setting.width, setting.accumulation > 1
-    largest = width * _largest(model, trained)
-    share = trained if setting.stage == 0 else trained / setting.world
-    whole = _item("gradients of all ranks", width * (trained - share), "backward")
-    if setting.stage == 3:  # noqa: PLR2004  # its partition is allocated once and for all
-        held = 0 if setting.offloads_optimizer else width * share
-        return [_item("gradients", held)]
-    if setting.offloads_optimizer:
-        items = [_item("gradient buffer", largest)]
-        if setting.stage < PARTITIONS_GRADIENTS and accumulates:
-            items.append(_item("gradients of all ranks", width * trained, "backward"))
-        return items
-    if not accumulates:
-        return [
-            _item("gradients", width * share, "step"),
-            _item("gradient in flight", largest, "backward"),
-        ]
-    items = [_item("gradients", width * share)]
-    return items if setting.stage != 1 else [*items, whole]
-
-
-def _optimizer(trained: int, setting: Setting) -> list[MemoryItem]:
-    """Master weights, optimizer state and fp32 gradients where they are not on the host.
-
-    The step of stages 0 to 2 casts and flattens gradients: stage 0 casts each tensor and flattens
-    the casts (4 + 4 bytes), stages 1 and 2 flatten, then cast. With fp32 there is nothing to cast.
-    """
-    share = 1 if setting.stage == 0 else setting.world
-    part = trained / share
-    plain = setting.precision == "fp32"
-    # Plain fp32 training keeps no master copy; ZeRO clones its partition in any precision.
-    master = 0 if plain and setting.stage == 0 else 4
-    items = [_item("optimizer", (master + setting.state_bytes) * part)]
-    if setting.stage == 0:
-        if not plain:
-            items.append(_item("gradients in fp32", 4 * part, "step"))
-            items.append(_item("flattening", 4 * part, "step"))
-    elif setting.stage < 3:  # noqa: PLR2004
-        items.append(_item("gradients in fp32", 0 if plain else 4 * part, "step"))
-        items.append(_item("flattening", setting.width * part, "step"))
-    else:
-        items.append(_item("gradients in fp32", 4 * min(part, SUB_GROUP), "step"))
-    return items
-
-
-def _buckets(model: ModelShape, trained: int, setting: Setting) -> list[MemoryItem]:
-    """Communication buffers: the reduce bucket, twice with overlap_comm, and gathered weights."""
-    if setting.stage == 0:
-        size = min(setting.bucket, trained) if setting.world > 1 else 0
-        return [_item("buckets", setting.width * size, "backward")]
-    bucket = setting.width * setting.bucket * (2 if setting.overlap else 1)
-    if not setting.partitions_weights:
-        return [_item("buckets", bucket, "backward")]  # made for each backward pass anew
-    live = min(model.parameters, max(setting.max_live, model.largest_module))
-    gathered = live if setting.world > 1 or setting.offloads_parameters else 0
-    return [
-        _item("buckets", bucket),
-        _item("gathered parameters", setting.width * gathered, "backward"),
-        _item("gathered gradient", setting.width * _largest(model, trained), "backward"),
-    ]
 
 
 def _offloaded(model: ModelShape, trained: int, setting: Setting) -> list[MemoryItem]:
@@ -187,31 +105,37 @@ def _offloaded(model: ModelShape, trained: int, setting: Setting) -> list[Memory
     part = -(-trained // setting.world)
     width = setting.width
     items = [
-        _item("master weights", 4 * part * ranks),
-        _item("optimizer", setting.state_bytes * part * ranks),
-        _item("gradients in fp32", 4 * part * ranks),
-        _item("16-bit staging", width * part * ranks),
+        item_of("master weights", 4 * part * ranks),
+        item_of("optimizer", setting.state_bytes * part * ranks),
+        item_of("gradients in fp32", 4 * part * ranks),
+        item_of("16-bit staging", width * part * ranks),
     ]
     if setting.stage < 3:  # noqa: PLR2004
-        largest = width * _largest(model, trained)
+        largest = width * largest_gradient(model, trained)
         blocks = [4 * part, width * part, 4 * part, largest]
-        items.append(_item("gradient buffer", largest * ranks))
+        items.append(item_of("gradient buffer", largest * ranks))
         if setting.accumulation > 1 and setting.stage == PARTITIONS_GRADIENTS:
-            items.append(_item("accumulated gradients", width * part * ranks))
+            items.append(item_of("accumulated gradients", width * part * ranks))
     else:
         full, rest = divmod(part, SUB_GROUP)
         blocks = [4 * SUB_GROUP] * full + [4 * rest, width * part]
         if setting.offloads_parameters:
             weights = -(-model.parameters // setting.world)
-            items.append(_item("parameters", width * weights * ranks))
+            items.append(item_of("parameters", width * weights * ranks))
             blocks.append(width * weights)
     if setting.pin_memory and setting.on_gpu:
         lost = sum(power_of_two(block) - block for block in blocks if block > PINNED_MINIMUM)
-        items.append(_item("pinned rounding", lost * ranks))
+        items.append(item_of("pinned rounding", lost * ranks))
     return items
 
 
-def estimate(model: ModelShape, setting: Setting, *, workers: int = 0) -> Memory:
+def estimate(
+    model: ModelShape,
+    setting: Setting,
+    *,
+    workers: int = 0,
+    passes: Sequence[Moment] | None = None,
+) -> Memory:
     """What a setting takes on each GPU and on each host.
 
     Before it reaches its GPU, the model lies in host memory once for each rank, unless ZeRO-3
@@ -221,30 +145,24 @@ def estimate(model: ModelShape, setting: Setting, *, workers: int = 0) -> Memory
         model: the shape.
         setting: the option.
         workers: data loader workers of each rank.
+        passes: the moments of forward and backward pass, where they were measured; None = by
+            formula.
     """
     trained = model.lora_parameters(setting.lora_rank) if setting.lora_rank else model.parameters
-    device = _weights(model, trained, setting) + _gradients(model, trained, setting)
-    if not setting.offloads_optimizer:
-        device += _optimizer(trained, setting)
-    device += _buckets(model, trained, setting)
-    device.append(_item("activations", activation_bytes(model, setting), "backward"))
-    device.append(_item("logits", logits_bytes(model, setting), "backward"))
+    device = device_items(model, trained, setting, passes or moments(model, setting))
     ranks = setting.ranks_per_node
-    host = [_item("processes", PROCESS_BYTES * ranks)]
-    training = [_item("data loader workers", WORKER_BYTES * workers * ranks)]
+    host = [item_of("processes", PROCESS_BYTES * ranks)]
+    training = [item_of("data loader workers", WORKER_BYTES * workers * ranks)]
     if setting.offloads_optimizer:
         training += _offloaded(model, trained, setting)
     if not setting.on_gpu:
         host += training
-        host += [_item(f"{item.name} (ranks)", item.bytes * ranks, item.phase) for item in device]
+        host += [item_of(f"{item.name} (ranks)", item.bytes * ranks, item.phase) for item in device]
         return Memory((), _kept(host))
-    host += [_item(item.name, item.bytes, "training") for item in training]
-    if not setting.partitions_weights:
+    host += [item_of(item.name, item.bytes, "training") for item in training]
+    if not setting.partitions_weights or setting.loads_first:
         loading = setting.width * model.parameters * ranks
-        host.append(_item("weights being loaded", loading, "load"))
-    device.append(_item("CUDA context", CUDA_CONTEXT))
-    if setting.world > 1:
-        device.append(_item("NCCL", NCCL_BYTES))
+        host.append(item_of("weights being loaded", loading, "load"))
     return Memory(_kept(device), _kept(host))
 
 
@@ -258,4 +176,8 @@ _STATES = frozenset({"parameters", "gradients", "optimizer", "gradients in fp32"
 
 def model_state_bytes(items: Iterable[MemoryItem]) -> int:
     """Weights, gradients and optimizer at the step: what DeepSpeed's estimators mean."""
-    return sum(item.bytes for item in items if item.name in _STATES)
+    return sum(
+        item.bytes
+        for item in items
+        if item.name in _STATES and item.phase in ("resident", "step", "training")
+    )

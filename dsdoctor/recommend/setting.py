@@ -19,9 +19,16 @@ class Setting:
         accumulation: passes before a step.
         world, nodes: ranks in all, and hosts.
         precision: `bf16`, `fp16` or `fp32`.
-        attention: `flash` (or any kernel that stores no scores) or `eager`.
+        attention: `flash` (a kernel that stores no scores), `sdpa` (the memory-efficient kernel
+            that torch takes for batches with padding: keys and values of every query head, and a
+            bias for each layer) or `eager`.
         checkpointing: activations of each block are recomputed.
         lora_rank: 0 = all parameters are trained.
+        lora_dropout: adapters drop some of their input, for which they keep a copy and a mask.
+        quantised: frozen weights are held in 4 bits (QLoRA).
+        fused_loss: the loss is computed with the output layer, piece by piece (Liger kernels), so
+            that logits never exist as a whole.
+        loads_first: the script loads the whole model before ZeRO-3 divides it.
         state_bytes: optimizer state of a parameter beside its master copy (Adam 8, Lion 4, SGD 0).
         bucket: elements of `reduce_bucket_size`.
         overlap: `overlap_comm`, which doubles the bucket.
@@ -41,6 +48,10 @@ class Setting:
     attention: str = "flash"
     checkpointing: bool = False
     lora_rank: int = 0
+    lora_dropout: bool = True
+    quantised: bool = False
+    fused_loss: bool = False
+    loads_first: bool = False
     state_bytes: int = 8
     bucket: int = 200_000_000
     overlap: bool = True

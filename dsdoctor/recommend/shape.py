@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -27,6 +28,11 @@ class ModelShape:
         norm_bias: LayerNorm (weight and bias) instead of RMSNorm (weight).
         norms_per_layer: norms in one block.
         qk_norm: queries and keys are normalised per head.
+        experts: feed-forward networks in each mixture-of-experts layer, 0 = a dense model.
+        active_experts: experts that each token goes through.
+        expert_width: inner width of one expert.
+        shared_width: inner width of the experts that every token goes through, 0 = none.
+        dense_layers: first layers that have a plain MLP instead of experts.
         stated_parameters: the count that the user gave, where only a size was given.
     """
 
@@ -49,6 +55,11 @@ class ModelShape:
     norm_bias: bool = False
     norms_per_layer: int = 2
     qk_norm: bool = False
+    experts: int = 0
+    active_experts: int = 0
+    expert_width: int = 0
+    shared_width: int = 0
+    dense_layers: int = 0
     stated_parameters: int | None = None
 
     @property
@@ -68,9 +79,34 @@ class ModelShape:
 
     @property
     def layer_parameters(self) -> int:
-        """Parameters of one block."""
+        """Parameters of one block with a plain MLP."""
         matrices = self.hidden * (2 * self.query_width + 2 * self.kv_width)
         matrices += (3 if self.gated else 2) * self.hidden * self.intermediate
+        return matrices + self._small_parameters
+
+    @property
+    def expert_layer_parameters(self) -> int:
+        """Parameters of one block with experts and their router."""
+        matrices = self.hidden * (2 * self.query_width + 2 * self.kv_width)
+        inner = self.experts * self.expert_width + self.shared_width
+        matrices += 3 * self.hidden * inner + self.experts * self.hidden
+        return matrices + self._small_parameters
+
+    @property
+    def expert_layers(self) -> int:
+        """Blocks with experts."""
+        return self.layers - self.dense_layers if self.experts else 0
+
+    @property
+    def block_parameters(self) -> int:
+        """Parameters of all blocks."""
+        mixed = self.expert_layers
+        plain = (self.layers - mixed) * self.layer_parameters
+        return plain + (mixed * self.expert_layer_parameters if mixed else 0)
+
+    @property
+    def _small_parameters(self) -> int:
+        """Biases and norms of one block."""
         biases = 0
         if self.qkv_bias:
             biases += self.query_width + 2 * self.kv_width
@@ -80,7 +116,7 @@ class ModelShape:
             biases += self.hidden + self.intermediate * (2 if self.gated else 1)
         norms = self.norms_per_layer * self.norm_parameters
         norms += 2 * self.head_dim if self.qk_norm else 0
-        return matrices + biases + norms
+        return biases + norms
 
     @property
     def embedding_parameters(self) -> int:
@@ -94,12 +130,60 @@ class ModelShape:
             return self.stated_parameters
         outer = self.embedding_parameters * (1 if self.tied else 2)
         outer += self.positions * self.hidden
-        return outer + self.layers * self.layer_parameters + self.norm_parameters
+        return outer + self.block_parameters + self.norm_parameters
 
     @property
     def largest_module(self) -> int:
-        """Parameters of the largest single module: what ZeRO-3 must gather at once at least."""
-        return max(self.embedding_parameters, self.hidden * self.intermediate)
+        """Parameters of the largest single tensor: what ZeRO-3 must gather at once at least.
+
+        transformers 5 keeps the experts of a layer in one tensor; earlier releases one by one.
+        """
+        return max(self.embedding_parameters, self.largest_matrix)
+
+    @property
+    def largest_matrix(self) -> int:
+        """Parameters of the largest matrix of a block."""
+        experts = 2 * self.experts * self.expert_width if self.experts else 0
+        return self.hidden * max(self.intermediate, experts, self.shared_width, self.query_width)
+
+    def tensors(self) -> Iterator[int]:
+        """Sizes of the trained tensors, roughly in the order in which an optimizer gets them."""
+        yield self.embedding_parameters
+        for layer in range(self.layers):
+            yield from (self.hidden * self.query_width, self.hidden * self.kv_width) * 2
+            if layer >= self.layers - self.expert_layers:
+                yield 2 * self.experts * self.hidden * self.expert_width
+                yield self.experts * self.hidden * self.expert_width
+            else:
+                yield from [self.hidden * self.intermediate] * (3 if self.gated else 2)
+        if not self.tied:
+            yield self.embedding_parameters
+
+    def whole_gradients(self, world: int) -> int:
+        """Elements of the gradients that a rank of ZeRO-1 or -2 keeps, the greatest of all ranks.
+
+        Each tensor that lies in its partition, even partly, stays whole until the step.
+
+        >>> ModelShape(name="x", layers=0, hidden=10, heads=1, vocab=8, intermediate=1, kv_heads=1,
+        ...            head_dim=10).whole_gradients(4)
+        80
+        """
+        sizes = list(self.tensors())
+        total = sum(sizes)
+        most = first = offset = 0
+        for rank in range(world):
+            end = (rank + 1) * total // world
+            place, at = first, offset
+            while place < len(sizes) and at < end:
+                at += sizes[place]
+                place += 1
+            most = max(most, at - offset)
+            while first < place and offset + sizes[first] <= end:
+                offset += sizes[first]
+                first += 1
+        if self.stated_parameters is not None:
+            return most * self.stated_parameters // total
+        return most
 
     def lora_parameters(self, rank: int) -> int:
         """Trainable parameters of LoRA of this rank on all linear layers of the blocks.

@@ -76,7 +76,7 @@ def _short(option: MemoryOption) -> str:
 
 def _names(columns: Iterable[tuple[MemoryItem, ...]]) -> list[tuple[str, str]]:
     """Name and phase of every item of any column, in the order in which they appear."""
-    phases = ("load", "resident", "training", "backward", "step")
+    phases = ("load", "resident", "training", "loss", "backward", "clip", "step")
     found = dict.fromkeys((item.name, item.phase) for items in columns for item in items)
     return sorted(found, key=lambda key: phases.index(key[1]) if key[1] in phases else 9)
 

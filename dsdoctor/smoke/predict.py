@@ -15,8 +15,8 @@ STATES = frozenset(
         "16-bit staging", "gradients in fp32",
     }
 )  # fmt: skip
-#: What torch's allocator does not hold: the context and NCCL's own buffers.
-OUTSIDE = frozenset({"CUDA context", "NCCL"})
+#: What is not among the bytes that torch has allocated: the context, NCCL's own buffers, gaps.
+OUTSIDE = frozenset({"CUDA context", "NCCL", "fragmentation"})
 
 
 def shape_of(plan: SmokePlan) -> ModelShape:

@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from dsdoctor.host import LocalHost
 from dsdoctor.model.launch_plan import MemoryItem
 from dsdoctor.recommend import estimators, memory, output
-from dsdoctor.recommend.activations import activation_bytes, logits_bytes
+from dsdoctor.recommend.activations import kept_bytes, logits_bytes, moments
 from dsdoctor.recommend.choice import LADDER
+from dsdoctor.recommend.device import SUB_GROUP
 from dsdoctor.recommend.memory import GIB, Setting
 from dsdoctor.recommend.models import PRESETS, ModelShape, from_size
 from tests.support.ops import compile_ops
@@ -29,7 +30,8 @@ RUNGS = st.sampled_from(LADDER)
 
 
 def of(items: tuple[MemoryItem, ...], name: str) -> int:
-    return sum(item.bytes for item in items if item.name == name)
+    """What an item takes where it takes most; it may be there in several phases."""
+    return max((item.bytes for item in items if item.name == name), default=0)
 
 
 # ---- DeepSpeed's own estimators ----------------------------------------------------------------
@@ -88,7 +90,7 @@ def test_zero3_states_are_the_estimator_and_the_weights_that_it_forgets(
     Its 4 L is the gathered weight and its gradient, which are items of their own here.
     """
     world = per_node * nodes
-    if model.parameters > world * memory.SUB_GROUP:
+    if model.parameters > world * SUB_GROUP:
         return  # fp32 gradients exist for one sub-group at a time, the estimator counts all
     sized = memory.estimate(model, Setting(stage=3, world=world, nodes=nodes))
     _, device = estimators.zero3(model.parameters, 0, per_node, nodes, offload="none")
@@ -187,13 +189,15 @@ def test_an_engine_holds_what_is_predicted(
         vocab=16,
     )
     items = memory.estimate(model, state_setting(*case)).host
-    left_out = ("activations", "logits", "gathered", "processes", "data loader", "gradient in")
+    left_out = ("activations", "logits", "gathered", "processes", "data loader", "boundary")
     sums = {"resident": 0, "step": 0}
     # In stages below 3 gradients are gone between steps, and when the inner optimizer is called they
     # have been flattened (in fp32 the flat ones take their place); what is left is looked at below.
-    names = {"flattening (ranks)"} | ({"gradients (ranks)"} if precision == "bf16" else set())
+    names = {"flattening (ranks)"}
+    if stage < 3 and precision == "bf16":
+        names.add("gradients (ranks)")
     for item in items:
-        gone = stage < 3 and item.name in names
+        gone = item.name in names
         if not item.name.startswith(left_out) and not gone and item.phase in sums:
             sums[item.phase] += item.bytes // 2
     assert seen["resident"] == pytest.approx(sums["resident"], rel=0.05)
@@ -284,9 +288,12 @@ def test_memory_grows_with_batch_sequence_scores_and_shrinks_with_recomputation(
 def test_lora_never_needs_more_than_full_training(
     model: ModelShape, rung: tuple[int, str], rank: int
 ) -> None:
-    """Up to its own weights and the second copy that ZeRO keeps of nothing else."""
+    """Up to its own weights and the second copy that ZeRO keeps of nothing else.
+
+    Dropout of adapters is left out: its masks and copies can outweigh what frozen weights save.
+    """
     full = need(model, rung, world=2)
-    lora = need(model, rung, world=2, lora_rank=rank)
+    lora = need(model, rung, world=2, lora_rank=rank, lora_dropout=False)
     assert lora.gpu_bytes <= full.gpu_bytes + 4 * model.lora_parameters(rank)
 
 
@@ -318,12 +325,86 @@ def test_pinning_costs_what_torch_rounds_and_nothing_when_off() -> None:
     assert lost < sum(item.bytes for item in loose)
 
 
-def test_measured_anchors_of_activations() -> None:
-    model = PRESETS["llama-3-8b"]
-    for checkpointing, anchor in ((True, 31), (False, 240)):
-        setting = Setting(sequence=32768, checkpointing=checkpointing)
-        size = activation_bytes(model, setting) + logits_bytes(model, setting)
-        assert size / GIB == pytest.approx(anchor, rel=0.05)
+#: Peaks above weights and gradients, GiB, of torch 2.9.1's CUDA caching allocator under transformers
+#: 4.57.3, bf16: model (its shape with four layers), micro-batch, sequence, attention, recomputation.
+#: An all-ones mask was given and not looked at, so `sdpa` took the memory-efficient kernel.
+ALLOCATOR_PEAKS = [
+    ("gpt2", 1, 1024, "sdpa", False, 0.76),
+    ("gpt2", 4, 1024, "sdpa", True, 2.34),
+    ("gpt2", 4, 1024, "eager", False, 3.93),
+    ("llama-3-8b", 1, 2048, "sdpa", False, 4.66),
+    ("llama-3-8b", 4, 2048, "sdpa", False, 18.62),
+    ("llama-3-8b", 1, 8192, "sdpa", True, 12.31),
+    ("llama-3-8b", 1, 2048, "eager", False, 7.62),
+    ("llama-3-8b", 1, 8192, "eager", False, 66.50),
+    ("qwen2.5-7b", 4, 2048, "sdpa", False, 21.52),
+    ("qwen2.5-0.5b", 1, 8192, "sdpa", False, 16.31),
+    ("mistral-7b", 1, 2048, "sdpa", False, 2.45),
+    ("mistral-7b", 4, 2048, "sdpa", True, 3.45),
+    ("mistral-7b", 1, 8192, "sdpa", False, 10.19),
+    ("mistral-7b", 4, 2048, "eager", False, 21.68),
+    ("qwen3-8b", 4, 2048, "sdpa", True, 14.43),
+    ("qwen3-8b", 1, 8192, "sdpa", False, 21.61),
+    ("gemma-2b", 4, 2048, "sdpa", False, 29.25),
+    ("gemma-2b", 1, 8192, "eager", False, 41.13),
+    ("gemma-2-2b", 4, 2048, "eager", False, 36.80),
+    ("gemma-2-2b", 1, 2048, "sdpa", True, 6.92),
+]
+
+
+@pytest.mark.parametrize("case", ALLOCATOR_PEAKS, ids=str)
+def test_passes_peak_where_the_cuda_allocator_does(
+    case: tuple[str, int, int, str, bool, float],
+) -> None:
+    name, batch, sequence, attention, checkpointing, gib = case
+    model = dataclasses.replace(PRESETS[name], layers=4)
+    setting = Setting(
+        micro_batch=batch, sequence=sequence, attention=attention, checkpointing=checkpointing
+    )
+    peaks = [moment.bytes + 2 * moment.gradient for moment in moments(model, setting)]
+    assert max(peaks) / GIB == pytest.approx(gib, rel=0.025)
+
+
+#: Peaks of one rank of N with a DeepSpeed 0.19.8 engine under the same allocator, GiB: model,
+#: layers, stage, ranks, micro-batch, sequence, recomputation, accumulation, bytes.
+ENGINE_PEAKS = [
+    ("llama-3-8b", 4, 1, 8, 1, 2048, False, 1, 10.80),
+    ("llama-3-8b", 4, 2, 8, 1, 2048, True, 1, 9.33),
+    ("llama-3-8b", 4, 2, 8, 1, 2048, True, 4, 10.31),
+    ("llama-3-8b", 4, 3, 8, 1, 2048, True, 1, 8.92),
+    ("llama-3-8b", 4, 2, 8, 4, 2048, True, 1, 18.51),
+    ("llama-3-8b", 4, 1, 8, 4, 2048, False, 1, 24.39),
+    ("gpt2", 12, 2, 8, 8, 1024, False, 1, 9.13),
+    ("qwen2.5-0.5b", 24, 3, 8, 1, 2048, False, 4, 8.42),
+]
+
+
+@pytest.mark.parametrize("case", ENGINE_PEAKS, ids=str)
+def test_a_rank_peaks_where_the_cuda_allocator_does(
+    case: tuple[str, int, int, int, int, int, bool, int, float],
+) -> None:
+    """Within 5 %, and never more than 2 % below."""
+    name, layers, stage, world, batch, sequence, checkpointing, accumulation, gib = case
+    setting = Setting(
+        stage=stage,
+        world=world,
+        micro_batch=batch,
+        sequence=sequence,
+        checkpointing=checkpointing,
+        accumulation=accumulation,
+        attention="sdpa",
+    )
+    need = memory.estimate(dataclasses.replace(PRESETS[name], layers=layers), setting)
+    outside = ("CUDA context", "NCCL", "workspaces", "fragmentation")
+    allocated = memory.peak(item for item in need.gpu if item.name not in outside)
+    assert 0.98 < allocated / GIB / gib < 1.05
+
+
+def test_measured_anchor_of_activations() -> None:
+    """Llama-3.1-8B at 32768 tokens: 240 GiB, of the Hugging Face guide to model training."""
+    model, setting = PRESETS["llama-3-8b"], Setting(sequence=32768)
+    size = kept_bytes(model, setting) + logits_bytes(model, setting)
+    assert size / GIB == pytest.approx(240, rel=0.05)
 
 
 def test_the_zero_papers_figure_1() -> None:
@@ -336,4 +417,5 @@ def test_the_zero_papers_figure_1() -> None:
         items = need(model, (stage, "none"), world=64, accumulation=2).gpu
         states = sum(of(items, name) for name in ("parameters", "gradients", "optimizer"))
         states += of(items, "gradients of all ranks")
+        states += of(items, "boundary gradients") if stage == 1 else 0
         assert states / 1e9 == pytest.approx(gigabytes, abs=0.06)

@@ -204,17 +204,19 @@ def test_saved_plan_is_read_back(tmp_path: Path) -> None:
 
 
 def test_guide_b5_the_prediction_of_a_run_is_that_of_the_plan() -> None:
-    """What smoke compares with is the figure that `recommend` showed.
+    """What smoke compares with is the figure that `recommend` showed, less what its model saves.
 
-    Less than 2 % apart: without ZeRO the engine's own bucket of 500 million elements is counted
-    here, and that of the other options there.
+    Smoke's own model calls torch's GELU and no dropout, where GPT-2 of transformers keeps five
+    tensors of the inner width and two masks: 29 h elements a token against 16 h.
     """
     made = request.plan(request.SmokeOptions(model="gpt2-xl", full_size=True), lambda: seen(4))
     (chosen,) = [row for row in made.launch.memory.options if row.verdict == "chosen"]
     outside = sum(item.bytes for item in chosen.gpu if item.name in predict.OUTSIDE)
     predicted = predict.device_peak(made)
     assert predicted is not None
-    assert predicted + outside == pytest.approx(chosen.gpu_bytes, rel=0.02)
+    tokens = chosen.micro_batch * made.launch.sequence
+    saved = 2 * tokens * 48 * 1600 * (29 - 16)
+    assert predicted + outside + saved == pytest.approx(chosen.gpu_bytes, rel=0.05)
 
 
 def test_guide_c6_d1_sequence_and_small_gpus_reach_the_run() -> None:

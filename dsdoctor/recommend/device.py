@@ -1,0 +1,217 @@
+"""What one GPU holds: weights, gradients and optimizer by ZeRO stage, and the passes on top.
+
+Bytes for each parameter follow the tensors that DeepSpeed 0.19.8 allocates
+(`runtime/zero/stage_1_and_2.py`, `runtime/zero/stage3.py`, `runtime/fp16/fused_optimizer.py`);
+tests compare them with what real engines hold. docs/recommend.md derives every figure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dsdoctor.model.launch_plan import MemoryItem
+from dsdoctor.recommend.activations import Moment
+from dsdoctor.recommend.setting import Setting
+from dsdoctor.recommend.shape import ModelShape
+
+GIB = 1 << 30
+MIB = 1 << 20
+
+#: CUDA context with lazy loading, measured on an A100 with torch 2.1 (0.47 GiB).
+CUDA_CONTEXT = 481 * MIB
+#: torch.distributed and NCCL take 1 to 2 GiB more once there is more than one rank.
+NCCL_BYTES = GIB
+#: cuBLAS's workspace: 8 MiB for each handle and stream, 32 MiB from Hopper on (torch's default).
+WORKSPACE = 32 * MIB
+#: Default of `sub_group_size`: ZeRO-3 steps this many parameters at once.
+SUB_GROUP = 1_000_000_000
+#: ZeRO-2 partitions gradients, ZeRO-1 does not.
+PARTITIONS_GRADIENTS = 2
+#: Norms of gradients are computed on a copy in fp64.
+NORM_BYTES = 8
+#: Share of what the passes allocate that the caching allocator cannot use again.
+FRAGMENTATION = 0.03
+#: Bits of a frozen weight in 4-bit NF4 with double quantisation (arXiv:2305.14314, section 3).
+QUANTISED_BITS = 4.127
+#: Moments at which no weight has its gradient yet.
+_BEFORE_GRADIENTS = frozenset({"loss", "output layer"})
+
+
+def item_of(name: str, size: float, phase: str = "resident") -> MemoryItem:
+    """An item in whole bytes."""
+    return MemoryItem(name=name, bytes=int(size), phase=phase)
+
+
+def largest_gradient(model: ModelShape, trained: int) -> int:
+    """Elements of the largest tensor that has a gradient."""
+    return min(model.largest_module, trained)
+
+
+def _weights(model: ModelShape, trained: int, setting: Setting) -> list[MemoryItem]:
+    """Weights on the device that computes."""
+    held = model.parameters + (trained if setting.lora_rank else 0)
+    whole = setting.width * held
+    if setting.quantised:
+        linear = model.block_parameters
+        whole -= int(linear * (setting.width - QUANTISED_BITS / 8))
+    items = []
+    if setting.partitions_weights and setting.loads_first and setting.on_gpu:
+        items.append(item_of("weights being loaded", setting.width * model.parameters, "load"))
+    if not setting.partitions_weights:
+        items.append(item_of("parameters", whole))
+    elif not setting.offloads_parameters:
+        items.append(item_of("parameters", whole / setting.world))
+    return items
+
+
+def _own_gradients(model: ModelShape, trained: int, setting: Setting) -> tuple[float, float]:
+    """Bytes of the gradients of a rank's partition, and of the rest of the tensors that it cuts."""
+    if setting.stage == 0:
+        return setting.width * trained, 0
+    share = trained / setting.world
+    if setting.stage == 3:  # noqa: PLR2004  # its partitions are cut before gradients are made
+        return setting.width * share, 0
+    # an adapter is small beside a partition
+    whole = share if setting.lora_rank else max(share, model.whole_gradients(setting.world))
+    return setting.width * share, setting.width * (whole - share)
+
+
+def _gradients(model: ModelShape, trained: int, setting: Setting) -> list[MemoryItem]:
+    """Gradients in the training precision that are there before a pass, and at the step.
+
+    Without accumulation none are there before a pass, but for ZeRO-3's, which are allocated once
+    and for all. ZeRO-1 partitions at the last pass before the step; until then it keeps all. With
+    the optimizer on the host, gradients leave as soon as they are reduced, through a buffer of the
+    size of the largest (`temp_grad_buffer_for_gpu_offload`).
+    """
+    accumulates = setting.accumulation > 1
+    share, rest = _own_gradients(model, trained, setting)
+    whole = setting.width * trained
+    passing = ("loss", "backward")
+    items: list[MemoryItem] = []
+    if setting.stage == 3:  # noqa: PLR2004
+        return [] if setting.offloads_optimizer else [item_of("gradients", share)]
+    if setting.offloads_optimizer:
+        items.append(item_of("gradient buffer", setting.width * largest_gradient(model, trained)))
+        if setting.stage < PARTITIONS_GRADIENTS and accumulates:
+            items += [item_of("gradients of all ranks", whole, phase) for phase in passing]
+        return items
+    phases = ("resident",) if accumulates else ("clip", "step") if setting.stage else ("step",)
+    for phase in phases:
+        items.append(item_of("gradients", share, phase))
+        items.append(item_of("boundary gradients", rest, phase))
+    if accumulates and setting.stage == 1:
+        other = whole - share - rest
+        items += [item_of("gradients of all ranks", other, phase) for phase in passing]
+    return items
+
+
+def _finished(model: ModelShape, trained: int, setting: Setting, moment: Moment) -> float:
+    """Bytes of the weight gradients that this pass has made and that are kept.
+
+    ZeRO-3 and offload copy them away. ZeRO-1 and -2 keep those of their own partition; with
+    accumulation, a pass adds its own to what ZeRO-2 has, and ZeRO-0 and -1 add in place.
+    """
+    if setting.stage == 3 or (setting.offloads_optimizer and setting.stage):  # noqa: PLR2004
+        return 0
+    made = setting.width * moment.finished
+    if setting.stage == 0:
+        return 0 if setting.accumulation > 1 else made
+    if setting.stage == 1 and setting.accumulation > 1:
+        return 0
+    return min(made, sum(_own_gradients(model, trained, setting)))
+
+
+def _optimizer(model: ModelShape, trained: int, setting: Setting) -> list[MemoryItem]:
+    """Master weights, optimizer state and what the step makes, where they are not on the host.
+
+    The step of stage 0 casts each gradient and flattens the casts (4 + 4 bytes); ZeRO flattens the
+    gradients of its partition, then casts them. Before, ZeRO-1 and -2 compute the norm of each
+    gradient on a copy in fp64. With fp32 there is nothing to cast.
+    """
+    share = 1 if setting.stage == 0 else setting.world
+    part = trained / share
+    plain = setting.precision == "fp32"
+    # Plain fp32 training keeps no master copy; ZeRO clones its partition in any precision.
+    master = 0 if plain and setting.stage == 0 else 4
+    items = [item_of("optimizer", (master + setting.state_bytes) * part)]
+    if setting.stage == 0:
+        if not plain:
+            items.append(item_of("gradients in fp32", 4 * part, "step"))
+            items.append(item_of("flattening", 4 * part, "step"))
+        return items
+    if setting.stage < 3:  # noqa: PLR2004
+        norm = NORM_BYTES * min(part, largest_gradient(model, trained))
+        items.append(item_of("norm in fp64", norm, "clip"))
+        items.append(item_of("gradients in fp32", 0 if plain else 4 * part, "step"))
+    else:
+        part = min(part, SUB_GROUP)
+        items.append(item_of("gradients in fp32", 4 * part, "step"))
+    return [*items, item_of("flattening", setting.width * part, "step")]
+
+
+def _bucket_bytes(trained: int, setting: Setting) -> int:
+    """The reduce bucket, twice with `overlap_comm` in ZeRO-1 and -2."""
+    if setting.stage == 0:
+        return setting.width * (min(setting.bucket, trained) if setting.world > 1 else 0)
+    twice = setting.overlap and not setting.partitions_weights
+    return setting.width * setting.bucket * (2 if twice else 1)
+
+
+def _passes(
+    model: ModelShape, trained: int, setting: Setting, moments: Sequence[Moment]
+) -> list[MemoryItem]:
+    """The loss, and the moment of the backward pass that takes most.
+
+    Buckets are made when the first gradient arrives, so they never meet the logits.
+    """
+    gathered = 0
+    if setting.partitions_weights and (setting.world > 1 or setting.offloads_parameters):
+        live = min(model.parameters, max(setting.max_live, model.largest_module))
+        gathered = setting.width * live
+    bucket = 0 if setting.partitions_weights else _bucket_bytes(trained, setting)
+
+    def items_at(moment: Moment, phase: str) -> list[MemoryItem]:
+        later = moment.name not in _BEFORE_GRADIENTS
+        dequantised = setting.width * model.largest_matrix if setting.quantised else 0
+        found = [
+            item_of("activations", moment.activations, phase),
+            item_of("logits", moment.logits, phase),
+            item_of("working block", moment.working, phase),
+            item_of("gradient in flight", setting.width * moment.gradient, phase),
+            item_of("finished gradients", _finished(model, trained, setting, moment), phase),
+            item_of("buckets", bucket if later else 0, phase),
+            item_of("gathered parameters", gathered, phase),
+            item_of("dequantised matrix", dequantised if later else 0, phase),
+        ]
+        passing = moment.bytes + setting.width * moment.gradient
+        return [*found, item_of("fragmentation", FRAGMENTATION * passing, phase)]
+
+    loss = items_at(moments[0], "loss")
+    later = [items_at(moment, "backward") for moment in moments[1:]]
+    return loss + max(later, key=lambda items: sum(item.bytes for item in items))
+
+
+def device_items(
+    model: ModelShape, trained: int, setting: Setting, moments: Sequence[Moment]
+) -> list[MemoryItem]:
+    """Everything on one GPU (or of one CPU rank), by phase.
+
+    Args:
+        model: the shape.
+        trained: parameters that have a gradient.
+        setting: the option.
+        moments: those of forward and backward pass, the loss first.
+    """
+    device = _weights(model, trained, setting) + _gradients(model, trained, setting)
+    if not setting.offloads_optimizer:
+        device += _optimizer(model, trained, setting)
+    if setting.partitions_weights:
+        device.append(item_of("buckets", _bucket_bytes(trained, setting)))
+    device += _passes(model, trained, setting, moments)
+    if setting.on_gpu:
+        device.append(item_of("CUDA context", CUDA_CONTEXT))
+        device.append(item_of("workspaces", WORKSPACE))
+        if setting.world > 1:
+            device.append(item_of("NCCL", NCCL_BYTES))
+    return device

@@ -1,4 +1,4 @@
-"""Which interpreter is examined, and how a child runs in it (design §1.1).
+"""Which interpreter is examined, and how a child runs in it (docs/architecture.md).
 
 Nothing is run to choose: an environment holds torch or deepspeed if its site-packages folder does.
 """

@@ -1,4 +1,4 @@
-"""Finds packs: entry points, then checks.d folders (design §5)."""
+"""Finds packs: entry points, then checks.d folders (docs/architecture.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one place that starts processes: deadlines, marker, abandon, sweep (design §1.2).
+"""The one place that starts processes: deadlines, marker, abandon, sweep (docs/architecture.md).
 
 Every child gets a session of its own and `DSDOCTOR_RUN=<uuid>` in its environment. torchrun's
 workers start sessions of their own, so a kill of the process group is not enough: descendants are

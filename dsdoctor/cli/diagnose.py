@@ -22,7 +22,7 @@ EXIT = {Outcome.CAUSE: 1, Outcome.USER_CODE: 0, Outcome.CLEAN: 0, Outcome.UNRECO
 
 
 def exit_code(diagnosis: Diagnosis) -> int:
-    """Design §2: 1 cause named, 3 unrecognised, empty or cut off, 0 otherwise."""
+    """Exit status: 1 cause named, 3 unrecognised, empty or cut off, 0 otherwise."""
     return 3 if diagnosis.truncated else EXIT[diagnosis.outcome]
 
 

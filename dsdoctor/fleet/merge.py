@@ -119,7 +119,7 @@ def merge(
 
 
 def exit_code(report: FleetReport, fail_on: str | None = None) -> int:
-    """Status of `fleet check`: as `check`'s (design §2).
+    """Status of `fleet check`: as `check`'s (docs/architecture.md).
 
     >>> exit_code(FleetReport(verdict="unknown")), exit_code(FleetReport(verdict="healthy"))
     (3, 0)

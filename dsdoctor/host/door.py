@@ -16,7 +16,7 @@ from dsdoctor.model.facts.base import Missing, Why
 
 #: Files larger than this are cut off; nothing a probe reads is meant to be larger.
 READ_LIMIT = 4 << 20
-#: What a tool (`nvidia-smi`, `nvcc`, …) may take (design §7).
+#: What a tool (`nvidia-smi`, `nvcc`, …) may take, in seconds.
 TOOL_SECONDS = 10.0
 
 

@@ -1,4 +1,4 @@
-"""What `diagnose` says: the JSON contract of `diagnose --format json` (design §6)."""
+"""What `diagnose` says: the JSON contract of `diagnose --format json` (docs/stability.md)."""
 
 from __future__ import annotations
 

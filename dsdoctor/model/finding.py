@@ -11,7 +11,7 @@ from dsdoctor.model.facts.run import Scope
 
 
 class Status(enum.Enum):
-    """The six words (design §2), from best to worst."""
+    """The six words (docs/architecture.md), from best to worst."""
 
     OK = "ok"
     SKIP = "skip"

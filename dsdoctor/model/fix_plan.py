@@ -1,4 +1,4 @@
-"""A plan of repair: what would be done, why, what it proves and how it is undone (design §4)."""
+"""A plan of repair: what would be done, why, what it proves and how it is undone."""
 
 from __future__ import annotations
 
@@ -277,7 +277,7 @@ class Findings(Fact, frozen=True, kw_only=True):
 
 
 class PlanDocument(msgspec.Struct, kw_only=True):
-    """What `fix --format json` prints (design §6).
+    """What `fix --format json` prints (docs/stability.md).
 
     Attributes:
         schema: SCHEMA.

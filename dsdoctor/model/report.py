@@ -38,7 +38,7 @@ class PatientLine(msgspec.Struct, kw_only=True):
 
 
 class Report(msgspec.Struct, kw_only=True):
-    """What `check --format json` prints (design §6).
+    """What `check --format json` prints (docs/stability.md).
 
     Attributes:
         schema: SCHEMA.
@@ -86,7 +86,7 @@ FAIL_ON = {
 
 
 def exit_code(report: Report, fail_on: str | None = None) -> int:
-    """The status that `check` exits with (design §2)."""
+    """The status that `check` exits with (docs/architecture.md)."""
     statuses = {finding.status for finding in report.findings}
     if report.partial:
         return 130

@@ -1,4 +1,4 @@
-"""What `smoke` says: the JSON contract of `smoke --format json` (design §6)."""
+"""What `smoke` says: the JSON contract of `smoke --format json` (docs/stability.md)."""
 
 from __future__ import annotations
 

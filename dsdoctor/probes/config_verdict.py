@@ -22,7 +22,7 @@ from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.model.redact import mask
 from dsdoctor.process import Result
 
-#: An import from a cold network disk is slow and healthy (design §7).
+#: An import from a cold network disk is slow and healthy.
 SECONDS = 120.0
 
 

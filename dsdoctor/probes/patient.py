@@ -42,7 +42,7 @@ LIVE_FACTS: tuple[type[Fact], ...] = (TorchLive, DeepSpeedLive)
 
 #: Reading names in site-packages takes 0.1 s; on a cold network disk it may take this.
 STATIC_SECONDS = 60.0
-#: One step of torch: an import from a cold network disk is slow and healthy (design §7).
+#: One step of torch: an import from a cold network disk is slow and healthy.
 STEP_SECONDS = 120.0
 #: All steps together; below the deadline of the whole check, so that what is known is kept.
 LIVE_SECONDS = 175.0
@@ -120,7 +120,7 @@ def start_torch(
 
 
 def _device_order(host: Host, run: RunNeeds) -> dict[str, str]:
-    """What makes torch count as `nvidia-smi` does, where `--gpus` counts (design §6).
+    """What makes torch count as `nvidia-smi` does, where `--gpus` counts.
 
     Not where the user counts in CUDA_VISIBLE_DEVICES: those numbers would change their meaning.
     """

@@ -12,7 +12,7 @@ from dsdoctor.model.report import Report
 
 
 def json(report: Report) -> str:
-    """The contract of design §6."""
+    """What `check --format json` prints (docs/stability.md)."""
     return msgspec.json.format(msgspec.json.encode(report), indent=2).decode() + "\n"
 
 

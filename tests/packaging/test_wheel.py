@@ -1,4 +1,4 @@
-"""The wheel, built and installed in a clean environment (design §9)."""
+"""The wheel, built and installed in a clean environment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every condition obeys the rules of design §9."""
+"""Every condition obeys the rules that CONTRIBUTING.md names."""
 
 from __future__ import annotations
 

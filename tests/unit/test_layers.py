@@ -1,4 +1,4 @@
-"""Who may import what (design §3)."""
+"""Who may import what (docs/architecture.md)."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ import msgspec
 
 
 class Why(enum.Enum):
-    """Why a fact is missing (design §2).
+    """Why a fact is missing (docs/architecture.md).
 
     The first four lead to `skip`, the last two to `unknown`.
     """

@@ -74,7 +74,7 @@ class Resources(Fact, frozen=True, kw_only=True):
 
 
 class Environment(Fact, frozen=True, kw_only=True):
-    """Variables of the allow-list (design §1.3), secrets masked.
+    """Variables of the allow-list, secrets masked.
 
     Attributes:
         variables: name to value.

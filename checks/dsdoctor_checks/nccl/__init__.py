@@ -1,1 +1,1 @@
-"""NCCL: its environment and what it needs of the host."""
+"""NCCL: its settings, and what it needs from the node."""

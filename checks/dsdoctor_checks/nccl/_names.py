@@ -1,6 +1,6 @@
 """Names of variables that NCCL reads.
 
-Source: NVIDIA/nccl, tags v2.18.1-1 to v2.30.7-1, every name given to `NCCL_PARAM`,
+Source: NVIDIA/nccl, tags v2.18.1-1 to v2.30.7-1, every name passed to `NCCL_PARAM`,
 `DEFINE_NCCL_PARAM` and `ncclGetEnv`; collected 2026-11-21.
 """
 
@@ -303,8 +303,8 @@ NAMES = frozenset(
     )
 )
 
-#: Names that NCCL does not read though people set them, and what they likely mean.
-#: Never read, or gone from the source before 2.18 (NCCL's sources against its docs and the web).
+#: Names that people set although NCCL does not read them, and what they likely mean. They were never
+#: read, or were removed before 2.18 (NCCL's sources compared with its docs and the web).
 GONE: dict[str, str | None] = {
     "NCCL_TIMEOUT": None,
     "NCCL_HEARTBEAT_TIMEOUT": "TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC",
@@ -330,8 +330,8 @@ OF_TORCH = (
     "NCCL_ENABLE_TIMING",
 )
 
-#: Names that others read or that only inform: container images (NCCL_VERSION), build scripts of
-#: torch and Horovod (NCCL_ROOT, NCCL_HOME, …), plug-ins.
+#: Names that others read, or that only inform: container images (NCCL_VERSION), build scripts of
+#: torch and Horovod (NCCL_ROOT, NCCL_HOME, …), plugins.
 FOREIGN = frozenset(
     (
         "NCCL_HOME",

@@ -1,4 +1,4 @@
-"""What NCCL would read, and how it matches names of interfaces.
+"""Which settings NCCL would read, and how it matches interface names.
 
 Source: NCCL 2.30.7 src/misc/param.cc (files), src/misc/utils.cc and src/misc/socket.cc (matching),
 read 2026-11-21.
@@ -16,7 +16,7 @@ class Setting:
     """A variable that NCCL would see.
 
     Attributes:
-        name: of the variable.
+        name: the variable.
         value: its value.
         path: file that sets it; "" = the environment or the command itself.
         line: line of that file, 0 = none.
@@ -29,7 +29,7 @@ class Setting:
 
     @property
     def where(self) -> str:
-        """How messages name the place.
+        """The place, for a message.
 
         >>> Setting("NCCL_DEBUG", "INFO", "/etc/nccl.conf", 3).where
         ' in line 3 of `/etc/nccl.conf`'
@@ -38,9 +38,9 @@ class Setting:
 
     @property
     def remedy(self) -> str:
-        """How it is taken away."""
+        """How to remove it, for a hint."""
         if self.path:
-            return f"take line {self.line} out of `{self.path}`"
+            return f"remove line {self.line} from `{self.path}`"
         return f"run `unset {self.name}`"
 
 
@@ -49,10 +49,10 @@ def settings(
     files: NcclFiles | Missing,
     command: LaunchCommand | Missing,
 ) -> dict[str, Setting]:
-    """Every variable that begins with NCCL_ and is in force.
+    """Every variable that begins with NCCL_ and is in effect.
 
-    The command's own assignments win over the environment, that over the user's file, and that
-    over /etc/nccl.conf.
+    The command's own assignments override the environment, which overrides the user's file, which
+    overrides /etc/nccl.conf.
     """
     found: dict[str, Setting] = {}
     if isinstance(files, NcclFiles):
@@ -71,7 +71,7 @@ def settings(
 
 @dataclasses.dataclass(frozen=True)
 class Pattern:
-    """A list of names as NCCL_SOCKET_IFNAME and NCCL_IB_HCA hold one.
+    """A list of names, as in NCCL_SOCKET_IFNAME and NCCL_IB_HCA.
 
     Attributes:
         names: prefixes, or whole names if `exact`, each with a port or None.
@@ -94,7 +94,7 @@ class Pattern:
 
 
 def parse_pattern(text: str) -> Pattern:
-    """Takes a list apart.
+    """Parses a list of names.
 
     >>> parse_pattern("^docker,lo").matches("eth0"), parse_pattern("eth").matches("ib0")
     (True, False)

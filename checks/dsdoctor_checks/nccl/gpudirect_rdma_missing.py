@@ -1,14 +1,13 @@
-"""InfiniBand is there, but the network adapters cannot reach the memory of the GPUs.
+"""InfiniBand is available, but the network adapters cannot access GPU memory.
 
 ## Why it matters
-With GPUDirect RDMA an adapter reads and writes GPU memory itself. It needs the module
-`nvidia_peermem`, or DMA-BUF: open kernel modules of the driver, kernel 5.12 and CUDA 11.7. Without
-either NCCL copies everything through host memory; between nodes that costs half of the bandwidth or
-more.
+With GPUDirect RDMA, an adapter reads and writes GPU memory itself. It needs the module `nvidia_peermem`,
+or DMA-BUF: the driver's open kernel modules, Linux 5.12 and CUDA 11.7. Without either, NCCL copies
+everything through host memory, which costs half of the bandwidth between nodes or more.
 
 ## What to do
-Run `modprobe nvidia_peermem` as root (the driver brings it when it was installed after the RDMA
-stack), or use the open kernel modules.
+Run `modprobe nvidia_peermem` as root. The driver includes it if it was installed after the RDMA stack.
+Or use the open kernel modules.
 
 ## References
 - https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html (GPU Direct RDMA)
@@ -47,7 +46,7 @@ _DMABUF_DRIVER = 515
 
 
 @check(CONDITION)
-def adapters_reach_gpus(
+def adapters_access_gpus(
     network: Network,
     kernel: NvidiaKernel,
     os: OsInfo,
@@ -55,12 +54,12 @@ def adapters_reach_gpus(
     hostfile: Hostfile | Missing,
     command: LaunchCommand | Missing,
 ) -> Iterator[Finding]:
-    """Judges runs over several nodes with an active RDMA port and the driver loaded."""
+    """Judges runs over several nodes, if an RDMA port is active and the driver is loaded."""
     if not any(port.active for port in network.rdma) or kernel.module_version is None:
         yield skip("there is no active RDMA port, or no NVIDIA driver")
         return
     if node_count(env, hostfile, command) == 1 or variable(env, "NCCL_IB_DISABLE") == "1":
-        yield skip("the run does not go over RDMA, so far as it says")
+        yield skip("nothing says that this run uses RDMA between nodes")
         return
     loaded = [name for name in _PEER if name in kernel.modules]
     release = tuple(int(part) for part in re.findall(r"\d+", os.release)[:2])
@@ -75,10 +74,10 @@ def adapters_reach_gpus(
         yield ok(module=loaded[0] if loaded else None, dmabuf=dmabuf)
         return
     yield warn(
-        f"neither `nvidia_peermem` is loaded nor can DMA-BUF be used (driver "
-        f"{kernel.module_version} {'open' if kernel.module_open else 'closed'}, kernel "
-        f"{os.release}), but this run sends over RDMA",
-        effect="NCCL copies everything through host memory, half as fast or slower",
+        f"`nvidia_peermem` is not loaded and DMA-BUF is not available (driver "
+        f"{kernel.module_version}, {'open' if kernel.module_open else 'proprietary'} modules, kernel "
+        f"{os.release}), but this run uses RDMA",
+        effect="NCCL copies everything through host memory, at half the speed or less",
         hint="run `modprobe nvidia_peermem` as root",
         driver=kernel.module_version,
         module_open=kernel.module_open,

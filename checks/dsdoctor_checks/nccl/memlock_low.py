@@ -1,12 +1,12 @@
-"""Locked memory is limited, but this job will lock memory.
+"""The locked-memory limit is too low for this job.
 
 ## Why it matters
-InfiniBand registers buffers by locking them, and DeepSpeed's native pin_memory does so too. Under a
-low `ulimit -l` NCCL says `Call to ibv_reg_mr failed` and offload cannot pin its buffers.
+InfiniBand registers buffers by locking them, and so does DeepSpeed's native pin_memory. With a low
+`ulimit -l`, NCCL fails with `Call to ibv_reg_mr failed`, and offload cannot pin its buffers.
 
 ## What to do
 Set memlock to unlimited: `--ulimit memlock=-1` for a container, `LimitMEMLOCK=infinity` for slurmd,
-/etc/security/limits.conf for log-ins.
+/etc/security/limits.conf for logins.
 
 ## References
 - NCCL docs: troubleshooting.rst
@@ -46,8 +46,8 @@ class MemlockLimits(Limits, frozen=True, kw_only=True):
     """Memory that one process may lock.
 
     Attributes:
-        min_mib: below this InfiniBand buffers are likely not to fit.
-        fatal_mib: up to this they certainly do not.
+        min_mib: below this, InfiniBand buffers are unlikely to fit.
+        fatal_mib: up to this, they certainly do not.
     """
 
     min_mib: float = 65536
@@ -60,7 +60,7 @@ def _locker(
     hostfile: Hostfile | Missing,
     command: LaunchCommand | Missing,
 ) -> str | None:
-    """What makes this job lock memory; None where nothing says that it does."""
+    """Why this job locks memory; None if nothing says that it does."""
     if (env.get("DS_PIN_MEMORY_BACKEND") or "").lower() == "native":
         return "`DS_PIN_MEMORY_BACKEND=native`"
     if env.get("NCCL_IB_DISABLE") == "1":
@@ -82,7 +82,7 @@ def memory_can_be_locked(
     command: LaunchCommand | Missing,
     limits: MemlockLimits,
 ) -> Iterator[Finding]:
-    """Judges RLIMIT_MEMLOCK where something says that memory will be locked."""
+    """Judges RLIMIT_MEMLOCK if something says that the job locks memory."""
     reason = _locker(env, network, hostfile, command)
     if reason is None:
         yield skip("nothing says that this job uses InfiniBand or DeepSpeed's native pin_memory")
@@ -93,10 +93,10 @@ def memory_can_be_locked(
         return
     yield (fail if limit <= limits.fatal_mib * MIB else warn)(
         f"a process may lock {limit / MIB:g} MiB, but {reason} makes the job lock its buffers, "
-        "which needs the limit to be unlimited",
-        effect="registration of memory fails (`Call to ibv_reg_mr failed`, or `mlock`)",
+        "which needs an unlimited memlock",
+        effect="memory registration fails (`Call to ibv_reg_mr failed`, or an `mlock` error)",
         hint="start the container with `--ulimit memlock=-1`, or set memlock to unlimited in "
-        "/etc/security/limits.conf or the service of the scheduler",
+        "/etc/security/limits.conf or in the scheduler's service",
         memlock_mib=limit / MIB,
         reason=reason.strip("`"),
     )

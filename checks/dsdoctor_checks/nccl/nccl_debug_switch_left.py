@@ -1,12 +1,12 @@
-"""A switch that turns off a part of NCCL is set, as one does for debugging.
+"""A debugging switch disables part of NCCL.
 
 ## Why it matters
-`NCCL_P2P_DISABLE=1` and its like are tried when something hangs, help or not, and then stay in a
-start-up file. The job runs, but through slower ways: several times slower between GPUs with NVLink,
-ten times between nodes with InfiniBand.
+People set `NCCL_P2P_DISABLE=1` and similar switches when something hangs, and then leave them in a
+startup file. The job runs, but over slower paths: several times slower between GPUs with NVLink, ten
+times between nodes with InfiniBand.
 
 ## What to do
-Unset it, and set it again only if the trouble comes back.
+Unset the variable. Set it again only if the problem recurs.
 
 ## References
 - https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html (debugging)
@@ -41,7 +41,7 @@ CONDITION = Condition(
     since="0.1",
     fixes=("unset-variables",),
 )
-#: Variable to the value that turns a part off, and the part.
+#: Variable to the value that disables a part, and the part.
 SWITCHES = {
     "NCCL_P2P_DISABLE": ("1", "direct transfers between GPUs"),
     "NCCL_SHM_DISABLE": ("1", "transfers through shared memory"),
@@ -50,20 +50,20 @@ SWITCHES = {
     "NCCL_NVLS_ENABLE": ("0", "reductions in NVSwitches"),
     "NCCL_DMABUF_ENABLE": ("0", "GPUDirect RDMA through DMA-BUF"),
 }
-#: Products without transfers between GPUs: there the switch changes nothing, and accelerate sets
-#: it by itself (accelerate 1.15 utils/environment.py; NCCL issue 1637).
+#: Products without peer access: the switch changes nothing there, and accelerate sets it on its own
+#: (accelerate 1.15 utils/environment.py; NCCL issue 1637).
 WITHOUT_P2P = ("RTX 40", "RTX 50", "L40", "L4", "RTX 4000", "RTX 5000 Ada", "RTX 6000 Ada")
 
 
 @check(CONDITION)
-def nothing_is_turned_off(
+def nothing_is_disabled(
     env: Environment,
     run: RunNeeds,
     gpus: Gpus | Missing,
     files: NcclFiles | Missing,
     command: LaunchCommand | Missing,
 ) -> Iterator[Finding]:
-    """Judges the switches; those that cost nothing on these GPUs are no more than noted."""
+    """Judges the switches; those that cost nothing on these GPUs are only noted."""
     names = [gpu.name or "" for gpu in chosen(gpus, run, env)]
     harmless = bool(names) and all(any(part in name for part in WITHOUT_P2P) for name in names)
     found = settings(env, files, command)
@@ -75,13 +75,13 @@ def nothing_is_turned_off(
     if not left or len(names) == 1:
         yield ok(variables={name: found[name].value for name in SWITCHES if name in found})
         return
-    told = [f"`{name}={found[name].value}`{found[name].where}" for name in left]
+    shown = [f"`{name}={found[name].value}`{found[name].where}" for name in left]
     parts = listed(SWITCHES[name][1] for name in left)
     in_files = [found[name].remedy for name in left if found[name].path]
     unset = [name for name in left if not found[name].path]
     hints = ([f"run `unset {' '.join(unset)}`"] if unset else []) + in_files
     yield warn(
-        f"{listed(told)} {'turns' if len(left) == 1 else 'turn'} off {parts}, which NCCL uses "
+        f"{listed(shown)} {'disables' if len(left) == 1 else 'disable'} {parts}, which NCCL uses "
         "by default",
         effect="the job runs, but communication is slower",
         hint=listed(hints),

@@ -1,13 +1,14 @@
-"""Two ranks use one GPU.
+"""Two ranks use the same GPU.
 
 ## Why it matters
-Each rank needs a GPU of its own; two on one make NCCL refuse to start.
+Each rank needs its own GPU. NCCL refuses to start if two ranks use the same one.
 
 ## What to do
-Call `torch.cuda.set_device(local_rank)` before the first collective.
+Call `torch.cuda.set_device(local_rank)` before the first collective, and start at most as many ranks per
+node as it has GPUs.
 
 ## References
-Recognised in logs alone; the wordings are tested in `tests/logs`.
+Detected from logs only.
 """
 
 from __future__ import annotations

@@ -1,19 +1,19 @@
 """NCCL uses a wrong or unreachable interface, or InfiniBand fails.
 
 ## Why it matters
-NCCL picks an interface by name and order. One that the other nodes cannot reach, or InfiniBand
-without locked memory, ends the first collective. `NCCL_SOCKET_IFNAME` that names no interface of
-this node ends it with `no socket interface found`, on a single node too; `NCCL_IB_HCA` that names
-no adapter lets the job run over TCP, many times slower.
+NCCL picks an interface by name and order. If the other nodes cannot reach it, or InfiniBand cannot lock
+memory, the first collective fails. If `NCCL_SOCKET_IFNAME` matches no interface of this node, NCCL fails
+with `no socket interface found`, even on a single node. If `NCCL_IB_HCA` matches no adapter, the job runs
+over TCP, many times slower.
 
 ## What to do
-Set `NCCL_SOCKET_IFNAME` to the interface that reaches the peers; for InfiniBand check memlock and
-`ibstat`. Both take a list of prefixes; `=` in front asks for whole names, `^` for all but these.
+Set `NCCL_SOCKET_IFNAME` to the interface that reaches the other nodes. For InfiniBand, check memlock and
+`ibstat`. Both variables take a list of prefixes; a leading `=` matches whole names, `^` excludes.
 
 ## References
 - NCCL 2.30.7 src/misc/socket.cc (`ncclFindInterfaces`), src/transport/net_ib
 - https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html
-- torch distributed/c10d/ProcessGroupGloo.cpp: GLOO_SOCKET_IFNAME holds whole names
+- torch distributed/c10d/ProcessGroupGloo.cpp: GLOO_SOCKET_IFNAME takes whole names
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ def _socket(setting: Setting, network: Network) -> Iterator[Finding]:
     yield fail(
         f"`NCCL_SOCKET_IFNAME={setting.value}`{setting.where} matches {hit}, but this node has "
         f"{listed(there) if there else 'none that is up'}",
-        effect="NCCL stops with `Bootstrap : no socket interface found`",
-        hint=f"{setting.remedy}, or name an interface of `ip -br addr` that every node has",
+        effect="NCCL fails with `Bootstrap : no socket interface found`",
+        hint=f"{setting.remedy}, or set it to an interface from `ip -br addr` that every node has",
         variable=setting.name,
         value=setting.value,
         interfaces=there,
@@ -82,8 +82,8 @@ def _adapters(setting: Setting, network: Network) -> Iterator[Finding]:
     yield warn(
         f"`NCCL_IB_HCA={setting.value}`{setting.where} matches no RDMA adapter, but this node has "
         f"{listed(there) if there else 'none at all'}",
-        effect="NCCL passes over InfiniBand and RoCE and sends over TCP, many times slower",
-        hint=f"{setting.remedy}, or name an adapter that `ls /sys/class/infiniband` lists",
+        effect="NCCL ignores InfiniBand and RoCE and uses TCP, which is many times slower",
+        hint=f"{setting.remedy}, or set it to an adapter that `ls /sys/class/infiniband` lists",
         variable=setting.name,
         value=setting.value,
         adapters=there,
@@ -100,8 +100,8 @@ def _gloo(value: str, network: Network) -> Iterator[Finding]:
     yield warn(
         f"`GLOO_SOCKET_IFNAME={value}` names {listed(wrong)}, but this node has "
         f"{listed(there) if there else 'no interface that is up'}",
-        effect="process groups of the gloo back end stop with `Unable to find address for`",
-        hint="run `unset GLOO_SOCKET_IFNAME`, or name an interface of `ip -br addr`",
+        effect="process groups with the gloo backend fail with `Unable to find address for`",
+        hint="run `unset GLOO_SOCKET_IFNAME`, or set it to an interface from `ip -br addr`",
         variable="GLOO_SOCKET_IFNAME",
         value=value,
         wrong=wrong,
@@ -116,10 +116,10 @@ def interfaces_exist(
     files: NcclFiles | Missing,
     command: LaunchCommand | Missing,
 ) -> Iterator[Finding]:
-    """Judges the variables that name interfaces and adapters against those of this node."""
+    """Compares the variables that name interfaces and adapters with those of this node."""
     found = settings(env, files, command)
     chosen = found.get("NCCL_SOCKET_IFNAME")
-    if chosen is not None and len(chosen.value) > 1:  # NCCL takes one character for none
+    if chosen is not None and len(chosen.value) > 1:  # NCCL ignores a value of one character
         yield from _socket(chosen, network)
     adapters = found.get("NCCL_IB_HCA")
     disabled = found.get("NCCL_IB_DISABLE")
@@ -130,7 +130,10 @@ def interfaces_exist(
         yield from _gloo(gloo, network)
 
 
-HINT = "set `NCCL_SOCKET_IFNAME` to the interface that reaches the peers; for InfiniBand check memlock and `ibstat`"
+HINT = (
+    "set `NCCL_SOCKET_IFNAME` to the interface that reaches the other nodes; for InfiniBand, check"
+    " memlock and `ibstat`"
+)
 
 SIGNATURES = (
     Signature(

@@ -1,14 +1,14 @@
-"""Peer access or the shared-memory transport between the GPUs fails.
+"""NCCL's peer access or shared-memory transport between GPUs fails.
 
 ## Why it matters
-GPUs of one node talk through peer access or shared memory; consumer cards, ACS and small
-`/dev/shm` break either.
+GPUs in a node communicate through peer access or shared memory. Peer access fails on some consumer cards
+and with ACS enabled; shared memory fails if `/dev/shm` is small.
 
 ## What to do
-Set `NCCL_P2P_DISABLE=1` (and `NCCL_IB_DISABLE=1` on RTX 4000), or switch ACS off.
+Set `NCCL_P2P_DISABLE=1` (and `NCCL_IB_DISABLE=1` on RTX 40 cards), disable ACS, or enlarge `/dev/shm`.
 
 ## References
-Recognised in logs alone; the wordings are tested in `tests/logs`.
+Detected from logs only.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ CONDITION = Condition(
     formerly=("nccl-p2p-or-shm-failure",),
 )
 
-HINT = "set `NCCL_P2P_DISABLE=1` (and `NCCL_IB_DISABLE=1` on RTX 4000), or switch ACS off"
+HINT = (
+    "set `NCCL_P2P_DISABLE=1` (and `NCCL_IB_DISABLE=1` on RTX 40 cards), disable ACS, or enlarge"
+    " `/dev/shm`"
+)
 
 SIGNATURES = (
     Signature(

@@ -1,15 +1,15 @@
-"""A collective timed out: a rank is slow, stuck or dead.
+"""A collective timed out because a rank is slow, stuck or dead.
 
 ## Why it matters
-The watchdog ends a rank that waited too long in a collective. The rank that reports is the
-victim: the cause is on the one that did not come.
+The watchdog aborts a rank that waited too long in a collective. The rank that reports is the victim; the
+cause is on the rank that never reached the collective.
 
 ## What to do
-Find the rank that is missing in the collective (py-spy dump), and raise `ddp_timeout` if it is
-only slow.
+Find the missing rank with `py-spy dump --pid PID` on each node. If it is only slow, raise the timeout
+(`ddp_timeout` of the Hugging Face trainer).
 
 ## References
-Recognised in logs alone; the wordings are tested in `tests/logs`.
+Detected from logs only.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ from dsdoctor.api import Condition, Level, Scope, Signature
 
 CONDITION = Condition("nccl-timeout-watchdog", id="DSD853", scope=Scope.JOB, since="0.1")
 
-HINT = "find the rank that is missing in the collective (py-spy dump), and raise `ddp_timeout` if it is only slow"
+HINT = (
+    "find the rank that never reached the collective (`py-spy dump --pid PID`); if it is only slow,"
+    " raise `ddp_timeout`"
+)
 
 SIGNATURES = (
     Signature(

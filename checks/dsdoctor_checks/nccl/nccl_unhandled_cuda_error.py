@@ -1,13 +1,13 @@
-"""NCCL reports a CUDA failure.
+"""NCCL reports a CUDA error.
 
 ## Why it matters
-NCCL passes on a CUDA failure without its cause.
+NCCL passes on a CUDA error without its cause.
 
 ## What to do
-Run again with `NCCL_DEBUG=INFO` and read the first WARN line.
+Run again with `NCCL_DEBUG=INFO` and read the first line with `WARN`.
 
 ## References
-Recognised in logs alone; the wordings are tested in `tests/logs`.
+Detected from logs only.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dsdoctor.api import Condition, Level, Scope, Signature
 
 CONDITION = Condition("nccl-unhandled-cuda-error", id="DSD854", scope=Scope.JOB, since="0.1")
 
-HINT = "run again with `NCCL_DEBUG=INFO` and read the first WARN line"
+HINT = "run again with `NCCL_DEBUG=INFO` and read the first line with `WARN`"
 
 SIGNATURES = (
     Signature(

@@ -1,12 +1,11 @@
 """An NCCL variable is set that NCCL does not read.
 
 ## Why it matters
-NCCL says nothing about names that it does not know, in the environment or in its own files. A
-misspelt or invented variable looks like a setting in force: `NCCL_TIMEOUT`, for one, has never done
-anything.
+NCCL does not report unknown names, in the environment or in its configuration files. A misspelled or
+invented variable looks like a setting and has no effect: `NCCL_TIMEOUT`, for one, was never read.
 
 ## What to do
-Take the name that is meant, or remove the variable.
+Use the intended name, or remove the variable.
 
 ## References
 - NCCL 2.18.1 to 2.30.7, src: every `NCCL_PARAM` and `ncclGetEnv`
@@ -43,7 +42,7 @@ CONDITION = Condition(
 
 
 def nearest(name: str) -> str | None:
-    """The variable that is likely meant: by the table of inventions, else by spelling.
+    """The variable that is likely meant: from the table of known mistakes, else by spelling.
 
     >>> nearest("NCCL_IB_QPS"), nearest("NCCL_DEBUGG")
     ('NCCL_IB_QPS_PER_CONNECTION', 'NCCL_DEBUG')
@@ -66,14 +65,14 @@ def variables_are_read(
             continue
         meant = nearest(name)
         if meant is None and name not in GONE:
-            # Plug-ins of vendors read names of their own: an unlike name may be one of theirs.
+            # Vendors' plugins read names of their own: a name that resembles none may be theirs.
             continue
         hint = setting.remedy
         if meant is not None:
-            hint += f" and set `{meant}` if that is meant"
+            hint += f", and set `{meant}` if you meant that"
         yield warn(
             f"`{name}` is set{setting.where}, but no NCCL from 2.18 to 2.30 reads it",
-            effect="the setting does nothing",
+            effect="the setting has no effect",
             hint=hint,
             variable=name,
             value=setting.value,

@@ -1,16 +1,16 @@
-"""Another NCCL is loaded than torch was built with.
+"""The loaded NCCL is not the one that torch was built with.
 
 ## Why it matters
-torch calls functions of the NCCL that it was built with; an older one on `LD_LIBRARY_PATH` lacks
-them, and `import torch` ends in `undefined symbol: ncclXxx`. A newer one mostly works, but is not
-what torch was tested with, and the nodes of a job must all have the same.
+torch calls functions of the NCCL it was built with. An older NCCL on `LD_LIBRARY_PATH` does not have all
+of them, and `import torch` fails with `undefined symbol: ncclXxx`. A newer one usually works, but torch
+was not tested with it, and all nodes of a job need the same version.
 
 ## What to do
-Remove the second NCCL (`pip list | grep nccl`, `LD_LIBRARY_PATH`).
+Find the other NCCL (`pip list | grep nccl`, the folders of `LD_LIBRARY_PATH`) and remove it from the path.
 
 ## References
-- ld.so(8): LD_LIBRARY_PATH comes before the RUNPATH of torch's libraries
-- Releases that torch's wheels bring: their metadata (`nvidia-nccl-cu12`, `nvidia-nccl-cu13`)
+- ld.so(8): LD_LIBRARY_PATH is searched before the RUNPATH of torch's libraries
+- Versions in torch's wheels: their metadata (`nvidia-nccl-cu12`, `nvidia-nccl-cu13`)
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ CONDITION = Condition("nccl-version-mismatch", id="DSD855", scope=Scope.JOB, sin
 def torch_loads_its_nccl(
     library_path: LibraryPath, torch: TorchBuild, live: TorchLive | Missing
 ) -> Iterator[Finding]:
-    """Compares the NCCL on LD_LIBRARY_PATH with the one that torch brings."""
+    """Compares the NCCL on LD_LIBRARY_PATH with torch's own."""
     shadow = next((one for one in library_path.shadows if one.name.startswith("libnccl.")), None)
     own = torch.nccl
     if shadow is None:
@@ -51,7 +51,7 @@ def torch_loads_its_nccl(
         yield ok(nccl=loaded or own)
         return
     if shadow.version is None or own is None:
-        yield skip(f"the release of `{shadow.path}` or of torch's own NCCL is not known")
+        yield skip(f"the version of `{shadow.path}` or of torch's own NCCL is not known")
         return
     theirs, mine = numbers(shadow.version), numbers(own)
     if theirs == mine:
@@ -60,11 +60,11 @@ def torch_loads_its_nccl(
     older = theirs < mine
     yield (fail if older else warn)(
         f"`{shadow.path}` on `LD_LIBRARY_PATH` is NCCL {shadow.version}, but torch "
-        f"{torch.version} brings {own}",
-        effect="`import torch` or the first collective ends in `undefined symbol: nccl…`"
+        f"{torch.version} includes {own}",
+        effect="`import torch` or the first collective fails with `undefined symbol: nccl…`"
         if older
-        else "torch runs with an NCCL that it was not tested with",
-        hint=f"take `{posixpath.dirname(shadow.path)}` off `LD_LIBRARY_PATH`",
+        else "torch uses an NCCL that it was not tested with",
+        hint=f"remove `{posixpath.dirname(shadow.path)}` from `LD_LIBRARY_PATH`",
         path=shadow.path,
         found=shadow.version,
         own=own,
@@ -72,7 +72,7 @@ def torch_loads_its_nccl(
     )
 
 
-HINT = "remove the second NCCL (`pip list | grep nccl`, `LD_LIBRARY_PATH`)"
+HINT = "remove the other NCCL (`pip list | grep nccl`, `LD_LIBRARY_PATH`)"
 
 SIGNATURES = (
     Signature(

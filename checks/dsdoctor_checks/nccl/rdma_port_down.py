@@ -1,17 +1,17 @@
-"""A port of InfiniBand or RoCE is not ready for a run over several nodes.
+"""An InfiniBand or RoCE port is not ready for a run over several nodes.
 
 ## Why it matters
-NCCL uses the ports that are active and passes over the others without a word. With one port of eight
-down the GPUs near it send through another, and every rank waits for them; with none the job runs
-over TCP. A port in state INIT has a link, but no subnet manager has given it an address.
+NCCL uses the active ports and silently ignores the others. With one of eight ports down, the GPUs near it
+send through another port, and every rank waits for them. With none, the job runs over TCP. A port in state
+INIT has a link, but no subnet manager has configured it.
 
 ## What to do
-Look at `ibstat`: state `Down` with `Polling` is a cable or the switch, `Disabled` an administrator's
-doing, `Initializing` a missing subnet manager (`opensm`).
+Check `ibstat`. State `Down` with `Polling` points to the cable or the switch, `Disabled` to an
+administrator, `Initializing` to a missing subnet manager (`opensm`).
 
 ## References
 - Linux Documentation/ABI/stable/sysfs-class-infiniband (`state`, `phys_state`, `rate`)
-- NCCL src/transport/net_ib (ports that are not active are passed over)
+- NCCL src/transport/net_ib (ports that are not active are ignored)
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ CONDITION = Condition(
     leads_to=("nccl-ib-or-socket-interface",),
 )
 
-#: Fewer ports of a kind than this may be unused by plan: the second port of a card, storage.
+#: Fewer ports of a kind than this may be unused on purpose: a card's second port, storage.
 MANY = 4
 
 
@@ -62,7 +62,7 @@ def _words(ports: list[RdmaPort]) -> str:
 
 
 def _suspects(ports: tuple[RdmaPort, ...], pattern: Pattern | None) -> list[RdmaPort]:
-    """Ports that should be active: those that NCCL_IB_HCA names, or the odd ones of many alike."""
+    """Ports that should be active: those in NCCL_IB_HCA, or a few of many equal ones."""
     if pattern is not None and not pattern.exclude:
         chosen = [port for port in ports if pattern.matches(port.device, port.port)]
         return [port for port in chosen if not port.active]
@@ -83,14 +83,14 @@ def ports_are_active(
     command: LaunchCommand | Missing,
     hostfile: Hostfile | Missing,
 ) -> Iterator[Finding]:
-    """Judges the ports that this run would use, for runs over several nodes alone."""
+    """Judges the ports that this run would use; only for runs over several nodes."""
     found = settings(env, files, command)
     disabled = found.get("NCCL_IB_DISABLE")
     if not network.rdma or (disabled is not None and disabled.value == "1"):
         yield skip("this run uses neither InfiniBand nor RoCE")
         return
     if node_count(env, hostfile, command) == 1:
-        yield skip("the run is on one node, so far as it says")
+        yield skip("nothing says that this run uses several nodes")
         return
     named = found.get("NCCL_IB_HCA")
     pattern = parse_pattern(named.value) if named and named.value else None
@@ -100,19 +100,19 @@ def ports_are_active(
     if waiting:
         yield fail(
             f"{_words(waiting)} {'has' if len(waiting) == 1 else 'have'} a link, but no subnet "
-            "manager has set it up",
-            effect="NCCL passes over the port, and the job is slower or runs over TCP",
-            hint="start the subnet manager (`opensm`, or that of the switch)",
+            "manager has configured it",
+            effect="NCCL ignores the port, and the job is slower or runs over TCP",
+            hint="start the subnet manager (`opensm`, or the one in the switch)",
             ports=[_name(port) for port in waiting],
         )
     if down:
         yield (fail if not active else warn)(
             f"{_words(down)} {'is' if len(down) == 1 else 'are'} not active, but "
-            f"{'NCCL_IB_HCA names it' if pattern else 'its like on this node are'}",
+            f"{'NCCL_IB_HCA names it' if pattern else 'the others of its kind on this node are'}",
             effect="the GPUs near it send through other ports, and every rank waits for them"
             if active
             else "the job runs over TCP, many times slower",
-            hint="look at `ibstat` and at cable and switch port",
+            hint="check `ibstat`, the cable and the switch port",
             ports=[_name(port) for port in down],
             active=[_name(port) for port in active],
         )
@@ -121,7 +121,7 @@ def ports_are_active(
 
 
 def _speeds(ports: tuple[RdmaPort, ...]) -> Iterator[Finding]:
-    """Active ports of one kind that run slower than their like."""
+    """Judges active ports that are slower than others of their kind."""
     for kind in sorted({port.kind or "" for port in ports}):
         rates = {
             _name(port): port.rate_gbps
@@ -133,9 +133,9 @@ def _speeds(ports: tuple[RdmaPort, ...]) -> Iterator[Finding]:
         if slow and len(rates) >= MANY and len(slow) * 2 < len(rates):
             yield warn(
                 f"{listed(slow)} {'runs' if len(slow) == 1 else 'run'} at "
-                f"{min(rates.values()):g} Gb/s, but ports of the same kind run at {best:g}",
+                f"{min(rates.values()):g} Gb/s, but ports of the same kind run at {best:g} Gb/s",
                 effect="every rank waits for the GPUs that send through it",
-                hint="look at cable and switch port with `ibstat` and `mlxlink`",
+                hint="check cable and switch port with `ibstat` and `mlxlink`",
                 ports=slow,
                 rate_gbps=min(rates.values()),
                 best_gbps=best,

@@ -1,12 +1,12 @@
 """A variable of torch's NCCL process group is set under its old name.
 
 ## Why it matters
-torch 2.2 renamed NCCL_ASYNC_ERROR_HANDLING, NCCL_BLOCKING_WAIT, NCCL_DESYNC_DEBUG and
-NCCL_ENABLE_TIMING to TORCH_NCCL_…. The old names still work with a line of warning in every rank;
-where both are set, it is easy to change the one that is not in force.
+torch 2.2 renamed NCCL_ASYNC_ERROR_HANDLING, NCCL_BLOCKING_WAIT, NCCL_DESYNC_DEBUG and NCCL_ENABLE_TIMING
+to TORCH_NCCL_…. The old names still work, with a warning from every rank. If both are set, it is easy to
+change the one that has no effect.
 
 ## What to do
-Set the new name.
+Set the new name and unset the old one.
 
 ## References
 - torch/include/torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp, 2.1 to 2.15
@@ -32,7 +32,7 @@ CONDITION = Condition(
 
 @check(CONDITION)
 def names_are_current(env: Environment, torch: TorchBuild) -> Iterator[Finding]:
-    """Judges old names under a torch that has new ones."""
+    """Warns about old names if torch has the new ones."""
     if torch.version is None or not at_least(torch.version, "2.2"):
         yield skip("there is no torch 2.2 or newer")
         return
@@ -43,10 +43,10 @@ def names_are_current(env: Environment, torch: TorchBuild) -> Iterator[Finding]:
         new = f"TORCH_{name}"
         both = env.get(new) is not None and env.get(new) != env.get(name)
         yield warn(
-            f"`{name}={env.get(name)}` is set, but since torch 2.2 the name is `{new}`"
+            f"`{name}={env.get(name)}` is set, but since torch 2.2 its name is `{new}`"
             + (f", which is set to `{env.get(new)}`" if both else ""),
             effect="each rank prints a deprecation warning"
-            + (", and only one of the two values is in force" if both else ""),
+            + (", and only one of the two values has an effect" if both else ""),
             hint=f"run `unset {name}` and set `{new}`",
             variable=name,
             value=env.get(name),

@@ -13,7 +13,7 @@ from dsdoctor_checks.nccl import gpudirect_rdma_missing
 from tests.checks import machines
 from tests.checks.nccl.test_rdma_port_down import TWO, node
 
-CHECK = gpudirect_rdma_missing.adapters_reach_gpus
+CHECK = gpudirect_rdma_missing.adapters_access_gpus
 
 
 def kernel(**changes: Any) -> NvidiaKernel:

@@ -41,6 +41,6 @@ def test_the_environment_wins_and_that_is_said() -> None:
     files = NcclFiles(files=(parse_settings("NCCL_DEBUG=INFO\n", "/etc/nccl.conf"),))
     env = Environment(variables={"NCCL_DEBUG": "WARN"})
     assert any(
-        "gives way" in finding.message
+        "is overridden by" in finding.message
         for finding in judge(CHECK, nccl_files=files, environment=env).findings
     )

@@ -28,7 +28,7 @@ def machine(name: str, count: int = 2) -> Gpus:
 def test_rows(fact: dict[str, str], expected: str) -> None:
     assert (
         judge(
-            nccl_debug_switch_left.nothing_is_turned_off,
+            nccl_debug_switch_left.nothing_is_disabled,
             environment=Environment(variables=fact),
             gpus=machine("NVIDIA H200"),
         ).status
@@ -40,13 +40,13 @@ def test_where_it_costs_nothing() -> None:
     env = Environment(variables={"NCCL_P2P_DISABLE": "1"})
     for gpus in (machine("NVIDIA GeForce RTX 4090"), machine("NVIDIA H200", 1)):
         facts: dict[str, Any] = {"environment": env, "gpus": gpus}
-        assert judge(nccl_debug_switch_left.nothing_is_turned_off, **facts).status == "ok"
+        assert judge(nccl_debug_switch_left.nothing_is_disabled, **facts).status == "ok"
 
 
 def test_a_switch_in_a_file_or_in_front_of_the_command() -> None:
     files = NcclFiles(files=(parse_settings("NCCL_P2P_DISABLE=1\n", "/etc/nccl.conf"),))
     command = LaunchCommand(env={"NCCL_SHM_DISABLE": "1"})
-    check = nccl_debug_switch_left.nothing_is_turned_off
+    check = nccl_debug_switch_left.nothing_is_disabled
     (finding,) = judge(
         check,
         environment=Environment(),
@@ -55,13 +55,13 @@ def test_a_switch_in_a_file_or_in_front_of_the_command() -> None:
         launch_command=command,
     ).bad
     assert "line 1 of `/etc/nccl.conf`" in finding.message
-    assert "`unset NCCL_SHM_DISABLE` and take line 1 out" in finding.hint
+    assert "`unset NCCL_SHM_DISABLE` and remove line 1 from" in finding.hint
 
 
 def test_the_environment_wins_over_a_file() -> None:
     files = NcclFiles(files=(parse_settings("NCCL_P2P_DISABLE=1\n", "/etc/nccl.conf"),))
     env = Environment(variables={"NCCL_P2P_DISABLE": "0"})
-    check = nccl_debug_switch_left.nothing_is_turned_off
+    check = nccl_debug_switch_left.nothing_is_disabled
     assert (
         judge(check, environment=env, gpus=machine("NVIDIA H200"), nccl_files=files).status == "ok"
     )

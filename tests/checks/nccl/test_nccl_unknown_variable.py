@@ -39,7 +39,7 @@ def test_a_file_and_a_command_are_read_too() -> None:
     ).bad
     assert [finding.evidence["variable"] for finding in found] == ["NCCL_IB_QPS", "NCCL_TIMEOUT"]
     assert "line 2 of `/etc/nccl.conf`" in found[0].message
-    assert found[0].hint.startswith("take line 2 out of `/etc/nccl.conf`")
+    assert found[0].hint.startswith("remove line 2 from `/etc/nccl.conf`")
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,7 @@ def judge(
         if unit.check is None or (policy.scopes and unit.condition.scope not in policy.scopes):
             continue
         findings += unit_findings(unit, facts, policy, registry)
-    findings = without_wider(findings, registry)
+    findings = without_blinded(without_wider(findings, registry), registry)
     order = {status: -number for number, status in enumerate(Status)}
     findings.sort(key=lambda finding: order[finding.status])
     report = Report(
@@ -230,6 +230,28 @@ def without_wider(findings: list[Finding], registry: Registry) -> list[Finding]:
             continue
         kept.append(finding)
     return kept
+
+
+def without_blinded(findings: list[Finding], registry: Registry) -> list[Finding]:
+    """Skips what is unknown only because a condition that failed hides the fact.
+
+    A failed NVML leaves every check of a GPU without an answer: one line says why.
+    """
+    causes: dict[str, str] = {}
+    for finding in findings:
+        unit = registry.find(finding.condition) if finding.status is Status.FAIL else None
+        for kind in unit.condition.blinds if unit else ():
+            causes.setdefault(kind.key(), finding.condition)
+    return [
+        msgspec.structs.replace(
+            finding,
+            status=Status.SKIP,
+            message=f"not judged because of `{causes[finding.evidence['fact']]}`",
+        )
+        if finding.status is Status.UNKNOWN and finding.evidence.get("fact") in causes
+        else finding
+        for finding in findings
+    ]
 
 
 def _keys(finding: Finding) -> set[str]:

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import msgspec
 
+from dsdoctor.model.facts.base import Fact
 from dsdoctor.model.facts.run import Scope
 
 Unit = Annotated[float, "a threshold"]
@@ -33,6 +34,8 @@ class Condition:
         fixes: names of fixes that may cure it.
         leads_to: conditions seen afterwards when this one was predicted.
         narrower: conditions that explain the same trouble better, and then speak alone.
+        blinds: facts that cannot be read while this condition fails; what is then unknown for lack
+            of them is skipped, with this condition as the reason.
         formerly: earlier names, which options and configurations may still use.
         transient: it can pass without anybody's doing, so another start of the job can help.
     """
@@ -44,6 +47,7 @@ class Condition:
     fixes: tuple[str, ...] = ()
     leads_to: tuple[str, ...] = ()
     narrower: tuple[str, ...] = ()
+    blinds: tuple[type[Fact], ...] = ()
     formerly: tuple[str, ...] = ()
     transient: bool = False
 

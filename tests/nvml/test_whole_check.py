@@ -190,3 +190,27 @@ def test_every_fact_is_read_on_a_healthy_machine(tmp_path: Path) -> None:
         if isinstance(value := snapshot.get(kind), Missing)
     }
     assert lacking == {}
+
+
+@pytest.mark.parametrize(
+    ("code", "cuda", "condition"),
+    [(18, 803, "driver-library-mismatch"), (999, 999, "nvml-unusable")],
+)
+def test_an_nvml_that_does_not_start_is_one_finding(
+    tmp_path: Path, code: int, cuda: int, condition: str
+) -> None:
+    scenario = scenarios.l40s_x4()
+    scenario["fail"] = {"nvmlInit": code}
+    live = hosts.records(
+        ("torch_import", {"ok": True, "seconds": 2.0, "version": "2.11.0+cu130", "file": "x"}),
+        ("torch_build", {"arch_list": ["sm_80", "sm_86"], "arch_source": "x"}),
+        ("cuda", {"ok": False, "error": f"Error {cuda}", "code": cuda}),
+        ("deepspeed_import", {"ok": True, "seconds": 1.0}),
+        ("accelerator", "cpu"),
+    )
+    report = check(scenario, tmp_path, live=live)
+    assert {f.condition for f in report.findings if f.status is Status.UNKNOWN} == set()
+    assert loud(report)[condition] == "fail"
+    skipped = [f.message for f in report.findings if f.condition == "ecc-uncorrectable"]
+    assert skipped == [f"not judged because of `{condition}`"]
+    assert report.verdict is Verdict.FAULTY

@@ -23,6 +23,7 @@ from dsdoctor.api import (
     Environment,
     Finding,
     Gpus,
+    GpuTopology,
     Missing,
     NvidiaKernel,
     Nvml,
@@ -51,6 +52,7 @@ CONDITION = Condition(
         "container-lost-gpu",
         "gpu-lost",
     ),
+    blinds=(Gpus, GpuTopology),
 )
 _NO_GPU = "no NVIDIA GPU is assigned to this machine or job"
 _ABSENCE = (_tables.NVML_DRIVER_NOT_LOADED, _tables.NVML_LIBRARY_NOT_FOUND)

@@ -302,6 +302,14 @@ class Registry:
         unwanted = self._matching(ignore, "--ignore")
         return tuple(unit for unit in self if unit.condition.name in wanted - unwanted)
 
+    def limit_names(self, name: str) -> tuple[str, ...]:
+        """Thresholds of a condition that a configuration may set."""
+        unit = self.find(name)
+        if unit is None or unit.check is None:
+            return ()
+        kinds = [need.kind for need in needs(unit.check.function) if issubclass(need.kind, Limits)]
+        return tuple(field for kind in kinds for field in kind.__struct_fields__)
+
     def matches(self, word: str) -> set[str]:
         """Names of the conditions of a family, an id, the beginning of an id, or a name."""
         return {unit.condition.name for unit in self if _matches(unit, word)}

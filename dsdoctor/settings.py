@@ -6,21 +6,32 @@ Read from `/etc/dsdoctor/config.toml`, then the user's own, which wins::
 
     [limits.shm-too-small]
     min_mib = 8192
+
+    [hook]
+    budget = 4
+
+Root reads only files that nobody else could have written (`safe_path`); another is left out, which
+is said. A gate (`dsdoctor hook`) reads them with `for_hook`, which never raises: a mistake in a
+file must neither stop the gate nor open it.
 """
 
 from __future__ import annotations
 
 import difflib
+import json
 import os
 import sys
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import platformdirs
 
+from dsdoctor import files
 from dsdoctor.errors import UsageError
 from dsdoctor.registry import Registry
+from dsdoctor.safe_path import is_root, why_untrusted
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -30,14 +41,47 @@ else:
 SYSTEM_FILE = Path("/etc/dsdoctor/config.toml")
 
 
+class HookSettings(msgspec.Struct, kw_only=True):
+    """The table `[hook]`: defaults of the hooks.
+
+    Attributes:
+        budget: seconds to a decision.
+        max_age: seconds for which a verdict on the node serves other hooks.
+        fail_closed: what could not be judged blocks too.
+        dry_run: report only, block nothing.
+        textfile: file for Prometheus' textfile collector, an absolute path.
+        gpus: GPUs to judge: indices or UUIDs, `all`, `none`.
+        ignore: checks to leave out.
+    """
+
+    budget: Annotated[float, msgspec.Meta(ge=1, le=600)]
+    max_age: Annotated[float, msgspec.Meta(ge=0, le=86400)]
+    fail_closed: bool
+    dry_run: bool
+    textfile: Annotated[str, msgspec.Meta(pattern="^/")]
+    gpus: Annotated[str, msgspec.Meta(min_length=1)]
+    ignore: list[str]
+
+
+#: What a value of `[hook]` must be, in words.
+_HOOK_EXPECTED = {
+    "budget": "seconds, 1 to 600",
+    "max_age": "seconds, 0 to 86400",
+    "fail_closed": "true or false",
+    "dry_run": "true or false",
+    "textfile": "an absolute path",
+    "gpus": '`"all"`, `"none"`, or indices or UUIDs such as `"0,1"`',
+    "ignore": 'a list such as `["memlock-low"]`',
+}
+
+
 class Settings(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """What the files may say.
 
     Attributes:
         ignore: checks to leave out: families, ids, names.
         limits: condition name to thresholds.
-        hook: defaults of the hooks (`budget`, `max_age`, `fail_closed`, `dry_run`, `textfile`,
-            `gpus`, `ignore`).
+        hook: defaults of the hooks, as they are written; `hook_values` checks them.
     """
 
     ignore: list[str] = []
@@ -62,6 +106,10 @@ def load(path: Path | None = None) -> Settings:
     user = Path(platformdirs.user_config_dir("dsdoctor")) / "config.toml"
     merged = Settings()
     for file in [path] if path else [SYSTEM_FILE, user]:
+        reason = distrusted(file)
+        if reason:
+            sys.stderr.write(f"dsdoctor: `{file}` is ignored: {reason}\n")
+            continue
         found = _read(file)
         if found is not None:
             merged = Settings(
@@ -70,6 +118,73 @@ def load(path: Path | None = None) -> Settings:
                 hook={**merged.hook, **found.hook},
             )
     return merged
+
+
+def distrusted(file: Path) -> str:
+    """Why root does not believe a file, in words; empty where it does, or this is not root."""
+    return why_untrusted(file) if is_root() and os.path.lexists(file) else ""
+
+
+def nearest(name: str, names: Iterable[str]) -> str:
+    """What was probably meant, as the end of a sentence; empty where nothing is near."""
+    near = difflib.get_close_matches(name, list(names), n=1)
+    return f"; the nearest is `{near[0]}`" if near else ""
+
+
+def hook_values(table: Mapping[str, object]) -> tuple[dict[str, Any], list[str]]:
+    """The values of `[hook]` that are right, and a line for each that is not.
+
+    >>> hook_values({"budget": 3, "dry_run": "false"})
+    ({'budget': 3.0}, ['`dry_run = "false"` in `[hook]` is ignored; expected true or false'])
+    >>> hook_values({"fail_close": True})[1]
+    ['`fail_close` in `[hook]` is not known; the nearest is `fail_closed`']
+    """
+    fields = {field.name: field.type for field in msgspec.structs.fields(HookSettings)}
+    values: dict[str, Any] = {}
+    problems: list[str] = []
+    for name, value in table.items():
+        if name not in fields:
+            problems.append(f"`{name}` in `[hook]` is not known{nearest(name, fields)}")
+            continue
+        try:
+            values[name] = msgspec.convert(value, fields[name])
+        except msgspec.ValidationError:
+            shown = json.dumps(value, default=str, ensure_ascii=False)[:60]
+            expected = _HOOK_EXPECTED[name]
+            problems.append(f"`{name} = {shown}` in `[hook]` is ignored; expected {expected}")
+    return values, problems
+
+
+def for_hook(file: Path) -> tuple[Settings, list[str]]:
+    """What a file says to a gate, without what is wrong in it, and a line for each mistake."""
+    try:
+        data: dict[str, Any] = tomllib.loads(files.read(file).decode("utf-8"))
+    except OSError as error:
+        return Settings(), [f"`{file}` cannot be read ({error.strerror}) and is ignored"]
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        return Settings(), [f"`{file}` is not TOML and is ignored: {error}"]
+    found = Settings()
+    tables = ("ignore", "limits", "hook")
+    problems = [f"`{n}` is not known{nearest(n, tables)}" for n in data if n not in tables]
+    try:
+        found.ignore = msgspec.convert(data.get("ignore", []), list[str])
+    except msgspec.ValidationError:
+        problems.append(f"`ignore` is ignored; expected {_HOOK_EXPECTED['ignore']}")
+    limits = data.get("limits", {})
+    for name, table in limits.items() if isinstance(limits, dict) else ():
+        try:
+            found.limits[name] = msgspec.convert(table, dict[str, float])
+        except msgspec.ValidationError:
+            problems.append(f"`[limits.{name}]` is ignored; expected names of limits and numbers")
+    if not isinstance(limits, dict):
+        problems.append("`limits` is ignored; expected tables such as `[limits.shm-too-small]`")
+    hook = data.get("hook", {})
+    if isinstance(hook, dict):
+        found.hook, wrong = hook_values(hook)
+        problems += wrong
+    else:
+        problems.append("`hook` is ignored; expected a table `[hook]`")
+    return found, problems
 
 
 def without_leftovers(found: Settings, registry: Registry) -> tuple[Settings, tuple[str, ...]]:
@@ -81,9 +196,8 @@ def without_leftovers(found: Settings, registry: Registry) -> tuple[Settings, tu
     warnings: list[str] = []
 
     def report(what: str, name: str) -> None:
-        near = difflib.get_close_matches(name, names, n=1)
-        nearest = f"; the nearest is `{near[0]}`" if near else ""
-        warnings.append(f"{what} of the configuration names no condition and is ignored{nearest}")
+        end = f"names no condition and is ignored{nearest(name, names)}"
+        warnings.append(f"{what} of the configuration {end}")
 
     limits: dict[str, dict[str, float]] = {}
     for name, values in found.limits.items():

@@ -298,10 +298,18 @@ def undo_last(form: str, *, yes: bool) -> int:
                 loading.write(report.as_json(PlanDocument()), None)
             return 0
         book = found[0]
+        try:
+            book.verify()
+        except journals.JournalError as error:
+            say(f"dsdoctor: nothing was undone: {error}; the journal is `{book.path}`")
+            return NOT_REPAIRED
         head = next(iter(book.records()), {})
         name = head.get("fix", "?")
         say(f"undoing `{name}` of {head.get('begun', '?')}")
-        if interactive() and not yes and not confirm("go on?"):
+        if not yes and not interactive():
+            say("dsdoctor: nothing was undone; `--yes` undoes it without a terminal")
+            return SHOWN
+        if not yes and not confirm("go on?"):
             return SHOWN
         try:
             undo(book, os.environ, say)

@@ -48,6 +48,7 @@ class Decision:
         counts: findings by status.
         reused: the verdict is an earlier one's.
         would_block: it would have, but for --dry-run.
+        problems: mistakes in the configuration that the worker has found.
     """
 
     block: bool = False
@@ -59,6 +60,7 @@ class Decision:
     counts: dict[str, int] = dataclasses.field(default_factory=dict)
     reused: bool = False
     would_block: bool = False
+    problems: tuple[str, ...] = ()
 
     @property
     def reason(self) -> str:
@@ -119,7 +121,10 @@ def decide(
     faults = faults_of(judged, wants_gpu=wants_gpu)
     unsure = [str(text) for text in judged.get("unsure", ())] if wants_gpu else []
     base = Decision(
-        counts=dict(judged.get("counts", {})), reused=reused, warnings=warnings_of(judged)
+        counts=dict(judged.get("counts", {})),
+        reused=reused,
+        warnings=warnings_of(judged),
+        problems=tuple(str(text) for text in judged.get("problems", ())),
     )
     if faults:
         return dataclasses.replace(

@@ -21,7 +21,7 @@ from dsdoctor.hook.request import Request, configured, job_id, node_name, parse
 from dsdoctor.hook.rundir import RunFolder, RunFolderError, boot_id, default_path, write_json
 from dsdoctor.hook.supervise import Supervisor, process_age
 from dsdoctor.hook.trust import why_not_this
-from dsdoctor.safe_path import is_root
+from dsdoctor.safe_path import is_root, trusted_accounts, why_untrusted
 
 #: While this file is there every hook lets everything pass.
 KILL_SWITCH = Path("/etc/dsdoctor/disabled")
@@ -106,6 +106,9 @@ def _run(request: Request, env: Mapping[str, str] | None) -> int:
         "gpus": gpus,
         "seconds": round(seconds, 3),
     }
+    problems = (*request.problems, *decision.problems)
+    if problems:
+        more["problems"] = problems
     record = outputs.record(request, decision, more)
     told = True
     if request.json is not None:
@@ -119,6 +122,8 @@ def _run(request: Request, env: Mapping[str, str] | None) -> int:
                 folder.stamp(node, record)
     _tell(request, decision, folder, seconds)
     _log(outputs.log_line(request, decision, job, node, seconds))
+    for problem in problems:
+        _log(f"hook={request.kind} configuration: {outputs.clean(problem)}")
     if request.kind == "slurm-health" and folder is not None:
         from dsdoctor.hook import health  # noqa: PLC0415  # the others start no Slurm command
 
@@ -164,15 +169,42 @@ def _decide(
 
 
 def _configured(request: Request) -> Request:
+    """The request with the configuration applied; what is wrong in it is noted, never obeyed.
+
+    A file that `DSDOCTOR_CONFIG` names replaces the system's if it is root's alone. That of
+    somebody else is added to the system's, and only to a gate that does not enforce.
+    """
     given = os.environ.get("DSDOCTOR_CONFIG")
-    path = Path(given) if given else SYSTEM_CONFIG
-    if not path.is_file():
-        return request
+    if not given:
+        return _with_file(request, SYSTEM_CONFIG) if os.path.lexists(SYSTEM_CONFIG) else request
+    path = Path(given)
+    distrust = why_untrusted(path, trusted_accounts() - {os.geteuid()} | {0})
+    if not distrust:
+        return _with_file(request, path)
+    if os.path.lexists(SYSTEM_CONFIG):
+        request = _with_file(request, SYSTEM_CONFIG)
+    if is_root() or request.enforce or request.fail_closed:
+        problem = f"`DSDOCTOR_CONFIG` is ignored: {distrust}"
+        return dataclasses.replace(request, problems=(*request.problems, problem))
+    return _with_file(request, path)
+
+
+def _with_file(request: Request, path: Path) -> Request:
+    distrust = why_untrusted(path) if is_root() else ""
+    if distrust:
+        problem = f"`{path}` is ignored: {distrust}"
+        return dataclasses.replace(request, problems=(*request.problems, problem))
     from dsdoctor import settings  # noqa: PLC0415  # only where a configuration is
 
-    found = settings.load(path)
+    found, problems = settings.for_hook(path)
     return configured(
-        dataclasses.replace(request, ignore=(*request.ignore, *found.ignore)), found.hook
+        dataclasses.replace(
+            request,
+            ignore=(*request.ignore, *found.ignore),
+            limits={**request.limits, **found.limits},
+            problems=(*request.problems, *problems),
+        ),
+        found.hook,
     )
 
 

@@ -65,7 +65,13 @@ def stdout(request: Request, decision: Decision, seconds: float) -> str:
     if decision.would_block:
         lines[0] += " (dry run: the job passes)"
     lines += [f"  hint: {clean(fault.hint)}" for fault in decision.faults if fault.hint]
+    lines += _problems(request, decision)
     return "\n".join(lines) + "\n"
+
+
+def _problems(request: Request, decision: Decision) -> list[str]:
+    """Mistakes in the configuration: whoever reads the output can correct them."""
+    return [f"  configuration: {clean(text)}" for text in (*request.problems, *decision.problems)]
 
 
 def _short(decision: Decision) -> str:
@@ -98,7 +104,8 @@ def _nagios(request: Request, decision: Decision, seconds: float) -> str:
         f"ok={counts.get('ok', 0)}",
         f"time={seconds:.3f}s;;{request.budget:g};0",
     ]
-    return f"DSDOCTOR {word} - {text} | {' '.join(perf)}\n"
+    first = f"DSDOCTOR {word} - {text} | {' '.join(perf)}"
+    return "\n".join([first, *_problems(request, decision)]).replace("\n  ", "\n") + "\n"
 
 
 def termination(decision: Decision) -> str:

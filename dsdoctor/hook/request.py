@@ -64,6 +64,8 @@ class Request:
         config: DeepSpeed config of the job.
         termination_log: where Kubernetes reads why a container ended.
         ignore: conditions to leave out.
+        limits: condition to thresholds, from the configuration.
+        problems: mistakes in the configuration, each in one line.
         trust_owner: accounts that may own the interpreter besides root, by number.
     """
 
@@ -85,6 +87,8 @@ class Request:
     termination_log: str | None = None
     ignore: tuple[str, ...] = ()
     trust_owner: tuple[int, ...] = ()
+    limits: Mapping[str, Mapping[str, float]] = dataclasses.field(default_factory=dict)
+    problems: tuple[str, ...] = ()
 
     @property
     def scopes(self) -> tuple[str, ...]:
@@ -223,5 +227,5 @@ def configured(request: Request, table: Mapping[str, object]) -> Request:
             changes[name] = table[name]
     ignore = table.get("ignore", ())
     if isinstance(ignore, list | tuple):
-        changes["ignore"] = (*request.ignore, *(str(item) for item in ignore))
+        changes["ignore"] = (*request.ignore, *ignore)
     return dataclasses.replace(request, **changes)  # type: ignore[arg-type]

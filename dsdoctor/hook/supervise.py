@@ -74,7 +74,8 @@ class Supervisor:
     @property
     def key(self) -> str:
         """Under which settings a verdict was made; another setting must not re-use it."""
-        text = json.dumps([__version__, sorted(self.request.ignore), os.environ.get("FAKE_NVML")])
+        parts = [__version__, sorted(self.request.ignore), os.environ.get("FAKE_NVML")]
+        text = json.dumps([*parts, self.request.limits], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     @property
@@ -187,6 +188,7 @@ class Supervisor:
     def _start(self, task: dict[str, Any], lock: int | None) -> Detached | Decision:
         task |= {"folder": str(self.folder.path), "key": self.key}
         task["ignore"] = list(self.request.ignore)
+        task["limits"] = self.request.limits
         output = self.folder.path / f"worker.{task['mode']}.log"
         if task["mode"] != "node":
             output = output.with_name(f"worker.{os.getpid()}.log")

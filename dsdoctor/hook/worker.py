@@ -145,13 +145,14 @@ def main(task: Mapping[str, Any]) -> int:
         os.set_inheritable(int(task["lock"]), False)  # the lock ends with this process
     folder = RunFolder(Path(task["folder"]))
     registry = packs.load(only_root_owned=True)
-    limits = settings.without_leftovers(settings.load(), registry)[0].limits
+    policy_of, ignore, problems = _settings(task, registry)
+    task = {**task, "ignore": ignore}
     if task["mode"] == "full":
-        snapshot, report = _full(task, registry, limits)
+        snapshot, report = _full(task, registry, policy_of)
         name = str(task["result"])
     else:
         units = node_units(registry, task["ignore"])
-        policy = Policy(limits=limits)
+        policy = Policy(limits=policy_of)
         if task["mode"] == "judge":
             snapshot = from_json((folder.path / SNAPSHOT_FILE).read_bytes(), SNAPSHOT_FILE)
             snapshot.put(_needs(tuple(task["gpus"])))
@@ -168,10 +169,30 @@ def main(task: Mapping[str, Any]) -> int:
             files.write(folder.path / SNAPSHOT_FILE, snapshot.to_json(), mode=0o600, strict=True)
             name = NODE_FILE
         report = judge(snapshot, units, registry, policy)
-    if not folder.write(name, summary(report, snapshot, registry, str(task["key"]))):
+    found = summary(report, snapshot, registry, str(task["key"])) | {"problems": problems}
+    if not folder.write(name, found):
         sys.stdout.write(f"the run folder `{folder.path}` cannot be written\n")
         return 1
     return 0
+
+
+def _settings(
+    task: Mapping[str, Any], registry: Registry
+) -> tuple[dict[str, dict[str, float]], list[str], list[str]]:
+    """Limits and deselected checks that exist, and a line for each that does not."""
+    given = settings.Settings(ignore=list(task["ignore"]), limits=dict(task.get("limits", {})))
+    kept, problems = settings.without_leftovers(given, registry)
+    limits: dict[str, dict[str, float]] = {}
+    wrong = list(problems)
+    for name, values in kept.limits.items():
+        known = registry.limit_names(name)
+        limits[name] = {key: value for key, value in values.items() if key in known}
+        wrong += [
+            f"`{key}` in `[limits.{name}]` is not known{settings.nearest(key, known)}"
+            for key in values
+            if key not in known
+        ]
+    return limits, kept.ignore, wrong
 
 
 def _needs(gpus: tuple[str, ...]) -> RunNeeds:

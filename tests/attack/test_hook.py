@@ -12,11 +12,13 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from dsdoctor.errors import UsageError
-from dsdoctor.hook import install, trust
+from dsdoctor.hook import entry, install, trust
+from dsdoctor.hook.request import Request
 from dsdoctor.hook.wrapper import Wrapper
 from tests.attack.conftest import MALLORY, Trap
 from tests.hook.test_wrapper import SHELLS, VERDICT
@@ -313,3 +315,46 @@ def test_a_killed_script_leaves_nothing_that_the_next_one_does_not_remove(
     (trap.folder / "python").write_text(f"#!/bin/sh\n{VERDICT}say pass $t\n")
     assert start(path, shell).returncode == 0
     assert folders() == []
+
+
+# ---- whose configuration -----------------------------------------------------------------------
+
+WEAK = "ignore = ['gpu', 'driver']\n[hook]\ndry_run = true\nignore = ['topology']\n"
+
+
+def configured(monkeypatch: pytest.MonkeyPatch, path: Path, uid: int, **more: Any) -> Request:
+    """What a gate makes of the file that `DSDOCTOR_CONFIG` names; `uid` asks."""
+    monkeypatch.setenv("DSDOCTOR_CONFIG", str(path))
+    monkeypatch.setattr(os, "geteuid", lambda: uid)
+    return entry._configured(Request("slurm-task-prolog", **more))
+
+
+@pytest.mark.parametrize("uid", [0, MALLORY])
+@pytest.mark.parametrize("more", [{"enforce": True}, {"fail_closed": True}])
+def test_the_configuration_of_a_user_does_not_weaken_an_enforced_gate(
+    trap: Trap, monkeypatch: pytest.MonkeyPatch, uid: int, more: dict[str, Any]
+) -> None:
+    found = configured(monkeypatch, trap.file("c.toml", WEAK), uid, **more)
+    assert (found.dry_run, found.ignore) == (False, ())
+    assert "`DSDOCTOR_CONFIG` is ignored: " in found.problems[0]
+    system = trap.folder / "system.toml"
+    system.write_text("[hook]\nfail_closed = true\n")
+    monkeypatch.setattr(entry, "SYSTEM_CONFIG", system)
+    found = configured(monkeypatch, trap.home / "c.toml", MALLORY)
+    assert (found.fail_closed, found.dry_run, found.ignore) == (True, False, ())
+
+
+def test_the_configuration_of_a_user_counts_where_nothing_is_enforced(
+    trap: Trap, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = configured(monkeypatch, trap.file("c.toml", WEAK), MALLORY)
+    assert (found.dry_run, found.ignore) == (True, ("gpu", "driver", "topology"))
+    roots = trap.folder / "c.toml"
+    roots.write_text(WEAK)
+    found = configured(monkeypatch, roots, 0, enforce=True)
+    assert found.dry_run, "what root has written counts"
+    roots.chmod(0o666)
+    assert not configured(monkeypatch, roots, 0).dry_run
+    fifo = trap.folder / "fifo"
+    os.mkfifo(fifo)
+    assert "not a regular file" in configured(monkeypatch, fifo, 0).problems[0]

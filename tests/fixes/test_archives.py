@@ -133,7 +133,7 @@ def test_installs_compiles_and_undoes(machine: Machine, mirror: Mirror) -> None:
     again = dsdoctor(*FIX, env=machine.env)
     assert again.status == 0
     assert "nothing to do" in again.err
-    assert dsdoctor("fix", "--undo", env=machine.env).status == 0
+    assert dsdoctor("fix", "--undo", "--yes", env=machine.env).status == 0
     assert tree(machine.patient) == before
 
 

@@ -59,10 +59,10 @@ def test_applied_proven_undone(tmp_path: Path, locked: dict[str, str]) -> None:
     assert not (tmp_path / "cache/cpu_adam/lock").exists()
     again = dsdoctor("fix", "remove-stale-lock", "--yes", env=locked)
     assert (again.status, "nothing to do" in again.err) == (0, True)
-    undone = dsdoctor("fix", "--undo", env=locked)
+    undone = dsdoctor("fix", "--undo", "--yes", env=locked)
     assert undone.status == 0
     assert tree(tmp_path / "cache") == before
-    assert "nothing to undo" in dsdoctor("fix", "--undo", env=locked).err
+    assert "nothing to undo" in dsdoctor("fix", "--undo", "--yes", env=locked).err
 
 
 def test_no_name_offers_what_the_findings_name(locked: dict[str, str]) -> None:
@@ -192,7 +192,7 @@ def test_what_is_the_users_to_do_is_only_told(tmp_path: Path) -> None:
     assert done.returncode == 4
     assert "memlock" in done.stdout
     assert "this is yours to do" in done.stderr
-    assert "nothing to undo" in dsdoctor("fix", "--undo", env=env).err
+    assert "nothing to undo" in dsdoctor("fix", "--undo", "--yes", env=env).err
 
 
 def test_a_config_is_corrected_in_a_copy(tmp_path: Path) -> None:
@@ -216,7 +216,7 @@ def test_a_config_is_corrected_in_a_copy(tmp_path: Path) -> None:
                        str(tmp_path / "ds.fixed.json"), env=env)  # fmt: skip
     assert checked.of("ds-config-invalid-key") == "ok"
     assert checked.of("ds-config-unknown-optimizer") == "ok"
-    assert dsdoctor("fix", "--undo", env=env).status == 0
+    assert dsdoctor("fix", "--undo", "--yes", env=env).status == 0
     assert not (tmp_path / "ds.fixed.json").exists()
 
 
@@ -235,8 +235,8 @@ def test_hostfile_and_env_file_are_corrected_in_place(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert lines.read_text() == "NCCL_DEBUG=INFO\nHF_HOME=/data\n"
     assert lines.stat().st_mode & 0o777 == 0o600
-    assert dsdoctor("fix", "--undo", env=env).status == 0
-    assert dsdoctor("fix", "--undo", env=env).status == 0
+    assert dsdoctor("fix", "--undo", "--yes", env=env).status == 0
+    assert dsdoctor("fix", "--undo", "--yes", env=env).status == 0
     assert hosts.read_text() == cases.HOSTS
     assert lines.read_text() == cases.ENV_LINES
 

@@ -45,10 +45,10 @@ def test_after_a_failed_compile_it_asks_anew_and_undo_brings_the_list_back(
     assert second[2:] == ["--no-input", "--no-deps", "nvidia-cuda-nvcc==13.0.88"]
     assert not (machine.patient / "opt/dsdoctor/cuda-13.0").exists()
     assert freeze(machine.patient) == f"{frozen.strip()}\nnvidia-cuda-nvcc==13.0.88\n"
-    assert dsdoctor("fix", "--undo", env=machine.env).status == 0
+    assert dsdoctor("fix", "--undo", "--yes", env=machine.env).status == 0
     assert freeze(machine.patient) == frozen
     assert tree(machine.patient) == before
-    assert "nothing to undo" in dsdoctor("fix", "--undo", env=machine.env).err
+    assert "nothing to undo" in dsdoctor("fix", "--undo", "--yes", env=machine.env).err
 
 
 def test_no_to_the_second_question_changes_nothing(machine: Machine) -> None:

@@ -98,7 +98,7 @@ def test_a_prefix_of_its_own(tmp_path: Path, kind: str) -> None:
     assert again.status == 0
     assert "nothing to do" in again.err
     assert len(machine.calls("create", "init", "add")) == len(verbs)
-    assert dsdoctor("fix", "--undo", env=machine.env).status == 0
+    assert dsdoctor("fix", "--undo", "--yes", env=machine.env).status == 0
     assert tree(machine.patient) == before
 
 
@@ -124,7 +124,7 @@ def test_a_failure_leaves_the_environment_as_it_was(
     assert "everything was put back" in done.err
     assert "Traceback" not in done.err
     assert tree(machine.patient) == before
-    assert "nothing to undo" in dsdoctor("fix", "--undo", env=machine.env).err
+    assert "nothing to undo" in dsdoctor("fix", "--undo", "--yes", env=machine.env).err
 
 
 def test_interrupted(tmp_path: Path) -> None:
@@ -152,7 +152,7 @@ def test_a_typed_ctrl_c_puts_everything_back(tmp_path: Path, when: str) -> None:
     assert "interrupted" in shown
     assert "everything was put back" in shown
     assert tree(machine.patient) == before
-    assert "nothing to undo" in dsdoctor("fix", "--undo", env=machine.env).err
+    assert "nothing to undo" in dsdoctor("fix", "--undo", "--yes", env=machine.env).err
     assert not leftovers(machine)
 
 
@@ -168,10 +168,10 @@ def test_ended_half_way_leaves_nobody_at_work_and_undo_works(
     assert child.returncode == 128 + number
     assert not leftovers(machine)
     assert tree(machine.patient) != before
-    done = dsdoctor("fix", "--undo", "--format", "json", env=machine.env)
+    done = dsdoctor("fix", "--undo", "--yes", "--format", "json", env=machine.env)
     assert (done.status, done.report["outcomes"]) == (0, {"install-cuda-toolkit": "undone"})
     assert tree(machine.patient) == before
-    again = dsdoctor("fix", "--undo", "--format", "json", env=machine.env)
+    again = dsdoctor("fix", "--undo", "--yes", "--format", "json", env=machine.env)
     assert (again.status, again.report["outcomes"]) == (0, {})
 
 
@@ -185,7 +185,7 @@ def test_killed_half_way_then_undo(tmp_path: Path) -> None:
     again = dsdoctor(*FIX, env=machine.env)
     assert again.status == 2
     assert "`dsdoctor fix --undo` first" in again.err
-    assert dsdoctor("fix", "--undo", env=machine.env).status == 0
+    assert dsdoctor("fix", "--undo", "--yes", env=machine.env).status == 0
     assert tree(machine.patient) == before
     for pid in leftovers(machine):  # nothing could be done for them by who was killed
         os.kill(pid, signal.SIGKILL)
@@ -217,7 +217,7 @@ def test_a_compiler_that_fails_is_no_proof(tmp_path: Path) -> None:
     done = dsdoctor(*FIX, env={**machine.env, "FAKE_NVCC_FAILS": "/bin/nvcc"})
     assert done.status == 1
     assert "the compiler is a fake" in done.err
-    assert dsdoctor("fix", "--undo", env=machine.env).status == 0
+    assert dsdoctor("fix", "--undo", "--yes", env=machine.env).status == 0
 
 
 def test_environment_modules_and_other_environments_are_only_selected(tmp_path: Path) -> None:
@@ -234,7 +234,7 @@ def test_environment_modules_and_other_environments_are_only_selected(tmp_path: 
     assert "cuda/12.3" in done.report["plans"][0]["reasons"][0]
     assert done.report["outcomes"] == {"install-cuda-toolkit": "applied"}
     assert machine.calls("create") == []
-    assert dsdoctor("fix", "--undo", env=machine.env).status == 0
+    assert dsdoctor("fix", "--undo", "--yes", env=machine.env).status == 0
     command.unlink()
     other = machine.toolkit(tmp_path / "conda" / "envs" / "x")
     (tmp_path / "home" / ".conda").mkdir()
@@ -262,7 +262,7 @@ def test_a_system_package_and_its_undo(
     assert call[0] == manager
     assert call[-1] == "ninja-build"
     assert (machine.bin / "ninja").exists()
-    assert dsdoctor("fix", "--undo", env=machine.env).status == 0
+    assert dsdoctor("fix", "--undo", "--yes", env=machine.env).status == 0
     assert machine.calls("remove")[0][-1] == "ninja-build"
     assert not (machine.bin / "ninja").exists()
 

@@ -80,7 +80,7 @@ def test_the_toolkit_comes_from_the_index_compiles_and_links_and_goes_again(
     again = dsdoctor("fix", "--install-cuda-toolkit", "--yes", env=machine.env)
     assert again.status == 0
     assert "nothing to do" in again.err
-    undone = dsdoctor("fix", "--undo", env=machine.env, timeout=120)
+    undone = dsdoctor("fix", "--undo", "--yes", env=machine.env, timeout=120)
     assert undone.status == 0
     assert tree(machine.patient) == before
     assert freeze(machine.patient) == frozen
@@ -96,7 +96,7 @@ def test_in_place_it_compiles_and_undo_brings_the_frozen_list_back(
     assert done.status == 0, done.err
     assert "applied and proven" in done.err
     assert "nvidia-cuda-nvcc==13.0." in freeze(machine.patient)
-    assert dsdoctor("fix", "--undo", env=machine.env, timeout=300).status == 0
+    assert dsdoctor("fix", "--undo", "--yes", env=machine.env, timeout=300).status == 0
     assert freeze(machine.patient) == frozen
     # pip leaves empty folders behind
     after = {name: row for name, row in tree(machine.patient).items() if row[0] != "dir"}
@@ -113,6 +113,6 @@ def test_pip_puts_its_list_back(tmp_path: Path, cache: Path) -> None:
     done = dsdoctor("fix", "install-ninja", "--yes", env=env, timeout=300)
     assert done.status == 0, done.err
     assert "ninja==" in freeze(machine.patient)
-    assert dsdoctor("fix", "--undo", env=env, timeout=300).status == 0
+    assert dsdoctor("fix", "--undo", "--yes", env=env, timeout=300).status == 0
     assert freeze(machine.patient) == frozen
     assert torch_still_imports(machine)

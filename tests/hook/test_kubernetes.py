@@ -136,7 +136,8 @@ def test_the_exit_statuses_of_the_manifests_command(
 
 def test_the_npd_plugin_keeps_the_protocol(tmp_path: Path) -> None:
     plan = install.plan("npd", install.InstallOptions(into=tmp_path, python=sys.executable))
-    ((text, _),) = plan.files.values()
+    install.apply(plan)
+    text = (tmp_path / "dsdoctor.json").read_text()
     config = json.loads(text)
     (rule,) = config["rules"]
     assert rule["condition"] in {entry["type"] for entry in config["conditions"]}

@@ -267,24 +267,41 @@ def test_a_worker_that_crashes_lets_the_job_pass(node: Node) -> None:
     assert node.causes() == {"crash": 1}
 
 
-def test_a_broken_configuration_lets_the_job_pass(node: Node, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("this is no TOML", "is not TOML and is ignored"),
+        ("[limits.memlock-low]\nno_such_limit = 1\n", "`no_such_limit` in `[limits.memlock-low]`"),
+        ("[limits.memlok-low]\nx = 1\n", "the nearest is `memlock-low`"),
+        ("[hook]\nignore = ['memlok-low']\n", "the nearest is `memlock-low`"),
+        ("[hook]\ndry_run = 'false'\n", '`dry_run = "false"` in `[hook]` is ignored'),
+        ("[hook]\nfail_closed = 'no'\nbudget = 0\n", "expected true or false"),
+        ("[hook]\ndryrun = true\n", "the nearest is `dry_run`"),
+        ("hook = 1\nlimits = 2\nignore = 3\nhoock = 4\n", "the nearest is `hook`"),
+    ],
+)
+def test_a_mistake_in_the_configuration_is_reported_and_changes_no_verdict(
+    node: Node, tmp_path: Path, text: str, said: str
+) -> None:
     config = tmp_path / "config.toml"
-    config.write_text("this is no TOML")
+    config.write_text(text)
     done = node.hook("slurm-prolog", "--gpus", "0", DSDOCTOR_CONFIG=str(config))
-    assert (done.status, done.verdict["cause"]) == (0, "usage")
-    assert "not TOML" in done.verdict["detail"]
-    config.write_text("[limits.memlock-low]\nno_such_limit = 1\n")  # which the worker finds
-    done = node.hook("slurm-prolog", "--gpus", "0", DSDOCTOR_CONFIG=str(config))
-    assert (done.status, done.verdict["cause"]) == (0, "usage")
-    assert "no_such_limit" in done.verdict["detail"]
-    assert node.causes() == {"usage": 2}
+    assert (done.status, done.verdict["verdict"], done.verdict["cause"]) == (0, "healthy", None)
+    assert said in " ".join(done.verdict["problems"])
+    assert f"  configuration: {done.verdict['problems'][0]}" in done.out
+    node.wait_for_worker()
+    node.set(scenarios.h200_x8_lost())
+    done = node.hook("slurm-prolog", "--gpus", "all", "--max-age", "0", DSDOCTOR_CONFIG=str(config))
+    assert (done.status, done.verdict["verdict"]) == (1, "faulty"), done.out
+    assert said in " ".join(done.verdict["problems"])
+    assert node.causes() == {}
 
 
 @pytest.mark.parametrize(
     ("option", "name", "said"),
     [
-        ("--config", "none.json", "No such file"),
-        ("--config", "", "Is a directory"),
+        ("--config", "none.json", "is not a file"),
+        ("--config", "", "is not a file"),
         ("--python", "nowhere", "does not exist"),
     ],
 )

@@ -380,7 +380,7 @@ def _cause(
         title=candidate.known.title,
         confidence=round(certainty, 2),
         message=message,
-        hint=candidate.known.hint,
+        hint=hit.known.signature.hint or candidate.known.hint,
         fixes=tuple(candidate.known.fixes),
         evidence=tuple(lines),
         masks=masks,

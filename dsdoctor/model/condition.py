@@ -87,6 +87,7 @@ class Signature:
         level: how surely the message names the condition.
         masks: conditions that are victims of this one.
         message: sentence with `{group}` fields of the pattern; "" = the condition's title.
+        hint: what to do, where it differs from the condition's hint; "" = the condition's.
         unless: literal texts whose presence anywhere in the log refutes the hit.
         requires: literal texts of which one must be somewhere in the log.
         near: literal texts of which one must stand within 12 lines of the hit, or on it.
@@ -103,6 +104,7 @@ class Signature:
     level: Level = Level.LIKELY
     masks: tuple[str, ...] = ()
     message: str = ""
+    hint: str = ""
     unless: tuple[str, ...] = ()
     requires: tuple[str, ...] = ()
     near: tuple[str, ...] = ()

@@ -137,7 +137,7 @@ def test_guide_b12_the_time_out_of_others_follows_from_the_first_death() -> None
 
 SITE = "/opt/venv/lib/python3.11/site-packages"
 CASES = {
-    "before DeepSpeed shared it out": (
+    "before DeepSpeed partitioned it": (
         ("train.py", "main", "model = AutoModelForCausalLM.from_pretrained(name).to(device)"),
         (f"{SITE}/torch/nn/modules/module.py", "_apply", "module._apply(fn)"),
         (f"{SITE}/torch/nn/modules/module.py", "convert", "return t.to(device, dtype)"),
@@ -163,7 +163,7 @@ CASES = {
         (f"{SITE}/torch/nn/modules/module.py", "_call_impl", "return forward_call(*args)"),
         (f"{SITE}/torch/nn/modules/linear.py", "forward", "return F.linear(input, self.weight)"),
     ),
-    "in the optimizer's step": (
+    "in the optimizer step": (
         (f"{SITE}/torch/optim/adamw.py", "_init_group", 'state["exp_avg"] = torch.zeros_like(p)'),
     ),
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""What Slurm says in a job's environment.
+"""What Slurm sets in a job's environment.
 
 Source: sbatch(1) and srun(1) of Slurm 22.05 to 24.05, output environment variables.
 """
@@ -16,7 +16,7 @@ def in_job(env: Environment) -> bool:
 
 
 def number(env: Environment, *names: str) -> int | None:
-    """The first of some variables that holds a plain number."""
+    """The value of the first variable that is a plain number."""
     for name in names:
         value = env.get(name) or ""
         if value.isdecimal():
@@ -25,7 +25,7 @@ def number(env: Environment, *names: str) -> int | None:
 
 
 def counted(text: str) -> int:
-    """How many devices a list of Slurm's names.
+    """Number of devices in a list of Slurm.
 
     >>> counted("0,1,4-7"), counted("GPU-1,GPU-2"), counted("")
     (6, 2, 0)
@@ -58,7 +58,7 @@ def cpus_of_node(env: Environment) -> int | None:
 
 
 def memory_of_node_mib(env: Environment) -> int | None:
-    """Memory that the job asked for on this node, in MiB; None when it asked for none or for all.
+    """Memory that the job requested on this node, in MiB; None if it requested none or all.
 
     >>> memory_of_node_mib(Environment(variables={"SLURM_MEM_PER_NODE": "65536"}))
     65536

@@ -1,14 +1,13 @@
-"""The pod was given other GPUs than it can see.
+"""The pod does not see the GPUs that it was assigned.
 
 ## Why it matters
-Kubernetes hands GPUs to a container through the device plug-in, which names them in
-`NVIDIA_VISIBLE_DEVICES`. `void` or `none` there means that the container asked for none: torch finds
-no device. When the image or the manifest sets the variable to `all`, the pod sees the GPUs of other
-pods and takes them from under their feet.
+The Kubernetes device plugin lists the GPUs of a container in `NVIDIA_VISIBLE_DEVICES`. `void` or
+`none` means that the container requested no GPU, so torch finds none. If the image or the manifest
+sets the variable to `all`, the pod sees and uses the GPUs of other pods.
 
 ## What to do
-Ask for them in the container's `resources.limits` (`nvidia.com/gpu: 8`), and take
-`NVIDIA_VISIBLE_DEVICES` out of the manifest.
+Request GPUs in `resources.limits` of the container (`nvidia.com/gpu: 8`), and remove
+`NVIDIA_VISIBLE_DEVICES` from the manifest.
 
 ## References
 - https://github.com/NVIDIA/k8s-device-plugin (device list strategy)
@@ -44,22 +43,22 @@ _NONE = ("void", "none")
 def pod_sees_its_gpus(
     os: OsInfo, env: Environment, gpus: Gpus | Missing, run: RunNeeds
 ) -> Iterator[Finding]:
-    """Compares the names that the device plug-in gave with the GPUs that NVML shows."""
+    """Compares the list of the device plugin with the GPUs that NVML reports."""
     if os.container != "kubernetes":
-        yield skip("this is no pod of Kubernetes")
+        yield skip("not in a Kubernetes pod")
         return
     value = env.get("NVIDIA_VISIBLE_DEVICES")
     found = () if isinstance(gpus, Missing) else gpus.gpus
     if value is None:
-        yield skip("the device plug-in set no `NVIDIA_VISIBLE_DEVICES`")
+        yield skip("the device plugin did not set `NVIDIA_VISIBLE_DEVICES`")
         return
     if value in _NONE and not found:
         if run.wants_gpu:
             yield fail(
-                f"`NVIDIA_VISIBLE_DEVICES` is `{value}`, so this container was given no GPU, but "
-                "the run asks for some",
+                f"`NVIDIA_VISIBLE_DEVICES` is `{value}`, so this container has no GPU, but the run"
+                " needs one",
                 effect="CUDA finds no device",
-                hint="set `resources.limits` of the container to `nvidia.com/gpu: N`",
+                hint="set `nvidia.com/gpu: N` in `resources.limits` of the container",
                 value=value,
             )
         else:
@@ -72,18 +71,20 @@ def pod_sees_its_gpus(
     lacking = [name for name in given if name not in names]
     if lacking:
         yield fail(
-            f"the pod was given {len(given)} devices, but {len(lacking)} of them cannot be seen",
-            effect="the ranks of those devices end in `invalid device ordinal`",
-            hint="delete the pod so that it is made anew; see `kubectl describe node` for lost GPUs",
+            f"the pod was assigned {len(given)} GPUs, but {len(lacking)} of them are not visible",
+            effect="the ranks of those GPUs fail with `invalid device ordinal`",
+            hint="delete the pod so that it is created again, and look for lost GPUs with"
+            " `kubectl describe node`",
             given=given,
             lacking=lacking,
         )
     elif value == "all" and run.expect_gpus is not None and len(found) > run.expect_gpus:
         yield warn(
             f"`NVIDIA_VISIBLE_DEVICES` is `all` and {len(found)} GPUs are visible, but the run "
-            f"asks for {run.expect_gpus}",
-            effect="the pod takes GPUs that Kubernetes gave to others",
-            hint="take `NVIDIA_VISIBLE_DEVICES` out of image and manifest, and set `nvidia.com/gpu`",
+            f"needs {run.expect_gpus}",
+            effect="the pod uses GPUs that are assigned to other pods",
+            hint="remove `NVIDIA_VISIBLE_DEVICES` from the image and the manifest, and set"
+            " `nvidia.com/gpu`",
             visible=len(found),
             expected=run.expect_gpus,
         )

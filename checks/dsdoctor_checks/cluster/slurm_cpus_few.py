@@ -1,13 +1,13 @@
-"""The job's processes get far fewer CPUs than they need.
+"""The Slurm job has too few CPUs for its GPUs.
 
 ## Why it matters
-Slurm gives one CPU to a task unless asked for more, and its cgroup holds the job to that. All
-DataLoader workers of a rank, and the optimizer of an offloading run, then share one CPU: the GPUs
-wait. A wrapper that starts eight ranks in one task has the CPUs of one task.
+By default Slurm assigns one CPU to a task, and its cgroup enforces that. All DataLoader workers of a
+rank, and an offloaded optimizer, then share one CPU, and the GPUs wait. If one task starts eight
+ranks, they share the CPUs of one task.
 
 ## What to do
-Ask for them: `--cpus-per-task=N` (and `srun --cpus-per-task=N` again, which since Slurm 22.05 does
-not inherit it), or `--exclusive`.
+Request more CPUs with `--cpus-per-task=N`, or request the node with `--exclusive`. Pass
+`--cpus-per-task=N` to `srun` too: since Slurm 22.05 it does not inherit the option from `sbatch`.
 
 ## References
 - srun(1), Slurm 22.05: `--cpus-per-task` is no longer inherited from sbatch
@@ -40,7 +40,7 @@ class CpuLimits(Limits, frozen=True, kw_only=True):
     """CPUs that a rank needs.
 
     Attributes:
-        min_cpus_per_gpu: fewer starve a rank with its data workers.
+        min_cpus_per_gpu: with fewer CPUs a rank and its DataLoader workers are slow.
     """
 
     min_cpus_per_gpu: float = 2
@@ -48,9 +48,9 @@ class CpuLimits(Limits, frozen=True, kw_only=True):
 
 @check(CONDITION)
 def cpus_suffice(env: Environment, resources: Resources, limits: CpuLimits) -> Iterator[Finding]:
-    """Compares the usable CPUs with the job's GPUs, and with what Slurm said."""
+    """Compares the usable CPUs with the GPUs of the job."""
     if not in_job(env):
-        yield skip("this is no Slurm job")
+        yield skip("not in a Slurm job")
         return
     given = gpus_of_node(env)
     gpus = given[0] if given else 0
@@ -61,10 +61,10 @@ def cpus_suffice(env: Environment, resources: Resources, limits: CpuLimits) -> I
         return
     step = " in this step" if said is not None and said > usable else ""
     yield warn(
-        f"this Slurm job has {gpus} GPUs and {usable} CPUs{step}, but {need:g} CPUs are the least "
-        "for so many ranks",
-        effect="data workers and the optimizer of an offloading run starve, and the GPUs wait",
-        hint=f"submit with `--cpus-per-task={max(1, int(need))}` or more, and give it to `srun` too",
+        f"this Slurm job has {gpus} GPUs and {usable} CPUs{step}, but so many ranks need at least"
+        f" {need:g} CPUs",
+        effect="DataLoader workers and an offloaded optimizer are slow, and the GPUs wait",
+        hint=f"submit with `--cpus-per-task={max(1, int(need))}` or more, and pass it to `srun` too",
         usable=usable,
         gpus=gpus,
         said=said,

@@ -1,18 +1,17 @@
-"""The GPUs that Slurm gave to the job and those that it can see do not agree.
+"""The visible GPUs differ from those that Slurm assigned to the job.
 
 ## Why it matters
-Slurm says which GPUs are the job's, and `CUDA_VISIBLE_DEVICES` and the device cgroup are meant to
-show just those. When fewer are visible, ranks end in `invalid device ordinal`; when a script
-overwrites the variable, the job lands on the GPUs of others. A job without any `--gres` or `--gpus`
-sees none, or all.
+Slurm assigns GPUs to a job, and `CUDA_VISIBLE_DEVICES` and the device cgroup should show only those.
+If fewer are visible, ranks fail with `invalid device ordinal`. If a script overwrites the variable,
+the job uses the GPUs of other jobs. A job without `--gres` or `--gpus` sees no GPU, or all of them.
 
 ## What to do
-Ask for GPUs (`--gpus-per-node=N` or `--gres=gpu:N`), and take `export CUDA_VISIBLE_DEVICES=…` out
-of the job script.
+Request GPUs (`--gpus-per-node=N` or `--gres=gpu:N`), and remove `export CUDA_VISIBLE_DEVICES=…` from
+the job script.
 
 ## References
 - https://slurm.schedmd.com/gres.html (GPU management), sbatch(1): SLURM_GPUS_ON_NODE, SLURM_JOB_GPUS
-- CUDA programming guide, CUDA_VISIBLE_DEVICES: UUIDs of GPUs and of MIG slices are taken too
+- CUDA programming guide, CUDA_VISIBLE_DEVICES: UUIDs of GPUs and MIG slices are accepted too
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ CONDITION = Condition("slurm-gpus-not-visible", id="DSD1601", scope=Scope.JOB, s
 
 
 def _devices(gpu: Gpu) -> int:
-    """A sliced GPU shows as many devices as it has slices."""
+    """Number of CUDA devices: a MIG GPU has one per slice."""
     return len(gpu.mig_devices or ()) or 1 if gpu.mig_mode else 1
 
 
@@ -51,9 +50,9 @@ def _devices(gpu: Gpu) -> int:
 def allocation_is_visible(
     env: Environment, gpus: Gpus | Missing, run: RunNeeds
 ) -> Iterator[Finding]:
-    """Compares Slurm's number with the devices that CUDA would show."""
+    """Compares the number that Slurm assigned with the devices that CUDA would see."""
     if not in_job(env):
-        yield skip("this is no Slurm job")
+        yield skip("not in a Slurm job")
         return
     given = gpus_of_node(env)
     tokens = visible_tokens(env)
@@ -67,13 +66,13 @@ def allocation_is_visible(
     if given is None or given[0] == 0:
         if run.wants_gpu:
             yield fail(
-                "this Slurm job was given no GPU, but the run asks for some",
-                effect="CUDA finds no device, or the GPUs of other jobs",
+                "Slurm assigned no GPU to this job, but the run needs one",
+                effect="CUDA finds no device, or uses the GPUs of other jobs",
                 hint="submit with `--gpus-per-node=N` or `--gres=gpu:N`",
                 visible=seen,
             )
         else:
-            yield skip("Slurm says nothing of GPUs in this job")
+            yield skip("Slurm assigned no GPU to this job")
         return
     count, name = given
     evidence: dict[str, Any] = {
@@ -84,18 +83,18 @@ def allocation_is_visible(
     }
     if seen < count:
         yield fail(
-            f"Slurm gave {count} GPUs to this job on this node (`{name}`), but {seen} are visible",
-            effect="the ranks beyond end in `invalid device ordinal`",
-            hint="take `CUDA_VISIBLE_DEVICES` out of the job script, and compare with "
+            f"Slurm assigned {count} GPUs of this node to the job (`{name}`), but {seen} are visible",
+            effect=f"ranks from {seen} on fail with `invalid device ordinal`",
+            hint="remove `CUDA_VISIBLE_DEVICES` from the job script, and compare with "
             "`scontrol show job -d $SLURM_JOB_ID`",
             **evidence,
         )
     elif seen > count:
         yield warn(
-            f"Slurm gave {count} GPUs to this job on this node (`{name}`), but {seen} are visible",
-            effect="the job may take GPUs that other jobs compute on",
-            hint="choose the job's own with `--gpus`, and ask the administrator for "
-            "`ConstrainDevices=yes` in cgroup.conf",
+            f"Slurm assigned {count} GPUs of this node to the job (`{name}`), but {seen} are visible",
+            effect="the job may use the GPUs of other jobs",
+            hint="restrict `CUDA_VISIBLE_DEVICES` to the GPUs in `SLURM_JOB_GPUS`, and ask the"
+            " administrator for `ConstrainDevices=yes` in cgroup.conf",
             **evidence,
         )
     else:

@@ -1,12 +1,12 @@
-"""The memory of the Slurm job is less than was asked for, or a small part of the node.
+"""The Slurm job has less memory than it requested or than its ranks need.
 
 ## Why it matters
-The cgroup of the job kills whoever goes beyond its limit (`oom_kill`, exit status 137, `return code
-= -9`), however much memory the node has. A job that names no memory gets the partition's default,
-often a few GiB for each CPU.
+When a job exceeds the memory limit of its cgroup, the kernel kills a process (`oom_kill`, exit status
+137, `return code = -9`), even if the node has free memory. A job that requests no memory gets the
+partition's default, often a few GiB per CPU.
 
 ## What to do
-Ask for memory: `--mem=0` takes all of the node, `--mem=200G` a part of it.
+Request memory: `--mem=0` requests all memory of the node, `--mem=200G` a part of it.
 
 ## References
 - sbatch(1): `--mem`, SLURM_MEM_PER_NODE, SLURM_MEM_PER_CPU (in MiB)
@@ -45,7 +45,7 @@ CONDITION = Condition(
 )
 
 MIB = 1 << 20
-#: Slurm and the kernel keep some of it back.
+#: Slurm and the kernel reserve some of it.
 SLACK = 0.9
 
 
@@ -53,7 +53,7 @@ class MemoryLimits(Limits, frozen=True, kw_only=True):
     """Memory that ranks need to start.
 
     Attributes:
-        min_gib_per_gpu: torch, CUDA and NCCL with their buffers, without any data.
+        min_gib_per_gpu: for torch, CUDA and NCCL with their buffers, without data.
     """
 
     min_gib_per_gpu: float = 4
@@ -67,9 +67,9 @@ def memory_suffices(
     run: RunNeeds,
     limits: MemoryLimits,
 ) -> Iterator[Finding]:
-    """Judges the limit in force against the request, and against the number of GPUs."""
+    """Compares the effective limit with the request and with the number of GPUs."""
     if not in_job(env):
-        yield skip("this is no Slurm job")
+        yield skip("not in a Slurm job")
         return
     have = resources.memory_usable_bytes
     asked = memory_of_node_mib(env)
@@ -77,18 +77,18 @@ def memory_suffices(
     need = limits.min_gib_per_gpu * count
     if asked is not None and have < asked * MIB * SLACK:
         yield warn(
-            f"the job asked Slurm for {asked / 1024:.1f} GiB on this node, but its cgroup allows "
+            f"the job requested {asked / 1024:.1f} GiB on this node, but its cgroup allows "
             f"{have / GIB:.1f} GiB",
-            effect="the kernel kills a rank where the plan says that it fits",
-            hint="look at `scontrol show job -d $SLURM_JOB_ID`, or submit with `--mem=0`",
+            effect="the kernel kills a rank although the request would be enough",
+            hint="check `scontrol show job -d $SLURM_JOB_ID`, or submit with `--mem=0`",
             asked_gib=round(asked / 1024, 1),
             limit_gib=round(have / GIB, 1),
         )
     elif count and have < need * GIB:
         yield warn(
-            f"this Slurm job may use {have / GIB:.1f} GiB of memory for {count} GPUs, but "
-            f"{need:g} GiB are the least to start so many ranks",
-            effect="the kernel kills a rank (`return code = -9`) while it starts",
+            f"this Slurm job can use {have / GIB:.1f} GiB of memory for {count} GPUs, but so many"
+            f" ranks need at least {need:g} GiB to start",
+            effect="the kernel kills a rank (`return code = -9`) during start-up",
             hint="submit with `--mem=0`, or with the memory that the job needs",
             limit_gib=round(have / GIB, 1),
             gpus=count,

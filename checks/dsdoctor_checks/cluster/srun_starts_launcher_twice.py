@@ -1,13 +1,13 @@
-"""`srun` starts one launcher for each GPU, and each of them starts all ranks again.
+"""`srun` starts several launchers on a node, and each starts all ranks.
 
 ## Why it matters
-`torchrun`, `deepspeed` and `accelerate launch` start the ranks of a node by themselves, so one of
-them is due on each node. Under `srun` with eight tasks a node there are eight, on the same port and
-the same GPUs: 64 processes where eight are meant, and `EADDRINUSE` or `duplicate GPU`.
+`torchrun`, `deepspeed` and `accelerate launch` start all ranks of a node, so each node needs one
+launcher. With eight tasks per node `srun` starts eight of them, on the same port and the same GPUs:
+64 processes instead of eight, and `EADDRINUSE` or `Duplicate GPU detected`.
 
 ## What to do
-Start the launcher with `--ntasks-per-node=1`; or start the script itself, without a launcher, with
-one task for each GPU.
+Start the launcher with `--ntasks-per-node=1`. Or start the script without a launcher, with one task
+per GPU.
 
 ## References
 - https://docs.pytorch.org/docs/stable/elastic/run.html
@@ -43,9 +43,9 @@ CONDITION = Condition(
 
 @check(CONDITION)
 def one_launcher_a_node(command: LaunchCommand, env: Environment) -> Iterator[Finding]:
-    """Judges commands that begin with srun and go on with a launcher."""
+    """Judges commands in which srun starts a launcher."""
     if command.launcher != "srun" or command.inner is None:
-        yield skip("no launcher is started by `srun`")
+        yield skip("`srun` does not start a launcher")
         return
     text = _option(command.argv, "--ntasks-per-node")
     tasks = int(text) if text.isdecimal() else tasks_of_node(env)
@@ -53,17 +53,17 @@ def one_launcher_a_node(command: LaunchCommand, env: Environment) -> Iterator[Fi
         yield ok(tasks=tasks)
         return
     yield fail(
-        f"`srun` starts `{command.inner}` {tasks} times on a node, but each one starts all ranks "
-        "of the node",
-        effect="they fight for one port and the same GPUs: `EADDRINUSE`, or duplicate GPUs",
-        hint="give `srun` `--ntasks-per-node=1`",
+        f"`srun` starts `{command.inner}` {tasks} times on a node, but one launcher starts all ranks"
+        " of a node",
+        effect="they use the same port and the same GPUs: `EADDRINUSE` or `Duplicate GPU detected`",
+        hint="pass `--ntasks-per-node=1` to `srun`",
         tasks=tasks,
         launcher=command.inner,
     )
 
 
 def _option(argv: tuple[str, ...], name: str) -> str:
-    """The value of a long option, in either of its forms."""
+    """The value of a long option, as `--name=value` or `--name value`."""
     for index, word in enumerate(argv):
         if word.startswith(f"{name}="):
             return word.partition("=")[2]

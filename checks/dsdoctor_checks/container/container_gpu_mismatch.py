@@ -1,14 +1,14 @@
-"""The container sees other GPUs than it was allotted.
+"""The container sees different GPUs than it was assigned.
 
 ## Why it matters
-NVIDIA's runtime and the device plug-in of Kubernetes write what they allot into
-`NVIDIA_VISIBLE_DEVICES`. If the container sees fewer GPUs, one of them is lost or the runtime did
-not hand it over; if it sees more, it is privileged and takes GPUs that belong to other pods.
+NVIDIA's runtime and the Kubernetes device plugin list the assigned GPUs in `NVIDIA_VISIBLE_DEVICES`.
+If the container sees fewer GPUs, one is lost or the runtime did not pass it through. If it sees more,
+it is privileged and can use GPUs that belong to other pods.
 
 ## What to do
-Fewer: delete the pod so that it is scheduled anew, and look at the node (`dmesg`, device plug-in).
-More: take `privileged: true` and host mounts of `/dev` away, or set `CUDA_VISIBLE_DEVICES` to the
-allotted UUIDs.
+If GPUs are missing, delete the pod so that it is scheduled again, and check the node (`dmesg`, device
+plugin). If there are too many, remove `privileged: true` and host mounts of `/dev`, or set
+`CUDA_VISIBLE_DEVICES` to the assigned UUIDs.
 
 ## References
 - https://github.com/NVIDIA/k8s-device-plugin (device list strategies)
@@ -51,10 +51,10 @@ def allotted(value: str | None) -> tuple[str, ...] | None:
 
 @check(CONDITION)
 def container_sees_what_it_was_given(os: OsInfo, env: Environment, gpus: Gpus) -> Iterator[Finding]:
-    """The list that the runtime wrote against the GPUs that NVML shows."""
+    """Compares the list of the runtime with the GPUs that NVML reports."""
     given = allotted(env.get("NVIDIA_VISIBLE_DEVICES"))
     if os.container is None or given is None:
-        yield skip("no list of allotted GPUs here (`NVIDIA_VISIBLE_DEVICES` with UUIDs)")
+        yield skip("`NVIDIA_VISIBLE_DEVICES` does not list the UUIDs of assigned GPUs")
         return
     whole = {gpu.uuid: gpu.index for gpu in gpus.gpus if gpu.uuid}
     slices = {device.uuid for gpu in gpus.gpus for device in gpu.mig_devices or () if device.uuid}
@@ -67,19 +67,19 @@ def container_sees_what_it_was_given(os: OsInfo, env: Environment, gpus: Gpus) -
         "seen": list(whole),
         "container": os.container,
     }
-    if lacking and os.container != "kubernetes":  # a pod's lack is `kubernetes-gpus-not-visible`
+    if lacking and os.container != "kubernetes":  # `kubernetes-gpus-not-visible` reports pods
         yield fail(
-            f"{len(given)} GPUs are allotted to this {os.container} container, but "
-            f"{len(lacking)} of them cannot be seen ({', '.join(lacking)})",
-            effect="the launcher starts more ranks than there are devices",
-            hint="start the container or pod anew, on another node if it happens again",
+            f"{len(given)} GPUs are assigned to this {os.container} container, but "
+            f"{len(lacking)} of them are not visible ({', '.join(lacking)})",
+            effect="the launcher starts more ranks than there are GPUs",
+            hint="restart the container or pod, on another node if it happens again",
             **evidence,
         )
     elif extra:
         yield warn(
-            f"{len(given)} GPUs are allotted to this {os.container} container, but it sees "
+            f"{len(given)} GPUs are assigned to this {os.container} container, but it sees "
             f"{len(extra)} more ({', '.join(f'GPU {index}' for index in extra)})",
-            effect="a job that takes all GPUs that it sees disturbs those of others",
+            effect="a job that uses all visible GPUs interferes with other jobs",
             hint=f"set `CUDA_VISIBLE_DEVICES={','.join(given)}`, and run without `privileged`",
             **evidence,
         )

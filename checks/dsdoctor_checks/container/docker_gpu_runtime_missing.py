@@ -1,11 +1,11 @@
 """The container was started without the NVIDIA runtime.
 
 ## Why it matters
-Docker hands a GPU to a container through NVIDIA's runtime; without it the container does not
-start.
+Docker passes GPUs to a container through NVIDIA's runtime. Without it the container has no GPU, or
+does not start.
 
 ## What to do
-Install `nvidia-container-toolkit`, run `nvidia-ctk runtime configure --runtime=docker`, restart
+Install `nvidia-container-toolkit`, run `nvidia-ctk runtime configure --runtime=docker`, and restart
 Docker.
 
 ## References
@@ -53,7 +53,7 @@ def runtime_hands_gpus_over(
     live: TorchLive | Missing,
     run: RunNeeds,
 ) -> Iterator[Finding]:
-    """A container on a host with a loaded driver, to which nobody handed device nodes or libcuda."""
+    """Reports a container without device nodes or libcuda on a host that has a driver."""
     if os.container is None or cuda_works(live):
         yield skip("not a container without GPUs")
         return
@@ -72,13 +72,13 @@ def runtime_hands_gpus_over(
     if not loaded or not asked or (nodes and libcuda):
         yield ok(**evidence)
         return
-    # CUDA base images set the variable to `all`: alone it is no proof that GPUs are wanted
+    # CUDA base images set the variable to `all`, which does not prove that the job needs GPUs
     say = fail if run.wants_gpu or (value or "all") != "all" else warn
-    lacking = [] if nodes else ["no `/dev/nvidia*` of a GPU"]
+    lacking = [] if nodes else ["no `/dev/nvidia*` device"]
     lacking += [] if libcuda else ["no libcuda"]
     yield say(
-        f"the host's driver is {kernel.module_version}, but this {os.container} container has "
-        f"{' and '.join(lacking)}: NVIDIA's runtime did not set it up",
+        f"the host has driver {kernel.module_version}, but this {os.container} container has "
+        f"{' and '.join(lacking)}: it was started without NVIDIA's runtime",
         effect="CUDA finds no device, and DeepSpeed runs on the CPU",
         hint=_START.get(os.container, "start it with NVIDIA's runtime"),
         **evidence,
@@ -86,14 +86,14 @@ def runtime_hands_gpus_over(
 
 
 _START = {
-    "docker": "start it with `--gpus all`; if that is refused, install `nvidia-container-toolkit`",
-    "podman": "start it with `--device nvidia.com/gpu=all` (needs `nvidia-ctk cdi generate`)",
+    "docker": "start it with `--gpus all`; if Docker rejects that, install `nvidia-container-toolkit`",
+    "podman": "start it with `--device nvidia.com/gpu=all`, after `nvidia-ctk cdi generate`",
     "apptainer": "start it with `--nv`",
-    "kubernetes": "set `resources.limits` `nvidia.com/gpu` on this container, and "
-    "`runtimeClassName: nvidia` where that is not the default",
+    "kubernetes": "set `nvidia.com/gpu` in `resources.limits` of this container, and "
+    "`runtimeClassName: nvidia` if that is not the default",
 }
 
-HINT = "install `nvidia-container-toolkit`, run `nvidia-ctk runtime configure --runtime=docker`, restart Docker"
+HINT = "install `nvidia-container-toolkit`, run `nvidia-ctk runtime configure --runtime=docker`, and restart Docker"
 
 SIGNATURES = (
     Signature(

@@ -9,5 +9,5 @@ MIB = 1 << 20
 
 
 def ranks(run: RunNeeds, gpus: Gpus | Missing, env: Environment | Missing) -> int:
-    """How many processes of a job this host would run: one for each GPU, at least one."""
+    """Number of ranks that a job would start on this host: one per GPU, at least one."""
     return max(len(run.gpus) or run.expect_gpus or len(chosen(gpus, run, env)), 1)

@@ -1,12 +1,12 @@
 """The address space of a process is limited (`ulimit -v`).
 
 ## Why it matters
-torch maps gigabytes of libraries, and CUDA reserves address space of the size of all memory and all
-GPUs together, without using it. Under `ulimit -v` this ends in `Cannot allocate memory` while
-memory is free.
+torch maps gigabytes of libraries. CUDA reserves as much address space as the host and all GPUs have
+memory, without using it. With `ulimit -v` this fails with `Cannot allocate memory` although memory is
+free.
 
 ## What to do
-Run `ulimit -v unlimited` in the job script; to bound memory use a cgroup (`--mem`).
+Run `ulimit -v unlimited` in the job script. To limit memory, use a cgroup (`--mem`).
 
 ## References
 - https://man7.org/linux/man-pages/man2/getrlimit.2.html (RLIMIT_AS)
@@ -38,7 +38,7 @@ class SpaceLimits(Limits, frozen=True, kw_only=True):
     """Address space of one process.
 
     Attributes:
-        fatal_gib: below this torch does not even load its libraries.
+        fatal_gib: below this torch cannot load its libraries.
     """
 
     fatal_gib: float = 8
@@ -48,7 +48,7 @@ class SpaceLimits(Limits, frozen=True, kw_only=True):
 def address_space_is_free(
     resources: Resources, live: TorchLive | Missing, limits: SpaceLimits
 ) -> Iterator[Finding]:
-    """Judges RLIMIT_AS; a CUDA that starts under it makes it a warning."""
+    """Judges RLIMIT_AS; only a warning if CUDA starts under it."""
     limit = resources.limit_address_space
     if limit is None:
         yield ok(address_space="unlimited")
@@ -57,7 +57,7 @@ def address_space_is_free(
     yield (fail if limit < limits.fatal_gib * GIB and not started else warn)(
         f"the address space of a process is limited to {gib(limit)} GiB, but torch and CUDA need "
         "it unlimited",
-        effect="imports or CUDA end in `Cannot allocate memory` though memory is free",
+        effect="imports or CUDA fail with `Cannot allocate memory` although memory is free",
         hint="run `ulimit -v unlimited` before the job starts",
         address_space_gib=gib(limit),
         cuda_started=started,

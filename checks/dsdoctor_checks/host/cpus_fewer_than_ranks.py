@@ -1,11 +1,11 @@
-"""The job may use fewer CPUs than it has ranks.
+"""The job can use fewer CPUs than it has ranks.
 
 ## Why it matters
-Each rank keeps a CPU busy while it launches kernels. A CPU quota of a pod, or one task of Slurm
-with one CPU, makes the ranks take turns: GPUs wait, and collectives run into their time limit.
+Each rank keeps a CPU busy while it launches kernels. With a small CPU quota of a pod, or a Slurm task
+with one CPU, the ranks take turns. The GPUs wait, and collectives can time out.
 
 ## What to do
-Ask for at least one CPU for each rank, better four (`resources.limits.cpu`, `--cpus-per-task`,
+Request at least one CPU for each rank, preferably four (`resources.limits.cpu`, `--cpus-per-task`,
 `docker run --cpus`).
 
 ## References
@@ -45,7 +45,7 @@ def ranks_have_cpus(
     env: Environment | Missing,
     os: OsInfo | Missing,
 ) -> Iterator[Finding]:
-    """CPUs by affinity and cgroup quota against ranks on this host."""
+    """Compares the usable CPUs (affinity, cgroup quota) with the ranks on this host."""
     count, cpus = ranks(run, gpus, env), resources.cpus_usable
     if cpus >= count:
         yield ok(cpus=cpus, ranks=count)
@@ -54,9 +54,9 @@ def ranks_have_cpus(
     ask = {
         "kubernetes": "raise `resources.limits.cpu` of the pod",
         "docker": "start the container with more `--cpus`",
-    }.get(kind or "", "ask for more (`--cpus-per-task`), or start fewer ranks")
+    }.get(kind or "", "request more CPUs (`--cpus-per-task`), or start fewer ranks")
     yield warn(
-        f"the job may use {cpus} of {resources.cpus_logical} CPUs, but it has {count} ranks here",
+        f"the job can use {cpus} of {resources.cpus_logical} CPUs, but has {count} ranks on this host",
         effect="ranks take turns on the CPU, and the GPUs wait for them",
         hint=ask,
         cpus=cpus,

@@ -1,13 +1,13 @@
-"""Apple's MPS back end lacks the type or operation.
+"""Apple's MPS backend does not support a type or an operation.
 
 ## Why it matters
-Apple's back end lacks some types (float64, bf16 before macOS 14) and operations.
+The MPS backend does not support float64, bf16 before macOS 14, and some operations.
 
 ## What to do
 Use float32 or float16, or set `PYTORCH_ENABLE_MPS_FALLBACK=1`.
 
 ## References
-Recognised in logs alone; the wordings are tested in `tests/logs`.
+Detected from logs only.
 """
 
 from __future__ import annotations

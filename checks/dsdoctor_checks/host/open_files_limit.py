@@ -1,13 +1,12 @@
 """The limit on open files is very low.
 
 ## Why it matters
-Every DataLoader worker, tensor passed between processes, NCCL connection and checkpoint shard takes
-file descriptors. Under a low limit a job ends in `Too many open files`, often hours after
-its start.
+DataLoader workers, tensors passed between processes, NCCL connections and checkpoint shards use file
+descriptors. With a low limit a job stops with `Too many open files`, often hours after its start.
 
 ## What to do
-Run `ulimit -n 65536` in the shell or job script that starts the job; in a container use `--ulimit
-nofile=65536`.
+Run `ulimit -n 65536` in the shell or job script that starts the job. For a container, pass
+`--ulimit nofile=65536`.
 
 ## References
 - NCCL docs: troubleshooting.rst
@@ -41,8 +40,8 @@ class FileLimits(Limits, frozen=True, kw_only=True):
     """Open files for one process.
 
     Attributes:
-        min_files: what Linux gives by default; less was lowered by someone.
-        fatal_files: below this not even the imports and a few workers fit.
+        min_files: the default of Linux; a lower limit was set on purpose.
+        fatal_files: below this the imports and a few workers already fail.
     """
 
     min_files: float = 1024
@@ -51,21 +50,21 @@ class FileLimits(Limits, frozen=True, kw_only=True):
 
 @check(CONDITION)
 def files_can_be_opened(resources: Resources, limits: FileLimits) -> Iterator[Finding]:
-    """Judges the soft limit, which is the one that a job gets."""
+    """Judges the soft limit, which applies to a job."""
     limit = resources.limit_nofile
     if limit is None or limit >= limits.min_files:
         yield ok(nofile=limit)
         return
     yield (fail if limit < limits.fatal_files else warn)(
         f"a process may open {limit} files, but jobs need {limits.min_files:g} or more",
-        effect="a job ends in `OSError: [Errno 24] Too many open files`",
+        effect="the job stops with `OSError: [Errno 24] Too many open files`",
         hint="run `ulimit -n 65536` before the job starts",
         nofile=limit,
         min_files=limits.min_files,
     )
 
 
-HINT = "raise it (`ulimit -n 65536`), or use the `file_system` sharing strategy"
+HINT = "run `ulimit -n 65536` before the job starts, or use the `file_system` sharing strategy"
 
 SIGNATURES = (
     Signature(

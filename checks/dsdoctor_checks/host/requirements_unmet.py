@@ -1,16 +1,16 @@
-"""The machine or the environment is below what the requirements profile asks for.
+"""The machine or the environment does not meet the requirements profile.
 
 ## Why it matters
-A guide, a model card or a colleague says what a training run needs at least: so many GPUs with so
-much memory, cores, host memory, disk, versions. Below that the run may start and die hours later.
+A profile lists what a training run needs at least: GPUs and their memory, CPU cores, host memory,
+disk space and versions. With less the run may start and fail hours later.
 
 ## What to do
-Use a machine that meets the profile, upgrade what is too old, or correct the profile if it asks for
-too much. `check --profile NAME` takes a bundled profile, `check --profile FILE.toml` your own.
+Use a machine that meets the profile, upgrade what is too old, or correct the profile if it requires
+too much. `check --profile NAME` uses a bundled profile, `check --profile FILE.toml` your own.
 
 ## References
-- The profile's own source; memory figures are nominal: 7 % less is accepted, because firmware, ECC
-  and drivers keep back a part of what is printed on the box.
+- The profile's own source. Memory sizes are nominal: 7 % less is accepted, because firmware, ECC and
+  drivers reserve a part of the advertised size.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ CONDITION = Condition("requirements-unmet", id="DSD1010", scope=Scope.NODE, sinc
 
 
 class FloorLimits(Limits, frozen=True, kw_only=True):
-    """How strictly nominal sizes are taken.
+    """How much nominal sizes may be missed.
 
     Attributes:
-        tolerance: share that may be missing of memory sizes.
+        tolerance: share by which memory may be smaller than required.
     """
 
     tolerance: float = 0.07
@@ -69,10 +69,10 @@ def floors_are_met(
     packages: Packages | Missing,
     limits: FloorLimits,
 ) -> Iterator[Finding]:
-    """Every line of the profile against what was read."""
+    """Compares each requirement with what was read."""
     floors = run.floors
     if floors is None:
-        yield skip("no requirements profile was given (`--profile P`)")
+        yield skip("no requirements profile was passed (`--profile`)")
         return
     share = 1 - limits.tolerance
     yield from _gpu_floors(floors, gpus, run, env, share)
@@ -82,8 +82,8 @@ def floors_are_met(
 
 def _unmet(floors: Floors, what: str, have: str, want: str, hint: str, **evidence: Any) -> Finding:
     return fail(
-        f"{what}: {have}, but the profile `{floors.name}` asks for {want}",
-        effect="the run that this profile describes does not start, or does not get through",
+        f"{what}: {have}, but the profile `{floors.name}` requires {want}",
+        effect="the run that the profile describes does not start or does not finish",
         hint=hint,
         profile=floors.name,
         **evidence,
@@ -113,7 +113,7 @@ def _gpu_floors(
             yield _unmet(
                 floors,
                 "GPUs",
-                f"{len(used)} {'is' if len(used) == 1 else 'are'} there for the run",
+                f"{len(used)} {'is' if len(used) == 1 else 'are'} available to the run",
                 f"{floors.gpus}",
                 "choose more GPUs (`--gpus`, `CUDA_VISIBLE_DEVICES`) or another machine",
                 gpus=len(used),
@@ -131,7 +131,7 @@ def _gpu_floors(
                     name,
                     f"{have:.1f} GiB",
                     f"{floors.gpu_memory_gib:g} GiB",
-                    "choose GPUs with more memory, or look at `dsdoctor recommend --model`",
+                    "choose GPUs with more memory, or see what `dsdoctor recommend --model MODEL` suggests",
                     gpu=gpu.index,
                     memory_gib=round(have, 1),
                     wanted_gib=floors.gpu_memory_gib,
@@ -162,9 +162,9 @@ def _host_floors(
                 yield _unmet(
                     floors,
                     "CPUs",
-                    f"the job may use {cpus} of {resources.cpus_logical}",
+                    f"the job can use {cpus} of {resources.cpus_logical}",
                     f"{floors.cpu_cores}",
-                    "ask for more (`--cpus-per-task`, `resources.limits.cpu`)",
+                    "request more (`--cpus-per-task`, `resources.limits.cpu`)",
                     cpus=cpus,
                     wanted=floors.cpu_cores,
                 )
@@ -172,9 +172,9 @@ def _host_floors(
                 yield _unmet(
                     floors,
                     "host memory",
-                    f"the job may use {gib(ram)} GiB",
+                    f"the job can use {gib(ram)} GiB",
                     f"{floors.ram_gib:g} GiB",
-                    "ask for more (`--mem`, `resources.limits.memory`) or use another machine",
+                    "request more (`--mem`, `resources.limits.memory`) or use another machine",
                     ram_gib=gib(ram),
                     wanted_gib=floors.ram_gib,
                 )
@@ -194,7 +194,7 @@ def _host_floors(
                 "disk",
                 f"{gib(place.free_bytes)} GiB are free at `{place.path}`",
                 f"{floors.disk_gib:g} GiB",
-                "free space, or name another place as `disk_path` in the profile",
+                "free up space, or set `disk_path` in the profile to another file system",
                 free_gib=gib(place.free_bytes),
                 wanted_gib=floors.disk_gib,
                 path=place.path,
@@ -227,7 +227,7 @@ def _version_floors(
         if isinstance(have, Missing):
             yield _unread(what, have)
         elif have is None:
-            yield _unmet(floors, what, "none is there", wanted, f"install {what} {wanted} or newer")
+            yield _unmet(floors, what, "not installed", wanted, f"install {what} {wanted} or newer")
         elif not at_least(have, wanted):
             yield _unmet(
                 floors,

@@ -1,13 +1,13 @@
 """Shared memory (/dev/shm) is too small for a training job.
 
 ## Why it matters
-DataLoader workers and NCCL pass data through /dev/shm. Containers get 64 MiB unless they are told
-otherwise. When it is full a write ends in a bus error (signal 7), or NCCL says `failed to extend
+DataLoader workers and NCCL exchange data through /dev/shm. The default size in a container is 64
+MiB. When it is full, a write causes a bus error (signal 7), or NCCL reports `failed to extend
 /dev/shm/nccl-…`.
 
 ## What to do
-Start the container with `--shm-size=16g` or `--ipc=host`; in Kubernetes mount an `emptyDir` with
-`medium: Memory` at /dev/shm; on a host run `mount -o remount,size=50% /dev/shm`.
+Start the container with `--shm-size=16g` or `--ipc=host`. In Kubernetes mount an `emptyDir` with
+`medium: Memory` at /dev/shm. On a host run `mount -o remount,size=50% /dev/shm` as root.
 
 ## References
 - NCCL docs: troubleshooting.rst
@@ -50,8 +50,8 @@ class ShmLimits(Limits, frozen=True, kw_only=True):
 
     Attributes:
         min_mib: below this a job may run out; DeepSpeed's own report warns there.
-        fatal_mib: up to this a job of several GPUs does not work.
-        per_rank_mib: what NCCL's segments and the data workers of one rank take.
+        fatal_mib: up to this a job on several GPUs fails.
+        per_rank_mib: what the NCCL segments and DataLoader workers of one rank need.
     """
 
     min_mib: float = 512
@@ -68,9 +68,9 @@ def shm_is_large(
     env: Environment | Missing,
     limits: ShmLimits,
 ) -> Iterator[Finding]:
-    """Judges the size of /dev/shm, more strictly where several ranks share it."""
+    """Judges the size of /dev/shm, more strictly if several ranks share it."""
     if resources.shm_total_bytes is None:
-        yield skip("there is no /dev/shm here")
+        yield skip("this system has no /dev/shm")
         return
     size = resources.shm_total_bytes // MIB
     free = None if resources.shm_free_bytes is None else resources.shm_free_bytes // MIB
@@ -80,15 +80,17 @@ def shm_is_large(
         yield ok(shm_mib=size, shm_free_mib=free)
         return
     hint = (
-        "start the container with `--shm-size=16g` or `--ipc=host`"
+        "mount an `emptyDir` with `medium: Memory` at /dev/shm"
+        if os.container == "kubernetes"
+        else "start the container with `--shm-size=16g` or `--ipc=host`"
         if os.container
         else "run `mount -o remount,size=50% /dev/shm` as root"
     )
     fatal = count > 1 and size <= limits.fatal_mib
     yield (fail if fatal else warn)(
-        f"the shared memory at `/dev/shm` holds {size} MiB, but a job of {count} "
+        f"`/dev/shm` has a size of {size} MiB, but a job of {count} "
         f"{'rank' if count == 1 else 'ranks'} needs {need:g} MiB or more",
-        effect="DataLoader workers end in a bus error, or NCCL cannot extend its segment",
+        effect="DataLoader workers stop with a bus error, or NCCL cannot extend its segment",
         hint=hint,
         shm_mib=size,
         shm_free_mib=free,

@@ -1,8 +1,8 @@
-"""The stack limit is `unlimited`, which slows or breaks older NCCL.
+"""The stack limit is `unlimited`, which slows down or breaks older NCCL releases.
 
 ## Why it matters
-NCCL before 2.28 gives its threads stacks of the size of the limit; with `ulimit -s unlimited`,
-common on clusters that also run Fortran codes, these become huge.
+NCCL older than 2.28 sizes the stacks of its threads by the limit. `ulimit -s unlimited`, common on
+clusters that run Fortran programs, makes them huge.
 
 ## What to do
 Run `ulimit -s 8192` in the job script.
@@ -37,7 +37,7 @@ from dsdoctor_checks._util import at_least
 from ._util import ranks
 
 CONDITION = Condition("stack-unlimited", id="DSD1004", scope=Scope.JOB, since="0.1")
-#: First NCCL that does not mind (NCCL docs, troubleshooting.rst of 2.30).
+#: First NCCL that is not affected (NCCL docs, troubleshooting.rst of 2.30).
 CURED = "2.28"
 
 
@@ -51,11 +51,11 @@ def stack_is_limited(
     gpus: Gpus | Missing,
     env: Environment | Missing,
 ) -> Iterator[Finding]:
-    """Judges the limit where an older NCCL would serve several ranks."""
+    """Warns if several ranks would use an affected NCCL."""
     loaded = live.nccl if isinstance(live, TorchLive) else None
     nccl = loaded or torch.nccl
     if os.system != "Linux" or nccl is None:
-        yield skip("no NCCL would be loaded here, or its version is not known")
+        yield skip("torch has no NCCL here, or its version is unknown")
         return
     if resources.limit_stack is not None or at_least(nccl, CURED):
         yield ok(stack=resources.limit_stack, nccl=nccl)
@@ -65,8 +65,8 @@ def stack_is_limited(
         return
     yield warn(
         f"the stack limit is unlimited, but NCCL {nccl} is older than {CURED} and sizes its "
-        "threads by it",
-        effect="NCCL starts slowly or ends in an allocation error",
+        "thread stacks by it",
+        effect="NCCL starts slowly or fails with an allocation error",
         hint="run `ulimit -s 8192` before the job starts",
         stack="unlimited",
         nccl=nccl,

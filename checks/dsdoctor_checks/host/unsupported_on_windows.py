@@ -1,14 +1,14 @@
-"""This DeepSpeed feature or build is not to be had on Windows.
+"""DeepSpeed does not support this feature on Windows.
 
 ## Why it matters
-On Windows DeepSpeed has no NCCL and no async_io, and its ops must be built beforehand.
+On Windows there is no NCCL and no `async_io`, and DeepSpeed's ops must be built in advance.
 
 ## What to do
-Use WSL2 or Linux, or a prebuilt wheel.
+Use WSL 2 or Linux, or install a prebuilt wheel.
 
 ## References
-- torch.distributed: backends (NCCL is built for Linux alone)
-- DeepSpeed: blogs/windows/08-2024, features that its Windows build has
+- torch.distributed: backends (NCCL is built only for Linux)
+- DeepSpeed: blogs/windows/08-2024, features of the Windows build
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _PARTS = ("offload_optimizer", "offload_param")
 def windows_can_do_it(
     os: OsInfo, run: RunNeeds, gpus: Gpus | Missing, env: Environment | Missing
 ) -> Iterator[Finding]:
-    """What the run asks for against what there is on Windows: one GPU works, without NVMe."""
+    """Compares the run with what Windows supports: one GPU, without NVMe offload."""
     if os.system != "Windows":
         yield skip("not Windows")
         return
@@ -60,14 +60,14 @@ def windows_can_do_it(
     if count > 1:
         yield fail(
             f"the run has {count} GPUs, but torch has no NCCL on Windows",
-            effect="`init_process_group` ends with an error, or gloo moves every gradient by the CPU",
-            hint="choose one GPU (`--gpus 0`), or use WSL 2",
+            effect="`init_process_group` fails, or gloo copies every gradient through the CPU",
+            hint="use one GPU (`--gpus 0`), or use WSL 2",
             ranks=count,
         )
     if nvme:
         yield fail(
             "the config offloads to NVMe, but `async_io` is not built on Windows",
-            effect="the run ends when it loads the op",
+            effect="the run stops when it loads the op",
             hint="offload to `cpu`, or use WSL 2",
             nvme=True,
         )
@@ -75,7 +75,7 @@ def windows_can_do_it(
         yield ok(ranks=count)
 
 
-HINT = "use WSL2 or Linux, or a prebuilt wheel"
+HINT = "use WSL 2 or Linux, or install a prebuilt wheel"
 
 SIGNATURES = (
     Signature(

@@ -1,11 +1,12 @@
-"""WSL: libcuda.so is not found, or the WSL driver is limited.
+"""In WSL the NVIDIA driver of Windows is not found or not used.
 
 ## Why it matters
-In WSL the driver comes from Windows through `/usr/lib/wsl/lib`; a Linux driver beside it, or a
-missing link, hides it.
+WSL uses the driver of Windows, whose libraries are in `/usr/lib/wsl/lib`. A Linux driver that is
+also installed, or a missing `libcuda.so` link, hides them.
 
 ## What to do
-Put `/usr/lib/wsl/lib` on `LD_LIBRARY_PATH` and link `libcuda.so` there.
+Remove NVIDIA's Linux driver packages from WSL. Add `/usr/lib/wsl/lib` to `LD_LIBRARY_PATH`, and
+create the link there: `ln -s libcuda.so.1 /usr/lib/wsl/lib/libcuda.so`.
 
 ## References
 - https://docs.nvidia.com/cuda/wsl-user-guide/index.html
@@ -55,7 +56,7 @@ def wsl_driver_is_used(
     live: TorchLive | Missing,
     run: RunNeeds,
 ) -> Iterator[Finding]:
-    """In WSL the GPU comes through /dev/dxg and Windows' own libcuda, and in no other way."""
+    """Checks that WSL has /dev/dxg and that jobs load the libcuda of Windows."""
     if not os.wsl:
         yield skip("not in WSL")
         return
@@ -67,7 +68,7 @@ def wsl_driver_is_used(
         return
     if isinstance(kernel, NvidiaKernel) and not dxg:
         yield (fail if run.wants_gpu else warn)(
-            "this WSL has no `/dev/dxg`, the only way to a GPU",
+            "this WSL has no `/dev/dxg`, which CUDA needs to use a GPU",
             effect="CUDA finds no device",
             hint="use WSL 2 (`wsl --set-version NAME 2`), update it (`wsl --update`), and install "
             "the NVIDIA driver in Windows",
@@ -75,10 +76,10 @@ def wsl_driver_is_used(
         )
     elif path is not None and not path.startswith(_FOLDER):
         yield fail(
-            f"the libcuda that a job would load is `{path}`, but in WSL it must be Windows' own "
-            f"in `{_FOLDER}lib`",
-            effect="CUDA does not initialise: a Linux driver does not work in WSL",
-            hint=f"remove the Linux driver's packages, and put `{_FOLDER}lib` first on "
+            f"a job would load `{path}`, but in WSL libcuda must be the one of Windows in"
+            f" `{_FOLDER}lib`",
+            effect="CUDA cannot be initialized: a Linux driver does not work in WSL",
+            hint=f"remove NVIDIA's Linux driver packages, and put `{_FOLDER}lib` first on "
             "`LD_LIBRARY_PATH`",
             **evidence,
         )
@@ -86,7 +87,7 @@ def wsl_driver_is_used(
         yield ok(**evidence)
 
 
-HINT = "put `/usr/lib/wsl/lib` on `LD_LIBRARY_PATH` and link `libcuda.so` there"
+HINT = "add `/usr/lib/wsl/lib` to `LD_LIBRARY_PATH`, and run `ln -s libcuda.so.1 /usr/lib/wsl/lib/libcuda.so`"
 
 SIGNATURES = (
     Signature(

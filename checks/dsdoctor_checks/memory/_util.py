@@ -11,10 +11,10 @@ _SHOWN = 4
 
 
 def otherwise(demand: MemoryDemand) -> str:
-    """What an author of a finding says where other ways of training are open, and would fit."""
+    """What a message says if another way of training would fit."""
     if any("16 bits" in assumption for assumption in demand.assumed):
-        return "frozen weights in 4 bits (QLoRA) would fit"
-    return "adapters would fit (`--finetune lora` or `--finetune full` says which it is)"
+        return "frozen 4-bit weights (QLoRA) would fit"
+    return "LoRA adapters would fit (say which with `--finetune lora` or `--finetune full`)"
 
 
 def itemised(items: Mapping[str, int]) -> str:

@@ -1,14 +1,14 @@
 """A DataLoader worker was killed.
 
 ## Why it matters
-Loader workers hold copies of the data. The kernel kills one of them when host memory runs out,
-and the rank that waits for it dies.
+DataLoader workers keep copies of the data. When host memory runs out, the kernel kills a worker, and
+the rank that waits for it stops.
 
 ## What to do
-Lower `num_workers` and `prefetch_factor`, or give the job more host memory.
+Lower `num_workers` and `prefetch_factor`, or request more host memory for the job.
 
 ## References
-Recognised in logs alone; the wordings are tested in `tests/logs`.
+Detected from logs only.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dsdoctor.api import Condition, Level, Scope, Signature
 
 CONDITION = Condition("dataloader-worker-killed", id="DSD1450", scope=Scope.JOB, since="0.1")
 
-HINT = "lower `num_workers` and `prefetch_factor`, or give the job more host memory"
+HINT = "lower `num_workers` and `prefetch_factor`, or request more host memory for the job"
 
 SIGNATURES = (
     Signature(

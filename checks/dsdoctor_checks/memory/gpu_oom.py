@@ -1,14 +1,17 @@
-"""The GPU's memory is exhausted.
+"""The GPU ran out of memory.
 
 ## Why it matters
-Parameters, gradients, optimizer states, activations and logits together exceed what is free on
-the GPU.
+Parameters, gradients, optimizer states, activations and logits together need more memory than is
+free on the GPU.
 
 ## What to do
-Lower the micro batch or the sequence length, raise the ZeRO stage, or offload.
+It depends on where the run stopped. While the model is moved to the GPU, load it on the CPU or under
+`deepspeed.zero.Init`. During setup or in the optimizer step, raise the ZeRO stage or offload. In the
+forward or backward pass, lower the micro-batch or the sequence length, or use activation
+checkpointing.
 
 ## References
-Recognised in logs alone; the wordings are tested in `tests/logs`.
+Detected from logs only.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from dsdoctor.api import Condition, Level, Scope, Signature
 
 CONDITION = Condition("gpu-oom", id="DSD1451", scope=Scope.JOB, since="0.1")
 
-HINT = "lower the micro batch or the sequence length, raise the ZeRO stage, or offload"
+HINT = "lower the micro-batch or the sequence length, raise the ZeRO stage, or offload"
 
 _PATTERN = r"(?:CUDA|HIP) out of memory|OutOfMemoryError:"
 _EXAMPLES = (
@@ -28,27 +31,36 @@ _EXAMPLES = (
 )
 
 
-def _while(doing: str, near: tuple[str, ...], not_near: tuple[str, ...] = ()) -> Signature:
-    """The same death, where the frames above it tell what was being done (guide row C1)."""
+def _while(
+    doing: str, hint: str, near: tuple[str, ...], not_near: tuple[str, ...] = ()
+) -> Signature:
+    """The same error, where the frames above it show what was being done."""
     return Signature(
         pattern=_PATTERN,
         examples=_EXAMPLES,
         level=Level.CERTAIN,
         near=near,
         not_near=not_near,
-        message=f"The GPU's memory is exhausted {doing}",
+        message=f"The GPU ran out of memory {doing}",
+        hint=hint,
     )
 
 
-#: What stands in the last frames of the traceback, in order: the first that fits speaks.
+_STATES = "raise the ZeRO stage, offload the optimizer, or use more GPUs"
+_ACTIVATIONS = "lower the micro-batch or the sequence length, or use activation checkpointing"
+
+#: What the last frames of the traceback contain, in order: the first match is used.
 PLACES = (
     _while(
-        "while the model was moved to the GPU, before DeepSpeed shared it out among the ranks",
+        "while the model was moved to the GPU, before DeepSpeed partitioned it",
+        "load the model on the CPU and do not call `.to('cuda')` before `deepspeed.initialize`; with"
+        " ZeRO-3 create it under `deepspeed.zero.Init`",
         ("return t.to(", "in _apply\n", "_load_state_dict_into", "caching_allocator_warmup"),
         ("deepspeed/runtime/", "_configure_"),
     ),
     _while(
-        "while DeepSpeed set up: parameters, gradients and optimizer states alone do not fit at this ZeRO stage",
+        "while DeepSpeed set up: parameters, gradients and optimizer states do not fit at this ZeRO stage",
+        _STATES,
         (
             "_configure_zero_optimizer",
             "_configure_optimizer",
@@ -57,15 +69,19 @@ PLACES = (
         ),
     ),
     _while(
-        "in the optimizer's step: the optimizer states do not fit at this ZeRO stage without offload",
+        "in the optimizer step: the optimizer states do not fit at this ZeRO stage without offload",
+        _STATES,
         ("exp_avg", "in _init_group", "_take_model_step", "self.optimizer.step()"),
     ),
     _while(
-        "in the logits or the loss, which take micro batch × sequence length × vocabulary",
+        "in the logits or the loss, whose size is micro-batch × sequence length × vocabulary",
+        "lower the micro-batch or the sequence length, or use a fused loss (Liger)",
         ("cross_entropy", "logits.float()", "self.lm_head(", "log_softmax"),
     ),
     _while(
         "in the attention, whose memory grows with the sequence length",
+        "lower the sequence length or the micro-batch, or use `attn_implementation='sdpa'` or"
+        " FlashAttention",
         (
             "scaled_dot_product_attention",
             "attn_weights",
@@ -75,11 +91,13 @@ PLACES = (
         ),
     ),
     _while(
-        "in the backward pass: activations and gradients of this micro batch do not fit",
+        "in the backward pass: activations and gradients of this micro-batch do not fit",
+        _ACTIVATIONS,
         ("run_backward", "loss.backward()", "engine.backward", "self.engine.backward"),
     ),
     _while(
-        "in the forward pass: the activations of this micro batch and sequence length do not fit",
+        "in the forward pass: the activations of this micro-batch and sequence length do not fit",
+        _ACTIVATIONS,
         ("in forward\n", "in _call_impl"),
     ),
 )

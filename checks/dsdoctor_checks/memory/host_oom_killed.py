@@ -1,14 +1,14 @@
-"""The system killed the process for lack of host memory.
+"""The kernel killed the process because host memory ran out.
 
 ## Why it matters
-Offload and loader workers live in host memory. The kernel ends the largest process with SIGKILL,
-which no traceback shows: only `return code = -9`.
+Offloaded states and DataLoader workers use host memory. When it runs out, the kernel kills the
+largest process with SIGKILL. There is no traceback, only `return code = -9`.
 
 ## What to do
-Give the job more host memory, or offload less and start fewer ranks and workers.
+Request more host memory for the job, offload less, or start fewer ranks and workers.
 
 ## References
-Recognised in logs alone; the wordings are tested in `tests/logs`.
+Detected from logs only.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dsdoctor.api import Condition, Level, Scope, Signature
 
 CONDITION = Condition("host-oom-killed", id="DSD1452", scope=Scope.JOB, since="0.1")
 
-HINT = "give the job more host memory, or offload less and start fewer ranks and workers"
+HINT = "request more host memory for the job, offload less, or start fewer ranks and workers"
 
 SIGNATURES = (
     Signature(

@@ -1,12 +1,12 @@
-"""Huge pages hold the memory that the run lacks.
+"""Unused huge pages reserve memory that the run needs.
 
 ## Why it matters
-Memory reserved for huge pages belongs to the machine but to no ordinary program: torch, DeepSpeed
-and the page cache get nothing of it. `free` shows it as used although nobody uses it.
+Ordinary programs cannot use memory that is reserved for huge pages, neither torch and DeepSpeed nor
+the page cache. `free` reports it as used although no program uses it.
 
 ## What to do
-Give it back with `sysctl vm.nr_hugepages=0` (as root), and look who set it: `/etc/sysctl.d`, the
-kernel's command line, DPDK or a hypervisor.
+Release it with `sysctl vm.nr_hugepages=0` as root. Find out what reserved it: `/etc/sysctl.d`, the
+kernel command line, DPDK or a hypervisor.
 
 ## References
 - https://docs.kernel.org/admin-guide/mm/hugetlbpage.html
@@ -39,11 +39,11 @@ CONDITION = Condition("hugepages-reserved", id="DSD1403", scope=Scope.NODE, sinc
 
 
 class HugePageLimits(Limits, frozen=True, kw_only=True):
-    """What counts.
+    """When unused huge pages matter.
 
     Attributes:
-        min_gib: less than this in unused huge pages is never named.
-        rank_gib: memory that a rank needs at least, where no plan or model tells more.
+        min_gib: less than this in unused huge pages is not reported.
+        rank_gib: memory that a rank needs at least, if no plan or model says more.
     """
 
     min_gib: float = 1
@@ -60,7 +60,7 @@ def no_memory_is_held(
     env: Environment | Missing,
     limits: HugePageLimits,
 ) -> Iterator[Finding]:
-    """Unused huge pages matter where the run lacks memory, and nowhere else."""
+    """Warns about unused huge pages if the run needs more memory than is free."""
     least = limits.rank_gib * GIB * ranks(run, gpus, env)
     needed = least if isinstance(demand, Missing) else max(least, demand.host_bytes)
     free, held = resources.memory_available_bytes, detail.hugepages_free_bytes
@@ -68,10 +68,10 @@ def no_memory_is_held(
         yield ok(hugepages_gib=gib(detail.hugepages_bytes), unused_gib=gib(held))
         return
     yield warn(
-        f"{gib(held)} GiB lie unused in huge pages, while the run needs {gib(needed)} GiB and "
-        f"{gib(free)} GiB are free",
-        effect="ordinary memory never comes from there: the kernel kills a rank (exit code -9)",
-        hint="give it back with `sysctl vm.nr_hugepages=0` as root",
+        f"{gib(held)} GiB are reserved for unused huge pages, but the run needs {gib(needed)} GiB"
+        f" and {gib(free)} GiB are free",
+        effect="a rank cannot use huge pages, and the kernel kills it (exit code -9)",
+        hint="release them with `sysctl vm.nr_hugepages=0` as root",
         unused_gib=gib(held),
         needed_gib=gib(needed),
         available_gib=gib(free),

@@ -1,13 +1,13 @@
-"""The run needs more GPU memory than there is.
+"""The run needs more GPU memory than the GPUs have.
 
 ## Why it matters
-Weights, gradients and optimizer states have to lie on the GPU (or on the host, with offload) before
-the first step; activations and logits come on top. A run that does not fit ends with `CUDA out of
-memory`, often after minutes of loading.
+Weights, gradients and optimizer states must fit on the GPU (or on the host, with offload) before the
+first step. Activations and logits need memory on top of that. A run that does not fit stops with
+`CUDA out of memory`, often after minutes of loading.
 
 ## What to do
 Raise the ZeRO stage, offload the optimizer, lower the micro-batch or the sequence length, or use
-more GPUs: `dsdoctor recommend --model …` weighs them and prints the table.
+more GPUs. `dsdoctor recommend --model MODEL` compares these options.
 
 ## References
 - arXiv:1910.02054 (ZeRO), arXiv:2205.05198 (activations)
@@ -42,26 +42,27 @@ from ._util import itemised, otherwise
 CONDITION = Condition(
     "plan-exceeds-gpu-memory", id="DSD1401", scope=Scope.JOB, since="0.1", leads_to=("gpu-oom",)
 )
-_HINT = "raise the ZeRO stage, offload, lower micro-batch or sequence: `dsdoctor recommend --model`"
+_HINT = "run `dsdoctor recommend --model MODEL` for a ZeRO stage, offload and micro-batch that fit"
 
 
 def _lacking(run: RunNeeds, used: tuple[Gpu, ...]) -> Finding | None:
-    """What is to be said where a plan names GPUs that are not here."""
+    """A failure if the plan names GPUs that this machine does not have."""
     plan = run.plan
     if plan is None or not plan.gpu_ids or run.gpus or len(used) >= plan.gpus_per_node:
         return None
     return fail(
         f"the plan is for {plan.gpus_per_node} GPUs on each node "
-        f"({', '.join(str(index) for index in plan.gpu_ids)}), but {len(used)} of them are here",
-        effect="the launcher starts ranks that find no device",
-        hint="plan again on this machine with `dsdoctor recommend`",
+        f"({', '.join(str(index) for index in plan.gpu_ids)}), but this machine has {len(used)} of"
+        " them",
+        effect="the launcher starts ranks that have no GPU",
+        hint="run `dsdoctor recommend` on this machine",
         gpu_ids=list(plan.gpu_ids),
         found=len(used),
     )
 
 
 def _judged(demand: MemoryDemand, total: int, free: int) -> Finding:
-    """The demand against the memory of the smallest GPU: all of it, then what is free."""
+    """Compares the demand with the total memory of the smallest GPU, then with its free memory."""
     state, whole = demand.gpu_state_bytes, demand.gpu_bytes
     floor = state if demand.gpu_floor_bytes is None else demand.gpu_floor_bytes
     planned = demand.source == "plan"
@@ -75,14 +76,14 @@ def _judged(demand: MemoryDemand, total: int, free: int) -> Finding:
         "items": demand.gpu_items,
         "assumed": list(demand.assumed),
     }
-    assumed = f" (taken: {', '.join(demand.assumed)})" if demand.assumed else ""
+    assumed = f" (assumed: {', '.join(demand.assumed)})" if demand.assumed else ""
     least = f"but the smallest chosen GPU has {gib(total)} GiB"
     items = itemised(demand.gpu_items)
     if floor <= total < state:
         return warn(
             f"{demand.what} needs {gib(state)} GiB on each GPU before any activation, {least}; "
             f"{otherwise(demand)}",
-            effect=f"the run ends with `CUDA out of memory`{assumed}",
+            effect=f"the run stops with `CUDA out of memory`{assumed}",
             hint=_HINT,
             **evidence,
         )
@@ -90,23 +91,24 @@ def _judged(demand: MemoryDemand, total: int, free: int) -> Finding:
         need, before = (whole, "") if planned else (state, " before any activation")
         return fail(
             f"{demand.what} needs {gib(need)} GiB on each GPU{before}, {least} ({items})",
-            effect="the run ends with `CUDA out of memory`",
+            effect="the run stops with `CUDA out of memory`",
             hint=_HINT,
             **evidence,
         )
     if whole > total:
         return warn(
             f"{demand.what} needs about {gib(whole)} GiB on each GPU, {least} ({items})",
-            effect=f"the run may end with `CUDA out of memory`{assumed}",
+            effect=f"the run may stop with `CUDA out of memory`{assumed}",
             hint=_HINT,
             **evidence,
         )
     if state > free or (planned and whole > free):
         return warn(
-            f"{demand.what} needs {gib(max(state, whole))} GiB on each GPU, and {gib(free)} of "
-            f"{gib(total)} GiB are free now",
-            effect="the run ends with `CUDA out of memory` unless that memory is given back",
-            hint="end what holds the memory (see `gpu-busy`), or choose other GPUs with `--gpus`",
+            f"{demand.what} needs {gib(max(state, whole))} GiB on each GPU, but {gib(free)} of "
+            f"{gib(total)} GiB are free",
+            effect="the run stops with `CUDA out of memory` unless that memory is freed",
+            hint="stop the processes that use it (`nvidia-smi` lists them), or choose other GPUs"
+            " with `--gpus`",
             **evidence,
         )
     return ok(**evidence)
@@ -119,7 +121,7 @@ def gpu_memory_is_enough(
     run: RunNeeds,
     env: Environment | Missing,
 ) -> Iterator[Finding]:
-    """The demand against the smallest of the chosen GPUs, or of those that the plan names."""
+    """Compares the demand with the smallest selected GPU, or the smallest that the plan names."""
     if not demand.on_gpu:
         yield skip("the run uses no GPU")
         return

@@ -1,13 +1,13 @@
-"""The run needs more host memory than it may have.
+"""The run needs more host memory than it can get.
 
 ## Why it matters
-Offload puts 16 bytes and more of each parameter into host memory, for all ranks of a node together;
-torch rounds every pinned block up to a power of two, which can double its part. When the machine's
-memory or the limit of the cgroup is passed, the kernel kills a rank: exit code -9, no message.
+Offload keeps 16 bytes or more per parameter in host memory, for all ranks of a node together. torch
+rounds each pinned block up to a power of two, which can double its size. When the memory of the
+machine or the limit of the cgroup is exceeded, the kernel kills a rank (exit code -9, no message).
 Pinned memory cannot be swapped out, so swap does not help.
 
 ## What to do
-Ask for more memory (`--mem`, `resources.limits.memory`), use more nodes, offload less, or give up
+Request more memory (`--mem`, `resources.limits.memory`), use more nodes, offload less, or disable
 pinning (`"pin_memory": false`, or with torch 2.13 and later
 `PYTORCH_ALLOC_CONF=pinned_max_round_threshold_mb:64`).
 
@@ -55,7 +55,7 @@ def host_memory_is_enough(
     detail: MemoryDetail | Missing,
     os: OsInfo | Missing,
 ) -> Iterator[Finding]:
-    """The demand against memory that the job may have at all, then against what is free."""
+    """Compares the demand with the memory that the job can get, then with what is free."""
     huge = 0 if isinstance(detail, Missing) else detail.hugepages_bytes
     limit = resources.memory_limit_bytes
     usable = min(resources.memory_usable_bytes, resources.memory_total_bytes - huge)
@@ -87,14 +87,14 @@ def host_memory_is_enough(
     rounding = f", {gib(lost)} GiB of it lost to the rounding of pinned blocks" if lost else ""
     hints = []
     if lost and needed - lost <= have:
-        hints.append('set `"pin_memory": false`, which takes the rounding away')
+        hints.append('set `"pin_memory": false`, which avoids the rounding')
     wsl = isinstance(os, OsInfo) and os.wsl
     hints.append(
         "raise `memory=` in `.wslconfig` on the Windows side"
         if wsl
-        else "ask for more memory (`--mem`, `resources.limits.memory`)"
+        else "request more memory (`--mem`, `resources.limits.memory`)"
         if limit is not None
-        else "end other programs"
+        else "stop other programs"
         if sure <= usable
         else "use more nodes"
     )

@@ -1,12 +1,12 @@
-"""The machine swaps: host memory is short and swap is filling up.
+"""Host memory is short and the machine is swapping.
 
 ## Why it matters
 A rank whose memory is swapped out stops for seconds at a time. Collectives wait for the slowest
-rank, so the whole job slows down, and its watchdog may end it.
+rank, so the whole job slows down, and the NCCL watchdog may abort it.
 
 ## What to do
-End what takes the memory (`ps --sort=-rss`), or use another node. A job with offload should never
-depend on swap.
+Stop the programs that use the most memory (`ps aux --sort=-rss | head`), or use another node. A job
+with offload must not depend on swap.
 
 ## References
 - proc(5): `SwapTotal`, `SwapFree`, `MemAvailable`
@@ -23,12 +23,12 @@ CONDITION = Condition("swap-thrashing", id="DSD1404", scope=Scope.NODE, since="0
 
 
 class SwapLimits(Limits, frozen=True, kw_only=True):
-    """When a machine is said to swap; old pages in swap alone are healthy.
+    """When a machine counts as swapping; old pages in swap are harmless.
 
     Attributes:
-        used_share: share of the swap space in use.
-        used_gib: and no less than this.
-        free_share: share of memory that is still available, at most.
+        used_share: at least this share of the swap space is in use.
+        used_gib: and at least this much.
+        free_share: and at most this share of memory is available.
     """
 
     used_share: float = 0.5
@@ -40,7 +40,7 @@ class SwapLimits(Limits, frozen=True, kw_only=True):
 def machine_does_not_swap(
     detail: MemoryDetail, resources: Resources, limits: SwapLimits
 ) -> Iterator[Finding]:
-    """Swap in use together with little memory available."""
+    """Warns if swap is in use and little memory is available."""
     total = detail.swap_total_bytes
     used = total - detail.swap_free_bytes
     free, memory = resources.memory_available_bytes, resources.memory_total_bytes
@@ -51,10 +51,11 @@ def machine_does_not_swap(
         yield ok(swap_used_gib=gib(used), swap_gib=gib(total))
         return
     yield warn(
-        f"{gib(used)} of {gib(total)} GiB swap are in use and {gib(free)} of {gib(memory)} GiB "
-        "memory are available",
-        effect="ranks stop while their memory is fetched back, and the others wait for them",
-        hint="end what takes the memory (`ps aux --sort=-rss | head`), or use another node",
+        f"{gib(used)} of {gib(total)} GiB of swap is in use, and {gib(free)} of {gib(memory)} GiB "
+        "of memory is available",
+        effect="ranks stop while their memory is swapped in, and the other ranks wait for them",
+        hint="stop the programs that use the most memory (`ps aux --sort=-rss | head`), or use"
+        " another node",
         swap_used_gib=gib(used),
         swap_gib=gib(total),
         available_gib=gib(free),

@@ -7,21 +7,20 @@ from collections.abc import Iterable, Mapping
 from dsdoctor.api import Place, RunNeeds
 
 MIB = 1 << 20
-#: Bytes that a checkpoint holds of each parameter: weights in 16 bit, fp32 master copy and Adam's
-#: two moments (DeepSpeed 0.19.8, mixed precision; gradients are not saved).
+#: Bytes per parameter in a checkpoint: 16-bit weights, fp32 master weights and Adam's two moments (DeepSpeed 0.19.8, mixed precision; gradients are not saved).
 CHECKPOINT_BYTES = 14
-#: Bytes that NVMe offload writes for each parameter: optimizer states, and weights in 16 bit.
+#: Bytes per parameter that NVMe offload writes: optimizer states, and 16-bit weights.
 NVME_BYTES = {"offload_optimizer": 12, "offload_param": 2}
 
 
 def parameters(run: RunNeeds) -> int | None:
-    """Parameters of the model given with --model, None when none was given."""
+    """Parameters of the model passed with --model, None when none was passed."""
     count = (run.model or {}).get("parameters")
     return count if isinstance(count, int) else None
 
 
 def nvme_bytes(run: RunNeeds, path: str) -> int | None:
-    """What the optimizer and the weights take on the NVMe folder, None without --model."""
+    """Bytes that optimizer states and weights need in the NVMe directory, None without --model."""
     count = parameters(run)
     zero = (run.config or {}).get("zero_optimization")
     if count is None or not isinstance(zero, Mapping):
@@ -35,7 +34,7 @@ def nvme_bytes(run: RunNeeds, path: str) -> int | None:
 
 
 def by_mount(places: Iterable[Place]) -> list[list[Place]]:
-    """Places of one file system together, in order."""
+    """Places grouped by file system, in order."""
     groups: dict[tuple[object, ...], list[Place]] = {}
     for place in places:
         key = (place.mount, place.total_bytes, place.free_bytes)
@@ -54,5 +53,5 @@ def name(place: Place) -> str:
     if place.purpose.startswith("--"):
         return f"`{place.path}` (`{place.purpose}`)"
     source = f" (`{place.variable}`)" if place.variable else ""
-    what = f"folder of {place.purpose}" if place.purpose.endswith("s") else place.purpose
+    what = f"directory of {place.purpose}" if place.purpose.endswith("s") else place.purpose
     return f"the {what} `{place.path}`{source}"

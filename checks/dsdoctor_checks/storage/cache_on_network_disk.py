@@ -1,13 +1,14 @@
-"""A job of several nodes builds its kernels in one folder on a network file system.
+"""A job on several nodes builds its kernels in one directory on a network file system.
 
 ## Why it matters
-All nodes then build the same op in the same folder at the same time. Locks reach the other nodes
-late or not at all, so one may load a library that another is still writing, and a node with another
-GPU or compiler takes what does not fit it. A lock that a killed job left stops all of them.
+All nodes build the same op in the same directory at the same time. Locks are not reliable across
+nodes, so a node may load a library that another one is still writing. A node with a different GPU or
+compiler loads a library that was not built for it. A lock that a killed job left behind blocks all
+nodes.
 
 ## What to do
-Point `TORCH_EXTENSIONS_DIR` and `TRITON_CACHE_DIR` at a local disk of each node
-(`/tmp/$USER/torch_extensions`), or build the ops beforehand (`DS_BUILD_OPS=1`).
+Set `TORCH_EXTENSIONS_DIR` and `TRITON_CACHE_DIR` to a local disk of each node
+(`/tmp/$USER/torch_extensions`), or build the ops in advance (`DS_BUILD_OPS=1`).
 
 ## References
 - DeepSpeed 0.19.8 ops/transformer/inference/triton/matmul_ext.py: warning on a cache on NFS
@@ -48,16 +49,16 @@ _BUILT = {"built extensions": "TORCH_EXTENSIONS_DIR", "Triton cache": "TRITON_CA
 def nodes(
     env: Environment | Missing, command: LaunchCommand | Missing, hostfile: Hostfile | Missing
 ) -> int:
-    """How many nodes the job has, as far as anybody said so; at least one."""
-    told = [1]
+    """Number of nodes of the job, as far as it is known; at least one."""
+    counts = [1]
     if isinstance(command, LaunchCommand):
-        told.append(command.num_nodes or 1)
+        counts.append(command.num_nodes or 1)
     if isinstance(hostfile, Hostfile) and hostfile.asked:
-        told.append(len(hostfile.entries))
+        counts.append(len(hostfile.entries))
     value = variable(env, "SLURM_JOB_NUM_NODES") or ""
     if value.isdecimal():
-        told.append(int(value))
-    return max(told)
+        counts.append(int(value))
+    return max(counts)
 
 
 @check(CONDITION)
@@ -67,7 +68,7 @@ def builds_are_local(
     command: LaunchCommand | Missing,
     hostfile: Hostfile | Missing,
 ) -> Iterator[Finding]:
-    """Folders of built kernels against the file systems that they lie on."""
+    """Warns about build directories that the nodes of the job share."""
     count = nodes(env, command, hostfile)
     shared = [place for place in storage.places if place.network and place.purpose in _BUILT]
     if count == 1 or not shared:
@@ -75,9 +76,9 @@ def builds_are_local(
         return
     for place in shared:
         yield warn(
-            f"{name(place)} is on {place.file_system}, and the job has {count} nodes",
-            effect="nodes build into one folder at once: half-written libraries, locks that stay",
-            hint=f"set `{_BUILT[place.purpose]}` to a folder on a disk of the node",
+            f"{name(place)} is on a network file system ({place.file_system}), but the job has {count} nodes",
+            effect="nodes build in one directory at the same time and load incomplete libraries",
+            hint=f"set `{_BUILT[place.purpose]}` to a directory on a local disk",
             path=place.path,
             mount=place.mount,
             file_system=place.file_system,

@@ -1,14 +1,14 @@
-"""Files of the checkpoint are not there.
+"""Files of the checkpoint are missing.
 
 ## Why it matters
-A ZeRO checkpoint is one set of files: `mp_rank_XX_model_states.pt` for each model-parallel rank and
-`zero_pp_rank_D_mp_rank_XX_optim_states.pt` for each rank (with ZeRO-3 model states for each rank,
-too). A run that was killed while it saved, or a copy that was cut off, leaves some of them out; and
-`latest` may name a folder that was never finished or has been removed.
+A ZeRO checkpoint is a set of files: `mp_rank_XX_model_states.pt` for each model-parallel rank and
+`zero_pp_rank_D_mp_rank_XX_optim_states.pt` for each rank. With ZeRO-3 each rank also has a file of
+model states. If a run is killed while it saves, or a copy is interrupted, some files are missing.
+`latest` can name a directory that was never completed or has been removed.
 
 ## What to do
-Copy the missing files from where the checkpoint was made, or point `latest` at the last tag that is
-whole (`echo global_step1000 > latest`).
+Copy the missing files from where the checkpoint was saved, or write the last complete tag to `latest`
+(`echo global_step1000 > latest`).
 
 ## References
 - DeepSpeed 0.19.8 runtime/engine.py: `_get_ckpt_name`, `_get_optimizer_ckpt_name`, `load_checkpoint`
@@ -33,9 +33,9 @@ _SHOWN = 4
 
 
 def missing_shards(found: Checkpoint) -> list[str]:
-    """Names of shards that ought to be there, by the numbers that the others hold."""
+    """Names of missing shards, derived from the world size that the others record."""
     if found.universal or found.of("layer") or found.of("expert"):
-        return []  # pipelines and experts number their files in other ways
+        return []  # pipelines and experts number their files differently
     models, optimizers = found.of("model"), found.of("optimizer")
     shards = [*models, *optimizers]
     by_name = [file.mp_rank for file in shards if file.mp_rank is not None]
@@ -59,27 +59,27 @@ def missing_shards(found: Checkpoint) -> list[str]:
 
 @check(CONDITION)
 def checkpoint_is_whole(checkpoint: Checkpoint) -> Iterator[Finding]:
-    """Every shard of the tag is there, and the tag itself."""
+    """Fails if the tag or one of its shards is missing."""
     place = checkpoint.path
     if checkpoint.error is not None:
         yield fail(
-            f"the checkpoint `{place}` cannot be looked at: {checkpoint.error}",
+            f"the checkpoint `{place}` cannot be read: {checkpoint.error}",
             effect="the run cannot resume",
-            hint="name the folder that was given to `save_checkpoint`",
+            hint="pass the directory that was passed to `save_checkpoint`",
             checkpoint=place,
         )
         return
     if not checkpoint.tag_exists:
         if checkpoint.tag is None:
-            message = f"`{place}` holds no checkpoint: no `latest`, no folder with `*_states.pt`"
-            hint = "name the folder that was given to `save_checkpoint`"
+            message = f"`{place}` is not a checkpoint: it has no `latest` and no directory with `*_states.pt`"
+            hint = "pass the directory that was passed to `save_checkpoint`"
         else:
-            message = f"`{place}/latest` names `{checkpoint.tag}`, which is not there"
+            message = f"`{place}/latest` names `{checkpoint.tag}`, which does not exist"
             others = ", ".join(checkpoint.tags)
             hint = (
-                f"write one of the tags that are there into `latest` ({others})"
+                f"write an existing tag to `latest` ({others})"
                 if others
-                else "copy the tag's folder from where the checkpoint was made"
+                else "copy the tag's directory from where the checkpoint was saved"
             )
         yield fail(
             message,
@@ -101,19 +101,19 @@ def checkpoint_is_whole(checkpoint: Checkpoint) -> Iterator[Finding]:
     }
     if not checkpoint.files:
         yield fail(
-            f"the checkpoint `{tag}` holds no shards",
+            f"the checkpoint `{tag}` contains no shards",
             effect="the run cannot resume",
-            hint="take another tag, or copy the files from where the checkpoint was made",
+            hint="resume from another tag, or copy the files from where the checkpoint was saved",
             **evidence,
         )
     elif lacking:
         more = f" and {len(lacking) - _SHOWN} more" if len(lacking) > _SHOWN else ""
         plural = "files are" if len(lacking) > 1 else "file is"
         yield fail(
-            f"{len(lacking)} {plural} missing in the checkpoint `{tag}`: "
+            f"{len(lacking)} {plural} missing from the checkpoint `{tag}`: "
             f"{', '.join(lacking[:_SHOWN])}{more}",
-            effect="loading ends with an error, or leaves out what those ranks held",
-            hint="copy them from where the checkpoint was made, or resume from another tag",
+            effect="loading fails, or the states of those ranks are lost",
+            hint="copy them from where the checkpoint was saved, or resume from another tag",
             missing=lacking,
             **evidence,
         )

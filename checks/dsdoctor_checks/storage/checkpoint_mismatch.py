@@ -1,12 +1,12 @@
-"""The checkpoint lacks what is asked for, or was written with another world size or ZeRO stage.
+"""The checkpoint was saved with a different world size, ZeRO stage or model.
 
 ## Why it matters
-A ZeRO checkpoint is cut into one file for each rank. Another world size, stage or model finds
-shards that are not there or do not fit.
+A ZeRO checkpoint is partitioned into one file per rank. With another world size, ZeRO stage or model
+the shards are missing or do not match.
 
 ## What to do
-Load with the world size and ZeRO stage it was written with, convert it with `ds_to_universal.py`,
-or pass `load_optimizer_states=False`.
+Load it with the world size and ZeRO stage that it was saved with, convert it with
+`python -m deepspeed.checkpoint.ds_to_universal`, or pass `load_optimizer_states=False`.
 
 ## References
 - DeepSpeed 0.19.8 runtime/zero/stage_1_and_2.py and stage3.py: `load_state_dict`
@@ -47,7 +47,7 @@ def _ranks(
     gpus: Gpus | Missing,
     env: Environment | Missing,
 ) -> tuple[int | None, bool]:
-    """Ranks of this run, and whether somebody said so (else it is the number of GPUs here)."""
+    """Ranks of this run, and whether the user chose them (otherwise the GPUs of this machine)."""
     nodes = 1
     if isinstance(command, LaunchCommand):
         nodes = command.num_nodes or 1
@@ -69,7 +69,7 @@ def checkpoint_fits_the_run(
     gpus: Gpus | Missing,
     env: Environment | Missing,
 ) -> Iterator[Finding]:
-    """World size and stage of the checkpoint against those of the run."""
+    """Compares the world size and the stage of the checkpoint with those of the run."""
     if checkpoint.error is not None or not checkpoint.files:
         return
     config = run.config or {}
@@ -86,8 +86,8 @@ def checkpoint_fits_the_run(
     }
     if universal and not checkpoint.universal:
         yield fail(
-            "`checkpoint.load_universal` is true, but the checkpoint is no universal one",
-            effect="loading ends with an error",
+            "`checkpoint.load_universal` is true, but the checkpoint is not a universal checkpoint",
+            effect="loading fails",
             hint="convert it with `python -m deepspeed.checkpoint.ds_to_universal`",
             **evidence,
         )
@@ -97,9 +97,9 @@ def checkpoint_fits_the_run(
         return
     if isinstance(stage, int) and have is not None and _differ(have, stage):
         yield fail(
-            f"the checkpoint was written with ZeRO stage {have}, but the config asks for {stage}",
-            effect="its files have other names and other contents than this stage looks for",
-            hint="set the stage it was written with, or convert it to a universal checkpoint",
+            f"the checkpoint was saved with ZeRO stage {have}, but the config sets stage {stage}",
+            effect="loading fails: the two stages use different files",
+            hint="set the stage that it was saved with, or convert it to a universal checkpoint",
             **evidence,
         )
         return
@@ -108,9 +108,9 @@ def checkpoint_fits_the_run(
     if ranks and checkpoint.dp_world_size and have and ranks != checkpoint.dp_world_size * mp_size:
         wrote = checkpoint.dp_world_size * mp_size
         yield (fail if said else warn)(
-            f"the checkpoint was written by {wrote} {'rank' if wrote == 1 else 'ranks'} "
+            f"the checkpoint was saved by {wrote} {'rank' if wrote == 1 else 'ranks'} "
             f"(ZeRO stage {have}), but this run has {ranks}",
-            effect="DeepSpeed does not repartition the optimizer states: loading ends with an error",
+            effect="loading fails: DeepSpeed does not repartition the optimizer states",
             hint=f"run with {wrote} ranks, or convert it to a universal checkpoint",
             ranks=ranks,
             wrote=wrote,
@@ -121,11 +121,11 @@ def checkpoint_fits_the_run(
 
 
 def _differ(have: int, stage: int) -> bool:
-    """Whether a stage cannot read another's files; 1 and 2 share their optimizer and its files."""
+    """Whether a stage cannot read another's files; stages 1 and 2 use the same files."""
     return (have == _PARTITIONED) != (stage == _PARTITIONED) or (have == 0) != (stage == 0)
 
 
-HINT = "load with the world size and ZeRO stage it was written with, convert it with `ds_to_universal.py`, or pass `load_optimizer_states=False`"
+HINT = "load with the world size and ZeRO stage that it was saved with, convert it with `python -m deepspeed.checkpoint.ds_to_universal`, or pass `load_optimizer_states=False`"
 
 SIGNATURES = (
     Signature(

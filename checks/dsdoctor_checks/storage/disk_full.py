@@ -1,11 +1,12 @@
 """A file system is full or over quota.
 
 ## Why it matters
-A checkpoint that does not fit is cut off. torch.save does not always say that the disk is full.
+A checkpoint that does not fit is truncated, and `torch.save` does not always report that the disk is
+full.
 
 ## What to do
-Free space or point the output and the caches (`TMPDIR`, `HF_HOME`, `TORCH_EXTENSIONS_DIR`) at a
-larger file system.
+Free up space, or set the output directory and the caches (`TMPDIR`, `HF_HOME`,
+`TORCH_EXTENSIONS_DIR`) to a larger file system.
 
 ## References
 - DeepSpeed 0.19.8 runtime/engine.py `save_checkpoint`: weights, fp32 master copy, two moments
@@ -41,7 +42,7 @@ class DiskLimits(Limits, frozen=True, kw_only=True):
     """Free space in MiB below which a place is too full.
 
     Attributes:
-        output_mib: where `--writable` points, if no `--model` tells the size of a checkpoint.
+        output_mib: in a `--writable` directory, if no `--model` tells the size of a checkpoint.
         extensions_mib: where ops are built.
         cache_mib: other caches.
         temporary_mib: where compilers write.
@@ -54,26 +55,26 @@ class DiskLimits(Limits, frozen=True, kw_only=True):
 
 
 def _needed(place: Place, run: RunNeeds, limits: DiskLimits) -> tuple[float, str, bool]:
-    """Bytes that a place needs, what for, and whether the run surely fails without them."""
+    """Bytes that a place needs, what for, and whether the run certainly fails without them."""
     count = parameters(run)
     if place.purpose == "--writable":
         if count is not None:
-            return CHECKPOINT_BYTES * count, "one checkpoint of this model takes", True
-        return limits.output_mib * MIB, "checkpoints want", False
+            return CHECKPOINT_BYTES * count, "one checkpoint of this model needs", True
+        return limits.output_mib * MIB, "checkpoints need", False
     if place.purpose == "NVMe offload":
-        return nvme_bytes(run, place.path) or 0, "the offloaded states of this model take", True
+        return nvme_bytes(run, place.path) or 0, "the offloaded states of this model need", True
     if place.purpose == "built extensions":
-        return limits.extensions_mib * MIB, "a build wants", False
+        return limits.extensions_mib * MIB, "a build needs", False
     if place.purpose == "temporary files":
-        return limits.temporary_mib * MIB, "a build wants", False
+        return limits.temporary_mib * MIB, "a build needs", False
     if place.purpose in ("--path", "disk of the profile"):
         return 0, "", False
-    return limits.cache_mib * MIB, "a cache wants", False
+    return limits.cache_mib * MIB, "a cache needs", False
 
 
 @check(CONDITION)
 def places_have_room(storage: Storage, run: RunNeeds, limits: DiskLimits) -> Iterator[Finding]:
-    """Free space of each file system against the most that a place on it needs."""
+    """Compares the free space of each file system with the most that a place on it needs."""
     seen = False
     for places in by_mount(p for p in storage.places if p.free_bytes is not None and p.total_bytes):
         seen = True
@@ -85,8 +86,8 @@ def places_have_room(storage: Storage, run: RunNeeds, limits: DiskLimits) -> Ite
         yield (fail if certain else warn)(
             f"{name(place)} has {_size(free)} free, but {what} {_size(int(bytes_needed))}"
             + ("" if certain else " at least"),
-            effect="what is written there is cut off, and the run ends",
-            hint=f"free space on `{place.mount or place.path}`, or use another file system",
+            effect="files are truncated, and the run stops",
+            hint=f"free up space on `{place.mount or place.path}`, or use another file system",
             path=place.path,
             purpose=place.purpose,
             mount=place.mount,
@@ -109,7 +110,7 @@ def _size(size: int) -> str:
     return f"{size // MIB} MiB" if size < 1024 * MIB else f"{gib(size)} GiB"
 
 
-HINT = "free space or point the output and the caches (`TMPDIR`, `HF_HOME`, `TORCH_EXTENSIONS_DIR`) at a larger file system"
+HINT = "free up space, or set the output directory and the caches (`TMPDIR`, `HF_HOME`, `TORCH_EXTENSIONS_DIR`) to a larger file system"
 
 SIGNATURES = (
     Signature(

@@ -1,11 +1,11 @@
-"""A file system that the run needs does not answer.
+"""A file system that the run needs does not respond.
 
 ## Why it matters
-Whoever touches a network mount whose server is gone waits for ever and cannot be killed. Ranks that
-load data or write there hang without a message.
+A process that accesses a network mount whose server is down waits forever and cannot be killed.
+Ranks that read data or write there hang without a message.
 
 ## What to do
-Look at the server and the network, then remount (`umount -l`, `mount`); restart the node if
+Check the file server and the network, then remount (`umount -l`, `mount`). Reboot the node if
 processes stay in state D.
 
 ## References
@@ -25,13 +25,13 @@ CONDITION = Condition("file-system-hangs", id="DSD1506", scope=Scope.NODE, since
 
 @check(CONDITION)
 def file_systems_answer(storage: Storage) -> Iterator[Finding]:
-    """Every place of the run answered in time."""
+    """Fails for each place of the run that did not respond in time."""
     hung = [place for place in storage.places if place.hung]
     for place in hung:
         yield fail(
-            f"{name(place)} does not answer: {place.error}",
-            effect="ranks that touch it hang and cannot be killed",
-            hint="look at the file server, then remount it or use another node",
+            f"{name(place)} does not respond: {place.error}",
+            effect="ranks that access it hang and cannot be killed",
+            hint="check the file server, then remount it or use another node",
             path=place.path,
             purpose=place.purpose,
         )

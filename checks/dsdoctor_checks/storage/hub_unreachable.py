@@ -1,13 +1,15 @@
 """The model hub cannot be reached and the files are not cached.
 
 ## Why it matters
-Compute nodes often have no way out. A model that is not in the cache cannot be fetched at start.
+Compute nodes often have no internet access. A model that is not in the cache cannot be downloaded
+when the job starts.
 
 ## What to do
-Download the files beforehand, or set `HF_ENDPOINT` or the proxy.
+Download the files in advance on a node with internet access (`hf download MODEL`), or set
+`HTTPS_PROXY` or `HF_ENDPOINT`.
 
 ## References
-Recognised in logs alone; the wordings are tested in `tests/logs`.
+Detected from logs only.
 """
 
 from __future__ import annotations
@@ -16,7 +18,9 @@ from dsdoctor.api import Condition, Level, Scope, Signature
 
 CONDITION = Condition("hub-unreachable", id="DSD1552", scope=Scope.JOB, since="0.1")
 
-HINT = "download the files beforehand, or set `HF_ENDPOINT` or the proxy"
+HINT = (
+    "download the files in advance with `hf download MODEL`, or set `HTTPS_PROXY` or `HF_ENDPOINT`"
+)
 
 SIGNATURES = (
     Signature(

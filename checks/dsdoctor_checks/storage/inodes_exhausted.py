@@ -1,11 +1,12 @@
-"""A file system can hold hardly any more files.
+"""A file system has almost no free inodes.
 
 ## Why it matters
-Each file takes an inode. When they are used up, nothing can be made any more although space is
-left: the message is the same, `No space left on device`. Builds and caches make many small files.
+Each file uses an inode. When none is free, no file can be created although there is free space. The
+error is the same: `No space left on device`. Builds and caches create many small files.
 
 ## What to do
-Remove many small files (old build folders, caches, unpacked data sets), or use another file system.
+Remove directories with many small files (old builds, caches, unpacked data sets), or use another
+file system.
 
 ## References
 - `df -i`
@@ -25,11 +26,11 @@ CONDITION = Condition(
 
 
 class InodeLimits(Limits, frozen=True, kw_only=True):
-    """How many more files there must be room for.
+    """Free inodes that a run needs.
 
     Attributes:
-        min_files: below this a build may stop half-way.
-        fatal_files: up to this nothing can be built.
+        min_files: below this a build may fail.
+        fatal_files: up to this every build fails.
     """
 
     min_files: float = 1000
@@ -38,7 +39,7 @@ class InodeLimits(Limits, frozen=True, kw_only=True):
 
 @check(CONDITION)
 def files_can_be_made(storage: Storage, limits: InodeLimits) -> Iterator[Finding]:
-    """Free inodes of each file system that the run writes to."""
+    """Judges the free inodes of each file system that the run writes to."""
     written = [
         place
         for place in storage.places
@@ -52,10 +53,11 @@ def files_can_be_made(storage: Storage, limits: InodeLimits) -> Iterator[Finding
             continue
         clean = False
         yield (fail if free <= limits.fatal_files else warn)(
-            f"the file system of {name(place)} has room for {free} more files of "
-            f"{place.inodes_total}, though {(place.free_bytes or 0) >> 20} MiB are free",
-            effect="nothing can be written there: `No space left on device`",
-            hint=f"find what holds the files with `du --inodes -x {place.mount or place.path}`",
+            f"the file system of {name(place)} has {free} of {place.inodes_total} inodes free,"
+            f" although {(place.free_bytes or 0) >> 20} MiB are free",
+            effect="no file can be created: `No space left on device`",
+            hint=f"find the directories with many files with `du --inodes -x"
+            f" {place.mount or place.path} | sort -n | tail`, and remove what you do not need",
             path=place.path,
             mount=place.mount,
             inodes_free=free,

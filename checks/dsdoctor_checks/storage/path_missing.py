@@ -1,8 +1,8 @@
-"""A path that the run needs is not there, or is empty.
+"""A path that the run needs does not exist or is empty.
 
 ## Why it matters
-Data that is not mounted in this container or on this node is noticed only after minutes of start-up
-by every rank at once; an empty folder, where the mount has failed, gives an empty data set.
+If the data is not mounted in this container or on this node, the ranks fail only after minutes of
+start-up. If a mount failed, its directory is empty and the run gets an empty data set.
 
 ## What to do
 Mount the file system here, copy the data, or correct the path.
@@ -23,11 +23,11 @@ CONDITION = Condition("path-missing", id="DSD1502", scope=Scope.JOB, since="0.1"
 
 @check(CONDITION)
 def paths_are_there(storage: Storage) -> Iterator[Finding]:
-    """Every `--path` exists, may be read, and holds something."""
+    """Checks that every `--path` exists, is readable and is not empty."""
     asked = [place for place in storage.places if place.purpose == "--path"]
     for place in asked:
         if place.hung:
-            continue  # `file-system-hangs` speaks
+            continue  # reported by `file-system-hangs`
         evidence: dict[str, Any] = {
             "path": place.path,
             "mount": place.mount,
@@ -37,12 +37,12 @@ def paths_are_there(storage: Storage) -> Iterator[Finding]:
             yield fail(
                 f"`{place.path}` (`--path`) cannot be read: {place.error}",
                 effect="the run finds no data",
-                hint="give this user the right to read it",
+                hint="grant this user read access",
                 **evidence,
             )
         elif place.kind is None:
             yield fail(
-                f"`{place.path}` (`--path`) is not there; the nearest folder that is there is "
+                f"`{place.path}` (`--path`) does not exist; the nearest existing directory is "
                 f"`{place.parent}`",
                 effect="the run finds no data",
                 hint="mount or copy it here, or correct the path",
@@ -51,9 +51,9 @@ def paths_are_there(storage: Storage) -> Iterator[Finding]:
             )
         elif place.empty:
             yield warn(
-                f"`{place.path}` (`--path`) is an empty {'folder' if place.kind == 'dir' else place.kind}",
+                f"`{place.path}` (`--path`) is an empty {'directory' if place.kind == 'dir' else place.kind}",
                 effect="the run finds no data",
-                hint="look whether the file system that belongs there is mounted",
+                hint="check that its file system is mounted (`findmnt -T PATH`)",
                 **evidence,
             )
         else:

@@ -1,11 +1,12 @@
-"""A cache or output folder cannot be written.
+"""A cache or output directory is not writable.
 
 ## Why it matters
-Builds, caches and checkpoints are written while the job runs; a folder of another user stops it.
+The job writes builds, caches and checkpoints while it runs. It stops at a directory that belongs to
+another user or is mounted read-only.
 
 ## What to do
-Give the user the folder, or point `TORCH_EXTENSIONS_DIR`, `HF_HOME`, `XDG_CACHE_HOME` at one of
-theirs.
+Make the directory writable for the job's user, or set `TORCH_EXTENSIONS_DIR`, `HF_HOME` or
+`XDG_CACHE_HOME` to another one.
 
 ## References
 - triton knobs.py: `TRITON_CACHE_DIR`; DeepSpeed docs: `nvme_path`
@@ -35,7 +36,7 @@ CONDITION = Condition(
     "path-not-writable", id="DSD1553", scope=Scope.JOB, since="0.1", formerly=("permissions",)
 )
 
-#: Places whose lack of write access stops a run; others have a way round, or are read alone.
+#: Places that a run must be able to write to; the others have a fallback, or are only read.
 _NEEDED = ("--writable", "NVMe offload")
 _JUDGED = (*_NEEDED, "Triton cache", "temporary files")
 
@@ -44,20 +45,20 @@ def _why(place: Place) -> str | None:
     if place.error is not None:
         return None
     if place.kind not in (None, "dir"):
-        return f"is a {place.kind}, not a folder"
+        return f"is a {place.kind}, not a directory"
     if place.trial_error is not None:
-        return f"cannot be written: {place.trial_error}"
+        return f"is not writable: {place.trial_error}"
     if place.read_only:
         return f"is on a file system that is mounted read-only (`{place.mount}`)"
     if not place.writable:
         where = f"its parent `{place.parent}`" if place.parent else "it"
-        return f"cannot be written: {where} belongs to another user"
+        return f"is not writable: {where} belongs to another user"
     return None
 
 
 @check(CONDITION)
 def places_can_be_written(storage: Storage) -> Iterator[Finding]:
-    """Permissions and mounts; for `--writable` the outcome of a trial write."""
+    """Judges permissions and mounts, and for `--writable` the result of a trial write."""
     judged = [place for place in storage.places if place.purpose in _JUDGED]
     clean = True
     for place in judged:
@@ -68,14 +69,14 @@ def places_can_be_written(storage: Storage) -> Iterator[Finding]:
         needed = place.purpose in _NEEDED
         variable = place.variable or {"Triton cache": "TRITON_CACHE_DIR"}.get(place.purpose)
         elsewhere = (
-            f"point `{variable}` at a folder of yours" if variable else "name another folder"
+            f"set `{variable}` to another directory" if variable else "use another directory"
         )
         yield (fail if needed else warn)(
             f"{name(place)} {why}",
-            effect="the run ends when it first writes there"
+            effect="the run stops when it first writes there"
             if needed
-            else "kernels are compiled anew in each process, or the run ends when it writes there",
-            hint=f"give this user the folder, or {elsewhere}",
+            else "each process compiles its kernels again, or the run stops when it writes there",
+            hint=f"make it writable for this user, or {elsewhere}",
             path=place.path,
             purpose=place.purpose,
             parent=place.parent,
@@ -86,7 +87,7 @@ def places_can_be_written(storage: Storage) -> Iterator[Finding]:
         yield ok(places=[place.path for place in judged])
 
 
-HINT = "give the user the folder, or point `TORCH_EXTENSIONS_DIR`, `HF_HOME`, `XDG_CACHE_HOME` at one of theirs"
+HINT = "make the directory writable for the job's user, or set `TORCH_EXTENSIONS_DIR`, `HF_HOME` or `XDG_CACHE_HOME` to another one"
 
 SIGNATURES = (
     Signature(

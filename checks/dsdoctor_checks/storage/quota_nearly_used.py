@@ -1,12 +1,12 @@
-"""The user's disk quota is used up, or nearly.
+"""The user's disk quota is used up or almost used up.
 
 ## Why it matters
-A checkpoint that passes the quota is cut off (`Disk quota exceeded`), however empty the disk is.
-Home folders on clusters have small quotas, and caches lie there unless they are told otherwise.
+A checkpoint that exceeds the quota is truncated (`Disk quota exceeded`), even if the disk has free
+space. Home directories on clusters have small quotas, and caches are there by default.
 
 ## What to do
-Remove what is no longer needed, ask for more, or move `HF_HOME`, `TORCH_EXTENSIONS_DIR` and the
-output to a project or scratch file system.
+Remove what you no longer need, request a larger quota, or move `HF_HOME`, `TORCH_EXTENSIONS_DIR` and
+the output to a project or scratch file system.
 
 ## References
 - quota(1)
@@ -25,7 +25,7 @@ _MIB = 1 << 20
 
 
 class QuotaLimits(Limits, frozen=True, kw_only=True):
-    """What must be left of a quota.
+    """What must be free of a quota.
 
     Attributes:
         min_mib: space.
@@ -38,9 +38,9 @@ class QuotaLimits(Limits, frozen=True, kw_only=True):
 
 @check(CONDITION)
 def quota_has_room(storage: Storage, limits: QuotaLimits) -> Iterator[Finding]:
-    """What is left below the nearest limit of each quota."""
+    """Judges what is free below the lowest limit of each quota."""
     if not storage.quotas:
-        yield skip("no quota is told here")
+        yield skip("`quota` reports no quota for this user")
         return
     clean = True
     for quota in storage.quotas:
@@ -57,9 +57,10 @@ def quota_has_room(storage: Storage, limits: QuotaLimits) -> Iterator[Finding]:
             over = hard is not None and used >= hard / scale
             yield (fail if over else warn)(
                 f"{used:.0f} of {limit / scale:.0f} {unit} of the quota on `{quota.device}` are "
-                "taken",
-                effect="writing ends with `Disk quota exceeded`",
-                hint="remove what is no longer needed, or move output and caches elsewhere",
+                "used",
+                effect="writing fails with `Disk quota exceeded`",
+                hint="remove what you no longer need, or move output and caches to another file"
+                " system",
                 device=quota.device,
                 used=round(used),
                 limit=round(limit / scale),

@@ -1,13 +1,14 @@
-"""A weight file is truncated or only a git-lfs pointer.
+"""A weights file is truncated or only a Git LFS pointer.
 
 ## Why it matters
-A download that was cut off, or a git-lfs pointer in place of the file, is no weight file.
+An interrupted download leaves a truncated file, and a clone without Git LFS leaves a small pointer
+file. Loading either fails.
 
 ## What to do
-Fetch the file again (`git lfs pull`, `hf download --force-download`).
+Download the file again (`git lfs pull`, `hf download --force-download MODEL`).
 
 ## References
-- torch/serialization.py: a checkpoint is a ZIP archive whose directory stands at its end
+- torch/serialization.py: a checkpoint is a ZIP archive with its directory at the end
 - https://github.com/huggingface/safetensors: format of the header
 """
 
@@ -24,7 +25,7 @@ _SHOWN = 3
 
 @check(CONDITION)
 def files_are_whole(checkpoint: Checkpoint) -> Iterator[Finding]:
-    """What can be told of each file without loading it; with `--deep` its checksums as well."""
+    """Judges each file without loading it; with `--deep` also its checksums."""
     if checkpoint.error is not None:
         return
     bad = [file for file in checkpoint.files if file.problem]
@@ -39,7 +40,7 @@ def files_are_whole(checkpoint: Checkpoint) -> Iterator[Finding]:
     more = f"; and {len(bad) - _SHOWN} more" if len(bad) > _SHOWN else ""
     yield fail(
         f"{shown}{more}",
-        effect="loading ends with an error on the rank that reads it",
+        effect="loading fails on the rank that reads it",
         hint="copy or download these files again, or resume from another tag",
         checkpoint=checkpoint.path,
         files={file.name: file.problem for file in bad},
@@ -48,12 +49,12 @@ def files_are_whole(checkpoint: Checkpoint) -> Iterator[Finding]:
 
 
 _WORDS = {
-    "git-lfs pointer": "a git-lfs pointer, not the file itself",
-    "no checkpoint file": "no checkpoint file",
+    "git-lfs pointer": "a Git LFS pointer, not the file itself",
+    "no checkpoint file": "not a checkpoint file",
 }
 
 
-HINT = "fetch the file again (`git lfs pull`, `hf download --force-download`)"
+HINT = "download the file again (`git lfs pull`, `hf download --force-download MODEL`)"
 
 SIGNATURES = (
     Signature(

@@ -1,13 +1,12 @@
-"""A rank was killed from outside, and memory was not the reason.
+"""A rank was killed with SIGKILL, but not because memory ran out.
 
 ## Why it matters
-SIGKILL leaves no traceback. When the kernel reports no out-of-memory kill, somebody or something
-else ended the process: an administrator, a scheduler's limit, a monitoring daemon, another job's
-`pkill`.
+SIGKILL leaves no traceback. If the kernel reports no out-of-memory kill, something else killed the
+process: an administrator, a limit of the scheduler, a monitoring daemon, or `pkill` of another job.
 
 ## What to do
-Look for limits of the scheduler (`sacct -j JOB --format=State,MaxRSS`, `kubectl describe pod`),
-for daemons that end processes (`systemd-oomd`, `earlyoom`), and for `pkill python` in scripts.
+Check the limits of the scheduler (`sacct -j JOB --format=State,MaxRSS`, `kubectl describe pod`),
+daemons that kill processes (`systemd-oomd`, `earlyoom`), and scripts that run `pkill python`.
 
 ## References
 signal(7); systemd-oomd(8); `dsdoctor smoke` reads the control group's `oom_kill` counter and the
@@ -20,9 +19,7 @@ from dsdoctor.api import Condition, Level, Scope, Signature
 
 CONDITION = Condition("rank-killed", id="DSD1761", scope=Scope.JOB, since="0.1")
 
-HINT = (
-    "look for limits of the scheduler, for `systemd-oomd` or `earlyoom`, and for `pkill` in scripts"
-)
+HINT = "check the limits of the scheduler, `systemd-oomd`, `earlyoom`, and scripts that run `pkill`"
 
 SIGNATURES = (
     Signature(

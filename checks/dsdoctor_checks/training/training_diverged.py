@@ -1,14 +1,14 @@
-"""The training diverges: overflow down to the least loss scale, or NaN.
+"""The training diverged: NaN, or overflows down to the minimum loss scale.
 
 ## Why it matters
-fp16 covers a narrow range. When every step overflows, the loss scale falls to its minimum and the
-run learns nothing, or stops.
+fp16 has a narrow range. When every step overflows, the loss scale falls to its minimum. Then the
+model learns nothing, or the run stops.
 
 ## What to do
 Train in bf16, or lower `initial_scale_power` and the learning rate.
 
 ## References
-Recognised in logs alone; the wordings are tested in `tests/logs`.
+Detected from logs only.
 """
 
 from __future__ import annotations

@@ -1,16 +1,16 @@
-"""The hardware or the communication computes wrong results.
+"""A GPU or the communication between GPUs computes wrong results.
 
 ## Why it matters
-A collective that gives wrong sums, a matmul that is off, or replicas that drift apart raise no
-error: the run goes on and learns something else than it should.
+A wrong sum in a collective, a wrong matrix product or replicas that drift apart raise no error. The
+run continues and trains a wrong model.
 
 ## What to do
-Run `dsdoctor check` for ECC errors and broken links. Take the GPU or the host of the rank that is
-named out of the job and run `dsdoctor smoke` again. If `NCCL_*` variables are set, try without.
+Run `dsdoctor check`, which reports ECC errors and broken links. Exclude the GPU or the host of the
+rank that is named, and run `dsdoctor smoke` again. If `NCCL_*` variables are set, unset them.
 
 ## References
-`dsdoctor smoke` compares every collective with the sum that it must give, the loss of every rank
-on the same tokens, and the losses with those of a single process with the same seed.
+`dsdoctor smoke` compares every collective with the expected sum, the losses of all ranks on the same
+tokens, and the losses with those of a single process with the same seed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dsdoctor.api import Condition, Level, Scope, Signature
 
 CONDITION = Condition("wrong-results", id="DSD1760", scope=Scope.NODE, since="0.1")
 
-HINT = "run `dsdoctor check` for ECC errors and links, leave the device of the named rank out, and run `dsdoctor smoke` again"
+HINT = "run `dsdoctor check` to find ECC errors and broken links, exclude the GPU of the rank that is named, and run `dsdoctor smoke` again"
 
 SIGNATURES = (
     Signature(

@@ -1,15 +1,15 @@
-"""Weights are loaded outside the ZeRO-3 context: size 0.
+"""ZeRO-3 weights have size 0 because they were not gathered.
 
 ## Why it matters
-ZeRO-3 cuts parameters up; outside its context each has size 0, so loading or saving them there
-meets empty tensors.
+ZeRO-3 partitions the parameters. A parameter that is not gathered has size 0, so code that loads,
+saves or initializes it finds an empty tensor.
 
 ## What to do
-Load with `deepspeed.zero.GatheredParameters`, save with
-`stage3_gather_16bit_weights_on_model_save`, or use `zero_to_fp32.py`.
+Load and change weights in `deepspeed.zero.GatheredParameters`. Save with
+`stage3_gather_16bit_weights_on_model_save`, or convert a checkpoint with `zero_to_fp32.py`.
 
 ## References
-Recognised in logs alone; the wordings are tested in `tests/logs`.
+Detected from logs only.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dsdoctor.api import Condition, Level, Scope, Signature
 
 CONDITION = Condition("zero3-empty-weights", id="DSD1751", scope=Scope.JOB, since="0.1")
 
-HINT = "load with `deepspeed.zero.GatheredParameters`, save with `stage3_gather_16bit_weights_on_model_save`, or use `zero_to_fp32.py`"
+HINT = "load in `deepspeed.zero.GatheredParameters`, save with `stage3_gather_16bit_weights_on_model_save`, or convert with `zero_to_fp32.py`"
 
 SIGNATURES = (
     Signature(

@@ -67,15 +67,15 @@ def test_a_machine_that_meets_it() -> None:
 @pytest.mark.parametrize(
     ("changes", "words_"),
     [
-        ({"gpus": gpus("V100")}, "GPUs: 1 is there for the run"),
-        ({"selected": ("2",)}, "GPUs: 1 is there for the run"),
+        ({"gpus": gpus("V100")}, "GPUs: 1 is available to the run"),
+        ({"selected": ("2",)}, "GPUs: 1 is available to the run"),
         ({"gpus": gpus("V100", "P100")}, "GPU 1 (Tesla P100-PCIE-16GB): compute capability 6.0"),
-        ({"cpus": 8}, "CPUs: the job may use 8 of 64"),
-        ({"ram": 31.2}, "host memory: the job may use 31.2 GiB"),
+        ({"cpus": 8}, "CPUs: the job can use 8 of 64"),
+        ({"ram": 31.2}, "host memory: the job can use 31.2 GiB"),
         ({"disk": 12}, "disk: 12.0 GiB are free at `.`"),
         ({"python": "3.7.1"}, "Python: 3.7.1"),
         ({"torch": torch("1.11.0")}, "torch: 1.11.0"),
-        ({"torch": torch("1.11.0")}, "asks for 1.12 or newer"),
+        ({"torch": torch("1.11.0")}, "requires 1.12 or newer"),
     ],
 )
 def test_what_falls_short(changes: dict[str, Any], words_: str) -> None:

@@ -226,7 +226,7 @@ def test_only_the_chosen_gpus_count() -> None:
 def test_memory_that_others_hold_is_a_warning() -> None:
     found = on_gpus(run("7B", OFFLOAD), gpus("A100", memory_free_bytes=4 * GIB))
     assert found.status.value == "warn"
-    assert "free now" in found.message
+    assert "GiB are free" in found.message
 
 
 PLAN = PlanNeeds(

@@ -37,6 +37,7 @@ class Attempt:
         started: when it began, in seconds since the epoch.
         error: why the launcher could not be started.
         leftovers: what could not be ended or removed.
+        segments: names of shared memory that ranks had mapped.
         timeout: seconds that it had, compiling not counted.
     """
 
@@ -57,6 +58,7 @@ class Attempt:
     started: float = dataclasses.field(default_factory=time.time)
     error: str = ""
     leftovers: tuple[str, ...] = ()
+    segments: set[str] = dataclasses.field(default_factory=set)
     timeout: float = 0.0
 
 

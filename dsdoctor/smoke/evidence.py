@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import signal
+import stat
 import sys
 import time
 from collections.abc import Iterable, Sequence
@@ -15,6 +16,7 @@ from pathlib import Path
 from dsdoctor import process
 
 SHM = Path("/dev/shm")  # noqa: S108  # where POSIX shared memory lives
+_MAPPED = re.compile(r"(?m) /dev/shm/([^/\n]+?)(?: \(deleted\))?$")
 TAIL_LINES = 25
 STACK_LINES = 40
 _TAIL_BYTES = 65536
@@ -161,24 +163,58 @@ def shared_memory() -> frozenset[str]:
         return frozenset()
 
 
-def sweep_shared_memory(before: frozenset[str], port: int) -> tuple[str, ...]:
+def segments_of(pids: Iterable[int]) -> set[str]:
+    """Names of the shared memory segments that processes have mapped."""
+    found = set()
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            text = Path(f"/proc/{pid}/maps").read_text(encoding="utf-8", errors="replace")
+            found.update(_MAPPED.findall(text))
+    return found
+
+
+def sweep_shared_memory(made: Iterable[str], before: frozenset[str], port: int) -> tuple[str, ...]:
     """Removes segments that this run has left; returns those that would not go.
 
-    DeepSpeed leaves its all-reduce buffers even after a healthy run on CPUs; their names hold user
-    and port (`csrc/cpu/comm/shm.cpp`). Of NCCL and torch, only what is new and ours is taken.
+    What the run made is what its ranks had mapped and was not there before; and DeepSpeed's
+    all-reduce buffers of its port, which stay even after a healthy run on CPUs (their names have
+    user and port, `csrc/cpu/comm/shm.cpp`). Another job that shares the folder, in a container too,
+    may make segments at the same time: what merely is new is not ours.
     """
-    left = []
+    ours = {name for name in made if name.startswith(("nccl-", "torch_"))}
+    ours |= {name for name in shared_memory() if _is_buffer(name, port)}
+    return _remove_segments(ours - before)
+
+
+def sweep_stale_buffers(port: int) -> None:
+    """Removes DeepSpeed's buffers of an earlier run of this user that was killed."""
+    _remove_segments(name for name in shared_memory() if _is_buffer(name, port))
+
+
+def _is_buffer(name: str, port: int) -> bool:
     uid = os.getuid() if hasattr(os, "getuid") else 0
-    for name in shared_memory():
-        own = name.startswith(f"deepspeed_allreduce_buffer_{uid}_") and f"_{port}_" in name
-        fresh = name not in before and name.startswith(("nccl-", "torch_"))
+    return name.startswith(f"deepspeed_allreduce_buffer_{uid}_") and f"_{port}_" in name
+
+
+def _remove_segments(names: Iterable[str]) -> tuple[str, ...]:
+    """Removes segments that belong to this user and that no process has mapped."""
+    left = []
+    for name in names:
         path = SHM / name
         try:
-            if own or (fresh and path.stat().st_uid == uid and not _is_mapped(path)):
+            if is_mine(path.lstat(), stat.S_IFREG) and not _is_mapped(path):
                 path.unlink()
+        except FileNotFoundError:
+            continue
         except OSError:
             left.append(str(path))
     return tuple(left)
+
+
+def is_mine(info: os.stat_result, kind: int) -> bool:
+    """Whether what a `stat` tells of is of a kind (`stat.S_IFDIR`, …) and of this user."""
+    mine = not hasattr(os, "getuid") or info.st_uid == os.getuid()
+    return mine and stat.S_IFMT(info.st_mode) == kind
 
 
 def _is_mapped(path: Path) -> bool:

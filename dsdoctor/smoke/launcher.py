@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shutil
+import stat
 import sys
 import tempfile
 import time
@@ -91,6 +93,14 @@ def _prepare(plan: SmokePlan) -> tuple[Path, int]:
     """
     where = Path.cwd() if plan.launch.nodes > 1 else None
     folder = files.scratch_folder(f"{PREFIX}{os.getpid()}-", where)
+    try:
+        return folder, _fill(plan, folder)
+    except BaseException:  # a signal too
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def _fill(plan: SmokePlan, folder: Path) -> int:
     owned = files.open_lock(folder / "alive")
     if sys.platform != "win32":
         with contextlib.suppress(OSError):  # a file system without locks: the number must do
@@ -101,7 +111,7 @@ def _prepare(plan: SmokePlan) -> tuple[Path, int]:
         files.copy(source, folder / "worker" / source.name, mode=0o644)
     files.write(folder / "job.json", json.dumps(plan.job))
     files.write(folder / "port", str(_port(plan)))
-    return folder, owned
+    return owned
 
 
 def _is_owned(folder: Path) -> bool:
@@ -112,7 +122,8 @@ def _is_owned(folder: Path) -> bool:
     if sys.platform == "win32":
         return False
     try:
-        handle = os.open(folder / "alive", os.O_RDWR)
+        # neither a link nor a pipe, whatever somebody may have put there
+        handle = os.open(folder / "alive", os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
     except FileNotFoundError:  # it may be about to make it
         with contextlib.suppress(OSError):
             return time.time() - folder.stat().st_mtime < _MAKING_SECONDS
@@ -131,14 +142,34 @@ def _is_owned(folder: Path) -> bool:
 
 
 def remove_stale() -> None:
-    """Removes what earlier runs have left whose dsdoctor was killed."""
-    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*-*"):
+    """Removes what earlier runs of this user have left whose dsdoctor was killed.
+
+    Anybody can make a folder of such a name in /tmp: only what belongs to this user is looked into.
+    """
+    bases = {Path(tempfile.gettempdir()), Path.cwd()}  # of one host, and of several
+    for folder in [folder for base in bases for folder in base.glob(f"{PREFIX}*-*")]:
         owner = folder.name[len(PREFIX) :].partition("-")[0]
-        if owner.isdigit() and not evidence.is_alive(int(owner)) and not _is_owned(folder):
-            with contextlib.suppress(OSError, ValueError):
-                port = int((folder / "port").read_text())
-                evidence.sweep_shared_memory(evidence.shared_memory(), port)
+        with contextlib.suppress(OSError):
+            if not (owner.isdecimal() and evidence.is_mine(folder.lstat(), stat.S_IFDIR)):
+                continue
+            if evidence.is_alive(int(owner[:9])) or _is_owned(folder):
+                continue
+            port = _noted_port(folder)
+            if port is not None:
+                evidence.sweep_stale_buffers(port)
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _noted_port(folder: Path) -> int | None:
+    """The port that a run noted; None where the note is not a plain file of this user."""
+    path = folder / "port"
+    try:
+        if not evidence.is_mine(path.lstat(), stat.S_IFREG):
+            return None
+        text = files.read(path, limit=16).decode("ascii", "replace")
+    except (OSError, ValueError):
+        return None
+    return int(text) if re.fullmatch("[0-9]{1,5}", text) else None
 
 
 @contextlib.contextmanager
@@ -182,7 +213,7 @@ def attempt(
         left = [f"process {pid}" for pid in stubborn]
         if made is not None:
             release_locks(made.tracker.ranks)
-        left += evidence.sweep_shared_memory(before, port)
+        left += evidence.sweep_shared_memory(made.segments if made else (), before, port)
         shutil.rmtree(folder, ignore_errors=True)
         if folder.exists():
             # a rank that was just killed may have been writing
@@ -262,6 +293,7 @@ def _run(made: Attempt, base_env: Mapping[str, str], python: str, tell: Teller) 
             while (reason := watch.reason()) is None:
                 pass
             made.reason = reason
+            watch.note_segments()
             if reason in ("hang", "timeout", "rank-died", "launcher-gone"):
                 pids = {
                     progress.rank: progress.pid

@@ -46,7 +46,7 @@ class ProofOptions:
 
 @contextlib.contextmanager
 def interruptible() -> Iterator[Signals]:
-    """SIGTERM ends a run as Ctrl-C does; a second signal does not disturb the cleaning up."""
+    """SIGTERM and SIGHUP end a run as Ctrl-C does; a second one does not disturb the clean-up."""
     seen = Signals()
 
     def end(number: int, _frame: object) -> None:
@@ -57,7 +57,11 @@ def interruptible() -> Iterator[Signals]:
     if threading.current_thread() is not threading.main_thread():
         yield seen
         return
-    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
+    numbers = [signal.SIGINT, signal.SIGTERM]
+    # not where `nohup` has it ignored
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        numbers.append(signal.SIGHUP)
+    before = {number: signal.signal(number, end) for number in numbers}
     try:
         yield seen
     finally:

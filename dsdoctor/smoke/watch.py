@@ -12,6 +12,8 @@ from dsdoctor.smoke.track import DEADLINES
 
 #: Seconds between two looks at the ranks.
 TICK = 0.1
+#: Seconds between two looks at the shared memory of the ranks.
+SEGMENT_SECONDS = 0.5
 #: What the launcher gets to notice by itself that a rank has died, so that its log says so.
 NOTICE_SECONDS = 6.0
 #: How long ranks may outlive the launcher before that counts as its death.
@@ -28,7 +30,7 @@ class Watch:
         self.trouble: float | None = None
         self.gone: float | None = None
         self.finished: float | None = None
-        self.looked = self.begun
+        self.looked = self.mapped = self.begun
         for progress in made.tracker.ranks:
             progress.since = self.begun
 
@@ -39,6 +41,9 @@ class Watch:
         if phase == "build-ops":
             self.building += now - self.looked
         self.looked = now
+        if now - self.mapped >= SEGMENT_SECONDS:
+            self.mapped = now
+            self.note_segments()
         for progress in tracker.ranks:
             watched = progress.is_here and progress.died is None and not progress.done
             if watched and progress.pid and not evidence.is_alive(progress.pid):
@@ -46,6 +51,12 @@ class Watch:
                 tracker.read(now)
                 if not progress.done:
                     progress.died = now
+
+    def note_segments(self) -> None:
+        """Notes the shared memory of the ranks, which outlives one that is killed."""
+        ranks = self.made.tracker.ranks
+        pids = [p.pid for p in ranks if p.pid and p.is_here and not p.done]
+        self.made.segments |= evidence.segments_of(pids)
 
     def _tell_place(self) -> str:
         """Tells where the slowest rank is; its phase."""

@@ -147,7 +147,8 @@ def test_bisection_finds_the_variable_that_the_launcher_needs(smoke: Smoke) -> N
 
 
 @pytest.mark.parametrize(
-    ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)]
+    ("number", "status"),
+    [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGKILL, -9)],
 )
 def test_ended_from_outside_it_leaves_nothing(smoke: Smoke, number: int, status: int) -> None:
     child = smoke.start(

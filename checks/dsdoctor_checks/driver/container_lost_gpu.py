@@ -68,7 +68,10 @@ def container_keeps_gpu(
     )
 
 
-HINT = "recreate the container; set `native.cgroupdriver=cgroupfs` in Docker or pass the device nodes with `--device`"
+HINT = (
+    "restart the container; to prevent it, set `native.cgroupdriver=cgroupfs` in Docker or pass the"
+    " device nodes with `--device`"
+)
 
 SIGNATURES = (
     Signature(

@@ -85,7 +85,10 @@ def driver_state_is_good(
     )
 
 
-HINT = "reload the module (`sudo rmmod nvidia_uvm && sudo modprobe nvidia_uvm`) or reboot, and check `dmesg`"
+HINT = (
+    "run `sudo modprobe -r nvidia_uvm && sudo modprobe nvidia_uvm`, or reboot; if it fails again, check"
+    " `dmesg`"
+)
 
 SIGNATURES = (
     Signature(

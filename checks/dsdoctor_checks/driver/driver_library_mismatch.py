@@ -96,7 +96,7 @@ def module_matches_library(
     )
 
 
-HINT = "reboot, or unload and reload the nvidia modules after the update"
+HINT = "reboot, or reload the `nvidia` kernel modules while nothing uses the GPUs"
 
 SIGNATURES = (
     Signature(

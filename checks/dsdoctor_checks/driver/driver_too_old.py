@@ -141,7 +141,10 @@ def driver_supports_torch(
     )
 
 
-HINT = "upgrade the driver, or install a torch build for the CUDA that `nvidia-smi` shows"
+HINT = (
+    "upgrade the driver, or install a torch build that it supports; `dsdoctor fix install-torch-build`"
+    " picks it"
+)
 
 SIGNATURES = (
     Signature(

@@ -112,7 +112,7 @@ def fabric_is_up(
     )
 
 
-HINT = "run `sudo systemctl restart nvidia-fabricmanager` with the version of the driver"
+HINT = "run `sudo systemctl restart nvidia-fabricmanager`; its version must be the driver's"
 
 SIGNATURES = (
     Signature(

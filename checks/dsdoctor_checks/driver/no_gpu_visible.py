@@ -140,7 +140,7 @@ def some_gpu_visible(
     )
 
 
-HINT = "check `nvidia-smi -L` and `CUDA_VISIBLE_DEVICES`"
+HINT = "compare `nvidia-smi -L` with `CUDA_VISIBLE_DEVICES`; in a container or a job, request GPUs"
 
 SIGNATURES = (
     Signature(

@@ -73,7 +73,7 @@ def mode_lets_the_job_in(
     )
 
 
-HINT = "end the other process, or set the compute mode back: `nvidia-smi -c 0`"
+HINT = "stop the other process, or restore the default compute mode: `nvidia-smi -c 0` as root"
 
 SIGNATURES = (
     Signature(

@@ -17,7 +17,10 @@ from dsdoctor.api import Condition, Level, Scope, Signature
 
 CONDITION = Condition("cpu-adam-unbuilt", id="DSD450", scope=Scope.USER_ENV, since="0.1")
 
-HINT = "delete the op's folder under `~/.cache/torch_extensions`, run again, and read the first build error"
+HINT = (
+    "delete the op's folder under `~/.cache/torch_extensions`, run again, and read the first build"
+    " error"
+)
 
 SIGNATURES = (
     Signature(

@@ -114,7 +114,7 @@ def nvcc_accepts_compiler(
     )
 
 
-HINT = "install an older gcc and set `CC` and `CXX`, or a newer toolkit"
+HINT = "install an older gcc and set `CC` and `CXX` to it, or use a newer CUDA toolkit"
 
 SIGNATURES = (
     Signature(

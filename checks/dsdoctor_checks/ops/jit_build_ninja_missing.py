@@ -84,7 +84,9 @@ def ninja_is_found(
     )
 
 
-HINT = "install it into the environment: `python -m pip install ninja`, and put the environment's `bin` on PATH"
+HINT = (
+    "run `python -m pip install ninja` in the environment, and activate it so that `bin` is on PATH"
+)
 
 SIGNATURES = (
     Signature(

@@ -67,7 +67,7 @@ def headers_are_there(
     )
 
 
-HINT = "install the Python headers (`python3-dev`, `python3-devel`)"
+HINT = "install the headers of this Python (`python3-dev` on Debian, `python3-devel` on Red Hat)"
 
 SIGNATURES = (
     Signature(

@@ -69,7 +69,7 @@ def libaio_is_there(
     )
 
 
-HINT = "install `libaio-dev` (`libaio-devel`)"
+HINT = "install `libaio-dev` (Debian) or `libaio-devel` (Red Hat)"
 
 SIGNATURES = (
     Signature(

@@ -86,7 +86,7 @@ def hardware_has_bf16(
 
 
 HINT = (
-    "set `fp16` in place of `bf16` in the config, or use a GPU of compute capability 8.0 or newer"
+    "enable `fp16` instead of `bf16` in the config, or use a GPU of compute capability 8.0 or newer"
 )
 
 SIGNATURES = (

@@ -31,7 +31,7 @@ SXM_LINKS = {
     "GB300": 18,
 }
 #: Sizes of boards without NVSwitches that connect every link to another GPU of the board: NVIDIA
-#: DGX-1 and its like, HGX V100, A100, H100 and H200 with 4 GPUs.
+#: DGX-1 and similar, HGX V100, A100, H100 and H200 with 4 GPUs.
 DIRECT_BOARDS = {
     "V100-SXM2-16GB": (4, 8),
     "V100-SXM2-32GB": (4, 8),

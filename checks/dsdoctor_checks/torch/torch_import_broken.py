@@ -118,7 +118,9 @@ def torch_imports(
     )
 
 
-HINT = "reinstall torch: `python -m pip install --force-reinstall torch`"
+HINT = (
+    "reinstall torch; `dsdoctor fix install-torch-build` keeps the build that the driver supports"
+)
 
 SIGNATURES = (
     Signature(

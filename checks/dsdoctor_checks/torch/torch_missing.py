@@ -76,7 +76,7 @@ def torch_is_installed(
         yield fail(
             f"torch in {where} is damaged: {torch.error}",
             effect="`import torch` fails, and so does DeepSpeed",
-            hint=f"reinstall it with `{python} -m pip install --force-reinstall torch`",
+            hint="run `dsdoctor fix install-torch-build`",
             path=torch.path,
             error=torch.error,
             python=python,

@@ -11,7 +11,7 @@ import dataclasses
 import functools
 import re
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from dsdoctor.logs import reader
@@ -24,7 +24,7 @@ from dsdoctor.logs.normalize import variants
 from dsdoctor.logs.prefixes import MONTHS, strip_prefixes
 from dsdoctor.model.condition import Signature
 
-__all__ = ["MARK_PATTERNS", "Error", "Hit", "Known", "Scan", "Scanner", "scan_all", "stamp"]
+__all__ = ["MARK_PATTERNS", "Error", "Hit", "Known", "Scan", "Scanner", "stamp"]
 
 #: Lines of context on either side of a hit.
 CONTEXT = 12
@@ -465,9 +465,3 @@ def _shorten(segment: bytes, literals: Iterable[str]) -> str:
     first = min((place for place in places if place >= 0), default=0)
     start = max(0, first - LONGEST // 4)
     return reader.decode(segment[start : start + LONGEST])
-
-
-def scan_all(sources: Iterable[reader.Source], scanner: Scanner) -> Iterator[Scan]:
-    """One scan per log, in order."""
-    for index, source in enumerate(sources):
-        yield scanner.scan(source, index)

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-from typing import Annotated
 
 import msgspec
 
 from dsdoctor.model.facts.base import Fact
 from dsdoctor.model.facts.run import Scope
-
-Unit = Annotated[float, "a threshold"]
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import shutil
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from dsdoctor.model.finding import Finding, Status
 from dsdoctor.model.matrix import Matrix
@@ -168,8 +168,3 @@ def _summary(report: Report) -> str:
 def render(report: Report, *, verbosity: int = 0, width: int | None = None) -> str:
     """The report as one text."""
     return "\n".join(line.text for line in lines(report, verbosity=verbosity, width=width)) + "\n"
-
-
-def bullet_list(items: Iterable[str]) -> str:
-    """Items as an indented list."""
-    return "".join(f"  {item}\n" for item in items)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import msgspec
 
@@ -96,8 +96,6 @@ class ConfigVerdict(Fact, frozen=True, kw_only=True):
         parameters: `optimizer` and `scheduler` to the class that the config names and what it
             accepts; absent where the class is unknown or accepts any keyword.
     """
-
-    live: ClassVar[bool] = True
 
     version: str | None = None
     world: int = 1

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import msgspec
 
 from dsdoctor.model.facts.base import Fact
@@ -112,8 +110,6 @@ class NvidiaKernel(Fact, frozen=True, kw_only=True):
         device_nodes: /dev/nvidia* there are (`nvidia0`, `nvidiactl`, `nvidia-uvm`).
         dxg: /dev/dxg exists (WSL's way to the GPU).
     """
-
-    vital: ClassVar[bool] = True
 
     module_version: str | None = None
     module_open: bool | None = None

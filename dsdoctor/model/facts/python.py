@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import msgspec
 
 from dsdoctor.model.facts.base import Fact
@@ -121,8 +119,6 @@ class TorchBuild(Fact, frozen=True, kw_only=True):
         error: torch/version.py exists but could not be read.
     """
 
-    vital: ClassVar[bool] = True
-
     version: str | None = None
     cuda: str | None = None
     hip: str | None = None
@@ -207,9 +203,6 @@ class TorchLive(Fact, frozen=True, kw_only=True):
         file: the file that `import torch` took.
     """
 
-    vital: ClassVar[bool] = True
-    live: ClassVar[bool] = True
-
     imported: ImportOutcome
     last_step: str = ""
     died: str | None = None
@@ -238,8 +231,6 @@ class DeepSpeedInstall(Fact, frozen=True, kw_only=True):
         error: its metadata is there but its files could not be read, or the other way round.
     """
 
-    vital: ClassVar[bool] = True
-
     version: str | None = None
     path: str | None = None
     installed_ops: dict[str, bool] = {}
@@ -260,8 +251,6 @@ class DeepSpeedLive(Fact, frozen=True, kw_only=True):
         imported: how `import deepspeed` went.
         accelerator: the accelerator that DeepSpeed chose (`cuda`, `cpu`).
     """
-
-    live: ClassVar[bool] = True
 
     imported: ImportOutcome
     accelerator: str | None = None

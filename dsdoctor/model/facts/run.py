@@ -15,7 +15,6 @@ class Scope(enum.Enum):
     NODE = "node"
     USER_ENV = "user-env"
     JOB = "job"
-    TOOL = "tool"
 
 
 class Floors(msgspec.Struct, frozen=True, kw_only=True):

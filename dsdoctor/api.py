@@ -49,6 +49,7 @@ from dsdoctor.model.facts.launch import (
     Hostfile,
     LaunchCommand,
     LaunchFiles,
+    LaunchParse,
     LineProblem,
     MasterPort,
 )
@@ -180,6 +181,7 @@ __all__ = [
     "KernelLog",
     "LaunchCommand",
     "LaunchFiles",
+    "LaunchParse",
     "Launcher",
     "Launchers",
     "Level",

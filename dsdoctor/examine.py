@@ -23,6 +23,7 @@ from dsdoctor.model.facts.python import PatientChoice
 from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.model.report import Report
 from dsdoctor.model.snapshot import Snapshot
+from dsdoctor.named_job import resolve
 from dsdoctor.registry import Registry, Unit, gives, needs
 
 
@@ -74,12 +75,13 @@ def read_machine(
     """
     total = request.timeout or TOTAL_SECONDS
     host = request.host or LocalHost(scale=min(1.0, total / TOTAL_SECONDS))
+    run = resolve(request.run, host)
     probes = (*all_probes(registry), *request.probes)
     wanted: set[type] | None = None if units is None else wanted_facts(units, probes)
     if request.facts is not None:
         wanted = {*(wanted or ()), *request.facts}
     known = {type(fact) for fact in request.given}
-    given: list[Fact] = [request.run, *request.given]
+    given: list[Fact] = [run, *request.given]
     if PatientChoice not in known and _needs_interpreter(probes, wanted):
         given.append(interpreter.choose(host, request.python))
     return collect(host, given, probes, wanted=wanted, timeout=total, progress=request.progress)

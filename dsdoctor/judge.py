@@ -318,6 +318,14 @@ def _describe(report: Report, snapshot: Snapshot) -> None:
         torch=None if isinstance(torch, Missing) else torch.version,
         deepspeed=None if isinstance(deepspeed, Missing) else deepspeed.version,
     )
+    run = snapshot.run
+    report.config = run.config_path
+    if run.config_named_by:
+        report.notes.append(f"`{run.config_path}` is judged because {run.config_named_by} names it")
+    if run.followed:
+        report.notes.append(f"the command that was judged is {run.followed}")
+    if run.not_followed:
+        report.notes.append(f"the command was not judged: {run.not_followed}")
     if snapshot.run.quick:
         report.notes.append("torch not started (--quick)")
     if snapshot.partial:

@@ -48,6 +48,7 @@ class Report(msgspec.Struct, kw_only=True):
         gpus: products, as `8 × NVIDIA H200`.
         driver: version of the driver.
         patient: the interpreter.
+        config: the DeepSpeed config that was judged; None = none.
         findings: worst first.
         counts: status to number of findings.
         seconds: how long it took.
@@ -64,6 +65,7 @@ class Report(msgspec.Struct, kw_only=True):
     gpus: list[str] = []
     driver: str | None = None
     patient: PatientLine = msgspec.field(default_factory=PatientLine)
+    config: str | None = None
     findings: list[Finding] = []
     counts: dict[str, int] = {}
     seconds: float = 0.0

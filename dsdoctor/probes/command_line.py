@@ -5,10 +5,13 @@ from __future__ import annotations
 import posixpath
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
 
 from dsdoctor.api import probe
-from dsdoctor.host import HostError
+from dsdoctor.host import Host, HostError
 from dsdoctor.model.facts.base import Why
 from dsdoctor.model.facts.launch import LaunchCommand
 from dsdoctor.model.facts.run import RunNeeds
@@ -27,6 +30,7 @@ from dsdoctor.probes.command_tables import (
     SWITCHES,
     WRAPPERS,
 )
+from dsdoctor.probes.yaml_files import accelerate_values
 
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 _PYTHON = re.compile(r"(python|pypy)[\d.]*$")
@@ -243,14 +247,53 @@ def parse_command(argv: Sequence[str]) -> LaunchCommand:
 
 
 @probe
-def launch_command(run: RunNeeds) -> LaunchCommand:
-    """The command behind `check --`."""
-    if not run.command:
+def launch_command(host: Host, run: RunNeeds) -> LaunchCommand:
+    """The command behind `check --`, with what accelerate's configuration adds."""
+    command = command_of(run)
+    if command is None:
         raise HostError(Why.NOT_ASKED, "no command was given (`check -- CMD`)")
-    words = run.command
-    return parse_command(shlex.split(words[0]) if len(words) == 1 and " " in words[0] else words)
+    return with_accelerate(command, accelerate_values(command, host, run.cwd))
 
 
 def command_of(run: RunNeeds) -> LaunchCommand | None:
-    """The command of a run; None = it has none."""
-    return launch_command.function(run) if run.command else None
+    """The command of a run, as the words alone tell it; None = it has none."""
+    words = run.command
+    if not words:
+        return None
+    return parse_command(shlex.split(words[0]) if len(words) == 1 and " " in words[0] else words)
+
+
+def launcher_words(run: RunNeeds) -> list[str]:
+    """The words behind the launcher's name, as the launcher gets them."""
+    words, _ = _unwrap(list(run.command))
+    launcher, rest = _program(words)
+    if launcher in {"srun", "mpirun"}:
+        _, rest = _after_starter(launcher, rest)
+        rest, _ = _unwrap(rest)
+        _, rest = _program(rest)
+    return rest
+
+
+def with_accelerate(command: LaunchCommand, values: Mapping[str, Any]) -> LaunchCommand:
+    """Fills in what the command leaves to accelerate's configuration; the command line rules.
+
+    `num_processes` counts all nodes (accelerate 1.15 `commands/launch.py`).
+    """
+
+    def whole(name: str) -> int | None:
+        value = values.get(name)
+        return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+    nodes = command.num_nodes or whole("num_machines")
+    ranks = whole("num_processes")
+    per_node = command.num_gpus
+    if per_node is None and ranks is not None:
+        per_node = ranks // max(nodes or 1, 1)
+    address = values.get("main_process_ip")
+    return msgspec.structs.replace(
+        command,
+        num_nodes=nodes,
+        num_gpus=per_node,
+        master_addr=command.master_addr or (address if isinstance(address, str) else None),
+        master_port=command.master_port or whole("main_process_port"),
+    )

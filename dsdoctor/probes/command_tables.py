@@ -23,6 +23,15 @@ PROGRAMS = {
     "mpiexec": "mpirun",
     "orterun": "mpirun",
 }
+#: Command lines of trainers, which start torchrun themselves; the config is named in their YAML or
+#: by an option.
+TRAINERS = frozenset({"llamafactory-cli", "swift", "xtuner", "axolotl", "megatron", "nemo"})
+#: Names of DeepSpeed settings that come with a trainer (swift 3.7, xtuner 0.1.23): no files.
+PRESETS = frozenset(
+    {"zero0", "zero1", "zero2", "zero3", "zero2_offload", "zero3_offload", "default",
+     "default-zero2", "default-zero3", "deepspeed_zero1", "deepspeed_zero2", "deepspeed_zero3",
+     "deepspeed_zero2_offload", "deepspeed_zero3_offload"}
+)  # fmt: skip
 #: Programs that start another one; their own options with a separate value.
 WRAPPERS: dict[str, frozenset[str]] = {
     "env": frozenset({"-u", "-C", "--unset", "--chdir"}),
@@ -171,30 +180,17 @@ LONG: dict[str, list[str]] = {
         "numa_binding",
     ],
 }
-#: Options of srun that take a separate value in their short form (slurm 24.05).
-SRUN_SHORT = frozenset("AcDdeGghiJLMmNnopqrTtwx")
+#: Options of srun that take a separate value in their short form (srun(1) of Slurm 22.05).
+SRUN_SHORT = frozenset("ABCDFGJLMNSTWbcdeimnopqrtwx")
+#: Options of srun that take no value, or one behind `=` only (srun(1) of Slurm 22.05 and 24.05).
 SRUN_SWITCHES = frozenset(
-    [
-        "exclusive",
-        "overlap",
-        "mpi",
-        "label",
-        "unbuffered",
-        "verbose",
-        "quiet",
-        "no_kill",
-        "preserve_env",
-        "pty",
-        "kill_on_bad_exit",
-        "oversubscribe",
-        "wait_all_nodes",
-        "multi_prog",
-        "spread_job",
-        "use_min_nodes",
-        "disable_status",
-        "exact",
-    ],
-)
+    {"bcast", "compress", "contiguous", "disable_status", "exact", "exclusive", "external", "help",
+     "hold", "immediate", "kill_on_bad_exit", "label", "multi_prog", "nice", "no_allocate",
+     "no_kill", "overcommit", "overlap", "oversubscribe", "preserve_env", "propagate", "pty",
+     "quiet", "quit_on_interrupt", "reboot", "resv_ports", "send_libs", "spread_job", "stepmgr",
+     "test_only", "unbuffered", "usage", "use_min_nodes", "verbose", "version",
+     "wait_all_nodes", "x11"},
+)  # fmt: skip
 #: Options of mpirun with more than one value.
 MPI_TWO = frozenset({"mca", "gmca"})
 MPI_SWITCHES = frozenset(

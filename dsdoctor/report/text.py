@@ -116,6 +116,8 @@ def _header(report: Report) -> Iterator[str]:
     yield f"{python} ({clean(patient.chosen_by)})" if patient.chosen_by else python
     yield f"torch {clean(patient.torch)}" if patient.torch else "no torch"
     yield f"deepspeed {clean(patient.deepspeed)}" if patient.deepspeed else "no deepspeed"
+    if report.config:
+        yield f"config {clean(report.config)}"
 
 
 def _finding(finding: Finding, columns: int) -> Iterator[Line]:

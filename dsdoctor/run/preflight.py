@@ -7,7 +7,6 @@ Writes `snapshot.json` and `report.json` into the folder and exits as `check` do
 
 from __future__ import annotations
 
-import contextlib
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,8 +14,7 @@ from pathlib import Path
 import msgspec
 
 from dsdoctor import files, packs, settings
-from dsdoctor.errors import UsageError
-from dsdoctor.examine import Request, examine, read_config
+from dsdoctor.examine import Request, examine
 from dsdoctor.judge import Policy
 from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.model.report import exit_code
@@ -26,17 +24,9 @@ from dsdoctor.run.preflight_seconds import SECONDS
 
 def needs_of(command: Sequence[str], *, quick: bool) -> RunNeeds:
     """What a command line asks of the machine, with the config that it names."""
-    parsed = parse_command(tuple(command))
-    config = None
-    if parsed.config_path is not None:
-        # a config that is not there is reported by its own condition
-        with contextlib.suppress(UsageError):
-            config = read_config(parsed.config_path)
     return RunNeeds(
         command=tuple(command),
-        config_path=parsed.config_path,
-        config=config,
-        hostfile=parsed.hostfile,
+        hostfile=parse_command(tuple(command)).hostfile,
         quick=quick,
         cwd=str(Path.cwd()),
     )

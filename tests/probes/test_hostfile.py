@@ -52,7 +52,7 @@ def test_secrets_of_a_command_do_not_enter() -> None:
 
 def test_one_quoted_word_is_a_command_line() -> None:
     run = RunNeeds(command=("deepspeed --num_gpus 2 t.py",))
-    assert launch_command.function(run).num_gpus == 2
+    assert launch_command.function(FakeHost(), run).num_gpus == 2
 
 
 def test_hostfile_named_default_and_none() -> None:

@@ -35,7 +35,7 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
         "api interpreter recommend",
         "registry",
         "packs logs probes profiles settings",
-        "collect judge launch_site fixes",
+        "collect judge launch_site named_job fixes",
         "examine report",
         "smoke fleet hook preflight run testing",
         "cli guard __init__ __main__",

@@ -49,6 +49,20 @@ class LaunchCommand(Fact, frozen=True, kw_only=True):
     problems: tuple[str, ...] = ()
 
 
+class LaunchParse(Fact, frozen=True, kw_only=True):
+    """What the launcher's own parser says to the command line.
+
+    Attributes:
+        launcher: `deepspeed`, `torchrun` or `accelerate`.
+        accepted: it takes every option.
+        error: its words where it does not.
+    """
+
+    launcher: str
+    accepted: bool
+    error: str = ""
+
+
 class LaunchFiles(Fact, frozen=True, kw_only=True):
     """Whether what the command behind `check --` names is there.
 

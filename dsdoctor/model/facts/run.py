@@ -83,13 +83,16 @@ class RunNeeds(Fact, frozen=True, kw_only=True):
     Attributes:
         gpus: selectors given with --gpus (index, UUID or MIG id), in order; empty = all.
         expect_gpus: how many GPUs must be there, or None.
-        config_path: the DeepSpeed config given with --config.
+        config_path: the DeepSpeed config given with --config, or named by the command.
+        config_named_by: what names it, "" for --config.
         config: that config, parsed as DeepSpeed parses it; None when not given or not parsable.
         quick: torch is not started.
         deep: trial compiles and GPU work are allowed.
         cwd: the folder the job starts in.
         build_ops: ops that `DS_BUILD_*=1` in the environment asks to pre-build (`OPS` for all).
-        command: the command behind `check --`, empty when none was given.
+        command: the command behind `check --` (of a shell: what that starts), empty without one.
+        followed: where in a shell script or string the command was found, "" = it is as given.
+        not_followed: why the command that starts the job could not be told, "" = it could.
         hostfile: the file given with --hostfile.
         paths: what must be there and readable (`--path`).
         writable: folders that must be writable (`--writable`).
@@ -105,12 +108,15 @@ class RunNeeds(Fact, frozen=True, kw_only=True):
     gpus: tuple[str, ...] = ()
     expect_gpus: int | None = None
     config_path: str | None = None
+    config_named_by: str = ""
     config: dict[str, object] | None = None
     quick: bool = False
     deep: bool = False
     cwd: str = "."
     build_ops: tuple[str, ...] = ()
     command: tuple[str, ...] = ()
+    followed: str = ""
+    not_followed: str = ""
     hostfile: str | None = None
     paths: tuple[str, ...] = ()
     writable: tuple[str, ...] = ()

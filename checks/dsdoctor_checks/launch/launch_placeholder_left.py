@@ -1,0 +1,49 @@
+"""The command contains a placeholder that was never replaced.
+
+## Why it matters
+Commands copied from a README or an answer contain placeholders such as `<path>`, `{NUM_GPUS}` or
+`your_port`. The launcher takes them literally: it fails on a number, or starts a script that does not
+exist.
+
+## What to do
+Replace the placeholder with the value of this job.
+
+## References
+- argparse, "type": values are converted as they are given
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from dsdoctor.api import Condition, Finding, LaunchCommand, Scope, check, fail, ok, skip
+
+CONDITION = Condition("launch-placeholder-left", id="DSD1214", scope=Scope.JOB, since="0.1")
+
+#: Whole words that no job means literally.
+_PLACEHOLDER = re.compile(
+    r"<[A-Za-z][\w ./-]*>|\{[A-Za-z_][\w ]*\}|\[[A-Z_]{3,}\]"
+    r"|(?:YOUR|your)[_-]\w+|/?path/to/\S*|xxx+|XXX+|\.\.\.|…"
+)
+
+
+@check(CONDITION)
+def no_placeholder_is_left(command: LaunchCommand) -> Iterator[Finding]:
+    """In the launcher's options and the script's path; a shell may still replace `$VAR`."""
+    if command.launcher == "other":
+        yield skip("the command starts no launcher that is known")
+        return
+    rows = [(f"--{name}", value) for name, value in command.options.items()]
+    rows += [("the script", command.script or "")]
+    found = [(where, value) for where, value in rows if _PLACEHOLDER.fullmatch(value)]
+    for where, value in found:
+        yield fail(
+            f"{where} is `{value}`, which is a placeholder",
+            effect="the launcher takes it literally and fails",
+            hint=f"replace `{value}` with the value of this job",
+            option=where,
+            value=value,
+        )
+    if not found:
+        yield ok()

@@ -1,0 +1,51 @@
+"""Asks the launcher of the examined environment whether it accepts the command line."""
+
+from __future__ import annotations
+
+import posixpath
+
+from dsdoctor.api import LaunchCommand, LaunchParse, Missing, RunNeeds, probe
+from dsdoctor.host import Host, HostError
+from dsdoctor.interpreter import run_child
+from dsdoctor.model.facts.base import Why
+from dsdoctor.model.facts.python import PatientChoice
+from dsdoctor.model.redact import mask
+from dsdoctor.probes.command_line import launcher_words
+
+#: An import from a cold network disk is slow and healthy.
+SECONDS = 120.0
+
+
+@probe
+def launch_parse(
+    host: Host, choice: PatientChoice, run: RunNeeds, command: LaunchCommand
+) -> LaunchParse | Missing:
+    """The parser's answer, from a child that imports the launcher and starts nothing."""
+    launcher = command.inner or command.launcher
+    if launcher not in ("deepspeed", "torchrun", "accelerate"):
+        raise HostError(Why.NOT_ASKED, "the command starts no launcher that could be asked")
+    if run.quick:
+        raise HostError(Why.NOT_ASKED, f"{launcher} was not asked about its options (`--quick`)")
+    words = launcher_words(run)
+    if any("$" in word or "`" in word for word in words):
+        raise HostError(Why.NOT_ASKED, "the command contains variables that a shell would replace")
+    records, result = run_child(
+        host,
+        choice.executable,
+        "parse_launch",
+        [launcher, *words],
+        timeout=SECONDS,
+        cwd=posixpath.normpath(run.cwd),
+    )
+    for record in records:
+        if "absent" in record:
+            detail = f"{launcher} could not be asked: {record['absent']}"
+            return Missing(why=Why.ABSENT, detail=mask(detail))
+        if "accepted" in record:
+            error = mask(str(record.get("error", "")))
+            return LaunchParse(launcher=launcher, accepted=bool(record["accepted"]), error=error)
+    if result.timed_out:
+        detail = f"{launcher} had not parsed the command line within {SECONDS:g} s"
+        return Missing(why=Why.TIMEOUT, detail=detail)
+    detail = f"the process that asks {launcher} ended with status {result.returncode}"
+    return Missing(why=Why.BROKEN, detail=detail)

@@ -1,0 +1,53 @@
+"""YAML files that a command names: accelerate's configuration, arguments of trainers."""
+
+from __future__ import annotations
+
+import posixpath
+from typing import Any
+
+from dsdoctor.host import Host, HostError, read_text
+from dsdoctor.model.facts.launch import LaunchCommand
+
+#: Where accelerate looks without `--config_file` (accelerate 1.15 commands/config/config_args.py).
+_ACCELERATE_DEFAULT = "accelerate/default_config.yaml"
+#: A larger YAML is not a configuration.
+_LARGEST = 1 << 20
+
+
+def default_accelerate(host: Host) -> str | None:
+    """The file that accelerate takes where none is named; None = there is none."""
+    cache = host.env.get("HF_HOME", "")
+    if not cache:
+        home = host.env.get("XDG_CACHE_HOME") or posixpath.join(host.env.get("HOME", ""), ".cache")
+        cache = posixpath.join(home, "huggingface")
+    path = posixpath.join(cache, _ACCELERATE_DEFAULT)
+    try:
+        host.stat(path)
+    except HostError:
+        return None
+    return path
+
+
+def read_yaml(path: str, host: Host, cwd: str) -> dict[str, Any] | None:
+    """A YAML mapping; None where it cannot be read, is too large or is something else."""
+    import yaml  # noqa: PLC0415  # only commands that name one
+
+    try:
+        text = read_text(host, posixpath.join(cwd, path))
+    except HostError:
+        return None
+    if len(text) > _LARGEST:
+        return None
+    try:
+        found = yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def accelerate_values(command: LaunchCommand, host: Host, cwd: str) -> dict[str, Any]:
+    """What accelerate's YAML says, for a command that accelerate launches."""
+    if (command.inner or command.launcher) != "accelerate":
+        return {}
+    name = command.options.get("config_file") or default_accelerate(host)
+    return (read_yaml(name, host, cwd) or {}) if name else {}

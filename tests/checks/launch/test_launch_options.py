@@ -1,0 +1,74 @@
+"""Options that the launcher's own parser refuses, and placeholders that were left."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from dsdoctor.api import LaunchParse
+from dsdoctor.host import LocalHost
+from dsdoctor.model.facts.python import PatientChoice
+from dsdoctor.model.facts.run import RunNeeds
+from dsdoctor.probes.command_line import parse_command
+from dsdoctor.probes.launch_parser import launch_parse as asker
+from dsdoctor.testing import assert_fail, assert_ok, judge
+from dsdoctor_checks.launch import launch_option_refused, launch_placeholder_left
+
+
+def test_a_command_line_that_the_launcher_accepts_is_ok() -> None:
+    accepted = LaunchParse(launcher="torchrun", accepted=True)
+    assert_ok(judge(launch_option_refused.the_launcher_accepts_its_options, launch_parse=accepted))
+
+
+def test_a_refusal_is_quoted() -> None:
+    fact = LaunchParse(launcher="torchrun", accepted=False, error="unrecognized arguments: --x")
+    judged = judge(launch_option_refused.the_launcher_accepts_its_options, launch_parse=fact)
+    finding = assert_fail(judged, "unrecognized arguments: --x")
+    assert "torchrun --help" in finding.hint
+
+
+PARSED = [
+    ("deepspeed --num_gpus 2 t.py --lr 1", True, ""),
+    ("deepspeed --num_gpus two t.py", False, "invalid int value"),
+    ("deepspeed --nope t.py", False, "unrecognized arguments"),
+    ("torchrun --nproc-per-node 2 t.py --nope", True, ""),
+    ("torchrun --nope 3 t.py", False, "unrecognized arguments"),
+    ("torchrun --nproc-per-node 2", False, "required"),
+    ("accelerate launch --num_processes 2 t.py", True, ""),
+    ("accelerate launch --num_processes two t.py", False, "invalid int value"),
+    ("srun -N 2 torchrun --max-restarts x t.py", False, "invalid int value"),
+]
+
+
+@pytest.mark.train
+@pytest.mark.parametrize(("line", "accepted", "error"), PARSED, ids=[row[0] for row in PARSED])
+def test_the_real_parsers_are_asked(line: str, accepted: bool, error: str) -> None:
+    run = RunNeeds(command=tuple(line.split()))
+    choice = PatientChoice(executable=sys.executable, chosen_by="test", why="test")
+    found = asker.function(LocalHost(), choice, run, parse_command(run.command))
+    assert isinstance(found, LaunchParse)
+    assert found.accepted is accepted
+    assert error in found.error
+
+
+PLACEHOLDERS = [
+    ("deepspeed --num_gpus {NUM_GPUS} t.py", True),
+    ("deepspeed --master_port <port> t.py", True),
+    ("torchrun --master-port your_port t.py", True),
+    ("torchrun --nproc-per-node 2 /path/to/train.py", True),
+    ("torchrun --nproc-per-node $N train.py", False),
+    ("deepspeed --num_gpus 2 --master_port 29500 your_model.py", False),
+    ("deepspeed --include localhost:0,1 train.py", False),
+]
+
+
+@pytest.mark.parametrize(("line", "left"), PLACEHOLDERS, ids=[row[0] for row in PLACEHOLDERS])
+def test_placeholders(line: str, left: bool) -> None:
+    judged = judge(
+        launch_placeholder_left.no_placeholder_is_left, launch_command=parse_command(line.split())
+    )
+    if left:
+        assert_fail(judged, "is a placeholder")
+    else:
+        assert_ok(judged)

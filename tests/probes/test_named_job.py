@@ -1,0 +1,180 @@
+"""The command that really starts a job, and the config it names."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dsdoctor.model.facts.run import RunNeeds
+from dsdoctor.named_job import resolve
+from dsdoctor.probes.command_line import launch_command, parse_command
+from dsdoctor.probes.shell_lines import launches
+from dsdoctor.testing import FakeHost
+
+CONFIG = '{"zero_optimization": {"stage": 2}}'
+ACCELERATE = """
+distributed_type: DEEPSPEED
+num_processes: 8
+num_machines: 2
+main_process_port: 29501
+deepspeed_config:
+  deepspeed_config_file: ds.json
+"""
+SCRIPT = """#!/bin/bash
+#SBATCH --nodes=2
+set -e
+NGPU=4
+# deepspeed old.py --deepspeed old.json
+source ~/env/bin/activate
+pip install deepspeed
+deepspeed --num_gpus "$NGPU" train.py \\
+    --deepspeed ds.json "$@"
+"""
+FILES = {
+    "/w/ds.json": CONFIG,
+    "/w/acc.yaml": ACCELERATE,
+    "/w/run.sh": SCRIPT,
+    "/w/two.sh": "torchrun a.py\ntorchrun b.py\n",
+    "/w/none.sh": "echo hello\n",
+    "/w/sft.yaml": "stage: sft\ndeepspeed: ds.json\n",
+    "/w/preset.yaml": "deepspeed: zero2\n",
+    "/w/broken.yaml": "a: [1\n",
+}
+
+
+def of(*words: str, config_path: str | None = None) -> RunNeeds:
+    run = RunNeeds(cwd="/w", command=words, config_path=config_path)
+    return resolve(run, FakeHost(files=FILES))
+
+
+NAMED = [
+    (("deepspeed", "t.py", "--deepspeed", "ds.json"), "ds.json", "the command line"),
+    (("deepspeed", "t.py", "--deepspeed_config=ds.json"), "ds.json", "the command line"),
+    (("torchrun", "t.py", "--ds_config", "absent.json"), "absent.json", "the command line"),
+    (("accelerate", "launch", "--config_file", "acc.yaml", "t.py"), "ds.json", "`acc.yaml`"),
+    (("accelerate", "launch", "--deepspeed_config_file", "ds.json", "t.py"), "ds.json",
+     "the command line"),
+    (("llamafactory-cli", "train", "sft.yaml"), "ds.json", "`sft.yaml`"),
+    (("accelerate", "launch", "-m", "axolotl.cli.train", "sft.yaml"), "ds.json", "`sft.yaml`"),
+    (("bash", "run.sh"), "ds.json", "the command line"),
+    (("srun", "-N", "2", "bash", "-c", "deepspeed t.py --deepspeed ds.json"), "ds.json",
+     "the command line"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("words", "path", "by"), NAMED, ids=[" ".join(row[0])[:60] for row in NAMED]
+)
+def test_the_config_that_a_command_names_is_the_one_judged(
+    words: tuple[str, ...], path: str, by: str
+) -> None:
+    found = of(*words)
+    assert (found.config_path, found.config_named_by) == (path, by)
+    assert (found.config is None) == (path == "absent.json")
+
+
+UNNAMED = [
+    ("deepspeed", "t.py"),
+    ("deepspeed", "t.py", "--deepspeed"),
+    ("swift", "sft", "--deepspeed", "zero2"),
+    ("llamafactory-cli", "train", "preset.yaml"),
+    ("llamafactory-cli", "train", "broken.yaml"),
+    ("python", "t.py", "--config", "ds.json"),
+]
+
+
+@pytest.mark.parametrize("words", UNNAMED, ids=[" ".join(row) for row in UNNAMED])
+def test_what_is_not_a_file_is_not_taken_for_one(words: tuple[str, ...]) -> None:
+    assert of(*words).config_path is None
+
+
+def test_the_option_rules_over_the_command() -> None:
+    found = of("deepspeed", "t.py", "--deepspeed", "ds.json", config_path="mine.json")
+    assert (found.config_path, found.config_named_by) == ("mine.json", "")
+
+
+def test_a_script_is_followed_to_its_launch_line() -> None:
+    found = of("nohup", "bash", "run.sh", "--lr", "1e-5")
+    assert found.followed == "line 8 of `run.sh`"
+    command = parse_command(found.command)
+    assert (command.launcher, command.num_gpus, command.script) == ("deepspeed", 4, "train.py")
+    assert command.script_args[-2:] == ("--lr", "1e-5")
+
+
+UNCLEAR = [
+    (("bash", "two.sh"), "contains 2 commands that launch a job"),
+    (("bash", "none.sh"), "contains no launch command"),
+    (("bash", "absent.sh"), "does not exist"),
+    (("bash",), "interactive shell"),
+    (("deepspeed 'open",), "cannot be split"),
+]
+
+
+@pytest.mark.parametrize(("words", "reason"), UNCLEAR, ids=[row[1] for row in UNCLEAR])
+def test_what_cannot_be_followed_is_said(words: tuple[str, ...], reason: str) -> None:
+    assert reason in of(*words).not_followed
+
+
+def test_accelerates_file_says_how_many_ranks_there_are() -> None:
+    host = FakeHost(files=FILES)
+    run = RunNeeds(cwd="/w", command=("accelerate", "launch", "--config_file", "acc.yaml", "t.py"))
+    command = launch_command.function(host, run)
+    assert (command.num_nodes, command.num_gpus, command.master_port) == (2, 4, 29501)
+    run = RunNeeds(
+        cwd="/w",
+        command=("accelerate", "launch", "--config_file", "acc.yaml", "--num_processes", "2",
+                 "--num_machines", "1", "t.py"),
+    )  # fmt: skip
+    command = launch_command.function(host, run)
+    assert (command.num_nodes, command.num_gpus) == (1, 2)
+
+
+SRUN = [
+    ("srun --quit-on-interrupt torchrun --nproc-per-node 2 t.py", "torchrun"),
+    ("srun --mpi pmix -N 2 torchrun t.py", "torchrun"),
+    ("srun -x node1 -S 2 --exclusive deepspeed t.py", "deepspeed"),
+    ("srun --kill-on-bad-exit=1 --gres gpu:4 accelerate launch t.py", "accelerate"),
+]
+
+
+@pytest.mark.parametrize(("line", "inner"), SRUN, ids=[row[0] for row in SRUN])
+def test_options_of_srun_take_the_words_that_are_theirs(line: str, inner: str) -> None:
+    found = parse_command(line.split())
+    assert (found.launcher, found.inner) == ("srun", inner)
+
+
+LAUNCH_LINES = [
+    ("for i in 1 2; do torchrun --nproc-per-node 2 t.py; done", ["torchrun"]),
+    ("cat <<EOF\ndeepspeed x.py\nEOF\ntorchrun y.py", ["torchrun"]),
+    ("echo deepspeed is great", []),
+    ("which deepspeed && pip install -U deepspeed", []),
+    ("python -m torch.distributed.run t.py", ["python"]),
+    ("A=1 CUDA_VISIBLE_DEVICES=0 deepspeed t.py | tee log", ["A=1"]),
+    ("deepspeed t.py --name 'it''s'", ["deepspeed"]),
+    ("deepspeed t.py --name 'never closed", []),
+]
+
+
+@pytest.mark.parametrize(("text", "first"), LAUNCH_LINES, ids=[row[0][:40] for row in LAUNCH_LINES])
+def test_launch_lines_of_a_script(text: str, first: list[str]) -> None:
+    assert [command.words[0] for command in launches(text)] == first
+
+
+@pytest.mark.train
+def test_check_judges_the_config_of_the_command(tmp_path: Path) -> None:
+    (tmp_path / "bad.json").write_text('{"train_batch_size": 8, "zero_optimization": {"stage": 7}}')
+    (tmp_path / "train.py").write_text("import deepspeed\n")
+    command = [sys.executable, "-m", "dsdoctor", "check", "--quick", "--format", "json"]
+    done = subprocess.run(
+        [*command, "--", "deepspeed", "train.py", "--deepspeed", "bad.json"],
+        cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+    report = json.loads(done.stdout)
+    assert done.returncode == 1
+    assert report["config"] == "bad.json"
+    failed = {row["condition"] for row in report["findings"] if row["status"] == "fail"}
+    assert "ds-config-wrong-type" in failed

@@ -228,7 +228,7 @@ SIGNATURES = (
         ),
         not_examples=("this image requires CUDA 12 or newer",),
     ),
-    # the toolkit's headers lack what the sources call
+    # the sources call functions that the toolkit's headers do not declare
     Signature(
         pattern=r"identifier \x22(?:cuda[A-Z]\w+|CUDA_R_\w+|cu[A-Z]\w{3,}|CU_\w+|cusparse[A-Z]\w+|cublas[A-Z]\w+|CUBLAS_\w+|cusolver[A-Z]\w+|__nv_bfloat\w+|__nv_fp8\w*|nv_bfloat16\w*)\x22 is undefined",
         examples=(

@@ -253,7 +253,7 @@ SIGNATURES = (
         not_examples=("upload failed with error: 999",),
         masks=("no-gpu-visible",),
     ),
-    # CUDA's sample programs: the call with its number, then the words on a line of their own
+    # CUDA's sample programs print the call and its number, then the text on its own line
     Signature(
         pattern=r"cudaGetDevice(?:Count|Properties)(?:\(\))? returned (?:30|304|999)\b|^\s*-> (?:unknown|initialization) error\s*$",
         examples=(
@@ -266,7 +266,7 @@ SIGNATURES = (
         near=("cudaGetDevice",),
         masks=("no-gpu-visible",),
     ),
-    # whatever the number, CUDA did not come up; the numbers that tell more weigh more
+    # CUDA did not initialize, whatever the number; patterns for specific numbers rank higher
     Signature(
         pattern=r"Unexpected error from cudaGetDeviceCount\(\)\.",
         examples=(

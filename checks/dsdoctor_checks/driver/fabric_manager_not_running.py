@@ -179,7 +179,7 @@ SIGNATURES = (
         level=Level.CERTAIN,
         masks=("no-gpu-visible", "cuda-init-driver-state"),
     ),
-    # memory shared through NVSwitch, which the fabric manager sets up
+    # memory shared over NVSwitch, which the fabric manager configures
     Signature(
         pattern=r"transport/nvls\.cc:\d{1,5} NCCL WARN (?:Cuda failure|CUDA failure|Failed)",
         examples=(

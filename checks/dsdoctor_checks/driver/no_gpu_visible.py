@@ -382,7 +382,7 @@ SIGNATURES = (
         level=Level.STRONG,
         masks=("cuda-init-driver-state",),
     ),
-    # what scripts and libraries say in words of their own
+    # messages of scripts and other libraries
     Signature(
         pattern=r"(?i)(?:Error|Exception): (?:.{0,60}\W)?no (?:visible |usable |CUDA |NVIDIA ){0,2}GPUs?(?: devices?)? (?:(?:is|are|was|were) )?(?:available|found|detected|visible)",
         examples=(

@@ -107,7 +107,7 @@ def nvml_answers(
     if error.code == _tables.NVML_VERSION_MISMATCH:
         return
     other = other_accelerator(torch, deepspeed, packages, env)
-    # a ROCm build of torch lists AMD GPUs as CUDA devices, and NVML knows nothing of them
+    # a ROCm build of torch lists AMD GPUs as CUDA devices, which NVML does not know
     there = gpu_expected(RunNeeds(), kernel, gpus, live=None if other else live)
     if error.code in _ABSENCE and (not there or gpus_hidden(os, kernel, env)):
         reason = f"DeepSpeed uses {other} here, not an NVIDIA GPU" if other else _NO_GPU

@@ -155,7 +155,7 @@ SIGNATURES = (
         near=("CUTLASS", "cutlass"),
         masks=("cpu-adam-unbuilt",),
     ),
-    # gcc gives up like this after a fatal error only: an include that is not there
+    # gcc stops like this only after a fatal error: a missing include
     Signature(
         pattern=r"^\s*compilation terminated\.\s*$",
         examples=(

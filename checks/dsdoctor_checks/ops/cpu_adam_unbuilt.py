@@ -104,7 +104,7 @@ SIGNATURES = (
         not_examples=("this example requires cuda extensions to be switched off",),
         level=Level.WEAK,
     ),
-    # kernels that come with other trainers: built apart, or not at all
+    # kernels of other trainers, which are built separately or not at all
     Signature(
         pattern=r"^(?:ModuleNotFoundError|ImportError): No module named '?(?:colossalai\._C\.\w+|amp_C|apex_C|fused_[a-z_]+|deepspeed_\w+_cuda|scaled_\w+_softmax_cuda|fused_\w+_cuda|exllama\w*_ext|autogptq_cuda\w*|quant_cuda|awq_(?:inference_engine|ext))\b|Fused kernels configured but not installed",
         examples=(

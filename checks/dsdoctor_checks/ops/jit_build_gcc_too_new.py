@@ -159,7 +159,7 @@ SIGNATURES = (
         level=Level.STRONG,
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
     ),
-    # nvcc's own front end, which writes lines in brackets, stumbles over the compiler's headers
+    # nvcc's own front end, which prints line numbers in parentheses, fails on the compiler's headers
     Signature(
         pattern=r"/include/c\+\+/1\d\S{0,200}\(\d{1,6}\): error: |/lib/gcc/\S{1,80}/1\d[\d.]*/include/\S{1,80}\(\d{1,6}\): error: |/include/c\+\+/1\d\S{0,200}: internal compiler error",
         examples=(

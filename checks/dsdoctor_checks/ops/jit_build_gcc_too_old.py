@@ -310,7 +310,7 @@ SIGNATURES = (
         not_examples=("RuntimeError: this kernel requires g++",),
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock"),
     ),
-    # a warning by itself; the cause where the build then fails and names nothing else
+    # only a warning, but the cause if the build then fails and names nothing else
     Signature(
         pattern="may be ABI[- ]incompatible with",
         examples=(

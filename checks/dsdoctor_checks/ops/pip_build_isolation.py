@@ -60,7 +60,7 @@ SIGNATURES = (
             "Backend subprocess",
         ),
     ),
-    # uv and pdm name the module that the isolated build does not see
+    # uv and pdm name the module that the isolated build cannot import
     Signature(
         pattern=r"depends on `(?:torch|packaging|wheel|psutil|numpy|setuptools)`, but doesn't declare it as a build dependency|Module '(?:torch|packaging|wheel|psutil|numpy|setuptools)' is missing, please make sure it is specified in the 'build-system\.requires' section",
         examples=(

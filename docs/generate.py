@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from dsdoctor import packs
+from dsdoctor import fact_pages, packs
 from dsdoctor.cli.explain import page
 from dsdoctor.cli.main import group
 from dsdoctor.model.schema import (
@@ -23,6 +23,7 @@ from dsdoctor.model.schema import (
     smoke_schema,
     snapshot_schema,
 )
+from dsdoctor.registry import Registry
 
 ROOT = Path(__file__).parent
 FORMAT: dict[str, Any] = {"terminal_width": 80, "help_option_names": ["-h", "--help"]}
@@ -33,6 +34,7 @@ def pages() -> dict[Path, str]:
     registry = packs.load(builtin_only=True)
     made: dict[Path, str] = {
         ROOT / "cli.md": command_line(),
+        ROOT / "facts.md": facts(registry),
         ROOT / "schema" / "snapshot.json": snapshot_schema(),
         ROOT / "schema" / "report.json": report_schema(),
         ROOT / "schema" / "smoke.json": smoke_schema(),
@@ -46,6 +48,18 @@ def pages() -> dict[Path, str]:
         rows.append(f"| {unit.condition.id} | [{name}]({name}.md) | {unit.title} |")
     made[ROOT / "conditions" / "README.md"] = "\n".join(rows) + "\n"
     return made
+
+
+def facts(registry: Registry) -> str:
+    """Every fact with its fields."""
+    head = (
+        "# Facts\n\n"
+        "What probes read and checks judge. A check asks for a fact by its class, as in\n"
+        "`def check(torch: TorchBuild | Missing)`; snapshots and tests name it by its key.\n"
+        "Generated from the docstrings; `dsdoctor facts` prints the same, with the facts of the\n"
+        "packs that are installed.\n"
+    )
+    return "\n".join([head, *(fact_pages.markdown(one, 2) for one in fact_pages.pages(registry))])
 
 
 def command_line() -> str:

@@ -18,10 +18,11 @@ from types import ModuleType
 import platformdirs
 
 from dsdoctor.api import Check, Fix, Probe
-from dsdoctor.entry_points import entry_points
+from dsdoctor.entry_points import EntryPoint, entry_points
 from dsdoctor.errors import UsageError
 from dsdoctor.model.condition import Condition, Limits
 from dsdoctor.model.facts.base import Fact
+from dsdoctor.pack_names import BUILTIN, name_problem, prefix_of_file
 from dsdoctor.registry import Cure, Pack, Problem, Registry, Unit, gives, needs
 
 GROUP = "dsdoctor.packs"
@@ -67,6 +68,7 @@ def unit_of(module: ModuleType, pack: str, family: str) -> Unit | None:
         check=checks[0] if checks else None,
         signatures=tuple(getattr(module, "SIGNATURES", ())),
         hint=str(getattr(module, "HINT", "")),
+        place=pack if pack.endswith(".py") else module.__name__,
     )
 
 
@@ -82,6 +84,17 @@ def probes_of(module: ModuleType) -> Iterator[Probe]:
                 gives(value.function)
             except TypeError as error:
                 raise PackError(str(error)) from None
+            yield value
+
+
+def facts_of(module: ModuleType) -> Iterator[type[Fact]]:
+    """Fact classes that a module defines."""
+    for value in vars(module).values():
+        if (
+            isinstance(value, type)
+            and issubclass(value, Fact)
+            and value.__module__ == module.__name__
+        ):
             yield value
 
 
@@ -116,6 +129,7 @@ def load_package(name: str, package: str, origin: str) -> Pack:
     units: list[Unit] = []
     probes: list[Probe] = []
     cures: list[Cure] = []
+    facts: list[type[Fact]] = []
     names = [name for place in getattr(root, "__path__", ()) for name in _modules(place, package)]
     for module in [root, *(importlib.import_module(found) for found in names)]:
         parts = module.__name__.split(".")
@@ -125,9 +139,29 @@ def load_package(name: str, package: str, origin: str) -> Pack:
             units.append(unit)
         probes.extend(probes_of(module))
         cures.extend(cures_of(module))
-    return Pack(
-        name=name, origin=origin, units=tuple(units), probes=tuple(probes), cures=tuple(cures)
+        if name != BUILTIN:  # whose facts are those of `dsdoctor.model`
+            facts.extend(facts_of(module))
+    pack = Pack(
+        name=name,
+        origin=origin,
+        units=tuple(units),
+        probes=tuple(probes),
+        cures=tuple(cures),
+        facts=tuple(facts),
     )
+    return pack if name == BUILTIN else _named(pack, name)
+
+
+def _named(pack: Pack, prefix: str) -> Pack:
+    """The pack itself, whose names all begin with its prefix.
+
+    Raises:
+        PackError: one does not.
+    """
+    wrong = name_problem(pack, prefix)
+    if wrong:
+        raise PackError(wrong)
+    return pack
 
 
 def _modules(folder: str, package: str) -> Iterator[str]:
@@ -169,13 +203,15 @@ def load_file(path: Path) -> Pack:
     try:
         spec.loader.exec_module(module)
         unit = unit_of(module, str(path), path.stem)
-        return Pack(
+        pack = Pack(
             name=str(path),
             origin=str(path.parent),
             units=() if unit is None else (unit,),
             probes=tuple(probes_of(module)),
             cures=tuple(cures_of(module)),
+            facts=tuple(facts_of(module)),
         )
+        return _named(pack, prefix_of_file(path))
     except BaseException:
         sys.modules.pop(name, None)
         raise
@@ -221,18 +257,11 @@ def load(
 
 def _load(folders: Iterable[str], *, builtin_only: bool, only_root_owned: bool) -> Registry:
     registry = Registry()
-    found = {point.name: point for point in entry_points(GROUP)}
-    names = (
-        ["builtin"] if builtin_only else sorted(found, key=lambda name: (name != "builtin", name))
-    )
-    for name in names:
-        point = found.get(name)
-        package = point.value if point else "dsdoctor_checks"
-        origin = point.origin if point else "dsdoctor"
+    for point in _points(registry, builtin_only=builtin_only):
         try:
-            registry.add(load_package(name, package, origin))
+            registry.add(load_package(point.name, point.value, point.origin))
         except Exception as error:  # noqa: BLE001  # a pack may raise anything
-            registry.problems.append(Problem(name, _reason(error)))
+            registry.problems.append(Problem(point.name, _reason(error)))
     if builtin_only:
         return registry
     user_folder = Path(platformdirs.user_config_dir("dsdoctor")) / "checks.d"
@@ -245,6 +274,27 @@ def _load(folders: Iterable[str], *, builtin_only: bool, only_root_owned: bool) 
     for folder in [SYSTEM_FOLDER, user_folder, *given]:
         _load_folder(folder, registry, only_root_owned=only_root_owned)
     return registry
+
+
+def _points(registry: Registry, *, builtin_only: bool) -> list[EntryPoint]:
+    """The built-in pack, then the others by name; two of one name are a problem, and left out."""
+    builtin = EntryPoint(BUILTIN, "dsdoctor_checks", "dsdoctor")
+    if builtin_only:
+        return [builtin]
+    found = {BUILTIN: builtin}
+    for point in sorted(entry_points(GROUP), key=lambda point: (point.name, point.origin)):
+        known = found.setdefault(point.name, point)
+        if known is builtin and point.value == builtin.value:
+            found[BUILTIN] = point  # the same pack, with the distribution that it came in
+        elif (known.value, known.origin) != (point.value, point.origin):
+            registry.problems.append(
+                Problem(
+                    point.name,
+                    f"the entry point `{point.name}` of {point.origin} (`{point.value}`) is "
+                    f"already taken by {known.origin} (`{known.value}`)",
+                )
+            )
+    return sorted(found.values(), key=lambda point: (point.name != BUILTIN, point.name))
 
 
 def _load_folder(folder: Path, registry: Registry, *, only_root_owned: bool) -> None:

@@ -37,6 +37,7 @@ class Unit:
         check: judges it beforehand, where it can be predicted.
         signatures: recognise it in a log.
         hint: the cure in one sentence, for a diagnosis.
+        place: module that defines it, or the file of a checks.d folder.
     """
 
     condition: Condition
@@ -47,6 +48,7 @@ class Unit:
     check: Check | None = None
     signatures: tuple[Signature, ...] = ()
     hint: str = ""
+    place: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -174,6 +176,7 @@ class Pack:
         units: its conditions.
         probes: its probes.
         cures: its fixes.
+        facts: the fact classes that its modules define.
     """
 
     name: str
@@ -181,6 +184,7 @@ class Pack:
     units: tuple[Unit, ...] = ()
     probes: tuple[Probe, ...] = ()
     cures: tuple[Cure, ...] = ()
+    facts: tuple[type[Fact], ...] = ()
 
 
 class Registry:
@@ -201,7 +205,19 @@ class Registry:
             self.add(pack)
 
     def add(self, pack: Pack) -> None:
-        """Adds a pack, all or none: a pack that repeats a name or an id is a problem."""
+        """Adds a pack, all or none: a pack that repeats a name, an id or a fact is a problem."""
+        clash = self._unit_clash(pack) or self._cure_clash(pack) or self._fact_clash(pack)
+        if clash:
+            self.problems.append(Problem(pack.name, clash))
+            return
+        self.packs.append(pack)
+        for unit in pack.units:
+            self._by_name[unit.condition.name] = unit
+            self._by_id[unit.condition.id] = unit
+            for name in unit.condition.formerly:
+                self._by_former_name.setdefault(name, unit)
+
+    def _unit_clash(self, pack: Pack) -> str | None:
         names: dict[str, Unit] = {}
         ids: dict[str, Unit] = {}
         for unit in pack.units:
@@ -209,28 +225,58 @@ class Registry:
             rival = {**self._by_name, **names}.get(name) or {**self._by_id, **ids}.get(number)
             if rival is not None:
                 other = rival.condition
-                self.problems.append(
-                    Problem(
-                        pack.name,
-                        f"`{name}` ({number}) is already taken by `{other.name}` ({other.id}) "
-                        f"of pack `{rival.pack}`",
-                    )
+                return (
+                    f"`{name}` ({number}){_at(unit.place)} is already taken by `{other.name}` "
+                    f"({other.id}) of pack `{rival.pack}`{_at(rival.place)}"
                 )
-                return
             names[name] = unit
             ids[number] = unit
+        return None
+
+    def _cure_clash(self, pack: Pack) -> str | None:
+        taken = {cure.fix.name: (other, cure) for other in self.packs for cure in other.cures}
         for cure in pack.cures:
-            if cure.fix.name in self.cures:
-                self.problems.append(
-                    Problem(pack.name, f"fix `{cure.fix.name}` is already taken by another pack")
+            if cure.fix.name in taken:
+                other, rival = taken[cure.fix.name]
+                return (
+                    f"fix `{cure.fix.name}`{_at(cure.fix.function.__module__)} is already taken by "
+                    f"pack `{other.name}`{_at(rival.fix.function.__module__)}"
                 )
-                return
-        self.packs.append(pack)
-        self._by_name.update(names)
-        self._by_id.update(ids)
-        for unit in pack.units:
-            for name in unit.condition.formerly:
-                self._by_former_name.setdefault(name, unit)
+            taken[cure.fix.name] = (pack, cure)
+        return None
+
+    def _fact_clash(self, pack: Pack) -> str | None:
+        taken = {kind.key(): (other, kind) for other in self.packs for kind in other.facts}
+        for kind in pack.facts:
+            if kind.key() in taken:
+                other, rival = taken[kind.key()]
+                return (
+                    f"fact `{kind.key()}`{_at(kind.__module__)} is already taken by pack "
+                    f"`{other.name}`{_at(rival.__module__)}"
+                )
+            taken[kind.key()] = (pack, kind)
+        read = {
+            kind: (other, probe)
+            for other in self.packs
+            for probe in other.probes
+            for kind in gives(probe.function)
+        }
+        for probe in pack.probes:
+            for kind in gives(probe.function):
+                label = f"probe `{_name(probe.function)}`{_at(probe.function.__module__)}"
+                if kind in read:
+                    other, first = read[kind]
+                    return (
+                        f"{label} reads `{kind.key()}`, which `{_name(first.function)}` of pack "
+                        f"`{other.name}`{_at(first.function.__module__)} reads already"
+                    )
+                if kind not in pack.facts:
+                    return (
+                        f"{label} reads `{kind.key()}`, a fact of `{kind.__module__}`; "
+                        "a pack's probes read facts that the pack defines"
+                    )
+                read[kind] = (pack, probe)
+        return None
 
     def __iter__(self) -> Iterator[Unit]:
         return iter(sorted(self._by_name.values(), key=lambda unit: id_order(unit.condition.id)))
@@ -327,26 +373,37 @@ class Registry:
         return found
 
 
+def _at(place: str) -> str:
+    return f" ({place})" if place else ""
+
+
 def _matches(unit: Unit, word: str) -> bool:
     number = unit.condition.id
     word = FORMER_FAMILIES.get(word, word)
     if word in (unit.family, unit.condition.name, *unit.condition.formerly):
         return True
     upper = word.upper()
-    if not re.fullmatch(r"DSD\d*", upper):
+    if upper == _letters(number):
+        return True
+    if not upper.startswith(_letters(number)):
         return False
     # `DSD1` is family 1 (DSD1nn), not family 10 (DSD10nn) or 16
     return number == upper or (number.startswith(upper) and len(number) - len(upper) <= 2)  # noqa: PLR2004
 
 
-def id_order(number: str) -> tuple[int, str]:
-    """Sort key of an id.
+def _letters(number: str) -> str:
+    """What stands before the digits of an id."""
+    return number.rstrip("0123456789")
 
-    >>> sorted(["DSD1001", "DSD201", "DSD101"], key=id_order)
-    ['DSD101', 'DSD201', 'DSD1001']
+
+def id_order(number: str) -> tuple[bool, str, int]:
+    """Sort key of an id: the built-in pack's first, then by pack, then by number.
+
+    >>> sorted(["ACME001", "DSD1001", "DSD201", "DSD101"], key=id_order)
+    ['DSD101', 'DSD201', 'DSD1001', 'ACME001']
     """
-    digits = re.sub(r"\D", "", number)
-    return (int(digits or 0), number)
+    letters = _letters(number)
+    return (letters != "DSD", letters, int(number[len(letters) :] or 0))
 
 
 def limits_for(

@@ -32,6 +32,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "explain": ("dsdoctor.cli.explain", "Tell all about a condition"),
     "snapshot": ("dsdoctor.cli.snapshot", "Save everything that was read of this machine"),
     "diff": ("dsdoctor.cli.diff", "Compare two snapshots: facts, then verdicts"),
+    "facts": ("dsdoctor.cli.facts", "Show what a fact contains, or list the facts"),
     "packs": ("dsdoctor.cli.packs", "List the packs of checks"),
     "fleet": ("dsdoctor.cli.fleet", "Examine many nodes: what is wrong, what differs"),
     "hook": ("dsdoctor.cli.hook", "Decide before a job, for Slurm, Kubernetes, Nagios"),

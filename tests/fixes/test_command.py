@@ -86,7 +86,7 @@ def test_on_a_terminal_it_asks(
 def test_what_cannot_be_undone_is_said_before_it_asks(tmp_path: Path) -> None:
     folder = tmp_path / "packs"
     folder.mkdir()
-    (folder / "fatal.py").write_text(FATAL)
+    (folder / "burn_bridge.py").write_text(FATAL)
     env = clean_environment(tmp_path, MARKED=str(tmp_path / "mark"))
     argv = ["fix", "burn-bridge", "--quick", "--checks-dir", str(folder)]
     shown, code = on_terminal(argv, env, "n\n")

@@ -34,9 +34,9 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
         "host hostfile reading",
         "api interpreter recommend",
         "registry",
-        "packs logs probes profiles settings",
+        "pack_names packs logs probes profiles settings",
         "collect judge launch_site named_job fixes",
-        "examine report",
+        "examine fact_pages pack_template report",
         "smoke fleet hook preflight run testing",
         "cli guard __init__ __main__",
     )

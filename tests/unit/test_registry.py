@@ -23,7 +23,7 @@ from collections.abc import Iterator
 
 from dsdoctor.api import Condition, Finding, OsInfo, Scope, check, warn
 
-CONDITION = Condition("moon-full", id="DSD9001", scope=Scope.NODE, since="0.1")
+CONDITION = Condition("moon-full", id="MOON001", scope=Scope.NODE, since="0.1")
 
 
 @check(CONDITION)
@@ -38,8 +38,8 @@ def test_a_file_of_checks_d_is_a_pack(tmp_path: Path) -> None:
     assert registry.problems == []
     unit = registry.get("moon-full")
     assert unit.title == "The moon is full"
-    assert registry.get("dsd9001") is unit
-    assert registry.select(["DSD90"]) == () or unit in registry.select(["DSD90"])
+    assert registry.get("moon001") is unit
+    assert registry.select(["MOON0"]) == (unit,)
 
 
 @pytest.mark.parametrize(
@@ -54,23 +54,25 @@ def test_a_file_of_checks_d_is_a_pack(tmp_path: Path) -> None:
         ),
         (GOOD.replace("system: OsInfo", "system"), "has no annotation"),
         (
-            GOOD + '\nOTHER = Condition("x", id="DSD9002", scope=Scope.NODE, since="0.1")\n',
+            GOOD + '\nOTHER = Condition("x", id="MOON002", scope=Scope.NODE, since="0.1")\n',
             "2 cond",
         ),
         (
             "from dsdoctor.api import *\nC = Condition('a', id='DSD1', scope=Scope.NODE, since='0')\n",
             "no docstring",
         ),
-        (GOOD.replace("moon-full", "driver-too-old"), "already taken"),
+        (GOOD.replace("moon-full", "driver-too-old"), "must be called `moon-…`"),
     ],
 )
 def test_a_broken_pack_is_left_out_and_named(tmp_path: Path, text: str, reason: str) -> None:
-    (tmp_path / "bad.py").write_text(text)
-    (tmp_path / "good.py").write_text(GOOD.replace("moon-full", "moon-new").replace("9001", "9007"))
+    (tmp_path / "moon_bad.py").write_text(text)
+    (tmp_path / "moon_good.py").write_text(
+        GOOD.replace("moon-full", "moon-new").replace("001", "007")
+    )
     registry = packs.load([str(tmp_path)])
     assert len(registry.problems) == 1
     assert reason in registry.problems[0].message
-    assert "bad.py" in registry.problems[0].pack
+    assert "moon_bad.py" in registry.problems[0].pack
     assert registry.find("moon-new") is not None
     assert registry.find("driver-too-old") is not None
 

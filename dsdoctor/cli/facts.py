@@ -1,0 +1,33 @@
+"""`dsdoctor facts`."""
+
+from __future__ import annotations
+
+import click
+import msgspec
+
+from dsdoctor import fact_pages
+from dsdoctor.cli import common
+
+
+@click.command("facts")
+@click.argument("name", required=False, metavar="[FACT]")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
+@click.option("--checks-dir", multiple=True, metavar="DIR", help="Folder of further checks.")
+def command(name: str | None, form: str, checks_dir: tuple[str, ...]) -> int:
+    """Show what a fact contains, or list the facts that checks can ask for.
+
+    FACT is the key or the class name of a fact. Shown are its fields with their types and units,
+    and the probe that reads it.
+    """
+    pages = fact_pages.pages(common.load_registry(checks_dir))
+    shown = pages if name is None else (fact_pages.find(pages, name),)
+    if form == "json":
+        document = {"schema": "dsdoctor/facts", "version": 1, "facts": shown}
+        common.write(
+            msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n", None
+        )
+    elif name is None:
+        common.write(fact_pages.listing(shown), None)
+    else:
+        common.write(fact_pages.markdown(shown[0]), None)
+    return 0

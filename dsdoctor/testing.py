@@ -29,7 +29,7 @@ from typing import Any
 
 import msgspec
 
-from dsdoctor import files
+from dsdoctor import files, packs
 from dsdoctor import judge as judging
 from dsdoctor.api import Check, Fact, Finding, Limits, Missing, Probe, Signature, Status, Why
 from dsdoctor.host.door import DiskUsage, Host, HostError, Stat
@@ -41,7 +41,7 @@ from dsdoctor.logs.necessary import necessary
 from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.model.snapshot import Snapshot
 from dsdoctor.process import Result
-from dsdoctor.registry import Need, Registry, Unit, gives, needs
+from dsdoctor.registry import Need, Pack, Registry, Unit, gives, needs
 
 __all__ = [
     "DiskUsage",
@@ -52,6 +52,7 @@ __all__ = [
     "Stat",
     "assert_fail",
     "assert_ok",
+    "assert_pack",
     "assert_signature",
     "assert_skip",
     "assert_warn",
@@ -322,6 +323,27 @@ def replay(recording: str | Path | Mapping[str, Any]) -> ReplayHost:
     if isinstance(recording, Mapping):
         return ReplayHost(recording)
     return ReplayHost(json.loads(Path(recording).read_text(encoding="utf-8")))
+
+
+def assert_pack(package: str, *, name: str) -> Pack:
+    """A package loads as a pack, and clashes with nothing of dsdoctor itself.
+
+    Args:
+        package: what the entry point names.
+        name: of the entry point, which is the prefix of all names of the pack.
+
+    Raises:
+        AssertionError: a rule is broken; says which, and where.
+        Exception: whatever a module raises when it is imported.
+    """
+    registry = packs.load(builtin_only=True)
+    try:
+        pack = packs.load_package(name, package, package)
+    except packs.PackError as error:
+        raise AssertionError(str(error)) from None
+    registry.add(pack)
+    _require(not registry.problems, "; ".join(one.message for one in registry.problems))
+    return pack
 
 
 def assert_signature(signature: Signature) -> None:

@@ -6,7 +6,7 @@ import click
 import msgspec
 
 from dsdoctor import fact_pages
-from dsdoctor.cli import common
+from dsdoctor.cli import loading
 
 
 @click.command("facts")
@@ -19,15 +19,15 @@ def command(name: str | None, form: str, checks_dir: tuple[str, ...]) -> int:
     FACT is the key or the class name of a fact. Shown are its fields with their types and units,
     and the probe that reads it.
     """
-    pages = fact_pages.pages(common.load_registry(checks_dir))
+    pages = fact_pages.pages(loading.load_registry(checks_dir))
     shown = pages if name is None else (fact_pages.find(pages, name),)
     if form == "json":
         document = {"schema": "dsdoctor/facts", "version": 1, "facts": shown}
-        common.write(
+        loading.write(
             msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n", None
         )
     elif name is None:
-        common.write(fact_pages.listing(shown), None)
+        loading.write(fact_pages.listing(shown), None)
     else:
-        common.write(fact_pages.markdown(shown[0]), None)
+        loading.write(fact_pages.markdown(shown[0]), None)
     return 0

@@ -1,24 +1,61 @@
-"""`dsdoctor packs`."""
+"""`dsdoctor packs` and `dsdoctor packs new`."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import click
 
 from dsdoctor import packs
+from dsdoctor.errors import UsageError
 
 
-@click.command("packs")
+@click.group("packs", invoke_without_command=True)
 @click.option("--checks-dir", multiple=True, metavar="DIR", help="Folder of further checks.")
-def command(checks_dir: tuple[str, ...]) -> int:
+@click.pass_context
+def command(context: click.Context, checks_dir: tuple[str, ...]) -> int:
     """List the packs of checks. Exit status 1 when one is broken."""
+    if context.invoked_subcommand is not None:
+        return 0
     registry = packs.load(checks_dir)
     for pack in registry.packs:
         checks = sum(unit.check is not None for unit in pack.units)
         click.echo(
             f"{pack.name} ({pack.origin}): {len(pack.units)} conditions, {checks} checks, "
             f"{sum(len(unit.signatures) for unit in pack.units)} signatures, "
-            f"{len(pack.probes)} probes"
+            f"{len(pack.probes)} probes, {len(pack.cures)} fixes"
         )
     for problem in registry.problems:
         click.echo(f"{problem.pack}: left out: {problem.message}")
     return 1 if registry.problems else 0
+
+
+@command.command("new")
+@click.argument("name")
+@click.option(
+    "--into",
+    metavar="DIR",
+    help="Folder to write; one called NAME-dsdoctor in the working folder by default.",
+)
+def new(name: str, into: str | None) -> int:
+    """Write a pack that passes its own tests: a check, a probe, a signature and a fix.
+
+    NAME is the prefix of all that the pack defines: lower-case letters, digits between them, and
+    hyphens between words.
+    """
+    from dsdoctor import files as writer  # noqa: PLC0415
+    from dsdoctor import pack_names, pack_template  # noqa: PLC0415  # `packs` alone needs neither
+
+    wrong = pack_names.prefix_problem(name)
+    if wrong:
+        raise UsageError(wrong)
+    folder = Path(into or f"{name}-dsdoctor")
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UsageError(f"`{folder}` is not an empty folder; expected one, or a path to create")
+    made = pack_template.files(name)
+    for path, text in made.items():
+        writer.make_folder((folder / path).parent)
+        writer.write(folder / path, text, mode=0o644)
+    click.echo(f"wrote {len(made)} files to {folder}")
+    click.echo(f"next: cd {folder} && pip install -e '.[dev]' && pytest")
+    return 0

@@ -35,6 +35,8 @@ def parse_requirement(text: str, patient: Patient) -> Requirement | None:
 
     Requirements of extras never apply, because it is not recorded which extras were requested.
     """
+    if "extra ==" in text and " or " not in text:
+        return None  # most requirements are those of extras: not parsed, since that takes 20 ms
     from packaging.requirements import (  # noqa: PLC0415  # its grammar costs 20 ms to compile
         InvalidRequirement,
         Requirement,

@@ -288,7 +288,7 @@ def test_the_toolkit_by_apt_needs_the_system(tmp_path: Path) -> None:
     machine = Machine(tmp_path, "apt-get", "apt-cache", "dpkg-query")
     done = dsdoctor(*FIX, env=machine.env)
     assert done.status == 1
-    assert "apt has `cuda-toolkit-12-3`, which needs `--reach system`" in done.err
+    assert "apt offers `cuda-toolkit-12-3`, which needs `--reach system`" in done.err
     # apt says that all is well, but no toolkit is where it should be
     done = dsdoctor(*FIX, "--reach", "system", env=machine.env)
     assert done.status == 1

@@ -167,4 +167,4 @@ def test_no_host_compiler_is_older_than_torchs_headers_allow(
         assert refused
     else:
         (made,) = document.plans
-        assert f"`{chosen}` is chosen" in made.reasons[-1]
+        assert f"`{chosen}` is used instead" in made.reasons[-1]

@@ -1,7 +1,7 @@
-"""How a repair reaches the shell that starts a job, without editing anybody's start-up files.
+"""How variables of a fix reach the shell that starts a job, without editing start-up files.
 
-Each fix has a snippet of its own in `env.d`, and one loader reads them all. A conda environment
-loads it by itself (`activate.d`); for any other the user sources the loader.
+Each fix has its own snippet in `env.d`, and one loader reads all of them. A conda environment loads
+it on activation (`activate.d`); otherwise the user sources the loader.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from dsdoctor.api import Env, FixRequest, Patient, Reach, Step, Write
 
 
 def base_of(patient: Patient, request: FixRequest) -> tuple[str, Reach]:
-    """Folder for what fixes make for a patient, and how far a write there reaches.
+    """Directory for the files of fixes, and the reach of a write there.
 
-    The packages of a system interpreter belong to the system; what serves it goes to the home.
+    For a system interpreter they go to the user's home directory.
     """
     if patient.kind == "system":
         return request.state, Reach.HOME
@@ -27,7 +27,7 @@ def _quoted(text: str) -> str:
 
 
 def snippet(fix: str, variables: Mapping[str, str]) -> str:
-    """Lines of a POSIX shell that set variables; "" takes one away.
+    """Lines of a POSIX shell that set variables; "" unsets one.
 
     >>> print(snippet("x", {"A": "1 2", "B": "", "PATH": "/c/bin:$PATH"}), end="")
     # written by `dsdoctor fix x`; `dsdoctor fix --undo` removes it
@@ -49,7 +49,7 @@ def snippet(fix: str, variables: Mapping[str, str]) -> str:
 
 
 def _restorer(fix: str, variables: Mapping[str, str]) -> tuple[str, str]:
-    """What a conda environment runs on activation and on deactivation, besides the snippet."""
+    """What a conda environment runs on activation and deactivation, besides the snippet."""
     tag = re.sub(r"\W", "_", fix).upper()
     save, back = [], []
     for name in variables:
@@ -65,25 +65,25 @@ def _restorer(fix: str, variables: Mapping[str, str]) -> tuple[str, str]:
 def activation(
     fix: str, variables: Mapping[str, str], patient: Patient, request: FixRequest
 ) -> tuple[tuple[Step, ...], str]:
-    """Steps that make variables last, and the line for the shell that starts the job."""
+    """Steps that persist variables, and the line for the shell that starts the job."""
     base, reach = base_of(patient, request)
     loader = f"{base}/activate.sh"
     content = (
-        "# read by the shell that starts a job: the repairs that dsdoctor made\n"
+        "# sourced by the shell that starts a job; sets the variables of `dsdoctor fix`\n"
         f"for _dsdoctor_file in {_quoted(base)}/env.d/*.sh; do\n"
         '  if [ -r "$_dsdoctor_file" ]; then . "$_dsdoctor_file"; fi\n'
         "done\n"
         "unset _dsdoctor_file\n"
     )
     steps: list[Step] = [
-        Env(env=dict(variables), why="what the steps that follow and the proof run with"),
+        Env(env=dict(variables), why="the following steps and the proof use these variables"),
         Write(
             write=f"{base}/env.d/{fix}.sh",
             content=snippet(fix, variables),
-            why="the same variables for the shell that starts the job",
+            why="sets them in the shell that starts the job",
             reach=reach,
         ),
-        Write(write=loader, content=content, why="reads every such file", reach=reach),
+        Write(write=loader, content=content, why="loads all such files", reach=reach),
     ]
     if patient.kind == "conda":
         save, back = _restorer(fix, variables)
@@ -92,12 +92,12 @@ def activation(
             Write(
                 write=f"{folder}/activate.d/dsdoctor-{fix}.sh",
                 content=f"{save}. {_quoted(loader)}\n",
-                why="`conda activate` reads it by itself",
+                why="`conda activate` runs it",
             ),
             Write(
                 write=f"{folder}/deactivate.d/dsdoctor-{fix}.sh",
                 content=back,
-                why="`conda deactivate` puts the variables back",
+                why="`conda deactivate` restores the variables",
             ),
         ]
     return tuple(steps), f". {_quoted(loader)}"

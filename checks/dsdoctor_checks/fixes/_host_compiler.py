@@ -1,4 +1,4 @@
-"""Another gcc for nvcc and torch's headers: one at hand, of conda, or of the distribution."""
+"""Another gcc for nvcc and torch's headers: an installed one, conda's or the distribution's."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from dsdoctor_checks._util import GIB, at_least
 from dsdoctor_checks.fixes._activation import base_of
 from dsdoctor_checks.fixes._routes import system_install
 
-#: What torch's headers need: C++20 from torch 2.12 on, C++17 before (knowledge A2).
+#: The oldest gcc that torch's headers accept: C++20 from torch 2.12 on, C++17 before.
 OLDEST = ((10, "2.12"), (9, "2.1"))
 UNBOUNDED = 99
-#: The newest that a distribution or conda-forge is asked for where nothing bounds it from above.
+#: The newest gcc to look for in a distribution or on conda-forge if there is no upper bound.
 NEWEST_OFFERED = 16
 NEWEST_OF_CONDA = 13
 
@@ -34,8 +34,8 @@ class HostCompiler:
     Attributes:
         cc: name or path of the C compiler.
         cxx: the same of the C++ compiler.
-        steps: that bring it; none if it is at hand.
-        creates: folders that the steps make.
+        steps: that install it; none if it is installed.
+        creates: directories that the steps create.
     """
 
     cc: str
@@ -55,7 +55,7 @@ def oldest_for(torch: TorchBuild) -> int:
 
 
 def words(bounds: tuple[int, int]) -> str:
-    """The bounds as a reader wants them."""
+    """The bounds in words."""
     oldest, newest = bounds
     return f"gcc {oldest} or newer" + (f", up to {newest}" if newest < UNBOUNDED else "")
 
@@ -69,10 +69,10 @@ def choose(
     bounds: tuple[int, int],
     why: str,
 ) -> HostCompiler | str:
-    """The newest gcc between both bounds that is at hand or may be installed.
+    """The newest gcc between both bounds that is installed or may be installed.
 
     Returns:
-        The compiler, or what the user can do where none may be had.
+        The compiler, or what the user can do if there is none.
     """
     oldest, newest = bounds
     at_hand = [major for major in others.gccs if oldest <= major <= newest]
@@ -87,16 +87,16 @@ def choose(
         return f"install {words(bounds)}"
     names = (f"gcc-{offered}", f"g++-{offered}")
     if not request.allows(Reach.SYSTEM):
-        return f"give `--reach system`, so that {managers.system} may install `{names[1]}`"
+        return f"pass `--reach system` to install `{names[1]}` with {managers.system}"
     if not system.is_root and not managers.sudo:
-        return f"have an administrator install `{names[0]}` and `{names[1]}`"
+        return f"ask an administrator to install `{names[0]}` and `{names[1]}`"
     return HostCompiler(*names, (system_install(managers, names, system.is_root, why),))
 
 
 def _conda(
     managers: PackageManagers, base: str, reach: Reach, major: int, system: OsInfo
 ) -> HostCompiler | None:
-    """A gcc of conda-forge in a prefix of its own."""
+    """A gcc from conda-forge in a separate prefix."""
     if managers.conda is None or managers.conda_kind == "pixi" or system.machine != "x86_64":
         return None
     prefix = f"{base}/gcc-{major}"
@@ -104,7 +104,7 @@ def _conda(
     step = Run(
         argv=(managers.conda, "create", "--yes", "--prefix", prefix, "--override-channels",
               "--channel", "conda-forge", f"gxx_linux-64={major}"),
-        why="a compiler of the right age, in a prefix of its own",
+        why="install a suitable compiler in a separate prefix",
         creates=prefix,
         needs_bytes=GIB,
         reach=reach,

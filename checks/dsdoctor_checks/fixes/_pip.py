@@ -1,4 +1,4 @@
-"""Whether pip may install something into the environment of the patient."""
+"""Whether pip may install something into the environment."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ def refusal(patient: Patient, managers: PackageManagers, what: str) -> Impossibl
     >>> patient = Patient(executable="/usr/bin/python3", chosen_by="", version="", prefix="/usr",
     ...                   base_prefix="/usr", kind="system")
     >>> print(refusal(patient, PackageManagers(), "torch").why)
-    `/usr/bin/python3` is the system's; make a virtual environment and install torch there
+    `/usr/bin/python3` is the system's Python; create a virtual environment and install torch there
     """
     name = f"`{patient.executable}`"
     if patient.kind == "system":
         return Impossible(
-            why=f"{name} is the system's; make a virtual environment and install {what} there"
+            why=f"{name} is the system's Python; create a virtual environment and install {what}"
+            " there"
         )
     if not managers.pip:
         return Impossible(why=f"{name} has no pip; run `{patient.executable} -m ensurepip` first")

@@ -1,4 +1,4 @@
-"""The ways to a toolkit, nearest first. Each gives steps and the future CUDA_HOME, or a reason."""
+"""The ways to a toolkit, simplest first. Each returns steps and a CUDA_HOME, or why not."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from dsdoctor.api import (
 )
 from dsdoctor_checks._util import GIB, pair
 
-#: Space that a toolkit takes, unpacked, with what its installer downloads (du of 12.4 and 13.0).
+#: Space that a toolkit needs with its downloads (du of 12.4 and 13.0).
 TOOLKIT_BYTES = 8 * GIB
 #: The same for the wheels, by what is among them.
 WHEEL_BYTES = {"nvidia-cublas": GIB, "nvidia-cusparse": GIB // 2, "nvidia-cusolver": GIB // 2}
@@ -38,12 +38,12 @@ class Route:
 
     Attributes:
         steps: in order.
-        home: the folder that CUDA_HOME will name.
-        reason: why this way.
-        creates: folders that undo removes.
-        variables: further variables that a build needs with it.
-        undo: how it is undone, where it is not by removing a folder.
-        otherwise: option of `fix` to plan anew with if the proof fails.
+        home: the directory for CUDA_HOME.
+        reason: why this way was chosen.
+        creates: directories that undo removes.
+        variables: further variables that a build needs.
+        undo: how it is undone, if not by removing a directory.
+        otherwise: option of `fix` to try if the proof fails.
     """
 
     steps: tuple[Step, ...]
@@ -56,7 +56,7 @@ class Route:
 
 
 def on_disk(found: tuple[Toolkit, ...], want: str) -> Route | None:
-    """(1) A toolkit of the right version that is there already, and whole."""
+    """(1) A complete toolkit of the right version that is already installed."""
     fitting = [
         toolkit
         for toolkit in found
@@ -67,28 +67,28 @@ def on_disk(found: tuple[Toolkit, ...], want: str) -> Route | None:
     ]
     if not fitting:
         return None
-    # an earlier repair first: it was proven with this very torch
+    # one from an earlier fix first: it was proven with this torch
     best = min(fitting, key=lambda toolkit: not toolkit.source.startswith("dsdoctor"))
     where = "an earlier fix installed it" if best.source.startswith("dsdoctor") else best.source
     return Route(
         steps=(),
         home=best.root,
-        reason=f"`{best.root}` is CUDA {best.version} and whole ({where}): it is only selected",
+        reason=f"`{best.root}` is a complete CUDA {best.version} toolkit ({where}) and only has to be selected",
         variables=_conda_variables(best.root) if best.source.endswith("conda") else {},
     )
 
 
 def _conda_variables(root: str) -> dict[str, str]:
-    """Conda keeps the headers in targets/, where the host compiler does not look."""
+    """Conda puts the headers in targets/, where the host compiler does not search."""
     return {"CPATH": f"{root}/targets/x86_64-linux/include"}
 
 
 def conda(
     managers: PackageManagers, patient: Patient, request: FixRequest, want: str, prefix: str
 ) -> Route | str:
-    """(2) conda, mamba, micromamba or pixi, into a prefix of its own."""
+    """(2) conda, mamba, micromamba or pixi, into a separate prefix."""
     if managers.conda is None:
-        return "there is no conda, mamba, micromamba or pixi"
+        return "conda, mamba, micromamba and pixi are not installed"
     kind = managers.conda_kind or "conda"
     major_minor = pair(want) or (0, 0)
     forge = (managers.conda_forge or kind in ("micromamba", "pixi")) and major_minor >= FORGE_SINCE
@@ -102,12 +102,12 @@ def conda(
         # the label does not pin what its packages require
         parts = ("cuda-toolkit", "cuda-nvcc", "cuda-cudart-dev", "cuda-libraries-dev")
         specs = [f"{part}={want}" for part in parts]
-        why = f"the channel `{channels[0]}`, with the versions that it does not pin itself"
+        why = f"the channel `{channels[0]}`, with versions pinned that it does not pin"
     if kind == "pixi":
         return _pixi(managers, want, prefix)
     in_place = request.in_place
     if in_place and patient.kind != "conda":
-        return "`--in-place` installs into a conda environment, but the patient is none"
+        return "`--in-place` installs into a conda environment, but this is not one"
     home = patient.prefix if in_place else prefix
     flags = ["--yes", "--prefix", home, "--override-channels"]
     flags += [word for channel in channels for word in ("--channel", channel)]
@@ -126,12 +126,10 @@ def conda(
         ),
         home=home,
         reason=f"`{managers.conda}` can install it "
-        + (
-            "into the environment itself (`--in-place`)" if in_place else "into a prefix of its own"
-        ),
+        + ("into the environment itself (`--in-place`)" if in_place else "into a separate prefix"),
         creates=() if in_place else (home,),
         variables=_conda_variables(home),
-        undo="the former packages are put back by conda" if in_place else "",
+        undo="conda restores the previous packages" if in_place else "",
         otherwise="" if in_place or patient.kind != "conda" else IN_PLACE,
     )
 
@@ -145,7 +143,7 @@ def _pixi(managers: PackageManagers, want: str, prefix: str) -> Route:
         steps=(
             Run(
                 argv=(pixi, "init", prefix, "--channel", "conda-forge"),
-                why="a project that holds nothing but the toolkit",
+                why="a project that contains only the toolkit",
                 creates=prefix,
                 needs_bytes=TOOLKIT_BYTES,
             ),
@@ -155,7 +153,7 @@ def _pixi(managers: PackageManagers, want: str, prefix: str) -> Route:
             ),
         ),
         home=home,
-        reason=f"`{pixi}` can install it into a prefix of its own",
+        reason=f"`{pixi}` can install it into a separate prefix",
         creates=(prefix,),
         variables=_conda_variables(home),
     )
@@ -164,7 +162,7 @@ def _pixi(managers: PackageManagers, want: str, prefix: str) -> Route:
 def pip(
     wheels: ToolkitWheels | Missing, patient: Patient, request: FixRequest, want: str, prefix: str
 ) -> Route | str:
-    """(3) CUDA 13: wheels that torch does not bring, beside the environment, joined by links."""
+    """(3) CUDA 13: wheels that torch does not install, outside the environment, joined by links."""
     major = (pair(want) or (0, 0))[0]
     if isinstance(wheels, Missing):
         return f"pip: {wheels.detail}"
@@ -173,28 +171,28 @@ def pip(
     size = GIB + sum(WHEEL_BYTES.get(wheel.name, 0) for wheel in wheels.lacking)
     if request.in_place:
         if patient.kind == "system":
-            return f"pip: `{python}` is the system's, so nothing is installed into it"
+            return f"pip: `{python}` is the system's Python, so nothing is installed into it"
         if wheels.present is None and not specs:
-            return "pip: the wheels of the toolkit are there, but their folder is not"
+            return "pip: the wheels of the toolkit are installed, but their directory is missing"
         home = wheels.present or f"{_site(patient)}/nvidia/cu{major}"
         place: tuple[Step, ...] = (
             Run(
                 argv=(python, "-m", "pip", "install", "--no-input", "--no-deps", *specs),
                 env={"PIP_USER": "0"},
-                why="what torch does not bring, into the environment itself (`--in-place`)",
+                why="what torch does not install, into the environment itself (`--in-place`)",
                 inventory="pip",
                 needs_bytes=size,
             ),
         )
         links: tuple[Step, ...] = (
-            LinkNames(link=f"{home}/lib", why="the names that a linker looks for"),
-            Link(link=f"{home}/lib64", target="lib", why="where DeepSpeed's builds look"),
+            LinkNames(link=f"{home}/lib", why="the names that a linker searches"),
+            Link(link=f"{home}/lib64", target="lib", why="DeepSpeed's builds search it"),
         )
         return Route(
             steps=(*(place if specs else ()), *links),
             home=home,
-            reason=f"pip has the CUDA {wheels.release} toolkit as wheels (`--in-place`)",
-            undo="pip puts the same list of packages back, and the links are removed",
+            reason=f"pip can install the CUDA {wheels.release} toolkit as wheels (`--in-place`)",
+            undo="pip restores the previous packages, and the links are removed",
         )
     home = f"{prefix}/nvidia/cu{major}"
     steps: list[Step] = []
@@ -204,7 +202,7 @@ def pip(
                 argv=(python, "-m", "pip", "install", "--no-input", "--target", prefix, "--no-deps",
                       *specs),
                 env={"PIP_USER": "0"},
-                why=f"the parts of `cuda-toolkit=={wheels.release}` that torch does not bring; no "
+                why=f"the parts of `cuda-toolkit=={wheels.release}` that torch does not install; no "
                 "installed package changes",
                 creates=prefix,
                 needs_bytes=size,
@@ -215,21 +213,21 @@ def pip(
             LinkTree(
                 link=f"{home}/{part}",
                 source=f"{wheels.present}/{part}",
-                why=f"the {what} that torch's own wheels hold",
+                why=f"the {what} in torch's own wheels",
             )
             for part, what in (("include", "headers"), ("lib", "libraries"))
         ]
     steps += [
         LinkNames(
             link=f"{home}/lib",
-            why="no wheel has the names that a linker looks for (`libcudart.so`)",
+            why="the names that a linker searches (`libcudart.so`), which the wheels lack",
         ),
-        Link(link=f"{home}/lib64", target="lib", why="where DeepSpeed's builds look"),
+        Link(link=f"{home}/lib64", target="lib", why="DeepSpeed's builds search it"),
     ]
     return Route(
         steps=tuple(steps),
         home=home,
-        reason=f"pip has the CUDA {wheels.release} toolkit as wheels, and torch brings the rest",
+        reason=f"pip can install the CUDA {wheels.release} toolkit as wheels, and torch has the rest",
         creates=(prefix,),
         otherwise="" if patient.kind == "system" else IN_PLACE,
     )
@@ -242,7 +240,7 @@ def _site(patient: Patient) -> str:
 
 
 def archives(found: ToolkitArchives | Missing, prefix: str) -> Route | str:
-    """(3b) NVIDIA's redistributable archives, checksummed, into a prefix of its own."""
+    """(3b) NVIDIA's redistributable archives with checksums, into a separate prefix."""
     if isinstance(found, Missing):
         return f"archives: {found.detail}"
     if found.lacking:
@@ -257,38 +255,38 @@ def archives(found: ToolkitArchives | Missing, prefix: str) -> Route | str:
         )
         for archive in found.archives
     ]
-    steps.append(Link(link=f"{prefix}/lib64", target="lib", why="where DeepSpeed's builds look"))
+    steps.append(Link(link=f"{prefix}/lib64", target="lib", why="DeepSpeed's builds search it"))
     return Route(
         steps=tuple(steps),
         home=prefix,
-        reason=f"pip has no nvcc for CUDA {found.release}; NVIDIA's archives do (its EULA applies), "
-        f"checksums by `{found.manifest}`",
+        reason=f"pip has no nvcc for CUDA {found.release}, but NVIDIA's archives have (its EULA applies), "
+        f"with checksums from `{found.manifest}`",
         creates=(prefix,),
     )
 
 
 def system(managers: PackageManagers, want: str, root: bool) -> Route | str:
-    """(4) apt or dnf, where NVIDIA's repository is set up; reaches the system."""
+    """(4) apt or dnf with NVIDIA's repository; changes the system."""
     package = f"cuda-toolkit-{want.replace('.', '-')}"
     if managers.system is None:
-        return "there is neither apt nor dnf"
+        return "apt and dnf are not installed"
     if package not in managers.candidates:
         return (
-            f"{managers.system} has no `{package}`: NVIDIA's repository is not set up "
+            f"{managers.system} does not offer `{package}`: NVIDIA's repository is not configured "
             "(https://developer.nvidia.com/cuda-downloads)"
         )
     if not root and managers.sudo is None:
-        return f"{managers.system} has `{package}`, but needs root, and there is no sudo"
+        return f"{managers.system} offers `{package}`, but needs root, and there is no sudo"
     return Route(
-        steps=(system_install(managers, (package,), root, "the toolkit alone, without a driver"),),
+        steps=(system_install(managers, (package,), root, "the toolkit without a driver"),),
         home=f"/usr/local/cuda-{want}",
-        reason=f"{managers.system} has `{package}`",
+        reason=f"{managers.system} offers `{package}`",
         undo=f"{managers.system} removes what it installed",
     )
 
 
 def first(attempts: tuple[Route | str, ...], request: FixRequest) -> Route | str:
-    """The first way that there is and that the reach allows, or why none is."""
+    """The first way that exists and that the reach allows, or why there is none."""
     no: list[str] = []
     for attempt in attempts:
         if isinstance(attempt, str):

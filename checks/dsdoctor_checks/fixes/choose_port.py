@@ -1,8 +1,8 @@
-"""Names a free port for the ranks to meet on.
+"""Finds a free master port.
 
 ## What it does
-Finds the first free port above the one that is taken and prints the option for this launcher; a
-command line is yours to change.
+Finds the first free port above the one that is in use, and prints the launcher option to add to your
+command.
 
 ## Undo
 There is nothing to undo.
@@ -20,7 +20,7 @@ OPTIONS = {"accelerate": "--main_process_port", "deepspeed": "--master_port"}
 def choose_port(
     port: FreePort, command: LaunchCommand | Missing, findings: Findings
 ) -> Plan | None:
-    """By the launcher of the command, where one was given."""
+    """Uses the option of the launcher in the command, if there is one."""
     bad = findings.bad("port-in-use")
     if not bad:
         return None
@@ -29,7 +29,7 @@ def choose_port(
     tell = f"MASTER_PORT={port.port}" if kind == "python" else f"add {option} to the launch command"
     return Plan(
         name=NAME,
-        title=f"port {port.port}, on which nobody listens",
+        title=f"use port {port.port}, which is free",
         steps=(Tell(tell=tell, why=bad[0].message),),
         proves=("port-in-use",),
         undo="there is nothing to undo",

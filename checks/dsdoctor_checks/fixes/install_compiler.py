@@ -1,13 +1,13 @@
 """Chooses or installs a host compiler that nvcc and torch accept.
 
 ## What it does
-If a gcc that serves is on PATH under its versioned name (`gcc-13` and `g++-13`), only selects it
-through `CC`, `CXX` (what torch's builds read) and `NVCC_PREPEND_FLAGS` (for builds that call nvcc
-themselves). Else conda installs one into a prefix of its own, or with `--reach system` the
-distribution does.
+If a suitable gcc is on PATH under its versioned name (`gcc-13` and `g++-13`), selects it with `CC` and
+`CXX`, which torch's builds read, and `NVCC_PREPEND_FLAGS` for builds that call nvcc directly.
+Otherwise installs one with conda into a separate prefix, or with `--reach system` from the
+distribution.
 
 ## Undo
-Removes the snippet and the folder, or the package manager removes what it installed.
+Removes the snippet and the directory, or the package manager removes what it installed.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def install_compiler(
     system: OsInfo,
     request: FixRequest,
 ) -> Plan | Impossible | None:
-    """Between what torch's headers need and what nvcc refuses."""
+    """Chooses a compiler that torch's headers and nvcc both accept."""
     toolkit = None if isinstance(toolkits, Missing) else toolkits.toolkit
     cuda = pair(toolkit.version) if toolkit and toolkit.usable and torch.cuda else None
     newest = NEWEST_GCC.get(cuda or (0, 0), _host_compiler.UNBOUNDED)
@@ -67,7 +67,7 @@ def install_compiler(
     steps = (*gcc.steps, *tail)
     return Plan(
         name=NAME,
-        title=f"`{gcc.cxx}` as the host compiler",
+        title=f"use `{gcc.cxx}` as the host compiler",
         steps=steps,
         proves=("jit-build-compiler-missing", "jit-build-gcc-too-new", "jit-build-gcc-too-old"),
         reasons=(f"{has}, but {why}",),

@@ -1,19 +1,24 @@
-"""Makes DeepSpeed's CUDA ops compile: the toolkit of torch's CUDA, selected or installed.
+"""Selects or installs a CUDA toolkit that matches torch, so that DeepSpeed's CUDA ops compile.
 
 ## What it does
-Takes the first way that works: a toolkit of the right version that is on disk already (under
-`/usr/local`, in another conda environment, in environment modules); conda, mamba, micromamba or
-pixi, into a prefix of its own; for CUDA 13 pip, beside the environment, joined by links with what
-torch brings; for CUDA 11 and 12 NVIDIA's redistributable archives, checksummed; with `--reach
-system` apt or dnf, where NVIDIA's repository is set up. Nothing of the environment's own packages
-changes unless `--in-place` is given. If nvcc would refuse the host compiler, an older gcc is chosen
-with it.
+Uses the first of these that works:
 
-The proof is a compile and a link with torch's headers, DeepSpeed's own fused_adam, and a fresh
-check.
+- a toolkit of the right version that is installed (under `/usr/local`, in another conda environment,
+  in environment modules)
+- conda, mamba, micromamba or pixi, into a separate prefix
+- for CUDA 13, pip: wheels outside the environment, linked with the parts that torch installs
+- for CUDA 11 and 12, NVIDIA's redistributable archives with checksums
+- with `--reach system`, apt or dnf with NVIDIA's repository
+
+The packages of the environment do not change unless you pass `--in-place`. If nvcc would reject the
+host compiler, an older gcc is selected too.
+
+The proof compiles and links against torch's headers, builds DeepSpeed's fused_adam, and runs the
+checks again.
 
 ## Undo
-Removes the folder and the snippet; with `--in-place` the package manager puts its list back.
+Removes the directory and the snippet. With `--in-place` the package manager restores the previous
+packages.
 """
 
 from __future__ import annotations
@@ -70,26 +75,26 @@ def _whole(toolkit: Toolkit | None) -> bool:
 
 
 def _served(toolkits: CudaToolkits, others: OtherToolkits, torch: TorchBuild) -> str:
-    """Torch builds that the toolkits on disk would serve, in words; "" when there are none."""
+    """Torch builds that match the installed toolkits, in words; "" if there are none."""
     release = pair(torch.version)
     have = {t.version for t in (*toolkits.found, *others.found) if _whole(t) and t.version}
     fitting = [cuda for cuda in VARIANTS.get(release or (0, 0), ()) if cuda in have]
     return "; ".join(
-        f"the CUDA {cuda} toolkit on disk would serve "
+        f"the installed CUDA {cuda} toolkit matches "
         f"`pip install torch=={str(torch.version).split('+')[0]} --index-url {index_of(cuda)}`"
         for cuda in fitting
     )
 
 
 def _archs(gpus: Gpus | Missing, run: RunNeeds, env: Environment | Missing, given: str) -> str:
-    """The capabilities to prove with: TORCH_CUDA_ARCH_LIST, else those of the GPUs, else 8.0."""
+    """Compute capabilities for the proof: TORCH_CUDA_ARCH_LIST, else those of the GPUs, else 8.0."""
     words = given.replace(";", " ").split()
     found = {gpu.cc for gpu in chosen(gpus, run, env) if gpu.cc is not None}
     return ";".join(words or map(dotted, sorted(found))) or "8.0"
 
 
 def _refused(compilers: Compilers | Missing, want: str) -> str | None:
-    """That nvcc of this CUDA would refuse the host compiler, in words."""
+    """Why nvcc of this CUDA would reject the host compiler, in words."""
     newest = NEWEST_GCC.get(pair(want) or (0, 0))
     if isinstance(compilers, Missing) or newest is None:
         return None
@@ -119,18 +124,18 @@ def install_cuda_toolkit(
     request: FixRequest,
     findings: Findings,
 ) -> Plan | Impossible | None:
-    """The first way that works, and why."""
+    """Chooses the first way that works."""
     want = torch.cuda
     base, reach = base_of(patient, request)
     if want is None:
         build = torch.version or "no torch"
         return Impossible(
-            why=f"torch is {build}, which is no CUDA build, so no toolkit serves it; "
+            why=f"torch is {build}, which is not a CUDA build, so it needs no toolkit; "
             "run `dsdoctor fix install-torch-build` first"
         )
     if old := findings.bad("driver-too-old"):
         return Impossible(
-            why=f"{old[0].message}: what would be compiled could not run; "
+            why=f"{old[0].message}: compiled ops could not run; "
             "run `dsdoctor fix install-torch-build` first"
         )
     version = None if isinstance(deepspeed, Missing) else deepspeed.version
@@ -140,8 +145,8 @@ def install_cuda_toolkit(
         return None
     if not request.allows(reach):
         return Impossible(
-            why=f"`{patient.executable}` is the system's, so its toolkit would go to `{base}`; "
-            f"give `--reach {reach.value}`, or use a virtual environment"
+            why=f"`{patient.executable}` is the system's Python, so its toolkit would go to `{base}`;"
+            f" pass `--reach {reach.value}`, or use a virtual environment"
         )
     prefix = f"{base}/cuda-{want}"
     route = _routes.on_disk((*toolkits.found, *others.found), want) or _routes.first(
@@ -156,7 +161,7 @@ def install_cuda_toolkit(
     if isinstance(route, str):
         served = _served(toolkits, others, torch)
         return Impossible(
-            why=f"no way to the CUDA {want} toolkit: {route}"
+            why=f"the CUDA {want} toolkit cannot be installed: {route}"
             + (f"; but {served}" if served else "")
         )
     refused = _refused(compilers, want)
@@ -180,14 +185,14 @@ def install_cuda_toolkit(
     gone = listed([*(f"`{folder}`" for folder in creates), "the snippet"])
     return Plan(
         name=NAME,
-        title=f"CUDA {want} toolkit for torch {torch.version} in `{route.home}`",
+        title=f"use the CUDA {want} toolkit in `{route.home}` for torch {torch.version}",
         steps=steps,
         proves=CONDITIONS + (("jit-build-gcc-too-new",) if gcc else ()),
         proof=_proofs(torch, patient, version, route.home, variables, _archs(gpus, run, env,
                       request.arch_list)),
         undo=(f"{route.undo}; " if route.undo else "") + f"`dsdoctor fix --undo` removes {gone}",
         reach=reach_of(steps),
-        reasons=(route.reason, *([f"{refused}: `{gcc.cxx}` is chosen"] if gcc else [])),
+        reasons=(route.reason, *([f"{refused}: `{gcc.cxx}` is used instead"] if gcc else [])),
         activate=line,
         creates=creates,
         otherwise=route.otherwise,
@@ -202,7 +207,7 @@ def _proofs(
     variables: dict[str, str],
     archs: str,
 ) -> tuple[Proof, ...]:
-    # torch 2.12 and later need C++20 (knowledge A1, A2)
+    # torch 2.12 and later need C++20
     standard = "c++20" if at_least(torch.version, "2.12") else "c++17"
     argv = ["{doctor}", "-I", "{children}/prove_toolkit.py", f"{home}/bin/nvcc", home]
     argv += [

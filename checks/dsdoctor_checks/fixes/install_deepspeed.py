@@ -1,12 +1,12 @@
-"""Installs or rebuilds DeepSpeed so that it suits torch.
+"""Installs or rebuilds DeepSpeed for the installed torch.
 
 ## What it does
-Installs it where it is missing, upgrades it to the first release that suits this torch where it is
-too old, builds it anew where its pre-built ops are of another torch. torch itself is not touched
-(`--no-build-isolation` builds against the one that is there).
+Installs DeepSpeed if it is missing, upgrades it if it is too old for torch, and rebuilds it if its
+pre-built ops belong to another torch. It does not change torch: `--no-build-isolation` builds against
+the installed one.
 
 ## Undo
-pip puts its former list back; ops that had been pre-built are then built at first use.
+pip restores the previous packages. Ops that were pre-built are then built at first use.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def install_deepspeed(
     managers: PackageManagers,
     findings: Findings,
 ) -> Plan | Impossible | None:
-    """Install, upgrade or rebuild, by what was found."""
+    """Installs, upgrades or rebuilds, depending on the findings."""
     bad = findings.bad(*CONDITIONS)
     if not bad:
         return None
@@ -54,25 +54,25 @@ def install_deepspeed(
     argv = [patient.executable, "-m", "pip", "install", "--no-input"]
     if "prebuilt-op-mismatch" in names:
         flags = ["--force-reinstall", "--no-cache-dir", "--no-deps", "--no-build-isolation"]
-        spec, why = f"deepspeed=={deepspeed.version}", "its ops are built for this torch"
-        lost = "the ops that were pre-built for another torch do not come back (they did not load)"
+        spec, why = f"deepspeed=={deepspeed.version}", "rebuild its ops for this torch"
+        lost = "the ops that were pre-built for another torch are not restored (they did not load)"
     else:
         flags, lost = ["--no-build-isolation"], ""
         needed = next((f.evidence.get("needed") for f in bad if f.evidence.get("needed")), None)
         spec = f"deepspeed>={needed}" if needed else "deepspeed"
         why = f"torch {torch.version} needs {spec}" if needed else bad[0].message
-    # its setup.py imports torch, so without isolation the build tools must be there
+    # its setup.py imports torch, so the build is not isolated and needs the build tools here
     tools = Run(
         argv=(*argv, "setuptools", "wheel", "packaging"),
-        why="what DeepSpeed's setup needs",
+        why="the tools that DeepSpeed's setup needs",
         inventory="pip",
     )
     step = Run(argv=(*argv, *flags, spec), why=why, inventory="pip", irreversible=lost)
     return Plan(
         name=NAME,
-        title=f"`{spec}` for torch {torch.version}",
+        title=f"install `{spec}` for torch {torch.version}",
         steps=(tools, step),
         proves=tuple(dict.fromkeys(finding.condition for finding in bad)),
-        undo="`dsdoctor fix --undo` has pip put its former list of packages back",
+        undo="`dsdoctor fix --undo` restores the previous packages with pip",
         reasons=(bad[0].message,),
     )

@@ -1,4 +1,4 @@
-"""Installs libaio with its header, which DeepSpeed's async_io links.
+"""Installs libaio and its header, which DeepSpeed's async_io needs.
 
 ## What it does
 With `--reach system`, installs `libaio-dev` (`libaio-devel`) from the distribution.
@@ -19,21 +19,21 @@ NAME = "install-libaio"
 def install_libaio(
     managers: PackageManagers, system: OsInfo, request: FixRequest
 ) -> Plan | Impossible | None:
-    """The distribution's package; the proof is a compile and a link."""
+    """Installs the distribution's package; the proof compiles and links a program."""
     if managers.libaio:
         return None
     package = "libaio-dev" if managers.system == "apt" else "libaio-devel"
     if package not in managers.candidates:
-        return Impossible(why="no package manager here has libaio; with conda, run "
+        return Impossible(why="no package manager here offers libaio; with conda, run "
                           "`conda install -c conda-forge libaio`")  # fmt: skip
     if not request.allows(Reach.SYSTEM):
         return Impossible(
-            why=f"give `--reach system`, so that {managers.system} may install `{package}`"
+            why=f"pass `--reach system` to install `{package}` with {managers.system}"
         )
-    step = system_install(managers, (package,), system.is_root, "what async_io links")
+    step = system_install(managers, (package,), system.is_root, "async_io is linked against it")
     return Plan(
         name=NAME,
-        title="libaio with its header",
+        title="install libaio and its header",
         steps=(step,),
         proof=(
             Proof(

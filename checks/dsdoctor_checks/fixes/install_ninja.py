@@ -1,11 +1,11 @@
-"""Gives torch the ninja that it builds DeepSpeed's ops with.
+"""Installs ninja, with which torch builds DeepSpeed's ops.
 
 ## What it does
-If ninja is installed beside the interpreter and only not on PATH, puts that folder there; else
+If ninja is installed in the environment but is not on PATH, adds its directory to PATH. Otherwise
 installs it with pip into the environment, or with `--reach system` from the distribution.
 
 ## Undo
-pip (or the system's package manager) puts its list back.
+pip, or the system's package manager, restores the previous packages.
 """
 
 from __future__ import annotations
@@ -39,22 +39,22 @@ def install_ninja(
     system: OsInfo,
     request: FixRequest,
 ) -> Plan | Impossible | None:
-    """The folder on PATH, pip, or the distribution."""
+    """Changes PATH, or installs ninja with pip or from the distribution."""
     if compilers.ninja is not None:
         return None
     steps: tuple[Step, ...]
     line = ""
     folder = patient.bin_dir or f"{patient.prefix}/bin"
     if compilers.ninja_in_env is None and (patient.kind == "system" or not managers.pip):
-        where, way = f"`{patient.executable}` is the system's", "use a virtual environment"
+        where, way = f"`{patient.executable}` is the system's Python", "use a virtual environment"
         if patient.kind != "system":
             where = f"`{patient.executable}` has no pip"
             way = f"run `{patient.executable} -m ensurepip` first"
         if managers.system is None or "ninja-build" not in managers.candidates:
-            return Impossible(why=f"{where}, and no package manager has `ninja-build`; {way}")
+            return Impossible(why=f"{where}, and no package manager offers `ninja-build`; {way}")
         if not request.allows(Reach.SYSTEM):
-            return Impossible(why=f"{where}; give `--reach system`, so that {managers.system} may "
-                              f"install `ninja-build`, or {way}")  # fmt: skip
+            return Impossible(why=f"{where}; pass `--reach system` to install `ninja-build` with "
+                              f"{managers.system}, or {way}")  # fmt: skip
         steps = (system_install(managers, ("ninja-build",), system.is_root, "the build tool"),)
     else:
         more, line = activation(NAME, {"PATH": f"{folder}:$PATH"}, patient, request)
@@ -68,10 +68,10 @@ def install_ninja(
         steps = more
     return Plan(
         name=NAME,
-        title="ninja where a job finds it",
+        title="make ninja available to jobs",
         steps=steps,
         proves=CONDITIONS,
-        undo="`dsdoctor fix --undo` puts the list of packages back and removes the snippet",
+        undo="`dsdoctor fix --undo` restores the previous packages and removes the snippet",
         reach=reach_of(steps),
         activate=line,
     )

@@ -1,9 +1,8 @@
-"""Installs the headers of the interpreter (Python.h), which every build of an op includes.
+"""Installs the headers of the interpreter (Python.h), which every build of an op needs.
 
 ## What it does
-With `--reach system`, installs the `-dev` or `-devel` package of this very Python version from the
-distribution. An interpreter that the distribution does not have cannot be mended that way: its own
-builder has the headers.
+With `--reach system`, installs the `-dev` or `-devel` package of this Python version from the
+distribution. For an interpreter from another source the distribution has no headers.
 
 ## Undo
 The package manager removes what it installed.
@@ -21,7 +20,7 @@ NAME = "install-python-headers"
 def install_python_headers(
     patient: Patient, managers: PackageManagers, system: OsInfo, request: FixRequest
 ) -> Plan | Impossible | None:
-    """The package of this version, else of the distribution's own Python."""
+    """Installs the package for this Python version."""
     if patient.has_headers:
         return None
     short = ".".join(patient.version.split(".")[:2])
@@ -31,18 +30,16 @@ def install_python_headers(
     if not own or named not in managers.candidates:
         what = "is not the distribution's" if not own else f"has no package `{named}`"
         return Impossible(
-            why=f"Python {short} of `{patient.base_prefix}` {what}, so no system package brings its "
-            "`Python.h`; make the environment anew with an interpreter that has its headers "
+            why=f"Python {short} of `{patient.base_prefix}` {what}, so no system package provides its "
+            "`Python.h`; create the environment again with an interpreter that includes its headers "
             f"(the distribution's with `{named}`, conda's or uv's)"
         )
     step = system_install(managers, (named,), system.is_root, "the headers of this interpreter")
     if not request.allows(Reach.SYSTEM):
-        return Impossible(
-            why=f"give `--reach system`, so that {managers.system} may install `{named}`"
-        )
+        return Impossible(why=f"pass `--reach system` to install `{named}` with {managers.system}")
     return Plan(
         name=NAME,
-        title=f"`Python.h` of Python {short}",
+        title=f"install `Python.h` for Python {short}",
         steps=(step,),
         proves=("jit-build-python-headers-missing",),
         undo=f"{managers.system} removes what it installed",

@@ -1,12 +1,12 @@
-"""Installs a torch build that the driver and the GPUs serve, from the index that has it.
+"""Installs a torch build that the driver and the GPUs support, from its package index.
 
 ## What it does
-Keeps torch's release where a build of it serves; else takes the nearest one that does. The CUDA of
-the build is one that the driver serves and that holds code for every GPU of the run. pip installs
-it into the environment, which is therefore changed.
+Keeps the release of torch if it has a suitable build, otherwise installs the closest release that
+has one. The driver supports the CUDA version of the build, and the build contains code for every GPU
+of the run. pip installs it into the environment, which changes the environment.
 
 ## Undo
-pip puts its former list back, from the index of the former build.
+pip restores the previous packages, from the index of the previous build.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def install_torch_build(
     run: RunNeeds,
     findings: Findings,
 ) -> Plan | Impossible | None:
-    """The build, with its index named."""
+    """Chooses the build and its index."""
     bad = findings.bad(*CONDITIONS, "cuda-toolkit-mismatch")
     if not bad:
         return None
@@ -73,10 +73,10 @@ def install_torch_build(
         found: Build | None = Build(release, None)
     else:
         found = choose(release, driver, wanted, system.machine)
-    told = f"driver {driver}" if driver else "no driver that can be read"
-    told += f" and GPUs of capability {', '.join(map(dotted, sorted(wanted)))}" if wanted else ""
+    machine = f"driver {driver}" if driver else "an unknown driver"
+    machine += f" and GPUs of capability {', '.join(map(dotted, sorted(wanted)))}" if wanted else ""
     if found is None:
-        return Impossible(why=f"no published torch serves {told}; upgrade the driver, or build torch "
+        return Impossible(why=f"no published torch build supports {machine}; upgrade the driver, or build torch "
                           "from source")  # fmt: skip
     known, cuda = found.release, found.cuda
     spec, index = found.requirement(torch.version), found.index
@@ -90,17 +90,20 @@ def install_torch_build(
     build = f"CUDA {cuda}" if cuda else "the CPU"
     step = Run(
         argv=(*argv, "--index-url", index),
-        why=f"torch for {build}, which {told} serve" if wanted else f"torch for {build}",
+        why=f"the torch build for {build} supports {machine}" if wanted else f"torch for {build}",
         inventory="pip",
         needs_bytes=12 * GIB,
         timeout=7200.0,
     )
     return Plan(
         name=NAME,
-        title=f"torch {known[0]}.{known[1]} for {build} from `{index}`",
+        title=f"install torch {known[0]}.{known[1]} for {build} from `{index}`",
         steps=(step,),
         proves=tuple(dict.fromkeys(f.condition for f in bad)),
-        undo="`dsdoctor fix --undo` has pip put its former list of packages back",
+        undo="`dsdoctor fix --undo` restores the previous packages with pip",
         reach=Reach.ENV,
-        reasons=(bad[0].message, f"the build for {build} is the nearest for {told}"),
+        reasons=(
+            bad[0].message,
+            f"the build for {build} is the closest one that supports {machine}",
+        ),
     )

@@ -1,11 +1,11 @@
-"""Says how to raise the limits on locked memory and open files.
+"""Prints how to raise the limits on locked memory and open files.
 
 ## What it does
-Prints the lines and the file that they belong to; limits are set by the system when a session or a
-service starts, so that dsdoctor cannot raise them for a job.
+Prints the lines and the file that they belong to. The system sets limits when a session or a service
+starts, so dsdoctor cannot raise them for a job.
 
 ## Undo
-Take the lines out again.
+Remove the lines.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ NAME = "raise-limits"
 
 @fix(NAME, reach=Reach.SYSTEM)
 def raise_limits(findings: Findings, system: OsInfo, env: Environment | Missing) -> Plan | None:
-    """By how the job is started: a container, Slurm, a login session."""
+    """Depends on how the job is started: in a container, by Slurm or in a login session."""
     memlock, files = findings.bad("memlock-low"), findings.bad("open-files-limit")
     if not memlock and not files:
         return None
@@ -38,15 +38,15 @@ def raise_limits(findings: Findings, system: OsInfo, env: Environment | Missing)
             )
         else:
             tell = (
-                "in /etc/security/limits.d/90-dsdoctor.conf, then log in anew:\n"
+                "in /etc/security/limits.d/90-dsdoctor.conf, then log in again:\n"
                 f"* soft {name} {value}\n* hard {name} {value}"
             )
         steps.append(Tell(tell=tell, why=bad[0].message, reach=Reach.SYSTEM))
     return Plan(
         name=NAME,
-        title="higher limits for the job",
+        title="raise the limits of the job",
         steps=tuple(steps),
         proves=tuple(b[0].condition for b in (memlock, files) if b),
-        undo="take the lines out again",
+        undo="remove the lines",
         reach=Reach.SYSTEM,
     )

@@ -1,11 +1,11 @@
-"""Says how to enlarge /dev/shm, which data loaders and NCCL share memory through.
+"""Prints how to enlarge /dev/shm, which DataLoader workers and NCCL use.
 
 ## What it does
-Prints the command; it reaches the system, and in a container it has to be said when the container
-is started. dsdoctor runs neither.
+Prints the command or the setting. It needs root, and the size of a container's /dev/shm is set when
+the container starts, so dsdoctor does not run it.
 
 ## Undo
-Remount with the former size, which the plan names.
+Remount with the previous size, which the plan names.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ NAME = "remount-shm"
 
 @fix(NAME, reach=Reach.SYSTEM)
 def remount_shm(resources: Resources, system: OsInfo, findings: Findings) -> Plan | None:
-    """Half of the memory, as distributions set it."""
+    """Half of the memory, the default of most distributions."""
     if not findings.bad("shm-too-small") or resources.shm_total_bytes is None:
         return None
     size = max(1, resources.memory_usable_bytes // 2 // GIB)
@@ -35,9 +35,9 @@ def remount_shm(resources: Resources, system: OsInfo, findings: Findings) -> Pla
         tell = tell if system.is_root else f"sudo {tell}"
     return Plan(
         name=NAME,
-        title=f"/dev/shm of {size} GiB instead of {former} MiB",
+        title=f"enlarge /dev/shm from {former} MiB to {size} GiB",
         steps=(Tell(tell=tell, why=findings.bad("shm-too-small")[0].message, reach=Reach.SYSTEM),),
         proves=("shm-too-small",),
-        undo=f"`mount -o remount,size={former}M /dev/shm` brings the former size back",
+        undo=f"`mount -o remount,size={former}M /dev/shm` restores the previous size",
         reach=Reach.SYSTEM,
     )

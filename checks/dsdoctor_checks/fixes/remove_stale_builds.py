@@ -1,11 +1,11 @@
-"""Removes built ops from the cache whose torch is gone or was replaced.
+"""Removes ops from the build cache that were built for a torch that was removed or replaced.
 
 ## What it does
-Moves the folder of each such op aside; torch builds it anew at the next use. Folders in which a
-live process works, or that hold a lock, are left alone.
+Moves the directory of each such op aside. torch builds the op again at its next use. Directories
+that a running process uses, or that contain a lock, are not touched.
 
 ## Undo
-Puts the folders back.
+Restores the directories.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ NAME = "remove-stale-builds"
 
 @fix(NAME)
 def remove_stale_builds(builds: StaleBuilds) -> Plan | Impossible | None:
-    """One step for each folder."""
+    """One step for each directory."""
     if not builds.folders:
         if builds.held:
-            return Impossible(why=f"`{builds.held[0]}` is stale, but a build holds it; run this again "
-                              "when it has ended, after `dsdoctor fix remove-stale-lock`")  # fmt: skip
+            return Impossible(why=f"`{builds.held[0]}` is stale, but a build uses it; run this again "
+                              "when the build has ended, after `dsdoctor fix remove-stale-lock`")  # fmt: skip
         return None
     return Plan(
         name=NAME,
-        title="remove built ops of another torch",
+        title="remove ops that were built for another torch",
         steps=tuple(
             Remove(remove=folder, unless_held=folder, why=why)
             for folder, why in sorted(builds.folders.items())
         ),
-        undo="`dsdoctor fix --undo` puts the folders back",
+        undo="`dsdoctor fix --undo` restores the directories",
     )

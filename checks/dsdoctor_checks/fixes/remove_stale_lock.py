@@ -1,11 +1,11 @@
-"""Removes the locks that dead builds left in the cache of built ops.
+"""Removes the locks that killed builds left in the cache of built ops.
 
 ## What it does
-Takes away each `lock` file that `jit-build-stale-lock` names. Before each one it looks again
-whether a compiler works in that folder, and stops if one does.
+Removes each `lock` file that `jit-build-stale-lock` names. Before it removes one, it checks again
+whether a compiler works in that directory, and stops if one does.
 
 ## Undo
-Puts the file back.
+Restores the file.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ CONDITIONS = ("jit-build-stale-lock",)
 
 @fix("remove-stale-lock")
 def remove_stale_lock(cache: ExtensionCache, findings: Findings) -> Plan | None:
-    """One step for each lock that the check calls stale."""
+    """One step for each lock that the check reports as stale."""
     stale = {str(found.evidence.get("lock")) for found in findings.bad(*CONDITIONS)}
     steps: list[Step] = [
         Remove(
@@ -32,8 +32,8 @@ def remove_stale_lock(cache: ExtensionCache, findings: Findings) -> Plan | None:
         return None
     return Plan(
         name="remove-stale-lock",
-        title="remove the locks that dead builds left behind",
+        title="remove the locks of killed builds",
         steps=tuple(steps),
         proves=CONDITIONS,
-        undo="`dsdoctor fix --undo` puts the lock files back",
+        undo="`dsdoctor fix --undo` restores the lock files",
     )

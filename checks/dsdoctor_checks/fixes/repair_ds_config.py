@@ -1,11 +1,9 @@
-"""Writes a corrected copy of the DeepSpeed config, comments kept.
+"""Writes a corrected copy of the DeepSpeed config and keeps its comments.
 
 ## What it does
-Corrects what the checks of the config can correct for certain: keys that DeepSpeed does not know
-but that are near to one it knows, keys that belong to removed features or have no effect where they
-stand (`offload_param` below ZeRO stage 3), misspelled optimizers, `True` and `None` without quotes,
-batch sizes that do not multiply. The copy is called `NAME.fixed.json` and stands beside the config;
-the config itself is not touched.
+Corrects what is certain: misspelt keys and optimizers, keys of removed features, keys that have no
+effect (`offload_param` below ZeRO stage 3), unquoted `True` and `None`, and batch sizes that do not
+match. The copy is `NAME.fixed.json` in the same directory. The config itself is not changed.
 
 ## Undo
 Removes the copy.
@@ -32,9 +30,9 @@ from dsdoctor_checks.fixes import _config_text as edit
 
 NAME = "repair-ds-config"
 Made = tuple[str, str] | None
-"""The text after an edit, and what was done."""
+"""The text after an edit, and a description of the edit."""
 
-#: What people write for the literals of JSON.
+#: Other spellings of the JSON literals.
 _LITERALS = {"true": True, "false": False, "null": None, "none": None}
 
 
@@ -50,12 +48,12 @@ def _unknown(text: str, finding: Finding, config: DsConfig) -> Made:
     moves = meant in (config.parsed or {}) or isinstance(config.get(str(meant)), dict)
     if meant and not moves:
         made = edit.renamed(text, line, _leaf(key), str(meant))
-        return None if made is None else (made, f"`{key}` is called `{meant}`")
+        return None if made is None else (made, f"`{key}` is renamed to `{meant}`")
     params = key.startswith(("optimizer.params.", "scheduler.params."))
     if finding.evidence.get("removed_since") or (meant is None and "." in key and not params):
         made = edit.without(text, line, _leaf(key))
-        why = "DeepSpeed has removed its feature" if not meant else "DeepSpeed does not know it"
-        return None if made is None else (made, f"`{key}` is taken out: {why}")
+        why = "DeepSpeed removed the feature" if not meant else "DeepSpeed does not support it"
+        return None if made is None else (made, f"`{key}` is removed: {why}")
     return None
 
 
@@ -66,12 +64,16 @@ def _ignored(text: str, finding: Finding, _config: DsConfig) -> Made:
     new = {"aio.thread_count": "intra_op_parallelism", "optimizer.param": "params"}.get(key)
     if new:
         made = edit.renamed(text, line, _leaf(key), new)
-        return None if made is None else (made, f"`{key}` is called `{new}`")
+        return None if made is None else (made, f"`{key}` is renamed to `{new}`")
     if key.endswith("offload_optimizer.device"):
         made = edit.revalued(text, line, "device", "cpu")
-        return None if made is None else (made, f"`{key}` is what it comes to, `cpu`")
+        return (
+            None
+            if made is None
+            else (made, f"`{key}` is set to `cpu`, which DeepSpeed uses anyway")
+        )
     made = edit.without(text, line, _leaf(key))
-    return None if made is None else (made, f"`{key}` is taken out: it does nothing there")
+    return None if made is None else (made, f"`{key}` is removed: it has no effect")
 
 
 def _optimizer(text: str, finding: Finding, _config: DsConfig) -> Made:
@@ -79,7 +81,7 @@ def _optimizer(text: str, finding: Finding, _config: DsConfig) -> Made:
     if not meant or line is None:
         return None
     made = edit.revalued(text, line, "type", meant)
-    return None if made is None else (made, f"the optimizer is called `{meant}`")
+    return None if made is None else (made, f"the optimizer is renamed to `{meant}`")
 
 
 def _kind(text: str, finding: Finding, _config: DsConfig) -> Made:
@@ -98,7 +100,7 @@ def _kind(text: str, finding: Finding, _config: DsConfig) -> Made:
             return None
         new = int(new) if new.is_integer() else new
     made = edit.revalued(text, line, _leaf(key), new)
-    return None if made is None else (made, f"`{key}` is {new!r} instead of a text")
+    return None if made is None else (made, f"`{key}` is {new!r} instead of a string")
 
 
 def _batch(text: str, finding: Finding, config: DsConfig) -> Made:
@@ -107,12 +109,14 @@ def _batch(text: str, finding: Finding, config: DsConfig) -> Made:
         return None
     made = edit.revalued(text, line, "train_batch_size", nearest)
     return (
-        None if made is None else (made, f"`train_batch_size` is {nearest}, the nearest that fits")
+        None
+        if made is None
+        else (made, f"`train_batch_size` is {nearest}, the closest value that matches")
     )
 
 
 EDITS: dict[str, Callable[[str, Finding, DsConfig], Made]] = {
-    # values first: they keep their lines; removals shift those that come after
+    # values first: they keep their lines; removals shift the lines that follow
     "ds-config-wrong-type": _kind,
     "ds-config-unknown-optimizer": _optimizer,
     "ds-config-batch-mismatch": _batch,
@@ -125,13 +129,13 @@ EDITS: dict[str, Callable[[str, Finding, DsConfig], Made]] = {
 def repair_ds_config(
     config: DsConfig, files: RepairFiles, findings: Findings
 ) -> Plan | Impossible | None:
-    """One corrected copy, with the diff as the reason."""
+    """Writes one corrected copy; the diff is the reason."""
     bad = [(name, finding) for name in EDITS for finding in findings.bad(name)]
     if not bad:
         return None
     held = files.get("config")
     if held is None:
-        return Impossible(why="the config cannot be read; give it with `--config FILE`")
+        return Impossible(why="the config cannot be read; pass it with `--config FILE`")
     path, text = held
     done: list[str] = []
     left: set[str] = set()
@@ -146,7 +150,7 @@ def repair_ds_config(
             done.append(what)
     if not done:
         why = "; ".join(finding.hint for _, finding in bad)
-        return Impossible(why=f"what is wrong with `{path}` has to be decided by you: {why}")
+        return Impossible(why=f"`{path}` needs decisions that only you can make: {why}")
     stem, ending = posixpath.splitext(path)
     target = f"{stem}.fixed{ending or '.json'}"
     diff = difflib.unified_diff(
@@ -154,7 +158,7 @@ def repair_ds_config(
     )
     return Plan(
         name=NAME,
-        title=f"a corrected copy, `{target}`, to start the job with",
+        title=f"write a corrected copy, `{target}`",
         steps=(
             Write(
                 write=target,
@@ -168,5 +172,5 @@ def repair_ds_config(
         undo=f"`dsdoctor fix --undo` removes `{target}`",
         reach=Reach.HOME,
         reasons=tuple(dict.fromkeys(reversed(done)))
-        + tuple(f"`{name}` is left to you" for name in sorted(left)),
+        + tuple(f"`{name}` needs your decision" for name in sorted(left)),
     )

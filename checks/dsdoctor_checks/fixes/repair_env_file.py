@@ -1,11 +1,11 @@
-"""Takes lines out of `.deepspeed_env` that crash the launcher.
+"""Removes lines from `.deepspeed_env` that crash the launcher.
 
 ## What it does
-Removes empty lines, comments and lines without `=` (the launcher cuts every line at its first `=`
-and stops where there is none), and `export ` in front of a name.
+Removes empty lines, comments, lines without `=`, and the word `export` before a name. The launcher
+splits every line at its first `=` and stops at a line without one.
 
 ## Undo
-Puts the former file back.
+Restores the previous file.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ NAME = "repair-env-file"
 
 
 def corrected(line: str) -> str | None:
-    """A line as the launcher reads it, None = it goes.
+    """A line as the launcher accepts it; None if it has to be removed.
 
     >>> corrected("export NCCL_DEBUG=INFO"), corrected("# remark"), corrected(""), corrected("A = 1")
     ('NCCL_DEBUG=INFO', None, None, 'A=1')
@@ -40,7 +40,7 @@ def corrected(line: str) -> str | None:
 def repair_env_file(
     file: DeepSpeedEnvFile, files: RepairFiles, findings: Findings
 ) -> Plan | Impossible | None:
-    """Only the lines that the launcher trips over."""
+    """Changes only the lines that crash the launcher."""
     if not file.problems or not findings.bad("deepspeed-env-file-crashes"):
         return None
     held = files.get("deepspeed-env")
@@ -55,7 +55,7 @@ def repair_env_file(
     kept = [line for line in made if line is not None]
     return Plan(
         name=NAME,
-        title=f"`{path}` without the lines that crash the launcher",
+        title=f"remove the lines of `{path}` that crash the launcher",
         steps=(
             Write(
                 write=path,

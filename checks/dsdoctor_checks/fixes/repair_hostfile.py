@@ -1,11 +1,11 @@
-"""Corrects lines of the hostfile that the deepspeed launcher refuses.
+"""Corrects lines of the hostfile that the deepspeed launcher rejects.
 
 ## What it does
-`HOST 8`, `HOST:8` and `HOST slots = 8` become `HOST slots=8`; a host that stands twice keeps its
-first line; a line that cannot be understood becomes a comment. Comments stay.
+Changes `HOST 8`, `HOST:8` and `HOST slots = 8` to `HOST slots=8`. If a host is listed twice, keeps
+its first line. Turns lines that it cannot interpret into comments, and keeps comments.
 
 ## Undo
-Puts the former file back.
+Restores the previous file.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LOOSE = re.compile(
 
 
 def corrected(line: str) -> str | None:
-    """A line as the launcher wants it, None where it cannot be told what is meant.
+    """A line as the launcher accepts it; None if its meaning is unclear.
 
     >>> corrected("node-b 8"), corrected("node-c:4"), corrected("node-d slots = 2"), corrected("x y z")
     ('node-b slots=8', 'node-c slots=4', 'node-d slots=2', None)
@@ -34,13 +34,13 @@ def corrected(line: str) -> str | None:
 def repair_hostfile(
     hostfile: Hostfile, files: RepairFiles, findings: Findings
 ) -> Plan | Impossible | None:
-    """Line by line, where the launcher complains."""
+    """Corrects each line that the launcher rejects."""
     if not hostfile.problems or not findings.bad("hostfile-or-ssh-problem"):
         return None
     held = files.get("hostfile")
     if held is None or any(problem.line == 0 for problem in hostfile.problems):
         return Impossible(
-            why=f"`{hostfile.path}` names no host; write `HOST slots=N` lines into it"
+            why=f"`{hostfile.path}` lists no host; add a line `HOST slots=N` for each host"
         )
     path, text = held
     lines = text.splitlines()
@@ -52,11 +52,11 @@ def repair_hostfile(
         done.append(f"line {problem.line}, `{old.strip()}`, becomes `{lines[problem.line - 1]}`")
     if not any(line.strip() and not line.strip().startswith("#") for line in lines):
         return Impossible(
-            why=f"no line of `{path}` names a host; write `HOST slots=N` lines into it"
+            why=f"no line of `{path}` names a host; add a line `HOST slots=N` for each host"
         )
     return Plan(
         name=NAME,
-        title=f"`{path}` as the deepspeed launcher reads it",
+        title=f"correct `{path}` for the deepspeed launcher",
         steps=(Write(write=path, content="\n".join([*lines, ""]), why="; ".join(done),
                      reach=Reach.HOME),),
         proves=("hostfile-or-ssh-problem",),

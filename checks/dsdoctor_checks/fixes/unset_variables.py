@@ -1,15 +1,15 @@
-"""Takes harmful variables out of what a job inherits, and mends those that only need a new value.
+"""Unsets or corrects environment variables that harm a job.
 
 ## What it does
-Writes a snippet that unsets (or corrects) each variable that a finding names:
-`DS_SKIP_CUDA_CHECK`, `CUDA_LAUNCH_BLOCKING`, `CUDA_VISIBLE_DEVICES` that names no GPU, NCCL
-variables that do nothing, are called otherwise now or turn something off, `KMP_AFFINITY` beside
-`--bind_cores_to_rank`, a `CUDA_HOME` that is no toolkit, folders on `LD_LIBRARY_PATH` that hide
-torch's own libraries. Lines of `.deepspeed_env` that set the same variables are taken out. No start-up
-file of a shell is edited: where the variable is set there, that line is yours to delete.
+Writes a snippet that unsets or corrects each variable that a finding names: `DS_SKIP_CUDA_CHECK`,
+`CUDA_LAUNCH_BLOCKING`, a `CUDA_VISIBLE_DEVICES` without a valid GPU, NCCL variables that have no
+effect, were renamed or disable something, `KMP_AFFINITY` with `--bind_cores_to_rank`, a `CUDA_HOME`
+that is not a toolkit, and directories on `LD_LIBRARY_PATH` that hide torch's libraries. Removes lines
+of `.deepspeed_env` that set the same variables. It does not edit shell start-up files: if one sets
+the variable, delete that line yourself.
 
 ## Undo
-Removes the snippet and puts `.deepspeed_env` back.
+Removes the snippet and restores `.deepspeed_env`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from dsdoctor_checks.fixes._activation import activation
 
 NAME = "unset-variables"
 Changes = dict[str, str]
-"""Variable to its new value; "" = it is taken away."""
+"""Variable to its new value; "" = it is unset."""
 
 
 def _named(finding: Finding, env: Environment) -> Changes:
@@ -117,7 +117,7 @@ def unset_variables(
     request: FixRequest,
     files: RepairFiles | Missing,
 ) -> Plan | Impossible | None:
-    """One snippet for all variables, and the launcher's file of variables."""
+    """One snippet for all variables, and a change of `.deepspeed_env`."""
     changes: Changes = {}
     cured: list[str] = []
     for condition, change in CHANGES.items():
@@ -141,7 +141,7 @@ def unset_variables(
         if not request.allows(Reach.HOME):
             if not changes:
                 return Impossible(
-                    why=f"`{held[0]}` sets {listed(sorted(gone))}; give `--reach home` to mend it"
+                    why=f"`{held[0]}` sets {listed(sorted(gone))}; pass `--reach home` to correct it"
                 )
             steps = ()
     if not changes and not steps:
@@ -153,13 +153,13 @@ def unset_variables(
     shown = [f"`{name}`" for name in changes] or [f"lines of `{held[0] if held else ''}`"]
     return Plan(
         name=NAME,
-        title=f"take away or correct {listed(shown)}",
+        title=f"unset or correct {listed(shown)}",
         steps=steps,
         proves=tuple(dict.fromkeys(cured)),
-        undo="`dsdoctor fix --undo` removes the snippet and puts the file back",
+        undo="`dsdoctor fix --undo` removes the snippet and restores the file",
         reach=reach_of(steps),
         reasons=(
-            "no start-up file of a shell is edited: if one sets these, delete that line",
+            "shell start-up files are not edited: if one sets these variables, delete the line",
         ),
         activate=line,
     )  # fmt: skip

@@ -134,7 +134,7 @@ def test_latest_names_what_is_not_there(copies: dict[int, Path]) -> None:
     (copies[2] / "latest").write_text("global_step9")
     (found,) = incomplete(copies[2])
     assert found.status.value == "fail"
-    assert "`global_step9`, which is not there" in found.message
+    assert "`global_step9`, which does not exist" in found.message
     assert "global_step2" in found.hint
 
 

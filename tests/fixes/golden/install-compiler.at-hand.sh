@@ -1,11 +1,11 @@
-# install-compiler: `g++-13` as the host compiler
+# install-compiler: use `g++-13` as the host compiler
 # because `c++` is gcc 15.1.0 and `c++` is gcc 15.1.0, but gcc 9 or newer, up to 13 is needed
 (set -e
-# what the steps that follow and the proof run with
+# the following steps and the proof use these variables
 export CC=gcc-13
 export CXX=g++-13
 export NVCC_PREPEND_FLAGS='-ccbin g++-13'
-# the same variables for the shell that starts the job
+# sets them in the shell that starts the job
 mkdir -p /e/opt/dsdoctor/env.d
 cat > /e/opt/dsdoctor/env.d/install-compiler.sh <<'DSDOCTOR_END'
 # written by `dsdoctor fix install-compiler`; `dsdoctor fix --undo` removes it
@@ -13,10 +13,10 @@ export CC='gcc-13'
 export CXX='g++-13'
 export NVCC_PREPEND_FLAGS='-ccbin g++-13'
 DSDOCTOR_END
-# reads every such file
+# loads all such files
 mkdir -p /e/opt/dsdoctor
 cat > /e/opt/dsdoctor/activate.sh <<'DSDOCTOR_END'
-# read by the shell that starts a job: the repairs that dsdoctor made
+# sourced by the shell that starts a job; sets the variables of `dsdoctor fix`
 for _dsdoctor_file in '/e/opt/dsdoctor'/env.d/*.sh; do
   if [ -r "$_dsdoctor_file" ]; then . "$_dsdoctor_file"; fi
 done

@@ -1,22 +1,22 @@
-# install-cuda-toolkit: CUDA 12.4 toolkit for torch 2.5.1 in `/usr/local/cuda-12.4`
-# because apt has `cuda-toolkit-12-4`
+# install-cuda-toolkit: use the CUDA 12.4 toolkit in `/usr/local/cuda-12.4` for torch 2.5.1
+# because apt offers `cuda-toolkit-12-4`
 (set -e
-# the toolkit alone, without a driver
+# the toolkit without a driver
 DEBIAN_FRONTEND=noninteractive sudo -n apt-get install --yes --no-install-recommends cuda-toolkit-12-4
-# what the steps that follow and the proof run with
+# the following steps and the proof use these variables
 export CUDA_HOME=/usr/local/cuda-12.4
 export PATH=/usr/local/cuda-12.4/bin:"$PATH"
-# the same variables for the shell that starts the job
+# sets them in the shell that starts the job
 mkdir -p /e/opt/dsdoctor/env.d
 cat > /e/opt/dsdoctor/env.d/install-cuda-toolkit.sh <<'DSDOCTOR_END'
 # written by `dsdoctor fix install-cuda-toolkit`; `dsdoctor fix --undo` removes it
 export CUDA_HOME='/usr/local/cuda-12.4'
 case ":$PATH:" in *:'/usr/local/cuda-12.4/bin':*) ;; *) PATH='/usr/local/cuda-12.4/bin'":$PATH" ;; esac; export PATH
 DSDOCTOR_END
-# reads every such file
+# loads all such files
 mkdir -p /e/opt/dsdoctor
 cat > /e/opt/dsdoctor/activate.sh <<'DSDOCTOR_END'
-# read by the shell that starts a job: the repairs that dsdoctor made
+# sourced by the shell that starts a job; sets the variables of `dsdoctor fix`
 for _dsdoctor_file in '/e/opt/dsdoctor'/env.d/*.sh; do
   if [ -r "$_dsdoctor_file" ]; then . "$_dsdoctor_file"; fi
 done

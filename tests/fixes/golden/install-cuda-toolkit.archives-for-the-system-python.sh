@@ -1,5 +1,5 @@
-# install-cuda-toolkit: CUDA 12.4 toolkit for torch 2.5.1 in `/home/u/.local/share/dsdoctor/cuda-12.4`
-# because pip has no nvcc for CUDA 12.4.1; NVIDIA's archives do (its EULA applies), checksums by `https://mirror/redistrib_12.4.1.json`
+# install-cuda-toolkit: use the CUDA 12.4 toolkit in `/home/u/.local/share/dsdoctor/cuda-12.4` for torch 2.5.1
+# because pip has no nvcc for CUDA 12.4.1, but NVIDIA's archives have (its EULA applies), with checksums from `https://mirror/redistrib_12.4.1.json`
 (set -e
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -13,23 +13,23 @@ mkdir -p /home/u/.local/share/dsdoctor/cuda-12.4
 curl -fL -o "$work"/c.tar.xz https://mirror/c.tar.xz
 echo cdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcd"  $work"/c.tar.xz | sha256sum -c -
 tar -xf "$work"/c.tar.xz --strip-components=1 -C /home/u/.local/share/dsdoctor/cuda-12.4
-# where DeepSpeed's builds look
+# DeepSpeed's builds search it
 mkdir -p /home/u/.local/share/dsdoctor/cuda-12.4
 ln -sfn lib /home/u/.local/share/dsdoctor/cuda-12.4/lib64
-# what the steps that follow and the proof run with
+# the following steps and the proof use these variables
 export CUDA_HOME=/home/u/.local/share/dsdoctor/cuda-12.4
 export PATH=/home/u/.local/share/dsdoctor/cuda-12.4/bin:"$PATH"
-# the same variables for the shell that starts the job
+# sets them in the shell that starts the job
 mkdir -p /home/u/.local/share/dsdoctor/env.d
 cat > /home/u/.local/share/dsdoctor/env.d/install-cuda-toolkit.sh <<'DSDOCTOR_END'
 # written by `dsdoctor fix install-cuda-toolkit`; `dsdoctor fix --undo` removes it
 export CUDA_HOME='/home/u/.local/share/dsdoctor/cuda-12.4'
 case ":$PATH:" in *:'/home/u/.local/share/dsdoctor/cuda-12.4/bin':*) ;; *) PATH='/home/u/.local/share/dsdoctor/cuda-12.4/bin'":$PATH" ;; esac; export PATH
 DSDOCTOR_END
-# reads every such file
+# loads all such files
 mkdir -p /home/u/.local/share/dsdoctor
 cat > /home/u/.local/share/dsdoctor/activate.sh <<'DSDOCTOR_END'
-# read by the shell that starts a job: the repairs that dsdoctor made
+# sourced by the shell that starts a job; sets the variables of `dsdoctor fix`
 for _dsdoctor_file in '/home/u/.local/share/dsdoctor'/env.d/*.sh; do
   if [ -r "$_dsdoctor_file" ]; then . "$_dsdoctor_file"; fi
 done

@@ -1,14 +1,14 @@
-# install-cuda-toolkit: CUDA 12.4 toolkit for torch 2.5.1 in `/c/envs/t/opt/dsdoctor/cuda-12.4`
-# because `/opt/conda/bin/conda` can install it into a prefix of its own
+# install-cuda-toolkit: use the CUDA 12.4 toolkit in `/c/envs/t/opt/dsdoctor/cuda-12.4` for torch 2.5.1
+# because `/opt/conda/bin/conda` can install it into a separate prefix
 (set -e
-# the toolkit of torch's CUDA from the channel `nvidia/label/cuda-12.4.0`, with the versions that it
-# does not pin itself
+# the toolkit of torch's CUDA from the channel `nvidia/label/cuda-12.4.0`, with versions pinned that
+# it does not pin
 /opt/conda/bin/conda create --yes --prefix /c/envs/t/opt/dsdoctor/cuda-12.4 --override-channels --channel nvidia/label/cuda-12.4.0 --strict-channel-priority cuda-toolkit=12.4 cuda-nvcc=12.4 cuda-cudart-dev=12.4 cuda-libraries-dev=12.4
-# what the steps that follow and the proof run with
+# the following steps and the proof use these variables
 export CUDA_HOME=/c/envs/t/opt/dsdoctor/cuda-12.4
 export PATH=/c/envs/t/opt/dsdoctor/cuda-12.4/bin:"$PATH"
 export CPATH=/c/envs/t/opt/dsdoctor/cuda-12.4/targets/x86_64-linux/include
-# the same variables for the shell that starts the job
+# sets them in the shell that starts the job
 mkdir -p /c/envs/t/opt/dsdoctor/env.d
 cat > /c/envs/t/opt/dsdoctor/env.d/install-cuda-toolkit.sh <<'DSDOCTOR_END'
 # written by `dsdoctor fix install-cuda-toolkit`; `dsdoctor fix --undo` removes it
@@ -16,16 +16,16 @@ export CUDA_HOME='/c/envs/t/opt/dsdoctor/cuda-12.4'
 case ":$PATH:" in *:'/c/envs/t/opt/dsdoctor/cuda-12.4/bin':*) ;; *) PATH='/c/envs/t/opt/dsdoctor/cuda-12.4/bin'":$PATH" ;; esac; export PATH
 export CPATH='/c/envs/t/opt/dsdoctor/cuda-12.4/targets/x86_64-linux/include'
 DSDOCTOR_END
-# reads every such file
+# loads all such files
 mkdir -p /c/envs/t/opt/dsdoctor
 cat > /c/envs/t/opt/dsdoctor/activate.sh <<'DSDOCTOR_END'
-# read by the shell that starts a job: the repairs that dsdoctor made
+# sourced by the shell that starts a job; sets the variables of `dsdoctor fix`
 for _dsdoctor_file in '/c/envs/t/opt/dsdoctor'/env.d/*.sh; do
   if [ -r "$_dsdoctor_file" ]; then . "$_dsdoctor_file"; fi
 done
 unset _dsdoctor_file
 DSDOCTOR_END
-# `conda activate` reads it by itself
+# `conda activate` runs it
 mkdir -p /c/envs/t/etc/conda/activate.d
 cat > /c/envs/t/etc/conda/activate.d/dsdoctor-install-cuda-toolkit.sh <<'DSDOCTOR_END'
 export _DSDOCTOR_INSTALL_CUDA_TOOLKIT_CUDA_HOME="${CUDA_HOME-_unset_}"
@@ -33,7 +33,7 @@ export _DSDOCTOR_INSTALL_CUDA_TOOLKIT_PATH="${PATH-_unset_}"
 export _DSDOCTOR_INSTALL_CUDA_TOOLKIT_CPATH="${CPATH-_unset_}"
 . '/c/envs/t/opt/dsdoctor/activate.sh'
 DSDOCTOR_END
-# `conda deactivate` puts the variables back
+# `conda deactivate` restores the variables
 mkdir -p /c/envs/t/etc/conda/deactivate.d
 cat > /c/envs/t/etc/conda/deactivate.d/dsdoctor-install-cuda-toolkit.sh <<'DSDOCTOR_END'
 if [ "${_DSDOCTOR_INSTALL_CUDA_TOOLKIT_CUDA_HOME-}" = _unset_ ]; then unset CUDA_HOME; else export CUDA_HOME="${_DSDOCTOR_INSTALL_CUDA_TOOLKIT_CUDA_HOME-}"; fi; unset _DSDOCTOR_INSTALL_CUDA_TOOLKIT_CUDA_HOME

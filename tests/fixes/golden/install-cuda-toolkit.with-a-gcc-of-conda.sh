@@ -1,20 +1,20 @@
-# install-cuda-toolkit: CUDA 12.4 toolkit for torch 2.5.1 in `/e/opt/dsdoctor/cuda-12.4`
-# because `/opt/mamba/bin/mamba` can install it into a prefix of its own
-# because nvcc 12.4 accepts gcc up to 13, but `c++` is gcc 15.1.0: `/e/opt/dsdoctor/gcc-13/bin/x86_64-conda-linux-gnu-g++` is chosen
+# install-cuda-toolkit: use the CUDA 12.4 toolkit in `/e/opt/dsdoctor/cuda-12.4` for torch 2.5.1
+# because `/opt/mamba/bin/mamba` can install it into a separate prefix
+# because nvcc 12.4 accepts gcc up to 13, but `c++` is gcc 15.1.0: `/e/opt/dsdoctor/gcc-13/bin/x86_64-conda-linux-gnu-g++` is used instead
 (set -e
-# a compiler of the right age, in a prefix of its own
+# install a suitable compiler in a separate prefix
 /opt/mamba/bin/mamba create --yes --prefix /e/opt/dsdoctor/gcc-13 --override-channels --channel conda-forge gxx_linux-64=13
-# the toolkit of torch's CUDA from the channel `nvidia/label/cuda-12.4.0`, with the versions that it
-# does not pin itself
+# the toolkit of torch's CUDA from the channel `nvidia/label/cuda-12.4.0`, with versions pinned that
+# it does not pin
 /opt/mamba/bin/mamba create --yes --prefix /e/opt/dsdoctor/cuda-12.4 --override-channels --channel nvidia/label/cuda-12.4.0 --strict-channel-priority cuda-toolkit=12.4 cuda-nvcc=12.4 cuda-cudart-dev=12.4 cuda-libraries-dev=12.4
-# what the steps that follow and the proof run with
+# the following steps and the proof use these variables
 export CUDA_HOME=/e/opt/dsdoctor/cuda-12.4
 export PATH=/e/opt/dsdoctor/cuda-12.4/bin:"$PATH"
 export CPATH=/e/opt/dsdoctor/cuda-12.4/targets/x86_64-linux/include
 export CC=/e/opt/dsdoctor/gcc-13/bin/x86_64-conda-linux-gnu-gcc
 export CXX=/e/opt/dsdoctor/gcc-13/bin/x86_64-conda-linux-gnu-g++
 export NVCC_PREPEND_FLAGS='-ccbin /e/opt/dsdoctor/gcc-13/bin/x86_64-conda-linux-gnu-g++'
-# the same variables for the shell that starts the job
+# sets them in the shell that starts the job
 mkdir -p /e/opt/dsdoctor/env.d
 cat > /e/opt/dsdoctor/env.d/install-cuda-toolkit.sh <<'DSDOCTOR_END'
 # written by `dsdoctor fix install-cuda-toolkit`; `dsdoctor fix --undo` removes it
@@ -25,10 +25,10 @@ export CC='/e/opt/dsdoctor/gcc-13/bin/x86_64-conda-linux-gnu-gcc'
 export CXX='/e/opt/dsdoctor/gcc-13/bin/x86_64-conda-linux-gnu-g++'
 export NVCC_PREPEND_FLAGS='-ccbin /e/opt/dsdoctor/gcc-13/bin/x86_64-conda-linux-gnu-g++'
 DSDOCTOR_END
-# reads every such file
+# loads all such files
 mkdir -p /e/opt/dsdoctor
 cat > /e/opt/dsdoctor/activate.sh <<'DSDOCTOR_END'
-# read by the shell that starts a job: the repairs that dsdoctor made
+# sourced by the shell that starts a job; sets the variables of `dsdoctor fix`
 for _dsdoctor_file in '/e/opt/dsdoctor'/env.d/*.sh; do
   if [ -r "$_dsdoctor_file" ]; then . "$_dsdoctor_file"; fi
 done

@@ -1,6 +1,6 @@
-# install-cuda-toolkit: CUDA 12.4 toolkit for torch 2.5.1 in `/e/opt/dsdoctor/cuda-12.4`
-# because pip has no nvcc for CUDA 12.4.1; NVIDIA's archives do (its EULA applies), checksums by `https://mirror/redistrib_12.4.1.json`
-# because nvcc 12.4 accepts gcc up to 13, but `c++` is gcc 15.1.0: `g++-13` is chosen
+# install-cuda-toolkit: use the CUDA 12.4 toolkit in `/e/opt/dsdoctor/cuda-12.4` for torch 2.5.1
+# because pip has no nvcc for CUDA 12.4.1, but NVIDIA's archives have (its EULA applies), with checksums from `https://mirror/redistrib_12.4.1.json`
+# because nvcc 12.4 accepts gcc up to 13, but `c++` is gcc 15.1.0: `g++-13` is used instead
 (set -e
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -14,16 +14,16 @@ mkdir -p /e/opt/dsdoctor/cuda-12.4
 curl -fL -o "$work"/c.tar.xz https://mirror/c.tar.xz
 echo cdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcd"  $work"/c.tar.xz | sha256sum -c -
 tar -xf "$work"/c.tar.xz --strip-components=1 -C /e/opt/dsdoctor/cuda-12.4
-# where DeepSpeed's builds look
+# DeepSpeed's builds search it
 mkdir -p /e/opt/dsdoctor/cuda-12.4
 ln -sfn lib /e/opt/dsdoctor/cuda-12.4/lib64
-# what the steps that follow and the proof run with
+# the following steps and the proof use these variables
 export CUDA_HOME=/e/opt/dsdoctor/cuda-12.4
 export PATH=/e/opt/dsdoctor/cuda-12.4/bin:"$PATH"
 export CC=gcc-13
 export CXX=g++-13
 export NVCC_PREPEND_FLAGS='-ccbin g++-13'
-# the same variables for the shell that starts the job
+# sets them in the shell that starts the job
 mkdir -p /e/opt/dsdoctor/env.d
 cat > /e/opt/dsdoctor/env.d/install-cuda-toolkit.sh <<'DSDOCTOR_END'
 # written by `dsdoctor fix install-cuda-toolkit`; `dsdoctor fix --undo` removes it
@@ -33,10 +33,10 @@ export CC='gcc-13'
 export CXX='g++-13'
 export NVCC_PREPEND_FLAGS='-ccbin g++-13'
 DSDOCTOR_END
-# reads every such file
+# loads all such files
 mkdir -p /e/opt/dsdoctor
 cat > /e/opt/dsdoctor/activate.sh <<'DSDOCTOR_END'
-# read by the shell that starts a job: the repairs that dsdoctor made
+# sourced by the shell that starts a job; sets the variables of `dsdoctor fix`
 for _dsdoctor_file in '/e/opt/dsdoctor'/env.d/*.sh; do
   if [ -r "$_dsdoctor_file" ]; then . "$_dsdoctor_file"; fi
 done

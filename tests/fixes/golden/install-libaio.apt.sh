@@ -1,5 +1,5 @@
-# install-libaio: libaio with its header
+# install-libaio: install libaio and its header
 (set -e
-# what async_io links
+# async_io is linked against it
 DEBIAN_FRONTEND=noninteractive sudo -n apt-get install --yes --no-install-recommends libaio-dev
 )

@@ -1,4 +1,4 @@
-# install-ninja: ninja where a job finds it
+# install-ninja: make ninja available to jobs
 (set -e
 # the build tool
 DEBIAN_FRONTEND=noninteractive sudo -n apt-get install --yes --no-install-recommends ninja-build

@@ -1,4 +1,4 @@
-# remove-stale-builds: remove built ops of another torch
+# remove-stale-builds: remove ops that were built for another torch
 (set -e
 # its torch is gone
 rm -rf -- /x/fused_adam

@@ -1,7 +1,7 @@
-# repair-ds-config: a corrected copy, `/job/ds.fixed.json`, to start the job with
-# because the optimizer is called `AdamW`
-# because `gradient_cliping` is called `gradient_clipping`
-# because `zero_optimization.offload_param` is taken out: it does nothing there
+# repair-ds-config: write a corrected copy, `/job/ds.fixed.json`
+# because the optimizer is renamed to `AdamW`
+# because `gradient_cliping` is renamed to `gradient_clipping`
+# because `zero_optimization.offload_param` is removed: it has no effect
 (set -e
 # --- /job/ds.json
 # +++ /job/ds.fixed.json

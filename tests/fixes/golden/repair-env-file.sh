@@ -1,4 +1,4 @@
-# repair-env-file: `/home/u/.deepspeed_env` without the lines that crash the launcher
+# repair-env-file: remove the lines of `/home/u/.deepspeed_env` that crash the launcher
 (set -e
 # lines 2, 3, 4 are not `NAME=value`
 mkdir -p /home/u

@@ -1,4 +1,4 @@
-# repair-hostfile: `/job/hostfile` as the deepspeed launcher reads it
+# repair-hostfile: correct `/job/hostfile` for the deepspeed launcher
 # because line 3, `node-b 8`, becomes `node-b slots=8`
 # because line 4, `node-c:4`, becomes `node-c slots=4`
 # because line 5, `node-a slots=2`, becomes `# node-a slots=2`

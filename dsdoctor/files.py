@@ -493,6 +493,19 @@ def read(path: str | Path, *, strict: bool = False, limit: int = 64 << 20) -> by
     return found
 
 
+def open_to_all(folder: str | Path) -> None:
+    """Lets every account enter a folder and read the names in it.
+
+    Raises:
+        OSError: it is somebody else's.
+    """
+    handle = os.open(folder, os.O_RDONLY | NOFOLLOW)
+    try:
+        os.fchmod(handle, 0o755)
+    finally:
+        os.close(handle)
+
+
 def scratch_folder(prefix: str, inside: str | Path | None = None) -> Path:
     """A new folder that only this account may enter.
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import gc
 import importlib
+import importlib.abc
 import importlib.util
 import inspect
 import os
 import pkgutil
-import stat
 import sys
 import traceback
 from collections.abc import Iterable, Iterator
@@ -17,6 +17,7 @@ from types import ModuleType
 
 import platformdirs
 
+from dsdoctor import files
 from dsdoctor.api import Check, Fix, Probe
 from dsdoctor.entry_points import EntryPoint, entry_points
 from dsdoctor.errors import UsageError
@@ -24,6 +25,7 @@ from dsdoctor.model.condition import Condition, Limits
 from dsdoctor.model.facts.base import Fact
 from dsdoctor.pack_names import BUILTIN, name_problem, prefix_of_file
 from dsdoctor.registry import Cure, Pack, Problem, Registry, Unit, gives, needs
+from dsdoctor.safe_path import UnsafePathError, trusted_accounts, why_untrusted
 
 GROUP = "dsdoctor.packs"
 SYSTEM_FOLDER = Path("/etc/dsdoctor/checks.d")
@@ -195,13 +197,18 @@ def load_file(path: Path) -> Pack:
         Exception: whatever the file raises when it is run.
     """
     name = f"dsdoctor_checks_d_{path.stem}"
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
+    try:
+        text = files.read(path, strict=True).decode("utf-8")
+    except UnsafePathError as error:
+        raise PackError(f"root does not run it: {error.strerror}") from None
+    loader = _Source(path, text)
+    spec = importlib.util.spec_from_file_location(name, path, loader=loader)
+    if spec is None:
         raise PackError(f"`{path}` is not a Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
-        spec.loader.exec_module(module)
+        loader.exec_module(module)
         unit = unit_of(module, str(path), path.stem)
         pack = Pack(
             name=str(path),
@@ -217,10 +224,20 @@ def load_file(path: Path) -> Pack:
         raise
 
 
-def _is_safe(path: Path) -> bool:
-    """Whether root may run a file: owned by root, and writable by nobody else."""
-    info = path.stat()
-    return info.st_uid == 0 and not info.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+class _Source(importlib.abc.ExecutionLoader):
+    """Runs the text that was judged on its descriptor, and not what stands there a moment later."""
+
+    def __init__(self, path: Path, text: str) -> None:
+        self.path = path
+        self.text = text
+
+    def get_filename(self, fullname: str) -> str:  # noqa: ARG002  # the loader's protocol
+        """Where the text came from."""
+        return str(self.path)
+
+    def get_source(self, fullname: str) -> str:  # noqa: ARG002
+        """The text."""
+        return self.text
 
 
 def _reason(error: BaseException) -> str:
@@ -299,13 +316,15 @@ def _points(registry: Registry, *, builtin_only: bool) -> list[EntryPoint]:
 
 def _load_folder(folder: Path, registry: Registry, *, only_root_owned: bool) -> None:
     try:
-        files = sorted(folder.glob("*.py"))
+        found = sorted(folder.glob("*.py"))
     except OSError:
         return
-    for path in files:
+    roots = trusted_accounts() - {os.geteuid()} | {0} if hasattr(os, "geteuid") else None
+    for path in found:
         try:
-            if only_root_owned and not _is_safe(path):
-                raise PackError("it is writable by others than root, so root does not run it")  # noqa: TRY301
+            distrust = why_untrusted(path, roots) if only_root_owned else ""
+            if distrust:
+                raise PackError(f"root does not run it: {distrust}")  # noqa: TRY301
             registry.add(load_file(path))
         except Exception as error:  # noqa: BLE001  # a pack may raise anything
             registry.problems.append(Problem(str(path), _reason(error)))

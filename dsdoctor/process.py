@@ -18,7 +18,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, TypeVar
+from typing import IO, NamedTuple, TypeVar
 
 import msgspec
 
@@ -185,6 +185,27 @@ def _feed(stream: IO[bytes], data: bytes) -> None:
         stream.close()
 
 
+class Account(NamedTuple):
+    """Who a child runs as.
+
+    Attributes:
+        uid, gid, groups: its numbers.
+        home: its home folder.
+        name: its name.
+    """
+
+    uid: int
+    gid: int
+    groups: tuple[int, ...]
+    home: str
+    name: str
+
+    def environment(self, env: Mapping[str, str]) -> dict[str, str]:
+        """An environment without the folders of the account that started us."""
+        kept = {name: value for name, value in env.items() if not name.startswith("XDG_")}
+        return {**kept, "HOME": self.home, "USER": self.name, "LOGNAME": self.name}
+
+
 class Child:
     """A running child; use `run` unless its output is wanted while it runs.
 
@@ -202,8 +223,9 @@ class Child:
         stdin: bytes | None = None,
         on_stdout: Callable[[bytes], None] | None = None,
         on_stderr: Callable[[bytes], None] | None = None,
+        account: Account | None = None,
     ) -> None:
-        """Starts it.
+        """Starts it, as another account if one is given (which needs root).
 
         Raises:
             OSError: the program does not exist or may not be run.
@@ -218,9 +240,12 @@ class Child:
             stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env=marked(env),
+            env=marked(env if account is None else account.environment(env or os.environ)),
             cwd=cwd,
             start_new_session=_POSIX,
+            user=None if account is None else account.uid,
+            group=None if account is None else account.gid,
+            extra_groups=None if account is None else account.groups,
         )
         self.pid = self._process.pid
         with _live_lock:
@@ -368,6 +393,7 @@ def run(
     cwd: str | None = None,
     stdin: bytes | None = None,
     on_stdout: Callable[[bytes], None] | None = None,
+    account: Account | None = None,
 ) -> Result:
     """Runs a command to its end or its deadline, whichever comes first.
 
@@ -376,7 +402,7 @@ def run(
     Raises:
         OSError: the program does not exist or may not be run.
     """
-    child = Child(argv, env=env, cwd=cwd, stdin=stdin, on_stdout=on_stdout)
+    child = Child(argv, env=env, cwd=cwd, stdin=stdin, on_stdout=on_stdout, account=account)
     try:
         return child.wait(timeout, idle_timeout)
     except BaseException:

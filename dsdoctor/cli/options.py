@@ -12,6 +12,13 @@ from dsdoctor.model.deadlines import TOTAL_SECONDS
 C = TypeVar("C", bound=Callable[..., Any])
 
 
+def _as_user(_ctx: click.Context, _param: click.Parameter, name: str | None) -> None:
+    if name is not None:
+        from dsdoctor.host import account  # noqa: PLC0415  # only where it is asked for
+
+        account.set_account(name)
+
+
 def environment_options(function: C) -> C:
     """Options that say what is examined."""
     options = [
@@ -37,6 +44,13 @@ def environment_options(function: C) -> C:
         ),
         click.option(
             "--checks-dir", multiple=True, metavar="DIR", help="Folder of further checks."
+        ),
+        click.option(
+            "--as-user",
+            metavar="ACCOUNT",
+            expose_value=False,
+            callback=_as_user,
+            help="As root: run the environment as this account [the one that owns it].",
         ),
     ]
     for option in reversed(options):

@@ -24,6 +24,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from dsdoctor import process
+from dsdoctor.host import account as accounts
 from dsdoctor.host.door import (
     READ_LIMIT,
     TOOL_SECONDS,
@@ -186,14 +187,17 @@ class LocalHost:
                 merged[name] = value
             else:
                 merged.pop(name, None)
+        words = accounts.isolated(argv)
+        account = accounts.choose(words, merged)
         try:
             return process.run(
-                argv,
+                words if account is None else accounts.readable(words),
                 timeout=timeout * self.scale,
                 idle_timeout=None if idle_timeout is None else idle_timeout * self.scale,
                 env=merged,
-                cwd=cwd,
+                cwd=accounts.working_folder(cwd, account),
                 stdin=stdin,
+                account=account,
             )
         except OSError as error:
             raise as_host_error(error, argv[0]) from error

@@ -1,0 +1,180 @@
+"""Which account a program runs as: root does not run what somebody else could have changed.
+
+When root examines an environment, its interpreter, the modules on `PYTHONPATH` and the user site
+may belong to another account. Started as root, any of them is a way to become root. So the child
+runs as the account that owns them, which is also what that account's job would see; `--as-user`
+names another. A working folder of somebody else is not entered as root: a child starts in `/`.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import shutil
+import site
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from dsdoctor import files
+from dsdoctor.errors import UsageError
+from dsdoctor.process import Account
+from dsdoctor.safe_path import account as words_for
+from dsdoctor.safe_path import is_root, trusted_accounts
+
+#: Our scripts for children, which the account must be able to read.
+_SCRIPTS = Path(__file__).parent.parent / "probes" / "children"
+
+
+#: Those of them that read the machine and nothing of the examined environment.
+_OWN_SCRIPTS = ("checkpoint.py", "nvml.py", "trial_compile.py", "trial_write.py")
+
+
+class _Choice:
+    """What `--as-user` says.
+
+    Attributes:
+        given: the account, None = the owner of what is run.
+        told: accounts that were reported.
+        copies: account-readable copy of our scripts.
+    """
+
+    given: Account | None = None
+    told: set[int] = set()  # one process, one report
+    copies: Path | None = None
+
+
+def set_account(name: str | None) -> None:
+    """Runs the examined environment as an account, given by name or number.
+
+    Raises:
+        UsageError: there is no such account, or this is not root.
+    """
+    if name is None:
+        return
+    if not is_root():
+        raise UsageError(f"`--as-user {name}` needs root; leave it out")
+    import pwd  # noqa: PLC0415  # not on Windows
+
+    try:
+        number = int(name) if name.isdecimal() else pwd.getpwnam(name).pw_uid
+    except KeyError:
+        raise UsageError(f"`--as-user {name}` is not an account of this machine") from None
+    _Choice.given = account_of(number)
+
+
+def account_of(uid: int) -> Account:
+    """Groups and home of an account; one without an entry has its number as group and no home."""
+    import pwd  # noqa: PLC0415  # not on Windows
+
+    try:
+        entry = pwd.getpwuid(uid)
+    except KeyError:
+        return Account(uid, uid, (), "/", str(uid))
+    groups = tuple(os.getgrouplist(entry.pw_name, entry.pw_gid))
+    return Account(uid, entry.pw_gid, groups, entry.pw_dir, entry.pw_name)
+
+
+def foreign_owner(path: str) -> int | None:
+    """The first account but root that could change what a path leads to; None = no other can."""
+    trusted = trusted_accounts()
+    for start in (path, os.path.realpath(path)):
+        for place in reversed((Path(start), *Path(start).parents)):
+            with contextlib.suppress(OSError):
+                owner = place.lstat().st_uid
+                if owner not in trusted:
+                    return owner
+    return None
+
+
+def isolated(argv: Sequence[str]) -> list[str]:
+    """The command; as root, a script of ours that needs no environment gets none."""
+    words = list(argv)
+    if is_root() and words[0] == sys.executable and len(words) > 1:
+        script = Path(words[1])
+        if script.parent == _SCRIPTS and script.name in _OWN_SCRIPTS:
+            own_site = site.getusersitepackages()
+            keeps = own_site in sys.path and foreign_owner(own_site) is None
+            words.insert(1, "-E" if keeps else "-I")  # dsdoctor itself may be installed there
+    return words
+
+
+def _is_python(program: str) -> bool:
+    return Path(os.path.realpath(program)).name.startswith(("python", "pypy"))
+
+
+def _believed(program: str, argv: Sequence[str], env: Mapping[str, str]) -> Iterator[str]:
+    """What a program takes code from, as far as its environment says."""
+    yield program
+    if argv[1:2] in (["-I"], ["-E"]) or not _is_python(program):
+        return
+    yield from (entry for entry in env.get("PYTHONPATH", "").split(os.pathsep) if entry)
+    home = env.get("HOME", "")
+    user_site = Path(env.get("PYTHONUSERBASE") or Path(home, ".local"), "lib")
+    if home and any(user_site.glob("python3*/site-packages")):
+        yield str(user_site)
+
+
+def choose(argv: Sequence[str], env: Mapping[str, str]) -> Account | None:
+    """The account to run a command as; None = as who we are."""
+    if not is_root():
+        return None
+    program = argv[0] if "/" in argv[0] else shutil.which(argv[0], path=env.get("PATH"))
+    if program is None:
+        return None
+    for place in _believed(os.path.abspath(program), argv, env):  # noqa: PTH100  # links stay
+        owner = foreign_owner(place)
+        if owner is None:
+            continue
+        if _Choice.given is not None:
+            return None if _Choice.given.uid == 0 else _Choice.given
+        if owner not in _Choice.told:
+            _Choice.told.add(owner)
+            who = words_for(owner)
+            sys.stderr.write(
+                f"dsdoctor: `{place}` belongs to {who}, so it is run as that account; "
+                "`--as-user` names another\n"
+            )
+        return account_of(owner)
+    return None
+
+
+def working_folder(cwd: str | None, account: Account | None) -> str | None:
+    """The folder that a child starts in: not as root in somebody else's."""
+    if not is_root() or account is not None:
+        return cwd
+    try:
+        here = cwd or os.getcwd()  # noqa: PTH109
+    except OSError:
+        return "/"
+    return "/" if foreign_owner(os.path.abspath(here)) is not None else cwd  # noqa: PTH100
+
+
+def readable(argv: Sequence[str]) -> list[str]:
+    """The command with our own scripts where every account can read them."""
+    words = list(argv)
+    for number, word in enumerate(words[1:3], 1):
+        if Path(word).parent == _SCRIPTS and not _open_to_all(Path(word)):
+            words[number] = str(_copied() / Path(word).name)
+    return words
+
+
+def _open_to_all(path: Path) -> bool:
+    try:
+        return bool(path.stat().st_mode & 0o004) and all(
+            parent.stat().st_mode & 0o001 for parent in path.parents
+        )
+    except OSError:
+        return False
+
+
+def _copied() -> Path:
+    if _Choice.copies is None:
+        folder = files.scratch_folder("dsdoctor-scripts-")
+        atexit.register(files.remove, folder, tree=True)
+        for script in _SCRIPTS.glob("*.py"):
+            files.copy(script, folder / script.name, mode=0o644)
+        files.open_to_all(folder)
+        _Choice.copies = folder
+    return _Choice.copies

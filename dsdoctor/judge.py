@@ -46,15 +46,33 @@ class Policy:
 
 
 def judge(
-    snapshot: Snapshot, units: Iterable[Unit], registry: Registry, policy: Policy | None = None
+    snapshot: Snapshot,
+    units: Iterable[Unit],
+    registry: Registry,
+    policy: Policy | None = None,
+    *,
+    deadline: float | None = None,
 ) -> Report:
-    """Runs checks over a snapshot. Pure: the same snapshot gives the same report."""
+    """Runs checks over a snapshot. Pure: the same snapshot gives the same report.
+
+    Args:
+        snapshot: what was read.
+        units: whose checks run.
+        registry: packs.
+        policy: how.
+        deadline: by `time.monotonic()`; conditions that are not judged by then are unknown. It is
+            for hostile input: on any real machine judging takes less than a second.
+    """
     begun = time.monotonic()
     policy = policy or Policy()
     findings: list[Finding] = []
     facts = Facts(snapshot)
     for unit in units:
         if unit.check is None or (policy.scopes and unit.condition.scope not in policy.scopes):
+            continue
+        if deadline is not None and time.monotonic() > deadline:
+            late = Finding(status=Status.UNKNOWN, message="not judged: the time limit was over")
+            findings.append(_signed(late, unit))
             continue
         findings += unit_findings(unit, facts, policy, registry)
     findings = without_blinded(without_wider(findings, registry), registry)
@@ -84,7 +102,7 @@ def unit_findings(unit: Unit, facts: Facts, policy: Policy, registry: Registry) 
 
 def _placed(finding: Finding, unit: Unit, facts: Facts) -> Finding:
     """Names the file beside a line of the config, for readers that show findings at their place."""
-    path = facts.snapshot.run.config_path
+    path = facts.run.config_path
     if unit.family != "config" or path is None or "line" not in finding.evidence:
         return finding
     return msgspec.structs.replace(finding, evidence={"config_path": path, **finding.evidence})
@@ -99,6 +117,10 @@ def _signed(finding: Finding, unit: Unit) -> Finding:
         scope=unit.condition.scope,
         formerly=unit.condition.formerly or msgspec.UNSET,
     )
+
+
+#: Of one condition in one report. A config of 20,000 misspelt keys needs no 20,000 lines.
+MOST_FINDINGS = 100
 
 
 class Source(typing.Protocol):
@@ -124,6 +146,14 @@ class Facts:
     def __init__(self, snapshot: Source) -> None:
         self.snapshot = snapshot
         self.known: dict[type[Fact], Fact | Missing] = {}
+        self._run: RunNeeds | None = None
+
+    @property
+    def run(self) -> RunNeeds:
+        """What the run asked for."""
+        if self._run is None:
+            self._run = self.snapshot.run
+        return self._run
 
     def get(self, kind: type[Fact]) -> Fact | Missing:
         """The fact of a type, or why it is missing."""
@@ -142,7 +172,7 @@ def _findings(unit: Unit, snapshot: Facts, policy: Policy) -> Iterator[Finding]:
             arguments[need.name] = limits_for(need.kind, unit.condition.name, policy.limits)
             continue
         if need.kind is RunNeeds:
-            arguments[need.name] = snapshot.snapshot.run
+            arguments[need.name] = snapshot.run
             continue
         kind = typing.cast("type[Fact]", need.kind)  # the loader let nothing else pass
         value = snapshot.get(kind)
@@ -152,8 +182,12 @@ def _findings(unit: Unit, snapshot: Facts, policy: Policy) -> Iterator[Finding]:
         arguments[need.name] = value
     found = False
     try:
-        for finding in unit.check.function(**arguments):
+        for number, finding in enumerate(unit.check.function(**arguments)):
             found = True
+            if number == MOST_FINDINGS:
+                words = f"further findings of this check are left out, beyond {MOST_FINDINGS}"
+                yield Finding(status=finding.status, message=words)
+                return
             yield finding
     except Exception as error:  # noqa: BLE001  # a bug in one check never ends the whole run
         yield Finding(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import click
@@ -10,9 +11,13 @@ from dsdoctor.cli import common, job, loading, options
 from dsdoctor.cli.output import show, wants_colour
 from dsdoctor.errors import UsageError
 from dsdoctor.judge import judge
+from dsdoctor.model.deadlines import TOTAL_SECONDS
 from dsdoctor.model.facts.run import Scope
 from dsdoctor.model.report import FAIL_ON, Report, exit_code
 from dsdoctor.report import machine, text
+
+#: What judging has even if reading has taken all of the time. It takes 0.1 s.
+JUDGE_SECONDS = 5.0
 
 
 @click.command("check")
@@ -74,6 +79,7 @@ def command(
       dsdoctor check -- deepspeed --num_gpus 2 train.py
       dsdoctor check --model 7B --config ds_config.json --writable out
     """  # noqa: D301  # \b is click's mark, not an escape for Python's reader
+    begun = time.monotonic()
     registry = loading.load_registry(checks_dir)
     found = common.load_settings(registry)
     wanted = [item for word in select for item in loading.split(word)]
@@ -101,7 +107,9 @@ def command(
         snapshot = common.live_snapshot(
             needs, python, registry, units, timeout, show_progress=not quiet and form == "text"
         )
-    report = judge(snapshot, units, registry, policy)
+    # what is read may take all of the limit; judging always has a moment
+    deadline = max(begun + (timeout or TOTAL_SECONDS), time.monotonic() + JUDGE_SECONDS)
+    report = judge(snapshot, units, registry, policy, deadline=deadline)
     _print(report, form, output, 1 if verbose else -quiet)
     return exit_code(report, fail_on)
 

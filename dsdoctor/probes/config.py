@@ -5,18 +5,25 @@ from __future__ import annotations
 import json
 import posixpath
 import re
+from collections import Counter
 from typing import Any
 
 import msgspec
 
 from dsdoctor.api import probe
 from dsdoctor.host import Host, HostError, read_text
+from dsdoctor.model import decode
 from dsdoctor.model.facts.base import Why
 from dsdoctor.model.facts.config import DsConfig
 from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.model.redact import mask_tree, mask_value
 
 _NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?$")
+_LONGEST_NUMBER = 400
+_STOP = re.compile(r"[,}\]#]|//|/\*")
+#: Characters of a config that is read; a real one has a few thousand.
+LONGEST = 1 << 20
+LONGEST_SHOWN = 80
 _WORDS = frozenset({"true", "false", "null"})
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 
@@ -33,10 +40,16 @@ class _Scanner:
         self.lines: dict[str, list[int]] = {}
         self.swallowed: dict[str, str] = {}
         self.open: list[int] = []
+        self._counted = (0, 1)
 
     def line(self, at: int) -> int:
-        """Number of the line that holds an offset."""
-        return self.text.count("\n", 0, at) + 1
+        """Number of the line that contains an offset."""
+        since, line = self._counted
+        if at < since:
+            return self.text.count("\n", 0, at) + 1
+        # counted on from the last time: to begin anew for each key would be quadratic
+        self._counted = (at, line + self.text.count("\n", since, at))
+        return self._counted[1]
 
     def scan(self) -> None:
         """Walks through the whole text."""
@@ -138,15 +151,17 @@ class _Scanner:
         start = self.at
         end = self.text.find("\n", start)
         end = len(self.text) if end < 0 else end
-        for stop in re.finditer(r"[,}\]#]|//|/\*", self.text[start:end]):
-            word = self.text[start : start + stop.start()].strip()
-            if word in _WORDS or _NUMBER.match(word):
-                self.at = start + stop.start()
+        # beyond the first of these a text is neither a number nor a word
+        stop = _STOP.search(self.text, start, end)
+        if stop is not None:
+            word = self.text[start : stop.start()].strip()
+            if word in _WORDS or (len(word) <= _LONGEST_NUMBER and _NUMBER.match(word)):
+                self.at = stop.start()
                 return
         self.at = end
         word = self.text[start:end].strip()
         if word[-1:] in {",", "}", "]"}:
-            self.swallowed[path] = word
+            self.swallowed[path] = word[:LONGEST_SHOWN]
 
 
 def _unescape(match: re.Match[str]) -> str:
@@ -159,8 +174,9 @@ def _unescape(match: re.Match[str]) -> str:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        names = [name for name, _ in pairs]
-        raise ValueError(f"duplicate keys {sorted({n for n in names if names.count(n) > 1})}")
+        counts = Counter(name for name, _ in pairs)
+        twice = sorted(name for name, count in counts.items() if count > 1)
+        raise ValueError(f"duplicate keys {twice[:20]}")
     return found
 
 
@@ -173,6 +189,9 @@ def parse_config(text: str, path: str | None = None) -> DsConfig:
     import hjson  # noqa: PLC0415  # 10 ms that runs without a config need not pay
 
     text = text.removeprefix("\ufeff")
+    if len(text) > LONGEST:
+        words = f"the file is larger than {LONGEST >> 20} MiB, expected a DeepSpeed config"
+        return DsConfig(path=path, error=words, error_line=1)
     scanner = _Scanner(text)
     scanner.scan()
     fact = DsConfig(
@@ -194,6 +213,7 @@ def parse_config(text: str, path: str | None = None) -> DsConfig:
             key, word = next(iter(scanner.swallowed.items()))
             line, column = fact.lines.get(key, line), None
             shown = mask_value(key, word)
+            shown = shown if len(shown) <= LONGEST_SHOWN else shown[: LONGEST_SHOWN - 1] + "…"
             words = f"`{shown}` was read as one text without quotes, up to the end of the line"
         elif error.pos >= len(text.rstrip()) and scanner.open:
             opened = scanner.open[-1]
@@ -203,7 +223,11 @@ def parse_config(text: str, path: str | None = None) -> DsConfig:
     except (ValueError, OverflowError, IndexError, RecursionError) as error:
         line = next((found[1] for found in fact.duplicates.values()), None)
         words = "nested too deeply" if isinstance(error, RecursionError) else str(error)
-        return msgspec.structs.replace(fact, error=words, error_line=line)
+        return msgspec.structs.replace(fact, error=words[:400], error_line=line)
+    try:
+        decode.check(parsed)
+    except decode.DecodeError as error:
+        return msgspec.structs.replace(fact, error=str(error), error_line=1)
     if not isinstance(parsed, dict):
         kind = type(parsed).__name__
         return msgspec.structs.replace(

@@ -1,0 +1,99 @@
+"""Hostile configs cost linear time, and `--timeout` bounds parsing and judging too."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dsdoctor.api import Condition, Finding, RunNeeds, Scope, check, warn
+from dsdoctor.judge import MOST_FINDINGS, judge
+from dsdoctor.model.finding import Status
+from dsdoctor.model.snapshot import of
+from dsdoctor.probes.config import LONGEST, parse_config
+from dsdoctor.registry import Registry, Unit
+from tests.support.command import clean_environment, dsdoctor
+
+UNITS = {
+    "words in one line": ("a,", '{"x":[', "]}"),
+    "a bare text": ("a", "{x: ", ""),
+    "lists": ("[", "", ""),
+    "objects": ("{a:", "", ""),
+    "comments": ("/*", "{", ""),
+    "comment lines": ("#\n", "{", ""),
+    "the same key": ('"a":1,', "{", "}"),
+    "the same key in lines": ("a:1\n", "{", "}"),
+    "digits": ("9", '{"a":', "}"),
+    "many numbers": ("1,", '{"a":[', "]}"),
+    "quotes": ('"', "{", ""),
+    "escapes": ("\\", '{"', ""),
+    "lines": ("\n", "{", ""),
+    "colons": (":", "{", ""),
+    "triple quotes": ("'''", "{a:", ""),
+}
+
+
+def seconds(size: int, unit: str, head: str, tail: str) -> float:
+    text = (head + unit * size)[: size - len(tail)] + tail
+    begun = time.process_time()
+    found = parse_config(text)
+    spent = time.process_time() - begun
+    assert found.parsed is not None or found.error
+    assert len(found.error or "") < 600
+    return spent
+
+
+@pytest.mark.parametrize("shape", UNITS.values(), ids=UNITS)
+def test_a_config_is_parsed_in_linear_time(shape: tuple[str, str, str]) -> None:
+    short = min(seconds(12_000, *shape) for _ in range(2))
+    long = min(seconds(96_000, *shape) for _ in range(2))
+    # eight times the text: linear is eight times the time, quadratic sixty-four
+    assert long < max(24 * short, 0.1)
+
+
+def test_a_config_has_a_size() -> None:
+    found = parse_config('{"a": "' + "x" * LONGEST + '"}')
+    assert found.parsed is None
+    assert "larger than 1 MiB" in str(found.error)
+
+
+@pytest.mark.parametrize("raw", ["9" * 4000, "-" + "9" * 30, "1e400", '{"a": 1' + "0" * 25 + "}"])
+def test_a_number_beyond_all_bounds_is_an_error(raw: str) -> None:
+    found = parse_config(f'{{"train_batch_size": {raw}}}')
+    assert found.parsed is None
+    assert found.error
+
+
+def test_20_000_unknown_keys_are_judged_within_the_limit(tmp_path: Path) -> None:
+    keys = {f"train_batch_sizes_{number}": number for number in range(20_000)}
+    (tmp_path / "ds.json").write_text(json.dumps(keys, indent=1))
+    done = dsdoctor(
+        "check", "--quick", "--config", "ds.json", "--format", "json", "--timeout", "30",
+        env=clean_environment(tmp_path), cwd=tmp_path,
+    )  # fmt: skip
+    assert done.status in (0, 1, 3), done.err
+    named = [f for f in done.report["findings"] if f["condition"] == "ds-config-invalid-key"]
+    assert len(named) == MOST_FINDINGS + 1
+    assert "further findings" in named[-1]["message"]
+    assert done.seconds < 60
+
+
+def many(run: RunNeeds) -> Iterator[Finding]:
+    """Finds something without end."""
+    while True:
+        yield warn("again", effect="none", hint="none", cwd=run.cwd)
+
+
+def test_a_check_without_end_ends() -> None:
+    condition = Condition("without-end", id="DSD999", scope=Scope.JOB, since="0.1")
+    unit = Unit(
+        condition=condition, title="x", page="", check=check(condition)(many), pack="t", family="t"
+    )
+    report = judge(of([RunNeeds()]), [unit], Registry([]))
+    assert len(report.findings) == MOST_FINDINGS + 1
+    late = judge(of([RunNeeds()]), [unit], Registry([]), deadline=time.monotonic() - 1)
+    assert [finding.status for finding in late.findings] == [Status.UNKNOWN]
+    assert late.findings[0].condition == "without-end"

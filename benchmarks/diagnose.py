@@ -51,8 +51,14 @@ def main() -> int:
     parser.add_argument("--cases", required=True, type=Path)
     parser.add_argument("--wrong", action="store_true", help="name the cases that are wrong")
     options = parser.parse_args()
-    signatures = signatures_of(packs.load(builtin_only=True))
-    results = [(row, answer(data, signatures)) for row, data in load(options.cases)]
+    registry = packs.load(builtin_only=True)
+    signatures = signatures_of(registry)
+    # cases may use the name that a condition had when they were labelled
+    now = {old: unit.condition.name for unit in registry for old in unit.condition.formerly}
+    results = []
+    for row, data in load(options.cases):
+        named = [now.get(name, name) for name in (row["label"], *row["also_ok"])]
+        results.append(({**row, "label": named[0], "also_ok": named[1:]}, answer(data, signatures)))
     groups = {"all": results}
     thread = [pair for pair in results if pair[0].get("label_basis") == "thread"]
     if thread:

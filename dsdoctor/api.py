@@ -18,7 +18,15 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from dsdoctor.host.door import Host, HostError
-from dsdoctor.model.condition import Condition, Level, Limits, Signature
+from dsdoctor.model.condition import (
+    Boilerplate,
+    Condition,
+    Level,
+    Limits,
+    Observation,
+    Signature,
+    TracebackRule,
+)
 from dsdoctor.model.facts.base import Fact, Missing, Why
 from dsdoctor.model.facts.config import ClassParameters, ConfigRefusal, ConfigVerdict, DsConfig
 from dsdoctor.model.facts.deep import (
@@ -133,6 +141,7 @@ from dsdoctor.model.fix_plan import (
 )
 
 __all__ = [
+    "Boilerplate",
     "BuildLock",
     "BusEvents",
     "Check",
@@ -209,6 +218,7 @@ __all__ = [
     "NvidiaSmi",
     "Nvml",
     "NvmlError",
+    "Observation",
     "OsInfo",
     "OtherToolkits",
     "Package",
@@ -245,6 +255,7 @@ __all__ = [
     "ToolkitWheels",
     "TorchBuild",
     "TorchLive",
+    "TracebackRule",
     "TriedCollective",
     "TriedGpu",
     "TriedPair",

@@ -21,7 +21,7 @@ from dsdoctor import files
 from dsdoctor.api import Check, Fix, Probe
 from dsdoctor.entry_points import EntryPoint, entry_points
 from dsdoctor.errors import UsageError
-from dsdoctor.model.condition import Condition, Limits
+from dsdoctor.model.condition import Boilerplate, Condition, Limits
 from dsdoctor.model.facts.base import Fact
 from dsdoctor.pack_names import BUILTIN, name_problem, prefix_of_file
 from dsdoctor.registry import Cure, Pack, Problem, Registry, Unit, gives, needs
@@ -71,6 +71,7 @@ def unit_of(module: ModuleType, pack: str, family: str) -> Unit | None:
         signatures=tuple(getattr(module, "SIGNATURES", ())),
         hint=str(getattr(module, "HINT", "")),
         place=pack if pack.endswith(".py") else module.__name__,
+        traceback_rules=tuple(getattr(module, "TRACEBACK_RULES", ())),
     )
 
 
@@ -132,6 +133,7 @@ def load_package(name: str, package: str, origin: str) -> Pack:
     probes: list[Probe] = []
     cures: list[Cure] = []
     facts: list[type[Fact]] = []
+    boilerplate: list[Boilerplate] = []
     names = [name for place in getattr(root, "__path__", ()) for name in _modules(place, package)]
     for module in [root, *(importlib.import_module(found) for found in names)]:
         parts = module.__name__.split(".")
@@ -141,6 +143,7 @@ def load_package(name: str, package: str, origin: str) -> Pack:
             units.append(unit)
         probes.extend(probes_of(module))
         cures.extend(cures_of(module))
+        boilerplate.extend(getattr(module, "BOILERPLATE", ()))
         if name != BUILTIN:  # whose facts are those of `dsdoctor.model`
             facts.extend(facts_of(module))
     pack = Pack(
@@ -150,6 +153,7 @@ def load_package(name: str, package: str, origin: str) -> Pack:
         probes=tuple(probes),
         cures=tuple(cures),
         facts=tuple(facts),
+        boilerplate=tuple(boilerplate),
     )
     return pack if name == BUILTIN else _named(pack, name)
 
@@ -217,6 +221,7 @@ def load_file(path: Path) -> Pack:
             probes=tuple(probes_of(module)),
             cures=tuple(cures_of(module)),
             facts=tuple(facts_of(module)),
+            boilerplate=tuple(getattr(module, "BOILERPLATE", ())),
         )
         return _named(pack, prefix_of_file(path))
     except BaseException:

@@ -17,7 +17,14 @@ import msgspec
 
 from dsdoctor.api import Check, Fix, Probe
 from dsdoctor.errors import UsageError
-from dsdoctor.model.condition import Condition, Limits, Signature
+from dsdoctor.model.condition import (
+    Boilerplate,
+    Condition,
+    Limits,
+    Observation,
+    Signature,
+    TracebackRule,
+)
 from dsdoctor.model.facts.base import Fact, Missing
 
 #: Earlier names of families, which `--select` and `--ignore` still take.
@@ -38,6 +45,7 @@ class Unit:
         signatures: recognise it in a log.
         hint: the cure in one sentence, for a diagnosis.
         place: module that defines it, or the file of a checks.d folder.
+        traceback_rules: functions of products that raise for this reason alone.
     """
 
     condition: Condition
@@ -49,6 +57,7 @@ class Unit:
     signatures: tuple[Signature, ...] = ()
     hint: str = ""
     place: str = ""
+    traceback_rules: tuple[TracebackRule, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -177,6 +186,7 @@ class Pack:
         probes: its probes.
         cures: its fixes.
         facts: the fact classes that its modules define.
+        boilerplate: sentences of products that are evidence of nothing.
     """
 
     name: str
@@ -185,6 +195,7 @@ class Pack:
     probes: tuple[Probe, ...] = ()
     cures: tuple[Cure, ...] = ()
     facts: tuple[type[Fact], ...] = ()
+    boilerplate: tuple[Boilerplate, ...] = ()
 
 
 class Registry:
@@ -337,6 +348,11 @@ class Registry:
     def _nearest(self, word: str) -> str:
         near = difflib.get_close_matches(word, [*self._by_name, *self._by_id], n=1, cutoff=0.5)
         return f", the nearest is `{near[0]}`" if near else ""
+
+    def naming(self, observation: Observation) -> Unit | None:
+        """The condition that is the name of what dsdoctor has seen, None when no pack has one."""
+        units = (unit for unit in self if observation in unit.condition.names)
+        return next(units, None)
 
     def select(self, select: Iterable[str] = (), ignore: Iterable[str] = ()) -> tuple[Unit, ...]:
         """Conditions by family, id, id prefix or name.

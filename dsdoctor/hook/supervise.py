@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from dsdoctor.hook.decide import Decision, decide, unknown
 from dsdoctor.hook.request import RESERVE, Request, gpu_selectors, job_id, node_name
 from dsdoctor.hook.rundir import NODE_FILE, STUCK_SECONDS, RunFolder, default_path, read_job
+from dsdoctor.model.condition import Observation
 from dsdoctor.version import __version__
 
 if TYPE_CHECKING:
@@ -215,7 +216,7 @@ class Supervisor:
         budget = f"{self.request.budget:g} s"
         if "nvml" in waits:
             return self._fail_open(
-                "nvml-slow",
+                Observation.NVML_SLOW.value,
                 f"NVML had not answered when the budget of {budget} was over; a driver that nobody "
                 "holds open starts anew each time: `nvidia-persistenced`, or persistence mode "
                 "(`nvidia-smi -pm 1`), keeps it up",

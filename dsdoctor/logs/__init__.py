@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from dsdoctor.logs.diagnose import diagnose
+from dsdoctor.logs.knowledge import Knowledge, Known, Row, Rule, knowledge_of
 from dsdoctor.logs.reader import ReadError, Source, find_sources
-from dsdoctor.logs.scan import Known
-from dsdoctor.model.condition import Signature
 from dsdoctor.model.diagnosis import Diagnosis
 from dsdoctor.registry import Registry
 
 __all__ = [
+    "Knowledge",
     "Known",
     "ReadError",
     "Row",
+    "Rule",
     "Source",
     "diagnose",
     "diagnose_paths",
@@ -22,17 +23,10 @@ __all__ = [
     "signatures_of",
 ]
 
-#: Condition, title, hint, fixes, and one of its signatures.
-Row = tuple[str, str, str, tuple[str, ...], Signature]
 
-
-def signatures_of(registry: Registry) -> list[Row]:
+def signatures_of(registry: Registry) -> Knowledge:
     """Every signature of every pack, with what a diagnosis says of its condition."""
-    return [
-        (unit.condition.name, unit.title, unit.hint, unit.condition.fixes, signature)
-        for unit in sorted(registry, key=lambda unit: unit.condition.name)
-        for signature in unit.signatures
-    ]
+    return knowledge_of(registry)
 
 
 def diagnose_paths(

@@ -1,32 +1,36 @@
-"""From the lines found in the logs to the cause: a pure function.
+"""From the lines found in the logs to the answer: a pure function.
 
-The first initiating failure beats what follows from it; a cause masks its victims; a deep cause
-beats a symptom. What is not recognised is never called sound.
+What is not recognised is never called sound, and a guess is never given for an answer.
 """
 
 from __future__ import annotations
 
+import bisect
 import collections
-import dataclasses
 import functools
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from dsdoctor.logs import reader
+from dsdoctor.logs.errors import Error
 from dsdoctor.logs.expect import expectation
-from dsdoctor.logs.necessary import necessary
+from dsdoctor.logs.first import Candidate, Choice, choose, is_echo, sorted_errors
+from dsdoctor.logs.frames import frames_of
+from dsdoctor.logs.knowledge import Knowledge, Known, Rule
+from dsdoctor.logs.products import caller_of, package_of, raiser_of
+from dsdoctor.logs.progress import step_of
+from dsdoctor.logs.raised import raised_by, releases_of
 from dsdoctor.logs.ranks import disagreement
-from dsdoctor.logs.scan import Error, Hit, Known, Scan, Scanner
-from dsdoctor.logs.traceback_rules import cut_off, family, package_of
-from dsdoctor.model.condition import Level, Signature
-from dsdoctor.model.diagnosis import Cause, Diagnosis, FirstError, Line, Outcome
-from dsdoctor.model.redact import mask
+from dsdoctor.logs.scan import Hit, Scan, Scanner
+from dsdoctor.model.condition import Boilerplate, Level
+from dsdoctor.model.diagnosis import Attempt, Cause, Diagnosis, FirstError, Line, Outcome
+from dsdoctor.model.redact import mask as _mask
 
 MOST_CAUSES = 3
 LONGEST_SHOWN = 400
 #: A second cause is shown when its level is this close to that of the first.
 WORTH_SHOWING = 2
-#: What a first cause of each level is worth: see docs/accuracy.md.
+#: Share of answers of each level that are right: docs/accuracy.md.
 CONFIDENCE = {
     Level.CERTAIN: 0.95,
     Level.STRONG: 0.9,
@@ -34,43 +38,41 @@ CONFIDENCE = {
     Level.WEAK: 0.7,
     Level.HINT: 0.6,
 }
+#: A cause below this may be named by lines that a terminal changed.
+SYMPTOM = 0.85
+#: Lines behind the last frame of a traceback that is not cut off.
+CUT_LINES = 3
+#: What a reader of a log answers for an error text that no condition knows; None where it is not
+#: known either. The error index provides one.
+Answer = Callable[[Error], str | None]
 
-#: A cause below this is a symptom; the log may name the cause in lines that a terminal changed.
-SYMPTOM = 0.72
-#: Exceptions, from the first on, whose place is asked for the cause.
-MOST_GUESSES = 4
-#: A cause that only the place of an exception tells: less than any signature.
-GUESS = Signature(pattern="", examples=(), level=Level.HINT)
-
-#: Exceptions that only echo a death elsewhere.
-ECHOES = re.compile(
-    r"ChildFailedError|Connection closed by peer|Connection reset by peer|SignalException"
-    r"|exits with return code|Broken pipe|CalledProcessError.*returned non-zero exit status"
-    r"|DataLoader worker .* exited unexpectedly|KeyboardInterrupt|SystemExit: 1$"
-    r"|ProcessRaisedException|ProcessExitedException",
-)
-#: Exceptions that speak of the machine, the libraries or the network, not of the user's code.
-ENVIRONMENT_TYPES = frozenset(
-    {
-        "BrokenPipeError", "CalledProcessError", "ChildFailedError", "ConnectionError",
-        "ConnectionRefusedError", "ConnectionResetError", "DistBackendError", "DistError",
-        "DistNetworkError", "DistStoreError", "ImportError", "MemoryError",
-        "ModuleNotFoundError", "OSError", "RendezvousConnectionError", "RendezvousTimeoutError",
-        "TimeoutError", "TimeoutExpired", "BlockingIOError", "ProcessExitedException",
-        "AcceleratorError", "SubprocessError", "HTTPError", "KeyboardInterrupt",
-        "RendezvousError",
-    },
-)  # fmt: skip
-ENVIRONMENT_TEXT = re.compile(
-    r"CUDA(?:[ _]driver)? error|cuda runtime error|NCCL|nccl|cuDNN|CUDNN|CUBLAS|CUSOLVER|HIP error"
-    r"|can't start new thread|Resource temporarily unavailable|driver|gloo/transport",
-)
 #: Words of the hub and of Python that tell of a wrong name in the script, not of the machine.
 OWN_MISTAKE = re.compile(
-    r"is not a local folder and is not a valid model identifier|RepositoryNotFoundError"
-    r"|Repository Not Found|GatedRepoError|EntryNotFoundError|40[134] Client Error"
+    r"is not a local folder and is not a valid model identifier|EntryNotFoundError"
     r"|does not appear to have a file named|Unable to load vocabulary",
 )
+#: Exceptions that are never the script's own: the machine, the network, the disk, an accelerator.
+FOREIGN = frozenset(
+    {
+        "AcceleratorError", "BlockingIOError", "BrokenPipeError", "ChildFailedError",
+        "ConnectionError", "ConnectionRefusedError", "ConnectionResetError", "DistBackendError",
+        "DistError", "DistNetworkError", "DistStoreError", "GatedRepoError", "HTTPError",
+        "HfHubHTTPError", "MemoryError", "NotADirectoryError", "OSError", "PermissionError",
+        "ProcessExitedException", "RendezvousConnectionError", "RendezvousError",
+        "RendezvousTimeoutError", "RepositoryNotFoundError", "SubprocessError", "TimeoutError",
+        "TimeoutExpired", "CalledProcessError", "KeyboardInterrupt", "OutOfMemoryError",
+        "SIGSEGV", "SIGABRT", "SIGBUS", "SIGILL", "SIGFPE", "LocalEntryNotFoundError",
+        "IOError", "SSLError", "InternalTorchDynamoError", "BackendCompilerFailed",
+    },
+)  # fmt: skip
+FOREIGN_TEXT = re.compile(
+    r"CUDA(?:[ _]driver)? error|cuda runtime error|NCCL|nccl|cuDNN|CUDNN|CUBLAS|CUSOLVER|HIP error"
+    r"|can't start new thread|Resource temporarily unavailable|driver|gloo/transport|HCCL|MPS "
+    r"|\b40[134] (?:Client Error|Unauthorized|Forbidden)"
+    r"|Input/output error|INTERNAL ASSERT",
+)
+#: The user's data on the device: an index beyond a table, which the kernel asserts.
+DATA_ASSERT = re.compile(r"device-side assert|Assertion `[^`]{1,200}` failed")
 #: A package that a training environment brings; a missing module of another name is the script's.
 PACKAGES = re.compile(
     r"No module named '?(?:torch|deepspeed|transformers|accelerate|peft|trl|datasets|flash_attn"
@@ -79,16 +81,8 @@ PACKAGES = re.compile(
     r"|psutil|yaml|cv2|PIL|tqdm|mmcv|pkg_resources|distutils|setuptools|amp_C|fused_\w+|\w+_cuda)\b",
 )
 IMPORTED = re.compile(r"cannot import name .{1,200} \((?P<path>[/~.\w][^()]{1,400}\.py)\)$")
-#: A line of a run that trains; a loss of 0.0 is what a step that was skipped reports.
-PROGRESS = re.compile(
-    r"^\{'loss': |'train_runtime'|\b(?:iteration|iter|step|epoch)s?\b[ :=#]*\[?\d.{0,80}\bloss\b"
-    r"|\d+<[\d:]+, +[\d.]+ ?(?:it/s|s/it)",
-)
-NO_PROGRESS = re.compile(r"(?i)\bnan\b|\binf\b|loss'?[:=]? *0\.0*(?:\D|$)|overflow|skipping")
-DEVICE_ASSERT = re.compile(
-    r"device-side assert"
-    r"|CUDA error: (?:an illegal memory access|invalid (?:configuration )?argument)"
-)
+#: Products whose refusals a script provokes by what it passes: the script's author has to act.
+LIBRARIES_OF_DATA = frozenset({"numpy", "pandas", "json", "yaml", "PIL", "cv2", "sklearn", "scipy"})
 UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 FATAL_MARKS = (
     "died",
@@ -100,11 +94,6 @@ FATAL_MARKS = (
     "terminate",
     "segfault",
 )
-HANG_LINES = re.compile(
-    r"KeyboardInterrupt|SIGTERM|SIGINT|Killing subprocess|CANCELLED|exit code|^\^C|Terminated",
-)
-
-
 BEGINNING = re.compile(r"real_accelerator\.py|PyTorch extensions root")
 
 
@@ -116,22 +105,13 @@ def presentable(text: str) -> str:
     """
     # cut twice: masking costs time, and a secret that the first cut halves is beyond the second
     text = UNPRINTABLE.sub("", text[: 4 * LONGEST_SHOWN].replace("\t", " ")).strip()
-    text = mask(text)
+    text = _mask(text)
     return text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 1] + "…"
 
 
-@dataclasses.dataclass
-class _Candidate:
-    known: Known
-    hits: list[Hit]
-    level: Level
-    first: tuple[int, str, int, int]
-    masks: set[str]
-
-
 @functools.lru_cache(maxsize=1)  # to make one ready takes longer than to read a short log
-def _scanner(known: tuple[Known, ...]) -> Scanner:
-    return Scanner(known)
+def _scanner(known: tuple[Known, ...], boilerplate: tuple[Boilerplate, ...]) -> Scanner:
+    return Scanner(known, boilerplate=boilerplate)
 
 
 def diagnose(
@@ -139,69 +119,80 @@ def diagnose(
     signatures: Iterable[tuple[str, str, str, Sequence[str], object]],
     *,
     expect: Sequence[str] = (),
+    answer: Answer | None = None,
 ) -> Diagnosis:
-    """Reads the logs and names the cause."""
+    """Reads the logs and names the cause.
+
+    Args:
+        sources: the logs.
+        signatures: what `signatures_of` returns, or rows of signatures alone.
+        expect: what must have been active.
+        answer: asked for an exception that no condition knows, before it is `unrecognised`.
+    """
     known = [
         item
         if isinstance(item, Known)
         else Known(item[0], item[1], item[2], tuple(item[3]), item[4])  # type: ignore[arg-type]
         for item in signatures
     ]
-    scanner = _scanner(tuple(known))
+    more = signatures if isinstance(signatures, Knowledge) else Knowledge()
+    scanner = _scanner(tuple(known), more.boilerplate)
     wanted = list(sources)
     scans = [scanner.scan(source, index) for index, source in enumerate(wanted)]
-    names = [source.name for source in wanted]
-    found = _causes(scans, names)
+    choice = choose(scans, more.rules)
     for index, scan in enumerate(scans):
-        if not found or (found[0].confidence < SYMPTOM and _changed(scan)):
-            scan.hits += scanner.again(scan, index)
-    if not _causes(scans, names):
-        guesses = _guesses(scans, {one.condition: one for one in known})
-        return judge(wanted, scans, expect=expect, guesses=guesses)
-    return judge(wanted, scans, expect=expect)
+        top = choice.ranked[0] if choice.ranked else None
+        if top is None or (CONFIDENCE[top.level] < SYMPTOM and _changed(scan)):
+            since = scan.step[0] if scan.step else 0
+            scan.hits += [hit for hit in scanner.again(scan, index) if hit.line > since]
+    return judge(wanted, scans, rules=more.rules, expect=expect, answer=answer)
 
 
 def judge(
     sources: Sequence[reader.Source],
     scans: Sequence[Scan],
     *,
+    rules: Sequence[Rule] = (),
     expect: Sequence[str] = (),
-    guesses: Sequence[Hit] = (),
+    answer: Answer | None = None,
 ) -> Diagnosis:
-    """The verdict on what was found; `guesses` count only where no signature fits."""
-    total = sum(scan.lines for scan in scans)
+    """The verdict on what was found."""
     names = [source.name for source in sources]
-    error = _first_error(scans)
-    causes = _causes(scans, names) or _guessed(guesses, names)
+    choice = choose(scans, rules)
+    error = _first_error(scans, choice)
     marks: dict[str, tuple[int, str, int]] = {}
     for index, scan in enumerate(scans):
         for name, (number, text) in scan.marks.items():
             marks.setdefault(name, (number, text, index))
-    first = _told(error, names) if error is not None else None
     blank = not any(scan.tail or scan.hits for scan in scans)
     open_end = ("spawned" in marks and not {"finished", "died"} & set(marks)) or _only_began(scans)
     answers = tuple(
         expectation(name, marks, lambda mark: _line(mark[2], mark[0], mark[1], None, names))
         for name in expect
     )
-    if error is None and not any(name in marks for name in FATAL_MARKS):
-        causes = () if _went_on(causes, scans) else causes
+    causes = _causes(choice, names)
+    if error is None and not any(name in marks for name in FATAL_MARKS) and _went_on(causes, scans):
+        causes = ()
     outcome, summary = _outcome(causes, error, marks, blank=blank, open_end=open_end)
-    if outcome is Outcome.CLEAN and any(cut_off(scan.tail, 0) for scan in scans):
+    if outcome is Outcome.UNRECOGNISED and error is not None and answer and (said := answer(error)):
+        summary = said
+    if outcome is Outcome.CLEAN and any(_cut_off(scan.tail) for scan in scans):
         outcome, summary = Outcome.UNRECOGNISED, "the log breaks off within a traceback"
-    considered: tuple[Line, ...] = ()
-    if outcome is Outcome.UNRECOGNISED:
-        considered = _considered(scans, names, marks)
+    unknown = outcome is Outcome.UNRECOGNISED
+    decided = choice.decided_by if outcome in {Outcome.CAUSE, Outcome.USER_CODE} else ""
     return Diagnosis(
         outcome=outcome,
         summary=summary,
-        first_error=first,
+        first_error=_told(error, names) if error is not None else None,
         causes=causes if outcome is Outcome.CAUSE else (),
-        considered=considered,
+        considered=_considered(scans, names, marks) if unknown else (),
         files=len(sources),
-        lines=total,
-        truncated=blank or (open_end and outcome is Outcome.UNRECOGNISED),
+        lines=sum(scan.lines for scan in scans),
+        truncated=blank or (open_end and unknown),
         expectations=answers,
+        decided_by=presentable(decided),
+        raised_by=raised_by(error, _releases(scans)) if unknown and error is not None else None,
+        attempts=_attempts(scans, names),
     )
 
 
@@ -219,58 +210,18 @@ def _outcome(
         return Outcome.UNRECOGNISED, "the log is empty"
     if error is not None:
         what = presentable(f"{error.type}: {error.message}" if error.message else error.type)
-        if _is_user_code(error):
+        if is_user_code(error):
             return Outcome.USER_CODE, f"the first exception is the script's own: {what}"
-        return Outcome.UNRECOGNISED, f"the run died and no known cause fits: {what}"
+        return Outcome.UNRECOGNISED, f"no known condition fits: {what}"
     if any(name in marks for name in FATAL_MARKS):
-        return Outcome.UNRECOGNISED, "the run died and the log shows no known cause"
+        return Outcome.UNRECOGNISED, "the run died and the log does not show why"
     if open_end:
         return Outcome.UNRECOGNISED, "the log ends before the processes it started have ended"
     return Outcome.CLEAN, "the log shows no failure"
 
 
-def _when(item: Hit | Error, *, many: bool) -> tuple[int, str, int, int]:
-    """Sorts by time where several logs are compared, by line within one."""
-    if many:
-        return (0 if item.when else 1, item.when, item.line, item.source)
-    return (0, "", item.source, item.line)
-
-
-def _causes(scans: Sequence[Scan], names: Sequence[str]) -> tuple[Cause, ...]:
-    many = len(scans) > 1
-    flags: set[str] = set().union(*(scan.flags for scan in scans)) if scans else set()
-    grouped: dict[str, list[Hit]] = collections.defaultdict(list)
-    for scan in scans:
-        for hit in scan.hits:
-            signature = hit.known.signature
-            if any(text in flags for text in signature.unless):
-                continue
-            if signature.requires and not any(text in flags for text in signature.requires):
-                continue
-            if signature.final and not _is_final(hit, scan):
-                continue
-            grouped[hit.known.condition].append(hit)
-    candidates: dict[str, _Candidate] = {}
-    for condition, hits in grouped.items():
-        hits.sort(key=lambda hit: _when(hit, many=many))
-        level = max(hit.known.signature.level for hit in hits)
-        best = [hit for hit in hits if hit.known.signature.level == level]
-        masks = {name for hit in hits for name in hit.known.signature.masks} - {condition}
-        candidates[condition] = _Candidate(
-            best[0].known, best + [h for h in hits if h not in best], level,
-            _when(best[0], many=many), masks,
-        )  # fmt: skip
-    masked: dict[str, str] = {}
-    for name, candidate in sorted(candidates.items(), key=lambda row: -row[1].level):
-        if name in masked:
-            continue
-        for victim in candidate.masks & candidates.keys():
-            if candidates[victim].level <= candidate.level:
-                masked.setdefault(victim, name)
-    ranked = sorted(
-        (c for name, c in candidates.items() if name not in masked),
-        key=lambda c: (-c.level, c.first),
-    )
+def _causes(choice: Choice, names: Sequence[str]) -> tuple[Cause, ...]:
+    ranked = [one for one in choice.ranked if one.known is not None]
     if not ranked:
         return ()
     top = ranked[0].level
@@ -280,7 +231,7 @@ def _causes(scans: Sequence[Scan], names: Sequence[str]) -> tuple[Cause, ...]:
             candidate,
             place,
             names,
-            tuple(sorted(v for v, by in masked.items() if by == candidate.known.condition)),
+            tuple(sorted(v for v, by in choice.masked.items() if by == candidate.name)),
         )
         for place, candidate in enumerate(shown)
     )
@@ -295,10 +246,7 @@ def _went_on(causes: Sequence[Cause], scans: Sequence[Scan]) -> bool:
         if last is None:
             continue
         seen = True
-        if not any(
-            number > last and PROGRESS.search(text) and not NO_PROGRESS.search(text)
-            for number, text in scan.tail
-        ):
+        if not any(number > last and step_of(text) for number, text in scan.tail):
             return False
     return seen
 
@@ -308,62 +256,25 @@ def _changed(scan: Scan) -> bool:
     return not all(text.isascii() for _, text in scan.tail)
 
 
-def _guesses(scans: Sequence[Scan], known: dict[str, Known]) -> list[Hit]:
-    """The first exception whose place tells a cause, unless the script's own came before."""
-    for error in _own_errors(scans)[:MOST_GUESSES]:
-        name = family(error)
-        if name in known:
-            one = known[name]._replace(signature=GUESS)
-            return [Hit(one, error.source, error.line, error.text, error.rank, {}, error.when)]
-        if _is_user_code(error) and error.file:
-            return []
-    for index, scan in enumerate(scans):
-        if (
-            not scan.errors
-            and (cut := cut_off(scan.tail, index))
-            and (name := family(cut)) in known
-        ):
-            one = known[name]._replace(signature=GUESS)
-            return [Hit(one, index, cut.line, cut.text, None, {}, "")]
-    return []
-
-
-def _guessed(guesses: Sequence[Hit], names: Sequence[str]) -> tuple[Cause, ...]:
-    return tuple(
-        _cause(
-            _Candidate(hit.known, [hit], hit.known.signature.level, (0, "", 0, 0), set()),
-            0,
-            names,
-            (),
-        )
-        for hit in guesses
-    )
-
-
 def _only_began(scans: Sequence[Scan]) -> bool:
     """The logs hold nothing but the first words of DeepSpeed."""
     tails = [text for scan in scans for _, text in scan.tail]
     return bool(tails) and all(BEGINNING.search(text) for text in tails)
 
 
-def _is_final(hit: Hit, scan: Scan) -> bool:
-    anchors = necessary(hit.known.signature.pattern)
-    after = [text for number, text in scan.tail if number > hit.line]
-    return all(any(a in text for a in anchors) or HANG_LINES.search(text) for text in after)
+def _cut_off(tail: Sequence[tuple[int, str]]) -> bool:
+    """The log breaks off in the middle of a traceback."""
+    return bool(frames_of(text for _, text in tail[-CUT_LINES:]))
 
 
-def _cause(
-    candidate: _Candidate, place: int, names: Sequence[str], masks: tuple[str, ...]
-) -> Cause:
+def _cause(candidate: Candidate, place: int, names: Sequence[str], masks: tuple[str, ...]) -> Cause:
     hit = candidate.hits[0]
-    message = candidate.known.title
+    message = hit.known.title
     if hit.known.signature.message:
         values = collections.defaultdict(
             lambda: "?", {k: presentable(v) for k, v in hit.groups.items()}
         )
         message = hit.known.signature.message.format_map(values)
-    if hit.known.signature is GUESS:
-        message += "; no wording is known, only where it was raised or what it lacks"
     if told := disagreement(candidate.hits):
         message += f"; the ranks do not agree: {presentable(told)}"
     seen: set[str] = set()
@@ -373,15 +284,14 @@ def _cause(
             continue
         seen.add(one.text)
         lines.append(_line(one.source, one.line, one.text, one.rank, names))
-    sure = 0.35 if hit.known.signature is GUESS else CONFIDENCE[candidate.level]
-    certainty = sure * (1.0, 0.6, 0.4)[min(place, 2)]
+    certainty = CONFIDENCE[candidate.level] * (1.0, 0.6, 0.4)[min(place, 2)]
     return Cause(
-        condition=candidate.known.condition,
-        title=candidate.known.title,
+        condition=hit.known.condition,
+        title=hit.known.title,
         confidence=round(certainty, 2),
         message=message,
-        hint=hit.known.signature.hint or candidate.known.hint,
-        fixes=tuple(candidate.known.fixes),
+        hint=hit.known.signature.hint or hit.known.hint,
+        fixes=tuple(hit.known.fixes),
         evidence=tuple(lines),
         masks=masks,
     )
@@ -391,22 +301,12 @@ def _line(source: int, number: int, text: str, rank: int | None, names: Sequence
     return Line(file=presentable(names[source]), line=number, text=presentable(text), rank=rank)
 
 
-def _is_echo(error: Error) -> bool:
-    return error.type != "SIGSEGV" and bool(ECHOES.search(f"{error.type}: {error.message}"))
-
-
-def _sorted_errors(scans: Sequence[Scan]) -> list[Error]:
-    many = len(scans) > 1
-    return sorted((e for scan in scans for e in scan.errors), key=lambda e: _when(e, many=many))
-
-
-def _own_errors(scans: Sequence[Scan]) -> list[Error]:
-    return [error for error in _sorted_errors(scans) if not _is_echo(error)]
-
-
-def _first_error(scans: Sequence[Scan]) -> Error | None:
-    errors = _sorted_errors(scans)
-    own = [error for error in errors if not _is_echo(error)]
+def _first_error(scans: Sequence[Scan], choice: Choice) -> Error | None:
+    chosen = choice.ranked[0].error if choice.ranked else None
+    if chosen is not None:
+        return chosen
+    errors = sorted_errors(scans)
+    own = [error for error in errors if not is_echo(error)]
     for place, error in enumerate(own):
         if "Caught " in error.message and "worker process" in error.message:
             # the worker's own traceback stands right behind
@@ -429,28 +329,73 @@ def _told(error: Error, names: Sequence[str]) -> FirstError:
     )
 
 
-def _is_user_code(error: Error) -> bool:
-    if DEVICE_ASSERT.search(error.message) or error.type in {
-        "SIGSEGV",
-        "DeviceAssert",
-        "SystemExit",
-    }:
+def is_user_code(error: Error) -> bool:
+    """Whether an exception is the script's own: its last frame is the user's, or its data fail."""
+    text = f"{error.type}: {error.message}"
+    if error.type in {"SystemExit", "DeviceAssert"} or DATA_ASSERT.search(text):
         return True
-    if error.type == "FileNotFoundError" or OWN_MISTAKE.search(f"{error.type}: {error.message}"):
-        return True
-    if error.type == "ModuleNotFoundError" and error.traced and error.file:
-        return not PACKAGES.search(error.message)
-    if error.type == "ImportError" and _own_import(error):
-        return True
-    if _is_echo(error) or error.type in ENVIRONMENT_TYPES:
+    if error.type == "FileNotFoundError" or OWN_MISTAKE.search(text):
+        return _users(error) or OWN_MISTAKE.search(text) is not None
+    if error.type in {"ModuleNotFoundError", "ImportError"}:
+        return (bool(error.file) and not PACKAGES.search(text) and error.type[0] == "M") or (
+            _own_import(error)
+        )
+    if error.type in FOREIGN or FOREIGN_TEXT.search(text) or is_echo(error):
         return False
-    return not ENVIRONMENT_TEXT.search(error.message)
+    return _users(error)
+
+
+def _users(error: Error) -> bool:
+    """The frame that raised is the user's, or of a library that only reads the user's data.
+
+    Of an exception without a traceback nothing is known but its name.
+    """
+    raiser = raiser_of(error.frames)
+    if raiser is None:
+        return not error.traced or bool(error.file)
+    product = package_of(raiser.file)
+    return product in LIBRARIES_OF_DATA | {"", "python"} and (
+        product != "python" or caller_of(error.frames) is not None
+    )
 
 
 def _own_import(error: Error) -> bool:
     """A name that one file of the script looks for in another and does not find."""
     found = IMPORTED.search(error.message)
     return bool(found and error.file and not package_of(found["path"]))
+
+
+def _releases(scans: Sequence[Scan]) -> dict[str, str]:
+    return releases_of(
+        text for scan in scans for text in (*(m[1] for m in scan.marks.values()), *scan.releases)
+    )
+
+
+def _attempts(scans: Sequence[Scan], names: Sequence[str]) -> tuple[Attempt, ...]:
+    """What ended each start of the workers, in the log of the launcher that restarted them."""
+    found: list[Attempt] = []
+    for index, scan in enumerate(scans):
+        if not scan.restarts:
+            continue
+        starts = [line for line, _ in scan.restarts]
+        ended: dict[int, Hit | Error] = {}
+        items: list[Hit | Error] = [*scan.outlived, *scan.hits, *scan.errors]
+        for item in sorted(items, key=lambda one: one.line):
+            echo = is_echo(item) if isinstance(item, Error) else item.known.signature.echo
+            place = bisect.bisect_left(starts, item.line)
+            if not echo or place not in ended:
+                ended.setdefault(place, item)
+        for place in range(len(starts) + 1):
+            last = ended.get(place)
+            if last is None:
+                found.append(Attempt(number=place + 1, ended_by=""))
+                continue
+            what = last.known.title if isinstance(last, Hit) else f"{last.type}: {last.message}"
+            line = _line(index, last.line, last.text, last.rank, names)
+            found.append(
+                Attempt(number=place + 1, ended_by=presentable(what.rstrip(": ")), line=line)
+            )
+    return tuple(found)
 
 
 def _considered(

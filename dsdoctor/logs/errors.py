@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 
 from dsdoctor.logs.frames import Frame
+from dsdoctor.logs.progress import Step
 
 #: Tracebacks kept of one log.
 KEPT_ERRORS = 40
@@ -33,9 +34,6 @@ PLAIN_ERRORS = (
         "SystemExit",
     ),
     (re.compile(r"can't open file (?P<message>.*)"), "FileNotFoundError"),
-    (re.compile(r"(?P<message>[Ss]egmentation fault.*)"), "SIGSEGV"),
-    (re.compile(r"(?P<message>exits with return code = -11\b)"), "SIGSEGV"),
-    (re.compile(r"(?P<message>exitcode\s{0,8}:?\s{0,8}-11\b.*)"), "SIGSEGV"),
     (re.compile(r"(?P<message>.{0,400}Assertion `[^`]*` failed.*)"), "DeviceAssert"),
 )
 PLAIN_LITERALS = (
@@ -43,12 +41,11 @@ PLAIN_LITERALS = (
     "error: the following arguments",
     "error: argument ",
     "can't open file",
-    "egmentation fault",
-    "exits with return code = -11",
-    "exitcode",
     "Assertion `",
 )
-ERROR_LITERALS = (TRACEBACK, "Error", "Exception", "Interrupt", *PLAIN_LITERALS)
+#: What Python writes between the exceptions of one chain.
+CHAINS = ("During handling of the above exception", "was the direct cause of the following")
+ERROR_LITERALS = (TRACEBACK, "Error", "Exception", "Interrupt", *PLAIN_LITERALS, *CHAINS)
 LIBRARY = ("site-packages", "dist-packages", "/lib/python", "<frozen", "\\lib\\", "/lib64/python")
 
 
@@ -70,6 +67,9 @@ class Error:
         library: deepest frame of all.
         frames: calls above it, the deepest last, as far as the lines in front of it tell.
         more: the lines behind it, on which its text may go on.
+        begun: number of the line at which its traceback begins.
+        chain: number that the exceptions of one chain share.
+        step: how far the run had come.
     """
 
     source: int
@@ -85,6 +85,9 @@ class Error:
     library: str = ""
     frames: tuple[Frame, ...] = ()
     more: str = ""
+    begun: int = 0
+    chain: int = 0
+    step: Step | None = None
 
 
 @dataclasses.dataclass
@@ -110,6 +113,8 @@ class Tracebacks:
         self.index = index
         self.errors: list[Error] = []
         self._open: dict[int | None, _Trace] = {}
+        self._chained: set[int | None] = set()
+        self._chains: dict[int | None, int] = {}
 
     @property
     def busy(self) -> bool:
@@ -138,6 +143,8 @@ class Tracebacks:
             literals: anchors of any kind in it.
             when: gives its time stamp.
         """
+        if any(words in literals for words in CHAINS):
+            self._chained.add(rank)
         if TRACEBACK in literals and TRACEBACK in text:
             if not self.full:
                 self._open[rank] = _Trace(len(text) - len(text.lstrip()), number)
@@ -222,5 +229,18 @@ class Tracebacks:
                 when=when(),
                 traced=trace is not None,
                 library=trace.deepest if trace else "",
+                begun=trace.begun if trace else number,
+                chain=self._chain(rank, number),
             ),
         )
+
+    def _chain(self, rank: int | None, number: int) -> int:
+        """The number of the chain that an exception belongs to: of the line of its first."""
+        if rank not in self._chained:
+            self._chains[rank] = number
+        self._chained.discard(rank)
+        return self._chains.setdefault(rank, number)
+
+    def forget(self, over: Callable[[Error], bool]) -> None:
+        """Drops the exceptions that the run outlived, so that there is room for others."""
+        self.errors = [error for error in self.errors if not over(error)]

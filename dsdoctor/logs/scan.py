@@ -12,17 +12,18 @@ import functools
 import re
 import time
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 from dsdoctor.logs import reader
 from dsdoctor.logs.anchors import matcher
 from dsdoctor.logs.errors import ERROR_LITERALS, Error, Tracebacks
 from dsdoctor.logs.frames import frames_of
+from dsdoctor.logs.knowledge import Known
 from dsdoctor.logs.marks import MARK_LITERALS, MARK_PATTERNS
 from dsdoctor.logs.necessary import necessary
 from dsdoctor.logs.normalize import variants
 from dsdoctor.logs.prefixes import MONTHS, strip_prefixes
-from dsdoctor.model.condition import Signature
+from dsdoctor.logs.progress import Step, last_step
+from dsdoctor.model.condition import Boilerplate
 
 __all__ = ["MARK_PATTERNS", "Error", "Hit", "Known", "Scan", "Scanner", "stamp"]
 
@@ -49,16 +50,6 @@ TAIL = 40
 MOST_SEGMENTS = 8
 
 
-class Known(NamedTuple):
-    """A signature and the condition that it speaks for."""
-
-    condition: str
-    title: str
-    hint: str
-    fixes: tuple[str, ...]
-    signature: Signature
-
-
 @dataclasses.dataclass(frozen=True)
 class Hit:
     """A line that a signature recognises.
@@ -71,6 +62,7 @@ class Hit:
         rank: the rank, where told.
         groups: named groups of the pattern.
         when: time stamp of the line or of one shortly before it, "" without.
+        step: how far the run had come.
     """
 
     known: Known
@@ -79,6 +71,26 @@ class Hit:
     text: str
     rank: int | None
     groups: dict[str, str]
+    when: str
+    step: Step | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Failure:
+    """What torchrun reports as the first failure of its workers.
+
+    Attributes:
+        line: number of the line.
+        text: the line.
+        rank: global rank.
+        code: exit code, negative for a signal.
+        when: time stamp, "" without.
+    """
+
+    line: int
+    text: str
+    rank: int
+    code: int
     when: str
 
 
@@ -93,6 +105,11 @@ class Scan:
         marks: signs of the run's course, to the line where first seen.
         tail: the last lines that are not blank, with their numbers.
         lines: number of lines.
+        step: the last line of progress: its number, time stamp, and how far the run had come.
+        restarts: where a launcher started the workers anew: number of the line, time stamp.
+        failures: what torchrun reports as the first failure.
+        releases: lines that tell the release of a product.
+        outlived: the last of what went wrong before the run went on.
     """
 
     hits: list[Hit] = dataclasses.field(default_factory=list)
@@ -101,6 +118,11 @@ class Scan:
     marks: dict[str, tuple[int, str]] = dataclasses.field(default_factory=dict)
     tail: list[tuple[int, str]] = dataclasses.field(default_factory=list)
     lines: int = 0
+    step: tuple[int, str, Step] | None = None
+    restarts: list[tuple[int, str]] = dataclasses.field(default_factory=list)
+    failures: list[Failure] = dataclasses.field(default_factory=list)
+    releases: list[str] = dataclasses.field(default_factory=list)
+    outlived: list[Hit | Error] = dataclasses.field(default_factory=list)
 
 
 STAMP = re.compile(
@@ -129,6 +151,21 @@ def stamp(text: str) -> str:
     return f"{found['d'][5:].replace('/', '-')} {found['t'].replace(',', '.')}"
 
 
+#: torchrun's elastic agent, before it starts the workers anew.
+RESTART = "will restart worker group"
+#: torchrun's elastic agent, at its end.
+FIRST = "Root Cause (first observed failure)"
+#: Lines of its report on one failure.
+REPORT_LINES = 9
+REPORT = re.compile(
+    r"\btime\s*: (?P<time>\S+)|\brank\s*: (?P<rank>\d{1,6})|\bexitcode\s*: (?P<code>-?\d{1,4})"
+)
+#: A bar of tqdm, behind which text of somebody else may stand without a line's end.
+BAR = re.compile(rb"\[[\d:]+<[\d:?]+, [^\]\r\n]{0,120}\]")
+#: What was outlived and is still told.
+MOST_OUTLIVED = 20
+
+
 class _Ready:
     """A signature made ready; its pattern is compiled when its literal is first met."""
 
@@ -150,9 +187,22 @@ class Scanner:
         engine: name of the engine that finds literals.
     """
 
-    def __init__(self, known: Sequence[Known], engine: str = "auto") -> None:
+    def __init__(
+        self,
+        known: Sequence[Known],
+        engine: str = "auto",
+        boilerplate: Sequence[Boilerplate] = (),
+    ) -> None:
+        #: By a literal of each sentence.
+        self.boilerplate = [
+            (words, re.compile(one.pattern))
+            for one in boilerplate
+            for words in necessary(one.pattern)
+        ]
         self.flags: set[str] = set()
         self.by_literal: dict[str, list[_Ready]] = {}
+        self.number_of = {id(item): number for number, item in enumerate(known)}
+        self._known = known  # the numbers are by identity
         for number, item in enumerate(known):
             signature = item.signature
             ready = _Ready(number, item)
@@ -161,9 +211,19 @@ class Scanner:
             self.flags.update(signature.requires)
             self.flags.update(signature.unless)
         self._matcher = matcher(
-            sorted({*self.by_literal, *self.flags, *ERROR_LITERALS, *MARK_LITERALS}), engine
+            sorted(
+                {*self.by_literal, *self.flags, *ERROR_LITERALS, *MARK_LITERALS, RESTART, FIRST}
+            ),
+            engine,
         )
         self.engine = self._matcher.name
+
+    def bare(self, text: str) -> str:
+        """A line without the sentences that are no evidence."""
+        for words, sentence in self.boilerplate:
+            if words in text:
+                text = sentence.sub("", text)
+        return text
 
     def hot(self, data: bytes) -> dict[int, set[str]]:
         """Start of a line to the literals in that line."""
@@ -266,6 +326,7 @@ class _State:
         self.carry = b""
         self.done = 0  # bytes of `carry` that are done already
         self.fragment = False  # the last line that was done is not at its end yet
+        self.step: Step | None = None
 
     def feed(self, block: bytes, *, last: bool) -> None:
         """Works through a block.
@@ -285,6 +346,7 @@ class _State:
             end = max(begin, kept)
         if end > begin:
             self._work(window, begin, end)
+            self._went_on(window, begin, end)
         first = window.back(end, FRAME_LINES)
         self.carry = data[first:]
         self.done = end - first
@@ -319,6 +381,34 @@ class _State:
         self.result.lines = number if self.fragment else number - 1
         self._note_tail(data, begin, end)
 
+    def _went_on(self, window: _Window, begin: int, end: int) -> None:
+        """Notes the last step of a block, and forgets what the run outlived."""
+        step = last_step(window.data, begin, end)
+        if step is None:
+            return
+        number = self.result.lines - window.data.count(b"\n", step.place, end)
+        number += 0 if self.fragment else 1
+        self.step = step
+        self.result.step = (number, window.when(step.place), step)
+
+        def over(item: Hit | Error) -> bool:
+            return item.line < number and step.beyond(item.step)
+
+        gone: list[Hit | Error] = [hit for hit in self.result.hits if over(hit)]
+        gone += [error for error in self.traces.errors if over(error)]
+        if not gone:
+            return
+        self.result.outlived = (self.result.outlived + gone)[-MOST_OUTLIVED:]
+        self.result.hits = [hit for hit in self.result.hits if not over(hit)]
+        self.traces.forget(over)
+        self.per_signature = collections.Counter(
+            self.scanner.number_of[id(hit.known)] for hit in self.result.hits
+        )
+        self.spent.clear()
+
+    def _step_before(self, window: _Window, start: int) -> Step | None:
+        return last_step(window.data, max(0, start - CONTEXT_BYTES), start) or self.step
+
     def _note_tail(self, data: bytes, begin: int, end: int) -> None:
         number = self.result.lines
         found: list[tuple[int, bytes]] = []
@@ -343,7 +433,13 @@ class _State:
 
     def _line(self, window: _Window, start: int, number: int, literals: set[str]) -> None:
         raw = window.line(start)
+        if RESTART in literals:
+            self.result.restarts.append((number, window.when(start)))
+        if FIRST in literals:
+            self._failure(window, start, number)
         segments = [raw]
+        if literals and BAR.search(raw):
+            raw = BAR.sub(lambda bar: bar[0] + b"\r", raw)
         if b"\r" in raw:
             segments = [part for part in raw.split(b"\r") if part.strip()]
             if literals:
@@ -368,6 +464,18 @@ class _State:
                 self._place(window, start, rank)
         self.spent.update(filter(self._is_spent, literals - self.spent))
 
+    def _failure(self, window: _Window, start: int, number: int) -> None:
+        found: dict[str, str] = {}
+        for line in window.lines(start, 0, REPORT_LINES)[1]:
+            for match in REPORT.finditer(line):
+                found.update({k: v for k, v in match.groupdict().items() if v})
+        if {"rank", "code"} <= found.keys():
+            text = strip_prefixes(reader.decode(window.line(start)[:LONGEST]))[0]
+            failure = Failure(
+                number, text, int(found["rank"]), int(found["code"]), stamp(found.get("time", ""))
+            )
+            self.result.failures.append(failure)
+
     def _place(self, window: _Window, start: int, rank: int | None) -> None:
         """Notes the frames of the newest exception and the lines on which its text goes on."""
         front, behind = window.lines(start, FRAME_LINES, MORE_LINES)
@@ -375,11 +483,13 @@ class _State:
         own = [text for text, who in pairs if who is None or rank is None or who == rank]
         more = " ".join(strip_prefixes(line)[0].strip() for line in behind)
         error = self.traces.errors[-1]
-        self.traces.errors[-1] = dataclasses.replace(error, frames=frames_of(own), more=more)
+        self.traces.errors[-1] = dataclasses.replace(
+            error, frames=frames_of(own), more=more, step=self._step_before(window, start)
+        )
 
     def _is_spent(self, literal: str) -> bool:
         """All that the literal could tell is known already, so floods of it cost little."""
-        if literal in ERROR_LITERALS and not self.traces.full:
+        if literal in {RESTART, FIRST} or (literal in ERROR_LITERALS and not self.traces.full):
             return False
         if literal in self.scanner.flags and literal not in self.result.flags:
             return False
@@ -411,6 +521,8 @@ class _State:
             one.number: one for text in literals for one in self.scanner.by_literal.get(text, ())
         }
         around: str | None = None
+        if ready:
+            text = self.scanner.bare(text)
         for index in sorted(ready):
             known = ready[index].known
             signature = known.signature
@@ -438,6 +550,7 @@ class _State:
                 rank=rank,
                 groups={k: v for k, v in found.groupdict().items() if v is not None},
                 when=window.when(start),
+                step=self._step_before(window, start),
             )
             if seen >= KEPT:  # a hang: the last one counts
                 for place in range(len(self.result.hits) - 1, -1, -1):

@@ -19,6 +19,39 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """
 
 
+class Observation(enum.Enum):
+    """What dsdoctor itself sees of a run or a machine, for a condition to name."""
+
+    NO_RENDEZVOUS = "no-rendezvous"
+    """A rank never joined the process group."""
+    NO_COLLECTIVE = "no-collective"
+    """A rank never reached a collective that the others wait in."""
+    BUILD_WAITS = "build-waits"
+    """Ranks wait for the lock of an op's build."""
+    KILLED_FOR_MEMORY = "killed-for-memory"
+    """The kernel killed a rank because memory ran out."""
+    KILLED = "killed"
+    """A rank was killed and nobody said why."""
+    LAUNCHER_GONE = "launcher-gone"
+    """The launcher ended before its ranks."""
+    WRONG_VALUES = "wrong-values"
+    """Ranks, or a run and its reference, disagree on a value."""
+    NOT_FINITE = "not-finite"
+    """The loss or the gradients are not finite."""
+    SETTING_IGNORED = "setting-ignored"
+    """DeepSpeed runs with another setting than the config asks for."""
+    CHECKPOINT_DIFFERS = "checkpoint-differs"
+    """A checkpoint does not give back what was saved."""
+    NO_RANK_ENVIRONMENT = "no-rank-environment"
+    """The launcher did not tell a process its rank."""
+    WRONG_RANKS = "wrong-ranks"
+    """The launcher started other ranks than it was asked for."""
+    WRONG_DEVICES = "wrong-devices"
+    """Ranks see other GPUs than they were given."""
+    NVML_SLOW = "nvml-slow"
+    """NVML did not answer in time."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Condition:
     """A nameable problem: what checks predict, signatures recognise and fixes cure.
@@ -35,6 +68,7 @@ class Condition:
             of them is skipped, with this condition as the reason.
         formerly: earlier names, which options and configurations may still use.
         transient: it can pass without anybody's doing, so another start of the job can help.
+        names: what dsdoctor sees of a run by itself that this condition is the name of.
     """
 
     name: str
@@ -47,6 +81,7 @@ class Condition:
     blinds: tuple[type[Fact], ...] = ()
     formerly: tuple[str, ...] = ()
     transient: bool = False
+    names: tuple[Observation, ...] = ()
 
 
 class Level(enum.IntEnum):
@@ -92,6 +127,8 @@ class Signature:
         final: the hit counts only when nothing but its like follows (a hang at this line).
         compared: groups of the pattern whose values must agree between ranks; where they do not,
             the message says which rank shows what.
+        echo: the other ranks print it when one has died, and launchers when they clean up: any
+            failure that is not an echo explains it.
     """
 
     pattern: str
@@ -108,3 +145,40 @@ class Signature:
     not_near: tuple[str, ...] = ()
     final: bool = False
     compared: tuple[str, ...] = ()
+    echo: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class TracebackRule:
+    """A function of a product that raises for one reason alone, whatever its words.
+
+    Attributes:
+        file: end of the source file's path, such as `torch/utils/cpp_extension.py`.
+        function: the function that must be on the stack.
+        kinds: exceptions that count; empty for any.
+        source: product, releases and file in which it was read.
+        level: how surely it names its condition.
+        example: a traceback to which it applies.
+    """
+
+    file: str
+    function: str
+    source: str
+    example: str
+    kinds: tuple[str, ...] = ()
+    level: Level = Level.LIKELY
+
+
+@dataclasses.dataclass(frozen=True)
+class Boilerplate:
+    """A sentence with which a product explains what may have happened: evidence of nothing.
+
+    Attributes:
+        pattern: the sentence; what it matches is taken out of a line before signatures see it.
+        source: product and releases that print it.
+        examples: lines that contain it.
+    """
+
+    pattern: str
+    source: str
+    examples: tuple[str, ...]

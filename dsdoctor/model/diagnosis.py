@@ -92,6 +92,42 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True):
     formerly: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
 
 
+class RaisedBy(msgspec.Struct, frozen=True, kw_only=True):
+    """The product that raised an exception which no condition knows.
+
+    Attributes:
+        product: its package, such as `deepspeed`.
+        version: its release, "" where the log does not report it.
+        file: source file, within the package.
+        line: in that file.
+        function: that raised.
+        url: of that line in the product's repository, "" where the release is not known.
+        called_from: the deepest line of the user's own code, `FILE:LINE`.
+    """
+
+    product: str
+    version: str
+    file: str
+    line: int
+    function: str
+    url: str = ""
+    called_from: str = ""
+
+
+class Attempt(msgspec.Struct, frozen=True, kw_only=True):
+    """One start of the workers, where a launcher started them several times.
+
+    Attributes:
+        number: from 1.
+        ended_by: what ended it, in one line; "" where the log does not show it.
+        line: the line that shows it.
+    """
+
+    number: int
+    ended_by: str
+    line: Line | None = None
+
+
 class Expectation(msgspec.Struct, frozen=True, kw_only=True):
     """What `--expect` asked for and what the log proves.
 
@@ -121,6 +157,9 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
         lines: number of lines read.
         truncated: the log is empty or ends before the run did.
         expectations: answers to `--expect`.
+        decided_by: the evidence by which the first of several failures was found.
+        raised_by: for `unrecognised`, the product that raised the first error.
+        attempts: the starts of the workers, where there were several.
     """
 
     outcome: Outcome
@@ -132,5 +171,8 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     lines: int = 0
     truncated: bool = False
     expectations: tuple[Expectation, ...] = ()
+    decided_by: str = ""
+    raised_by: RaisedBy | None = None
+    attempts: tuple[Attempt, ...] = ()
     schema: str = "dsdoctor/diagnosis"
     version: int = 1

@@ -7,17 +7,15 @@ import dataclasses
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from dsdoctor.model.condition import Observation
 from dsdoctor.model.smoke import SmokeReport
+from dsdoctor.registry import Registry
 from dsdoctor.smoke.job import SmokePlan, offload_of, ops_of, precision_of, with_precision
 
 Change = Callable[[SmokePlan], SmokePlan]
 
-#: Failures that no knob can mend.
-SETTLED = (
-    "ds-config-", "deepspeed-", "torch-", "jit-build-", "port-in-use", "launcher-", "rank-killed",
-    "hostfile-", "checkpoint-", "include-exclude", "env-", "dependency-", "cpu-adam", "disk-",
-    "build-dependency-missing", "path-not-writable", "extension-cache", "prebuilt-op", "python-",
-)  # fmt: skip
+#: Families of conditions that no knob can mend.
+SETTLED = frozenset({"config", "launch", "ops", "python", "storage"})
 _COMMUNICATION = ("rendezvous", "collectives", "engine-init", "steps")
 _TRAINING = ("engine-init", "steps", "checkpoint")
 
@@ -72,11 +70,11 @@ def _other_precision(value: str) -> Change:
     return lambda plan: _configured(plan, with_precision(plan.job["ds_config"], value))
 
 
-def knobs(plan: SmokePlan, failed: SmokeReport) -> Iterator[Try]:
+def knobs(plan: SmokePlan, failed: SmokeReport, registry: Registry) -> Iterator[Try]:
     """The knobs of the phase that failed, the cheapest in speed first."""
     phase = next((phase.name for phase in failed.phases if phase.status == "fail"), "")
-    conditions = [cause.condition for cause in failed.causes]
-    if any(name.startswith(SETTLED) for name in conditions):
+    units = [registry.find(cause.condition) for cause in failed.causes]
+    if any(u and (u.family in SETTLED or Observation.KILLED in u.condition.names) for u in units):
         return
     if phase in _COMMUNICATION and plan.world > 1:
         if plan.device == "cuda":

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from dsdoctor import logs
+from dsdoctor.model.condition import Observation
 from dsdoctor.model.diagnosis import Cause, Diagnosis, Outcome
 from dsdoctor.model.smoke import SmokeCause
 from dsdoctor.registry import Registry
@@ -12,15 +13,16 @@ from dsdoctor.smoke.attempt import Attempt, culprit
 from dsdoctor.smoke.track import DEADLINES, Progress
 
 _SIGKILL_WORDS = ("-9", "SIGKILL", "ignal 9", "137", "Killed")
-#: Of these a log alone names the cause of a hang better than the hang itself does.
-_SYMPTOMS = frozenset({"nccl-timeout-watchdog", "host-oom-killed", "rendezvous-timeout"})
+#: Where a log names no more than these, the hang itself is the better answer.
+_SYMPTOMS = (Observation.NO_COLLECTIVE, Observation.KILLED_FOR_MEMORY, Observation.NO_RENDEZVOUS)
 
 #: What ranks that do not go on wait for, by phase. Elsewhere they wait for no other rank.
 _WAITING = {
-    "spawn": "rendezvous-timeout",
-    "rendezvous": "rendezvous-timeout",
+    "spawn": Observation.NO_RENDEZVOUS,
+    "rendezvous": Observation.NO_RENDEZVOUS,
     **dict.fromkeys(
-        ("collectives", "engine-init", "steps", "checkpoint", "teardown"), "nccl-timeout-watchdog"
+        ("collectives", "engine-init", "steps", "checkpoint", "teardown"),
+        Observation.NO_COLLECTIVE,
     ),
 }
 #: A run of which nothing was heard for this long hangs.
@@ -28,10 +30,11 @@ ALIVE_SECONDS = 5.0
 
 
 def named(
-    registry: Registry, condition: str, message: str, evidence: Iterable[str] = ()
+    registry: Registry, seen: Observation, message: str, evidence: Iterable[str] = ()
 ) -> SmokeCause:
-    """A cause with the title and the way out that the condition's own file gives."""
-    unit = registry.find(condition)
+    """What was seen, by the name, the title and the way out that a pack has for it."""
+    unit = registry.naming(seen)
+    condition = unit.condition.name if unit else seen.value
     return SmokeCause(
         condition=condition,
         title=unit.title if unit else condition,
@@ -62,9 +65,14 @@ def _of_log(cause: Cause) -> SmokeCause:
     )
 
 
-def _only_a_signal(cause: Cause) -> bool:
+def _is(condition: str, seen: Observation, registry: Registry) -> bool:
+    unit = registry.naming(seen)
+    return unit is not None and unit.condition.name == condition
+
+
+def _only_a_signal(cause: Cause, registry: Registry) -> bool:
     """Whether a log names memory as the cause for no other reason than signal 9."""
-    return cause.condition == "host-oom-killed" and all(
+    return _is(cause.condition, Observation.KILLED_FOR_MEMORY, registry) and all(
         any(word in line.text for word in _SIGKILL_WORDS) and "memory" not in line.text.lower()
         for line in cause.evidence
     )
@@ -80,17 +88,17 @@ def _hang(made: Attempt, registry: Registry) -> SmokeCause | None:
     stuck = [p for p in ranks if not p.done]
     if not stuck:
         text = "all ranks are done, but the launcher does not end"
-        return named(registry, "nccl-timeout-watchdog", text, made.launcher_tail[-3:])
+        return named(registry, Observation.NO_COLLECTIVE, text, made.launcher_tail[-3:])
     missing = culprit(ranks, made.stacks)
     phase = missing.phase if missing else stuck[0].phase
-    condition = _WAITING.get(phase)
+    waits = _WAITING.get(phase)
     if phase == "build-ops":
         stack = "\n".join(line for rows in made.stacks.values() for line in rows)
-        condition = "jit-build-stale-lock" if "file_baton" in stack else None
-    if condition is None or (missing is None and made.reason == "timeout" and _moves(made)):
+        waits = Observation.BUILD_WAITS if "file_baton" in stack else None
+    if waits is None or (missing is None and made.reason == "timeout" and _moves(made)):
         return None
     proof = [line for p in stuck for line in made.stacks.get(p.rank, ())[:4]]
-    return named(registry, condition, _who_waits(made, missing, stuck), proof)
+    return named(registry, waits, _who_waits(made, missing, stuck), proof)
 
 
 def _who_waits(made: Attempt, missing: Progress | None, stuck: Sequence[Progress]) -> str:
@@ -138,7 +146,7 @@ def _memory(made: Attempt, registry: Registry) -> list[SmokeCause]:
     if not made.kernel or not dead:
         return []
     text = f"rank {dead[0].rank} was killed in {dead[0].place()} because host memory ran out"
-    return [named(registry, "host-oom-killed", text, made.kernel)]
+    return [named(registry, Observation.KILLED_FOR_MEMORY, text, made.kernel)]
 
 
 def find(made: Attempt, registry: Registry) -> tuple[SmokeCause, ...]:
@@ -147,12 +155,12 @@ def find(made: Attempt, registry: Registry) -> tuple[SmokeCause, ...]:
         (
             progress.failure
             for progress in made.tracker.ranks
-            if progress.failure is not None and "condition" in progress.failure.data
+            if progress.failure is not None and "seen" in progress.failure.data
         ),
         None,
     )
     if wrong is not None:
-        return (named(registry, wrong.data["condition"], str(wrong.data.get("error", ""))),)
+        return (named(registry, Observation(wrong.data["seen"]), str(wrong.data.get("error", ""))),)
     if found := _memory(made, registry):
         return tuple(found)
     diagnosis = read_logs(made, registry)
@@ -161,11 +169,15 @@ def find(made: Attempt, registry: Registry) -> tuple[SmokeCause, ...]:
         return (_launcher_gone(made, registry),)
     dead = _died(made)
     if dead:
-        told = [cause for cause in told if not _only_a_signal(cause)]
+        told = [cause for cause in told if not _only_a_signal(cause, registry)]
         if not told:
             return (_killed(made, registry, dead),)
     if made.reason in ("hang", "timeout"):
-        better = [_of_log(cause) for cause in told if cause.condition not in _SYMPTOMS]
+        better = [
+            _of_log(cause)
+            for cause in told
+            if not any(_is(cause.condition, seen, registry) for seen in _SYMPTOMS)
+        ]
         seen = _hang(made, registry)
         return (*better, seen) if seen is not None else tuple(better)
     return tuple(_of_log(cause) for cause in told)
@@ -177,7 +189,7 @@ def _launcher_gone(made: Attempt, registry: Registry) -> SmokeCause:
     ranks = ", ".join(map(str, made.orphans))
     return named(
         registry,
-        "launcher-killed",
+        Observation.LAUNCHER_GONE,
         f"the launcher ended ({how}) while rank {ranks} still ran",
         made.launcher_tail[-3:],
     )
@@ -191,4 +203,4 @@ def _killed(made: Attempt, registry: Registry, dead: Sequence[Progress]) -> Smok
         f"out-of-memory kill, the launcher says {said}"
     )
     lines = [line for line in made.launcher_tail if "return code" in line or "ignal" in line]
-    return named(registry, "rank-killed", text, lines[-3:])
+    return named(registry, Observation.KILLED, text, lines[-3:])

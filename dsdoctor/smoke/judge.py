@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Iterator
 from typing import Any
 
+from dsdoctor.model.condition import Observation
 from dsdoctor.model.smoke import Bandwidth, Comparison, Figures, SmokeCause
 from dsdoctor.registry import Registry
 from dsdoctor.smoke import reference
@@ -52,7 +53,7 @@ def _other_gpus(made: Attempt, registry: Registry) -> Iterator[SmokeCause]:
             if _plain(seen["uuid"]) != _plain(want):
                 yield named(
                     registry,
-                    "launcher-visible-devices-conflict",
+                    Observation.WRONG_DEVICES,
                     f"rank {progress.rank} computes on GPU-{_plain(seen['uuid'])}, "
                     f"but {want} was planned",
                 )
@@ -70,7 +71,7 @@ def _wrong_losses(made: Attempt, registry: Registry) -> Iterator[SmokeCause]:
         if _apart(low, high) > SAME[precision]:
             yield named(
                 registry,
-                "wrong-results",
+                Observation.WRONG_VALUES,
                 f"the loss on the same tokens is {low:.6f} on rank {values.index(low)}, but "
                 f"{high:.6f} on rank {values.index(high)}",
             )
@@ -84,7 +85,7 @@ def _wrong_losses(made: Attempt, registry: Registry) -> Iterator[SmokeCause]:
             if not _apart(got, want) <= REFERENCE[precision]:
                 yield named(
                     registry,
-                    "wrong-results",
+                    Observation.WRONG_VALUES,
                     f"the loss of step {number} is {got:.6f}, but {want:.6f} in a single process "
                     "with the same seed",
                 )
@@ -92,7 +93,7 @@ def _wrong_losses(made: Attempt, registry: Registry) -> Iterator[SmokeCause]:
     if not plan.full_size and losses[-1] >= losses[0] and skipped < len(losses) - 2:
         yield named(
             registry,
-            "training-diverged",
+            Observation.NOT_FINITE,
             f"the loss was {losses[0]:.4f} and is {losses[-1]:.4f} after {len(losses)} steps, "
             "expected it to fall",
         )

@@ -140,7 +140,7 @@ def _bisected(
     works: dict[str, str] | None = None
     deadline = time.monotonic() + options.budget
     partial = False
-    for knob in knobs(plan, failed):
+    for knob in knobs(plan, failed, registry):
         left = deadline - time.monotonic()
         if left <= 1.0:
             break

@@ -18,14 +18,17 @@ from dsdoctor.logs import (
     Source,
     diagnose,
     errors,
+    first,
     frames,
     marks,
     normalize,
     prefixes,
+    products,
+    progress,
+    raised,
     reader,
     scan,
     signatures_of,
-    traceback_rules,
 )
 from dsdoctor.logs.diagnose import judge
 from dsdoctor.logs.necessary import necessary
@@ -50,7 +53,19 @@ def engine_patterns() -> list[tuple[str, str]]:
     judging = importlib.import_module("dsdoctor.logs.diagnose")
     found = [(f"mark {name}", pattern) for name, (_, pattern) in marks.MARKS.items()]
     found += [(f"plain {name}", pattern.pattern) for pattern, name in errors.PLAIN_ERRORS]
-    for module in (errors, prefixes, scan, judging, redact, frames, normalize, traceback_rules):
+    for module in (
+        errors,
+        first,
+        prefixes,
+        products,
+        progress,
+        raised,
+        scan,
+        judging,
+        redact,
+        frames,
+        normalize,
+    ):
         found += [
             (f"{module.__name__}.{name}", value.pattern)
             for name, value in vars(module).items()

@@ -31,6 +31,7 @@ from dsdoctor.api import (
     Packages,
     Scope,
     Signature,
+    TracebackRule,
     check,
     fail,
     ok,
@@ -228,5 +229,15 @@ SIGNATURES = (
             "reduce_bucket_size",
             "stage3_param_persistence_threshold",
         ),
+    ),
+)
+
+TRACEBACK_RULES = (
+    TracebackRule(
+        file="transformers/integrations/deepspeed.py",
+        function="trainer_config_finalize",
+        kinds=("AttributeError",),
+        source="transformers 4.33-5 integrations/deepspeed.py",
+        example='Traceback (most recent call last):\n  File "/env/lib/python3.11/site-packages/transformers/integrations/deepspeed.py", line 7, in trainer_config_finalize\nAttributeError: x',
     ),
 )

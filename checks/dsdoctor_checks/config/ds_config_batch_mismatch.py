@@ -37,6 +37,7 @@ from dsdoctor.api import (
     Scope,
     Signature,
     Status,
+    TracebackRule,
     check,
     fail,
     ok,
@@ -275,5 +276,16 @@ SIGNATURES = (
         ),
         not_examples=("micro_batch 2 per GPU, as 8 is divisible by 2",),
         level=Level.WEAK,
+    ),
+)
+
+TRACEBACK_RULES = (
+    TracebackRule(
+        file="deepspeed/runtime/config.py",
+        function="_batch_assertion",
+        kinds=("AssertionError",),
+        source="deepspeed 0.9-0.19 runtime/config.py",
+        level=Level.STRONG,
+        example='Traceback (most recent call last):\n  File "/env/lib/python3.11/site-packages/deepspeed/runtime/config.py", line 7, in _batch_assertion\nAssertionError: x',
     ),
 )

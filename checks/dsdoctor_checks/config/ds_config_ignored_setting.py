@@ -25,6 +25,7 @@ from dsdoctor.api import (
     DsConfig,
     Finding,
     Missing,
+    Observation,
     Scope,
     check,
     warn,
@@ -39,6 +40,7 @@ CONDITION = Condition(
     scope=Scope.JOB,
     since="0.1",
     fixes=("repair-ds-config",),
+    names=(Observation.SETTING_IGNORED,),
 )
 
 #: Release that renamed aio.thread_count to intra_op_parallelism.

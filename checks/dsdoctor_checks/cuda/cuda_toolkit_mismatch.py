@@ -36,6 +36,7 @@ from dsdoctor.api import (
     Signature,
     Toolkit,
     TorchBuild,
+    TracebackRule,
     check,
     fail,
     ok,
@@ -259,5 +260,24 @@ SIGNATURES = (
         ),
         not_examples=("fatal   : Unsupported option '-std=c++17'",),
         masks=("cpu-adam-unbuilt",),
+    ),
+)
+
+TRACEBACK_RULES = (
+    TracebackRule(
+        file="torch/utils/cpp_extension.py",
+        function="_check_cuda_version",
+        kinds=("RuntimeError",),
+        source="torch 1.10-2.13 utils/cpp_extension.py",
+        level=Level.STRONG,
+        example='Traceback (most recent call last):\n  File "/env/lib/python3.11/site-packages/torch/utils/cpp_extension.py", line 7, in _check_cuda_version\nRuntimeError: x',
+    ),
+    TracebackRule(
+        file="op_builder/builder.py",
+        function="assert_no_cuda_mismatch",
+        kinds=("CUDAMismatchException", "Exception"),
+        source="deepspeed 0.9-0.19 op_builder/builder.py",
+        level=Level.STRONG,
+        example='Traceback (most recent call last):\n  File "/env/lib/python3.11/site-packages/deepspeed/ops/op_builder/builder.py", line 7, in assert_no_cuda_mismatch\nCUDAMismatchException: x',
     ),
 )

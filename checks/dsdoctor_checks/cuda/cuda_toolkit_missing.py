@@ -33,6 +33,7 @@ from dsdoctor.api import (
     Scope,
     Signature,
     TorchBuild,
+    TracebackRule,
     check,
     fail,
     warn,
@@ -306,5 +307,28 @@ SIGNATURES = (
         ),
         level=Level.STRONG,
         masks=("path-not-writable", "cpu-adam-unbuilt"),
+    ),
+)
+
+TRACEBACK_RULES = (
+    TracebackRule(
+        file="torch/utils/cpp_extension.py",
+        function="_join_cuda_home",
+        kinds=("OSError", "EnvironmentError"),
+        source="torch 1.10-2.13 utils/cpp_extension.py",
+        level=Level.STRONG,
+        example='Traceback (most recent call last):\n  File "/env/lib/python3.11/site-packages/torch/utils/cpp_extension.py", line 7, in _join_cuda_home\nOSError: x',
+    ),
+    TracebackRule(
+        file="op_builder/builder.py",
+        function="installed_cuda_version",
+        source="deepspeed 0.9-0.19 op_builder/builder.py",
+        example='Traceback (most recent call last):\n  File "/env/lib/python3.11/site-packages/deepspeed/ops/op_builder/builder.py", line 7, in installed_cuda_version\nRuntimeError: x',
+    ),
+    TracebackRule(
+        file="setup.py",
+        function="raise_if_cuda_home_none",
+        source="flash-attn 1-2, apex setup.py",
+        example='Traceback (most recent call last):\n  File "/tmp/pip-install-x/apex/setup.py", line 7, in raise_if_cuda_home_none\nRuntimeError: x',
     ),
 )

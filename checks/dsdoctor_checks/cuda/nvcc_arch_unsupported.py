@@ -35,6 +35,7 @@ from dsdoctor.api import (
     Signature,
     TorchBuild,
     TorchLive,
+    TracebackRule,
     check,
     fail,
     ok,
@@ -151,5 +152,15 @@ SIGNATURES = (
         not_examples=("Unsupported gpu arch list is empty",),
         level=Level.CERTAIN,
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
+    ),
+)
+
+TRACEBACK_RULES = (
+    TracebackRule(
+        file="torch/utils/cpp_extension.py",
+        function="_get_cuda_arch_flags",
+        kinds=("ValueError",),
+        source="torch 1.10-2.13 utils/cpp_extension.py",
+        example='Traceback (most recent call last):\n  File "/env/lib/python3.11/site-packages/torch/utils/cpp_extension.py", line 7, in _get_cuda_arch_flags\nValueError: x',
     ),
 )

@@ -34,6 +34,7 @@ from dsdoctor.api import (
     Signature,
     TorchBuild,
     TorchLive,
+    TracebackRule,
     check,
     fail,
     skip,
@@ -465,5 +466,16 @@ SIGNATURES = (
             "The NVIDIA Driver was not detected",
         ),
         level=Level.WEAK,
+    ),
+)
+
+TRACEBACK_RULES = (
+    TracebackRule(
+        file="torch/utils/cpp_extension.py",
+        function="_get_cuda_arch_flags",
+        kinds=("IndexError",),
+        source="torch 1.10-2.13 utils/cpp_extension.py",
+        level=Level.STRONG,
+        example='Traceback (most recent call last):\n  File "/env/lib/python3.11/site-packages/torch/utils/cpp_extension.py", line 7, in _get_cuda_arch_flags\nIndexError: x',
     ),
 )

@@ -16,9 +16,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dsdoctor.api import Condition, Finding, Gpus, Nvml, Scope, check, warn
+from dsdoctor.api import (
+    Condition,
+    Finding,
+    Gpus,
+    Nvml,
+    Observation,
+    Scope,
+    check,
+    warn,
+)
 
-CONDITION = Condition("nvml-slow", id="DSD112", scope=Scope.NODE, since="0.1")
+CONDITION = Condition(
+    "nvml-slow",
+    id="DSD112",
+    scope=Scope.NODE,
+    since="0.1",
+    names=(Observation.NVML_SLOW,),
+)
 
 
 @check(CONDITION)

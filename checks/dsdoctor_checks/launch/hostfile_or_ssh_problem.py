@@ -28,9 +28,11 @@ from dsdoctor.api import (
     Missing,
     NodeReach,
     NodesReach,
+    Observation,
     OsInfo,
     Scope,
     Signature,
+    TracebackRule,
     check,
     fail,
     ok,
@@ -43,6 +45,7 @@ CONDITION = Condition(
     scope=Scope.JOB,
     since="0.1",
     fixes=("repair-hostfile",),
+    names=(Observation.WRONG_RANKS,),
 )
 
 
@@ -447,5 +450,23 @@ SIGNATURES = (
         ),
         not_examples=("ValueError: Only able to place 1 replicas, but",),
         level=Level.WEAK,
+    ),
+)
+
+TRACEBACK_RULES = (
+    TracebackRule(
+        file="deepspeed/launcher/runner.py",
+        function="_parse_hostfile",
+        kinds=("ValueError",),
+        source="deepspeed 0.9-0.19 launcher/runner.py",
+        level=Level.STRONG,
+        example='Traceback (most recent call last):\n  File "/env/lib/python3.11/site-packages/deepspeed/launcher/runner.py", line 7, in _parse_hostfile\nValueError: x',
+    ),
+    TracebackRule(
+        file="deepspeed/launcher/runner.py",
+        function="parse_resource_filter",
+        kinds=("ValueError",),
+        source="deepspeed 0.9-0.19 launcher/runner.py",
+        example='Traceback (most recent call last):\n  File "/env/lib/python3.11/site-packages/deepspeed/launcher/runner.py", line 7, in parse_resource_filter\nValueError: x',
     ),
 )

@@ -26,6 +26,7 @@ from dsdoctor.api import (
     LaunchCommand,
     Level,
     Missing,
+    Observation,
     RunNeeds,
     Scope,
     Signature,
@@ -35,7 +36,13 @@ from dsdoctor.api import (
     warn,
 )
 
-CONDITION = Condition("launched-without-deepspeed", id="DSD1206", scope=Scope.JOB, since="0.1")
+CONDITION = Condition(
+    "launched-without-deepspeed",
+    id="DSD1206",
+    scope=Scope.JOB,
+    since="0.1",
+    names=(Observation.NO_RANK_ENVIRONMENT,),
+)
 
 _NEEDED = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
 

@@ -16,21 +16,14 @@ means a signal, is ignored
 
 from __future__ import annotations
 
-from dsdoctor.api import Condition, Level, Scope, Signature
+from dsdoctor.api import Condition, Observation, Scope
 
-CONDITION = Condition("launcher-killed", id="DSD1260", scope=Scope.JOB, since="0.1")
+CONDITION = Condition(
+    "launcher-killed",
+    id="DSD1260",
+    scope=Scope.JOB,
+    since="0.1",
+    names=(Observation.LAUNCHER_GONE,),
+)
 
 HINT = "stop the remaining ranks, and start the job under a scheduler, `tmux` or `nohup`"
-
-SIGNATURES = (
-    Signature(
-        pattern=r"the launcher ended \((?:exit status|signal) -?\w+\) while rank [\d, ]+ still ran",
-        examples=(
-            "FAIL  the launcher ended (signal 9) while rank 0, 1 still ran",
-            "FAIL  the launcher ended (exit status 137) while rank 3 still ran",
-        ),
-        not_examples=("the launcher ended (exit status 0)",),
-        level=Level.CERTAIN,
-        masks=("host-oom-killed", "rank-killed"),
-    ),
-)

@@ -26,6 +26,7 @@ from dsdoctor.api import (
     LaunchCommand,
     Level,
     Missing,
+    Observation,
     Scope,
     Signature,
     check,
@@ -35,7 +36,11 @@ from dsdoctor.api import (
 )
 
 CONDITION = Condition(
-    "launcher-visible-devices-conflict", id="DSD1203", scope=Scope.JOB, since="0.1"
+    "launcher-visible-devices-conflict",
+    id="DSD1203",
+    scope=Scope.JOB,
+    since="0.1",
+    names=(Observation.WRONG_DEVICES,),
 )
 
 

@@ -14,9 +14,21 @@ Detected from logs only.
 
 from __future__ import annotations
 
-from dsdoctor.api import Condition, Level, Scope, Signature
+from dsdoctor.api import (
+    Condition,
+    Level,
+    Observation,
+    Scope,
+    Signature,
+)
 
-CONDITION = Condition("rendezvous-timeout", id="DSD1251", scope=Scope.JOB, since="0.1")
+CONDITION = Condition(
+    "rendezvous-timeout",
+    id="DSD1251",
+    scope=Scope.JOB,
+    since="0.1",
+    names=(Observation.NO_RENDEZVOUS,),
+)
 
 HINT = "check on every node that the job started there and that `nc -vz ADDRESS PORT` reaches the master address"
 
@@ -28,6 +40,7 @@ SIGNATURES = (
             "[E1121 04:43:00.914205340 socket.cpp:818] [c10d] The client socket has failed to connect to any network address of (10.0.0.1, 29500).",
         ),
         masks=("nccl-timeout-watchdog",),
+        echo=True,
     ),
     Signature(
         pattern=r"(?:^|\.)Rendezvous(?:Timeout|Connection)Error",
@@ -37,6 +50,7 @@ SIGNATURES = (
         ),
         not_examples=("raise RendezvousTimeoutError",),
         masks=("nccl-timeout-watchdog",),
+        echo=True,
     ),
     Signature(
         pattern=r"\d+/\d+ clients joined",
@@ -45,6 +59,7 @@ SIGNATURES = (
         ),
         not_examples=(" clients joined ",),
         masks=("nccl-timeout-watchdog",),
+        echo=True,
     ),
     Signature(
         pattern="IPv[46] network addresses of .{0,80}cannot be retrieved",
@@ -55,12 +70,14 @@ SIGNATURES = (
             "[W socket.cpp:601] [c10d] The IPv6 network addresses of (worker-0, 29500) cannot be",
         ),
         masks=("nccl-timeout-watchdog",),
+        echo=True,
     ),
     Signature(
         pattern="torch.*getaddrinfo",
         examples=("torch ... getaddrinfo",),
         not_examples=("... getaddrinfo",),
         masks=("nccl-timeout-watchdog",),
+        echo=True,
     ),
     Signature(
         pattern="in store based barrier on rank",
@@ -68,11 +85,13 @@ SIGNATURES = (
             "RuntimeError: Timed out initializing process group in store based barrier on rank: 0, for key: store_based_barrier_key:1",
         ),
         masks=("nccl-timeout-watchdog",),
+        echo=True,
     ),
     Signature(
         pattern=r"connect\(\) timed out\. Original timeout",
         examples=("RuntimeError: connect() timed out. Original timeout was 1800000 ms.",),
         masks=("nccl-timeout-watchdog",),
+        echo=True,
     ),
     Signature(
         pattern="hostname of the rendezvous",
@@ -80,6 +99,7 @@ SIGNATURES = (
             "File \"x\", RuntimeError: The hostname of the rendezvous endpoint 'head:29400' must resolve",
         ),
         masks=("nccl-timeout-watchdog",),
+        echo=True,
     ),
     Signature(
         pattern="connection to the C10d store has failed",
@@ -87,6 +107,7 @@ SIGNATURES = (
             "torch.distributed.elastic.rendezvous.api.RendezvousConnectionError: The connection to the C10d store has failed. See inner exception for details.",
         ),
         masks=("nccl-timeout-watchdog",),
+        echo=True,
     ),
     Signature(
         pattern="client socket has failed to (?:connect|get)(?!.{0,200}system error: 10049)",
@@ -97,6 +118,7 @@ SIGNATURES = (
         ),
         masks=("nccl-timeout-watchdog",),
         unless=("exits successfully",),
+        echo=True,
     ),
     Signature(
         pattern="[Ee]rror: (?:Connection (?:timed out|refused|reset by peer)|Broken pipe|No route to host|.{0,40}(?:[Tt]emporary failure in name resolution|Name or service not known))",
@@ -119,6 +141,7 @@ SIGNATURES = (
             "rendezvous_iterator",
             "self._store, store_op",
         ),
+        echo=True,
     ),
     Signature(
         pattern=r"(?:^|\.)RendezvousClosedError",
@@ -128,6 +151,7 @@ SIGNATURES = (
         ),
         not_examples=("raise RendezvousClosedError()",),
         level=Level.WEAK,
+        echo=True,
     ),
     Signature(
         pattern=r"Timed out after \d+ seconds waiting for (?:workers|clients|members)|Stop_waiting response is expected|timed out waiting for (?:the )?(?:other )?(?:nodes|peers|workers) to join",
@@ -138,6 +162,7 @@ SIGNATURES = (
         ),
         not_examples=("out after 61 seconds waiting for workers. 1/4 workers joined.",),
         masks=("nccl-timeout-watchdog",),
+        echo=True,
     ),
     Signature(
         pattern=r"Waiting in store based barrier to initialize process group for (?:rank|\d+ seconds)",
@@ -148,6 +173,7 @@ SIGNATURES = (
         not_examples=("Waiting in store based barrier to initialize process group for 20",),
         level=Level.WEAK,
         final=True,
+        echo=True,
     ),
     Signature(
         pattern=r"(?:recvValue|sendBytes|recvVector)\w* failed on SocketImpl|host not found: Name or service|Failed to recv, got 0 bytes",
@@ -157,5 +183,6 @@ SIGNATURES = (
         ),
         not_examples=("a retry failed on SocketImpl of the mock",),
         level=Level.HINT,
+        echo=True,
     ),
 )

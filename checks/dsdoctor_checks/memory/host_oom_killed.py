@@ -13,9 +13,21 @@ Detected from logs only.
 
 from __future__ import annotations
 
-from dsdoctor.api import Condition, Level, Scope, Signature
+from dsdoctor.api import (
+    Condition,
+    Level,
+    Observation,
+    Scope,
+    Signature,
+)
 
-CONDITION = Condition("host-oom-killed", id="DSD1452", scope=Scope.JOB, since="0.1")
+CONDITION = Condition(
+    "host-oom-killed",
+    id="DSD1452",
+    scope=Scope.JOB,
+    since="0.1",
+    names=(Observation.KILLED_FOR_MEMORY,),
+)
 
 HINT = "request more host memory for the job, offload less, or start fewer ranks and workers"
 
@@ -81,6 +93,7 @@ SIGNATURES = (
         examples=("[ERROR] [launch.py:1:f] ['python'] exits with return code = -9",),
         masks=("nccl-timeout-watchdog", "rendezvous-timeout"),
         unless=("DUE TO TIME LIMIT", "DUE TO PREEMPTION", "*** JOB "),
+        echo=True,
     ),
     Signature(
         pattern=r"exitcode\s*: -9\b",
@@ -90,12 +103,14 @@ SIGNATURES = (
         ),
         masks=("nccl-timeout-watchdog", "rendezvous-timeout"),
         unless=("DUE TO TIME LIMIT", "DUE TO PREEMPTION", "*** JOB "),
+        echo=True,
     ),
     Signature(
         pattern=r"Signal 9 \(SIGKILL\)",
         examples=("traceback : Signal 9 (SIGKILL) received by PID 22",),
         masks=("nccl-timeout-watchdog", "rendezvous-timeout"),
         unless=("DUE TO TIME LIMIT", "DUE TO PREEMPTION", "*** JOB "),
+        echo=True,
     ),
     Signature(
         pattern=r"exit(?:ed with)? (?:code|status) (?:137|-9)\b",
@@ -106,18 +121,21 @@ SIGNATURES = (
         ),
         masks=("nccl-timeout-watchdog", "rendezvous-timeout"),
         unless=("DUE TO TIME LIMIT", "DUE TO PREEMPTION", "*** JOB "),
+        echo=True,
     ),
     Signature(
         pattern=r"signal 9\b",
         examples=("Process finished with exit code 137 (interrupted by signal 9: SIGKILL)",),
         masks=("nccl-timeout-watchdog", "rendezvous-timeout"),
         unless=("DUE TO TIME LIMIT", "DUE TO PREEMPTION", "*** JOB "),
+        echo=True,
     ),
     Signature(
         pattern=r"Signals\.SIGKILL",
         examples=("Signals.SIGKILL",),
         masks=("nccl-timeout-watchdog", "rendezvous-timeout"),
         unless=("DUE TO TIME LIMIT", "DUE TO PREEMPTION", "*** JOB "),
+        echo=True,
     ),
     Signature(
         pattern="terminated with signal SIGKILL",
@@ -126,12 +144,14 @@ SIGNATURES = (
         ),
         masks=("nccl-timeout-watchdog", "rendezvous-timeout"),
         unless=("DUE TO TIME LIMIT", "DUE TO PREEMPTION", "*** JOB "),
+        echo=True,
     ),
     Signature(
         pattern=r"exit(?:ed with exit)? code:? 137\b",
         examples=("Process finished with exit code 137 (interrupted by signal 9: SIGKILL)",),
         masks=("nccl-timeout-watchdog", "rendezvous-timeout"),
         unless=("DUE TO TIME LIMIT", "DUE TO PREEMPTION", "*** JOB "),
+        echo=True,
     ),
     Signature(
         pattern=r"(?:^|: |\d )Killed(?:$|\s{2,})",
@@ -142,6 +162,7 @@ SIGNATURES = (
         ),
         masks=("nccl-timeout-watchdog", "rendezvous-timeout"),
         unless=("DUE TO TIME LIMIT", "DUE TO PREEMPTION", "*** JOB "),
+        echo=True,
     ),
     Signature(
         pattern=r"task \d+: Killed",
@@ -149,6 +170,7 @@ SIGNATURES = (
         not_examples=("RuntimeError: DataLoader worker (pid 40011) is killed by signal: Killed.",),
         masks=("nccl-timeout-watchdog", "rendezvous-timeout"),
         unless=("DUE TO TIME LIMIT", "DUE TO PREEMPTION", "*** JOB "),
+        echo=True,
     ),
     Signature(
         pattern="DefaultCPUAllocator: (?:can't allocate|not enough) memory",
@@ -212,6 +234,7 @@ SIGNATURES = (
             "is killed by SIGKILL by OOM killer due to high memory usage",
         ),
         level=Level.WEAK,
+        echo=True,
     ),
     Signature(
         pattern=r"[1-9]\d* Workers? .{0,24}killed due to memory pressure",
@@ -227,12 +250,14 @@ SIGNATURES = (
         examples=("KILLED BY SIGNAL: 9",),
         level=Level.STRONG,
         masks=("dataloader-worker-killed", "nccl-timeout-watchdog"),
+        echo=True,
     ),
     Signature(
         pattern=r"EXIT STRING: Killed \(signal 9\)",
         examples=("EXIT STRING: Killed (signal 9)",),
         level=Level.STRONG,
         masks=("dataloader-worker-killed", "nccl-timeout-watchdog"),
+        echo=True,
     ),
     Signature(
         pattern="TERM_MEMLIMIT: ",

@@ -294,6 +294,7 @@ SIGNATURES = (
             "ncclSystemError: System call (socket, malloc, munmap, etc) failed.",
         ),
         level=Level.HINT,
+        echo=True,
     ),
     Signature(
         pattern="ncclRemoteError|remote process exited or there was a network error|NCCL WARN .{0,60}[Cc]onnection closed by remote peer",
@@ -304,6 +305,7 @@ SIGNATURES = (
         ),
         not_examples=("sftp: connection closed by remote peer, reconnecting",),
         level=Level.HINT,
+        echo=True,
     ),
     Signature(
         pattern=r"NET/OFI .{0,60}(?:completed with error|[Cc]ouldn't|failed|[Ee]rror)|gloo/transport/tcp/pair\.cc:\d+\] ?(?:connect \[|Connect timeout|timed out|\w+\.ss_family == )",
@@ -328,6 +330,7 @@ SIGNATURES = (
         ),
         not_examples=("n1:9:12 [0] misc/ibvwrap.cc:63 NCCL WARN Failed to open libibverbs.so[.1]",),
         level=Level.HINT,
+        echo=True,
     ),
     Signature(
         pattern=r"net_ib\.(?:cc|cu|h):\d+ (?:NCCL )?WARN (?!.{0,40}(?:Failed to open libib|libibverbs|async event|dlvsym|dlopen|plugin|Plugin|[Cc]onnection closed by remote|No device found|NCCL_\w+ set|Magic|magic|could not get|PCI_ORDERING|Adaptive|adaptive|GID table|client rereg))",
@@ -340,6 +343,7 @@ SIGNATURES = (
             "n1:9:12 [0] transport/net_ib.cc:94 NCCL WARN NET/IB : mlx5_0:1 Got async event : GID table change",
         ),
         level=Level.HINT,
+        echo=True,
     ),
     Signature(
         pattern=r"net_ib/\w+\.(?:cc|cu|h):\d+ (?:NCCL )?WARN (?!.{0,40}(?:Failed to open libib|libibverbs|async event|dlvsym|dlopen|plugin|Plugin|[Cc]onnection closed by remote|No device found|NCCL_\w+ set|Magic|magic|could not get|PCI_ORDERING|Adaptive|adaptive|GID table|client rereg))",
@@ -350,6 +354,7 @@ SIGNATURES = (
         ),
         not_examples=("net_ib/name.cc:7 WARN",),
         level=Level.HINT,
+        echo=True,
     ),
     Signature(
         pattern=r"net_socket\.(?:cc|cu|h):\d+ (?:NCCL )?WARN (?!.{0,40}(?:Failed to open libib|libibverbs|async event|dlvsym|dlopen|plugin|Plugin|[Cc]onnection closed by remote|No device found|NCCL_\w+ set|Magic|magic|could not get|PCI_ORDERING|Adaptive|adaptive|GID table|client rereg))",
@@ -360,6 +365,7 @@ SIGNATURES = (
         ),
         not_examples=("n1:411:460 [0] INFO transport/net_socket.cu:118 -> 2",),
         level=Level.HINT,
+        echo=True,
     ),
     Signature(
         pattern=r"misc/socket\.(?:cc|cu|h):\d+ (?:NCCL )?WARN (?!.{0,40}(?:Failed to open libib|libibverbs|async event|dlvsym|dlopen|plugin|Plugin|[Cc]onnection closed by remote|No device found|NCCL_\w+ set|Magic|magic|could not get|PCI_ORDERING|Adaptive|adaptive|GID table|client rereg))",
@@ -370,6 +376,7 @@ SIGNATURES = (
         ),
         not_examples=("n1:9:12 [0] misc/socket.cc:441 NCCL WARN",),
         level=Level.HINT,
+        echo=True,
     ),
     Signature(
         pattern=r"include/socket\.(?:cc|cu|h):\d+ (?:NCCL )?WARN (?!.{0,40}(?:Failed to open libib|libibverbs|async event|dlvsym|dlopen|plugin|Plugin|[Cc]onnection closed by remote|No device found|NCCL_\w+ set|Magic|magic|could not get|PCI_ORDERING|Adaptive|adaptive|GID table|client rereg))",
@@ -380,6 +387,7 @@ SIGNATURES = (
         ),
         not_examples=("n1:9:12 [0] include/socket.h:344 WARN",),
         level=Level.HINT,
+        echo=True,
     ),
     Signature(
         pattern=r"bootstrap\.(?:cc|cu|h):\d+ (?:NCCL )?WARN (?!.{0,40}(?:Failed to open libib|libibverbs|async event|dlvsym|dlopen|plugin|Plugin|[Cc]onnection closed by remote|No device found|NCCL_\w+ set|Magic|magic|could not get|PCI_ORDERING|Adaptive|adaptive|GID table|client rereg))",
@@ -390,6 +398,7 @@ SIGNATURES = (
         ),
         not_examples=("n1:9:12 [0] NCCL INFO bootstrap.cc:130 -> 2",),
         level=Level.HINT,
+        echo=True,
     ),
     # torch repeats NCCL's warning below `Last error:`, without the file and line that name its part
     Signature(
@@ -469,6 +478,7 @@ SIGNATURES = (
             "WARN [Proxy Service 1] Failed to execute operation Connect from rank 1, retcode 2",
         ),
         level=Level.HINT,
+        echo=True,
     ),
     Signature(
         pattern=r"[Ff]ailed to (?:modify|create) (?:QP|qp)\b|[Uu]nable to (?:modify|create) (?:QP|qp)\b",

@@ -14,9 +14,21 @@ Detected from logs only.
 
 from __future__ import annotations
 
-from dsdoctor.api import Condition, Level, Scope, Signature
+from dsdoctor.api import (
+    Condition,
+    Level,
+    Observation,
+    Scope,
+    Signature,
+)
 
-CONDITION = Condition("nccl-timeout-watchdog", id="DSD853", scope=Scope.JOB, since="0.1")
+CONDITION = Condition(
+    "nccl-timeout-watchdog",
+    id="DSD853",
+    scope=Scope.JOB,
+    since="0.1",
+    names=(Observation.NO_COLLECTIVE,),
+)
 
 HINT = (
     "find the rank that never reached the collective (`py-spy dump --pid PID`); if it is only slow,"
@@ -35,6 +47,7 @@ SIGNATURES = (
         ),
         message="A collective timed out, {operation} number {number}: a rank is slow, stuck or dead",
         compared=("operation", "number"),
+        echo=True,
     ),
     Signature(
         pattern="[Ww]atchdog caught collective operation timeout",
@@ -43,6 +56,7 @@ SIGNATURES = (
             "RuntimeError: NCCL communicator was aborted on rank 1. Original reason: [Rank 1] Watchdog caught collective operation timeout",
         ),
         level=Level.WEAK,
+        echo=True,
     ),
     Signature(
         pattern="Timeout at NCCL work",
@@ -50,6 +64,7 @@ SIGNATURES = (
             "[E522 03:03:03.120 ProcessGroupNCCL.cpp:1537] [PG 3 Rank 4] Timeout at NCCL work: 119, last enqueued NCCL work: 119, last completed NCCL work: 118.",
         ),
         level=Level.WEAK,
+        echo=True,
     ),
     Signature(
         pattern=r"Timed out waiting \d+ms for (?:recv|send)",
@@ -59,16 +74,19 @@ SIGNATURES = (
         ),
         not_examples=("RuntimeError: [unbound_buffer.cc:84] Timed out waiting 1800000ms for",),
         level=Level.WEAK,
+        echo=True,
     ),
     Signature(
         pattern="failed to pass monitoredBarrier",
         examples=("RuntimeError: Rank 0 failed to pass monitoredBarrier in 1800000 ms",),
         level=Level.WEAK,
+        echo=True,
     ),
     Signature(
         pattern="in monitoredBarrier",
         examples=("in monitoredBarrier",),
         level=Level.WEAK,
+        echo=True,
     ),
     Signature(
         pattern=r"[Ww]ait timeout after \d+",
@@ -77,17 +95,20 @@ SIGNATURES = (
         ),
         not_examples=("Wait timeout after is fine",),
         level=Level.WEAK,
+        echo=True,
     ),
     Signature(
         pattern="[Hh]eartbeat monitor timed out",
         examples=("Heartbeat monitor timed out",),
         level=Level.WEAK,
+        echo=True,
     ),
     Signature(
         pattern=r"[Ss]ocket [Tt]imeout\b",
         examples=("RuntimeError: Socket Timeout",),
         not_examples=("[rank0]: Heartbeat ok, socket timeout_s=30",),
         level=Level.WEAK,
+        echo=True,
     ),
     Signature(
         pattern=r"store->get\(.{0,80}(?:[Tt]imeout|timed out)",
@@ -99,6 +120,7 @@ SIGNATURES = (
             "torch.distributed.DistBackendError: [7] is setting up NCCL communicator and retrieving ncclUniqueId from [0] via c10d key-value store by key '0', but store->get('0') got error: Socket",
         ),
         level=Level.WEAK,
+        echo=True,
     ),
     Signature(
         pattern=r"watchdog got stuck for \d+",
@@ -107,11 +129,13 @@ SIGNATURES = (
         ),
         not_examples=("watchdog got stuck for is fine",),
         level=Level.WEAK,
+        echo=True,
     ),
     Signature(
         pattern="Application timeout caused pair closure",
         examples=("Application timeout caused pair closure",),
         level=Level.WEAK,
+        echo=True,
     ),
     Signature(
         pattern="NCCL operations have failed or timed out",
@@ -119,6 +143,7 @@ SIGNATURES = (
             "[E ProcessGroupNCCL.cpp:684] [Rank 1] Some NCCL operations have failed or timed out. Due to the asynchronous nature of CUDA kernels, subsequent GPU operations might run on corrupted/incomplete data.",
         ),
         level=Level.WEAK,
+        echo=True,
     ),
     Signature(
         pattern=r"ran for \d+ milliseconds before timing out",
@@ -127,11 +152,13 @@ SIGNATURES = (
         ),
         not_examples=("for 600042 milliseconds before timing out.",),
         level=Level.WEAK,
+        echo=True,
     ),
     Signature(
         pattern="[Bb]arrier timed out after",
         examples=("Barrier timed out after",),
         level=Level.WEAK,
+        echo=True,
     ),
     Signature(
         pattern="detected by watchdog at work|on this rank to signal dumping|Received a dump signal",
@@ -142,5 +169,6 @@ SIGNATURES = (
             "on this rank to signal dumping",
         ),
         level=Level.HINT,
+        echo=True,
     ),
 )

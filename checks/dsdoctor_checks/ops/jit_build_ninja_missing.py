@@ -30,6 +30,7 @@ from dsdoctor.api import (
     RunNeeds,
     Scope,
     Signature,
+    TracebackRule,
     check,
     ok,
 )
@@ -196,5 +197,15 @@ SIGNATURES = (
         not_examples=("ninja is required to build the docs quickly",),
         level=Level.STRONG,
         masks=("cpu-adam-unbuilt",),
+    ),
+)
+
+TRACEBACK_RULES = (
+    TracebackRule(
+        file="torch/utils/cpp_extension.py",
+        function="verify_ninja_availability",
+        source="torch 1.10-2.13 utils/cpp_extension.py",
+        level=Level.STRONG,
+        example='Traceback (most recent call last):\n  File "/env/lib/python3.11/site-packages/torch/utils/cpp_extension.py", line 7, in verify_ninja_availability\nRuntimeError: x',
     ),
 )

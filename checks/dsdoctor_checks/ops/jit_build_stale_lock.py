@@ -22,9 +22,11 @@ from dsdoctor.api import (
     Finding,
     Level,
     Limits,
+    Observation,
     RunNeeds,
     Scope,
     Signature,
+    TracebackRule,
     check,
     fail,
     ok,
@@ -39,6 +41,7 @@ CONDITION = Condition(
     scope=Scope.USER_ENV,
     since="0.1",
     fixes=("remove-stale-lock",),
+    names=(Observation.BUILD_WAITS,),
 )
 
 
@@ -167,5 +170,15 @@ SIGNATURES = (
         ),
         level=Level.WEAK,
         masks=("cpu-adam-unbuilt",),
+    ),
+)
+
+TRACEBACK_RULES = (
+    TracebackRule(
+        file="torch/utils/file_baton.py",
+        function="wait",
+        kinds=("KeyboardInterrupt", "SignalException", ""),
+        source="torch 1.10-2.13 utils/file_baton.py",
+        example='Traceback (most recent call last):\n  File "/env/lib/python3.11/site-packages/torch/utils/file_baton.py", line 7, in wait\nKeyboardInterrupt: x',
     ),
 )

@@ -21,10 +21,9 @@ HINT = "install a newer libstdc++ (`conda install -c conda-forge libstdcxx-ng`),
 
 SIGNATURES = (
     Signature(
-        pattern=r"version `?(?:GLIBCXX|CXXABI|GLIBC)_[\d.]+['’]? not found",
+        pattern=r"version `?(?:GLIBCXX|CXXABI)_[\d.]+['’]? not found",
         examples=(
             "ImportError: /lib64/libstdc++.so.6: version `GLIBCXX_3.4.20' not found (required by x.so)",
-            "ImportError: /lib/x86_64-linux-gnu/libc.so.6: version `GLIBC_2.32' not found (required by y.so)",
             "ImportError: /usr/lib/x86_64-linux-gnu/libstdc++.so.6: version `CXXABI_1.3.15' not found (required by /opt/env/lib/python3.12/site-packages/x.so)",
         ),
         not_examples=("ImportError: /lib64/libstdc++.so.6: version `GLIBCXX_3.4.20' not",),

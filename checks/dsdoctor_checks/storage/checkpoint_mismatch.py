@@ -26,9 +26,11 @@ from dsdoctor.api import (
     LaunchCommand,
     Level,
     Missing,
+    Observation,
     RunNeeds,
     Scope,
     Signature,
+    TracebackRule,
     check,
     fail,
     ok,
@@ -36,7 +38,13 @@ from dsdoctor.api import (
 )
 from dsdoctor_checks._util import chosen
 
-CONDITION = Condition("checkpoint-mismatch", id="DSD1550", scope=Scope.JOB, since="0.1")
+CONDITION = Condition(
+    "checkpoint-mismatch",
+    id="DSD1550",
+    scope=Scope.JOB,
+    since="0.1",
+    names=(Observation.CHECKPOINT_DIFFERS,),
+)
 
 _PARTITIONED = 3
 
@@ -505,5 +513,16 @@ SIGNATURES = (
             "Global shape mismatch for loaded ((64, 8)) and expected ((32, 8)) tensor for key a.weight",
             "CheckpointingException: Global shape mismatch for loaded (torch.Size([4])) and expected ((8,)) tensor",
         ),
+    ),
+)
+
+TRACEBACK_RULES = (
+    TracebackRule(
+        file="deepspeed/runtime/engine.py",
+        function="load_module_state_dict",
+        kinds=("RuntimeError",),
+        source="deepspeed 0.9-0.19 runtime/engine.py",
+        level=Level.STRONG,
+        example='Traceback (most recent call last):\n  File "/env/lib/python3.11/site-packages/deepspeed/runtime/engine.py", line 7, in load_module_state_dict\nRuntimeError: x',
     ),
 )

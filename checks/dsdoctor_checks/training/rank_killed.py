@@ -15,9 +15,21 @@ kernel's log before it names this condition.
 
 from __future__ import annotations
 
-from dsdoctor.api import Condition, Level, Scope, Signature
+from dsdoctor.api import (
+    Condition,
+    Level,
+    Observation,
+    Scope,
+    Signature,
+)
 
-CONDITION = Condition("rank-killed", id="DSD1761", scope=Scope.JOB, since="0.1")
+CONDITION = Condition(
+    "rank-killed",
+    id="DSD1761",
+    scope=Scope.JOB,
+    since="0.1",
+    names=(Observation.KILLED,),
+)
 
 HINT = "check the limits of the scheduler, `systemd-oomd`, `earlyoom`, and scripts that run `pkill`"
 

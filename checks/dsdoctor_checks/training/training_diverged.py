@@ -13,7 +13,13 @@ Detected from logs only.
 
 from __future__ import annotations
 
-from dsdoctor.api import Condition, Level, Scope, Signature
+from dsdoctor.api import (
+    Condition,
+    Level,
+    Observation,
+    Scope,
+    Signature,
+)
 
 CONDITION = Condition(
     "training-diverged",
@@ -21,6 +27,7 @@ CONDITION = Condition(
     scope=Scope.JOB,
     since="0.1",
     formerly=("fp16-overflow-or-nan",),
+    names=(Observation.NOT_FINITE,),
 )
 
 HINT = "train in bf16, or lower `initial_scale_power` and the learning rate"

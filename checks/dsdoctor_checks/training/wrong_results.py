@@ -15,23 +15,14 @@ tokens, and the losses with those of a single process with the same seed.
 
 from __future__ import annotations
 
-from dsdoctor.api import Condition, Level, Scope, Signature
+from dsdoctor.api import Condition, Observation, Scope
 
-CONDITION = Condition("wrong-results", id="DSD1760", scope=Scope.NODE, since="0.1")
+CONDITION = Condition(
+    "wrong-results",
+    id="DSD1760",
+    scope=Scope.NODE,
+    since="0.1",
+    names=(Observation.WRONG_VALUES,),
+)
 
 HINT = "run `dsdoctor check` to find ECC errors and broken links, exclude the GPU of the rank that is named, and run `dsdoctor smoke` again"
-
-SIGNATURES = (
-    Signature(
-        pattern=r"\b(?:all_reduce|broadcast|all_gather|reduce_scatter|p2p) gave \S+ on rank \d+, expected|the loss of step \d+ is \S+, but \S+ in a single process with the same seed|the loss on the same tokens is \S+ on rank \d+, but \S+ on rank \d+",
-        examples=(
-            "CheckError: all_reduce gave 4 on rank 1, expected 3",
-            "FAIL  the loss of step 3 is 6.100000, but 5.900000 in a single process with the same seed",
-            "the loss on the same tokens is 6.100000 on rank 0, but 6.200000 on rank 1",
-        ),
-        not_examples=(
-            "RuntimeError: unexpected EOF, expected 3811290 more bytes. The file might be corrupted.",
-        ),
-        level=Level.CERTAIN,
-    ),
-)

@@ -42,7 +42,7 @@ class Communication:
             want = torch.as_tensor(value, dtype=torch.float32)
             if not torch.equal(tensor.float().cpu().flatten(), want.expand(tensor.numel())):
                 raise CheckError(
-                    "wrong-results",
+                    "wrong-values",
                     "%s gave %g on rank %d, expected %g"
                     % (name, tensor.float().flatten()[0].item(), rank, want.flatten()[0].item()),
                     operation=name,

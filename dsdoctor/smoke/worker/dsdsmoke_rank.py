@@ -109,9 +109,7 @@ class Run(Communication):
         found["port"] = os.environ.get("MASTER_PORT", "")
         if dist.get_world_size() != self.job["world"]:
             raise CheckError(
-                "hostfile-or-ssh-problem"
-                if self.job["nodes"] > 1
-                else "launched-without-deepspeed",
+                "wrong-ranks" if self.job["nodes"] > 1 else "no-rank-environment",
                 "%d ranks have met, but %d were planned"
                 % (dist.get_world_size(), self.job["world"]),
             )
@@ -150,7 +148,7 @@ class Run(Communication):
         limit = MATMUL_ERROR[self.job["precision"]]
         if not error <= limit:
             raise CheckError(
-                "wrong-results",
+                "wrong-values",
                 "a matmul in %s on rank %d is off by %.2g, expected at most %.2g"
                 % (self.job["precision"], self.rank, error, limit),
             )
@@ -209,7 +207,7 @@ class Run(Communication):
         self.job["clip"] = float(self.engine.gradient_clipping())
         if found["stage"] != stage:
             raise CheckError(
-                "ds-config-ignored-setting",
+                "setting-ignored",
                 "the engine runs ZeRO stage %d, but the config says %d" % (found["stage"], stage),
             )
 
@@ -270,9 +268,7 @@ class Run(Communication):
             rows.append({"loss": loss, "ms": spent * 1e3, "own_ms": own * 1e3})
             self.report.note(step=step, loss=loss)
             if not math.isfinite(loss):
-                raise CheckError(
-                    "training-diverged", "the loss is %s after %d steps" % (loss, step + 1)
-                )
+                raise CheckError("not-finite", "the loss is %s after %d steps" % (loss, step + 1))
         found["probe_after"] = self.probe()
         found["skipped"] = getattr(self.engine, "skipped_steps", 0)
         if self.on_gpu:
@@ -308,7 +304,7 @@ class Run(Communication):
         found.update(before=before, moved=moved, after=after)
         if path is None or abs(after - before) > 1e-3 * max(1.0, abs(before)):
             raise CheckError(
-                "checkpoint-mismatch",
+                "checkpoint-differs",
                 "the loss is %.5f after loading the checkpoint, but was %.5f when it was saved"
                 % (after, before),
             )
@@ -355,7 +351,7 @@ def refuse_stale_lock(op: Any, path: Any) -> None:
     age = locks.wait_for(path)
     if age is not None:
         raise CheckError(
-            "jit-build-stale-lock",
+            "build-waits",
             "`%s` is %.0f s old and no process holds it: a build of %s was killed, and whoever "
             "needs the op waits for ever" % (path, age, op),
         )

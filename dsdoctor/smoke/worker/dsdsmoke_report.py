@@ -24,11 +24,11 @@ ORPHANED = 86
 
 
 class CheckError(Exception):
-    """A result is wrong; `condition` names the illness."""
+    """A result is wrong; `seen` is an `Observation` of dsdoctor."""
 
-    def __init__(self, condition: Any, message: Any, **data: Any) -> None:
+    def __init__(self, seen: Any, message: Any, **data: Any) -> None:
         super().__init__(message)
-        self.condition = condition
+        self.seen = seen
         self.data = data
 
 
@@ -81,7 +81,7 @@ class Reporter:
             data["error"] = text[-2000:]
             if isinstance(error, CheckError):
                 data.update(error.data)
-                data["condition"] = error.condition
+                data["seen"] = error.seen
                 data["error"] = str(error)
             self.write("fail", data, time.monotonic() - self._begun)
             raise

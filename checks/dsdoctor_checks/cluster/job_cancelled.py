@@ -1,0 +1,56 @@
+"""The job was cancelled by its owner or an administrator.
+
+## Why it matters
+`scancel`, `kubectl delete` or `bkill` ends every process of the job. Nothing is wrong with the
+training itself, unless somebody cancelled it because it hung.
+
+## What to do
+Ask who cancelled it (`sacct -j JOB -o State,User,AdminComment`), and look at what the ranks did
+last if it was cancelled because it hung.
+
+## References
+- https://slurm.schedmd.com/scancel.html
+"""
+
+from __future__ import annotations
+
+from dsdoctor.api import Condition, Level, Scope, Signature
+
+CONDITION = Condition("job-cancelled", id="DSD1654", scope=Scope.JOB, since="0.1")
+
+HINT = "ask who cancelled it (`sacct -j JOB -o State%30`), and resume from the last checkpoint"
+
+SIGNATURES = (
+    Signature(
+        pattern=r"\*\*\* (?:JOB|STEP) \S+ ON \S+ CANCELLED AT \S+ \*\*\*",
+        source="slurm 20.02-25.05 src/slurmd/slurmstepd, src/common/slurm_protocol_defs.c",
+        examples=(
+            "slurmstepd: error: *** JOB 412 ON n3 CANCELLED AT 2024-05-06T07:08:09 ***",
+            "slurmstepd: error: *** STEP 412.0 ON n3 CANCELLED AT 2024-05-06T07:08:09 ***",
+        ),
+        not_examples=("*** JOB 412 ON n3 CANCELLED AT 2024-05-06T07:08:09 DUE TO TIME LIMIT ***",),
+        echo=True,
+    ),
+    Signature(
+        pattern=r"\bJobState=CANCELLED\b|^\d[\w.+-]*\s.*\sCANCELLED by \d+",
+        source="slurm 20.02-25.05 scontrol show job, sacct",
+        examples=(
+            "   JobState=CANCELLED Reason=None",
+            "4711   train  gpu   lab  64  CANCELLED by 1000   0:15",
+        ),
+        not_examples=("it was CANCELLED by 7",),
+        level=Level.STRONG,
+        masks=("host-oom-killed", "rank-killed"),
+    ),
+    Signature(
+        pattern=r"TERM_OWNER: job killed by owner|TERM_ADMIN: job killed by root or LSF administrator",
+        source="LSF 10.1 bjobs",
+        examples=(
+            "TERM_OWNER: job killed by owner.",
+            "TERM_ADMIN: job killed by root or LSF administrator.",
+        ),
+        not_examples=(),
+        level=Level.STRONG,
+        masks=("host-oom-killed", "rank-killed"),
+    ),
+)

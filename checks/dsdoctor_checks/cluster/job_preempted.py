@@ -1,0 +1,78 @@
+"""The job was preempted: its nodes went to somebody else.
+
+## Why it matters
+A job of a preemptible partition, or a spot or preemptible machine, is ended to make room, with a
+short warning at most. Nothing is wrong with the training.
+
+## What to do
+Submit with `--requeue`, save checkpoints often, resume from the last one, or use a partition or a
+machine that is not preempted.
+
+## References
+- https://slurm.schedmd.com/preempt.html
+- https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-notices.html
+- https://cloud.google.com/compute/docs/instances/spot
+"""
+
+from __future__ import annotations
+
+from dsdoctor.api import Condition, Level, Scope, Signature
+
+CONDITION = Condition("job-preempted", id="DSD1652", scope=Scope.JOB, since="0.1")
+
+HINT = (
+    "resume from the last checkpoint; submit with `--requeue`, or use nodes that are not preempted"
+)
+
+SIGNATURES = (
+    Signature(
+        pattern=r"CANCELLED AT \S+ DUE TO (?:PREEMPTION|JOB REQUEUE)",
+        source="slurm 20.02-25.05 src/slurmd/slurmstepd, src/common/slurm_protocol_defs.c",
+        examples=(
+            "slurmstepd: error: *** JOB 412 ON n3 CANCELLED AT 2024-05-06T07:08:09 DUE TO PREEMPTION ***",
+            "slurmstepd: error: *** STEP 608.0 ON n3 CANCELLED AT 2022-08-12T02:06:12 DUE TO JOB REQUEUE ***",
+        ),
+        not_examples=("AT 2024-05-06T07:08:09 DUE TO PREEMPTION ***",),
+        level=Level.CERTAIN,
+        masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern=r"\bJobState=PREEMPTED\b|^\d[\w.+-]*\s.*\sPREEMPTED\s",
+        source="slurm 20.02-25.05 scontrol show job, sacct",
+        examples=(
+            "   JobState=PREEMPTED Reason=None",
+            "4711   train  spot   lab  64  PREEMPTED   0:0",
+        ),
+        not_examples=("jobs that end PREEMPTED count",),
+        level=Level.CERTAIN,
+        masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern=r"\bPreempted\b.{0,60}by (?:a pod|default/|\S+/\S+) |Preemption(?:ByScheduler|ByKubeScheduler)",
+        source="kubernetes 1.20-1.34 pkg/kubelet, pkg/scheduler: events and pod status",
+        examples=(
+            "Warning  Preempted  3m  default-scheduler  Preempted by a pod on node gpu-3",
+            "reason: PreemptionByScheduler",
+            "reason: PreemptionByKubeScheduler",
+            "Normal Preempted by default/big on node gpu-3",
+            "Preempted  by lab/big on node gpu-3",
+        ),
+        not_examples=("Preempted by nobody",),
+        level=Level.CERTAIN,
+        masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern=r"Spot Instance Interruption|[Ss]pot interruption (?:notice|warning)|Instance was preempted|compute\.instances\.preempted",
+        source="AWS EC2 spot/instance-action, GCE operations: compute.instances.preempted",
+        examples=(
+            "EC2 Spot Instance Interruption Warning for i-0abc",
+            "spot interruption notice received, terminating in 120 s",
+            "spot interruption warning",
+            "Instance was preempted.",
+            "operation: compute.instances.preempted",
+        ),
+        not_examples=(),
+        level=Level.CERTAIN,
+        masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
+    ),
+)

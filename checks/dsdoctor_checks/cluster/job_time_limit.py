@@ -1,0 +1,77 @@
+"""The job ran into its time limit.
+
+## Why it matters
+The scheduler ends every process of a job whose time is over: SIGTERM, and SIGKILL some seconds
+later. What the ranks print then follows from it.
+
+## What to do
+Ask for more time (`#SBATCH --time`, `activeDeadlineSeconds`), save checkpoints before the limit
+(`#SBATCH --signal=USR1@300`), and resume from the last one.
+
+## References
+- https://slurm.schedmd.com/sbatch.html (`--time`, `--signal`)
+- https://kubernetes.io/docs/concepts/workloads/controllers/job/
+"""
+
+from __future__ import annotations
+
+from dsdoctor.api import Condition, Level, Scope, Signature
+
+CONDITION = Condition("job-time-limit", id="DSD1651", scope=Scope.JOB, since="0.1")
+
+HINT = "ask for more time, or save a checkpoint before the limit (`#SBATCH --signal=USR1@300`) and resume from it"
+
+SIGNATURES = (
+    Signature(
+        pattern=r"CANCELLED AT \S+ DUE TO TIME LIMIT",
+        source="slurm 20.02-25.05 src/slurmd/slurmstepd, src/common/slurm_protocol_defs.c",
+        examples=(
+            "slurmstepd: error: *** JOB 412 ON n3 CANCELLED AT 2024-05-06T07:08:09 DUE TO TIME LIMIT ***",
+        ),
+        not_examples=("AT 2024-05-06T07:08:09 DUE TO TIME LIMIT ***",),
+        level=Level.CERTAIN,
+        masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern=r"\bJobState=TIMEOUT\b|\bReason=TimeLimit\b",
+        source="slurm 20.02-25.05 scontrol show job",
+        examples=(
+            "   JobState=TIMEOUT Reason=TimeLimit Dependency=(null)",
+            "   JobState=RUNNING Reason=TimeLimit",
+        ),
+        not_examples=("JobState=TIMEOUTS",),
+        level=Level.CERTAIN,
+        masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern=r"^\d[\w.+-]*\s.*\sTIMEOUT\s",
+        source="slurm 20.02-25.05 sacct",
+        examples=("4711            train    gpu      lab         64    TIMEOUT      0:0",),
+        not_examples=("512 NCCL TIMEOUTs were counted on  TIMEOUT=30 ",),
+        level=Level.STRONG,
+        masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern=r"\bDeadlineExceeded\b.{0,80}active longer than specified deadline|Job was active longer than specified deadline|Pod was active on the node longer than the specified deadline",
+        source="kubernetes 1.20-1.34 pkg/kubelet, pkg/scheduler: events and pod status",
+        examples=(
+            "Warning  DeadlineExceeded  2m  job-controller  Job was active longer than specified deadline",
+            "Pod was active on the node longer than the specified deadline",
+            "DeadlineExceeded: it was active longer than specified deadline",
+        ),
+        not_examples=("was active longer than specified deadline",),
+        level=Level.CERTAIN,
+        masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern=r"TERM_RUNLIMIT: job killed after reaching LSF run time limit|PBS: job killed: walltime \d+ exceeded limit",
+        source="LSF 10.1 bjobs; OpenPBS 20-23 src/resmom",
+        examples=(
+            "TERM_RUNLIMIT: job killed after reaching LSF run time limit.",
+            "=>> PBS: job killed: walltime 3617 exceeded limit 3600",
+        ),
+        not_examples=("PBS: job killed: walltime limit",),
+        level=Level.CERTAIN,
+        masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
+    ),
+)

@@ -1,0 +1,68 @@
+"""A node of the job failed or was taken away.
+
+## Why it matters
+The scheduler lost a node: it crashed, was rebooted, or its daemon no longer answers. The ranks on
+it end without a word, and the others wait for them.
+
+## What to do
+Look at the node's own log (`dmesg`, `journalctl -b -1`, `sinfo -R`, `kubectl describe node`),
+have it checked with `dsdoctor check`, and resume from the last checkpoint on other nodes.
+
+## References
+- https://slurm.schedmd.com/slurm.conf.html (`SlurmdTimeout`)
+- https://kubernetes.io/docs/concepts/architecture/nodes/
+"""
+
+from __future__ import annotations
+
+from dsdoctor.api import Condition, Level, Scope, Signature
+
+CONDITION = Condition("node-failed", id="DSD1653", scope=Scope.NODE, since="0.1")
+
+HINT = "resume on other nodes, and have the failed node checked (`sinfo -R`, `dmesg`, `dsdoctor check`)"
+
+SIGNATURES = (
+    Signature(
+        pattern=r"CANCELLED AT \S+ DUE TO NODE FAILURE",
+        source="slurm 20.02-25.05 src/slurmd/slurmstepd, src/common/slurm_protocol_defs.c",
+        examples=(
+            "slurmstepd: error: *** JOB 412 ON n3 CANCELLED AT 2024-05-06T07:08:09 DUE TO NODE FAILURE, SEE SLURMCTLD LOG FOR DETAILS ***",
+        ),
+        not_examples=("CANCELLED AT ONCE, SEE THE LOG, DUE TO NODE FAILURE",),
+        level=Level.CERTAIN,
+        masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern=r"srun: error: Node failure on \S+",
+        source="slurm 20.02-25.05 src/slurmd/slurmstepd, src/common/slurm_protocol_defs.c",
+        examples=("srun: error: Node failure on n3",),
+        not_examples=("srun: error: Node failure on ",),
+        level=Level.CERTAIN,
+        masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern=r"\bJobState=NODE_FAIL\b|^\d[\w.+-]*\s.*\sNODE_FAIL\s",
+        source="slurm 20.02-25.05 scontrol show job, sacct",
+        examples=(
+            "   JobState=NODE_FAIL Reason=NodeDown",
+            "4711   train  gpu   lab  64  NODE_FAIL   0:0",
+        ),
+        not_examples=("states such as NODE_FAIL count",),
+        level=Level.CERTAIN,
+        masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern=r"\bNodeNotReady\b.{0,80}Node is not ready|Node \S+ status is now: NodeNotReady|\bNodeLost\b|DeletionByTaintManager|TaintManagerEviction",
+        source="kubernetes 1.20-1.34 pkg/kubelet, pkg/scheduler: events and pod status",
+        examples=(
+            "Warning  NodeNotReady  4m  node-controller  Node is not ready",
+            "Node gpu-3 status is now: NodeNotReady",
+            "reason: NodeLost",
+            "reason: DeletionByTaintManager",
+            "Normal  TaintManagerEviction  2m  taint-eviction-controller  Marking for deletion Pod lab/train-0",
+        ),
+        not_examples=("Node is not ready for NodeNotReady",),
+        level=Level.STRONG,
+        masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
+    ),
+)

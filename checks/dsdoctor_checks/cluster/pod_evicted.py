@@ -1,0 +1,48 @@
+"""The pod was evicted from its node.
+
+## Why it matters
+The kubelet evicts pods when its node runs short of memory, disk or process ids, and a drain
+evicts all of them. The ranks of the pod end with SIGTERM.
+
+## What to do
+Read `kubectl describe pod` for the resource that ran short, set requests that match what the job
+uses, write to a volume instead of the container's own layer, and resume from the last checkpoint.
+
+## References
+- https://kubernetes.io/docs/concepts/scheduling-eviction/node-pressure-eviction/
+"""
+
+from __future__ import annotations
+
+from dsdoctor.api import Condition, Level, Scope, Signature
+
+CONDITION = Condition("pod-evicted", id="DSD1655", scope=Scope.NODE, since="0.1")
+
+HINT = "read `kubectl describe pod` for the resource that ran short, and raise the pod's requests for it"
+
+SIGNATURES = (
+    Signature(
+        pattern=r"\bReason: +Evicted\b|\bEvicted +\S+ +(?:\(x\d+ over \S+\) +)?kubelet\b",
+        source="kubernetes 1.20-1.34 pkg/kubelet, pkg/scheduler: events and pod status",
+        examples=(
+            "Reason:       Evicted",
+            "Warning  Evicted  2m  kubelet  The node was low on resource: memory.",
+            "Warning  Evicted  2m  (x3 over 5m)  kubelet  The node had condition",
+        ),
+        not_examples=("Reason:       EvictedByNobody",),
+        level=Level.STRONG,
+        masks=("rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern=r"EvictionByEvictionAPI|TerminationByKubelet|evicting pod \S+/\S+",
+        source="kubernetes 1.20-1.34 pkg/kubelet, pkg/scheduler: events and pod status",
+        examples=(
+            "reason: EvictionByEvictionAPI",
+            "reason: TerminationByKubelet",
+            "evicting pod lab/train-0",
+        ),
+        not_examples=("evicting pod train",),
+        level=Level.STRONG,
+        masks=("rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
+    ),
+)

@@ -1,0 +1,55 @@
+"""AMD's GPU runtime (HIP or HSA) reports an error.
+
+## Why it matters
+ROCm ends the process when a kernel faults, when the GPU is reset, or when a binary was not built
+for its architecture. RCCL reports it as an unhandled HIP error on the other ranks.
+
+## What to do
+Read `dmesg` for amdgpu faults and `rocm-smi` for resets, check that torch's ROCm matches the
+driver, and that it was built for this architecture (`torch.cuda.get_arch_list()`;
+`HSA_OVERRIDE_GFX_VERSION` for consumer cards).
+
+## References
+- https://rocm.docs.amd.com/projects/HIP/en/latest/reference/error_codes.html
+"""
+
+from __future__ import annotations
+
+from dsdoctor.api import Condition, Level, Scope, Signature
+
+CONDITION = Condition("hip-runtime-error", id="DSD660", scope=Scope.NODE, since="0.1")
+
+HINT = "read `dmesg` for amdgpu faults, and check that torch's ROCm build matches the driver and the GPU's architecture"
+
+SIGNATURES = (
+    Signature(
+        pattern=r"\bHIP error: (?!out of memory)\w|hipError(?:NoBinaryForGpu|InvalidDeviceFunction|IllegalAddress|LaunchFailure|Unknown|NotInitialized|SharedObjectInitFailed)",
+        source="torch 1.12-2.13 (ROCm) c10/hip; HIP 5-7 hip_runtime_api.h",
+        examples=(
+            "RuntimeError: HIP error: invalid device function",
+            "hipErrorNoBinaryForGpu: Unable to find code object for all current devices!",
+            "hipErrorInvalidDeviceFunction",
+            "hipErrorIllegalAddress",
+            "hipErrorLaunchFailure",
+            "hipErrorUnknown",
+            "hipErrorNotInitialized",
+            "hipErrorSharedObjectInitFailed",
+        ),
+        not_examples=("RuntimeError: HIP error: out of memory",),
+        level=Level.STRONG,
+        masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern=r"\bHSA_STATUS_ERROR_\w+|amdgpu: .{0,80}(?:page fault|GPU reset begin|ring \S+ timeout)",
+        source="ROCR 5-7 inc/hsa.h; Linux 5-6 drivers/gpu/drm/amd",
+        examples=(
+            ":0:rocdevice.cpp:2660: HSA_STATUS_ERROR_EXCEPTION: An HSAIL operation resulted in a hardware exception.",
+            "amdgpu: [gfxhub] page fault (src_id:0 ring:24)",
+            "amdgpu: GPU reset begin!",
+            "amdgpu: ring comp_1.0.0 timeout",
+        ),
+        not_examples=("HSA_STATUS_ERROR_", "amdgpu: ring timeout"),
+        level=Level.STRONG,
+        masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
+    ),
+)

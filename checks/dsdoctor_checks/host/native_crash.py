@@ -1,0 +1,173 @@
+"""A process crashed in native code (segmentation fault, abort or illegal instruction).
+
+## Why it matters
+A signal ended the process inside a library: Python prints no exception, and the other ranks
+report a lost peer minutes later. The usual reasons are libraries of different builds in one
+process, a corrupt installation, and an instruction that the processor does not have.
+
+## What to do
+Find the library of the top frame: run with `PYTHONFAULTHANDLER=1`, or look at the core with
+`coredumpctl gdb`. Reinstall that package for this torch, CUDA and processor; leave it out to
+confirm.
+
+## References
+- https://docs.python.org/3/library/faulthandler.html
+- https://man7.org/linux/man-pages/man7/signal.7.html
+"""
+
+from __future__ import annotations
+
+from dsdoctor.api import Condition, Level, Scope, Signature
+
+CONDITION = Condition("native-crash", id="DSD1060", scope=Scope.USER_ENV, since="0.1")
+
+HINT = "run again with `PYTHONFAULTHANDLER=1` to see the library of the top frame, and reinstall that package for this torch and processor"
+
+SIGNATURES = (
+    Signature(
+        pattern=r"Fatal Python error: (?:Segmentation fault|Illegal instruction|Floating-point exception)",
+        source="CPython 3.8-3.14 Modules/faulthandler.c",
+        examples=(
+            "Fatal Python error: Segmentation fault",
+            "Fatal Python error: Illegal instruction",
+            "Fatal Python error: Floating-point exception",
+        ),
+        not_examples=(),
+        level=Level.STRONG,
+        masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern=r"\bsegfault at [0-9a-f]+ ip [0-9a-f]+ sp [0-9a-f]+ error \w+ in (?P<library>[^\s\[]+)\[",
+        source="Linux 4-6 arch/x86/mm/fault.c",
+        message="A process crashed in native code, in `{library}`",
+        examples=(
+            "python[4711]: segfault at 10 ip 00007f12 sp 00007ffd error 4 in libfoo.so.1[7f1200000000+1000]",
+        ),
+        not_examples=("a segfault at 10 o'clock",),
+        level=Level.STRONG,
+        masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern=r"\btrap invalid opcode ip:[0-9a-f]+ sp:[0-9a-f]+ error:\w+ in (?P<library>[^\s\[]+)\[",
+        source="Linux 4-6 arch/x86/kernel/traps.c",
+        message="A process used an instruction that this processor does not have, in `{library}`",
+        examples=(
+            "traps: python[4711] trap invalid opcode ip:7f12 sp:7ffd error:0 in libfoo.so[7f1200000000+1000]",
+        ),
+        not_examples=("a trap invalid opcode ip:7f12",),
+        level=Level.STRONG,
+        masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern=r"(?<!compiler error: )\b[Ss]egmentation fault(?: \(core dumped\)|\s*\(11\)|: (?:address not mapped|invalid permissions)|$)",
+        source="glibc 2.17-2.41 string/strsignal; bash; UCX, Open MPI signal handlers",
+        examples=(
+            "run.sh: line 3: 4711 Segmentation fault (core dumped) python train.py",
+            "*** Signal: Segmentation fault (11)",
+            "Caught signal 11 (Segmentation fault: address not mapped to object at address 0x8)",
+            "Caught signal 11 (Segmentation fault: invalid permissions for mapped object",
+            "Segmentation fault",
+        ),
+        not_examples=(
+            "internal compiler error: Segmentation fault",
+            "Segmentation fault detection is on",
+        ),
+        level=Level.STRONG,
+        masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern=r"(?:Signal|signal):? (?:11 \(SIGSEGV\)|4 \(SIGILL\)|8 \(SIGFPE\))|Signals\.SIG(?:SEGV|ILL|FPE)",
+        source="torch 1.9-2.13 distributed/elastic/multiprocessing/errors; CPython subprocess",
+        examples=(
+            "traceback : Signal 11 (SIGSEGV) received by PID 4711",
+            "Signal 4 (SIGILL) received by PID 7",
+            "Signal 8 (SIGFPE) received by PID 7",
+            "died with <Signals.SIGSEGV: 11>.",
+            "died with <Signals.SIGILL: 4>.",
+            "died with <Signals.SIGFPE: 8>.",
+            "Caught signal 11 (SIGSEGV)",
+        ),
+        not_examples=(),
+        level=Level.STRONG,
+        masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern=r"(?:exitcode\s*:|return code =|exit(?:ed with)?(?: exit)? (?:code|status):?) (?:-(?:11|4|8)|139|132|136)\b",
+        source="torch 1.9-2.13 distributed/elastic; deepspeed 0.9-0.19 launcher/launch.py; slurm srun",
+        examples=(
+            "  exitcode  : -11 (pid: 4711)",
+            "exits with return code = -11",
+            "exits with return code = -4",
+            "return code = -8",
+            "srun: error: n1: task 3: Exited with exit code 139",
+            "exited with code 132",
+            "exit status 136",
+            "exit code: 139",
+            "exited with status 139",
+            "exited with exit code 136",
+        ),
+        not_examples=(
+            "exits with return code = -15",
+            "exitcode : 1",
+            "exited with code 13",
+            "exit status 1",
+            "Exited with exit code 1",
+            "exit code: 1",
+            "exited with status 1",
+        ),
+        level=Level.STRONG,
+        masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern=r"^Illegal instruction\b|\d Illegal instruction +(?:\(core dumped\)|\S)",
+        source="bash; glibc 2.17-2.41",
+        examples=(
+            "Illegal instruction (core dumped)",
+            "run.sh: line 3: 4711 Illegal instruction     (core dumped) python train.py",
+            "run.sh: line 3: 4711 Illegal instruction     python train.py",
+        ),
+        not_examples=("the Illegal instruction is caught",),
+        level=Level.STRONG,
+        masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern=r"^(?:\S+: )?(?:free\(\): (?:invalid|double)|double free or corruption|munmap_chunk\(\): invalid|corrupted size vs\. prev_size|malloc\(\): |malloc_consolidate\(\): |\*\*\* stack smashing detected)",
+        source="glibc 2.26-2.41 malloc/malloc.c",
+        examples=(
+            "free(): invalid pointer",
+            "free(): double free detected in tcache 2",
+            "double free or corruption (!prev)",
+            "munmap_chunk(): invalid pointer",
+            "corrupted size vs. prev_size",
+            "malloc(): unaligned tcache chunk detected",
+            "malloc_consolidate(): unaligned fastbin chunk detected",
+            "*** stack smashing detected ***: terminated",
+            "python: malloc(): corrupted top size",
+        ),
+        not_examples=(
+            "see free(): invalid pointer",
+            "a double free or corruption",
+            "see munmap_chunk(): invalid",
+            "see corrupted size vs. prev_size",
+            "call malloc(): it",
+            "call malloc_consolidate(): it",
+            "no *** stack smashing detected",
+        ),
+        level=Level.STRONG,
+        masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern=r"Fatal Python error: Aborted|(?:exitcode\s*:|return code =|exited with code) -6\b|Signal 6 \(SIGABRT\)",
+        source="CPython 3.8-3.14; torch 1.9-2.13 distributed/elastic",
+        examples=(
+            "Fatal Python error: Aborted",
+            "  exitcode  : -6 (pid: 4711)",
+            "exits with return code = -6",
+            "worker exited with code -6",
+            "Signal 6 (SIGABRT) received by PID 4711",
+        ),
+        not_examples=("exits with return code = -64", "exitcode : -61", "exited with code -60"),
+        level=Level.WEAK,
+        echo=True,
+    ),
+)

@@ -1,0 +1,38 @@
+"""The run was interrupted from the keyboard (Ctrl-C).
+
+## Why it matters
+SIGINT reaches every process of the terminal: each rank prints a `KeyboardInterrupt`, and where it
+stood then is no fault. Where the run had hung before, the last frames show what it waited for.
+
+## What to do
+Nothing is wrong if the interruption was meant. If the run had hung, start it again under
+`dsdoctor run`, or look at what the ranks waited in with `py-spy dump`.
+
+## References
+- https://docs.python.org/3/library/exceptions.html#KeyboardInterrupt
+"""
+
+from __future__ import annotations
+
+from dsdoctor.api import Condition, Level, Scope, Signature
+
+CONDITION = Condition("interrupted-by-user", id="DSD1262", scope=Scope.JOB, since="0.1")
+
+HINT = "nothing to repair if this was meant; if the run had hung, look at what each rank waited in (`py-spy dump`)"
+
+SIGNATURES = (
+    Signature(
+        pattern=r"^KeyboardInterrupt\s*$|^\^CTraceback|got signal: 2\b|Received 2 death signal|Signals\.SIGINT death signal",
+        source="CPython 3.8-3.14; torch 1.9-2.13 distributed/elastic",
+        examples=(
+            "KeyboardInterrupt",
+            "^CTraceback (most recent call last):",
+            "SignalException: Process 4711 got signal: 2",
+            "Received 2 death signal, shutting down workers",
+            "Received Signals.SIGINT death signal, shutting down workers",
+        ),
+        not_examples=("except KeyboardInterrupt: pass", "the process got signal: 28"),
+        level=Level.WEAK,
+        masks=("rank-killed",),
+    ),
+)

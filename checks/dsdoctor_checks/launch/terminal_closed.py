@@ -1,0 +1,65 @@
+"""The terminal or SSH session of the run was closed.
+
+## Why it matters
+When a terminal closes, the kernel sends SIGHUP to its processes, and torchrun ends all ranks. It
+looks like a crash without a reason, often hours later, when a laptop sleeps.
+
+## What to do
+Start long runs under `tmux`, `screen` or a scheduler, or with `nohup torchrun … &`, and resume
+from the last checkpoint.
+
+## References
+- torch distributed/elastic/multiprocessing/api.py (SignalException)
+- https://man7.org/linux/man-pages/man7/signal.7.html
+"""
+
+from __future__ import annotations
+
+from dsdoctor.api import Condition, Level, Scope, Signature
+
+CONDITION = Condition("terminal-closed", id="DSD1261", scope=Scope.JOB, since="0.1")
+
+HINT = "start the run under `tmux`, a scheduler or `nohup`, and resume from the last checkpoint"
+
+SIGNATURES = (
+    Signature(
+        pattern=r"(?:got|death) signal: (?:1\b|Signals\.SIGHUP)",
+        source="torch 1.9-2.13 distributed/elastic/multiprocessing/api.py",
+        examples=(
+            "torch.distributed.elastic.multiprocessing.api.SignalException: Process 4711 got signal: 1",
+            "Received death signal: Signals.SIGHUP",
+        ),
+        not_examples=("Process 4711 got signal: 15",),
+        level=Level.CERTAIN,
+        masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern=r"Received 1 death signal, shutting down workers|Received Signals\.SIGHUP death signal, shutting down workers|Sending process \d+ closing signal SIGHUP",
+        source="torch 1.9-2.13 distributed/elastic/agent/server/api.py, multiprocessing/api.py",
+        examples=(
+            "WARNING:torch.distributed.elastic.agent.server.api:Received 1 death signal, shutting down workers",
+            "Received Signals.SIGHUP death signal, shutting down workers",
+            "Sending process 4711 closing signal SIGHUP",
+        ),
+        not_examples=("Sending process x closing signal SIGHUP",),
+        level=Level.CERTAIN,
+        masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern=r"(?:exitcode\s*:|return code =|exited with code) -1\b.{0,40}$",
+        source="torch 1.9-2.13 distributed/elastic; deepspeed 0.9-0.19 launcher/launch.py",
+        near=("SIGHUP",),
+        examples=(
+            "  exitcode  : -1 (pid: 4711)",
+            "exits with return code = -1",
+            "worker exited with code -1",
+        ),
+        not_examples=(
+            "exits with return code = -11",
+            "exitcode : -15",
+            "worker exited with code -15",
+        ),
+        level=Level.LIKELY,
+        masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
+    ),
+)

@@ -1,0 +1,55 @@
+"""Ascend's collective library (HCCL) reports an error.
+
+## Why it matters
+HCCL ends a collective when a link between NPUs cannot be set up, when a rank does not come in
+time, or when a device still belongs to an earlier process. The code in its message (EI0006,
+EJ0001, ...) says which.
+
+## What to do
+Look for the code and the first rank that printed it: EI0006 (no answer of a rank in
+`HCCL_CONNECT_TIMEOUT`), EJ0001 (an earlier process still holds the device: wait, or end it),
+EI0004 (rank table). Check links with `hccn_tool`.
+
+## References
+- https://www.hiascend.com/document (HCCL error codes)
+- torch_npu csrc/distributed/ProcessGroupHCCL.cpp
+"""
+
+from __future__ import annotations
+
+from dsdoctor.api import Condition, Level, Scope, Signature
+
+CONDITION = Condition("hccl-error", id="DSD856", scope=Scope.NODE, since="0.1")
+
+HINT = "look for the first rank with a code such as EI0006 or EJ0001, end what still uses the NPUs, and check links with `hccn_tool`"
+
+SIGNATURES = (
+    Signature(
+        pattern=r"\bHCCL error in: |call hccl api failed|\bERR02\d{3} DIST\b",
+        source="torch_npu 2.0-2.7 csrc/distributed/ProcessGroupHCCL.cpp, core/npu/NPUErrorCodes.h",
+        examples=(
+            "RuntimeError: [ERROR] HCCL error in: torch_npu/csrc/distributed/ProcessGroupHCCL.cpp:64",
+            "ERR02200 DIST call hccl api failed.",
+        ),
+        not_examples=("ERR02x DIST",),
+        level=Level.STRONG,
+        masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern=r"\bE[IJ]\d{4}\b.{0,120}(?:[Gg]etting socket times out|HCCP process|[Rr]ank ?[Tt]able|remote rank)",
+        source="CANN 6-8 hccl: error codes",
+        examples=(
+            "EI0006: 2024-05-21 Getting socket times out.",
+            "EJ0001: Failed to initialize the HCCP process.",
+            "EI0004: the ranktable is invalid",
+            "EI0002: Wait for remote rank 3 timed out",
+            "EI0006: rank table is invalid",
+        ),
+        not_examples=(
+            "see HCCP process and remote rank of a Rank Table, rankTable",
+            "Getting socket times out",
+        ),
+        level=Level.STRONG,
+        masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
+    ),
+)

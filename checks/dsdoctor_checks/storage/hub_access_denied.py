@@ -1,0 +1,70 @@
+"""A model or dataset on the hub is gated or private, or its name is wrong.
+
+## Why it matters
+The hub answers 401, 403 or 404 to whoever may not see a repository. Every rank fails as it loads
+the model, and the traceback looks like an error of the script.
+
+## What to do
+Accept the model's terms on its page, then run `huggingface-cli login` or set `HF_TOKEN` on every
+node; check the spelling of the name.
+
+## References
+- https://huggingface.co/docs/hub/models-gated
+- huggingface_hub utils/_http.py (GatedRepoError, RepositoryNotFoundError)
+"""
+
+from __future__ import annotations
+
+from dsdoctor.api import Condition, Level, Scope, Signature
+
+CONDITION = Condition("hub-access-denied", id="DSD1555", scope=Scope.JOB, since="0.1")
+
+HINT = "accept the terms on the repository's page, set `HF_TOKEN` on every node, and check the name"
+
+SIGNATURES = (
+    Signature(
+        pattern=r"\b(?:GatedRepoError|RepositoryNotFoundError): ",
+        source="huggingface_hub 0.14-1.0 errors.py",
+        examples=(
+            "huggingface_hub.errors.GatedRepoError: 403 Client Error.",
+            "huggingface_hub.utils._errors.RepositoryNotFoundError: 404 Client Error. (Request ID: Root=1-6)",
+        ),
+        not_examples=("class MyGatedRepoError: pass", "MyRepositoryNotFoundError: x"),
+        level=Level.CERTAIN,
+    ),
+    Signature(
+        pattern=r"Access to (?:model|dataset) \S+ is restricted|Cannot access gated repo for url|You are trying to access a gated repo|Your request to access (?:model|dataset) \S+ is awaiting|is not in the authorized list",
+        source="huggingface_hub 0.14-1.0; transformers 4.30-5 utils/hub.py",
+        examples=(
+            "Access to model meta-llama/Llama-2-7b-hf is restricted and you are not in the authorized list.",
+            "Access to dataset a/b is restricted",
+            "Cannot access gated repo for url https://huggingface.co/x",
+            "OSError: You are trying to access a gated repo.",
+            "Your request to access model a/b is awaiting a review",
+            "Your request to access dataset a/b is awaiting a review",
+            "he is not in the authorized list",
+        ),
+        not_examples=(
+            "Access to model x",
+            "Your request to access model x",
+            "Access to dataset x",
+            "Your request to access dataset x",
+        ),
+        level=Level.CERTAIN,
+    ),
+    Signature(
+        pattern=r"40[13] Client Error: \w+ for url: https://(?:huggingface\.co|hf-mirror\.com|cdn-lfs)",
+        source="requests 2 models.py",
+        examples=(
+            "requests.exceptions.HTTPError: 401 Client Error: Unauthorized for url: https://huggingface.co/a/b",
+            "403 Client Error: Forbidden for url: https://hf-mirror.com/a/b",
+            "403 Client Error: Forbidden for url: https://cdn-lfs.hf.co/a",
+        ),
+        not_examples=(
+            "404 Client Error: NotFound for url: https://huggingface.co/a/b",
+            "404 Client Error: x for url: https://hf-mirror.com/a",
+            "404 Client Error: x for url: https://cdn-lfs.x",
+        ),
+        level=Level.STRONG,
+    ),
+)

@@ -1,0 +1,69 @@
+"""A disk or a network file system returned an I/O error.
+
+## Why it matters
+Errors 5, 107, 116 and 121 come from below the file system: a failing disk, a server that went
+away, a mount that was replaced while it was in use. Reading data or saving a checkpoint ends
+there.
+
+## What to do
+Look at `dmesg` and at the server of the mount, remount it, copy what is still readable, and put
+data and checkpoints on another disk until it is repaired.
+
+## References
+- Linux include/uapi/asm-generic/errno.h
+"""
+
+from __future__ import annotations
+
+from dsdoctor.api import Condition, Level, Scope, Signature
+
+CONDITION = Condition("storage-io-error", id="DSD1556", scope=Scope.NODE, since="0.1")
+
+HINT = "look at `dmesg` and the server of the mount, and use another disk until it is repaired"
+
+SIGNATURES = (
+    Signature(
+        pattern=r"\[Errno 5\] Input/output error|\[Errno 116\] Stale file handle(?!.{0,200}/lock\b)",
+        source="Linux 4-6 errno; CPython OSError",
+        examples=(
+            "OSError: [Errno 5] Input/output error: '/mnt/data/x'",
+            "OSError: [Errno 116] Stale file handle: '/mnt/data/x'",
+        ),
+        not_examples=("OSError: [Errno 116] Stale file handle: '/nfs/cpu_adam/lock'",),
+        level=Level.LIKELY,
+    ),
+    Signature(
+        pattern=r"\[Errno (?:107\] Transport endpoint is not connected|121\] Remote I/O error)",
+        source="Linux 4-6 errno; CPython OSError",
+        examples=(
+            "OSError: [Errno 107] Transport endpoint is not connected: '/mnt/data/x'",
+            "OSError: [Errno 121] Remote I/O error: '/mnt/x'",
+        ),
+        not_examples=(),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern=r"blk_update_request: (?:critical medium|I/O) error|Buffer I/O error on dev|I/O error, dev \w+, sector",
+        source="Linux 4-6 block/",
+        examples=(
+            "blk_update_request: I/O error, dev sda, sector 7",
+            "blk_update_request: critical medium error",
+            "Buffer I/O error on dev sda1, logical block 7",
+            "I/O error, dev nvme0n1, sector 7 op 0x0",
+        ),
+        not_examples=("I/O error, dev x",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern=r"EXT4-fs error|XFS \(\w+\): (?:metadata I/O error|log I/O error)|nfs: server \S+ not responding",
+        source="Linux 4-6 fs/ext4, fs/xfs, net/sunrpc",
+        examples=(
+            "EXT4-fs error (device sda1): ext4_find_entry",
+            "XFS (sda1): metadata I/O error in x",
+            "XFS (sda1): log I/O error -5",
+            "nfs: server store-1 not responding, still trying",
+        ),
+        not_examples=("nfs: server store-1 ok, not responding again",),
+        level=Level.STRONG,
+    ),
+)

@@ -1,0 +1,324 @@
+"""Which of several failures came first and ended the run.
+
+Conditions and exceptions that no condition knows compete on equal terms. What the run outlived is
+no candidate (the scan has dropped it). What only echoes the death of another rank is explained by
+any failure that is not an echo.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import re
+from collections.abc import Iterable, Sequence
+
+from dsdoctor.logs.errors import Error
+from dsdoctor.logs.knowledge import Known, Rule
+from dsdoctor.logs.necessary import necessary
+from dsdoctor.logs.scan import Failure, Hit, Scan
+from dsdoctor.model.condition import Level, Signature
+
+#: Exceptions that only echo a death elsewhere.
+ECHOES = re.compile(
+    r"ChildFailedError|Connection closed by peer|Connection reset by peer|SignalException"
+    r"|exits with return code|Broken pipe|CalledProcessError.*returned non-zero exit status"
+    r"|DataLoader worker .* exited unexpectedly|KeyboardInterrupt|SystemExit: 1$"
+    r"|ProcessRaisedException|ProcessExitedException|ncclRemoteError|communicator was aborted"
+    r"|NCCL operation aborted|recvValue failed|Cannot recover watchdog|ActorDiedError"
+    r"|WorkerCrashedError|RayTaskError|RemoteException|BrokenPipeError|EOFError$",
+)
+#: Exceptions that speak of the machine, the libraries or the network: their reason stands
+#: elsewhere in the log.
+OPAQUE = frozenset(
+    {
+        "BrokenPipeError", "CalledProcessError", "ChildFailedError", "ConnectionError",
+        "ConnectionRefusedError", "ConnectionResetError", "DistBackendError", "DistError",
+        "DistNetworkError", "DistStoreError", "ImportError", "MemoryError",
+        "ModuleNotFoundError", "OSError", "RendezvousConnectionError", "RendezvousTimeoutError",
+        "TimeoutError", "TimeoutExpired", "BlockingIOError", "ProcessExitedException",
+        "AcceleratorError", "SubprocessError", "HTTPError", "KeyboardInterrupt",
+        "RendezvousError",
+    },
+)  # fmt: skip
+OPAQUE_TEXT = re.compile(
+    r"CUDA(?:[ _]driver)? error|cuda runtime error|NCCL|nccl|cuDNN|CUDNN|CUBLAS|CUSOLVER|HIP error"
+    r"|can't start new thread|Resource temporarily unavailable|driver|gloo/transport"
+    r"|Error building extension|Failed to import|HCCL|returned non-zero|Ninja|ninja|metadata",
+)
+#: Lines in front of an exception in which the reason for it is looked for, by the level that a
+#: message must have.
+NEAR, FAR = 40, 400
+#: Lines behind an exception on which its text goes on.
+MORE = 14
+HANG_LINES = re.compile(
+    r"KeyboardInterrupt|SIGTERM|SIGINT|Killing subprocess|CANCELLED|exit code|^\^C|Terminated",
+)
+#: A rule of a traceback has no pattern, so its hit has a signature of this kind.
+BY_PLACE = {level: Signature(pattern="", examples=(), level=level) for level in Level}
+
+Order = tuple[int, str, int, int]
+
+
+@dataclasses.dataclass
+class Candidate:
+    """A failure that may be the first.
+
+    Attributes:
+        known: the condition; None for an exception that no condition knows.
+        hits: lines that show the condition, the best first.
+        error: the exception that no condition knows.
+        level: how sure the best line is.
+        first: when it was first seen.
+        echo: it only follows from the death of another rank.
+        masks: conditions that follow from it.
+    """
+
+    known: Known | None
+    hits: list[Hit]
+    error: Error | None
+    level: Level
+    first: Order
+    echo: bool
+    masks: set[str]
+
+    @property
+    def rank(self) -> int | None:
+        """The rank on which it was first seen."""
+        return self.hits[0].rank if self.hits else self.error.rank if self.error else None
+
+    @property
+    def name(self) -> str:
+        """The condition, or the exception."""
+        return self.known.condition if self.known else self.error.type if self.error else ""
+
+
+@dataclasses.dataclass
+class Choice:
+    """The answer.
+
+    Attributes:
+        ranked: candidates, the most likely first; of one kind: conditions, or one exception.
+        masked: conditions that are explained, to what explains them.
+        decided_by: the evidence that decided, "" where there was nothing to decide.
+    """
+
+    ranked: list[Candidate]
+    masked: dict[str, str]
+    decided_by: str = ""
+
+
+def when(item: Hit | Error, *, many: bool) -> Order:
+    """Sorts by time where several logs are compared, by line within one."""
+    if many:
+        return (0 if item.when else 1, item.when, item.line, item.source)
+    return (0, "", item.source, item.line)
+
+
+def is_echo(error: Error) -> bool:
+    """Whether an exception only tells that another rank, or a child, has died."""
+    return bool(ECHOES.search(f"{error.type}: {error.message}"))
+
+
+def is_opaque(error: Error) -> bool:
+    """Whether an exception tells what failed, and not why."""
+    return error.type in OPAQUE or bool(OPAQUE_TEXT.search(error.message))
+
+
+def sorted_errors(scans: Sequence[Scan]) -> list[Error]:
+    """All exceptions, the first in front."""
+    many = len(scans) > 1
+    return sorted((e for scan in scans for e in scan.errors), key=lambda e: when(e, many=many))
+
+
+def ruled(scans: Sequence[Scan], rules: Iterable[Rule]) -> list[Hit]:
+    """Hits of the traceback rules: functions that raise for one reason alone."""
+    found: list[Hit] = []
+    rules = tuple(rules)
+    for error in sorted_errors(scans):
+        for one in rules:
+            rule = one.rule
+            if rule.kinds and error.type not in rule.kinds:
+                continue
+            if any(
+                f.function == rule.function and f.file.endswith(rule.file) for f in error.frames
+            ):
+                known = Known(*one[:4], BY_PLACE[rule.level])
+                found.append(
+                    Hit(known, error.source, error.line, error.text, error.rank, {}, error.when)
+                )
+    return found
+
+
+def _same_rank(one: int | None, other: int | None) -> bool:
+    return one is None or other is None or one == other
+
+
+def _covers(hit: Hit, error: Error) -> bool:
+    """Whether the words of an exception, or the lines just behind it, are the hit's."""
+    return (
+        hit.source == error.source
+        and _same_rank(hit.rank, error.rank)
+        and error.begun - 1 <= hit.line <= error.line + MORE
+    )
+
+
+def _counts(hit: Hit, scan: Scan, flags: set[str]) -> bool:
+    signature = hit.known.signature
+    if any(text in flags for text in signature.unless):
+        return False
+    if signature.requires and not any(text in flags for text in signature.requires):
+        return False
+    return not signature.final or _is_final(hit, scan)
+
+
+def _is_final(hit: Hit, scan: Scan) -> bool:
+    literals = necessary(hit.known.signature.pattern)
+    after = [text for number, text in scan.tail if number > hit.line]
+    return all(any(a in text for a in literals) or HANG_LINES.search(text) for text in after)
+
+
+def _conditions(hits: Iterable[Hit], *, many: bool) -> list[Candidate]:
+    grouped: dict[str, list[Hit]] = collections.defaultdict(list)
+    for hit in hits:
+        grouped[hit.known.condition].append(hit)
+    found = []
+    for condition, rows in grouped.items():
+        own = [hit for hit in rows if not hit.known.signature.echo] or rows
+        own.sort(key=lambda hit: when(hit, many=many))
+        level = max(hit.known.signature.level for hit in own)
+        best = [hit for hit in own if hit.known.signature.level == level]
+        rest = sorted((h for h in rows if h not in best), key=lambda hit: when(hit, many=many))
+        masks = {name for hit in rows for name in hit.known.signature.masks} - {condition}
+        found.append(
+            Candidate(
+                best[0].known, best + rest, None, level, when(best[0], many=many),
+                all(hit.known.signature.echo for hit in rows), masks,
+            )
+        )  # fmt: skip
+    return found
+
+
+def _unknown(errors: Sequence[Error], hits: Sequence[Hit]) -> Error | None:
+    """The first exception of its own that no condition speaks for.
+
+    Exceptions of one chain count as one: Python prints what it was handling first.
+    """
+    covered: set[tuple[int, int | None, int]] = set()
+    for error in errors:
+        if any(_covers(hit, error) for hit in hits):
+            covered.add((error.source, error.rank, error.chain))
+    own = [error for error in errors if not is_echo(error)]
+    for place, error in enumerate(own):
+        if (error.source, error.rank, error.chain) in covered:
+            continue
+        if "Caught " in error.message and "worker process" in error.message:
+            # the worker's own traceback stands right behind
+            inner = (
+                e for e in own[place + 1 :] if (e.rank, e.source) == (error.rank, error.source)
+            )
+            return next(inner, error)
+        return error
+    return None
+
+
+def _explains(candidate: Candidate, error: Error, errors: Sequence[Error], *, many: bool) -> bool:
+    """Whether a condition is a better answer than an exception that no condition knows."""
+    if is_opaque(error):
+        return True
+    for hit in candidate.hits:
+        level = hit.known.signature.level
+        if hit.source == error.source and _same_rank(hit.rank, error.rank):
+            reach = FAR if level >= Level.STRONG else NEAR
+            if error.begun - reach <= hit.line <= error.line:
+                return True
+            # the exception was handled, and this is what ended the process
+            later = any(e.begun > error.line and not is_echo(e) and _covers(hit, e) for e in errors)
+            if later and level >= Level.STRONG and hit.rank == error.rank:
+                return True
+        elif level >= Level.STRONG and when(hit, many=many) < when(error, many=many):
+            return True
+    return False
+
+
+def _masked(candidates: Sequence[Candidate]) -> dict[str, str]:
+    by_name = {one.name: one for one in candidates}
+    masked: dict[str, str] = {}
+    for candidate in sorted(candidates, key=lambda row: -row.level):
+        if candidate.name in masked:
+            continue
+        for victim in candidate.masks & by_name.keys():
+            if by_name[victim].level <= candidate.level:
+                masked.setdefault(victim, candidate.name)
+    return masked
+
+
+def choose(scans: Sequence[Scan], rules: Iterable[Rule] = ()) -> Choice:
+    """The first failure, or those that are as likely."""
+    many = len(scans) > 1
+    flags: set[str] = set().union(*(scan.flags for scan in scans)) if scans else set()
+    hits = [hit for scan in scans for hit in scan.hits if _counts(hit, scan, flags)]
+    errors = sorted_errors(scans)
+    if rules:
+        known_lines = {(hit.source, hit.line) for hit in hits}
+        hits += [hit for hit in ruled(scans, rules) if (hit.source, hit.line) not in known_lines]
+    candidates = _conditions(hits, many=many)
+    error = _unknown(errors, hits)
+    roots = [one for one in candidates if not one.echo]
+    echoes = [one for one in candidates if one.echo]
+    masked: dict[str, str] = {}
+    decided = ""
+    if error is not None:
+        better = [one for one in roots if _explains(one, error, errors, many=many)]
+        if not better and (roots or not (echoes and is_opaque(error))):
+            alone = Candidate(None, [], error, Level.LIKELY, when(error, many=many), False, set())
+            return Choice(
+                [alone], {one.name: error.type for one in candidates}, _order(alone, echoes)
+            )
+        roots = better
+    if roots:
+        masked = {one.name: "" for one in echoes}
+        decided = _order(roots[0], echoes) if echoes else ""
+    contest = roots or echoes
+    told = _masked(candidates)
+    masked = {name: told.get(name, "") for name in {**masked, **told}}
+    contest = [one for one in contest if one.name not in told] or contest
+    contest.sort(key=lambda one: (-min(one.level, Level.STRONG), one.first, -one.level))
+    if (failure := _first_failure(scans)) and len({one.rank for one in contest}) > 1:
+        there = [one for one in contest if one.rank == failure.rank]
+        if there:
+            contest = there + [one for one in contest if one not in there]
+            decided = (
+                f"torchrun reports rank {failure.rank} as the first failure "
+                f"(exit code {failure.code})"
+            )
+    if contest:
+        first = contest[0].name
+        masked = {name: by or first for name, by in masked.items() if name != first}
+        if not decided and len(contest) > 1:
+            decided = _between(contest[0], contest[1])
+    return Choice(contest, masked, decided)
+
+
+def _first_failure(scans: Sequence[Scan]) -> Failure | None:
+    return next((failure for scan in reversed(scans) for failure in reversed(scan.failures)), None)
+
+
+def _order(first: Candidate, echoes: Sequence[Candidate]) -> str:
+    """In which evidence a failure precedes what follows from it."""
+    if not echoes:
+        return ""
+    item = first.hits[0] if first.hits else first.error
+    stamps = sorted(hit.when for one in echoes for hit in one.hits if hit.when)
+    rank = f"rank {first.rank} " if first.rank is not None else ""
+    if item is not None and item.when and stamps and item.when < stamps[0]:
+        return f"{rank}failed at {item.when}, before the lines that follow from it ({stamps[0]})"
+    names = ", ".join(sorted(one.name for one in echoes))
+    return f"{names}: lines that the other ranks print when one has died"
+
+
+def _between(first: Candidate, second: Candidate) -> str:
+    if min(first.level, Level.STRONG) != min(second.level, Level.STRONG):
+        return f"its message is more certain than that of {second.name}"
+    if first.first[1] and second.first[1] and first.first[1] != second.first[1]:
+        return f"by time: {first.first[1]}, {second.name} at {second.first[1]}"
+    return f"it stands before {second.name} in the log"

@@ -1,0 +1,63 @@
+"""Whose source file it is: the frames of a traceback told apart by product."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from dsdoctor.logs.frames import Frame
+
+#: Code that only passes calls on; the one who raises is the caller above it.
+WRAPPERS = re.compile(
+    r"/(?:subprocess|contextlib|functools|runpy|shutil|pathlib|threading|inspect|copy|os)\.py$"
+    r"|/(?:importlib|multiprocessing|concurrent|json|ctypes|asyncio)/|^<|/torch/nn/modules/"
+    r"|/torch/_utils\.py$|/torch/utils/_contextlib\.py$|/deepspeed/utils/nvtx\.py$|/pydantic"
+    r"|/typeguard/|/torch/autograd/"
+)
+INSTALLED = re.compile(r"(?:site|dist)-packages/(?P<package>\w+)(?P<inner>/.*)?")
+#: Products that are recognised in a source tree as well.
+TREE = re.compile(
+    r"(?:^|/)(?P<package>deepspeed|op_builder|transformers|accelerate|trl|peft|diffusers|datasets"
+    r"|lightning|pytorch_lightning|lightning_fabric|torch|triton|bitsandbytes|flash_attn|mii"
+    r"|mmengine|colossalai|huggingface_hub|tokenizers)(?P<inner>/(?:\w+/)*\w+\.py)$"
+)
+#: DeepSpeed's tools for checkpoints, which it copies into them.
+SCRIPTS = re.compile(r"(?:^|/)(?:zero_to_fp32|ds_to_universal)\.py$")
+STANDARD = re.compile(r"/lib(?:64)?/python3|/Lib/\w+\.py$|^<")
+
+
+def package_of(path: str) -> str:
+    """The product of a source file, "" for the user's own.
+
+    >>> package_of("/x/lib/python3.10/site-packages/torch/cuda/__init__.py")
+    'torch'
+    >>> package_of("/home/u/DeepSpeed/deepspeed/runtime/engine.py"), package_of("/home/u/train.py")
+    ('deepspeed', '')
+    """
+    found = INSTALLED.search(path) or TREE.search(path)
+    if found is None and SCRIPTS.search(path):
+        return "deepspeed"
+    if found is None:
+        return "python" if STANDARD.search(path) else ""
+    return "deepspeed" if found["package"] == "op_builder" else found["package"]
+
+
+def inner_path(path: str) -> str:
+    """The path of a source file within its product.
+
+    >>> inner_path("/x/site-packages/deepspeed/runtime/engine.py")
+    'deepspeed/runtime/engine.py'
+    """
+    found = INSTALLED.search(path) or TREE.search(path)
+    return f"{found['package']}{found['inner'] or ''}" if found else path
+
+
+def raiser_of(frames: Sequence[Frame]) -> Frame | None:
+    """The frame that raised, code that only passes calls on left out."""
+    told = [frame for frame in frames if not WRAPPERS.search(frame.file)]
+    return told[-1] if told else (frames[-1] if frames else None)
+
+
+def caller_of(frames: Sequence[Frame]) -> Frame | None:
+    """The deepest frame of the user's own code."""
+    return next((frame for frame in reversed(frames) if not package_of(frame.file)), None)

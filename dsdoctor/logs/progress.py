@@ -1,0 +1,84 @@
+"""Steps of a run that trains: what went wrong before them did not end it."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+#: A line of a run that trains.
+PROGRESS = re.compile(
+    r"(?P<n>\d{1,9})/\d{1,9} \[[\d:]+<[\d:]+, +[\d.]+ ?(?:it/s|s/it)"
+    r"|\b(?:global[_ ]step|iteration|iter|step)s?\b[ :=#]*\[?(?P<s>\d{1,9})\b.{0,120}\bloss\b"
+    r"|\bepoch\b[ :=#]*\[?(?P<p>\d{1,9}).{0,80}\bloss\b"
+    r"|^\{'loss': .{0,200}'epoch': (?P<e>\d{1,6}(?:\.\d{1,9})?)"
+    r"|^\{'loss': |'train_runtime'|\[Rank 0\] step=(?P<d>\d{1,9}), skipped"
+)
+#: A loss of 0.0 is what a step that was skipped reports.
+NO_PROGRESS = re.compile(r"(?i)\bnan\b|\binf\b|loss'?[:=]? *0\.0*(?:\D|$)|overflow|skipping")
+#: What one of must stand in such a line.
+LITERALS = (b"it/s", b"s/it", b"loss", b"step=")
+#: Lines looked at, from the end of a block, for each literal.
+MOST_TRIES = 6
+LONGEST = 1000
+#: Steps after which what stands before them is over: ranks run one or two steps apart.
+STEPS = 3
+
+
+class Step(NamedTuple):
+    """A line of progress.
+
+    Attributes:
+        place: where it begins in the data that was searched.
+        kind: how it counts: `n` (a bar), `s` (steps), `e` (epochs), "" (not at all).
+        reached: how far the run has come.
+    """
+
+    place: int
+    kind: str
+    reached: float
+
+    def beyond(self, before: Step | None) -> bool:
+        """Whether the run went on between the two."""
+        if before is None or before.kind != self.kind:
+            return self.reached >= STEPS or self.kind in {"", "e"}
+        if self.kind in {"", "e"}:
+            return self.reached != before.reached or not self.kind
+        return abs(self.reached - before.reached) >= STEPS
+
+
+def step_of(text: str, place: int = 0) -> Step | None:
+    """The step that a line reports.
+
+    >>> step_of(" 12%|# | 120/1000 [00:40<04:53,  3.00it/s]")
+    Step(place=0, kind='n', reached=120.0)
+    """
+    found = PROGRESS.search(text)
+    if found is None or NO_PROGRESS.search(text):
+        return None
+    for kind in ("n", "s", "p", "e", "d"):
+        if found[kind] is not None:
+            return Step(place, {"d": "s"}.get(kind, kind), float(found[kind]))
+    return Step(place, "", 0.0)
+
+
+def last_step(data: bytes, begin: int, end: int) -> Step | None:
+    """The last line of progress in a stretch of a log."""
+    best: Step | None = None
+    for literal in LITERALS:
+        stop = end
+        for _ in range(MOST_TRIES):
+            found = data.rfind(literal, max(begin, best.place if best else begin), stop)
+            if found < 0:
+                break
+            start = max(data.rfind(b"\n", begin, found), data.rfind(b"\r", begin, found)) + 1
+            start = max(start, begin)
+            close = data.find(b"\n", found, min(end, found + LONGEST))
+            text = data[start : close if close > 0 else min(end, found + LONGEST)]
+            step = step_of(text[:LONGEST].decode("utf-8", "replace"), start)
+            if step is not None and (best is None or start > best.place):
+                best = step
+                break
+            stop = start
+            if stop <= begin:
+                break
+    return best

@@ -38,7 +38,7 @@ def test_without_a_terminal_it_only_shows(tmp_path: Path, locked: dict[str, str]
     before = tree(tmp_path / "cache")
     done = dsdoctor("fix", "remove-stale-lock", env=locked)
     assert done.status == 4
-    assert "remove the locks that dead builds left behind" in done.out
+    assert "remove the locks of killed builds" in done.out
     assert "`--yes` applies the plan" in done.err
     assert tree(tmp_path / "cache") == before
 

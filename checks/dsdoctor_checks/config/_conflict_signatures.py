@@ -1,4 +1,4 @@
-"""How products refuse settings that exclude each other."""
+"""Messages about settings that are mutually exclusive."""
 
 from __future__ import annotations
 

@@ -76,7 +76,8 @@ def shm_has_room(
         return
     left = {} if isinstance(detail, Missing) else detail.shm_left
     size = sum(left.values()) // MIB
-    what = f"; {len(left)} stale segments hold {size} MiB" if left else ""
+    one = len(left) == 1
+    what = f"; {len(left)} stale segment{' holds' if one else 's hold'} {size} MiB" if left else ""
     yield warn(
         f"{free // MIB} of {total // MIB} MiB are free in /dev/shm, but {count} "
         f"{'rank needs' if count == 1 else 'ranks need'} {needed:g} MiB{what}",

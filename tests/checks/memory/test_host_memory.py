@@ -106,7 +106,7 @@ def test_shm(total: int | None, free: int | None, gpus: int, status: str) -> Non
     ).findings
     assert words(found) == [status]
     if status == "warn":
-        assert "1 stale segments hold 9 MiB" in found[0].message
+        assert "1 stale segment holds 9 MiB" in found[0].message
         assert "remove-stale-shm" in found[0].hint
 
 

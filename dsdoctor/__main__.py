@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
-from dsdoctor import guard
-from dsdoctor.version import __version__
+
+def _leave_working_folder() -> None:
+    """Takes the folder that `python -m` puts first off the path: it may hold another `re.py`."""
+    try:
+        here = os.getcwd()  # noqa: PTH109  # pathlib would be imported from there
+    except OSError:
+        here = ""
+    holds_us = os.path.exists(f"{here}/dsdoctor/__main__.py")  # noqa: PTH110
+    if __name__ == "__main__" and not holds_us and sys.path[:1] in ([here], [""]):
+        del sys.path[0]
+
+
+_leave_working_folder()
+
+from dsdoctor import guard  # noqa: E402  # not before the path is clean
+from dsdoctor.version import __version__  # noqa: E402
 
 
 def main() -> int:

@@ -285,7 +285,18 @@ class Applier:
         if not self.plan.proves:
             return []
         self.say(f"proof: `dsdoctor check` of {', '.join(self.plan.proves)}")
-        argv = [sys.executable, "-m", "dsdoctor", "check", "--format", "json", *check_options]
+        # not the working folder first: `-P` is of Python 3.11
+        safe = ["-P"] if sys.version_info >= (3, 11) else []
+        argv = [
+            sys.executable,
+            *safe,
+            "-m",
+            "dsdoctor",
+            "check",
+            "--format",
+            "json",
+            *check_options,
+        ]
         argv += ["--select", ",".join(self.plan.proves)]
         result = process.run(argv, timeout=CHECK_SECONDS, env=self.env)
         try:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-#: Mirrors may stand in for it: `DSDOCTOR_CUDA_ARCHIVES`.
+#: A mirror: `DSDOCTOR_CUDA_ARCHIVES`, with the SHA-256 of its manifest in
+#: `DSDOCTOR_CUDA_ARCHIVES_SHA256`.
 BASE_URL = "https://developer.download.nvidia.com/compute/cuda/redist"
 #: What DeepSpeed's ops need: compiler, runtime, and every header that torch's own headers include.
 COMPONENTS = (

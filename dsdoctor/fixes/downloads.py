@@ -5,6 +5,7 @@ Installs nothing.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from typing import Any
@@ -110,7 +111,8 @@ def toolkit_archives(
         raise HostError(Why.UNSUPPORTED, "torch is no CUDA build")
     if managers.conda:
         raise HostError(Why.NOT_ASKED, "conda serves")
-    base = (host.env.get("DSDOCTOR_CUDA_ARCHIVES") or BASE_URL).rstrip("/")
+    mirror = host.env.get("DSDOCTOR_CUDA_ARCHIVES")
+    base = (mirror or BASE_URL).rstrip("/")
     release = last_release(torch.cuda)
     url = f"{base}/redistrib_{release}.json"
     executable = str(host.query("executable"))
@@ -119,7 +121,28 @@ def toolkit_archives(
     if not result.ok:
         words = result.error_text or f"`{url}` did not answer within {INDEX_SECONDS:g} s"
         raise HostError(Why.ABSENT, words)
+    if mirror:
+        vouch_for(result.stdout, host.env.get("DSDOCTOR_CUDA_ARCHIVES_SHA256", ""), url)
     return read_manifest(result.text, base, url, release, platform_of(system.machine))
+
+
+def vouch_for(manifest: bytes, given: str, url: str) -> None:
+    """Believes a mirror's manifest, which holds the checksums of its archives, only by its own.
+
+    NVIDIA's manifest comes over TLS from NVIDIA; a mirror could name any archive with its checksum.
+
+    Raises:
+        HostError: nobody has vouched for it, or it is another one.
+    """
+    found = hashlib.sha256(manifest).hexdigest()
+    if found == given.strip().lower():
+        return
+    said = f"`DSDOCTOR_CUDA_ARCHIVES_SHA256` says {given}" if given else "nobody vouches for it"
+    raise HostError(
+        Why.DENIED,
+        f"the manifest `{url}` has the SHA-256 {found}, but {said}; compare it with NVIDIA's and "
+        f"set `DSDOCTOR_CUDA_ARCHIVES_SHA256={found}`",
+    )
 
 
 def _below(relative: str) -> str:

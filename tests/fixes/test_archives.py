@@ -40,6 +40,8 @@ class Mirror:
         self.files: dict[str, bytes] = {}
         self.cut: set[str] = set()
         self.asked: list[str] = []
+        #: The environment of whoever vouches for the manifest.
+        self.vouched: dict[str, str] = {}
         mirror = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -92,6 +94,9 @@ class Mirror:
         name = "redistrib_12.3.2.json"
         if value is not None:
             self.files[name] = json.dumps(value).encode()
+            self.vouched.update(
+                DSDOCTOR_CUDA_ARCHIVES_SHA256=hashlib.sha256(self.files[name]).hexdigest()
+            )
         found = json.loads(self.files[name])
         assert isinstance(found, dict)
         return found
@@ -111,6 +116,7 @@ def mirror() -> Iterator[Mirror]:
 @pytest.fixture
 def machine(tmp_path: Path, mirror: Mirror) -> Machine:
     made = Machine(tmp_path)
+    mirror.vouched = made.env
     mirror.add(made.toolkit(tmp_path / "made"))
     made.env["DSDOCTOR_CUDA_ARCHIVES"] = mirror.url
     return made
@@ -183,6 +189,8 @@ def test_a_manifest_that_is_none(
         del mirror.files["redistrib_12.3.2.json"]
     else:
         mirror.files["redistrib_12.3.2.json"] = content
+    digest = hashlib.sha256(mirror.files["redistrib_12.3.2.json"]).hexdigest()
+    machine.env["DSDOCTOR_CUDA_ARCHIVES_SHA256"] = digest
     done = dsdoctor(*FIX, env=machine.env)
     assert done.status == 1
     assert words in done.err
@@ -226,8 +234,8 @@ def test_an_archive_stays_in_its_folder(tmp_path: Path, mirror: Mirror) -> None:
     up = tarfile.TarInfo("top/../../evil")
     for content, words in (
         (archive(up), "outside of its folder"),
-        (archive(link("top/l", "/etc")), "links `l` to `/etc`"),
-        (archive(link("top/l", "../../x")), "links `l`"),
+        (archive(link("top/l", "/etc")), "links `top/l` to `/etc`"),
+        (archive(link("top/l", "../../x")), "links `top/l`"),
         (b"no archive at all", "is no archive"),
     ):
         done = fetch(mirror, content, tmp_path / "into")
@@ -277,3 +285,18 @@ def big() -> tarfile.TarInfo:
     made = tarfile.TarInfo("top/big")
     made.size = 4 << 20
     return made
+
+
+def test_a_manifest_that_nobody_vouches_for_is_not_believed(
+    machine: Machine, mirror: Mirror
+) -> None:
+    """Whoever can write to the mirror could name any archive, with its checksum."""
+    del machine.env["DSDOCTOR_CUDA_ARCHIVES_SHA256"]
+    done = dsdoctor(*FIX, env=machine.env)
+    assert done.status == 1
+    assert "nobody vouches for it" in done.err
+    assert [name for name in mirror.asked if name.endswith("xz")] == []
+    machine.env["DSDOCTOR_CUDA_ARCHIVES_SHA256"] = "0" * 64
+    done = dsdoctor(*FIX, env=machine.env)
+    assert done.status == 1
+    assert f"says {'0' * 64}" in done.err

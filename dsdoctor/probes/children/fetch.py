@@ -10,13 +10,14 @@ FOLDER.
 import errno
 import hashlib
 import os
+import shutil
 import sys
 import tarfile
 import tempfile
 import time
 import urllib.error
 import urllib.request
-from typing import Callable, Iterator
+from typing import IO, Callable, List
 
 SILENT_SECONDS = 60
 #: Errors of the disk that is written to, not of the line.
@@ -57,26 +58,77 @@ def fetch(url: str, write: Callable[[bytes], object], size: int) -> int:
     return got
 
 
-def members(archive: tarfile.TarFile, folder: str) -> Iterator[tarfile.TarInfo]:
-    """Members without their top folder; whatever would leave `folder` is refused."""
-    root = os.path.realpath(folder)
+def _inside(root: str, path: str) -> bool:
+    return (os.path.realpath(path) + os.sep).startswith(os.path.realpath(root) + os.sep)
+
+
+def _parts(name: str) -> List[str]:
+    """A member's name without the archive's top folder."""
+    parts = [part for part in name.split("/") if part not in ("", ".")]
+    if ".." in parts:
+        stop("the archive holds `%s`, which is outside of its folder" % name)
+    return parts[1:]
+
+
+def _make_way(root: str, path: str) -> None:
+    """Makes the folder of a file, and removes a file or link that stands in its place."""
+    folder = os.path.dirname(path)
+    if not _inside(root, folder):
+        stop("the archive holds `%s`, which is outside of its folder" % path)
+    os.makedirs(folder, exist_ok=True)
+    if os.path.islink(path) or os.path.isfile(path):
+        os.unlink(path)
+
+
+def _write(source: IO[bytes], path: str, mode: int) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
+    with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
+        shutil.copyfileobj(source, file, 1 << 20)
+        # no owners, no setuid bit, nothing that others may write
+        os.chmod(path, 0o755 if mode & 0o100 else 0o644)
+
+
+def unpack(archive: tarfile.TarFile, folder: str) -> None:
+    """Unpacks files and folders, then links; whatever would leave `folder` is refused.
+
+    Nothing of `tarfile` that writes is used: its filters are absent before Python 3.10.12, and the
+    one named `tar` keeps owners and lets a link leave the folder by way of another link. As links
+    are made last, no file is written through one of this archive.
+    """
+    links = []
     for member in archive:
-        parts = member.name.strip("/").split("/")[1:]
+        parts = _parts(member.name)
         if not parts:
             continue
-        member.name = "/".join(parts)
-        if member.islnk():
-            member.linkname = "/".join(member.linkname.strip("/").split("/")[1:])
-        place = os.path.normpath(os.path.join(root, member.name))
-        if ".." in parts or not place.startswith(root + os.sep):
-            stop("the archive holds `%s`, which is outside of its folder" % member.name)
-        if member.issym():
-            target = os.path.normpath(os.path.join(os.path.dirname(place), member.linkname))
-            if os.path.isabs(member.linkname) or not (target + os.sep).startswith(root + os.sep):
-                stop("the archive links `%s` to `%s`" % (member.name, member.linkname))
-        if member.isdev():
-            stop("the archive holds a device, `%s`" % member.name)
-        yield member
+        path = os.path.join(folder, *parts)
+        if member.isdir():
+            if not _inside(folder, path):
+                stop("the archive holds `%s`, which is outside of its folder" % member.name)
+            os.makedirs(path, exist_ok=True)
+        elif member.issym():
+            links.append((member, path))
+        elif member.isreg() or member.islnk():
+            try:
+                source = archive.extractfile(member)
+            except KeyError:  # a hard link to what is not in the archive
+                source = None
+            if source is None:
+                stop("the archive holds `%s`, a link to nothing" % member.name)
+                return
+            _make_way(folder, path)
+            _write(source, path, member.mode)
+        else:
+            stop("the archive holds a device or a pipe, `%s`" % member.name)
+    made = []
+    for member, path in links:
+        _make_way(folder, path)
+        os.symlink(member.linkname, path)
+        made.append(path)
+        # all of them: the last link may give an earlier one another meaning
+        if os.path.isabs(member.linkname) or not all(_inside(folder, link) for link in made):
+            for link in made:
+                os.unlink(link)
+            stop("the archive links `%s` to `%s`" % (member.name, member.linkname))
 
 
 def main() -> None:
@@ -106,11 +158,7 @@ def main() -> None:
                 % (url, digest.hexdigest()[:16], wanted[:16])
             )
         with tarfile.open(part) as archive:
-            for member in members(archive, folder):
-                try:
-                    archive.extract(member, folder, set_attrs=not member.issym(), filter="tar")
-                except TypeError:  # before Python 3.8.17
-                    archive.extract(member, folder, set_attrs=not member.issym())
+            unpack(archive, folder)
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             stop("the disk is full at `%s`; free some space, then run this fix again" % folder)

@@ -28,6 +28,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "recommend": ("dsdoctor.cli.recommend", "Compute launch settings for a model"),
     "smoke": ("dsdoctor.cli.smoke", "Prove launch settings by a short real run"),
     "diagnose": ("dsdoctor.cli.diagnose", "Name the cause of a dead run from its logs"),
+    "lint": ("dsdoctor.cli.lint", "Check configs, hostfiles and launch lines without a machine"),
     "run": ("dsdoctor.cli.run", "Start a job under watch, and name the cause when it dies"),
     "explain": ("dsdoctor.cli.explain", "Tell all about a condition"),
     "snapshot": ("dsdoctor.cli.snapshot", "Save everything that was read of this machine"),

@@ -36,7 +36,7 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
         "registry",
         "pack_names packs logs probes profiles settings",
         "collect judge launch_site named_job fixes",
-        "examine fact_pages pack_template report",
+        "examine fact_pages lint pack_template report",
         "smoke fleet hook preflight run testing",
         "cli guard __init__ __main__",
     )

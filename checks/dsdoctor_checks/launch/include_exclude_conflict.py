@@ -29,7 +29,13 @@ from dsdoctor.api import (
 
 from ..config._ranks import filter_slots  # noqa: TID252  # families of one pack share it
 
-CONDITION = Condition("include-exclude-conflict", id="DSD1204", scope=Scope.JOB, since="0.1")
+CONDITION = Condition(
+    "include-exclude-conflict",
+    id="DSD1204",
+    scope=Scope.JOB,
+    since="0.1",
+    narrower=("launch-placeholder-left",),
+)
 
 _EFFECT = "the launcher stops with `ValueError` before anything starts"
 

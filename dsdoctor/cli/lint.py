@@ -1,0 +1,155 @@
+"""`dsdoctor lint`."""
+
+from __future__ import annotations
+
+import re
+
+import click
+import msgspec
+
+from dsdoctor.cli import common, loading
+from dsdoctor.errors import UsageError
+from dsdoctor.examine import Request, read_machine
+from dsdoctor.lint import FileReport, Linter, find_files, installed_deepspeed
+from dsdoctor.model.facts.python import DeepSpeedInstall
+from dsdoctor.model.facts.run import RunNeeds
+from dsdoctor.model.finding import Finding, Status
+from dsdoctor.model.report import Report, Verdict
+from dsdoctor.registry import Registry
+from dsdoctor.report import machine, sarif
+from dsdoctor.report.text import clean
+
+SCHEMA = "dsdoctor/lint"
+VERSION = 1
+WORDS = {Status.FAIL: "FAIL", Status.WARN: "WARN", Status.CRASH: "CRASH"}
+
+
+@click.command("lint")
+@click.argument("paths", metavar="FILE|DIR…", nargs=-1, required=True)
+@click.option(
+    "--deepspeed",
+    "version",
+    metavar="VERSION",
+    help="DeepSpeed release to lint against [the one installed].",
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json", "github", "sarif"]),
+    default="text",
+    show_default=True,
+    help="What to print.",
+)
+@click.option("-o", "--output", metavar="FILE", help="Write the report there.")
+@click.option("--select", multiple=True, metavar="WHAT", help="Only these: family, id, name.")
+@click.option("--ignore", multiple=True, metavar="WHAT", help="All but these.")
+@click.option("--python", metavar="PATH", help="Environment whose DeepSpeed release counts.")
+@click.option(
+    "--fail-on",
+    type=click.Choice(["warn", "fail"]),
+    default="fail",
+    show_default=True,
+    help="Exit 1 at this level or above.",
+)
+@click.option("-q", "--quiet", is_flag=True, help="Print findings only.")
+def command(
+    *,
+    paths: tuple[str, ...],
+    version: str | None,
+    form: str,
+    output: str | None,
+    select: tuple[str, ...],
+    ignore: tuple[str, ...],
+    python: str | None,
+    fail_on: str,
+    quiet: bool,
+) -> int:
+    """Check DeepSpeed configs, hostfiles and launch lines without a machine.
+
+    Reads ds_config files (JSON or Hjson), DeepSpeed settings inside the YAML of accelerate and
+    trainers, hostfiles, `.deepspeed_env` and the launch lines of shell scripts. Other files in a
+    directory are passed over.
+
+    Exit status: 0 no failure, 1 a failure, 2 misuse.
+
+    \b
+    Examples:
+      dsdoctor lint ds_config.json
+      dsdoctor lint configs/ scripts/ --format github
+      dsdoctor lint --deepspeed 0.16.4 configs/
+    """  # noqa: D301  # \b is click's mark, not an escape for Python's reader
+    if version is not None and not re.fullmatch(r"\d+\.\d+(\.\d+)?\S{0,20}", version):
+        raise UsageError(f"`--deepspeed {version}` is not a version; expected one such as 0.16.4")
+    registry = loading.load_registry()
+    settings = common.load_settings(registry)
+    wanted = [item for word in select for item in loading.split(word)]
+    unwanted = [item for word in ignore for item in loading.split(word)]
+    units = registry.select(wanted, [*settings.ignore, *unwanted])
+    against = version or _installed(python, registry)
+    linter = Linter(registry, units, against, common.policy(settings, ()))
+    reports: list[FileReport] = []
+    for path, shown, named in find_files(paths):
+        found = linter.lint(path, shown)
+        if found is not None:
+            reports.append(found)
+        elif named:
+            raise UsageError(
+                f"`{shown}` is not a DeepSpeed config, hostfile, `.deepspeed_env` or launch script"
+            )
+    loading.write(_rendered(reports, registry, form, against, quiet=quiet), output)
+    statuses = {finding.status for report in reports for finding in report.findings}
+    bad = {Status.FAIL, Status.CRASH} | ({Status.WARN} if fail_on == "warn" else set())
+    return 1 if statuses & bad else 0
+
+
+def _installed(python: str | None, registry: Registry) -> str | None:
+    """The release in the environment; None where there is none."""
+    request = Request(
+        run=RunNeeds(quick=True), python=python, facts=frozenset({DeepSpeedInstall}), timeout=30
+    )
+    return installed_deepspeed(read_machine(request, registry))
+
+
+def _rendered(
+    reports: list[FileReport], registry: Registry, form: str, version: str | None, *, quiet: bool
+) -> str:
+    findings = [finding for report in reports for finding in report.findings]
+    if form == "sarif":
+        return sarif.render(findings, registry)
+    if form == "github":
+        bad = any(finding.status is not Status.WARN for finding in findings)
+        verdict = Verdict.FAULTY if bad else Verdict.HEALTHY
+        return machine.github(Report(findings=findings, verdict=verdict))
+    if form == "json":
+        document = {
+            "schema": SCHEMA,
+            "version": VERSION,
+            "deepspeed": version,
+            "files": [
+                {"path": report.path, "kind": report.kind, "findings": report.findings}
+                for report in reports
+            ],
+        }
+        return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
+    rows = [row for finding in findings for row in _lines(finding)]
+    if not quiet:
+        failures = sum(finding.status is not Status.WARN for finding in findings)
+        against = f"DeepSpeed {version}" if version else "no particular DeepSpeed release"
+        rows.append(
+            f"{len(reports)} file{'s' * (len(reports) != 1)} checked against {against}: "
+            f"{failures} failure{'s' * (failures != 1)}, {len(findings) - failures} "
+            f"warning{'s' * (len(findings) - failures != 1)}"
+        )
+    return "".join(f"{row}\n" for row in rows)
+
+
+def _lines(finding: Finding) -> list[str]:
+    line = finding.evidence.get("line")
+    place = f"{finding.evidence.get('file')}" + (f":{line}" if line else "")
+    rows = [
+        f"{clean(place)}: {WORDS[finding.status]} {finding.condition} ({finding.id})",
+        f"    {clean(finding.message)}",
+    ]
+    if finding.hint:
+        rows.append(f"    hint: {clean(finding.hint)}")
+    return rows

@@ -1,0 +1,249 @@
+"""Judges files without a machine: DeepSpeed configs, hostfiles, `.deepspeed_env`, launch lines.
+
+Everything that a file alone decides is judged by the same checks as on a machine; what would need a
+machine is not judged, and nothing is said about it. The DeepSpeed release is the one installed in
+the environment, or the one that was named.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import posixpath
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from dsdoctor.errors import UsageError
+from dsdoctor.hostfile import parse_hostfile
+from dsdoctor.judge import Facts, Policy, unit_findings, without_wider
+from dsdoctor.model.facts.base import Fact
+from dsdoctor.model.facts.python import DeepSpeedInstall
+from dsdoctor.model.facts.run import RunNeeds
+from dsdoctor.model.finding import Finding, Status
+from dsdoctor.model.snapshot import Snapshot
+from dsdoctor.model.snapshot import of as snapshot_of
+from dsdoctor.probes.command_line import parse_command
+from dsdoctor.probes.config import parse_config
+from dsdoctor.probes.hostfile import parse_env_file
+from dsdoctor.probes.shell_lines import launches
+from dsdoctor.registry import Registry, Unit, needs
+
+#: Files larger than this are data, not configuration.
+LARGEST = 1 << 20
+#: Folders that hold no configuration of a job.
+SKIPPED = frozenset(
+    {".git", ".hg", "node_modules", "__pycache__", ".venv", "venv", "site-packages", "wandb"}
+)
+#: A JSON object with one of these is a DeepSpeed config (deepspeed 0.19.8 runtime/constants.py).
+CONFIG_KEYS = frozenset(
+    {"zero_optimization", "train_micro_batch_size_per_gpu", "bf16", "fp16", "bfloat16",
+     "zero_allow_untested_optimizer", "activation_checkpointing", "steps_per_print",
+     "wall_clock_breakdown", "gradient_clipping", "flops_profiler", "autotuning", "comms_logger"}
+)  # fmt: skip
+_LEAST_KEYS = 2
+_SCRIPTS = (".sh", ".bash", ".sbatch", ".slurm", ".job")
+_YAML = (".yaml", ".yml")
+
+
+@dataclasses.dataclass
+class FileReport:
+    """One file.
+
+    Attributes:
+        path: the file.
+        kind: `config`, `hostfile`, `env-file`, `accelerate`, `trainer`, `script`.
+        findings: warnings and failures; `evidence` has `file` and, where it is known, `line`.
+        parts: how many configs, launch lines and so on it holds.
+    """
+
+    path: str
+    kind: str
+    findings: list[Finding]
+    parts: int = 1
+
+
+@dataclasses.dataclass
+class _Part:
+    """Something in a file that can be judged by itself: facts, and the first line of it."""
+
+    facts: list[Fact]
+    families: tuple[str, ...]
+    line: int = 0
+    run: RunNeeds = dataclasses.field(default_factory=RunNeeds)
+
+
+class Linter:
+    """Judges file after file.
+
+    Attributes:
+        version: the DeepSpeed release that is linted against; None = not known.
+    """
+
+    def __init__(
+        self, registry: Registry, units: Iterable[Unit], version: str | None, policy: Policy
+    ) -> None:
+        self.version = version
+        self._registry = registry
+        self._policy = policy
+        self._units = [unit for unit in units if unit.check is not None]
+        self._install = None if version is None else DeepSpeedInstall(version=version)
+
+    def lint(self, path: Path, shown: str) -> FileReport | None:
+        """Judges a file; None = it is nothing that DeepSpeed or a launcher reads.
+
+        Raises:
+            UsageError: it cannot be read.
+        """
+        try:
+            if path.stat().st_size > LARGEST:
+                return None
+            text = path.read_text(encoding="utf-8", errors="replace")
+        except OSError as error:
+            raise UsageError(f"`{shown}` cannot be read: {error.strerror}") from None
+        kind, parts = self._parts(path, shown, text)
+        if not kind:
+            return None
+        findings = [finding for part in parts for finding in self._judged(part, shown)]
+        return FileReport(path=shown, kind=kind, findings=findings, parts=len(parts))
+
+    def _parts(self, path: Path, shown: str, text: str) -> tuple[str, list[_Part]]:
+        name = path.name.lower()
+        if name.endswith((".json", ".hjson")):
+            return _config_parts(shown, text)
+        if name.endswith(_YAML):
+            return _yaml_parts(shown, text)
+        if name.endswith(".deepspeed_env"):
+            return "env-file", [_Part([parse_env_file(text, shown)], ("launch",))]
+        if name.endswith(_SCRIPTS) or (text.startswith("#!") and "sh" in text.split("\n", 1)[0]):
+            return _script_parts(path, text)
+        if "hostfile" in name or _looks_like_hosts(text):
+            return "hostfile", [_Part([parse_hostfile(text, shown)], ("launch",))]
+        return "", []
+
+    def _judged(self, part: _Part, shown: str) -> Iterator[Finding]:
+        facts: list[Fact] = [part.run, *part.facts]
+        if self._install is not None:
+            facts.append(self._install)
+        snapshot = Facts(snapshot_of(facts))
+        known = {type(fact) for fact in facts}
+        found: list[Finding] = []
+        for unit in self._units:
+            if unit.family in part.families and _decided(unit, known):
+                found += unit_findings(unit, snapshot, self._policy, self._registry)
+        for finding in without_wider(found, self._registry):
+            if finding.status not in (Status.WARN, Status.FAIL, Status.CRASH):
+                continue
+            line = finding.evidence.get("line")
+            number = line + max(part.line - 1, 0) if isinstance(line, int) else part.line
+            evidence = {**finding.evidence, "config_path": shown, "file": shown}
+            if number:
+                evidence["line"] = number
+            yield msgspec.structs.replace(finding, evidence=evidence)
+
+
+def _decided(unit: Unit, known: set[type[Fact]]) -> bool:
+    """Whether the file's facts are among what the check judges, and all that it must have."""
+    if unit.check is None:
+        return False
+    wanted = needs(unit.check.function)
+    own = known - {RunNeeds, DeepSpeedInstall}
+    asked = {need.kind for need in wanted}
+    needed = {
+        need.kind for need in wanted if not need.may_be_missing and issubclass(need.kind, Fact)
+    }
+    return bool(own & asked) and needed <= known | {RunNeeds}
+
+
+def _config_parts(shown: str, text: str) -> tuple[str, list[_Part]]:
+    fact = parse_config(text, shown)
+    if fact.parsed is None:
+        # a broken file is one of ours if its keys are
+        named = CONFIG_KEYS & {key.partition(".")[0] for key in fact.lines}
+        if len(named) < _LEAST_KEYS:
+            return "", []
+    elif len(CONFIG_KEYS & fact.parsed.keys()) < _LEAST_KEYS and "zero_optimization" not in (
+        fact.parsed
+    ):
+        return "", []
+    return "config", [_config_part(fact, shown)]
+
+
+def _config_part(fact: Any, shown: str, line: int = 0) -> _Part:
+    run = RunNeeds(config_path=shown, config=fact.parsed, quick=True)
+    return _Part([fact], ("config",), line=line, run=run)
+
+
+def _yaml_parts(shown: str, text: str) -> tuple[str, list[_Part]]:
+    import yaml  # noqa: PLC0415  # only for YAML
+
+    if "deepspeed" not in text and "DEEPSPEED" not in text:
+        return "", []
+    try:
+        found = yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError, RecursionError):
+        return "", []
+    if not isinstance(found, dict):
+        return "", []
+    kind = "accelerate" if "distributed_type" in found else "trainer"
+    parts: list[_Part] = []
+    for key in ("deepspeed", "deepspeed_config"):
+        inner = found.get(key)
+        if isinstance(inner, dict) and CONFIG_KEYS & inner.keys():
+            fact = parse_config(json.dumps(inner), shown)
+            line = next(
+                (n for n, row in enumerate(text.splitlines(), 1) if row.startswith(f"{key}:")), 0
+            )
+            fact = msgspec.structs.replace(fact, lines={})
+            parts.append(_config_part(fact, shown, line))
+    known = kind == "accelerate" or bool(parts) or isinstance(found.get("deepspeed"), str)
+    return (kind, parts) if known else ("", [])
+
+
+def _script_parts(path: Path, text: str) -> tuple[str, list[_Part]]:
+    parts: list[_Part] = []
+    for command in launches(text):
+        # what the shell would still replace is not judged
+        if any("$" in word or "`" in word for word in command.words):
+            continue
+        run = RunNeeds(command=command.words, quick=True, cwd=str(path.parent))
+        fact = parse_command(command.words)
+        parts.append(_Part([fact], ("launch",), line=command.line, run=run))
+    return ("script", parts) if parts else ("", [])
+
+
+def _looks_like_hosts(text: str) -> bool:
+    rows = [row for row in text.splitlines()[:50] if row.strip() and not row.startswith("#")]
+    return bool(rows) and all(re.match(r"^\S+\s+slots=\d+\s*$", row) for row in rows)
+
+
+def find_files(paths: Sequence[str]) -> list[tuple[Path, str, bool]]:
+    """Files to look at: each with the name to show, and whether it was named itself.
+
+    Raises:
+        UsageError: a path does not exist.
+    """
+    found: list[tuple[Path, str, bool]] = []
+    for text in paths:
+        path = Path(text)
+        if path.is_dir():
+            inside = sorted(one for one in path.rglob("*") if one.is_file())
+            found += [
+                (one, posixpath.join(text, one.relative_to(path).as_posix()), False)
+                for one in inside
+                if not SKIPPED.intersection(one.relative_to(path).parts[:-1])
+            ]
+        elif path.exists():
+            found.append((path, text, True))
+        else:
+            raise UsageError(f"`{text}` does not exist; expected a file or a directory to lint")
+    return found
+
+
+def installed_deepspeed(snapshot: Snapshot) -> str | None:
+    """The DeepSpeed release of an environment."""
+    found = snapshot.get(DeepSpeedInstall)
+    return found.version if isinstance(found, DeepSpeedInstall) else None

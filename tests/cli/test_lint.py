@@ -1,0 +1,128 @@
+"""`dsdoctor lint`: files judged without a machine."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+LINT = [sys.executable, "-m", "dsdoctor", "lint"]
+GOOD = '{"train_micro_batch_size_per_gpu": 1, "zero_optimization": {"stage": 2}}'
+BAD = '{\n  "train_micro_batch_size_per_gpu": 1,\n  "zero_optimization": {"stage": 7}\n}\n'
+
+
+def lint(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*LINT, "--deepspeed", "0.19.8", *words],
+        cwd=folder, capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+
+
+FILES: list[tuple[str, str, str | None, int | None]] = [
+    ("good.json", GOOD, None, None),
+    ("commented.json", GOOD.replace("{", "{ // a comment\n", 1), None, None),
+    ("stage.json", BAD, "ds-config-wrong-type", 3),
+    ("broken.json", '{"zero_optimization": {"stage": 2},\n"fp16": {"enabled": tru', "ds-config-unreadable", None),
+    ("hostfile", "a slots=2\nb slots=2\n", None, None),
+    ("bad.hostfile", "a slots=2\nb 2\n", "hostfile-or-ssh-problem", 2),
+    ("twice.hostfile", "a slots=2\na slots=2\n", "hostfile-or-ssh-problem", 2),
+    (".deepspeed_env", "A=1\n", None, None),
+    ("run.sh", "#!/bin/bash\nset -e\ndeepspeed --num_gpus 2 train.py\n", None, None),
+    ("both.sbatch", "#!/bin/bash\n\ndeepspeed --include a:0 --exclude b:1 train.py\n",
+     "include-exclude-conflict", 3),
+    ("left.sh", "deepspeed --num_gpus 2 \\\n  --master_port <port> train.py\n",
+     "launch-placeholder-left", 1),
+    ("left2.sh", "torchrun --nproc-per-node 2 --master-port '<port>' train.py\n",
+     "launch-placeholder-left", 1),
+    ("filled.sh", "N=two\ndeepspeed --num_gpus $N train.py\n", "include-exclude-conflict", 2),
+    ("unfilled.sh", "deepspeed --num_gpus $N train.py\n", None, None),
+    ("acc.yaml", "distributed_type: DEEPSPEED\nnum_processes: 2\ndeepspeed_config:\n  zero_stage: 2\n",
+     None, None),
+    ("axolotl.yml", "base_model: x\ndeepspeed:\n  zero_optimization:\n    stage: 7\n",
+     "ds-config-wrong-type", 2),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "condition", "line"), FILES, ids=[row[0] for row in FILES]
+)
+def test_a_file_is_judged_by_what_it_is(
+    tmp_path: Path, name: str, text: str, condition: str | None, line: int | None
+) -> None:
+    (tmp_path / name).write_text(text)
+    done = lint(tmp_path, "--format", "json", ".")
+    assert "Traceback" not in done.stderr
+    document = json.loads(done.stdout)
+    found: list[dict[str, Any]] = [row for file in document["files"] for row in file["findings"]]
+    if condition is None:
+        assert found == []
+        assert done.returncode == 0
+        return
+    assert condition in {row["condition"] for row in found}
+    first = next(row for row in found if row["condition"] == condition)
+    assert first["evidence"]["file"] == f"./{name}"
+    if line is not None:
+        assert first["evidence"]["line"] == line
+    assert done.returncode == (1 if first["status"] == "fail" else 0)
+
+
+def test_files_of_others_are_passed_over_in_a_folder_and_refused_by_name(tmp_path: Path) -> None:
+    (tmp_path / "package.json").write_text('{"name": "x", "version": "1"}')
+    (tmp_path / "train.py").write_text("import deepspeed\n")
+    (tmp_path / "ci.yaml").write_text("jobs: [deepspeed]\n")
+    done = lint(tmp_path, ".")
+    assert done.returncode == 0
+    assert done.stdout.startswith("0 files checked")
+    named = lint(tmp_path, "package.json")
+    assert named.returncode == 2
+    assert "is not a DeepSpeed config" in named.stderr
+
+
+MISUSE = [
+    (("absent.json",), "does not exist"),
+    (("--deepspeed", "new", "x"), "is not a version"),
+    (("--select", "nonsense", "."), "selects nothing"),
+]
+
+
+@pytest.mark.parametrize(("words", "said"), MISUSE, ids=[row[1] for row in MISUSE])
+def test_misuse_is_one_line(tmp_path: Path, words: tuple[str, ...], said: str) -> None:
+    done = lint(tmp_path, *words)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_github_and_sarif_show_findings_at_their_place(tmp_path: Path) -> None:
+    (tmp_path / "ds.json").write_text(BAD)
+    github = lint(tmp_path, "--format", "github", "ds.json")
+    assert "::error file=ds.json,line=3,title=ds-config-wrong-type" in github.stdout
+    document = json.loads(lint(tmp_path, "--format", "sarif", "ds.json").stdout)
+    (run,) = document["runs"]
+    result = next(row for row in run["results"] if row["ruleId"] == "ds-config-wrong-type")
+    place = result["locations"][0]["physicalLocation"]
+    assert place["artifactLocation"]["uri"] == "ds.json"
+    assert place["region"] == {"startLine": 3}
+    assert run["tool"]["driver"]["rules"][result["ruleIndex"]]["id"] == "ds-config-wrong-type"
+
+
+def test_warnings_fail_where_that_is_asked(tmp_path: Path) -> None:
+    (tmp_path / "ds.json").write_text(
+        '{"train_micro_batch_size_per_gpu": 1, "zero_optimization": {"stage": 2, '
+        '"offload_param": {"device": "cpu"}}}'
+    )
+    assert lint(tmp_path, "ds.json").returncode == 0
+    assert lint(tmp_path, "--fail-on", "warn", "ds.json").returncode == 1
+
+
+def test_the_release_decides(tmp_path: Path) -> None:
+    (tmp_path / "ds.json").write_text(GOOD)
+    done = subprocess.run(
+        [*LINT, "--deepspeed", "0.12.0", "ds.json"],
+        cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+    assert "against DeepSpeed 0.12.0" in done.stdout

@@ -59,7 +59,11 @@ class Snapshot(msgspec.Struct, kw_only=True):
     def put(self, fact: Fact) -> None:
         """Stores a fact, replacing what was known of it."""
         # through JSON, so that a live snapshot equals the one that is read back
-        self.facts[fact.key()] = msgspec.json.decode(msgspec.json.encode(fact))
+        try:
+            data = msgspec.json.encode(fact)
+        except UnicodeEncodeError:  # a file name or an argument whose bytes are not UTF-8
+            data = msgspec.json.encode(_writable(msgspec.to_builtins(fact)))
+        self.facts[fact.key()] = msgspec.json.decode(data)
         self.missing.pop(fact.key(), None)
 
     def lack(self, kind: type[Fact], missing: Missing) -> None:
@@ -106,6 +110,17 @@ def from_json(data: bytes, origin: str) -> Snapshot:
         return decode.convert(head, Snapshot)
     except decode.DecodeError as error:
         raise UsageError(f"`{origin}` is a broken snapshot: {error}") from None
+
+
+def _writable(value: Any) -> Any:
+    """The same value with what UTF-8 cannot hold replaced."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, dict):
+        return {_writable(name): _writable(inner) for name, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_writable(item) for item in value]
+    return value
 
 
 def of(facts: Iterable[Fact], missing: Mapping[Any, Missing] | None = None) -> Snapshot:

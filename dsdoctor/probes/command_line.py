@@ -137,7 +137,7 @@ def _program(words: list[str]) -> tuple[str, list[str]]:
 
 def _number(options: dict[str, str], *names: str) -> int | None:
     for name in names:
-        if re.fullmatch(r"-?\d+", options.get(name, "")):
+        if re.fullmatch(r"-?[0-9]{1,18}", options.get(name, "")):
             return int(options[name])
     return None
 
@@ -184,7 +184,7 @@ def _endpoint(launcher: str, options: dict[str, str]) -> tuple[str | None, int |
     host, port = options.get("master_addr"), _number(options, "master_port")
     if launcher == "torchrun" and options.get("rdzv_endpoint"):
         host, _, text = options["rdzv_endpoint"].rpartition(":")
-        port = int(text) if text.isdigit() else None
+        port = int(text) if re.fullmatch("[0-9]{1,9}", text) else None
     return host or None, port
 
 

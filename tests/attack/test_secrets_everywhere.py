@@ -1,0 +1,165 @@
+"""Sixty kinds of secret in environment, commands, files and logs: none is in any output or file."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dsdoctor.fleet import frames
+from tests.support.command import Outcome, clean_environment, dsdoctor
+from tests.support.planted import FORMS, NAMES, PLACES, PLANTED
+
+#: Names that are told of a machine, by the list of allowed variables and by prefix.
+PREFIXES = ("NCCL_", "CUDA_", "TORCH_", "SLURM_", "HF_HUB_", "DS_", "UCX_", "NVIDIA_", "PYTORCH_")
+
+
+class Planted:
+    """A folder in which everything contains secrets, and an environment likewise."""
+
+    def __init__(self, tmp_path: Path) -> None:
+        self.tmp_path = tmp_path
+        self.folder = tmp_path / "job"
+        self.folder.mkdir()
+        self.temporary = tmp_path / "temporary"
+        self.temporary.mkdir()
+        self.env = clean_environment(tmp_path, TMPDIR=str(self.temporary))
+        for number, planted in enumerate(PLANTED):
+            line = planted.line.replace("\n", " ")
+            self.env[f"{PREFIXES[number % len(PREFIXES)]}X{number}"] = line
+            name, equals, value = line.rpartition(" ")[2].partition("=")
+            if equals and name.isidentifier():
+                self.env[name] = value
+        self.env["PATH"] += ":/opt/" + FORMS[0].secret
+        config = {
+            "train_batch_size": 8,
+            "wandb": {"api_key": "hunter2x", "team": FORMS[0].line},
+            "auth_token": "hunter2x",
+            "nested": [{"password": "hunter2x"}, *(planted.line for planted in PLANTED)],
+        }
+        (self.folder / "ds_config.json").write_text(json.dumps(config, indent=1))
+        (self.folder / "broken.json").write_text(
+            "{\n  train_batch_size: 8\n  wandb_api_key: hunter2x,\n  x: [}\n"
+        )
+        (self.folder / ".deepspeed_env").write_text(
+            "".join(planted.line.replace("\n", " ") + "\n" for planted in NAMES)
+        )
+        (self.folder / "hostfile").write_text("localhost slots=2\n")
+        trace = "".join(
+            f"[rank{number % 4}]: RuntimeError: CUDA error: {planted.line}\n"
+            f"ValueError: {planted.line}\n"
+            for number, planted in enumerate(PLANTED)
+        )
+        (self.folder / "train.log").write_text(
+            f'{trace}Traceback (most recent call last):\n  File "/x/t.py", line 1, in f\n'
+            f"torch.OutOfMemoryError: CUDA out of memory. {PLANTED[0].line} {NAMES[0].line}\n"
+        )
+
+    def run(self, *argv: str) -> Outcome:
+        return dsdoctor(*argv, env=self.env, cwd=self.folder)
+
+    def written(self) -> Iterator[Path]:
+        """Files that a command has left anywhere that it may write."""
+        known = {"ds_config.json", "broken.json", ".deepspeed_env", "hostfile", "train.log"}
+        for base in (self.folder, self.temporary, self.tmp_path / "home"):
+            for place, _, names in os.walk(base):
+                yield from (
+                    Path(place, name) for name in names if name not in known or base != self.folder
+                )
+
+
+def leaks(text: str) -> list[str]:
+    flat = text.replace("\\/", "/")
+    return sorted({planted.kind for planted in PLANTED if planted.secret in flat})
+
+
+ARGV = [word for planted in (*NAMES, *PLACES) for word in planted.line.split()]
+COMMANDS = (
+    ("check", "--quick", "-v", "--config", "ds_config.json", "--hostfile", "hostfile"),
+    ("check", "--quick", "--format", "json", "--config", "ds_config.json"),
+    ("check", "--quick", "--format", "json", "--config", "broken.json"),
+    ("check", "--quick", "-v", "--config", "broken.json"),
+    ("check", "--quick", "--format", "html", "-o", "report.html", "--config", "ds_config.json"),
+    ("check", "--quick", "--format", "json", "--", "env", "HF_TOKEN=hunter2x", "deepspeed", "t.py", *ARGV),
+    ("check", "--quick", "--format", "junit", "--", "deepspeed", "t.py", "--password", "hunter2x"),
+    ("snapshot", "--quick", "-o", "s.json", "--config", "ds_config.json"),
+    ("snapshot", "--quick", "-o", "r.json", "--redact", "--config", "ds_config.json"),
+    ("diagnose", "train.log"),
+    ("diagnose", "train.log", "--format", "json"),
+    ("diagnose", "-v", "train.log"),
+    ("fix", "--dry-run", "--config", "broken.json"),
+    ("fix", "--dry-run", "--config", "ds_config.json", "--format", "json"),
+    ("recommend", "--model", "7B", "--cpu", "-o", "plan"),
+    ("fleet", "bundle", "-o", "collector.py"),
+    ("hook", "nagios"),
+    ("hook", "npd"),
+    ("hook", "slurm-prolog"),
+    ("smoke", "--cpu", "1", "--config", "broken.json"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("argv", COMMANDS, ids=[" ".join(argv[:6]) for argv in COMMANDS])
+def test_no_command_leaks(argv: tuple[str, ...], tmp_path: Path) -> None:
+    planted = Planted(tmp_path)
+    done = planted.run(*argv)
+    assert "Traceback" not in done.err
+    assert leaks(done.out) == []
+    assert leaks(done.err) == []
+    for path in planted.written():
+        assert leaks(path.read_text(errors="replace")) == [], path
+
+
+def test_the_collector_keeps_secrets_on_the_node(tmp_path: Path) -> None:
+    import subprocess
+
+    planted = Planted(tmp_path)
+    assert planted.run("fleet", "bundle", "-o", "collector.py").status == 0
+    done = subprocess.run(
+        [sys.executable, "collector.py"],
+        env=planted.env, cwd=planted.folder, capture_output=True, timeout=120, check=True,
+    )  # fmt: skip
+    document = frames.document(done.stdout.split(b"\n"))
+    assert document is not None
+    assert leaks(json.dumps(document)) == []
+    assert any(name.startswith("NCCL_X") for name in document["env"]), "ordinary ones are told"
+    (planted.folder / "reports").mkdir()
+    (planted.folder / "reports" / "gpu1.txt").write_bytes(done.stdout)
+    told = planted.run("fleet", "check", "--from", "reports", "--format", "json")
+    assert leaks(told.out + told.err) == []
+
+
+def test_a_report_of_smoke_and_what_it_writes_of_the_launcher() -> None:
+    import io
+
+    from dsdoctor.model.smoke import LaunchUsed, SmokeReport, encode
+    from dsdoctor.smoke.launcher import Lines
+    from dsdoctor.smoke.run import masked
+
+    lines = tuple(planted.line for planted in PLANTED)
+    report = SmokeReport(
+        verdict="fail",
+        summary=lines[0],
+        launch=LaunchUsed(
+            argv=lines,
+            env={"HF_TOKEN": "hunter2x", "NCCL_DEBUG": "INFO"},
+            ds_config={"wandb": {"api_key": "hunter2x"}, "lines": list(lines)},
+        ),
+        log_tail=lines,
+    )
+    told = encode(masked(report))
+    assert leaks(told) == []
+    assert json.loads(told)["launch"]["env"]["NCCL_DEBUG"] == "INFO"
+    log = io.BytesIO()
+    writer = Lines(log)
+    whole = (
+        "\n".join(line.replace("\n", " ") for line in lines).encode() + b"\nlast NCCL_DEBUG=INFO"
+    )
+    for start in range(0, len(whole), 7):
+        writer.take(whole[start : start + 7])
+    writer.end()
+    assert leaks(log.getvalue().decode()) == []
+    assert log.getvalue().endswith(b"last NCCL_DEBUG=INFO")

@@ -1,0 +1,205 @@
+"""What reads data from outside, for fuzzing: each target takes bytes and raises only on a bug."""
+
+from __future__ import annotations
+
+import functools
+import json
+import shlex
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from dsdoctor import packs
+from dsdoctor.errors import UsageError
+from dsdoctor.fixes.journal import Journal
+from dsdoctor.fleet import cross, frames, merge, names, nodes, replay, report
+from dsdoctor.hostfile import parse_hostfile
+from dsdoctor.judge import Policy, judge
+from dsdoctor.model import decode, launch_plan
+from dsdoctor.model.facts.run import RunNeeds
+from dsdoctor.model.masking import mask, mask_tree
+from dsdoctor.model.snapshot import Snapshot, from_json, masked, of, redacted
+from dsdoctor.probes import gpu_parse
+from dsdoctor.probes.command_line import parse_command
+from dsdoctor.probes.config import parse_config
+from dsdoctor.probes.hostfile import parse_env_file
+from dsdoctor.registry import Registry
+from dsdoctor.report import text as text_report
+from tests.attack.test_node import RECORDING, TEXTS, framed
+
+FORBIDDEN = frozenset(map(chr, [*range(10), *range(11, 32), 127, *range(128, 160)]))
+
+
+@functools.cache
+def registry() -> Registry:
+    return packs.load(())
+
+
+@functools.cache
+def fleet_judge() -> nodes.Judge:
+    return nodes.Judge(registry(), list(registry()), Policy())
+
+
+def harmless(text: str) -> None:
+    """What is printed steers no terminal."""
+    assert not FORBIDDEN.intersection(text), text
+
+
+def _judged(snapshot: Snapshot) -> None:
+    found = judge(masked(snapshot), list(registry()), registry(), Policy())
+    crashed = [f.message for f in found.findings if f.status.value == "crash"]
+    assert not crashed, crashed
+    harmless(text_report.render(found, verbosity=1, width=80))
+
+
+def snapshot(data: bytes) -> None:
+    try:
+        found = from_json(data, "fuzz")
+    except UsageError:
+        return
+    _judged(found)
+    redacted(found)
+
+
+def of_a_node(data: bytes) -> None:
+    try:
+        made = [fleet_judge().report("gpu1", data), nodes.silent("gpu2", "x")]
+    except UsageError:
+        return
+    merged = merge.merge(made, cross.between(made, slots={"gpu1": 8}, master="gpu1:29500"))
+    harmless(report.text(merged, width=80, verbose=True))
+    report.json(merged)
+
+
+def recording(data: bytes) -> None:
+    """JSON of a collector, in frames as it comes."""
+    frame(framed(data))
+
+
+def frame(data: bytes) -> None:
+    said = frames.Channels()
+    said.take(data)
+    said.end()
+    for lines in (data.split(b"\n"),):
+        try:
+            found = frames.document(lines)
+        except frames.BrokenFramesError:
+            continue
+        if found is not None:
+            try:
+                made = replay.snapshot_of(found, 1_700_000_000.0)
+            except UsageError:
+                continue
+            of_a_node(made.to_json())
+    for name in said:
+        try:
+            said.document(name)
+        except frames.BrokenFramesError:
+            continue
+
+
+def config(data: bytes) -> None:
+    found = parse_config(data.decode("utf-8", "replace"), "ds.json")
+    needs = RunNeeds(config_path="ds.json", config=found.parsed, quick=True)
+    _judged(of([needs, found]))
+
+
+def hostfile(data: bytes) -> None:
+    text = data.decode("utf-8", "replace")
+    parse_hostfile(text, "hosts")
+    parse_env_file(text, ".deepspeed_env")
+    try:
+        assert names.fold(names.expand(text[:2000]))
+    except UsageError:
+        return
+
+
+def journal(data: bytes) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "x.journal"
+        path.write_bytes(data)
+        try:
+            list(Journal(path).records())
+        except UsageError:
+            return
+
+
+def plan(data: bytes) -> None:
+    import msgspec
+
+    try:
+        launch_plan.decode(data)
+    except msgspec.DecodeError:
+        return
+
+
+def secrets(data: bytes) -> None:
+    text = data.decode("utf-8", "surrogateescape")
+    once = mask(text)
+    assert mask(once) == once
+    mask_tree({"token": [text], text: text, "argv": text.split()})
+
+
+def command(data: bytes) -> None:
+    text = data.decode("utf-8", "replace")
+    try:
+        words = shlex.split(text)
+    except ValueError:
+        words = text.split()
+    parse_command(words)
+
+
+def nvml(data: bytes) -> None:
+    try:
+        rows = decode.json(data)
+    except decode.DecodeError:
+        return
+    if isinstance(rows, list) and all(isinstance(row, dict) for row in rows):
+        gpu_parse.parse(rows)
+
+
+def paste(data: bytes) -> None:
+    from tests.logs.test_hostile import check
+
+    check(data)
+
+
+_GOOD_SNAPSHOT = replay.snapshot_of(RECORDING).to_json()
+_CONFIG = {
+    "train_batch_size": 32, "fp16": {"enabled": True}, "bf16": {"enabled": "auto"},
+    "zero_optimization": {"stage": 3, "offload_optimizer": {"device": "cpu", "pin_memory": True}},
+    "optimizer": {"type": "AdamW", "params": {"lr": 1e-4, "betas": [0.9, 0.95]}},
+    "scheduler": {"type": "WarmupLR", "params": {}}, "wandb": {"api_key": "x"},
+}  # fmt: skip
+_RECORDING: list[bytes] = [
+    json.dumps(RECORDING).encode(),
+    *(text.encode("utf-8", "replace") for text in TEXTS.values() if len(text) < 10_000),
+]
+
+#: Name to target, seeds, and words to be inserted.
+TARGETS: dict[str, tuple[Callable[[bytes], Any], list[bytes]]] = {
+    "snapshot": (snapshot, [_GOOD_SNAPSHOT, b'{"schema": "dsdoctor/snapshot", "version": 1}']),
+    "node": (of_a_node, [_GOOD_SNAPSHOT]),
+    "recording": (recording, _RECORDING),
+    "frame": (frame, [framed(text)[:6000] for text in _RECORDING]),
+    "config": (config, [json.dumps(_CONFIG, indent=1).encode(), b"a: b, // x\n'''c''' : [1,]"]),
+    "hostfile": (
+        hostfile,
+        [b"gpu1 slots=8\n# x\ngpu2 slots=8\n", b"gpu[001-512],login", b"NCCL_DEBUG=INFO\nA=b c\n"],
+    ),
+    "journal": (journal, [b'{"fix": "x", "begun": "2026"}\n{"restore": 1, "path": "/x"}\n']),
+    "plan": (plan, [b'{"schema": "dsdoctor/launch", "version": 1, "argv": ["deepspeed"]}']),
+    "secrets": (secrets, [b"export HF_TOKEN='x1y2' --password y https://u:p@h/?sig=z&t=1"]),
+    "command": (
+        command,
+        [b"NCCL_DEBUG=INFO srun -N 2 deepspeed --num_gpus 4 --include h:0,1 t.py --lr 1"],
+    ),
+    "nvml": (nvml, [b'[{"step": "init", "ok": true}, {"step": "gpu", "index": 0, "name": "x"}]']),
+    "paste": (paste, [b"RuntimeError: CUDA out of memory. Tried to allocate 20.00 MiB\n"]),
+}
+WORDS = (
+    b'"', b"{", b"}", b"[", b"]", b":", b",", b"null", b"true", b"-1", b"1e308", b"1e999", b"9" * 30,
+    b"9" * 4400, b"\\u0000", b"\\ud800", b"\xff", b"\x00", b"\n", b"\x1b]52;c;QQ==\x07", b"../", b" ",
+    b"\x1edsdoctor-node gpu1 1/1 ", b"=", b"slots=", b"[" * 200, b'{"a":' * 200, b"facts", b"version",
+)  # fmt: skip

@@ -1,0 +1,99 @@
+"""Sends a signal to a command at a random moment, and looks for what is left of it."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from tests.support.command import clean_environment, left_running
+
+#: Command to the seconds within which the signal comes.
+COMMANDS: dict[tuple[str, ...], float] = {
+    ("check", "--quick"): 1.5,
+    ("check", "--timeout", "40"): 6.0,
+    ("snapshot", "--quick", "-o", "s.json"): 1.5,
+    ("diagnose", "train.log"): 1.5,
+    ("recommend", "--model", "7B", "--cpu"): 1.5,
+    ("fix", "--dry-run"): 3.0,
+    ("fleet", "check", "--nodes", "localhost", "--timeout", "10"): 4.0,
+    ("hook", "nagios"): 2.0,
+    ("smoke", "--cpu", "2", "--config", "ds_config.json"): 12.0,
+}
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL)
+#: For everything to be gone after the signal.
+LIMIT_SECONDS = 30.0
+CONFIG = '{"train_micro_batch_size_per_gpu": 1, "optimizer": {"type": "Adam", "params": {"torch_adam": true, "lr": 0.001}}}'
+SHM = Path("/dev/shm")
+
+
+def _segments() -> set[str]:
+    """Of this user, and of the kinds that torch, NCCL and DeepSpeed make."""
+    found = set()
+    for entry in SHM.iterdir():
+        try:
+            mine = entry.lstat().st_uid == os.getuid()
+        except OSError:
+            continue
+        if mine and entry.name.startswith(("nccl-", "torch_", "deepspeed_allreduce")):
+            found.add(entry.name)
+    return found
+
+
+def attempt(
+    argv: tuple[str, ...], number: signal.Signals, delay: float, folder: Path
+) -> tuple[int | None, list[str]]:
+    """Runs a command, sends the signal, and returns its status and what is left.
+
+    A command that SIGKILL has ended cannot clean up: its folder may stay until the next start.
+    """
+    temporary = folder / "temporary"
+    temporary.mkdir(exist_ok=True)
+    (folder / "ds_config.json").write_text(CONFIG)
+    (folder / "train.log").write_text("RuntimeError: x\n" * 200_000)
+    env = clean_environment(folder, TMPDIR=str(temporary))
+    before = _segments()
+    child = subprocess.Popen(
+        [sys.executable, "-m", "dsdoctor", *argv],
+        env=env,
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    try:
+        _, error = child.communicate(timeout=delay)
+        ended = True
+    except subprocess.TimeoutExpired:
+        ended = False
+        os.kill(child.pid, number)
+    deadline = time.monotonic() + LIMIT_SECONDS
+    if not ended:
+        try:
+            _, error = child.communicate(timeout=LIMIT_SECONDS)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.communicate()
+            return None, [f"it runs {LIMIT_SECONDS:g} s after {number.name}"]
+    left: list[str] = []
+    while True:
+        left = [f"process {line}" for line in left_running(folder)]
+        left += [f"segment {name}" for name in _segments() - before if number != signal.SIGKILL]
+        if number != signal.SIGKILL:
+            left += [f"folder {path.name}" for path in temporary.iterdir()]
+        if not left or time.monotonic() > deadline:
+            break
+        time.sleep(0.2)
+    if b"Traceback" in error:
+        left.append(f"traceback {error[-400:]!r}")
+    return child.returncode, left
+
+
+def moments(draw: random.Random, argv: tuple[str, ...]) -> tuple[signal.Signals, float]:
+    """A signal and a moment for a command."""
+    return draw.choice(SIGNALS), draw.uniform(0.02, COMMANDS[argv])

@@ -27,6 +27,8 @@ COMMANDS: dict[tuple[str, ...], float] = {
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL)
 #: For everything to be gone after the signal.
 LIMIT_SECONDS = 30.0
+#: The same where nobody is left to end the ranks: each ends itself once it has imported torch.
+KILLED_SECONDS = 120.0
 CONFIG = '{"train_micro_batch_size_per_gpu": 1, "optimizer": {"type": "Adam", "params": {"torch_adam": true, "lr": 0.001}}}'
 SHM = Path("/dev/shm")
 
@@ -72,7 +74,8 @@ def attempt(
     except subprocess.TimeoutExpired:
         ended = False
         os.kill(child.pid, number)
-    deadline = time.monotonic() + LIMIT_SECONDS
+    limit = KILLED_SECONDS if number == signal.SIGKILL else LIMIT_SECONDS
+    deadline = time.monotonic() + limit
     if not ended:
         try:
             _, error = child.communicate(timeout=LIMIT_SECONDS)

@@ -20,8 +20,8 @@ from pathlib import Path
 from dsdoctor import files
 from dsdoctor.errors import UsageError
 from dsdoctor.process import Account
+from dsdoctor.safe_path import UnsafePathError, is_root, locate, rules_for, trusted_accounts
 from dsdoctor.safe_path import account as words_for
-from dsdoctor.safe_path import is_root, trusted_accounts
 
 #: Our scripts for children, which the account must be able to read.
 _SCRIPTS = Path(__file__).parent.parent / "probes" / "children"
@@ -86,6 +86,26 @@ def foreign_owner(path: str) -> int | None:
                 if owner not in trusted:
                     return owner
     return None
+
+
+def may_quote(path: str, info: os.stat_result) -> None:
+    """As root, refuses a private file that somebody else's link leads to: it would be quoted.
+
+    Args:
+        path: how it was opened.
+        info: what was opened.
+
+    Raises:
+        UnsafePathError: a link of an account on the way leads to a file that it may not read.
+    """
+    if not is_root() or info.st_mode & 0o004:
+        return
+    try:
+        with locate(path, rules_for(strict=False)):
+            pass
+    except UnsafePathError:
+        if foreign_owner(path) != info.st_uid:
+            raise
 
 
 def isolated(argv: Sequence[str]) -> list[str]:

@@ -107,7 +107,10 @@ def _real_path(path: str) -> str:
 
 
 def _read_of(path: str) -> bytes:
-    with open(path, "rb") as file:  # noqa: PTH123
+    # a FIFO is not waited for
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    with os.fdopen(handle, "rb") as file:
+        accounts.may_quote(path, os.fstat(handle))
         return file.read(READ_LIMIT)
 
 

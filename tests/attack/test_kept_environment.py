@@ -17,6 +17,7 @@ from dsdoctor.errors import UsageError
 from dsdoctor.fixes import journal as journals
 from dsdoctor.fixes.undo import UndoError, undo
 from dsdoctor.host import account
+from dsdoctor.host.door import HostError
 from dsdoctor.host.local import LocalHost
 from dsdoctor.interpreter import CHILDREN
 from tests.attack.conftest import MALLORY, Trap
@@ -300,3 +301,34 @@ def test_the_working_folder_is_not_on_the_path_of_the_doctor(trap: Trap) -> None
     )
     assert done.returncode in (0, 1, 3), done.stderr
     assert not ran.exists(), ran.read_text()
+
+
+# ---- what root quotes --------------------------------------------------------------------------
+
+
+def test_a_link_to_a_private_file_is_not_quoted(trap: Trap) -> None:
+    """`.deepspeed_env -> /etc/shadow`, and `CKPT/latest`."""
+    host = LocalHost({"PATH": "/usr/bin:/bin"})
+    with pytest.raises(HostError) as caught:
+        host.read(str(trap.link(".deepspeed_env")))
+    assert "may not be read" in caught.value.missing.detail
+    own = trap.file("own", "A=1\n", 0o600)
+    assert host.read(str(trap.link("link", own))) == b"A=1\n"
+    public = trap.folder / "public"
+    public.write_text("B=1\n")
+    assert host.read(str(trap.link("other", public))) == b"B=1\n"
+    trap.link("latest")
+    argv = [sys.executable, "-I", str(CHILDREN / "checkpoint.py"), str(trap.home)]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0
+    assert "root's own" not in done.stdout
+    (trap.home / "latest").unlink()
+    trap.file("latest", "global_step7", 0o600)
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+    assert "global_step7" in done.stdout
+
+
+def test_a_fifo_is_not_waited_for(trap: Trap) -> None:
+    fifo = trap.home / ".deepspeed_env"
+    os.mkfifo(fifo)
+    assert LocalHost({"PATH": "/usr/bin:/bin"}).read(str(fifo)) == b""

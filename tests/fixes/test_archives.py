@@ -189,8 +189,8 @@ def test_a_manifest_that_is_none(
         del mirror.files["redistrib_12.3.2.json"]
     else:
         mirror.files["redistrib_12.3.2.json"] = content
-    digest = hashlib.sha256(mirror.files["redistrib_12.3.2.json"]).hexdigest()
-    machine.env["DSDOCTOR_CUDA_ARCHIVES_SHA256"] = digest
+        digest = hashlib.sha256(mirror.files["redistrib_12.3.2.json"]).hexdigest()
+        machine.env["DSDOCTOR_CUDA_ARCHIVES_SHA256"] = digest
     done = dsdoctor(*FIX, env=machine.env)
     assert done.status == 1
     assert words in done.err

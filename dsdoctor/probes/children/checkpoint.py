@@ -16,7 +16,7 @@ import re
 import struct
 import sys
 import zipfile
-from typing import Any
+from typing import IO, Any
 
 SHARD = re.compile(r"(model|optim)_states\.pt$")
 #: Keys that DeepSpeed 0.19.8 writes (runtime/engine.py `_save_checkpoint`, zero/stage*.py).
@@ -28,6 +28,17 @@ PICKLE_LIMIT = 64 << 20
 LFS = b"version https://git-lfs"
 #: Bytes that hold the length of the header of a safetensors file.
 LENGTH = 8
+
+
+def open_file(path: str) -> IO[bytes]:
+    """Opens a file; as root not a private one that a link in somebody else's folder leads to."""
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    info, owner = os.fstat(handle), os.stat(os.path.dirname(path) or ".").st_uid
+    foreign = owner not in (0, info.st_uid)
+    if hasattr(os, "geteuid") and os.geteuid() == 0 and foreign and not info.st_mode & 0o004:
+        os.close(handle)
+        raise PermissionError(13, "a link to a private file of another account", path)
+    return os.fdopen(handle, "rb")
 
 
 def say(record: dict[str, Any]) -> None:
@@ -96,7 +107,7 @@ def zip_problem(path: str, whole: bool) -> tuple[str | None, str | None, dict[st
 
 
 def safetensors_problem(path: str, size: int) -> tuple[str | None, str | None]:
-    with open(path, "rb") as file:
+    with open_file(path) as file:
         head = file.read(8)
         length = struct.unpack("<Q", head)[0] if len(head) == LENGTH else 0
         if not LENGTH <= length <= min(size, 100 << 20):
@@ -122,7 +133,7 @@ def look(path: str, name: str, whole: bool) -> dict[str, Any]:
     }
     try:
         size = record["size"] = os.path.getsize(path)
-        with open(path, "rb") as file:
+        with open_file(path) as file:
             head = file.read(64)
         if size == 0:
             record["problem"] = "empty"
@@ -172,7 +183,7 @@ def main() -> None:
         return
     for name in ("latest_universal", "latest"):
         try:
-            with open(os.path.join(folder, name), "rb") as file:
+            with open_file(os.path.join(folder, name)) as file:
                 head["latest"] = file.read(4096).decode("utf-8", "replace").strip()
         except OSError:
             continue

@@ -1,0 +1,166 @@
+"""Every regular expression of the engine and the checks, against input made to blow it up.
+
+The patterns are read from the source, so none is forgotten. For each repeat in a pattern a text is
+made that leads to it, goes round in it, and then does not match. What takes exponential or cubic
+time shows at once; patterns that read text without bounds have tests of their own for linear time.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", DeprecationWarning)
+    try:
+        from re import _parser as parser  # type: ignore[attr-defined, unused-ignore]
+    except ImportError:  # Python 3.10
+        import sre_parse as parser  # type: ignore[no-redef, unused-ignore]
+
+ROOT = Path(__file__).parent.parent.parent
+CALLS = frozenset(
+    {"compile", "search", "match", "fullmatch", "sub", "subn", "findall", "finditer", "split"}
+)
+SIZES = (18, 25, 200, 2000)
+#: Quadratic patterns need a hundredth of it at 2,000 characters, cubic ones ten times as much.
+LIMIT_SECONDS = 1.0
+ENDS = ("", "\x00", "!\n", "\uffff")
+
+
+def _constant(node: ast.AST, known: dict[str, Any]) -> Any:
+    """The text of a pattern that is put together from literals."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, (str, bytes)):
+        return node.value
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        left, right = _constant(node.left, known), _constant(node.right, known)
+        return left + right if left is not None and type(left) is type(right) else None
+    if isinstance(node, ast.Name):
+        return known.get(node.id)
+    return None
+
+
+def patterns() -> Iterator[tuple[str, str]]:
+    for base in (ROOT / "dsdoctor", ROOT / "checks" / "dsdoctor_checks"):
+        for path in sorted(base.rglob("*.py")):
+            tree = ast.parse(path.read_text())
+            known: dict[str, Any] = {}
+            for node in ast.walk(tree):
+                if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+                    known[node.targets[0].id] = _constant(node.value, {})
+            for node in ast.walk(tree):
+                if not isinstance(node, ast.Call):
+                    continue
+                function = node.func
+                if isinstance(function, ast.Attribute):
+                    owner = getattr(function.value, "id", "")
+                    texts = node.args[:1] if owner == "re" and function.attr in CALLS else []
+                else:
+                    texts = []
+                texts += [k.value for k in node.keywords if k.arg in ("pattern", "unless")]
+                for text in texts:
+                    value = _constant(text, known)
+                    if value:
+                        text_of = value.decode("latin-1") if isinstance(value, bytes) else value
+                        yield f"{path.relative_to(ROOT).as_posix()}:{node.lineno}", text_of
+
+
+def _sample(items: Any, pumps: list[tuple[str, str]], lead: str = "", depth: int = 0) -> str:
+    """A text that a parsed pattern matches; notes what leads to each repeat, and what goes round."""
+    made = ""
+    for operation, value in items:
+        name = str(operation)
+        if name == "LITERAL":
+            made += chr(value)
+        elif name == "NOT_LITERAL":
+            made += "a" if value != ord("a") else "b"
+        elif name == "ANY":
+            made += "a"
+        elif name == "IN":
+            made += _one(value)
+        elif name == "SUBPATTERN":
+            made += _sample(value[-1], pumps, lead + made, depth)
+        elif name == "BRANCH":
+            options = [_sample(branch, pumps, lead + made, depth) for branch in value[1][:6]]
+            made += options[0]
+        elif name in ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT"):
+            least, most, inner = value
+            one = _sample(inner, pumps, lead + made, depth + 1)
+            if most > 8:
+                pumps.append((lead + made, one))
+            made += one * min(least, 3)
+        elif name == "ATOMIC_GROUP":
+            made += _sample(value, pumps, lead + made, depth)
+    return made
+
+
+def _one(options: Any) -> str:
+    """A character of a set."""
+    kinds = {
+        "CATEGORY_DIGIT": "1", "CATEGORY_WORD": "a", "CATEGORY_SPACE": " ",
+        "CATEGORY_NOT_SPACE": "a", "CATEGORY_NOT_WORD": "-", "CATEGORY_NOT_DIGIT": "a",
+    }  # fmt: skip
+    banned: set[str] = set()
+    negated = False
+    for operation, value in options:
+        name = str(operation)
+        if name == "NEGATE":
+            negated = True
+        elif name == "LITERAL" and not negated:
+            return chr(value)
+        elif name == "RANGE" and not negated:
+            return chr(value[0])
+        elif name == "CATEGORY" and not negated:
+            return kinds[str(value)]
+        elif name == "LITERAL":
+            banned.add(chr(value))
+        elif name == "RANGE":
+            banned.update(map(chr, range(value[0], min(value[1], value[0] + 200) + 1)))
+        elif name == "CATEGORY":
+            banned.update({" ", "\t"} if "SPACE" in str(value) else {kinds[str(value)]})
+    return next(c for c in "a1-. ~\u00e9\u4e00" if c not in banned)
+
+
+ALL = sorted({text: place for place, text in patterns()}.items())
+
+
+def test_the_patterns_are_found() -> None:
+    assert len(ALL) > 900
+    places = {place.partition(":")[0] for _, place in ALL}
+    assert "dsdoctor/model/masking.py" in places
+    assert any(place.startswith("checks/") for place in places)
+
+
+def attack(text: str) -> str:
+    """The slowest input that was found to be too slow; empty where none is."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        compiled = re.compile(text)
+        pumps: list[tuple[str, str]] = []
+        _sample(parser.parse(text), pumps)
+    for lead, one in list(dict.fromkeys(pumps))[:12]:
+        for end in ENDS:
+            for size in SIZES:
+                data = lead + one * max(1, size // max(1, len(one))) + end
+                begun = time.process_time()
+                compiled.search(data)
+                if time.process_time() - begun > LIMIT_SECONDS:
+                    return f"{lead!r} + {one!r} * {size} + {end!r}"
+    return ""
+
+
+@pytest.mark.parametrize("group", range(20))
+def test_no_pattern_takes_more_than_quadratic_time(group: int) -> None:
+    slow = {place: (text, why) for text, place in ALL[group::20] if (why := attack(text))}
+    assert slow == {}
+
+
+@pytest.mark.parametrize("text", [r"(a+)+$", r"(?:a|a)*b", r"x(\s*\w*)*y", r"^(\d+,?)+$"])
+def test_the_attack_finds_patterns_that_blow_up(text: str) -> None:
+    assert attack(text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 from pathlib import Path
 
 from dsdoctor import files
@@ -265,6 +266,8 @@ def judge(python: str, owners: tuple[int, ...]) -> str:
     Raises:
         UsageError: this is root, and somebody else could change what it would run.
     """
+    if not os.path.lexists(python):
+        return f"warning: `{python}` is not on this machine; it is judged where the hook runs"
     distrust = trust.why_not(python, owners, as_root=True)
     if not distrust:
         return ""

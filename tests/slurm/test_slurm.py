@@ -219,12 +219,18 @@ def test_a_crash_of_dsdoctor_does_not_drain(cluster: Cluster) -> None:
     assert "crash" in causes(cluster.folder / "n1" / "run")
 
 
-def test_a_broken_configuration_does_not_drain(cluster: Cluster) -> None:
-    config = cluster.folder / "broken.toml"
-    config.write_text("[limits.memlock-low]\nno_such = 1\n[hook]\nmax_age = 0\n")
-    cluster.machine("n1", broken(), DSDOCTOR_CONFIG=str(config))
+def test_a_mistake_in_the_configuration_changes_no_verdict(cluster: Cluster) -> None:
+    """It drains no healthy node, and lets no faulty one pass."""
+    config = cluster.folder / "mistake.toml"
+    config.write_text("[limits.memlock-low]\nno_such = 1\n[hook]\nmax_age = 0\ndry_run = 'no'\n")
+    cluster.machine("n1", healthy(), DSDOCTOR_CONFIG=str(config))
     runs_on_n1(cluster)
-    assert "usage" in causes(cluster.folder / "n1" / "run")
+    cluster.machine("n1", broken(), DSDOCTOR_CONFIG=str(config))
+    job = cluster.submit("-w", "n1", "--gres=gpu:2", "-n1", command="echo done")
+    cluster.wait(lambda: drained(cluster, "n1"), "a GPU is lost")
+    problems = " ".join(verdict(cluster, "n1", job)["problems"])
+    assert "`no_such` in `[limits.memlock-low]`" in problems
+    assert '`dry_run = "no"`' in problems
 
 
 def test_a_missing_interpreter_does_not_drain(cluster: Cluster) -> None:

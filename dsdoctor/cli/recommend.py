@@ -10,15 +10,21 @@ from typing import Any
 import click
 
 from dsdoctor import launch_site
-from dsdoctor.cli import proving
+from dsdoctor.cli import measuring, proving
 from dsdoctor.cli.output import wants_colour
 from dsdoctor.errors import UsageError
 from dsdoctor.host import Host, LocalHost
 from dsdoctor.model.launch_plan import LaunchPlan, encode
-from dsdoctor.recommend import files, models
+from dsdoctor.recommend import choice, files
 from dsdoctor.recommend.machine import GIB, Machine, capability, machine_from, machine_of
-from dsdoctor.recommend.options import HEADROOM, LAUNCHERS, OPTIMIZERS, PlanOptions
-from dsdoctor.recommend.planning import recommend
+from dsdoctor.recommend.options import (
+    ATTENTIONS,
+    FINETUNES,
+    HEADROOM,
+    LAUNCHERS,
+    OPTIMIZERS,
+    PlanOptions,
+)
 from dsdoctor.report.launch_plan import render
 
 
@@ -97,6 +103,16 @@ class _Finite(click.FloatRange):
 @click.option("--layers", type=click.IntRange(min=1), help="Layers of a model given by size.")
 @click.option("--hidden", type=click.IntRange(min=1), help="Hidden width of such a model.")
 @click.option("--heads", type=click.IntRange(min=1), help="Attention heads of such a model.")
+@click.option("--vocab", type=click.IntRange(min=1), help="Vocabulary of such a model [32000].")
+@click.option(
+    "--measure/--no-measure",
+    default=None,
+    help="Run the model on shapes to size its passes; a config.json is measured by default.",
+)
+@click.option("--stage", type=click.IntRange(0, 3), help="Size this ZeRO stage only.")
+@click.option(
+    "--offload", type=click.Choice(list(choice.OFFLOADS)), help="Size this kind of offload only."
+)
 @click.option("--python", metavar="PATH", help="Interpreter or venv that will train.")
 @click.option("--gpus", metavar="0,1", help="GPUs to use (index, UUID, MIG); all by default.")
 @click.option("--nodes", type=click.IntRange(min=1), help="Number of hosts, all alike [1].")
@@ -106,13 +122,27 @@ class _Finite(click.FloatRange):
 @click.option("--micro-batch", type=click.IntRange(min=1), help="Sequences on a GPU at once.")
 @click.option("--global-batch", type=click.IntRange(min=1), help="Sequences in one step.")
 @click.option("--precision", type=click.Choice(["bf16", "fp16", "fp32"]), help="By the hardware.")
-@click.option("--finetune", type=click.Choice(["full", "lora"]), default="full", show_default=True)
+@click.option("--finetune", type=click.Choice(FINETUNES), default="full", show_default=True)
 @click.option("--lora-rank", type=click.IntRange(min=1), default=16, show_default=True)
+@click.option(
+    "--lora-dropout/--no-lora-dropout",
+    default=True,
+    show_default=True,
+    help="Adapters with dropout keep a copy of their input.",
+)
+@click.option("--fused-loss", is_flag=True, help="The loss is fused with the output layer (Liger).")
+@click.option(
+    "--loads-first", is_flag=True, help="The script loads the model before DeepSpeed divides it."
+)
 @click.option(
     "--optimizer", type=click.Choice(sorted(OPTIMIZERS)), default="adamw", show_default=True
 )
 @click.option(
-    "--attention", type=click.Choice(["flash", "eager"]), default="flash", show_default=True
+    "--attention",
+    type=click.Choice(ATTENTIONS),
+    default="flash",
+    show_default=True,
+    help="`sdpa` is torch's kernel for batches with padding.",
 )
 @click.option("--checkpointing", type=click.Choice(["on", "off"]), help="Recompute activations.")
 @click.option("--launcher", type=click.Choice(list(LAUNCHERS)), help="How to launch [deepspeed].")
@@ -160,6 +190,10 @@ def command(
     layers: int | None,
     hidden: int | None,
     heads: int | None,
+    vocab: int | None,
+    measure: bool | None,
+    stage: int | None,
+    offload: str | None,
     python: str | None,
     gpus: str | None,
     nodes: int | None,
@@ -171,6 +205,9 @@ def command(
     precision: str | None,
     finetune: str,
     lora_rank: int,
+    lora_dropout: bool,
+    fused_loss: bool,
+    loads_first: bool,
     optimizer: str,
     attention: str,
     checkpointing: str | None,
@@ -203,15 +240,17 @@ def command(
     Examples:
       dsdoctor recommend --model qwen2.5-7b --seq-len 4096 --global-batch 128 -o run
       dsdoctor recommend --model ./my-model/config.json --gpus 0,1 --finetune lora
+      dsdoctor recommend --model llama-3-8b --stage 2 --offload optimizer --micro-batch 4 --measure
       dsdoctor recommend --model 27B --gpu-memory 80 --gpu-count 8 --host-memory 1000
       dsdoctor recommend --model gpt2 --gpus 0,1 --prove -o run
     """  # noqa: D301  # \b is click's mark, not an escape for Python's reader
-    model = models.resolve(model_name, layers=layers, hidden=hidden, heads=heads)
     if slurm and folder is None:
         raise UsageError("`--slurm` writes a file; give its folder with `-o DIR`")
     if prove:
         proving.refuse(gpu_memory=gpu_memory, launcher=launcher, nodes=nodes, hostfile=hostfile)
     host = LocalHost()
+    given = {"layers": layers, "hidden": hidden, "heads": heads, "vocab": vocab}
+    subject = measuring.subject(host, model_name, python, wanted=measure, given=given)
     named = launch_site.host_names(host, hosts, hostfile, nodes)
     here = gpu_memory is None
     machine = _machine(
@@ -234,9 +273,8 @@ def command(
         host, python, launcher or "deepspeed", look=here or python is not None
     )
     machine = dataclasses.replace(machine, notes=(*machine.notes, *port_note, *program_notes))
-    plan = recommend(
+    plan = subject.plan(
         machine,
-        model,
         PlanOptions(
             nodes=nodes or len(named) or 1,
             sequence=seq_len,
@@ -244,7 +282,12 @@ def command(
             global_batch=global_batch,
             precision=precision,
             finetune=finetune,
+            stage=stage,
+            offload=offload,
             lora_rank=lora_rank,
+            lora_dropout=lora_dropout,
+            fused_loss=fused_loss,
+            loads_first=loads_first,
             optimizer=optimizer,
             attention=attention,
             checkpointing=None if checkpointing is None else checkpointing == "on",
@@ -264,7 +307,13 @@ def command(
         click.echo(f"wrote {path}", err=True)
     if prove and plan.fits:
         return proving.run(
-            plan, model, python, form=form, folder=folder, hostfile=hostfile, verbose=verbose
+            plan,
+            subject.shape,
+            python,
+            form=form,
+            folder=folder,
+            hostfile=hostfile,
+            verbose=verbose,
         )
     return 0 if plan.fits else 1
 
@@ -280,11 +329,11 @@ def _print(plan: LaunchPlan, form: str, folder: str | None, *, verbose: bool) ->
 
 
 def _coloured(line: str) -> str:
-    """Colour says again what the words say: chosen, rejected, more than there is."""
+    """Colour says again what the words say: chosen, too large, more than there is."""
     if line.startswith("> "):
         return click.style(line, fg="green", bold=True)
     if line.startswith("    [") and "!]" in line:
         return click.style(line, fg="red")
-    if line.startswith(("    rejected:", "    nearest:")):
+    if line.startswith(("    too large:", "    alternative:")):
         return click.style(line, dim=True)
     return line

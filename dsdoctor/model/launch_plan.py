@@ -33,7 +33,7 @@ class Reason(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         subject: what was decided on: an option (`zero-2`), or `precision`, `micro-batch`, ….
-        verdict: `chosen`, `rejected` or `note`.
+        verdict: `chosen`, `alternative`, `too large` or `note`.
         text: why, with the figures.
     """
 
@@ -59,7 +59,7 @@ class MemoryOption(msgspec.Struct, frozen=True, kw_only=True):
         gpu_limit_bytes: what the fullest chosen GPU has free; None = no GPU.
         host_limit_bytes: what the host allows; None = not known.
         fits: both are below their limits less the head-room.
-        verdict: `chosen` or `rejected`.
+        verdict: `chosen`, `alternative` (fits, another was preferred) or `too large`.
         reason: why.
     """
 
@@ -76,7 +76,7 @@ class MemoryOption(msgspec.Struct, frozen=True, kw_only=True):
     gpu_limit_bytes: int | None
     host_limit_bytes: int | None
     fits: bool
-    verdict: str = "rejected"
+    verdict: str = "too large"
     reason: str = ""
 
 
@@ -130,8 +130,8 @@ class LaunchPlan(msgspec.Struct, frozen=True, kw_only=True):
         micro_batch, accumulation, global_batch, world: the batch triangle.
         sequence: tokens in a sequence.
         checkpointing: activations are recomputed.
-        attention: `flash` or `eager`.
-        finetune: `full` or `lora`.
+        attention: `flash`, `sdpa` or `eager`.
+        finetune: `full`, `lora` or `qlora`.
         optimizer: type of the optimizer.
         workers: workers of each data loader.
         nodes: number of hosts.

@@ -28,8 +28,6 @@ PYTHON_GELU = frozenset({"gpt2"})
 #: Bytes for each score that eager attention keeps: softmax in fp32 and its 16-bit copy. GPT-2 keeps
 #: the 16-bit softmax, the mask of its dropout and what the dropout returns.
 SCORE_BYTES, DROPPED_SCORE_BYTES = 6, 5
-#: A fused loss takes the logits of so many tokens at once, at most.
-FUSED_TOKENS = 4096
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -194,8 +192,23 @@ def logits_bytes(model: ModelShape, setting: Setting) -> int:
     """Logits and loss where they take most, at the start of the backward pass."""
     tokens = setting.micro_batch * setting.sequence
     if setting.fused_loss:
-        return LOSS_BYTES * min(tokens, FUSED_TOKENS) * model.vocab
+        return fused_loss_bytes(model, setting)
     return (CAPPED_LOSS_BYTES if model.family in CAPPED else LOSS_BYTES) * tokens * model.vocab
+
+
+def fused_loss_bytes(model: ModelShape, setting: Setting) -> int:
+    """What a loss fused with the output layer takes (Liger kernels).
+
+    The tokens are cut into V / h pieces, rounded up to a power of two tokens each. One piece has
+    its logits in 16 bit and in fp32; the gradients of the hidden states and of the output layer's
+    weight are made in the forward pass already.
+    """
+    tokens = setting.micro_batch * setting.sequence
+    pieces = -(-model.vocab // model.hidden)
+    piece = min(tokens, 1 << (-(-tokens // pieces) - 1).bit_length())
+    head = 0 if setting.lora_rank else model.embedding_parameters
+    gradients = setting.width * (tokens * model.hidden + head)
+    return (setting.width + 4) * piece * model.vocab + gradients
 
 
 def moments(model: ModelShape, setting: Setting) -> tuple[Moment, ...]:
@@ -240,8 +253,3 @@ def moments(model: ModelShape, setting: Setting) -> tuple[Moment, ...]:
             finished=max(0, trained - head),
         ),
     )
-
-
-def activation_bytes(model: ModelShape, setting: Setting) -> int:
-    """What the backward pass needs kept, logits aside."""
-    return kept_bytes(model, setting)

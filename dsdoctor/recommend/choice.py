@@ -7,9 +7,11 @@ from collections.abc import Sequence
 
 import msgspec
 
+from dsdoctor.errors import UsageError
 from dsdoctor.model.launch_plan import MemoryOption
 from dsdoctor.recommend import memory
 from dsdoctor.recommend.machine import GIB, Machine
+from dsdoctor.recommend.measured import Measured
 from dsdoctor.recommend.options import HEADROOM, OPTIMIZERS, PlanOptions
 from dsdoctor.recommend.setting import MAX_LIVE, Setting
 from dsdoctor.recommend.shape import ModelShape
@@ -29,6 +31,8 @@ LADDER = (
 OFFLOADS = ("none", "optimizer", "optimizer+parameters")
 #: Optimizers that DeepSpeed can run on the host.
 HOST_OPTIMIZERS = frozenset({"adamw", "adam", "lion", "adagrad"})
+#: By what share of the passes the formula, and a measurement, may be too low (docs/recommend.md).
+FORMULA_ERROR, MEASURED_ERROR = 0.10, 0.05
 MICRO_BATCHES = (64, 32, 16, 8, 4, 2, 1)
 
 
@@ -40,49 +44,76 @@ class Limits:
         gpu: bytes that the fullest GPU has free, None = no GPU.
         host: bytes that the host allows, None = not known.
         headroom: share that stays free.
+        error: by what share the passes may take more than was computed.
     """
 
     gpu: int | None
     host: int | None
     headroom: float
+    error: float = FORMULA_ERROR
+
+    def kept_free(self, need: memory.Memory) -> int:
+        """Bytes that stay free on a GPU: the head-room, or what the figures may be wrong by."""
+        passing = need.gpu_bytes - sum(item.bytes for item in need.gpu if item.phase == "resident")
+        return int(max(self.headroom * (self.gpu or 0), self.error * passing))
 
     def fits(self, need: memory.Memory) -> bool:
-        """Whether both are below their limits less the head-room."""
+        """Whether both are below their limits less what stays free."""
+        gpu_ok = self.gpu is None or need.gpu_bytes + self.kept_free(need) <= self.gpu
         room = 1 - self.headroom
-        gpu_ok = self.gpu is None or need.gpu_bytes <= self.gpu * room
         return gpu_ok and (self.host is None or need.host_bytes <= self.host * room)
 
     def why_not(self, need: memory.Memory) -> str:
         """What is too much, and which item of it is the greatest."""
         parts = []
-        for place, have, wanted, items in (
-            ("GPU", self.gpu, need.gpu_bytes, need.gpu),
-            ("host", self.host, need.host_bytes, need.host),
+        on_host = self.headroom * (self.host or 0)
+        for place, have, wanted, items, spare in (
+            ("GPU", self.gpu, need.gpu_bytes, need.gpu, self.kept_free(need)),
+            ("host", self.host, need.host_bytes, need.host, on_host),
         ):
-            if have is not None and wanted > have * (1 - self.headroom):
-                most = max(items, key=lambda item: item.bytes)
+            if have is not None and wanted + spare > have:
+                most = max(memory.at_peak(items), key=lambda item: item.bytes)
                 parts.append(
                     f"needs {wanted / GIB:.1f} GiB on each {place} ({most.name} alone "
                     f"{most.bytes / GIB:.1f}), but {have / GIB:.1f} GiB are free, of which "
-                    f"{self.headroom:.0%} stay as head-room"
+                    f"{spare / GIB:.1f} are kept as head-room"
                 )
         return "; ".join(parts)
 
 
-def limits_of(machine: Machine, objective: str) -> Limits:
+def limits_of(machine: Machine, objective: str, *, measured: bool = False) -> Limits:
     """What the machine allows: the fullest of its GPUs is the limit of all."""
     return Limits(
         min((device.free_bytes for device in machine.devices), default=None),
         machine.host_bytes,
         HEADROOM[objective],
+        MEASURED_ERROR if measured else FORMULA_ERROR,
     )
 
 
-def ladder(machine: Machine, optimizer: str) -> list[tuple[int, str]]:
-    """The options to weigh: without GPUs, or for some optimizers, nothing can be offloaded."""
-    if optimizer not in HOST_OPTIMIZERS or not machine.devices:
-        return [step for step in LADDER if step[1] == "none"]
-    return list(LADDER)
+def ladder(machine: Machine, options: PlanOptions) -> list[tuple[int, str]]:
+    """The options to weigh: without GPUs, or for some optimizers, nothing can be offloaded.
+
+    Raises:
+        UsageError: the stage and offload asked for are not among them.
+    """
+    steps = list(LADDER)
+    if options.optimizer not in HOST_OPTIMIZERS or not machine.devices:
+        steps = [step for step in LADDER if step[1] == "none"]
+    found = [
+        (stage, offload)
+        for stage, offload in steps
+        if options.stage in (None, stage) and options.offload in (None, offload)
+    ]
+    if not found:
+        asked = "" if options.stage is None else f"`--stage {options.stage}` with "
+        possible = ", ".join(sorted({offload for _, offload in steps}))
+        raise UsageError(
+            f"{asked}`--offload {options.offload}` is not possible with {options.optimizer} on "
+            f"{len(machine.devices)} GPUs; expected offload {possible} and a stage that has it "
+            "(optimizer: 1 to 3, parameters: 3)"
+        )
+    return found
 
 
 def base_setting(
@@ -98,7 +129,7 @@ def base_setting(
     free = min((device.free_bytes for device in machine.devices), default=64 * GIB)
     small, tiny = free < 16 * GIB, free < 4 * GIB
     bucket = 5_000_000 if tiny else 50_000_000 if small else 200_000_000
-    rank = options.lora_rank if options.finetune == "lora" else 0
+    rank = 0 if options.finetune == "full" else options.lora_rank
     trained = model.lora_parameters(rank) if rank else model.parameters
     bucket = min(bucket, max(1_000_000, trained + trained % 2))
     live = 50_000_000 if tiny else 200_000_000 if small else MAX_LIVE
@@ -109,6 +140,10 @@ def base_setting(
         precision=precision,
         attention=options.attention,
         lora_rank=rank,
+        lora_dropout=options.lora_dropout,
+        quantised=options.finetune == "qlora",
+        fused_loss=options.fused_loss,
+        loads_first=options.loads_first,
         state_bytes=OPTIMIZERS[options.optimizer],
         bucket=bucket,
         max_live=live,
@@ -118,31 +153,37 @@ def base_setting(
     )
 
 
-def _micro_batches(options: PlanOptions, world: int) -> tuple[int, ...]:
+def micro_batches(options: PlanOptions, world: int) -> tuple[int, ...]:
     """Micro-batches to try, the biggest first: a bigger one goes before accumulation."""
     if options.micro_batch:
         return (options.micro_batch,)
     if not options.global_batch:
-        return MICRO_BATCHES
+        return MICRO_BATCHES[-1:] if options.objective == "memory" else MICRO_BATCHES
     each = options.global_batch // world
-    return tuple(size for size in range(min(each, 64), 0, -1) if each % size == 0)
+    sizes = tuple(size for size in range(min(each, 64), 0, -1) if each % size == 0)
+    return sizes[-1:] if options.objective == "memory" else sizes
+
+
+def recomputation(options: PlanOptions) -> tuple[bool, ...]:
+    """Whether to recompute activations: without goes first."""
+    if options.checkpointing is not None:
+        return (options.checkpointing,)
+    return (True,) if options.objective == "memory" else (False, True)
 
 
 def size_option(
-    model: ModelShape, base: Setting, options: PlanOptions, limits: Limits, workers: int
+    model: ModelShape,
+    base: Setting,
+    options: PlanOptions,
+    limits: Limits,
+    workers: int,
+    measured: Measured | None = None,
 ) -> MemoryOption:
     """The option at the biggest micro-batch that fits, without recomputation if it can be.
 
     If none fits, it is shown at the smallest micro-batch, recomputing if that is allowed.
     """
-    sizes = _micro_batches(options, base.world)
-    if options.objective == "memory":
-        sizes = sizes[-1:]
-    modes: tuple[bool, ...] = (False, True)
-    if options.checkpointing is not None:
-        modes = (options.checkpointing,)
-    elif options.objective == "memory":
-        modes = (True,)
+    sizes, modes = micro_batches(options, base.world), recomputation(options)
     tried = [
         dataclasses.replace(
             base,
@@ -154,7 +195,8 @@ def size_option(
         for size in sizes
     ]
     for setting in tried:
-        need = memory.estimate(model, setting, workers=workers)
+        passes = measured.moments(model, setting) if measured else None
+        need = memory.estimate(model, setting, workers=workers, passes=passes)
         if limits.fits(need):
             return _row(setting, need, limits, fits=True)
     return _row(setting, need, limits, fits=False)
@@ -215,25 +257,28 @@ def verdicts(
 def _judged(
     row: MemoryOption, won: MemoryOption, objective: str, world: int, *, chosen: bool
 ) -> MemoryOption:
-    verdict, reason = "rejected", row.reason
+    verdict, reason = "alternative" if row.fits else "too large", row.reason
     if chosen and row.fits:
         verdict = "chosen"
         reason = (
-            "takes the least memory on each GPU of all that fit"
+            "takes the least memory on each GPU of all options that fit"
             if objective == "memory"
-            else "the first that fits with head-room, in the order of what is moved for each step"
+            else "the first option that fits with head-room, in order of the data moved for a step"
         )
     elif row.fits and objective == "memory":
-        reason = f"fits, but takes no less memory than {won.name}"
+        reason = f"takes no less memory than {won.name}"
     elif row.fits and OFFLOADS.index(row.offload) > OFFLOADS.index(won.offload):
-        more = "" if won.offload == "none" else "more "
-        reason = f"fits, but copies {more}to the host at every step, which {won.name} does not"
+        reason = (
+            f"copies to the host at every step, which {won.name} does not"
+            if won.offload == "none"
+            else f"copies more to the host at every step than {won.name}"
+        )
     elif row.fits and row.checkpointing and not won.checkpointing:
-        reason = f"fits, but only by recomputing activations, which {won.name} need not"
+        reason = f"fits only with activations recomputed, which {won.name} does not need"
     elif row.fits and world == 1 and row.offload == won.offload:
-        reason = f"fits, but with one rank there is nothing to divide: {won.name} does as well"
+        reason = f"with one rank there is nothing to divide: {won.name} does the same"
     elif row.fits:
-        reason = f"fits, but moves no less for each step than {won.name}"
+        reason = f"moves at least as much data in each step as {won.name}"
     judged: MemoryOption = msgspec.structs.replace(row, verdict=verdict, reason=reason)
     return judged
 

@@ -15,6 +15,9 @@ from dsdoctor.recommend.shape import ModelShape
 
 __all__ = ["PRESETS", "ModelShape", "from_config", "from_size", "resolve"]
 
+#: Rows of the embedding of a model of which only the size is known: Llama 2's.
+ASSUMED_VOCAB = 32000
+
 _SIZE = re.compile(r"^(\d+(?:\.\d+)?)\s*([kmbt])$", re.IGNORECASE)
 _NEARLY_A_SIZE = re.compile(r"^[-+]?[\d.,]+\s*\w{0,2}$")
 _UNITS = {"k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12}
@@ -35,7 +38,12 @@ _SUFFIX = re.compile(r"-(hf|instruct|chat|it|base|\d{4})(?=-v\d|$)")
 
 
 def from_size(
-    text: str, *, layers: int | None = None, hidden: int | None = None, heads: int | None = None
+    text: str,
+    *,
+    layers: int | None = None,
+    hidden: int | None = None,
+    heads: int | None = None,
+    vocab: int | None = None,
 ) -> ModelShape:
     """A model of which only the size is known; what is not given is guessed at Llama's proportions.
 
@@ -77,7 +85,7 @@ def from_size(
         kv_heads=heads,
         head_dim=hidden // heads,
         intermediate=max(1, round(8 * hidden / 3)),
-        vocab=32000,
+        vocab=vocab or ASSUMED_VOCAB,
         max_length=4096,
         tied=count < _TIED_BELOW,
         stated_parameters=count,
@@ -127,7 +135,9 @@ def from_config(config: dict[str, Any], name: str = "config.json") -> ModelShape
     if family not in MODERN:
         raise UsageError(
             f"the model config is of type `{family}`, expected one of gpt2, {', '.join(MODERN)}; "
-            "give its size (`1.5B`) with `--layers`, `--hidden` and `--heads` instead"
+            "name an interpreter with torch and transformers (`--python`) to measure it with "
+            "`--measure`, or give its size (`1.5B`) with `--layers`, `--hidden`, `--heads` and "
+            "`--vocab`"
         )
     hidden = _positive(config, "hidden_size")
     heads = _positive(config, "num_attention_heads")
@@ -180,33 +190,92 @@ def preset(text: str) -> ModelShape | None:
 
 
 def resolve(
-    text: str, *, layers: int | None = None, hidden: int | None = None, heads: int | None = None
+    text: str,
+    *,
+    layers: int | None = None,
+    hidden: int | None = None,
+    heads: int | None = None,
+    vocab: int | None = None,
 ) -> ModelShape:
     """What `--model` means: a file or folder that is there, a size, or a preset.
 
     Raises:
         UsageError: it is none of them, or it is one and cannot be read.
     """
-    given = {"--layers": layers, "--hidden": hidden, "--heads": heads}
+    given = {"--layers": layers, "--hidden": hidden, "--heads": heads, "--vocab": vocab}
     asked = [name for name, value in given.items() if value is not None]
     if not text.strip():
         raise UsageError(
             "`--model` is empty, expected a `config.json`, a preset or a size (`1.5B`)"
         )
     if _SIZE.match(text.strip()):
-        return from_size(text, layers=layers, hidden=hidden, heads=heads)
+        return from_size(text, layers=layers, hidden=hidden, heads=heads, vocab=vocab)
     if asked:
         raise UsageError(
             f"`{asked[0]}` describes a model of which only the size is known, "
             f"but `{text}` has a shape of its own; leave it out"
         )
-    known = None if "\\" in text or text.startswith((".", "/", "~")) else preset(text)
-    if known is not None and not Path(text, "config.json").is_file():
+    known = _named(text)
+    if known is not None:
         return known
-    return _from_path(text)
+    name, config = _read(text)
+    return from_config(config, name)
 
 
-def _from_path(text: str) -> ModelShape:
+def _named(text: str) -> ModelShape | None:
+    """The preset of this name, unless a folder of that name has a config."""
+    known = None if "\\" in text or text.startswith((".", "/", "~")) else preset(text)
+    return None if known is not None and Path(text, "config.json").is_file() else known
+
+
+def config_of(text: str) -> tuple[str, dict[str, Any]] | None:
+    """Name and content of the `config.json` that `--model` means; None for a size.
+
+    Raises:
+        UsageError: it is neither a size nor a preset, and cannot be read.
+    """
+    if _SIZE.match(text.strip()):
+        return None
+    known = _named(text)
+    return _read(text) if known is None else (known.name, written(known))
+
+
+def is_file(text: str) -> bool:
+    """Whether `--model` means a file or folder: neither a size nor a preset."""
+    return bool(text.strip()) and not _SIZE.match(text.strip()) and _named(text) is None
+
+
+def written(shape: ModelShape) -> dict[str, Any]:
+    """The config of a preset, as transformers reads it.
+
+    >>> from_config(written(PRESETS["qwen3-8b"]), "qwen3-8b") == PRESETS["qwen3-8b"]
+    True
+    """
+    if shape.family == "gpt2":
+        return {
+            "model_type": "gpt2",
+            "n_layer": shape.layers,
+            "n_embd": shape.hidden,
+            "n_head": shape.heads,
+            "n_positions": shape.positions,
+            "vocab_size": shape.vocab,
+        }
+    return {
+        "model_type": shape.family,
+        "num_hidden_layers": shape.layers,
+        "hidden_size": shape.hidden,
+        "num_attention_heads": shape.heads,
+        "num_key_value_heads": shape.kv_heads,
+        "head_dim": shape.head_dim,
+        "intermediate_size": shape.intermediate,
+        "vocab_size": shape.vocab,
+        "max_position_embeddings": shape.max_length,
+        "tie_word_embeddings": shape.tied,
+    }
+
+
+def _read(text: str) -> tuple[str, dict[str, Any]]:
+    """The config of a model, and its name."""
     path = Path(text).expanduser()
     if path.is_dir():
         if not (path / "config.json").is_file():
@@ -227,7 +296,7 @@ def _from_path(text: str) -> ModelShape:
     if not isinstance(config, dict):
         raise UsageError(f"`{text}` holds a {type(config).__name__}, expected a JSON object")
     name = config.get("_name_or_path") or path.resolve().parent.name or path.name
-    return from_config(config, str(name))
+    return str(name), config
 
 
 def _unknown(text: str) -> str:

@@ -11,6 +11,8 @@ from dsdoctor.recommend.shape import ModelShape
 
 #: Bytes of optimizer state for each trained parameter, beside the fp32 master weight.
 OPTIMIZERS = {"adamw": 8, "adam": 8, "lamb": 8, "lion": 4, "adagrad": 4, "muon": 4, "sgd": 0}
+FINETUNES = ("full", "lora", "qlora")
+ATTENTIONS = ("flash", "sdpa", "eager")
 LAUNCHERS = ("deepspeed", "torchrun", "accelerate")
 #: Share of each limit that stays free: allocator fragmentation, the driver, other processes.
 HEADROOM = {"speed": 0.08, "memory": 0.08, "balanced": 0.20}
@@ -28,10 +30,14 @@ class PlanOptions:
         micro_batch: sequences for each GPU at once.
         global_batch: sequences for each step of the optimizer.
         precision: `bf16`, `fp16` or `fp32`.
-        finetune: `full` or `lora`.
+        stage, offload: the one option to size, in place of all.
+        finetune: `full`, `lora` or `qlora` (adapters on weights in 4 bits).
         lora_rank: rank of the adapters.
+        lora_dropout: adapters drop some of their input.
+        fused_loss: the loss is fused with the output layer (Liger kernels).
+        loads_first: the script loads the whole model before DeepSpeed divides it.
         optimizer: a key of OPTIMIZERS.
-        attention: `flash` or `eager`.
+        attention: `flash`, `sdpa` (batches with padding) or `eager`.
         checkpointing: recompute activations.
         launcher: `deepspeed`, `torchrun` or `accelerate`.
         objective: `speed`, `memory` or `balanced`.
@@ -47,8 +53,13 @@ class PlanOptions:
     micro_batch: int | None = None
     global_batch: int | None = None
     precision: str | None = None
+    stage: int | None = None
+    offload: str | None = None
     finetune: str = "full"
     lora_rank: int = 16
+    lora_dropout: bool = True
+    fused_loss: bool = False
+    loads_first: bool = False
     optimizer: str = "adamw"
     attention: str = "flash"
     checkpointing: bool | None = None
@@ -144,9 +155,9 @@ def validate(options: PlanOptions, world: int) -> None:
             raise UsageError(f"{name.replace('_', '-')} is {value}, expected at least 1")
     allowed = {
         "precision": (None, "bf16", "fp16", "fp32"),
-        "finetune": ("full", "lora"),
+        "finetune": FINETUNES,
         "optimizer": tuple(OPTIMIZERS),
-        "attention": ("flash", "eager"),
+        "attention": ATTENTIONS,
         "launcher": (None, *LAUNCHERS),
         "objective": tuple(HEADROOM),
     }

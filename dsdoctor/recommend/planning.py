@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 
 from dsdoctor.errors import UsageError
 from dsdoctor.model.launch_plan import LaunchPlan, MemoryOption, PlanMemory, PlanModel, Reason
 from dsdoctor.recommend import choice, output
 from dsdoctor.recommend.machine import GIB, Machine, machine_from, machine_of
+from dsdoctor.recommend.measured import Measured
+from dsdoctor.recommend.models import ASSUMED_VOCAB
 from dsdoctor.recommend.options import (
     BF16_MAJOR,
     OPTIMIZERS,
@@ -20,6 +23,11 @@ from dsdoctor.recommend.options import (
 )
 from dsdoctor.recommend.setting import Setting
 from dsdoctor.recommend.shape import ModelShape
+
+#: Measures a model: its shape, a setting, micro-batches, and whether to recompute.
+Measure = Callable[
+    [ModelShape, Setting, tuple[int, ...], tuple[bool, ...]], tuple[ModelShape, Measured]
+]
 
 __all__ = ["OPTIMIZERS", "Machine", "PlanOptions", "machine_from", "machine_of", "recommend"]
 
@@ -141,15 +149,32 @@ def _notes(
     return reasons
 
 
+def _how_measured(measured: Measured) -> str:
+    text = f"measured on the model itself, run on shapes without data ({measured.by})"
+    if measured.guessed:
+        text += "; what depends on data was taken as even (experts) or unmasked"
+    return text
+
+
 def workers_of(machine: Machine, ranks: int) -> int:
     """Data loader workers of each rank: its share of the CPUs that the job may use, at most 4."""
     return max(1, min(4, (machine.cpus or 4) // ranks))
 
 
 def recommend(
-    machine: Machine, model: ModelShape, options: PlanOptions | None = None
+    machine: Machine,
+    model: ModelShape,
+    options: PlanOptions | None = None,
+    measure: Measure | None = None,
 ) -> LaunchPlan:
     """The launch plan for a model on a machine.
+
+    Args:
+        machine: the hardware.
+        model: the shape.
+        options: what was asked for.
+        measure: measures the passes of a setting at micro-batches, with and without recomputation;
+            None = they are computed.
 
     Raises:
         UsageError: the request contradicts itself or the hardware.
@@ -160,17 +185,36 @@ def recommend(
     precision, why = choose_precision(machine, options.precision)
     sequence, about = choose_sequence(model, options.sequence)
     reasons += [why] if about is None else [why, about]
+    if model.stated_parameters is not None and model.vocab == ASSUMED_VOCAB:
+        reasons.append(
+            note(
+                "model",
+                f"only its size is known, and a vocabulary of {ASSUMED_VOCAB} is assumed, which "
+                "decides over the logits; set `--vocab`, or give its `config.json`",
+            )
+        )
     per_node = world // options.nodes
     workers = workers_of(machine, per_node)
     base = choice.base_setting(
         machine, model, options, precision=precision, sequence=sequence, world=world
     )
-    limits = choice.limits_of(machine, options.objective)
+    steps = choice.ladder(machine, options)
+    measured = None
+    if measure is not None:
+        sizes = choice.micro_batches(options, world)
+        model, measured = measure(model, base, sizes, choice.recomputation(options))
+        reasons.append(note("activations", _how_measured(measured)))
+    limits = choice.limits_of(machine, options.objective, measured=measured is not None)
     rows = [
         choice.size_option(
-            model, dataclasses.replace(base, stage=stage, offload=offload), options, limits, workers
+            model,
+            dataclasses.replace(base, stage=stage, offload=offload),
+            options,
+            limits,
+            workers,
+            measured,
         )
-        for stage, offload in choice.ladder(machine, options.optimizer)
+        for stage, offload in steps
     ]
     best = choice.choose(rows, options.objective)
     table = choice.verdicts(rows, best, options.objective, world)

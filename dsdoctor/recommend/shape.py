@@ -34,6 +34,8 @@ class ModelShape:
         shared_width: inner width of the experts that every token goes through, 0 = none.
         dense_layers: first layers that have a plain MLP instead of experts.
         stated_parameters: the count that the user gave, where only a size was given.
+        sizes: elements of every tensor, where the model was built to count them.
+        adapted: parameters of its adapters for each unit of their rank, where they were counted.
     """
 
     name: str
@@ -61,6 +63,8 @@ class ModelShape:
     shared_width: int = 0
     dense_layers: int = 0
     stated_parameters: int | None = None
+    sizes: tuple[int, ...] = ()
+    adapted: int | None = None
 
     @property
     def query_width(self) -> int:
@@ -128,6 +132,8 @@ class ModelShape:
         """All parameters; a tied output layer counts once."""
         if self.stated_parameters is not None:
             return self.stated_parameters
+        if self.sizes:
+            return sum(self.sizes)
         outer = self.embedding_parameters * (1 if self.tied else 2)
         outer += self.positions * self.hidden
         return outer + self.block_parameters + self.norm_parameters
@@ -138,6 +144,8 @@ class ModelShape:
 
         transformers 5 keeps the experts of a layer in one tensor; earlier releases one by one.
         """
+        if self.sizes:
+            return max(self.sizes)
         return max(self.embedding_parameters, self.largest_matrix)
 
     @property
@@ -148,6 +156,9 @@ class ModelShape:
 
     def tensors(self) -> Iterator[int]:
         """Sizes of the trained tensors, roughly in the order in which an optimizer gets them."""
+        if self.sizes:
+            yield from self.sizes
+            return
         yield self.embedding_parameters
         for layer in range(self.layers):
             yield from (self.hidden * self.query_width, self.hidden * self.kv_width) * 2
@@ -191,6 +202,8 @@ class ModelShape:
         Each adapted matrix of shape (out, in) gets rank · (in + out) parameters (arXiv:2106.09685,
         section 4.1).
         """
+        if self.adapted is not None:
+            return rank * self.adapted
         pairs = [
             (self.hidden, self.query_width),
             (self.hidden, self.kv_width),

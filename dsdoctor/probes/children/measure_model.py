@@ -1,0 +1,274 @@
+r"""Measure what a training pass of a model takes, without its memory and without a GPU.
+
+    python measure_model.py REQUEST
+
+The request is JSON: `{"config": {...}, "cases": [{"batch": 1, "sequence": 2048, ...}]}`. The
+model is built from its config by the transformers of this environment on the meta device, and
+forward pass, loss and backward pass run on shapes alone. Writes, one a line on
+stdout behind `\x1edsdoctor:`:
+
+    {"step": "import transformers"}
+    {"versions": {"torch": "2.9.1", "transformers": "4.57.3"}}
+    {"model": {"class": "LlamaForCausalLM", "tensors": [...], "layers": 32, ...}}
+    {"case": {...}, "forward": 1, "forward_peak": 2, "segments": [[peak, gradient], ...], ...}
+    {"error": {"kind": "...", "message": "..."}}
+    {"done": true}
+
+A segment is what happens between two gradients of weights: its peak in bytes beside weights and
+finished gradients, and the bytes of the gradient that ends it.
+
+Standard library, and the environment's own torch and transformers; Python 3.8 and later.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib
+import json
+import os
+import sys
+import time
+from typing import Any
+
+SENTINEL = "\x1edsdoctor:"
+HERE = os.path.dirname(os.path.abspath(__file__))
+#: Tables of transformers that name the class of a type, in the order in which they are asked.
+HEADS = ("CAUSAL_LM", "SEQ_TO_SEQ_CAUSAL_LM", "IMAGE_TEXT_TO_TEXT", "VISION_2_SEQ", "MASKED_LM")
+EXPERT_KEYS = ("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts")
+CHOICE_KEYS = ("num_experts_per_tok", "moe_topk", "num_experts_per_token", "top_k")
+
+
+def emit(record: dict[str, Any]) -> None:
+    """Write one record at once."""
+    os.write(1, (SENTINEL + json.dumps(record) + "\n").encode("ascii"))
+
+
+def brief(error: BaseException) -> dict[str, str]:
+    """The error in one line."""
+    lines = str(error).strip().splitlines()
+    return {"kind": type(error).__name__, "message": (lines[0] if lines else "")[:500]}
+
+
+class Lora:
+    """What LoRA adds to a model: adapters beside each linear layer of its blocks."""
+
+    def __init__(self, torch: Any, rank: int, dropout: float, dtype: Any) -> None:
+        self.torch, self.rank, self.dropout, self.dtype = torch, rank, dropout, dtype
+
+    def attach(self, model: Any) -> None:
+        """Freezes the model and adapts every linear layer but the output layer."""
+        output = model.get_output_embeddings()
+        for parameter in model.parameters():
+            parameter.requires_grad_(False)
+        layers = [module for module in model.modules() if module is not output]
+        found = [module for module in layers if isinstance(module, self.torch.nn.Linear)]
+        if not found:  # the linear layers of GPT-2 are convolutions of width 1
+            found = [module for module in layers if type(module).__name__ == "Conv1D"]
+        for module in found:
+            self._adapt(module)
+
+    def _adapt(self, module: Any) -> None:
+        torch = self.torch
+        out_width, in_width = module.weight.shape
+        if type(module).__name__ == "Conv1D":
+            in_width, out_width = out_width, in_width
+        make = {"dtype": self.dtype, "device": "meta"}
+        down = torch.nn.Parameter(torch.empty(self.rank, in_width, **make))
+        up = torch.nn.Parameter(torch.empty(out_width, self.rank, **make))
+        module.register_parameter("lora_down", down)
+        module.register_parameter("lora_up", up)
+        plain, functional, share = module.forward, torch.nn.functional, self.dropout
+
+        def forward(x: Any) -> Any:
+            result = plain(x)
+            small = functional.linear(functional.dropout(x.to(down.dtype), share, True), down)  # noqa: FBT003
+            return (result + functional.linear(small, up) * 2.0).to(result.dtype)
+
+        module.forward = forward
+
+
+def first(config: Any, keys: tuple[str, ...]) -> int:
+    """A number of the config or of its text part."""
+    for part in (config, getattr(config, "text_config", None)):
+        for key in keys:
+            value = getattr(part, key, None)
+            if isinstance(value, int) and not isinstance(value, bool):
+                return value
+    return 0
+
+
+def make_config(transformers: Any, values: dict[str, Any]) -> Any:
+    """The config object of a `config.json`."""
+    known = dict(values)
+    return transformers.AutoConfig.for_model(known.pop("model_type"), **known)
+
+
+def head_of(transformers: Any, config: Any) -> Any:
+    """The class to train: the one that the config names, else the usual one of its type."""
+    for name in getattr(config, "architectures", None) or ():
+        found = getattr(transformers, name, None)
+        if found is not None and hasattr(found, "_from_config"):
+            return found
+    auto = importlib.import_module("transformers.models.auto.modeling_auto")
+    for task in HEADS:
+        name = getattr(auto, "MODEL_FOR_" + task + "_MAPPING_NAMES", {}).get(config.model_type)
+        if name is not None:
+            return getattr(transformers, name if isinstance(name, str) else name[0])
+    raise LookupError("transformers has no class with a loss for the type " + config.model_type)
+
+
+def without_init() -> Any:
+    """Where transformers can leave out the initial values of weights, which have none here."""
+    for name in ("transformers.initialization", "transformers.modeling_utils"):
+        with contextlib.suppress(ImportError):
+            found = getattr(importlib.import_module(name), "no_init_weights", None)
+            if found is not None:
+                return found()
+    return contextlib.nullcontext()
+
+
+def build(torch: Any, kind: Any, config: Any, case: dict[str, Any], choices: Any = None) -> Any:
+    """The model on the meta device, as an engine would train it.
+
+    A recomputed block makes the choices of a CUDA device again.
+    """
+    dtype = torch.float32 if case.get("autocast") else getattr(torch, case["dtype"])
+    attention = case.get("attention") or "sdpa"
+    for part in (config, getattr(config, "text_config", None)):
+        if part is not None:
+            part.use_cache = False
+    with torch.device(case.get("device", "meta")), without_init():
+        try:
+            model = kind._from_config(config, attn_implementation=attention)
+        except ValueError:  # the type has no such attention
+            model = kind._from_config(config, attn_implementation="eager")
+    model.to(dtype)
+    if hasattr(model, "tie_weights"):
+        model.tie_weights()
+    model.train()
+    if case.get("lora_rank"):
+        adapters = torch.float32 if case.get("lora_fp32") else dtype
+        Lora(torch, case["lora_rank"], case.get("lora_dropout", 0.0), adapters).attach(model)
+    if case.get("checkpointing"):
+        again = {"use_reentrant": False, "context_fn": lambda: (contextlib.nullcontext(), choices)}
+        model.gradient_checkpointing_enable(again)
+    return model
+
+
+def inputs_of(torch: Any, case: dict[str, Any]) -> dict[str, Any]:
+    """Tokens, and labels where there are any; the values of ids and masks are real."""
+    shape = (case["batch"], case["sequence"])
+    ids = torch.ones(shape, dtype=torch.long)
+    given = {"input_ids": ids, "labels": ids.clone()}
+    if case.get("mask", "ones") != "none":
+        given["attention_mask"] = torch.ones(shape, dtype=torch.long)
+        if case.get("mask") == "padded" and shape[1] > 1:
+            given["attention_mask"][0, -1] = 0
+    return given
+
+
+def measure(torch: Any, kind: Any, config: Any, case: dict[str, Any]) -> dict[str, Any]:
+    """One pass: bytes at the end of the forward pass, and segment by segment of the backward."""
+    from dsdmeasure_cuda import CudaChoices  # noqa: PLC0415
+    from dsdmeasure_storages import StorageMeter, rounded  # noqa: PLC0415
+
+    started = time.perf_counter()
+    choices = CudaChoices(getattr(torch, case["dtype"]) if case.get("autocast") else None)
+    model = build(torch, kind, config, case, choices)
+    trained = [p for p in model.parameters() if p.requires_grad]
+    real = case.get("device") == "cpu"
+    meter = StorageMeter(first(config, EXPERT_KEYS), first(config, CHOICE_KEYS), real=real)
+    for tensor in [*model.parameters(), *model.buffers()]:
+        meter.adopt(tensor)
+    segments: list[list[int]] = []
+
+    def arrived(parameter: Any) -> None:
+        size = rounded(parameter.grad.untyped_storage().nbytes())
+        segments.append([meter.peak, size])
+        parameter.grad = None
+        meter.reset()
+
+    hooks = [p.register_post_accumulate_grad_hook(arrived) for p in trained]
+    given = inputs_of(torch, case)
+    with contextlib.nullcontext() if real else choices, meter:
+        if case.get("fused_loss"):
+            given.pop("labels")
+            loss = model.base_model(**given)[0].sum()
+        else:
+            loss = model(**given)["loss"]
+    forward, forward_peak = meter.live, meter.peak
+    meter.reset()
+    with meter:
+        loss.backward()
+        segments.append([meter.peak, 0])
+    for hook in hooks:
+        hook.remove()
+    choices.casts.clear()
+    return {
+        "case": case,
+        "forward": forward,
+        "forward_peak": forward_peak,
+        "segments": segments,
+        "trained": sum(parameter.numel() for parameter in trained),
+        "guessed": sorted(meter.guessed),
+        "seconds": round(time.perf_counter() - started, 2),
+    }
+
+
+def describe(torch: Any, kind: Any, config: Any) -> dict[str, Any]:
+    """The sizes of the model: every parameter in the order in which an optimizer gets it."""
+    model = build(torch, kind, config, {"dtype": "bfloat16", "attention": "eager"})
+    heads = first(config, ("num_attention_heads", "n_head", "num_heads", "encoder_attention_heads"))
+    hidden = first(config, ("hidden_size", "n_embd", "d_model"))
+    return {
+        "class": kind.__name__,
+        "type": config.model_type,
+        "tensors": [parameter.numel() for parameter in model.parameters()],
+        "layers": first(config, ("num_hidden_layers", "n_layer", "num_layers", "n_layers")),
+        "hidden": hidden,
+        "heads": heads,
+        "kv_heads": first(config, ("num_key_value_heads",)) or heads,
+        "head_dim": first(config, ("head_dim",)) or (hidden // heads if heads else 0),
+        "intermediate": first(config, ("intermediate_size", "n_inner", "ffn_dim", "d_ff")),
+        "vocab": first(config, ("vocab_size",)),
+        "positions": first(config, ("max_position_embeddings", "n_positions")),
+        "experts": first(config, EXPERT_KEYS),
+    }
+
+
+def main() -> int:
+    """Answer the request."""
+    request = json.loads(sys.argv[1])
+    # the folder of this script has names that other packages may import
+    sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or ".") != HERE]
+    try:
+        emit({"step": "import torch"})
+        torch = importlib.import_module("torch")
+        emit({"step": "import transformers"})
+        transformers = importlib.import_module("transformers")
+        emit({"versions": {"torch": torch.__version__, "transformers": transformers.__version__}})
+        sys.path.append(HERE)
+        transformers.logging.set_verbosity_error()
+        emit({"step": "build"})
+        config = make_config(transformers, request["config"])
+        kind = head_of(transformers, config)
+        emit({"model": describe(torch, kind, config)})
+    except Exception as error:  # noqa: BLE001  # whatever it is, the reader gets it in one line
+        emit({"error": brief(error)})
+        return 1
+    for case in request["cases"]:
+        emit({"step": "case"})
+        try:
+            emit(measure(torch, kind, make_config(transformers, request["config"]), case))
+        except Exception as error:  # noqa: BLE001
+            if os.environ.get("DSDOCTOR_DEBUG"):
+                raise
+            emit({"case": case, "error": brief(error)})
+        gc.collect()
+    emit({"done": True})
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,206 @@
+"""Passes that were measured in place of the formula, and the model that they were measured on.
+
+The figures come from `probes/children/measure_model.py`, which runs the real model on shapes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dsdoctor.errors import UsageError
+from dsdoctor.recommend.activations import Moment, fused_loss_bytes
+from dsdoctor.recommend.setting import Setting
+from dsdoctor.recommend.shape import ModelShape
+
+#: Micro-batches that are measured; what lies between is interpolated.
+MEASURED_BATCHES = (1, 4, 16, 64)
+_DTYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
+_ATTENTION = {"flash": ("sdpa", "ones"), "sdpa": ("sdpa", "padded"), "eager": ("eager", "ones")}
+
+
+class NotMeasuredError(UsageError):
+    """The model could not be run on shapes; the text says why."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Pass:
+    """One measured pass.
+
+    Attributes:
+        batch: its micro-batch.
+        forward: bytes alive when the forward pass is over.
+        segments: for each stretch between two gradients of weights, the peak in it beside weights
+            and finished gradients, and the bytes of the gradient at its end. The first stretch has
+            the loss.
+    """
+
+    batch: int
+    forward: int
+    segments: tuple[tuple[int, int], ...]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Measured:
+    """All passes of one model, for one sequence, precision and kind of attention.
+
+    Attributes:
+        by: what measured, for the reader: releases of torch and transformers.
+        plain: passes without recomputation, by rising micro-batch.
+        recomputing: passes with it.
+        guessed: operators whose result depends on data and was assumed.
+    """
+
+    by: str
+    plain: tuple[Pass, ...] = ()
+    recomputing: tuple[Pass, ...] = ()
+    guessed: tuple[str, ...] = ()
+
+    def moments(self, model: ModelShape, setting: Setting) -> tuple[Moment, ...] | None:
+        """The moments of a setting; None where no pass of its kind was measured.
+
+        Between two measured micro-batches each stretch is interpolated. Peaks are maxima of terms
+        that grow with the batch, so that a straight line between two of them is never too low.
+        """
+        passes = self.recomputing if setting.checkpointing else self.plain
+        found = _interpolated(passes, setting.micro_batch)
+        if found is None:
+            return None
+        extra = fused_loss_bytes(model, setting) if setting.fused_loss else 0
+        width = setting.width
+        loss, *rest = found.segments
+        peak = loss[0] + extra
+        moments = [
+            Moment(name="loss", activations=min(found.forward, peak), logits=peak - found.forward)
+            if peak > found.forward
+            else Moment(name="loss", activations=peak)
+        ]
+        finished, highest = loss[1], -1
+        later: list[Moment] = []
+        total = finished + sum(size for _, size in rest)
+        for stretch, size in reversed(rest):  # the gradients only grow: keep what is not outdone
+            total -= size
+            if stretch > highest:
+                highest = stretch
+                later.append(Moment(name="backward", activations=stretch, finished=total // width))
+        return (*moments, *reversed(later))
+
+
+def _interpolated(passes: Sequence[Pass], batch: int) -> Pass | None:
+    exact = next((one for one in passes if one.batch == batch), None)
+    if exact is not None:
+        return exact
+    below = [one for one in passes if one.batch < batch]
+    above = [one for one in passes if one.batch > batch]
+    if not below or not above:
+        return None
+    low, high = below[-1], above[0]
+    if len(low.segments) != len(high.segments):
+        return high
+    share = (batch - low.batch) / (high.batch - low.batch)
+
+    def between(start: int, end: int) -> int:
+        return int(start + (end - start) * share)
+
+    return Pass(
+        batch=batch,
+        forward=between(low.forward, high.forward),
+        segments=tuple(
+            (between(first[0], last[0]), last[1])
+            for first, last in zip(low.segments, high.segments, strict=True)
+        ),
+    )
+
+
+def batches_for(candidates: Sequence[int]) -> tuple[int, ...]:
+    """The micro-batches to measure, so that every candidate is one or lies between two.
+
+    >>> batches_for((64, 32, 16, 8, 4, 2, 1)), batches_for((8,)), batches_for((6, 3, 2, 1))
+    ((1, 4, 16, 64), (8,), (1, 4, 6))
+    """
+    low, high = min(candidates), max(candidates)
+    inner = [size for size in MEASURED_BATCHES if low < size < high]
+    return tuple(dict.fromkeys([low, *inner, high]))
+
+
+def cases(setting: Setting, batches: Sequence[int], modes: Sequence[bool]) -> list[dict[str, Any]]:
+    """What the child is asked: each micro-batch, with and without recomputation."""
+    attention, mask = _ATTENTION[setting.attention]
+    common: dict[str, Any] = {
+        "sequence": setting.sequence,
+        "dtype": _DTYPES[setting.precision],
+        "attention": attention,
+        "mask": mask,
+    }
+    if setting.lora_rank:
+        common["lora_rank"] = setting.lora_rank
+        common["lora_dropout"] = 0.05 if setting.lora_dropout else 0.0
+    if setting.fused_loss:
+        common["fused_loss"] = True
+    return [
+        {"batch": batch, "checkpointing": mode, **common} for mode in modes for batch in batches
+    ]
+
+
+def read(records: Sequence[Mapping[str, Any]], asked: int) -> Measured:
+    """The answer of the child.
+
+    Raises:
+        NotMeasuredError: it could not build the model, or one of the passes failed.
+    """
+    for record in records:
+        if "error" in record:
+            error = record["error"]
+            raise NotMeasuredError(
+                f"the model cannot be measured: {error.get('kind')}: {error.get('message')}"
+            )
+    found = [record for record in records if "segments" in record]
+    if len(found) < asked:
+        step = next((record["step"] for record in reversed(records) if "step" in record), "start")
+        raise NotMeasuredError(f"the model cannot be measured: the child ended in step `{step}`")
+    versions: Mapping[str, str] = next(
+        (record["versions"] for record in records if "versions" in record), {}
+    )
+    passes: dict[bool, list[Pass]] = {False: [], True: []}
+    for record in found:
+        case = record["case"]
+        first, *rest = record["segments"]
+        segments = ((max(record["forward_peak"], first[0]), first[1]), *map(tuple, rest))
+        passes[bool(case["checkpointing"])].append(
+            Pass(batch=case["batch"], forward=record["forward"], segments=segments)
+        )
+    return Measured(
+        by=", ".join(f"{name} {release}" for name, release in versions.items()),
+        plain=tuple(sorted(passes[False], key=lambda one: one.batch)),
+        recomputing=tuple(sorted(passes[True], key=lambda one: one.batch)),
+        guessed=tuple(sorted({name for record in found for name in record["guessed"]})),
+    )
+
+
+def shape_of(records: Sequence[Mapping[str, Any]], name: str) -> ModelShape | None:
+    """The model as the child built it: exact sizes of all its tensors."""
+    model = next((record["model"] for record in records if "model" in record), None)
+    if model is None:
+        return None
+    adapted = [
+        record["trained"] // record["case"]["lora_rank"]
+        for record in records
+        if "segments" in record and record["case"].get("lora_rank")
+    ]
+    heads = max(1, model["heads"])
+    return ModelShape(
+        name=name,
+        family=model["type"],
+        layers=max(1, model["layers"]),
+        hidden=max(1, model["hidden"]),
+        heads=heads,
+        kv_heads=max(1, model["kv_heads"]),
+        head_dim=max(1, model["head_dim"]),
+        intermediate=model["intermediate"] or 4 * model["hidden"],
+        vocab=max(1, model["vocab"]),
+        max_length=model["positions"] or 2048,
+        experts=model["experts"],
+        sizes=tuple(model["tensors"]),
+        adapted=adapted[0] if adapted else None,
+    )

@@ -1,0 +1,188 @@
+"""The measuring child: against real tensors, against torch's CUDA allocator, and how it is read."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dsdoctor.host import LocalHost
+from dsdoctor.probes import model_passes
+from dsdoctor.recommend import measured, memory
+from dsdoctor.recommend.device import GIB
+from dsdoctor.recommend.measured import Measured, NotMeasuredError, Pass
+from dsdoctor.recommend.models import PRESETS, written
+from dsdoctor.recommend.setting import Setting
+from tests.support.command import clean_environment, dsdoctor
+
+TINY = {
+    "model_type": "llama",
+    "num_hidden_layers": 3,
+    "hidden_size": 64,
+    "intermediate_size": 176,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "vocab_size": 1000,
+    "tie_word_embeddings": False,
+}
+
+
+def case(batch: int, sequence: int, **more: Any) -> dict[str, Any]:
+    return {
+        "batch": batch,
+        "sequence": sequence,
+        "dtype": "bfloat16",
+        "attention": "sdpa",
+        "mask": "padded",
+        "checkpointing": False,
+        **more,
+    }
+
+
+def ask(config: dict[str, Any], cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    records = model_passes.ask(LocalHost(), sys.executable, config, cases)
+    found = [record for record in records if "segments" in record]
+    assert len(found) == len(cases), records
+    return found
+
+
+def top(record: dict[str, Any]) -> int:
+    return max(int(record["forward_peak"]), *(peak for peak, _ in record["segments"]))
+
+
+@pytest.mark.train
+@pytest.mark.system
+@pytest.mark.timeout(600)
+def test_shapes_take_what_real_tensors_take() -> None:
+    """The same model on the CPU, with values: every storage that it allocates, at every moment."""
+    kinds = [
+        {"attention": "eager", "checkpointing": checkpointing, "dtype": dtype}
+        for checkpointing in (False, True)
+        for dtype in ("bfloat16", "float32")
+    ]
+    found = ask(
+        TINY, [case(2, 96, device=device, **kind) for kind in kinds for device in ("meta", "cpu")]
+    )
+    for shapes, real in zip(found[::2], found[1::2], strict=True):
+        assert top(shapes) == pytest.approx(top(real), rel=0.01)
+        assert shapes["forward"] == pytest.approx(real["forward"], rel=0.01)
+        assert [size for _, size in shapes["segments"]] == [size for _, size in real["segments"]]
+        for (one, _), (other, _) in zip(shapes["segments"], real["segments"], strict=True):
+            assert one == pytest.approx(other, rel=0.02, abs=4096)
+
+
+@pytest.mark.train
+@pytest.mark.system
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(
+    ("name", "rows"),
+    [
+        ("llama-3-8b", [(1, 2048, False, 4.66), (4, 2048, False, 18.62), (4, 2048, True, 12.26)]),
+        ("gpt2", [(1, 1024, False, 0.76), (4, 1024, True, 2.34)]),
+        ("gemma-2b", [(1, 8192, False, 29.63)]),
+    ],
+)
+def test_peaks_are_those_of_the_cuda_allocator(
+    name: str, rows: list[tuple[int, int, bool, float]]
+) -> None:
+    """Measured with torch 2.9.1's CUDA caching allocator, four layers of each model; GiB."""
+    config = written(PRESETS[name])
+    config["n_layer" if name == "gpt2" else "num_hidden_layers"] = 4
+    found = ask(config, [case(batch, seq, checkpointing=on) for batch, seq, on, _ in rows])
+    for record, (_, _, _, gib) in zip(found, rows, strict=True):
+        assert top(record) / GIB == pytest.approx(gib, rel=0.02)
+
+
+@pytest.mark.train
+@pytest.mark.system
+@pytest.mark.timeout(600)
+def test_a_type_that_no_formula_covers_is_planned_for(tmp_path: Path) -> None:
+    config = {
+        "model_type": "opt",
+        "hidden_size": 256,
+        "ffn_dim": 512,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "vocab_size": 2000,
+        "max_position_embeddings": 512,
+        "word_embed_proj_dim": 256,
+    }
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    argv = (
+        "--model",
+        "config.json",
+        "--gpu-memory",
+        "8",
+        "--host-memory",
+        "64",
+        "--seq-len",
+        "128",
+    )
+    done = dsdoctor(
+        "recommend", *argv, "--python", sys.executable, "--micro-batch", "2", "--format", "json",
+        env=clean_environment(tmp_path), cwd=tmp_path,
+    )  # fmt: skip
+    assert done.status == 0, done.err
+    notes = {reason["subject"]: reason["text"] for reason in done.report["reasons"]}
+    assert "run on shapes without data (torch" in notes["activations"]
+    assert done.report["model"]["parameters"] == 2000 * 256 + 514 * 256 + 2 * 527_104 + 512
+
+
+def test_a_size_cannot_be_measured(tmp_path: Path) -> None:
+    done = dsdoctor(
+        "recommend", "--model", "1.5B", "--measure", "--gpu-memory", "80",
+        env=clean_environment(tmp_path), cwd=tmp_path,
+    )  # fmt: skip
+    assert done.status == 2
+    assert "of `1.5B` only the size is known" in done.err
+
+
+# ---- what is made of it -----------------------------------------------------------------------
+
+LOW = Pass(batch=1, forward=100, segments=((300, 40), (200, 20), (120, 10), (90, 0)))
+HIGH = Pass(batch=4, forward=400, segments=((1200, 40), (500, 20), (480, 10), (90, 0)))
+
+
+def test_a_micro_batch_between_two_is_interpolated_and_one_outside_is_not() -> None:
+    found = Measured(by="torch", plain=(LOW, HIGH))
+    model = PRESETS["gpt2"]
+    middle = found.moments(model, Setting(micro_batch=2))
+    assert middle is not None
+    assert (middle[0].activations, middle[0].logits) == (200, 400)
+    assert found.moments(model, Setting(micro_batch=8)) is None
+    assert found.moments(model, Setting(micro_batch=2, checkpointing=True)) is None
+
+
+def test_moments_keep_what_is_not_outdone() -> None:
+    """A stretch is dropped where a later one takes as much: gradients only grow."""
+    later = Pass(batch=1, forward=100, segments=((300, 40), (100, 20), (120, 10), (90, 0)))
+    moments = Measured(by="torch", plain=(later,)).moments(PRESETS["gpt2"], Setting())
+    assert moments is not None
+    assert [(moment.name, moment.bytes, moment.finished) for moment in moments] == [
+        ("loss", 300, 0),
+        ("backward", 120, 30),
+        ("backward", 90, 35),
+    ]
+
+
+def test_measured_passes_replace_the_formula() -> None:
+    model, setting = PRESETS["gpt2"], Setting(stage=2, world=4)
+    passes = Measured(by="torch", plain=(LOW,)).moments(model, setting)
+    sized = memory.estimate(model, setting, passes=passes)
+    loss = sum(item.bytes for item in sized.gpu if item.phase == "loss")
+    assert loss == 300 + 9  # and the allowance for fragmentation
+
+
+@pytest.mark.parametrize(
+    ("records", "words"),
+    [
+        ([{"error": {"kind": "KeyError", "message": "x"}}], "KeyError: x"),
+        ([{"step": "import torch"}], "ended in step `import torch`"),
+    ],
+)
+def test_a_failed_measurement_says_why(records: list[dict[str, Any]], words: str) -> None:
+    with pytest.raises(NotMeasuredError, match=words):
+        measured.read(records, 1)

@@ -50,7 +50,7 @@ def ask(config: dict[str, Any], cases: list[dict[str, Any]]) -> list[dict[str, A
 
 
 def top(record: dict[str, Any]) -> int:
-    return max(int(record["forward_peak"]), *(peak for peak, _ in record["segments"]))
+    return max(int(record["forward_peak"]), *(int(peak) for peak, _ in record["segments"]))
 
 
 @pytest.mark.train

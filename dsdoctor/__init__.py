@@ -1,4 +1,9 @@
-"""dsdoctor: says whether a DeepSpeed / PyTorch GPU job will start, before it starts."""
+"""dsdoctor: checks whether a DeepSpeed / PyTorch GPU job will start, and why one has died.
+
+>>> import dsdoctor
+>>> sorted(dsdoctor.__all__)
+['PreflightError', '__version__', 'check', 'diagnose', 'preflight', 'recommend']
+"""
 
 from __future__ import annotations
 
@@ -7,15 +12,24 @@ from dsdoctor.version import __version__
 # not from `typing`, whose import takes longer than `dsdoctor --version` may
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from dsdoctor.calls import check, diagnose, recommend
     from dsdoctor.preflight import PreflightError, preflight
 
-__all__ = ["PreflightError", "__version__", "preflight"]
+__all__ = ["PreflightError", "__version__", "check", "diagnose", "preflight", "recommend"]
+
+_HOMES = {
+    "check": "dsdoctor.calls",
+    "diagnose": "dsdoctor.calls",
+    "recommend": "dsdoctor.calls",
+    "preflight": "dsdoctor.preflight",
+    "PreflightError": "dsdoctor.preflight",
+}
 
 
 def __getattr__(name: str) -> object:
     """Loads the public API when it is asked for, so that `dsdoctor --version` imports nothing."""
-    if name in ("preflight", "PreflightError"):
+    if name in _HOMES:
         import importlib  # noqa: PLC0415
 
-        return getattr(importlib.import_module("dsdoctor.preflight"), name)
+        return getattr(importlib.import_module(_HOMES[name]), name)
     raise AttributeError(f"module `dsdoctor` has no attribute `{name}`")

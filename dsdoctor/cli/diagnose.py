@@ -14,16 +14,9 @@ from dsdoctor.errors import UsageError
 from dsdoctor.judge import judge
 from dsdoctor.logs import context
 from dsdoctor.logs.expect import GPUS, known_expectations
-from dsdoctor.model.diagnosis import Diagnosis, Outcome
+from dsdoctor.model.diagnosis import Diagnosis, exit_code
 from dsdoctor.registry import Registry
 from dsdoctor.report import diagnosis as report
-
-EXIT = {Outcome.CAUSE: 1, Outcome.USER_CODE: 0, Outcome.CLEAN: 0, Outcome.UNRECOGNISED: 3}
-
-
-def exit_code(diagnosis: Diagnosis) -> int:
-    """Exit status: 1 cause named, 3 unrecognised, empty or cut off, 0 otherwise."""
-    return 3 if diagnosis.truncated else EXIT[diagnosis.outcome]
 
 
 def _expected(text: str | None) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import difflib
 import errno
 import importlib
 import io
@@ -23,20 +24,38 @@ INTERRUPTED = 130
 
 #: Command to module and one line of help, so that --help imports none of them.
 COMMANDS: dict[str, tuple[str, str]] = {
-    "check": ("dsdoctor.cli.check", "Say whether a job will start on this machine"),
-    "fix": ("dsdoctor.cli.fix", "Repair what the checks found: plan, show, ask, apply, prove"),
+    "check": ("dsdoctor.cli.check", "Check whether a job will start on this machine"),
+    "fix": ("dsdoctor.cli.fix", "Fix what the checks found: show a plan, ask, apply, verify"),
     "recommend": ("dsdoctor.cli.recommend", "Compute launch settings for a model"),
-    "smoke": ("dsdoctor.cli.smoke", "Prove launch settings by a short real run"),
-    "diagnose": ("dsdoctor.cli.diagnose", "Name the cause of a dead run from its logs"),
+    "smoke": ("dsdoctor.cli.smoke", "Prove launch settings with a short real run"),
+    "run": ("dsdoctor.cli.run", "Start a job under watch, and name the cause if it dies"),
+    "diagnose": ("dsdoctor.cli.diagnose", "Find out from its logs why a run died"),
     "lint": ("dsdoctor.cli.lint", "Check configs, hostfiles and launch lines without a machine"),
-    "run": ("dsdoctor.cli.run", "Start a job under watch, and name the cause when it dies"),
-    "explain": ("dsdoctor.cli.explain", "Tell all about a condition"),
-    "snapshot": ("dsdoctor.cli.snapshot", "Save everything that was read of this machine"),
-    "diff": ("dsdoctor.cli.diff", "Compare two snapshots: facts, then verdicts"),
-    "facts": ("dsdoctor.cli.facts", "Show what a fact contains, or list the facts"),
-    "packs": ("dsdoctor.cli.packs", "List the packs of checks"),
-    "fleet": ("dsdoctor.cli.fleet", "Examine many nodes: what is wrong, what differs"),
-    "hook": ("dsdoctor.cli.hook", "Decide before a job, for Slurm, Kubernetes, Nagios"),
+    "explain": ("dsdoctor.cli.explain", "Explain a condition"),
+    "snapshot": ("dsdoctor.cli.snapshot", "Save all facts about this machine to a file"),
+    "diff": ("dsdoctor.cli.diff", "Compare two snapshots: verdicts, then facts"),
+    "fleet": ("dsdoctor.cli.fleet", "Check many nodes: what is wrong, what differs"),
+    "hook": ("dsdoctor.cli.hook", "Gate jobs on Slurm, Kubernetes and Nagios"),
+    "packs": ("dsdoctor.cli.packs", "List packs of checks, or start one"),
+    "facts": ("dsdoctor.cli.facts", "Show the facts that checks can use"),
+    "completion": ("dsdoctor.cli.completion", "Print the completion script for a shell"),
+}
+
+
+#: What people type for a command of another name.
+ALIASES = {
+    "doctor": "check",
+    "verify": "check",
+    "test": "smoke",
+    "repair": "fix",
+    "plan": "recommend",
+    "tune": "recommend",
+    "analyze": "diagnose",
+    "logs": "diagnose",
+    "watch": "run",
+    "validate": "lint",
+    "compare": "diff",
+    "help": "--help",
 }
 
 
@@ -55,19 +74,75 @@ class LazyGroup(click.Group):
             raise TypeError(f"{entry[0]}.command is not a command")
         return command
 
+    def resolve_command(  # noqa: D102
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if name not in COMMANDS and not name.startswith("-"):
+            near = difflib.get_close_matches(name, [*COMMANDS, *ALIASES], n=1, cutoff=0.5)
+            meant = f"; did you mean `{ALIASES.get(near[0], near[0])}`?" if near else ""
+            raise UsageError(
+                f"`{name}` is not a command of dsdoctor{meant} `dsdoctor --help` lists all"
+                if meant
+                else f"`{name}` is not a command of dsdoctor; `dsdoctor --help` lists all"
+            )
+        found, command, rest = super().resolve_command(ctx, args)
+        if command is not None:
+            rest = [*map(_json_format, _before_dashes(rest)), *_from_dashes(rest)]
+            _refuse_repeats(command, _before_dashes(rest))
+        return found, command, rest
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002, D102
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
 
 
+def _before_dashes(words: list[str]) -> list[str]:
+    return words[: words.index("--")] if "--" in words else words
+
+
+def _from_dashes(words: list[str]) -> list[str]:
+    return words[words.index("--") :] if "--" in words else []
+
+
+def _json_format(word: str) -> str:
+    return "--format=json" if word == "--json" else word
+
+
+def _refuse_repeats(command: click.Command, words: Sequence[str]) -> None:
+    """An option that takes one value is an error when it is passed twice: which one was meant?
+
+    Raises:
+        UsageError: one is.
+    """
+    for option in command.params:
+        if not isinstance(option, click.Option) or option.multiple or option.is_flag:
+            continue
+        if option.count or option.nargs != 1:
+            continue
+        names = [name for name in option.opts if name.startswith("--")]
+        given = [word for word in words if word.partition("=")[0] in names]
+        if len(given) > 1:
+            raise UsageError(f"`{names[0]}` is passed {len(given)} times; pass it once")
+
+
 @click.group(
     cls=LazyGroup,
+    invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Exit status: 0 nothing failed, 1 a failure, 2 misuse, 3 cannot tell, 130 interrupted.",
+    epilog="Exit status: 0 no failure, 1 a failure, 2 misuse, 3 inconclusive, 130 interrupted.",
 )
 @click.version_option(__version__, "-V", "--version", message="dsdoctor %(version)s")
-def group() -> None:
-    """Says whether a DeepSpeed / PyTorch GPU job will start, before it starts."""
+@click.pass_context
+def group(ctx: click.Context) -> int | None:
+    """Checks whether a DeepSpeed / PyTorch GPU job will start, proves it with a short run, fixes
+    what it can, and names the cause when a run has died.
+    """  # noqa: D205  # one sentence for the reader of --help
+    if ctx.invoked_subcommand is not None:
+        return None
+    from dsdoctor.cli import welcome  # noqa: PLC0415  # reads the machine
+
+    return welcome.show()
 
 
 def run(argv: Sequence[str] | None = None) -> int:

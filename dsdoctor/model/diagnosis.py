@@ -176,3 +176,11 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     attempts: tuple[Attempt, ...] = ()
     schema: str = "dsdoctor/diagnosis"
     version: int = 1
+
+
+_EXIT = {Outcome.CAUSE: 1, Outcome.USER_CODE: 0, Outcome.CLEAN: 0, Outcome.UNRECOGNISED: 3}
+
+
+def exit_code(diagnosis: Diagnosis) -> int:
+    """What `diagnose` exits with: 1 for a cause, 3 for none or a log that is cut off, else 0."""
+    return 3 if diagnosis.truncated else _EXIT[diagnosis.outcome]

@@ -37,7 +37,7 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
         "pack_names packs logs probes profiles settings",
         "collect judge launch_site named_job fixes",
         "examine fact_pages lint pack_template report",
-        "smoke fleet hook preflight run testing",
+        "calls smoke fleet hook preflight run testing",
         "cli guard __init__ __main__",
     )
 )

@@ -1,0 +1,226 @@
+"""`import dsdoctor`: the commands as functions, for scripts and notebooks.
+
+They return the documents that `--format json` prints, as typed objects with a short `repr` and,
+in a notebook, the report itself. Nothing that can hang or crash runs in the caller's process.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from dsdoctor.errors import UsageError
+from dsdoctor.model.diagnosis import Diagnosis
+from dsdoctor.model.launch_plan import LaunchPlan
+from dsdoctor.model.report import Report
+
+__all__ = ["Outcome", "check", "diagnose", "recommend"]
+
+D = TypeVar("D")
+
+
+class Outcome(Generic[D]):
+    """What a command found.
+
+    Attributes:
+        document: the typed document; its attributes can be read on the outcome itself.
+        exit_status: what the command would have exited with.
+    """
+
+    def __init__(
+        self, document: D, exit_status: int, summary: str, text: Callable[[], str]
+    ) -> None:
+        self.document = document
+        self.exit_status = exit_status
+        self._summary = summary
+        self._text = text
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing failed and nothing was inconclusive."""
+        return self.exit_status == 0
+
+    def to_json(self) -> str:
+        """The document as `--format json` prints it."""
+        return msgspec.json.format(msgspec.json.encode(self.document), indent=2).decode()
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self.document, name)
+
+    def __repr__(self) -> str:
+        return f"<dsdoctor {self._summary}>"
+
+    def __str__(self) -> str:
+        return self._text()
+
+    def _repr_html_(self) -> str:
+        """The text report, for notebooks; everything in it is escaped."""
+        return f"<pre style='white-space:pre-wrap'>{html.escape(self._text())}</pre>"
+
+
+def _words(value: Sequence[str | int] | str | int | None) -> tuple[str, ...]:
+    if value is None:
+        return ()
+    if isinstance(value, (str, int)):
+        return tuple(str(value).split(","))
+    return tuple(str(item) for item in value)
+
+
+def check(
+    config: str | Path | None = None,
+    *,
+    command: Sequence[str] | str = (),
+    gpus: Sequence[str | int] | str | int | None = None,
+    python: str | None = None,
+    quick: bool = False,
+    deep: bool = False,
+    select: Sequence[str] = (),
+    ignore: Sequence[str] = (),
+    timeout: float | None = None,
+) -> Outcome[Report]:
+    """Checks whether a job will start on this machine, as `dsdoctor check` does.
+
+    Args:
+        config: DeepSpeed config of the job.
+        command: command line of the job, judged and not run.
+        gpus: indices or UUIDs of the GPUs that the job uses; None = all that are visible.
+        python: interpreter or environment to examine; None = look for it.
+        quick: start neither torch nor deepspeed.
+        deep: allow trial compiles and work on the GPUs.
+        select: families, ids or names of conditions; empty = all.
+        ignore: conditions to leave out.
+        timeout: seconds for everything; None = 180.
+
+    Raises:
+        UsageError: an argument does not fit; the message says what was expected.
+    """
+    from dsdoctor import packs, settings  # noqa: PLC0415  # `import dsdoctor` stays light
+    from dsdoctor.examine import Request, examine, read_config  # noqa: PLC0415
+    from dsdoctor.host import LocalHost  # noqa: PLC0415
+    from dsdoctor.judge import Policy  # noqa: PLC0415
+    from dsdoctor.model.facts.run import RunNeeds  # noqa: PLC0415
+    from dsdoctor.model.report import exit_code  # noqa: PLC0415
+    from dsdoctor.report import text  # noqa: PLC0415
+
+    if quick and deep:
+        raise UsageError("`quick` and `deep` are mutually exclusive; pass one of them")
+    path = None if config is None else str(config)
+    registry = packs.load()
+    found, _ = settings.without_leftovers(settings.load(), registry)
+    units = registry.select(tuple(select), [*found.ignore, *ignore])
+    run = RunNeeds(
+        gpus=_words(gpus),
+        config_path=path,
+        config=read_config(path, "config"),
+        quick=quick,
+        deep=deep,
+        cwd=str(LocalHost().query("cwd")),
+        command=(command,) if isinstance(command, str) and command else tuple(command),
+    )
+    request = Request(run=run, python=python, timeout=timeout)
+    _, report = examine(request, registry, units, Policy(limits=found.limits))
+    counts = ", ".join(f"{number} {name}" for name, number in report.counts.items() if number)
+    return Outcome(
+        report,
+        exit_code(report),
+        f"check: {report.verdict.value}: {counts}",
+        lambda: text.render(report),
+    )
+
+
+def diagnose(*paths: str | Path, expect: Sequence[str] = ()) -> Outcome[Diagnosis]:
+    """Finds out from its logs why a run died, as `dsdoctor diagnose` does.
+
+    Args:
+        paths: logs, or folders of logs.
+        expect: what must have been active, such as `zero3` or `4gpus`.
+
+    Raises:
+        UsageError: a path does not exist or cannot be read.
+    """
+    from dsdoctor import logs, packs  # noqa: PLC0415  # `import dsdoctor` stays light
+    from dsdoctor.model.diagnosis import exit_code  # noqa: PLC0415
+    from dsdoctor.report import diagnosis as report  # noqa: PLC0415
+
+    if not paths:
+        raise UsageError("no log was named; expected paths of logs or of folders of logs")
+    signatures = logs.signatures_of(packs.load())
+    try:
+        found = logs.diagnose_paths([str(path) for path in paths], signatures, expect=expect)
+    except logs.ReadError as error:
+        raise UsageError(str(error)) from None
+    return Outcome(
+        found,
+        exit_code(found),
+        f"diagnosis: {found.outcome.value}: {found.summary}",
+        lambda: report.render(found),
+    )
+
+
+def recommend(
+    model: str | Path,
+    *,
+    gpus: Sequence[str | int] | str | int | None = None,
+    gpu_memory_gib: float | None = None,
+    gpu_count: int = 1,
+    compute_capability: tuple[int, int] = (8, 0),
+    host_memory_gib: float | None = None,
+    **options: Any,
+) -> Outcome[LaunchPlan]:
+    """Computes launch settings for a model, as `dsdoctor recommend` does.
+
+    Args:
+        model: a config.json, the name of a preset, or a size such as `1.5B`.
+        gpus: GPUs of this machine to use; None = all.
+        gpu_memory_gib: plan for another machine, whose GPUs have this much memory.
+        gpu_count: how many of those.
+        compute_capability: of those.
+        host_memory_gib: host memory of that machine.
+        options: fields of `dsdoctor.recommend.options.PlanOptions`, such as `sequence`,
+            `micro_batch`, `global_batch`, `precision` or `finetune`.
+
+    Raises:
+        UsageError: the model is not known, or an option does not fit.
+    """
+    from dsdoctor.examine import Request, read_machine  # noqa: PLC0415
+    from dsdoctor.model.facts.base import Fact  # noqa: PLC0415
+    from dsdoctor.model.facts.gpu import Gpus  # noqa: PLC0415
+    from dsdoctor.model.facts.machine import OsInfo, Resources  # noqa: PLC0415
+    from dsdoctor.model.facts.run import RunNeeds  # noqa: PLC0415
+    from dsdoctor.packs import load  # noqa: PLC0415
+    from dsdoctor.recommend import models  # noqa: PLC0415
+    from dsdoctor.recommend.machine import machine_from, machine_of  # noqa: PLC0415
+    from dsdoctor.recommend.options import PlanOptions  # noqa: PLC0415
+    from dsdoctor.recommend.planning import recommend as plan_for  # noqa: PLC0415
+    from dsdoctor.report.launch_plan import render  # noqa: PLC0415
+
+    shape = models.resolve(str(model))
+    if gpu_memory_gib is not None:
+        machine = machine_of(
+            gpu_gib=gpu_memory_gib, count=gpu_count, cc=compute_capability, host_gib=host_memory_gib
+        )
+    else:
+        run = RunNeeds(gpus=_words(gpus), quick=True)
+        kinds: tuple[type[Fact], ...] = (Gpus, Resources, OsInfo)
+        snapshot = read_machine(Request(run=run, facts=frozenset(kinds)), load())
+        machine = machine_from(
+            snapshot.get(Gpus), snapshot.get(Resources), run, snapshot.get(OsInfo), None
+        )
+    try:
+        wanted = PlanOptions(**options)
+    except TypeError:
+        known = ", ".join(f"`{name}`" for name in PlanOptions.__dataclass_fields__)
+        raise UsageError(f"an option of `recommend` is not known; expected {known}") from None
+    plan = plan_for(machine, shape, wanted)
+    return Outcome(
+        plan,
+        0 if plan.fits else 1,
+        f"recommend: {'fits' if plan.fits else 'nothing fits'}",
+        lambda: render(plan, 100, None),
+    )

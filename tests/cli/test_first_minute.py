@@ -1,0 +1,125 @@
+"""What somebody meets first: the bare command, slips of the keyboard, the Python functions."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import dsdoctor
+from dsdoctor.errors import UsageError
+
+DSDOCTOR = [sys.executable, "-m", "dsdoctor"]
+
+
+def run(*words: str, **env: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*DSDOCTOR, *words],
+        env={**os.environ, **env}, capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+
+
+def test_the_bare_command_shows_the_machine_and_where_to_go() -> None:
+    done = run()
+    assert done.returncode == 0
+    rows = done.stdout.splitlines()
+    assert rows[0].startswith("dsdoctor ")
+    assert any(row.startswith("  GPUs") for row in rows)
+    assert any(row.startswith("  environment") for row in rows)
+    assert sum(row.startswith("  dsdoctor ") for row in rows) == 5
+    assert max(map(len, rows[-8:])) <= 80
+
+
+SLIPS = [
+    (("chek",), "did you mean `check`?"),
+    (("repair",), "did you mean `fix`?"),
+    (("xyzzy",), "`xyzzy` is not a command of dsdoctor; `dsdoctor --help` lists all"),
+    (("check", "--confg", "x"), "--config"),
+    (("check", "--config", "a", "--config=b"), "`--config` is passed 2 times"),
+    (("check", "--gpus", "0", "--gpus", "1"), "`--gpus` is passed 2 times"),
+]
+
+
+@pytest.mark.parametrize(("words", "said"), SLIPS, ids=[" ".join(row[0]) for row in SLIPS])
+def test_slips_get_a_suggestion(words: tuple[str, ...], said: str) -> None:
+    done = run(*words)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_options_of_the_users_command_may_repeat() -> None:
+    done = run(
+        "check", "--quick", "--json", "--", "true", "--config", "a", "--config", "b", "--json"
+    )
+    assert json.loads(done.stdout)["schema"] == "dsdoctor/report"
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_scripts(shell: str) -> None:
+    done = run("completion", shell)
+    assert done.returncode == 0
+    assert "_DSDOCTOR_COMPLETE" in done.stdout
+
+
+def test_completion_completes() -> None:
+    done = run(_DSDOCTOR_COMPLETE="bash_complete", COMP_WORDS="dsdoctor sm", COMP_CWORD="1")
+    assert "smoke" in done.stdout
+
+
+def test_check_as_a_function(tmp_path: Path) -> None:
+    config = tmp_path / "ds.json"
+    config.write_text('{"train_batch_size": 8, "zero_optimization": {"stage": 7}}')
+    found = dsdoctor.check(config, quick=True, select=["config"])
+    assert found.exit_status == 1
+    assert not found.ok
+    assert found.findings[0].condition == "ds-config-wrong-type"
+    assert json.loads(found.to_json())["verdict"] == "faulty"
+    assert repr(found).startswith("<dsdoctor check: faulty: ")
+    assert "ds-config-wrong-type" in str(found)
+
+
+def test_diagnose_as_a_function(tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    log.write_text(
+        "<b>x</b>\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
+    )
+    found = dsdoctor.diagnose(log)
+    assert found.exit_status == 1
+    assert found.causes[0].condition == "gpu-oom"
+    page = found._repr_html_()
+    assert "gpu-oom" in page
+    assert "<b>" not in page
+
+
+def test_recommend_as_a_function() -> None:
+    found = dsdoctor.recommend("gpt2", gpu_memory_gib=80, gpu_count=2, sequence=1024)
+    assert found.ok
+    assert found.argv
+    assert repr(found) == "<dsdoctor recommend: fits>"
+
+
+MISUSE = [
+    (lambda: dsdoctor.check(quick=True, deep=True), "mutually exclusive"),
+    (lambda: dsdoctor.check("/nowhere.json"), "is not a file"),
+    (lambda: dsdoctor.check(select=["nonsense"]), "selects nothing"),
+    (dsdoctor.diagnose, "no log was named"),
+    (lambda: dsdoctor.diagnose("/nowhere.log"), "does not exist"),
+    (lambda: dsdoctor.recommend("gpt2", gpu_memory_gib=80, sequenz=1), "is not known"),
+]
+
+
+@pytest.mark.parametrize(("call", "said"), MISUSE, ids=[row[1] for row in MISUSE])
+def test_a_wrong_argument_is_a_usage_error(call: object, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        call()  # type: ignore[operator]
+
+
+def test_importing_dsdoctor_loads_nothing_heavy() -> None:
+    code = "import dsdoctor, sys; print([m for m in ('click', 'msgspec', 'rich', 'torch') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

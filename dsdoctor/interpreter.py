@@ -139,6 +139,26 @@ def choose(host: Host, explicit: str | None = None) -> PatientChoice:
     )
 
 
+def named(host: Host, explicit: str | None = None) -> PatientChoice | None:
+    """The interpreter that the user or the job names itself; None = it names none.
+
+    An active environment counts only if torch or deepspeed is installed in it: others are left
+    over from the shell that submitted the job.
+
+    Raises:
+        UsageError: what was named is not an interpreter.
+    """
+    if explicit:
+        return _named(host, explicit, "--python")
+    if host.env.get("DSDOCTOR_PYTHON"):
+        return _named(host, host.env["DSDOCTOR_PYTHON"], "DSDOCTOR_PYTHON")
+    for variable, prefix, python in _active(host):
+        if holding(host, prefix):
+            why = f"`{variable}` names `{prefix}`"
+            return PatientChoice(executable=python, chosen_by=variable, why=why)
+    return None
+
+
 def _query(host: Host, name: str) -> str:
     try:
         return str(host.query(name) or "")

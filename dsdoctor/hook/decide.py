@@ -90,8 +90,8 @@ def faults_of(judged: dict[str, Any], *, wants_gpu: bool) -> tuple[Fault, ...]:
     )
 
 
-def warnings_of(judged: dict[str, Any]) -> tuple[Fault, ...]:
-    """Warnings, and failures that are not confirmed."""
+def warnings_of(judged: dict[str, Any], *, wants_gpu: bool = True) -> tuple[Fault, ...]:
+    """Warnings, and failures that are not confirmed, less those of GPUs that a job does not use."""
     return tuple(
         Fault(
             id=str(row.get("id", "")),
@@ -101,7 +101,8 @@ def warnings_of(judged: dict[str, Any]) -> tuple[Fault, ...]:
             scope=str(row.get("scope", "node")),
         )
         for row in judged.get("findings", ())
-        if row.get("status") == "warn" or (row.get("status") == "fail" and not row["confirmed"])
+        if (row.get("status") == "warn" or (row.get("status") == "fail" and not row["confirmed"]))
+        and (wants_gpu or row.get("family") not in GPU_FAMILIES)
     )
 
 
@@ -123,7 +124,7 @@ def decide(
     base = Decision(
         counts=dict(judged.get("counts", {})),
         reused=reused,
-        warnings=warnings_of(judged),
+        warnings=warnings_of(judged, wants_gpu=wants_gpu),
         problems=tuple(str(text) for text in judged.get("problems", ())),
     )
     if faults:

@@ -95,6 +95,7 @@ def _run(request: Request, env: Mapping[str, str] | None) -> int:
         _log(f"hook={request.kind} decision=pass cause=disabled `{KILL_SWITCH}` exists")
         return ILL.get(request.kind, 0)
     decision, folder, request, gpus = _decide(request, env, begun)
+    decision = outputs.settle(request, decision)
     seconds = time.monotonic() - begun
     node = node_name(env)
     job = job_id(env)

@@ -133,7 +133,8 @@ HealthCheckNodeState=ANY
     drains sick nodes, writes `dsdoctor: …` in place of `Prolog error`, and resumes a node that is
     well again if the drain was ours
 TaskProlog={into}/task-prolog.sh
-    optional: tells the user about the environment, in the job's output
+    optional: reports what is wrong with the allocation, and with the environment that the job
+    names (`DSDOCTOR_PYTHON`, `VIRTUAL_ENV`, `CONDA_PREFIX`), in the job's output
 
 Everything passes while /etc/dsdoctor/disabled exists. Defaults of the hooks stand in the table
 [hook] of /etc/dsdoctor/config.toml: budget, max_age, dry_run, fail_closed, textfile, ignore.

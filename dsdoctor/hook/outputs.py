@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from typing import Any
 
@@ -36,6 +37,21 @@ def cut(text: str, length: int) -> str:
     return text if len(text) <= length else text[: length - 1] + "…"
 
 
+def settle(request: Request, decision: Decision) -> Decision:
+    """The decision with `block` only where this kind of hook blocks something.
+
+    Monitors block nothing. A task prolog ends a task only with --enforce, and never for its
+    environment: the batch script that activates another one has not run yet.
+    """
+    if not decision.block or request.kind not in ("slurm-task-prolog", "npd", "nagios"):
+        return decision
+    enforced = request.kind == "slurm-task-prolog" and (request.enforce or request.fail_closed)
+    blocking = any(fault.scope != "user-env" for fault in decision.faults)
+    if enforced and (blocking or not decision.faults):
+        return decision
+    return dataclasses.replace(decision, block=False)
+
+
 def exit_status(request: Request, decision: Decision) -> int:
     """What the hook's process ends with."""
     if request.kind == "npd":
@@ -43,8 +59,6 @@ def exit_status(request: Request, decision: Decision) -> int:
     if request.kind == "nagios":
         code = _NAGIOS[decision.verdict][0]
         return 1 if code == 0 and decision.warnings else code
-    if request.kind == "slurm-task-prolog" and not (request.enforce or request.fail_closed):
-        return 0
     if not decision.block:
         return 0
     if request.kind == "k8s" and decision.faults:

@@ -157,9 +157,11 @@ class Supervisor:
             "mode": "judge" if snapshot else "full",
             "result": name,
             "gpus": list(self.selectors or ()),
+            "wants_gpu": self.selectors != (),
             "scopes": list(self.request.scopes),
             "live": self.request.live,
             "python": self.request.python,
+            "only_named": self.request.kind == "slurm-task-prolog",
             "config": self.request.config,
         }
         worker = self._start(task, None)

@@ -14,24 +14,26 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from dsdoctor import files, packs, process, settings
+from dsdoctor import files, interpreter, packs, process, settings
+from dsdoctor.api import Probe
 from dsdoctor.errors import UsageError
-from dsdoctor.examine import Request, examine, read_config, read_machine
+from dsdoctor.examine import Request, all_probes, examine, read_config, read_machine
 from dsdoctor.hook.rundir import NODE_FILE, SNAPSHOT_FILE, RunFolder, boot_id
 from dsdoctor.host import LocalHost
 from dsdoctor.judge import Policy, judge
 from dsdoctor.model.facts.base import Fact, Missing
 from dsdoctor.model.facts.gpu import Gpus, GpuTopology, Nvml
 from dsdoctor.model.facts.machine import Environment, NvidiaKernel, OsInfo, Resources
+from dsdoctor.model.facts.python import Patient, PatientChoice
 from dsdoctor.model.facts.run import RunNeeds, Scope
 from dsdoctor.model.finding import Finding, Status
 from dsdoctor.model.report import Report
 from dsdoctor.model.snapshot import Snapshot, from_json
-from dsdoctor.registry import Registry, Unit
+from dsdoctor.registry import Registry, Unit, gives, needs
 from dsdoctor.version import __version__
 
 #: A driver that starts anew with eight GPUs takes longer than a tool may take elsewhere.
@@ -206,6 +208,17 @@ def _full(
 ) -> tuple[Snapshot, Report]:
     scopes = frozenset(Scope(scope) for scope in task["scopes"])
     units = tuple(u for u in registry.select((), task["ignore"]) if u.condition.scope in scopes)
+    host = LocalHost(os.environ)
+    python: str | None = task.get("python")
+    facts: frozenset[type[Fact]] | None = None
+    if task.get("only_named"):
+        named = interpreter.named(host, python)
+        if named is None:
+            absent: set[type[Fact]] = {PatientChoice, Patient}
+            absent |= set() if task["wants_gpu"] else {Gpus}
+            units, facts = without(absent, units, all_probes(registry))
+        else:
+            python = named.executable
     config = task.get("config")
     run = RunNeeds(
         gpus=tuple(task["gpus"]),
@@ -216,12 +229,40 @@ def _full(
     )
     request = Request(
         run=run,
-        python=task.get("python"),
-        host=LocalHost(os.environ),
+        python=python,
+        host=host,
         timeout=TOTAL_SECONDS,
+        facts=facts,
         progress=_tell,
     )
     return examine(request, registry, units, Policy(scopes=scopes, limits=limits))
+
+
+def without(
+    absent: Collection[type[Fact]], units: Iterable[Unit], probes: Iterable[Probe]
+) -> tuple[tuple[Unit, ...], frozenset[type[Fact]]]:
+    """Conditions that rest on none of some facts, and the facts that they need.
+
+    A task prolog runs before the job activates its environment. Where the job names none, any
+    interpreter that could be found is the wrong one, and nothing that rests on it is judged; nor
+    are GPUs for a task that has none.
+    """
+    makers = {kind: probe for probe in probes for kind in gives(probe.function)}
+    kept: list[Unit] = []
+    facts: set[type[Fact]] = {Environment, Gpus, Nvml, OsInfo}
+    for unit in units:
+        found: set[type[Fact]] = set()
+        pending = [need.kind for need in needs(unit.check.function)] if unit.check else []
+        while pending:
+            kind = pending.pop()
+            if kind not in found and issubclass(kind, Fact):
+                found.add(kind)
+                probe = makers.get(kind)
+                pending += [need.kind for need in needs(probe.function)] if probe else []
+        if not found.intersection(absent):
+            kept.append(unit)
+            facts |= found
+    return tuple(kept), frozenset(facts)
 
 
 def _main() -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -175,12 +176,31 @@ WARNED = Decision(verdict="healthy", warnings=(Fault("DSD9", "w", "warm"),))
     ],
 )
 def test_exit_statuses(kind: str, decision: Decision, status: int) -> None:
-    assert outputs.exit_status(Request(kind), decision) == status
+    assert ended(Request(kind), decision)[0] == status
 
 
 def test_a_task_prolog_ends_tasks_only_when_told_to() -> None:
-    assert outputs.exit_status(Request("slurm-task-prolog", enforce=True), JOB_FAULT) == 1
-    assert outputs.exit_status(Request("slurm-task-prolog", enforce=True), UNKNOWN) == 0
+    told, enforced = Request("slurm-task-prolog"), Request("slurm-task-prolog", enforce=True)
+    node, environment = FAULTY.faults[0], JOB_FAULT.faults[0]
+    job = dataclasses.replace(environment, scope="job")
+    for fault in (node, environment, job):
+        assert ended(told, dataclasses.replace(FAULTY, faults=(fault,))) == (0, "pass")
+    assert ended(enforced, JOB_FAULT) == (0, "pass")  # its environment may not be active yet
+    for faults in ((job,), (node,), (environment, job)):
+        assert ended(enforced, dataclasses.replace(FAULTY, faults=faults)) == (1, "block")
+    assert ended(enforced, UNKNOWN) == (0, "pass")
+
+
+def ended(request: Request, decision: Decision) -> tuple[int, str]:
+    """Exit status, and the word in the verdict file."""
+    decision = outputs.settle(request, decision)
+    return outputs.exit_status(request, decision), outputs.record(request, decision, {})["decision"]
+
+
+def test_monitors_block_nothing() -> None:
+    assert ended(Request("npd"), FAULTY) == (1, "pass")
+    assert ended(Request("nagios"), FAULTY) == (2, "pass")
+    assert ended(Request("slurm-prolog"), FAULTY) == (1, "block")
 
 
 @pytest.mark.parametrize("decision", [HEALTHY, FAULTY, UNKNOWN])

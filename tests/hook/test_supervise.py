@@ -423,6 +423,35 @@ def test_the_task_prolog_tells_the_user(node: Node, tmp_path: Path) -> None:
     assert done.out.splitlines()[-1].startswith("export DSDOCTOR_VERDICT=")
 
 
+def test_a_task_that_names_no_environment_is_judged_without_one(node: Node) -> None:
+    """It runs before the batch script activates anything: no word about `python3` on PATH."""
+    env = {"SLURM_JOB_ID": "7", "PATH": "/usr/bin:/bin"}
+    done = node.hook("slurm-task-prolog", "--enforce", "--budget", "20", **env)
+    assert done.status == 0
+    assert done.out == "export DSDOCTOR_VERDICT=healthy\n"
+    assert done.verdict["decision"] == "pass"
+    # an environment without torch says nothing about the job either
+    venv = node.folder / "venv"
+    (venv / "bin").mkdir(parents=True)
+    (venv / "bin" / "python").symlink_to(sys.executable)
+    (venv / "pyvenv.cfg").write_text("home = /usr/bin\n")
+    done = node.hook("slurm-task-prolog", "--budget", "20", **env, VIRTUAL_ENV=str(venv))
+    assert done.out == "export DSDOCTOR_VERDICT=healthy\n"
+
+
+def test_a_task_that_names_its_environment_is_told_and_not_ended(node: Node) -> None:
+    venv = node.folder / "venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(venv)], check=True)
+    env = {"SLURM_JOB_ID": "7", "DSDOCTOR_PYTHON": str(venv / "bin/python")}
+    env |= {"CUDA_VISIBLE_DEVICES": "0", "SLURM_JOB_GPUS": "0", "SLURM_GPUS_ON_NODE": "1"}
+    done = node.hook("slurm-task-prolog", "--enforce", "--budget", "20", **env)
+    assert "torch-missing" in done.out
+    assert str(venv) in done.out
+    scopes = {found["scope"] for found in done.verdict["findings"] if found["status"] == "fail"}
+    assert scopes == {"user-env"}, done.out
+    assert (done.status, done.verdict["decision"]) == (0, "pass")
+
+
 def test_slow_path_and_help(tmp_path: Path) -> None:
     """Errors are click's: one line, status 2."""
     done = subprocess.run(

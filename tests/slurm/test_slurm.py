@@ -267,6 +267,16 @@ def test_the_task_prolog_reaches_the_users_output(cluster: Cluster) -> None:
     assert "verdict is \n" not in done.stdout
 
 
+def test_the_task_prolog_is_silent_where_no_environment_is_named(cluster: Cluster) -> None:
+    """It runs before the batch script activates one; with --enforce sound jobs run as well."""
+    cluster.install("--enforce")
+    done = cluster.srun("-w", "n1", "--gres=gpu:1", "-c2", "echo", "it runs")
+    assert (done.returncode, done.stdout) == (0, "it runs\n"), done.stderr
+    job = cluster.submit("-w", "n1", command="echo it runs")
+    cluster.wait(lambda: cluster.job(job)["JobState"] == "COMPLETED", "completed")
+    assert (cluster.folder / f"job-{job}.out").read_text() == "it runs\n"
+
+
 def test_a_task_prolog_that_breaks_does_not_end_the_task(cluster: Cluster) -> None:
     cluster.install("--python", "/nowhere/bin/python")
     runs_on_n1(cluster)

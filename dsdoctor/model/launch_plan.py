@@ -80,6 +80,24 @@ class MemoryOption(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
 
 
+class Reach(msgspec.Struct, frozen=True, kw_only=True):
+    """How far the chosen option reaches on some number of GPUs.
+
+    Attributes:
+        gpus: ranks in all.
+        checkpointing: activations are recomputed.
+        gpu_bytes: peak on each GPU at the plan's micro-batch and sequence.
+        micro_batch: the largest that fits at the plan's sequence, 0 = none.
+        sequence: tokens of the longest sequence that fits at the plan's micro-batch, 0 = none.
+    """
+
+    gpus: int
+    checkpointing: bool
+    gpu_bytes: int
+    micro_batch: int
+    sequence: int
+
+
 class PlanMemory(msgspec.Struct, frozen=True, kw_only=True):
     """Predicted memory.
 
@@ -87,11 +105,14 @@ class PlanMemory(msgspec.Struct, frozen=True, kw_only=True):
         chosen: name of the chosen option, None when nothing fits.
         headroom: share of each limit that is kept free.
         options: all that were weighed, in the order of what each moves for a step.
+        reach: the chosen option, or the nearest, with and without recomputation, on several
+            numbers of GPUs.
     """
 
     chosen: str | None
     headroom: float
     options: tuple[MemoryOption, ...]
+    reach: tuple[Reach, ...] = ()
 
 
 class PlanModel(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,7 +6,14 @@ import dataclasses
 from collections.abc import Callable
 
 from dsdoctor.errors import UsageError
-from dsdoctor.model.launch_plan import LaunchPlan, MemoryOption, PlanMemory, PlanModel, Reason
+from dsdoctor.model.launch_plan import (
+    LaunchPlan,
+    MemoryOption,
+    PlanMemory,
+    PlanModel,
+    Reach,
+    Reason,
+)
 from dsdoctor.recommend import choice, output
 from dsdoctor.recommend.machine import GIB, Machine, machine_from, machine_of
 from dsdoctor.recommend.measured import Measured
@@ -21,6 +28,7 @@ from dsdoctor.recommend.options import (
     note,
     validate,
 )
+from dsdoctor.recommend.reach import reach
 from dsdoctor.recommend.setting import Setting
 from dsdoctor.recommend.shape import ModelShape
 
@@ -253,7 +261,9 @@ def recommend(
         script=options.script,
         programs=dict(options.programs),
     )
-    return _plan(model, machine, options, setting, launch, table, chosen, tuple(reasons), limits)
+    reached = reach(model, setting, limits, workers, measured)
+    notes = tuple(reasons)
+    return _plan(model, machine, options, setting, launch, table, chosen, notes, limits, reached)
 
 
 def _plan(
@@ -266,6 +276,7 @@ def _plan(
     chosen: MemoryOption,
     reasons: tuple[Reason, ...],
     limits: choice.Limits,
+    reached: tuple[Reach, ...],
 ) -> LaunchPlan:
     global_batch = setting.micro_batch * setting.accumulation * setting.world
     rank = setting.lora_rank
@@ -279,7 +290,10 @@ def _plan(
             global_batch=global_batch,
         ),
         memory=PlanMemory(
-            chosen=chosen.name if chosen.fits else None, headroom=limits.headroom, options=table
+            chosen=chosen.name if chosen.fits else None,
+            headroom=limits.headroom,
+            options=table,
+            reach=reached,
         ),
         reasons=reasons,
         fits=chosen.fits,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Iterator
 
 
@@ -170,6 +171,7 @@ class ModelShape:
         if not self.tied:
             yield self.embedding_parameters
 
+    @functools.lru_cache(maxsize=256)  # noqa: B019  # a plan asks again for each setting that it tries
     def whole_gradients(self, world: int) -> int:
         """Elements of the gradients that a rank of ZeRO-1 or -2 keeps, the greatest of all ranks.
 

@@ -121,6 +121,24 @@ def _tables(plan: LaunchPlan, width: int, *, verbose: bool) -> list[str]:
     return lines
 
 
+def _reach(plan: LaunchPlan) -> list[str]:
+    """What fits of the chosen option, with and without recomputation, on several GPUs."""
+    rows = plan.memory.reach
+    if not rows:
+        return []
+    place = "GPUs" if plan.gpu_ids else "ranks"
+    lines = [
+        "",
+        f"what fits, {plan.sequence} tokens or micro-batch {plan.micro_batch} given",
+        f"  {place:<6}{'recompute':<11}{'GiB each':>9}{'batch':>8}{'tokens':>9}",
+    ]
+    for row in rows:
+        mode = "yes" if row.checkpointing else "no"
+        batch, tokens = row.micro_batch or "-", row.sequence or "-"
+        lines.append(f"  {row.gpus:<6}{mode:<11}{_gib(row.gpu_bytes):>9}{batch:>8}{tokens:>9}")
+    return lines
+
+
 def _head(plan: LaunchPlan) -> str:
     model = plan.model
     size = f"{model.parameters / 1e9:.2f}B parameters"
@@ -149,7 +167,7 @@ def render(
     lines = [*textwrap.wrap(_head(plan), wide), ""]
     for option in plan.memory.options:
         lines += _option(option, wide)
-    lines += [*_tables(plan, wide, verbose=verbose), ""]
+    lines += [*_tables(plan, wide, verbose=verbose), *_reach(plan), ""]
     for reason in plan.reasons:
         if reason.verdict == "note":
             text = _clean(f"{reason.subject}: {reason.text}")

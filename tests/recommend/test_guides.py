@@ -188,6 +188,32 @@ def test_guide_c6_sequence_and_attention_are_inputs() -> None:
     assert all(slow > fast for slow, fast in zip(eager, flash, strict=True))
 
 
+def test_guide_c6_the_longest_sequence_and_the_largest_micro_batch_are_said() -> None:
+    """Each is the last that fits: one step more does not; several GPUs are compared."""
+    machine, model = machine_of(gpu_gib=80, count=4, host_gib=1000), resolve("llama-3-8b")
+    asked = PlanOptions(stage=2, offload="none", micro_batch=2)
+    plan = recommend(machine, model, asked)
+    rows = {(row.gpus, row.checkpointing): row for row in plan.memory.reach}
+    assert {gpus for gpus, _ in rows} == {1, 2, 4, 8}
+    assert [option.name for option in plan.memory.options] == ["zero-2"]
+    for mode in (False, True):
+        here = rows[4, mode]
+        for more, fits in ((0, True), (1, False)):
+            option = dataclasses.replace(
+                asked, checkpointing=mode, micro_batch=here.micro_batch + more
+            )
+            assert recommend(machine, model, option).fits is fits
+    assert rows[4, True].micro_batch > rows[4, False].micro_batch
+    longest = dataclasses.replace(asked, checkpointing=False, sequence=rows[4, False].sequence)
+    assert recommend(machine, model, longest).fits
+    longer = dataclasses.replace(longest, sequence=rows[4, False].sequence + 128)
+    assert not recommend(machine, model, longer).fits
+    assert rows[8, True].gpu_bytes < rows[4, True].gpu_bytes
+    text = render(plan, 80)
+    assert "what fits, 2048 tokens or micro-batch 2 given" in text
+    assert "norm in fp64" in text
+
+
 def test_guide_b8_figures_to_compare_a_slow_run_with_are_in_the_plan() -> None:
     """What smoke holds its step time and workers against; too few CPUs are said."""
     plan = recommend(machine_of(gpu_gib=80, count=8, cpus=8), resolve("llama-3-8b"))

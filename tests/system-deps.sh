@@ -14,6 +14,7 @@ wants ssh openssh-client
 wants pdsh pdsh
 wants ip iproute2
 wants ps procps
+wants chromium chromium
 [ ${#need[@]} = 0 ] && exit 0
 export DEBIAN_FRONTEND=noninteractive
 apt-get update -q

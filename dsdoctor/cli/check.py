@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from dsdoctor.cli import common, job, loading, options
+from dsdoctor.cli import common, html, job, loading, options
 from dsdoctor.cli.output import show, wants_colour
 from dsdoctor.errors import UsageError
 from dsdoctor.judge import judge
@@ -27,7 +27,7 @@ JUDGE_SECONDS = 5.0
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["text", "json", "junit", "github"]),
+    type=click.Choice(["text", "json", "junit", "github", "html"]),
     default="text",
     show_default=True,
     help="What to print.",
@@ -80,6 +80,7 @@ def command(
       dsdoctor check --model 7B --config ds_config.json --writable out
     """  # noqa: D301  # \b is click's mark, not an escape for Python's reader
     begun = time.monotonic()
+    form = html.form_of(form, output)
     registry = loading.load_registry(checks_dir)
     found = common.load_settings(registry)
     wanted = [item for word in select for item in loading.split(word)]
@@ -110,7 +111,12 @@ def command(
     # what is read may take all of the limit; judging always has a moment
     deadline = max(begun + (timeout or TOTAL_SECONDS), time.monotonic() + JUDGE_SECONDS)
     report = judge(snapshot, units, registry, policy, deadline=deadline)
-    _print(report, form, output, 1 if verbose else -quiet)
+    if form == "html":
+        from dsdoctor.report.html import check as pages  # noqa: PLC0415  # an extra
+
+        loading.write(pages.page(report, snapshot), output)
+    else:
+        _print(report, form, output, 1 if verbose else -quiet)
     return exit_code(report, fail_on)
 
 

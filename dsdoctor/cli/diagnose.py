@@ -8,7 +8,7 @@ import click
 import msgspec
 
 from dsdoctor import logs
-from dsdoctor.cli import common, loading
+from dsdoctor.cli import common, html, loading
 from dsdoctor.cli.output import show, wants_colour
 from dsdoctor.errors import UsageError
 from dsdoctor.judge import judge
@@ -35,7 +35,7 @@ def _expected(text: str | None) -> list[str]:
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["text", "json"]),
+    type=click.Choice(["text", "json", "html"]),
     default="text",
     show_default=True,
     help="What to print.",
@@ -73,6 +73,7 @@ def command(
       kubectl logs train-0 | dsdoctor diagnose -
       dsdoctor diagnose train.log --expect zero3,offload,4gpus
     """  # noqa: D301  # \b is click's mark, not an escape for Python's reader
+    form = html.form_of(form, output)
     expected = _expected(expect)
     _agree(paths, snapshot=snapshot, here=here, python=python, config=config)
     registry = loading.load_registry(checks_dir)
@@ -92,6 +93,12 @@ def command(
     if form == "json":
         document = msgspec.json.format(msgspec.json.encode(diagnosis), indent=2).decode() + "\n"
         loading.write(document, output)
+    elif form == "html":
+        from dsdoctor.logs.quote import around  # noqa: PLC0415  # only where a page is asked for
+        from dsdoctor.report.html import diagnosis as pages  # noqa: PLC0415  # an extra
+
+        near = around(paths, pages.places(diagnosis))
+        loading.write(pages.page(diagnosis, near), output)
     elif output is None and wants_colour():
         show(lambda width: report.lines(diagnosis, width=width))
     else:

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 
 from dsdoctor.logs import reader
+from dsdoctor.logs.consequences import consequences
 from dsdoctor.logs.errors import Error
 from dsdoctor.logs.expect import expectation
 from dsdoctor.logs.first import Candidate, Choice, choose, is_echo, sorted_errors
@@ -193,6 +194,11 @@ def judge(
         decided_by=presentable(decided),
         raised_by=raised_by(error, _releases(scans)) if unknown and error is not None else None,
         attempts=_attempts(scans, names),
+        consequences=consequences(
+            choice, scans, lambda *row: _line(row[0], row[1], row[2], row[3], names)
+        )
+        if outcome is Outcome.CAUSE
+        else (),
     )
 
 

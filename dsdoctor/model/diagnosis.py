@@ -128,6 +128,18 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     line: Line | None = None
 
 
+class Consequence(msgspec.Struct, frozen=True, kw_only=True):
+    """Something in the log that follows from the first cause.
+
+    Attributes:
+        name: condition, or type of the exception.
+        line: the first line of that rank that shows it.
+    """
+
+    name: str
+    line: Line
+
+
 class Expectation(msgspec.Struct, frozen=True, kw_only=True):
     """What `--expect` asked for and what the log proves.
 
@@ -160,6 +172,7 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
         decided_by: the evidence by which the first of several failures was found.
         raised_by: for `unrecognised`, the product that raised the first error.
         attempts: the starts of the workers, where there were several.
+        consequences: what followed from the first cause, by rank, at most 64.
     """
 
     outcome: Outcome
@@ -174,6 +187,7 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     decided_by: str = ""
     raised_by: RaisedBy | None = None
     attempts: tuple[Attempt, ...] = ()
+    consequences: tuple[Consequence, ...] = ()
     schema: str = "dsdoctor/diagnosis"
     version: int = 1
 

@@ -21,6 +21,7 @@ ALLOWED = {
     "deepspeed": ("probes/children/", "smoke/worker"),
     "click": ("cli/",),
     "ClusterShell": ("fleet/",),
+    "jinja2": ("report/html/",),
 }
 
 

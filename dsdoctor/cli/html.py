@@ -1,0 +1,34 @@
+"""When a command writes a page: `--format html`, or `-o` with a name that ends in `.html`."""
+
+from __future__ import annotations
+
+import click
+from click.core import ParameterSource
+
+
+def is_page(output: str | None) -> bool:
+    """Whether a file name is that of a page.
+
+    >>> is_page("report.HTML"), is_page("html"), is_page(None)
+    (True, False, False)
+    """
+    return output is not None and output.lower().endswith((".html", ".htm"))
+
+
+def form_of(form: str, output: str | None) -> str:
+    """The format to write: what was given, else `html` where the file's name says so.
+
+    Called before anything is examined, so that a missing extra costs no time.
+
+    Raises:
+        UsageError: a page is asked for and the extra `html` is not installed.
+    """
+    context = click.get_current_context()
+    given = context.get_parameter_source("form") is not ParameterSource.DEFAULT
+    if not given and is_page(output):
+        form = "html"
+    if form == "html":
+        from dsdoctor.report.html import page  # noqa: PLC0415  # only where one is asked for
+
+        page.require()
+    return form

@@ -1,0 +1,67 @@
+"""Lines around a line of a log, read again for a report that quotes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from dsdoctor.logs.diagnose import presentable
+from dsdoctor.logs.reader import ReadError, blocks, decode, find_sources
+
+#: Lines before and after the one that is quoted.
+AROUND = 30
+
+Place = tuple[str, int]
+
+
+def around(
+    paths: Iterable[str], wanted: Iterable[Place], span: int = AROUND
+) -> dict[Place, list[tuple[int, str]]]:
+    """What stands around lines of logs, masked and safe to print.
+
+    Args:
+        paths: what `diagnose` was given. Standard input is left out: it cannot be read twice.
+        wanted: name of a log and number of a line in it.
+        span: lines before and after.
+
+    Returns:
+        Place to numbered lines. A log that cannot be read any more is left out.
+    """
+    by_log: dict[str, set[int]] = {}
+    for name, number in wanted:
+        by_log.setdefault(name, set()).add(number)
+    found: dict[Place, list[tuple[int, str]]] = {}
+    for source in find_sources(path for path in paths if path != "-"):
+        numbers = by_log.pop(source.name, None)
+        if not numbers:
+            continue
+        near = {
+            one for number in numbers for one in range(max(1, number - span), number + span + 1)
+        }
+        try:
+            texts = _lines(blocks(source), near)
+        except ReadError:
+            continue
+        for number in numbers:
+            found[source.name, number] = [
+                (one, presentable(texts[one]))
+                for one in range(number - span, number + span + 1)
+                if one in texts
+            ]
+    return found
+
+
+def _lines(pieces: Iterable[bytes], near: set[int]) -> Mapping[int, str]:
+    """The lines of some numbers; blocks without any of them are only counted."""
+    last, number = max(near), 1
+    texts: dict[int, bytes] = {}
+    for piece in pieces:
+        ends = piece.count(b"\n")
+        if any(number <= one <= number + ends for one in near):
+            for offset, line in enumerate(piece.split(b"\n")):
+                if number + offset in near and (line or offset < ends):
+                    # a line that is longer than a block goes on in the next one
+                    texts[number + offset] = texts.get(number + offset, b"") + line
+        number += ends
+        if number > last:
+            break
+    return {one: decode(line) for one, line in texts.items()}

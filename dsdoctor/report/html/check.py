@@ -1,0 +1,82 @@
+"""`check --format html`."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from dsdoctor.model.facts.gpu import Gpus, GpuTopology
+from dsdoctor.model.facts.pci import PciTree
+from dsdoctor.model.facts.run import Scope
+from dsdoctor.model.finding import Finding, Status
+from dsdoctor.model.matrix import Matrix
+from dsdoctor.model.report import Report
+from dsdoctor.model.snapshot import Snapshot
+from dsdoctor.report import text, topology
+from dsdoctor.report.html.machine import picture
+from dsdoctor.report.html.page import render
+
+#: Who can act on a condition of a scope.
+FIXED_BY = {
+    Scope.NODE: "the node's administrator",
+    Scope.USER_ENV: "the owner of the Python environment",
+    Scope.JOB: "the author of the job",
+}
+QUIET = (Status.OK, Status.SKIP)
+
+
+def rows(values: dict[str, Any]) -> list[tuple[str, str]]:
+    """Evidence as text: what is not a string is written as JSON."""
+    return [
+        (name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+        for name, value in values.items()
+    ]
+
+
+def _quiet(report: Report, status: Status) -> list[Finding]:
+    """What is well, once for all GPUs that say the same."""
+    seen: dict[tuple[str, str], Finding] = {}
+    for finding in report.findings:
+        if finding.status is status:
+            seen.setdefault((finding.condition, finding.message), finding)
+    return list(seen.values())
+
+
+def page(report: Report, snapshot: Snapshot) -> str:
+    """The page.
+
+    Args:
+        report: what was found.
+        snapshot: what was read, for the picture of the machine and for what is missing.
+
+    Raises:
+        UsageError: the extra `html` is not installed.
+    """
+    machine = picture(
+        snapshot.get(Gpus), snapshot.get(GpuTopology), snapshot.get(PciTree), snapshot.run
+    )
+    missing: dict[str, list[tuple[str, str]]] = {}
+    for name, why in sorted(snapshot.missing.items()):
+        missing.setdefault(why.why.value, []).append((name, why.detail))
+    matrix = report.topology if isinstance(report.topology, Matrix) else None
+    return render(
+        "check.html.j2",
+        title=f"{report.verdict.value} · {report.host} · dsdoctor check",
+        report=report,
+        patient=report.patient,
+        counted=[
+            (status.value, report.counts.get(status.value, 0), one, many)
+            for status, one, many in text.COUNTED
+        ],
+        troubles=[finding for finding in report.findings if finding.status not in QUIET],
+        good=_quiet(report, Status.OK),
+        skipped=_quiet(report, Status.SKIP),
+        words={status: word.upper() for status, word in text.WORDS.items()},
+        fixed_by=FIXED_BY,
+        rows=rows,
+        machine=machine,
+        matrix=matrix,
+        legend=topology.LEGEND,
+        missing=missing,
+        created=snapshot.created,
+    )

@@ -1,0 +1,151 @@
+"""`diagnose --format html`."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+from dsdoctor.model.diagnosis import Diagnosis, Line, Outcome
+from dsdoctor.report.html.page import render
+from dsdoctor.report.html.svg import Drawing, Shape, arrow, circle, line, text
+
+#: More points or rows than this cannot be told apart.
+MOST_EVENTS, MOST_RANKS = 28, 16
+WIDTH, LEFT, ROW, RADIUS = 720.0, 92.0, 36.0, 9.0
+WORDS = {
+    Outcome.CAUSE: "cause found",
+    Outcome.USER_CODE: "the script's own error",
+    Outcome.UNRECOGNISED: "not recognized",
+    Outcome.CLEAN: "no failure",
+}
+STATUS = {
+    Outcome.CAUSE: "fail",
+    Outcome.USER_CODE: "warn",
+    Outcome.UNRECOGNISED: "unknown",
+    Outcome.CLEAN: "ok",
+}
+NOW = {"confirmed": "fail", "refuted": "ok", "unknown": "unknown"}
+Context = Mapping[tuple[str, int], Sequence[tuple[int, str]]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Event:
+    """A point of the graph.
+
+    Attributes:
+        number: in the graph, from 1.
+        name: condition or exception.
+        kind: `cause` or `consequence`.
+        line: where it is in the log.
+    """
+
+    number: int
+    name: str
+    kind: str
+    line: Line
+
+
+def events(diagnosis: Diagnosis) -> list[Event]:
+    """The first cause's proof, then what followed, in log order."""
+    if not diagnosis.causes:
+        return []
+    cause = diagnosis.causes[0]
+    rows = [("cause", cause.condition, one) for one in cause.evidence]
+    seen = {(one.file, one.line) for one in cause.evidence}
+    rows += [
+        ("consequence", one.name, one.line)
+        for one in diagnosis.consequences
+        if (one.line.file, one.line.line) not in seen
+    ]
+    if len({one.file for _, _, one in rows}) == 1:  # line numbers of one log are an order
+        rows.sort(key=lambda row: (row[2].line, row[0]))
+    return [
+        Event(number, name, kind, one)
+        for number, (kind, name, one) in enumerate(rows[:MOST_EVENTS], start=1)
+    ]
+
+
+def graph(shown: Sequence[Event]) -> Drawing | None:
+    """Ranks as rows, the order of the log from left to right, arrows from the cause."""
+    if len(shown) < 2:  # noqa: PLR2004  # one point needs no graph
+        return None
+    ranks = sorted({e.line.rank for e in shown}, key=lambda r: (r is not None, r))[:MOST_RANKS]
+    step = (WIDTH - LEFT - 30) / max(1, len(shown) - 1)
+    at = {
+        e.number: (LEFT + 12 + step * (e.number - 1), 22 + ROW * ranks.index(e.line.rank))
+        for e in shown
+        if e.line.rank in ranks
+    }
+    shapes: list[Shape] = []
+    for place, rank in enumerate(ranks):
+        y = 22 + ROW * place
+        words = "no rank named" if rank is None else f"rank {rank}"
+        shapes += [text(0, y + 4, words), line(LEFT - 6, y, WIDTH, y, "axis")]
+    first = next((e for e in shown if e.kind == "cause"), None)
+    for event in shown:
+        if event.kind == "consequence" and first and {event.number, first.number} <= at.keys():
+            shapes += _joined(at[first.number], at[event.number])
+    for event in shown:
+        if event.number in at:
+            shapes += _point(event, *at[event.number])
+    height = 22 + ROW * len(ranks)
+    label = f"{len(shown)} lines on {len(ranks)} ranks, in the order of the log"
+    return Drawing(WIDTH, height, label, tuple(shapes))
+
+
+def _joined(start: tuple[float, float], end: tuple[float, float]) -> tuple[Shape, ...]:
+    """An arrow from edge to edge of two points."""
+    dx, dy = end[0] - start[0], end[1] - start[1]
+    far = (dx * dx + dy * dy) ** 0.5 or 1.0
+    ux, uy = dx / far * (RADIUS + 2), dy / far * (RADIUS + 2)
+    return arrow(start[0] + ux, start[1] + uy, end[0] - ux, end[1] - uy)
+
+
+def _point(event: Event, x: float, y: float) -> tuple[Shape, Shape]:
+    css = "f-fail" if event.kind == "cause" else "f-warn"
+    title = f"{event.kind}: {event.name}, {event.line.file}:{event.line.line}"
+    return (
+        circle(x, y, RADIUS + 2, css, title=title),
+        text(x, y + 4, str(event.number), "on", "middle"),
+    )
+
+
+def places(diagnosis: Diagnosis) -> list[tuple[str, int]]:
+    """Lines whose neighbors the page quotes."""
+    rows = [one for cause in diagnosis.causes for one in cause.evidence]
+    rows += diagnosis.considered
+    rows += [one.line for one in diagnosis.attempts if one.line is not None]
+    rows += [one.evidence for one in diagnosis.expectations if one.evidence is not None]
+    if diagnosis.first_error is not None:
+        rows.append(diagnosis.first_error.log)
+    return list(dict.fromkeys((one.file, one.line) for one in rows))
+
+
+def page(diagnosis: Diagnosis, context: Context) -> str:
+    """The page.
+
+    Args:
+        diagnosis: the answer.
+        context: numbered lines around those of `places`, as far as they could be read again.
+
+    Raises:
+        UsageError: the extra `html` is not installed.
+    """
+    shown = events(diagnosis)
+    top = diagnosis.causes[0].condition if diagnosis.causes else WORDS[diagnosis.outcome]
+    return render(
+        "diagnosis.html.j2",
+        title=f"{top} · dsdoctor diagnose",
+        d=diagnosis,
+        word=WORDS[diagnosis.outcome],
+        status=STATUS[diagnosis.outcome],
+        now=NOW,
+        events=shown,
+        hidden=len(diagnosis.consequences) + len(shown[:1]) - len(shown),
+        graph=graph(shown),
+        one_log=len({event.line.file for event in shown}) <= 1,
+        context=context,
+        told=diagnosis.first_error is not None
+        and diagnosis.first_error.log
+        in [*diagnosis.considered, *(one for c in diagnosis.causes for one in c.evidence)],
+    )

@@ -1,0 +1,223 @@
+"""The machine as a picture: NUMA nodes, PCIe roots and switches, adapters, GPUs, NVLinks."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+
+from dsdoctor.model.facts.base import Missing
+from dsdoctor.model.facts.gpu import Gpu, Gpus, GpuTopology
+from dsdoctor.model.facts.pci import PciPlace, PciTree
+from dsdoctor.model.facts.run import RunNeeds
+from dsdoctor.model.matrix import ranges
+from dsdoctor.report.html.page import gib
+from dsdoctor.report.html.svg import Drawing, Part, Shape, circle, line, stacked, text
+
+#: A picture of links needs two GPUs.
+PAIR = 2
+SIZE = 300.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Device:
+    """A GPU or a network adapter.
+
+    Attributes:
+        name: `GPU 0` or `mlx5_0`.
+        kind: `gpu` or `nic`.
+        lines: what is known of it, one fact a line.
+        status: `ok`, `warn` or `fail`.
+        word: the status in words; "" for a device that works.
+        chosen: the run asked for it by name.
+        bar: memory in use, None where it was not read.
+    """
+
+    name: str
+    kind: str
+    lines: tuple[str, ...]
+    status: str = "ok"
+    word: str = ""
+    chosen: bool = False
+    bar: Drawing | None = None
+
+
+@dataclasses.dataclass
+class Box:
+    """A NUMA node, a PCIe root or a PCIe switch, and what is below it.
+
+    Attributes:
+        kind: `numa`, `root`, `port` or `switch`.
+        name: what it is called.
+        boxes: below it.
+        devices: directly below it.
+    """
+
+    kind: str
+    name: str
+    boxes: list[Box] = dataclasses.field(default_factory=list)
+    devices: list[Device] = dataclasses.field(default_factory=list)
+
+
+@dataclasses.dataclass(frozen=True)
+class Machine:
+    """The picture.
+
+    Attributes:
+        numa: boxes of the NUMA nodes, or one for devices whose NUMA node was not read.
+        links: NVLinks between GPUs; None where there are none.
+        notes: what the picture does not show, and why.
+    """
+
+    numa: tuple[Box, ...]
+    links: Drawing | None
+    notes: tuple[str, ...]
+
+
+def picture(
+    gpus: Gpus | Missing, topology: GpuTopology | Missing, tree: PciTree | Missing, run: RunNeeds
+) -> Machine | None:
+    """The picture of a machine, None where no GPU was read."""
+    if isinstance(gpus, Missing) or not gpus.gpus:
+        return None
+    notes = []
+    if isinstance(tree, Missing):
+        notes.append(f"PCIe switches and network adapters are not shown: {tree.detail}")
+    if isinstance(topology, Missing):
+        notes.append(f"links between GPUs are not shown: {topology.detail}")
+    if gpus.count is not None and gpus.count > len(gpus.gpus):
+        notes.append(f"{gpus.count} GPUs are installed, {len(gpus.gpus)} were read")
+    names = {gpu.name for gpu in gpus.gpus}
+    rows: list[tuple[int | None, tuple[str, ...], Device]] = []
+    for gpu in gpus.gpus:
+        place = None if isinstance(tree, Missing) else tree.gpu(gpu.pci_bdf)
+        numa = gpu.numa_node if place is None or place.numa_node is None else place.numa_node
+        rows.append((numa, _way(place), _gpu(gpu, run, named=len(names) > 1)))
+    for nic in () if isinstance(tree, Missing) else tree.nics:
+        device = Device(name=nic.name, kind="nic", lines=("RDMA adapter", nic.bdf))
+        rows.append((nic.numa_node, _way(nic), device))
+    numa_boxes = []
+    for node in sorted({row[0] for row in rows}, key=lambda node: (node is None, node)):
+        inside = [(way, device) for numa, way, device in rows if numa == node]
+        name = "NUMA node not reported" if node is None else f"NUMA node {node}"
+        cpus = _cpus(gpus.gpus, node)
+        box = Box("numa", f"{name} · CPUs {cpus}" if cpus else name)
+        _fill(box, inside, 0)
+        numa_boxes.append(box)
+    links = None if isinstance(topology, Missing) else _links(gpus.gpus, topology, run)
+    return Machine(numa=tuple(numa_boxes), links=links, notes=tuple(notes))
+
+
+def _way(place: PciPlace | None) -> tuple[str, ...]:
+    return () if place is None or not place.root else (place.root, *place.path)
+
+
+def _cpus(gpus: Sequence[Gpu], node: int | None) -> str:
+    near = {cpu for gpu in gpus if gpu.numa_node == node for cpu in gpu.cpu_affinity or ()}
+    return "" if node is None else ranges(near)
+
+
+def _fill(box: Box, rows: Sequence[tuple[tuple[str, ...], Device]], depth: int) -> None:
+    """Sorts devices below a box by the bridges above them; a bridge to one device is left out."""
+    below: dict[str, list[tuple[tuple[str, ...], Device]]] = {}
+    for way, device in rows:
+        if len(way) > depth:
+            below.setdefault(way[depth], []).append((way, device))
+        else:
+            box.devices.append(device)
+    for bridge, inside in below.items():
+        if len(inside) == 1:
+            box.devices.append(inside[0][1])
+            continue
+        kind, name = _bridge(bridge, inside, depth)
+        if len(below) == 1 and not box.devices and box.kind != "numa":
+            box.kind, box.name = kind, name  # everything is below it: one box is enough
+            _fill(box, inside, depth + 1)
+            continue
+        inner = Box(kind, name)
+        _fill(inner, inside, depth + 1)
+        box.boxes.append(inner)
+    box.devices.sort(key=lambda device: device.kind)
+
+
+def _bridge(
+    name: str, rows: Sequence[tuple[tuple[str, ...], Device]], depth: int
+) -> tuple[str, str]:
+    """What a bridge with several devices below it is: only a switch has ports of its own."""
+    if depth == 0:
+        return "root", f"PCIe root {name}"
+    switch = any(len(way) > depth + 1 for way, _ in rows)
+    return ("switch", f"PCIe switch {name}") if switch else ("port", f"PCIe port {name}")
+
+
+def _gpu(gpu: Gpu, run: RunNeeds, *, named: bool) -> Device:
+    lines = [gpu.name or "name not reported"] if named else []
+    if gpu.pci_bdf:
+        lines.append(gpu.pci_bdf)
+    bar = None
+    total, used = gpu.memory_total_bytes, gpu.memory_used_bytes
+    if total and used is not None:
+        words = f"{gib(used)} of {gib(total)} in use"
+        bar = stacked(words, [Part("in use", used, 1)], None, total)
+        lines.append(words)
+    elif total:
+        lines.append(gib(total))
+    if gpu.health.temperature_c is not None:
+        lines.append(f"{gpu.health.temperature_c} °C")
+    pcie = gpu.pcie
+    if pcie.width is not None and pcie.max_width is not None:
+        lines.append(f"PCIe ×{pcie.width} of ×{pcie.max_width}")
+    status, word = "ok", ""
+    if gpu.links:
+        up = len(gpu.active_links)
+        lines.append(f"NVLink: {up} of {len(gpu.links)} up")
+        if up < len(gpu.links):
+            status, word = "warn", f"{len(gpu.links) - up} NVLinks down"
+    if gpu.mig_devices:
+        lines.append(f"MIG: {len(gpu.mig_devices)} slices")
+    if gpu.error is not None:
+        status, word = "fail", gpu.error.name.replace("_", " ").lower()
+        lines.append(gpu.error.message)
+    return Device(
+        name=f"GPU {gpu.index}",
+        kind="gpu",
+        lines=tuple(lines),
+        status=status,
+        word=word,
+        chosen=is_chosen(gpu, run),
+        bar=bar,
+    )
+
+
+def is_chosen(gpu: Gpu, run: RunNeeds) -> bool:
+    """Whether the run named this GPU."""
+    return str(gpu.index) in run.gpus or bool(gpu.uuid and gpu.uuid in run.gpus)
+
+
+def _links(gpus: Sequence[Gpu], topology: GpuTopology, run: RunNeeds) -> Drawing | None:
+    """The GPUs on a circle, a line for each pair that NVLinks join; its label counts them."""
+    joined = {(p.a, p.b): p.nvlinks for p in topology.pairs if p.nvlinks}
+    if len(gpus) < PAIR or not joined:
+        return None
+    middle, radius = SIZE / 2, SIZE / 2 - 30
+    at: dict[int, tuple[float, float]] = {}
+    for place, gpu in enumerate(gpus):
+        turn = 2 * math.pi * place / len(gpus) - math.pi / 2
+        at[gpu.index] = (middle + radius * math.cos(turn), middle + radius * math.sin(turn))
+    most = max(joined.values())
+    shapes: list[Shape] = []
+    for (a, b), count in joined.items():
+        if a in at and b in at:
+            thick = f"{0.6 + 1.8 * count / most:.1f}"
+            shapes.append(line(*at[a], *at[b], "wire", stroke_width=thick))
+    for gpu in gpus:
+        x, y = at[gpu.index]
+        down = bool(gpu.links) and len(gpu.active_links) < len(gpu.links or ())
+        css = "node" + (" s-fail" if down or gpu.error else "")
+        css += " chosen" if is_chosen(gpu, run) else ""
+        shapes += [circle(x, y, 20, css), text(x, y + 4, f"GPU{gpu.index}", "", "middle")]
+    counts = sorted(set(joined.values()))
+    words = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    pairs = len(gpus) * (len(gpus) - 1) // 2
+    label = f"{len(joined)} of {pairs} pairs of GPUs are joined by {words} NVLinks each"
+    return Drawing(SIZE, SIZE, label, tuple(shapes), css="ring")

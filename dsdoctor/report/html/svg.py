@@ -1,0 +1,281 @@
+"""Drawings as data: shapes in user units, written into the page by a template.
+
+A template escapes every attribute and every text, so nothing here builds markup. Colors are
+classes of the style sheet: the policy of a page allows no inline style, and classes follow the
+reader's theme.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Iterable, Sequence
+
+#: Shapes of a series are told apart by eight colors, then they repeat.
+COLORS = 8
+
+
+def color(number: int) -> int:
+    """Number of a series' color, from 1.
+
+    >>> color(0), color(7), color(8)
+    (1, 8, 1)
+    """
+    return number % COLORS + 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Shape:
+    """One SVG element.
+
+    Attributes:
+        tag: `rect`, `line`, `path`, `circle` or `text`.
+        attributes: of the element; names are ours, values are escaped.
+        text: content of a `text`.
+        title: what a pointer over the shape shows.
+    """
+
+    tag: str
+    attributes: dict[str, str]
+    text: str = ""
+    title: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Drawing:
+    """A picture.
+
+    Attributes:
+        width, height: size in user units.
+        label: what it shows, for readers that do not see it.
+        shapes: in the order in which they are drawn.
+        css: classes of the `svg` element.
+        stretch: the width follows the page, the height stays; only for pictures without text.
+    """
+
+    width: float
+    height: float
+    label: str
+    shapes: tuple[Shape, ...]
+    css: str = "chart"
+    stretch: bool = False
+
+
+def number(value: float) -> str:
+    """A coordinate, short.
+
+    >>> number(1 / 3), number(2.0)
+    ('0.33', '2')
+    """
+    return f"{value:.2f}".rstrip("0").rstrip(".")
+
+
+def rect(
+    x: float, y: float, width: float, height: float, css: str, *, title: str = "", round_: float = 0
+) -> Shape:
+    """A rectangle."""
+    attributes = {
+        "x": number(x),
+        "y": number(y),
+        "width": number(max(0.0, width)),
+        "height": number(height),
+        "class": css,
+    }
+    if round_:
+        attributes["rx"] = number(round_)
+    return Shape("rect", attributes, title=title)
+
+
+def line(x1: float, y1: float, x2: float, y2: float, css: str, **more: str) -> Shape:
+    """A straight line; `more` are further attributes, `_` for `-`."""
+    attributes = {"x1": number(x1), "y1": number(y1), "x2": number(x2), "y2": number(y2)}
+    extra = {name.replace("_", "-"): value for name, value in more.items()}
+    return Shape("line", attributes | {"class": css} | extra)
+
+
+def circle(x: float, y: float, radius: float, css: str, *, title: str = "") -> Shape:
+    """A circle."""
+    return Shape(
+        "circle",
+        {"cx": number(x), "cy": number(y), "r": number(radius), "class": css},
+        title=title,
+    )
+
+
+def path(commands: str, css: str) -> Shape:
+    """A path."""
+    return Shape("path", {"d": commands, "class": css})
+
+
+def text(x: float, y: float, words: str, css: str = "", anchor: str = "start") -> Shape:
+    """A line of text; `anchor` is `start`, `middle` or `end`."""
+    return Shape(
+        "text",
+        {"x": number(x), "y": number(y), "class": css, "text-anchor": anchor},
+        text=words,
+    )
+
+
+def arrow(x1: float, y1: float, x2: float, y2: float) -> tuple[Shape, Shape]:
+    """A line with a head at its end."""
+    angle = math.atan2(y2 - y1, x2 - x1)
+    points = [(x2, y2)] + [
+        (x2 - 8 * math.cos(angle + turn), y2 - 8 * math.sin(angle + turn)) for turn in (0.45, -0.45)
+    ]
+    head = "M" + "L".join(f"{number(x)} {number(y)}" for x, y in points) + "Z"
+    return line(x1, y1, x2, y2, "arrow"), path(head, "head")
+
+
+def ticks(low: float, high: float, count: int = 4) -> list[float]:
+    """Round numbers that cover a range.
+
+    >>> ticks(0, 9.3)
+    [0.0, 2.5, 5.0, 7.5, 10.0]
+    """
+    if not high > low:
+        high = low + (abs(low) or 1.0)
+    raw = (high - low) / count
+    power = 10.0 ** math.floor(math.log10(raw))
+    step = next(m * power for m in (1, 2, 2.5, 5, 10) if m * power >= raw * 0.999)
+    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+    return [round(step * place, 12) for place in range(first, last + 1)]
+
+
+@dataclasses.dataclass(frozen=True)
+class Series:
+    """One curve of a chart: points in order of x; y is None where nothing was measured."""
+
+    name: str
+    points: Sequence[tuple[float, float | None]]
+
+
+WIDTH, HEIGHT = 720.0, 170.0
+LEFT, RIGHT, TOP, BOTTOM = 64.0, 12.0, 22.0, 24.0
+#: More points than this are thinned: the chart is 720 units wide.
+MOST_POINTS = 800
+
+
+def thinned(points: Sequence[tuple[float, float | None]]) -> list[tuple[float, float | None]]:
+    """At most MOST_POINTS points; of each stretch the lowest and the highest stay."""
+    if len(points) <= MOST_POINTS:
+        return list(points)
+    size = math.ceil(len(points) / (MOST_POINTS // 2))
+    kept: list[tuple[float, float | None]] = []
+    for start in range(0, len(points), size):
+        part = points[start : start + size]
+        known = [(y, place) for place, (_, y) in enumerate(part) if y is not None]
+        if not known:
+            kept.append(part[0])
+            continue
+        places = sorted({min(known)[1], max(known)[1]})
+        kept += [part[place] for place in places]
+    return kept
+
+
+def across(x: float, span: tuple[float, float]) -> float:
+    """A value of the x axis as a coordinate."""
+    low, high = span
+    return LEFT + (x - low) / ((high - low) or 1.0) * (WIDTH - LEFT - RIGHT)
+
+
+def chart(
+    title: str,
+    series: Sequence[Series],
+    span: tuple[float, float],
+    *,
+    x_unit: str,
+    limit: float | None = None,
+    zero: bool = False,
+) -> Drawing | None:
+    """Curves over one axis; None where nothing was measured.
+
+    Args:
+        title: what is drawn, with the unit.
+        series: the curves.
+        span: first and last value of the x axis, the same for all charts of a page.
+        x_unit: unit of the x axis.
+        limit: a level that is drawn as a dashed line.
+        zero: the y axis begins at 0.
+    """
+    values = [y for one in series for _, y in one.points if y is not None and math.isfinite(y)]
+    if not values:
+        return None
+    low, high = (0.0 if zero else min(values)), max(values)
+    if limit is not None:
+        high = max(high, limit)
+    marks = ticks(low, high)
+    low, high = marks[0], marks[-1]
+
+    def up(y: float) -> float:
+        return TOP + (high - y) / ((high - low) or 1.0) * (HEIGHT - TOP - BOTTOM)
+
+    shapes = [text(LEFT, 13, title)]
+    for mark in marks:
+        shapes.append(line(LEFT, up(mark), WIDTH - RIGHT, up(mark), "axis"))
+        shapes.append(text(LEFT - 6, up(mark) + 4, f"{mark:g}", "tick", "end"))
+    shapes += x_axis(span, x_unit, HEIGHT)
+    for place, one in enumerate(series):
+        drawn = _curve(one, span, up)
+        shapes.append(path(drawn, f"series l{color(place)}"))
+    if limit is not None:
+        shapes.append(line(LEFT, up(limit), WIDTH - RIGHT, up(limit), "limit"))
+    ends = f"{min(values):g} to {max(values):g}"
+    return Drawing(WIDTH, HEIGHT, f"{title}: {ends}", tuple(shapes))
+
+
+def x_axis(span: tuple[float, float], unit: str, height: float) -> Iterable[Shape]:
+    """Numbers below a drawing."""
+    for mark in ticks(*span, 6):
+        if span[0] <= mark <= span[1]:
+            words = f"{mark:g} {unit}" if mark == span[0] else f"{mark:g}"
+            yield text(across(mark, span), height - 6, words, "tick", "middle")
+
+
+def _curve(series: Series, span: tuple[float, float], up: Callable[[float], float]) -> str:
+    parts: list[str] = []
+    gap = True
+    for x, y in thinned(series.points):
+        if y is None or not math.isfinite(y):
+            gap = True
+            continue
+        parts.append(f"{'M' if gap else 'L'}{number(across(x, span))} {number(up(y))}")
+        gap = False
+    if len(parts) == 1:  # a lone point has no length; it is drawn as a dash
+        parts.append("h4")
+    return "".join(parts)
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    """One part of a stacked bar.
+
+    Attributes:
+        name: what it is.
+        size: how much.
+        color: number of its color, 1 to COLORS.
+    """
+
+    name: str
+    size: float
+    color: int
+
+
+def stacked(label: str, parts: Sequence[Part], limit: float | None, scale: float) -> Drawing:
+    """Parts beside each other on a bar; what is there is a dashed line across it.
+
+    Args:
+        label: what the bar shows, in words.
+        parts: in order.
+        limit: what is there, None = not known.
+        scale: size that fills the whole width.
+    """
+    width, height, at = 1000.0, 22.0, 0.0
+    shapes = [rect(0, 0, width, height, "track")]
+    for part in parts:
+        size = part.size / scale * width
+        shapes.append(rect(at, 2, size, height - 4, f"f{part.color}", title=part.name))
+        at += size
+    if limit is not None:
+        x = min(limit / scale * width, width - 1)
+        shapes.append(line(x, 0, x, height, "limit", vector_effect="non-scaling-stroke"))
+    return Drawing(width, height, label, tuple(shapes), css="bar tall", stretch=True)

@@ -1,0 +1,150 @@
+"""Pages of whole machines and runs, made as the commands make them."""
+
+from __future__ import annotations
+
+import functools
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from dsdoctor import logs, packs
+from dsdoctor.judge import judge
+from dsdoctor.logs.quote import around
+from dsdoctor.model.facts.base import Fact
+from dsdoctor.model.facts.gpu import (
+    Gpu,
+    GpuHealth,
+    GpuLink,
+    GpuPair,
+    Gpus,
+    GpuTopology,
+    PcieLink,
+)
+from dsdoctor.model.facts.machine import OsInfo
+from dsdoctor.model.facts.pci import PciPlace, PciTree
+from dsdoctor.model.facts.run import RunNeeds
+from dsdoctor.model.report import Report
+from dsdoctor.model.snapshot import Snapshot, of
+from dsdoctor.report.html import check, diagnosis
+from tests.checks import machines
+
+REGISTRY = packs.load(builtin_only=True)
+GIB = 2**30
+#: A name that would run, load, reorder or hide something, were it not text.
+HOSTILE = (
+    "<script>window.hacked=true</script><img src=x onerror=window.hacked=true>"
+    "\"'}</style>\u202e\u2066gpu\x1b[2J\x07\u200f\u05d0\u05d1 {{ 7*7 }} &amp;"
+)
+
+
+def _links(down: int = 0) -> tuple[GpuLink, ...]:
+    return tuple(GpuLink(link=i, state=0 if i < down else 1) for i in range(18))
+
+
+def hgx(host: str = "gpu-17", name: str = "NVIDIA H100 80GB HBM3") -> list[Fact]:
+    """Eight GPUs below four switches, eight adapters; GPU 5 has links down, GPU 3 is hot."""
+    gpus: list[Gpu] = []
+    gpu_places, nics = [], []
+    for index in range(8):
+        numa, root = index // 4, f"pci0000:{0x17 + 0x20 * (index // 2):02x}"
+        port = (f"0000:{0x17 + 0x20 * (index // 2):02x}:01.0",)
+        bdf = f"0000:{0x18 + 0x10 * index:02x}:00.0"
+        gpus.append(
+            machines.gpu(
+                "H100",
+                index,
+                name=name,
+                pci_bdf=bdf,
+                numa_node=numa,
+                cpu_affinity=tuple(range(56 * numa, 56 * numa + 56)),
+                memory_used_bytes=(60 if index == 2 else 1) * GIB,
+                memory_free_bytes=(19 if index == 2 else 78) * GIB,
+                links=_links(6 if index == 5 else 0),
+                health=GpuHealth(temperature_c=88 if index == 3 else 41),
+                pcie=PcieLink(width=8 if index == 6 else 16, max_width=16),
+            )
+        )
+        gpu_places.append(
+            PciPlace(bdf=bdf, root=root, path=(*port, f"{bdf[:-4]}01.0"), numa_node=numa)
+        )
+        nics.append(
+            PciPlace(
+                bdf=f"{bdf[:-4]}02.0",
+                name=f"mlx5_{index}",
+                root=root,
+                path=(*port, f"{bdf[:-4]}03.0"),
+                numa_node=numa,
+            )
+        )
+    pairs = tuple(
+        GpuPair(a=a, b=b, ancestor="SYSTEM", nvlinks=12 if 5 in (a, b) else 18)
+        for a in range(8)
+        for b in range(a + 1, 8)
+    )
+    return [
+        OsInfo(system="Linux", release="6.1", machine="x86_64", hostname=host),
+        machines.kernel("535.104.05"),
+        machines.nvml("535.104.05"),
+        machines.libcuda("535.104.05"),
+        machines.smi(),
+        Gpus(gpus=tuple(gpus), count=8),
+        GpuTopology(pairs=pairs),
+        PciTree(gpus=tuple(gpu_places), nics=tuple(nics)),
+        machines.torch("2.11.0+cu130", "13.0"),
+        machines.DEEPSPEED,
+    ]
+
+
+def snapshot(**given: Any) -> Snapshot:
+    found = of(hgx(**given))
+    found.put(RunNeeds(gpus=("0", "1", "2", "3")))
+    found.created = "2026-11-22T06:10:00Z"
+    return found
+
+
+def judged(found: Snapshot) -> Report:
+    return judge(found, REGISTRY.select(), REGISTRY)
+
+
+TIMED_OUT = machines.TIMEOUT
+LOG = """[2026-01-01 00:00:00,000] [INFO] [runner.py:1:main] deepspeed --num_gpus 4
+[rank2]: Traceback (most recent call last):
+[rank2]:   File "/home/u/train.py", line 40, in <module>
+[rank2]:     loss = engine(batch)
+[rank2]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 2 has a total capacity of 79.10 GiB of which 1.00 GiB is free. Including non-PyTorch memory, this process has 78.00 GiB memory in use.
+[rank0]:[E1122 06:10:00.0 ProcessGroupNCCL.cpp:616] [Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=12, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600012 milliseconds before timing out.
+[rank1]:[E1122 06:10:00.0 ProcessGroupNCCL.cpp:616] [Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=12, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600012 milliseconds before timing out.
+[rank3]: Traceback (most recent call last):
+[rank3]:   File "/home/u/train.py", line 40, in <module>
+[rank3]: torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:3690, remote process exited or there was a network error, NCCL version 2.27.5
+torch.distributed.elastic.multiprocessing.errors.ChildFailedError:
+"""
+
+
+def diagnosed(text: str) -> str:
+    """The page on a log."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "train.log"
+        path.write_text(text)
+        found = logs.diagnose_paths([str(path)], logs.signatures_of(REGISTRY))
+        return diagnosis.page(found, around([str(path)], diagnosis.places(found)))
+
+
+def checked(**given: Any) -> str:
+    found = snapshot(**given)
+    return check.page(judged(found), found)
+
+
+@functools.cache
+def all_pages() -> dict[str, str]:
+    """Every page, by name; those with names that attack begin with `hostile`."""
+    return {
+        "check": checked(),
+        "hostile-check": checked(host=HOSTILE, name=HOSTILE),
+        "diagnose": diagnosed(LOG),
+        "hostile-diagnose": diagnosed(
+            LOG.replace("loss = engine(batch)", HOSTILE).replace(
+                "[rank2]: torch", f"{HOSTILE} torch"
+            )
+        ),
+    }

@@ -1,0 +1,74 @@
+"""Every page in a real headless Chromium, at three widths and in both themes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.html import browser, samples
+
+pytestmark = pytest.mark.system
+
+PAGES = samples.all_pages()
+VIEWS = [(1280, "light"), (768, "dark"), (360, "light"), (360, "dark")]
+GROUND = {"light": "rgb(255, 255, 255)", "dark": "rgb(15, 20, 25)"}
+
+
+@pytest.fixture(scope="module")
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[browser.Browser]:
+    with browser.running(tmp_path_factory.mktemp("profile")) as one:
+        yield one
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_is_readable_at_every_width_in_both_themes(
+    name: str, chromium: browser.Browser, tmp_path: Path
+) -> None:
+    file = tmp_path / f"{name}.html"
+    file.write_text(PAGES[name])
+    for width, theme in VIEWS:
+        chromium.open(file, width, theme)
+        seen = chromium.evaluate(browser.PROBE)
+        where = (name, width, theme)
+        assert chromium.complaints() == [], where
+        assert seen["overflow"] <= 0, where
+        assert seen["cut"] == [], where
+        assert seen["ran"] is False, where
+        assert seen["requests"] == [], where
+        assert seen["background"] == GROUND[theme], where
+
+
+def test_the_probe_sees_what_is_wrong(chromium: browser.Browser, tmp_path: Path) -> None:
+    file = tmp_path / "bad.html"
+    bad = "<p style='width:2000px'>x</p><script>window.hacked=true</script>"
+    file.write_text(PAGES["check"].replace("<h1>", f"{bad}<h1>", 1))
+    chromium.open(file, 360)
+    found = chromium.complaints()
+    assert any("Content Security Policy" in text for text in found), found
+    assert chromium.evaluate(browser.PROBE)["ran"] is False, "the policy holds"
+    file.write_text("<main><p style='width:2000px'>x</p></main>")
+    chromium.open(file, 360)
+    seen = chromium.evaluate(browser.PROBE)
+    assert seen["overflow"] > 0
+    assert seen["cut"] != []
+
+
+def test_everything_folded_opens_with_the_keyboard(
+    chromium: browser.Browser, tmp_path: Path
+) -> None:
+    file = tmp_path / "check.html"
+    file.write_text(PAGES["check"])
+    chromium.open(file)
+    folded = chromium.evaluate("document.querySelectorAll('details').length")
+    opened = 0
+    for _ in range(200):
+        chromium.press("Tab")
+        at = chromium.evaluate("document.activeElement.tagName")
+        if at == "BODY":
+            break
+        if at == "SUMMARY":
+            chromium.press("Enter", "\r")
+            opened += chromium.evaluate("document.activeElement.parentElement.open")
+    assert opened == folded > 3

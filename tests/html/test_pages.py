@@ -1,0 +1,196 @@
+"""The HTML of every page: nothing is run, loaded, hidden or out of reach."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html.parser
+import importlib.util
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from dsdoctor.cli import main
+from dsdoctor.errors import UsageError
+from dsdoctor.report.html import check, page
+from tests.html import samples
+
+STYLE = (page.FOLDER / "style.css").read_text()
+PAGES = samples.all_pages()
+VOID = {"meta", "input", "br"}
+
+
+class Reader(html.parser.HTMLParser):
+    """Tags, attributes and nesting, as a browser would see them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+        self.wrong: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        if not self.open or self.open[-1] != tag:
+            self.wrong.append(f"</{tag}> in {self.open[-3:]}")
+        else:
+            self.open.pop()
+
+
+def read(text: str) -> Reader:
+    reader = Reader()
+    reader.feed(text)
+    reader.close()
+    return reader
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_is_whole_small_and_alone(name: str) -> None:
+    text = PAGES[name]
+    assert len(text.encode()) < 1_000_000
+    found = read(text)
+    assert (found.wrong, found.open) == ([], [])
+    names = [tag for tag, _ in found.tags]
+    assert names.count("h1") == 1
+    assert not {"link", "img", "iframe", "object", "embed", "base", "form"} & set(names)
+    for tag, attributes in found.tags:
+        for key, value in attributes.items():
+            assert key not in ("src", "href", "style", "action", "srcset"), (tag, key)
+            assert not key.startswith("on"), (tag, key, value)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_policy_allows_this_style_and_this_script_alone(name: str) -> None:
+    text = PAGES[name]
+    policy = next(a["content"] for _, a in read(text).tags if "http-equiv" in a)
+    assert policy is not None
+    assert policy.startswith("default-src 'none'; ")
+    assert "unsafe" not in policy
+    assert "http" not in policy
+    for tag, directive in (("style", "style-src"), ("script", "script-src")):
+        bodies = re.findall(rf"<{tag}>(.*?)</{tag}>", text, re.DOTALL)
+        hashes = [
+            f"'sha256-{base64.b64encode(hashlib.sha256(body.encode()).digest()).decode()}'"
+            for body in bodies
+        ]
+        assert len(bodies) <= 1
+        allowed = re.search(rf"{directive} ([^;]*)", policy)
+        assert (allowed.group(1).split() if allowed else []) == hashes
+
+
+@pytest.mark.parametrize("name", [name for name in PAGES if name.startswith("hostile")])
+def test_a_hostile_name_is_text(name: str) -> None:
+    text = PAGES[name]
+    assert "hacked" in text, "the name is on the page"
+    assert "<script>window" not in text
+    assert "<img" not in text
+    assert not re.search("[\u200e\u200f\u202a-\u202e\u2066-\u2069\x00-\x08\x0b-\x1f\x7f]", text)
+    assert "49" not in re.findall(r"gpu[^<]{0,40}", text)[0], "a name is not a template"
+
+
+def luminance(color: str) -> float:
+    parts = [int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one: str, other: str) -> float:
+    high, low = sorted((luminance(one), luminance(other)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+def themes() -> dict[str, dict[str, str]]:
+    blocks = re.findall(r":root \{(.*?)\}", STYLE, re.DOTALL)
+    assert len(blocks) == 3
+    found = [dict(re.findall(r"--(\w+): (#[0-9a-f]{6});", block)) for block in blocks]
+    return dict(zip(("light", "dark", "print"), found, strict=True))
+
+
+@pytest.mark.parametrize("theme", ["light", "dark", "print"])
+def test_contrast_is_that_of_wcag_aa(theme: str) -> None:
+    colors = themes()[theme]
+    texts = ["ink", "muted", "link", "fail", "warn", "unknown", "ok", "skip"]
+    for ground in ("bg", "panel"):
+        for name in texts:
+            assert contrast(colors[name], colors[ground]) >= 4.5, (name, ground)
+        for number in range(1, 9):  # shapes need 3:1
+            assert contrast(colors[f"s{number}"], colors[ground]) >= 3, (number, ground)
+
+
+def test_the_printed_page_has_the_colors_of_the_light_one() -> None:
+    assert themes()["print"] == themes()["light"]
+    assert set(themes()["dark"]) == set(themes()["light"])
+
+
+def test_the_page_of_a_faulty_machine_says_what_and_how() -> None:
+    text = PAGES["check"]
+    assert text.index("driver-too-old") < text.index("gpu-busy"), "the worst first"
+    assert "dsdoctor fix install-torch-build" in text
+    assert "6 NVLinks down" in text
+    assert text.count("chosen for this run") == 4
+    assert text.count("PCIe switch") + text.count("PCIe port") >= 4
+
+
+def test_what_was_not_read_is_said_with_its_reason() -> None:
+    found = samples.snapshot()
+    found.missing["storage"] = samples.TIMED_OUT
+    text = check.page(samples.judged(found), found)
+    assert "timeout: 1 fact" in text
+    assert "no answer within 10 s" in text
+
+
+def test_a_diagnosis_points_from_the_cause_to_what_followed() -> None:
+    text = PAGES["diagnose"]
+    assert text.count('class="head"') == 4, "an arrow to each consequence"
+    assert "11 lines around line 5" in text
+    assert ">rank 2<" in text
+
+
+def test_without_the_extra_one_line_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    with pytest.raises(UsageError, match=r"pip install 'dsdoctor\[html\]'"):
+        page.require()
+
+
+def run(*words: str) -> int:
+    status = main.group.main(list(words), prog_name="dsdoctor", standalone_mode=False)
+    assert isinstance(status, int)
+    return status
+
+
+def test_the_name_of_the_file_chooses_the_format(tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    log.write_text(samples.LOG)
+    run("diagnose", str(log), "-o", str(tmp_path / "a.html"))
+    run("diagnose", str(log), "-o", str(tmp_path / "b.txt"))
+    run("diagnose", str(log), "--format", "json", "-o", str(tmp_path / "c.html"))
+    heads = {name: (tmp_path / name).read_text()[:15] for name in ("a.html", "b.txt", "c.html")}
+    assert heads["a.html"] == "<!doctype html>"
+    assert heads["b.txt"].startswith("CAUSE")
+    assert heads["c.html"].startswith("{"), "what was asked for goes before the name"
+
+
+def test_a_snapshot_becomes_a_page(tmp_path: Path) -> None:
+    found = tmp_path / "snapshot.json"
+    found.write_bytes(samples.snapshot().to_json())
+    assert run("check", "--from", str(found), "-o", str(tmp_path / "x.HTML")) == 1
+    assert "driver-too-old" in (tmp_path / "x.HTML").read_text()
+
+
+def test_jinja_is_loaded_for_pages_only() -> None:
+    code = "import dsdoctor.cli.main, dsdoctor.cli.check, sys; print('jinja2' in sys.modules)"
+    import subprocess
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"

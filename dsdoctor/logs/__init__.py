@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from dsdoctor.logs import flight_recorder
 from dsdoctor.logs.diagnose import diagnose
 from dsdoctor.logs.knowledge import Knowledge, Known, Row, Rule, knowledge_of
-from dsdoctor.logs.reader import ReadError, Source, find_sources
+from dsdoctor.logs.reader import ReadError, Source, find_dumps, find_sources
 from dsdoctor.model.diagnosis import Diagnosis
 from dsdoctor.registry import Registry
 
@@ -36,4 +37,8 @@ def diagnose_paths(
     expect: Sequence[str] = (),
 ) -> Diagnosis:
     """Reads files, folders and `-`, and names the cause; a missing file is a ReadError."""
-    return diagnose(find_sources(paths), signatures, expect=expect)
+    paths = list(paths)
+    read = ((name, flight_recorder.read(name, data)) for name, data in find_dumps(paths))
+    dumps = {name: dump for name, dump in read if dump is not None}
+    sources = [one for one in find_sources(paths) if one.name not in dumps]
+    return diagnose(sources, signatures, expect=expect, dumps=tuple(dumps.values()))

@@ -11,11 +11,14 @@ import functools
 import re
 from collections.abc import Callable, Iterable, Sequence
 
+import msgspec
+
 from dsdoctor.logs import reader
 from dsdoctor.logs.consequences import consequences
 from dsdoctor.logs.errors import Error
 from dsdoctor.logs.expect import expectation
 from dsdoctor.logs.first import Candidate, Choice, choose, is_echo, sorted_errors
+from dsdoctor.logs.flight_recorder import Dump, Missing, missing
 from dsdoctor.logs.frames import frames_of
 from dsdoctor.logs.knowledge import Knowledge, Known, Rule
 from dsdoctor.logs.products import caller_of, package_of, raiser_of
@@ -23,7 +26,7 @@ from dsdoctor.logs.progress import step_of
 from dsdoctor.logs.raised import raised_by, releases_of
 from dsdoctor.logs.ranks import disagreement
 from dsdoctor.logs.scan import Hit, Scan, Scanner
-from dsdoctor.model.condition import Boilerplate, Level
+from dsdoctor.model.condition import Boilerplate, Level, Observation
 from dsdoctor.model.diagnosis import Attempt, Cause, Diagnosis, FirstError, Line, Outcome
 from dsdoctor.model.redact import mask as _mask
 
@@ -121,6 +124,7 @@ def diagnose(
     *,
     expect: Sequence[str] = (),
     answer: Answer | None = None,
+    dumps: Sequence[Dump] = (),
 ) -> Diagnosis:
     """Reads the logs and names the cause.
 
@@ -129,6 +133,7 @@ def diagnose(
         signatures: what `signatures_of` returns, or rows of signatures alone.
         expect: what must have been active.
         answer: asked for an exception that no condition knows, before it is `unrecognised`.
+        dumps: of torch's flight recorder.
     """
     known = [
         item
@@ -146,7 +151,34 @@ def diagnose(
         if top is None or (CONFIDENCE[top.level] < SYMPTOM and _changed(scan)):
             since = scan.step[0] if scan.step else 0
             scan.hits += [hit for hit in scanner.again(scan, index) if hit.line > since]
-    return judge(wanted, scans, rules=more.rules, expect=expect, answer=answer)
+    found = judge(wanted, scans, rules=more.rules, expect=expect, answer=answer)
+    late = missing(dumps)
+    return found if late is None else _with_missing(found, late, more)
+
+
+def _with_missing(found: Diagnosis, late: Missing, known: Knowledge) -> Diagnosis:
+    """The diagnosis with what the flight recorder shows: which ranks never came."""
+    name = known.observed.get(Observation.NO_COLLECTIVE)
+    top = found.causes[0] if found.causes else None
+    if name is None or (top is None and found.first_error is not None):
+        return found
+    if top is None:
+        top = Cause(
+            condition=name.condition, title=name.title, confidence=CONFIDENCE[Level.STRONG],
+            message=name.title, hint=name.hint, fixes=tuple(name.fixes), evidence=(),
+        )  # fmt: skip
+    elif top.condition != name.condition:
+        return found
+    top = msgspec.structs.replace(top, message=f"{top.message}; {presentable(str(late))}")
+    return msgspec.structs.replace(
+        found,
+        outcome=Outcome.CAUSE,
+        summary=top.message,
+        causes=(top, *found.causes[1:]),
+        considered=(),
+        truncated=False,
+        decided_by="the flight recorder's dumps, by collective sequence number",
+    )
 
 
 def judge(

@@ -198,7 +198,7 @@ def _conditions(hits: Iterable[Hit], *, many: bool) -> list[Candidate]:
     return found
 
 
-def _unknown(errors: Sequence[Error], hits: Sequence[Hit]) -> Error | None:
+def _unknown(errors: Sequence[Error], hits: Sequence[Hit], rank: int | None = None) -> Error | None:
     """The first exception of its own that no condition speaks for.
 
     Exceptions of one chain count as one: Python prints what it was handling first.
@@ -208,6 +208,8 @@ def _unknown(errors: Sequence[Error], hits: Sequence[Hit]) -> Error | None:
         if any(_covers(hit, error) for hit in hits):
             covered.add((error.source, error.rank, error.chain))
     own = [error for error in errors if not is_echo(error)]
+    if rank is not None:  # the rank that the launcher saw fail first
+        own.sort(key=lambda error: error.rank != rank)
     for place, error in enumerate(own):
         if (error.source, error.rank, error.chain) in covered:
             continue
@@ -262,7 +264,8 @@ def choose(scans: Sequence[Scan], rules: Iterable[Rule] = ()) -> Choice:
         known_lines = {(hit.source, hit.line) for hit in hits}
         hits += [hit for hit in ruled(scans, rules) if (hit.source, hit.line) not in known_lines]
     candidates = _conditions(hits, many=many)
-    error = _unknown(errors, hits)
+    failure = _first_failure(scans)
+    error = _unknown(errors, hits, failure.rank if failure else None)
     roots = [one for one in candidates if not one.echo]
     echoes = [one for one in candidates if one.echo]
     masked: dict[str, str] = {}
@@ -271,9 +274,10 @@ def choose(scans: Sequence[Scan], rules: Iterable[Rule] = ()) -> Choice:
         better = [one for one in roots if _explains(one, error, errors, many=many)]
         if not better and (roots or not (echoes and is_opaque(error))):
             alone = Candidate(None, [], error, Level.LIKELY, when(error, many=many), False, set())
-            return Choice(
-                [alone], {one.name: error.type for one in candidates}, _order(alone, echoes)
-            )
+            decided = _order(alone, echoes)
+            if failure and failure.rank == error.rank:
+                decided = _reported(failure)
+            return Choice([alone], {one.name: error.type for one in candidates}, decided)
         roots = better
     if roots:
         masked = {one.name: "" for one in echoes}
@@ -282,25 +286,27 @@ def choose(scans: Sequence[Scan], rules: Iterable[Rule] = ()) -> Choice:
     told = _masked(candidates)
     masked = {name: told.get(name, "") for name in {**masked, **told}}
     contest = [one for one in contest if one.name not in told] or contest
-    contest.sort(key=lambda one: (-min(one.level, Level.STRONG), one.first, -one.level))
-    if (failure := _first_failure(scans)) and len({one.rank for one in contest}) > 1:
+    band = _band(many=many)
+    contest.sort(key=lambda one: (-min(one.level, band), one.first, -one.level))
+    if failure and len({one.rank for one in contest}) > 1:
         there = [one for one in contest if one.rank == failure.rank]
         if there:
             contest = there + [one for one in contest if one not in there]
-            decided = (
-                f"torchrun reports rank {failure.rank} as the first failure "
-                f"(exit code {failure.code})"
-            )
+            decided = _reported(failure)
     if contest:
         first = contest[0].name
         masked = {name: by or first for name, by in masked.items() if name != first}
         if not decided and len(contest) > 1:
-            decided = _between(contest[0], contest[1])
+            decided = _between(contest[0], contest[1], band)
     return Choice(contest, masked, decided)
 
 
 def _first_failure(scans: Sequence[Scan]) -> Failure | None:
     return next((failure for scan in reversed(scans) for failure in reversed(scan.failures)), None)
+
+
+def _reported(failure: Failure) -> str:
+    return f"torchrun reports rank {failure.rank} as the first failure (exit code {failure.code})"
 
 
 def _order(first: Candidate, echoes: Sequence[Candidate]) -> str:
@@ -316,8 +322,16 @@ def _order(first: Candidate, echoes: Sequence[Candidate]) -> str:
     return f"{names}: lines that the other ranks print when one has died"
 
 
-def _between(first: Candidate, second: Candidate) -> str:
-    if min(first.level, Level.STRONG) != min(second.level, Level.STRONG):
+def _band(*, many: bool) -> Level:
+    """The level from which on not the level decides but who came first.
+
+    Where ranks have files of their own, time stamps tell that better than lines in one file do.
+    """
+    return Level.LIKELY if many else Level.STRONG
+
+
+def _between(first: Candidate, second: Candidate, band: Level) -> str:
+    if min(first.level, band) != min(second.level, band):
         return f"its message is more certain than that of {second.name}"
     if first.first[1] and second.first[1] and first.first[1] != second.first[1]:
         return f"by time: {first.first[1]}, {second.name} at {second.first[1]}"

@@ -90,6 +90,30 @@ def _natural(path: Path) -> list[tuple[int, int, str]]:
     return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in parts]
 
 
+#: How torch's flight recorder, and those who collect its dumps, name them.
+DUMP_NAMES = re.compile(
+    r"(?:trace|flight|recorder|nccl|fr)\w*?[-_.]?\d{1,6}(?:\.\w{1,8})?$", re.IGNORECASE
+)
+#: A larger file is not a dump.
+LARGEST_DUMP = 256 << 20
+
+
+def find_dumps(paths: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+    """Name and content of files that may be dumps of torch's flight recorder.
+
+    Files that cannot be read are left out: they are evidence beside the logs.
+    """
+    for text in paths:
+        path = Path(text)
+        with contextlib.suppress(OSError):
+            files = sorted(path.rglob("*"), key=_natural) if path.is_dir() else [path]
+            for file in files:
+                if not DUMP_NAMES.search(file.name) or _is_log(file) or not file.is_file():
+                    continue
+                if file.stat().st_size <= LARGEST_DUMP:
+                    yield str(file), file.read_bytes()
+
+
 def find_sources(paths: Iterable[str]) -> list[Source]:
     """Names of files, folders and `-` to sources. A missing file is a ReadError."""
     sources: list[Source] = []

@@ -6,7 +6,7 @@ import shutil
 import textwrap
 from collections.abc import Iterator
 
-from dsdoctor.model.diagnosis import Cause, Diagnosis, Outcome
+from dsdoctor.model.diagnosis import Cause, Diagnosis, Outcome, RaisedBy
 from dsdoctor.model.diagnosis import Line as LogLine
 from dsdoctor.report.text import Line, clean
 
@@ -70,6 +70,17 @@ def _cause(cause: Cause, place: int, columns: int) -> Iterator[Line]:
     yield Line("")
 
 
+def _raised_by(raised: RaisedBy, columns: int) -> Iterator[Line]:
+    release = f" {raised.version}" if raised.version else ""
+    where = f"`{raised.file}:{raised.line} {raised.function}`"
+    text = f"raised by {raised.product}{release}, {where}, not by your script"
+    yield from _wrap(text, columns, "", "body", INDENT)
+    if raised.called_from:
+        yield from _wrap(f"called from {raised.called_from}", columns, INDENT, "body")
+    if raised.url:
+        yield from _wrap(f"look at {raised.url}", columns, INDENT, "note")
+
+
 def lines(diagnosis: Diagnosis, *, width: int | None = None) -> Iterator[Line]:
     """The report, line by line.
 
@@ -85,6 +96,10 @@ def lines(diagnosis: Diagnosis, *, width: int | None = None) -> Iterator[Line]:
     if outcome is not Outcome.CAUSE:
         text = f"{WORDS[outcome]}  {diagnosis.summary}"
         yield from _wrap(text, columns, "", STYLES[outcome], INDENT)
+    if diagnosis.decided_by:
+        yield from _wrap(f"decided by: {diagnosis.decided_by}", columns, "", "body", INDENT)
+    if diagnosis.raised_by is not None:
+        yield from _raised_by(diagnosis.raised_by, columns)
     error = diagnosis.first_error
     if error is not None and outcome is not Outcome.CLEAN:
         rank = "" if error.rank is None else f" on rank {error.rank}"
@@ -94,6 +109,10 @@ def lines(diagnosis: Diagnosis, *, width: int | None = None) -> Iterator[Line]:
         yield from _wrap(f"raised at {error.file}:{error.line}", columns, INDENT, "body")
         if outcome is not Outcome.CAUSE:
             yield from _wrap(f"told at {_place(error.log)}", columns, INDENT, "note")
+    for attempt in diagnosis.attempts:
+        text = attempt.ended_by or "the log does not show what ended it"
+        where = f" ({_place(attempt.line)})" if attempt.line else ""
+        yield from _wrap(f"attempt {attempt.number}: {text}{where}", columns, "", "body", INDENT)
     if diagnosis.considered:
         yield Line("lines considered:")
         for line in diagnosis.considered:

@@ -1,0 +1,191 @@
+"""The first cause by what happened: other ranks' echoes, time, launchers, retries, restarts."""
+
+from __future__ import annotations
+
+import pytest
+
+from dsdoctor import packs
+from dsdoctor.logs import Source, diagnose, signatures_of
+from dsdoctor.model.diagnosis import Diagnosis, Outcome
+
+KNOWN = signatures_of(packs.load(builtin_only=True))
+
+
+def read(*texts: str) -> Diagnosis:
+    sources = [Source(name=f"{n}.log", data=text.encode(), rank=n) for n, text in enumerate(texts)]
+    return diagnose(sources if len(texts) > 1 else [Source("log", data=texts[0].encode())], KNOWN)
+
+
+def said(*texts: str) -> str:
+    found = read(*texts)
+    return found.causes[0].condition if found.causes else found.outcome.value
+
+
+def steps(first: int, last: int) -> str:
+    return "".join(f"step {n} loss 2.{n % 10}\n" for n in range(first, last))
+
+
+def key_error(rank: int) -> str:
+    tag = f"[rank{rank}]: "
+    return (
+        f"{tag}Traceback (most recent call last):\n"
+        f'{tag}  File "/home/me/train.py", line 30, in main\n{tag}    batch["labels"]\n'
+        f"{tag}KeyError: 'labels'\n"
+    )
+
+
+def watchdog(rank: int, clock: str = "07:18:09.5") -> str:
+    return (
+        f"[rank{rank}]:[E506 {clock} ProcessGroupNCCL.cpp:633] [Rank {rank}] Watchdog caught "
+        "collective operation timeout: WorkNCCL(SeqNum=841, OpType=ALLREDUCE, NumelIn=1, "
+        "Timeout(ms)=600000) ran for 600012 milliseconds before timing out.\n"
+    )
+
+
+REMOTE = (
+    "[rank4]: torch.distributed.DistBackendError: NCCL error in: NCCLUtils.hpp:268, remote process "
+    "exited or there was a network error, NCCL version 2.20.5\n"
+    "[rank4]: ncclRemoteError: A call failed possibly due to a network error or a remote process "
+    "exiting prematurely.\n"
+)
+SEGV = "!!!!!!! Segfault encountered !!!!!!!\nFatal Python error: Segmentation fault\n"
+REPORT = """\
+torch.distributed.elastic.multiprocessing.errors.ChildFailedError:
+train.py FAILED
+Failures:
+[1]:
+  time      : 2024-05-06_07:08:20
+  host      : n1
+  rank      : 0 (local_rank: 0)
+  exitcode  : -15 (pid: 11)
+Root Cause (first observed failure):
+[0]:
+  time      : 2024-05-06_07:08:09
+  host      : n1
+  rank      : {rank} (local_rank: 1)
+  exitcode  : {code} (pid: 12)
+  error_file: <N/A>
+  traceback : To enable traceback see: https://pytorch.org/docs/stable/elastic/errors.html
+"""
+OOM = "[rank{}]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        pytest.param(key_error(13) + watchdog(5) + REMOTE, "user-code", id="an exception"),
+        pytest.param(watchdog(5) + key_error(13), "user-code", id="... below what follows from it"),
+        pytest.param(SEGV + REMOTE + watchdog(2), "native-crash", id="a signal"),
+        pytest.param(
+            watchdog(2) + REMOTE + "train.py exits with return code = -11\n", "native-crash",
+            id="an exit code",
+        ),
+        pytest.param(
+            "slurmstepd: error: *** JOB 4 ON n1 CANCELLED AT 2024-05-06T07:08:09 DUE TO PREEMPTION "
+            "***\n" + REMOTE + "srun: error: n2: task 1: Killed\n", "job-preempted",
+            id="the scheduler",
+        ),
+        pytest.param("^CTraceback (most recent call last):\nKeyboardInterrupt\n" + REMOTE,
+                     "interrupted-by-user", id="the user"),
+        pytest.param(watchdog(0) + watchdog(1), "nccl-timeout-watchdog", id="nothing but echoes"),
+    ],
+)  # fmt: skip
+def test_what_happened_explains_what_the_other_ranks_print(text: str, wanted: str) -> None:
+    assert said(steps(1, 40) + text) == wanted
+
+
+def test_the_first_by_time_where_ranks_have_files_of_their_own() -> None:
+    late = "2024-05-06 07:09:30 [INFO] x\n" + OOM.format(0)
+    early = "2024-05-06 07:08:00 [INFO] x\nOSError: [Errno 28] No space left on device: 'a.pt'\n"
+    found = read(late, early)
+    assert found.causes[0].condition == "disk-full"
+    assert "by time" in found.decided_by
+
+
+def test_torchrun_says_which_rank_failed_first() -> None:
+    both = OOM.format(0) + "[rank1]: OSError: [Errno 28] No space left on device: 'a.pt'\n"
+    for rank, wanted in ((0, "gpu-oom"), (1, "disk-full")):
+        found = read(both + REPORT.format(rank=rank, code=1))
+        assert found.causes[0].condition == wanted
+        assert f"rank {rank}" in found.decided_by
+
+
+def test_an_exit_code_in_the_report_is_enough() -> None:
+    assert said(steps(1, 9) + REPORT.format(rank=1, code=-11)) == "native-crash"
+
+
+RETRY = (
+    "requests.exceptions.ConnectionError: HTTPSConnectionPool(host='huggingface.co', port=443): "
+    "Max retries exceeded with url: /api/models/x\n"
+)
+
+
+def test_what_healed_is_no_cause_though_the_run_fails_later() -> None:
+    assert said(RETRY) == "hub-unreachable"
+    assert said(RETRY + steps(1, 40) + key_error(0)) == "user-code"
+    assert said(steps(1, 9) + watchdog(1) + steps(9, 40) + key_error(0)) == "user-code"
+
+
+def test_a_step_that_other_ranks_still_finish_heals_nothing() -> None:
+    assert said(steps(1, 30) + OOM.format(1) + steps(30, 31)) == "gpu-oom"
+
+
+def test_a_bar_that_is_drawn_again_at_the_end_is_no_step() -> None:
+    bar = " 12%|# | 120/1000 [00:40<04:53,  3.00it/s]"
+    assert said(f"{bar}\n{OOM.format(0)}{bar}\n") == "gpu-oom"
+
+
+def test_text_behind_a_bar_is_a_line_of_its_own() -> None:
+    assert said("Loading:   0%|          | 0/4 [00:00<?, ?it/s]Killed\n") == "host-oom-killed"
+
+
+AGAIN = (
+    "E0506 07:08:10 torch/distributed/elastic/agent/server/api.py:899] [default] Worker group FAILED. "
+    "1/2 attempts left; will restart worker group\n"
+)
+
+
+def test_attempts_are_told_apart() -> None:
+    found = read(steps(1, 9) + OOM.format(1) + AGAIN + steps(1, 40) + key_error(1))
+    assert found.outcome is Outcome.USER_CODE
+    assert [attempt.number for attempt in found.attempts] == [1, 2]
+    assert "memory" in found.attempts[0].ended_by
+    assert found.attempts[1].ended_by == "KeyError: 'labels'"
+
+
+RAY = (
+    "ray.exceptions.ActorDiedError: The actor died unexpectedly. There are some potential root "
+    "causes. (1) The process is killed by SIGKILL by OOM killer due to high memory usage. (2) ray "
+    "stop --force is called.\n"
+)
+
+
+def test_what_a_product_explains_is_no_evidence() -> None:
+    assert said(RAY) == "unrecognised"
+    assert said(RAY + key_error(0)) == "user-code"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        "RuntimeError: CUDA error: unknown reason\n",
+        "torch.AcceleratorError: CUDA error: something odd\n",
+        "requests.exceptions.HTTPError: 401 Client Error: Unauthorized for url: https://x.org\n",
+        "OSError: [Errno 71] Protocol error: '/data/x'\n",
+    ],
+)
+def test_what_is_not_the_scripts_is_not_called_so(error: str) -> None:
+    head = 'Traceback (most recent call last):\n  File "/home/me/train.py", line 9, in main\n'
+    assert read(head + error).outcome is not Outcome.USER_CODE
+
+
+def test_a_refusal_of_deepspeed_is_not_the_scripts() -> None:
+    text = (
+        'Traceback (most recent call last):\n  File "/home/me/train.py", line 9, in main\n'
+        '  File "/x/site-packages/deepspeed/runtime/engine.py", line 7, in step\n'
+        "AssertionError: must call backward first\n"
+    )
+    found = read(text)
+    assert found.outcome is Outcome.UNRECOGNISED
+    assert found.raised_by is not None
+    assert found.raised_by.product == "deepspeed"

@@ -32,11 +32,12 @@ def load(path: Path) -> list[tuple[dict[str, Any], bytes]]:
     return [(row, row["text"].encode()) for row in rows]
 
 
-def answer(data: bytes, signatures: list[Any]) -> str:
+def answer(data: bytes, signatures: list[Any]) -> tuple[str, float]:
+    """What is said, and how sure (0 where no cause is named)."""
     diagnosis = diagnose([Source(name="log", data=data)], signatures)
     if diagnosis.outcome is Outcome.CAUSE:
-        return diagnosis.causes[0].condition
-    return {"clean": "none"}.get(diagnosis.outcome.value, diagnosis.outcome.value)
+        return diagnosis.causes[0].condition, diagnosis.causes[0].confidence
+    return {"clean": "none"}.get(diagnosis.outcome.value, diagnosis.outcome.value), 0.0
 
 
 def fits(row: dict[str, Any], said: str) -> bool:
@@ -55,10 +56,14 @@ def main() -> int:
     signatures = signatures_of(registry)
     # cases may use the name that a condition had when they were labelled
     now = {old: unit.condition.name for unit in registry for old in unit.condition.formerly}
-    results = []
+    results: list[tuple[dict[str, Any], str]] = []
+    reliability: dict[float, list[bool]] = collections.defaultdict(list)
     for row, data in load(options.cases):
         named = [now.get(name, name) for name in (row["label"], *row["also_ok"])]
-        results.append(({**row, "label": named[0], "also_ok": named[1:]}, answer(data, signatures)))
+        said, sure = answer(data, signatures)
+        results.append(({**row, "label": named[0], "also_ok": named[1:]}, said))
+        if sure:
+            reliability[sure].append(fits(*results[-1]))
     groups = {"all": results}
     thread = [pair for pair in results if pair[0].get("label_basis") == "thread"]
     if thread:
@@ -71,6 +76,8 @@ def main() -> int:
         if peace:
             calm = sum(fits(*p) for p in peace)
             print(f"{name}: {calm}/{len(peace)} `none` left in peace = {calm / len(peace):.1%}")
+    for sure, right in sorted(reliability.items(), reverse=True):
+        print(f"  said with {sure:.2f}: {sum(right)}/{len(right)} right")
     labels: dict[str, list[bool]] = collections.defaultdict(list)
     for row, said in results:
         labels[row["label"]].append(fits(row, said))

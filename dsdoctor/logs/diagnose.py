@@ -204,7 +204,8 @@ def judge(
         for name in expect
     )
     causes = _causes(choice, names)
-    if error is None and not any(name in marks for name in FATAL_MARKS) and _went_on(causes, scans):
+    died = error is not None or any(name in marks for name in FATAL_MARKS)
+    if not died and (_only_hints(choice) or _went_on(causes, scans)):
         causes = ()
     outcome, summary = _outcome(causes, error, marks, blank=blank, open_end=open_end)
     if outcome is Outcome.UNRECOGNISED and error is not None and answer and (said := answer(error)):
@@ -287,6 +288,11 @@ def _went_on(causes: Sequence[Cause], scans: Sequence[Scan]) -> bool:
         if not any(number > last and step_of(text) for number, text in scan.tail):
             return False
     return seen
+
+
+def _only_hints(choice: Choice) -> bool:
+    """Nothing but lines that follow from a failure, of which the log shows none."""
+    return all(one.echo and one.level is Level.HINT for one in choice.ranked)
 
 
 def _changed(scan: Scan) -> bool:

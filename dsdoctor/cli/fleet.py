@@ -36,7 +36,7 @@ MASTER_PORT = 29500
 
 @click.group("fleet")
 def command() -> None:
-    """Examine many nodes: what is wrong, and what differs."""
+    """Check many nodes at once: what is wrong, and what differs."""
 
 
 def _places(function: Any) -> Any:
@@ -44,22 +44,22 @@ def _places(function: Any) -> Any:
         click.option("--nodes", "node_list", metavar="gpu[001-512]", help="Nodes by name."),
         click.option("--hostfile", metavar="FILE", help="Nodes and slots of DeepSpeed's hostfile."),
         click.option("--slurm", is_flag=True, help="Nodes of this Slurm allocation, by srun."),
-        click.option(
-            "--from", "from_dir", metavar="DIR", help="Reports collected before (`--save`)."
-        ),
+        click.option("--from", "from_dir", metavar="DIR", help="Read saved reports (`--save`)."),
         click.option(
             "--engine",
             type=click.Choice(["clustershell", "srun", "pdsh"]),
-            help="What reaches the nodes [clustershell; srun with --slurm].",
+            help="How to reach the nodes [clustershell; srun with --slurm].",
         ),
-        click.option("--ssh-options", default="", metavar="WORDS", help="Further words for ssh."),
+        click.option(
+            "--ssh-options", default="", metavar="WORDS", help="Additional options for ssh."
+        ),
         click.option("--topology", metavar="FILE", help="ClusterShell's topology.conf: tree mode."),
         click.option(
             "--remote-python",
             default="python3",
             show_default=True,
             metavar="PATH",
-            help="A Python of 3.8 or newer on the nodes; it runs the collector.",
+            help="Python 3.8 or newer on the nodes, to run the collector.",
         ),
         click.option("--python", metavar="PATH", help="The job's interpreter on the nodes [ours]."),
         click.option("--live", is_flag=True, help="Start torch on the nodes."),
@@ -69,18 +69,18 @@ def _places(function: Any) -> Any:
             default=60.0,
             show_default=True,
             metavar="SECONDS",
-            help="For one node; one that takes longer is a finding.",
+            help="Limit for each node; a node that exceeds it is reported.",
         ),
-        click.option("--save", metavar="DIR", help="Keep the reports of the nodes there."),
+        click.option("--save", metavar="DIR", help="Save the nodes' reports in this folder."),
     ]
     for option in reversed(options):
         function = option(function)
     return function
 
 
-@command.command("check", short_help="What is wrong on which nodes, and what differs.")
+@command.command("check", short_help="Find what is wrong on which nodes, and what differs.")
 @_places
-@click.option("--golden", metavar="FILE", help="Snapshot that all nodes should equal.")
+@click.option("--golden", metavar="FILE", help="Snapshot that all nodes should match.")
 @click.option(
     "--master-port", type=click.IntRange(1, 65535), default=MASTER_PORT, show_default=True
 )
@@ -104,7 +104,7 @@ def check(
     verbose: bool,
     **places: Any,
 ) -> int:
-    """Say what is wrong on which nodes, and what differs between them.
+    """Check many nodes: what is wrong on which, and what differs between them.
 
     \b
     Examples:
@@ -155,7 +155,7 @@ def _asked(places: dict[str, Any], slots: dict[str, int]) -> tuple[list[str], st
     given = [name for name in ("node_list", "hostfile", "slurm") if places[name]]
     if len(given) != 1:
         raise UsageError(
-            "give one of `--nodes`, `--hostfile`, `--slurm` and `--from`, to say which nodes"
+            "pass one of `--nodes`, `--hostfile`, `--slurm` and `--from` to name the nodes"
         )
     if places["slurm"]:
         text = os.environ.get("SLURM_JOB_NODELIST")
@@ -223,10 +223,13 @@ def _save(folder: Path, name: str, data: bytes) -> None:
 def _from_folder(places: dict[str, Any], judge: nodes.Judge) -> list[nodes.NodeReport]:
     folder = Path(places["from_dir"])
     if places["node_list"] or places["slurm"]:
-        raise UsageError("`--from` judges reports that are there; it reaches no nodes")
+        raise UsageError(
+            "`--from` reads saved reports and reaches no nodes; "
+            "do not pass `--nodes` or `--slurm` with it"
+        )
     found = stored.judge_files(stored.files_of(folder), judge)
     if all(node.error is not None for node in found):
-        raise UsageError(f"`{folder}` holds no report that can be read: {found[0].error}")
+        raise UsageError(f"`{folder}` contains no readable report: {found[0].error}")
     return found
 
 
@@ -305,9 +308,9 @@ def smoke_command(*, hosts_in: str, timeout: float, form: str, **given: Any) -> 
         if value is not None:
             options += [f"--{name}", str(value)]
 
-    def told(gang: pairing.Gang, passed: bool | None, cause: str) -> None:
+    def told(pair: pairing.Pair, passed: bool | None, cause: str) -> None:
         word = {True: "passed", False: "failed", None: "no verdict"}[passed]
-        click.echo(f"{'+'.join(gang)}: {word}" + (f" ({cause})" if cause else ""), err=True)
+        click.echo(f"{'+'.join(pair)}: {word}" + (f" ({cause})" if cause else ""), err=True)
 
     runs = smoke.Runs(
         slots=slots,
@@ -321,17 +324,15 @@ def smoke_command(*, hosts_in: str, timeout: float, form: str, **given: Any) -> 
         document = {"schema": "dsdoctor/fleet-smoke", "version": 1, **msgspec.to_builtins(found)}
         loading.write(msgspec.json.format(msgspec.json.encode(document)).decode() + "\n", None)
     else:
-        loading.write(_gang_text(found), None)
+        loading.write(_pairing_text(found), None)
     if found.bad or found.links:
         return 1
     return 3 if found.undecided else 0
 
 
-def _gang_text(found: pairing.GangVerdict) -> str:
-    lines = [f"FAIL    {names.fold(found.bad)}: fails with partners that are good"] * bool(
-        found.bad
-    )
-    lines += [f"FAIL    {' and '.join(gang)}: good alone, but not together" for gang in found.links]
+def _pairing_text(found: pairing.PairingVerdict) -> str:
+    lines = [f"FAIL    {names.fold(found.bad)}: fails with good partners"] * bool(found.bad)
+    lines += [f"FAIL    {' and '.join(pair)}: good alone, but not together" for pair in found.links]
     if found.undecided:
         lines.append(f"UNKNOWN {names.fold(found.undecided)}: no verdict")
     lines.append(f"{len(found.good)} good: {names.fold(found.good) or 'none'}")

@@ -175,7 +175,7 @@ class Journal:
         for line in self.path.read_bytes().split(b"\n"):
             try:
                 record = json.loads(line)
-            except ValueError:
+            except (ValueError, RecursionError):
                 record = None
             # a place for each line, so that its number tells it
             found.append(record if isinstance(record, dict) else {})

@@ -54,7 +54,7 @@ def names(nodes: Sequence[NodeReport]) -> list[FleetFinding]:
             status="fail",
             condition="fleet-name-resolution",
             message=f"`{target}` {trouble}",
-            hint="write the names of all nodes into `/etc/hosts` or the DNS, alike on every node",
+            hint="add all node names to DNS, or to `/etc/hosts` on every node",
             nodes=fold(askers),
             count=len(askers),
             evidence={"name": target},
@@ -105,8 +105,8 @@ def ports(nodes: Sequence[NodeReport], master: str | None) -> list[FleetFinding]
             FleetFinding(
                 status="warn",
                 condition="fleet-port-taken",
-                message=f"somebody listens on `{master}` already, but the port should be free",
-                hint="end the old run, or choose another port with `--master_port`",
+                message=f"`{master}` is already in use, but the port should be free",
+                hint="stop the earlier run, or choose another port with `--master_port`",
                 nodes=fold(taken),
                 count=len(taken),
                 evidence={"master": master},
@@ -159,9 +159,9 @@ def _lacking(pattern: str, nodes: Sequence[NodeReport]) -> FleetFinding:
     return FleetFinding(
         status="fail",
         condition="fleet-interface-missing",
-        message=f"`NCCL_SOCKET_IFNAME={pattern}` names no interface that is up, "
-        f"there are {have or 'none'}",
-        hint="name an interface that all nodes have, or a prefix such as `eth,ib`",
+        message=f"`NCCL_SOCKET_IFNAME={pattern}` matches no interface that is up; "
+        f"the node has {have or 'none'}",
+        hint="set it to an interface that all nodes have, or a prefix such as `eth,ib`",
         nodes=fold(node.name for node in nodes),
         count=len(nodes),
         evidence={"pattern": pattern},
@@ -179,10 +179,10 @@ def hostfile(nodes: Iterable[NodeReport], slots: Mapping[str, int]) -> list[Flee
         FleetFinding(
             status="fail" if wanted > have else "warn",
             condition="fleet-hostfile-slots",
-            message=f"the hostfile says `slots={wanted}`, but there are {have} GPUs",
+            message=f"the hostfile has `slots={wanted}`, but the node has {have} GPUs",
             hint="correct the hostfile"
             if wanted < have
-            else "correct the hostfile, or look for the GPUs that are lacking",
+            else "correct the hostfile, or find out why GPUs are missing",
             nodes=fold(who),
             count=len(who),
             evidence={"slots": str(wanted), "gpus": str(have)},

@@ -145,7 +145,7 @@ def _silent(nodes: Iterable[NodeReport]) -> list[FleetFinding]:
             status="fail",
             condition="fleet-node-silent",
             message=f"no report: {error}",
-            hint="try `ssh` to the node by hand, or take it out of the job",
+            hint="log in with `ssh` to see why, or exclude the node from the job",
             nodes=fold(names),
             count=len(names),
         )
@@ -231,15 +231,15 @@ def _hint(name: str) -> str:
     if name.startswith("variable "):
         variable = name.partition(" ")[2]
         return (
-            f"set `{variable}` alike on all nodes; the deepspeed launcher passes on only names "
-            "that begin with NCCL, PYTHON, MV2 or UCX, and those in `.deepspeed_env`"
+            f"set `{variable}` to the same value on all nodes; the deepspeed launcher forwards "
+            "only names that start with NCCL, PYTHON, MV2 or UCX, and those in `.deepspeed_env`"
         )
     if name in ("driver", "CUDA of the driver", "VBIOS", "kernel") or name.startswith("firmware"):
-        return "bring the node to the others' version, or take it out of the job"
+        return "install the version that the other nodes have, or exclude the node from the job"
     if name.startswith("mount "):
-        return "mount the same file system everywhere"
+        return "mount the same file system on every node"
     if name in ("GPUs", "CPUs", "memory"):
-        return "look for a part that has failed, or do not mix kinds of nodes in one job"
+        return "look for failed hardware, or do not mix node types in one job"
     return "install the same version on every node, or share one environment"
 
 

@@ -11,73 +11,75 @@ from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
-Gang = tuple[str, ...]
-#: Runs gangs that share no node, at once if the runner likes; True = passed, None = no verdict.
-Runner = Callable[[Sequence[Gang]], dict[Gang, bool | None]]
+Pair = tuple[str, ...]
+#: Runs pairs that share no node, at once if the runner likes; True = passed, None = no verdict.
+Runner = Callable[[Sequence[Pair]], dict[Pair, bool | None]]
 
 
-class GangVerdict(msgspec.Struct, frozen=True, kw_only=True):
-    """What the gangs have shown.
+class PairingVerdict(msgspec.Struct, frozen=True, kw_only=True):
+    """What the pairs have shown.
 
     Attributes:
         good: nodes that trained with a partner, or alone where no two train together.
         bad: nodes that failed with a partner that is good, or alone.
-        links: gangs that fail together, though each node is good alone or with another.
+        links: pairs that fail together, though each node is good alone or with another.
         undecided: nodes for which no good partner was left, or whose runs gave no verdict.
-        rounds: gangs of each round, and how they ended.
+        rounds: pairs of each round, and how they ended.
     """
 
     good: tuple[str, ...] = ()
     bad: tuple[str, ...] = ()
-    links: tuple[Gang, ...] = ()
+    links: tuple[Pair, ...] = ()
     undecided: tuple[str, ...] = ()
     rounds: tuple[dict[str, bool | None], ...] = ()
 
 
-def pairs(nodes: Sequence[str]) -> list[Gang]:
+def pairs_of(nodes: Sequence[str]) -> list[Pair]:
     """Neighbours in twos; an odd one joins the last pair.
 
-    >>> pairs(["a", "b", "c", "d", "e"])
+    >>> pairs_of(["a", "b", "c", "d", "e"])
     [('a', 'b'), ('c', 'd', 'e')]
-    >>> pairs(["a"])
+    >>> pairs_of(["a"])
     [('a',)]
     """
-    gangs = [tuple(nodes[start : start + 2]) for start in range(0, len(nodes), 2)]
-    if len(gangs) > 1 and len(gangs[-1]) == 1:
-        gangs[-2:] = [gangs[-2] + gangs[-1]]
-    return gangs
+    made = [tuple(nodes[start : start + 2]) for start in range(0, len(nodes), 2)]
+    if len(made) > 1 and len(made[-1]) == 1:
+        made[-2:] = [made[-2] + made[-1]]
+    return made
 
 
-def examine(nodes: Sequence[str], run: Runner) -> GangVerdict:
+def examine(nodes: Sequence[str], run: Runner) -> PairingVerdict:
     """Finds the bad nodes in at most two rounds of pairs and as many as suspects share partners."""
     rounds: list[dict[str, bool | None]] = []
 
-    def play(gangs: Sequence[Gang]) -> dict[Gang, bool | None]:
-        found = run(gangs)
-        rounds.append({"+".join(gang): found.get(gang) for gang in gangs})
+    def play(pairs: Sequence[Pair]) -> dict[Pair, bool | None]:
+        found = run(pairs)
+        rounds.append({"+".join(pair): found.get(pair) for pair in pairs})
         return found
 
-    first = play(pairs(nodes))
-    good = [node for gang, passed in first.items() if passed for node in gang]
-    failed = [gang for gang, passed in first.items() if not passed]
-    suspects = [node for gang in failed for node in gang]
+    first = play(pairs_of(nodes))
+    good = [node for pair, passed in first.items() if passed for node in pair]
+    failed = [pair for pair, passed in first.items() if not passed]
+    suspects = [node for pair in failed for node in pair]
     bad: list[str] = []
-    parted: list[Gang] = []
+    parted: list[Pair] = []
     if not good:
-        # perhaps every pair holds a bad one: each alone, to find partners to trust
+        # perhaps every pair contains a bad one: each alone, to find partners to trust
         alone = play([(node,) for node in suspects])
-        bad = [gang[0] for gang, passed in alone.items() if passed is False]
-        trusted = [gang[0] for gang, passed in alone.items() if passed]
-        tried = {frozenset(gang) for gang in failed}
-        others = [gang for gang in pairs(_mixed(trusted, failed)) if frozenset(gang) not in tried]
-        others = [gang for gang in others if len(gang) > 1]
+        bad = [pair[0] for pair, passed in alone.items() if passed is False]
+        trusted = [pair[0] for pair, passed in alone.items() if passed]
+        tried = {frozenset(pair) for pair in failed}
+        others = [
+            pair for pair in pairs_of(_mixed(trusted, failed)) if frozenset(pair) not in tried
+        ]
+        others = [pair for pair in others if len(pair) > 1]
         mixed = play(others) if others else {}
-        good = [node for gang, passed in mixed.items() if passed for node in gang]
+        good = [node for pair, passed in mixed.items() if passed for node in pair]
         if not good:
             # no two of them train together, though each does alone: what is between them is bad
             good = trusted
-            again = [gang for gang, passed in mixed.items() if passed is False]
-            parted = [gang for gang in (*failed, *again) if set(gang) <= set(trusted)]
+            again = [pair for pair, passed in mixed.items() if passed is False]
+            parted = [pair for pair in (*failed, *again) if set(pair) <= set(trusted)]
         suspects = [node for node in suspects if node not in good and node not in bad]
     retried: dict[str, bool | None] = {}
     pending = list(suspects)
@@ -89,10 +91,10 @@ def examine(nodes: Sequence[str], run: Runner) -> GangVerdict:
         pending = pending[len(wave) :]
     bad += [node for node, passed in retried.items() if passed is False]
     cleared = {node for node, passed in retried.items() if passed}
-    links = [gang for gang in failed if first[gang] is False and cleared.issuperset(gang)]
-    links += [gang for gang in parted if first.get(gang) is not None or gang not in failed]
+    links = [pair for pair in failed if first[pair] is False and cleared.issuperset(pair)]
+    links += [pair for pair in parted if first.get(pair) is not None or pair not in failed]
     settled = {*good, *bad, *cleared}
-    return GangVerdict(
+    return PairingVerdict(
         good=_in_order(nodes, {*good, *cleared}),
         bad=_in_order(nodes, bad),
         links=tuple(links),
@@ -101,9 +103,9 @@ def examine(nodes: Sequence[str], run: Runner) -> GangVerdict:
     )
 
 
-def _mixed(trusted: Sequence[str], failed: Sequence[Gang]) -> list[str]:
+def _mixed(trusted: Sequence[str], failed: Sequence[Pair]) -> list[str]:
     """Trusted nodes in an order that pairs no two that have just failed together."""
-    seats = {node: seat for gang in failed for seat, node in enumerate(gang)}
+    seats = {node: seat for pair in failed for seat, node in enumerate(pair)}
     return sorted(trusted, key=lambda node: seats.get(node, 0))
 
 

@@ -1,4 +1,4 @@
-"""Real short runs of gangs of nodes: `dsdoctor smoke` over a hostfile for each gang."""
+"""Real short runs of pairs of nodes: `dsdoctor smoke` over a hostfile for each pair."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from pathlib import Path
 from typing import Any
 
 from dsdoctor import files, process
-from dsdoctor.fleet.pairing import Gang
+from dsdoctor.fleet.pairing import Pair
 from dsdoctor.fleet.report import clean
 from dsdoctor.model import decode
 from dsdoctor.model.redact import mask
 
 #: What a run may take besides its own limit: start, compiling of ops, cleaning up.
 GRACE_SECONDS = 240.0
-#: Each gang of a round gets a port of its own.
+#: Each pair of a round gets a port of its own.
 FIRST_PORT = 29600
 
 
 @dataclasses.dataclass(frozen=True)
 class Runs:
-    """How gangs are run.
+    """How pairs are run.
 
     Attributes:
         slots: node to slots.
         command: beginning of the command: interpreter and `-m dsdoctor smoke`.
         options: further options of `dsdoctor smoke`.
         timeout: seconds for one run.
-        at_once: gangs that run at the same time.
-        told: is told how a gang ended, with its cause.
+        at_once: pairs that run at the same time.
+        told: is told how a pair ended, with its cause.
     """
 
     slots: Mapping[str, int]
@@ -41,23 +41,23 @@ class Runs:
     options: Sequence[str] = ()
     timeout: float = 300.0
     at_once: int = 8
-    told: Callable[[Gang, bool | None, str], None] | None = None
+    told: Callable[[Pair, bool | None, str], None] | None = None
 
-    def run(self, gangs: Sequence[Gang]) -> dict[Gang, bool | None]:
-        """Runs gangs that share no node; True passed, False failed, None cannot be told."""
+    def run(self, pairs: Sequence[Pair]) -> dict[Pair, bool | None]:
+        """Runs pairs that share no node; True passed, False failed, None cannot be told."""
         with concurrent.futures.ThreadPoolExecutor(self.at_once) as pool:
-            results = pool.map(self._one, gangs, range(len(gangs)))
-            return dict(zip(gangs, results, strict=True))
+            results = pool.map(self._one, pairs, range(len(pairs)))
+            return dict(zip(pairs, results, strict=True))
 
-    def _one(self, gang: Gang, number: int) -> bool | None:
+    def _one(self, pair: Pair, number: int) -> bool | None:
         own = ["--timeout", f"{self.timeout:g}", "--no-bisect", "--format", "json", *self.options]
         limit = self.timeout + GRACE_SECONDS
-        if len(gang) == 1:
-            done = process.run(self._there(gang[0], own), timeout=limit, env=os.environ)
+        if len(pair) == 1:
+            done = process.run(self._there(pair[0], own), timeout=limit, env=os.environ)
         else:
-            with tempfile.TemporaryDirectory(prefix="dsdoctor-gang-", dir=Path.cwd()) as folder:
+            with tempfile.TemporaryDirectory(prefix="dsdoctor-pair-", dir=Path.cwd()) as folder:
                 hostfile = Path(folder) / "hostfile"
-                rows = "".join(f"{node} slots={self.slots[node]}\n" for node in gang)
+                rows = "".join(f"{node} slots={self.slots[node]}\n" for node in pair)
                 files.write(hostfile, rows)
                 port = str(FIRST_PORT + number)
                 places = ["--hostfile", str(hostfile), "--master-port", port]
@@ -68,7 +68,7 @@ class Runs:
         if report is not None and done.returncode in (0, 1):
             passed = done.returncode == 0
         if self.told is not None:
-            self.told(gang, passed, clean(mask(_cause(done, report)))[:300])
+            self.told(pair, passed, clean(mask(_cause(done, report)))[:300])
         return passed
 
     def _there(self, node: str, own: Sequence[str]) -> list[str]:

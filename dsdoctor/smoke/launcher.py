@@ -52,14 +52,16 @@ def command(plan: SmokePlan, python: str, folder: Path) -> tuple[str, ...]:
     if name not in ("deepspeed", "torchrun"):
         raise UsageError(f"the plan launches with `{name}`, expected `deepspeed` or `torchrun`")
     if "--deepspeed" not in words:
-        raise UsageError("the plan's command has no `--deepspeed`; expected one of `recommend`")
+        raise UsageError(
+            "the plan's command has no `--deepspeed`; expected a plan made by `dsdoctor recommend`"
+        )
     head = words[1 : words.index("--deepspeed") - 1]
     for index, word in enumerate(head):
         if word == "--hostfile" and plan.hostfile is not None:
             head[index + 1] = str(Path(plan.hostfile).absolute())
         if word.startswith("$"):
             raise UsageError(
-                f"the plan's command holds `{word}`, which must be known here; name the hosts"
+                f"the plan's command contains `{word}`, which has no value here; name the hosts"
             )
     script = folder / "worker" / "dsdsmoke_rank.py"
     return (*launcher_of(python, name), *head, str(script), "--job", str(folder / "job.json"))

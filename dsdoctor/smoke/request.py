@@ -74,7 +74,7 @@ def _read_config(path: str) -> dict[str, Any]:
         ) from None
     parsed = parse_config(text).parsed
     if not isinstance(parsed, dict):
-        raise UsageError(f"`--config {path}` is no JSON object; expected a DeepSpeed config")
+        raise UsageError(f"`--config {path}` is not a JSON object; expected a DeepSpeed config")
     return parsed
 
 
@@ -97,11 +97,13 @@ def shape_of(saved: LaunchPlan) -> ModelShape:
 
 def _validate(asked: SmokeOptions) -> None:
     if asked.cpu is not None and asked.gpus is not None:
-        raise UsageError("`--cpu` and `--gpus` exclude each other; give one of them")
+        raise UsageError("`--cpu` and `--gpus` are mutually exclusive; pass one of them")
     if asked.plan is not None:
         for option in ("config", "model", "launcher", "precision"):
             if getattr(asked, option) is not None:
-                raise UsageError(f"`--plan` and `--{option}` exclude each other; give one of them")
+                raise UsageError(
+                    f"`--plan` and `--{option}` are mutually exclusive; pass one of them"
+                )
     if asked.full_size and asked.plan is None and asked.model in (None, "tiny"):
         raise UsageError("`--full-size` needs a model to build; name it with `--model` or `--plan`")
 
@@ -122,7 +124,7 @@ def _machine(asked: SmokeOptions, look: Callable[[], MachineFacts]) -> tuple[Mac
     machine = machine_from(seen.gpus, seen.resources, seen.needs, seen.os)
     if not machine.devices and seen.nvidia_devices:
         raise UsageError(
-            f"{seen.nvidia_devices} NVIDIA GPUs are built in, but none can be used; run "
+            f"{seen.nvidia_devices} NVIDIA GPUs are installed, but none can be used; run "
             "`dsdoctor check`, or try the CPUs with `--cpu 2`"
         )
     return machine, None if isinstance(seen.gpus, Missing) else seen.gpus
@@ -193,7 +195,7 @@ def _with_config(launch: LaunchPlan, config: dict[str, Any]) -> LaunchPlan:
 def _from_saved(asked: SmokeOptions, look: Callable[[], MachineFacts]) -> SmokePlan:
     saved = files.read(str(asked.plan))
     if asked.cpu is not None:
-        raise UsageError("`--plan` says where it runs; give no `--cpu` with it")
+        raise UsageError("`--plan` says where to run; do not pass `--cpu` with it")
     gpus = None
     if saved.gpu_ids:
         seen = look()
@@ -202,7 +204,7 @@ def _from_saved(asked: SmokeOptions, look: Callable[[], MachineFacts]) -> SmokeP
         absent = [str(index) for index in saved.gpu_ids if index not in here]
         if absent and saved.nodes == 1:
             raise UsageError(
-                f"the plan uses GPU {', '.join(absent)}, which this machine has not; "
+                f"the plan uses GPU {', '.join(absent)}, which this machine does not have; "
                 "make a plan here with `dsdoctor recommend`"
             )
     if asked.master_port is not None:

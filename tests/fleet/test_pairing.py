@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsdoctor.fleet.pairing import Gang, examine, pairs
+from dsdoctor.fleet.pairing import Pair, examine, pairs_of
 
 NODES = [f"n{number}" for number in range(1, 9)]
 
@@ -14,20 +14,20 @@ NODES = [f"n{number}" for number in range(1, 9)]
 class Cluster:
     """Nodes and links that fail."""
 
-    def __init__(self, bad: Sequence[str] = (), links: Sequence[Gang] = ()) -> None:
+    def __init__(self, bad: Sequence[str] = (), links: Sequence[Pair] = ()) -> None:
         self.bad = set(bad)
         self.links = {frozenset(link) for link in links}
         self.started = 0
 
-    def run(self, gangs: Sequence[Gang]) -> dict[Gang, bool | None]:
-        busy = [node for gang in gangs for node in gang]
-        assert len(busy) == len(set(busy)), "a node is in two gangs at once"
-        self.started += len(gangs)
-        return {gang: self.passes(gang) for gang in gangs}
+    def run(self, pairs: Sequence[Pair]) -> dict[Pair, bool | None]:
+        busy = [node for pair in pairs for node in pair]
+        assert len(busy) == len(set(busy)), "a node is in two pairs at once"
+        self.started += len(pairs)
+        return {pair: self.passes(pair) for pair in pairs}
 
-    def passes(self, gang: Gang) -> bool:
-        broken = any(link <= set(gang) for link in self.links)
-        return not (self.bad & set(gang) or broken)
+    def passes(self, pair: Pair) -> bool:
+        broken = any(link <= set(pair) for link in self.links)
+        return not (self.bad & set(pair) or broken)
 
 
 def test_healthy_nodes_need_one_round() -> None:
@@ -89,12 +89,12 @@ def test_one_bad_node_in_every_pair() -> None:
 def test_an_odd_number_of_nodes() -> None:
     assert examine(NODES[:5], Cluster(["n5"]).run).bad == ("n5",)
     assert examine(["n1"], Cluster().run).good == ("n1",)
-    assert pairs([]) == []
+    assert pairs_of([]) == []
 
 
 def test_a_run_without_a_verdict_decides_nothing() -> None:
-    def run(gangs: Sequence[Gang]) -> dict[Gang, bool | None]:
-        return {gang: None if "n3" in gang else True for gang in gangs}
+    def run(pairs: Sequence[Pair]) -> dict[Pair, bool | None]:
+        return {pair: None if "n3" in pair else True for pair in pairs}
 
     found = examine(NODES, run)
     assert found.bad == ()

@@ -66,7 +66,7 @@ def test_without_a_gpu_it_runs_on_two_cpus(tmp_path: Path) -> None:
 
 
 def test_gpus_that_cannot_be_used_are_not_passed_over(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="4 NVIDIA GPUs are built in, but none can be used"):
+    with pytest.raises(UsageError, match="4 NVIDIA GPUs are installed, but none can be used"):
         request.plan(request.SmokeOptions(), lambda: seen(broken=4))
     assert request.plan(request.SmokeOptions(cpu=3), lambda: seen(broken=4)).world == 3
 
@@ -170,8 +170,8 @@ def test_offload_of_a_config(zero: dict[str, Any], expected: tuple[int, str]) ->
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
-        ({"cpu": 2, "gpus": "0"}, "exclude each other"),
-        ({"plan": "x.json", "model": "gpt2"}, "exclude each other"),
+        ({"cpu": 2, "gpus": "0"}, "are mutually exclusive"),
+        ({"plan": "x.json", "model": "gpt2"}, "are mutually exclusive"),
         ({"full_size": True}, "needs a model to build"),
         ({"plan": "absent.json"}, "absent.json` cannot be read"),
         ({"config": "absent.json"}, "absent.json` cannot be read"),
@@ -196,10 +196,10 @@ def test_saved_plan_is_read_back(tmp_path: Path) -> None:
     assert made.launch == plan
     assert predict.shape_of(made).parameters == plan.model.parameters
     assert made.job["sequence"] == 1024
-    with pytest.raises(UsageError, match="GPU 1, which this machine has not"):
+    with pytest.raises(UsageError, match="GPU 1, which this machine does not have"):
         request.plan(request.SmokeOptions(plan=path), lambda: seen(1))
     (tmp_path / "launch.json").write_text("{}")
-    with pytest.raises(UsageError, match="is no launch plan"):
+    with pytest.raises(UsageError, match="is not a launch plan"):
         request.plan(request.SmokeOptions(plan=path), lambda: seen(2))
 
 

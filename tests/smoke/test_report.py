@@ -109,7 +109,7 @@ def test_documents_keep_their_schema_and_keys() -> None:
     ("args", "words"),
     [
         (["--cpu", "0"], "--cpu"),
-        (["--cpu", "2", "--gpus", "0"], "exclude each other"),
+        (["--cpu", "2", "--gpus", "0"], "are mutually exclusive"),
         (["--full-size"], "needs a model"),
         (["--fault", "nonsense"], "not known"),
         (["--python", "/nowhere"], "/nowhere"),

@@ -67,7 +67,7 @@ WRITES_ITSELF = {
     ("run/start.py", "rename"),  # the output of an earlier attempt, within the run's own folder
     ("run/supervise.py", "os.open"),  # /dev/null for the watcher
     ("run/store.py", "mkdir"),  # a new folder below one that was judged
-    ("fleet/smoke.py", "TemporaryDirectory"),  # the hostfile of one gang
+    ("fleet/smoke.py", "TemporaryDirectory"),  # the hostfile of one pair
     ("hook/install.py", "unlink"),  # uninstall: files that bear our mark
     ("hook/install.py", "rmdir"),
     ("hook/rundir.py", "unlink"),  # in the run folder, which was judged

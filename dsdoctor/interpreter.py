@@ -23,7 +23,7 @@ Choice = PatientChoice
 CHILDREN = Path(__file__).parent / "probes" / "children"
 
 _KEY_MODULES = ("torch", "deepspeed")
-_EXPECTED = "expected an interpreter or the folder of an environment"
+_EXPECTED = "expected an interpreter or the directory of an environment"
 
 
 def read_records(output: bytes) -> list[dict[str, Any]]:
@@ -134,8 +134,8 @@ def choose(host: Host, explicit: str | None = None) -> PatientChoice:
         why = f"{what}; no environment in sight holds torch or deepspeed"
         return PatientChoice(executable=python, chosen_by=chosen_by, why=why)
     raise UsageError(
-        "no Python interpreter: no environment is active and there is no `python3` on PATH, "
-        "expected one of them or `--python PATH`",
+        "no Python interpreter found: no environment is active and `python3` is not on PATH; "
+        "activate an environment, or pass `--python PATH`",
     )
 
 
@@ -180,7 +180,7 @@ def _named(host: Host, given: str, source: str) -> PatientChoice:
     if not re.search(r"[/\\]", given) and given not in (".", "..", "~"):
         path = host.which(given)
         if path is None and not exists(host, given):
-            raise UsageError(f"`{named}`: there is no such command on PATH, {_EXPECTED}")
+            raise UsageError(f"`{named}`: no such command on PATH, {_EXPECTED}")
     else:
         path = None
     if path is None:
@@ -198,7 +198,7 @@ def _named(host: Host, given: str, source: str) -> PatientChoice:
         python = _python_in(host, path)
         if python is None:
             raise UsageError(
-                f"`{named}`: the folder holds no interpreter, expected `bin/python` in it",
+                f"`{named}`: the directory contains no interpreter, expected `bin/python` in it",
             )
         path = python
     elif found.kind != "file" or (host.system != "Windows" and not found.mode & 0o111):

@@ -29,7 +29,7 @@ def host_names(
         UsageError: both are given, the file cannot be read, or the names do not fit `--nodes`.
     """
     if names is not None and hostfile is not None:
-        raise UsageError("`--hosts` and `--hostfile` both name the nodes; give one of them")
+        raise UsageError("`--hosts` and `--hostfile` are mutually exclusive; pass one of them")
     if names is not None:
         found = tuple(name.strip() for name in names.split(",") if name.strip())
         option = "--hosts"
@@ -45,7 +45,9 @@ def host_names(
         return ()
     for name in found:
         if not _HOST.fullmatch(name):
-            raise UsageError(f"`{option}` names `{name}`, which is no host name; expected `node-a`")
+            raise UsageError(
+                f"`{option}` names `{name}`, which is not a host name; expected e.g. `node-a`"
+            )
     if not found:
         raise UsageError(f"`{option}` names no host; expected names such as `node-a`")
     if nodes is not None and len(found) != nodes:

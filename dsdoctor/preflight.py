@@ -165,7 +165,9 @@ def main(argv: Sequence[str]) -> int:
     except ValueError:
         timeout = 0.0
     if not 1 <= timeout < 1e6:  # noqa: PLR2004
-        return _misuse(f"`--timeout {options['--timeout']}` is no number of seconds, at least 1")
+        return _misuse(
+            f"`--timeout {options['--timeout']}` is not a number of seconds; expected 1 or more"
+        )
     lacking = [path for path in needed if not os.access(path, os.R_OK)]
     if lacking:
         return _misuse(

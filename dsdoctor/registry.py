@@ -311,7 +311,7 @@ class Registry:
             near = difflib.get_close_matches(name, list(cures), n=1, cutoff=0.5)
             raise UsageError(
                 f"no fix is called `{name}`"
-                + (f", the nearest is `{near[0]}`" if near else "")
+                + (f"; did you mean `{near[0]}`?" if near else "")
                 + "; `dsdoctor fix --list` lists all"
             )
         return cures[name]
@@ -347,7 +347,7 @@ class Registry:
 
     def _nearest(self, word: str) -> str:
         near = difflib.get_close_matches(word, [*self._by_name, *self._by_id], n=1, cutoff=0.5)
-        return f", the nearest is `{near[0]}`" if near else ""
+        return f"; did you mean `{near[0]}`?" if near else ""
 
     def naming(self, observation: Observation) -> Unit | None:
         """The condition that is the name of what dsdoctor has seen, None when no pack has one."""

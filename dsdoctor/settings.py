@@ -128,7 +128,7 @@ def distrusted(file: Path) -> str:
 def nearest(name: str, names: Iterable[str]) -> str:
     """What was probably meant, as the end of a sentence; empty where nothing is near."""
     near = difflib.get_close_matches(name, list(names), n=1)
-    return f"; the nearest is `{near[0]}`" if near else ""
+    return f"; did you mean `{near[0]}`?" if near else ""
 
 
 def hook_values(table: Mapping[str, object]) -> tuple[dict[str, Any], list[str]]:
@@ -137,7 +137,7 @@ def hook_values(table: Mapping[str, object]) -> tuple[dict[str, Any], list[str]]
     >>> hook_values({"budget": 3, "dry_run": "false"})
     ({'budget': 3.0}, ['`dry_run = "false"` in `[hook]` is ignored; expected true or false'])
     >>> hook_values({"fail_close": True})[1]
-    ['`fail_close` in `[hook]` is not known; the nearest is `fail_closed`']
+    ['`fail_close` in `[hook]` is not known; did you mean `fail_closed`?']
     """
     fields = {field.name: field.type for field in msgspec.structs.fields(HookSettings)}
     values: dict[str, Any] = {}

@@ -23,27 +23,33 @@ JUDGE_SECONDS = 5.0
 @click.command("check")
 @options.environment_options
 @job.job_options
-@click.option("--from", "from_file", metavar="FILE", help="Judge a snapshot, not this machine.")
+@click.option(
+    "--from", "from_file", metavar="FILE", help="Judge a saved snapshot instead of this machine."
+)
 @click.option(
     "--format",
     "form",
     type=click.Choice(["text", "json", "junit", "github", "html"]),
     default="text",
     show_default=True,
-    help="What to print.",
+    help="Output format.",
 )
-@click.option("-o", "--output", metavar="FILE", help="Write the report there.")
-@click.option("--select", multiple=True, metavar="WHAT", help="Only these: family, id, name.")
-@click.option("--ignore", multiple=True, metavar="WHAT", help="All but these.")
+@click.option("-o", "--output", metavar="FILE", help="Write the report to FILE.")
+@click.option(
+    "--select", multiple=True, metavar="WHAT", help="Run only these conditions: family, id or name."
+)
+@click.option("--ignore", multiple=True, metavar="WHAT", help="Leave out these conditions.")
 @click.option(
     "--scope",
     multiple=True,
     type=click.Choice([scope.value for scope in Scope]),
-    help="Only conditions that these can mend.",
+    help="Only conditions that these can fix.",
 )
-@click.option("--fail-on", type=click.Choice(list(FAIL_ON)), help="Exit 1 at this level or above.")
-@click.option("-v", "--verbose", is_flag=True, help="Show what is fine and what was skipped too.")
-@click.option("-q", "--quiet", count=True, help="Show failures only; twice: the last line only.")
+@click.option(
+    "--fail-on", type=click.Choice(list(FAIL_ON)), help="Exit with 1 at this level or above."
+)
+@click.option("-v", "--verbose", is_flag=True, help="Also show what passed and what was skipped.")
+@click.option("-q", "--quiet", count=True, help="Show failures only; -qq shows only the last line.")
 @click.argument("command_line", nargs=-1, type=click.UNPROCESSED)
 def command(
     *,
@@ -68,9 +74,9 @@ def command(
     command_line: tuple[str, ...],
     **job_given: Any,
 ) -> int:
-    """Say whether a job will start on this machine.
+    """Check whether a job will start on this machine.
 
-    With `-- CMD ARGS…`, judges that command line too, without running it.
+    With `-- CMD ARGS…`, also checks that command line and the config it names, without running it.
 
     \b
     Examples:
@@ -91,7 +97,7 @@ def command(
         machine_options = (python, gpus, expect_gpus, config, quick, deep, command_line, hostfile)
         if any(machine_options) or job.given(job_given):
             raise UsageError(
-                "`--from` judges a snapshot; options on the machine cannot be given with it"
+                "`--from` judges a snapshot and cannot be combined with options about this machine"
             )
         snapshot = common.load_snapshot(from_file)
     else:

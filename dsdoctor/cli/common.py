@@ -34,7 +34,7 @@ def parse_gpus(text: str | None) -> tuple[str, ...]:
     for item in items:
         if not GPU_SELECTOR.fullmatch(item):
             raise UsageError(
-                f"`--gpus {item[:40]}` names no GPU; "
+                f"`--gpus {item[:40]}` is not a GPU; "
                 "expected indices or UUIDs such as `0,1` or `GPU-…`"
             )
         if items.count(item) > 1:
@@ -58,7 +58,7 @@ def run_needs(
         UsageError: options contradict each other, or a file is not there.
     """
     if quick and deep:
-        raise UsageError("`--quick` and `--deep` exclude each other; give one of them")
+        raise UsageError("`--quick` and `--deep` are mutually exclusive; pass one of them")
     host = LocalHost()
     env = host.env
     return RunNeeds(

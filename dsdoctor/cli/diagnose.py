@@ -22,11 +22,11 @@ from dsdoctor.report import diagnosis as report
 def _expected(text: str | None) -> list[str]:
     names = [name.strip().lower() for name in re.split(r"[,\s]+", text or "") if name.strip()]
     if text is not None and not names:
-        raise UsageError("`--expect` is empty; it takes names such as `zero3,offload,4gpus`")
+        raise UsageError("`--expect` is empty; expected names such as `zero3,offload,4gpus`")
     for name in names:
         if name not in known_expectations() and not GPUS.fullmatch(name):
             choice = ", ".join((*known_expectations(), "4gpus"))
-            raise UsageError(f"`--expect` does not know `{name}`; it takes {choice}")
+            raise UsageError(f"`--expect {name}` is not known; expected {choice}")
     return list(dict.fromkeys(names))
 
 
@@ -38,15 +38,19 @@ def _expected(text: str | None) -> list[str]:
     type=click.Choice(["text", "json", "html"]),
     default="text",
     show_default=True,
-    help="What to print.",
+    help="Output format.",
 )
-@click.option("--expect", metavar="NAMES", help="What must have been active: zero3,offload,4gpus.")
-@click.option("--snapshot", metavar="FILE", help="Hold the causes against a saved snapshot.")
-@click.option("--here", is_flag=True, help="Hold the causes against this machine.")
-@click.option("--python", metavar="PATH", help="With --here: interpreter or venv to examine.")
+@click.option(
+    "--expect", metavar="NAMES", help="What should have been active, such as zero3,offload,4gpus."
+)
+@click.option("--snapshot", metavar="FILE", help="Check the causes against a saved snapshot.")
+@click.option("--here", is_flag=True, help="Check the causes against this machine.")
+@click.option(
+    "--python", metavar="PATH", help="With --here: interpreter or virtual environment to examine."
+)
 @click.option("--config", metavar="FILE", help="With --here: DeepSpeed config of the job.")
-@click.option("--checks-dir", multiple=True, metavar="DIR", help="Folder of further checks.")
-@click.option("-o", "--output", metavar="FILE", help="Write the report there.")
+@click.option("--checks-dir", multiple=True, metavar="DIR", help="Directory of additional checks.")
+@click.option("-o", "--output", metavar="FILE", help="Write the report to FILE.")
 def command(
     *,
     paths: tuple[str, ...],
@@ -59,12 +63,12 @@ def command(
     checks_dir: tuple[str, ...],
     output: str | None,
 ) -> int:
-    """Name the cause of a dead run from its logs.
+    """Find out from its logs why a run died.
 
-    LOG is a file (also gzip, xz, zstd), a folder of rank logs, or `-` for standard input.
+    LOG is a file (plain, gzip, xz or zstd), a directory of rank logs, or `-` for standard input.
 
-    Exit status: 0 clean log or the script's own error, 1 a cause was named, 2 misuse, 3 the run
-    died and no cause was recognised, or the log is empty or cut off.
+    Exit status: 0 no failure, or an error in the script itself; 1 a cause was found; 2 misuse; 3
+    the run died of an unknown cause, or the log is empty or truncated.
 
     \b
     Examples:
@@ -115,11 +119,11 @@ def _agree(
     config: str | None,
 ) -> None:
     if snapshot is not None and here:
-        raise UsageError("`--snapshot` and `--here` name two machines; give one of them")
+        raise UsageError("`--snapshot` and `--here` are mutually exclusive; pass one of them")
     if not here and (python is not None or config is not None):
-        raise UsageError("`--python` and `--config` are about this machine; add `--here`")
+        raise UsageError("`--python` and `--config` describe this machine; add `--here`")
     if list(paths).count("-") + (snapshot == "-") > 1:
-        raise UsageError("standard input can be read once; give `-` once")
+        raise UsageError("standard input can be read only once; pass `-` once")
 
 
 def _with_machine(

@@ -12,9 +12,9 @@ from dsdoctor.registry import Registry, Unit, needs
 @click.command("explain")
 @click.argument("name", required=False, metavar="[CONDITION|ID]")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
-@click.option("--checks-dir", multiple=True, metavar="DIR", help="Folder of further checks.")
+@click.option("--checks-dir", multiple=True, metavar="DIR", help="Directory of additional checks.")
 def command(name: str | None, form: str, checks_dir: tuple[str, ...]) -> int:
-    """Tell all about a condition, or list them all."""
+    """Explain a condition, or list all of them."""
     registry = loading.load_registry(checks_dir)
     if name is None:
         loading.write(listing(registry, form), None)
@@ -33,14 +33,14 @@ def page(unit: Unit) -> str:
         f"{unit.title}.",
         "",
         f"- family: {unit.family}",
-        f"- who can mend it: {condition.scope.value}",
+        f"- fixed by: {condition.scope.value}",
         f"- since: {condition.since}",
     ]
     if condition.formerly:
         rows.append(f"- formerly: {', '.join(f'`{name}`' for name in condition.formerly)}")
     if unit.check:
         facts = ", ".join(f"`{need.kind.__name__}`" for need in needs(unit.check.function))
-        rows.append(f"- judged from: {facts}")
+        rows.append(f"- inputs: {facts}")
     rows.append(f"- recognised in logs: {'yes' if unit.signatures else 'no'}")
     for label, names in (("leads to", condition.leads_to), ("narrower", condition.narrower)):
         if names:

@@ -15,8 +15,10 @@ from dsdoctor.registry import Registry
 
 @click.command("fix")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
-@click.option("--install-cuda-toolkit", is_flag=True, help="Short for the fix of that name.")
-@click.option("--dry-run", is_flag=True, help="Print the plan as shell and do nothing.")
+@click.option("--install-cuda-toolkit", is_flag=True, help="Same as the fix of that name.")
+@click.option(
+    "--dry-run", is_flag=True, help="Print the plan as a shell script and change nothing."
+)
 @click.option("--yes", "-y", is_flag=True, help="Apply without asking.")
 @click.option("--undo", is_flag=True, help="Revert the last fix.")
 @click.option("--list", "list_all", is_flag=True, help="List the fixes.")
@@ -25,12 +27,12 @@ from dsdoctor.registry import Registry
     type=click.Choice([reach.value for reach in Reach]),
     default=Reach.ENV.value,
     show_default=True,
-    help="The farthest that a fix may reach.",
+    help="How far a fix may reach.",
 )
 @click.option(
     "--in-place",
     is_flag=True,
-    help="Install into the environment itself (conda, or pip with CUDA 13), not beside it.",
+    help="Install into the environment itself (conda, or pip with CUDA 13) instead of next to it.",
 )
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
 @options.environment_options
@@ -55,11 +57,11 @@ def command(
     timeout: float | None,
     checks_dir: tuple[str, ...],
 ) -> int:
-    """Repair what the checks found: plan, show, ask, apply, prove.
+    """Fix what the checks found: show the plan, ask, apply, verify.
 
-    Without a NAME: every fix that the present findings name.
+    Without NAME, plans every fix that the current findings name.
 
-    Exit status: 0 nothing to do, or applied and proven; 1 not repaired; 4 plan shown, not applied.
+    Exit status: 0 nothing to do, or applied and verified; 1 not fixed; 4 plan shown, not applied.
 
     \b
     Examples:
@@ -76,13 +78,13 @@ def command(
 
     if undo:
         if asked or dry_run or list_all:
-            raise UsageError("`--undo` reverts the last fix; give no name and no `--dry-run`")
+            raise UsageError("`--undo` reverts the last fix; it takes no name and no `--dry-run`")
         return repair.undo_last(form, yes=yes)
     registry = loading.load_registry(checks_dir)
     for name in asked:
         registry.cure(name)
     if dry_run and yes:
-        raise UsageError("`--dry-run` and `--yes` exclude each other; give one of them")
+        raise UsageError("`--dry-run` and `--yes` are mutually exclusive; pass one of them")
     needs = common.run_needs(
         gpus=gpus,
         expect_gpus=expect_gpus,
@@ -120,7 +122,7 @@ def command(
 
 
 def listing(registry: Registry) -> str:
-    """All fixes with what they do and what they cure."""
+    """All fixes, with what each does and which conditions it fixes."""
     width = max((len(name) for name in registry.cures), default=0)
     return "".join(
         f"{name:<{width}}  {cure.fix.reach.value:<6}  {cure.title}\n"

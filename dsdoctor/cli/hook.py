@@ -136,11 +136,11 @@ def install_command(
     """Write scripts or manifests and say what to configure."""
     if python is not None and target != "kubernetes" and not Path(python).is_absolute():
         raise UsageError(
-            f"`--python {python}` is no absolute path; a hook is run without PATH, expected "
+            f"`--python {python}` is not an absolute path; a hook runs without PATH, expected "
             "one such as `/opt/dsdoctor/bin/python`"
         )
     if not Path(run_folder).is_absolute():
-        raise UsageError(f"`--run-folder {run_folder}` is no absolute path")
+        raise UsageError(f"`--run-folder {run_folder}` is not an absolute path")
     folder = Path(into) if into else install.TARGETS[target]
     wanted = install.plan(
         target,

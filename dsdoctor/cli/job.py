@@ -20,20 +20,27 @@ def job_options(function: C) -> C:
     """Adds the options; the command takes them as keywords and hands them to `with_job`."""
     options = [
         click.option(
-            "--path", "paths", multiple=True, metavar="P", help="Data that must be there."
+            "--path",
+            "paths",
+            multiple=True,
+            metavar="P",
+            help="Data that must exist and be readable.",
         ),
         click.option(
-            "--writable", multiple=True, metavar="DIR", help="Output folder: a trial write."
+            "--writable",
+            multiple=True,
+            metavar="DIR",
+            help="Output directory; a trial write is made there.",
         ),
-        click.option("--checkpoint", metavar="DIR", help="Checkpoint to resume from."),
-        click.option("--plan", metavar="FILE", help="Launch plan that `recommend` wrote."),
-        click.option("--model", metavar="M", help="Preset, size (`7B`) or config.json."),
+        click.option("--checkpoint", metavar="DIR", help="Checkpoint directory to resume from."),
+        click.option("--plan", metavar="FILE", help="Launch plan written by `recommend`."),
+        click.option("--model", metavar="M", help="Model: preset, size (`7B`) or config.json."),
         click.option(
             "--seq-len",
             "sequence",
             type=click.IntRange(min=1),
             metavar="N",
-            help="Length of --model's input.",
+            help="Sequence length for --model.",
         ),
         click.option(
             "--finetune",
@@ -79,15 +86,15 @@ def with_job(
     if checkpoint is not None and not Path(checkpoint).is_dir():
         what = "is a file" if Path(checkpoint).exists() else "does not exist"
         raise UsageError(
-            f"`--checkpoint {checkpoint}` {what}; expected the folder given to `save_checkpoint`"
+            f"`--checkpoint {checkpoint}` {what}; expected the folder passed to `save_checkpoint`"
         )
     if model is not None and plan is not None:
-        raise UsageError("`--plan` holds its own model; leave `--model` out")
+        raise UsageError("`--plan` already names a model; leave out `--model`")
     for option, value in (("--seq-len", sequence), ("--finetune", finetune)):
         if value is not None and model is None:
-            raise UsageError(f"`{option}` belongs to `--model`; give both")
+            raise UsageError(f"`{option}` requires `--model`; pass both")
     if lora_rank is not None and finetune != "lora":
-        raise UsageError("`--lora-rank` belongs to `--finetune lora`; give both")
+        raise UsageError("`--lora-rank` requires `--finetune lora`; pass both")
     changed: RunNeeds = msgspec.structs.replace(
         needs,
         paths=paths,
@@ -138,7 +145,7 @@ def read_plan(path: str) -> PlanNeeds:
     name = f"zero-{plan.stage}" + ("" if plan.offload == "none" else f"+{plan.offload}")
     option = options.get(plan.memory.chosen or name)
     if option is None:
-        raise UsageError(f"`--plan {path}` weighs no option `{plan.memory.chosen or name}`")
+        raise UsageError(f"`--plan {path}` does not contain option `{plan.memory.chosen or name}`")
     on_gpu = bool(option.gpu)
     return PlanNeeds(
         path=path,

@@ -29,10 +29,10 @@ def load_registry(checks_dir: Iterable[str] = ()) -> Registry:
     for problem in registry.problems:
         if Path(problem.pack).parent in folders:
             raise UsageError(
-                f"`{problem.pack}` is no check: {problem.message}; "
-                "mend it or take it out of the folder"
+                f"`{problem.pack}` is not a usable check: {problem.message}; "
+                "fix it or remove it from the directory"
             )
-        click.echo(f"dsdoctor: pack `{problem.pack}` is left out: {problem.message}", err=True)
+        click.echo(f"dsdoctor: pack `{problem.pack}` is ignored: {problem.message}", err=True)
     if not any(pack.name == "builtin" for pack in registry.packs):
         raise UsageError("the built-in pack of checks could not be loaded; reinstall dsdoctor")
     return registry

@@ -22,35 +22,40 @@ def _as_user(_ctx: click.Context, _param: click.Parameter, name: str | None) -> 
 def environment_options(function: C) -> C:
     """Options that say what is examined."""
     options = [
-        click.option("--python", "python", metavar="PATH", help="Interpreter or venv to examine."),
         click.option(
-            "--gpus", metavar="0,1", help="GPUs that the job will use (index, UUID, MIG)."
+            "--python",
+            "python",
+            metavar="PATH",
+            help="Interpreter or virtual environment to examine.",
         ),
+        click.option("--gpus", metavar="0,1", help="GPUs the job will use (index, UUID, MIG)."),
         click.option(
             "--expect-gpus",
             type=click.IntRange(min=0),
             metavar="N",
-            help="How many GPUs there must be.",
+            help="Fail unless there are this many GPUs.",
         ),
         click.option("--config", "config", metavar="FILE", help="DeepSpeed config of the job."),
         click.option("--hostfile", metavar="FILE", help="Hostfile of the job."),
-        click.option("--quick", is_flag=True, help="Start neither torch nor deepspeed."),
-        click.option("--deep", is_flag=True, help="Try out: compile, kernels, copies, ranks."),
+        click.option("--quick", is_flag=True, help="Do not start torch or deepspeed."),
+        click.option(
+            "--deep", is_flag=True, help="Also try compiling, kernels, copies and collectives."
+        ),
         click.option(
             "--timeout",
             type=click.FloatRange(min=1),
             metavar="SECONDS",
-            help=f"Limit for everything; the single limits scale with it [{TOTAL_SECONDS:g}].",
+            help=f"Limit for the whole run; other time limits scale with it [{TOTAL_SECONDS:g}].",
         ),
         click.option(
-            "--checks-dir", multiple=True, metavar="DIR", help="Folder of further checks."
+            "--checks-dir", multiple=True, metavar="DIR", help="Directory of additional checks."
         ),
         click.option(
             "--as-user",
             metavar="ACCOUNT",
             expose_value=False,
             callback=_as_user,
-            help="As root: run the environment as this account [the one that owns it].",
+            help="As root: run the environment as this account [its owner].",
         ),
     ]
     for option in reversed(options):

@@ -28,15 +28,15 @@ def refuse(
     """
     if gpu_memory is not None:
         raise UsageError(
-            "`--prove` runs on this machine, but `--gpu-memory` describes another; leave one out"
+            "`--prove` runs on this machine; `--gpu-memory` describes another; pass one of them"
         )
     if launcher == "accelerate":
         raise UsageError(
             "`--prove` runs through `deepspeed` or `torchrun`, but `--launcher accelerate` was "
-            "asked for; leave one out"
+            "requested; pass one of them"
         )
     if nodes is not None and nodes > 1 and hostfile is None:
-        raise UsageError(f"`--prove` with `--nodes {nodes}` must reach them; give `--hostfile`")
+        raise UsageError(f"`--prove` with `--nodes {nodes}` needs the hosts; pass `--hostfile`")
 
 
 def run(

@@ -57,29 +57,39 @@ def _machine(gpus: str | None) -> request.MachineFacts:
 
 @click.command("smoke", short_help="Prove launch settings by a short real run.")
 @click.option("--gpus", metavar="0,1", help="GPUs to run on (index or UUID); all by default.")
-@click.option("--cpu", type=click.IntRange(min=1), metavar="N", help="N ranks on CPUs over gloo.")
-@click.option("--config", metavar="FILE", help="DeepSpeed config to prove.")
-@click.option("--model", "model_name", metavar="MODEL", help="As in `recommend`, or `tiny`.")
-@click.option("--plan", "plan_file", metavar="FILE", help="Saved launch.json of `recommend`.")
-@click.option("--full-size", is_flag=True, help="Build the planned model, not a small one.")
+@click.option(
+    "--cpu", type=click.IntRange(min=1), metavar="N", help="Run N ranks on CPUs over gloo."
+)
+@click.option("--config", metavar="FILE", help="DeepSpeed config to try.")
+@click.option("--model", "model_name", metavar="MODEL", help="As for `recommend`, or `tiny`.")
+@click.option("--plan", "plan_file", metavar="FILE", help="A launch.json that `recommend` wrote.")
+@click.option(
+    "--full-size", is_flag=True, help="Build the planned model at full size instead of a small one."
+)
 @click.option("--steps", type=click.IntRange(min=3), default=STEPS, show_default=True)
 @click.option("--precision", type=click.Choice(["bf16", "fp16", "fp32"]))
 @click.option("--launcher", type=click.Choice(["deepspeed", "torchrun"]))
-@click.option("--hostfile", metavar="FILE", help="Hosts of the run, as for `deepspeed`.")
-@click.option("--master-port", type=click.IntRange(1, 65535), help="A free one by default.")
+@click.option("--hostfile", metavar="FILE", help="Hostfile of the run, as for `deepspeed`.")
+@click.option(
+    "--master-port", type=click.IntRange(1, 65535), help="Port of the rendezvous [a free one]."
+)
 @click.option("--python", metavar="PATH", help="Interpreter or venv to run in.")
 @click.option(
     "--timeout", type=click.FloatRange(min=1), default=300.0, show_default=True, metavar="SECONDS",
-    help="Limit of one run; compiling ops is not counted.",
+    help="Limit for one run, not counting the compilation of ops.",
 )  # fmt: skip
-@click.option("--bisect/--no-bisect", default=None, help="Look for a change with which it works.")
+@click.option(
+    "--bisect/--no-bisect",
+    default=None,
+    help="After a failure, look for one setting that makes it work.",
+)
 @click.option(
     "--bisect-budget", type=click.FloatRange(min=1), default=600.0, show_default=True,
     metavar="SECONDS",
 )  # fmt: skip
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
-@click.option("-o", "--output", "folder", metavar="DIR", help="Write what was proven there.")
-@click.option("-v", "--verbose", is_flag=True, help="Show the launcher's last lines too.")
+@click.option("-o", "--output", "folder", metavar="DIR", help="Write the proven settings to DIR.")
+@click.option("-v", "--verbose", is_flag=True, help="Also show the last lines of the launcher.")
 @click.option("--fault", hidden=True, help="Break a rank on purpose: `corrupt@1`.")
 def command(
     *,
@@ -103,10 +113,10 @@ def command(
     verbose: bool,
     fault: str | None,
 ) -> int:
-    """Prove launch settings by a short real run through your own launcher.
+    """Prove launch settings with a short real run through your own launcher.
 
     Without GPUs, or with `--cpu N`, the ranks run on CPUs. Exit status 0: passed, 1: failed,
-    3: cannot tell.
+    3: inconclusive.
 
     \b
     Examples:

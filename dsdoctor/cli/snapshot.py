@@ -11,9 +11,9 @@ from dsdoctor.model.snapshot import redacted
 
 @click.command("snapshot")
 @options.environment_options
-@click.option("-o", "--output", metavar="FILE", help="Write it there, not to stdout.")
-@click.option("--redact", is_flag=True, help="Remove users, hosts and paths as well.")
-@click.option("--schema", is_flag=True, help="Print the JSON Schema of snapshots instead.")
+@click.option("-o", "--output", metavar="FILE", help="Write to FILE instead of stdout.")
+@click.option("--redact", is_flag=True, help="Also remove user names, host names and paths.")
+@click.option("--schema", is_flag=True, help="Print the JSON Schema of snapshots.")
 def command(
     *,
     python: str | None,
@@ -29,9 +29,9 @@ def command(
     redact: bool,
     schema: bool,
 ) -> int:
-    """Save everything that was read of this machine, for `check --from`, `diff` or a mail.
+    """Save all facts about this machine, for `check --from`, `diff` or a bug report.
 
-    Secrets never enter a snapshot; --redact removes users, hosts and paths too.
+    Secrets are always masked; --redact also removes user names, host names and paths.
     """
     if schema:
         from dsdoctor.model.schema import snapshot_schema  # noqa: PLC0415  # only for --schema
@@ -39,7 +39,7 @@ def command(
         loading.write(snapshot_schema(), output)
         return 0
     if deep:
-        raise UsageError("a snapshot only reads; `--deep` belongs to `dsdoctor check`")
+        raise UsageError("a snapshot only reads; use `--deep` with `dsdoctor check`")
     needs = common.run_needs(
         gpus=gpus,
         expect_gpus=expect_gpus,

@@ -32,7 +32,7 @@ def parse_env_file(text: str, path: str) -> DeepSpeedEnvFile:
         elif not equals:
             reason = "it has no `=`"
         elif not _ASSIGNMENT.match(raw):
-            reason = f"`{name}` is no name of a variable"
+            reason = f"`{name}` is not a valid variable name"
         if reason:
             shown = f"{name}=…" if equals else name
             problems.append(LineProblem(line=number, text=shown, reason=reason))

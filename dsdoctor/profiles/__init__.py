@@ -98,7 +98,9 @@ def load(text: str) -> Floors:
         path = Path(text)
     if not path.is_file():
         near = difflib.get_close_matches(text, bundled(), n=1)
-        advice = f"the nearest is `{near[0]}`" if near else f"there are {', '.join(bundled())}"
+        advice = (
+            f"did you mean `{near[0]}`?" if near else f"bundled profiles: {', '.join(bundled())}"
+        )
         raise UsageError(f"`--profile {text}` is neither a bundled profile nor a file; {advice}")
     try:
         content = path.read_text(encoding="utf-8")
@@ -147,14 +149,14 @@ def parse(content: str, origin: str) -> Floors:
         found = re.search(r"\(at line (\d+)", words)
         line = f" line {found[1]}" if found else ""
         words = re.sub(r" \(at .*\)$", "", words)
-        raise UsageError(f"`--profile {origin}`{line}: it is no TOML: {words}") from None
+        raise UsageError(f"`--profile {origin}`{line}: not valid TOML: {words}") from None
     fields: dict[str, Any] = {}
     for table, values in tables.items():
         if table not in SCHEMA:
             raise _wrong(origin, content, (table, None), _unknown("table", table, list(SCHEMA)))
         if not isinstance(values, Mapping):
             raise _wrong(
-                origin, content, (table, None), f"`{table}` is no table; expected `[{table}]`"
+                origin, content, (table, None), f"`{table}` is not a table; expected `[{table}]`"
             )
         for key, value in values.items():
             if table == "packages":
@@ -176,11 +178,11 @@ def parse(content: str, origin: str) -> Floors:
                 fields[field] = wanted
     if not fields:
         tables_known = ", ".join(f"[{name}]" for name in SCHEMA)
-        raise UsageError(f"`--profile {origin}` asks for nothing; expected keys in {tables_known}")
+        raise UsageError(f"`--profile {origin}` is empty; expected keys in {tables_known}")
     return Floors(name=origin, **fields)
 
 
 def _unknown(what: str, name: str, known: list[str]) -> str:
     near = difflib.get_close_matches(name, known, n=1)
-    advice = f"the nearest is `{near[0]}`" if near else f"expected one of {', '.join(known)}"
+    advice = f"did you mean `{near[0]}`?" if near else f"expected one of {', '.join(known)}"
     return f"unknown {what} `{name}`; {advice}"

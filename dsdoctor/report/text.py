@@ -103,7 +103,7 @@ def lines(report: Report, *, verbosity: int = 0, width: int | None = None) -> It
         yield from _wrap(note, columns, "", "note")
     worst = next(shown(report, 0), None)
     if worst is not None and worst.id and verbosity > -2:  # noqa: PLR2004
-        yield Line(f"`dsdoctor explain {worst.id}` tells more", "note")
+        yield from _wrap(f"for details, run `dsdoctor explain {worst.id}`", columns, "", "note")
 
 
 def _header(report: Report) -> Iterator[str]:
@@ -162,7 +162,7 @@ def _summary(report: Report) -> str:
     verdict = {
         Verdict.HEALTHY: "healthy",
         Verdict.FAULTY: "faulty",
-        Verdict.UNKNOWN: "cannot tell",
+        Verdict.UNKNOWN: "inconclusive",
     }[report.verdict]
     return f"{verdict}: {', '.join(parts)} ({report.seconds:.1f} s)"
 

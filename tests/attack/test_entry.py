@@ -50,7 +50,7 @@ def shell(line: str, tmp_path: Path, **env: str) -> tuple[int, str, str]:
         ("ulimit -n 16; {} check --quick", "too few open files for dsdoctor: 16 are allowed"),
         ("ulimit -v 120000; {} check --quick", "out of memory, threads or address space"),
         ("PYTHONOPTIMIZE=2 {} check --quick", "-OO"),
-        (f"{{}} check --gpus {DIGITS}", "names no GPU"),
+        (f"{{}} check --gpus {DIGITS}", "is not a GPU"),
         (f"{{}} smoke --cpu {DIGITS}", "--cpu"),
         ("{} check --from $'\\xff.json'", "cannot be read"),
         ("{} diagnose --format json $'\\xff.log'", "does not exist"),

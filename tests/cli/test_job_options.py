@@ -13,24 +13,24 @@ from tests.support.command import clean_environment, dsdoctor
 @pytest.mark.parametrize(
     ("argv", "words"),
     [
-        (("--profile", "gpt2-xl"), "the nearest is `gpt2-xl-4gpu`"),
-        (("--profile", "wrong.toml"), "line 2: unknown key `cout`; the nearest is `count`"),
+        (("--profile", "gpt2-xl"), "did you mean `gpt2-xl-4gpu`"),
+        (("--profile", "wrong.toml"), "line 2: unknown key `cout`; did you mean `count`"),
         (("--plan", "nowhere.json"), "`--plan nowhere.json` cannot be read"),
-        (("--plan", "wrong.toml"), "is no launch plan"),
-        (("--plan", "other.json"), "is no launch plan"),
-        (("--plan", "other.json", "--model", "7B"), "holds its own model"),
+        (("--plan", "wrong.toml"), "is not a launch plan"),
+        (("--plan", "other.json"), "is not a launch plan"),
+        (("--plan", "other.json", "--model", "7B"), "already names a model"),
         (("--model", "enormous"), "is no preset, no size and no file"),
         (("--model", "0B"), "is no model size, expected more than 0"),
-        (("--seq-len", "128"), "belongs to `--model`"),
+        (("--seq-len", "128"), "requires `--model`"),
         (("--seq-len", "0", "--model", "7B"), "--seq-len"),
-        (("--finetune", "lora"), "`--finetune` belongs to `--model`"),
+        (("--finetune", "lora"), "`--finetune` requires `--model`"),
         (("--finetune", "qlora", "--model", "7B"), "--finetune"),
-        (("--model", "7B", "--lora-rank", "8"), "belongs to `--finetune lora`"),
+        (("--model", "7B", "--lora-rank", "8"), "requires `--finetune lora`"),
         (("--checkpoint", "nowhere"), "`--checkpoint nowhere` does not exist"),
         (("--checkpoint", "wrong.toml"), "is a file"),
         (("--path", " "), "`--path` is empty"),
         (("--writable", ""), "`--writable` is empty"),
-        (("--from", "x.json", "--path", "/data"), "cannot be given with it"),
+        (("--from", "x.json", "--path", "/data"), "cannot be combined with"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else None,
 )
@@ -55,7 +55,7 @@ def test_paths_and_output_of_a_real_run(tmp_path: Path) -> None:
     assert done.status == 1
     told = [f["message"] for f in done.report["findings"] if f["condition"] == "path-missing"]
     assert any("`gone`" in message for message in told)
-    assert any("`empty` (`--path`) is an empty folder" in message for message in told)
+    assert any("`empty` (`--path`) is an empty" in message for message in told)
     assert not any("`data`" in message for message in told)
     assert done.of("path-not-writable") == "ok"
     assert not (tmp_path / "out").exists(), "nothing is made"

@@ -15,7 +15,7 @@ from tests.support.command import clean_environment, dsdoctor
 @pytest.mark.parametrize(
     ("argv", "words"),
     [
-        (("check", "--gpus", "x"), "`--gpus x` names no GPU; expected"),
+        (("check", "--gpus", "x"), "`--gpus x` is not a GPU; expected"),
         (("check", "--gpus", ""), "`--gpus` is empty"),
         (("check", "--gpus", "0,0"), "names `0` twice"),
         (("check", "--expect-gpus", "many"), "--expect-gpus"),
@@ -23,15 +23,15 @@ from tests.support.command import clean_environment, dsdoctor
         (("check", "--from", "empty.json"), "is not a snapshot"),
         (("check", "--from", "other.json"), "its `schema` is not `dsdoctor/snapshot`"),
         (("check", "--from", "newer.json"), "is a snapshot of version 999"),
-        (("check", "--from", "newer.json", "--gpus", "0"), "cannot be given with it"),
+        (("check", "--from", "newer.json", "--gpus", "0"), "cannot be combined with"),
         (("check", "--config", "nowhere.json"), "`--config nowhere.json` is not a file"),
         (("check", "--select", "nonsense"), "`--select nonsense` selects nothing"),
-        (("check", "--ignore", "driver-to-old"), "the nearest is `driver-too-old`"),
+        (("check", "--ignore", "driver-to-old"), "did you mean `driver-too-old`"),
         (("check", "--checks-dir", "nowhere"), "is not a folder"),
-        (("check", "--quick", "--deep"), "exclude each other"),
+        (("check", "--quick", "--deep"), "mutually exclusive"),
         (("check", "--python", "/nowhere/python"), "/nowhere/python"),
         (("check", "--no-such-option"), "--no-such-option"),
-        (("explain", "cuda-toolkit-mising"), "the nearest is `cuda-toolkit-missing`"),
+        (("explain", "cuda-toolkit-mising"), "did you mean `cuda-toolkit-missing`?"),
         (("diff", "newer.json", "newer.json"), "upgrade dsdoctor"),
         (("nonsense",), "nonsense"),
     ],
@@ -106,4 +106,4 @@ def test_a_config_of_a_pack_that_is_gone_warns_and_stops_nothing(tmp_path: Path)
     assert first == (
         "dsdoctor: `[limits.gone-pack]` of the configuration names no condition and is ignored"
     )
-    assert second.endswith("is ignored; the nearest is `cuda-toolkit-missing`")
+    assert second.endswith("is ignored; did you mean `cuda-toolkit-missing`?")

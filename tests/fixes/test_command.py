@@ -107,9 +107,9 @@ def burn(resources: Resources) -> Plan:
 @pytest.mark.parametrize(
     ("argv", "words"),
     [
-        (("fix", "remove-stale-locks"), "the nearest is `remove-stale-lock`"),
-        (("fix", "--undo", "remove-stale-lock"), "give no name"),
-        (("fix", "--dry-run", "--yes"), "exclude each other"),
+        (("fix", "remove-stale-locks"), "did you mean `remove-stale-lock`"),
+        (("fix", "--undo", "remove-stale-lock"), "takes no name"),
+        (("fix", "--dry-run", "--yes"), "mutually exclusive"),
         (("fix", "--reach", "moon"), "--reach"),
         (("fix", "--config", "nowhere.json"), "`--config nowhere.json` is not a file"),
     ],

@@ -272,12 +272,12 @@ def test_a_worker_that_crashes_lets_the_job_pass(node: Node) -> None:
     [
         ("this is no TOML", "is not TOML and is ignored"),
         ("[limits.memlock-low]\nno_such_limit = 1\n", "`no_such_limit` in `[limits.memlock-low]`"),
-        ("[limits.memlok-low]\nx = 1\n", "the nearest is `memlock-low`"),
-        ("[hook]\nignore = ['memlok-low']\n", "the nearest is `memlock-low`"),
+        ("[limits.memlok-low]\nx = 1\n", "did you mean `memlock-low`"),
+        ("[hook]\nignore = ['memlok-low']\n", "did you mean `memlock-low`"),
         ("[hook]\ndry_run = 'false'\n", '`dry_run = "false"` in `[hook]` is ignored'),
         ("[hook]\nfail_closed = 'no'\nbudget = 0\n", "expected true or false"),
-        ("[hook]\ndryrun = true\n", "the nearest is `dry_run`"),
-        ("hook = 1\nlimits = 2\nignore = 3\nhoock = 4\n", "the nearest is `hook`"),
+        ("[hook]\ndryrun = true\n", "did you mean `dry_run`"),
+        ("hook = 1\nlimits = 2\nignore = 3\nhoock = 4\n", "did you mean `hook`"),
     ],
 )
 def test_a_mistake_in_the_configuration_is_reported_and_changes_no_verdict(

@@ -116,7 +116,7 @@ def test_order(host: FakeHost, explicit: str | None, chosen_by: str, executable:
     [
         ("/nope", "does not exist"),
         ("nope", "no such command on PATH"),
-        ("/empty", "holds no interpreter"),
+        ("/empty", "contains no interpreter"),
     ],
 )
 def test_what_the_user_named_is_no_interpreter(explicit: str, text: str) -> None:

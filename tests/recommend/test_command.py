@@ -42,7 +42,7 @@ def nvml(tmp_path: Path, scenario: Any, *argv: str, **env: str) -> Outcome:
         (("--model", "."), "holds no `config.json`"),
         (("--model", "gpt2", "--layers", "3"), "leave it out"),
         (("--model", "gpt2", "--gpus", "0"), "and no GPU is; leave out `--gpus`, or describe them"),
-        (("--model", "gpt2", "--gpus", "zero"), "names no GPU"),
+        (("--model", "gpt2", "--gpus", "zero"), "is not a GPU"),
         (("--model", "gpt2", "--nodes", "0"), "--nodes"),
         (("--model", "gpt2", "--nodes", "2", "--hosts", "a"), "names 1 hosts for `--nodes 2`"),
         (("--model", "gpt2", "--hostfile", "nowhere"), "`--hostfile nowhere` cannot be read"),
@@ -62,7 +62,7 @@ def nvml(tmp_path: Path, scenario: Any, *argv: str, **env: str) -> Outcome:
         (("--model", "gpt2", "--format", "xml"), "--format"),
         (("--model", "gpt2", "--prove", *WHAT_IF), "`--prove` runs on this machine"),
         (("--model", "gpt2", "--prove", "--launcher", "accelerate"), "`--launcher accelerate`"),
-        (("--model", "gpt2", "--prove", "--nodes", "2"), "give `--hostfile`"),
+        (("--model", "gpt2", "--prove", "--nodes", "2"), "pass `--hostfile`"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else None,
 )

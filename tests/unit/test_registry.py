@@ -98,7 +98,7 @@ def test_selection_by_family_id_prefix_and_name() -> None:
 
 def test_a_word_that_selects_nothing_is_told_with_the_nearest() -> None:
     registry = packs.load(builtin_only=True)
-    with pytest.raises(UsageError, match="the nearest is `driver-too-old`"):
+    with pytest.raises(UsageError, match="did you mean `driver-too-old`"):
         registry.select(["driver-to-old"])
     with pytest.raises(UsageError, match="no condition is called"):
         registry.get("nonsense")

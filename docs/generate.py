@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,7 @@ import click
 from dsdoctor import fact_pages, packs
 from dsdoctor.cli.explain import page
 from dsdoctor.cli.main import group
+from dsdoctor.logs.necessary import derived
 from dsdoctor.model.schema import (
     launch_schema,
     plan_schema,
@@ -26,6 +28,8 @@ from dsdoctor.model.schema import (
 from dsdoctor.registry import Registry
 
 ROOT = Path(__file__).parent
+#: Not a page: a stale one costs time and changes no answer, so it may drift a little.
+LITERALS = ROOT.parent / "checks" / "dsdoctor_checks" / "literals.json"
 FORMAT: dict[str, Any] = {"terminal_width": 80, "help_option_names": ["-h", "--help"]}
 
 
@@ -48,6 +52,13 @@ def pages() -> dict[Path, str]:
         rows.append(f"| {unit.condition.id} | [{name}]({name}.md) | {unit.title} |")
     made[ROOT / "conditions" / "README.md"] = "\n".join(rows) + "\n"
     return made
+
+
+def literals(registry: Registry) -> str:
+    """What a log is searched for, by signature, so that no start has to derive it."""
+    patterns = sorted({s.pattern for unit in registry for s in unit.signatures})
+    rows = {pattern: derived(pattern) for pattern in patterns}
+    return json.dumps(rows, indent=0, ensure_ascii=False) + "\n"
 
 
 def facts(registry: Registry) -> str:
@@ -115,6 +126,7 @@ def main() -> int:
     for path, text in pages().items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
+    LITERALS.write_text(literals(packs.load(builtin_only=True)), encoding="utf-8")
     return 0
 
 

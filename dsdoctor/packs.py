@@ -154,8 +154,15 @@ def load_package(name: str, package: str, origin: str) -> Pack:
         cures=tuple(cures),
         facts=tuple(facts),
         boilerplate=tuple(boilerplate),
+        literals=_literals(getattr(root, "__path__", ())),
     )
     return pack if name == BUILTIN else _named(pack, name)
+
+
+def _literals(folders: Iterable[str]) -> Path | None:
+    """The file in which a pack keeps what was derived from its patterns beforehand."""
+    files = (Path(folder) / "literals.json" for folder in folders)
+    return next((file for file in files if file.is_file()), None)
 
 
 def _named(pack: Pack, prefix: str) -> Pack:

@@ -11,6 +11,7 @@ import re
 import types
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -187,6 +188,7 @@ class Pack:
         cures: its fixes.
         facts: the fact classes that its modules define.
         boilerplate: sentences of products that are evidence of nothing.
+        literals: file of the literals of its signatures, so that they need not be derived anew.
     """
 
     name: str
@@ -196,6 +198,7 @@ class Pack:
     cures: tuple[Cure, ...] = ()
     facts: tuple[type[Fact], ...] = ()
     boilerplate: tuple[Boilerplate, ...] = ()
+    literals: Path | None = None
 
 
 class Registry:

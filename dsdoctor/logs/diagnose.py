@@ -34,7 +34,7 @@ MOST_CAUSES = 3
 LONGEST_SHOWN = 400
 #: A second cause is shown when its level is this close to that of the first.
 WORTH_SHOWING = 2
-#: Share of answers of each level that are right: docs/accuracy.md.
+#: How often an answer of each level is right, at least: docs/diagnose.md.
 CONFIDENCE = {
     Level.CERTAIN: 0.95,
     Level.STRONG: 0.9,
@@ -114,8 +114,10 @@ def presentable(text: str) -> str:
 
 
 @functools.lru_cache(maxsize=1)  # to make one ready takes longer than to read a short log
-def _scanner(known: tuple[Known, ...], boilerplate: tuple[Boilerplate, ...]) -> Scanner:
-    return Scanner(known, boilerplate=boilerplate)
+def _scanner(
+    known: tuple[Known, ...], boilerplate: tuple[Boilerplate, ...], own: frozenset[str]
+) -> Scanner:
+    return Scanner(known, boilerplate=boilerplate, own=own)
 
 
 def diagnose(
@@ -142,7 +144,7 @@ def diagnose(
         for item in signatures
     ]
     more = signatures if isinstance(signatures, Knowledge) else Knowledge()
-    scanner = _scanner(tuple(known), more.boilerplate)
+    scanner = _scanner(tuple(known), more.boilerplate, more.own)
     wanted = list(sources)
     scans = [scanner.scan(source, index) for index, source in enumerate(wanted)]
     choice = choose(scans, more.rules)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from dsdoctor.logs.necessary import prepare
 from dsdoctor.model.condition import Boilerplate, Observation, Signature, TracebackRule
 from dsdoctor.registry import Registry
 
@@ -39,6 +39,7 @@ class Knowledge(list[Row]):
     Attributes:
         rules: traceback rules.
         boilerplate: sentences that are no evidence.
+        own: dsdoctor's own titles and hints, which a preflight report leaves in the log of its job.
         observed: the condition that names what dsdoctor sees by itself.
     """
 
@@ -47,20 +48,20 @@ class Knowledge(list[Row]):
         rows: Iterable[Row] = (),
         rules: Iterable[Rule] = (),
         boilerplate: Iterable[Boilerplate] = (),
+        own: Iterable[str] = (),
     ) -> None:
         super().__init__(rows)
         self.rules = tuple(rules)
         self.boilerplate = tuple(boilerplate)
+        self.own = frozenset(own)
         self.observed: dict[Observation, Known] = {}
-
-
-def _own(text: str) -> Boilerplate:
-    """A sentence of dsdoctor's own, which a preflight report leaves in the log of its job."""
-    return Boilerplate(pattern=re.escape(text), source="dsdoctor", examples=(text,))
 
 
 def knowledge_of(registry: Registry) -> Knowledge:
     """What all packs of a run know of logs."""
+    for pack in registry.packs:
+        if pack.literals is not None:
+            prepare(pack.literals)
     units = sorted(registry, key=lambda unit: unit.condition.name)
     heads = [(u.condition.name, u.title, u.hint, u.condition.fixes) for u in units]
     found = Knowledge(
@@ -70,10 +71,8 @@ def knowledge_of(registry: Registry) -> Knowledge:
             for head, unit in zip(heads, units, strict=True)
             for rule in unit.traceback_rules
         ],
-        [
-            *(sentence for pack in registry.packs for sentence in pack.boilerplate),
-            *(_own(text) for _, title, hint, _ in heads for text in (title, hint) if " " in text),
-        ],
+        [sentence for pack in registry.packs for sentence in pack.boilerplate],
+        {text for _, title, hint, _ in heads for text in (title, hint) if " " in text},
     )
     blank = Signature(pattern="", examples=())
     for head, unit in zip(heads, units, strict=True):

@@ -6,10 +6,13 @@ as written, in small letters, in capitals, and with a capital in front.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
+import json
 import re
 import sys
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from dsdoctor.logs.anchors import COMMON
@@ -118,7 +121,18 @@ def _spellings(text: str) -> frozenset[str]:
     return frozenset({text, text.lower(), text.upper(), text[:1].upper() + text[1:].lower()})
 
 
-@functools.cache  # parsing is slow, and whoever reads many logs asks for each
+#: What was derived beforehand, by pattern: to parse a thousand patterns takes half a second.
+_PREPARED: dict[str, tuple[str, ...]] = {}
+
+
+def prepare(path: Path) -> None:
+    """Takes over what was derived beforehand; a file that cannot be read is no loss but time."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        rows = json.loads(path.read_text(encoding="utf-8"))
+        _PREPARED.update({pattern: tuple(texts) for pattern, texts in rows.items()})
+
+
+@functools.cache  # whoever reads many logs asks for each
 def necessary(pattern: str) -> tuple[str, ...]:
     r"""Texts of which every match contains at least one; empty where none can be told.
 
@@ -129,6 +143,11 @@ def necessary(pattern: str) -> tuple[str, ...]:
     >>> necessary(r"(?i)No such import")
     ('NO SUCH IMPORT', 'No such import', 'no such import')
     """
+    return _PREPARED.get(pattern) or derived(pattern)
+
+
+def derived(pattern: str) -> tuple[str, ...]:
+    """What `necessary` answers, from the pattern itself."""
     found = _of(_parser.parse(pattern)).needed or frozenset()
     if "(?i" in pattern:
         found = frozenset(spelt for text in found for spelt in _spellings(text))

@@ -192,7 +192,9 @@ class Scanner:
         known: Sequence[Known],
         engine: str = "auto",
         boilerplate: Sequence[Boilerplate] = (),
+        own: Iterable[str] = (),
     ) -> None:
+        self.own = tuple(own)
         #: By a literal of each sentence.
         self.boilerplate = [
             (words, re.compile(one.pattern))
@@ -223,6 +225,9 @@ class Scanner:
         for words, sentence in self.boilerplate:
             if words in text:
                 text = sentence.sub("", text)
+        for told in self.own:
+            if told in text:
+                text = text.replace(told, "")
         return text
 
     def hot(self, data: bytes) -> dict[int, set[str]]:

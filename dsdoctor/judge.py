@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import re
 import time
@@ -11,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from dsdoctor.model import partial
 from dsdoctor.model.condition import Limits
 from dsdoctor.model.facts.base import Fact, Missing, Why
 from dsdoctor.model.facts.gpu import Gpus, GpuTopology, Nvml
@@ -180,25 +182,59 @@ def _findings(unit: Unit, snapshot: Facts, policy: Policy) -> Iterator[Finding]:
             yield _unjudged(kind, value, snapshot.snapshot)
             return
         arguments[need.name] = value
-    found = False
+    with partial.watching() as seen:
+        findings = _answers(unit, arguments)
+    yield from _attributed(findings, seen)
+
+
+def _answers(unit: Unit, arguments: Mapping[str, Any]) -> list[Finding]:
+    """What a check says; what it says before it asks for something that nobody stated counts."""
+    findings: list[Finding] = []
+    if unit.check is None:
+        return findings
     try:
         for number, finding in enumerate(unit.check.function(**arguments)):
-            found = True
             if number == MOST_FINDINGS:
                 words = f"further findings of this check are left out, beyond {MOST_FINDINGS}"
-                yield Finding(status=finding.status, message=words)
-                return
-            yield finding
+                findings.append(Finding(status=finding.status, message=words))
+                break
+            findings.append(finding)
+    except partial.NotStated as gap:
+        findings = [finding for finding in findings if finding.status not in UNCERTAIN]
+        if not findings:
+            message = f"the paste does not report `{gap}`"
+            return [Finding(status=Status.SKIP, message=message)]
+        return findings
     except Exception as error:  # noqa: BLE001  # a bug in one check never ends the whole run
-        yield Finding(
-            status=Status.CRASH,
-            message=f"the check itself crashed: {type(error).__name__}: {error}",
-            hint="report this to the pack's authors, with `dsdoctor snapshot --redact -o FILE`",
-            evidence={"pack": unit.pack},
-        )
-        return
-    if not found:
-        yield Finding(status=Status.OK, message="")
+        return [
+            *findings,
+            Finding(
+                status=Status.CRASH,
+                message=f"the check itself crashed: {type(error).__name__}: {error}",
+                hint="report this to the pack's authors, with `dsdoctor snapshot --redact -o FILE`",
+                evidence={"pack": unit.pack},
+            ),
+        ]
+    return findings or [Finding(status=Status.OK, message="")]
+
+
+#: What a check that could not be finished says does not count if it is one of these.
+UNCERTAIN = (Status.OK, Status.SKIP)
+
+
+def _attributed(findings: list[Finding], seen: partial.Watch) -> Iterator[Finding]:
+    """Findings over a partial machine: with the lines they rest on, and none fine on a guess."""
+    lines = sorted({(at.line, at.reader, at.text) for at in seen.sources.values()})
+    stated = [{"line": line, "reader": reader, "text": text} for line, reader, text in lines]
+    for finding in findings:
+        if seen.open and finding.status is Status.OK:
+            message = f"the paste does not report `{seen.open}`"
+            yield Finding(status=Status.SKIP, message=message)
+        elif stated and finding.status in (Status.WARN, Status.FAIL):
+            evidence = {**finding.evidence, "stated_at": stated}
+            yield msgspec.structs.replace(finding, evidence=evidence)
+        else:
+            yield finding
 
 
 def _unjudged(kind: type[Fact], missing: Missing, snapshot: Source) -> Finding:
@@ -318,6 +354,8 @@ def _verdict(report: Report, snapshot: Snapshot) -> Verdict:
     statuses = {finding.status for finding in report.findings}
     if Status.FAIL in statuses:
         return Verdict.FAULTY
+    if snapshot.pasted:
+        return Verdict.UNKNOWN  # what a text leaves out may be what is wrong
     nothing = all(isinstance(snapshot.get(kind), Missing) for kind in VITAL)
     unsure = statuses & {Status.UNKNOWN, Status.CRASH}
     if unsure or report.unread or nothing or report.partial:
@@ -326,9 +364,41 @@ def _verdict(report: Report, snapshot: Snapshot) -> Verdict:
 
 
 def _describe(report: Report, snapshot: Snapshot) -> None:
-    system = snapshot.get(OsInfo)
-    if not isinstance(system, Missing):
-        report.host = system.hostname
+    with contextlib.suppress(partial.NotStated):
+        _describe_gpus(report, snapshot)
+    with contextlib.suppress(partial.NotStated):
+        _describe_driver(report, snapshot)
+    report.host = _stated(snapshot.get(OsInfo), "hostname") or ""
+    choice = snapshot.get(PatientChoice)
+    report.patient = PatientLine(
+        python=_stated(choice, "executable"),
+        chosen_by=_stated(choice, "chosen_by"),
+        torch=_stated(snapshot.get(TorchBuild), "version"),
+        deepspeed=_stated(snapshot.get(DeepSpeedInstall), "version"),
+    )
+    _note_run(report, snapshot)
+    if snapshot.partial:
+        report.notes.append("interrupted: this report is partial")
+    if snapshot.origin:
+        report.origin = snapshot.origin
+    if snapshot.pasted:
+        spoken = {f.condition for f in report.findings if f.status is not Status.SKIP}
+        report.conditions = len({finding.condition for finding in report.findings})
+        report.judged = len(spoken)
+
+
+def _stated(fact: Fact | Missing, name: str) -> str | None:
+    """A field of a fact, None where the fact is missing or does not state it."""
+    if isinstance(fact, Missing):
+        return None
+    try:
+        value = getattr(fact, name)
+    except partial.NotStated:
+        return None
+    return None if value is None else str(value)
+
+
+def _describe_gpus(report: Report, snapshot: Snapshot) -> None:
     gpus = snapshot.get(Gpus)
     if not isinstance(gpus, Missing):
         names: dict[str, int] = {}
@@ -339,19 +409,17 @@ def _describe(report: Report, snapshot: Snapshot) -> None:
     matrix = build_matrix(gpus, snapshot.get(GpuTopology), snapshot.get(PciTree))
     if matrix is not None:
         report.topology = matrix
+
+
+def _describe_driver(report: Report, snapshot: Snapshot) -> None:
     nvml, kernel = snapshot.get(Nvml), snapshot.get(NvidiaKernel)
     if not isinstance(nvml, Missing):
         report.driver = nvml.driver_version
     if report.driver is None and not isinstance(kernel, Missing):
         report.driver = kernel.module_version
-    choice, torch = snapshot.get(PatientChoice), snapshot.get(TorchBuild)
-    deepspeed = snapshot.get(DeepSpeedInstall)
-    report.patient = PatientLine(
-        python=None if isinstance(choice, Missing) else choice.executable,
-        chosen_by=None if isinstance(choice, Missing) else choice.chosen_by,
-        torch=None if isinstance(torch, Missing) else torch.version,
-        deepspeed=None if isinstance(deepspeed, Missing) else deepspeed.version,
-    )
+
+
+def _note_run(report: Report, snapshot: Snapshot) -> None:
     run = snapshot.run
     report.config = run.config_path
     if run.config_named_by:
@@ -360,7 +428,5 @@ def _describe(report: Report, snapshot: Snapshot) -> None:
         report.notes.append(f"the command that was judged is {run.followed}")
     if run.not_followed:
         report.notes.append(f"the command was not judged: {run.not_followed}")
-    if snapshot.run.quick:
+    if run.quick:
         report.notes.append("torch not started (--quick)")
-    if snapshot.partial:
-        report.notes.append("interrupted: this report is partial")

@@ -55,6 +55,10 @@ class Report(msgspec.Struct, kw_only=True):
         partial: it was interrupted.
         notes: sentences on what was not done (`torch not started (--quick)`).
         unread: vital facts that could not be read, and why.
+        origin: what was judged, where it is not one machine that was read: the formats of a paste,
+            or whose facts were composed; "" = one machine.
+        judged: conditions that could be judged, of `conditions`; only for such a report.
+        conditions: how many there are.
         topology: how GPUs and network adapters reach each other; left out where there are not two.
     """
 
@@ -72,6 +76,9 @@ class Report(msgspec.Struct, kw_only=True):
     partial: bool = False
     notes: list[str] = []
     unread: dict[str, str] = {}
+    origin: str | msgspec.UnsetType = msgspec.UNSET
+    judged: int | msgspec.UnsetType = msgspec.UNSET
+    conditions: int | msgspec.UnsetType = msgspec.UNSET
     topology: Matrix | msgspec.UnsetType = msgspec.UNSET
 
     def worst(self) -> Status:

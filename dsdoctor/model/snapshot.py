@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import typing
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 import msgspec
 
 from dsdoctor.errors import UsageError
-from dsdoctor.model import decode
+from dsdoctor.model import decode, partial
 from dsdoctor.model.facts.base import Fact, Missing, Why
 from dsdoctor.model.facts.run import RunNeeds
+from dsdoctor.model.partial import Source
 from dsdoctor.model.redact import mask_tree, redact
 
 SCHEMA = "dsdoctor/snapshot"
 VERSION = 1
+
+#: Why a fact is missing of a machine that is known from pasted text.
+NOT_REPORTED = "the paste does not report it"
 
 F = TypeVar("F", bound=Fact)
 
@@ -32,6 +37,11 @@ class Snapshot(msgspec.Struct, kw_only=True):
         seconds: probe name to wall time.
         partial: the collection was interrupted.
         redacted: users, hosts and paths were removed.
+        origin: what it was made of, if that is not one machine that was read: the formats of a
+            paste, or whose facts were composed. "" = one machine.
+        pasted: it was read from text that people pasted; `sources` says what that states.
+        sources: fact key to the dotted fields that a text states, each with its place. A fact that
+            is here states nothing else.
     """
 
     schema: str = SCHEMA
@@ -43,17 +53,25 @@ class Snapshot(msgspec.Struct, kw_only=True):
     seconds: dict[str, float] = {}
     partial: bool = False
     redacted: bool = False
+    origin: str = ""
+    pasted: bool = False
+    sources: dict[str, dict[str, Source]] = {}
 
     def get(self, kind: type[F]) -> F | Missing:
         """The fact of a type, or why it is missing."""
         key = kind.key()
         if key in self.facts:
+            stated = self.sources.get(key)
             try:
+                if stated is not None:
+                    return typing.cast("F", partial.build(kind, self.facts[key], stated, key))
                 return decode.convert(self.facts[key], kind, strict=False)
             except decode.DecodeError as error:
                 return Missing(why=Why.BROKEN, detail=f"`{key}` of the snapshot is broken: {error}")
         if key in self.missing:
             return self.missing[key]
+        if self.pasted:
+            return Missing(why=Why.NOT_ASKED, detail=NOT_REPORTED)
         return Missing(why=Why.NOT_ASKED, detail=f"`{key}` was not collected")
 
     def put(self, fact: Fact) -> None:

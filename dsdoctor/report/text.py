@@ -107,6 +107,11 @@ def lines(report: Report, *, verbosity: int = 0, width: int | None = None) -> It
 
 
 def _header(report: Report) -> Iterator[str]:
+    if isinstance(report.judged, int):
+        yield from _stated_header(report)
+        return
+    if isinstance(report.origin, str):
+        yield clean(report.origin)
     yield clean(report.host or "unknown host")
     yield clean(" + ".join(report.gpus)) if report.gpus else "no NVIDIA GPU"
     if report.driver:
@@ -118,6 +123,23 @@ def _header(report: Report) -> Iterator[str]:
     yield f"deepspeed {clean(patient.deepspeed)}" if patient.deepspeed else "no deepspeed"
     if report.config:
         yield f"config {clean(report.config)}"
+
+
+def _stated_header(report: Report) -> Iterator[str]:
+    """Of a paste: what it states, and nothing about what it leaves out."""
+    yield clean(str(report.origin))
+    if report.gpus:
+        yield clean(" + ".join(report.gpus))
+    patient = report.patient
+    named = (
+        ("driver", report.driver),
+        ("torch", patient.torch),
+        ("deepspeed", patient.deepspeed),
+        ("config", report.config),
+    )
+    for word, value in named:
+        if value:
+            yield f"{word} {clean(value)}"
 
 
 def _finding(finding: Finding, columns: int) -> Iterator[Line]:
@@ -134,9 +156,18 @@ def _finding(finding: Finding, columns: int) -> Iterator[Line]:
         yield from _wrap(f"effect: {clean(finding.effect)}", columns, INDENT, "effect")
     if finding.hint:
         yield from _wrap(f"hint: {clean(finding.hint)}", columns, INDENT, "hint")
+    for row in _stated_at(finding):
+        yield from _wrap(row, columns, INDENT, "note")
     if finding.fixes:
         yield from _wrap(f"fix: `dsdoctor fix {clean(finding.fixes[0])}`", columns, INDENT, "hint")
     yield Line("")
+
+
+def _stated_at(finding: Finding) -> Iterator[str]:
+    """The lines of a paste that a finding rests on."""
+    rows = finding.evidence.get("stated_at")
+    for row in rows if isinstance(rows, list) else ():
+        yield f"line {row['line']}: {clean(str(row['text']).strip())}"
 
 
 def _wrap(
@@ -164,6 +195,8 @@ def _summary(report: Report) -> str:
         Verdict.FAULTY: "faulty",
         Verdict.UNKNOWN: "inconclusive",
     }[report.verdict]
+    if isinstance(report.judged, int):
+        parts.insert(0, f"judged {report.judged} of {report.conditions} conditions")
     return f"{verdict}: {', '.join(parts)} ({report.seconds:.1f} s)"
 
 

@@ -1,0 +1,217 @@
+"""`python -m torch.utils.collect_env`, from torch 0.4 to 2.13, and vLLM's version of it.
+
+Source: torch/utils/collect_env.py of torch 1.0 to 2.13 and vllm/collect_env.py, read 2026-11-22.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from dsdoctor.model.facts.gpu import Gpus, Nvml
+from dsdoctor.model.facts.machine import Environment, OsInfo, Resources
+from dsdoctor.model.facts.python import TorchBuild
+from dsdoctor.model.facts.toolchain import Compilers, CudaToolkits
+from dsdoctor.paste.lines import Line
+from dsdoctor.paste.reader import (
+    EMPTY,
+    Reader,
+    state_cuda,
+    state_cuda_available,
+    state_gpu,
+    state_package,
+    state_platform,
+    state_python,
+    state_torch,
+    version,
+)
+from dsdoctor.paste.statements import Statements
+
+#: The first key, and those of which one follows soon: a `PyTorch version:` alone proves nothing.
+_FIRST = re.compile(r"\s*PyTorch version\s*: ")
+_NEXT = re.compile(r"\s*(?:Is debug build|CUDA used to build PyTorch|ROCM used to build PyTorch)\s*:")
+_KEY = re.compile(r"\s*(?P<key>[A-Z][\w ()./]{1,48}?)\s*:(?:\s+(?P<value>.*))?$")
+_GPU = re.compile(r"\s*GPU (?P<index>\d{1,3}): (?P<name>[^(]{2,80}?)(?:\s*\(UUID.*)?$")
+_PACKAGE = re.compile(r"\s*\[(?:pip|pip3|pip2|conda)\]\s+(?P<name>[\w.-]{1,60})(?:==|\s+)(?P<v>\S+)")
+_VARIABLE = re.compile(r"\s*(?P<name>[A-Z][A-Z0-9_]{2,60})=(?P<value>.*)$")
+#: Lines of the longest such report (lscpu, 60 packages of pip and conda, a topology of 16 GPUs).
+_MOST = 400
+_VARIABLES = re.compile(r"(?:CUDA|NCCL|TORCH|PYTORCH|DS|OMP|MASTER|WORLD|RANK|LOCAL_RANK|LD)(?:_|$)")
+
+
+def _torch(value: str, line: Line, into: Statements) -> None:
+    state_torch(value, line, into)
+
+
+def _cuda_build(value: str, line: Line, into: Statements) -> None:
+    found = version(value)
+    if found is not None:
+        state_cuda(found, line, into)
+    elif into.states(TorchBuild, "version") and value.strip() in ("None", "Could not collect"):
+        into.state(TorchBuild, "cuda", None, line)
+
+
+def _hip_build(value: str, line: Line, into: Statements) -> None:
+    found = version(value)
+    if found is not None:
+        into.state(TorchBuild, "hip", found, line)
+        into.state(TorchBuild, "cuda", None, line)
+    elif into.states(TorchBuild, "version") and EMPTY.match(value):
+        into.state(TorchBuild, "hip", None, line)
+
+
+def _gcc(value: str, line: Line, into: Statements) -> None:
+    found = re.search(r"(\d{1,2}\.\d{1,2}(?:\.\d{1,2})?)\s*(?:\d{8}.*)?$", value)
+    if found is None:
+        return
+    for compiler in ("cxx", "cc"):
+        into.state(Compilers, f"{compiler}.version", found[1], line)
+        into.state(Compilers, f"{compiler}.kind", "gcc", line)
+        into.state(Compilers, f"{compiler}.command", "gcc", line)
+        into.state(Compilers, f"{compiler}.error", None, line)
+
+
+def _os(value: str, line: Line, into: Statements) -> None:
+    found = re.search(r"\((x86_64|aarch64|ppc64le|arm64)\)", value)
+    if found:
+        into.state(OsInfo, "machine", found[1], line)
+    if "Windows" in value:
+        into.state(OsInfo, "system", "Windows", line)
+    elif found and not value.startswith("mac"):
+        into.state(OsInfo, "system", "Linux", line)
+
+
+def _libc(value: str, line: Line, into: Statements) -> None:
+    found = re.match(r"glibc-(\d\.\d+)", value)
+    if found:
+        into.state(OsInfo, "libc", f"glibc {found[1]}", line)
+
+
+def _driver(value: str, line: Line, into: Statements) -> None:
+    found = version(value)
+    if found is not None:
+        state_driver(found, line, into)
+
+
+def state_driver(driver: str, line: Line, into: Statements) -> None:
+    """States a driver's version that `nvidia-smi` printed: NVML answered it."""
+    into.state(Nvml, "driver_version", driver, line)
+    into.state(Nvml, "error", None, line)
+
+
+def state_nvcc(release: str, line: Line, into: Statements) -> None:
+    """States the nvcc on PATH, unless DeepSpeed's own choice was stated."""
+    if into.states(CudaToolkits, "chosen"):
+        return
+    into.state(CudaToolkits, "chosen", 0, line)
+    into.state(CudaToolkits, "found.0.version", release, line)
+    into.state(CudaToolkits, "found.0.nvcc", "nvcc", line)
+
+
+def _nvcc(value: str, line: Line, into: Statements) -> None:
+    found = re.match(r"(\d{1,2}\.\d{1,2})(?:\.|\b)", value.strip())
+    if found:
+        state_nvcc(found[1], line, into)
+
+
+def _cpus(value: str, line: Line, into: Statements) -> None:
+    if value.strip().isdecimal() and 0 < int(value) < 1 << 16:  # noqa: PLR2004
+        into.state(Resources, "cpus_logical", int(value), line)
+
+
+_Say = Callable[[str, Line, Statements], None]
+_KEYS: dict[str, _Say] = {
+    "PyTorch version": _torch,
+    "CUDA used to build PyTorch": _cuda_build,
+    "ROCM used to build PyTorch": _hip_build,
+    "OS": _os,
+    "GCC version": _gcc,
+    "Libc version": _libc,
+    "Python version": state_python,
+    "Python platform": state_platform,
+    "Is CUDA available": state_cuda_available,
+    "CUDA runtime version": _nvcc,
+    "Nvidia driver version": _driver,
+    "CPU(s)": _cpus,
+}
+
+
+def _read(lines: Sequence[Line], into: Statements) -> None:
+    place = 0
+    while place < len(lines):
+        if _begins(lines, place):
+            place = _region(lines, place, into)
+        else:
+            place += 1
+
+
+def _begins(lines: Sequence[Line], place: int) -> bool:
+    if not _FIRST.match(lines[place].text):
+        return False
+    return any(_NEXT.match(line.text) for line in lines[place + 1 : place + 7])
+
+
+def _region(lines: Sequence[Line], place: int, into: Statements) -> int:
+    """Reads one report; returns where it ends: at a fence, the next report, or what is too far."""
+    into.recognized()
+    listed = _Listed()
+    end = min(len(lines), place + _MOST)
+    for at in range(place, end):
+        line = lines[at]
+        if at > place and (line.fence or _begins(lines, at)):
+            return at
+        key = _KEY.match(line.text)
+        name, value = (key["key"].strip(), key["value"] or "") if key else ("", "")
+        if name == "GPU models and configuration":
+            listed.open = True
+            listed.take(value, line, into)
+        elif listed.takes(line.text, name, line, into):
+            continue
+        elif name in _KEYS and value:
+            _KEYS[name](value, line, into)
+        else:
+            _other(line, into)
+    return end
+
+
+class _Listed:
+    """The GPUs below `GPU models and configuration`, as `nvidia-smi -L` prints them."""
+
+    def __init__(self) -> None:
+        self.open = False
+        self._lines: dict[int, Line] = {}
+
+    def takes(self, text: str, name: str, line: Line, into: Statements) -> bool:
+        """Whether a line belongs to the list; the next key ends it and says that it is whole."""
+        if not self.open:
+            return False
+        if not text.strip() or re.match(r"\s*(?:GPU \d|MIG )", text):
+            self.take(text, line, into)
+            return True
+        self.open = False
+        if name and sorted(self._lines) == list(range(len(self._lines))) and self._lines:
+            into.state(Gpus, "gpus[]", None, self._lines[0])
+            into.state(Gpus, "count", len(self._lines), self._lines[0])
+            into.state(Gpus, "stopped_at", None, self._lines[0])
+        return False
+
+    def take(self, text: str, line: Line, into: Statements) -> None:
+        """One GPU, where the text is of one."""
+        found = _GPU.match(text)
+        if found and int(found["index"]) not in self._lines:
+            self._lines[int(found["index"])] = line
+            state_gpu(int(found["index"]), found["name"], line, into)
+
+
+def _other(line: Line, into: Statements) -> None:
+    package = _PACKAGE.match(line.text)
+    if package:
+        state_package(package["name"], package["v"], line, into)
+        return
+    variable = _VARIABLE.match(line.text)
+    if variable and _VARIABLES.match(variable["name"]):
+        path = f"variables.{variable['name']}"
+        into.state(Environment, path, variable["value"].strip(), line)
+
+
+READER = Reader("collect_env", _read)

@@ -1,0 +1,111 @@
+"""`ds_report`, from DeepSpeed 0.3 to 0.19.
+
+Source: deepspeed/env_report.py of DeepSpeed 0.3.0 to 0.19.8, read 2026-11-22.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from dsdoctor.model.facts.machine import Resources
+from dsdoctor.model.facts.python import DeepSpeedInstall, DeepSpeedLive, TorchBuild
+from dsdoctor.model.facts.toolchain import Compilers, CudaToolkits
+from dsdoctor.paste.lines import Line
+from dsdoctor.paste.reader import Reader, state_cuda, state_deepspeed, state_torch
+from dsdoctor.paste.statements import Statements
+
+_TITLE = re.compile(r"\s*DeepSpeed (?:C\+\+/CUDA extension op report|general environment info:)")
+_DOTTED = re.compile(r"\s*(?P<key>[A-Za-z][\w ()/.]{2,40}?) \.{2,40}\s?(?P<value>.*)$")
+_OP = re.compile(r"\s*(?P<op>[a-z][a-z0-9_]{2,40}) \.{0,30}\s*\[(?P<built>YES|NO)\]")
+_UNITS = {"B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
+#: Lines of the longest such report, with the warnings of every op.
+_MOST = 160
+
+
+def _read(lines: Sequence[Line], into: Statements) -> None:
+    left = 0
+    for line in lines:
+        if _TITLE.match(line.text):
+            left = _MOST
+            into.recognized()
+            into.state(DeepSpeedLive, "imported", {"ok": True}, line)
+        elif left:
+            left = 0 if line.fence else left - 1
+            _line(line, into)
+
+
+def _line(line: Line, into: Statements) -> None:
+    op = _OP.match(line.text)
+    if op and op["op"] != "ninja":
+        return  # what is stated of an op is what was tried then, not what a job will need
+    found = _DOTTED.match(line.text)
+    if found is None:
+        return
+    key, value = found["key"].strip(), found["value"].strip()
+    if key == "ninja":
+        _ninja(value, line, into)
+    elif key == "torch version":
+        state_torch(value, line, into)
+    elif key == "torch cuda version":
+        _cuda(value, line, into)
+    elif key == "torch hip version" and re.match(r"\d", value):
+        into.state(TorchBuild, "hip", value.split()[0], line)
+    elif key == "deepspeed info":
+        state_deepspeed(value.split(",")[0], line, into)
+    elif key == "nvcc version":
+        _nvcc(value, line, into)
+    elif key == "deepspeed wheel compiled w.":
+        _wheel(value, line, into)
+    elif key == "shared memory (/dev/shm) size":
+        _shm(value, line, into)
+
+
+def _ninja(value: str, line: Line, into: Statements) -> None:
+    if "[OKAY]" in value:
+        into.state(Compilers, "ninja", "ninja", line)
+    elif "[FAIL]" in value:
+        into.state(Compilers, "ninja", None, line)
+
+
+def _cuda(value: str, line: Line, into: Statements) -> None:
+    if re.match(r"\d{1,2}\.\d", value):
+        state_cuda(value.split()[0], line, into)
+    elif value == "None":
+        into.state(TorchBuild, "cuda", None, line)
+
+
+def _nvcc(value: str, line: Line, into: Statements) -> None:
+    """The nvcc of torch's CUDA_HOME, which is the one that DeepSpeed builds with."""
+    found = re.match(r"(\d{1,2}\.\d{1,2})\b", value)
+    if found:
+        into.state(CudaToolkits, "chosen", 0, line)
+        into.state(CudaToolkits, "found.0.version", found[1], line)
+        into.state(CudaToolkits, "found.0.nvcc", "nvcc", line)
+    elif "cannot find CUDA_HOME" in value:
+        into.state(CudaToolkits, "chosen", None, line)
+        into.state(CudaToolkits, "found[]", None, line)
+        into.state(CudaToolkits, "cuda_home_missing", None, line)
+
+
+def _wheel(value: str, line: Line, into: Statements) -> None:
+    torch = re.search(r"torch (\d+\.\d+)", value)
+    cuda = re.search(r"cuda (\d+\.\d+)", value)
+    if torch is None:
+        return
+    built = torch[1] != "0.0"  # "0.0" where no op was pre-built
+    into.state(DeepSpeedInstall, "built_for_torch", torch[1] if built else None, line)
+    if cuda:
+        into.state(DeepSpeedInstall, "built_for_cuda", cuda[1] if built else None, line)
+    if not built:
+        into.state(DeepSpeedInstall, "installed_ops", {}, line)
+
+
+def _shm(value: str, line: Line, into: Statements) -> None:
+    found = re.match(r"(\d{1,6}(?:\.\d{1,4})?) ?(B|KB|MB|GB|TB)\b", value)
+    if found:
+        size = int(float(found[1]) * _UNITS[found[2]])
+        into.state(Resources, "shm_total_bytes", size, line)
+
+
+READER = Reader("ds_report", _read)

@@ -1,0 +1,52 @@
+"""Lines of a pasted text without what mail, Markdown, browsers and terminals put around them."""
+
+from __future__ import annotations
+
+import html
+import re
+from typing import NamedTuple
+
+#: Escape sequences, also where the escape character itself was lost on the way (`[92m[OKAY][0m`).
+_CODES = re.compile(
+    r"\x1b\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)"
+    r"|\x1b\[[0-9;?]{0,20}[@-~]|\x1b[()][A-Z0-9]|\x1b[@-Z=>]"
+    r"|\[(?:\d{1,3}(?:;\d{1,3}){0,3})m"
+)
+_QUOTE = re.compile(r"^(?:[ \t]{0,3}>[ \t]?){1,8}")
+_TAGS = re.compile(r"</?(?:details|summary|pre|code|p|br|div|span|b)(?:\s[^<>]{0,200})?/?>", re.I)
+_FENCE = re.compile(r"^\s{0,3}(?:```|~~~)")
+#: No tool prints longer lines that state something of ours; conda's and lscpu's flags are shorter.
+LONGEST = 4000
+#: What is read of a text: far above any issue.
+MOST_LINES = 200_000
+
+
+class Line(NamedTuple):
+    """One line.
+
+    Attributes:
+        number: in the text, from 1.
+        text: without quoting and codes.
+        fence: it opens or closes a fenced block.
+    """
+
+    number: int
+    text: str
+    fence: bool = False
+
+
+def lines_of(text: str) -> list[Line]:
+    r"""Cleaned lines of a text; none is dropped, so that numbers stay those of the text.
+
+    >>> [line.text for line in lines_of("> ninja .. \x1b[92m[OKAY]\x1b[0m\n>&gt; a")]
+    ['ninja .. [OKAY]', '> a']
+    """
+    found = []
+    for number, raw in enumerate(re.split(r"\r?\n", text)[:MOST_LINES], 1):
+        line = _CODES.sub("", raw[:LONGEST].replace("\x08", ""))
+        line = line.rstrip("\r").rpartition("\r")[2]  # what overwrote the line before
+        line = _QUOTE.sub("", line)
+        fence = bool(_FENCE.match(line))
+        line = html.unescape(_TAGS.sub("", line)).replace("\N{NO-BREAK SPACE}", " ")
+        found.append(Line(number, line.rstrip(), fence))
+    return found

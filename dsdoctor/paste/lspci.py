@@ -1,0 +1,41 @@
+"""`lspci`, with `-nn` and `-k`: NVIDIA's display and 3D controllers and their kernel drivers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from dsdoctor.model.facts.machine import NvidiaKernel
+from dsdoctor.paste.lines import Line
+from dsdoctor.paste.reader import Reader
+from dsdoctor.paste.statements import Statements
+
+_GPU = re.compile(
+    r"\s*(?P<bus>(?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.\d) (?:3D controller|VGA compatible controller)"
+    r"(?: \[03\d\d\])?: NVIDIA Corporation (?P<rest>.*)$"
+)
+_ID = re.compile(r"\[10de:(?P<id>[0-9a-f]{4})\]")
+_OTHER = re.compile(r"\s*(?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.\d ")
+_DRIVER = re.compile(r"\s+Kernel driver in use: (?P<driver>[\w-]{1,30})$")
+
+
+def _read(lines: Sequence[Line], into: Statements) -> None:
+    number = -1
+    inside = False
+    for line in lines:
+        gpu = _GPU.match(line.text)
+        driver = _DRIVER.match(line.text)
+        if gpu:
+            number, inside = number + 1, True
+            bus = gpu["bus"] if gpu["bus"].count(":") > 1 else f"0000:{gpu['bus']}"
+            into.state(NvidiaKernel, f"pci.{number}.bdf", bus, line)
+            code = _ID.search(gpu["rest"])
+            if code:
+                into.state(NvidiaKernel, f"pci.{number}.device_id", f"0x{code['id']}", line)
+        elif inside and driver:
+            into.state(NvidiaKernel, f"pci.{number}.driver", driver["driver"], line)
+        elif _OTHER.match(line.text) or not line.text.strip():
+            inside = False
+
+
+READER = Reader("lspci", _read)

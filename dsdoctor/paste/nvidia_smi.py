@@ -1,0 +1,189 @@
+"""`nvidia-smi`: the table of every driver since 384, and what it prints when it fails.
+
+What is in use at that moment (memory, processes, utilization) is not read: the paste is of the run
+that failed as often as of the machine before it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from dsdoctor.model.facts.gpu import ComputeMode, Gpus, Nvml
+from dsdoctor.model.facts.machine import NvidiaSmi
+from dsdoctor.paste.collect_env import state_driver
+from dsdoctor.paste.lines import Line
+from dsdoctor.paste.reader import Reader, state_gpu
+from dsdoctor.paste.statements import Statements
+
+#: `CUDA Version` is printed since driver 410, `KMD Version` since 590.
+_HEAD = re.compile(
+    r"[\s|]*NVIDIA-SMI (?P<smi>\d{3}\.[\d.]+).{0,20}?(?:Driver|KMD) Version: (?P<driver>\d{3}\.[\d.]+)"
+    r"(?:\s+CUDA (?:UMD )?Version: (?P<cuda>\d{1,2}\.\d{1,2}))?"
+)
+_BORDER = re.compile(r"\s*[+|][-=+]{10,}")
+#: The first of the two or three lines of a GPU, in its three cells.
+_NAME = re.compile(r"(?P<index>\d{1,3})\s+(?P<name>\S.*?)(?:\s+(?P<persistence>On|Off|N/A|TCC|WDDM|MCDM))?$")
+_BUS = re.compile(r"(?P<bus>[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d)(?:\s+(?:On|Off|N/A))?$")
+_MEMORY = re.compile(r"\S+MiB\s*/\s*(?P<total>\d{1,7})MiB$")
+_MODES = {
+    "Default": ComputeMode.DEFAULT,
+    "E. Process": ComputeMode.EXCLUSIVE_PROCESS,
+    "E. Thread": ComputeMode.EXCLUSIVE_THREAD,
+    "Prohibited": ComputeMode.PROHIBITED,
+}
+#: What it prints instead of a table: the words, NVML's code for it, the code's name.
+_FAILURES = (
+    (
+        re.compile(r"couldn't communicate with the NVIDIA driver"),
+        (9, "DRIVER_NOT_LOADED", "Driver Not Loaded"),
+    ),
+    (
+        re.compile(r"Failed to initialize NVML: Driver/library version mismatch"),
+        (18, "LIB_RM_VERSION_MISMATCH", "RM has detected an NVML/RM version mismatch."),
+    ),
+    (
+        re.compile(r"Failed to initialize NVML: (?P<word>Unknown Error|Insufficient Permissions)"),
+        (999, "UNKNOWN", "Unknown Error"),
+    ),
+    (
+        re.compile(r"Failed to initialize NVML: Driver Not Loaded"),
+        (9, "DRIVER_NOT_LOADED", "Driver Not Loaded"),
+    ),
+)
+
+
+def _read(lines: Sequence[Line], into: Statements) -> None:
+    place = 0
+    while place < len(lines):
+        line = lines[place]
+        head = _HEAD.search(line.text)
+        if head:
+            place = _table(lines, place, head, into)
+            continue
+        _failure(line, into)
+        place += 1
+
+
+def _failure(line: Line, into: Statements) -> None:
+    for pattern, (code, name, message) in _FAILURES:
+        if pattern.search(line.text):
+            permission = "Insufficient" in line.text
+            error = {
+                "code": 4 if permission else code,
+                "name": "NO_PERMISSION" if permission else name,
+                "message": "Insufficient Permissions" if permission else message,
+                "call": "nvmlInit",
+            }
+            into.state(Nvml, "error", error, line)
+            into.state(NvidiaSmi, "error", line.text.strip()[:200], line)
+            into.state(NvidiaSmi, "timed_out", False, line)
+            return
+
+
+def _table(lines: Sequence[Line], place: int, head: re.Match[str], into: Statements) -> int:
+    """Reads one table; returns the line behind it."""
+    line = lines[place]
+    into.recognized()
+    state_driver(head["driver"], line, into)
+    if head["cuda"]:
+        major, minor = head["cuda"].split(".")
+        into.state(Nvml, "cuda_version", 1000 * int(major) + 10 * int(minor), line)
+    into.state(NvidiaSmi, "error", None, line)
+    into.state(NvidiaSmi, "timed_out", False, line)
+    table = _Table(into)
+    at = place + 1
+    while at < min(len(lines), place + 400):
+        if lines[at].fence or _HEAD.search(lines[at].text) or table.take(lines[at]):
+            return at
+        at += 1
+    return at
+
+
+class _Table:
+    """The rows of one table: each GPU has two lines, since driver 450 three."""
+
+    def __init__(self, into: Statements) -> None:
+        self._into = into
+        self._firsts: dict[int, Line] = {}
+        self._index = -1
+        self._row = 0
+        self._closed = False
+
+    def take(self, line: Line) -> bool:
+        """Takes a line; True for the one behind the table."""
+        text = line.text.strip()
+        if _BORDER.match(text):
+            if self._closed:
+                self._complete()
+                return True
+            self._closed = bool(self._firsts)
+            return False
+        if not text:
+            return False
+        cells = [cell.strip() for cell in text.strip("|│").split("|")]
+        if len(cells) != 3:  # noqa: PLR2004  # another table, or no table any more
+            if self._closed and ("Processes:" in text or "MIG devices:" in text):
+                self._complete()
+            return bool(self._firsts)
+        name, bus = _NAME.match(cells[0]), _BUS.match(cells[1])
+        if name and bus:
+            self._start(name, bus, cells[2], line)
+        elif self._index >= 0:
+            self._row += 1
+            self._further(cells, line)
+        self._closed = False
+        return False
+
+    def _say(self, field: str, value: Any, line: Line) -> None:
+        self._into.state(Gpus, f"gpus.{self._index}.{field}", value, line)
+
+    def _start(self, name: re.Match[str], bus: re.Match[str], ecc: str, line: Line) -> None:
+        self._index, self._row = int(name["index"]), 1
+        self._firsts.setdefault(self._index, line)
+        state_gpu(self._index, name["name"] if "ERR!" not in line.text else "", line, self._into)
+        self._say("pci_bdf", bdf(bus["bus"]), line)
+        if name["persistence"] in ("On", "Off"):
+            self._say("persistence_mode", name["persistence"] == "On", line)
+        if ecc.isdecimal():
+            self._say("ecc_mode", True, line)
+            self._say("health.ecc_volatile_uncorrected", int(ecc), line)
+        elif ecc in ("Off", "N/A"):
+            self._say("ecc_mode", False if ecc == "Off" else None, line)
+
+    def _further(self, cells: list[str], line: Line) -> None:
+        if self._row == 2:  # noqa: PLR2004  # the second line of a GPU
+            memory = _MEMORY.match(cells[1])
+            if memory:
+                self._say("memory_total_bytes", int(memory["total"]) << 20, line)
+            for word, mode in _MODES.items():
+                if cells[2].endswith(word):
+                    self._say("compute_mode", int(mode), line)
+            if "ERR!" not in line.text:
+                self._say("error", None, line)
+        elif not cells[0] and cells[2] in ("Enabled", "Disabled", "N/A"):
+            mig = {"Enabled": True, "Disabled": False}.get(cells[2])
+            self._say("mig_mode", mig, line)
+            if not mig:
+                self._say("mig_devices", [], line)
+
+    def _complete(self) -> None:
+        """What follows the table shows that no row of it was cut off."""
+        if sorted(self._firsts) == list(range(len(self._firsts))):
+            self._into.state(Gpus, "gpus[]", None, self._firsts[0])
+            self._into.state(Gpus, "count", len(self._firsts), self._firsts[0])
+            self._into.state(Gpus, "stopped_at", None, self._firsts[0])
+
+
+def bdf(bus: str) -> str:
+    """A PCI address as Linux writes it.
+
+    >>> bdf("00000000:1B:00.0")
+    '0000:1b:00.0'
+    """
+    domain, rest = bus.lower().split(":", 1)
+    return f"{domain[-4:].zfill(4)}:{rest}"
+
+
+READER = Reader("nvidia-smi", _read)

@@ -1,0 +1,169 @@
+"""`nvidia-smi -q`: one block for each GPU, keys indented below their section.
+
+Read of it is what describes the GPU; what is in use at that moment is not (see `nvidia_smi`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from dsdoctor.model.facts.gpu import ComputeMode, Gpus, Nvml
+from dsdoctor.paste.collect_env import state_driver
+from dsdoctor.paste.lines import Line
+from dsdoctor.paste.nvidia_smi import bdf
+from dsdoctor.paste.reader import Reader, state_gpu
+from dsdoctor.paste.statements import Statements
+
+_TITLE = re.compile(r"\s*=+NVSMI LOG=+\s*$")
+_GPU = re.compile(r"GPU (?P<bus>[0-9A-Fa-f]{8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d)$")
+_KEY = re.compile(r"(?P<indent>\s*)(?P<key>\S.*?)(?:\s+: (?P<value>.*?))?\s*$")
+_MODES = {
+    "Default": ComputeMode.DEFAULT,
+    "Exclusive_Process": ComputeMode.EXCLUSIVE_PROCESS,
+    "Exclusive_Thread": ComputeMode.EXCLUSIVE_THREAD,
+    "Prohibited": ComputeMode.PROHIBITED,
+}
+
+
+def _switch(value: str) -> bool | None:
+    return {"Enabled": True, "Disabled": False, "Yes": True, "No": False}.get(value)
+
+
+def _number(value: str) -> int | None:
+    return int(value) if value.isdecimal() and len(value) < 16 else None  # noqa: PLR2004
+
+
+def _mib(value: str) -> int | None:
+    found = re.fullmatch(r"(\d{1,7}) MiB", value)
+    return int(found[1]) << 20 if found else None
+
+
+def _milliwatts(value: str) -> int | None:
+    found = re.fullmatch(r"(\d{1,5}\.\d{1,3}) W", value)
+    return int(float(found[1]) * 1000) if found else None
+
+
+def _mode(value: str) -> int | None:
+    return _MODES.get(value)
+
+
+def _text(value: str) -> str | None:
+    return value if value and value != "N/A" else None
+
+
+def _width(value: str) -> int | None:
+    found = re.fullmatch(r"(\d{1,2})x", value)
+    return int(found[1]) if found else None
+
+
+#: Section path (names of the sections above, joined) to the field and how its value reads. Sections
+#: as of drivers 384 to 590; what moved stands twice.
+_FIELDS: dict[str, tuple[str, Callable[[str], Any]]] = {
+    "GPU UUID": ("uuid", _text),
+    "Persistence Mode": ("persistence_mode", _switch),
+    "Compute Mode": ("compute_mode", _mode),
+    "MIG Mode/Current": ("mig_mode", _switch),
+    "MIG Mode/Pending": ("mig_mode_pending", _switch),
+    "ECC Mode/Current": ("ecc_mode", _switch),
+    "Ecc Mode/Current": ("ecc_mode", _switch),
+    "ECC Mode/Pending": ("ecc_mode_pending", _switch),
+    "Ecc Mode/Pending": ("ecc_mode_pending", _switch),
+    "FB Memory Usage/Total": ("memory_total_bytes", _mib),
+    "Remapped Rows/Correctable Error": ("health.remapped_rows_corrected", _number),
+    "Remapped Rows/Uncorrectable Error": ("health.remapped_rows_uncorrected", _number),
+    "Remapped Rows/Pending": ("health.remapped_rows_pending", _switch),
+    "Remapped Rows/Remapping Failure Occurred": ("health.remapped_rows_failure", _switch),
+    "Retired Pages/Single Bit ECC": ("health.retired_pages_single_bit", _number),
+    "Retired Pages/Double Bit ECC": ("health.retired_pages_double_bit", _number),
+    "Retired Pages/Pending Page Blacklist": ("health.retired_pages_pending", _switch),
+    "Retired Pages/Pending": ("health.retired_pages_pending", _switch),
+    "GPU Link Info/Link Width/Max": ("pcie.max_width", _width),
+    "PCI/GPU Link Info/Link Width/Max": ("pcie.max_width", _width),
+    "PCI/GPU Link Info/Link Width/Current": ("pcie.width", _width),
+    "Power Readings/Power Limit": ("health.power_limit_mw", _milliwatts),
+    "Power Readings/Default Power Limit": ("health.power_limit_default_mw", _milliwatts),
+    "GPU Power Readings/Current Power Limit": ("health.power_limit_mw", _milliwatts),
+    "GPU Power Readings/Default Power Limit": ("health.power_limit_default_mw", _milliwatts),
+    "GSP Firmware Version": ("gsp_version", _text),
+    "VBIOS Version": ("vbios", _text),
+    "Minor Number": ("minor_number", _number),
+}
+
+
+def _read(lines: Sequence[Line], into: Statements) -> None:
+    place = 0
+    while place < len(lines):
+        if _TITLE.match(lines[place].text):
+            place = _log(lines, place, into)
+        place += 1
+
+
+def _log(lines: Sequence[Line], place: int, into: Statements) -> int:
+    into.recognized()
+    report = _Report(into)
+    for at in range(place + 1, len(lines)):
+        if lines[at].fence or _TITLE.match(lines[at].text) or not report.take(lines[at]):
+            return at - 1
+    return len(lines)
+
+
+class _Report:
+    """One report: keys of the driver, then the GPUs in order of their addresses."""
+
+    def __init__(self, into: Statements) -> None:
+        self._into = into
+        self._index = -1
+        self._attached: int | None = None
+        self._above: list[tuple[int, str]] = []
+        self._blank = 0
+
+    def take(self, line: Line) -> bool:
+        """Takes a line; False where the report is over."""
+        if not line.text.strip():
+            self._blank += 1
+            return self._blank < 4  # noqa: PLR2004
+        self._blank = 0
+        gpu = _GPU.match(line.text.strip())
+        if gpu:
+            self._index += 1
+            self._above = []
+            name = f"gpus.{self._index}"
+            self._into.state(Gpus, f"{name}.index", self._index, line)
+            self._into.state(Gpus, f"{name}.pci_bdf", bdf(gpu["bus"]), line)
+            self._into.state(Gpus, f"{name}.error", None, line)
+            return True
+        found = _KEY.match(line.text)
+        if found is None or (self._index >= 0 and not found["indent"]):
+            return False
+        self._key(len(found["indent"]), found["key"], found["value"], line)
+        return True
+
+    def _key(self, indent: int, key: str, value: str | None, line: Line) -> None:
+        while self._above and self._above[-1][0] >= indent:
+            self._above.pop()
+        path = "/".join([*(name for _, name in self._above), key])
+        if value is None:
+            self._above.append((indent, key))
+        elif self._index < 0:
+            self._driver(key, value, line)
+        elif path == "Product Name":
+            state_gpu(self._index, value, line, self._into)
+        elif path in _FIELDS:
+            field, read = _FIELDS[path]
+            known = read(value.strip())
+            if known is not None:
+                self._into.state(Gpus, f"gpus.{self._index}.{field}", known, line)
+
+    def _driver(self, key: str, value: str, line: Line) -> None:
+        if key == "Driver Version" and re.fullmatch(r"\d{3}\.[\d.]+", value):
+            state_driver(value, line, self._into)
+        elif key == "CUDA Version" and re.fullmatch(r"\d{1,2}\.\d{1,2}", value):
+            major, minor = value.split(".")
+            self._into.state(Nvml, "cuda_version", 1000 * int(major) + 10 * int(minor), line)
+        elif key == "Attached GPUs" and value.isdecimal() and len(value) < 4:  # noqa: PLR2004
+            self._into.state(Gpus, "count", int(value), line)
+
+
+READER = Reader("nvidia-smi -q", _read)

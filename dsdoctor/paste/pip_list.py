@@ -1,0 +1,52 @@
+"""`pip list` and `pip freeze`: distributions; whether the list is whole cannot be seen."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from dsdoctor.paste.lines import Line
+from dsdoctor.paste.reader import Reader, state_package
+from dsdoctor.paste.statements import Statements
+
+_HEAD = re.compile(r"\s*Package\s+Version\b")
+_RULE = re.compile(r"\s*-{3,}\s+-{3,}")
+_ROW = re.compile(r"\s*(?P<name>[A-Za-z][\w.-]{0,60})\s+(?P<version>\d[\w.+!-]{0,60})(?:\s+\S{1,200})?\s*$")
+_FROZEN = re.compile(r"(?P<name>[A-Za-z][\w.-]{0,60})==(?P<version>\d[\w.+!-]{0,60})\s*$")
+#: Fewer lines of `name==version` are as likely what somebody asks for (requirements) as what is there.
+_FEWEST = 10
+
+
+def _read(lines: Sequence[Line], into: Statements) -> None:
+    for place, line in enumerate(lines[:-1]):
+        if _HEAD.match(line.text) and _RULE.match(lines[place + 1].text):
+            _table(lines, place + 2, into)
+    run: list[tuple[Line, re.Match[str]]] = []
+    for line in lines:
+        found = _FROZEN.match(line.text)
+        if found:
+            run.append((line, found))
+        elif line.text.strip() and not re.match(r"(?:-e |\S+ @ |#)", line.text):
+            _frozen(run, into)
+            run = []
+    _frozen(run, into)
+
+
+def _table(lines: Sequence[Line], place: int, into: Statements) -> None:
+    into.recognized()
+    for line in lines[place:]:
+        found = _ROW.match(line.text)
+        if found is None:
+            return
+        state_package(found["name"], found["version"], line, into)
+
+
+def _frozen(run: list[tuple[Line, re.Match[str]]], into: Statements) -> None:
+    if len(run) < _FEWEST:
+        return
+    into.recognized()
+    for line, found in run:
+        state_package(found["name"], found["version"], line, into)
+
+
+READER = Reader("pip list", _read)

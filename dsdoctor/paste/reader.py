@@ -1,0 +1,159 @@
+"""What a reader is, and what several of them share: versions, platforms, names of GPUs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from dsdoctor.model.facts.gpu import Gpus
+from dsdoctor.model.facts.machine import OsInfo
+from dsdoctor.model.facts.python import (
+    DeepSpeedInstall,
+    Packages,
+    Patient,
+    TorchBuild,
+    TorchLive,
+)
+from dsdoctor.paste.lines import Line
+from dsdoctor.paste.statements import Statements
+from dsdoctor.products import product
+
+
+class Reader(NamedTuple):
+    """A format.
+
+    Attributes:
+        name: the tool, as its users call it.
+        read: finds its parts among the lines of a text and states what they state.
+    """
+
+    name: str
+    read: Callable[[Sequence[Line], Statements], None]
+
+
+#: What tools print in place of a value.
+EMPTY = re.compile(
+    r"(?i)(?:n/?a|none|could not collect|not installed.*|not found|no cuda|unknown|\[?n/a\]?|-|"
+    r"no relevant packages|not available|<?fill in>?|)\s*$"
+)
+VERSION = re.compile(r"\d{1,5}(?:\.\w{1,24}){1,5}(?:[+-][\w.]{1,60})?")
+_LOCAL = re.compile(r"\+(?:cu(?P<major>1\d|9)(?P<minor>\d)\b|(?P<cpu>cpu\b)|rocm(?P<hip>[\d.]+))")
+_PLATFORM = re.compile(
+    r"(?P<system>Linux|Windows|macOS|Darwin)-(?P<release>[\w.+~-]+?)"
+    r"(?:-(?P<machine>x86_64|aarch64|arm64|ppc64le|AMD64|i386)(?:-[\w.+-]*)?)?"
+    r"(?:-(?:with-)?(?P<libc>glibc[\d.]+))?(?:-.*)?$"
+)
+#: Drivers print these in place of a name that does not fit.
+_CUT = "..."
+
+
+def version(text: str) -> str | None:
+    """The version at the start of a value.
+
+    >>> version("2.1.0+cu121 (True)"), version("Could not collect")
+    ('2.1.0+cu121', None)
+    """
+    found = VERSION.match(text.strip())
+    return found.group() if found else None
+
+
+def state_torch(text: str, line: Line, into: Statements) -> None:
+    """States torch's version and what that says of its build."""
+    value = version(text)
+    if value is None:
+        return
+    into.state(TorchBuild, "version", value, line)
+    into.state(TorchBuild, "error", None, line)
+    found = _LOCAL.search(value)
+    if found is None:
+        return
+    if found["cpu"]:
+        into.state(TorchBuild, "cuda", None, line)
+        into.state(TorchBuild, "hip", None, line)
+    elif found["hip"]:
+        into.state(TorchBuild, "cuda", None, line)
+        into.state(TorchBuild, "hip", found["hip"].rstrip("."), line)
+    else:
+        state_cuda(f"{found['major']}.{found['minor']}", line, into)
+
+
+def state_cuda(cuda: str, line: Line, into: Statements) -> None:
+    """States the CUDA version of a torch build; such a build is not one for ROCm."""
+    into.state(TorchBuild, "cuda", ".".join(cuda.split(".")[:2]), line)
+    into.state(TorchBuild, "hip", None, line)
+
+
+def state_deepspeed(text: str, line: Line, into: Statements) -> None:
+    """States DeepSpeed's version."""
+    value = version(text)
+    if value is not None:
+        into.state(DeepSpeedInstall, "version", value, line)
+        into.state(DeepSpeedInstall, "error", None, line)
+
+
+def state_python(text: str, line: Line, into: Statements) -> None:
+    """States the interpreter's version; older tools print `3.8`, newer ones the whole."""
+    found = re.match(r"(\d\.\d{1,2}(?:\.\d{1,2})?)\b", text.strip())
+    if found:
+        into.state(Patient, "version", found[1], line)
+
+
+def state_platform(text: str, line: Line, into: Statements) -> None:
+    """States what `platform.platform()` says."""
+    found = _PLATFORM.match(text.strip())
+    if found is None:
+        return
+    system = "Darwin" if found["system"] == "macOS" else found["system"]
+    into.state(OsInfo, "system", system, line)
+    into.state(OsInfo, "release", found["release"], line)
+    into.state(OsInfo, "wsl", "microsoft" in found["release"].lower(), line)
+    if found["machine"]:
+        into.state(OsInfo, "machine", found["machine"].replace("AMD64", "x86_64"), line)
+    if found["libc"]:
+        into.state(OsInfo, "libc", found["libc"].replace("glibc", "glibc "), line)
+
+
+def state_package(name: str, text: str, line: Line, into: Statements) -> None:
+    """States an installed distribution, and what that says of torch and DeepSpeed."""
+    found = re.match(r"\d[\w.+!-]*", text.strip())
+    if found is None:
+        return
+    value = found.group()
+    key = re.sub(r"[-_.]+", "-", name).lower()
+    into.state(Packages, f"packages.{key}", {"name": key, "version": value}, line)
+    if key == "torch":
+        state_torch(value, line, into)
+    elif key == "deepspeed":
+        state_deepspeed(value, line, into)
+    elif re.fullmatch(r"nvidia-nccl-cu\d+", key):
+        into.state(TorchBuild, "nccl", value, line)
+
+
+def state_gpu(index: int, name: str, line: Line, into: Statements) -> bool:
+    """States a GPU and what follows from its product; False for a name that is cut or none."""
+    text = name.strip()
+    into.state(Gpus, f"gpus.{index}.index", index, line)
+    if not text or text.endswith((_CUT, "..")) or len(text) > 80:  # noqa: PLR2004
+        return False
+    into.state(Gpus, f"gpus.{index}.name", text, line)
+    known = product(text)
+    if known is not None:
+        into.state(Gpus, f"gpus.{index}.cc_major", known.major, line)
+        into.state(Gpus, f"gpus.{index}.cc_minor", known.minor, line)
+    return True
+
+
+def state_cuda_available(text: str, line: Line, into: Statements) -> None:
+    """States what `torch.cuda.is_available()` returned, in a torch that was imported for it."""
+    word = text.strip().lower()
+    if word not in ("true", "false", "yes", "no"):
+        return
+    works = word in ("true", "yes")
+    into.state(TorchLive, "imported", {"ok": True}, line)
+    into.state(TorchLive, "died", None, line)
+    into.state(TorchLive, "cuda_ok", works, line)
+    if works:
+        into.state(TorchLive, "devices.0.index", 0, line)
+    else:
+        into.state(TorchLive, "devices[]", None, line)

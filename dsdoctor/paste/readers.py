@@ -1,0 +1,37 @@
+"""All readers, in the order in which their statements count where one is the better witness.
+
+`ds_report` comes before what prints the nvcc on PATH: it asks the nvcc that DeepSpeed builds with.
+"""
+
+from __future__ import annotations
+
+from dsdoctor.paste import (
+    accelerate_env,
+    collect_env,
+    ds_report,
+    llamafactory_env,
+    lspci,
+    nvcc,
+    nvidia_smi,
+    nvidia_smi_list,
+    nvidia_smi_query,
+    pip_list,
+    topo,
+    transformers_env,
+)
+from dsdoctor.paste.reader import Reader
+
+READERS: tuple[Reader, ...] = (
+    ds_report.READER,
+    collect_env.READER,
+    nvidia_smi.READER,
+    nvidia_smi_query.READER,
+    nvidia_smi_list.READER,
+    topo.READER,
+    transformers_env.READER,
+    accelerate_env.READER,
+    llamafactory_env.READER,
+    nvcc.READER,
+    lspci.READER,
+    pip_list.READER,
+)

@@ -1,0 +1,159 @@
+"""What readers state: fields of facts with their lines; from them, the partial snapshot."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from dsdoctor.model.facts.base import Fact, Missing, Why
+from dsdoctor.model.partial import Source
+from dsdoctor.model.snapshot import Snapshot, masked
+from dsdoctor.paste.lines import Line
+
+
+class Statements:
+    """Collects what a text states.
+
+    Attributes:
+        reader: name of the format that is being read.
+    """
+
+    def __init__(self) -> None:
+        self.reader = ""
+        self._found: dict[tuple[str, str], tuple[Any, Source]] = {}
+        self._disputed: dict[tuple[str, str], tuple[Source, Source]] = {}
+        self._readers: dict[str, int] = {}
+
+    def recognized(self) -> None:
+        """Notes that the text has a part in this reader's format."""
+        self._readers.setdefault(self.reader, len(self._readers))
+
+    def state(self, kind: type[Fact], path: str, value: Any, line: Line) -> None:
+        """States a field.
+
+        Args:
+            kind: the fact.
+            path: dotted name of the field below it (`gpus.0.name`); `[]` at the end says that the
+                list is known to have no further items.
+            value: as JSON would have it.
+            line: where it stands.
+        """
+        self.recognized()
+        key = (kind.key(), path)
+        source = Source(reader=self.reader, line=line.number, text=line.text[:200])
+        known = self._found.get(key)
+        if known is None:
+            self._found[key] = (value, source)
+            return
+        agreed = _agreed(known[0], value)
+        if agreed is None:
+            self._disputed.setdefault(key, (known[1], source))
+        else:
+            self._found[key] = (agreed[0], known[1])
+
+    def states(self, kind: type[Fact], path: str) -> bool:
+        """Whether a field was stated already."""
+        return (kind.key(), path) in self._found
+
+    def snapshot(self) -> Snapshot | None:
+        """The partial snapshot, secrets masked; None where nothing was recognized."""
+        if not self._readers:
+            return None
+        snapshot = Snapshot(pasted=True, origin=f"a paste of {_listed(self._readers)}")
+        for key in sorted({key for key, _ in self._found}):
+            fields = {
+                path: found
+                for (fact, path), found in self._found.items()
+                if fact == key and (fact, path) not in self._disputed
+            }
+            if fields:
+                snapshot.facts[key] = _tree(fields)
+                snapshot.sources[key] = _sources(fields)
+        for (key, path), (one, other) in self._disputed.items():
+            detail = f"the paste states `{path}` differently in lines {one.line} and {other.line}"
+            if key not in snapshot.facts:
+                snapshot.missing[key] = Missing(why=Why.NOT_ASKED, detail=detail)
+        return masked(snapshot)
+
+    @property
+    def disputes(self) -> Iterable[tuple[str, str]]:
+        """Fact and field that two parts of the text state differently."""
+        return self._disputed
+
+
+_VERSION = re.compile(r"\d+(?:\.\d+)+(?:[+.\w-]*)")
+
+
+def _agreed(one: Any, other: Any) -> tuple[Any] | None:
+    """The fuller of two statements of one field; None where they contradict each other."""
+    if one == other:
+        return (one,)
+    if not isinstance(one, str) or not isinstance(other, str):
+        if isinstance(one, int) and isinstance(other, int) and not isinstance(one, bool):
+            near = abs(one - other) <= 0.02 * max(abs(one), abs(other))  # noqa: PLR2004  # GB, GiB
+            return (one,) if near else None
+        return None
+    short, long = sorted((one.removeprefix("NVIDIA "), other.removeprefix("NVIDIA ")), key=len)
+    if short == long:
+        return (max(one, other, key=len),)
+    part = long.startswith(short) and not long[len(short)].isdigit()
+    return (max(one, other, key=len),) if part and _VERSION.fullmatch(long) else None
+
+
+def _listed(names: Iterable[str]) -> str:
+    names = list(names)
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _tree(fields: dict[str, tuple[Any, Source]]) -> dict[str, Any]:
+    """Fields by dotted name as the JSON of the fact; items of lists in order of their number."""
+    root: dict[str, Any] = {}
+    for path, (value, _) in fields.items():
+        if path.endswith("[]"):
+            continue
+        parts = _parts(path)
+        place = root
+        for part in parts[:-1]:
+            place = place.setdefault(part, {})
+        place[parts[-1]] = value
+    for path in fields:
+        if path.endswith("[]"):
+            root.setdefault(path[:-2], {})
+    for name in LISTS & root.keys():
+        if isinstance(root[name], dict):
+            root[name] = [root[name][number] for number in sorted(root[name], key=int)]
+    return root
+
+
+#: Fields whose parts are numbered, and mappings, whose keys may hold dots.
+LISTS = {"gpus", "pci", "found", "devices"}
+MAPPINGS = {"packages", "variables"}
+
+
+def _parts(path: str) -> list[str]:
+    head, _, rest = path.partition(".")
+    return [head, rest] if head in MAPPINGS else path.split(".")
+
+
+def _sources(fields: dict[str, tuple[Any, Source]]) -> dict[str, Source]:
+    """Places of the fields, numbers of items counted from 0 as in the list."""
+    numbers: dict[str, list[str]] = {}
+    for path in fields:
+        head, _, rest = path.partition(".")
+        if head in LISTS and rest:
+            number = rest.partition(".")[0]
+            if number not in numbers.setdefault(head, []):
+                numbers[head].append(number)
+    ranks = {head: sorted(found, key=int) for head, found in numbers.items()}
+    places: dict[str, Source] = {}
+    for path, (_, source) in fields.items():
+        head, _, rest = path.partition(".")
+        if path.endswith("[]"):
+            places[path[:-2]] = source
+        elif head in ranks:
+            number, _, field = rest.partition(".")
+            places[f"{head}.{ranks[head].index(number)}.{field}"] = source
+        else:
+            places[path] = source
+    return places

@@ -1,0 +1,63 @@
+"""`nvidia-smi topo -m`: how GPUs reach each other."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from dsdoctor.model.facts.gpu import GpuTopology
+from dsdoctor.paste.lines import Line
+from dsdoctor.paste.reader import Reader
+from dsdoctor.paste.statements import Statements
+
+_HEAD = re.compile(r"\s*GPU0\s+(?:GPU1|CPU Affinity|NIC0|mlx5_0)\b")
+_CELL = re.compile(r"(?:X|NV\d{1,2}|PIX|PXB|PSB|PHB|NODE|SYS|SOC)$")
+_ANCESTORS = {
+    "PIX": "SINGLE",
+    "PSB": "INTERNAL",
+    "PXB": "MULTIPLE",
+    "PHB": "HOSTBRIDGE",
+    "NODE": "NODE",
+    "SYS": "SYSTEM",
+    "SOC": "SYSTEM",
+}
+
+
+def _read(lines: Sequence[Line], into: Statements) -> None:
+    for place, line in enumerate(lines):
+        if _HEAD.match(line.text):
+            _matrix(lines, place, into)
+
+
+def _matrix(lines: Sequence[Line], place: int, into: Statements) -> None:
+    """States the pairs if the whole matrix is there and agrees with itself."""
+    count = 0
+    for word in lines[place].text.split():
+        if word != f"GPU{count}":
+            break
+        count += 1
+    rows: list[list[str]] = []
+    for line in lines[place + 1 : place + 1 + count]:
+        words = line.text.split()
+        if len(words) <= count or words[0] != f"GPU{len(rows)}":
+            return
+        cells = words[1 : count + 1]
+        if not all(_CELL.match(cell) for cell in cells) or cells[len(rows)] != "X":
+            return
+        rows.append(cells)
+    if count < 2 or len(rows) < count or any(  # noqa: PLR2004
+        rows[a][b] != rows[b][a] for a in range(count) for b in range(a)
+    ):
+        return
+    pairs = [_pair(a, b, rows[a][b]) for a in range(count) for b in range(a + 1, count)]
+    into.state(GpuTopology, "pairs", pairs, lines[place])
+
+
+def _pair(a: int, b: int, cell: str) -> dict[str, Any]:
+    if cell.startswith("NV"):
+        return {"a": a, "b": b, "nvlinks": int(cell[2:])}
+    return {"a": a, "b": b, "nvlinks": 0, "ancestor": _ANCESTORS[cell]}
+
+
+READER = Reader("nvidia-smi topo", _read)

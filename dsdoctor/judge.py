@@ -69,9 +69,11 @@ def judge(
     policy = policy or Policy()
     findings: list[Finding] = []
     facts = Facts(snapshot)
+    asked = 0
     for unit in units:
         if unit.check is None or (policy.scopes and unit.condition.scope not in policy.scopes):
             continue
+        asked += 1
         if deadline is not None and time.monotonic() > deadline:
             late = Finding(status=Status.UNKNOWN, message="not judged: the time limit was over")
             findings.append(_signed(late, unit))
@@ -90,6 +92,8 @@ def judge(
         seconds=round(snapshot.seconds.get("total", 0.0) + time.monotonic() - begun, 3),
     )
     _describe(report, snapshot)
+    if snapshot.pasted:
+        report.conditions = asked
     report.verdict = _verdict(report, snapshot)
     return report
 
@@ -383,7 +387,6 @@ def _describe(report: Report, snapshot: Snapshot) -> None:
         report.origin = snapshot.origin
     if snapshot.pasted:
         spoken = {f.condition for f in report.findings if f.status is not Status.SKIP}
-        report.conditions = len({finding.condition for finding in report.findings})
         report.judged = len(spoken)
 
 

@@ -27,6 +27,11 @@ JUDGE_SECONDS = 5.0
     "--from", "from_file", metavar="FILE", help="Judge a saved snapshot instead of this machine."
 )
 @click.option(
+    "--from-report",
+    metavar="FILE|-",
+    help="Judge pasted output of `collect_env`, `ds_report`, `nvidia-smi`, `accelerate env`, …",
+)
+@click.option(
     "--format",
     "form",
     type=click.Choice(["text", "json", "junit", "github", "html"]),
@@ -63,6 +68,7 @@ def command(
     timeout: float | None,
     checks_dir: tuple[str, ...],
     from_file: str | None,
+    from_report: str | None,
     form: str,
     output: str | None,
     select: tuple[str, ...],
@@ -93,7 +99,11 @@ def command(
     unwanted = [item for word in ignore for item in loading.split(word)]
     units = registry.select(wanted, [*found.ignore, *unwanted])
     policy = common.policy(found, scope)
-    if from_file is not None:
+    if from_report is not None:
+        from dsdoctor.cli import pasted  # noqa: PLC0415  # readers only with --from-report
+
+        snapshot = pasted.load_paste(from_report)
+    elif from_file is not None:
         machine_options = (python, gpus, expect_gpus, config, quick, deep, command_line, hostfile)
         if any(machine_options) or job.given(job_given):
             raise UsageError(

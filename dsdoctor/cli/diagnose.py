@@ -8,7 +8,7 @@ import click
 import msgspec
 
 from dsdoctor import logs
-from dsdoctor.cli import common, html, loading
+from dsdoctor.cli import common, html, loading, pasted
 from dsdoctor.cli.output import show, wants_colour
 from dsdoctor.errors import UsageError
 from dsdoctor.judge import judge
@@ -66,9 +66,10 @@ def command(
     """Find out from its logs why a run died.
 
     LOG is a file (plain, gzip, xz or zstd), a directory of rank logs, or `-` for standard input.
+    Where it contains output of `collect_env`, `ds_report` or `nvidia-smi`, that is judged as well.
 
-    Exit status: 0 no failure, or an error in the script itself; 1 a cause was found; 2 misuse; 3
-    the run died of an unknown cause, or the log is empty or truncated.
+    Exit status: 0 no failure, or an error in the script itself; 1 a cause or a failure was found;
+    2 misuse; 3 the run died of an unknown cause, or the log is empty or truncated.
 
     \b
     Examples:
@@ -81,12 +82,15 @@ def command(
     expected = _expected(expect)
     _agree(paths, snapshot=snapshot, here=here, python=python, config=config)
     registry = loading.load_registry(checks_dir)
+    heads = pasted.heads(paths)
     try:
         diagnosis = logs.diagnose_paths(paths, logs.signatures_of(registry), expect=expected)
     except logs.ReadError as error:
         raise UsageError(str(error)) from None
     if snapshot is not None or here:
         diagnosis = _with_machine(diagnosis, registry, snapshot, python, config)
+    texts = (pasted.decoded(name, head) for name, head in heads)
+    diagnosis = pasted.with_environment(diagnosis, texts, registry)
     diagnosis = msgspec.structs.replace(
         diagnosis,
         causes=tuple(

@@ -30,6 +30,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "smoke": ("dsdoctor.cli.smoke", "Prove launch settings with a short real run"),
     "run": ("dsdoctor.cli.run", "Start a job under watch, and name the cause if it dies"),
     "diagnose": ("dsdoctor.cli.diagnose", "Find out from its logs why a run died"),
+    "triage": ("dsdoctor.cli.triage", "Judge the logs and the environment in an issue's text"),
     "lint": ("dsdoctor.cli.lint", "Check configs, hostfiles and launch lines without a machine"),
     "explain": ("dsdoctor.cli.explain", "Explain a condition"),
     "snapshot": ("dsdoctor.cli.snapshot", "Save all facts about this machine to a file"),

@@ -157,17 +157,17 @@ def _zstd(stream: BinaryIO, name: str) -> BinaryIO:
     )
 
 
-class _Joined(io.RawIOBase):
+class Joined(io.RawIOBase):
     """Bytes already read, then the rest of a stream that cannot be sought."""
 
     def __init__(self, head: bytes, rest: BinaryIO) -> None:
         super().__init__()
         self._head, self._rest = head, rest
 
-    def readable(self) -> bool:
+    def readable(self) -> bool:  # noqa: D102  # of io.RawIOBase
         return True
 
-    def readinto(self, buffer: Any) -> int:
+    def readinto(self, buffer: Any) -> int:  # noqa: D102  # of io.RawIOBase
         data = self._head[: len(buffer)] if self._head else self._rest.read(len(buffer))
         if self._head:
             self._head = self._head[len(data) :]
@@ -186,7 +186,7 @@ def _open(source: Source) -> Iterator[BinaryIO]:
         else:
             raw = stack.enter_context(source.path.open("rb"))
         head = raw.read(6)
-        joined = cast("BinaryIO", io.BufferedReader(_Joined(head, raw), BLOCK))
+        joined = cast("BinaryIO", io.BufferedReader(Joined(head, raw), BLOCK))
         if head.startswith(GZIP_MAGIC):
             unpacked = stack.enter_context(contextlib.closing(gzip.GzipFile(fileobj=joined)))
             yield cast("BinaryIO", unpacked)

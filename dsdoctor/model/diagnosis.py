@@ -6,6 +6,9 @@ import enum
 
 import msgspec
 
+from dsdoctor.model.finding import Status
+from dsdoctor.model.report import Report
+
 
 class Outcome(enum.Enum):
     """The four ways in which the reading of a log ends."""
@@ -173,6 +176,8 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
         raised_by: for `unrecognised`, the product that raised the first error.
         attempts: the starts of the workers, where there were several.
         consequences: what followed from the first cause, by rank, at most 64.
+        environment: what was found in the output of `collect_env`, `ds_report`, `nvidia-smi`, …
+            that stands in the text; left out where there is none.
     """
 
     outcome: Outcome
@@ -188,6 +193,7 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     raised_by: RaisedBy | None = None
     attempts: tuple[Attempt, ...] = ()
     consequences: tuple[Consequence, ...] = ()
+    environment: Report | msgspec.UnsetType = msgspec.UNSET
     schema: str = "dsdoctor/diagnosis"
     version: int = 1
 
@@ -196,5 +202,11 @@ _EXIT = {Outcome.CAUSE: 1, Outcome.USER_CODE: 0, Outcome.CLEAN: 0, Outcome.UNREC
 
 
 def exit_code(diagnosis: Diagnosis) -> int:
-    """What `diagnose` exits with: 1 for a cause, 3 for none or a log that is cut off, else 0."""
+    """What `diagnose` exits with: 1 for a cause, 3 for none or a log that is cut off, else 0.
+
+    A failure of an environment that stands in the text is a cause as well.
+    """
+    environment = diagnosis.environment
+    if isinstance(environment, Report) and environment.worst() is Status.FAIL:
+        return 1
     return 3 if diagnosis.truncated else _EXIT[diagnosis.outcome]

@@ -90,6 +90,7 @@ OPEN: dict[type, frozenset[str]] = {
     python.DeepSpeedInstall: frozenset({"installed_ops", "built_for_torch", "built_for_cuda"}),
     python.DeepSpeedLive: frozenset({"accelerator"}),
     python.Patient: frozenset({"implementation"}),
+    toolchain.Compilers: frozenset({"ninja_in_env"}),
     toolchain.Toolkit: frozenset({"trial_ok", "trial_error", "error"}),
 }
 #: Class to fields that name or describe, and decide nothing.
@@ -204,7 +205,7 @@ def _read(name: str, source: Source | None) -> None:
 
 
 @functools.cache
-def _open_fields(kind: type) -> frozenset[str]:
+def _open_fields(kind: Any) -> frozenset[str]:
     if kind.__module__ == gpu.__name__ and kind not in (gpu.Nvml, gpu.Gpus, gpu.GpuTopology):
         return frozenset(field.name for field in msgspec.structs.fields(kind))
     return OPEN.get(kind, frozenset())
@@ -244,7 +245,7 @@ def build(
         else:
             gaps.add(field.name)
             values[field.name] = _default(field)
-    made = _partial_class(kind)(**values)
+    made = _partial_class(typing.cast("Any", kind))(**values)
     made.__dict__["_note"] = _Note(name or kind.key(), frozenset(gaps), marks)
     return made
 
@@ -257,9 +258,7 @@ class _Note(typing.NamedTuple):
     marks: Mapping[str, Source]
 
 
-def _part(
-    hint: Any, value: Any, inner: Mapping[str, Source], name: str, *, whole: bool
-) -> Any:
+def _part(hint: Any, value: Any, inner: Mapping[str, Source], name: str, *, whole: bool) -> Any:
     """A field of which parts were stated: items of a list, entries of a mapping, a struct."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin is types.UnionType:
@@ -273,8 +272,7 @@ def _part(
             items.append(build(arguments[0], item, at, f"{name}.{number}"))
         if whole:
             return tuple(items)
-        found = _named_tuple(name)(items)
-        return found
+        return _named_tuple(name)(items)
     if origin is dict:
         entries = {key: decode.convert(entry, arguments[1]) for key, entry in value.items()}
         return PartialDict(entries, name, inner, lenient=name.startswith("environment."))
@@ -301,7 +299,7 @@ def _get(self: Any, attribute: str) -> Any:
 
 
 @functools.cache
-def _partial_class(kind: type) -> Any:
+def _partial_class(kind: Any) -> Any:
     """A class of the same name that watches over what is read of it."""
     body = {"__getattribute__": _get, "__module__": __name__, "__doc__": kind.__doc__}
     options = {"frozen": True, "kw_only": True, "dict": True}

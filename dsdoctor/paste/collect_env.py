@@ -29,14 +29,20 @@ from dsdoctor.paste.statements import Statements
 
 #: The first key, and those of which one follows soon: a `PyTorch version:` alone proves nothing.
 _FIRST = re.compile(r"\s*PyTorch version\s*: ")
-_NEXT = re.compile(r"\s*(?:Is debug build|CUDA used to build PyTorch|ROCM used to build PyTorch)\s*:")
+_NEXT = re.compile(
+    r"\s*(?:Is debug build|CUDA used to build PyTorch|ROCM used to build PyTorch)\s*:"
+)
 _KEY = re.compile(r"\s*(?P<key>[A-Z][\w ()./]{1,48}?)\s*:(?:\s+(?P<value>.*))?$")
 _GPU = re.compile(r"\s*GPU (?P<index>\d{1,3}): (?P<name>[^(]{2,80}?)(?:\s*\(UUID.*)?$")
-_PACKAGE = re.compile(r"\s*\[(?:pip|pip3|pip2|conda)\]\s+(?P<name>[\w.-]{1,60})(?:==|\s+)(?P<v>\S+)")
+_PACKAGE = re.compile(
+    r"\s*\[(?:pip|pip3|pip2|conda)\]\s+(?P<name>[\w.-]{1,60})(?:==|\s+)(?P<v>\S+)"
+)
 _VARIABLE = re.compile(r"\s*(?P<name>[A-Z][A-Z0-9_]{2,60})=(?P<value>.*)$")
 #: Lines of the longest such report (lscpu, 60 packages of pip and conda, a topology of 16 GPUs).
 _MOST = 400
-_VARIABLES = re.compile(r"(?:CUDA|NCCL|TORCH|PYTORCH|DS|OMP|MASTER|WORLD|RANK|LOCAL_RANK|LD)(?:_|$)")
+_VARIABLES = re.compile(
+    r"(?:CUDA|NCCL|TORCH|PYTORCH|DS|OMP|MASTER|WORLD|RANK|LOCAL_RANK|LD)(?:_|$)"
+)
 
 
 def _torch(value: str, line: Line, into: Statements) -> None:
@@ -115,7 +121,7 @@ def _nvcc(value: str, line: Line, into: Statements) -> None:
 
 
 def _cpus(value: str, line: Line, into: Statements) -> None:
-    if value.strip().isdecimal() and 0 < int(value) < 1 << 16:  # noqa: PLR2004
+    if value.strip().isdecimal() and 0 < int(value) < 1 << 16:
         into.state(Resources, "cpus_logical", int(value), line)
 
 

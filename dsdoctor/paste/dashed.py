@@ -26,7 +26,12 @@ from dsdoctor.paste.reader import (
 )
 from dsdoctor.paste.statements import Statements
 
-_ITEM = re.compile(r"\s*(?:[-*•]\s+)?`{0,2}(?P<key>[A-Za-z][\w` ()?/]{1,48}?)`{0,2}\s*:\s*(?P<value>.*)$")
+_ITEM = re.compile(
+    r"\s*(?:[-*•]\s+)?`{0,2}(?P<key>[A-Za-z][\w` ()?/]{1,48}?)`{0,2}\s*:\s*(?P<value>.*)$"
+)
+#: What all three print behind their own version: it tells their first line from a later one of
+#: another tool's list.
+_PLATFORM = re.compile(r"\s*(?:[-*•]\s+)?Platform\s*:")
 _GIB = 1 << 30
 #: Lines of the longest such list, with a config of accelerate in it.
 _MOST = 60
@@ -46,8 +51,8 @@ def read(lines: Sequence[Line], into: Statements, first: re.Pattern[str]) -> Non
         first: the line with the tool's own version.
     """
     left = blank = 0
-    for line in lines:
-        if first.match(line.text):
+    for place, line in enumerate(lines):
+        if first.match(line.text) and _PLATFORM.match(_next(lines, place)):
             left, blank = _MOST, 0
             into.recognized()
         elif not left:
@@ -57,6 +62,12 @@ def read(lines: Sequence[Line], into: Statements, first: re.Pattern[str]) -> Non
         found = _ITEM.match(line.text)
         if left and found:
             _item(found["key"].replace("`", "").strip(), found["value"].strip(), line, into)
+
+
+def _next(lines: Sequence[Line], place: int) -> str:
+    """The next line that is not blank."""
+    rest = (line.text for line in lines[place + 1 : place + 4])
+    return next((text for text in rest if text.strip()), "")
 
 
 def _item(key: str, value: str, line: Line, into: Statements) -> None:

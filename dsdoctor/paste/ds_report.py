@@ -70,7 +70,7 @@ def _ninja(value: str, line: Line, into: Statements) -> None:
 
 def _cuda(value: str, line: Line, into: Statements) -> None:
     if re.match(r"\d{1,2}\.\d", value):
-        state_cuda(value.split()[0], line, into)
+        state_cuda(value.split(maxsplit=1)[0], line, into)
     elif value == "None":
         into.state(TorchBuild, "cuda", None, line)
 

@@ -13,7 +13,9 @@ _CODES = re.compile(
     r"|\[(?:\d{1,3}(?:;\d{1,3}){0,3})m"
 )
 _QUOTE = re.compile(r"^(?:[ \t]{0,3}>[ \t]?){1,8}")
-_TAGS = re.compile(r"</?(?:details|summary|pre|code|p|br|div|span|b)(?:\s[^<>]{0,200})?/?>", re.I)
+_TAGS = re.compile(
+    r"</?(?:details|summary|pre|code|p|br|div|span|b)(?:\s[^<>]{0,200})?/?>", re.IGNORECASE
+)
 _FENCE = re.compile(r"^\s{0,3}(?:```|~~~)")
 #: No tool prints longer lines that state something of ours; conda's and lscpu's flags are shorter.
 LONGEST = 4000

@@ -11,7 +11,8 @@ from dsdoctor.paste.reader import Reader
 from dsdoctor.paste.statements import Statements
 
 _GPU = re.compile(
-    r"\s*(?P<bus>(?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.\d) (?:3D controller|VGA compatible controller)"
+    r"\s*(?P<bus>(?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.\d) "
+    r"(?:3D controller|VGA compatible controller)"
     r"(?: \[03\d\d\])?: NVIDIA Corporation (?P<rest>.*)$"
 )
 _ID = re.compile(r"\[10de:(?P<id>[0-9a-f]{4})\]")

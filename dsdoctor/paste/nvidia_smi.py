@@ -19,13 +19,18 @@ from dsdoctor.paste.statements import Statements
 
 #: `CUDA Version` is printed since driver 410, `KMD Version` since 590.
 _HEAD = re.compile(
-    r"[\s|]*NVIDIA-SMI (?P<smi>\d{3}\.[\d.]+).{0,20}?(?:Driver|KMD) Version: (?P<driver>\d{3}\.[\d.]+)"
+    r"NVIDIA-SMI \d{3}\.[\d.]{1,12}.{0,20}?"
+    r"(?:Driver|KMD) Version: (?P<driver>\d{3}\.\d{1,4}(?:\.\d{1,4})?)"
     r"(?:\s+CUDA (?:UMD )?Version: (?P<cuda>\d{1,2}\.\d{1,2}))?"
 )
 _BORDER = re.compile(r"\s*[+|][-=+]{10,}")
 #: The first of the two or three lines of a GPU, in its three cells.
-_NAME = re.compile(r"(?P<index>\d{1,3})\s+(?P<name>\S.*?)(?:\s+(?P<persistence>On|Off|N/A|TCC|WDDM|MCDM))?$")
-_BUS = re.compile(r"(?P<bus>[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d)(?:\s+(?:On|Off|N/A))?$")
+_NAME = re.compile(
+    r"(?P<index>\d{1,3})\s+(?P<name>\S.*?)(?:\s+(?P<persistence>On|Off|N/A|TCC|WDDM|MCDM))?$"
+)
+_BUS = re.compile(
+    r"(?P<bus>[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d)(?:\s+(?:On|Off|N/A))?$"
+)
 _MEMORY = re.compile(r"\S+MiB\s*/\s*(?P<total>\d{1,7})MiB$")
 _MODES = {
     "Default": ComputeMode.DEFAULT,

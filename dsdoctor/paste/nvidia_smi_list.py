@@ -12,9 +12,12 @@ from dsdoctor.paste.reader import Reader, state_gpu
 from dsdoctor.paste.statements import Statements
 
 _GPU = re.compile(
-    r"\s*GPU (?P<index>\d{1,3}): (?P<name>[^(]{2,80}?) \(UUID: (?P<uuid>GPU-[0-9a-fA-F-]{8,40})\)\s*$"
+    r"\s*GPU (?P<index>\d{1,3}): (?P<name>[^(]{2,80}?) "
+    r"\(UUID: (?P<uuid>GPU-[0-9a-fA-F-]{8,40})\)\s*$"
 )
-_LINK = re.compile(r"\s+Link (?P<link>\d{1,2}): (?:(?P<speed>\d{1,4}(?:\.\d{1,3})?) GB/s|<inactive>|inactive)")
+_LINK = re.compile(
+    r"\s+Link (?P<link>\d{1,2}): (?:(?P<speed>\d{1,4}(?:\.\d{1,3})?) GB/s|<inactive>|inactive)"
+)
 
 
 def _read(lines: Sequence[Line], into: Statements) -> None:

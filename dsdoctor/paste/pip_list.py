@@ -11,9 +11,11 @@ from dsdoctor.paste.statements import Statements
 
 _HEAD = re.compile(r"\s*Package\s+Version\b")
 _RULE = re.compile(r"\s*-{3,}\s+-{3,}")
-_ROW = re.compile(r"\s*(?P<name>[A-Za-z][\w.-]{0,60})\s+(?P<version>\d[\w.+!-]{0,60})(?:\s+\S{1,200})?\s*$")
+_ROW = re.compile(
+    r"\s*(?P<name>[A-Za-z][\w.-]{0,60})\s+(?P<version>\d[\w.+!-]{0,60})(?:\s+\S{1,200})?\s*$"
+)
 _FROZEN = re.compile(r"(?P<name>[A-Za-z][\w.-]{0,60})==(?P<version>\d[\w.+!-]{0,60})\s*$")
-#: Fewer lines of `name==version` are as likely what somebody asks for (requirements) as what is there.
+#: Fewer lines of `name==version` are as likely what is asked for (requirements) as what is there.
 _FEWEST = 10
 
 

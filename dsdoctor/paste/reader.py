@@ -39,11 +39,9 @@ EMPTY = re.compile(
 )
 VERSION = re.compile(r"\d{1,5}(?:\.\w{1,24}){1,5}(?:[+-][\w.]{1,60})?")
 _LOCAL = re.compile(r"\+(?:cu(?P<major>1\d|9)(?P<minor>\d)\b|(?P<cpu>cpu\b)|rocm(?P<hip>[\d.]+))")
-_PLATFORM = re.compile(
-    r"(?P<system>Linux|Windows|macOS|Darwin)-(?P<release>[\w.+~-]+?)"
-    r"(?:-(?P<machine>x86_64|aarch64|arm64|ppc64le|AMD64|i386)(?:-[\w.+-]*)?)?"
-    r"(?:-(?:with-)?(?P<libc>glibc[\d.]+))?(?:-.*)?$"
-)
+_PLATFORM = re.compile(r"(?P<system>Linux|Windows|macOS|Darwin)-(?P<rest>[\w.+~-]{1,120})$")
+_MACHINE = re.compile(r"-(?P<machine>x86_64|aarch64|arm64|ppc64le|AMD64)(?=-|$)")
+_LIBC = re.compile(r"-with-glibc(\d\.\d{1,3})")
 #: Drivers print these in place of a name that does not fit.
 _CUT = "..."
 
@@ -104,14 +102,17 @@ def state_platform(text: str, line: Line, into: Statements) -> None:
     found = _PLATFORM.match(text.strip())
     if found is None:
         return
-    system = "Darwin" if found["system"] == "macOS" else found["system"]
-    into.state(OsInfo, "system", system, line)
-    into.state(OsInfo, "release", found["release"], line)
-    into.state(OsInfo, "wsl", "microsoft" in found["release"].lower(), line)
-    if found["machine"]:
-        into.state(OsInfo, "machine", found["machine"].replace("AMD64", "x86_64"), line)
-    if found["libc"]:
-        into.state(OsInfo, "libc", found["libc"].replace("glibc", "glibc "), line)
+    rest = found["rest"]
+    machine, libc = _MACHINE.search(rest), _LIBC.search(rest)
+    ends = [match.start() for match in (machine, libc) if match]
+    release = rest[: min(ends, default=len(rest))]
+    into.state(OsInfo, "system", {"macOS": "Darwin"}.get(found["system"], found["system"]), line)
+    into.state(OsInfo, "release", release, line)
+    into.state(OsInfo, "wsl", "microsoft" in release.lower(), line)
+    if machine:
+        into.state(OsInfo, "machine", machine["machine"].replace("AMD64", "x86_64"), line)
+    if libc:
+        into.state(OsInfo, "libc", f"glibc {libc[1]}", line)
 
 
 def state_package(name: str, text: str, line: Line, into: Statements) -> None:

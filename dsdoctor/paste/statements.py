@@ -82,6 +82,8 @@ class Statements:
         return self._disputed
 
 
+#: Tools print sizes in GB or MiB, with one digit or none.
+ROUNDING = 0.02
 _VERSION = re.compile(r"\d+(?:\.\d+)+(?:[+.\w-]*)")
 
 
@@ -89,16 +91,24 @@ def _agreed(one: Any, other: Any) -> tuple[Any] | None:
     """The fuller of two statements of one field; None where they contradict each other."""
     if one == other:
         return (one,)
+    if isinstance(one, dict) and isinstance(other, dict) and one.keys() == other.keys():
+        both = {key: _agreed(value, other[key]) for key, value in one.items()}
+        fuller = {key: value[0] for key, value in both.items() if value is not None}
+        return (fuller,) if len(fuller) == len(both) else None
     if not isinstance(one, str) or not isinstance(other, str):
-        if isinstance(one, int) and isinstance(other, int) and not isinstance(one, bool):
-            near = abs(one - other) <= 0.02 * max(abs(one), abs(other))  # noqa: PLR2004  # GB, GiB
-            return (one,) if near else None
-        return None
+        return (one,) if _near(one, other) else None
     short, long = sorted((one.removeprefix("NVIDIA "), other.removeprefix("NVIDIA ")), key=len)
     if short == long:
         return (max(one, other, key=len),)
     part = long.startswith(short) and not long[len(short)].isdigit()
     return (max(one, other, key=len),) if part and _VERSION.fullmatch(long) else None
+
+
+def _near(one: Any, other: Any) -> bool:
+    """Whether two sizes in bytes are one, rounded by two tools."""
+    if type(one) is not int or type(other) is not int or min(one, other) < 1 << 20:
+        return False
+    return abs(one - other) <= ROUNDING * max(one, other)
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -37,6 +37,8 @@ def _matrix(lines: Sequence[Line], place: int, into: Statements) -> None:
         if word != f"GPU{count}":
             break
         count += 1
+    if count == 1:
+        return  # a single GPU has no pair
     rows: list[list[str]] = []
     for line in lines[place + 1 : place + 1 + count]:
         words = line.text.split()
@@ -46,9 +48,7 @@ def _matrix(lines: Sequence[Line], place: int, into: Statements) -> None:
         if not all(_CELL.match(cell) for cell in cells) or cells[len(rows)] != "X":
             return
         rows.append(cells)
-    if count < 2 or len(rows) < count or any(  # noqa: PLR2004
-        rows[a][b] != rows[b][a] for a in range(count) for b in range(a)
-    ):
+    if len(rows) < count or any(rows[a][b] != rows[b][a] for a in range(count) for b in range(a)):
         return
     pairs = [_pair(a, b, rows[a][b]) for a in range(count) for b in range(a + 1, count)]
     into.state(GpuTopology, "pairs", pairs, lines[place])

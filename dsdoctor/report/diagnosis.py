@@ -8,6 +8,8 @@ from collections.abc import Iterator
 
 from dsdoctor.model.diagnosis import Cause, Diagnosis, Outcome, RaisedBy
 from dsdoctor.model.diagnosis import Line as LogLine
+from dsdoctor.model.report import Report
+from dsdoctor.report import text as text_report
 from dsdoctor.report.text import Line, clean
 
 WORDS = {
@@ -127,6 +129,9 @@ def lines(diagnosis: Diagnosis, *, width: int | None = None) -> Iterator[Line]:
     cut = "; the log is empty or ends before the run did" if diagnosis.truncated else ""
     text = f"{diagnosis.files} log{plural}, {diagnosis.lines} lines read{cut}"
     yield from _wrap(text, columns, "", "sum")
+    if isinstance(diagnosis.environment, Report):
+        yield Line("")
+        yield from text_report.lines(diagnosis.environment, width=columns)
 
 
 def render(diagnosis: Diagnosis, *, width: int | None = None) -> str:

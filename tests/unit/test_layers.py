@@ -30,12 +30,12 @@ ALLOWED = {
 LAYERS: tuple[frozenset[str], ...] = tuple(
     frozenset(names.split())
     for names in (
-        "version errors entry_points records safe_path files process",
+        "version errors entry_points records safe_path files process products",
         "model",
         "host hostfile reading",
         "api interpreter recommend",
         "registry",
-        "pack_names packs logs probes profiles settings",
+        "pack_names packs logs paste probes profiles settings",
         "collect judge launch_site named_job fixes",
         "examine fact_pages lint pack_template report",
         "calls smoke fleet hook preflight run testing",

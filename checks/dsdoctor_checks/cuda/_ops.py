@@ -20,6 +20,7 @@ from dsdoctor.api import (
     NvidiaKernel,
     RunNeeds,
     TorchBuild,
+    Why,
     ok,
     skip,
 )
@@ -181,7 +182,9 @@ def toolkit_need(
     building = tuple(op.name for op in asked if op.toolkit)
     if building:
         return Need(Use.PREBUILD, building)
-    if not gpu_expected(run, kernel, gpus, env):
+    # where nobody looked for GPUs (a paste of `ds_report`), a CUDA build is judged as for one
+    looked = not (isinstance(gpus, Missing) and gpus.why is Why.NOT_ASKED)
+    if looked and not gpu_expected(run, kernel, gpus, env):
         reason = "no GPU is present or requested, so DeepSpeed builds no CUDA ops"
         return Need(Use.NONE, reason=reason, inapplicable=True)
     ready = loadable(torch, deepspeed)

@@ -35,6 +35,7 @@ from dsdoctor.api import (
     TorchBuild,
     TorchLive,
     TracebackRule,
+    Why,
     check,
     fail,
     skip,
@@ -102,6 +103,9 @@ def some_gpu_visible(
         return
     if isinstance(gpus, Missing) and gpus.is_unknown:
         yield skip(f"the GPUs could not be counted: {gpus.detail}", **evidence)
+        return
+    if isinstance(gpus, Missing) and gpus.why is Why.NOT_ASKED and isinstance(kernel, Missing):
+        yield skip(gpus.detail, **evidence)
         return
     if not gpu_expected(RunNeeds(), kernel, gpus):
         other = other_accelerator(torch, deepspeed, packages, env)

@@ -1,0 +1,94 @@
+"""Output of environment tools in text that people paste: read, judged, added to a diagnosis."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+
+from dsdoctor import reading
+from dsdoctor.cli import common
+from dsdoctor.errors import UsageError
+from dsdoctor.judge import judge
+from dsdoctor.logs import reader
+from dsdoctor.model.decode import DecodeError
+from dsdoctor.model.diagnosis import Diagnosis
+from dsdoctor.model.finding import Status
+from dsdoctor.model.report import Report
+from dsdoctor.model.snapshot import Snapshot
+from dsdoctor.paste import READERS, environment_of
+from dsdoctor.registry import Registry
+
+#: Bytes of a file that are searched: an issue is far smaller, and a job prints such output first.
+MOST_BYTES = 4 << 20
+
+
+def load_paste(path: str) -> Snapshot:
+    """The partial snapshot of a file, or of standard input for `-`.
+
+    Raises:
+        UsageError: it cannot be read, or no reader recognizes anything in it.
+    """
+    expected = f"expected output of {', '.join(f'`{one.name}`' for one in READERS)}"
+    try:
+        data = reading.read(path)
+    except OSError as error:
+        raise UsageError(f"`{path}` cannot be read: {error.strerror}; {expected}") from None
+    except DecodeError as error:
+        raise UsageError(f"`{path}` cannot be read: {error}; {expected}") from None
+    found = environment_of(decoded(path, data))
+    if found is None:
+        raise UsageError(f"`{path}` states nothing about a machine; {expected}")
+    return found
+
+
+def decoded(name: str, data: bytes) -> str:
+    """Text of any encoding and packing that logs come in."""
+    blocks = reader.blocks(reader.Source(name=name, data=data))
+    try:
+        text = b"".join(blocks)[:MOST_BYTES]
+    except reader.ReadError as error:
+        raise UsageError(str(error)) from None
+    return reader.decode(text)
+
+
+def heads(paths: Iterable[str]) -> list[tuple[str, bytes]]:
+    """The first bytes of the files among the paths of a log; standard input is put back."""
+    found = []
+    for path in paths:
+        if path == "-":
+            head = sys.stdin.buffer.read(MOST_BYTES)
+            joined = io.BufferedReader(reader.Joined(head, sys.stdin.buffer))
+            sys.stdin = io.TextIOWrapper(joined, errors="replace")
+            found.append((path, head))
+        elif Path(path).is_file():
+            try:
+                with Path(path).open("rb") as file:
+                    found.append((path, file.read(MOST_BYTES)))
+            except OSError:
+                continue  # whoever reads it as a log says why
+    return found
+
+
+def judged(text: str, registry: Registry) -> Report | None:
+    """What is found in the environment that a text states; None where it states none."""
+    snapshot = environment_of(text)
+    if snapshot is None:
+        return None
+    settings = common.load_settings(registry)
+    units = registry.select((), list(settings.ignore))
+    report = judge(snapshot, units, registry, common.policy(settings, ()))
+    report.findings = [one for one in report.findings if one.status is not Status.SKIP]
+    return report
+
+
+def with_environment(diagnosis: Diagnosis, texts: Iterable[str], registry: Registry) -> Diagnosis:
+    """The diagnosis, with what is found in the environment that one of its texts states."""
+    for text in texts:
+        report = judged(text, registry)
+        if report is not None:
+            return msgspec.structs.replace(diagnosis, environment=report)
+    return diagnosis

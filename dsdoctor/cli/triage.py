@@ -1,0 +1,86 @@
+"""`dsdoctor triage`: the text of an issue, its logs and its environment, for maintainers."""
+
+from __future__ import annotations
+
+import click
+import msgspec
+
+from dsdoctor import logs, reading
+from dsdoctor.cli import loading, pasted
+from dsdoctor.cli.output import show, wants_colour
+from dsdoctor.errors import UsageError
+from dsdoctor.model.decode import DecodeError
+from dsdoctor.model.diagnosis import Diagnosis, exit_code
+from dsdoctor.model.report import Report
+from dsdoctor.paste.lines import lines_of
+from dsdoctor.report import diagnosis as report
+
+#: Of the report, what is missing, and the tool whose output has it.
+_ASK = (
+    ("driver", "`nvidia-smi`"),
+    ("torch", "`python -m torch.utils.collect_env`"),
+    ("deepspeed", "`ds_report`"),
+)
+
+
+@click.command("triage")
+@click.argument("issue", metavar="ISSUE.md")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="What to print.",
+)
+@click.option("--checks-dir", multiple=True, metavar="DIR", help="Folder of further checks.")
+@click.option("-o", "--output", metavar="FILE", help="Write the report there.")
+def command(issue: str, *, form: str, checks_dir: tuple[str, ...], output: str | None) -> int:
+    """Judge the logs and the environment in the text of an issue.
+
+    ISSUE.md is a file, or `-` for standard input. Markdown fences, quoted mail and terminal codes
+    are removed first. The report names the cause that the logs show, judges what the output of
+    `collect_env`, `ds_report`, `nvidia-smi` and other tools states, and says what to ask for.
+
+    Exit status: 1 a cause or a failure was found, 2 misuse, 3 neither was found.
+
+    \b
+    Examples:
+      dsdoctor triage issue.md
+      gh issue view 4711 | dsdoctor triage -
+    """  # noqa: D301  # \b is click's mark, not an escape for Python's reader
+    registry = loading.load_registry(checks_dir)
+    try:
+        data = reading.read(issue)
+    except (OSError, DecodeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise UsageError(f"`{issue}` cannot be read: {reason}; expected an issue's text") from None
+    text = pasted.decoded(issue, data)
+    cleaned = "\n".join(line.text for line in lines_of(text))
+    source = logs.Source(name=issue, data=cleaned.encode())
+    diagnosis = logs.diagnose([source], logs.signatures_of(registry))
+    diagnosis = pasted.with_environment(diagnosis, [text], registry)
+    if form == "json":
+        document = msgspec.json.format(msgspec.json.encode(diagnosis), indent=2).decode() + "\n"
+        loading.write(document, output)
+    elif output is None and wants_colour():
+        show(lambda width: report.lines(diagnosis, width=width))
+    else:
+        loading.write(report.render(diagnosis), output)
+    if form == "text" and output is None:
+        _ask(diagnosis)
+    return 1 if exit_code(diagnosis) == 1 else 3
+
+
+def _ask(diagnosis: Diagnosis) -> None:
+    """What the reporter should add, where the text leaves it out."""
+    environment = diagnosis.environment
+    known = environment if isinstance(environment, Report) else Report()
+    have = {
+        "driver": known.driver,
+        "torch": known.patient.torch,
+        "deepspeed": known.patient.deepspeed,
+    }
+    missing = [tool for name, tool in _ASK if not have[name]]
+    if missing:
+        click.echo(f"ask for the output of {', '.join(missing)}")

@@ -1,0 +1,198 @@
+"""Pastes through the commands: what is named, what is not said, how they exit."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import hypothesis
+import hypothesis.strategies as st
+import pytest
+from click.testing import CliRunner
+
+from dsdoctor import packs
+from dsdoctor.cli.main import group
+from dsdoctor.judge import judge
+from dsdoctor.model.finding import Status
+from dsdoctor.model.report import Report, Verdict
+from dsdoctor.paste import environment_of
+from tests.paste import texts
+
+REGISTRY = packs.load()
+
+
+def report_of(text: str) -> Report:
+    snapshot = environment_of(text)
+    assert snapshot is not None
+    return judge(snapshot, list(REGISTRY), REGISTRY)
+
+
+def run(*arguments: str, stdin: str | None = None) -> tuple[int, str]:
+    # as the real entry point does, the command's return value is the exit status
+    result = CliRunner().invoke(group, list(arguments), input=stdin, standalone_mode=False)
+    if result.exception is not None:
+        raise result.exception
+    return result.return_value, result.output
+
+
+def troubles(report: Report) -> set[str]:
+    return {f.condition for f in report.findings if f.status in (Status.FAIL, Status.WARN)}
+
+
+@pytest.mark.parametrize(
+    ("text", "conditions"),
+    [
+        (texts.COLLECT_ENV, {"driver-too-old"}),
+        (texts.DS_REPORT, {"cuda-toolkit-mismatch", "jit-build-ninja-missing"}),
+        (texts.SMI, {"ecc-uncorrectable"}),
+        (texts.SMI_Q, {"row-remap-failed", "mig-mode-pending", "row-remap-pending"}),
+        (
+            "Failed to initialize NVML: Driver/library version mismatch\n",
+            {"driver-library-mismatch"},
+        ),
+    ],
+)
+def test_what_is_wrong_is_named(text: str, conditions: set[str]) -> None:
+    assert conditions <= troubles(report_of(text))
+
+
+@pytest.mark.parametrize("name", sorted(texts.ALL))
+def test_a_paste_is_never_healthy_and_no_check_crashes(name: str) -> None:
+    report = report_of(texts.ALL[name])
+    assert report.verdict is not Verdict.HEALTHY
+    assert report.counts["crash"] == 0
+    assert isinstance(report.judged, int)
+    assert report.conditions == sum(unit.check is not None for unit in REGISTRY)
+
+
+@pytest.mark.parametrize(
+    "name", ["transformers env", "llamafactory-cli env", "pip list", "nvcc --version"]
+)
+def test_a_paste_of_a_working_machine_has_no_findings(name: str) -> None:
+    assert troubles(report_of(texts.ALL[name])) == set()
+
+
+@pytest.mark.parametrize("name", ["pip list", "nvcc --version", "accelerate env", "ds_report"])
+def test_a_paste_without_gpus_does_not_say_that_there_are_none(name: str) -> None:
+    text = texts.ALL[name]
+    status, output = run("check", "--from-report", "-", stdin=text)
+    assert "no NVIDIA GPU" not in output
+    assert "no-gpu-visible" not in troubles(report_of(text))
+    assert f"judged {report_of(text).judged} of {report_of(text).conditions} conditions" in output
+    assert status in (1, 3)
+
+
+def test_check_quotes_the_lines_that_a_finding_rests_on(tmp_path: Path) -> None:
+    text = f"Hello\n\n{texts.COLLECT_ENV}"
+    (tmp_path / "env.txt").write_text(text)
+    number = text.splitlines().index("Nvidia driver version: 535.104.05") + 1
+    status, output = run("check", "--from-report", str(tmp_path / "env.txt"))
+    assert status == 1
+    assert f"line {number}: Nvidia driver version: 535.104.05" in output
+    assert output.startswith("a paste of collect_env · 2 × NVIDIA A100-SXM4-80GB · driver 535")
+
+
+def test_check_refuses_a_text_that_states_nothing(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("nothing")
+    with pytest.raises(Exception, match="states nothing about a machine; expected output of"):
+        run("check", "--from-report", str(tmp_path / "a.txt"))
+
+
+@pytest.mark.parametrize("through", ["file", "stdin"])
+def test_diagnose_judges_a_paste(tmp_path: Path, through: str) -> None:
+    (tmp_path / "issue.txt").write_text(texts.COLLECT_ENV)
+    path = "-" if through == "stdin" else str(tmp_path / "issue.txt")
+    status, output = run("diagnose", path, "--format", "json", stdin=texts.COLLECT_ENV)
+    document: dict[str, Any] = json.loads(output)
+    assert status == 1
+    assert "driver-too-old" in {f["condition"] for f in document["environment"]["findings"]}
+    assert document["environment"]["origin"] == "a paste of collect_env"
+
+
+def test_diagnose_of_a_log_says_nothing_of_an_environment(tmp_path: Path) -> None:
+    (tmp_path / "a.log").write_text("step 1 loss 2.0\nstep 2 loss 1.9\n")
+    status, output = run("diagnose", str(tmp_path / "a.log"), "--format", "json")
+    assert status == 0
+    assert "environment" not in json.loads(output)
+
+
+ISSUE = f"""\
+Training dies at the first step.
+
+```
+Traceback (most recent call last):
+  File "/opt/app/train.py", line 12, in <module>
+    loss.backward()
+torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB
+```
+
+<details>
+
+```
+{texts.COLLECT_ENV}
+```
+</details>
+"""
+
+
+def test_triage_reports_the_log_and_the_environment(tmp_path: Path) -> None:
+    (tmp_path / "issue.md").write_text(ISSUE)
+    status, output = run("triage", str(tmp_path / "issue.md"))
+    assert status == 1
+    assert "gpu-oom" in output
+    assert "driver-too-old" in output
+    assert "ask for the output of `ds_report`" in output
+
+
+def test_triage_of_a_text_with_neither_says_what_to_ask_for() -> None:
+    status, output = run("triage", "-", stdin="It does not work.\n")
+    assert status == 3
+    assert "`nvidia-smi`, `python -m torch.utils.collect_env`, `ds_report`" in output
+
+
+def test_two_of_eight_gpus_do_not_fail_a_count_of_eight() -> None:
+    cut = texts.SMI[: texts.SMI.index("|   1  NVIDIA")]
+    assert "gpu-count-unexpected" not in troubles(report_of(cut))
+
+
+PIECES = st.lists(st.sampled_from(sorted(texts.ALL)), min_size=1, max_size=4)
+NOISE = st.sampled_from(["", "> ", "\x1b[1m", "    ", "\t", "| ", "- ", "\u00a0", "```\n"])
+
+
+def leaves(tree: Any) -> list[Any]:
+    if isinstance(tree, dict):
+        return [leaf for value in tree.values() for leaf in leaves(value)]
+    if isinstance(tree, list):
+        return [leaf for value in tree for leaf in leaves(value)]
+    return [tree]
+
+
+@hypothesis.settings(max_examples=150, deadline=None)
+@hypothesis.given(PIECES, NOISE, st.integers(0, 4000), st.integers(0, 4000))
+def test_any_part_of_any_mixture_is_read_without_inventing(
+    names: list[str], noise: str, start: int, end: int
+) -> None:
+    whole = "\n".join(texts.ALL[name] for name in names)
+    text = "\n".join(noise + line for line in whole[start : start + end].splitlines())
+    snapshot = environment_of(text)
+    if snapshot is None:
+        return
+    report = judge(snapshot, list(REGISTRY), REGISTRY)
+    assert report.counts["crash"] == 0
+    assert report.verdict is not Verdict.HEALTHY
+    lines = text.splitlines()
+    for fields in snapshot.sources.values():
+        for source in fields.values():
+            assert 1 <= source.line <= len(lines)
+    for kind, tree in snapshot.facts.items():
+        for leaf in leaves(tree):
+            if isinstance(leaf, str) and kind in ("nvml", "torch_build", "deep_speed_install"):
+                assert leaf in text or leaf.replace(".", "") in text, (kind, leaf)
+
+
+@hypothesis.settings(max_examples=100, deadline=None)
+@hypothesis.given(st.text(max_size=2000))
+def test_any_text_is_read(text: str) -> None:
+    environment_of(text)
+    environment_of(texts.SMI[:900] + text + texts.COLLECT_ENV[:600])

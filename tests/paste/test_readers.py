@@ -1,0 +1,220 @@
+"""What each format states, with the line of it, and nothing besides."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dsdoctor.model.facts.base import Missing
+from dsdoctor.model.facts.gpu import Gpus
+from dsdoctor.model.facts.machine import NvidiaKernel
+from dsdoctor.model.facts.toolchain import CudaToolkits
+from dsdoctor.model.partial import NotStated
+from dsdoctor.model.snapshot import Snapshot
+from dsdoctor.paste import environment_of
+from tests.paste import texts
+
+
+def stated(text: str) -> Snapshot:
+    found = environment_of(text)
+    assert found is not None
+    return found
+
+
+def value(snapshot: Snapshot, path: str) -> Any:
+    place: Any = snapshot.facts
+    for part in path.split("/"):
+        place = place[int(part) if isinstance(place, list) else part]
+    return place
+
+
+CASES: list[tuple[str, str, Any]] = [
+    ("collect_env", "torch_build/cuda", "13.0"),
+    ("collect_env", "torch_build/version", "2.11.0+cu130"),
+    ("collect_env", "torch_live/cuda_ok", False),
+    ("collect_env", "torch_live/devices", []),
+    ("collect_env", "nvml/driver_version", "535.104.05"),
+    ("collect_env", "gpus/count", 2),
+    ("collect_env", "gpus/gpus/1/name", "NVIDIA A100-SXM4-80GB"),
+    ("collect_env", "gpus/gpus/1/cc_major", 8),
+    ("collect_env", "compilers/cxx/version", "11.4.0"),
+    ("collect_env", "cuda_toolkits/found/0/version", "12.8"),
+    ("collect_env", "os_info/libc", "glibc 2.35"),
+    ("collect_env", "resources/cpus_logical", 96),
+    ("collect_env", "packages/packages/numpy/version", "2.2.1"),
+    ("collect_env old", "torch_build/version", "1.4.0"),
+    ("collect_env old", "torch_live/cuda_ok", True),
+    ("collect_env old", "patient/version", "3.6"),
+    ("collect_env old", "gpus/gpus/0/cc_major", 7),
+    ("collect_env old", "compilers/cxx/version", "4.8.5"),
+    ("collect_env vllm", "torch_build/cuda", "12.6"),
+    ("collect_env vllm", "nvml/driver_version", "560.35.03"),
+    ("collect_env vllm", "environment/variables/CUDA_VISIBLE_DEVICES", "0,1"),
+    ("ds_report", "deep_speed_install/version", "0.9.2"),
+    ("ds_report", "deep_speed_install/built_for_torch", "1.13"),
+    ("ds_report", "cuda_toolkits/found/0/version", "12.1"),
+    ("ds_report", "compilers/ninja", None),
+    ("ds_report", "resources/shm_total_bytes", 64 << 20),
+    ("ds_report", "torch_build/cuda", "11.7"),
+    ("nvidia-smi", "nvml/cuda_version", 12060),
+    ("nvidia-smi", "gpus/gpus/0/name", "NVIDIA H100 80GB HBM3"),
+    ("nvidia-smi", "gpus/gpus/0/memory_total_bytes", 81559 << 20),
+    ("nvidia-smi", "gpus/gpus/1/health/ecc_volatile_uncorrected", 7),
+    ("nvidia-smi", "gpus/gpus/1/compute_mode", 3),
+    ("nvidia-smi", "gpus/gpus/1/mig_mode", True),
+    ("nvidia-smi", "gpus/gpus/0/mig_mode", False),
+    ("nvidia-smi", "gpus/gpus/1/pci_bdf", "0000:3b:00.0"),
+    ("nvidia-smi", "gpus/count", 2),
+    ("nvidia-smi old", "nvml/driver_version", "384.111"),
+    ("nvidia-smi old", "gpus/gpus/0/persistence_mode", False),
+    ("nvidia-smi old", "gpus/count", 1),
+    ("nvidia-smi -q", "gpus/count", 2),
+    ("nvidia-smi -q", "gpus/gpus/0/mig_mode_pending", True),
+    ("nvidia-smi -q", "gpus/gpus/0/compute_mode", 2),
+    ("nvidia-smi -q", "gpus/gpus/0/health/remapped_rows_pending", True),
+    ("nvidia-smi -q", "gpus/gpus/1/health/remapped_rows_pending", False),
+    ("nvidia-smi -L", "gpus/gpus/0/links/1/state", 0),
+    ("nvidia-smi -L", "gpus/gpus/1/links/1/speed_mbps", 25000),
+    ("nvidia-smi topo", "gpu_topology/pairs/0/nvlinks", 12),
+    ("nvidia-smi topo", "gpu_topology/pairs/1/ancestor", "SYSTEM"),
+    ("nvidia-smi topo", "gpu_topology/pairs/2/ancestor", "NODE"),
+    ("transformers env", "torch_live/cuda_ok", True),
+    ("transformers env", "torch_build/cuda", "12.1"),
+    ("transformers env", "packages/packages/accelerate/version", "0.26.1"),
+    ("accelerate env", "torch_live/cuda_ok", False),
+    ("accelerate env", "os_info/wsl", True),
+    ("accelerate env", "resources/memory_total_bytes", int(31.25 * (1 << 30))),
+    ("accelerate env", "patient/version", "3.8.10"),
+    ("llamafactory-cli env", "gpus/count", 8),
+    ("llamafactory-cli env", "gpus/gpus/0/name", "NVIDIA A800-SXM4-80GB"),
+    ("llamafactory-cli env", "deep_speed_install/version", "0.15.4"),
+    ("llamafactory-cli env", "torch_live/cuda_ok", True),
+    ("nvcc --version", "cuda_toolkits/found/0/version", "12.6"),
+    ("lspci", "nvidia_kernel/pci/0/driver", "nouveau"),
+    ("lspci", "nvidia_kernel/pci/0/device_id", "0x20b5"),
+    ("pip list", "deep_speed_install/version", "0.15.4"),
+    ("pip list", "torch_build/nccl", "2.20.5"),
+    ("pip freeze", "packages/packages/ninja/version", "1.10.0"),
+]
+
+
+@pytest.mark.parametrize(("name", "path", "expected"), CASES)
+def test_a_format_states(name: str, path: str, expected: Any) -> None:
+    assert value(stated(texts.ALL[name]), path) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "fact", "path", "words"),
+    [
+        ("collect_env", "nvml", "driver_version", "Nvidia driver version: 535.104.05"),
+        ("ds_report", "compilers", "ninja", "ninja .................. [FAIL]"),
+        ("nvidia-smi -q", "gpus", "gpus.0.mig_mode_pending", "Pending   "),
+        ("llamafactory-cli env", "gpus", "count", "- GPU number: 8"),
+    ],
+)
+def test_each_fact_has_its_line(name: str, fact: str, path: str, words: str) -> None:
+    text = texts.ALL[name]
+    source = stated(text).sources[fact][path]
+    assert words in source.text
+    assert source.text == text.splitlines()[source.line - 1].rstrip() or "\x1b" in text
+
+
+@pytest.mark.parametrize("name", sorted(texts.ALL))
+def test_a_format_is_read_by_its_reader_alone(name: str) -> None:
+    words = {"pip freeze": "pip list"}.get(name, name)
+    for ending in (" old", " vllm"):
+        words = words.removesuffix(ending)
+    assert stated(texts.ALL[name]).origin == f"a paste of {words}"
+
+
+def test_what_stands_around_a_paste_does_not_matter() -> None:
+    plain = stated(texts.COLLECT_ENV)
+    quoted = "\n".join(f"> > {line}" for line in texts.COLLECT_ENV.splitlines())
+    tags = f"<details><summary>env</summary>\n<pre>\n{texts.COLLECT_ENV}</pre>\n</details>"
+    coloured = texts.COLLECT_ENV.replace("Is CUDA", "\x1b[1mIs CUDA\x1b[0m")
+    windows = texts.COLLECT_ENV.replace("\n", "\r\n")
+    for text in (quoted, tags, coloured, windows, f"```\n{texts.COLLECT_ENV}```\nthanks"):
+        assert stated(text).facts == plain.facts
+
+
+def test_a_text_without_a_paste_states_nothing() -> None:
+    assert environment_of("") is None
+    assert environment_of("My PyTorch version: 2.1 crashes with nvidia-smi and CUDA 12") is None
+    assert environment_of("torch==2.1.0\ndeepspeed==0.12\n") is None
+
+
+def test_what_two_parts_state_differently_is_not_known() -> None:
+    text = texts.COLLECT_ENV + texts.SMI
+    found = stated(text)
+    assert "driver_version" not in found.facts["nvml"]
+    assert "name" not in found.facts["gpus"]["gpus"][0]
+    assert found.facts["nvml"]["cuda_version"] == 12060
+
+
+def test_versions_of_one_thing_in_two_lengths_agree() -> None:
+    found = stated(texts.PIP_LIST + texts.LLAMAFACTORY)
+    assert found.facts["torch_build"]["version"] == "2.4.0+cu121"
+
+
+def test_a_list_that_is_cut_off_is_not_the_whole_list() -> None:
+    cut = texts.SMI[: texts.SMI.index("|   1  NVIDIA")]
+    gpus = stated(cut).get(Gpus)
+    assert not isinstance(gpus, Missing)
+    assert [gpu.index for gpu in gpus.gpus] == [0]
+    with pytest.raises(NotStated):
+        len(gpus.gpus)
+    with pytest.raises(NotStated):
+        _ = gpus.count
+    whole = stated(texts.SMI).get(Gpus)
+    assert not isinstance(whole, Missing)
+    assert len(whole.gpus) == 2
+
+
+def test_a_name_that_the_driver_cut_is_not_a_name() -> None:
+    assert "name" not in stated(texts.SMI_OLD).facts["gpus"]["gpus"][0]
+
+
+def test_secrets_of_a_paste_do_not_enter_the_snapshot() -> None:
+    assert b"hf_abc" not in stated(texts.COLLECT_ENV_VLLM).to_json()
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        (
+            "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.",
+            9,
+        ),
+        ("Failed to initialize NVML: Driver/library version mismatch", 18),
+        ("Failed to initialize NVML: Unknown Error", 999),
+        ("Failed to initialize NVML: Insufficient Permissions", 4),
+    ],
+)
+def test_what_nvidia_smi_prints_in_place_of_its_table(line: str, code: int) -> None:
+    found = stated(f"$ nvidia-smi\n{line}\n")
+    assert found.facts["nvml"]["error"]["code"] == code
+
+
+def test_ds_report_without_a_toolkit() -> None:
+    found = stated(
+        texts.DS_REPORT.replace(
+            "12.1",
+            "[FAIL] cannot find CUDA_HOME via torch.utils.cpp_extension.CUDA_HOME=None",
+        )
+    ).get(CudaToolkits)
+    assert not isinstance(found, Missing)
+    assert found.toolkit is None
+
+
+def test_ds_report_decides_over_the_nvcc_on_path() -> None:
+    found = stated(texts.NVCC + texts.DS_REPORT).get(CudaToolkits)
+    assert not isinstance(found, Missing)
+    assert found.toolkit is not None
+    assert found.toolkit.version == "12.1"
+
+
+def test_what_no_line_states_is_missing_and_says_so() -> None:
+    found = stated(texts.COLLECT_ENV).get(NvidiaKernel)
+    assert isinstance(found, Missing)
+    assert found.detail == "the paste does not report it"

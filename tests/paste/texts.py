@@ -1,0 +1,308 @@
+"""Output of environment tools in their documented layouts, for a machine that does not exist."""
+
+from __future__ import annotations
+
+COLLECT_ENV = """\
+Collecting environment information...
+PyTorch version: 2.11.0+cu130
+Is debug build: False
+CUDA used to build PyTorch: 13.0
+ROCM used to build PyTorch: N/A
+
+OS: Ubuntu 22.04.5 LTS (x86_64)
+GCC version: (Ubuntu 11.4.0-1ubuntu1~22.04) 11.4.0
+Clang version: Could not collect
+CMake version: version 3.31.4
+Libc version: glibc-2.35
+
+Python version: 3.11.7 (main, May  9 2026, 07:35:25) [GCC 12.2.0] (64-bit runtime)
+Python platform: Linux-5.15.0-105-generic-x86_64-with-glibc2.35
+Is CUDA available: False
+CUDA runtime version: 12.8.93
+CUDA_MODULE_LOADING set to: N/A
+GPU models and configuration:
+GPU 0: NVIDIA A100-SXM4-80GB
+GPU 1: NVIDIA A100-SXM4-80GB
+
+Nvidia driver version: 535.104.05
+cuDNN version: Could not collect
+
+CPU:
+Architecture:                       x86_64
+CPU(s):                             96
+Model name:                         AMD EPYC 7413 24-Core Processor
+
+Versions of relevant libraries:
+[pip3] numpy==2.2.1
+[pip3] torch==2.11.0
+[conda] Could not collect
+"""
+
+COLLECT_ENV_OLD = """\
+PyTorch version: 1.4.0
+Is debug build: No
+CUDA used to build PyTorch: 10.1
+
+OS: Ubuntu 18.04.3 LTS
+GCC version: (Ubuntu 4.8.5-4ubuntu8) 4.8.5
+CMake version: version 3.10.2
+
+Python version: 3.6
+Is CUDA available: Yes
+CUDA runtime version: Could not collect
+GPU models and configuration: GPU 0: Tesla V100-SXM2-16GB
+Nvidia driver version: 418.67
+cuDNN version: Could not collect
+
+Versions of relevant libraries:
+[pip] numpy==1.17.3
+[pip] torch==1.4.0
+[conda] Could not collect
+"""
+
+COLLECT_ENV_VLLM = """\
+==============================
+       PyTorch Info
+==============================
+PyTorch version              : 2.7.0+cu126
+Is debug build               : False
+CUDA used to build PyTorch   : 12.6
+ROCM used to build PyTorch   : N/A
+
+==============================
+      Python Environment
+==============================
+Python version               : 3.12.9 (main, Feb  4 2025, 14:38:38) [GCC 12.2.0] (64-bit runtime)
+Python platform              : Linux-6.1.0-26-amd64-x86_64-with-glibc2.36
+
+==============================
+       CUDA / GPU Info
+==============================
+Is CUDA available            : True
+CUDA runtime version         : 12.6.77
+GPU models and configuration :
+GPU 0: NVIDIA L40S
+GPU 1: NVIDIA L40S
+Nvidia driver version        : 560.35.03
+
+NCCL_DEBUG=INFO
+CUDA_VISIBLE_DEVICES=0,1
+HF_TOKEN=hf_abcdefghijklmnopqrstuvwxyz0123456789
+"""
+
+DS_REPORT = """\
+--------------------------------------------------
+DeepSpeed C++/CUDA extension op report
+--------------------------------------------------
+NOTE: Ops not installed will be just-in-time (JIT) compiled at
+      runtime if needed. Op compatibility means that your system
+      meet the required dependencies to JIT install the op.
+--------------------------------------------------
+JIT compiled ops requires ninja
+ninja .................. \x1b[91m[FAIL]\x1b[0m
+--------------------------------------------------
+op name ................ installed .. compatible
+--------------------------------------------------
+async_io ............... [93m[NO][0m ....... [93m[NO][0m
+cpu_adam ............... [93m[NO][0m ....... [92m[OKAY][0m
+fused_adam ............. [92m[YES][0m ...... [92m[OKAY][0m
+--------------------------------------------------
+DeepSpeed general environment info:
+torch install path ............... ['/opt/conda/lib/python3.10/site-packages/torch']
+torch version .................... 2.0.1+cu117
+deepspeed install path ........... ['/opt/conda/lib/python3.10/site-packages/deepspeed']
+deepspeed info ................... 0.9.2, unknown, unknown
+torch cuda version ............... 11.7
+torch hip version ................ None
+nvcc version ..................... 12.1
+deepspeed wheel compiled w. ...... torch 1.13, cuda 11.6
+shared memory (/dev/shm) size .... 64.00 MB
+"""
+
+SMI = """\
+Thu Nov 19 10:00:00 2026
++-----------------------------------------------------------------------------------------+
+| NVIDIA-SMI 560.35.03              Driver Version: 560.35.03      CUDA Version: 12.6     |
+|-----------------------------------------+------------------------+----------------------+
+| GPU  Name                 Persistence-M | Bus-Id          Disp.A | Volatile Uncorr. ECC |
+| Fan  Temp   Perf          Pwr:Usage/Cap |           Memory-Usage | GPU-Util  Compute M. |
+|                                         |                        |               MIG M. |
+|=========================================+========================+======================|
+|   0  NVIDIA H100 80GB HBM3          On  |   00000000:19:00.0 Off |                    0 |
+| N/A   35C    P0            112W /  700W |       4MiB /  81559MiB |      0%      Default |
+|                                         |                        |             Disabled |
++-----------------------------------------+------------------------+----------------------+
+|   1  NVIDIA H100 80GB HBM3          On  |   00000000:3B:00.0 Off |                    7 |
+| N/A   33C    P0            113W /  700W |       4MiB /  81559MiB |      0%   E. Process |
+|                                         |                        |              Enabled |
++-----------------------------------------+------------------------+----------------------+
+
++-----------------------------------------------------------------------------------------+
+| Processes:                                                                              |
+|  GPU   GI   CI        PID   Type   Process name                              GPU Memory |
+|=========================================================================================|
+|  No running processes found                                                             |
++-----------------------------------------------------------------------------------------+
+"""
+
+SMI_OLD = """\
++-----------------------------------------------------------------------------+
+| NVIDIA-SMI 384.111                Driver Version: 384.111                   |
+|-------------------------------+----------------------+----------------------+
+| GPU  Name        Persistence-M| Bus-Id        Disp.A | Volatile Uncorr. ECC |
+| Fan  Temp  Perf  Pwr:Usage/Cap|         Memory-Usage | GPU-Util  Compute M. |
+|===============================+======================+======================|
+|   0  Tesla V100-SXM2...  Off  | 00000000:00:1E.0 Off |                    0 |
+| N/A   43C    P0    35W / 300W |      0MiB / 16152MiB |      0%      Default |
++-------------------------------+----------------------+----------------------+
+
++-----------------------------------------------------------------------------+
+| Processes:                                                       GPU Memory |
+|  No running processes found                                                 |
++-----------------------------------------------------------------------------+
+"""
+
+SMI_Q = """\
+==============NVSMI LOG==============
+
+Timestamp                                 : Thu Nov 19 10:00:00 2026
+Driver Version                            : 550.54.15
+CUDA Version                              : 12.4
+
+Attached GPUs                             : 2
+GPU 00000000:07:00.0
+    Product Name                          : NVIDIA A100-SXM4-40GB
+    Persistence Mode                      : Enabled
+    MIG Mode
+        Current                           : Disabled
+        Pending                           : Enabled
+    GPU UUID                              : GPU-11111111-2222-3333-4444-555555555555
+    FB Memory Usage
+        Total                             : 40960 MiB
+        Used                              : 39000 MiB
+    Compute Mode                          : Prohibited
+    ECC Mode
+        Current                           : Enabled
+        Pending                           : Enabled
+    Remapped Rows
+        Correctable Error                 : 0
+        Uncorrectable Error               : 2
+        Pending                           : Yes
+        Remapping Failure Occurred        : Yes
+
+GPU 00000000:0B:00.0
+    Product Name                          : NVIDIA A100-SXM4-40GB
+    Remapped Rows
+        Pending                           : No
+"""
+
+LIST_AND_LINKS = """\
+GPU 0: NVIDIA A100-SXM4-80GB (UUID: GPU-aaaaaaaa-2222-3333-4444-555555555555)
+\t Link 0: 25 GB/s
+\t Link 1: <inactive>
+GPU 1: NVIDIA A100-SXM4-80GB (UUID: GPU-bbbbbbbb-2222-3333-4444-555555555555)
+\t Link 0: 25 GB/s
+\t Link 1: 25 GB/s
+"""
+
+TOPO = """\
+\tGPU0\tGPU1\tGPU2\tNIC0\tCPU Affinity\tNUMA Affinity
+GPU0\t X \tNV12\tSYS\tPXB\t0-31\t0
+GPU1\tNV12\t X \tNODE\tPXB\t0-31\t0
+GPU2\tSYS\tNODE\t X \tSYS\t32-63\t1
+NIC0\tPXB\tPXB\tSYS\t X
+"""
+
+TRANSFORMERS = """\
+- `transformers` version: 4.36.2
+- Platform: Linux-5.15.0-91-generic-x86_64-with-glibc2.35
+- Python version: 3.10.12
+- Huggingface_hub version: 0.20.3
+- Safetensors version: 0.4.2
+- Accelerate version: 0.26.1
+- Accelerate config:    not found
+- PyTorch version (GPU?): 2.1.2+cu121 (True)
+- Tensorflow version (GPU?): not installed (NA)
+- Using GPU in script?: yes
+"""
+
+ACCELERATE = """\
+- `Accelerate` version: 0.26.1
+- Platform: Linux-5.10.16.3-microsoft-standard-WSL2-x86_64-with-glibc2.31
+- Python version: 3.8.10
+- Numpy version: 1.24.4
+- PyTorch version (GPU?): 2.1.2 (False)
+- PyTorch XPU available: False
+- System RAM: 31.25 GB
+- `Accelerate` default config:
+\t- compute_environment: LOCAL_MACHINE
+\t- num_processes: 2
+"""
+
+LLAMAFACTORY = """\
+- `llamafactory` version: 0.9.2
+- Platform: Linux-5.15.0-60-generic-x86_64-with-glibc2.31
+- Python version: 3.10.14
+- PyTorch version: 2.4.0+cu121 (GPU)
+- Transformers version: 4.46.1
+- Datasets version: 2.21.0
+- Accelerate version: 1.0.1
+- PEFT version: 0.12.0
+- TRL version: 0.9.6
+- GPU type: NVIDIA A800-SXM4-80GB
+- GPU number: 8
+- GPU memory: 79.33GB
+- DeepSpeed version: 0.15.4
+"""
+
+NVCC = """\
+nvcc: NVIDIA (R) Cuda compiler driver
+Copyright (c) 2005-2024 NVIDIA Corporation
+Built on Tue_Oct_29_23:50:19_PDT_2024
+Cuda compilation tools, release 12.6, V12.6.85
+Build cuda_12.6.r12.6/compiler.35059454_0
+"""
+
+LSPCI = """\
+17:00.0 3D controller [0302]: NVIDIA Corporation GA100 [A100 PCIe 80GB] [10de:20b5] (rev a1)
+\tSubsystem: NVIDIA Corporation Device [10de:1533]
+\tKernel driver in use: nouveau
+\tKernel modules: nvidiafb, nouveau
+65:00.0 VGA compatible controller [0300]: ASPEED Technology, Inc. ASPEED Graphics Family [1a03:2000]
+"""
+
+PIP_LIST = """\
+Package                  Version
+------------------------ ----------
+accelerate               1.0.1
+deepspeed                0.15.4
+numpy                    1.26.4
+nvidia-nccl-cu12         2.20.5
+torch                    2.4.0
+"""
+
+PIP_FREEZE = "".join(
+    f"{name}==1.{number}.0\n"
+    for number, name in enumerate(
+        "aiohttp attrs certifi deepspeed filelock fsspec hjson idna jinja2 mpmath ninja".split()  # noqa: SIM905
+    )
+)
+
+ALL = {
+    "collect_env": COLLECT_ENV,
+    "collect_env old": COLLECT_ENV_OLD,
+    "collect_env vllm": COLLECT_ENV_VLLM,
+    "ds_report": DS_REPORT,
+    "nvidia-smi": SMI,
+    "nvidia-smi old": SMI_OLD,
+    "nvidia-smi -q": SMI_Q,
+    "nvidia-smi -L": LIST_AND_LINKS,
+    "nvidia-smi topo": TOPO,
+    "transformers env": TRANSFORMERS,
+    "accelerate env": ACCELERATE,
+    "llamafactory-cli env": LLAMAFACTORY,
+    "nvcc --version": NVCC,
+    "lspci": LSPCI,
+    "pip list": PIP_LIST,
+    "pip freeze": PIP_FREEZE,
+}

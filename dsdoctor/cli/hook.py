@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sys
@@ -12,9 +13,10 @@ from typing import Any
 import click
 
 from dsdoctor.errors import UsageError
-from dsdoctor.hook import entry, install
+from dsdoctor.hook import entry, gatelog, install
 from dsdoctor.hook.install import account_number
-from dsdoctor.hook.request import BUDGET, KINDS, MAX_AGE, Request
+from dsdoctor.hook.request import BUDGET, KINDS, MAX_AGE, Request, node_name
+from dsdoctor.hook.rundir import default_path
 
 
 @click.group("hook")
@@ -99,6 +101,39 @@ def _kind(name: str, text: str) -> None:
 
 for _name, (_text, _scopes) in KINDS.items():
     _kind(_name, f"Decide as {_text.rstrip('?')}{'?' if _text.endswith('?') else '.'}")
+
+
+@command.command("status", short_help="Show what the gate of this node did in the last day.")
+@click.option(
+    "--run-folder", multiple=True, metavar="DIR", help="Where it keeps its log [/run/dsdoctor]."
+)
+@click.option("--hours", type=click.FloatRange(min=0, min_open=True), default=24, show_default=True)
+@click.option("--format", "form", type=click.Choice(["text", "json", "prometheus"]), default="text")
+def status_command(*, run_folder: tuple[str, ...], hours: float, form: str) -> None:
+    """Show what the gate of this node did: ran, passed unjudged and why, blocked, seconds."""
+    folders = [Path(name) for name in run_folder] or [default_path(root=True)]
+    for folder in folders:
+        if not folder.is_dir():
+            raise UsageError(
+                f"`{folder}` does not exist: no gate has run on this node since it booted, or it "
+                "keeps its log elsewhere (`--run-folder`)"
+            )
+    rows = [row for folder in folders for row in gatelog.read(folder)]
+    found = gatelog.summarize(rows, node_name(os.environ), day=hours * 3600)
+    off = entry.KILL_SWITCH.exists()
+    if form == "json":
+        nodes = [one.as_json() for one in found]
+        click.echo(json.dumps({"schema": "dsdoctor/gate", "version": 1, "off": off, "runs": nodes}))
+    elif form == "prometheus":
+        click.echo("\n".join(gatelog.metrics(found)))
+    else:
+        if off:
+            click.echo(f"switched off: `{entry.KILL_SWITCH}` exists, and what passes is not logged")
+        where = ", ".join(str(folder) for folder in folders)
+        click.echo(
+            gatelog.text(found, hours) or f"no hook has run in the last {hours:g} h ({where})\n",
+            nl=False,
+        )
 
 
 @command.command("install", short_help="Write scripts or manifests; say what to configure.")

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from dsdoctor import files
 from dsdoctor.errors import UsageError
-from dsdoctor.hook import outputs
+from dsdoctor.hook import gatelog, outputs
 from dsdoctor.hook.decide import Decision, unknown
 from dsdoctor.hook.request import Request, configured, job_id, node_name, parse
 from dsdoctor.hook.rundir import RunFolder, RunFolderError, boot_id, default_path, write_json
@@ -117,11 +117,14 @@ def _run(request: Request, env: Mapping[str, str] | None) -> int:
     if folder is not None:
         if decision.cause is not None and not decision.block:
             folder.count(decision.cause)
+        if not request.token:  # else the script of `hook install` writes it
+            gatelog.write(folder.path, **outputs.note(request, decision, job, node, seconds))
+        gatelog.rotate(folder.path)
         if request.kind == "slurm-prolog":
             folder.keep_job(node, job, record)
             if decision.block:
                 folder.stamp(node, record)
-    _tell(request, decision, folder, seconds)
+    _tell(request, decision, folder, seconds, node)
     _log(outputs.log_line(request, decision, job, node, seconds))
     for problem in problems:
         _log(f"hook={request.kind} configuration: {outputs.clean(problem)}")
@@ -209,11 +212,16 @@ def _with_file(request: Request, path: Path) -> Request:
     )
 
 
-def _tell(request: Request, decision: Decision, folder: RunFolder | None, seconds: float) -> None:
+def _tell(
+    request: Request, decision: Decision, folder: RunFolder | None, seconds: float, node: str
+) -> None:
     _print(outputs.stdout(request, decision, seconds))
     if request.textfile is not None:
         counts = {} if folder is None else folder.counts()
         text = outputs.prometheus(request, decision, counts, seconds, time.time())
+        if folder is not None:
+            day = gatelog.summarize(gatelog.read(folder.path), node)
+            text += "\n".join([*gatelog.metrics(day), ""])
         try:
             files.write(request.textfile, text, mode=0o644, strict=True)
         except OSError as error:

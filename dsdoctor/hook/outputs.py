@@ -150,6 +150,23 @@ def log_line(request: Request, decision: Decision, job: str, node: str, seconds:
     return f"{' '.join(parts)} {cut(clean(decision.reason), 300)}"
 
 
+def note(
+    request: Request, decision: Decision, job: str, node: str, seconds: float
+) -> dict[str, object]:
+    """The line for the log of the gate."""
+    return {
+        "event": "end",
+        "hook": request.kind,
+        "node": clean(node),
+        "job": clean(job),
+        "decision": "block" if decision.block else "pass",
+        "verdict": decision.verdict,
+        "cause": decision.cause,
+        "condition": decision.faults[0].condition if decision.block and decision.faults else "",
+        "seconds": f"{seconds:.2f}",
+    }
+
+
 def record(request: Request, decision: Decision, more: dict[str, Any]) -> dict[str, Any]:
     """The verdict file (`--json`)."""
     return {

@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 import shlex
 
+from dsdoctor.hook import gatelog
 from dsdoctor.version import __version__
 
 #: Stands in every file that we write, and is looked for before we remove one.
@@ -28,16 +29,40 @@ user_path=${PATH-/usr/local/bin:/usr/bin:/bin}
 PATH=/usr/sbin:/usr/bin:/sbin:/bin
 export PATH
 umask 022
+{ read -r begun _ </proc/uptime; } 2>/dev/null || begun=
+stamp=
+decision=pass
+verdict_word=
+cause=
+condition=
 # whatever ends this script, also a shell that can no longer fork, ends it with this status
 answer=@ELSE@
 trap 'exit "$answer"' EXIT
+run=
+hundredths() { # of an uptime, into h; no leading zeros, which would make it octal
+  h=${1%.*}${1#*.}
+  h=${h#0}
+  h=${h#0}
+}
+note() { # begin or end, and further words: a line in the log of the gate
+  @NOTE@
+}
 leave() { # status
   answer=$1
+  took=0
+  if { read -r up _ </proc/uptime; } 2>/dev/null && [ -n "$begun" ]; then
+    hundredths "$begun"
+    took=$h
+    hundredths "$up"
+    took=$((h - took))
+  fi
+  seconds=$((took / 100)).$((took / 10 % 10))$((took % 10))
+  note end "$((${stamp:-0} + took / 100))" "decision=$decision" "verdict=$verdict_word" \
+    "cause=$cause" "condition=$condition" "seconds=$seconds"
   exit "$1"
 }
 [ -e @DISABLED@ ] && { @SAY_OFF@; leave @OFF@; }
 python=@PYTHON@
-run=
 work=
 line=
 late=
@@ -55,6 +80,8 @@ trap 'stop HUP' HUP
 # the shell gives up by itself: `wait` ends when a trapped signal comes, also when the child cannot
 # be killed because the kernel holds it (state D)
 trap 'late=1' USR1
+stamp=$(date +%s 2>/dev/null)
+token=$$-${SLURM_JOB_ID-0}-$stamp
 ended() { # process: gone, or waiting to be buried
   kill -0 "$1" 2>/dev/null || return 0
   { read -r _ _ state _ <"/proc/$1/stat"; } 2>/dev/null && [ "$state" = Z ]
@@ -64,10 +91,24 @@ clean() {
   [ -n "$work" ] && rm -rf "$work" 2>/dev/null
 }
 
+say() { # words: to syslog; waited for, since what is left behind dies with this script
+  logger -t dsdoctor -p daemon.warning "$1" >/dev/null 2>&1 </dev/null &
+  teller=$!
+  left=10
+  until ended "$teller" || [ "$left" = 0 ]; do
+    left=$((left - 1))
+    sleep 0.05 2>/dev/null || { sleep 1 && left=0; }
+  done
+  [ "$left" = 0 ] && kill -KILL "$teller" 2>/dev/null
+}
+
 pass() { # cause, words
   @COUNT@
-  logger -t dsdoctor -p daemon.warning "hook=@KIND@ cause=$1 job=${SLURM_JOB_ID-} $2" \
-    >/dev/null 2>&1 </dev/null &
+  decision=@ELSE_WORD@
+  verdict_word=unknown
+  cause=$1
+  condition=
+  say "hook=@KIND@ decision=@ELSE_WORD@ cause=$1 job=${SLURM_JOB_ID-} $2"
   clean
   @SAY_PASS@
   leave @ELSE@
@@ -94,7 +135,8 @@ sweep() { # what the names begin with
 @FOLDER@
 verdict=$work/verdict.json
 said=$work/said
-token=$$-${SLURM_JOB_ID-0}-${work##*.}-$(date +%s 2>/dev/null)
+token=$$-${SLURM_JOB_ID-0}-${work##*.}-$stamp
+note begin "$stamp"
 
 [ -z "$stopped" ] || pass stopped "this script was ended by SIG$stopped"
 PATH=@PATH@ "$python" -I -m dsdoctor hook @KIND@ --json "$verdict" --token "$token" \
@@ -131,6 +173,20 @@ child=
 kill "$timer" 2>/dev/null
 
 { IFS= read -r line <"$verdict"; } 2>/dev/null
+word() { # key: its word in the verdict
+  value=${line#*\"$1\": \"}
+  [ "$value" = "$line" ] && value=
+  value=${value%%\"*}
+  case $value in *[!a-zA-Z0-9_-]*) value= ;; esac
+}
+word decision
+decision=${value:-pass}
+word verdict
+verdict_word=$value
+word cause
+cause=$value
+[ -n "$line" ] || cause=verdict-unwritten
+[ "$decision" = block ] && word condition && condition=$value
 # the word of a verdict counts only together with the token of this run
 case "$status $line" in
 @CASES@
@@ -217,6 +273,11 @@ _SHOW = '{ cat "$said"; } 2>/dev/null'
 _COUNT = (
     '[ -z "$run" ] || { mkdir -p "$run/fail-open" && printf . >>"$run/fail-open/$1"; } 2>/dev/null'
 )
+#: A full disk, or a log that was made unwritable, changes no status.
+_NOTE = (
+    '[ -z "$run" ] || printf \'%s\\n\' "time=$2 event=$1 hook=@KIND@ node=${SLURMD_NODENAME-} '
+    'job=${SLURM_JOB_ID-} run=$token ${3-} ${4-} ${5-} ${6-} ${7-}" >>"$run/@LOG@"'
+)
 _THIS_RUN = r'*"\"token\": \"$token\""*'
 #: Kind to status and the word in the verdict that bears it out.
 _WORDS = {
@@ -272,7 +333,7 @@ class Wrapper:
             for status, (key, word) in self.words.items()
         ]
         if 0 not in self.words:
-            rows.insert(0, f"""  "0 "*) {_SHOW}; clean; leave 0 ;;""")
+            rows.insert(0, f"""  "0 "*) decision=pass; {_SHOW}; clean; leave 0 ;;""")
         return "\n".join(rows)
 
     def render(self) -> str:
@@ -289,6 +350,9 @@ class Wrapper:
             "TRUST": "" if temporary else _TRUST,
             "FOLDER": (_OWN_FOLDER if temporary else _RUN_FOLDER).strip("\n"),
             "COUNT": ":" if temporary else _COUNT,
+            "NOTE": ":" if temporary else f"{{ {_NOTE}; }} 2>/dev/null",
+            "LOG": gatelog.NAME,
+            "ELSE_WORD": "block" if self.fail_closed and monitor is None else "pass",
             "CASES": self._cases(),
             "SAY_PASS": say,
             "SAY_OFF": say.replace("$1", "disabled").replace(": $2", ""),

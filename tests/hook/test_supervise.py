@@ -414,6 +414,8 @@ def test_monitors(node: Node, kind: str, healthy: int, faulty: int) -> None:
     sick = node.hook(kind, "--textfile", str(metrics), "--max-age", "0")
     assert sick.status == faulty, sick.out
     assert f'dsdoctor_hook_healthy{{hook="{kind}"}} 0' in metrics.read_text()
+    row = f'node="n1",hook="{kind}",decision="pass",cause=""}} 2'
+    assert f"dsdoctor_gate_runs{{{row}" in metrics.read_text()
 
 
 def test_the_task_prolog_tells_the_user(node: Node, tmp_path: Path) -> None:

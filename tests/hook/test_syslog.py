@@ -69,6 +69,14 @@ def test_the_wrapper_logs_what_it_lets_pass(tmp_path: Path) -> None:
     script.write_text(
         Wrapper("slurm-prolog", "/nowhere/python", run_folder=str(tmp_path / "run")).render()
     )
-    line = received("sh", str(script), SLURM_JOB_ID="18")
+    # slurmd kills what a prolog leaves behind as soon as it has ended
+    reaper = (
+        "import os, signal, subprocess, sys\n"
+        "child = subprocess.Popen(sys.argv[1:], start_new_session=True)\n"
+        "child.wait()\n"
+        "try: os.killpg(child.pid, signal.SIGKILL)\n"
+        "except ProcessLookupError: pass\n"
+    )
+    line = received(sys.executable, "-c", reaper, "sh", str(script), SLURM_JOB_ID="18")
     assert "cause=no-interpreter" in line
     assert "job=18" in line

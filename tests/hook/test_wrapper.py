@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from dsdoctor.hook import gatelog
 from dsdoctor.hook.wrapper import Wrapper
 from tests.support.command import TEST_RUN, clean_environment, left_running
 
@@ -41,7 +42,9 @@ class Result:
         self.causes = (
             {f.name: f.stat().st_size for f in folder.iterdir()} if folder.is_dir() else {}
         )
-        self.left = sorted(p.name for p in run.iterdir()) if run.is_dir() else []
+        left = sorted(p.name for p in run.iterdir()) if run.is_dir() else []
+        self.left = [name for name in left if name != gatelog.NAME]
+        self.gate = gatelog.read(run)
 
 
 def call(
@@ -123,7 +126,40 @@ def test_every_other_ending_passes_and_is_counted(
     done = call(tmp_path, body, shell=shell)
     assert done.status == 0
     assert done.causes == {cause: 1}
-    assert call(tmp_path, body, shell=shell).causes == {cause: 2}
+    again = call(tmp_path, body, shell=shell)
+    assert again.causes == {cause: 2}
+    (summary,) = gatelog.summarize(again.gate, "here")
+    assert (summary.ran, summary.unjudged) == (2, {cause: 2})
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_the_log_says_what_was_decided_and_how_long_it_took(tmp_path: Path, shell: str) -> None:
+    call(tmp_path, "echo dsdoctor: ok; say pass $t; exit 0", shell=shell)
+    call(tmp_path, "say block $t; exit 1", shell=shell)
+    call(tmp_path, "exit 0", shell=shell)
+    done = call(tmp_path, "sleep 1.2; say pass $t; exit 0", shell=shell)
+    assert [row["event"] for row in done.gate] == ["begin", "end"] * 4
+    assert {(row["hook"], row["job"]) for row in done.gate} == {("slurm-prolog", "7")}
+    ends = done.gate[1::2]
+    assert [row["decision"] for row in ends] == ["pass", "block", "pass", "pass"]
+    assert [row["cause"] for row in ends] == ["", "", "verdict-unwritten", ""]
+    assert 1.2 <= float(ends[3]["seconds"]) < 30
+    assert abs(float(ends[0]["time"]) - time.time()) < 60
+
+
+def test_a_script_that_is_killed_has_begun_and_not_ended(tmp_path: Path) -> None:
+    done = call(tmp_path, "kill -KILL $PPID; sleep 0.2")
+    assert [row["event"] for row in done.gate] == ["begin"]
+    (now,) = gatelog.summarize(done.gate, "here")
+    assert (now.ran, now.killed) == (1, 0)
+    (later,) = gatelog.summarize(done.gate, "here", now=time.time() + 1000)
+    assert (later.ran, later.killed) == (1, 1)
+
+
+def test_a_log_that_cannot_be_written_changes_nothing(tmp_path: Path) -> None:
+    (tmp_path / "run" / gatelog.NAME).mkdir(parents=True)
+    done = call(tmp_path, "echo dsdoctor: GPU lost; say block $t; exit 1")
+    assert (done.status, done.out) == (1, "dsdoctor: GPU lost\n")
 
 
 @pytest.mark.parametrize("shell", SHELLS)

@@ -7,6 +7,7 @@ scripts, run folder and fake NVML of its own, told apart by SLURMD_NODENAME.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import secrets
@@ -201,6 +202,20 @@ class Cluster:
                 capture_output=True,
                 timeout=60,
             )
+
+    def delete_dsdoctor(self, *nodes: str) -> None:
+        """The interpreter that the scripts name is gone, as after a deleted environment."""
+        for node in nodes or NODES:
+            for script in (self.folder / node).glob("*.sh"):
+                text = re.sub(r"(?m)^python=.*$", "python=/nowhere/bin/python", script.read_text())
+                script.write_text(text)
+
+    def status(self, node: str) -> list[dict[str, Any]]:
+        """`dsdoctor hook status` of a node."""
+        argv = ("-m", "dsdoctor", "hook", "status", "--format", "json", "--run-folder")
+        out = self.run(sys.executable, *argv, str(self.folder / node / "run"))
+        rows: list[dict[str, Any]] = json.loads(out)["runs"]
+        return rows
 
     def machine(self, node: str, scenario: Any, **more: str) -> None:
         """What the node's NVML says from now on."""

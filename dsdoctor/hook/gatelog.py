@@ -1,0 +1,234 @@
+"""What the gate of a node did: a small log in its run folder, and a summary of the last day.
+
+The script of `hook install` writes a line when a run begins and one when it ends, so that a run
+that was killed, or whose interpreter is gone, is counted too; a hook that is started without the
+script writes its own. The log is in /run, so it begins anew with every boot; two files of at most
+2 MiB each are kept. Standard library only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import math
+import os
+import sys
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from dsdoctor import files
+
+if sys.platform != "win32":
+    import fcntl
+
+#: In the run folder; the script of `hook install` writes to it too.
+NAME = "gate.log"
+OLD_NAME = "gate.log.1"
+LIMIT_KIB = 2048
+DAY_SECONDS = 86400.0
+#: A run that began so long ago and has no end was killed: no budget is longer.
+_KILLED_AFTER_SECONDS = 300.0
+_MEDIAN, _TAIL = 0.5, 0.99
+
+
+@dataclasses.dataclass
+class Summary:
+    """What one hook did on one node.
+
+    Attributes:
+        node, hook: which.
+        ran: runs that were begun.
+        passed: runs that let pass what was judged.
+        unjudged: cause to runs that let pass what could not be judged.
+        blocked: condition, or cause under --fail-closed, to runs that blocked.
+        killed: runs that began and did not end; Slurm ends a prolog that is too slow.
+        seconds: wall time of each run that ended, sorted.
+    """
+
+    node: str
+    hook: str
+    ran: int = 0
+    passed: int = 0
+    unjudged: dict[str, int] = dataclasses.field(default_factory=dict)
+    blocked: dict[str, int] = dataclasses.field(default_factory=dict)
+    killed: int = 0
+    seconds: list[float] = dataclasses.field(default_factory=list)
+
+    def quantile(self, share: float) -> float | None:
+        """Seconds within which this share of the runs ended (nearest rank), None without any."""
+        if not self.seconds:
+            return None
+        return self.seconds[max(0, math.ceil(share * len(self.seconds)) - 1)]
+
+    def as_json(self) -> dict[str, Any]:
+        """For `--format json`."""
+        return {
+            "node": self.node,
+            "hook": self.hook,
+            "ran": self.ran,
+            "passed": self.passed,
+            "unjudged": self.unjudged,
+            "blocked": self.blocked,
+            "killed": self.killed,
+            "seconds_p50": self.quantile(_MEDIAN),
+            "seconds_p99": self.quantile(_TAIL),
+        }
+
+
+def write(folder: Path, **words: object) -> None:
+    """Appends a line of key=value with the time; a log that cannot be written changes nothing."""
+    words = {"time": int(time.time()), **words}
+    line = " ".join(f"{name}={value}" for name, value in words.items() if value not in ("", None))
+    with contextlib.suppress(OSError):
+        handle = files.open_append(folder / NAME, mode=0o644, strict=True)
+        try:
+            os.write(handle, f"{line}\n".encode())
+        finally:
+            os.close(handle)
+
+
+def rotate(folder: Path, limit_kib: int = LIMIT_KIB) -> None:
+    """Begins a new file where the log has grown too long; hooks at once do it only once."""
+    path = folder / NAME
+    try:
+        if path.stat().st_size <= limit_kib * 1024 or sys.platform == "win32":
+            return
+        handle = files.open_append(path, mode=0o644, strict=True)
+    except OSError:
+        return
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.fstat(handle).st_ino == path.stat().st_ino:
+            path.rename(folder / OLD_NAME)
+    except OSError:
+        return
+    finally:
+        os.close(handle)
+
+
+def parse(line: str) -> dict[str, str]:
+    """The words of a line.
+
+    >>> parse("time=1 event=end hook=npd cause=")
+    {'time': '1', 'event': 'end', 'hook': 'npd', 'cause': ''}
+    """
+    pairs = (word.partition("=") for word in line.split())
+    return {name: value for name, equals, value in pairs if equals}
+
+
+def read(folder: Path) -> list[dict[str, str]]:
+    """All lines, oldest first; lines that a full disk has cut off are left out."""
+    rows = []
+    for name in (OLD_NAME, NAME):
+        with contextlib.suppress(OSError):
+            text = (folder / name).read_text(encoding="utf-8", errors="replace")
+            rows += [parse(line) for line in text.splitlines(keepends=True) if line[-1] == "\n"]
+    return [row for row in rows if "hook" in row and _number(row.get("time")) is not None]
+
+
+def summarize(
+    rows: Iterable[dict[str, str]], node: str, now: float | None = None, day: float = DAY_SECONDS
+) -> list[Summary]:
+    """One summary for each node and hook.
+
+    Args:
+        rows: what `read` returned.
+        node: name of this node, for lines that name none.
+        now: seconds since the epoch; None = this moment.
+        day: seconds that are looked back.
+    """
+    now = time.time() if now is None else now
+    runs: dict[str, list[dict[str, str]]] = {}
+    for number, row in enumerate(rows):
+        if now - float(row["time"]) <= day:
+            runs.setdefault(row.get("run") or f"line {number}", []).append(row)
+    found: dict[tuple[str, str], Summary] = {}
+    for lines in runs.values():
+        first = lines[0]
+        key = (first.get("node") or node, first["hook"])
+        ends = [row for row in lines if row.get("event") == "end"]
+        _add(found.setdefault(key, Summary(*key)), first, ends[-1] if ends else None, now)
+    for summary in found.values():
+        summary.seconds.sort()
+    return [found[key] for key in sorted(found)]
+
+
+def _add(summary: Summary, first: dict[str, str], end: dict[str, str] | None, now: float) -> None:
+    summary.ran += 1
+    if end is None:
+        summary.killed += now - float(first["time"]) > _KILLED_AFTER_SECONDS
+        return
+    seconds = _number(end.get("seconds"))
+    if seconds is not None:
+        summary.seconds.append(seconds)
+    cause = end.get("cause", "")
+    if end.get("decision") == "block":
+        word = end.get("condition") or cause or "unnamed"
+        summary.blocked[word] = summary.blocked.get(word, 0) + 1
+    elif cause:
+        summary.unjudged[cause] = summary.unjudged.get(cause, 0) + 1
+    else:
+        summary.passed += 1
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        value = float(text or "")
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
+
+
+def text(summaries: Iterable[Summary], hours: float) -> str:
+    """For people: a block for each hook of each node."""
+    lines: list[str] = []
+    for one in summaries:
+        lines.append(f"{one.node} · {one.hook} · last {hours:g} h")
+        unjudged, blocked = sum(one.unjudged.values()), sum(one.blocked.values())
+        going = one.ran - one.passed - unjudged - blocked - one.killed
+        lines.append(
+            f"  {one.ran} ran: {one.passed} passed, {unjudged} passed unjudged, {blocked} blocked"
+            + (f", {one.killed} killed" if one.killed else "")
+            + (f", {going} running" if going else "")
+        )
+        for title, counts in (("passed unjudged", one.unjudged), ("blocked", one.blocked)):
+            if counts:
+                pairs = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+                lines.append(f"  {title}: " + ", ".join(f"{word} {count}" for word, count in pairs))
+        if one.seconds:
+            p50, p99 = one.quantile(_MEDIAN), one.quantile(_TAIL)
+            lines.append(f"  seconds: p50 {p50:.2f}, p99 {p99:.2f}, max {one.seconds[-1]:.2f}")
+    return "\n".join(lines) + "\n" if lines else ""
+
+
+def metrics(summaries: Iterable[Summary]) -> list[str]:
+    """The same for Prometheus' textfile collector."""
+    listed = list(summaries)
+    lines = [
+        "# HELP dsdoctor_gate_runs runs of the last 24 h, by what was decided and why",
+        "# TYPE dsdoctor_gate_runs gauge",
+    ]
+    for one in listed:
+        rows = [("pass", "", one.passed), ("killed", "", one.killed)]
+        rows += [("pass-unjudged", word, count) for word, count in sorted(one.unjudged.items())]
+        rows += [("block", word, count) for word, count in sorted(one.blocked.items())]
+        lines += [
+            f'dsdoctor_gate_runs{{node="{one.node}",hook="{one.hook}",decision="{decision}",'
+            f'cause="{word}"}} {count}'
+            for decision, word, count in rows
+        ]
+    lines += [
+        "# HELP dsdoctor_gate_seconds wall time of the runs of the last 24 h",
+        "# TYPE dsdoctor_gate_seconds gauge",
+    ]
+    for one in listed:
+        for share in (_MEDIAN, _TAIL):
+            value = one.quantile(share)
+            if value is not None:
+                lines.append(
+                    f'dsdoctor_gate_seconds{{node="{one.node}",hook="{one.hook}",'
+                    f'quantile="{share:g}"}} {value:.3f}'
+                )
+    return lines

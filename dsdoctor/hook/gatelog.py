@@ -101,7 +101,7 @@ def rotate(folder: Path, limit_kib: int = LIMIT_KIB) -> None:
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if os.fstat(handle).st_ino == path.stat().st_ino:
-            path.rename(folder / OLD_NAME)
+            files.rename(path, OLD_NAME, strict=True)
     except OSError:
         return
     finally:

@@ -1,4 +1,4 @@
-"""Short jobs over two nodes of a real Slurm while faults come and go; every decision is accounted for.
+"""Short jobs over two nodes of a real Slurm while faults come and go, each accounted for.
 
     python benchmarks/soak_slurm.py --jobs 60 --seed 1
 

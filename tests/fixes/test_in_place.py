@@ -78,6 +78,6 @@ def test_a_plan_in_place_says_how_it_is_undone_before_it_asks(machine: Machine) 
     shown, status = on_terminal([*FIX, "--in-place"], machine.env, "n\n")
     assert status == 4
     said = " ".join(shown.split())
-    undo = "undo: pip puts the same list of packages back, and the links are removed"
+    undo = "undo: pip restores the previous packages, and the links are removed"
     assert said.index(undo) < said.index("apply this plan?")
     assert json.loads(machine.log.read_text().splitlines()[-1])[-1].startswith("cuda-toolkit[")

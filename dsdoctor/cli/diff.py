@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 import msgspec
 
-from dsdoctor.cli import common, loading
+from dsdoctor.cli import common, html, loading
 from dsdoctor.judge import judge
 from dsdoctor.model.finding import Finding, Status
 from dsdoctor.model.report import Report
@@ -16,13 +16,15 @@ from dsdoctor.report.text import clean
 @click.command("diff")
 @click.argument("before")
 @click.argument("after")
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
+@click.option("--format", "form", type=click.Choice(["text", "json", "html"]), default="text")
+@click.option("-o", "--output", metavar="FILE", help="Write the report there.")
 @click.option("-v", "--verbose", is_flag=True, help="Show values that differ on every run too.")
-def command(before: str, after: str, form: str, verbose: bool) -> int:
+def command(before: str, after: str, form: str, output: str | None, verbose: bool) -> int:
     """Compare two snapshots: facts, then verdicts.
 
     Exit status: 0 no difference, 1 some.
     """
+    form = html.form_of(form, output)
     registry = loading.load_registry()
     left, right = common.load_snapshot(before), common.load_snapshot(after)
     facts = [row for row in differences(left, right) if verbose or not _moves(row[0])]
@@ -38,15 +40,19 @@ def command(before: str, after: str, form: str, verbose: bool) -> int:
             "verdict": {"before": old.verdict.value, "after": new.verdict.value},
         }
         loading.write(
-            msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n", None
+            msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n", output
         )
+    elif form == "html":
+        from dsdoctor.report.html import diff as pages  # noqa: PLC0415  # an extra
+
+        loading.write(pages.page((before, after), (old, new), facts, changes), output)
     else:
         rows = [f"{name}: {clean(str(a))} -> {clean(str(b))}" for name, a, b in facts]
         rows += [""] if rows and changes else []
         rows += [f"{name}: {a} -> {b}" for name, a, b in changes]
         if old.verdict is not new.verdict:
             rows.append(f"verdict: {old.verdict.value} -> {new.verdict.value}")
-        loading.write("\n".join(rows or ["no difference"]) + "\n", None)
+        loading.write("\n".join(rows or ["no difference"]) + "\n", output)
     return 1 if facts or changes else 0
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import click
 from click.core import ParameterSource
 
@@ -32,3 +34,29 @@ def form_of(form: str, output: str | None) -> str:
 
         page.require()
     return form
+
+
+def places(form: str, output: str | None) -> tuple[str | None, str | None]:
+    """Folder and page of a command whose `-o` names a folder.
+
+    The page is the file that `-o` names, else `report.html` in the folder; None = stdout.
+
+    >>> places("html", "a.html"), places("html", "run"), places("text", "run")
+    ((None, 'a.html'), ('run', 'run/report.html'), ('run', None))
+    """
+    if form != "html" or output is None:
+        return output, None
+    return (None, output) if is_page(output) else (output, f"{output.rstrip('/')}/report.html")
+
+
+def write(make: Callable[[], str], output: str | None) -> None:
+    """Writes a page to a file, and says so, or to stdout.
+
+    Raises:
+        UsageError: the file cannot be written.
+    """
+    from dsdoctor.cli import loading  # noqa: PLC0415  # a plan alone needs no packs
+
+    loading.write(make(), output)
+    if output is not None:
+        click.echo(f"wrote {output}", err=True)

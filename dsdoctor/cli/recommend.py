@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from dsdoctor import launch_site
-from dsdoctor.cli import measuring, proving
+from dsdoctor.cli import html, measuring, proving
 from dsdoctor.cli.output import wants_colour
 from dsdoctor.errors import UsageError
 from dsdoctor.host import Host, LocalHost
@@ -177,7 +177,11 @@ class _Finite(click.FloatRange):
     help="Limit for reading the machine.",
 )
 @click.option(
-    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True
+    "--format",
+    "form",
+    type=click.Choice(["text", "json", "html"]),
+    default="text",
+    show_default=True,
 )
 @click.option(
     "-v", "--verbose", is_flag=True, help="Itemise every option, not the chosen one alone."
@@ -244,8 +248,15 @@ def command(
       dsdoctor recommend --model 27B --gpu-memory 80 --gpu-count 8 --host-memory 1000
       dsdoctor recommend --model gpt2 --gpus 0,1 --prove -o run
     """  # noqa: D301  # \b is click's mark, not an escape for Python's reader
+    form = html.form_of(form, folder)
+    folder, page = html.places(form, folder)
     if slurm and folder is None:
         raise UsageError("`--slurm` writes a file; give its folder with `-o DIR`")
+    if prove and form == "html":
+        raise UsageError(
+            "`--prove` and `--format html` are mutually exclusive; run "
+            "`dsdoctor smoke --plan DIR -o proof.html` on the folder that `-o DIR` writes"
+        )
     if prove:
         proving.refuse(gpu_memory=gpu_memory, launcher=launcher, nodes=nodes, hostfile=hostfile)
     host = LocalHost()
@@ -301,7 +312,9 @@ def command(
         ),
     )
     written = files.write(plan, folder, slurm=slurm) if folder is not None else ()
-    if not (prove and plan.fits and form == "json"):
+    if form == "html":
+        html.write(lambda: _page(plan, folder), page)
+    elif not (prove and plan.fits and form == "json"):
         _print(plan, form, folder, verbose=verbose)
     for path in written:
         click.echo(f"wrote {path}", err=True)
@@ -316,6 +329,12 @@ def command(
             verbose=verbose,
         )
     return 0 if plan.fits else 1
+
+
+def _page(plan: LaunchPlan, folder: str | None) -> str:
+    from dsdoctor.report.html import launch_plan as pages  # noqa: PLC0415  # an extra
+
+    return pages.page(plan, folder)
 
 
 def _print(plan: LaunchPlan, form: str, folder: str | None, *, verbose: bool) -> None:

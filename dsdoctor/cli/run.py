@@ -169,13 +169,18 @@ def list_command(base: Path, form: str) -> int:
 
 @command.command("show")
 @click.argument("run", required=False)
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
+@click.option("--format", "form", type=click.Choice(["text", "json", "html"]), default="text")
+@click.option("-o", "--output", metavar="FILE", help="Write the report there.")
 @click.option("--bundle", metavar="FILE", help="Pack a redacted archive (.tar.gz) to send.")
 @click.pass_obj
-def show_command(base: Path, run: str | None, form: str, bundle: str | None) -> int:
+def show_command(
+    base: Path, run: str | None, form: str, output: str | None, bundle: str | None
+) -> int:
     """Show one run: RUN is its id, the beginning of it, or `last`."""
+    from dsdoctor.cli import html  # noqa: PLC0415
     from dsdoctor.run import report  # noqa: PLC0415
 
+    form = html.form_of(form, output)
     folder, record = store.find(base, run)
     if bundle is not None:
         store.bundle(folder, Path(bundle), store.texts_of(folder))
@@ -183,9 +188,16 @@ def show_command(base: Path, run: str | None, form: str, bundle: str | None) -> 
         return 0
     if form == "json":
         text = msgspec.json.format(msgspec.json.encode(record), indent=2).decode() + "\n"
+    elif form == "html":
+        from dsdoctor.report.html import run as pages  # noqa: PLC0415  # an extra
+        from dsdoctor.run import metrics  # noqa: PLC0415
+
+        steps = metrics.read_lines(folder / "steps.jsonl")
+        samples = metrics.flat_samples(folder, report.started(record))
+        text = pages.page(record, steps, samples, report.ending(record))
     else:
         text = report.show(folder, record)
-    _write(text, None)
+    _write(text, output)
     return 0
 
 

@@ -15,7 +15,7 @@ import click
 import msgspec
 
 from dsdoctor import files, interpreter
-from dsdoctor.cli import common, loading, output
+from dsdoctor.cli import common, html, loading, output
 from dsdoctor.cli.phases import PhaseBars
 from dsdoctor.errors import UsageError
 from dsdoctor.examine import Request, read_machine
@@ -87,7 +87,7 @@ def _machine(gpus: str | None) -> request.MachineFacts:
     "--bisect-budget", type=click.FloatRange(min=1), default=600.0, show_default=True,
     metavar="SECONDS",
 )  # fmt: skip
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
+@click.option("--format", "form", type=click.Choice(["text", "json", "html"]), default="text")
 @click.option("-o", "--output", "folder", metavar="DIR", help="Write the proven settings to DIR.")
 @click.option("-v", "--verbose", is_flag=True, help="Also show the last lines of the launcher.")
 @click.option("--fault", hidden=True, help="Break a rank on purpose: `corrupt@1`.")
@@ -124,6 +124,8 @@ def command(
       dsdoctor smoke --gpus 0,1 --config ds_config.json
       dsdoctor smoke --model llama-3-8b --full-size -o proven
     """  # noqa: D301  # \b is click's mark, not an escape for Python's reader
+    form = html.form_of(form, folder)
+    folder, page = html.places(form, folder)
     registry = loading.load_registry()
     chosen = interpreter.choose(LocalHost(), python).executable
     plan = request.plan(
@@ -142,7 +144,7 @@ def command(
             timeout=timeout, budget=bisect_budget,
             bisect=sys.stderr.isatty() if bisect is None else bisect,
         ),
-        lambda report: show(report, form, verbose=verbose),
+        lambda report: show(report, form, verbose=verbose, page=page),
         folder=folder,
     )  # fmt: skip
 
@@ -200,8 +202,13 @@ def keep_known_good(report: SmokeReport, python: str, registry: Registry) -> Non
         keep.known_good(snapshot.to_json(), report)
 
 
-def show(report: SmokeReport, form: str, *, verbose: bool) -> None:
-    """Prints a report."""
+def show(report: SmokeReport, form: str, *, verbose: bool, page: str | None = None) -> None:
+    """Prints a report, or writes its page."""
+    if form == "html":
+        from dsdoctor.report.html import smoke as pages  # noqa: PLC0415  # an extra
+
+        html.write(lambda: pages.page(report), page)
+        return
     if form == "json":
         click.echo(model.encode(report), nl=False)
         return

@@ -26,7 +26,8 @@ def started(record: RunRecord) -> float:
         return 0.0
 
 
-def _status(record: RunRecord) -> str:
+def ending(record: RunRecord) -> str:
+    """How a run ended, in a word or two."""
     if record.status is None:
         return "running"
     if record.preflight == "failed" and record.seconds == 0:
@@ -44,7 +45,7 @@ def table(runs: Sequence[tuple[Path, RunRecord]], base: Path) -> str:
     if not runs:
         return f"no run is kept in `{base}`; start one with `dsdoctor run -- CMD`\n"
     rows = [
-        (folder.name, _status(record), duration(record.seconds), _command(record))
+        (folder.name, ending(record), duration(record.seconds), _command(record))
         for folder, record in runs
     ]
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
@@ -73,7 +74,7 @@ def show(folder: Path, record: RunRecord) -> str:
         f"command   {clean(shlex.join(record.command))}",
         f"folder    {record.cwd}",
         f"started   {record.started}, check before the start: {record.preflight}",
-        f"ended     {record.ended or 'not yet'}: {_status(record)}",
+        f"ended     {record.ended or 'not yet'}: {ending(record)}",
         f"figures   {success_line(record)}",
     ]
     if record.attempts > 1:
@@ -104,7 +105,7 @@ def _figures(record: RunRecord) -> dict[str, str]:
         return "-" if value is None else f"{value:.4g}{unit}"
 
     return {
-        "status": _status(record),
+        "status": ending(record),
         "duration": duration(record.seconds),
         "steps": shown(figures.steps),
         "step time": shown(figures.step_seconds, " s"),

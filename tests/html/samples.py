@@ -7,7 +7,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from dsdoctor import logs, packs
+from dsdoctor.cli.diff import verdict_changes
 from dsdoctor.judge import judge
 from dsdoctor.logs.quote import around
 from dsdoctor.model.facts.base import Fact
@@ -24,8 +27,25 @@ from dsdoctor.model.facts.machine import OsInfo
 from dsdoctor.model.facts.pci import PciPlace, PciTree
 from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.model.report import Report
-from dsdoctor.model.snapshot import Snapshot, of
-from dsdoctor.report.html import check, diagnosis
+from dsdoctor.model.run_record import Notice, PassedSignal, RankEnd, RunRecord
+from dsdoctor.model.smoke import (
+    PHASES,
+    Bandwidth,
+    Comparison,
+    Knob,
+    LaunchUsed,
+    Phase,
+    Rank,
+    SmokeCause,
+    SmokeReport,
+)
+from dsdoctor.model.smoke import Figures as SmokeFigures
+from dsdoctor.model.snapshot import Snapshot, differences, of
+from dsdoctor.recommend import models
+from dsdoctor.recommend.machine import machine_of
+from dsdoctor.recommend.options import PlanOptions
+from dsdoctor.recommend.planning import recommend
+from dsdoctor.report.html import check, diagnosis, diff, launch_plan, run, smoke
 from tests.checks import machines
 
 REGISTRY = packs.load(builtin_only=True)
@@ -135,12 +155,124 @@ def checked(**given: Any) -> str:
     return check.page(judged(found), found)
 
 
+def planned(name: str = "27B") -> str:
+    """The page on a plan for eight GPUs of 80 GiB."""
+    made = recommend(
+        machine_of(gpu_gib=80, count=8, cc=(9, 0), host_gib=1000, cpus=96),
+        models.resolve("27B"),
+        PlanOptions(script=name),
+    )
+    model = msgspec.structs.replace(made.model, name=name)
+    return launch_plan.page(msgspec.structs.replace(made, model=model), None)
+
+
+def proved(word: str = "gpu-17") -> str:
+    """The page on a run of eight ranks, one of which died."""
+    phases = tuple(
+        Phase(
+            name=name,
+            status="ok" if number < 8 else "fail" if number == 8 else "not-reached",
+            seconds=1.5 * number,
+        )
+        for number, name in enumerate(PHASES)
+    )
+    ranks = tuple(
+        Rank(
+            rank=rank,
+            host=word,
+            outcome="died" if rank == 5 else "done",
+            last_phase="steps",
+            device="NVIDIA H100 80GB HBM3",
+            step_ms=210.0 + rank,
+            peak_device_bytes=(60 + rank) * GIB,
+            peak_host_bytes=4 * GIB,
+            error=word if rank == 5 else "",
+            log_tail=(word,) if rank == 5 else (),
+        )
+        for rank in range(8)
+    )
+    return smoke.page(
+        SmokeReport(
+            verdict="fail",
+            summary=f"rank 5 died in steps: {word}",
+            proved=("on all 8 ranks: spawn, import",),
+            not_proved=("that a job starts here",),
+            phases=phases,
+            ranks=ranks,
+            figures=SmokeFigures(
+                step_ms=214.0,
+                bandwidth=(Bandwidth(bytes=GIB, gb_per_s=310.0),),
+                reference_gb_per_s=420.0,
+                reference="H100 with NVSwitch",
+                memory=(
+                    Comparison(
+                        what="model states", predicted_bytes=50 * GIB,
+                        measured_bytes=52 * GIB, ratio=1.04,
+                    ),
+                ),
+            ),
+            causes=(SmokeCause(condition="gpu-lost", title=word, message=word, evidence=(word,)),),
+            bisect=(Knob(knob="NCCL_P2P_DISABLE", value="1", verdict="pass", seconds=20.0),),
+            works_with={"NCCL_P2P_DISABLE": "1"},
+            warnings=(word,),
+            launch=LaunchUsed(argv=("deepspeed", word), env={"X": word}),
+            seconds=92.0,
+        )
+    )  # fmt: skip
+
+
+def ran(word: str = "train") -> str:
+    """The page on a run with steps, samples of eight GPUs and events."""
+    record = RunRecord(
+        id=word,
+        host="gpu-17",
+        command=("python", word),
+        started="2026-11-22T06:10:00+00:00",
+        seconds=3600,
+        status=1,
+        notices=[Notice(time=900, key="gpu", text=f"GPU 3 is throttled: {word}")],
+        rank_ends=[RankEnd(rank=5, pid=1, time=3590)],
+        signals=[PassedSignal(name="SIGTERM", time=3595)],
+        changed=[word],
+    )
+    steps = [
+        {"t": 3.6 * n, "step": n, "loss": 2 + 9 / (n + 1), "seconds": 3.6, "tokens_per_second": 9e4}
+        for n in range(1000)
+    ]
+    samples = [
+        {"seconds": 2.0 * n}
+        | {f"gpu{g}.used": (50 + g) * GIB for g in range(8)}
+        | {f"rank{g}.rss": (5 + g) * GIB for g in range(8)}
+        for n in range(1800)
+    ]
+    return run.page(record, steps, samples, "exited with status 1")
+
+
+def compared(**given: Any) -> str:
+    """The page on a machine before and after its driver was upgraded."""
+    before, after = snapshot(**given), snapshot(**given)
+    for fact in (machines.kernel(), machines.nvml(), machines.libcuda()):
+        after.put(fact)
+    reports = judged(before), judged(after)
+    word = str(given.get("host", "a.json"))
+    facts = [*differences(before, after), ("environment.variables.X", word, "y" * 900)]
+    return diff.page((word, "b.json"), reports, facts, verdict_changes(*reports))
+
+
 @functools.cache
 def all_pages() -> dict[str, str]:
     """Every page, by name; those with names that attack begin with `hostile`."""
     return {
         "check": checked(),
         "hostile-check": checked(host=HOSTILE, name=HOSTILE),
+        "recommend": planned(),
+        "hostile-recommend": planned(HOSTILE),
+        "smoke": proved(),
+        "hostile-smoke": proved(HOSTILE),
+        "run": ran(),
+        "hostile-run": ran(HOSTILE),
+        "diff": compared(),
+        "hostile-diff": compared(host=HOSTILE),
         "diagnose": diagnosed(LOG),
         "hostile-diagnose": diagnosed(
             LOG.replace("loss = engine(batch)", HOSTILE).replace(

@@ -10,10 +10,12 @@ import re
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from dsdoctor.cli import main
 from dsdoctor.errors import UsageError
+from dsdoctor.model.run_record import RunRecord
 from dsdoctor.report.html import check, page
 from tests.html import samples
 
@@ -155,6 +157,37 @@ def test_a_diagnosis_points_from_the_cause_to_what_followed() -> None:
     assert ">rank 2<" in text
 
 
+def test_bars_of_options_share_colors_and_name_what_is_too_large() -> None:
+    text = PAGES["recommend"]
+    assert text.index("zero-0") < text.index("zero-3")
+    assert "more than there is" in text
+    assert text.count('class="limit"') == text.count('class="bar tall"'), "each bar has its limit"
+    assert "ds_config.json</summary>" in text
+
+
+def test_a_run_shows_its_curves_and_events_on_one_axis() -> None:
+    text = PAGES["run"]
+    for title in ("loss", "step time, s", "tokens/s", "GPU memory in use, GiB"):
+        assert f">{title}</text>" in text
+    assert text.count('class="chart"') == 6
+    assert "rank 5 ended" in text
+
+
+def test_phases_that_were_not_reached_have_no_bar() -> None:
+    text = PAGES["smoke"]
+    assert text.count("not-reached</text>") == 2
+    assert text.count("<title>spawn: ") == 1
+    assert "<title>teardown: " not in text
+    assert "reference 420.0 GB/s" in text
+
+
+def test_a_comparison_begins_with_the_verdicts() -> None:
+    text = PAGES["diff"]
+    assert text.index("Verdicts that changed") < text.index("Facts that changed")
+    assert "driver 580.95.05 is 580.65.06 or newer" in text
+    assert "900 characters" in text, "a long value is folded"
+
+
 def test_without_the_extra_one_line_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -186,6 +219,36 @@ def test_a_snapshot_becomes_a_page(tmp_path: Path) -> None:
     found.write_bytes(samples.snapshot().to_json())
     assert run("check", "--from", str(found), "-o", str(tmp_path / "x.HTML")) == 1
     assert "driver-too-old" in (tmp_path / "x.HTML").read_text()
+
+
+def test_a_plan_becomes_a_page_and_files_beside_it(tmp_path: Path) -> None:
+    machine = ["--gpu-memory", "80", "--gpu-count", "2", "--host-memory", "500"]
+    words = ["recommend", "--model", "gpt2", *machine]
+    assert run(*words, "-o", str(tmp_path / "plan.html")) == 0
+    assert (tmp_path / "plan.html").read_text().startswith("<!doctype html>")
+    assert run(*words, "--format", "html", "-o", str(tmp_path / "run")) == 0
+    names = {path.name for path in (tmp_path / "run").iterdir()}
+    assert names >= {"report.html", "launch.sh", "ds_config.json"}
+    with pytest.raises(UsageError, match="mutually exclusive"):
+        run("recommend", "--model", "gpt2", "--prove", "-o", str(tmp_path / "p.html"))
+
+
+def test_a_comparison_becomes_a_page(tmp_path: Path) -> None:
+    found = tmp_path / "snapshot.json"
+    found.write_bytes(samples.snapshot().to_json())
+    assert run("diff", str(found), str(found), "-o", str(tmp_path / "d.html")) == 0
+    assert "No verdict changed." in (tmp_path / "d.html").read_text()
+
+
+def test_a_kept_run_becomes_a_page(tmp_path: Path) -> None:
+    folder = tmp_path / "runs" / "one"
+    folder.mkdir(parents=True)
+    record = RunRecord(id="one", started="2026-11-22T06:10:00+00:00", seconds=9, status=0)
+    (folder / "run.json").write_bytes(msgspec.json.encode(record))
+    (folder / "steps.jsonl").write_text('{"t": 1, "loss": 3.5}\n{"t": 2, "loss": 2.5}\n')
+    given = ["--runs-dir", str(folder.parent), "show", "one", "-o", str(tmp_path / "r.html")]
+    assert run("run", *given) == 0
+    assert ">loss</text>" in (tmp_path / "r.html").read_text()
 
 
 def test_jinja_is_loaded_for_pages_only() -> None:

@@ -277,5 +277,6 @@ def stacked(label: str, parts: Sequence[Part], limit: float | None, scale: float
         at += size
     if limit is not None:
         x = min(limit / scale * width, width - 1)
-        shapes.append(line(x, 0, x, height, "limit", vector_effect="non-scaling-stroke"))
+        for css in ("halo", "limit"):  # seen on every color of the bar
+            shapes.append(line(x, 0, x, height, css, vector_effect="non-scaling-stroke"))
     return Drawing(width, height, label, tuple(shapes), css="bar tall", stretch=True)

@@ -1,0 +1,155 @@
+"""`recommend --format html`."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Sequence
+
+from dsdoctor.model.launch_plan import LaunchPlan, MemoryItem, MemoryOption
+from dsdoctor.recommend import files
+from dsdoctor.recommend.output import command_line
+from dsdoctor.report.html.page import gib, render
+from dsdoctor.report.html.svg import COLORS, Drawing, Part, stacked
+
+RESIDENT = "resident"
+OTHERS = "others"
+#: A bar ends at this multiple of what is there; a part below this share of the bar is not drawn
+#: on its own.
+LONGEST, THINNEST = 1.5, 0.012
+STATUS = {"chosen": "ok", "alternative": "skip", "too large": "fail"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Bar:
+    """Memory of one place under one option.
+
+    Attributes:
+        place: `GPU` or `host`.
+        words: peak and limit.
+        over: the peak is above the limit.
+        cut: the bar is longer than what is drawn.
+        phase: when the peak is reached.
+        drawing: the bar.
+    """
+
+    place: str
+    words: str
+    over: bool
+    cut: bool
+    phase: str
+    drawing: Drawing
+
+
+def peak(items: Sequence[MemoryItem]) -> tuple[str, list[MemoryItem]]:
+    """The phase that takes most, and what is there at that moment, the largest first."""
+    sums: dict[str, int] = {}
+    for item in items:
+        if item.phase != RESIDENT:
+            sums[item.phase] = sums.get(item.phase, 0) + item.bytes
+    phase = max(sums, key=lambda name: sums[name], default=RESIDENT)
+    return phase, sorted(
+        (item for item in items if item.phase in (RESIDENT, phase)), key=lambda item: -item.bytes
+    )
+
+
+def _colors(plan: LaunchPlan) -> dict[str, int]:
+    """Color of each item: the largest have one of their own, all others share the last."""
+    sizes: dict[str, int] = {}
+    for option in plan.memory.options:
+        for item in (*peak(option.gpu)[1], *peak(option.host)[1]):
+            share = option.gpu_limit_bytes if item in option.gpu else option.host_limit_bytes
+            weight = item.bytes * 1000 // (share or item.bytes or 1)
+            sizes[item.name] = max(sizes.get(item.name, 0), weight)
+    largest = sorted(sizes, key=lambda name: -sizes[name])[: COLORS - 1]
+    return {name: number for number, name in enumerate(largest, start=1)}
+
+
+def _bar(
+    place: str,
+    items: Sequence[MemoryItem],
+    total: int,
+    limit: int | None,
+    colors: dict[str, int],
+) -> Bar:
+    phase, there = peak(items)
+    scale = limit * LONGEST if limit else max(total, 1)
+    parts: list[Part] = []
+    rest, room = 0, scale
+    # the same order in every bar, so that options can be compared by eye
+    for item in sorted(there, key=lambda item: colors.get(item.name, COLORS)):
+        if item.name not in colors or item.bytes < scale * THINNEST:
+            rest += item.bytes
+            continue
+        size = min(item.bytes, room)
+        room -= size
+        parts.append(Part(f"{item.name}: {gib(item.bytes)}", size, colors[item.name]))
+    if rest:
+        parts.append(Part(f"{OTHERS}: {gib(rest)}", min(rest, room), COLORS))
+    words = f"{gib(total)} of {gib(limit)}" if limit else gib(total)
+    return Bar(
+        place=place,
+        words=words,
+        over=bool(limit) and total > (limit or 0),
+        cut=total > scale,
+        phase="" if phase == RESIDENT else phase,
+        drawing=stacked(f"{place}: {words}", parts, limit, scale),
+    )
+
+
+def bars(option: MemoryOption, colors: dict[str, int]) -> list[Bar]:
+    """The bars of an option: GPU where there is one, and host."""
+    found = []
+    if option.gpu_limit_bytes is not None:
+        found.append(_bar("GPU", option.gpu, option.gpu_bytes, option.gpu_limit_bytes, colors))
+    host = _bar("host", option.host, option.host_bytes, option.host_limit_bytes, colors)
+    return [*found, host]
+
+
+def page(plan: LaunchPlan, folder: str | None) -> str:
+    """The page.
+
+    Args:
+        plan: what was computed.
+        folder: where `-o DIR` wrote the launch files, None = they were not written.
+
+    Raises:
+        UsageError: the extra `html` is not installed.
+    """
+    colors = _colors(plan)
+    ranks = f"{plan.gpus_per_node} × {'GPU' if plan.gpu_ids else 'CPU rank'}"
+    if plan.nodes > 1:
+        ranks = f"{plan.nodes} nodes × {ranks}"
+    settings = [
+        ("ZeRO stage", str(plan.stage)),
+        ("offload", plan.offload),
+        ("precision", plan.precision),
+        ("micro-batch", str(plan.micro_batch)),
+        ("gradient accumulation", str(plan.accumulation)),
+        ("global batch", str(plan.global_batch)),
+        ("sequence", f"{plan.sequence} tokens"),
+        ("activation checkpointing", "on" if plan.checkpointing else "off"),
+        ("attention", plan.attention),
+        ("fine-tuning", plan.finetune),
+        ("optimizer", plan.optimizer),
+        ("launcher", plan.launcher),
+        ("ranks", ranks),
+        ("data loader workers", f"{plan.workers} for each rank"),
+    ]
+    return render(
+        "launch_plan.html.j2",
+        title=f"{plan.model.name} · dsdoctor recommend",
+        plan=plan,
+        settings=settings,
+        size=f"{plan.model.parameters / 1e9:.2f}B parameters",
+        ranks=ranks,
+        options=[(option, bars(option, colors)) for option in plan.memory.options],
+        colors=[*colors.items(), (OTHERS, COLORS)],
+        status=STATUS,
+        notes=[reason for reason in plan.reasons if reason.verdict == "note"],
+        command=command_line(plan, folder),
+        folder=folder,
+        files=files.files(plan),
+        env=plan.env,
+        config=json.dumps(plan.ds_config, indent=2, ensure_ascii=False),
+    )

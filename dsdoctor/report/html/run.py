@@ -1,0 +1,173 @@
+"""`run show --format html`."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from dsdoctor.model.diagnosis import Diagnosis
+from dsdoctor.model.run_record import RunRecord
+from dsdoctor.report.html.page import gib, render
+from dsdoctor.report.html.svg import (
+    LEFT,
+    RIGHT,
+    WIDTH,
+    Drawing,
+    Series,
+    Shape,
+    across,
+    chart,
+    circle,
+    line,
+    text,
+    x_axis,
+)
+
+GIB = 2**30
+Row = Mapping[str, Any]
+#: Curves of more ranks or GPUs than this cannot be told apart; the first ones are drawn.
+MOST_CURVES = 16
+#: Numbered events; those after them are in the list only.
+MOST_EVENTS = 60
+
+
+def _series(name: str, rows: Sequence[Row], key: str, scale: float = 1.0) -> Series:
+    points = []
+    for row in rows:
+        value = row.get(key)
+        number = value if isinstance(value, (int, float)) else None
+        points.append((float(row["seconds"]), None if number is None else number / scale))
+    return Series(name, points)
+
+
+def _columns(rows: Sequence[Row], start: str, end: str) -> list[str]:
+    """Columns such as `gpu0.used`, in the order of their numbers."""
+    names = {
+        key for row in rows for key in row if key.startswith(start) and key.endswith(f".{end}")
+    }
+    return sorted(names, key=lambda name: (len(name), name))[:MOST_CURVES]
+
+
+def timed(steps: Sequence[Row]) -> list[Row]:
+    """Steps with the time of their line as `seconds`, and their duration as `took`."""
+    return [
+        {**row, "seconds": float(row["t"]), "took": row.get("seconds")}
+        for row in steps
+        if isinstance(row.get("t"), (int, float))
+    ]
+
+
+def charts(
+    record: RunRecord, steps: Sequence[Row], samples: Sequence[Row]
+) -> list[tuple[Drawing, list[str]]]:
+    """Every curve over the same time axis, with the names of its series."""
+    span = span_of(record, steps, samples)
+    found: list[tuple[Drawing | None, list[str]]] = []
+    for title, key, rows, zero in (
+        ("loss", "loss", steps, False),
+        ("step time, s", "took", steps, True),
+        ("tokens/s", "tokens_per_second", steps, True),
+        ("samples/s", "samples_per_second", steps, True),
+    ):
+        drawn = chart(title, [_series(key, rows, key)], span, x_unit="s", zero=zero)
+        found.append((drawn, []))
+    for title, start, end, scale in (
+        ("GPU memory in use, GiB", "gpu", "used", GIB),
+        ("GPU utilization, %", "gpu", "util", 1),
+        ("GPU temperature, °C", "gpu", "temp_c", 1),
+        ("resident host memory of each rank, GiB", "rank", "rss", GIB),
+        ("host memory in use, GiB", "host", "used", GIB),
+    ):
+        series = [
+            _series(name.partition(".")[0], samples, name, scale)
+            for name in _columns(samples, start, end)
+        ]
+        drawn = chart(title, series, span, x_unit="s", zero=True)
+        found.append((drawn, [one.name for one in series] if len(series) > 1 else []))
+    return [(drawn, names) for drawn, names in found if drawn is not None]
+
+
+def span_of(record: RunRecord, *tables: Sequence[Row]) -> tuple[float, float]:
+    """First and last second of the time axis."""
+    ends = [float(row["seconds"]) for rows in tables for row in rows[-1:]]
+    return 0.0, max([record.seconds, *ends, *(note.time for note in record.notices), 1.0])
+
+
+def events(record: RunRecord) -> list[tuple[float, str, str]]:
+    """What happened: time, kind, words; the earliest first."""
+    rows = [(note.time, "notice", note.text) for note in record.notices]
+    rows += [(end.time, "end", f"rank {end.rank} ended") for end in record.rank_ends]
+    rows += [(one.time, "signal", f"{one.name} was passed on to the job") for one in record.signals]
+    return sorted(rows)
+
+
+def strip(rows: Sequence[tuple[float, str, str]], span: tuple[float, float]) -> Drawing | None:
+    """The events as numbered points, a row for each kind, on the axis of the curves."""
+    if not rows:
+        return None
+    kinds = [kind for kind in ("notice", "end", "signal") if any(kind == row[1] for row in rows)]
+    height = 26 + 26 * len(kinds)
+    shapes: list[Shape] = []
+    for place, kind in enumerate(kinds):
+        y = 16 + 26 * place
+        shapes += [text(LEFT - 8, y + 4, kind, "", "end"), line(LEFT, y, WIDTH - RIGHT, y, "axis")]
+    for number, (time, kind, words) in enumerate(rows[:MOST_EVENTS], start=1):
+        x, y = across(time, span), 16 + 26 * kinds.index(kind)
+        css = {"notice": "f-warn", "end": "f-unknown", "signal": "f-skip"}[kind]
+        shapes += [circle(x, y, 9, css, title=words), text(x, y + 4, str(number), "on", "middle")]
+    shapes += x_axis(span, "s", height)
+    return Drawing(WIDTH, height, f"{len(rows)} events", tuple(shapes))
+
+
+def page(record: RunRecord, steps: Sequence[Row], samples: Sequence[Row], status: str) -> str:
+    """The page.
+
+    Args:
+        record: what was kept of the run.
+        steps: rows of `steps.jsonl`; their `t` is seconds since the start.
+        samples: rows of the samples, flat, with their time since the start as `seconds`.
+        status: how it ended, in words.
+
+    Raises:
+        UsageError: the extra `html` is not installed.
+    """
+    found = None
+    if record.diagnosis is not None:
+        try:
+            found = msgspec.convert(record.diagnosis, Diagnosis)
+        except msgspec.ValidationError:
+            found = None  # of another version; its summary is still shown
+    moments = timed(steps)
+    f = record.figures
+    figures = [
+        ("steps", f.steps, ""),
+        ("step time", f.step_seconds, "s, median"),
+        ("loss", f.loss, ""),
+        ("throughput", f.tokens_per_second, "tokens/s"),
+        ("throughput", f.samples_per_second, "samples/s"),
+    ]
+    rows = [
+        (name, f"{value:.5g} {unit}".strip()) for name, value, unit in figures if value is not None
+    ]
+    rows += [(f"peak memory of GPU {gpu}", gib(size)) for gpu, size in f.peak_gpu_bytes.items()]
+    if f.peak_host_bytes is not None:
+        rows.append(("peak host memory", gib(f.peak_host_bytes)))
+    rows += [(f"GPU {gpu} throttled", f"{took:.0f} s") for gpu, took in f.throttled_seconds.items()]
+    happened = events(record)
+    return render(
+        "run.html.j2",
+        title=f"{record.id} · dsdoctor run",
+        record=record,
+        command=shlex.join(record.command),
+        word=status,
+        status="unknown" if record.status is None else "ok" if record.status == 0 else "fail",
+        figures=rows,
+        charts=charts(record, moments, samples),
+        strip=strip(happened, span_of(record, moments, samples)),
+        events=happened,
+        diagnosis=found,
+        summary="" if record.diagnosis is None else str(record.diagnosis.get("summary", "")),
+    )

@@ -1,0 +1,149 @@
+"""`smoke --format html`."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shlex
+
+from dsdoctor.model.smoke import Phase, SmokeReport
+from dsdoctor.report.html.page import gib, render
+from dsdoctor.report.html.svg import LEFT as AXIS_LEFT
+from dsdoctor.report.html.svg import RIGHT as AXIS_RIGHT
+from dsdoctor.report.html.svg import WIDTH as AXIS_WIDTH
+from dsdoctor.report.html.svg import Drawing, Part, rect, stacked, text
+
+STATUS = {"pass": "ok", "fail": "fail", "unknown": "unknown"}
+WORDS = {"pass": "passed", "fail": "failed", "unknown": "inconclusive"}
+PHASE = {"ok": "ok", "fail": "fail", "stopped": "warn", "not-reached": "skip"}
+OUTCOME = {"done": "ok", "failed": "fail", "died": "fail", "hung": "fail", "stopped": "warn"}
+ROW = 22.0
+#: Room on the left of the strip for the names of the phases.
+NAMES = 96.0
+
+
+def gantt(phases: tuple[Phase, ...]) -> Drawing | None:
+    """The phases under each other, each beginning where the one before it has ended.
+
+    All ranks go through the phases in this order, and a phase's time is that of its slowest rank.
+    """
+    total = sum(phase.seconds for phase in phases)
+    if total <= 0:
+        return None
+    left, right = AXIS_LEFT + NAMES / 2, AXIS_WIDTH - AXIS_RIGHT - 60
+    shapes, at = [], 0.0
+    for number, phase in enumerate(phases):
+        y = 4 + ROW * number
+        x = left + at / total * (right - left)
+        width = max(2.0, phase.seconds / total * (right - left))
+        words = f"{phase.seconds:.1f} s" if phase.status == "ok" else phase.status
+        css = f"f-{PHASE.get(phase.status, 'skip')}"
+        shapes.append(text(left - 8, y + 13, phase.name, "", "end"))
+        if phase.status != "not-reached":
+            shapes.append(rect(x, y + 2, width, ROW - 8, css, title=f"{phase.name}: {words}"))
+        else:
+            width = 0.0
+        shapes.append(text(x + width + 6, y + 13, words, "tick"))
+        at += phase.seconds
+    return Drawing(
+        AXIS_WIDTH, 8 + ROW * len(phases), f"{len(phases)} phases in {total:.1f} s", tuple(shapes)
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Pair:
+    """A measured value beside what was expected of it.
+
+    Attributes:
+        name: what was measured.
+        words: both values.
+        drawing: the measured value as a bar, the expected one as a dashed line.
+    """
+
+    name: str
+    words: str
+    drawing: Drawing
+
+
+def memory(report: SmokeReport) -> list[Pair]:
+    """Predictions of memory beside their measurements."""
+    found = []
+    for row in report.figures.memory:
+        words = (
+            f"measured {gib(row.measured_bytes)}, predicted {gib(row.predicted_bytes)} "
+            f"({row.ratio:.0%} of it)"
+        )
+        scale = max(row.measured_bytes, row.predicted_bytes, 1) * 1.05
+        drawing = stacked(words, [Part(words, row.measured_bytes, 1)], row.predicted_bytes, scale)
+        found.append(Pair(row.what, words, drawing))
+    return found
+
+
+def bandwidth(report: SmokeReport) -> list[Pair]:
+    """All-reduce by size, beside the reference of the product at the largest size."""
+    rows = report.figures.bandwidth
+    reference = report.figures.reference_gb_per_s
+    top = max([row.gb_per_s for row in rows] + [reference or 0.0, 1e-9]) * 1.05
+    found = []
+    for number, row in enumerate(rows):
+        limit = reference if number == len(rows) - 1 else None
+        words = f"{row.gb_per_s:.1f} GB/s"
+        if limit is not None:
+            words += f", reference {limit:.1f} GB/s"
+        drawing = stacked(words, [Part(words, row.gb_per_s, 3)], limit, top)
+        found.append(Pair(gib(row.bytes), words, drawing))
+    return found
+
+
+def page(report: SmokeReport) -> str:
+    """The page.
+
+    Raises:
+        UsageError: the extra `html` is not installed.
+    """
+    f = report.figures
+    figures = [
+        ("step time", f.step_ms, "ms, median of the slowest rank"),
+        ("fastest step", f.step_ms_low, "ms"),
+        ("slowest step", f.step_ms_high, "ms"),
+        ("throughput", f.tokens_per_s, "tokens/s, all ranks"),
+        ("first loss", f.first_loss, ""),
+        ("last loss", f.last_loss, ""),
+        ("last loss of one process", f.reference_loss, "same seed"),
+        ("slowest rank", f.slowest_rank, ""),
+        ("slowest rank against the median", f.slowest_ratio, "times"),
+        ("compiling ops", f.build_seconds, "s"),
+    ]
+    peaks = [max(rank.peak_device_bytes or 0, rank.peak_host_bytes or 0) for rank in report.ranks]
+    most = max([*peaks, 1])
+    ranks = []
+    for rank in report.ranks:
+        bars = []
+        for place, size, color in (
+            ("GPU", rank.peak_device_bytes, 1),
+            ("host", rank.peak_host_bytes, 2),
+        ):
+            if size is not None:
+                words = f"{place} {gib(size)}"
+                bars.append((words, stacked(words, [Part(words, size, color)], None, most)))
+        ranks.append((rank, bars))
+    return render(
+        "smoke.html.j2",
+        title=f"{WORDS[report.verdict]} · dsdoctor smoke",
+        report=report,
+        word=WORDS[report.verdict],
+        status=STATUS[report.verdict],
+        outcome=OUTCOME,
+        gantt=gantt(report.phases),
+        figures=[
+            (name, f"{value:.4g} {unit}".strip())
+            for name, value, unit in figures
+            if value is not None
+        ],
+        memory=memory(report),
+        bandwidth=bandwidth(report),
+        ranks=ranks,
+        command=shlex.join(report.launch.argv),
+        env=sorted(report.launch.env.items()),
+        config=json.dumps(report.launch.ds_config, indent=2, ensure_ascii=False),
+    )

@@ -277,6 +277,8 @@ def stacked(label: str, parts: Sequence[Part], limit: float | None, scale: float
         at += size
     if limit is not None:
         x = min(limit / scale * width, width - 1)
-        for css in ("halo", "limit"):  # seen on every color of the bar
-            shapes.append(line(x, 0, x, height, css, vector_effect="non-scaling-stroke"))
+        shapes += [
+            line(x, 0, x, height, css, vector_effect="non-scaling-stroke")
+            for css in ("halo", "limit")  # the limit is seen on every color of the bar
+        ]
     return Drawing(width, height, label, tuple(shapes), css="bar tall", stretch=True)

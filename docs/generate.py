@@ -13,11 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 
 from dsdoctor import fact_pages, packs
 from dsdoctor.cli.explain import page
 from dsdoctor.cli.main import group
 from dsdoctor.logs.necessary import derived
+from dsdoctor.model.condition import Limits
 from dsdoctor.model.schema import (
     launch_schema,
     plan_schema,
@@ -25,7 +27,7 @@ from dsdoctor.model.schema import (
     smoke_schema,
     snapshot_schema,
 )
-from dsdoctor.registry import Registry
+from dsdoctor.registry import Registry, needs
 
 ROOT = Path(__file__).parent
 #: Not a page: a stale one costs time and changes no answer, so it may drift a little.
@@ -39,6 +41,7 @@ def pages() -> dict[Path, str]:
     made: dict[Path, str] = {
         ROOT / "cli.md": command_line(),
         ROOT / "facts.md": facts(registry),
+        ROOT / "limits.md": limits(registry),
         ROOT / "schema" / "snapshot.json": snapshot_schema(),
         ROOT / "schema" / "report.json": report_schema(),
         ROOT / "schema" / "smoke.json": smoke_schema(),
@@ -71,6 +74,42 @@ def facts(registry: Registry) -> str:
         "packs that are installed.\n"
     )
     return "\n".join([head, *(fact_pages.markdown(one, 2) for one in fact_pages.pages(registry))])
+
+
+def limits(registry: Registry) -> str:
+    """Every threshold that a configuration can change."""
+    lines = [
+        "# Limits",
+        "",
+        "Thresholds of checks. Change one in the table of its condition in `config.toml`; see",
+        "[Configuration](configuration.md). Generated from the checks.",
+        "",
+        "| condition | limit | default | meaning |",
+        "|---|---|---|---|",
+    ]
+    for unit in registry:
+        if unit.check is None:
+            continue
+        name = unit.condition.name
+        for kind in (need.kind for need in needs(unit.check.function)):
+            if not issubclass(kind, Limits):
+                continue
+            words = limit_meanings(kind)
+            lines += [
+                f"| [{name}](conditions/{name}.md) | `{field.name}` | {field.default:g}"
+                f" | {words.get(field.name, '').rstrip('.')} |"
+                for field in msgspec.structs.fields(kind)
+            ]
+    return "\n".join(lines) + "\n"
+
+
+def limit_meanings(kind: type[Limits]) -> dict[str, str]:
+    """Limit to meaning; a class with one limit may say it in its first line."""
+    words = fact_pages.field_meanings(kind)
+    (first, *others) = kind.__struct_fields__
+    title = " ".join((kind.__doc__ or "").split()).rstrip(".")
+    title = title.removeprefix("Attributes: ").removeprefix(f"{first}: ")
+    return words if any(words) else ({} if others else {first: title})
 
 
 def command_line() -> str:

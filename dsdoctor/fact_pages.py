@@ -181,7 +181,7 @@ def _title(kind: type) -> str:
 
 
 def _fields(kind: type[msgspec.Struct]) -> tuple[FieldPage, ...]:
-    meanings = _meanings(kind)
+    meanings = field_meanings(kind)
     return tuple(
         FieldPage(
             name=field.name,
@@ -210,7 +210,7 @@ def _default(field: msgspec.structs.FieldInfo) -> str | None:
     return msgspec.json.encode(value).decode()
 
 
-def _meanings(kind: type) -> dict[str, str]:
+def field_meanings(kind: type) -> dict[str, str]:
     """Field to meaning, from the section `Attributes:` of a docstring."""
     text = inspect.cleandoc(kind.__doc__ or "")
     _, _, section = text.partition("\nAttributes:\n")

@@ -82,14 +82,13 @@ def command(
     expected = _expected(expect)
     _agree(paths, snapshot=snapshot, here=here, python=python, config=config)
     registry = loading.load_registry(checks_dir)
-    heads = pasted.heads(paths)
     try:
-        diagnosis = logs.diagnose_paths(paths, logs.signatures_of(registry), expect=expected)
+        sources, texts = pasted.heads(logs.find_sources(paths), paths)
+        diagnosis = logs.diagnose(sources, logs.signatures_of(registry), expect=expected)
     except logs.ReadError as error:
         raise UsageError(str(error)) from None
     if snapshot is not None or here:
         diagnosis = _with_machine(diagnosis, registry, snapshot, python, config)
-    texts = (pasted.decoded(name, head) for name, head in heads)
     diagnosis = pasted.with_environment(diagnosis, texts, registry)
     diagnosis = msgspec.structs.replace(
         diagnosis,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import sys
 from collections.abc import Iterable
 from pathlib import Path
+from typing import BinaryIO, cast
 
 import msgspec
 
@@ -19,7 +21,7 @@ from dsdoctor.model.diagnosis import Diagnosis
 from dsdoctor.model.finding import Status
 from dsdoctor.model.report import Report
 from dsdoctor.model.snapshot import Snapshot
-from dsdoctor.paste import READERS, environment_of
+from dsdoctor.paste import READERS, environment_of, may_state
 from dsdoctor.registry import Registry
 
 #: Bytes of a file that are searched: an issue is far smaller, and a job prints such output first.
@@ -55,22 +57,39 @@ def decoded(name: str, data: bytes) -> str:
     return reader.decode(text)
 
 
-def heads(paths: Iterable[str]) -> list[tuple[str, bytes]]:
-    """The first bytes of the files among the paths of a log; standard input is put back."""
-    found = []
-    for path in paths:
-        if path == "-":
+def heads(
+    sources: Iterable[reader.Source], named: Iterable[str]
+) -> tuple[list[reader.Source], list[str]]:
+    """The sources of a diagnosis, and texts among their beginnings that may state an environment.
+
+    Args:
+        sources: the logs. What was read of standard input is put before the rest.
+        named: paths of the command line; the files of a folder are logs of ranks, and are left out.
+    """
+    kept, texts = [], []
+    wanted = set(named)
+    for source in sources:
+        head = b""
+        if source.path is None:
             head = sys.stdin.buffer.read(MOST_BYTES)
-            joined = io.BufferedReader(reader.Joined(head, sys.stdin.buffer))
-            sys.stdin = io.TextIOWrapper(joined, errors="replace")
-            found.append((path, head))
-        elif Path(path).is_file():
-            try:
-                with Path(path).open("rb") as file:
-                    found.append((path, file.read(MOST_BYTES)))
-            except OSError:
-                continue  # whoever reads it as a log says why
-    return found
+            joined = cast("BinaryIO", io.BufferedReader(reader.Joined(head, sys.stdin.buffer)))
+            kept.append(dataclasses.replace(source, stream=joined))
+        else:
+            kept.append(source)
+            if source.name in wanted:
+                head = _head(source.path)
+        text = decoded(source.name, head) if head else ""
+        if may_state(text):
+            texts.append(text)
+    return kept, texts
+
+
+def _head(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(MOST_BYTES)
+    except OSError:
+        return b""  # whoever reads it as a log says why
 
 
 def judged(text: str, registry: Registry) -> Report | None:

@@ -48,12 +48,14 @@ class Source:
         path: where it is; None for standard input or for `data`.
         data: the content itself, for tests and for text that is already there.
         rank: rank told by the file name.
+        stream: what standard input is read through, where its first bytes were read before.
     """
 
     name: str
     path: Path | None = None
     data: bytes | None = None
     rank: int | None = None
+    stream: BinaryIO | None = None
 
 
 RANK_NAMES = (
@@ -182,7 +184,7 @@ def _open(source: Source) -> Iterator[BinaryIO]:
         if source.data is not None:
             raw = io.BytesIO(source.data)
         elif source.path is None:
-            raw = sys.stdin.buffer
+            raw = source.stream or sys.stdin.buffer
         else:
             raw = stack.enter_context(source.path.open("rb"))
         head = raw.read(6)

@@ -12,7 +12,7 @@ from dsdoctor.model.facts.machine import NvidiaKernel
 from dsdoctor.model.facts.toolchain import CudaToolkits
 from dsdoctor.model.partial import NotStated
 from dsdoctor.model.snapshot import Snapshot
-from dsdoctor.paste import environment_of
+from dsdoctor.paste import environment_of, may_state
 from tests.paste import texts
 
 
@@ -122,6 +122,7 @@ def test_each_fact_has_its_line(name: str, fact: str, path: str, words: str) -> 
 
 @pytest.mark.parametrize("name", sorted(texts.ALL))
 def test_a_format_is_read_by_its_reader_alone(name: str) -> None:
+    assert may_state(texts.ALL[name])
     words = {"pip freeze": "pip list"}.get(name, name)
     for ending in (" old", " vllm"):
         words = words.removesuffix(ending)

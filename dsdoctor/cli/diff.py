@@ -6,11 +6,13 @@ import click
 import msgspec
 
 from dsdoctor.cli import common, html, loading
+from dsdoctor.fleet import compare
+from dsdoctor.fleet.traits import traits_of
 from dsdoctor.judge import judge
 from dsdoctor.model.finding import Finding, Status
 from dsdoctor.model.report import Report
 from dsdoctor.model.snapshot import differences
-from dsdoctor.report.text import clean
+from dsdoctor.report import changes as changed
 
 
 @click.command("diff")
@@ -18,9 +20,14 @@ from dsdoctor.report.text import clean
 @click.argument("after")
 @click.option("--format", "form", type=click.Choice(["text", "json", "html"]), default="text")
 @click.option("-o", "--output", metavar="FILE", help="Write the report there.")
-@click.option("-v", "--verbose", is_flag=True, help="Show values that differ on every run too.")
+@click.option(
+    "-v",
+    "--verbose",
+    is_flag=True,
+    help="Show every value that differs, also those that differ on every run.",
+)
 def command(before: str, after: str, form: str, output: str | None, verbose: bool) -> int:
-    """Compare two snapshots: facts, then verdicts.
+    """Compare two snapshots: verdicts, then versions and settings, then a count of the rest.
 
     Exit status: 0 no difference, 1 some.
     """
@@ -47,12 +54,14 @@ def command(before: str, after: str, form: str, output: str | None, verbose: boo
 
         loading.write(pages.page((before, after), (old, new), facts, changes), output)
     else:
-        rows = [f"{name}: {clean(str(a))} -> {clean(str(b))}" for name, a, b in facts]
-        rows += [""] if rows and changes else []
-        rows += [f"{name}: {a} -> {b}" for name, a, b in changes]
+        verdicts = [changed.line(*row, verbose=verbose) for row in changed.worst_first(changes)]
         if old.verdict is not new.verdict:
-            rows.append(f"verdict: {old.verdict.value} -> {new.verdict.value}")
-        loading.write("\n".join(rows or ["no difference"]) + "\n", output)
+            verdicts.insert(0, f"verdict: {old.verdict.value} -> {new.verdict.value}")
+        traits = [
+            changed.line(row["trait"], row["before"], row["after"], verbose=verbose)
+            for row in compare.compare({"": traits_of(left)}, {"": traits_of(right)})
+        ]
+        loading.write(changed.text(verdicts, traits, facts, verbose=verbose), output)
     return 1 if facts or changes else 0
 
 

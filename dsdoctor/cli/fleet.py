@@ -30,6 +30,7 @@ from dsdoctor.fleet import (
 )
 from dsdoctor.fleet import folder as stored
 from dsdoctor.host import LocalHost
+from dsdoctor.report import changes as changed
 
 MASTER_PORT = 29500
 
@@ -250,38 +251,56 @@ def bundle_command(*, output: str | None) -> None:
 @click.option(
     "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True
 )
-def diff(*, one: str, other: str, form: str) -> int:
-    """Compare two nodes' reports, or two folders of them; exit 1 where they differ."""
+@click.option("-v", "--verbose", is_flag=True, help="Show every difference.")
+def diff(*, one: str, other: str, form: str, verbose: bool) -> int:
+    """Compare two nodes' reports, or two folders of them; exit 1 where they differ.
+
+    Verdicts come first, then versions and settings; nodes with the same change share a line.
+    """
     registry = loading.load_registry()
-    judge = nodes.Judge(registry, (), common.policy(settings.Settings(), ()))
-    rows = compare.compare(_traits(one, judge), _traits(other, judge))
+    judge = nodes.Judge(registry, registry.select(), common.policy(settings.Settings(), ()))
+    before, after = _reports(one, judge), _reports(other, judge)
+    changes = compare.verdicts(before, after)
+    rows = compare.compare(
+        {name: node.traits for name, node in before.items()},
+        {name: node.traits for name, node in after.items()},
+    )
     if form == "json":
         loading.write(
             msgspec.json.format(
-                msgspec.json.encode({"schema": "dsdoctor/fleet-diff", "version": 1, "rows": rows})
+                msgspec.json.encode(
+                    {
+                        "schema": "dsdoctor/fleet-diff",
+                        "version": 1,
+                        "rows": rows,
+                        "verdicts": changes,
+                    }
+                )
             ).decode()
             + "\n",
             None,
         )
     else:
-        lines = [
-            f"{row['nodes']}: {row['trait']}: {row['before']} -> {row['after']}" for row in rows
-        ]
-        loading.write(
-            "\n".join([*map(report.clean, lines), f"{len(rows)} differences"]) + "\n", None
+        verdicts, traits = (
+            [
+                changed.line(
+                    f"{row['nodes']}: {row[key]}", row["before"], row["after"], verbose=verbose
+                )
+                for row in part
+            ]
+            for part, key in ((changes, "condition"), (rows, "trait"))
         )
-    return 1 if rows else 0
+        loading.write(changed.text(verdicts, traits, (), verbose=verbose), None)
+    return 1 if rows or changes else 0
 
 
-def _traits(path: str, judge: nodes.Judge) -> dict[str, dict[str, str]]:
+def _reports(path: str, judge: nodes.Judge) -> dict[str, nodes.NodeReport]:
     place = Path(path)
     if place.is_dir():
-        return {
-            node.name: node.traits for node in stored.judge_files(stored.files_of(place), judge)
-        }
+        return {node.name: node for node in stored.judge_files(stored.files_of(place), judge)}
     if not place.is_file():
         raise UsageError(f"`{path}` is neither a report nor a folder of reports")
-    return {"": judge.report(path, stored.snapshot_bytes(place)).traits}
+    return {"": judge.report(path, stored.snapshot_bytes(place))}
 
 
 @command.command("smoke", short_help="Train on pairs of nodes, and name the bad node.")

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from dsdoctor.fleet import names
+from dsdoctor.fleet.nodes import NodeReport
+
+_WORST = ("crash", "fail", "unknown", "warn")
 
 
 def compare(
@@ -26,3 +31,34 @@ def compare(
         {"nodes": names.fold(who) or "node", "trait": trait, "before": left, "after": right}
         for (trait, left, right), who in rows.items()
     ]
+
+
+def verdicts(
+    before: Mapping[str, NodeReport], after: Mapping[str, NodeReport]
+) -> list[dict[str, str]]:
+    """Conditions whose worst status changed on nodes that both have, the worst first."""
+    rows: dict[tuple[str, str, str], list[str]] = {}
+    for name in before:
+        if name not in after:
+            continue
+        old, new = _statuses(before[name]), _statuses(after[name])
+        for condition in sorted(old.keys() | new.keys()):
+            change = condition, old.get(condition, "-"), new.get(condition, "-")
+            if change[1] != change[2]:
+                rows.setdefault(change, []).append(name)
+    order = [*_WORST, "-"]
+    return [
+        {"nodes": names.fold(who) or "node", "condition": what, "before": left, "after": right}
+        for (what, left, right), who in sorted(
+            rows.items(), key=lambda row: (order.index(row[0][2]), row[0])
+        )
+    ]
+
+
+def _statuses(node: NodeReport) -> dict[str, str]:
+    """Condition to its worst status; what is good or skipped is not in a node's report."""
+    found: dict[str, str] = {}
+    for finding in node.findings:
+        known = found.get(finding.condition, finding.status)
+        found[finding.condition] = min(known, finding.status, key=_WORST.index)
+    return found

@@ -30,12 +30,14 @@ from dsdoctor.api import (
     NodesReach,
     Observation,
     OsInfo,
+    RunNeeds,
     Scope,
     Signature,
     TracebackRule,
     check,
     fail,
     ok,
+    skip,
     warn,
 )
 
@@ -56,6 +58,7 @@ def hostfile_is_sound(
     gpus: Gpus | Missing,
     os: OsInfo | Missing,
     nodes: NodesReach | Missing,
+    run: RunNeeds,
 ) -> Iterator[Finding]:
     """Fails on lines that the launcher rejects or ignores, and on unreachable hosts."""
     if (
@@ -87,6 +90,14 @@ def hostfile_is_sound(
     if hostfile.problems:
         return
     yield from _slots(hostfile, gpus, os)
+    others = [entry.host for entry in hostfile.entries if entry.host not in _own_names(os)]
+    if isinstance(nodes, Missing) and run.quick and hostfile.asked and others:
+        yield skip(
+            f"the lines of `{hostfile.path}` are valid, but whether its {len(others)} other hosts"
+            " resolve and can be reached was not tried (`--quick`)",
+            hosts=len(others),
+        )
+        return
     if isinstance(nodes, NodesReach):
         yield from _tools(nodes, hostfile, command)
         for node in nodes.nodes:
@@ -98,9 +109,7 @@ def _slots(hostfile: Hostfile, gpus: Gpus | Missing, os: OsInfo | Missing) -> It
     """Compares this node's slots with its GPUs, except with MIG, where each slice is a device."""
     if not isinstance(gpus, Gpus) or not gpus.gpus or any(gpu.mig_devices for gpu in gpus.gpus):
         return
-    names = {"localhost"}
-    if isinstance(os, OsInfo):
-        names |= {os.hostname, os.hostname.split(".")[0]}
+    names = _own_names(os)
     have = gpus.count or len(gpus.gpus)
     for entry in hostfile.entries:
         if entry.host in names and entry.slots > have:
@@ -113,6 +122,14 @@ def _slots(hostfile: Hostfile, gpus: Gpus | Missing, os: OsInfo | Missing) -> It
                 slots=entry.slots,
                 gpus=have,
             )
+
+
+def _own_names(os: OsInfo | Missing) -> set[str]:
+    """What this node may be called in its hostfile."""
+    names = {"localhost", "127.0.0.1", "::1"}
+    if isinstance(os, OsInfo):
+        names |= {os.hostname, os.hostname.split(".")[0]}
+    return names
 
 
 def _tools(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dsdoctor.api import Hostfile, NodeReach, NodesReach, OsInfo
+from dsdoctor.api import Hostfile, NodeReach, NodesReach, OsInfo, RunNeeds
 from dsdoctor.hostfile import parse_hostfile
 from dsdoctor.testing import judge
 from dsdoctor_checks.launch import hostfile_or_ssh_problem as unit
@@ -46,6 +46,20 @@ def test_default_hostfile_is_not_torchruns() -> None:
     assert judge(check, hostfile=broken, launch_command=command("deepspeed t.py")).statuses == [
         "fail"
     ]
+
+
+def test_quick_says_that_other_hosts_were_not_tried() -> None:
+    """`ok` for names that do not even resolve would be a false promise."""
+    check, quick = unit.hostfile_is_sound, RunNeeds(quick=True)
+    found = judge(
+        check, hostfile=parse_hostfile("a slots=4\nb slots=4\n", "hosts"), run_needs=quick
+    )
+    assert found.status == "skip"
+    assert "2 other hosts" in found.findings[0].message
+    alone = judge(check, hostfile=parse_hostfile("localhost slots=4\n", "hosts"), run_needs=quick)
+    assert alone.status == "ok"
+    broken = judge(check, hostfile=parse_hostfile("a slots=x\n", "hosts"), run_needs=quick)
+    assert broken.status == "fail"
 
 
 TWO = parse_hostfile("me slots=4\nnode-b slots=4\n", "hosts")

@@ -18,12 +18,14 @@ SIGNATURES = (
     ),
     Signature(
         pattern="ZeRO-Offload with a client provided optimizer",
+        source="deepspeed 0.19.8 runtime/engine.py",
         examples=("ZeRO-Offload with a client provided optimizer",),
         level=Level.STRONG,
         masks=("libaio-missing",),
     ),
     Signature(
         pattern="untested ZeRO Optimizer",
+        source="deepspeed 0.19.8 runtime/engine.py",
         examples=(
             'AssertionError: You are using an untested ZeRO Optimizer. Please add <"zero_allow_untested_optimizer": true> in the configuration file to use it.',
         ),
@@ -32,18 +34,21 @@ SIGNATURES = (
     ),
     Signature(
         pattern="cannot be simultaneously enabled",
+        source="deepspeed 0.19.8 runtime/config.py",
         examples=("AssertionError: bfloat16 and fp16 modes cannot be simultaneously enabled",),
         level=Level.STRONG,
         masks=("libaio-missing",),
     ),
     Signature(
         pattern="incompatible with pipeline",
+        source="deepspeed 0.19.8 runtime/pipe/engine.py",
         examples=("AssertionError: ZeRO-2 and ZeRO-3 are incompatible with pipeline parallelism",),
         level=Level.STRONG,
         masks=("libaio-missing",),
     ),
     Signature(
         pattern=r"\x22nvme_path\x22 in DeepSpeed Config cannot be None",
+        source="deepspeed 0.19.8 runtime/zero/partition_parameters.py",
         examples=(
             'AssertionError: "nvme_path" in DeepSpeed Config cannot be None if remote device is OffloadDeviceEnum.nvme',
         ),
@@ -52,6 +57,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="only supported with ZeRO",
+        source="deepspeed 0.19.8 runtime/config.py",
         examples=("only supported with ZeRO",),
         level=Level.STRONG,
         masks=("libaio-missing",),
@@ -67,6 +73,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="does not support ZeRO",
+        source="deepspeed 0.19.8 runtime/engine.py, runtime/hybrid_engine.py",
         examples=("does not support ZeRO",),
         level=Level.STRONG,
         masks=("libaio-missing",),
@@ -82,6 +89,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="can only work with DeepSpeed optimizers",
+        source="deepspeed 0.19.8 autotuning/utils.py",
         examples=("ValueError: ZeRO Offload can only work with DeepSpeed optimizers",),
         level=Level.STRONG,
         masks=("libaio-missing",),
@@ -96,6 +104,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"loaded (?:with `device_map='auto'`|in \S+ precision)? ?in any distributed mode",
+        source="accelerate 1.15.0 accelerator.py",
         examples=(
             "ValueError: You can't train a model that has been loaded with `device_map='auto'` in any distributed mode.",
             "loaded in any distributed mode",
@@ -106,6 +115,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="loaded with `device_map='auto'` in any",
+        source="accelerate 1.15.0 accelerator.py",
         examples=(
             "ValueError: You can't train a model that has been loaded with `device_map='auto'` in any distributed mode.",
         ),
@@ -114,6 +124,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="no_sync context manager is incompatible",
+        source="deepspeed 0.19.8 runtime/engine.py",
         examples=(
             "AssertionError: no_sync context manager is incompatible with gradient partitioning logic of ZeRO stage 3",
         ),
@@ -122,12 +133,14 @@ SIGNATURES = (
     ),
     Signature(
         pattern="inside no_sync context manager",
+        source="deepspeed 0.19.8 runtime/engine.py",
         examples=("inside no_sync context manager",),
         level=Level.STRONG,
         masks=("libaio-missing",),
     ),
     Signature(
         pattern="only makes sense with ZeRO Stage 3",
+        source="transformers 5.23.0 integrations/deepspeed.py",
         examples=("only makes sense with ZeRO Stage 3",),
         level=Level.STRONG,
         masks=("libaio-missing",),
@@ -158,6 +171,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="only supported for ZeRO Stage 3",
+        source="deepspeed 0.19.8 runtime/zero/config.py",
         examples=("only supported for ZeRO Stage 3",),
         level=Level.STRONG,
         masks=("libaio-missing",),
@@ -180,6 +194,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="bfloat16 and fp16 cannot be enabled at once",
+        source="deepspeed 0.19.8 runtime/zero/partition_parameters.py",
         examples=("bfloat16 and fp16 cannot be enabled at once",),
         level=Level.STRONG,
         masks=("libaio-missing",),
@@ -194,18 +209,21 @@ SIGNATURES = (
     ),
     Signature(
         pattern="When using `deepspeed_config_file`",
+        source="accelerate 1.15.0 utils/dataclasses.py",
         examples=("When using `deepspeed_config_file`",),
         level=Level.STRONG,
         masks=("libaio-missing",),
     ),
     Signature(
         pattern="not yet supported with ZeRO",
+        source="deepspeed 0.19.8 runtime/zero/stage3.py",
         examples=("not yet supported with ZeRO",),
         level=Level.STRONG,
         masks=("libaio-missing",),
     ),
     Signature(
         pattern=r"zero stage \d requires an optimizer",
+        source="deepspeed 0.19.8 runtime/engine.py",
         examples=("zero stage 7 requires an optimizer",),
         not_examples=("stage 7 requires an optimizer",),
         level=Level.STRONG,
@@ -219,12 +237,14 @@ SIGNATURES = (
     ),
     Signature(
         pattern="Offloading is supported only for DeepSpeed FusedAdam",
+        source="deepspeed 0.19.8 runtime/zero/stage3.py",
         examples=("Offloading is supported only for DeepSpeed FusedAdam",),
         level=Level.STRONG,
         masks=("libaio-missing",),
     ),
     Signature(
         pattern="At most one of fp16 and bf16 can be True",
+        source="transformers 5.23.0 training_args.py",
         examples=("At most one of fp16 and bf16 can be True",),
         level=Level.STRONG,
         masks=("libaio-missing",),
@@ -243,12 +263,14 @@ SIGNATURES = (
     ),
     Signature(
         pattern="purely quantized model",
+        source="transformers 5.23.0 trainer_utils.py",
         examples=("purely quantized model",),
         level=Level.STRONG,
         masks=("libaio-missing",),
     ),
     Signature(
         pattern="Not sure how to proceed, we were given (?:both|deepspeed configs)",
+        source="deepspeed 0.19.8 __init__.py",
         examples=(
             "AssertionError: Not sure how to proceed, we were given both a deepscale_config and deepspeed_config",
             'assert config is None, "Not sure how to proceed, we were given deepspeed configs in the deepspeed arguments and deepspeed.initialize() function call"',
@@ -292,6 +314,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="Gradient computed twice for this partition",
+        source="deepspeed 0.19.8 runtime/zero/stage_1_and_2.py",
         examples=(
             "AssertionError: The parameter 12 has already been reduced. Gradient computed twice for this partition. Multiple gradient reduction is currently not supported",
         ),
@@ -302,10 +325,12 @@ SIGNATURES = (
     ),
     Signature(
         pattern="Master weights feature requires",
+        source="deepspeed 0.19.8 runtime/zero/stage3.py, runtime/zero/stage_1_and_2.py",
         examples=("Master weights feature requires",),
     ),
     Signature(
         pattern="communication_data_type with reduce scatter",
+        source="deepspeed 0.19.8 runtime/zero/stage3.py, runtime/zero/stage_1_and_2.py",
         examples=("communication_data_type with reduce scatter",),
     ),
     Signature(
@@ -315,12 +340,14 @@ SIGNATURES = (
     ),
     Signature(
         pattern="in ZeRO Stage 2 must be set",
+        source="deepspeed 0.19.8 runtime/zero/stage_1_and_2.py",
         examples=(
             "AssertionError: Reduce Scatter in ZeRO Stage 2 must be set to True for MoE. Other code paths are not tested with MoE",
         ),
     ),
     Signature(
         pattern="in DeepSpeed Config .{0,40}if remote device is",
+        source="deepspeed 0.19.8 runtime/zero/partition_parameters.py",
         examples=(
             'AssertionError: "nvme_path" in DeepSpeed Config cannot be None if remote device is OffloadDeviceEnum.nvme',
         ),
@@ -330,6 +357,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="has moe layers, but None of the param groups",
+        source="deepspeed 0.19.8 runtime/bf16_optimizer.py, runtime/zero/stage_1_and_2.py",
         examples=("has moe layers, but None of the param groups",),
     ),
     Signature(
@@ -342,26 +370,32 @@ SIGNATURES = (
     ),
     Signature(
         pattern="partition a param in flight",
+        source="deepspeed 0.19.8 runtime/zero/partition_parameters.py",
         examples=("partition a param in flight",),
     ),
     Signature(
         pattern="must provide optimizer during init",
+        source="deepspeed 0.19.8 runtime/engine.py",
         examples=("must provide optimizer during init",),
     ),
     Signature(
         pattern="is not instantiated but Client LR",
+        source="deepspeed 0.19.8 runtime/engine.py",
         examples=("is not instantiated but Client LR",),
     ),
     Signature(
         pattern="multiple of nccl_start_alignment",
+        source="deepspeed 0.19.8 runtime/zero/stage_1_and_2.py",
         examples=("multiple of nccl_start_alignment",),
     ),
     Signature(
         pattern="bf16_optimizer_states requires",
+        source="deepspeed 0.19.8 runtime/base_optimizer.py, runtime/config.py",
         examples=("bf16_optimizer_states requires",),
     ),
     Signature(
         pattern="Hybrid Optimizer Only Supports",
+        source="deepspeed 0.19.8 runtime/zero/stage3.py",
         examples=("Hybrid Optimizer Only Supports",),
     ),
     Signature(
@@ -375,14 +409,17 @@ SIGNATURES = (
     ),
     Signature(
         pattern="Moving states across devices is not",
+        source="deepspeed 0.19.8 runtime/engine.py",
         examples=("Moving states across devices is not",),
     ),
     Signature(
         pattern="unsupported ZeRO placement",
+        source="deepspeed 0.19.8 runtime/engine.py",
         examples=("unsupported ZeRO placement",),
     ),
     Signature(
         pattern="enable both torch autocast and",
+        source="deepspeed 0.19.8 runtime/torch_autocast.py",
         examples=("enable both torch autocast and",),
     ),
     Signature(
@@ -417,6 +454,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="as an optimizer parameter, please switch",
+        source="deepspeed 0.19.8 runtime/config.py, runtime/engine.py",
         examples=(
             "ValueError: 'max_grad_norm' is not supported as an optimizer parameter, please switch to using the deepspeed parameter 'gradient_clipping'",
         ),
@@ -428,10 +466,12 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"backward\(\) are not supported in this configuration",
+        source="deepspeed 0.19.8 runtime/engine.py",
         examples=("backward() are not supported in this configuration",),
     ),
     Signature(
         pattern="offload is not supported for offloading states",
+        source="deepspeed 0.19.8 runtime/engine.py",
         examples=("offload is not supported for offloading states",),
     ),
     Signature(
@@ -449,6 +489,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="Error: .{0,80}is not supported with pipeline",
+        source="deepspeed 0.19.8 runtime/engine.py",
         examples=("RuntimeError: is not supported with pipeline",),
         not_examples=("is not supported with pipeline",),
     ),
@@ -459,6 +500,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="attempting to reduce an unsupported grad type",
+        source="deepspeed 0.19.8 runtime/engine.py",
         examples=("attempting to reduce an unsupported grad type",),
     ),
     Signature(
@@ -484,6 +526,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="Recomputed values for the following tensors",
+        source="torch 2.13.0 utils/checkpoint.py",
         examples=(
             "torch.utils.checkpoint.CheckpointError: torch.utils.checkpoint: Recomputed values for the following tensors have different metadata than during the forward pass.",
             "torch.utils.checkpoint.CheckpointError: Recomputed values for the following tensors",
@@ -502,16 +545,19 @@ SIGNATURES = (
     ),
     Signature(
         pattern="BF16Optimizer: requires",
+        source="deepspeed 0.19.8 runtime/bf16_optimizer.py",
         examples=("BF16Optimizer: requires",),
         level=Level.WEAK,
     ),
     Signature(
         pattern="Client Optimizer is of unexpected type",
+        source="deepspeed 0.19.8 runtime/engine.py",
         examples=("Client Optimizer is of unexpected type",),
         level=Level.WEAK,
     ),
     Signature(
         pattern=r"occurs multiple times in optimizer\.param_groups\. Make sure",
+        source="deepspeed 0.19.8 runtime/engine.py",
         examples=("occurs multiple times in optimizer.param_groups. Make sure",),
         level=Level.WEAK,
     ),
@@ -522,21 +568,25 @@ SIGNATURES = (
     ),
     Signature(
         pattern="model must base PipelineModule",
+        source="deepspeed 0.19.8 runtime/pipe/engine.py",
         examples=("AssertionError: model must base PipelineModule",),
         level=Level.WEAK,
     ),
     Signature(
         pattern=r"must divide distributed world size \(",
+        source="deepspeed 0.19.8 runtime/pipe/module.py",
         examples=("RuntimeError: num_stages (3) must divide distributed world size (8)",),
         level=Level.WEAK,
     ),
     Signature(
         pattern=r"Only train_batch\(\) is accessible in pipeline mode",
+        source="deepspeed 0.19.8 runtime/pipe/engine.py",
         examples=("pipe.engine.PipelineError: Only train_batch() is accessible in pipeline mode.",),
         level=Level.WEAK,
     ),
     Signature(
         pattern="Cannot reduce scatter gradients whose size",
+        source="deepspeed 0.19.8 runtime/zero/partition_parameters.py",
         examples=("Cannot reduce scatter gradients whose size",),
         level=Level.WEAK,
     ),
@@ -548,37 +598,44 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"partition buffer size .{1,40} should match the size of param\.ds_tensor",
+        source="deepspeed 0.19.8 runtime/zero/partition_parameters.py",
         examples=("partition buffer size x should match the size of param.ds_tensor",),
         not_examples=("buffer size x should match the size of param.ds_tensor",),
         level=Level.WEAK,
     ),
     Signature(
         pattern="Invalid to reduce Param",
+        source="deepspeed 0.19.8 runtime/zero/stage_1_and_2.py",
         examples=("AssertionError: rank 0 - Invalid to reduce Param 12 with None gradient",),
         level=Level.WEAK,
     ),
     Signature(
         pattern="more than 1 param in ipg bucket",
+        source="deepspeed 0.19.8 runtime/zero/stage_1_and_2.py",
         examples=("more than 1 param in ipg bucket",),
         level=Level.WEAK,
     ),
     Signature(
         pattern="different number of elements tha[nt] partition size",
+        source="deepspeed 0.19.8 runtime/zero/stage_1_and_2.py, runtime/zero/stage3.py",
         examples=("different number of elements than partition size",),
         level=Level.WEAK,
     ),
     Signature(
         pattern="high precision param has no gradient, lp",
+        source="deepspeed 0.19.8 runtime/bf16_optimizer.py",
         examples=("high precision param has no gradient, lp",),
         level=Level.WEAK,
     ),
     Signature(
         pattern=r"Data inconsistency within the TP group\. Please",
+        source="deepspeed 0.19.8 runtime/engine.py",
         examples=("Data inconsistency within the TP group. Please",),
         level=Level.WEAK,
     ),
     Signature(
         pattern="All params in MoE group must be MoE params",
+        source="deepspeed 0.19.8 runtime/bf16_optimizer.py, runtime/zero/stage_1_and_2.py",
         examples=("All params in MoE group must be MoE params",),
         level=Level.WEAK,
     ),

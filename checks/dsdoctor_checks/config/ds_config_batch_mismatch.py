@@ -201,6 +201,7 @@ HINT = "set `train_batch_size` to micro-batch * accumulation * world size, or le
 SIGNATURES = (
     Signature(
         pattern="Check batch related parameters|train_batch_size is not equal",
+        source="deepspeed 0.19.8 runtime/config.py",
         examples=(
             "AssertionError: Check batch related parameters. train_batch_size is not equal to micro_batch_per_gpu * gradient_acc_step * world_size 8 != 1 * 1 * 4",
             "equal to micro_batch_per_gpu: train_batch_size is not equal to micro_batch_per_gpu * gradient_acc_step * world_size 32 != 2 * 4 * 8",
@@ -209,6 +210,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"(?:Train batch size|Micro batch size per gpu|Gradient accumulation steps): \S+ has to be greater than 0",
+        source="deepspeed 0.19.8 runtime/config.py",
         examples=(
             "AssertionError: Micro batch size per gpu: 0 has to be greater than 0",
             "AssertionError: Gradient accumulation steps: 0 has to be greater than 0",

@@ -179,6 +179,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="Duplicate keys in DeepSpeed",
+        source="deepspeed 0.19.8 runtime/config_utils.py",
         examples=("ValueError: Duplicate keys in DeepSpeed config: ['a']",),
         level=Level.STRONG,
     ),
@@ -205,6 +206,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="requires --deepspeed_config",
+        source="deepspeed 0.19.8 __init__.py",
         examples=(
             'assert config is not None, "DeepSpeed requires --deepspeed_config to specify configuration file"',
         ),
@@ -212,11 +214,13 @@ SIGNATURES = (
     ),
     Signature(
         pattern="not a supported DeepSpeed Optimizer",
+        source="deepspeed 0.19.8 runtime/engine.py",
         examples=("AssertionError: AdamV is not a supported DeepSpeed Optimizer",),
         level=Level.STRONG,
     ),
     Signature(
         pattern="does not recognize LR scheduler",
+        source="deepspeed 0.19.8 runtime/engine.py",
         examples=("AssertionError: DeepSpeed does not recognize LR scheduler Foo",),
         level=Level.STRONG,
     ),
@@ -244,6 +248,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="Please specify the ZeRO optimization config",
+        source="accelerate 1.15.0 utils/dataclasses.py",
         examples=(
             "ValueError: Please specify the ZeRO optimization config in the DeepSpeed config.",
         ),
@@ -259,11 +264,13 @@ SIGNATURES = (
     ),
     Signature(
         pattern="unknown zero stage",
+        source="deepspeed 0.19.8 utils/zero_to_fp32.py",
         examples=("ValueError: unknown zero stage 4",),
         level=Level.STRONG,
     ),
     Signature(
         pattern="Invalid communication_data_type",
+        source="deepspeed 0.19.8 runtime/config.py",
         examples=("Invalid communication_data_type",),
         level=Level.STRONG,
     ),
@@ -274,16 +281,19 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"'\w+' is not a field in \S",
+        source="deepspeed 0.19.8 runtime/config_utils.py",
         examples=("'name' is not a field in x",),
         not_examples=("' is not a field in is fine",),
     ),
     Signature(
         pattern=r"'\w+' is a required field and does not have a default",
+        source="deepspeed 0.19.8 runtime/config_utils.py",
         examples=("AssertionError: 'stage' is a required field and does not have a default value",),
         not_examples=("' is a required field and does not have a default is fine",),
     ),
     Signature(
         pattern=r"Cannot provide deprecated parameter '\w+' and",
+        source="deepspeed 0.19.8 runtime/config_utils.py",
         examples=(
             "AssertionError: Cannot provide deprecated parameter 'cpu_offload' and replacing parameter 'offload_optimizer' together",
         ),
@@ -291,6 +301,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"fp16\.(?:loss_scale|min_loss_scale|loss_scale_window) must be",
+        source="deepspeed 0.19.8 runtime/precision_config.py",
         examples=(
             "ValueError: fp16.loss_scale must be a number",
             "fp16.min_loss_scale must be",

@@ -93,6 +93,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="libcudart functions unavailable",
+        source="torch 2.13.0 cuda/__init__.py",
         examples=(
             "AssertionError: libcudart functions unavailable. It looks like you have a broken build?",
             "[rank0]: AssertionError: libcudart functions unavailable.",

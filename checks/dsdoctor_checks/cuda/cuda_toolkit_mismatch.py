@@ -147,6 +147,7 @@ HINT = "install the toolkit for torch's CUDA version and point `CUDA_HOME` to it
 SIGNATURES = (
     Signature(
         pattern=r"Installed CUDA version (?P<have>\d[\d.]*) does not match torch (?P<want>\d[\d.]*)",
+        source="deepspeed 0.19.8 ops/op_builder/builder.py",
         examples=(
             "[WARNING] DeepSpeed Op Builder: Installed CUDA version 11.5 does not match torch 12.4",
             "[WARNING] DeepSpeed Op Builder: Installed CUDA version 12.2 does not match torch 11.8",
@@ -172,6 +173,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"(?:The )?detected CUDA version \(?.{0,12}\)? mismatches the version",
+        source="torch 2.13.0 utils/cpp_extension.py",
         examples=(
             "RuntimeError: The detected CUDA version (11.4) mismatches the version that was used to compile PyTorch (12.1)",
             "RuntimeError: ('The detected CUDA version (%s) mismatches the version that was used to compilePyTorch (%s).', '13.0', '12.8')",

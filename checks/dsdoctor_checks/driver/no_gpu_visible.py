@@ -181,6 +181,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="no GPU resources available",
+        source="deepspeed 0.19.8 launcher/runner.py",
         examples=("RuntimeError: Unable to proceed, no GPU resources available",),
         level=Level.STRONG,
     ),
@@ -233,6 +234,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="Accelerator is not detected, cannot perform",
+        source="deepspeed 0.19.8 runtime/zero/stage_1_and_2.py",
         examples=("Accelerator is not detected, cannot perform",),
         level=Level.STRONG,
     ),
@@ -249,6 +251,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="found no CUDA devices",
+        source="deepspeed 0.19.8 ops/op_builder/builder.py",
         examples=(
             "RuntimeError: DeepSpeed JIT builder for 'cpu_adam' found no CUDA devices. Set TORCH_CUDA_ARCH_LIST or make GPUs visible.",
         ),
@@ -256,6 +259,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"\b0 active drivers",
+        source="torch 2.13.0 _inductor/runtime/autotune_cache.py",
         examples=("RuntimeError: 0 active drivers ([]). There should only be one.",),
         level=Level.STRONG,
     ),
@@ -276,6 +280,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"arch_list\[-1\] \+= '\+PTX'",
+        source="torch 2.13.0 utils/cpp_extension.py",
         examples=("arch_list[-1] += '+PTX'",),
         level=Level.STRONG,
     ),
@@ -315,6 +320,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="Flash ?Attention.{0,20} is not available on CPU",
+        source="transformers 5.23.0 modeling_utils.py",
         examples=(
             "ValueError: Flash Attention 2 is not available on CPU. Please make sure torch can access a CUDA device.",
         ),
@@ -332,6 +338,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="GPU is required to quantize",
+        source="transformers 5.23.0 quantizers/quantizer_gptq.py",
         examples=("GPU is required to quantize",),
     ),
     Signature(

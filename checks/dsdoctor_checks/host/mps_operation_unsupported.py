@@ -56,6 +56,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"^(?!.*(?:Warning: |\b[Ff]all(?:s|ing)? back )).*MPS backend out of memory",
+        source="accelerate 1.15.0 utils/memory.py",
         examples=(
             "RuntimeError: MPS backend out of memory (MPS allocated: 17.90 GB, other allocations: 401.00 MB, max allowed: 18.13 GB). Tried to allocate 200.00 MB on private pool.",
         ),
@@ -241,6 +242,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"Invalid buffer size: \d",
+        source="transformers 5.23.0 modeling_utils.py",
         examples=("RuntimeError: Invalid buffer size: 12.00 GB",),
         not_examples=("Invalid buffer size: is fine",),
     ),

@@ -69,6 +69,7 @@ HINT = "run `ulimit -n 65536` before the job starts, or use the `file_system` sh
 SIGNATURES = (
     Signature(
         pattern="Too many open files|received 0 items of ancdata",
+        source="torch 2.13.0 utils/data/dataloader.py",
         examples=(
             "OSError: [Errno 24] Too many open files",
             "RuntimeError: received 0 items of ancdata",

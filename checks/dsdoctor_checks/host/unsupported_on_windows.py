@@ -80,6 +80,7 @@ HINT = "use WSL 2 or Linux, or install a prebuilt wheel"
 SIGNATURES = (
     Signature(
         pattern=r"cannot import name '(?:\w{0,20}Store|ProcessGroup\w{0,20}|Reducer|Work|ReduceOp)' from 'torch\.(?:distributed|_C)[\w.]{0,40}' \([A-Za-z]:\\",
+        source="huggingface_hub 2.4.0 utils/_runtime.py",
         examples=(
             "ImportError: cannot import name 'HashStore' from 'torch.distributed' (D:\\py\\torch\\distributed\\__init__.py)",
             "ImportError: cannot import name 'ProcessGroup' from 'torch._C._distributed_c10d' (C:\\x\\torch\\_C.pyd)",
@@ -146,6 +147,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="have NCCL built in",
+        source="torch 2.13.0 distributed/distributed_c10d.py",
         examples=("RuntimeError: Distributed package doesn't have NCCL built in",),
         level=Level.CERTAIN,
         requires=(
@@ -162,6 +164,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"Microsoft Visual C\+\+ .{0,20}(?:is )?required",
+        source="torch 2.13.0 __init__.py",
         examples=("Microsoft Visual C++ required",),
         not_examples=("Microsoft Visual C++ is fine",),
         level=Level.CERTAIN,
@@ -320,6 +323,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="have NCCL built in",
+        source="torch 2.13.0 distributed/distributed_c10d.py",
         examples=("RuntimeError: Distributed package doesn't have NCCL built in",),
         level=Level.STRONG,
         masks=("libaio-missing", "cpu-adam-unbuilt"),
@@ -597,6 +601,7 @@ SIGNATURES = (
     # A torch with CUDA and without NCCL: the wheels for Windows.
     Signature(
         pattern="Distributed package doesn't have NCCL built in",
+        source="torch 2.13.0 distributed/distributed_c10d.py",
         examples=(
             "RuntimeError: Distributed package doesn't have NCCL built in",
             "[rank0]: RuntimeError: Distributed package doesn't have NCCL built in",

@@ -213,18 +213,21 @@ SIGNATURES = (
     ),
     Signature(
         pattern="not found in hostfile",
+        source="deepspeed 0.19.8 launcher/runner.py",
         examples=("ValueError: Hostname 'worker-3' not found in hostfile",),
         level=Level.STRONG,
         masks=("path-not-writable", "rendezvous-timeout"),
     ),
     Signature(
         pattern="include_str and exclude_str",
+        source="deepspeed 0.19.8 launcher/runner.py",
         examples=("raise ValueError('include_str and exclude_str are mutually exclusive.')",),
         level=Level.STRONG,
         masks=("path-not-writable", "rendezvous-timeout"),
     ),
     Signature(
         pattern="was not reachable via ssh",
+        source="deepspeed 0.19.8 launcher/runner.py",
         examples=(
             "RuntimeError: Using hostfile at /job/hostfile but host=10.1.1.3 was not reachable via ssh. If you are running with a single node please remove /job/hostfile or setup passwordless ssh.",
         ),
@@ -325,6 +328,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"No slot '\d+' specified on host '(?!localhost)",
+        source="deepspeed 0.19.8 launcher/runner.py",
         examples=(
             "ValueError: No slot '5' specified on host 'node-a'",
             "ValueError: No slot '8' specified on host '10.0.0.7'",
@@ -342,6 +346,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="not enough values to unpack",
+        source="torch 2.13.0 _dynamo/symbolic_convert.py",
         examples=(
             "ValueError: not enough values to unpack (expected 2, got 1)",
             "ValueError: not enough values to unpack (expected at least 2, got 1)",
@@ -356,6 +361,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="no extra nodes available via hostfile",
+        source="deepspeed 0.19.8 launcher/runner.py",
         examples=("ValueError: Num nodes is >1 but no extra nodes available via hostfile",),
         level=Level.STRONG,
         masks=("path-not-writable", "rendezvous-timeout"),
@@ -393,6 +399,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="contains multiple entries for",
+        source="deepspeed 0.19.8 launcher/runner.py",
         examples=(
             'raise ValueError(f"Hostfile contains multiple entries for {host}, unable to proceed with launching")',
         ),

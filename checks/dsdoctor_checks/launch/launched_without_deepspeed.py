@@ -147,6 +147,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="DeepSpeed requires the LOCAL_RANK",
+        source="deepspeed 0.19.8 runtime/engine.py",
         examples=(
             "AssertionError: DeepSpeed requires the LOCAL_RANK environment variable, it is set by the deepspeed launcher",
         ),
@@ -154,6 +155,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="DeepSpeed backend not set, please init",
+        source="deepspeed 0.19.8 comm/comm.py",
         examples=(
             "AssertionError: DeepSpeed backend not set, please initialize it using init_process_group()",
         ),
@@ -206,6 +208,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"int\(\) argument must be .{0,80}not 'NoneType'",
+        source="torch 2.13.0 _dynamo/variables/object_protocol.py",
         examples=(
             "TypeError: int() argument must be a string, a bytes-like object or a number, not 'NoneType'",
             "TypeError: int() argument must be a string, a bytes-like object or a real number, not 'NoneType'",

@@ -144,6 +144,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"Detected (?:\w+_)?VISIBLE_DEVICES=\S* but ignoring it because one or several",
+        source="deepspeed 0.19.8 launcher/runner.py",
         examples=(
             "Detected CUDA_VISIBLE_DEVICES=2,3 but ignoring it because one or several of --include/--exclude/--num_gpus/--num_nodes cl args were used.",
             "[runner.py:463:main] Detected CUDA_VISIBLE_DEVICES=0 but ignoring it because one or several of --include/--exclude",
@@ -155,6 +156,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"No slot '\{?\w*\}?' specified on host",
+        source="deepspeed 0.19.8 launcher/runner.py",
         examples=(
             "ValueError: No slot '4' specified on host 'node-a'",
             "    raise ValueError(\"No slot '{}' specified on host '{}'\".format(",

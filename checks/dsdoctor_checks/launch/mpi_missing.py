@@ -146,6 +146,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="doesn't have MPI built in",
+        source="torch 2.13.0 distributed/distributed_c10d.py",
         examples=("RuntimeError: Distributed package doesn't have MPI built in.",),
         not_near=("not enough slots", "ORTE was unable"),
     ),

@@ -95,6 +95,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="hostname of the rendezvous",
+        source="torch 2.13.0 distributed/elastic/rendezvous/utils.py",
         examples=(
             "File \"x\", RuntimeError: The hostname of the rendezvous endpoint 'head:29400' must resolve",
         ),
@@ -103,6 +104,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="connection to the C10d store has failed",
+        source="torch 2.13.0 distributed/elastic/rendezvous/c10d_rendezvous_backend.py",
         examples=(
             "torch.distributed.elastic.rendezvous.api.RendezvousConnectionError: The connection to the C10d store has failed. See inner exception for details.",
         ),
@@ -166,6 +168,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"Waiting in store based barrier to initialize process group for (?:rank|\d+ seconds)",
+        source="torch 2.13.0 distributed/distributed_c10d.py",
         examples=(
             "INFO:torch.distributed.distributed_c10d:Waiting in store based barrier to initialize process group for rank: 0, key: store_based_barrier_key:1 (world_size=4, worker_count=2, timeout=0:30:00)",
             "Waiting in store based barrier to initialize process group for 20 seconds",

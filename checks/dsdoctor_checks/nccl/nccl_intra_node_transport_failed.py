@@ -70,6 +70,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="doesn't support faster communication broadband via P2P",
+        source="accelerate 1.15.0 state.py",
         examples=(
             'NotImplementedError: Using RTX 4000 series doesn\'t support faster communication broadband via P2P or IB. Please set `NCCL_P2P_DISABLE="1"` and `NCCL_IB_DISABLE="1" or use `accelerate launch` which will do this automatically.',
         ),

@@ -123,6 +123,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="libdevice not found",
+        source="torch 2.13.0 _inductor/runtime/compile_tasks.py",
         examples=("libdevice not found",),
         level=Level.STRONG,
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),

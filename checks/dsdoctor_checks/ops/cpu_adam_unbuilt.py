@@ -66,6 +66,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"Error building extension '(?P<op>\w+)'",
+        source="torch 2.13.0 utils/cpp_extension.py",
         examples=(
             "RuntimeError: Error building extension 'fused_adam'",
             "RuntimeError: Error building extension 'cpu_adam': [1/2] c++ -MMD -MF cpu_adam.o.d",

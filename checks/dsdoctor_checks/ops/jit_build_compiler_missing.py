@@ -157,6 +157,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"No working C\+\+ compiler",
+        source="torch 2.13.0 _inductor/exc.py",
         examples=(
             "torch._inductor.exc.InvalidCxxCompiler: No working C++ compiler found in torch._inductor.config.cpp.cxx: (None, 'g++')",
         ),

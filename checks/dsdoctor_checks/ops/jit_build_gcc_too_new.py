@@ -129,6 +129,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"installed version of \S+ \([\d.]+\) is greater than the maximum",
+        source="transformers 5.23.0 models/kyutai_speech_to_text/modeling_kyutai_speech_to_text.py, models/kyutai_speech_to_text/modular_kyutai_speech_to_text.py",
         examples=(
             "RuntimeError: The current installed version of g++ (13.2) is greater than the maximum required version by CUDA 11.8",
             "RuntimeError: The current installed version of x86_64-linux-gnu-g++ (12.3.0) is greater than the maximum required version by CUDA 11.7.",

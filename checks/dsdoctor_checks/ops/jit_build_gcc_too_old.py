@@ -172,6 +172,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"C\+\+17 or later compatible compiler",
+        source="torch 2.13.0 include/ATen/ATen.h, include/torch/csrc/api/include/torch/all.h",
         examples=(
             "#error C++17 or later compatible compiler is required",
             "#error C++17 or later compatible compiler is required to use PyTorch.",
@@ -291,6 +292,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"#error.{0,40}requires at least C\+\+",
+        source="torch 2.13.0 include/google/protobuf/stubs/port.h",
         examples=("#error ... requires at least C++",),
         not_examples=("... requires at least C++",),
         masks=(

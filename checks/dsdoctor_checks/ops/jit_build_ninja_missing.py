@@ -98,6 +98,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="due to ninja not being",
+        source="deepspeed 0.19.8 ops/op_builder/builder.py, ops/op_builder/xpu/builder.py",
         examples=(
             "RuntimeError: Unable to JIT load the cpu_adam op due to ninja not being installed.",
         ),
@@ -129,6 +130,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"'ninja', '--version'\].{0,40}non-zero",
+        source="torch 2.13.0 utils/cpp_extension.py",
         examples=("'ninja', '--version']non-zero",),
         not_examples=("'ninja', '--version'] is fine",),
         level=Level.STRONG,
@@ -190,6 +192,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"ninja is required to build \w+ ext",
+        source="torch 2.13.0 utils/cpp_extension.py",
         examples=(
             "AssertionError: With dlink=True, ninja is required to build cuda extension my_ext.",
             "AssertionError: ninja is required to build sycl extensions.",

@@ -108,6 +108,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="Waited on lock file",
+        source="torch 2.13.0 utils/file_baton.py",
         examples=(
             'file_baton.py:51: UserWarning: Waited on lock file "/c/torch_extensions/cpu_adam/lock" for 300 seconds.',
         ),
@@ -115,6 +116,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="as PyTorch extensions root",
+        source="torch 2.13.0 utils/cpp_extension.py",
         examples=(
             "Using /c/torch_extensions/py310_cu118 as PyTorch extensions root...",
             "Using /root/.cache/torch_extensions as PyTorch extensions root...",

@@ -107,6 +107,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"No such file or directory: '(?:\S{0,200}/)?deepspeed'",
+        source="huggingface_hub 2.4.0 cli/upload.py",
         examples=("No such file or directory: 'deepspeed'",),
         not_examples=("FileNotFoundError: [Errno 2] No such file or directory: 'g++'",),
         level=Level.STRONG,

@@ -117,6 +117,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"cannot import name '\w+' from 'deepspeed(?:\.[\w.]+)?'",
+        source="huggingface_hub 2.4.0 utils/_runtime.py",
         examples=(
             "ImportError: cannot import name 'get_accelerator' from 'deepspeed'",
             "ImportError: cannot import name 'HybridEngine' from 'deepspeed.runtime.hybrid_engine' (/x/deepspeed/runtime/hybrid_engine.py)",
@@ -134,6 +135,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"^ImportError: cannot import name '\w{1,80}'\s*$",
+        source="huggingface_hub 2.4.0 utils/_runtime.py",
         examples=(
             "ImportError: cannot import name 'log'",
             "ImportError: cannot import name '_get_socket_with_port'",
@@ -164,25 +166,30 @@ SIGNATURES = (
     ),
     Signature(
         pattern="Current torch version does not have",
+        source="deepspeed 0.19.8 comm/torch.py",
         examples=(
             "RuntimeError: Current torch version does not have all_reduce_coalesced api (torch.__version__: 1.10.0)",
         ),
     ),
     Signature(
         pattern=r"Torch version must be \d[\d.]* or higher to use symm",
+        source="deepspeed 0.19.8 comm/torch.py",
         examples=("Torch version must be 77 or higher to use symm",),
         not_examples=("Torch version must be 77 or higher to use",),
     ),
     Signature(
         pattern="not available in this PyTorch build",
+        source="deepspeed 0.19.8 moe/ep_experts.py",
         examples=("not available in this PyTorch build",),
     ),
     Signature(
         pattern="Leaf module requires PyTorch >=",
+        source="deepspeed 0.19.8 runtime/zero/stage3.py",
         examples=("AssertionError: Leaf module requires PyTorch >= 1.8",),
     ),
     Signature(
         pattern="compile is not supported in your version of PyTorch",
+        source="deepspeed 0.19.8 runtime/engine.py, inference/engine.py",
         examples=("RuntimeError: compile is not supported in your version of PyTorch.",),
     ),
     Signature(

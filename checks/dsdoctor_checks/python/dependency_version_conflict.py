@@ -94,6 +94,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"cannot import name '\w+' from 'transformers(?:\.[\w.]+)?'",
+        source="huggingface_hub 2.4.0 utils/_runtime.py",
         examples=(
             "ImportError: cannot import name 'EncoderDecoderCache' from 'transformers' (/x/transformers/__init__.py)",
         ),
@@ -102,24 +103,28 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"cannot import name '\w+' from 'peft(?:\.[\w.]+)?'",
+        source="huggingface_hub 2.4.0 utils/_runtime.py",
         examples=("cannot import name 'name' from 'peft'",),
         not_examples=("cannot import name 'log' from 'torch.x'",),
         not_near=("integrations.deepspeed", "transformers.deepspeed"),
     ),
     Signature(
         pattern=r"cannot import name '\w+' from 'diffusers(?:\.[\w.]+)?'",
+        source="huggingface_hub 2.4.0 utils/_runtime.py",
         examples=("cannot import name 'name' from 'diffusers'",),
         not_examples=("cannot import name 'log' from 'torch.x'",),
         not_near=("integrations.deepspeed", "transformers.deepspeed"),
     ),
     Signature(
         pattern=r"cannot import name '\w+' from 'accelerate(?:\.[\w.]+)?'",
+        source="huggingface_hub 2.4.0 utils/_runtime.py",
         examples=("cannot import name 'name' from 'accelerate'",),
         not_examples=("cannot import name 'log' from 'torch.x'",),
         not_near=("integrations.deepspeed", "transformers.deepspeed"),
     ),
     Signature(
         pattern=r"cannot import name '\w+' from 'pydantic(?:\.[\w.]+)?'",
+        source="huggingface_hub 2.4.0 utils/_runtime.py",
         examples=(
             "ImportError: cannot import name 'model_validator' from 'pydantic' (/opt/extra/pydantic-1.10.13/pydantic/__init__.cpython-311-x86_64-linux-gnu.so)",
         ),
@@ -128,84 +133,98 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"cannot import name '\w+' from 'tokenizers(?:\.[\w.]+)?'",
+        source="huggingface_hub 2.4.0 utils/_runtime.py",
         examples=("cannot import name 'name' from 'tokenizers'",),
         not_examples=("cannot import name 'log' from 'torch.x'",),
         not_near=("integrations.deepspeed", "transformers.deepspeed"),
     ),
     Signature(
         pattern=r"cannot import name '\w+' from 'datasets(?:\.[\w.]+)?'",
+        source="huggingface_hub 2.4.0 utils/_runtime.py",
         examples=("cannot import name 'name' from 'datasets'",),
         not_examples=("cannot import name 'log' from 'torch.x'",),
         not_near=("integrations.deepspeed", "transformers.deepspeed"),
     ),
     Signature(
         pattern=r"cannot import name '\w+' from 'numpy(?:\.[\w.]+)?'",
+        source="huggingface_hub 2.4.0 utils/_runtime.py",
         examples=("cannot import name 'name' from 'numpy'",),
         not_examples=("cannot import name 'log' from 'torch.x'",),
         not_near=("integrations.deepspeed", "transformers.deepspeed"),
     ),
     Signature(
         pattern=r"cannot import name '\w+' from 'scipy(?:\.[\w.]+)?'",
+        source="huggingface_hub 2.4.0 utils/_runtime.py",
         examples=("cannot import name 'name' from 'scipy'",),
         not_examples=("cannot import name 'log' from 'torch.x'",),
         not_near=("integrations.deepspeed", "transformers.deepspeed"),
     ),
     Signature(
         pattern=r"cannot import name '\w+' from 'trl(?:\.[\w.]+)?'",
+        source="huggingface_hub 2.4.0 utils/_runtime.py",
         examples=("cannot import name 'name' from 'trl'",),
         not_examples=("cannot import name 'log' from 'torch.x'",),
         not_near=("integrations.deepspeed", "transformers.deepspeed"),
     ),
     Signature(
         pattern=r"cannot import name '\w+' from 'typing_extensions(?:\.[\w.]+)?'",
+        source="huggingface_hub 2.4.0 utils/_runtime.py",
         examples=("cannot import name 'name' from 'typing_extensions'",),
         not_examples=("import name 'name' from 'typing_extensions'",),
         not_near=("integrations.deepspeed", "transformers.deepspeed"),
     ),
     Signature(
         pattern=r"cannot import name '\w+' from 'click(?:\.[\w.]+)?'",
+        source="huggingface_hub 2.4.0 utils/_runtime.py",
         examples=("cannot import name 'name' from 'click'",),
         not_examples=("cannot import name 'log' from 'torch.x'",),
         not_near=("integrations.deepspeed", "transformers.deepspeed"),
     ),
     Signature(
         pattern=r"cannot import name '\w+' from 'packaging(?:\.[\w.]+)?'",
+        source="huggingface_hub 2.4.0 utils/_runtime.py",
         examples=("cannot import name 'name' from 'packaging'",),
         not_examples=("cannot import name 'log' from 'torch.x'",),
         not_near=("integrations.deepspeed", "transformers.deepspeed"),
     ),
     Signature(
         pattern=r"cannot import name '\w+' from 'torchvision(?:\.[\w.]+)?'",
+        source="huggingface_hub 2.4.0 utils/_runtime.py",
         examples=("cannot import name 'name' from 'torchvision'",),
         not_examples=("cannot import name 'log' from 'torch.x'",),
         not_near=("integrations.deepspeed", "transformers.deepspeed"),
     ),
     Signature(
         pattern=r"cannot import name '\w+' from 'timm(?:\.[\w.]+)?'",
+        source="huggingface_hub 2.4.0 utils/_runtime.py",
         examples=("cannot import name 'name' from 'timm'",),
         not_examples=("cannot import name 'log' from 'torch.x'",),
         not_near=("integrations.deepspeed", "transformers.deepspeed"),
     ),
     Signature(
         pattern=r"cannot import name '\w+' from 'setuptools(?:\.[\w.]+)?'",
+        source="huggingface_hub 2.4.0 utils/_runtime.py",
         examples=("cannot import name 'name' from 'setuptools'",),
         not_examples=("cannot import name 'log' from 'torch.x'",),
         not_near=("integrations.deepspeed", "transformers.deepspeed"),
     ),
     Signature(
         pattern=r"cannot import name '\w+' from 'jinja2(?:\.[\w.]+)?'",
+        source="huggingface_hub 2.4.0 utils/_runtime.py",
         examples=("cannot import name 'name' from 'jinja2'",),
         not_examples=("cannot import name 'log' from 'torch.x'",),
         not_near=("integrations.deepspeed", "transformers.deepspeed"),
     ),
     Signature(
         pattern=r"cannot import name '\w+' from 'markupsafe(?:\.[\w.]+)?'",
+        source="huggingface_hub 2.4.0 utils/_runtime.py",
         examples=("cannot import name 'name' from 'markupsafe'",),
         not_examples=("cannot import name 'log' from 'torch.x'",),
         not_near=("integrations.deepspeed", "transformers.deepspeed"),
     ),
     Signature(
         pattern=r"cannot import name '\w+' from 'urllib3(?:\.[\w.]+)?'",
+        source="huggingface_hub 2.4.0 utils/_runtime.py",
         examples=("cannot import name 'name' from 'urllib3'",),
         not_examples=("cannot import name 'log' from 'torch.x'",),
         not_near=("integrations.deepspeed", "transformers.deepspeed"),
@@ -218,6 +237,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"cannot import name '\w+' from 'sklearn(?:\.[\w.]+)?'",
+        source="huggingface_hub 2.4.0 utils/_runtime.py",
         examples=("cannot import name 'name' from 'sklearn'",),
         not_examples=("cannot import name 'log' from 'torch.x'",),
         not_near=("integrations.deepspeed", "transformers.deepspeed"),
@@ -242,96 +262,112 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"cannot import name '\w+' from 'tensorflow(?:\.[\w.]+)?'",
+        source="huggingface_hub 2.4.0 utils/_runtime.py",
         examples=("cannot import name 'name' from 'tensorflow'",),
         not_examples=("cannot import name 'log' from 'torch.x'",),
         not_near=("integrations.deepspeed", "transformers.deepspeed"),
     ),
     Signature(
         pattern=r"cannot import name '\w+' from 'google(?:\.[\w.]+)?'",
+        source="huggingface_hub 2.4.0 utils/_runtime.py",
         examples=("cannot import name 'name' from 'google'",),
         not_examples=("cannot import name 'log' from 'torch.x'",),
         not_near=("integrations.deepspeed", "transformers.deepspeed"),
     ),
     Signature(
         pattern=r"cannot import name '\w+' from 'keras(?:\.[\w.]+)?'",
+        source="huggingface_hub 2.4.0 utils/_runtime.py",
         examples=("cannot import name 'name' from 'keras'",),
         not_examples=("cannot import name 'log' from 'torch.x'",),
         not_near=("integrations.deepspeed", "transformers.deepspeed"),
     ),
     Signature(
         pattern=r"cannot import name '\w+' from 'requests(?:\.[\w.]+)?'",
+        source="huggingface_hub 2.4.0 utils/_runtime.py",
         examples=("cannot import name 'name' from 'requests'",),
         not_examples=("cannot import name 'log' from 'torch.x'",),
         not_near=("integrations.deepspeed", "transformers.deepspeed"),
     ),
     Signature(
         pattern=r"cannot import name '\w+' from 'collections(?:\.[\w.]+)?'",
+        source="huggingface_hub 2.4.0 utils/_runtime.py",
         examples=("cannot import name 'name' from 'collections'",),
         not_examples=("cannot import name 'log' from 'torch.x'",),
         not_near=("integrations.deepspeed", "transformers.deepspeed"),
     ),
     Signature(
         pattern=r"cannot import name '\w+' from 'optimum(?:\.[\w.]+)?'",
+        source="huggingface_hub 2.4.0 utils/_runtime.py",
         examples=("cannot import name 'name' from 'optimum'",),
         not_examples=("cannot import name 'log' from 'torch.x'",),
         not_near=("integrations.deepspeed", "transformers.deepspeed"),
     ),
     Signature(
         pattern=r"cannot import name '\w+' from 'auto_gptq(?:\.[\w.]+)?'",
+        source="huggingface_hub 2.4.0 utils/_runtime.py",
         examples=("cannot import name 'name' from 'auto_gptq'",),
         not_examples=("cannot import name 'log' from 'torch.x'",),
         not_near=("integrations.deepspeed", "transformers.deepspeed"),
     ),
     Signature(
         pattern=r"cannot import name '\w+' from 'gradio\w*(?:\.[\w.]+)?'",
+        source="huggingface_hub 2.4.0 utils/_runtime.py",
         examples=("cannot import name 'name' from 'gradioname'",),
         not_examples=("cannot import name 'log' from 'torch.x'",),
         not_near=("integrations.deepspeed", "transformers.deepspeed"),
     ),
     Signature(
         pattern=r"cannot import name '\w+' from 'fsspec(?:\.[\w.]+)?'",
+        source="huggingface_hub 2.4.0 utils/_runtime.py",
         examples=("cannot import name 'name' from 'fsspec'",),
         not_examples=("cannot import name 'log' from 'torch.x'",),
         not_near=("integrations.deepspeed", "transformers.deepspeed"),
     ),
     Signature(
         pattern=r"cannot import name '\w+' from 'pyarrow(?:\.[\w.]+)?'",
+        source="huggingface_hub 2.4.0 utils/_runtime.py",
         examples=("cannot import name 'name' from 'pyarrow'",),
         not_examples=("cannot import name 'log' from 'torch.x'",),
         not_near=("integrations.deepspeed", "transformers.deepspeed"),
     ),
     Signature(
         pattern=r"cannot import name '\w+' from 'lightning\w*(?:\.[\w.]+)?'",
+        source="huggingface_hub 2.4.0 utils/_runtime.py",
         examples=("cannot import name 'name' from 'lightningname'",),
         not_examples=("cannot import name 'log' from 'torch.x'",),
         not_near=("integrations.deepspeed", "transformers.deepspeed"),
     ),
     Signature(
         pattern=r"cannot import name '\w+' from 'torchmetrics(?:\.[\w.]+)?'",
+        source="huggingface_hub 2.4.0 utils/_runtime.py",
         examples=("cannot import name 'name' from 'torchmetrics'",),
         not_examples=("cannot import name 'log' from 'torch.x'",),
         not_near=("integrations.deepspeed", "transformers.deepspeed"),
     ),
     Signature(
         pattern=r"cannot import name '\w+' from 'torchtext(?:\.[\w.]+)?'",
+        source="huggingface_hub 2.4.0 utils/_runtime.py",
         examples=("cannot import name 'name' from 'torchtext'",),
         not_examples=("cannot import name 'log' from 'torch.x'",),
         not_near=("integrations.deepspeed", "transformers.deepspeed"),
     ),
     Signature(
         pattern=r"cannot import name '\w+' from 'xformers(?:\.[\w.]+)?'",
+        source="huggingface_hub 2.4.0 utils/_runtime.py",
         examples=("cannot import name 'name' from 'xformers'",),
         not_examples=("cannot import name 'log' from 'torch.x'",),
         not_near=("integrations.deepspeed", "transformers.deepspeed"),
     ),
     Signature(
         pattern=r"cannot import name '\w+' from 'vllm(?:\.[\w.]+)?'",
+        source="huggingface_hub 2.4.0 utils/_runtime.py",
         examples=("cannot import name 'name' from 'vllm'",),
         not_examples=("cannot import name 'log' from 'torch.x'",),
         not_near=("integrations.deepspeed", "transformers.deepspeed"),
     ),
     Signature(
         pattern=r"cannot import name '\w+' from 'evaluate(?:\.[\w.]+)?'",
+        source="huggingface_hub 2.4.0 utils/_runtime.py",
         examples=("cannot import name 'name' from 'evaluate'",),
         not_examples=("cannot import name 'log' from 'torch.x'",),
         not_near=("integrations.deepspeed", "transformers.deepspeed"),
@@ -344,12 +380,14 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"cannot import name '\w+' from 'safetensors(?:\.[\w.]+)?'",
+        source="huggingface_hub 2.4.0 utils/_runtime.py",
         examples=("cannot import name 'name' from 'safetensors'",),
         not_examples=("cannot import name 'log' from 'torch.x'",),
         not_near=("integrations.deepspeed", "transformers.deepspeed"),
     ),
     Signature(
         pattern="is required for a normal functioning of this module, but found",
+        source="transformers 5.23.0 utils/versions.py",
         examples=(
             "ImportError: tokenizers>=0.14 is required for a normal functioning of this module, but found tokenizers==0.13",
             "ImportError: accelerate>=0.26.0 is required for a normal functioning of this module, but found accelerate==0.21.0.",
@@ -391,6 +429,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="Weights only load failed",
+        source="torch 2.13.0 serialization.py",
         examples=(
             "_pickle.UnpicklingError: Weights only load failed.",
             "_pickle.UnpicklingError: Weights only load failed. This file can still be loaded",
@@ -452,6 +491,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="but Transformers does not recognize this architecture",
+        source="transformers 5.23.0 models/auto/configuration_auto.py",
         examples=(
             "ValueError: The checkpoint you are trying to load has model type `qwen2_vl` but Transformers does not recognize this architecture.",
         ),
@@ -512,6 +552,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"cannot import name '\w+' from '(?!torch\b|deepspeed\b|triton\b)[\w.]+' \(\S*(?:site|dist)-packages/",
+        source="huggingface_hub 2.4.0 utils/_runtime.py",
         examples=(
             "ImportError: cannot import name 'builder' from 'google.protobuf.internal' (/x/lib/python3.8/site-packages/google/protobuf/internal/__init__.py)",
             "ImportError: cannot import name 'Mapping' from 'jinja2.utils' (/x/dist-packages/jinja2/utils.py)",
@@ -613,6 +654,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"cannot import name '\w+' from '(?:transformers|peft|accelerate|trl|datasets|diffusers|huggingface_hub|tokenizers|pydantic|numpy|scipy|sklearn|pandas|torchvision|safetensors|optimum|sentence_transformers|evaluate|bitsandbytes|timm|gradio)[\w.]*' \(unknown location\)",
+        source="huggingface_hub 2.4.0 utils/_runtime.py",
         examples=(
             "ImportError: cannot import name 'Trainer' from 'transformers' (unknown location)",
             "cannot import name 'name' from 'peftname' (unknown location)",
@@ -735,6 +777,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="Error: .{0,60} is not supported on Python 3",
+        source="torch 2.13.0 __init__.py",
         examples=("RuntimeError: Dynamo is not supported on Python 3.12+",),
         not_examples=("rclone is not supported on Python 3.6, skipped",),
     ),
@@ -767,6 +810,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="toggled on, but it cannot be used",
+        source="transformers 5.23.0 modeling_utils.py",
         examples=(
             "ImportError: FlashAttention2 has been toggled on, but it cannot be used due to the following error: x",
         ),
@@ -783,6 +827,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="instantiate the backend tokenizer",
+        source="transformers 5.23.0 tokenization_utils_tokenizers.py",
         examples=("instantiate the backend tokenizer",),
         level=Level.WEAK,
     ),

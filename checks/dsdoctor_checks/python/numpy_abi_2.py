@@ -96,6 +96,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="Numpy is not available",
+        source="torch 2.13.0 distributed/_local_tensor/__init__.py",
         examples=("RuntimeError: Numpy is not available",),
         level=Level.STRONG,
     ),
@@ -124,6 +125,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"cannot import name '\w{1,60}' from 'numpy(?!\.(?:typing|testing|random))[\w.]{0,60}'",
+        source="huggingface_hub 2.4.0 utils/_runtime.py",
         examples=(
             "ImportError: cannot import name 'ComplexWarning' from 'numpy' (/x/numpy/__init__.py)",
         ),

@@ -143,6 +143,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"cannot import name '\w{0,40}(?:[dD]eep[sS]peed|DummyOptim|DummySched)\w{0,40}' from '(?:transformers|accelerate)[\w.]{0,80}'",
+        source="huggingface_hub 2.4.0 utils/_runtime.py",
         examples=(
             "ImportError: cannot import name 'HfDeepSpeedConfig' from 'transformers.deepspeed' (/opt/env/lib/python3.10/site-packages/transformers/deepspeed.py)",
             "cannot import name 'nameDummyOptimname' from 'transformersname'",
@@ -184,6 +185,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"deepspeed[<>=!]=?\S+ is required for a normal functioning",
+        source="transformers 5.23.0 utils/versions.py",
         examples=(
             "ImportError: deepspeed>=0.9.3 is required for a normal functioning of this module, but found deepspeed==0.8.0.",
         ),
@@ -401,6 +403,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="Error: .{0,20}make sure to properly initialize your accelerator",
+        source="accelerate 1.15.0 state.py",
         examples=(
             "ValueError: Please make sure to properly initialize your accelerator via `accelerator = Accelerator()` before",
             "[rank1]: ValueError: Please make sure to properly initialize your accelerator via `accelerator = Accelerator()`",

@@ -42,6 +42,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="Cannot find a working triton installation",
+        source="torch 2.13.0 _inductor/exc.py",
         examples=(
             "RuntimeError: Cannot find a working triton installation. More information on installing Triton can be found at https://github.com/openai/triton",
         ),
@@ -52,6 +53,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"Triton Error \[CUDA\]: (?!out of memory|device kernel image)",
+        source="torch 2.13.0 sparse/_triton_ops.py",
         examples=("RuntimeError: Triton Error [CUDA]: invalid argument",),
         not_examples=("RuntimeError: Triton Error [CUDA]: device kernel image is invalid",),
     ),
@@ -153,6 +155,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"\b0 active drivers \(\[\]\)",
+        source="torch 2.13.0 _inductor/runtime/autotune_cache.py",
         examples=(
             "RuntimeError: 0 active drivers ([]). There should only be one.",
             "  RuntimeError: 0 active drivers ([]). There should only be one.",

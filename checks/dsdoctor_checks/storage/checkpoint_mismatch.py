@@ -184,6 +184,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="loaded state dict (?:contains a parameter group|has a different number of parameter groups)",
+        source="torch 2.13.0 optim/optimizer.py, include/torch/csrc/api/include/torch/optim/serialize.h",
         examples=(
             "ValueError: loaded state dict has a different number of parameter groups",
             "ValueError: loaded state dict contains a parameter group that doesn't match the size of optimizer's group",
@@ -200,27 +201,32 @@ SIGNATURES = (
     ),
     Signature(
         pattern="failed to resume from checkpoint",
+        source="transformers 5.23.0 integrations/deepspeed.py",
         examples=("ValueError: [deepspeed] failed to resume from checkpoint out/run1",),
         level=Level.STRONG,
     ),
     Signature(
         pattern="Unable to find 'latest' file",
+        source="deepspeed 0.19.8 utils/zero_to_fp32.py",
         examples=("ValueError: Unable to find 'latest' file at adapters/latest",),
         level=Level.STRONG,
     ),
     Signature(
         pattern="No ZeRO files found in",
+        source="deepspeed 0.19.8 checkpoint/zero_checkpoint.py",
         examples=("No ZeRO files found in",),
         level=Level.STRONG,
     ),
     Signature(
         pattern="can't find .{0,60}state files in directory",
+        source="deepspeed 0.19.8 checkpoint/ds_to_universal.py",
         examples=("can't find state files in directory",),
         not_examples=("find state files in directory",),
         level=Level.STRONG,
     ),
     Signature(
         pattern="can't find model states file at",
+        source="deepspeed 0.19.8 utils/zero_to_fp32.py",
         examples=(
             "FileNotFoundError: can't find model states file at 'x/zero_pp_rank_0_mp_rank_00_model_states.pt'",
         ),
@@ -228,6 +234,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="is not a (?:zero|model state) checkpoint",
+        source="deepspeed 0.19.8 utils/zero_to_fp32.py",
         examples=(
             "is not a zero checkpoint",
             "is not a model state checkpoint",
@@ -236,21 +243,25 @@ SIGNATURES = (
     ),
     Signature(
         pattern="Empty ds_version in checkpoint",
+        source="deepspeed 0.19.8 runtime/bf16_optimizer.py, runtime/zero/stage_1_and_2.py",
         examples=("Empty ds_version in checkpoint",),
         level=Level.STRONG,
     ),
     Signature(
         pattern="Invalid for universal checkpoint",
+        source="deepspeed 0.19.8 runtime/engine.py",
         examples=("Invalid for universal checkpoint",),
         level=Level.STRONG,
     ),
     Signature(
         pattern=r"assert len\(self\.ckpt_list\) > 0",
+        source="deepspeed 0.19.8 runtime/state_dict_factory.py",
         examples=("    assert len(self.ckpt_list) > 0",),
         level=Level.STRONG,
     ),
     Signature(
         pattern=r"Required \S+ state is missing in checkpoint",
+        source="deepspeed 0.19.8 checkpoint/ds_to_universal.py",
         examples=("Required x1 state is missing in checkpoint",),
         not_examples=("x1 state is missing in checkpoint",),
         level=Level.STRONG,
@@ -270,31 +281,37 @@ SIGNATURES = (
     ),
     Signature(
         pattern="Invalid checkpoints and world size for sd",
+        source="deepspeed 0.19.8 runtime/state_dict_factory.py",
         examples=("Invalid checkpoints and world size for sd",),
         level=Level.STRONG,
     ),
     Signature(
         pattern="optimizer global state is missing",
+        source="deepspeed 0.19.8 runtime/base_optimizer.py, runtime/zero/stage3.py",
         examples=("optimizer global state is missing",),
         level=Level.STRONG,
     ),
     Signature(
         pattern="neither 'model' or 'module' keys",
+        source="deepspeed 0.19.8 runtime/state_dict_factory.py, inference/engine.py",
         examples=("neither 'model' or 'module' keys",),
         level=Level.STRONG,
     ),
     Signature(
         pattern="different from saved mp_world_size",
+        source="deepspeed 0.19.8 runtime/state_dict_factory.py",
         examples=("AssertionError: checkpoint count 4 is different from saved mp_world_size 2",),
         level=Level.STRONG,
     ),
     Signature(
         pattern="State dicts of all partitions must",
+        source="deepspeed 0.19.8 runtime/zero/stage_1_and_2.py",
         examples=("AssertionError: State dicts of all partitions must have the same step value",),
         level=Level.STRONG,
     ),
     Signature(
         pattern=r"key: \S+ is not found in the checkpoint",
+        source="deepspeed 0.19.8 runtime/state_dict_factory.py",
         examples=(
             "AssertionError: key: fp32_groups is not found in the checkpoint out/mp_rank_00",
         ),
@@ -311,17 +328,20 @@ SIGNATURES = (
     ),
     Signature(
         pattern="support for pipeline checkpoint loading",
+        source="deepspeed 0.19.8 runtime/engine.py",
         examples=("support for pipeline checkpoint loading",),
         level=Level.STRONG,
     ),
     Signature(
         pattern=r"checkpoint version: \S+ is not supported",
+        source="deepspeed 0.19.8 runtime/state_dict_factory.py",
         examples=("checkpoint version: x1 is not supported",),
         not_examples=("checkpoint version: x1 is not",),
         level=Level.STRONG,
     ),
     Signature(
         pattern=r"failed to find (?:frozen \S+|optimizer param) in named params",
+        source="deepspeed 0.19.8 runtime/engine.py, runtime/zero/stage3.py",
         examples=(
             "ValueError: failed to find frozen lm_head.weight in named params",
             "failed to find optimizer param in named params",
@@ -331,11 +351,13 @@ SIGNATURES = (
     ),
     Signature(
         pattern="Cannot load a checkpoint with gradient clipping",
+        source="deepspeed 0.19.8 runtime/zero/stage_1_and_2.py",
         examples=("Cannot load a checkpoint with gradient clipping",),
         level=Level.STRONG,
     ),
     Signature(
         pattern="checkpoint parameter-alignment layout does not",
+        source="deepspeed 0.19.8 runtime/zero/stage_1_and_2.py",
         examples=("checkpoint parameter-alignment layout does not",),
         level=Level.STRONG,
     ),
@@ -386,10 +408,12 @@ SIGNATURES = (
     ),
     Signature(
         pattern="CheckpointException ranks",
+        source="torch 2.13.0 distributed/checkpoint/api.py",
         examples=("CheckpointException ranks",),
     ),
     Signature(
         pattern="Missing key in checkpoint state_dict",
+        source="torch 2.13.0 distributed/checkpoint/default_planner.py",
         examples=("Missing key in checkpoint state_dict",),
     ),
     Signature(
@@ -424,6 +448,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"No such file or directory: '[^']{0,300}rng_state_\d{1,5}\.pth'",
+        source="huggingface_hub 2.4.0 cli/upload.py",
         examples=(
             "FileNotFoundError: [Errno 2] No such file or directory: 'out/checkpoint-9/rng_state_3.pth'",
         ),

@@ -196,6 +196,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="Not enough free disk space to download",
+        source="huggingface_hub 2.4.0 file_download.py",
         examples=("Not enough free disk space to download",),
         level=Level.STRONG,
     ),

@@ -54,6 +54,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="cannot find the requested files in the",
+        source="huggingface_hub 2.4.0 file_download.py",
         examples=(
             "huggingface_hub.errors.LocalEntryNotFoundError: An error happened while trying to locate the file on the Hub and we cannot find the requested files in the local cache. Please check your connection and try again or make sure your Internet connection is on.",
         ),
@@ -110,6 +111,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="Can't load tokenizer for '",
+        source="transformers 5.23.0 tokenization_utils_base.py",
         examples=(
             "OSError: Can't load tokenizer for 'bert-base-chinese'. If you were trying to load it from 'https://huggingface.co/models'",
         ),

@@ -137,6 +137,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="Weights only load failed",
+        source="torch 2.13.0 serialization.py",
         examples=(
             "_pickle.UnpicklingError: Weights only load failed.",
             "_pickle.UnpicklingError: Weights only load failed. This file can still be loaded",
@@ -169,6 +170,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="Consistency check failed: file should be of size",
+        source="huggingface_hub 2.4.0 file_download.py",
         examples=(
             "OSError: Consistency check failed: file should be of size 9976576152 but has size 5733572608 (model-00001.safetensors).",
         ),
@@ -177,6 +179,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="Invalid magic number; corrupt file",
+        source="torch 2.13.0 serialization.py",
         examples=("Invalid magic number; corrupt file",),
         level=Level.STRONG,
         masks=("checkpoint-mismatch",),
@@ -259,11 +262,13 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"invalid hash value \(expected",
+        source="torch 2.13.0 hub.py",
         examples=("invalid hash value (expected",),
         masks=("checkpoint-mismatch",),
     ),
     Signature(
         pattern="checksum does not",
+        source="torch 2.13.0 utils/_appending_byte_serializer.py",
         examples=("checksum does not",),
         masks=("checkpoint-mismatch",),
     ),

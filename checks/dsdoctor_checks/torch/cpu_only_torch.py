@@ -124,6 +124,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="Type fp16 is not supported on your device",
+        source="deepspeed 0.19.8 runtime/engine.py",
         examples=(
             "ValueError: Type fp16 is not supported on your device.",
             "[rank1]: ValueError: Type fp16 is not supported on your device.",
@@ -153,6 +154,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="Distributed package doesn't have NCCL built in|doesn't have NCCL built",
+        source="torch 2.13.0 distributed/distributed_c10d.py",
         examples=(
             "RuntimeError: Distributed package doesn't have NCCL built in",
             '    raise RuntimeError("Distributed package doesn\'t have NCCL built in")',
@@ -187,6 +189,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="CUDA without ATen_cuda library",
+        source="torch 2.13.0 include/ATen/detail/CUDAHooksInterface.h",
         examples=("CUDA without ATen_cuda library",),
         masks=("no-gpu-visible",),
     ),

@@ -135,6 +135,7 @@ HINT = (
 SIGNATURES = (
     Signature(
         pattern="is not compatible with the current PyTorch",
+        source="torch 2.13.0 cuda/__init__.py",
         examples=(
             "GeForce X with CUDA capability sm_120 is not compatible with the current PyTorch installation.",
         ),
@@ -198,6 +199,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="too old to be supported by the triton",
+        source="torch 2.13.0 _inductor/exc.py",
         examples=(
             "RuntimeError: Found Tesla P100 which is too old to be supported by the triton GPU compiler, which is used as the backend.",
         ),
@@ -296,6 +298,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="due to no compute capabilities remaining",
+        source="deepspeed 0.19.8 ops/op_builder/builder.py",
         examples=(
             "RuntimeError: Unable to load fp_quantizer op due to no compute capabilities remaining after filtering",
             "[rank0]: RuntimeError: Unable to load inference_core_ops op due to no compute capabilities remaining after filtering",

@@ -108,6 +108,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="is non-finite, so it cannot be clipped",
+        source="torch 2.13.0 nn/utils/clip_grad.py, include/torch/csrc/api/include/torch/nn/utils/clip_grad.h",
         examples=(
             "RuntimeError: The total norm of order 2.0 for gradients from `parameters` is non-finite, so it cannot be clipped.",
         ),

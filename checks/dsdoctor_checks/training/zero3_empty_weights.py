@@ -79,6 +79,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"expected tensor \[\d[\d, ]*\] and src \[0\]",
+        source="torch 2.13.0 _refs/__init__.py",
         examples=(
             "RuntimeError: inconsistent tensor size, expected tensor [4096] and src [0] to have the same number of elements",
         ),
@@ -87,6 +88,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"cannot be multiplied \(\d+x\d+ and 0x\d+\)",
+        source="torch 2.13.0 _inductor/kernel/flex_gemm/runtime.py",
         examples=("RuntimeError: mat1 and mat2 shapes cannot be multiplied (8x768 and 0x768)",),
         not_examples=(
             "RuntimeError: mat1 and mat2 shapes cannot be multiplied (8x768 and 512x768)",

@@ -13,7 +13,7 @@ import click
 import msgspec
 
 from dsdoctor import files, hostfile, interpreter, settings
-from dsdoctor.cli import common, loading
+from dsdoctor.cli import common, html, loading
 from dsdoctor.errors import UsageError
 from dsdoctor.fleet import (
     bundle,
@@ -89,7 +89,11 @@ def _places(function: Any) -> Any:
 @click.option("--ignore", multiple=True, metavar="WHAT", help="All but these.")
 @click.option("--fail-on", type=click.Choice(["warn", "unknown", "fail"]), help="Exit 1 at this.")
 @click.option(
-    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True
+    "--format",
+    "form",
+    type=click.Choice(["text", "json", "html"]),
+    default="text",
+    show_default=True,
 )
 @click.option("-o", "--output", metavar="FILE", help="Write the report there.")
 @click.option("-v", "--verbose", is_flag=True, help="Show every finding and every group.")
@@ -114,6 +118,7 @@ def check(
       dsdoctor fleet check --from reports/ --golden golden.json
     """  # noqa: D301  # \b is click's mark, not an escape for Python's reader
     begun = time.monotonic()
+    form = html.form_of(form, output)
     registry = loading.load_registry()
     found = common.load_settings(registry)
     units = registry.select(
@@ -140,6 +145,10 @@ def check(
     merged.seconds = round(time.monotonic() - begun, 2)
     if form == "json":
         loading.write(report.json(merged), output)
+    elif form == "html":
+        from dsdoctor.fleet import page  # noqa: PLC0415  # an extra
+
+        loading.write(page.page(merged), output)
     else:
         width = shutil.get_terminal_size((100, 24)).columns
         loading.write(report.text(merged, width=max(60, width), verbose=verbose), output)

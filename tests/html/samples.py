@@ -11,6 +11,9 @@ import msgspec
 
 from dsdoctor import logs, packs
 from dsdoctor.cli.diff import verdict_changes
+from dsdoctor.fleet import page as fleet_page
+from dsdoctor.fleet.merge import merge
+from dsdoctor.fleet.nodes import NodeFinding, NodeReport
 from dsdoctor.judge import judge
 from dsdoctor.logs.quote import around
 from dsdoctor.model.facts.base import Fact
@@ -259,6 +262,37 @@ def compared(**given: Any) -> str:
     return diff.page((word, "b.json"), reports, facts, verdict_changes(*reports))
 
 
+def fleet(count: int = 512, word: str = "") -> str:
+    """The page on many nodes: some are silent, some faulty, some have another driver or kernel."""
+    reports = []
+    for number in range(count):
+        name = f"gpu{number:05d}"
+        if number % 97 == 5:
+            reports.append(NodeReport(name=name, error=f"no answer within 60 s {word}".strip()))
+            continue
+        traits = {"GPUs": "8 × NVIDIA H100 80GB HBM3", "driver": "580.95.05", "kernel": "6.1"}
+        findings = []
+        if number % 41 == 7:
+            traits["driver"] = "535.104.05"
+        if number % 13 == 3:
+            traits[f"variable {word or 'NCCL_DEBUG'}"] = f"{word or 'INFO'} {number % 60}"
+        if number % 29 == 11:
+            message = f"GPU 3 has fallen off the bus {word}".strip()
+            findings.append(
+                NodeFinding(status="fail", id="DSD601", condition="gpu-lost", message=message)
+            )
+        reports.append(
+            NodeReport(
+                name=name,
+                verdict="faulty" if findings else "healthy",
+                traits=traits,
+                findings=tuple(findings),
+                gpus=8,
+            )
+        )
+    return fleet_page.page(merge(reports))
+
+
 @functools.cache
 def all_pages() -> dict[str, str]:
     """Every page, by name; those with names that attack begin with `hostile`."""
@@ -273,6 +307,8 @@ def all_pages() -> dict[str, str]:
         "hostile-run": ran(HOSTILE),
         "diff": compared(),
         "hostile-diff": compared(host=HOSTILE),
+        "fleet": fleet(),
+        "hostile-fleet": fleet(60, HOSTILE),
         "diagnose": diagnosed(LOG),
         "hostile-diagnose": diagnosed(
             LOG.replace("loss = engine(batch)", HOSTILE).replace(

@@ -72,3 +72,31 @@ def test_everything_folded_opens_with_the_keyboard(
             chromium.press("Enter", "\r")
             opened += chromium.evaluate("document.activeElement.parentElement.open")
     assert opened == folded > 3
+
+
+def test_the_tables_of_a_fleet_filter_and_sort(chromium: browser.Browser, tmp_path: Path) -> None:
+    file = tmp_path / "fleet.html"
+    file.write_text(PAGES["fleet"])
+    chromium.open(file)
+    assert chromium.evaluate("document.querySelector('.tools').hidden") is False
+    chromium.evaluate("document.querySelector('[data-for=drift] input').focus()")
+    chromium.call("Input.insertText", text="driver 535")
+    rows = "[...document.querySelectorAll('#drift tbody tr')].filter((r) => !r.hidden)"
+    assert chromium.evaluate(f"{rows}.length") == 1
+    assert "535.104.05" in chromium.evaluate(f"{rows}[0].textContent")
+    chromium.evaluate("document.querySelector('#groups th button').focus()")
+    chromium.press("Enter", "\r")
+    counts = "[...document.querySelectorAll('#groups tbody tr')].map((r) => +r.cells[0].innerText)"
+    found = chromium.evaluate(counts)
+    assert found == sorted(found)
+    chromium.press("Enter", "\r")
+    assert chromium.evaluate(counts) == sorted(found, reverse=True)
+    assert chromium.complaints() == []
+
+
+def test_ten_thousand_nodes_are_few_elements(chromium: browser.Browser, tmp_path: Path) -> None:
+    file = tmp_path / "fleet.html"
+    file.write_text(samples.fleet(10_000))
+    chromium.open(file)
+    assert chromium.evaluate("document.querySelectorAll('*').length") < 20_000
+    assert chromium.complaints() == []

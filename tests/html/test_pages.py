@@ -188,6 +188,21 @@ def test_a_comparison_begins_with_the_verdicts() -> None:
     assert "900 characters" in text, "a long value is folded"
 
 
+def test_ten_thousand_nodes_are_a_small_page() -> None:
+    text = samples.fleet(10_000)
+    assert len(text.encode()) < 1_000_000
+    assert "10000 nodes" in text
+    assert text.count("<rect") < 3000, "neighbors share a column"
+    assert "fleet-node-silent" in text
+    assert "gpu-lost" in text
+
+
+def test_a_small_fleet_has_a_column_for_each_node() -> None:
+    text = samples.fleet(20)
+    assert "gpu00005: fail on 1 of 1" in text
+    assert "share" not in text
+
+
 def test_without_the_extra_one_line_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

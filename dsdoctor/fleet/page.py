@@ -1,0 +1,170 @@
+"""`fleet check --format html`: one page however many nodes there are."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+
+from dsdoctor.errors import UsageError
+from dsdoctor.fleet import names
+from dsdoctor.fleet.merge import FleetFinding, FleetReport, Group
+from dsdoctor.report.html.page import render
+from dsdoctor.report.html.svg import Drawing, Shape, rect, text
+
+#: Columns of the heat map; with more nodes, neighbors by name share a column.
+MOST_COLUMNS = 48
+#: Rows of the heat map, cards and table rows. Beyond them the page says how many are left out, and
+#: `--format json` lists all.
+MOST_ROWS, MOST_CARDS, MOST_LINES = 24, 60, 1000
+#: Names of a finding's nodes are cut after this many characters.
+LONGEST = 400
+DRIFT = "fleet-drift"
+WIDTH, LEFT, CELL = 720.0, 190.0, 20.0
+LETTERS = {"fail": "F", "crash": "C", "unknown": "?", "warn": "W"}
+VERDICTS = {"faulty": "fail", "silent": "fail", "unknown": "unknown", "healthy": "ok"}
+WORST = ("fail", "crash", "unknown", "warn", "ok")
+_NUMBERS = re.compile(r"(\d+)")
+
+
+def _natural(name: str) -> list[tuple[int, int, str]]:
+    parts = _NUMBERS.split(name)
+    return [(0, int(p[:18]), "") if p.isdecimal() else (1, 0, p) for p in parts]
+
+
+def expanded(folded: str) -> list[str]:
+    """Names of nodes; one that cannot be expanded is itself."""
+    try:
+        return names.expand(folded)
+    except UsageError:
+        return [folded]
+
+
+@dataclasses.dataclass(frozen=True)
+class Heat:
+    """The heat map.
+
+    Attributes:
+        drawing: conditions as rows, nodes as columns.
+        per_column: most nodes that share a column.
+        hidden: conditions that are left out.
+    """
+
+    drawing: Drawing
+    per_column: int
+    hidden: int
+
+
+def heat(report: FleetReport) -> Heat | None:
+    """The heat map, None without nodes."""
+    verdict_of = {name: g.verdict for g in report.groups for name in expanded(g.nodes)}
+    nodes = sorted(verdict_of, key=_natural)
+    if not nodes:
+        return None
+    columns = min(MOST_COLUMNS, len(nodes))
+    column = {name: place * columns // len(nodes) for place, name in enumerate(nodes)}
+    members: list[list[str]] = [[] for _ in range(columns)]
+    for name in nodes:
+        members[column[name]].append(name)
+    labels = [names.fold(inside) for inside in members]
+    wide = min(26.0, (WIDTH - LEFT) / columns)
+    rows: dict[str, dict[str, str]] = {}
+    for finding in report.findings:  # worst first: the first status of a node stays
+        cells = rows.setdefault(finding.condition, {})
+        for name in expanded(finding.nodes):
+            if name in column:
+                cells.setdefault(name, finding.status)
+    shapes: list[Shape] = [text(LEFT - 8, 15, "verdict", "", "end")]
+    by_verdict = {name: VERDICTS.get(word, "unknown") for name, word in verdict_of.items()}
+    shapes += _cells(by_verdict, members, labels, 2, wide)
+    for place, (condition, cells) in enumerate(list(rows.items())[:MOST_ROWS], start=1):
+        shapes.append(text(LEFT - 8, 15 + CELL * place, _short(condition, 28), "", "end"))
+        shapes += _cells(cells, members, labels, 2 + CELL * place, wide)
+    height = 6 + CELL * (1 + min(len(rows), MOST_ROWS))
+    label = f"{len(nodes)} nodes by {len(rows)} conditions"
+    return Heat(
+        drawing=Drawing(WIDTH, height, label, tuple(shapes)),
+        per_column=max(map(len, members)),
+        hidden=max(0, len(rows) - MOST_ROWS),
+    )
+
+
+def _cells(
+    statuses: dict[str, str], members: list[list[str]], labels: list[str], y: float, wide: float
+) -> list[Shape]:
+    """One row: the worst status of each column, with a letter, its nodes in the title."""
+    shapes: list[Shape] = []
+    for place, inside in enumerate(members):
+        found = [statuses[name] for name in inside if name in statuses]
+        worst = next((status for status in WORST if status in found), None)
+        x = LEFT + wide * place
+        css = "f-panel" if worst is None else f"f-{worst}"
+        count = sum(status == worst for status in found)
+        words = f"{_short(labels[place], 80)}: "
+        words += "nothing" if worst is None else f"{worst} on {count} of {len(inside)}"
+        shapes.append(rect(x, y, wide - 1, CELL - 2, css, title=words))
+        if worst in LETTERS:
+            shapes.append(text(x + wide / 2, y + 13, LETTERS[worst], "on", "middle"))
+    return shapes
+
+
+def _short(words: str, most: int) -> str:
+    return words if len(words) <= most else words[: most - 1] + "…"
+
+
+def differences(group: Group, usual: Group | None) -> str:
+    """In what a group is other than the usual nodes."""
+    if group.error is not None:
+        return f"no report: {group.error}"
+    if usual is None or group is usual:
+        return "the usual nodes"
+    differs = [
+        f"{name}: {group.traits.get(name) or 'not there'}"
+        for name in dict.fromkeys([*usual.traits, *group.traits])
+        if group.traits.get(name) != usual.traits.get(name)
+    ]
+    differs += [name for name in group.conditions if name not in usual.conditions]
+    return ", ".join(differs) or "fewer findings"
+
+
+def page(report: FleetReport) -> str:
+    """The page.
+
+    Raises:
+        UsageError: the extra `html` is not installed.
+    """
+    drift = [found for found in report.findings if found.condition == DRIFT]
+    others = [found for found in report.findings if found.condition != DRIFT]
+    usual = next((group for group in report.groups if group.error is None), None)
+    return render(
+        "fleet.html.j2",
+        title=f"{report.verdict} · dsdoctor fleet check",
+        script="tables.js",
+        report=report,
+        total=sum(report.counts.values()),
+        statuses=VERDICTS,
+        heat=heat(report),
+        findings=others[:MOST_CARDS],
+        hidden=len(others) - len(others[:MOST_CARDS]),
+        drift=[_drifted(found) for found in drift[:MOST_LINES]],
+        drift_hidden=len(drift) - len(drift[:MOST_LINES]),
+        groups=[
+            (group, _short(group.nodes, LONGEST), _short(differences(group, usual), LONGEST))
+            for group in report.groups[:MOST_LINES]
+        ],
+        groups_hidden=len(report.groups) - len(report.groups[:MOST_LINES]),
+        usual=usual,
+        short=lambda words: _short(words, LONGEST),
+    )
+
+
+def _drifted(found: FleetFinding) -> tuple[str, str, str, str, str, int]:
+    """Status, trait, value, expected value, nodes and their number."""
+    seen = found.evidence
+    return (
+        found.status,
+        seen.get("trait", ""),
+        _short(seen.get("value", "") or "not there", LONGEST),
+        _short(seen.get("expected", "") or "not there", LONGEST),
+        _short(found.nodes, LONGEST),
+        found.count,
+    )

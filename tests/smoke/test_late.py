@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from dsdoctor import process
+from dsdoctor import packs, process
 from dsdoctor.model.smoke import PHASES, Event, Phase, SmokeReport
-from dsdoctor.registry import Registry
 from dsdoctor.report import smoke as text_report
 from dsdoctor.smoke import request, verdict
 from dsdoctor.smoke.attempt import Attempt
@@ -38,7 +37,7 @@ def stopped(
                 Event(rank=progress.rank, phase=name, state="ok", time=began + 1, seconds=0.5)
             )
         progress.events.append(Event(rank=progress.rank, phase=phase, state="begin", time=last))
-    return verdict.report(made, Registry())
+    return verdict.report(made, packs.load(builtin_only=True))
 
 
 def phase(report: SmokeReport, name: str) -> Phase:

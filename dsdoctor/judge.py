@@ -206,7 +206,7 @@ def _answers(unit: Unit, arguments: Mapping[str, Any]) -> list[Finding]:
     except partial.NotStated as gap:
         findings = [finding for finding in findings if finding.status not in UNCERTAIN]
         if not findings:
-            message = f"the paste does not report `{gap}`"
+            message = f"`{gap}` is not stated"
             return [Finding(status=Status.SKIP, message=message)]
         return findings
     except Exception as error:  # noqa: BLE001  # a bug in one check never ends the whole run
@@ -232,7 +232,7 @@ def _attributed(findings: list[Finding], seen: partial.Watch) -> Iterator[Findin
     stated = [{"line": line, "reader": reader, "text": text} for line, reader, text in lines]
     for finding in findings:
         if seen.open and finding.status is Status.OK:
-            message = f"the paste does not report `{seen.open}`"
+            message = f"`{seen.open}` is not stated"
             yield Finding(status=Status.SKIP, message=message)
         elif stated and finding.status in (Status.WARN, Status.FAIL):
             evidence = {**finding.evidence, "stated_at": stated}

@@ -107,6 +107,7 @@ PRODUCTS = {
     "GeForce RTX 5070 Ti": Product(12, 0, 16303),
     "GeForce RTX 5080": Product(12, 0, 16303),
     "GeForce RTX 5090": Product(12, 0, 32607),
+    "GeForce RTX 5090 D": Product(12, 0, 32607),
     "RTX PRO 6000 Blackwell Server Edition": Product(12, 0, 97887),
     "RTX PRO 6000 Blackwell Workstation Edition": Product(12, 0, 97887),
 }

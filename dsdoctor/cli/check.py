@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from dsdoctor.cli import common, html, job, loading, options
+from dsdoctor.cli.elsewhere import Given
 from dsdoctor.cli.output import show, wants_colour
-from dsdoctor.errors import UsageError
 from dsdoctor.judge import judge
 from dsdoctor.model.deadlines import TOTAL_SECONDS
 from dsdoctor.model.facts.run import Scope
@@ -31,6 +31,9 @@ JUDGE_SECONDS = 5.0
     metavar="FILE|-",
     help="Judge pasted output of `collect_env`, `ds_report`, `nvidia-smi`, `accelerate env`, …",
 )
+@click.option("--node", metavar="FILE", help="Judge this environment on that snapshot's machine.")
+@click.option("--like", metavar="8xH100-SXM", help="Judge this environment on such a machine.")
+@click.option("--driver", metavar="VERSION", help="With --like: the driver of that machine.")
 @click.option(
     "--format",
     "form",
@@ -69,6 +72,9 @@ def command(
     checks_dir: tuple[str, ...],
     from_file: str | None,
     from_report: str | None,
+    node: str | None,
+    like: str | None,
+    driver: str | None,
     form: str,
     output: str | None,
     select: tuple[str, ...],
@@ -89,6 +95,8 @@ def command(
       dsdoctor check
       dsdoctor check --gpus 0,1 --config ds_config.json
       dsdoctor check -- deepspeed --num_gpus 2 train.py
+      dsdoctor check --from gpu-node.json --config ds_config.json
+      dsdoctor check --like 8xH100-SXM --driver 550.54.15 --model 7B --config ds_config.json
       dsdoctor check --model 7B --config ds_config.json --writable out
     """  # noqa: D301  # \b is click's mark, not an escape for Python's reader
     begun = time.monotonic()
@@ -99,31 +107,26 @@ def command(
     unwanted = [item for word in ignore for item in loading.split(word)]
     units = registry.select(wanted, [*found.ignore, *unwanted])
     policy = common.policy(found, scope)
-    if from_report is not None:
-        from dsdoctor.cli import pasted  # noqa: PLC0415  # readers only with --from-report
-
-        snapshot = pasted.load_paste(from_report)
-    elif from_file is not None:
-        machine_options = (python, gpus, expect_gpus, config, quick, deep, command_line, hostfile)
-        if any(machine_options) or job.given(job_given):
-            raise UsageError(
-                "`--from` judges a snapshot and cannot be combined with options about this machine"
-            )
-        snapshot = common.load_snapshot(from_file)
+    given = Given(from_file=from_file, from_report=from_report, node=node, like=like, driver=driver)
+    given.agree(python=python, quick=quick, deep=deep)
+    job_wanted = any((gpus, expect_gpus, config, command_line, hostfile, job.given(job_given)))
+    needs = common.run_needs(
+        gpus=gpus,
+        expect_gpus=expect_gpus,
+        config=config,
+        hostfile=hostfile,
+        quick=quick,
+        deep=deep,
+        command=command_line,
+    )
+    needs = job.with_job(needs, **job_given)
+    if given.elsewhere:
+        snapshot = given.snapshot(needs if job_wanted else None, registry)
     else:
-        needs = common.run_needs(
-            gpus=gpus,
-            expect_gpus=expect_gpus,
-            config=config,
-            hostfile=hostfile,
-            quick=quick,
-            deep=deep,
-            command=command_line,
-        )
-        needs = job.with_job(needs, **job_given)
         snapshot = common.live_snapshot(
             needs, python, registry, units, timeout, show_progress=not quiet and form == "text"
         )
+        snapshot = given.composed(snapshot, needs, registry)
     # what is read may take all of the limit; judging always has a moment
     deadline = max(begun + (timeout or TOTAL_SECONDS), time.monotonic() + JUDGE_SECONDS)
     report = judge(snapshot, units, registry, policy, deadline=deadline)

@@ -112,7 +112,8 @@ def _header(report: Report) -> Iterator[str]:
         return
     if isinstance(report.origin, str):
         yield clean(report.origin)
-    yield clean(report.host or "unknown host")
+    if report.host or not isinstance(report.origin, str):
+        yield clean(report.host or "unknown host")
     yield clean(" + ".join(report.gpus)) if report.gpus else "no NVIDIA GPU"
     if report.driver:
         yield f"driver {clean(report.driver)}"

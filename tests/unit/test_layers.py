@@ -38,7 +38,7 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
         "pack_names packs logs paste probes profiles settings",
         "collect judge launch_site named_job fixes",
         "examine fact_pages lint pack_template report",
-        "calls smoke fleet hook preflight run testing",
+        "calls compose smoke fleet hook preflight run testing",
         "cli guard __init__ __main__",
     )
 )

@@ -1,0 +1,109 @@
+"""Options of `check` that name another machine: a snapshot, a paste, a node, a description."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from dsdoctor.cli import common
+from dsdoctor.errors import UsageError
+from dsdoctor.model.facts.run import RunNeeds
+from dsdoctor.model.snapshot import Snapshot
+from dsdoctor.registry import Registry
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Given:
+    """What was given of them.
+
+    Attributes:
+        from_file: value of --from.
+        from_report: value of --from-report.
+        node: value of --node.
+        like: value of --like.
+        driver: value of --driver.
+    """
+
+    from_file: str | None
+    from_report: str | None
+    node: str | None
+    like: str | None
+    driver: str | None
+
+    def agree(self, *, python: str | None, quick: bool, deep: bool) -> None:
+        """Refuses options that name two machines, or one that is not there to be tried.
+
+        Raises:
+            UsageError: which, and what to do.
+        """
+        options = {
+            "--from": self.from_file,
+            "--from-report": self.from_report,
+            "--node": self.node,
+            "--like": self.like,
+        }
+        named = [name for name, value in options.items() if value is not None]
+        if len(named) > 1:
+            raise UsageError(
+                f"`{named[0]}` and `{named[1]}` are mutually exclusive; pass one of them"
+            )
+        if self.driver is not None and self.like is None:
+            raise UsageError("`--driver` belongs to `--like`; pass both")
+        tried = [("--python", python), ("--quick", quick), ("--deep", deep)]
+        if self.elsewhere:
+            for option, value in tried:
+                if value:
+                    raise UsageError(
+                        f"`{named[0]}` judges facts that were read elsewhere; omit `{option}`"
+                    )
+        elif named and deep:
+            raise UsageError(f"`{named[0]}` starts nothing on that machine; omit `--deep`")
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether nothing of this machine is judged."""
+        return self.from_file is not None or self.from_report is not None
+
+    def snapshot(self, needs: RunNeeds | None, registry: Registry) -> Snapshot:
+        """The machine that was read elsewhere, with the job of the options.
+
+        Raises:
+            UsageError: a file cannot be read or is none.
+        """
+        if self.from_report is not None:
+            from dsdoctor.cli import pasted  # noqa: PLC0415  # readers only where they are needed
+
+            snapshot = pasted.load_paste(self.from_report)
+        else:
+            snapshot = common.load_snapshot(str(self.from_file))
+        if needs is None:
+            return snapshot
+        import msgspec  # noqa: PLC0415
+
+        from dsdoctor import compose  # noqa: PLC0415
+        from dsdoctor.host import LocalHost  # noqa: PLC0415
+
+        quick = snapshot.run.quick
+        run = msgspec.structs.replace(needs, quick=quick)
+        made = compose.with_job(snapshot, run, LocalHost(), registry)
+        if not made.origin:
+            made.origin = f"this job on the machine of `{self.from_file}`"
+        return made
+
+    def composed(self, here: Snapshot, needs: RunNeeds, registry: Registry) -> Snapshot:
+        """What was read of this machine, on the one that `--node` or `--like` names.
+
+        Raises:
+            UsageError: the file is not a snapshot, or the description names no product.
+        """
+        if self.node is None and self.like is None:
+            return here
+        from dsdoctor import compose  # noqa: PLC0415  # only where they are needed
+        from dsdoctor.host import LocalHost  # noqa: PLC0415
+
+        if self.node is not None:
+            node, name = common.load_snapshot(self.node), f"the machine of `{self.node}`"
+        else:
+            node = compose.machine_like(str(self.like), self.driver)
+            name = f"a machine like {self.like}"
+        made = compose.composed(here, node, name)
+        return compose.with_job(made, needs, LocalHost(), registry)

@@ -1,0 +1,189 @@
+"""One examination of two machines: this environment on that machine, and a job on either.
+
+`check --from FILE --config C` judges a job against a machine that was read elsewhere. `--node FILE`
+takes that machine's driver, GPUs, topology and memory, and this machine's packages and config.
+`--like 8xH100-SXM` describes such a machine by its products. What nobody knows is missing.
+"""
+
+from __future__ import annotations
+
+import re
+
+from dsdoctor.errors import UsageError
+from dsdoctor.examine import Request, read_machine
+from dsdoctor.host import Host
+from dsdoctor.model.facts.base import Fact, Missing, Why
+from dsdoctor.model.facts.config import DsConfig
+from dsdoctor.model.facts.fabric import FabricManager
+from dsdoctor.model.facts.gpu import Gpu, Gpus, GpuTopology, Nvml
+from dsdoctor.model.facts.kernel_log import KernelLog
+from dsdoctor.model.facts.launch import Hostfile, LaunchCommand
+from dsdoctor.model.facts.machine import LibCuda, NvidiaKernel, NvidiaSmi, OsInfo, Resources
+from dsdoctor.model.facts.memory import MemoryDemand, MemoryDetail
+from dsdoctor.model.facts.network import NcclFiles, Network
+from dsdoctor.model.facts.pci import PciTree
+from dsdoctor.model.facts.python import DeepSpeedLive, TorchLive
+from dsdoctor.model.facts.run import RunNeeds
+from dsdoctor.model.facts.storage import Checkpoint, Storage
+from dsdoctor.model.snapshot import Snapshot
+from dsdoctor.named_job import resolve
+from dsdoctor.products import PRODUCTS, product
+from dsdoctor.registry import Registry
+
+#: What a machine brings, whatever runs on it. All that is in no table belongs to the environment.
+NODE: frozenset[type[Fact]] = frozenset(
+    {
+        NvidiaKernel, Nvml, Gpus, GpuTopology, PciTree, NvidiaSmi, LibCuda, FabricManager,
+        KernelLog, OsInfo, Resources, MemoryDetail, Network, NcclFiles, Storage,
+    }
+)  # fmt: skip
+#: What the job brings: read anew where options name it.
+JOB: frozenset[type[Fact]] = frozenset(
+    {DsConfig, LaunchCommand, Hostfile, MemoryDemand, Checkpoint}
+)
+#: What only an environment on its own machine can answer; of a composed one nobody knows it.
+BOTH: frozenset[type[Fact]] = frozenset({TorchLive, DeepSpeedLive})
+_NOT_TRIED = Missing(
+    why=Why.NOT_ASKED, detail="this environment was not started on the machine that is judged"
+)
+
+#: What people call a product, where that is not its name.
+_CALLED = {
+    "P100-SXM": "P100-SXM2-16GB",
+    "V100-SXM-16GB": "V100-SXM2-16GB",
+    "V100-SXM-32GB": "V100-SXM2-32GB",
+    "A100-SXM-40GB": "A100-SXM4-40GB",
+    "A100-SXM-80GB": "A100-SXM4-80GB",
+    "A100-PCIE-80GB": "A100 80GB PCIe",
+    "H100-SXM": "H100 80GB HBM3",
+    "H100-PCIE": "H100 PCIe",
+    "H100-NVL": "H100 NVL",
+    "H200-SXM": "H200",
+    "B200-SXM": "B200",
+    "RTX3090": "GeForce RTX 3090",
+    "RTX4090": "GeForce RTX 4090",
+    "RTX5090": "GeForce RTX 5090",
+}
+
+
+def with_job(snapshot: Snapshot, run: RunNeeds, host: Host, registry: Registry) -> Snapshot:
+    """The machine of a snapshot with another job, whose files are read here.
+
+    Args:
+        snapshot: the machine.
+        run: the job, as options name it.
+        host: where its files are.
+        registry: packs, for their probes.
+    """
+    run = resolve(run, host)
+    known = [snapshot.get(kind) for kind in _known(snapshot)]
+    facts = tuple(fact for fact in known if isinstance(fact, Fact))
+    # the default hostfile lies on the machine that is judged
+    wanted = JOB if run.hostfile else JOB - {Hostfile}
+    request = Request(run=run, host=host, given=facts, facts=wanted)
+    read = read_machine(request, registry)
+    made = _copy(snapshot)
+    kinds: list[type[Fact]] = [*wanted, RunNeeds]
+    for kind in kinds:
+        key = kind.key()
+        made.facts.pop(key, None)
+        made.missing.pop(key, None)
+        made.sources.pop(key, None)
+        if key in read.facts:
+            made.facts[key] = read.facts[key]
+        elif key in read.missing:
+            made.missing[key] = read.missing[key]
+    return made
+
+
+def _known(snapshot: Snapshot) -> list[type[Fact]]:
+    """Facts that describe the job's demand for memory, where the snapshot has them whole."""
+    from dsdoctor.model.facts.machine import Environment  # noqa: PLC0415
+    from dsdoctor.model.facts.python import DeepSpeedInstall  # noqa: PLC0415
+
+    kinds: list[type[Fact]] = [Gpus, Environment, DeepSpeedInstall]
+    return [kind for kind in kinds if kind.key() not in snapshot.sources]
+
+
+def composed(here: Snapshot, node: Snapshot, name: str) -> Snapshot:
+    """This machine's environment and job on another machine.
+
+    Args:
+        here: whose packages, toolchain, variables and job count.
+        node: whose driver, GPUs, topology, memory and disks count.
+        name: what the reader calls that machine.
+    """
+    made = _copy(here)
+    made.origin = f"this environment on {name}"
+    for kind in NODE:
+        key = kind.key()
+        made.facts.pop(key, None)
+        made.missing.pop(key, None)
+        if key in node.facts:
+            made.facts[key] = node.facts[key]
+        else:
+            detail = f"{name} does not state it"
+            made.missing[key] = node.missing.get(key, Missing(why=Why.NOT_ASKED, detail=detail))
+    for kind in BOTH:
+        made.facts.pop(kind.key(), None)
+        made.missing[kind.key()] = _NOT_TRIED
+    return made
+
+
+def _copy(snapshot: Snapshot) -> Snapshot:
+    return Snapshot(
+        dsdoctor=snapshot.dsdoctor,
+        created=snapshot.created,
+        facts=dict(snapshot.facts),
+        missing=dict(snapshot.missing),
+        seconds=dict(snapshot.seconds),
+        partial=snapshot.partial,
+        redacted=snapshot.redacted,
+        origin=snapshot.origin,
+        pasted=snapshot.pasted,
+        sources=dict(snapshot.sources),
+    )
+
+
+_LIKE = re.compile(r"(?P<count>[1-9]\d{0,2}) ?[x×*] ?(?P<name>\S.{0,60})$")
+
+
+def machine_like(text: str, driver: str | None) -> Snapshot:
+    """A machine of so many GPUs of a product, of which nothing else is known.
+
+    Args:
+        text: `8xH100-SXM`, or a product's full name as `nvidia-smi -L` prints it.
+        driver: its driver's version.
+
+    Raises:
+        UsageError: the product or the version is not known.
+    """
+    found = _LIKE.match(text.strip())
+    name = found["name"].strip() if found else text.strip()
+    full = _CALLED.get(name.upper().replace(" ", "-"), name.removeprefix("NVIDIA "))
+    known = product(full)
+    if found is None or known is None:
+        near = ", ".join(f"`8x{one}`" for one in sorted(_CALLED) if one[:4] == name.upper()[:4])
+        expected = near or "such as `8xH100-SXM` or `2xGeForce RTX 4090`"
+        raise UsageError(
+            f"`--like {text}` names no product that is known; expected a number and a product, "
+            f"{expected}"
+        )
+    if driver is not None and not re.fullmatch(r"\d{3}(?:\.\d{1,4}){0,2}", driver):
+        raise UsageError(
+            f"`--driver {driver}` is not a driver's version; expected one such as `550.54.15`"
+        )
+    full = next(one for one in PRODUCTS if one == full.removeprefix("Tesla "))
+    total = known.mib << 20
+    gpus = tuple(
+        Gpu(
+            index=index, name=f"NVIDIA {full}", cc_major=known.major, cc_minor=known.minor,
+            memory_total_bytes=total, memory_free_bytes=total, memory_used_bytes=0, processes=(),
+        )
+        for index in range(int(found["count"]))
+    )  # fmt: skip
+    snapshot = Snapshot()
+    snapshot.put(Gpus(gpus=gpus, count=len(gpus)))
+    if driver is not None:
+        snapshot.put(Nvml(driver_version=driver))
+    return snapshot

@@ -1,0 +1,182 @@
+"""A job against a machine that was read elsewhere, and this environment on another machine."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dsdoctor import compose, packs
+from dsdoctor.errors import UsageError
+from dsdoctor.model import snapshot as snapshots
+from dsdoctor.model.facts.base import Missing
+from dsdoctor.model.facts.gpu import Gpu, Gpus, Nvml
+from dsdoctor.model.facts.machine import OsInfo
+from dsdoctor.model.facts.python import (
+    DeepSpeedInstall,
+    ImportOutcome,
+    PatientChoice,
+    TorchBuild,
+    TorchLive,
+)
+from dsdoctor.probes import builtin
+from dsdoctor.registry import gives
+from tests.paste.test_judged import run
+
+
+def node(driver: str = "580.95.05") -> snapshots.Snapshot:
+    """A node with two H100 and an environment of its own."""
+    gpus = tuple(
+        Gpu(
+            index=index,
+            name="NVIDIA H100 80GB HBM3",
+            cc_major=9,
+            cc_minor=0,
+            memory_total_bytes=81559 << 20,
+            memory_free_bytes=81559 << 20,
+        )
+        for index in range(2)
+    )
+    return snapshots.of(
+        [
+            Nvml(driver_version=driver),
+            Gpus(gpus=gpus, count=2),
+            OsInfo(system="Linux", release="6", machine="x86_64", hostname="gpu-node"),
+            TorchBuild(version="2.5.1+cu124", cuda="12.4"),
+            DeepSpeedInstall(version="0.16.0"),
+            PatientChoice(executable="/opt/venv/bin/python", chosen_by="--python"),
+        ]
+    )
+
+
+def login() -> snapshots.Snapshot:
+    """A login node without a GPU, with torch for CUDA 13."""
+    return snapshots.of(
+        [
+            OsInfo(system="Linux", release="5", machine="x86_64", hostname="login"),
+            Gpus(gpus=(), count=0),
+            TorchBuild(version="2.11.0+cu130", cuda="13.0"),
+            TorchLive(imported=ImportOutcome(ok=True), cuda_ok=False),
+            DeepSpeedInstall(version="0.19.8"),
+            PatientChoice(executable="/home/a/venv/bin/python", chosen_by="VIRTUAL_ENV"),
+        ]
+    )
+
+
+@pytest.fixture
+def node_file(tmp_path: Path) -> str:
+    path = tmp_path / "gpu-node.json"
+    path.write_bytes(node().to_json())
+    return str(path)
+
+
+def findings(output: str) -> dict[str, str]:
+    document: dict[str, Any] = json.loads(output)
+    return {row["condition"]: row["status"] for row in document["findings"]}
+
+
+def test_a_snapshot_takes_a_config(node_file: str, tmp_path: Path) -> None:
+    config = tmp_path / "bad.json"
+    config.write_text('{"zero_optimization": {"stage": 7}, "train_batch_size": 8}')
+    status, output = run("check", "--from", node_file, "--format", "json", "--config", str(config))
+    assert status == 1
+    bad = [name for name, word in findings(output).items() if word == "fail"]
+    assert bad, "stage 7 is refused"
+    assert all(name.startswith("ds-config") for name in bad)
+    assert json.loads(output)["origin"] == f"this job on the machine of `{node_file}`"
+
+
+def test_a_snapshot_takes_gpus_and_a_command(node_file: str) -> None:
+    _, output = run(
+        "check", "--from", node_file, "--format", "json", "--gpus", "0,5",
+        "--", "torchrun", "--nproc_per_node", "4", "train.py",
+    )  # fmt: skip
+    found = findings(output)
+    assert found["visible-devices-invalid"] == "fail"
+    assert found["invalid-device-ordinal"] == "fail"
+
+
+def test_a_snapshot_takes_a_model(node_file: str, tmp_path: Path) -> None:
+    config = tmp_path / "c.json"
+    config.write_text(
+        '{"train_micro_batch_size_per_gpu": 1, "bf16": {"enabled": true},'
+        ' "zero_optimization": {"stage": 0}, "optimizer": {"type": "AdamW"}}'
+    )
+    arguments = ["check", "--from", node_file, "--format", "json", "--config", str(config)]
+    _, output = run(*arguments, "--model", "70B", "--finetune", "full")
+    assert findings(output)["plan-exceeds-gpu-memory"] == "fail"
+
+
+def test_options_that_name_two_machines_are_refused(node_file: str) -> None:
+    with pytest.raises(UsageError, match="`--from` and `--like` are mutually exclusive"):
+        run("check", "--from", node_file, "--like", "8xH100-SXM")
+    with pytest.raises(UsageError, match="`--driver` belongs to `--like`"):
+        run("check", "--driver", "550")
+    with pytest.raises(UsageError, match="omit `--python`"):
+        run("check", "--from", node_file, "--python", "python3")
+
+
+def test_composed_takes_each_fact_from_where_it_belongs() -> None:
+    made = compose.composed(login(), node("535.104.05"), "the machine of `n.json`")
+    gpus, nvml, torch = made.get(Gpus), made.get(Nvml), made.get(TorchBuild)
+    system, live = made.get(OsInfo), made.get(TorchLive)
+    assert not isinstance(gpus, Missing)
+    assert gpus.count == 2
+    assert not isinstance(nvml, Missing)
+    assert nvml.driver_version == "535.104.05"
+    assert not isinstance(torch, Missing)
+    assert torch.cuda == "13.0"
+    assert not isinstance(system, Missing)
+    assert system.hostname == "gpu-node"
+    assert isinstance(live, Missing), "neither machine tried this environment on that driver"
+    assert made.origin == "this environment on the machine of `n.json`"
+
+
+def test_a_composed_machine_shows_what_neither_shows_alone() -> None:
+    from dsdoctor.judge import judge
+
+    registry = packs.load()
+
+    def verdict(snapshot: snapshots.Snapshot) -> str:
+        report = judge(snapshot, list(registry), registry)
+        return {f.condition: f.status.value for f in report.findings}["driver-too-old"]
+
+    old = node("535.104.05")
+    assert verdict(old) == "ok"
+    assert verdict(login()) == "skip"
+    assert verdict(compose.composed(login(), old, "n")) == "fail"
+
+
+def test_a_machine_like_a_product() -> None:
+    made = compose.machine_like("8xH100-SXM", "550.54.15")
+    gpus = made.get(Gpus)
+    assert not isinstance(gpus, Missing)
+    assert len(gpus.gpus) == 8
+    assert gpus.gpus[7].name == "NVIDIA H100 80GB HBM3"
+    assert gpus.gpus[7].cc == (9, 0)
+    assert isinstance(compose.machine_like("2xGeForce RTX 4090", None).get(Nvml), Missing)
+
+
+@pytest.mark.parametrize("text", ["8xH1", "H100-SXM", "0xA100-SXM-80GB", "x", "8x"])
+def test_a_product_that_is_not_known_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="names no product that is known"):
+        compose.machine_like(text, None)
+
+
+def test_a_driver_that_is_no_version_is_refused() -> None:
+    with pytest.raises(UsageError, match="is not a driver's version"):
+        compose.machine_like("8xH100-SXM", "latest")
+
+
+def test_every_product_that_people_name_is_in_the_table() -> None:
+    for name in compose._CALLED:
+        assert compose.machine_like(f"1x{name}", None).facts
+
+
+def test_the_tables_name_facts_that_probes_read() -> None:
+    known = {kind for probe in builtin() for kind in gives(probe.function)}
+    assert known >= (compose.NODE | compose.JOB | compose.BOTH)
+    assert not compose.NODE & compose.JOB
+    assert not compose.BOTH & (compose.NODE | compose.JOB)

@@ -63,7 +63,7 @@ def test_all_parts_load_as_packs(folder: Path) -> None:
     (folder / "acme_scratch_full.py").write_text(
         CONDITION + "\n\n" + SIGNATURE.partition("\n\n")[2]
     )
-    (folder / "acme_licence.py").write_text(PROBE)
+    (folder / "acme_license.py").write_text(PROBE)
     (folder / "acme_create_scratch.py").write_text(FIX)
     registry = packs.load([str(folder)])
     assert registry.problems == []
@@ -72,8 +72,8 @@ def test_all_parts_load_as_packs(folder: Path) -> None:
     for signature in unit.signatures:
         testing.assert_signature(signature)
     assert registry.cure("acme-create-scratch").title == "Creates the scratch folder"
-    (probe,) = [one for one in registry.probes if one.function.__name__ == "licence"]
-    host = testing.FakeHost(files={"/etc/acme/licence": "expires in 12 days"})
+    (probe,) = [one for one in registry.probes if one.function.__name__ == "license"]
+    host = testing.FakeHost(files={"/etc/acme/license": "expires in 12 days"})
     assert testing.read(probe, host).days == 12
     assert testing.read(probe, testing.FakeHost()).why.value == "absent"
 

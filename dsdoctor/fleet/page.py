@@ -103,7 +103,7 @@ def _cells(
         words += "nothing" if worst is None else f"{worst} on {count} of {len(inside)}"
         shapes.append(rect(x, y, wide - 1, CELL - 2, css, title=words))
         if worst in LETTERS:
-            shapes.append(text(x + wide / 2, y + 13, LETTERS[worst], "on", "middle"))
+            shapes.append(text(x + (wide - 1) / 2, y + 13, LETTERS[worst], "on cell", "middle"))
     return shapes
 
 

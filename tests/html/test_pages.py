@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import html.parser
 import importlib.util
@@ -13,9 +14,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from dsdoctor.cli import main
+from dsdoctor.cli import main, smoke
 from dsdoctor.errors import UsageError
+from dsdoctor.logs.quote import around
 from dsdoctor.model.run_record import RunRecord
+from dsdoctor.model.smoke import SmokeReport
 from dsdoctor.report.html import check, page
 from tests.html import samples
 
@@ -253,6 +256,46 @@ def test_a_comparison_becomes_a_page(tmp_path: Path) -> None:
     found.write_bytes(samples.snapshot().to_json())
     assert run("diff", str(found), str(found), "-o", str(tmp_path / "d.html")) == 0
     assert "No verdict changed." in (tmp_path / "d.html").read_text()
+
+
+def test_a_fleet_becomes_a_page(tmp_path: Path) -> None:
+    folder = tmp_path / "reports"
+    folder.mkdir()
+    for name in ("gpu-17", "gpu-18"):
+        (folder / f"{name}.json").write_bytes(samples.snapshot(host=name).to_json())
+    assert run("fleet", "check", "--from", str(folder), "-o", str(tmp_path / "f.html")) == 1
+    text = (tmp_path / "f.html").read_text()
+    assert "driver-too-old" in text
+    assert "gpu-[17-18]" in text
+
+
+def test_a_smoke_run_becomes_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = SmokeReport(verdict="pass", summary="every rank passed")
+    smoke.show(found, "html", verbose=False, page=str(tmp_path / "s.html"))
+    assert "every rank passed" in (tmp_path / "s.html").read_text()
+    said = capsys.readouterr()
+    assert (said.out, said.err) == ("", f"wrote {tmp_path / 's.html'}\n")
+
+
+def test_the_lines_around_a_line_are_those_of_the_log(tmp_path: Path) -> None:
+    rows = [f"line {number}" for number in range(1, 400_001)]  # several blocks
+    log = tmp_path / "train.log.gz"
+    log.write_bytes(gzip.compress("\n".join(rows).encode(), 1))
+    name = str(log)
+    wanted = [(name, 1), (name, 250_000), (name, 400_000), (name, 900_000), ("gone.log", 3)]
+    found = around([name, "-"], wanted, span=2)
+    assert found[name, 1] == [(1, "line 1"), (2, "line 2"), (3, "line 3")]
+    assert found[name, 250_000] == [(n, f"line {n}") for n in range(249_998, 250_003)]
+    assert [n for n, _ in found[name, 400_000]] == [399_998, 399_999, 400_000]
+    assert found[name, 900_000] == []
+    assert ("gone.log", 3) not in found
+
+
+def test_the_lines_around_a_line_are_masked(tmp_path: Path) -> None:
+    log = tmp_path / "a.log"
+    log.write_text("export HF_TOKEN=hf_abcdefghijklmnopqrstuvwxyz012345\nboom\n")
+    found = around([str(log)], [(str(log), 2)])
+    assert "hf_abc" not in str(found)
 
 
 def test_a_kept_run_becomes_a_page(tmp_path: Path) -> None:

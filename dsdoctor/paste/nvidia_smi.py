@@ -41,7 +41,7 @@ _MODES = {
 #: What it prints instead of a table: the words, NVML's code for it, the code's name.
 _FAILURES = (
     (
-        re.compile(r"couldn't communicate with the NVIDIA driver"),
+        re.compile(r"couldn.t communicate with the NVIDIA driver"),
         (9, "DRIVER_NOT_LOADED", "Driver Not Loaded"),
     ),
     (

@@ -46,6 +46,10 @@ def troubles(report: Report) -> set[str]:
         (texts.COLLECT_ENV, {"driver-too-old"}),
         (texts.DS_REPORT, {"cuda-toolkit-mismatch", "jit-build-ninja-missing"}),
         (texts.SMI, {"ecc-uncorrectable"}),
+        (
+            "NVIDIA-SMI has failed because it couldn\u2019t communicate with the NVIDIA driver.\n",
+            {"nvml-unusable"},
+        ),
         (texts.SMI_Q, {"row-remap-failed", "mig-mode-pending", "row-remap-pending"}),
         (
             "Failed to initialize NVML: Driver/library version mismatch\n",

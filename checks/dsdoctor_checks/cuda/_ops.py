@@ -183,7 +183,8 @@ def toolkit_need(
     if building:
         return Need(Use.PREBUILD, building)
     # where nobody looked for GPUs (a paste of `ds_report`), a CUDA build is judged as for one
-    looked = not (isinstance(gpus, Missing) and gpus.why is Why.NOT_ASKED)
+    unasked = isinstance(gpus, Missing) and gpus.why is Why.NOT_ASKED
+    looked = not (unasked and isinstance(kernel, Missing))
     if looked and not gpu_expected(run, kernel, gpus, env):
         reason = "no GPU is present or requested, so DeepSpeed builds no CUDA ops"
         return Need(Use.NONE, reason=reason, inapplicable=True)

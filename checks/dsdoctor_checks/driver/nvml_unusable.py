@@ -33,6 +33,7 @@ from dsdoctor.api import (
     Scope,
     TorchBuild,
     TorchLive,
+    Why,
     check,
     fail,
     skip,
@@ -109,6 +110,8 @@ def nvml_answers(
     other = other_accelerator(torch, deepspeed, packages, env)
     # a ROCm build of torch lists AMD GPUs as CUDA devices, which NVML does not know
     there = gpu_expected(RunNeeds(), kernel, gpus, live=None if other else live)
+    if isinstance(gpus, Missing) and gpus.why is Why.NOT_ASKED and isinstance(kernel, Missing):
+        there = True  # nobody looked for GPUs; who pastes a failing `nvidia-smi` expects one
     if error.code in _ABSENCE and (not there or gpus_hidden(os, kernel, env)):
         reason = f"DeepSpeed uses {other} here, not an NVIDIA GPU" if other else _NO_GPU
         yield skip(reason, code=error.code)

@@ -58,6 +58,11 @@ def _options(function: Callable[..., Any]) -> Callable[..., Any]:
             is_flag=True,
             help="slurm-prolog: call scontrol at once (Slurm's manual advises against it).",
         ),
+        click.option(
+            "--job-comment",
+            is_flag=True,
+            help="slurm-prolog: write into a blocked job's AdminComment why it was blocked.",
+        ),
         click.option("--python", metavar="PATH", help="Interpreter of the job."),
         click.option("--config", metavar="FILE", help="DeepSpeed config of the job."),
         click.option("--ignore", multiple=True, metavar="WHAT", help="Leave out these checks."),
@@ -150,6 +155,11 @@ def status_command(*, run_folder: tuple[str, ...], hours: float, form: str) -> N
 @click.option(
     "--reason-from-prolog", is_flag=True, help="Call scontrol in the Prolog (advised against)."
 )
+@click.option(
+    "--no-job-comment",
+    is_flag=True,
+    help="Do not write into a blocked job's AdminComment why it was blocked.",
+)
 @click.option("--image", default="registry.example/train:1", metavar="IMAGE", help="Kubernetes.")
 @_trust_option
 @click.option("--dry-run", is_flag=True, help="Show the files, write nothing.")
@@ -164,6 +174,7 @@ def install_command(
     gpus: str | None,
     enforce: bool,
     reason_from_prolog: bool,
+    no_job_comment: bool,
     image: str,
     trust_owner: tuple[int, ...],
     dry_run: bool,
@@ -188,6 +199,7 @@ def install_command(
             gpus=gpus,
             enforce=enforce,
             reason_from_prolog=reason_from_prolog,
+            job_comment=not no_job_comment,
             scontrol=shutil.which("scontrol") or "/usr/bin/scontrol",
             slurm_conf=os.environ.get("SLURM_CONF"),
             image=image,

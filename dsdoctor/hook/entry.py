@@ -16,7 +16,7 @@ from pathlib import Path
 from dsdoctor import files
 from dsdoctor.errors import UsageError
 from dsdoctor.hook import gatelog, outputs
-from dsdoctor.hook.decide import Decision, unknown
+from dsdoctor.hook.decide import PREFIX, Decision, unknown
 from dsdoctor.hook.request import Request, configured, job_id, node_name, parse
 from dsdoctor.hook.rundir import RunFolder, RunFolderError, boot_id, default_path, write_json
 from dsdoctor.hook.supervise import Supervisor, process_age
@@ -96,6 +96,7 @@ def _run(request: Request, env: Mapping[str, str] | None) -> int:
         return ILL.get(request.kind, 0)
     decision, folder, request, gpus = _decide(request, env, begun)
     decision = outputs.settle(request, decision)
+    _say_why_requeued(request, env)
     seconds = time.monotonic() - begun
     node = node_name(env)
     job = job_id(env)
@@ -132,14 +133,36 @@ def _run(request: Request, env: Mapping[str, str] | None) -> int:
         from dsdoctor.hook import health  # noqa: PLC0415  # the others start no Slurm command
 
         return health.act(request, decision, folder, node)
-    if request.kind == "slurm-prolog" and decision.block and request.reason_from_prolog:
-        from dsdoctor.hook import health  # noqa: PLC0415
-
-        health.tell_reason(node, decision.reason)
+    if request.kind == "slurm-prolog" and decision.block:
+        _tell_slurm(request, decision, node, job)
     if not told and decision.block:
         _log(f"hook={request.kind} decision=pass cause=verdict-unwritten `{request.json}`")
         return 0
     return outputs.exit_status(request, decision)
+
+
+def _tell_slurm(request: Request, decision: Decision, node: str, job: str) -> None:
+    if not (request.reason_from_prolog or request.job_comment):
+        return
+    from dsdoctor.hook import health  # noqa: PLC0415  # only where a job is blocked
+
+    if request.reason_from_prolog:
+        health.tell_reason(node, decision.reason)
+    if request.job_comment and job:
+        health.tell_user(job, node, decision)
+
+
+def _say_why_requeued(request: Request, env: Mapping[str, str]) -> None:
+    """On the first node of a batch job that Slurm has started again: why, in its output."""
+    if request.kind != "slurm-task-prolog" or env.get("SLURM_RESTART_COUNT", "0") == "0":
+        return
+    if env.get("SLURM_NODEID", "0") != "0" or not job_id(env):
+        return
+    from dsdoctor.hook import health  # noqa: PLC0415
+
+    why = health.told_user(job_id(env))
+    if why:
+        _print(f"print {PREFIX} this job was requeued: {outputs.clean(why)}\n")
 
 
 def _decide(

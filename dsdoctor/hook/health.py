@@ -18,6 +18,8 @@ from dsdoctor.hook.rundir import RunFolder
 #: What slurmctld writes as the reason when a prolog has ended with another status than 0.
 PROLOG_ERROR = "Prolog error"
 SCONTROL_SECONDS = 5.0
+#: The same where a job waits for it.
+USER_SECONDS = 1.5
 #: A drain belongs to a stamp if it came within so many seconds of it.
 _NEAR_SECONDS = 120.0
 _REASON_LENGTH = 200
@@ -108,6 +110,27 @@ def tell_reason(node: str, reason: str) -> None:
     _drain(node, reason)
 
 
+def tell_user(job: str, node: str, decision: Decision) -> None:
+    """Writes why the job did not start on a node into its AdminComment (`--job-comment`).
+
+    `scontrol show job` shows it to the user, and the task prolog of the requeued job prints it. It
+    is the administrator's field: the user's own comment stays as it is.
+    """
+    why = outputs.cut(decision.reason.removeprefix(PREFIX).strip(), _REASON_LENGTH)
+    text = (
+        f"{PREFIX} {node}: {why}; the node is drained, a batch job is requeued, "
+        "srun and salloc must be started again"
+    )
+    _scontrol("update", f"jobid={job}", f"admincomment={outputs.clean(text)}", timeout=USER_SECONDS)
+
+
+def told_user(job: str) -> str:
+    """What `tell_user` has written for a job, without our prefix; empty if nothing."""
+    shown = _scontrol("show", "job", job, timeout=USER_SECONDS) or ""
+    found = re.search(rf"(?m)^\s*AdminComment={re.escape(PREFIX)} *(.*?)\s*$", shown)
+    return found[1].partition("; the node is drained")[0] if found else ""
+
+
 def _drain(node: str, reason: str) -> None:
     _scontrol("update", f"nodename={node}", "state=drain", f"reason={_reason(reason)}")
 
@@ -116,7 +139,7 @@ def _reason(text: str) -> str:
     return outputs.cut(outputs.clean(text), _REASON_LENGTH)
 
 
-def _scontrol(*words: str) -> str | None:
+def _scontrol(*words: str, timeout: float = SCONTROL_SECONDS) -> str | None:
     """Output of scontrol, None when it did not work; it gets a deadline of its own."""
     import os  # noqa: PLC0415
 
@@ -125,9 +148,7 @@ def _scontrol(*words: str) -> str | None:
     program = os.environ.get("DSDOCTOR_SCONTROL") or "scontrol"
     path = os.environ.get("PATH") or "/usr/sbin:/usr/bin:/sbin:/bin"
     try:
-        done = process.run(
-            [program, *words], timeout=SCONTROL_SECONDS, env={**os.environ, "PATH": path}
-        )
+        done = process.run([program, *words], timeout=timeout, env={**os.environ, "PATH": path})
     except OSError as error:
         sys.stdout.write(f"dsdoctor: `{program}` cannot be run ({error.strerror})\n")
         return None

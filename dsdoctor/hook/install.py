@@ -34,6 +34,7 @@ class InstallOptions:
         gpus: `all` where Slurm does not manage GPUs, so that a job never names them.
         enforce: the task prolog ends tasks.
         reason_from_prolog: the prolog itself drains with our reason.
+        job_comment: the prolog writes why it blocked a job into the job's AdminComment.
         scontrol: for the health program.
         slurm_conf: SLURM_CONF for the health program, whose environment lacks it.
         image: training image, which holds dsdoctor (Kubernetes).
@@ -48,6 +49,7 @@ class InstallOptions:
     gpus: str | None = None
     enforce: bool = False
     reason_from_prolog: bool = False
+    job_comment: bool = True
     scontrol: str = "/usr/bin/scontrol"
     slurm_conf: str | None = None
     image: str = "registry.example/train:1"
@@ -79,11 +81,14 @@ def _slurm(options: InstallOptions) -> Plan:
     if options.slurm_conf:
         exports.append(f"export SLURM_CONF=${{SLURM_CONF:-{options.slurm_conf}}}")
     prolog_options = ["--gpus", options.gpus] if options.gpus else []
-    first = ""
+    first = list(exports) if options.reason_from_prolog or options.job_comment else []
+    if options.job_comment:
+        prolog_options.append("--job-comment")
+        first.insert(0, "# scontrol is called only where a job is blocked, to tell its user why")
     if options.reason_from_prolog:
         prolog_options.append("--reason-from-prolog")
         warning = "# --reason-from-prolog calls scontrol here, which Slurm's manual advises against"
-        first = "\n".join([warning, *exports])
+        first.insert(0, warning)
     files = {
         "prolog.sh": Wrapper(
             "slurm-prolog",
@@ -92,7 +97,7 @@ def _slurm(options: InstallOptions) -> Plan:
             budget=options.budget,
             run_folder=options.run_folder,
             fail_closed=options.fail_closed,
-            first=first,
+            first="\n".join(first),
             trust=options.trust,
         ),
         "task-prolog.sh": Wrapper(
@@ -102,7 +107,13 @@ def _slurm(options: InstallOptions) -> Plan:
             budget=options.budget,
             run_folder=None,
             fail_closed=options.fail_closed,
-            first='# one task of each node speaks\n[ "${SLURM_LOCALID:-0}" = 0 ] || exit 0',
+            first="\n".join(
+                [
+                    "# one task of each node speaks",
+                    '[ "${SLURM_LOCALID:-0}" = 0 ] || exit 0',
+                    *exports,
+                ]
+            ),
         ),
         "health.sh": Wrapper(
             "slurm-health",

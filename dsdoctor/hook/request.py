@@ -25,7 +25,7 @@ MAX_AGE = 60.0
 #: Kept for the end: writing the verdict, the log line, leaving.
 RESERVE = 0.25
 
-_SWITCHES = ("fail-closed", "dry-run", "enforce", "live", "reason-from-prolog")
+_SWITCHES = ("fail-closed", "dry-run", "enforce", "live", "reason-from-prolog", "job-comment")
 _VALUES = (
     "budget",
     "gpus",
@@ -56,6 +56,7 @@ class Request:
         enforce: the task prolog ends the task on a confirmed failure.
         live: torch may be started (Kubernetes).
         reason_from_prolog: tell Slurm the reason of a drain at once.
+        job_comment: tell the user of a blocked job why, in its AdminComment.
         run_folder: where verdicts and counters are kept; None = the usual place.
         max_age: seconds for which a verdict serves others.
         token: of the wrapper, which is repeated in the verdict file: proof that it is of this run.
@@ -78,6 +79,7 @@ class Request:
     enforce: bool = False
     live: bool = False
     reason_from_prolog: bool = False
+    job_comment: bool = False
     run_folder: str | None = None
     max_age: float = MAX_AGE
     token: str = ""

@@ -176,6 +176,21 @@ def test_reason_from_prolog(cluster: Cluster) -> None:
     cluster.wait(lambda: cluster.state("n1")[1].startswith("dsdoctor: DSD601"), "our reason")
 
 
+def test_the_user_of_a_requeued_job_reads_why(cluster: Cluster) -> None:
+    cluster.machine("n1", broken())
+    job = cluster.submit("-w", "n1", "--gres=gpu:2", command="echo it runs")
+    cluster.wait(lambda: drained(cluster, "n1"), "drained")
+    cluster.wait(lambda: cluster.job(job)["JobState"] == "PENDING", "requeued")
+    shown = cluster.run("scontrol", "show", "job", job)
+    assert "AdminComment=dsdoctor: n1: DSD601 gpu-lost" in shown
+    cluster.run("scontrol", "update", f"jobid={job}", "reqnodelist=n2")
+    cluster.run("scontrol", "release", job)
+    out = cluster.folder / f"job-{job}.out"
+    cluster.wait(lambda: out.exists() and "it runs" in out.read_text(), "started again", 200)
+    first = out.read_text().splitlines()[0]
+    assert first.startswith("dsdoctor: this job was requeued: n1: DSD601 gpu-lost: ")
+
+
 def runs_on_n1(cluster: Cluster) -> None:
     done = cluster.srun("-w", "n1", "--gres=gpu:2", "echo", "it runs")
     assert "it runs" in done.stdout, done.stderr

@@ -42,3 +42,12 @@ def test_the_readme_names_only_commands_that_exist() -> None:
     named = set(re.findall(r"^dsdoctor (\w+) .*#", text, re.MULTILINE))
     assert named <= set(COMMANDS)
     assert named
+
+
+def test_no_page_has_a_conflict_marker() -> None:
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "mkdocs.yml"]
+    marked = [
+        p.name for p in pages if re.search(r"^(<<<<<<< |>>>>>>> )", p.read_text(), re.MULTILINE)
+    ]
+    assert len(pages) > 10
+    assert marked == []

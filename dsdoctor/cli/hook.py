@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from dsdoctor.errors import UsageError
-from dsdoctor.hook import entry, gatelog, install
+from dsdoctor.hook import entry, gatelog, install, site
 from dsdoctor.hook.install import account_number
 from dsdoctor.hook.request import BUDGET, KINDS, MAX_AGE, Request, node_name
 from dsdoctor.hook.rundir import default_path
@@ -209,6 +209,12 @@ def install_command(
     warning = "" if target == "kubernetes" else install.judge(python or sys.executable, trust_owner)
     if warning:
         click.echo(f"dsdoctor: {warning}", err=True)
+    notes: list[str] = []
+    if target == "slurm":
+        scontrol = shutil.which("scontrol") or "/usr/bin/scontrol"
+        notes = site.places(folder, python or sys.executable, run_folder)
+        notes += filter(None, [site.usable_by_users(python or sys.executable)])
+        notes += site.slurm_notes(site.slurm_config(scontrol), budget)
     if dry_run:
         for path, (text, mode) in wanted.files.items():
             click.echo(f"# would write {path} (mode {mode:o})\n{text}")
@@ -217,14 +223,22 @@ def install_command(
             click.echo(line)
         click.echo("")
     click.echo(wanted.advice, nl=False)
+    for note in notes:
+        click.echo(f"dsdoctor: {note}", err=True)
 
 
 @command.command("uninstall", short_help="Remove what `hook install` has written.")
 @click.argument("target", type=click.Choice(sorted(install.TARGETS)))
 @click.option("--into", metavar="DIR", help="Folder of the files.")
-def uninstall_command(*, target: str, into: str | None) -> None:
-    """Remove what `hook install` has written."""
+@click.option("--force", is_flag=True, help="Also where Slurm's configuration names the scripts.")
+def uninstall_command(*, target: str, into: str | None, force: bool) -> None:
+    """Remove what `hook install` has written, and what its hooks left in their run folder.
+
+    Refuses while Slurm's configuration names the scripts: nodes drain without their Prolog.
+    """
     folder = Path(into) if into else install.TARGETS[target]
+    if target == "slurm" and not force:
+        site.must_not_be_in_use(shutil.which("scontrol") or "/usr/bin/scontrol", folder)
     for line in install.remove(target, folder):
         click.echo(line)
     if target == "slurm":

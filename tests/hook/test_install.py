@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import stat
 import subprocess
 import sys
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dsdoctor.errors import UsageError
-from dsdoctor.hook import install
+from dsdoctor.hook import install, site
 
 
 def dsdoctor(*argv: str) -> subprocess.CompletedProcess[str]:
@@ -98,3 +99,105 @@ def test_a_folder_that_may_not_be_written(tmp_path: Path) -> None:
     plan = install.plan("npd", install.InstallOptions(into=Path("/dev/null/x"), python="/p"))
     with pytest.raises(UsageError, match="cannot be written"):
         install.apply(plan)
+
+
+def test_an_edited_script_is_kept_beside_the_new_one(tmp_path: Path) -> None:
+    into = tmp_path / "into"
+    dsdoctor("install", "slurm", "--into", str(into))
+    again = dsdoctor("install", "slurm", "--into", str(into))
+    assert "kept your" not in again.stdout
+    script = into / "prolog.sh"
+    edited = script.read_text() + "# ours\n"
+    script.write_text(edited)
+    third = dsdoctor("install", "slurm", "--into", str(into))
+    assert f"kept your edited prolog.sh as {into}/prolog.sh.edited-1" in third.stdout
+    assert (into / "prolog.sh.edited-1").read_text() == edited
+    assert "# ours" not in script.read_text()
+    assert not list(into.glob("health.sh.edited*"))
+
+
+def test_uninstall_empties_the_run_folder_and_nothing_else(tmp_path: Path) -> None:
+    into, run = tmp_path / "into", tmp_path / "run"
+    dsdoctor("install", "slurm", "--into", str(into), "--run-folder", str(run))
+    subprocess.run([str(into / "prolog.sh")], check=True, capture_output=True, timeout=60)
+    assert (run / "gate.log").exists()
+    (run / "others").write_text("")
+    gone = dsdoctor("uninstall", "slurm", "--into", str(into))
+    assert gone.returncode == 0, gone.stderr
+    assert [path.name for path in run.iterdir()] == ["others"]
+    (run / "others").unlink()
+    dsdoctor("install", "slurm", "--into", str(into), "--run-folder", str(run))
+    (run / "fail-open").mkdir()
+    assert f"removed {run}" in dsdoctor("uninstall", "slurm", "--into", str(into)).stdout
+    assert not run.exists()
+
+
+def test_uninstall_refuses_while_slurm_names_the_scripts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    into = tmp_path / "into"
+    dsdoctor("install", "slurm", "--into", str(into))
+    scontrol = tmp_path / "bin" / "scontrol"
+    scontrol.parent.mkdir()
+    scontrol.write_text(f"#!/bin/sh\necho 'Prolog                  = {into}/prolog.sh'\n")
+    scontrol.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{scontrol.parent}:{os.environ['PATH']}")
+    refused = dsdoctor("uninstall", "slurm", "--into", str(into))
+    assert refused.returncode == 2
+    assert "(Prolog)" in refused.stderr
+    assert (into / "prolog.sh").exists()
+    scontrol.write_text("#!/bin/sh\nexit 1\n")  # slurmctld is down: slurm.conf itself is read
+    conf = tmp_path / "slurm.conf"
+    conf.write_text(f"#Epilog=x\nTaskProlog={into}/task-prolog.sh # ours\n")
+    monkeypatch.setenv("SLURM_CONF", str(conf))
+    assert "(TaskProlog)" in dsdoctor("uninstall", "slurm", "--into", str(into)).stderr
+    assert dsdoctor("uninstall", "slurm", "--into", str(into), "--force").returncode == 0
+
+
+def test_slurms_parameters_are_judged() -> None:
+    good = {
+        "SLURM_VERSION": "22.05.8",
+        "PrologFlags": "Alloc",
+        "PrologEpilogTimeout": "60",
+        "BatchStartTimeout": "10 sec",
+        "SlurmdTimeout": "300 sec",
+        "RebootProgram": "/sbin/reboot",
+        "SchedulerParameters": "nohold_on_prolog_fail",
+        "HealthCheckProgram": "/x/health.sh",
+        "HealthCheckNodeState": "ANY",
+    }
+    assert site.slurm_notes(good, 5.0) == ["Slurm 22.05.8; tested with 22.05"]
+    for name, value, word in (
+        ("PrologFlags", "(null)", "no Alloc"),
+        ("PrologEpilogTimeout", "65534", "without a limit"),
+        ("PrologEpilogTimeout", "6", "drains the node first"),
+        ("BatchStartTimeout", "5 sec", "lost first"),
+        ("SlurmdTimeout", "7 sec", "down first"),
+        ("RebootProgram", "(null)", "RebootProgram"),
+        ("SchedulerParameters", "(null)", "held"),
+        ("HealthCheckNodeState", "IDLE", "set ANY"),
+    ):
+        (_, note) = site.slurm_notes({**good, name: value}, 5.0)
+        assert word in note
+    assert "did not answer" in site.slurm_notes({}, 5.0)[0]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="starts an interpreter as another account")
+def test_an_interpreter_that_only_root_can_run(tmp_path: Path) -> None:
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o700)
+    (closed / "python").write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    (closed / "python").chmod(0o755)
+    assert "only root can run" in site.usable_by_users(str(closed / "python"))
+    with pytest.raises(UsageError, match="cannot import dsdoctor"):
+        site.usable_by_users("/bin/false")
+
+
+def test_a_run_folder_that_nodes_share_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(site, "shared", lambda path: "nfs4" if "home" in str(path) else "")
+    with pytest.raises(UsageError, match="one of its own"):
+        site.places(tmp_path, "/opt/python", "/home/run")
+    (note,) = site.places(tmp_path, "/home/python", "/run/dsdoctor")
+    assert "pass unjudged" in note

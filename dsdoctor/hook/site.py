@@ -1,0 +1,202 @@
+"""What `hook install` tests of the place where its scripts will run. It changes nothing."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from dsdoctor import process
+from dsdoctor.errors import UsageError
+from dsdoctor.hook.wrapper import GRACE_SECONDS
+from dsdoctor.probes.storage import mount_of, parse_mounts
+from dsdoctor.safe_path import is_root
+
+#: Any account that owns nothing; the task prolog runs as the job's user.
+NOBODY = 65534
+#: File systems that several nodes share.
+SHARED = frozenset(
+    (
+        *("nfs", "nfs4", "lustre", "gpfs", "beegfs", "ceph", "cifs", "smb3"),
+        *("wekafs", "9p", "panfs", "orangefs", "pvfs2", "fuse.sshfs"),
+    )
+)
+#: Importing dsdoctor from a cold network disk takes its time.
+IMPORT_SECONDS = 30.0
+SCONTROL_SECONDS = 5.0
+
+
+def usable_by_users(python: str) -> str:
+    """Why an account other than root cannot start dsdoctor, in words; empty where it can.
+
+    Raises:
+        UsageError: nobody at all can start it.
+    """
+    probe = [python, "-I", "-c", "import dsdoctor.hook.entry"]
+    if not _starts(probe, None):
+        raise UsageError(
+            f"`{python}` cannot import dsdoctor; pass `--python` the interpreter of the "
+            "environment in which dsdoctor is installed"
+        )
+    if not is_root():
+        return ""
+    nobody = process.Account(NOBODY, NOBODY, (), "/", "nobody")
+    if _starts(probe, nobody):
+        return ""
+    closed = next((p for p in [*reversed(Path(python).parents)] if not _others_enter(p)), None)
+    why = f"`{closed}` is closed to others" if closed else "it cannot import dsdoctor as `nobody`"
+    return (
+        f"only root can run `{python}` ({why}); the task prolog runs as the job's user and will "
+        "report nothing. Install dsdoctor where everybody can read it, for example in /opt"
+    )
+
+
+def _starts(argv: list[str], account: process.Account | None) -> bool:
+    try:
+        return process.run(argv, timeout=IMPORT_SECONDS, cwd="/", account=account).ok
+    except OSError:
+        return False
+
+
+def _others_enter(path: Path) -> bool:
+    try:
+        return bool(path.stat().st_mode & 0o001)
+    except OSError:
+        return False
+
+
+def shared(path: str | Path) -> str:
+    """Type of the network file system that a path is on, empty for a local one."""
+    try:
+        text = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+    found = mount_of(os.path.realpath(path), parse_mounts(text))
+    return found[1] if found is not None and found[1] in SHARED else ""
+
+
+def places(into: Path, python: str, run_folder: str) -> list[str]:
+    """What there is to say about the file systems of scripts, interpreter and run folder.
+
+    Raises:
+        UsageError: the nodes would share one run folder, and each other's verdicts.
+    """
+    kind = shared(run_folder)
+    if kind:
+        raise UsageError(
+            f"`--run-folder {run_folder}` is on a shared file system ({kind}), but each node needs "
+            "one of its own; expected a local one such as /run/dsdoctor"
+        )
+    notes = []
+    for what, path in (("the scripts", str(into)), ("the interpreter", python)):
+        kind = shared(path)
+        if kind:
+            notes.append(
+                f"{what} are on a shared file system ({path}, {kind}): while it hangs, each prolog "
+                "waits until Slurm's PrologEpilogTimeout ends it, and the node drains"
+                if what == "the scripts"
+                else f"{what} is on a shared file system ({path}, {kind}): while it hangs, jobs "
+                "pass unjudged after the script's own limit"
+            )
+    return notes
+
+
+def slurm_config(scontrol: str) -> dict[str, str]:
+    """`scontrol show config` as names and values; empty where Slurm does not answer."""
+    path = os.environ.get("PATH") or "/usr/sbin:/usr/bin:/sbin:/bin"
+    try:
+        done = process.run(
+            [scontrol, "show", "config"],
+            timeout=SCONTROL_SECONDS,
+            env={**os.environ, "PATH": path},
+        )
+    except OSError:
+        return {}
+    return parse_config(done.text) if done.ok else {}
+
+
+def parse_config(text: str) -> dict[str, str]:
+    r"""Names and values of `scontrol show config`.
+
+    >>> parse_config("Configuration data as of x\\nSLURM_VERSION           = 22.05.8\\n")
+    {'SLURM_VERSION': '22.05.8'}
+    """
+    rows = (line.partition(" = ") for line in text.splitlines())
+    return {name.strip(): value.strip() for name, equals, value in rows if equals}
+
+
+def slurm_notes(config: Mapping[str, str], budget: float) -> list[str]:
+    """What differs in a Slurm's parameters from what the gate needs (slurm.conf(5), 22.05).
+
+    Args:
+        config: what `slurm_config` returned.
+        budget: seconds of the prolog.
+    """
+    if not config:
+        return ["Slurm did not answer `scontrol show config`; its parameters were not tested"]
+    notes = [f"Slurm {config.get('SLURM_VERSION', 'of unknown version')}; tested with 22.05"]
+    flags = config.get("PrologFlags", "").lower().split(",")
+    if not {"alloc", "contain"} & {flag.strip() for flag in flags}:
+        notes.append("PrologFlags has no Alloc: nothing is judged before a job's first step")
+    limit = budget + GRACE_SECONDS
+    for name, what in (
+        ("PrologEpilogTimeout", "Slurm ends the prolog and drains the node"),
+        ("BatchStartTimeout", "Slurm takes a batch job for lost"),
+        ("SlurmdTimeout", "Slurm sets the node down"),
+    ):
+        seconds = _seconds(config.get(name, ""))
+        if seconds is not None and 0 < seconds <= limit:
+            notes.append(
+                f"{name} is {seconds:g} s, but the script may take {limit:g} s: {what} first"
+            )
+    if _seconds(config.get("PrologEpilogTimeout", "")) in (None, 65534):
+        notes.append("PrologEpilogTimeout is not set: Slurm waits for a prolog without a limit")
+    states = config.get("HealthCheckNodeState", "").upper()
+    if config.get("HealthCheckProgram", "(null)") != "(null)" and "ANY" not in states:
+        notes.append(f"HealthCheckNodeState is {states}: drained nodes are not resumed; set ANY")
+    if config.get("RebootProgram", "(null)") in ("(null)", ""):
+        notes.append("RebootProgram is not set: `scontrol reboot` cannot restart a faulty node")
+    if "nohold_on_prolog_fail" not in config.get("SchedulerParameters", ""):
+        notes.append("SchedulerParameters has no nohold_on_prolog_fail: requeued jobs are held")
+    return notes
+
+
+def _seconds(text: str) -> float | None:
+    found = re.match(r"(\d+)(?: sec)?$", text.strip())
+    return float(found[1]) if found else None
+
+
+def named_by_slurm(config: Mapping[str, str], into: Path) -> list[str]:
+    """Parameters of Slurm that name a file in a folder.
+
+    >>> named_by_slurm({"Prolog": "/etc/slurm/dsdoctor/prolog.sh"}, Path("/etc/slurm/dsdoctor"))
+    ['Prolog']
+    """
+    folder = str(into.absolute()).rstrip("/") + "/"
+    return sorted(name for name, value in config.items() if folder in f"{value}/")
+
+
+def must_not_be_in_use(scontrol: str, into: Path) -> None:
+    """Refuses to remove scripts that Slurm would still call: a missing Prolog drains nodes.
+
+    Raises:
+        UsageError: Slurm's configuration names a file of the folder.
+    """
+    config = slurm_config(scontrol)
+    used = named_by_slurm(config, into)
+    source = "`scontrol show config`"
+    if not config:
+        file = Path(os.environ.get("SLURM_CONF") or "/etc/slurm/slurm.conf")
+        try:
+            lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
+        except OSError:
+            return
+        rows = (line.partition("#")[0].partition("=") for line in lines)
+        used = named_by_slurm({name.strip(): value.strip() for name, _, value in rows}, into)
+        source = f"`{file}`"
+    if used:
+        raise UsageError(
+            f"{source} still names `{into}` ({', '.join(used)}), and nodes drain without their "
+            "Prolog; take these lines out of slurm.conf, run `scontrol reconfigure`, then uninstall"
+        )

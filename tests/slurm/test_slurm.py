@@ -306,6 +306,33 @@ def test_a_task_prolog_that_breaks_does_not_end_the_task(cluster: Cluster) -> No
     runs_on_n1(cluster)
 
 
+def test_run_under_srun_records_scancel(cluster: Cluster) -> None:
+    """`dsdoctor run` in a job step: who ended it, and what Slurm said of the job."""
+    runs = cluster.folder / "runs"
+    script = (
+        f"export DSDOCTOR_RUNS={runs} XDG_STATE_HOME={cluster.folder}/state; "
+        f"srun {sys.executable} -m dsdoctor run --preflight off --every 0.2s -- "
+        f"sh -c 'echo step 1; touch {cluster.folder}/going; sleep 300'"
+    )
+    job = cluster.submit("-w", "n1", command=script)
+    cluster.wait((cluster.folder / "going").exists, "the command runs")
+    cluster.run("scancel", job)
+    cluster.wait(lambda: cluster.job(job)["JobState"] == "CANCELLED", "cancelled")
+
+    def record() -> dict[str, Any]:
+        (folder,) = runs.iterdir()
+        found = json.loads((folder / "run.json").read_text())
+        assert isinstance(found, dict)
+        return found
+
+    cluster.wait(lambda: record()["ended"] is not None, "the run has ended")
+    found = record()
+    assert "SIGTERM" in {sent["name"] for sent in found["signals"]}, found
+    assert found["status"] in (-15, 143)
+    (folder,) = runs.iterdir()
+    assert f"JobId={job}" in (folder / "scheduler.log").read_text()
+
+
 def test_fleet_check_in_an_allocation(cluster: Cluster) -> None:
     """`fleet check --slurm` in a job of two nodes: both report, each under its own name."""
     command = f"{sys.executable} -m dsdoctor fleet check --slurm --format json --timeout 40"

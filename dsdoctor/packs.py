@@ -155,8 +155,15 @@ def load_package(name: str, package: str, origin: str) -> Pack:
         facts=tuple(facts),
         boilerplate=tuple(boilerplate),
         literals=_literals(getattr(root, "__path__", ())),
+        error_index=_error_index(getattr(root, "__path__", ())),
     )
     return pack if name == BUILTIN else _named(pack, name)
+
+
+def _error_index(folders: Iterable[str]) -> Path | None:
+    """The error index beside a pack's modules, where there is one."""
+    found = (Path(folder) / "_error_index" for folder in folders)
+    return next((folder for folder in found if folder.is_dir()), None)
 
 
 def _literals(folders: Iterable[str]) -> Path | None:

@@ -189,6 +189,7 @@ class Pack:
         facts: the fact classes that its modules define.
         boilerplate: sentences of products that are evidence of nothing.
         literals: file of the literals of its signatures, so that they need not be derived anew.
+        error_index: folder of its error index (dsdoctor/logs/error_index.py).
     """
 
     name: str
@@ -199,6 +200,7 @@ class Pack:
     facts: tuple[type[Fact], ...] = ()
     boilerplate: tuple[Boilerplate, ...] = ()
     literals: Path | None = None
+    error_index: Path | None = None
 
 
 class Registry:

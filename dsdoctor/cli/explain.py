@@ -5,23 +5,58 @@ from __future__ import annotations
 import click
 import msgspec
 
+from dsdoctor import logs
 from dsdoctor.cli import loading
+from dsdoctor.errors import UsageError
 from dsdoctor.registry import Registry, Unit, needs
+
+#: A text that is none of the messages of the index.
+NO_MESSAGE = (
+    "no product of the error index raises this message; expected the text of an exception, "
+    "a condition or an id; `dsdoctor diagnose LOG` reads a whole log"
+)
 
 
 @click.command("explain")
-@click.argument("name", required=False, metavar="[CONDITION|ID]")
+@click.argument("name", required=False, metavar="[CONDITION|ID|MESSAGE]")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
 @click.option("--checks-dir", multiple=True, metavar="DIR", help="Directory of additional checks.")
 def command(name: str | None, form: str, checks_dir: tuple[str, ...]) -> int:
-    """Explain a condition, or list all of them."""
+    """Explain a condition or an error message, or list all conditions.
+
+    A MESSAGE is the text of an exception that a product raises, in quotes.
+    """
     registry = loading.load_registry(checks_dir)
     if name is None:
         loading.write(listing(registry, form), None)
         return 0
+    if " " in name.strip():
+        said = logs.signatures_of(registry).answer_text(name)
+        if said is None:
+            raise UsageError(NO_MESSAGE)
+        if said.known is None:
+            loading.write(message_page(said), None)
+            return 0
+        name = said.known.condition
     unit = registry.get(name)
     loading.write(as_json([unit]) if form == "json" else page(unit), None)
     return 0
+
+
+def message_page(said: logs.Answered) -> str:
+    """What the error index says of a message, as Markdown."""
+    entry = said.entry
+    rows = [
+        f"# {entry.exception} of {entry.product}",
+        "",
+        f"- raised by: `{entry.file}`, `{entry.function}`",
+        f"- releases: {', '.join(entry.releases)}",
+        "",
+        f"{logs.explained(said).text}.",
+    ]
+    if url := logs.explained(said).url:
+        rows.append(f"Report it at {url}.")
+    return "\n".join(rows) + "\n"
 
 
 def page(unit: Unit) -> str:

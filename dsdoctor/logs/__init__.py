@@ -6,12 +6,14 @@ from collections.abc import Iterable, Sequence
 
 from dsdoctor.logs import flight_recorder
 from dsdoctor.logs.diagnose import diagnose
-from dsdoctor.logs.knowledge import Knowledge, Known, Row, Rule, knowledge_of
+from dsdoctor.logs.knowledge import Answered, Knowledge, Known, Row, Rule, knowledge_of
+from dsdoctor.logs.raised import explained
 from dsdoctor.logs.reader import ReadError, Source, find_dumps, find_sources
 from dsdoctor.model.diagnosis import Diagnosis
 from dsdoctor.registry import Registry
 
 __all__ = [
+    "Answered",
     "Knowledge",
     "Known",
     "ReadError",
@@ -20,6 +22,7 @@ __all__ = [
     "Source",
     "diagnose",
     "diagnose_paths",
+    "explained",
     "find_sources",
     "signatures_of",
 ]

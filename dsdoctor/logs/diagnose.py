@@ -9,11 +9,12 @@ import bisect
 import collections
 import functools
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
 from dsdoctor.logs import reader
+from dsdoctor.logs.answers import Answer, answered_by
 from dsdoctor.logs.consequences import consequences
 from dsdoctor.logs.errors import Error
 from dsdoctor.logs.expect import expectation
@@ -23,7 +24,7 @@ from dsdoctor.logs.frames import frames_of
 from dsdoctor.logs.knowledge import Knowledge, Known, Rule
 from dsdoctor.logs.products import caller_of, package_of, raiser_of
 from dsdoctor.logs.progress import step_of
-from dsdoctor.logs.raised import raised_by, releases_of
+from dsdoctor.logs.raised import explained, raised_by, releases_of
 from dsdoctor.logs.ranks import disagreement
 from dsdoctor.logs.scan import Hit, Scan, Scanner
 from dsdoctor.model.condition import Boilerplate, Level, Observation
@@ -31,6 +32,8 @@ from dsdoctor.model.diagnosis import Attempt, Cause, Diagnosis, FirstError, Line
 from dsdoctor.model.redact import mask as _mask
 
 MOST_CAUSES = 3
+#: Outcomes of an exception that no condition knows.
+UNKNOWN = frozenset({Outcome.UNRECOGNISED, Outcome.USER_CODE})
 LONGEST_SHOWN = 400
 #: A second cause is shown when its level is this close to that of the first.
 WORTH_SHOWING = 2
@@ -46,9 +49,6 @@ CONFIDENCE = {
 SYMPTOM = 0.85
 #: Lines behind the last frame of a traceback that is not cut off.
 CUT_LINES = 3
-#: What a reader of a log answers for an error text that no condition knows; None where it is not
-#: known either. The error index provides one.
-Answer = Callable[[Error], str | None]
 
 #: Words of the hub and of Python that tell of a wrong name in the script, not of the machine.
 OWN_MISTAKE = re.compile(
@@ -134,7 +134,8 @@ def diagnose(
         sources: the logs.
         signatures: what `signatures_of` returns, or rows of signatures alone.
         expect: what must have been active.
-        answer: asked for an exception that no condition knows, before it is `unrecognised`.
+        answer: asked for an exception that no condition knows, before it is `unrecognised`;
+            by default the error index of the packs.
         dumps: of torch's flight recorder.
     """
     known = [
@@ -153,6 +154,7 @@ def diagnose(
         if top is None or (CONFIDENCE[top.level] < SYMPTOM and _changed(scan)):
             since = scan.step[0] if scan.step else 0
             scan.hits += [hit for hit in scanner.again(scan, index) if hit.line > since]
+    answer = answer or (more.answer if more.indexes else None)
     found = judge(wanted, scans, rules=more.rules, expect=expect, answer=answer)
     late = missing(dumps)
     return found if late is None else _with_missing(found, late, more)
@@ -193,7 +195,8 @@ def judge(
 ) -> Diagnosis:
     """The verdict on what was found."""
     names = [source.name for source in sources]
-    choice = choose(scans, rules)
+    answered = answered_by(scans, answer) if answer is not None else {}
+    choice = choose(scans, rules, answered)
     error = _first_error(scans, choice)
     marks: dict[str, tuple[int, str, int]] = {}
     for index, scan in enumerate(scans):
@@ -210,8 +213,12 @@ def judge(
     if not died and (_only_hints(choice) or _went_on(causes, scans)):
         causes = ()
     outcome, summary = _outcome(causes, error, marks, blank=blank, open_end=open_end)
-    if outcome is Outcome.UNRECOGNISED and error is not None and answer and (said := answer(error)):
-        summary = said
+    said = answered.get(error) if error is not None and outcome in UNKNOWN else None
+    if said is not None and said.known is not None:
+        said = None
+    if said is not None and error is not None:
+        outcome = Outcome.UNRECOGNISED
+        summary = presentable(f"{error.type}: {error.message}" if error.message else error.type)
     if outcome is Outcome.CLEAN and any(_cut_off(scan.tail) for scan in scans):
         outcome, summary = Outcome.UNRECOGNISED, "the log breaks off within a traceback"
     unknown = outcome is Outcome.UNRECOGNISED
@@ -228,6 +235,7 @@ def judge(
         expectations=answers,
         decided_by=presentable(decided),
         raised_by=raised_by(error, _releases(scans)) if unknown and error is not None else None,
+        explained=explained(said) if said is not None else None,
         attempts=_attempts(scans, names),
         consequences=consequences(
             choice, scans, lambda *row: _line(row[0], row[1], row[2], row[3], names)

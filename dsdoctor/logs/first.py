@@ -10,7 +10,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from dsdoctor.logs.errors import Error
 from dsdoctor.logs.knowledge import Known, Rule
@@ -130,11 +130,15 @@ def sorted_errors(scans: Sequence[Scan]) -> list[Error]:
     return sorted((e for scan in scans for e in scan.errors), key=lambda e: when(e, many=many))
 
 
-def ruled(scans: Sequence[Scan], rules: Iterable[Rule]) -> list[Hit]:
+def ruled(
+    scans: Sequence[Scan], rules: Iterable[Rule], answered: Collection[Error] = ()
+) -> list[Hit]:
     """Hits of the traceback rules: functions that raise for one reason alone."""
     found: list[Hit] = []
     rules = tuple(rules)
     for error in sorted_errors(scans):
+        if error in answered:
+            continue
         for one in rules:
             rule = one.rule
             if rule.kinds and error.type not in rule.kinds:
@@ -254,15 +258,24 @@ def _masked(candidates: Sequence[Candidate]) -> dict[str, str]:
     return masked
 
 
-def choose(scans: Sequence[Scan], rules: Iterable[Rule] = ()) -> Choice:
-    """The first failure, or those that are as likely."""
+def choose(
+    scans: Sequence[Scan], rules: Iterable[Rule] = (), answered: Collection[Error] = ()
+) -> Choice:
+    """The first failure, or those that are as likely.
+
+    Args:
+        scans: what was found in the logs.
+        rules: traceback rules.
+        answered: exceptions of which more is known than the place that raised them.
+    """
     many = len(scans) > 1
     flags: set[str] = set().union(*(scan.flags for scan in scans)) if scans else set()
     hits = [hit for scan in scans for hit in scan.hits if _counts(hit, scan, flags)]
     errors = sorted_errors(scans)
     if rules:
         known_lines = {(hit.source, hit.line) for hit in hits}
-        hits += [hit for hit in ruled(scans, rules) if (hit.source, hit.line) not in known_lines]
+        ruled_hits = ruled(scans, rules, answered)
+        hits += [hit for hit in ruled_hits if (hit.source, hit.line) not in known_lines]
     candidates = _conditions(hits, many=many)
     failure = _first_failure(scans)
     error = _unknown(errors, hits, failure.rank if failure else None)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from dsdoctor.logs.error_index import INTERNAL
 from dsdoctor.logs.errors import Error
+from dsdoctor.logs.knowledge import Answered
 from dsdoctor.logs.products import caller_of, inner_path, package_of, raiser_of
-from dsdoctor.model.diagnosis import RaisedBy
+from dsdoctor.model.diagnosis import Explained, RaisedBy
 
 #: Repositories whose tags are `v` and the release, and the folder of the package in them.
 REPOSITORIES = {
@@ -30,6 +32,16 @@ RELEASE = re.compile(
 )
 
 
+def issues_of(product: str) -> str:
+    """Where a defect of a product is reported, "" where that is not known.
+
+    >>> issues_of("deepspeed")
+    'https://github.com/deepspeedai/DeepSpeed/issues'
+    """
+    found = REPOSITORIES.get(product)
+    return f"https://github.com/{found[0]}/issues" if found else ""
+
+
 def releases_of(lines: Iterable[str]) -> dict[str, str]:
     """The releases that lines of a log tell.
 
@@ -41,6 +53,16 @@ def releases_of(lines: Iterable[str]) -> dict[str, str]:
         for match in RELEASE.finditer(line):
             found.setdefault(match["product"].lower(), match["release"])
     return found
+
+
+def explained(said: Answered) -> Explained:
+    """What the error index says, as it is reported."""
+    product = said.entry.product
+    url = issues_of(product) if said.kind == INTERNAL else ""
+    text = said.text or ("a check of its own state failed; report it to its authors with this log")
+    return Explained(
+        kind=said.kind, product=product, text=text, releases=said.entry.releases, url=url
+    )
 
 
 def raised_by(error: Error, releases: dict[str, str]) -> RaisedBy | None:

@@ -117,6 +117,25 @@ class RaisedBy(msgspec.Struct, frozen=True, kw_only=True):
     called_from: str = ""
 
 
+class Explained(msgspec.Struct, frozen=True, kw_only=True):
+    """What the error index says of the first error, where no condition fits it.
+
+    Attributes:
+        kind: `refusal`: the product asks something of the reader; `internal`: a check of its own
+            state failed, which is a defect to report.
+        product: the package.
+        text: what to do, one sentence.
+        releases: harvested releases that can raise it, the oldest first.
+        url: for `internal`, where to report it.
+    """
+
+    kind: str
+    product: str
+    text: str
+    releases: tuple[str, ...] = ()
+    url: str = ""
+
+
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     """One start of the workers, where a launcher started them several times.
 
@@ -174,6 +193,7 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
         expectations: answers to `--expect`.
         decided_by: the evidence by which the first of several failures was found.
         raised_by: for `unrecognised`, the product that raised the first error.
+        explained: for `unrecognised`, what the error index says of the first error.
         attempts: the starts of the workers, where there were several.
         consequences: what followed from the first cause, by rank, at most 64.
         environment: what was found in the output of `collect_env`, `ds_report`, `nvidia-smi`, …
@@ -191,6 +211,7 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     expectations: tuple[Expectation, ...] = ()
     decided_by: str = ""
     raised_by: RaisedBy | None = None
+    explained: Explained | None = None
     attempts: tuple[Attempt, ...] = ()
     consequences: tuple[Consequence, ...] = ()
     environment: Report | msgspec.UnsetType = msgspec.UNSET

@@ -18,6 +18,8 @@ WORDS = {
     Outcome.UNRECOGNISED: "UNRECOGNISED",
     Outcome.CLEAN: "CLEAN",
 }
+#: What the error index knows of an error that fits no condition.
+EXPLAINED = {"refusal": "REFUSED", "internal": "INTERNAL ERROR"}
 STYLES = {
     Outcome.CAUSE: "fail",
     Outcome.USER_CODE: "warn",
@@ -83,6 +85,17 @@ def _raised_by(raised: RaisedBy, columns: int) -> Iterator[Line]:
         yield from _wrap(f"look at {raised.url}", columns, INDENT, "note")
 
 
+def _other(diagnosis: Diagnosis, columns: int) -> Iterator[Line]:
+    """An outcome that names no cause."""
+    outcome, told = diagnosis.outcome, diagnosis.explained
+    word = WORDS[outcome] if told is None else EXPLAINED[told.kind]
+    yield from _wrap(f"{word}  {diagnosis.summary}", columns, "", STYLES[outcome], INDENT)
+    if told is not None:
+        yield from _wrap(f"{told.product}: {told.text}", columns, INDENT, "hint")
+        if told.url:
+            yield from _wrap(f"report it at {told.url}", columns, INDENT, "note")
+
+
 def lines(diagnosis: Diagnosis, *, width: int | None = None) -> Iterator[Line]:
     """The report, line by line.
 
@@ -96,8 +109,7 @@ def lines(diagnosis: Diagnosis, *, width: int | None = None) -> Iterator[Line]:
         yield from _cause(cause, place, columns)
     outcome = diagnosis.outcome
     if outcome is not Outcome.CAUSE:
-        text = f"{WORDS[outcome]}  {diagnosis.summary}"
-        yield from _wrap(text, columns, "", STYLES[outcome], INDENT)
+        yield from _other(diagnosis, columns)
     if diagnosis.decided_by:
         yield from _wrap(f"decided by: {diagnosis.decided_by}", columns, "", "body", INDENT)
     if diagnosis.raised_by is not None:

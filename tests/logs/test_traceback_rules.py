@@ -76,11 +76,3 @@ def test_what_the_user_raises_is_the_users() -> None:
     found = read(f"{HEAD}KeyError: 'input_ids'\n")
     assert found.outcome is Outcome.USER_CODE
     assert found.raised_by is None
-
-
-def test_an_index_may_answer_before_it_is_unrecognised() -> None:
-    text = trace(("deepspeed/runtime/engine.py", "step"), error="AssertionError: odd")
-    found = diagnose(
-        [Source(name="log", data=text.encode())], KNOWN, answer=lambda error: f"know {error.type}"
-    )
-    assert found.summary == "know AssertionError"

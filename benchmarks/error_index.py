@@ -1,0 +1,118 @@
+"""What the error index knows, and how `diagnose` answers messages drawn from it.
+
+    python benchmarks/error_index.py > benchmarks/error_index.md
+    python benchmarks/error_index.py --draw 200 --seed 1 deepspeed-0.19.8.tar.gz
+
+The first prints how many messages of each product and release have an answer. The second draws
+messages from a release at random, puts each below a minimal traceback with the file and function
+that raise it, its places filled with plausible values, and prints what `diagnose` answers, for
+somebody who judges it by reading.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import random
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+sys.path[:0] = [str(ROOT / "tools")]
+
+import harvest_messages as harvest  # noqa: E402  # found by the line above
+
+from dsdoctor import logs, packs  # noqa: E402
+from dsdoctor.logs import error_index  # noqa: E402
+
+#: Values for the places of a template.
+VALUES = (
+    "3", "8", "torch.float32", "model.layers.0.self_attn.q_proj.weight", "2", "cuda:0", "[1, 2]",
+    "/data/ckpt/global_step100", "fp16", "4096", "None", "torch.Size([16, 32])",
+)  # fmt: skip
+KINDS = ("condition", error_index.REFUSAL, error_index.INTERNAL, "no answer")
+
+
+def kind_of(label: error_index.Label | None) -> str:
+    """The column of an entry."""
+    if label is None:
+        return "no answer"
+    return label.kind if label.kind in KINDS else "condition"
+
+
+def counts() -> None:
+    """Prints the table of messages by product and release."""
+    print("# The error index\n")
+    print("Messages that released products can raise, and how many of them have an answer.")
+    print("Made by `python benchmarks/error_index.py`; see `tools/harvest_messages.py`.\n")
+    print("A wordless exception, such as a bare `assert`, is counted apart: nothing identifies it")
+    print("but the function that raises it, so `diagnose` says who raised it and no more.\n")
+    for product in sorted(error_index.products(harvest.FOLDER)):
+        index = error_index.load(harvest.FOLDER, product)
+        header = index.header
+        print(f"## {header.product}, {header.made}\n")
+        print("| release | messages | condition | refusal | internal | no answer | wordless |")
+        print("|---|---:|---:|---:|---:|---:|---:|")
+        for release in header.releases:
+            seen: collections.Counter[str] = collections.Counter()
+            for entry in index.entries:
+                if release in entry.releases:
+                    found = kind_of(index.answer(entry).label)
+                    seen["wordless" if not entry.chunks else found] += 1
+            total = sum(seen.values()) - seen["wordless"]
+            row = " | ".join(str(seen[kind]) for kind in (*KINDS, "wordless"))
+            print(f"| {release} | {total} | {row} |")
+        print()
+
+
+def log_of(found: harvest.Found, values: random.Random) -> str:
+    """A minimal log in which a message is raised."""
+    parts = found.text.split("{}")
+    text = "".join(part + values.choice(VALUES) for part in parts[:-1]) + parts[-1]
+    entry = found.entry
+    return (
+        "Traceback (most recent call last):\n"
+        '  File "/home/me/train.py", line 41, in <module>\n    main()\n'
+        f'  File "/opt/env/lib/python3.11/site-packages/{entry.file}", line {found.line}, '
+        f"in {entry.function}\n    raise\n{entry.exception}: {text}\n"
+    )
+
+
+def draw(path: Path, product: str, number: int, seed: int) -> None:
+    """Prints what `diagnose` answers to messages that are drawn at random."""
+    rows = [
+        found
+        for found in harvest.harvest(path, product, harvest.release_of(path, product))
+        if found.entry.chunks and not found.entry.exception.startswith("log.")
+    ]
+    known = logs.signatures_of(packs.load(builtin_only=True))
+    values = random.Random(seed)
+    outcomes: collections.Counter[str] = collections.Counter()
+    for place, found in enumerate(values.sample(rows, number)):
+        text = log_of(found, values)
+        said = logs.diagnose([logs.Source(name="log", data=text.encode())], known)
+        told = said.explained
+        answer = told.kind if told else said.outcome.value
+        outcomes[answer] += 1
+        what = told.text if told else said.causes[0].condition if said.causes else "-"
+        where = f"{found.entry.file}:{found.line} {found.entry.function}"
+        print(f"{place} {where}\n  {text.splitlines()[-1][:300]}\n  => {answer}: {what}")
+    print(dict(outcomes))
+
+
+def main() -> None:
+    """Prints the table, or draws."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--draw", type=int, metavar="N")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--product", default="deepspeed")
+    parser.add_argument("archive", nargs="?", type=Path)
+    args = parser.parse_args()
+    if args.draw is None:
+        counts()
+    else:
+        draw(args.archive, args.product, args.draw, args.seed)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,44 @@
+"""What the error index says of the exceptions of a log, in place of patterns and rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from dsdoctor.logs.errors import Error
+from dsdoctor.logs.knowledge import Answered
+from dsdoctor.logs.scan import Hit, Scan
+
+#: What the error index says of an exception, None where it says nothing.
+Answer = Callable[[Error], Answered | None]
+
+
+def answered_by(scans: Sequence[Scan], answer: Answer) -> dict[Error, Answered]:
+    """What the error index says of each exception of the scans.
+
+    A pattern fits the words of many messages; the index knows this one and the place that raised
+    it. So hits on an exception's own lines are dropped if they name another condition.
+    """
+    found: dict[Error, Answered] = {}
+    for scan in scans:
+        for error in scan.errors:
+            said = answer(error)
+            if said is not None:
+                found[error] = said
+                scan.hits = _corrected(scan.hits, error, said)
+    return found
+
+
+def _corrected(hits: Sequence[Hit], error: Error, said: Answered) -> list[Hit]:
+    """The hits of a scan as they are once an exception is known."""
+    name = said.known.condition if said.known is not None else ""
+    kept = [hit for hit in hits if hit.known.condition == name or not _on(hit, error)]
+    if said.known is None or any(_on(hit, error) for hit in kept):
+        return kept
+    hit = Hit(said.known, error.source, error.line, error.text, error.rank, {}, error.when)
+    return [*kept, hit]
+
+
+def _on(hit: Hit, error: Error) -> bool:
+    """Whether a hit is on the lines of an exception's own traceback."""
+    same_rank = hit.rank is None or error.rank is None or hit.rank == error.rank
+    return same_rank and error.begun <= hit.line <= error.line

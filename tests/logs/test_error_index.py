@@ -1,0 +1,203 @@
+"""The error index: its data, how a message is matched, and what a diagnosis makes of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import re
+from pathlib import Path
+
+import pytest
+
+from dsdoctor import packs
+from dsdoctor.logs import Source, diagnose, error_index, signatures_of
+from dsdoctor.logs.error_index import INTERNAL, REFUSAL, Entry, ErrorIndex, Header, Label
+from dsdoctor.logs.errors import Error
+from dsdoctor.logs.frames import Frame
+from dsdoctor.model.diagnosis import Diagnosis, Outcome
+from tests.support.command import clean_environment, dsdoctor
+
+REGISTRY = packs.load(builtin_only=True)
+KNOWN = signatures_of(REGISTRY)
+FOLDER = Path(packs.__file__).parent.parent / "checks" / "dsdoctor_checks" / "_error_index"
+PRODUCTS = sorted(error_index.products(FOLDER))
+ROW = re.compile(
+    r"#(?:product \w+|made \d{4}-\d\d-\d\d|releases [\d. ]+)|>[\w/.]+\.py"
+    r"|[\w.]+\t[\w<>]+\t\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*\t\^?(?:[1-6]:[0-9a-f]{10} ?)*"
+)
+LONGEST_AGE = dt.timedelta(days=400)
+PLACE = "deepspeed/runtime/pipe/engine.py"
+
+
+def chunk(text: str) -> tuple[int, str]:
+    words = error_index.words_of(text)
+    return len(words), error_index.digest(words)
+
+
+def entry(*chunks: str, exception: str = "ValueError", anchored: bool = False) -> Entry:
+    return Entry("deepspeed", exception, PLACE, "f", ("1.0",), tuple(map(chunk, chunks)), anchored)
+
+
+def index(*entries: Entry) -> ErrorIndex:
+    labels = {one.key: Label(REFUSAL, str(number)) for number, one in enumerate(entries)}
+    return ErrorIndex(Header("deepspeed", "2026-01-01", ("1.0",)), entries, labels)
+
+
+def error(message: str, kind: str = "ValueError", file: str = PLACE, function: str = "f") -> Error:
+    frames = (Frame(f"/x/site-packages/{file}", function, 7),) if file else ()
+    return Error(
+        source=0, line=1, rank=None, type=kind, message=message, file="", file_line=0,
+        text=message, when="", traced=bool(file), frames=frames,
+    )  # fmt: skip
+
+
+def log(file: str, function: str, line: str) -> str:
+    return (
+        'Traceback (most recent call last):\n  File "/home/me/train.py", line 9, in <module>\n'
+        f'    main()\n  File "/x/site-packages/deepspeed/{file}", line 7, in {function}\n'
+        f"    raise\n{line}\n"
+    )
+
+
+def read(text: str) -> Diagnosis:
+    return diagnose([Source(name="log", data=text.encode())], KNOWN)
+
+
+@pytest.mark.parametrize("product", PRODUCTS)
+def test_the_data_contain_hashes_and_no_sentence(product: str) -> None:
+    rows = (FOLDER / f"{product}.index").read_text().splitlines()
+    assert [row for row in rows if not ROW.fullmatch(row)] == []
+
+
+@pytest.mark.parametrize("product", PRODUCTS)
+def test_the_data_are_fresh(product: str) -> None:
+    header = error_index.load(FOLDER, product).header
+    age = dt.datetime.now(tz=dt.timezone.utc).date() - dt.date.fromisoformat(header.made)
+    assert age < LONGEST_AGE
+    assert header.product == product
+
+
+@pytest.mark.parametrize("product", PRODUCTS)
+def test_every_answer_is_for_a_message_and_every_condition_exists(product: str) -> None:
+    one = error_index.load(FOLDER, product)
+    assert set(one.labels) <= {entry.key for entry in one.entries}
+    kinds = {label.kind for label in one.labels.values()} - {REFUSAL, INTERNAL}
+    assert kinds <= {unit.condition.name for unit in REGISTRY}
+    for label in one.labels.values():
+        assert bool(label.text) == (label.kind == REFUSAL), label
+        assert not label.text.endswith("."), label
+
+
+def test_deepspeed_is_answered() -> None:
+    one = error_index.load(FOLDER, "deepspeed")
+    words = [e for e in one.entries if e.chunks and not e.exception.startswith("log.")]
+    newest = [e for e in words if one.header.releases[-1] in e.releases]
+    assert len(newest) > 1500
+    assert sum(e.key in one.labels for e in newest) / len(newest) > 0.98
+
+
+def test_a_message_is_found_whatever_its_values() -> None:
+    one = index(entry("the stages must divide", "of the world here"))
+    found = one.find(error("the stages must divide 8 of the world here, not 3"))
+    assert found is not None
+    assert one.find(error("of the world here the stages must divide 8")) is None
+    assert one.find(error("the stages must divide", kind="RuntimeError")) is None
+
+
+def test_an_anchored_message_begins_with_its_words() -> None:
+    one = index(entry("no ranks are left over", anchored=True))
+    assert one.find(error("no ranks are left over")) is not None
+    assert one.find(error("here no ranks are left over")) is None
+
+
+def test_few_words_need_the_place() -> None:
+    one = index(entry("not supported"))
+    assert one.find(error("3 not supported")) is not None
+    assert one.find(error("3 not supported", function="g")) is None
+    assert one.find(error("3 not supported", file="")) is None
+
+
+def test_what_python_says_itself_needs_the_place() -> None:
+    one = index(entry("object has no attribute at all", exception="AttributeError"))
+    text = "'x' object has no attribute at all"
+    assert one.find(error(text, kind="AttributeError")) is not None
+    assert one.find(error(text, kind="AttributeError", file="")) is None
+
+
+def test_the_longer_message_wins_and_a_tie_has_no_answer() -> None:
+    short, long = entry("the batch is too"), entry("the batch is too small now")
+    found = index(short, long).find(error("the batch is too small now"))
+    assert found is not None
+    assert found.entry is long
+    other = dataclasses.replace(short, chunks=(chunk("is too small now"),))
+    tie = index(short, other).find(error("the batch is too small now"))
+    assert tie is not None
+    assert tie.label is None
+
+
+def test_a_validator_is_seen_through_pydantic() -> None:
+    one = index(entry("stage must be a small number"))
+    text = "1 validation error for C stage Value error, stage must be a small number [type=x]"
+    assert one.find(error(text, kind="ValidationError", file="pydantic/main.py")) is not None
+
+
+def test_a_refusal_says_what_it_asks_for() -> None:
+    line = "RuntimeError: train_batch() requires gradients enabled. Use eval_batch() instead."
+    found = read(log("runtime/pipe/engine.py", "train_batch", line))
+    assert found.outcome is Outcome.UNRECOGNISED
+    assert found.causes == ()
+    assert found.explained is not None
+    assert (found.explained.kind, found.explained.product) == (REFUSAL, "deepspeed")
+    assert "eval_batch" in found.explained.text
+    assert found.raised_by is not None
+    assert "0.19.8" in found.explained.releases
+
+
+def test_an_internal_check_is_reported_to_its_authors() -> None:
+    line = "AssertionError: active_backward_submodules is empty during backward pass"
+    found = read(
+        log("runtime/zero/partitioned_param_coordinator.py", "release_sub_module", line)
+    ).explained
+    assert found is not None
+    assert found.kind == INTERNAL
+    assert found.url == "https://github.com/deepspeedai/DeepSpeed/issues"
+
+
+def test_a_condition_becomes_a_cause() -> None:
+    line = "AssertionError: Fp16_master_weights_and_grads is only supported with ZeRO Stage 1, 2, or 3."
+    found = read(log("runtime/config.py", "_do_error_check", line))
+    assert [cause.condition for cause in found.causes] == ["ds-config-unsupported-combination"]
+
+
+def test_the_index_counts_more_than_a_rule_of_the_place() -> None:
+    line = (
+        "RuntimeError: AutoEP with ZeRO Stage 3 checkpointing does not support NVMe optimizer "
+        "swapping yet because expert state is restored from ZeRO optimizer shards."
+    )
+    found = read(log("runtime/engine.py", "_save_moe_checkpoint", line))
+    assert found.causes == ()
+    assert found.explained is not None
+
+
+def test_what_the_script_raises_in_the_same_words_is_the_scripts() -> None:
+    text = (
+        'Traceback (most recent call last):\n  File "/home/me/train.py", line 9, in f\n'
+        "RuntimeError: train_batch() requires gradients enabled. Use eval_batch() instead.\n"
+    )
+    found = read(text)
+    assert found.outcome is Outcome.USER_CODE
+    assert found.explained is None
+
+
+def test_explain_finds_a_message(tmp_path: Path) -> None:
+    text = "RuntimeError: train_batch() requires gradients enabled. Use eval_batch()"
+    done = dsdoctor("explain", text, env=clean_environment(tmp_path))
+    assert done.status == 0
+    assert "eval_batch" in done.out
+    assert "deepspeed/runtime/pipe/engine.py" in done.out
+
+
+def test_explain_of_an_unknown_message_is_misuse(tmp_path: Path) -> None:
+    done = dsdoctor("explain", "nobody has ever raised this", env=clean_environment(tmp_path))
+    assert done.status == 2
+    assert "error index" in done.err

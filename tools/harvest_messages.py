@@ -45,7 +45,11 @@ BRACES = re.compile(r"\{\{|\}\}|\{[^{}]*\}")
 GLUED = re.compile(rf"[A-Za-z_0-9]*{HOLE}[A-Za-z_0-9{HOLE}]*")
 #: Which files of a product are read: those that a training job runs.
 SCOPES: dict[str, tuple[str, ...]] = {
-    "accelerate": ("accelerate/",),
+    "accelerate": (
+        "accelerate/accelerator.py", "accelerate/commands/launch.py", "accelerate/data_loader.py",
+        "accelerate/optimizer.py", "accelerate/scheduler.py", "accelerate/state.py",
+        "accelerate/launchers.py", "accelerate/utils/",
+    ),
     "deepspeed": ("deepspeed/",),
     "peft": ("peft/",),
     "torch": (
@@ -54,8 +58,7 @@ SCOPES: dict[str, tuple[str, ...]] = {
     ),
     "transformers": (
         "transformers/integrations/deepspeed.py", "transformers/deepspeed.py",
-        "transformers/trainer", "transformers/training_args", "transformers/optimization.py",
-        "transformers/modeling_utils.py", "transformers/data/data_collator.py",
+        "transformers/trainer.py", "transformers/training_args.py",
     ),
     "trl": ("trl/",),
 }  # fmt: skip
@@ -363,7 +366,9 @@ def main() -> None:
     releases = sorted(by_release, key=lambda text: [int(part) for part in text.split(".")])
     found = [one for name in releases for one in harvest(by_release[name], args.product, name)]
     if args.show:
-        show(found[::-1], error_index.load(FOLDER, args.product).labels)
+        known = FOLDER / f"{args.product}{error_index.LABELS}"
+        text = known.read_text(encoding="utf-8") if known.is_file() else ""
+        show(found[::-1], error_index.parse_labels(text))
         return
     made = dt.datetime.now(tz=dt.timezone.utc).date().isoformat()
     text = render(args.product, releases, [one.entry for one in found], made)

@@ -1,8 +1,9 @@
 """How many NVLinks each product has, by the exact name that NVML reports.
 
-Sources, read 2026-11-22: NVIDIA's product pages and data sheets (bandwidth divided by that of one
-link of the generation: 40, 50, 50, 50 and 100 GB/s for NVLink 1 to 5, both directions together);
-`nvidia-smi topo -m` in public reports (A800 and H800: NV8); NVIDIA's Health-Validation catalog (18
+Written 2026-11-22 from the NVLink bandwidth that NVIDIA publishes for each product, divided by that
+of one link of its generation (40, 50, 50, 50 and 100 GB/s for NVLink 1 to 5, both directions
+together); the rows were not compared with the data sheets one by one. Besides: `nvidia-smi topo -m`
+in public reports (A800 and H800: NV8); NVIDIA's Health-Validation catalog (18
 links on H100); stas00/ml-engineering network/README.md.
 """
 

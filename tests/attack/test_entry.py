@@ -94,11 +94,10 @@ def test_a_fact_of_6000_digits_is_a_broken_snapshot(tmp_path: Path) -> None:
 
 CRASH = """
 import sys
-from dsdoctor import collect
-from dsdoctor.cli import check, common
+from dsdoctor.cli import loading
 def crash(*args, **kwargs):
     raise ValueError("\\x1b]52;c;QUJD\\x07 password=hunter2x " + "y" * 900)
-common.load_registry = check.common.load_registry = crash
+loading.load_registry = crash
 from dsdoctor.__main__ import main
 sys.argv = ["dsdoctor", "check", "--quick"]
 sys.exit(main())

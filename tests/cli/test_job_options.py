@@ -30,7 +30,7 @@ from tests.support.command import clean_environment, dsdoctor
         (("--checkpoint", "wrong.toml"), "is a file"),
         (("--path", " "), "`--path` is empty"),
         (("--writable", ""), "`--writable` is empty"),
-        (("--from", "x.json", "--path", "/data"), "cannot be combined with"),
+        (("--from", "x.json", "--path", "/data"), "judges facts that were read elsewhere"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else None,
 )

@@ -23,7 +23,7 @@ from tests.support.command import clean_environment, dsdoctor
         (("check", "--from", "empty.json"), "is not a snapshot"),
         (("check", "--from", "other.json"), "its `schema` is not `dsdoctor/snapshot`"),
         (("check", "--from", "newer.json"), "is a snapshot of version 999"),
-        (("check", "--from", "newer.json", "--gpus", "0"), "cannot be combined with"),
+        (("check", "--from", "newer.json", "--gpus", "0"), "is a snapshot of version 999"),
         (("check", "--config", "nowhere.json"), "`--config nowhere.json` is not a file"),
         (("check", "--select", "nonsense"), "`--select nonsense` selects nothing"),
         (("check", "--ignore", "driver-to-old"), "did you mean `driver-too-old`"),

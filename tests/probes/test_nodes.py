@@ -165,9 +165,9 @@ def test_when_nothing_is_tried(needs: dict[str, Any]) -> None:
 
 def test_a_name_is_never_an_option() -> None:
     host = fake("dsdoctor-node 1.0 yes")
-    (node,) = reach(host, "-oProxyCommand=touch slots=8\n").nodes
-    assert node.ssh is False
-    assert host.ran == []
+    refused = parse_hostfile("-oProxyCommand=touch slots=8\nn2 slots=8\n", "hosts")
+    assert [entry.host for entry in refused.entries] == ["n2"]
+    assert "is not a host name" in refused.problems[0].reason
     reach(host, "me@n1 slots=8\n")
     (ssh,) = [argv for argv in host.ran if argv[0] == "/bin/ssh"]
     assert ssh[-3:-1] == ("--", "me@n1")

@@ -18,15 +18,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from dsdoctor.host.door import Host, HostError
-from dsdoctor.model.condition import (
-    Boilerplate,
-    Condition,
-    Level,
-    Limits,
-    Observation,
-    Signature,
-    TracebackRule,
-)
+from dsdoctor.model.condition import Boilerplate, Condition, Level, Limits, Signature, TracebackRule
 from dsdoctor.model.facts.base import Fact, Missing, Why
 from dsdoctor.model.facts.config import ClassParameters, ConfigRefusal, ConfigVerdict, DsConfig
 from dsdoctor.model.facts.deep import (
@@ -139,6 +131,7 @@ from dsdoctor.model.fix_plan import (
     Write,
     reach_of,
 )
+from dsdoctor.model.observation import Observation
 
 __all__ = [
     "Boilerplate",

@@ -18,15 +18,9 @@ import msgspec
 
 from dsdoctor.api import Check, Fix, Probe
 from dsdoctor.errors import UsageError
-from dsdoctor.model.condition import (
-    Boilerplate,
-    Condition,
-    Limits,
-    Observation,
-    Signature,
-    TracebackRule,
-)
+from dsdoctor.model.condition import Boilerplate, Condition, Limits, Signature, TracebackRule
 from dsdoctor.model.facts.base import Fact, Missing
+from dsdoctor.model.observation import Observation
 
 #: Earlier names of families, which `--select` and `--ignore` still take.
 FORMER_FAMILIES = {"build": "ops"}

@@ -304,11 +304,13 @@ class Applier:
         except (ValueError, KeyError):
             return [f"the re-check did not work: {result.error_text}"]
         seen = {finding["condition"] for finding in findings}
+        # what is good and what could not be tried may stand side by side: that is no relapse
+        good = {finding["condition"] for finding in findings if finding["status"] == "ok"}
         bad = [
             f"`{finding['condition']}` is {_STILL[finding['status']]}: {finding['message']}"
             for finding in findings
             if finding["status"] not in ("ok", "skip")
-            or (finding["status"] == "skip" and finding["condition"] in bad_before)
+            or (finding["status"] == "skip" and finding["condition"] in set(bad_before) - good)
         ]
         return bad + [f"`{name}` was not judged" for name in self.plan.proves if name not in seen]
 

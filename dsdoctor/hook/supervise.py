@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from dsdoctor.hook.decide import Decision, decide, unknown
 from dsdoctor.hook.request import RESERVE, Request, gpu_selectors, job_id, node_name
 from dsdoctor.hook.rundir import NODE_FILE, STUCK_SECONDS, RunFolder, default_path, read_job
-from dsdoctor.model.condition import Observation
+from dsdoctor.model.observation import Observation
 from dsdoctor.version import __version__
 
 if TYPE_CHECKING:

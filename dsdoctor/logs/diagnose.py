@@ -27,8 +27,9 @@ from dsdoctor.logs.progress import step_of
 from dsdoctor.logs.raised import explained, raised_by, releases_of
 from dsdoctor.logs.ranks import disagreement
 from dsdoctor.logs.scan import Hit, Scan, Scanner
-from dsdoctor.model.condition import Boilerplate, Level, Observation
+from dsdoctor.model.condition import Boilerplate, Level
 from dsdoctor.model.diagnosis import Attempt, Cause, Diagnosis, FirstError, Line, Outcome
+from dsdoctor.model.observation import Observation
 from dsdoctor.model.redact import mask as _mask
 
 MOST_CAUSES = 3

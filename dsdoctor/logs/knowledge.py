@@ -9,7 +9,8 @@ from typing import NamedTuple
 from dsdoctor.logs import error_index
 from dsdoctor.logs.errors import Error
 from dsdoctor.logs.necessary import prepare
-from dsdoctor.model.condition import Boilerplate, Level, Observation, Signature, TracebackRule
+from dsdoctor.model.condition import Boilerplate, Level, Signature, TracebackRule
+from dsdoctor.model.observation import Observation
 from dsdoctor.registry import Registry
 
 #: Condition, title, hint, fixes, and one of its signatures.

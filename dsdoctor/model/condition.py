@@ -9,6 +9,7 @@ import msgspec
 
 from dsdoctor.model.facts.base import Fact
 from dsdoctor.model.facts.run import Scope
+from dsdoctor.model.observation import Observation
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -17,39 +18,6 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     A check that takes a parameter of a Limits subclass gets the defaults, overridden by the
     `[limits.CONDITION]` table of the configuration.
     """
-
-
-class Observation(enum.Enum):
-    """What dsdoctor itself sees of a run or a machine, for a condition to name."""
-
-    NO_RENDEZVOUS = "no-rendezvous"
-    """A rank never joined the process group."""
-    NO_COLLECTIVE = "no-collective"
-    """A rank never reached a collective that the others wait in."""
-    BUILD_WAITS = "build-waits"
-    """Ranks wait for the lock of an op's build."""
-    KILLED_FOR_MEMORY = "killed-for-memory"
-    """The kernel killed a rank because memory ran out."""
-    KILLED = "killed"
-    """A rank was killed and nobody said why."""
-    LAUNCHER_GONE = "launcher-gone"
-    """The launcher ended before its ranks."""
-    WRONG_VALUES = "wrong-values"
-    """Ranks, or a run and its reference, disagree on a value."""
-    NOT_FINITE = "not-finite"
-    """The loss or the gradients are not finite."""
-    SETTING_IGNORED = "setting-ignored"
-    """DeepSpeed runs with another setting than the config asks for."""
-    CHECKPOINT_DIFFERS = "checkpoint-differs"
-    """A checkpoint does not give back what was saved."""
-    NO_RANK_ENVIRONMENT = "no-rank-environment"
-    """The launcher did not tell a process its rank."""
-    WRONG_RANKS = "wrong-ranks"
-    """The launcher started other ranks than it was asked for."""
-    WRONG_DEVICES = "wrong-devices"
-    """Ranks see other GPUs than they were given."""
-    NVML_SLOW = "nvml-slow"
-    """NVML did not answer in time."""
 
 
 @dataclasses.dataclass(frozen=True)

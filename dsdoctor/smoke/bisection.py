@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from dsdoctor.model.condition import Observation
+from dsdoctor.model.observation import Observation
 from dsdoctor.model.smoke import SmokeReport
 from dsdoctor.registry import Registry
 from dsdoctor.smoke.job import SmokePlan, offload_of, ops_of, precision_of, with_precision

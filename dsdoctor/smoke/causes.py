@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from dsdoctor import logs
-from dsdoctor.model.condition import Observation
 from dsdoctor.model.diagnosis import Cause, Diagnosis, Outcome
+from dsdoctor.model.observation import Observation
 from dsdoctor.model.smoke import SmokeCause
 from dsdoctor.registry import Registry
 from dsdoctor.smoke.attempt import Attempt, culprit

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Iterator
 from typing import Any
 
-from dsdoctor.model.condition import Observation
+from dsdoctor.model.observation import Observation
 from dsdoctor.model.smoke import Bandwidth, Comparison, Figures, SmokeCause
 from dsdoctor.registry import Registry
 from dsdoctor.smoke import reference

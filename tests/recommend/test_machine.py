@@ -153,12 +153,12 @@ def test_hosts_come_from_the_option_or_the_file() -> None:
 @pytest.mark.parametrize(
     ("names", "hostfile", "nodes", "words"),
     [
-        ("a", "/h", None, "give one of them"),
+        ("a", "/h", None, "pass one of them"),
         (None, "/nowhere", None, "`--hostfile /nowhere` cannot be read"),
         (None, "/bad", None, "`--hostfile /bad` line 2"),
         ("a,b", None, 3, "names 2 hosts for `--nodes 3`"),
-        ("a;rm", None, None, "no host name"),
-        ("-oProxyCommand=x", None, None, "no host name"),
+        ("a;rm", None, None, "not a host name"),
+        ("-oProxyCommand=x", None, None, "not a host name"),
         (" , ", None, None, "names no host"),
     ],
 )

@@ -6,7 +6,7 @@ import ast
 from pathlib import Path
 
 from dsdoctor import packs
-from dsdoctor.model.condition import Observation
+from dsdoctor.model.observation import Observation
 
 ENGINE = Path(__file__).parent.parent.parent / "dsdoctor"
 NAMES = frozenset(unit.condition.name for unit in packs.load(builtin_only=True))

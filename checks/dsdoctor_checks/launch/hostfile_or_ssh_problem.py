@@ -97,7 +97,6 @@ def hostfile_is_sound(
             " resolve and can be reached was not tried (`--quick`)",
             hosts=len(others),
         )
-        return
     if isinstance(nodes, NodesReach):
         yield from _tools(nodes, hostfile, command)
         for node in nodes.nodes:

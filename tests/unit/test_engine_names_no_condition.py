@@ -11,7 +11,7 @@ from dsdoctor.model.observation import Observation
 ENGINE = Path(__file__).parent.parent.parent / "dsdoctor"
 NAMES = frozenset(unit.condition.name for unit in packs.load(builtin_only=True))
 #: What dsdoctor sees has names of its own, and one condition has the same.
-OBSERVATIONS = "model/condition.py"
+OBSERVATIONS = "model/observation.py"
 
 
 def test_no_condition_is_named_under_dsdoctor() -> None:

@@ -15,6 +15,7 @@ import msgspec
 
 from dsdoctor import files, process
 from dsdoctor.errors import UsageError
+from dsdoctor.model.masking import mask_words
 from dsdoctor.model.run_record import RunRecord
 from dsdoctor.run import store
 from dsdoctor.run.options import REFUSED, RunOptions
@@ -53,7 +54,7 @@ def execute(options: RunOptions, speak: Speaker) -> int:
         dsdoctor=__version__,
         id=folder.name,
         host=platform.node(),
-        command=store.masked_command(options.command),
+        command=tuple(mask_words(options.command)),
         cwd=str(Path.cwd()),
         started=_now(),
     )

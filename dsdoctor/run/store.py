@@ -7,7 +7,7 @@ import datetime as dt
 import os
 import re
 import tarfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
 
@@ -16,7 +16,7 @@ import platformdirs
 
 from dsdoctor import files
 from dsdoctor.errors import UsageError
-from dsdoctor.model.redact import mask, secret_name
+from dsdoctor.model.redact import mask
 from dsdoctor.model.run_record import SCHEMA, VERSION, RunRecord
 
 #: What all kept runs may take together, bytes on disk.
@@ -55,22 +55,6 @@ def create(base: Path, command: Sequence[str]) -> Path:
             "with `--runs-dir`"
         ) from None
     raise UsageError(f"`{base}` already holds a thousand runs of this second")
-
-
-def masked_command(command: Iterable[str]) -> tuple[str, ...]:
-    """A command line without secrets."""
-    found: list[str] = []
-    hide = False
-    for word in command:
-        name, equals, _ = word.partition("=")
-        if hide and not word.startswith("-"):
-            found.append("***")
-            hide = False
-            continue
-        secret = secret_name(name.lstrip("-").replace("-", "_"))
-        hide = secret and not equals and word.startswith("-")
-        found.append(f"{name}=***" if secret and equals else mask(word))
-    return tuple(found)
 
 
 def save(folder: Path, record: RunRecord) -> None:

@@ -301,7 +301,7 @@ def test_variables_are_announced_and_those_of_the_user_stay(tmp_path: Path) -> N
 def test_a_secret_on_the_command_line_is_not_kept(tmp_path: Path) -> None:
     quick(tmp_path, "sh", "-c", "exit 0", "x", "--hub_token", "hf_" + "a1B2" * 9)
     words = record(tmp_path)["command"]
-    assert "***" in words[-1]
+    assert words[-1] == "[masked]"
     assert not any("a1B2a1B2" in word for word in words)
 
 

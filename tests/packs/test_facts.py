@@ -26,7 +26,7 @@ def test_every_fact_that_checks_can_ask_for_is_listed(tmp_path: Path) -> None:
 def test_a_fact_is_shown_with_its_fields_and_parts(tmp_path: Path) -> None:
     shown = dsdoctor("facts", "Storage", env=clean_environment(tmp_path))
     assert "read by the probe `dsdoctor.probes.storage.storage`" in shown.out
-    assert "| `free_bytes` | `int \\| None` | what this user may still take |" in shown.out
+    assert "| `free_bytes` | `int \\| None` | space that this user can still use |" in shown.out
     assert "## `Quota` in `storage`" in shown.out
 
 
@@ -40,6 +40,18 @@ def test_json_names_the_probe_the_type_and_the_default(tmp_path: Path) -> None:
     assert fields["lora_rank"]["default"] == "16"
     assert fields["gpus"]["type"] == "tuple[str, ...]"
     assert fields["gpus"]["meaning"].startswith("selectors given with --gpus")
+
+
+def test_every_field_of_every_fact_has_a_meaning() -> None:
+    structures = [(page.name, page.fields) for page in PAGES]
+    structures += [(part.name, part.fields) for page in PAGES for part in page.parts]
+    undocumented = [
+        f"{name}.{field.name}"
+        for name, fields in structures
+        for field in fields
+        if not field.meaning
+    ]
+    assert undocumented == []
 
 
 def test_a_fact_that_does_not_exist_is_one_line_with_the_closest() -> None:

@@ -13,14 +13,14 @@ class DsConfig(Fact, frozen=True, kw_only=True):
     """The DeepSpeed config, read as DeepSpeed reads it.
 
     Attributes:
-        path: the file, as it was named; None for a text without a file.
-        parsed: its content, secrets masked; None when it cannot be parsed or is no object.
-        error: why it cannot be used, None when it can.
-        error_line: line of that error, where one is known.
-        error_column: column of that error, where one is known.
-        duplicates: keys that stand twice in one section (dotted), with all their lines.
-        lines: dotted key to the line that it stands on, from 1.
-        swallowed: dotted key to a text without quotes that ate a comma or a bracket behind it.
+        path: the file, as given; None for text that did not come from a file.
+        parsed: its content, secrets masked; None if it cannot be parsed or is not an object.
+        error: why it cannot be used; None if it can.
+        error_line: line of that error, if known.
+        error_column: column of that error, if known.
+        duplicates: keys that occur twice in one section (dotted), with all their lines.
+        lines: dotted key to its line number, from 1.
+        swallowed: dotted key to an unquoted string that includes the comma or bracket after it.
     """
 
     path: str | None = None
@@ -46,7 +46,7 @@ class DsConfig(Fact, frozen=True, kw_only=True):
         return value
 
     def section(self, key: str) -> dict[str, Any]:
-        """The object under a dotted key; empty when there is none."""
+        """The object under a dotted key; empty if there is none."""
         value = self.get(key)
         return value if isinstance(value, dict) else {}
 
@@ -61,10 +61,10 @@ class DsConfig(Fact, frozen=True, kw_only=True):
 
 
 class ConfigRefusal(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that DeepSpeed itself says against the config.
+    """One objection that DeepSpeed itself raises to the config.
 
     Attributes:
-        key: dotted key that it is about; "" = the config as a whole.
+        key: dotted key concerned; "" = the config as a whole.
         message: DeepSpeed's or pydantic's words.
         kind: class of the error (`ValidationError`, `AssertionError`, `DeepSpeedConfigError`).
     """
@@ -75,7 +75,7 @@ class ConfigRefusal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ClassParameters(msgspec.Struct, frozen=True, kw_only=True):
-    """Keyword arguments that a class takes from the config.
+    """Keyword arguments that a class accepts from the config.
 
     Attributes:
         cls: its name.
@@ -87,12 +87,12 @@ class ClassParameters(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ConfigVerdict(Fact, frozen=True, kw_only=True):
-    """What the DeepSpeed of the environment says about the config, asked without starting a run.
+    """DeepSpeed's own verdict on the config, obtained without starting a run.
 
     Attributes:
-        version: of that DeepSpeed.
+        version: version of that DeepSpeed.
         world: number of ranks that the batch sizes were tried with.
-        refusals: what it rejects; empty = it accepts the config.
+        refusals: what it rejects; empty = the config is accepted.
         parameters: `optimizer` and `scheduler` to the class that the config names and what it
             accepts; absent where the class is unknown or accepts any keyword.
     """

@@ -1,4 +1,4 @@
-"""What `check --deep` tried out on the GPUs and between ranks."""
+"""Facts about the trials of `check --deep` on GPUs and between ranks."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from dsdoctor.model.facts.base import Fact
 
 
 class TriedGpu(msgspec.Struct, frozen=True, kw_only=True):
-    """One GPU on which a kernel was run and memory taken.
+    """One GPU on which a kernel was run and memory allocated.
 
     Attributes:
-        name: what the run calls it: index, UUID or MIG id.
-        kernel_ok: a kernel gave the right figures; None = not tried.
-        kernel_error: what went wrong: an error, wrong figures, or that it did not end.
-        alloc_ok: most of the free memory could be taken, written and read back; None = not tried.
+        name: how the run names it: index, UUID or MIG id.
+        kernel_ok: a kernel returned the right values; None = not tried.
+        kernel_error: what went wrong: an error, wrong values, or a hang.
+        alloc_ok: most of the free memory was allocated, written and read back; None = not tried.
         alloc_error: what went wrong.
-        free_bytes: what was free before.
-        alloc_bytes: how much of it was taken.
+        free_bytes: free memory before the trial.
+        alloc_bytes: how much of it was allocated.
         hung: the child had to be killed.
     """
 
@@ -35,9 +35,10 @@ class TriedPair(msgspec.Struct, frozen=True, kw_only=True):
     """A copy from one GPU to another, compared with what was sent.
 
     Attributes:
-        a, b: from, to.
-        peer: the driver copies directly, without going through host memory.
-        ok: what arrived is what was sent.
+        a: source GPU.
+        b: destination GPU.
+        peer: the driver copies directly, not through host memory.
+        ok: the data arrived unchanged.
         error: what went wrong.
     """
 
@@ -53,11 +54,11 @@ class TriedCollective(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         backend: `nccl` or `gloo`.
-        ranks: how many took part.
-        ok: every rank got the right sums; None = it could not be tried.
-        error: what went wrong, of the first rank that told.
+        ranks: number of ranks that took part.
+        ok: every rank received the right sums; None = it could not be tried.
+        error: the error of the first rank that reported one.
         rank: that rank.
-        hung: some rank did not end in time.
+        hung: a rank did not finish in time.
     """
 
     backend: str
@@ -69,12 +70,12 @@ class TriedCollective(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DeepTrial(Fact, frozen=True, kw_only=True):
-    """Outcomes of `--deep`.
+    """Results of `check --deep`.
 
     Attributes:
-        gpus: each chosen GPU.
+        gpus: each selected GPU.
         pairs: each ordered pair of them.
-        pairs_error: why not every pair was tried.
+        pairs_error: why some pairs were not tried.
         collective: the all-reduce; None = not tried.
     """
 
@@ -85,13 +86,13 @@ class DeepTrial(Fact, frozen=True, kw_only=True):
 
 
 class ExtensionTrial(Fact, frozen=True, kw_only=True):
-    """A trivial C++ extension, built and called in the patient as DeepSpeed builds its ops.
+    """A trivial C++ extension, built and called in the environment as DeepSpeed builds its ops.
 
     Attributes:
-        ok: it was built, loaded and gave the right figures.
-        error: the compiler's or loader's words if not.
-        seconds: how long it took.
-        stopped_at: `import`, `build` or `call` where the child did not come to its end.
+        ok: it was built, loaded and returned the right values.
+        error: the compiler's or loader's message otherwise.
+        seconds: duration.
+        stopped_at: `import`, `build` or `call` if the child did not finish.
     """
 
     ok: bool

@@ -1,4 +1,4 @@
-"""Fact about the service that sets up NVSwitches."""
+"""Fact about the service that configures NVSwitches."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from dsdoctor.model.facts.base import Fact
 
 
 class FabricManager(Fact, frozen=True, kw_only=True):
-    """The NVSwitches of this machine, and the fabric manager that has to set them up.
+    """The NVSwitches of this machine, and the fabric manager that configures them.
 
     Attributes:
-        switches: NVSwitches that the driver shows as devices; 0 on machines without, in guests of
-            which the host owns the switches, and from NVLink 5 on, where they are no PCI devices.
-        running: whether its process runs; None where not all processes of the machine are seen.
-        version: of the installed program; None when it is not installed or does not tell.
+        switches: NVSwitches that the driver exposes as devices; 0 on machines without any, in
+            guests whose host owns the switches, and with NVLink 5 and later, where they are not
+            PCI devices.
+        running: the fabric manager's process runs; None if not all processes are visible.
+        version: version of the installed program; None if it is not installed or reports none.
     """
 
     switches: int = 0

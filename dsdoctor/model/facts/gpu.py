@@ -1,12 +1,15 @@
-"""Facts about the NVIDIA driver and its GPUs, as NVML tells them.
+"""Facts about the NVIDIA driver and its GPUs, as NVML reports them.
 
-None means that the value could not be read or has no meaning there. Where it could not be read,
-`unread` of the GPU (or of the pair) says why, under the value's dotted name
-(`health.recovery_action`, `links.3.speed_mbps`, `processes.graphics`) or that of its group
-(`links`, `fabric`).
+None means that the value could not be read or does not apply. Where it could not be read, `unread`
+of the GPU (or of the pair) says why, under the dotted name of the value
+(`health.recovery_action`, `links.3.speed_mbps`, `processes.graphics`) or of its group (`links`,
+`fabric`).
 
-Enumerations whose names people know (brand, architecture, topology, P2P) are names; a value that
-NVML has added since is `UNKNOWN_<value>`. Those that are compared by value stay numbers.
+Enumerations with names that people know (brand, architecture, topology, P2P) are strings; a value
+that NVML has added since is `UNKNOWN_<value>`. Enumerations that are compared stay numbers.
+
+Longer than other modules because it declares one record for each NVML structure and documents
+every field; there is no logic to move out.
 """
 
 from __future__ import annotations
@@ -33,7 +36,7 @@ class EventReason(enum.IntFlag):
 
 
 class RecoveryAction(enum.IntEnum):
-    """What the driver asks for to bring a GPU back: the values of `GpuHealth.recovery_action`."""
+    """What the driver requires to recover a GPU: the values of `GpuHealth.recovery_action`."""
 
     NONE = 0
     GPU_RESET = 1
@@ -55,7 +58,7 @@ class ComputeMode(enum.IntEnum):
 
 
 class FabricState(enum.IntEnum):
-    """How far the GPU has joined the NVLink fabric: the values of `GpuFabric.state`."""
+    """Progress of the GPU in joining the NVLink fabric: the values of `GpuFabric.state`."""
 
     NOT_SUPPORTED = 0
     NOT_STARTED = 1
@@ -75,9 +78,10 @@ class FabricHealth(enum.IntEnum):
 class Unread(msgspec.Struct, frozen=True, kw_only=True):
     """Why a value could not be read.
 
-    code: NVML's return code (3 not supported, 4 no permission, 13 no such function in this driver
-        or this pynvml, 15 GPU lost), or None where it was no NVML error
-    name: name of the code without its prefix (`NOT_SUPPORTED`), or of the Python exception
+    Attributes:
+        code: NVML's return code (3 not supported, 4 no permission, 13 no such function in this
+            driver or this pynvml, 15 GPU lost), or None if it was not an NVML error.
+        name: name of the code without its prefix (`NOT_SUPPORTED`), or of the Python exception.
     """
 
     code: int | None
@@ -85,13 +89,14 @@ class Unread(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NvmlError(msgspec.Struct, frozen=True, kw_only=True):
-    """An error that stops more than one value from being read.
+    """An error that prevents more than one value from being read.
 
-    code: NVML's return code (9 driver not loaded, 12 library not found, 15 GPU lost, 18 library and
-        kernel module of different versions), or None where pynvml itself could not be imported
-    name: name of the code without its prefix; `PYNVML_IMPORT` where pynvml could not be imported
-    message: the error in pynvml's words
-    call: what was called: a function of pynvml, or `import pynvml`
+    Attributes:
+        code: NVML's return code (9 driver not loaded, 12 library not found, 15 GPU lost, 18 library
+            and kernel module of different versions); None if pynvml itself failed to import.
+        name: name of the code without its prefix; `PYNVML_IMPORT` if pynvml failed to import.
+        message: the error in pynvml's words.
+        call: the call that failed: a function of pynvml, or `import pynvml`.
     """
 
     code: int | None
@@ -103,10 +108,11 @@ class NvmlError(msgspec.Struct, frozen=True, kw_only=True):
 class GpuProcess(msgspec.Struct, frozen=True, kw_only=True):
     """A process that uses a GPU.
 
-    pid: process id, in the name space of the host; in a container it may name nobody
-    kind: `compute`, `graphics` or `mps`; a process can appear once for each
-    used_bytes: memory that it holds, or None where the platform does not tell (WSL)
-    gpu_instance_id: the MIG instance that it runs on, or None on a whole GPU
+    Attributes:
+        pid: process id in the host's PID namespace; inside a container it may match no process.
+        kind: `compute`, `graphics` or `mps`; a process can appear once for each.
+        used_bytes: GPU memory in use; None if the platform does not report it (WSL).
+        gpu_instance_id: the MIG GPU instance that it runs on; None on a whole GPU.
     """
 
     pid: int
@@ -116,17 +122,21 @@ class GpuProcess(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MigDevice(msgspec.Struct, frozen=True, kw_only=True):
-    """A slice of a GPU.
+    """A MIG device.
 
-    index: number among the MIG devices of its GPU; numbers may be missing in between
-    uuid: `MIG-…`, what CUDA_VISIBLE_DEVICES takes
-    name: full name, of newer drivers with the profile at its end
-    profile: size of the slice, as `nvidia-smi` prints it (`3g.40gb`)
-    gpu_instance_id, compute_instance_id: NVML's numbers for the slice
-    memory_total_bytes, memory_used_bytes: memory of the slice
-    memory_mib: memory of the slice by its profile, in MiB
-    gpu_slices, compute_slices: how many of the GPU's (usually seven) slices it has
-    multiprocessors: how many SMs it has
+    Attributes:
+        index: index among the MIG devices of its GPU; indices may have gaps.
+        uuid: `MIG-…`, as CUDA_VISIBLE_DEVICES takes it.
+        name: full product name; newer drivers append the profile.
+        profile: MIG profile as `nvidia-smi` prints it (`3g.40gb`).
+        gpu_instance_id: NVML's id of its GPU instance.
+        compute_instance_id: NVML's id of its compute instance.
+        memory_total_bytes: memory of the device.
+        memory_used_bytes: memory in use.
+        memory_mib: memory by its profile, in MiB.
+        gpu_slices: GPU slices that it has; most GPUs have seven.
+        compute_slices: compute slices that it has.
+        multiprocessors: number of SMs.
     """
 
     index: int
@@ -144,16 +154,19 @@ class MigDevice(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GpuLink(msgspec.Struct, frozen=True, kw_only=True):
-    """One NVLink of a GPU; of an inactive one only the state is known.
+    """One NVLink of a GPU; for an inactive link only the state is known.
 
-    link: number of the link on its GPU
-    state: 1 active, 0 inactive
-    remote_bdf: PCI address of the other end (`0000:1b:00.0`)
-    remote_type: `GPU`, `SWITCH`, `IBMNPU` or `UNKNOWN`
-    version: NVML_NVLINK_VERSION_*: 3 is NVLink 2.2, 4 3.0, 5 3.1, 6 4.0, 7 5.0, 8 6.0
-    speed_mbps: raw speed in MB/s, in each direction
-    errors_replay, errors_recovery, errors_crc_flit, errors_crc_data: error counts since the last
-        reset; read only when slower questions are allowed
+    Attributes:
+        link: number of the link on its GPU.
+        state: 1 active, 0 inactive.
+        remote_bdf: PCI address of the other end (`0000:1b:00.0`).
+        remote_type: `GPU`, `SWITCH`, `IBMNPU` or `UNKNOWN`.
+        version: NVML_NVLINK_VERSION_*: 3 is NVLink 2.2, 4 3.0, 5 3.1, 6 4.0, 7 5.0, 8 6.0.
+        speed_mbps: raw speed in MB/s, in each direction.
+        errors_replay: replay errors since the last reset; read only where slow queries are allowed.
+        errors_recovery: recovery errors since the last reset; read under the same condition.
+        errors_crc_flit: flow-control CRC errors since the last reset; under the same condition.
+        errors_crc_data: data CRC errors since the last reset; under the same condition.
     """
 
     link: int
@@ -169,12 +182,26 @@ class GpuLink(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def active(self) -> bool:
-        """Whether the link is up."""
+        """Whether the link is active."""
         return self.state == 1
 
 
 class PcieErrors(msgspec.Struct, frozen=True, kw_only=True):
-    """PCIe errors since the driver was loaded (counts, named after NVML's fields 173-183)."""
+    """PCIe errors since the driver was loaded, as counts (NVML's fields 173 to 183).
+
+    Attributes:
+        correctable: correctable errors.
+        naks_received: NAKs received: the other end asked for a packet again.
+        receiver: receiver errors.
+        bad_tlp: transaction-layer packets that failed their check.
+        naks_sent: NAKs sent: the GPU asked for a packet again.
+        bad_dllp: data-link-layer packets that failed their check.
+        non_fatal: uncorrectable errors after which the link still works.
+        fatal: uncorrectable errors after which the link does not work.
+        unsupported_request: requests that the GPU does not support.
+        lcrc: link CRC errors.
+        lane: errors of single lanes.
+    """
 
     correctable: int | None = None
     naks_received: int | None = None
@@ -192,14 +219,16 @@ class PcieErrors(msgspec.Struct, frozen=True, kw_only=True):
 class PcieLink(msgspec.Struct, frozen=True, kw_only=True):
     """The PCIe link of a GPU.
 
-    generation: what the link runs at now; falls when the GPU is idle, so judge it under load only
-    max_generation: what GPU and slot together can do
-    gpu_max_generation: what the GPU alone could do; above max_generation the slot is the limit
-    width: lanes in use now
-    max_width: lanes that GPU and slot together have
-    replay_counter: packets that were sent again
-    replay_rollover_counter: how often that counter has overflowed
-    errors: error counts
+    Attributes:
+        generation: current generation; it drops when the GPU is idle, so judge it under load only.
+        max_generation: highest generation that GPU and slot support together.
+        gpu_max_generation: highest generation that the GPU supports; if it is above max_generation,
+            the slot is the limit.
+        width: lanes in use.
+        max_width: lanes that GPU and slot have together.
+        replay_counter: packets that were sent again.
+        replay_rollover_counter: how often that counter has overflowed.
+        errors: error counts.
     """
 
     generation: int | None = None
@@ -215,11 +244,12 @@ class PcieLink(msgspec.Struct, frozen=True, kw_only=True):
 class GpuFabric(msgspec.Struct, frozen=True, kw_only=True):
     """Registration with the NVLink fabric: boards with NVSwitch, from Hopper on.
 
-    state: a FabricState; 0 on boards without a fabric, A100 boards with NVSwitch included
-    status: in state COMPLETED the NVML return code of the registration, 0 if it went well
-    clique: number of the group of GPUs that reach each other
-    health_mask: NVML_GPU_FABRIC_HEALTH_MASK_* bits
-    health_summary: a FabricHealth; None where the driver knows none yet
+    Attributes:
+        state: a FabricState; 0 on boards without a fabric, including A100 boards with NVSwitch.
+        status: in state COMPLETED, NVML's return code of the registration; 0 = success.
+        clique: id of the group of GPUs that reach each other.
+        health_mask: NVML_GPU_FABRIC_HEALTH_MASK_* bits.
+        health_summary: a FabricHealth; None if the driver does not report one.
     """
 
     state: int | None = None
@@ -230,30 +260,41 @@ class GpuFabric(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GpuHealth(msgspec.Struct, frozen=True, kw_only=True):
-    """What tells whether a GPU is well.
+    """Health of a GPU: ECC, row remapping, page retirement, temperature and power.
 
-    recovery_action: a RecoveryAction (driver 570 and later)
-    inforom_valid: whether the checksum of the card's own configuration store is right
-    event_reasons: EventReason bits; IDLE and SW_POWER_CAP are normal
-    ecc_volatile_corrected, ecc_volatile_uncorrected: memory errors since the driver was loaded
-    ecc_aggregate_corrected, ecc_aggregate_uncorrected: memory errors in the life of the card
-    sram_volatile_uncorrected, sram_aggregate_uncorrected, sram_aggregate_corrected,
-    dram_aggregate_corrected: the same by place
-    sram_threshold_exceeded: whether the driver deems the SRAM due for replacement (root only)
-    remapped_rows_corrected, remapped_rows_uncorrected: memory rows replaced, by cause (Ampere on)
-    remapped_rows_pending: a row is to be replaced at the next reset
-    remapped_rows_failure: a row could not be replaced
-    retired_pages_single_bit, retired_pages_double_bit: memory pages out of use (before Ampere)
-    retired_pages_pending: a page goes out of use at the next reset
-    channel_repair_pending, tpc_repair_pending: the next reset repairs something
-    temperature_c: the GPU now, in degrees Celsius
-    temperature_slowdown_c, temperature_shutdown_c: where the GPU throttles, and switches off
-    temperature_max_c: highest temperature that it is meant to run at
-    temperature_memory_c, temperature_memory_max_c: the memory now, and at most
-    power_usage_mw: power drawn now, in milliwatts
-    power_limit_mw: the limit in force
-    power_limit_default_mw: the limit that the card comes with
-    power_limit_min_mw, power_limit_max_mw: the range that the limit can be set to
+    Attributes:
+        recovery_action: a RecoveryAction (driver 570 and later).
+        inforom_valid: the checksum of the card's InfoROM is right.
+        event_reasons: EventReason bits; IDLE and SW_POWER_CAP are normal.
+        ecc_volatile_corrected: corrected memory errors since the driver was loaded.
+        ecc_volatile_uncorrected: uncorrected memory errors since the driver was loaded.
+        ecc_aggregate_corrected: corrected memory errors over the life of the card.
+        ecc_aggregate_uncorrected: uncorrected memory errors over the life of the card.
+        sram_volatile_uncorrected: of the volatile uncorrected errors, those in SRAM.
+        sram_aggregate_uncorrected: of the aggregate uncorrected errors, those in SRAM.
+        sram_aggregate_corrected: of the aggregate corrected errors, those in SRAM.
+        dram_aggregate_corrected: of the aggregate corrected errors, those in DRAM.
+        sram_threshold_exceeded: the driver considers the SRAM due for replacement (root only).
+        remapped_rows_corrected: memory rows remapped after corrected errors (Ampere and later).
+        remapped_rows_uncorrected: memory rows remapped after uncorrected errors.
+        remapped_rows_pending: a row will be remapped at the next reset.
+        remapped_rows_failure: a row could not be remapped.
+        retired_pages_single_bit: memory pages retired after single-bit errors (before Ampere).
+        retired_pages_double_bit: memory pages retired after double-bit errors.
+        retired_pages_pending: a page will be retired at the next reset.
+        channel_repair_pending: a memory channel will be repaired at the next reset.
+        tpc_repair_pending: a TPC will be repaired at the next reset.
+        temperature_c: GPU temperature, in degrees Celsius.
+        temperature_slowdown_c: temperature at which the GPU throttles.
+        temperature_shutdown_c: temperature at which the GPU switches off.
+        temperature_max_c: highest operating temperature.
+        temperature_memory_c: memory temperature.
+        temperature_memory_max_c: highest operating temperature of the memory.
+        power_usage_mw: power draw, in milliwatts.
+        power_limit_mw: power limit in force.
+        power_limit_default_mw: factory power limit.
+        power_limit_min_mw: lowest limit that can be set.
+        power_limit_max_mw: highest limit that can be set.
     """
 
     recovery_action: int | None = None
@@ -293,42 +334,54 @@ class GpuHealth(msgspec.Struct, frozen=True, kw_only=True):
 class Gpu(msgspec.Struct, frozen=True, kw_only=True):
     """One GPU.
 
-    index: NVML's number, which is that of `nvidia-smi`, in the order of PCI addresses
-    error: set when the GPU as a whole is in trouble: it gave no handle, or a call said that it is
-        lost (15) or needs a reset (16)
-    unread: why values are missing, by their dotted names; `handle` when nothing could be asked
-    uuid: `GPU-…`, what CUDA_VISIBLE_DEVICES takes
-    name: as `nvidia-smi -L` prints it
-    brand: `GeForce`, `Tesla`, `NVIDIA` (data centre since Ampere), …
-    architecture: `Volta`, `Turing`, `Ampere`, `Ada`, `Hopper`, `Blackwell`, …
-    cc_major, cc_minor: compute capability
-    pci_bdf: PCI address as Linux writes it (`0000:1b:00.0`)
-    pci_device_id: PCI device id << 16 | vendor id
-    minor_number: N of /dev/nvidiaN
-    vbios: version of the card's BIOS
-    memory_total_bytes: memory of the card
-    memory_used_bytes: in use; counts what the driver reserves if memory_reserved_bytes is None
-    memory_free_bytes: free
-    memory_reserved_bytes: kept by driver and firmware (driver 510 and later)
-    bar1_total_bytes: window through which PCIe devices reach the memory
-    persistence_mode: whether the driver stays loaded while nobody uses the GPU
-    compute_mode: a ComputeMode
-    display_active: whether a screen is driven
-    ecc_mode, ecc_mode_pending: error correction now, and after the next reboot
-    mig_mode, mig_mode_pending: slicing now, and after the next reset
-    mig_devices: the slices; empty without MIG
-    virtualization: `NONE`, `PASSTHROUGH`, `VGPU`, `HOST_VGPU` or `HOST_VSGA`
-    gsp_enabled, gsp_default: whether firmware on the GPU does the driver's work, and by default
-    gsp_version: version of that firmware; should be the driver's
-    processes: who uses it, or None where that is not told
-    utilization_gpu_percent, utilization_memory_percent: busy time in the last moments
-    performance_state: 0 (fastest) to 15
-    clock_sm_mhz, clock_sm_max_mhz, clock_memory_mhz, clock_memory_max_mhz: clocks
-    health, pcie, fabric: see there
-    cpu_affinity: numbers of the CPUs that are near
-    numa_node: NUMA node of the host that is near
-    gpu_numa_node: NUMA node that the GPU's own memory is (Grace Hopper)
-    links: every NVLink, the inactive ones too; None where the GPU has none
+    Attributes:
+        index: NVML's index, the same as that of `nvidia-smi`, in the order of PCI addresses.
+        error: set if the GPU as a whole failed: NVML returned no handle, or a call reported that it
+            is lost (15) or needs a reset (16).
+        unread: why values are missing, by dotted name; `handle` if nothing could be read.
+        uuid: `GPU-…`, as CUDA_VISIBLE_DEVICES takes it.
+        name: product name, as `nvidia-smi -L` prints it.
+        brand: `GeForce`, `Tesla`, `NVIDIA` (data centre since Ampere), …
+        architecture: `Volta`, `Turing`, `Ampere`, `Ada`, `Hopper`, `Blackwell`, …
+        cc_major: compute capability, major.
+        cc_minor: compute capability, minor.
+        pci_bdf: PCI address as Linux writes it (`0000:1b:00.0`).
+        pci_device_id: PCI device id << 16 | vendor id.
+        minor_number: N of /dev/nvidiaN.
+        vbios: version of the card's BIOS.
+        memory_total_bytes: memory of the card.
+        memory_used_bytes: memory in use; includes the driver's reserve if memory_reserved_bytes is
+            None.
+        memory_free_bytes: free memory.
+        memory_reserved_bytes: memory kept by driver and firmware (driver 510 and later).
+        bar1_total_bytes: size of the BAR1 window, through which PCIe devices reach the memory.
+        persistence_mode: the driver stays loaded while nobody uses the GPU.
+        compute_mode: a ComputeMode.
+        display_active: a display is attached and in use.
+        ecc_mode: ECC is on.
+        ecc_mode_pending: ECC will be on after the next reboot.
+        mig_mode: MIG is on.
+        mig_mode_pending: MIG will be on after the next reset.
+        mig_devices: its MIG devices; empty without MIG.
+        virtualization: `NONE`, `PASSTHROUGH`, `VGPU`, `HOST_VGPU` or `HOST_VSGA`.
+        gsp_enabled: the driver runs on the GPU's own GSP firmware.
+        gsp_default: it does so by default.
+        gsp_version: version of that firmware; it should equal the driver's.
+        processes: processes that use it; None if the driver does not list them.
+        utilization_gpu_percent: share of the last sampling period in which a kernel ran.
+        utilization_memory_percent: share of it in which memory was read or written.
+        performance_state: P-state, 0 (fastest) to 15.
+        clock_sm_mhz: SM clock, in MHz.
+        clock_sm_max_mhz: highest SM clock.
+        clock_memory_mhz: memory clock, in MHz.
+        clock_memory_max_mhz: highest memory clock.
+        health: ECC, temperature, power and repairs.
+        pcie: its PCIe link.
+        fabric: its registration with the NVLink fabric.
+        cpu_affinity: numbers of the CPUs near it.
+        numa_node: NUMA node of the host near it.
+        gpu_numa_node: NUMA node of the GPU's own memory (Grace Hopper).
+        links: every NVLink, including inactive ones; None if the GPU has none.
     """
 
     index: int
@@ -386,20 +439,21 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def active_links(self) -> tuple[GpuLink, ...]:
-        """The NVLinks that are up."""
+        """The active NVLinks."""
         return tuple(link for link in self.links or () if link.active)
 
 
 class Nvml(Fact, frozen=True, kw_only=True):
     """The driver, or why NVML does not answer.
 
-    driver_version: version of the driver (`580.95.05`)
-    nvml_version: version of the library (`13.580.95.05`)
-    cuda_version: newest CUDA that the driver serves, as 1000 * major + 10 * minor (13000)
-    error: set when NVML did not start or could not count its GPUs
-    unread: why versions are missing
-    slow_seconds: how long the whole reading took, if that was more than a second for each GPU and
-        two besides; None for an answer in usual time
+    Attributes:
+        driver_version: version of the driver (`580.95.05`).
+        nvml_version: version of the library (`13.580.95.05`).
+        cuda_version: newest CUDA that the driver supports, as 1000 * major + 10 * minor (13000).
+        error: set if NVML did not start or could not count its GPUs.
+        unread: why versions are missing.
+        slow_seconds: how long the whole read took, if longer than two seconds plus one for each
+            GPU; None otherwise.
     """
 
     driver_version: str | None = None
@@ -411,12 +465,13 @@ class Nvml(Fact, frozen=True, kw_only=True):
 
 
 class Gpus(Fact, frozen=True, kw_only=True):
-    """The GPUs.
+    """The GPUs of this machine.
 
-    gpus: those that were examined, by index
-    count: how many NVML said there are; more than `gpus` holds when the reading was cut off
-    stopped_at: the step at which it was cut off (`gpu 3: nvmlDeviceGetFieldValues`), the call that
-        hung or crashed; None when the reading came to its end
+    Attributes:
+        gpus: the GPUs that were read, by index.
+        count: how many GPUs NVML reports; larger than the length of `gpus` if the read was cut off.
+        stopped_at: the step at which the read was cut off (`gpu 3: nvmlDeviceGetFieldValues`): the
+            call that hung or crashed; None if the read was complete.
     """
 
     gpus: tuple[Gpu, ...] = ()
@@ -427,15 +482,19 @@ class Gpus(Fact, frozen=True, kw_only=True):
 class GpuPair(msgspec.Struct, frozen=True, kw_only=True):
     """How two GPUs reach each other.
 
-    a, b: indices of the two, a < b
-    ancestor: nearest point that they share: `INTERNAL` (one board), `SINGLE` (one PCIe switch),
-        `MULTIPLE` (several), `HOSTBRIDGE`, `NODE` (one NUMA node) or `SYSTEM`
-    p2p_read, p2p_write, p2p_nvlink: whether one can reach the other's memory, by the driver's word:
-        `OK`, `CHIPSET_NOT_SUPPORTED`, `GPU_NOT_SUPPORTED`, `IOH_TOPOLOGY_NOT_SUPPORTED`,
-        `DISABLED_BY_REGKEY`, `NOT_SUPPORTED` or `UNKNOWN`
-    nvlinks: active NVLinks between the two, directly or by NVSwitch; None if the links of one of
-        the two are not known
-    unread: why values are missing
+    Attributes:
+        a: index of one GPU, the lower one.
+        b: index of the other.
+        ancestor: nearest common ancestor: `INTERNAL` (one board), `SINGLE` (one PCIe switch),
+            `MULTIPLE` (several), `HOSTBRIDGE`, `NODE` (one NUMA node) or `SYSTEM`.
+        p2p_read: whether one can read the other's memory, according to the driver: `OK`,
+            `CHIPSET_NOT_SUPPORTED`, `GPU_NOT_SUPPORTED`, `IOH_TOPOLOGY_NOT_SUPPORTED`,
+            `DISABLED_BY_REGKEY`, `NOT_SUPPORTED` or `UNKNOWN`.
+        p2p_write: the same for writes.
+        p2p_nvlink: the same over NVLink.
+        nvlinks: active NVLinks between the two, directly or through NVSwitch; None if the links of
+            one of the two are unknown.
+        unread: why values are missing.
     """
 
     a: int
@@ -449,7 +508,7 @@ class GpuPair(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def label(self) -> str | None:
-        """What `nvidia-smi topo -m` prints for the pair (`NV18`, `PIX`), None if not known."""
+        """What `nvidia-smi topo -m` prints for the pair (`NV18`, `PIX`), or None if unknown."""
         if self.nvlinks is None:
             return None
         if self.nvlinks:
@@ -468,12 +527,13 @@ _LABELS = {
 class GpuTopology(Fact, frozen=True, kw_only=True):
     """How the GPUs reach each other.
 
-    pairs: every pair once; empty with fewer than two GPUs
+    Attributes:
+        pairs: every pair once; empty with fewer than two GPUs.
     """
 
     pairs: tuple[GpuPair, ...] = ()
 
     def pair(self, a: int, b: int) -> GpuPair | None:
-        """Return the pair of two GPUs, in whichever order."""
-        wanted = (min(a, b), max(a, b))
-        return next((pair for pair in self.pairs if (pair.a, pair.b) == wanted), None)
+        """Return the pair of two GPUs, in either order."""
+        key = (min(a, b), max(a, b))
+        return next((pair for pair in self.pairs if (pair.a, pair.b) == key), None)

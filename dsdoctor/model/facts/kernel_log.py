@@ -1,4 +1,4 @@
-"""What the kernel's log tells of GPUs: Xids, SXids of NVSwitches, PCIe errors."""
+"""Facts from the kernel log about GPUs: Xids, SXids of NVSwitches, PCIe errors."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dsdoctor.model.facts.base import Fact
 
 
 class XidEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """One error that the NVIDIA driver wrote to the kernel's log.
+    """One error that the NVIDIA driver wrote to the kernel log.
 
     Attributes:
-        code: number of the Xid, or of the SXid where `switch` is set.
+        code: number of the Xid, or of the SXid if `switch` is set.
         bdf: PCI address without the function (`0000:1b:00`).
-        text: what follows the number, secrets masked.
-        age_s: seconds since it was written; None where the log has no times.
-        switch: it is of an NVSwitch, not of a GPU.
+        text: the text after the number, secrets masked.
+        age_s: seconds since it was written; None if the log has no timestamps.
+        switch: it was raised by an NVSwitch, not by a GPU.
     """
 
     code: int
@@ -31,8 +31,8 @@ class BusEvents(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         bdf: PCI address without the function.
         severity: `corrected`, `nonfatal` or `fatal`.
-        count: lines.
-        age_s: seconds since the last of them; None where the log has no times.
+        count: number of lines.
+        age_s: seconds since the last one; None if the log has no timestamps.
     """
 
     bdf: str
@@ -42,13 +42,13 @@ class BusEvents(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class KernelLog(Fact, frozen=True, kw_only=True):
-    """The part of the kernel's log, since the last boot, that is about GPUs and their bus.
+    """The lines of the kernel log, since the last boot, about GPUs and the PCIe bus.
 
     Attributes:
         source: `dmesg` or `journalctl`.
         xids: errors of the NVIDIA driver, oldest first.
         bus: PCIe errors, by device and severity.
-        begins_s: seconds ago that the oldest line was written; None where lines have no times.
+        begins_s: age of the oldest line, in seconds; None if lines have no timestamps.
     """
 
     source: str

@@ -1,4 +1,4 @@
-"""Facts about how the job is to be started: its command, hostfile, environment file and port."""
+"""Facts about how the job will be started: its command, hostfile, environment file and port."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from dsdoctor.model.facts.base import Fact
 
 
 class LaunchCommand(Fact, frozen=True, kw_only=True):
-    """The command behind `check --`, taken apart.
+    """The command after `check --`, parsed.
 
     Attributes:
-        argv: as given, values that look like secrets masked.
-        program: its first word behind assignments, `env`, `nohup` and the like.
+        argv: the command as given, secrets masked.
+        program: the first word after assignments, `env`, `nohup` and similar prefixes.
         launcher: `deepspeed`, `torchrun`, `accelerate`, `python`, `srun`, `mpirun` or `other`.
-        inner: the launcher that `srun` or `mpirun` starts in its turn, None if none.
-        script: the training script, or the module behind `-m`; None when none was found.
-        script_args: what the script gets.
+        inner: the launcher that `srun` or `mpirun` starts; None if none.
+        script: the training script, or the module after `-m`; None if none was found.
+        script_args: arguments of the script.
         env: variables set in front of the command (`VAR=1 …`, `env VAR=1 …`).
         options: the launcher's own options without dashes, `-` as `_`; "" for a switch.
         include: `--include` of the deepspeed launcher.
         exclude: `--exclude` of the deepspeed launcher.
-        num_gpus: ranks asked for on each node; None = not said, or not a number.
-        num_nodes: nodes asked for; None = not said.
+        num_gpus: ranks requested on each node; None = not given, or not a number.
+        num_nodes: nodes requested; None = not given.
         hostfile: `--hostfile`.
-        master_addr: address asked for; None = not said.
-        master_port: port asked for; None = not said.
+        master_addr: rendezvous address; None = not given.
+        master_port: rendezvous port; None = not given.
         config_path: the DeepSpeed config that the command names.
-        problems: options whose value the launcher refuses.
+        problems: options whose value the launcher rejects.
     """
 
     argv: tuple[str, ...] = ()
@@ -50,12 +50,12 @@ class LaunchCommand(Fact, frozen=True, kw_only=True):
 
 
 class LaunchParse(Fact, frozen=True, kw_only=True):
-    """What the launcher's own parser says to the command line.
+    """The verdict of the launcher's own parser on the command line.
 
     Attributes:
         launcher: `deepspeed`, `torchrun` or `accelerate`.
-        accepted: it takes every option.
-        error: its words where it does not.
+        accepted: it accepts every option.
+        error: its message otherwise.
     """
 
     launcher: str
@@ -64,15 +64,15 @@ class LaunchParse(Fact, frozen=True, kw_only=True):
 
 
 class LaunchFiles(Fact, frozen=True, kw_only=True):
-    """Whether what the command behind `check --` names is there.
+    """Whether the program and script that the command after `check --` names exist.
 
     Attributes:
-        program: the program, None where it cannot be told (shell syntax, a command of the shell).
-        program_path: where it was found, on PATH or beside the interpreter; None = nowhere.
-        script: the training script, None where none is named or its path is not plain.
-        script_path: where it was looked for.
-        script_exists: None = it could not be told.
-        folder: the folder that the command starts in.
+        program: the program; None if it cannot be determined (shell syntax, a shell builtin).
+        program_path: its path, on PATH or beside the interpreter; None = not found.
+        script: the training script; None if none is named or its path contains shell syntax.
+        script_path: the path that was checked.
+        script_exists: it exists; None = unknown.
+        folder: working directory of the command.
     """
 
     program: str | None = None
@@ -88,7 +88,7 @@ class HostEntry(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         host: its name.
-        slots: GPUs to use there.
+        slots: GPUs to use on it.
         line: line number, from 1.
     """
 
@@ -98,7 +98,7 @@ class HostEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LineProblem(msgspec.Struct, frozen=True, kw_only=True):
-    """A line that its reader refuses.
+    """A line that its reader rejects.
 
     Attributes:
         line: line number, from 1; 0 = the file as a whole.
@@ -112,14 +112,14 @@ class LineProblem(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Hostfile(Fact, frozen=True, kw_only=True):
-    """The hostfile, by the grammar of the deepspeed launcher.
+    """The hostfile, parsed by the grammar of the deepspeed launcher.
 
     Attributes:
-        path: the file, as it was named.
-        asked: it was named on a command line; False = the launcher's default place.
-        exists: it is there.
+        path: the file, as given.
+        asked: it was named on a command line; False = the launcher's default path.
+        exists: the file exists.
         entries: hosts in order.
-        problems: what makes the launcher stop.
+        problems: lines that make the launcher stop.
     """
 
     path: str
@@ -130,7 +130,7 @@ class Hostfile(Fact, frozen=True, kw_only=True):
 
     @property
     def slots(self) -> int:
-        """All slots."""
+        """Total number of slots."""
         return sum(entry.slots for entry in self.entries)
 
 
@@ -139,8 +139,8 @@ class DeepSpeedEnvFile(Fact, frozen=True, kw_only=True):
 
     Attributes:
         path: the file.
-        names: variables that it sets.
-        problems: lines that crash the launcher or do not do what they look like.
+        names: names of the variables that it sets.
+        problems: lines that crash the launcher or do not have the effect they appear to have.
     """
 
     path: str
@@ -149,15 +149,15 @@ class DeepSpeedEnvFile(Fact, frozen=True, kw_only=True):
 
 
 class MasterPort(Fact, frozen=True, kw_only=True):
-    """Whether the port on which the ranks meet is free on this node.
+    """Whether the rendezvous port is free on this node.
 
     Attributes:
-        host: the master address; `` = this node.
+        host: the master address; "" = this node.
         port: the port.
-        asked: it was named; False = the launcher's default.
-        taken: a socket of this node listens there.
-        holder: command and process id of its owner, where that can be seen.
-        remote: it is another node, which was asked by a connection.
+        asked: it was given; False = the launcher's default.
+        taken: a socket of this node listens on it.
+        holder: command and process id of the listener, if visible.
+        remote: the host is another node, which was probed by a connection.
     """
 
     host: str = ""

@@ -8,7 +8,7 @@ from dsdoctor.model.facts.base import Fact
 
 
 class OsInfo(Fact, frozen=True, kw_only=True):
-    """What runs underneath.
+    """Operating system of this machine.
 
     Attributes:
         system: `Linux`, `Darwin` or `Windows`.
@@ -40,11 +40,11 @@ class Resources(Fact, frozen=True, kw_only=True):
         cpus_logical: CPUs of the machine.
         cpus_usable: CPUs allowed by affinity and cgroup quota (rounded down, at least 1).
         memory_total_bytes: RAM of the machine.
-        memory_limit_bytes: smallest cgroup limit on the way to the root, None = no limit.
-        memory_available_bytes: what a new process could get now (cgroup respected).
+        memory_limit_bytes: smallest memory limit of the cgroup and its parents; None = no limit.
+        memory_available_bytes: memory that a new process could allocate now, within the cgroup.
         swap_total_bytes: swap space.
-        shm_total_bytes: size of /dev/shm, None where there is none.
-        shm_free_bytes: free space there.
+        shm_total_bytes: size of /dev/shm; None if there is none.
+        shm_free_bytes: free space in /dev/shm.
         limit_memlock: RLIMIT_MEMLOCK in bytes; None = unlimited.
         limit_nofile: RLIMIT_NOFILE (soft); None = unlimited.
         limit_stack: RLIMIT_STACK in bytes; None = unlimited.
@@ -66,13 +66,13 @@ class Resources(Fact, frozen=True, kw_only=True):
 
     @property
     def memory_usable_bytes(self) -> int:
-        """RAM that a job can have at most: the machine's, or the cgroup's if that is less."""
+        """RAM that a job can use at most: the machine's, or the cgroup limit if lower."""
         limit = self.memory_limit_bytes
         return self.memory_total_bytes if limit is None else min(limit, self.memory_total_bytes)
 
 
 class Environment(Fact, frozen=True, kw_only=True):
-    """Variables of the allow-list, secrets masked.
+    """Environment variables on the allow-list, secrets masked.
 
     Attributes:
         variables: name to value.
@@ -81,17 +81,17 @@ class Environment(Fact, frozen=True, kw_only=True):
     variables: dict[str, str] = {}
 
     def get(self, name: str) -> str | None:
-        """The value, or None when the variable is not set."""
+        """The value, or None if the variable is not set."""
         return self.variables.get(name)
 
 
 class PciGpu(msgspec.Struct, frozen=True, kw_only=True):
-    """An NVIDIA display or 3D controller on the PCI bus, whether a driver serves it or not.
+    """An NVIDIA display or 3D controller on the PCI bus, with or without a driver.
 
     Attributes:
         bdf: `0000:1b:00.0`.
         device_id: `0x2330`.
-        driver: kernel driver bound to it (`nvidia`, `nouveau`, `vfio-pci`), or None.
+        driver: kernel driver bound to it (`nvidia`, `nouveau`, `vfio-pci`); None = none.
     """
 
     bdf: str
@@ -100,15 +100,16 @@ class PciGpu(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NvidiaKernel(Fact, frozen=True, kw_only=True):
-    """The kernel's side of the NVIDIA driver; needs no library and cannot hang.
+    """The kernel side of the NVIDIA driver, read from /proc and /sys, which cannot hang.
 
     Attributes:
-        module_version: of the loaded kernel module (/proc/driver/nvidia/version), None = none is.
-        module_open: whether it is the open kernel module.
-        modules: loaded modules whose name begins with nvidia, plus nouveau.
+        module_version: version of the loaded kernel module (/proc/driver/nvidia/version); None =
+            not loaded.
+        module_open: it is the open kernel module.
+        modules: loaded modules whose names begin with nvidia, plus nouveau.
         pci: NVIDIA GPUs on the PCI bus.
-        device_nodes: /dev/nvidia* there are (`nvidia0`, `nvidiactl`, `nvidia-uvm`).
-        dxg: /dev/dxg exists (WSL's way to the GPU).
+        device_nodes: existing /dev/nvidia* nodes (`nvidia0`, `nvidiactl`, `nvidia-uvm`).
+        dxg: /dev/dxg exists (the GPU interface of WSL).
     """
 
     module_version: str | None = None
@@ -120,15 +121,15 @@ class NvidiaKernel(Fact, frozen=True, kw_only=True):
 
 
 class NvidiaSmi(Fact, frozen=True, kw_only=True):
-    """The second witness: what `nvidia-smi` says, where it is installed.
+    """The output of `nvidia-smi`, if it is installed: a second source beside NVML.
 
     Attributes:
-        path: the program, None when it is not on PATH.
-        returncode: its exit status, None when it did not end.
-        driver_version: as it prints it.
+        path: the program; None if it is not on PATH.
+        returncode: its exit status; None if it did not finish.
+        driver_version: driver version that it prints.
         cuda_version: the `CUDA Version` of its header.
-        gpus: `index, uuid, name` lines that it listed.
-        error: its own words, or what went wrong with it (`timed out after 10 s`, `not text`).
+        gpus: the `index, uuid, name` lines that it printed.
+        error: its own message, or how it failed (`timed out after 10 s`, `not text`).
         timed_out: it hung.
     """
 
@@ -145,12 +146,12 @@ class LibCuda(Fact, frozen=True, kw_only=True):
     """The user-space driver (libcuda.so.1) that a job would load, found without loading it.
 
     Attributes:
-        path: file that the loader would take; None when there is none.
+        path: file that the loader would load; None if there is none.
         via: `LD_LIBRARY_PATH`, `ld.so.cache`, `default` or `wsl`.
         version: driver version in the file name it resolves to (`535.104.05`).
-        compat: it is a forward-compatibility library (cuda-compat).
+        compat: it is the forward-compatibility library (cuda-compat).
         stub: it is a toolkit's stub, which cannot work.
-        others: further copies on the way.
+        others: further copies on the search path.
     """
 
     path: str | None = None

@@ -1,4 +1,4 @@
-"""Facts about memory: what the run will take, and what of the host's is spoken for."""
+"""Facts about memory: what the run needs, and what the host cannot give."""
 
 from __future__ import annotations
 
@@ -8,20 +8,19 @@ from dsdoctor.model.facts.base import Fact
 
 
 class MemoryDetail(Fact, frozen=True, kw_only=True):
-    """Host memory that `MemTotal` counts and a job cannot have, swap, and what fills /dev/shm.
+    """Host memory that `MemTotal` counts but a job cannot use, swap, and the contents of /dev/shm.
 
     Attributes:
-        hugepages_bytes: reserved for huge pages, which ordinary memory never comes from.
-        hugepages_free_bytes: of these, not in use.
+        hugepages_bytes: reserved for huge pages; ordinary allocations cannot use it.
+        hugepages_free_bytes: of that, not in use.
         swap_total_bytes: swap space.
         swap_free_bytes: of that, not in use.
-        shm_files: how many files lie in /dev/shm.
-        shm_left: stale segments there and their sizes: made by DeepSpeed, NCCL, torch or a data
-            loader, and mapped by no process. Empty where that cannot be known: in a container that
-            may share /dev/shm with processes outside it, and for segments of other users unless
-            root asks.
-        shm_mine: of these, the ones that this user owns.
-        cgroup: `v1`, `v2` or None where no controller limits memory.
+        shm_files: number of files in /dev/shm.
+        shm_left: stale segments and their sizes: created by DeepSpeed, NCCL, torch or a data loader
+            and mapped by no process. Empty if that cannot be known: in a container that may share
+            /dev/shm with processes outside it, and for segments of other users unless run as root.
+        shm_mine: of these, those that this user owns.
+        cgroup: `v1`, `v2`, or None if no controller limits memory.
     """
 
     hugepages_bytes: int = 0
@@ -35,27 +34,27 @@ class MemoryDetail(Fact, frozen=True, kw_only=True):
 
 
 class MemoryDemand(Fact, frozen=True, kw_only=True):
-    """What the run will take by the memory model, from --plan or from --model and --config.
+    """Memory that the run needs according to the memory model, from --plan or --model and --config.
 
     Attributes:
         source: `plan` or `model`.
-        what: the setting in words (`ZeRO-2 with the optimizer offloaded on 4 GPUs`).
-        ranks_here: ranks on this host.
-        on_gpu: they run on GPUs.
+        what: the configuration in words (`ZeRO-2 with the optimizer offloaded on 4 GPUs`).
+        ranks_here: number of ranks on this host.
+        on_gpu: the ranks run on GPUs.
         gpu_bytes: peak on each GPU.
-        gpu_state_bytes: of that, what does not depend on the length of a sequence or on how
-            activations are kept: the run cannot start with less.
-        gpu_floor_bytes: of that, what no way of training that the request leaves open goes below;
-            None = the same. Adapters are open unless `--finetune full` was said, and the frozen
-            weights below them may be held in 4 bits.
-        host_bytes: peak on this host, all its ranks together.
-        host_state_bytes: of that, what has to be there whatever the data look like.
-        host_floor_bytes: of that, what no way of training goes below; None = the same.
-        gpu_items: what the peak on a GPU is made of.
-        host_items: what the peak on the host is made of.
-        pinned_rounding_bytes: of host_bytes, what torch loses by rounding pinned blocks up to
-            powers of two.
-        assumed: what nobody said and was taken as usual (`sequence of 2048`).
+        gpu_state_bytes: the part that does not depend on sequence length or activation
+            checkpointing: the run cannot start with less.
+        gpu_floor_bytes: the least that any training method allowed by the request needs; None =
+            the same as gpu_state_bytes. Adapters are allowed unless `--finetune full` was given,
+            and the frozen weights below them may be in 4 bits.
+        host_bytes: peak on this host, all ranks together.
+        host_state_bytes: the part that does not depend on the data.
+        host_floor_bytes: the least that any training method needs; None = the same.
+        gpu_items: components of the peak on a GPU.
+        host_items: components of the peak on the host.
+        pinned_rounding_bytes: part of host_bytes lost to torch rounding pinned blocks up to powers
+            of two.
+        assumed: values that were not given and took their defaults (`sequence of 2048`).
     """
 
     source: str

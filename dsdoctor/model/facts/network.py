@@ -12,9 +12,9 @@ class NetInterface(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         name: `eth0`.
-        up: it is switched on.
-        loopback: it leads nowhere but to this node.
-        addresses: its IPv4 and IPv6 addresses; None = not told.
+        up: the interface is up.
+        loopback: it is a loopback interface.
+        addresses: its IPv4 and IPv6 addresses; None = unknown.
     """
 
     name: str
@@ -24,7 +24,7 @@ class NetInterface(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RdmaPort(msgspec.Struct, frozen=True, kw_only=True):
-    """A port of an InfiniBand or RoCE adapter, by /sys/class/infiniband.
+    """A port of an InfiniBand or RoCE adapter, from /sys/class/infiniband.
 
     Attributes:
         device: `mlx5_0`.
@@ -32,7 +32,7 @@ class RdmaPort(msgspec.Struct, frozen=True, kw_only=True):
         state: `ACTIVE`, `INIT`, `ARMED` or `DOWN`.
         phys_state: `LinkUp`, `Polling`, `Disabled`, …
         link_layer: `InfiniBand` or `Ethernet` (RoCE).
-        rate_gbps: speed of the link.
+        rate_gbps: link rate in Gb/s.
         kind: the adapter's type (`MT4129`); ports of one kind can be compared.
     """
 
@@ -46,7 +46,7 @@ class RdmaPort(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def active(self) -> bool:
-        """Whether data can flow."""
+        """Whether the port can carry traffic."""
         return self.state == "ACTIVE"
 
 
@@ -55,7 +55,7 @@ class Network(Fact, frozen=True, kw_only=True):
 
     Attributes:
         interfaces: as getifaddrs lists them.
-        rdma: every port of every adapter; empty = there is none.
+        rdma: every port of every adapter; empty = no adapter.
     """
 
     interfaces: tuple[NetInterface, ...] = ()
@@ -66,8 +66,8 @@ class NcclSetting(msgspec.Struct, frozen=True, kw_only=True):
     """A line `NAME=VALUE` of a file that NCCL reads.
 
     Attributes:
-        name: what stands before the first `=`, blanks included, as NCCL takes it.
-        value: what stands behind, secrets masked.
+        name: the text before the first `=`, including blanks, as NCCL reads it.
+        value: the text after it, secrets masked.
         line: line number, from 1.
     """
 
@@ -80,9 +80,9 @@ class NcclFile(msgspec.Struct, frozen=True, kw_only=True):
     """A file of NCCL settings.
 
     Attributes:
-        path: where it is.
+        path: path of the file.
         settings: its lines, in order.
-        ignored: numbers of lines that NCCL passes over (no `=`), remarks and blank lines apart.
+        ignored: numbers of the lines that NCCL skips (no `=`), other than comments and blank lines.
     """
 
     path: str
@@ -91,12 +91,12 @@ class NcclFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NcclFiles(Fact, frozen=True, kw_only=True):
-    """The files from which NCCL takes variables that the environment does not set.
+    """The files from which NCCL reads variables that the environment does not set.
 
     Attributes:
-        files: those that exist, strongest first.
-        named: NCCL_CONF_FILE, None when it is not set.
-        named_exists: the file that it names is there.
+        files: those that exist, highest precedence first.
+        named: value of NCCL_CONF_FILE; None if it is not set.
+        named_exists: the file that it names exists.
         home_hidden: a `~/.nccl.conf` that NCCL does not read because NCCL_CONF_FILE is set.
     """
 
@@ -107,18 +107,18 @@ class NcclFiles(Fact, frozen=True, kw_only=True):
 
 
 class NodeReach(msgspec.Struct, frozen=True, kw_only=True):
-    """How this node reaches another one.
+    """How this node reaches another node.
 
     Attributes:
         host: its name in the hostfile.
-        addresses: what the name resolves to; empty = it does not.
+        addresses: addresses that the name resolves to; empty = it does not resolve.
         local: it is this node.
-        ssh: a log-in without a password went well; None = not tried.
-        error: what ssh, or the resolver, said.
-        timed_out: ssh had not ended at its deadline.
-        skew_s: that node's clock less this one's, in seconds, to about a round trip; None = not
-            known.
-        python: the patient's interpreter exists there at the same path; None = not known.
+        ssh: a login without a password succeeded; None = not tried.
+        error: message of ssh or of the resolver.
+        timed_out: ssh did not finish before its deadline.
+        skew_s: that node's clock minus this node's, in seconds, accurate to about a round trip;
+            None = unknown.
+        python: the environment's interpreter exists there at the same path; None = unknown.
     """
 
     host: str
@@ -136,8 +136,8 @@ class NodesReach(Fact, frozen=True, kw_only=True):
 
     Attributes:
         nodes: one for each host that was tried.
-        untried: how many hosts were left out, because there are too many.
-        lacking: of `ssh` and `pdsh`, what this node has not got.
+        untried: number of hosts left out because there are too many.
+        lacking: which of `ssh` and `pdsh` are missing on this node.
     """
 
     nodes: tuple[NodeReach, ...] = ()

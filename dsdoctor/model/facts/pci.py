@@ -1,4 +1,4 @@
-"""Facts about the PCI tree: who sits near whom, and what stands in the way of direct transfers."""
+"""Facts about the PCI tree: which devices are near each other, and what prevents peer transfers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class PciPlace(msgspec.Struct, frozen=True, kw_only=True):
         name: `mlx5_0` for an adapter; "" for a GPU.
         root: its host bridge (`pci0000:17`).
         path: bridges above it, the one at the root first.
-        numa_node: NUMA node, None = not told.
+        numa_node: NUMA node; None = unknown.
         iommu: type of its IOMMU group: `DMA`, `DMA-FQ`, `identity`, …; `unknown` where the kernel
             (before Linux 4.19) reports no type; None = there is no group.
     """
@@ -28,7 +28,7 @@ class PciPlace(msgspec.Struct, frozen=True, kw_only=True):
     iommu: str | None = None
 
     def level(self, other: PciPlace) -> str:
-        """What `nvidia-smi topo -m` prints for the way between two devices.
+        """What `nvidia-smi topo -m` prints for the path between two devices.
 
         >>> a = PciPlace(bdf="0000:18:00.0", root="pci0000:17", path=("0000:17:01.0",))
         >>> b = PciPlace(bdf="0000:19:00.0", root="pci0000:17", path=("0000:17:02.0",))
@@ -60,10 +60,10 @@ class PciTree(Fact, frozen=True, kw_only=True):
     Attributes:
         gpus: the GPUs.
         nics: adapters of /sys/class/infiniband, one for each function.
-        redirecting: bridges above them whose Access Control Services send transfers between devices
-            up to the root; None = may not be read (only root may).
+        redirecting: bridges above them whose Access Control Services redirect transfers between
+            devices to the root complex; None = not readable (only root can read them).
         virtual: this is a virtual machine.
-        cpus: numbers of the CPUs that this process may use; empty = not told.
+        cpus: numbers of the CPUs that this process may use; empty = unknown.
     """
 
     gpus: tuple[PciPlace, ...] = ()

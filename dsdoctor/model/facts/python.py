@@ -1,4 +1,4 @@
-"""Facts about the patient: its interpreter, packages, torch and DeepSpeed."""
+"""Facts about the environment examined: its interpreter, packages, torch and DeepSpeed."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dsdoctor.model.facts.base import Fact
 
 
 class PatientChoice(Fact, frozen=True, kw_only=True):
-    """Which interpreter is examined; decided before anything is run in it.
+    """Which interpreter is examined, decided before anything runs in it.
 
     Attributes:
-        executable: as dsdoctor calls it.
+        executable: path of the interpreter.
         chosen_by: `--python`, `DSDOCTOR_PYTHON`, `VIRTUAL_ENV`, `CONDA_PREFIX`,
             `running interpreter` or `python3 on PATH`.
-        why: one sentence for the report.
+        why: the reason, as one sentence for the report.
     """
 
     executable: str
@@ -23,10 +23,10 @@ class PatientChoice(Fact, frozen=True, kw_only=True):
 
 
 class Patient(Fact, frozen=True, kw_only=True):
-    """The interpreter under examination, read in a child that imports neither torch nor deepspeed.
+    """The interpreter examined, read in a child that imports neither torch nor deepspeed.
 
     Attributes:
-        executable: as dsdoctor calls it.
+        executable: path of the interpreter.
         chosen_by: `--python`, `DSDOCTOR_PYTHON`, `VIRTUAL_ENV`, `CONDA_PREFIX`,
             `running interpreter` or `python3 on PATH`.
         version: `3.11.7`.
@@ -34,11 +34,11 @@ class Patient(Fact, frozen=True, kw_only=True):
         prefix: sys.prefix.
         base_prefix: sys.base_prefix.
         kind: `venv`, `conda` or `system`.
-        user_site: folder of the user site, None when it is off.
-        include_dir: where Python.h should be.
-        has_headers: Python.h is there.
+        user_site: folder of the user site; None if it is disabled.
+        include_dir: folder that should contain Python.h.
+        has_headers: Python.h exists there.
         sys_path: its sys.path.
-        bin_dir: folder of its scripts.
+        bin_dir: folder of its scripts (`bin` of a venv).
     """
 
     executable: str
@@ -60,9 +60,9 @@ class Package(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         name: normalised (`nvidia-nccl-cu12`).
-        version: as its metadata says.
-        location: the folder of sys.path that holds it.
-        duplicates: further folders of sys.path that hold the same distribution.
+        version: version in its metadata.
+        location: the folder of sys.path that contains it.
+        duplicates: further folders of sys.path that contain the same distribution.
     """
 
     name: str
@@ -72,11 +72,11 @@ class Package(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Packages(Fact, frozen=True, kw_only=True):
-    """All distributions of the patient, and where key modules would be imported from.
+    """All distributions of the environment, and where key modules would be imported from.
 
     Attributes:
         packages: by normalised name.
-        origins: module name to the file that `import` would take, for key modules; "" = not found.
+        origins: key module to the file that `import` would load; "" = not found.
         shadowed: key module to the file in the working folder or script folder that hides it.
         requires: requirement strings of key packages, by normalised name.
     """
@@ -87,7 +87,7 @@ class Packages(Fact, frozen=True, kw_only=True):
     requires: dict[str, tuple[str, ...]] = {}
 
     def version(self, name: str) -> str | None:
-        """Version of a distribution, None when it is not installed."""
+        """Version of a distribution; None if it is not installed."""
         found = self.packages.get(name)
         return found.version if found else None
 
@@ -97,7 +97,7 @@ class PythonPath(Fact, frozen=True, kw_only=True):
 
     Attributes:
         entries: in order, without empty ones.
-        missing: of these, the ones that do not exist.
+        missing: those that do not exist.
     """
 
     entries: tuple[str, ...] = ()
@@ -105,18 +105,18 @@ class PythonPath(Fact, frozen=True, kw_only=True):
 
 
 class TorchBuild(Fact, frozen=True, kw_only=True):
-    """What torch says of itself on disk; read without importing it.
+    """The torch build, read from its files without importing it.
 
     Attributes:
-        version: torch/version.py's, None = torch is not installed.
-        cuda: `12.8`; None for a build without CUDA.
-        hip: ROCm version, None for others.
+        version: version in torch/version.py; None = torch is not installed.
+        cuda: CUDA version of the build (`12.8`); None for a build without CUDA.
+        hip: ROCm version of the build; None for other builds.
         path: the package's folder.
-        debug: a debug build.
+        debug: it is a debug build.
         nccl: version of the NCCL wheel beside it (`2.27.5`).
         cudnn: version of the cuDNN wheel beside it.
         cuda_wheels: distribution name to version of the CUDA wheels beside it.
-        error: torch/version.py exists but could not be read.
+        error: why torch/version.py could not be read.
     """
 
     version: str | None = None
@@ -131,19 +131,19 @@ class TorchBuild(Fact, frozen=True, kw_only=True):
 
     @property
     def installed(self) -> bool:
-        """Whether there is a torch at all."""
+        """Whether torch is installed, readable or not."""
         return self.version is not None or self.error is not None
 
 
 class ImportOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """How an import in a child went.
+    """Outcome of an import in a child process.
 
     Attributes:
         ok: it succeeded.
         error_type: exception class (`ImportError`, `OSError`), `signal` or `hang`.
-        message: the exception's message, the signal's name, or what it was doing.
+        message: the exception's message, the signal's name, or the step that hung.
         traceback: last lines of the traceback or of stderr.
-        signal: number of the signal that ended the child.
+        signal: number of the signal that killed the child.
         seconds: how long the import took.
     """
 
@@ -156,19 +156,19 @@ class ImportOutcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CudaDevice(msgspec.Struct, frozen=True, kw_only=True):
-    """One device as torch sees it in the patient.
+    """One device as torch sees it in the environment.
 
     Attributes:
-        index: torch's number.
-        name: product.
-        uuid: `GPU-…` where torch tells it.
+        index: torch's device index.
+        name: product name.
+        uuid: `GPU-…`, if torch reports it.
         major: compute capability, major.
         minor: compute capability, minor.
         memory_bytes: total memory.
-        ok: a context and one tiny allocation worked.
-        tried: that was tried; False for devices that the run did not choose.
-        error: why not.
-        error_code: CUDA error number in that text, where it has one.
+        ok: creating a context and one small allocation succeeded.
+        tried: that was attempted; False for devices that the run does not use.
+        error: why it failed.
+        error_code: CUDA error number in that text, if any.
     """
 
     index: int
@@ -184,23 +184,24 @@ class CudaDevice(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TorchLive(Fact, frozen=True, kw_only=True):
-    """What happened when torch was started in a child of the patient.
+    """Result of importing torch and initialising CUDA in a child of the environment.
 
     Attributes:
-        imported: how `import torch` went.
-        last_step: the step that was begun last; where it ended if it died or hung.
-        died: how the child ended if not by itself (`signal 6 (SIGABRT)`, `hung for 120 s`).
-        cuda_ok: CUDA initialised; None = not tried (a CPU build, or no import).
-        cuda_error: torch's words if it did not.
-        cuda_error_code: CUDA's error number, where known.
-        devices: devices that torch sees.
+        imported: outcome of `import torch`.
+        last_step: the last step that was started: where it died or hung, if it did.
+        died: how the child was ended, if it did not exit by itself (`signal 6 (SIGABRT)`,
+            `hung for 120 s`).
+        cuda_ok: CUDA initialised; None = not tried (a CPU build, or the import failed).
+        cuda_error: torch's message if it did not.
+        cuda_error_code: CUDA's error number, if known.
+        devices: the devices that torch sees.
         arch_list: architectures of its kernels (`sm_86`, `compute_90`); None = unknown.
         arch_source: `_cuda_getArchFlags`, `get_arch_list`, or None.
-        cxx11_abi: whether it was built with the new C++ ABI.
+        cxx11_abi: it was built with the C++11 ABI.
         nccl: version of NCCL that it loads.
-        bf16_emulated: `torch.cuda.is_bf16_supported()` as DeepSpeed asks it.
-        version: what the imported torch calls itself, None where it has no version.
-        file: the file that `import torch` took.
+        bf16_emulated: result of `torch.cuda.is_bf16_supported()` as DeepSpeed calls it.
+        version: `torch.__version__` of the imported torch; None if it has none.
+        file: the file that `import torch` loaded.
     """
 
     imported: ImportOutcome
@@ -220,15 +221,15 @@ class TorchLive(Fact, frozen=True, kw_only=True):
 
 
 class DeepSpeedInstall(Fact, frozen=True, kw_only=True):
-    """What DeepSpeed says of itself on disk; read without importing it.
+    """The DeepSpeed installation, read from its files without importing it.
 
     Attributes:
-        version: None = not installed.
+        version: version of DeepSpeed; None = not installed.
         path: the package's folder.
         installed_ops: op name to whether it was pre-built.
         built_for_torch: torch version that pre-built ops were built for (`2.5`), None = none were.
         built_for_cuda: CUDA version of those ops.
-        error: its metadata is there but its files could not be read, or the other way round.
+        error: its metadata exists but its files could not be read, or the reverse.
     """
 
     version: str | None = None
@@ -245,10 +246,10 @@ class DeepSpeedInstall(Fact, frozen=True, kw_only=True):
 
 
 class DeepSpeedLive(Fact, frozen=True, kw_only=True):
-    """What happened when deepspeed was imported, after torch, in the same child.
+    """Result of importing deepspeed, after torch, in the same child.
 
     Attributes:
-        imported: how `import deepspeed` went.
+        imported: outcome of `import deepspeed`.
         accelerator: the accelerator that DeepSpeed chose (`cuda`, `cpu`).
     """
 
@@ -261,9 +262,9 @@ class Launcher(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         name: `deepspeed`, `torchrun`, `accelerate` or `python`.
-        path: what PATH gives, None = not there.
-        interpreter: interpreter of its first line; None = it is not a script.
-        same_env: that interpreter is the patient (None = cannot tell).
+        path: its path, as PATH resolves it; None = not found.
+        interpreter: interpreter named in its first line; None = it is not a script.
+        same_env: that interpreter is the one examined; None = unknown.
     """
 
     name: str
@@ -273,7 +274,7 @@ class Launcher(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Launchers(Fact, frozen=True, kw_only=True):
-    """Which launchers a user would start by name.
+    """The launchers that a user would start by name.
 
     Attributes:
         launchers: one for each known name.
@@ -283,13 +284,13 @@ class Launchers(Fact, frozen=True, kw_only=True):
 
 
 class LibraryShadow(msgspec.Struct, frozen=True, kw_only=True):
-    """A library in LD_LIBRARY_PATH or LD_PRELOAD that torch brings itself.
+    """A library in LD_LIBRARY_PATH or LD_PRELOAD that torch ships with.
 
     Attributes:
         name: `libcudart.so.12`.
         path: the foreign copy.
-        owner: wheel or folder of torch that has its own.
-        version: release in the name of the file behind the foreign copy (`2.18.3`), None = none.
+        owner: the wheel, or folder of torch, that contains torch's own copy.
+        version: version in the file name that the foreign copy resolves to (`2.18.3`); None = none.
     """
 
     name: str
@@ -299,7 +300,7 @@ class LibraryShadow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LibraryPath(Fact, frozen=True, kw_only=True):
-    """LD_LIBRARY_PATH and what in it would be loaded before torch's own libraries.
+    """LD_LIBRARY_PATH, and libraries in it that would be loaded before torch's own.
 
     Attributes:
         entries: folders, in order.

@@ -1,4 +1,4 @@
-"""Facts that only fixes ask for: what could install, what lies about, files to be corrected."""
+"""Facts that only fixes need: package managers, toolkits to reuse, files to correct."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ class PackageManagers(Fact, frozen=True, kw_only=True):
     """Programs that could install something.
 
     Attributes:
-        conda: the first of conda, mamba, micromamba and pixi there is, by path; None = none.
+        conda: path of the first of conda, mamba, micromamba and pixi that exists; None = none.
         conda_kind: which of them.
-        conda_forge: the patient's conda packages come from conda-forge.
+        conda_forge: the environment's conda packages come from conda-forge.
         system: `apt` or `dnf`; None = neither.
-        candidates: system packages that a fix may want and the system's package manager has.
-        sudo: path of sudo, None = not there.
-        pip: the patient has pip.
-        libaio: the header of libaio is where a compiler looks.
+        candidates: system packages that a fix may need and that the package manager offers.
+        sudo: path of sudo; None = not installed.
+        pip: the environment has pip.
+        libaio: a compiler finds the header of libaio.
     """
 
     conda: str | None = None
@@ -38,9 +38,9 @@ class OtherToolkits(Fact, frozen=True, kw_only=True):
     """Toolkits that torch would not find by itself: earlier repairs, other environments, modules.
 
     Attributes:
-        found: every one; `source` is `dsdoctor` or `dsdoctor-conda` for earlier fixes, `conda`, or
-            the name of the module (`cuda/12.4`).
-        gccs: versions of gcc of which `gcc-N` and `g++-N` are both on PATH, ascending.
+        found: the toolkits; `source` is `dsdoctor` or `dsdoctor-conda` for earlier fixes, `conda`,
+            or the name of the module (`cuda/12.4`).
+        gccs: gcc major versions with both `gcc-N` and `g++-N` on PATH, ascending.
     """
 
     found: tuple[Toolkit, ...] = ()
@@ -52,7 +52,7 @@ class Wheel(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         name: normalised.
-        version: exactly.
+        version: exact version.
     """
 
     name: str
@@ -60,7 +60,7 @@ class Wheel(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def spec(self) -> str:
-        """As pip takes it."""
+        """The requirement as pip takes it."""
         return f"{self.name}=={self.version}"
 
 
@@ -69,8 +69,8 @@ class ToolkitWheels(Fact, frozen=True, kw_only=True):
 
     Attributes:
         release: version of the metapackage `cuda-toolkit` that torch pins (`13.0.2`).
-        lacking: what the patient does not have at that version.
-        present: folder of the wheels that it has (`…/site-packages/nvidia/cu13`), None = none.
+        lacking: wheels that the environment does not have at that version.
+        present: folder of the wheels that it has (`…/site-packages/nvidia/cu13`); None = none.
     """
 
     release: str
@@ -83,9 +83,9 @@ class Archive(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         component: `cuda_nvcc`.
-        url: where it is.
-        sha256: what it must have.
-        size: bytes.
+        url: URL of the archive.
+        sha256: expected SHA-256.
+        size: size in bytes.
     """
 
     component: str
@@ -95,7 +95,7 @@ class Archive(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ToolkitArchives(Fact, frozen=True, kw_only=True):
-    """The archives that make up a toolkit, by NVIDIA's manifest.
+    """The archives that make up a toolkit, according to NVIDIA's manifest.
 
     Attributes:
         release: `12.4.1`.
@@ -111,11 +111,11 @@ class ToolkitArchives(Fact, frozen=True, kw_only=True):
 
 
 class RepairFiles(Fact, frozen=True, kw_only=True):
-    """Texts of files that a fix may correct; only a fix asks for them.
+    """Contents of files that a fix may correct; only fixes read them.
 
     Attributes:
-        texts: what it is (`config`, `hostfile`, `deepspeed-env`) to its path and content, which may
-            contain secrets.
+        texts: kind of file (`config`, `hostfile`, `deepspeed-env`) to its path and content, which
+            may contain secrets.
     """
 
     verbatim: ClassVar[bool] = True
@@ -123,26 +123,26 @@ class RepairFiles(Fact, frozen=True, kw_only=True):
     texts: dict[str, tuple[str, str]] = {}
 
     def get(self, what: str) -> tuple[str, str] | None:
-        """Path and content, None when there is no such file."""
+        """Path and content; None if there is no such file."""
         return self.texts.get(what)
 
 
 class FreePort(Fact, frozen=True, kw_only=True):
-    """A port on which nobody listens here.
+    """A port on which nothing listens on this node.
 
     Attributes:
-        port: the first above the one that is taken.
+        port: the first free port above the one in use.
     """
 
     port: int
 
 
 class StaleBuilds(Fact, frozen=True, kw_only=True):
-    """Built ops in the cache that are of another torch, CUDA or Python than the patient's.
+    """Built ops in the cache that belong to another torch, CUDA or Python than the environment's.
 
     Attributes:
         folders: folder of the op to why it is stale.
-        held: folders that a live process builds in or has loaded from, which are left alone.
+        held: folders that a live process builds in or has loaded from; they are left alone.
     """
 
     folders: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""What this run asks for: the yardstick that checks judge the machine against."""
+"""The request: what the run needs, against which checks judge the machine."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dsdoctor.model.facts.base import Fact
 
 
 class Scope(enum.Enum):
-    """Who can mend a condition: the node's owner, the user's environment, or the job."""
+    """Who can fix a condition: the node's administrator, the environment's owner, or the job."""
 
     NODE = "node"
     USER_ENV = "user-env"
@@ -18,19 +18,23 @@ class Scope(enum.Enum):
 
 
 class Floors(msgspec.Struct, frozen=True, kw_only=True):
-    """What a requirements profile asks for at least (`check --profile`); None = it does not say.
+    """Minimum requirements of a profile (`check --profile`); None = not specified.
 
     Attributes:
-        name: of the profile.
-        gpus: how many there must be.
-        gpu_memory_gib: memory of each of them.
-        compute_capability: of each of them.
+        name: name of the profile.
+        gpus: minimum number of GPUs.
+        gpu_memory_gib: memory of each GPU, in GiB.
+        compute_capability: compute capability of each GPU (`8.0`).
         cpu_cores: CPUs that the job may use.
-        ram_gib: host memory of the machine, or of its cgroup.
-        disk_gib: free space where the job writes.
-        disk_path: where that is; None = the folder the job starts in.
-        python, torch, deepspeed, cuda, driver: versions.
-        packages: name of a distribution to its version.
+        ram_gib: host memory of the machine or its cgroup, in GiB.
+        disk_gib: free space where the job writes, in GiB.
+        disk_path: the folder to measure; None = the working directory of the job.
+        python: minimum Python version.
+        torch: minimum torch version.
+        deepspeed: minimum DeepSpeed version.
+        cuda: minimum CUDA version of torch.
+        driver: minimum driver version.
+        packages: name of a distribution to its minimum version.
     """
 
     name: str
@@ -50,19 +54,19 @@ class Floors(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PlanNeeds(msgspec.Struct, frozen=True, kw_only=True):
-    """What a launch plan (`check --plan`) says that it will take.
+    """Resources that a launch plan (`check --plan`) states.
 
     Attributes:
         path: the file.
-        option: name of the chosen option (`zero-2`).
-        gpus_per_node: GPUs on this host; 0 = it runs on CPUs.
-        gpu_ids: which ones, in PCI order.
+        option: name of the selected option (`zero-2`).
+        gpus_per_node: GPUs on this host; 0 = the run uses CPUs.
+        gpu_ids: indices of those GPUs, in PCI order.
         gpu_bytes: peak on each of them.
         host_bytes: peak on each host.
-        gpu_state_bytes: of the peak on a GPU, what does not depend on the data.
-        host_state_bytes: the same of the host.
-        gpu_items: what that is made of.
-        host_items: what that is made of.
+        gpu_state_bytes: the part of the GPU peak that does not depend on the data.
+        host_state_bytes: the same for the host.
+        gpu_items: components of the GPU peak.
+        host_items: components of the host peak.
     """
 
     path: str
@@ -78,31 +82,31 @@ class PlanNeeds(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunNeeds(Fact, frozen=True, kw_only=True):
-    """The request, as the command line gave it.
+    """The request, as given on the command line.
 
     Attributes:
         gpus: selectors given with --gpus (index, UUID or MIG id), in order; empty = all.
-        expect_gpus: how many GPUs must be there, or None.
+        expect_gpus: number of GPUs that must be present; None = not given.
         config_path: the DeepSpeed config given with --config, or named by the command.
-        config_named_by: what names it, "" for --config.
-        config: that config, parsed as DeepSpeed parses it; None when not given or not parsable.
-        quick: torch is not started.
-        deep: trial compiles and GPU work are allowed.
-        cwd: the folder the job starts in.
-        build_ops: ops that `DS_BUILD_*=1` in the environment asks to pre-build (`OPS` for all).
-        command: the command behind `check --` (of a shell: what that starts), empty without one.
-        followed: where in a shell script or string the command was found, "" = it is as given.
-        not_followed: why the command that starts the job could not be told, "" = it could.
+        config_named_by: what names it; "" for --config.
+        config: that config, parsed as DeepSpeed parses it; None if not given or not parsable.
+        quick: torch is not imported.
+        deep: trial builds and GPU work are allowed.
+        cwd: working directory of the job.
+        build_ops: ops that `DS_BUILD_*=1` in the environment requests to pre-build (`OPS` = all).
+        command: the command after `check --` (for a shell, the command it starts); empty = none.
+        followed: where in a shell script or string the command was found; "" = it is as given.
+        not_followed: why the command that starts the job could not be determined; "" = it was.
         hostfile: the file given with --hostfile.
-        paths: what must be there and readable (`--path`).
+        paths: paths that must exist and be readable (`--path`).
         writable: folders that must be writable (`--writable`).
-        checkpoint: folder given with --checkpoint.
+        checkpoint: the folder given with --checkpoint.
         model: shape of the model given with --model, as `recommend` describes it.
-        sequence: tokens in a sequence, for activations; None = not said.
-        finetune: `full` (all parameters), `lora` (adapters), or None = not said.
+        sequence: sequence length in tokens, for activations; None = not given.
+        finetune: `full` (all parameters) or `lora` (adapters); None = not given.
         lora_rank: rank of the adapters.
-        plan: what the plan given with --plan will take.
-        floors: what the profile given with --profile asks for.
+        plan: resources of the plan given with --plan.
+        floors: minimum requirements of the profile given with --profile.
     """
 
     gpus: tuple[str, ...] = ()
@@ -130,5 +134,5 @@ class RunNeeds(Fact, frozen=True, kw_only=True):
 
     @property
     def wants_gpu(self) -> bool:
-        """Whether the user said that GPUs must be there."""
+        """Whether the user requires GPUs."""
         return bool(self.gpus) or bool(self.expect_gpus)

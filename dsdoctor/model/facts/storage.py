@@ -11,27 +11,27 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     """A folder or file that the run will touch.
 
     Attributes:
-        purpose: what for: `--path`, `--writable`, `temporary files`, `built extensions`,
+        purpose: its use: `--path`, `--writable`, `temporary files`, `built extensions`,
             `Triton cache`, `Hugging Face cache`, `NVMe offload` or `disk of the profile`.
-        path: as it was named.
-        variable: the variable that names it, None where it is a default or an option.
-        kind: `file`, `dir`, … of what is there; None = nothing is.
-        empty: it is a folder without entries, or a file of 0 bytes.
-        parent: nearest existing parent, where the path itself is not there yet.
-        writable: this user may write there (in the parent, where the path is not there yet).
+        path: the path, as given.
+        variable: the environment variable that sets it; None = a default or an option.
+        kind: `file`, `dir`, …; None = nothing exists there.
+        empty: it is an empty folder, or a file of 0 bytes.
+        parent: nearest existing parent, if the path itself does not exist yet.
+        writable: this user may write there (or in the parent, if the path does not exist yet).
         file_system: type of the file system (`ext4`, `nfs4`).
-        network: that type is of the kind that other machines serve.
-        mount: where it is mounted.
-        read_only: it is mounted so.
-        noexec: it is mounted so that no program or library can be run from it.
+        network: it is a network file system.
+        mount: its mount point.
+        read_only: it is mounted read-only.
+        noexec: it is mounted noexec: programs and libraries cannot be loaded from it.
         total_bytes: size of the file system.
-        free_bytes: what this user may still take.
-        inodes_total: how many files it can hold, None where it does not count them.
-        inodes_free: how many more.
-        trial_error: how a trial write ended, where one was made; None = it worked or none was made.
+        free_bytes: space that this user can still use.
+        inodes_total: number of inodes; None if the file system does not count them.
+        inodes_free: number of free inodes.
+        trial_error: error of the trial write; None = it succeeded or none was made.
         tried: a trial write was made (`--writable`).
-        error: why it could not be looked at.
-        hung: it could not because the file system did not answer.
+        error: why it could not be examined.
+        hung: the file system did not answer.
     """
 
     purpose: str
@@ -57,16 +57,16 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Quota(msgspec.Struct, frozen=True, kw_only=True):
-    """What the quota system allows this user on one file system; limits of None are none.
+    """Quota of this user on one file system; None = no limit.
 
     Attributes:
         device: as `quota` names it.
-        used_bytes: what is taken.
-        soft_bytes: may be passed for some days.
-        hard_bytes: nothing can be written above it.
-        used_files: how many files there are.
-        soft_files: may be passed for some days.
-        hard_files: no file can be made above it.
+        used_bytes: space in use.
+        soft_bytes: soft limit, which may be exceeded for a grace period.
+        hard_bytes: hard limit; nothing can be written above it.
+        used_files: number of files.
+        soft_files: soft limit on files, which may be exceeded for a grace period.
+        hard_files: hard limit on files; none can be created above it.
     """
 
     device: str
@@ -79,11 +79,11 @@ class Quota(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Storage(Fact, frozen=True, kw_only=True):
-    """All places of the run.
+    """All paths that the run uses.
 
     Attributes:
-        places: where it reads and writes.
-        quotas: this user's, where the `quota` command tells any.
+        places: paths that it reads or writes.
+        quotas: quotas of this user, if the `quota` command reports any.
     """
 
     places: tuple[Place, ...] = ()
@@ -94,14 +94,14 @@ class CheckpointFile(msgspec.Struct, frozen=True, kw_only=True):
     """One file of a checkpoint.
 
     Attributes:
-        name: below the folder of its tag.
-        size: bytes.
+        name: path below the folder of its tag.
+        size: size in bytes.
         problem: `empty`, `truncated`, `git-lfs pointer`, `no checkpoint file`, `damaged` or
-            `unreadable`; None = nothing is wrong that can be told without loading it.
-        detail: more on the problem.
+            `unreadable`; None = no problem that is visible without loading it.
+        detail: details of the problem.
         role: `model`, `optimizer`, `expert`, `layer` or `weights`.
-        dp_rank: data-parallel rank in its name, None where it has none.
-        mp_rank: model-parallel rank in its name.
+        dp_rank: data-parallel rank in its name; None if there is none.
+        mp_rank: model-parallel rank in its name; None if there is none.
     """
 
     name: str
@@ -117,19 +117,19 @@ class Checkpoint(Fact, frozen=True, kw_only=True):
     """The checkpoint folder given with --checkpoint; nothing in it was unpickled.
 
     Attributes:
-        path: as it was named.
-        error: why it could not be looked at (`it does not exist`).
-        latest: what the file `latest` names, None where there is no such file.
-        tag: the tag that was looked at; "" = the folder itself holds the shards.
-        tags: folders with shards in them.
-        tag_exists: the folder of that tag is there.
-        files: shards and weights of that tag.
-        dp_world_size: data-parallel ranks that wrote it, as the files themselves say.
-        mp_world_size: model-parallel ranks that wrote it, as the files themselves say.
-        zero_stage: as the files themselves say.
-        deepspeed: version that wrote it.
+        path: the path, as given.
+        error: why it could not be examined (`it does not exist`).
+        latest: tag named in the file `latest`; None if there is no such file.
+        tag: the tag that was examined; "" = the folder itself contains the shards.
+        tags: folders that contain shards.
+        tag_exists: the folder of that tag exists.
+        files: shards and weight files of that tag.
+        dp_world_size: data-parallel world size that wrote it, according to its files.
+        mp_world_size: model-parallel world size that wrote it, according to its files.
+        zero_stage: ZeRO stage that wrote it, according to its files.
+        deepspeed: version of DeepSpeed that wrote it.
         steps: optimizer steps done.
-        universal: it is a universal checkpoint, which fits any world size.
+        universal: it is a universal checkpoint, which loads at any world size.
         read_whole: every byte was compared with its checksum (`--deep`).
     """
 
@@ -149,5 +149,5 @@ class Checkpoint(Fact, frozen=True, kw_only=True):
     read_whole: bool = False
 
     def of(self, role: str) -> tuple[CheckpointFile, ...]:
-        """Files of a role."""
+        """The files with a role."""
         return tuple(file for file in self.files if file.role == role)

@@ -1,4 +1,4 @@
-"""Facts about what compiles DeepSpeed's ops: toolkits, compilers, caches."""
+"""Facts about what builds DeepSpeed's ops: toolkits, compilers, caches."""
 
 from __future__ import annotations
 
@@ -11,15 +11,17 @@ class Toolkit(msgspec.Struct, frozen=True, kw_only=True):
     """One CUDA toolkit on this machine.
 
     Attributes:
-        root: what CUDA_HOME would be.
+        root: the value that CUDA_HOME would have.
         source: `CUDA_HOME`, `CUDA_PATH`, `PATH`, `/usr/local`, `conda`, `pip` or `modules`.
-        nvcc: its compiler, None when the folder has none.
-        version: `12.4`, None when nvcc did not tell.
-        error: why nvcc did not tell (`timed out after 10 s`, `exit 126`, `its output is not text`).
-        missing_headers: headers of NEEDED_HEADERS that are not under it.
-        has_cudart: a `libcudart.so` (the linker's name) is under lib64, lib or targets.
+        nvcc: path of its compiler; None if it has none.
+        version: CUDA version (`12.4`); None if nvcc did not report it.
+        error: why nvcc did not report it (`timed out after 10 s`, `exit 126`,
+            `its output is not text`).
+        missing_headers: headers of NEEDED_HEADERS that it does not contain.
+        has_cudart: `libcudart.so` (the name that the linker looks for) is under lib64, lib or
+            targets.
         trial_ok: the trial compile of `--deep` with it worked; None = not tried.
-        trial_error: the compiler's words if it did not.
+        trial_error: the compiler's message if it did not.
     """
 
     root: str
@@ -34,18 +36,18 @@ class Toolkit(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def usable(self) -> bool:
-        """Whether nvcc is there and told its version."""
+        """Whether nvcc exists and reported its version."""
         return self.nvcc is not None and self.version is not None
 
 
 class CudaToolkits(Fact, frozen=True, kw_only=True):
-    """All toolkits, and the one that torch's own search order takes (knowledge A2).
+    """All CUDA toolkits, and the one that torch's own search order selects.
 
     Attributes:
-        chosen: index into `found` of the toolkit that torch and DeepSpeed would use, None = none.
-        how: why that one (`CUDA_HOME`, `CUDA_PATH`, `nvcc on PATH`, `/usr/local/cuda`).
-        found: every toolkit, no folder twice.
-        cuda_home_missing: CUDA_HOME or CUDA_PATH names a folder that does not exist (its value).
+        chosen: index into `found` of the toolkit that torch and DeepSpeed would use; None = none.
+        how: what selects it (`CUDA_HOME`, `CUDA_PATH`, `nvcc on PATH`, `/usr/local/cuda`).
+        found: every toolkit, each folder once.
+        cuda_home_missing: value of CUDA_HOME or CUDA_PATH if that folder does not exist.
     """
 
     chosen: int | None = None
@@ -64,10 +66,10 @@ class Compiler(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         command: as the build would call it (`c++`, or the value of CXX).
-        path: where that is, None = not on PATH.
-        kind: `gcc`, `clang` or None when unknown.
-        version: `12.2.0`, None when it did not tell.
-        error: why it did not tell.
+        path: its path; None = not on PATH.
+        kind: `gcc` or `clang`; None = unknown.
+        version: its version (`12.2.0`); None if it did not report one.
+        error: why it did not report its version.
     """
 
     command: str
@@ -83,13 +85,13 @@ class Compiler(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Compilers(Fact, frozen=True, kw_only=True):
-    """What a JIT build calls besides nvcc.
+    """The programs that a JIT build calls besides nvcc.
 
     Attributes:
         cxx: the C++ compiler (`$CXX`, else c++).
         cc: the C compiler that torch passes to nvcc as -ccbin (`$CC`, else cc).
-        ninja: path of ninja as a job in the patient would find it on PATH, None = not there.
-        ninja_in_env: ninja lies beside the patient's interpreter, though perhaps not on PATH.
+        ninja: path of ninja as a job in the environment finds it on PATH; None = not found.
+        ninja_in_env: path of ninja beside the environment's interpreter, perhaps not on PATH.
     """
 
     cxx: Compiler
@@ -104,8 +106,8 @@ class BuildLock(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         path: the file.
         op: name of the build folder.
-        age_seconds: since it was made.
-        builders: pids of live compilers or ninjas that work in that folder.
+        age_seconds: seconds since it was created.
+        builders: pids of running compilers or ninja processes that work in that folder.
     """
 
     path: str
@@ -115,15 +117,15 @@ class BuildLock(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ExtensionCache(Fact, frozen=True, kw_only=True):
-    """Where JIT-built ops go (knowledge A2).
+    """The cache of JIT-built ops.
 
     Attributes:
         root: the folder.
-        from_env: it is set by TORCH_EXTENSIONS_DIR.
-        writable: the job could write there (the nearest existing parent counts).
-        locks: build locks found.
-        built: op folders that hold a .so.
-        free_bytes: free space there.
+        from_env: it is set with TORCH_EXTENSIONS_DIR.
+        writable: the job can write there (or in the nearest existing parent).
+        locks: the build locks found.
+        built: op folders that contain a .so.
+        free_bytes: free space on its file system.
     """
 
     root: str
@@ -135,11 +137,11 @@ class ExtensionCache(Fact, frozen=True, kw_only=True):
 
 
 class Libaio(Fact, frozen=True, kw_only=True):
-    """What NVMe offload is built with, as the C compiler finds it.
+    """libaio, which NVMe offload is built with, as the C compiler finds it.
 
     Attributes:
         header: `libaio.h` is found.
-        library: `libaio.so`, the name that the linker wants, is found.
+        library: `libaio.so`, the name that the linker looks for, is found.
     """
 
     header: bool

@@ -9,6 +9,10 @@ from typing import Any
 PREFIX = "dsdoctor:"
 #: Families whose conditions mean nothing to a job without GPUs.
 GPU_FAMILIES = ("driver", "gpu", "topology", "nccl", "cuda", "torch")
+#: Which fault decides: one of the node, which no job can repair, before one of the job or of its
+#: environment, and the device before the software that runs on it, whose faults it may cause.
+_SCOPES = ("node", "job", "user-env")
+_FAMILIES = ("gpu", "driver", "topology")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,8 +77,17 @@ class Decision:
         return f"{PREFIX} ok"
 
 
+def _rank(row: dict[str, Any]) -> tuple[int, int]:
+    """Sort key of a finding; those of equal rank keep the order of the report."""
+    scope, family = row.get("scope", "node"), row.get("family")
+    return (
+        _SCOPES.index(scope) if scope in _SCOPES else len(_SCOPES),
+        _FAMILIES.index(family) if family in _FAMILIES else len(_FAMILIES),
+    )
+
+
 def faults_of(judged: dict[str, Any], *, wants_gpu: bool) -> tuple[Fault, ...]:
-    """Confirmed failures of a judged node, less those of GPUs that the job does not use."""
+    """Confirmed failures, the decisive one first, less those of GPUs that the job does not use."""
     return tuple(
         Fault(
             id=str(row.get("id", "")),
@@ -83,7 +96,7 @@ def faults_of(judged: dict[str, Any], *, wants_gpu: bool) -> tuple[Fault, ...]:
             hint=str(row.get("hint", "")),
             scope=str(row.get("scope", "node")),
         )
-        for row in judged.get("findings", ())
+        for row in sorted(judged.get("findings", ()), key=_rank)
         if row.get("status") == "fail"
         and row.get("confirmed")
         and (wants_gpu or row.get("family") not in GPU_FAMILIES)

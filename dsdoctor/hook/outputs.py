@@ -78,7 +78,9 @@ def stdout(request: Request, decision: Decision, seconds: float) -> str:
     lines = [clean(decision.reason)]
     if decision.would_block:
         lines[0] += " (dry run: the job passes)"
-    lines += [f"  hint: {clean(fault.hint)}" for fault in decision.faults if fault.hint]
+    for number, fault in enumerate(decision.faults):
+        lines += [f"  {clean(fault.line)}"] * bool(number)  # the reason names the first one
+        lines += [f"  hint: {clean(fault.hint)}"] * bool(fault.hint)
     lines += _problems(request, decision)
     return "\n".join(lines) + "\n"
 
@@ -123,13 +125,24 @@ def _nagios(request: Request, decision: Decision, seconds: float) -> str:
 
 
 def termination(decision: Decision) -> str:
-    """The termination message of a container."""
-    lines = [clean(decision.reason)]
-    lines += [
-        f"{clean(fault.line)} (hint: {clean(fault.hint)})" if fault.hint else clean(fault.line)
-        for fault in decision.faults
-    ]
-    return "\n".join(lines).encode()[:TERMINATION_BYTES].decode("utf-8", "ignore")
+    """The termination message of a container: problems whole or not at all, each with its hint.
+
+    The first line is all that `kubectl get` and dashboards show, so it names the decisive problem.
+    """
+    parts = []
+    for number, fault in enumerate(decision.faults):
+        hint = f"\n  hint: {clean(fault.hint)}" if fault.hint else ""
+        parts.append((clean(decision.reason if number == 0 else fault.line), hint))
+    text = ""
+    for line, hint in parts or [(clean(decision.reason), "")]:
+        for more in (f"{line}{hint}", line):
+            longer = f"{text}\n{more}" if text else more
+            if len(longer.encode()) <= TERMINATION_BYTES:
+                text = longer
+                break
+    if not text:  # a single line that exceeds the limit
+        text = clean(decision.reason).encode()[:TERMINATION_BYTES].decode("utf-8", "ignore")
+    return text
 
 
 def log_line(request: Request, decision: Decision, job: str, node: str, seconds: float) -> str:

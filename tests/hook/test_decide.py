@@ -306,3 +306,53 @@ def test_requests_know_their_scopes() -> None:
     assert Request("slurm-prolog").scopes == ("node",)
     assert not Request("k8s").shared
     assert request.BUDGET == 5.0
+
+
+def test_the_decisive_fault_comes_first() -> None:
+    judged = {
+        "findings": [
+            row("torch-missing", scope="user-env", family="torch"),
+            row("memlock-low", family="nccl"),
+            row("driver-x", family="driver"),
+            row("slurm-cpus-few", scope="job", family="cluster"),
+            row("gpu-lost"),
+        ]
+    }
+    found = decide(judged)
+    order = ["gpu-lost", "driver-x", "memlock-low", "slurm-cpus-few", "torch-missing"]
+    assert [fault.condition for fault in found.faults] == order
+    assert found.reason.endswith("gpu-lost: GPU 3 is lost (and 4 more)")
+    assert "gpu-lost" in outputs.stdout(Request("npd"), found, 0.1)
+    record = outputs.record(Request("k8s"), found, {})
+    assert record["findings"][0]["condition"] == "gpu-lost"
+
+
+def test_a_hint_never_comes_without_its_problem() -> None:
+    faults = [
+        Fault("DSD1", "one", "the first", hint="do one"),
+        Fault("DSD2", "two", "the second"),
+        Fault("DSD3", "three", "the third", hint="do three"),
+    ]
+    decision = Decision(block=True, verdict="faulty", faults=tuple(faults))
+    lines = outputs.termination(decision).splitlines()
+    assert lines == [
+        "dsdoctor: DSD1 one: the first (and 2 more)",
+        "  hint: do one",
+        "DSD2 two: the second",
+        "DSD3 three: the third",
+        "  hint: do three",
+    ]
+    assert [
+        line.strip() for line in outputs.stdout(Request("k8s"), decision, 0.1).splitlines()
+    ] == [line.strip() for line in lines]
+
+
+def test_a_termination_message_ends_between_problems() -> None:
+    faults = tuple(Fault("DSD1", f"c{n}", "x" * 500, hint="y" * 500) for n in range(9))
+    text = outputs.termination(Decision(block=True, verdict="faulty", faults=faults))
+    assert len(text.encode()) <= outputs.TERMINATION_BYTES
+    for line in text.splitlines():
+        assert line.endswith(("x" * 500, "y" * 500, "(and 8 more)")), line
+    long = (Fault("DSD1", "c", "é" * 5000),)
+    text = outputs.termination(Decision(block=True, verdict="faulty", faults=long))
+    assert 4000 < len(text.encode()) <= outputs.TERMINATION_BYTES

@@ -70,6 +70,7 @@ WRITES_ITSELF = {
     ("fleet/smoke.py", "TemporaryDirectory"),  # the hostfile of one pair
     ("hook/install.py", "unlink"),  # uninstall: files that bear our mark
     ("hook/install.py", "rmdir"),
+    ("hook/agent.py", "unlink"),  # the verdict of its last round
     ("hook/rundir.py", "unlink"),  # in the run folder, which was judged
     ("hook/supervise.py", "unlink"),
 }

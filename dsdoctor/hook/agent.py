@@ -1,0 +1,313 @@
+"""Watches one node of Kubernetes: runs the health check and reports what it found.
+
+    python3 -m dsdoctor.hook.agent --node gpu-1 --taint dsdoctor/unhealthy
+
+The container of the DaemonSet in `deploy/`. Each round runs `dsdoctor hook npd` as a child with a
+deadline, sets the node's condition, writes an event where the verdict changed, adds or removes the
+taint where one is named, and offers the metrics of the hook for Prometheus. What is inconclusive
+changes no taint: a node is neither closed nor opened because dsdoctor could not judge it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+import http.server
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from dsdoctor import files, process
+from dsdoctor.hook import nodeapi
+from dsdoctor.hook.decide import PREFIX
+from dsdoctor.hook.outputs import clean, cut
+
+CONDITION = "GPUProblem"
+#: The hook's own limits end it; this is for a child that they do not end.
+_GRACE_SECONDS = 15.0
+#: As node-problem-detector does: a condition that nobody renews looks abandoned.
+HEARTBEAT_SECONDS = 300.0
+MESSAGE_LENGTH = 1024
+#: A scraper that reads slowly must not keep a thread.
+_SCRAPE_SECONDS = 5.0
+#: What a container of the DaemonSet would report of its own limits, mounts and environment.
+IGNORED = ("host", "memory", "storage", "nccl", "torch", "launch", "container")
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """What the agent was told.
+
+    Attributes:
+        node: name of this node in Kubernetes.
+        folder: where verdicts, counters and metrics are kept.
+        interval: seconds between two rounds.
+        budget: seconds for one verdict.
+        condition: type of the node's condition.
+        taint: key of the taint; empty = none is set.
+        effect: of the taint.
+        events: whether changes of the verdict are written as events.
+        port: for `/metrics` and `/healthz`; None = none.
+        ignore: checks that are left out.
+        once: one round, then end.
+    """
+
+    node: str
+    folder: Path
+    interval: float = 60.0
+    budget: float = 30.0
+    condition: str = CONDITION
+    taint: str = ""
+    effect: str = "NoSchedule"
+    events: bool = True
+    port: int | None = None
+    ignore: tuple[str, ...] = IGNORED
+    once: bool = False
+
+
+def camel(words: str) -> str:
+    """A reason as Kubernetes spells them.
+
+    >>> camel("gpu-lost"), camel("status-3"), camel("")
+    ('GpuLost', 'Status3', 'Unknown')
+    """
+    return "".join(word[:1].upper() + word[1:] for word in words.split("-")) or "Unknown"
+
+
+def judged(record: dict[str, Any] | None) -> dict[str, str]:
+    """Status, reason and message of the condition that a verdict of the hook amounts to.
+
+    >>> judged({"verdict": "healthy", "gpus": {"0": "GPU-1"}, "reason": "dsdoctor: ok"})
+    {'status': 'False', 'reason': 'GPUIsHealthy', 'message': 'no confirmed fault on 1 GPU'}
+    """
+    if record is None:
+        return _unknown("no-verdict", "the health check wrote no verdict")
+    verdict, gpus = record.get("verdict"), record.get("gpus") or {}
+    message = clean(str(record.get("reason", ""))).removeprefix(PREFIX).strip()
+    if verdict == "faulty":
+        rows = [row for row in record.get("findings", ()) if row["status"] == "fail"]
+        first: dict[str, Any] = next(iter(rows), {})
+        hint = clean(str(first.get("hint", "")))
+        return {
+            "status": "True",
+            "reason": camel(str(first.get("condition", ""))),
+            "message": cut(f"{message}; hint: {hint}" if hint else message, MESSAGE_LENGTH),
+        }
+    if verdict != "healthy":
+        return _unknown(str(record.get("cause") or "unknown"), message)
+    if not gpus:
+        return _unknown("no-gpu-visible", "this container sees no GPU; check `runtimeClassName`")
+    count = f"{len(gpus)} GPU{'s' * (len(gpus) > 1)}"
+    return {
+        "status": "False",
+        "reason": "GPUIsHealthy",
+        "message": f"no confirmed fault on {count}",
+    }
+
+
+def _unknown(cause: str, message: str) -> dict[str, str]:
+    return {"status": "Unknown", "reason": camel(cause), "message": cut(message, MESSAGE_LENGTH)}
+
+
+class Agent:
+    """The rounds of one node.
+
+    Attributes:
+        options: what it was told.
+        metrics: the text of `/metrics`, of the last round.
+        last: when the last round ended, monotonic.
+    """
+
+    def __init__(
+        self, options: Options, api: nodeapi.Api, check: Callable[[], dict[str, Any] | None]
+    ) -> None:
+        self.options = options
+        self.api = api
+        self.check = check
+        self.metrics = ""
+        self.last = time.monotonic()
+        self._known: dict[str, str] | None = None
+        self._renewed = 0.0
+
+    def round(self) -> bool:
+        """Judges once and reports it; False where the API did not take all of it."""
+        found = judged(self.check())
+        with contextlib.suppress(OSError):
+            self.metrics = (self.options.folder / "metrics.prom").read_text(encoding="utf-8")
+        say(f"verdict status={found['status']} reason={found['reason']} {found['message']}")
+        took = nodeapi.retrying(lambda: self._report(found), lambda text: say(f"api {text}"))
+        self.last = time.monotonic()
+        return took
+
+    def _report(self, found: dict[str, str]) -> None:
+        options = self.options
+        if self._known is None:
+            self._known = nodeapi.condition_of(
+                nodeapi.node(self.api, options.node), options.condition
+            )
+        known, now = self._known, rfc3339()
+        same = all(known.get(key) == found[key] for key in ("status", "reason", "message"))
+        changed = known.get("status") != found["status"]
+        if not same or time.monotonic() - self._renewed >= HEARTBEAT_SECONDS:
+            fresh = {"type": options.condition, **found, "lastHeartbeatTime": now}
+            fresh |= {"lastTransitionTime": now} if changed else {}
+            nodeapi.set_condition(self.api, options.node, fresh)
+            self._known, self._renewed = {**known, **found}, time.monotonic()
+        if options.taint and found["status"] != "Unknown":
+            taint = {"key": options.taint, "effect": options.effect}
+            nodeapi.set_taint(self.api, options.node, taint, present=found["status"] == "True")
+        # a node that begins healthy is no news
+        news = changed and not (found["status"] == "False" and not known)
+        if options.events and (news or known.get("reason", found["reason"]) != found["reason"]):
+            kind = "Normal" if found["status"] == "False" else "Warning"
+            event = {"type": kind, "reason": found["reason"], "message": found["message"]}
+            nodeapi.write_event(self.api, options.node, event, now)
+
+    def alive(self) -> bool:
+        """Whether rounds still end."""
+        late = 3 * self.options.interval + self.options.budget + _GRACE_SECONDS
+        return time.monotonic() - self.last < late
+
+
+def rfc3339() -> str:
+    """Now, as Kubernetes writes times."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+def say(text: str) -> None:
+    """A line for `kubectl logs`."""
+    sys.stdout.write(f"dsdoctor-agent {clean(text)}\n")
+    sys.stdout.flush()
+
+
+def by_hook(options: Options) -> dict[str, Any] | None:
+    """The verdict of `dsdoctor hook npd`, None where it left none."""
+    verdict = options.folder / "verdict.json"
+    argv = [sys.executable, "-m", "dsdoctor", "hook", "npd", "--max-age", "0"]
+    argv += ["--budget", f"{options.budget:g}", "--run-folder", str(options.folder / "run")]
+    argv += ["--json", str(verdict), "--textfile", str(options.folder / "metrics.prom")]
+    for name in options.ignore:
+        argv += ["--ignore", name]
+    verdict.unlink(missing_ok=True)
+    done = process.run(argv, timeout=options.budget + _GRACE_SECONDS)
+    try:
+        found = json.loads(verdict.read_bytes())
+    except (OSError, ValueError):
+        last = [*done.error_text.strip().splitlines(), ""][0]
+        say(f"check status={done.returncode} {last}")
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def serve(agent: Agent, port: int) -> http.server.ThreadingHTTPServer:
+    """Offers `/metrics` and `/healthz` in threads of their own.
+
+    Raises:
+        OSError: the port is taken.
+    """
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        timeout = _SCRAPE_SECONDS
+
+        def do_GET(self) -> None:  # the name that http.server calls
+            text, status = "", 404
+            if self.path == "/metrics":
+                text, status = agent.metrics, 200
+            elif self.path == "/healthz":
+                status = 200 if agent.alive() else 503
+            data = text.encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, *_: object) -> None:
+            """A scrape is no news."""
+
+    server = http.server.ThreadingHTTPServer(("", port), Handler)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return server
+
+
+def _seconds(text: str) -> float:
+    value = float(text)
+    if not 1 <= value <= 86400:  # noqa: PLR2004  # a second to a day
+        raise argparse.ArgumentTypeError(f"`{text}`: expected 1 to 86400 s")
+    return value
+
+
+def _parsed(argv: Sequence[str] | None) -> tuple[Options, str]:
+    parser = argparse.ArgumentParser("python3 -m dsdoctor.hook.agent", allow_abbrev=False)
+    parser.add_argument("--node", default=os.environ.get("NODE_NAME", ""))
+    parser.add_argument("--api", default="", help="URL of the API server [the pod's]")
+    parser.add_argument("--folder", type=Path, default=Path("/run/dsdoctor"))
+    parser.add_argument("--interval", type=_seconds, default=60.0)
+    parser.add_argument("--budget", type=_seconds, default=30.0)
+    parser.add_argument("--condition", default=CONDITION)
+    parser.add_argument("--taint", default="", help="key of the taint of a faulty node [none]")
+    parser.add_argument(
+        "--effect", default="NoSchedule", choices=["NoSchedule", "PreferNoSchedule"]
+    )
+    parser.add_argument("--no-events", dest="events", action="store_false")
+    parser.add_argument("--port", type=int)
+    parser.add_argument("--ignore", action="append", help="family or condition")
+    parser.add_argument("--once", action="store_true")
+    given = vars(parser.parse_args(argv))
+    if not nodeapi.is_node_name(given["node"]):
+        parser.error(
+            f"`--node {given['node']}`: expected the node's name, or `NODE_NAME` from "
+            "`spec.nodeName`"
+        )
+    if given["taint"] and not nodeapi.is_taint_key(given["taint"]):
+        parser.error(f"`--taint {given['taint']}`: expected a key such as `dsdoctor/unhealthy`")
+    if not given["condition"].isalnum():
+        parser.error(f"`--condition {given['condition']}`: expected a word such as `{CONDITION}`")
+    url = given.pop("api")
+    given["ignore"] = tuple(given["ignore"] or IGNORED)
+    return Options(**given), url
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Rounds until a signal."""
+    options, url = _parsed(argv)
+    try:
+        api = nodeapi.Api(url) if url else nodeapi.Api.in_cluster(os.environ)
+        files.make_folder(options.folder / "run", mode=0o700)
+    except (nodeapi.ApiError, OSError) as error:
+        sys.stderr.write(f"dsdoctor-agent: {error}\n")
+        return 2
+    agent = Agent(options, api, lambda: by_hook(options))
+    if options.once:
+        return 0 if agent.round() else 1
+    stopped = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: _stop(stopped))
+    if options.port is not None:
+        try:
+            serve(agent, options.port)
+        except OSError as error:
+            sys.stderr.write(f"dsdoctor-agent: `--port {options.port}`: {error.strerror}\n")
+            return 2
+    while not stopped.is_set():
+        begun = time.monotonic()
+        agent.round()
+        stopped.wait(max(1.0, options.interval - (time.monotonic() - begun)))
+    return 0
+
+
+def _stop(stopped: threading.Event) -> None:
+    stopped.set()
+    process.kill_all()  # a check that is under way
+
+
+if __name__ == "__main__":
+    sys.exit(main())

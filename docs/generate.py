@@ -9,6 +9,7 @@ import difflib
 import json
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ import msgspec
 from dsdoctor import fact_pages, packs
 from dsdoctor.cli.explain import page
 from dsdoctor.cli.main import group
+from dsdoctor.logs import prepared
+from dsdoctor.logs.knowledge import stated_by
 from dsdoctor.logs.necessary import derived
 from dsdoctor.model.condition import Limits
 from dsdoctor.model.schema import (
@@ -30,8 +33,9 @@ from dsdoctor.model.schema import (
 from dsdoctor.registry import Registry, needs
 
 ROOT = Path(__file__).parent
+PACK = ROOT.parent / "checks" / "dsdoctor_checks"
 #: Not a page: a stale one costs time and changes no answer, so it may drift a little.
-LITERALS = ROOT.parent / "checks" / "dsdoctor_checks" / "literals.json"
+LITERALS = PACK / prepared.LITERALS
 FORMAT: dict[str, Any] = {"terminal_width": 80, "help_option_names": ["-h", "--help"]}
 
 
@@ -62,6 +66,24 @@ def literals(registry: Registry) -> str:
     patterns = sorted({s.pattern for unit in registry for s in unit.signatures})
     rows = {pattern: derived(pattern) for pattern in patterns}
     return json.dumps(rows, indent=0, ensure_ascii=False) + "\n"
+
+
+def knowledge(registry: Registry) -> bytes:
+    """What the built-in pack knows of logs, so that a short log need not load its modules."""
+    (pack,) = registry.packs
+    stated = {f"{unit.place.partition('.')[2].replace('.', '/')}.py": unit for unit in pack.units}
+    rows = []
+    for file, number in prepared.checksums(PACK).items():
+        unit = stated.get(file)
+        said = stated_by(unit) if unit is not None else None
+        if said is not None:  # examples are for tests and for pages
+            said = said._replace(
+                signatures=tuple(replace(s, examples=(), not_examples=()) for s in said.signatures),
+                rules=tuple(replace(rule, example="") for rule in said.rules),
+            )
+        sentences = pack.boilerplate if file == "boilerplate.py" else ()
+        rows.append(prepared.Row(file, number, said, tuple(sentences)))
+    return prepared.render(rows)
 
 
 def facts(registry: Registry) -> str:
@@ -165,7 +187,9 @@ def main() -> int:
     for path, text in pages().items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    LITERALS.write_text(literals(packs.load(builtin_only=True)), encoding="utf-8")
+    registry = packs.load(builtin_only=True)
+    LITERALS.write_text(literals(registry), encoding="utf-8")
+    (PACK / prepared.FILE).write_bytes(knowledge(registry))
     return 0
 
 

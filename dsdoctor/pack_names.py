@@ -11,9 +11,9 @@ import re
 from pathlib import PurePath
 
 from dsdoctor.model.facts.base import Fact
+from dsdoctor.pack_places import BUILTIN
 from dsdoctor.registry import Pack
 
-BUILTIN = "builtin"
 RESERVED = frozenset({BUILTIN, "dsd", "dsdoctor"})
 
 

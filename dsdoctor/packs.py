@@ -15,20 +15,16 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
 
-import platformdirs
-
 from dsdoctor import files
 from dsdoctor.api import Check, Fix, Probe
 from dsdoctor.entry_points import EntryPoint, entry_points
 from dsdoctor.errors import UsageError
 from dsdoctor.model.condition import Boilerplate, Condition, Limits
 from dsdoctor.model.facts.base import Fact
-from dsdoctor.pack_names import BUILTIN, name_problem, prefix_of_file
+from dsdoctor.pack_names import name_problem, prefix_of_file
+from dsdoctor.pack_places import BUILTIN, GROUP, SYSTEM_FOLDER, user_folder
 from dsdoctor.registry import Cure, Pack, Problem, Registry, Unit, gives, needs
 from dsdoctor.safe_path import UnsafePathError, trusted_accounts, why_untrusted
-
-GROUP = "dsdoctor.packs"
-SYSTEM_FOLDER = Path("/etc/dsdoctor/checks.d")
 
 
 class PackError(Exception):
@@ -300,14 +296,13 @@ def _load(folders: Iterable[str], *, builtin_only: bool, only_root_owned: bool) 
             registry.problems.append(Problem(point.name, _reason(error)))
     if builtin_only:
         return registry
-    user_folder = Path(platformdirs.user_config_dir("dsdoctor")) / "checks.d"
     given = [Path(folder) for folder in folders]
     for folder in given:
         if not folder.is_dir():
             raise UsageError(
                 f"`--checks-dir {folder}` is not a folder; expected one with *.py files"
             )
-    for folder in [SYSTEM_FOLDER, user_folder, *given]:
+    for folder in [SYSTEM_FOLDER, user_folder(), *given]:
         _load_folder(folder, registry, only_root_owned=only_root_owned)
     return registry
 

@@ -8,14 +8,12 @@ import click
 import msgspec
 
 from dsdoctor import logs
-from dsdoctor.cli import common, html, loading, pasted
+from dsdoctor.cli import html, loading, log_heads
 from dsdoctor.cli.output import show, wants_colour
 from dsdoctor.errors import UsageError
-from dsdoctor.judge import judge
-from dsdoctor.logs import context
+from dsdoctor.logs import prepared
 from dsdoctor.logs.expect import GPUS, known_expectations
-from dsdoctor.model.diagnosis import Diagnosis, exit_code
-from dsdoctor.registry import Registry
+from dsdoctor.model.diagnosis import exit_code
 from dsdoctor.report import diagnosis as report
 
 
@@ -81,19 +79,30 @@ def command(
     form = html.form_of(form, output)
     expected = _expected(expect)
     _agree(paths, snapshot=snapshot, here=here, python=python, config=config)
-    registry = loading.load_registry(checks_dir)
+    known = prepared.knowledge(checks_dir)
+    registry = None
+    if known is None:
+        registry = loading.load_registry(checks_dir)
+        known = logs.signatures_of(registry)
     try:
-        sources, texts = pasted.heads(logs.find_sources(paths), paths)
-        diagnosis = logs.diagnose(sources, logs.signatures_of(registry), expect=expected)
+        sources, texts = log_heads.heads(logs.find_sources(paths), paths)
+        diagnosis = logs.diagnose(sources, known, expect=expected)
     except logs.ReadError as error:
         raise UsageError(str(error)) from None
-    if snapshot is not None or here:
-        diagnosis = _with_machine(diagnosis, registry, snapshot, python, config)
-    diagnosis = pasted.with_environment(diagnosis, texts, registry)
+    if snapshot is not None or here or texts:
+        # the checks, which a log alone does not need
+        from dsdoctor.cli import diagnosed_machine, pasted  # noqa: PLC0415
+
+        registry = registry or loading.load_registry(checks_dir)
+        if snapshot is not None or here:
+            diagnosis = diagnosed_machine.compared(diagnosis, registry, snapshot, python, config)
+        diagnosis = pasted.with_environment(diagnosis, texts, registry)
     diagnosis = msgspec.structs.replace(
         diagnosis,
         causes=tuple(
-            msgspec.structs.replace(cause, formerly=registry.former_names(cause.condition))
+            msgspec.structs.replace(
+                cause, formerly=known.formerly.get(cause.condition, msgspec.UNSET)
+            )
             for cause in diagnosis.causes
         ),
     )
@@ -127,30 +136,3 @@ def _agree(
         raise UsageError("`--python` and `--config` describe this machine; add `--here`")
     if list(paths).count("-") + (snapshot == "-") > 1:
         raise UsageError("standard input can be read only once; pass `-` once")
-
-
-def _with_machine(
-    diagnosis: Diagnosis,
-    registry: Registry,
-    snapshot_file: str | None,
-    python: str | None,
-    config: str | None,
-) -> Diagnosis:
-    """The diagnosis, its causes held against a machine."""
-    found = common.load_settings(registry)
-    policy = common.policy(found, ())
-    units = context.units_for(diagnosis, registry)
-    if snapshot_file is not None:
-        snapshot = common.load_snapshot(snapshot_file)
-    elif not units:
-        return context.combine(diagnosis, [], registry, "this machine")
-    else:
-        needs = common.run_needs(
-            gpus=None, expect_gpus=None, config=config, hostfile=None, quick=False, deep=False
-        )
-        snapshot = common.live_snapshot(needs, python, registry, units, None)
-    judged = judge(snapshot, units, registry, policy)
-    where = f"`{judged.host}`" if judged.host else "this machine"
-    if snapshot_file is not None:
-        where += f" as of {snapshot.created or 'an unknown time'}"
-    return context.combine(diagnosis, judged.findings, registry, where)

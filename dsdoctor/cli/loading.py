@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from dsdoctor import files, packs
+from dsdoctor import files
 from dsdoctor.errors import UsageError
-from dsdoctor.registry import Registry
+
+if TYPE_CHECKING:
+    from dsdoctor.registry import Registry
 
 
 def split(text: str | None) -> tuple[str, ...]:
@@ -24,6 +27,8 @@ def load_registry(checks_dir: Iterable[str] = ()) -> Registry:
         UsageError: the built-in pack itself is broken, or a --checks-dir is not a folder or holds
             a file that is broken: who names a folder wants its checks.
     """
+    from dsdoctor import packs  # noqa: PLC0415  # a short log is read without them
+
     folders = [Path(folder) for folder in checks_dir]
     registry = packs.load(checks_dir)
     for problem in registry.problems:

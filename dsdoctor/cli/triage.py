@@ -6,7 +6,7 @@ import click
 import msgspec
 
 from dsdoctor import logs, reading
-from dsdoctor.cli import loading, pasted
+from dsdoctor.cli import loading, log_heads, pasted
 from dsdoctor.cli.output import show, wants_colour
 from dsdoctor.errors import UsageError
 from dsdoctor.model.decode import DecodeError
@@ -55,7 +55,7 @@ def command(issue: str, *, form: str, checks_dir: tuple[str, ...], output: str |
     except (OSError, DecodeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise UsageError(f"`{issue}` cannot be read: {reason}; expected an issue's text") from None
-    text = pasted.decoded(issue, data)
+    text = log_heads.decoded(issue, data)
     cleaned = "\n".join(line.text for line in lines_of(text))
     source = logs.Source(name=issue, data=cleaned.encode())
     diagnosis = logs.diagnose([source], logs.signatures_of(registry))

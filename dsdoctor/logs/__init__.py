@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from dsdoctor.logs import flight_recorder
 from dsdoctor.logs.diagnose import diagnose
@@ -10,7 +11,9 @@ from dsdoctor.logs.knowledge import Answered, Knowledge, Known, Row, Rule, knowl
 from dsdoctor.logs.raised import explained
 from dsdoctor.logs.reader import ReadError, Source, find_dumps, find_sources
 from dsdoctor.model.diagnosis import Diagnosis
-from dsdoctor.registry import Registry
+
+if TYPE_CHECKING:  # short logs are read without the packs
+    from dsdoctor.registry import Registry
 
 __all__ = [
     "Answered",

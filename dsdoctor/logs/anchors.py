@@ -1,8 +1,9 @@
-"""Which literals stand in which lines of a block: two engines with one answer.
+"""Which literals stand in which lines of a block: three engines with one answer.
 
 `words` is pure Python. A log of a gigabyte has a few thousand different words, so a block is cut
 into its set of words at the speed of C, and only literals whose words are all there are searched
-for. `hyperscan` (the extra `fast`) finds all literals in one pass with SIMD instructions.
+for. `hyperscan` (the extra `fast`) finds all literals in one pass with SIMD instructions. Both
+take longer to make ready than `plain` takes to search a short log for one literal after another.
 """
 
 from __future__ import annotations
@@ -39,10 +40,11 @@ class Matcher(Protocol):
     """An engine.
 
     Attributes:
-        name: `words` or `hyperscan`.
+        name: `plain`, `words` or `hyperscan`.
     """
 
-    name: str
+    @property
+    def name(self) -> str: ...  # noqa: D102
 
     def find(self, data: bytes) -> Hot:
         """Start of each line that holds a literal, to all literals in that line."""
@@ -157,15 +159,7 @@ class WordMatcher:
         """See `Matcher.find`."""
         hot: Hot = {}
         for literal in self._admitted(data):
-            raw = literal.raw
-            position = data.find(raw)
-            while position >= 0:
-                start = data.rfind(b"\n", 0, position) + 1
-                hot.setdefault(start, set()).add(literal.text)
-                end = data.find(b"\n", position + len(raw))
-                if end < 0:
-                    break
-                position = data.find(raw, end)
+            _note(hot, data, literal.text, literal.raw)
         return hot
 
 
@@ -216,21 +210,85 @@ class HyperscanMatcher:
         return hot
 
 
+class PlainMatcher:
+    """Searches for one literal after another: nothing to make ready, and slow on much text."""
+
+    name = "plain"
+
+    def __init__(self, literals: Iterable[str]) -> None:
+        self._rows = _usable(literals)
+
+    def find(self, data: bytes) -> Hot:
+        """See `Matcher.find`."""
+        hot: Hot = {}
+        for text, raw in self._rows:
+            if raw in data:
+                _note(hot, data, text, raw)
+        return hot
+
+
+def _note(hot: Hot, data: bytes, text: str, raw: bytes) -> None:
+    """Notes each line in which a literal stands."""
+    position = data.find(raw)
+    while position >= 0:
+        hot.setdefault(data.rfind(b"\n", 0, position) + 1, set()).add(text)
+        end = data.find(b"\n", position + len(raw))
+        position = data.find(raw, end) if end >= 0 else -1
+
+
+#: Bytes that are searched before a faster engine is made ready.
+SHORT, MEDIUM = 12 << 10, 768 << 10
+
+
+class GrowingMatcher:
+    """Begins with what is ready at once, and goes on with a faster engine as a log turns out long.
+
+    Attributes:
+        name: of the engine in use.
+    """
+
+    def __init__(self, literals: Sequence[str]) -> None:
+        self._literals = literals
+        self._engine: Matcher = PlainMatcher(literals)
+        self._seen = 0
+        self._fastest = False
+
+    @property
+    def name(self) -> str:  # noqa: D102
+        return self._engine.name
+
+    def find(self, data: bytes) -> Hot:
+        """See `Matcher.find`."""
+        self._seen += len(data)
+        if self._seen > MEDIUM and not self._fastest:
+            self._fastest = True
+            self._engine = fastest(self._literals, self._engine)
+        elif self._seen > SHORT and isinstance(self._engine, PlainMatcher):
+            self._engine = WordMatcher(self._literals)
+        return self._engine.find(data)
+
+
 ENGINES: dict[str, Callable[[Iterable[str]], Matcher]] = {
     "hyperscan": HyperscanMatcher,
+    "plain": PlainMatcher,
     "words": WordMatcher,
 }
 
 
+def fastest(literals: Sequence[str], ready: Matcher | None = None) -> Matcher:
+    """The fastest engine that works here; the one that is ready where it is that already."""
+    try:
+        return HyperscanMatcher(literals)
+    except Exception:  # noqa: BLE001  # absent, or built for another processor: pure Python does it
+        return ready if isinstance(ready, WordMatcher) else WordMatcher(literals)
+
+
 def matcher(literals: Sequence[str], engine: str = "auto") -> Matcher:
-    """The fastest engine that works here, or the one that is named.
+    """The engine that is named; with `auto`, the one that suits the length of the text.
 
     Raises:
         ImportError: an engine was named and its library is not installed.
     """
-    if engine != "auto":
-        return ENGINES[engine](literals)
-    try:
-        return HyperscanMatcher(literals)
-    except Exception:  # noqa: BLE001  # absent, or built for another processor: pure Python does it
-        return WordMatcher(literals)
+    if engine == "auto":
+        return GrowingMatcher(literals)
+    return ENGINES[engine](literals)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -52,7 +51,9 @@ def words_of(text: str) -> list[str]:
 
 def digest(words: Sequence[str]) -> str:
     """The hash of a chunk of words, in hexadecimal digits."""
-    return hashlib.blake2b(" ".join(words).encode(), digest_size=DIGEST).hexdigest()
+    from hashlib import blake2b  # noqa: PLC0415  # most errors are not looked up
+
+    return blake2b(" ".join(words).encode(), digest_size=DIGEST).hexdigest()
 
 
 @dataclasses.dataclass(frozen=True)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from dsdoctor.logs import error_index
 from dsdoctor.logs.errors import Error
 from dsdoctor.logs.necessary import prepare
 from dsdoctor.model.condition import Boilerplate, Level, Signature, TracebackRule
 from dsdoctor.model.observation import Observation
-from dsdoctor.registry import Registry
+
+if TYPE_CHECKING:  # short logs are read without the packs
+    from dsdoctor.registry import Registry, Unit
 
 #: Condition, title, hint, fixes, and one of its signatures.
 Row = tuple[str, str, str, tuple[str, ...], Signature]
@@ -66,6 +68,7 @@ class Knowledge(list[Row]):
         own: dsdoctor's own titles and hints, which a preflight report leaves in the log of its job.
         observed: the condition that names what dsdoctor sees by itself.
         conditions: all of them by name, with a signature that the error index speaks for.
+        formerly: earlier names of conditions, by name.
         indexes: folders of error indexes.
     """
 
@@ -82,6 +85,7 @@ class Knowledge(list[Row]):
         self.own = frozenset(own)
         self.observed: dict[Observation, Known] = {}
         self.conditions: dict[str, Known] = {}
+        self.formerly: dict[str, tuple[str, ...]] = {}
         self.indexes: tuple[Path, ...] = ()
 
     def answer(self, error: Error) -> Answered | None:
@@ -105,27 +109,76 @@ class Knowledge(list[Row]):
         return Answered(match.entry, "condition", "", known) if known is not None else None
 
 
+class Stated(NamedTuple):
+    """What one condition states of logs.
+
+    Attributes:
+        condition: its name.
+        title: first line of its page.
+        hint: the fix in one sentence.
+        fixes: names of fixes.
+        formerly: earlier names.
+        names: what dsdoctor sees by itself that it is the name of.
+        signatures: messages that name it.
+        rules: functions of products that raise for this reason alone.
+    """
+
+    condition: str
+    title: str
+    hint: str
+    fixes: tuple[str, ...] = ()
+    formerly: tuple[str, ...] = ()
+    names: tuple[Observation, ...] = ()
+    signatures: tuple[Signature, ...] = ()
+    rules: tuple[TracebackRule, ...] = ()
+
+
+def stated_by(unit: Unit) -> Stated:
+    """What a condition's file states of logs."""
+    condition = unit.condition
+    return Stated(
+        condition.name,
+        unit.title,
+        unit.hint,
+        condition.fixes,
+        condition.formerly,
+        condition.names,
+        unit.signatures,
+        unit.traceback_rules,
+    )
+
+
+def assemble(
+    stated: Iterable[Stated], boilerplate: Iterable[Boilerplate], indexes: Iterable[Path]
+) -> Knowledge:
+    """What conditions state of logs, together."""
+    heads = [
+        ((one.condition, one.title, one.hint, one.fixes), one)
+        for one in sorted(stated, key=lambda one: one.condition)
+    ]
+    found = Knowledge(
+        [(*head, signature) for head, one in heads for signature in one.signatures],
+        [Rule(*head, rule) for head, one in heads for rule in one.rules],
+        boilerplate,
+        {text for _, one in heads for text in (one.title, one.hint) if " " in text},
+    )
+    blank = Signature(pattern="", examples=())
+    found.conditions = {head[0]: Known(*head, INDEXED) for head, _ in heads}
+    found.formerly = {one.condition: one.formerly for _, one in heads if one.formerly}
+    found.indexes = tuple(indexes)
+    for head, one in heads:
+        for observation in one.names:
+            found.observed[observation] = Known(*head, blank)
+    return found
+
+
 def knowledge_of(registry: Registry) -> Knowledge:
     """What all packs of a run know of logs."""
     for pack in registry.packs:
         if pack.literals is not None:
             prepare(pack.literals)
-    units = sorted(registry, key=lambda unit: unit.condition.name)
-    heads = [(u.condition.name, u.title, u.hint, u.condition.fixes) for u in units]
-    found = Knowledge(
-        [(*head, s) for head, unit in zip(heads, units, strict=True) for s in unit.signatures],
-        [
-            Rule(*head, rule)
-            for head, unit in zip(heads, units, strict=True)
-            for rule in unit.traceback_rules
-        ],
+    return assemble(
+        [stated_by(unit) for unit in registry],
         [sentence for pack in registry.packs for sentence in pack.boilerplate],
-        {text for _, title, hint, _ in heads for text in (title, hint) if " " in text},
+        [pack.error_index for pack in registry.packs if pack.error_index],
     )
-    blank = Signature(pattern="", examples=())
-    found.conditions = {head[0]: Known(*head, INDEXED) for head in heads}
-    found.indexes = tuple(pack.error_index for pack in registry.packs if pack.error_index)
-    for head, unit in zip(heads, units, strict=True):
-        for observation in unit.condition.names:
-            found.observed[observation] = Known(*head, blank)
-    return found

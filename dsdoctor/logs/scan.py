@@ -184,7 +184,6 @@ class Scanner:
     Attributes:
         flags: literals of `requires` and `unless`.
         by_literal: what is searched for, to the signatures that it speaks for.
-        engine: name of the engine that finds literals.
     """
 
     def __init__(
@@ -218,7 +217,11 @@ class Scanner:
             ),
             engine,
         )
-        self.engine = self._matcher.name
+
+    @property
+    def engine(self) -> str:
+        """Name of the engine that finds literals."""
+        return self._matcher.name
 
     def bare(self, text: str) -> str:
         """A line without the sentences that are no evidence."""

@@ -7,26 +7,13 @@ text state differently is not known: the snapshot says so. Pure: text in, snapsh
 
 from __future__ import annotations
 
-import re
-
 from dsdoctor.model.snapshot import Snapshot
 from dsdoctor.paste.lines import lines_of
 from dsdoctor.paste.readers import READERS
 from dsdoctor.paste.statements import Statements
+from dsdoctor.paste_words import may_state
 
 __all__ = ["READERS", "environment_of", "may_state"]
-
-#: Words of which a text has at least one if a reader recognizes a part of it.
-_WORDS = re.compile(
-    r"(?i)PyTorch version|NVIDIA-SMI|Failed to initialize NVML|NVSMI LOG|DeepSpeed C\+\+/CUDA ext"
-    r"|DeepSpeed general env|\(UUID: |\bGPU0\s|transformers|accelerate|llama-?factory"
-    r"|Cuda compilation tools|NVIDIA Corporation|Package\s+Version|\w=="
-)
-
-
-def may_state(text: str) -> bool:
-    """Whether a text is worth reading line by line; a log of a run usually is not."""
-    return _WORDS.search(text) is not None
 
 
 def environment_of(text: str) -> Snapshot | None:

@@ -90,7 +90,7 @@ def test_words_are_forgotten_and_learned_anew(monkeypatch: pytest.MonkeyPatch) -
 
 def test_without_the_library_pure_python_does_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "hyperscan", None)
-    assert anchors.matcher(["x"]).name == "words"
+    assert anchors.fastest(["x"]).name == "words"
     with pytest.raises(ImportError):
         anchors.matcher(["x"], "hyperscan")
 
@@ -100,6 +100,17 @@ def test_what_is_searched_for_stands_in_every_example(one: Known) -> None:
     texts = necessary(one.signature.pattern)
     for example in one.signature.examples:
         assert not texts or any(text in example for text in texts)
+
+
+def test_the_engine_grows_with_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(anchors, "HyperscanMatcher", anchors.WordMatcher)
+    found = anchors.matcher(["disk full"])
+    line = b"step 1 of 9\n"
+    seen = []
+    for block in (b"", line * 2000, line * 100_000):
+        assert found.find(block + b"disk full\n") == {len(block): {"disk full"}}
+        seen.append(found.name)
+    assert seen == ["plain", "words", "words"]
 
 
 #: Lines of healthy runs, of which a log may hold millions.

@@ -35,7 +35,7 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
         "host hostfile reading",
         "api interpreter recommend",
         "registry",
-        "pack_names packs logs paste probes profiles settings",
+        "pack_names pack_places packs logs paste paste_words probes profiles settings",
         "collect judge launch_site named_job fixes",
         "examine fact_pages lint pack_template report",
         "calls compose smoke fleet hook preflight run testing",

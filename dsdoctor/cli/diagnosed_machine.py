@@ -1,0 +1,40 @@
+"""The causes of a diagnosis, compared with a machine: `diagnose --here` and `--snapshot`."""
+
+from __future__ import annotations
+
+from dsdoctor.cli import common
+from dsdoctor.judge import judge
+from dsdoctor.logs import context
+from dsdoctor.model.diagnosis import Diagnosis
+from dsdoctor.registry import Registry
+
+
+def compared(
+    diagnosis: Diagnosis,
+    registry: Registry,
+    snapshot_file: str | None,
+    python: str | None,
+    config: str | None,
+) -> Diagnosis:
+    """The diagnosis, with what the checks of its causes find on a machine.
+
+    Raises:
+        UsageError: the snapshot or a setting cannot be read.
+    """
+    found = common.load_settings(registry)
+    policy = common.policy(found, ())
+    units = context.units_for(diagnosis, registry)
+    if snapshot_file is not None:
+        snapshot = common.load_snapshot(snapshot_file)
+    elif not units:
+        return context.combine(diagnosis, [], registry, "this machine")
+    else:
+        needs = common.run_needs(
+            gpus=None, expect_gpus=None, config=config, hostfile=None, quick=False, deep=False
+        )
+        snapshot = common.live_snapshot(needs, python, registry, units, None)
+    judged = judge(snapshot, units, registry, policy)
+    where = f"`{judged.host}`" if judged.host else "this machine"
+    if snapshot_file is not None:
+        where += f" as of {snapshot.created or 'an unknown time'}"
+    return context.combine(diagnosis, judged.findings, registry, where)

@@ -1,0 +1,62 @@
+"""The beginnings of logs, in which output of environment tools may stand."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from dsdoctor.errors import UsageError
+from dsdoctor.logs import reader
+from dsdoctor.paste_words import may_state
+
+#: Bytes of a file that are searched: an issue is far smaller, and a job prints such output first.
+MOST_BYTES = 4 << 20
+
+
+def decoded(name: str, data: bytes) -> str:
+    """Text of any encoding and packing that logs come in."""
+    blocks = reader.blocks(reader.Source(name=name, data=data))
+    try:
+        text = b"".join(blocks)[:MOST_BYTES]
+    except reader.ReadError as error:
+        raise UsageError(str(error)) from None
+    return reader.decode(text)
+
+
+def heads(
+    sources: Iterable[reader.Source], named: Iterable[str]
+) -> tuple[list[reader.Source], list[str]]:
+    """The sources of a diagnosis, and texts among their beginnings that may state an environment.
+
+    Args:
+        sources: the logs. What was read of standard input is put before the rest.
+        named: paths of the command line; the files of a folder are logs of ranks, and are left out.
+    """
+    kept, texts = [], []
+    wanted = set(named)
+    for source in sources:
+        head = b""
+        if source.path is None:
+            head = sys.stdin.buffer.read(MOST_BYTES)
+            joined = cast("BinaryIO", io.BufferedReader(reader.Joined(head, sys.stdin.buffer)))
+            kept.append(dataclasses.replace(source, stream=joined))
+        else:
+            kept.append(source)
+            if source.name in wanted:
+                head = _head(source.path)
+        text = decoded(source.name, head) if head else ""
+        if may_state(text):
+            texts.append(text)
+    return kept, texts
+
+
+def _head(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(MOST_BYTES)
+    except OSError:
+        return b""  # whoever reads it as a log says why

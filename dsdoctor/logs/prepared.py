@@ -1,0 +1,97 @@
+"""What the built-in pack knows of logs, read from one file instead of from two hundred modules.
+
+`python docs/generate.py` writes the file: a row for each module, with a checksum of its source. A
+module that was changed since is noticed, and then the modules themselves are loaded: a stale file
+costs time and changes no answer.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import zlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import msgspec
+
+from dsdoctor.logs.knowledge import Knowledge, Stated, assemble
+from dsdoctor.logs.necessary import prepare
+from dsdoctor.model.condition import Boilerplate
+from dsdoctor.pack_places import only_builtin
+
+FILE = "logs.json"
+LITERALS = "literals.json"
+ERROR_INDEX = "_error_index"
+PACKAGE = "dsdoctor_checks"
+
+
+class Row(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A module of the pack.
+
+    Attributes:
+        file: below the pack's folder.
+        sum: checksum of its source.
+        stated: what its condition states of logs.
+        boilerplate: what it declares to be no evidence.
+    """
+
+    file: str
+    sum: int
+    stated: Stated | None = None
+    boilerplate: tuple[Boilerplate, ...] = ()
+
+
+def checksums(folder: Path) -> dict[str, int]:
+    """Source files of a pack and their checksums.
+
+    Raises:
+        OSError: the folder cannot be read.
+    """
+    return dict(_checksums(str(folder), ""))
+
+
+def _checksums(folder: str, inner: str) -> Iterator[tuple[str, int]]:
+    with os.scandir(folder) as entries:
+        found = sorted(entries, key=lambda entry: entry.name)
+    for entry in found:
+        if entry.name.endswith(".py"):
+            with open(entry.path, "rb") as file:  # noqa: PTH123  # of two hundred files
+                yield inner + entry.name, zlib.crc32(file.read())
+        elif "." not in entry.name and entry.name[0] != "_" and entry.is_dir():
+            yield from _checksums(entry.path, f"{inner}{entry.name}/")
+
+
+def render(rows: Iterable[Row]) -> bytes:
+    """The file, a row a line."""
+    return b"".join(msgspec.json.encode(row) + b"\n" for row in rows)
+
+
+def read(folder: Path) -> Knowledge | None:
+    """What a pack's file states; None where there is none, or a module was changed since."""
+    try:
+        data = (folder / FILE).read_bytes()
+        rows = msgspec.json.Decoder(Row).decode_lines(data)
+        if {row.file: row.sum for row in rows} != checksums(folder):
+            return None
+    except (OSError, msgspec.MsgspecError):
+        return None
+    prepare(folder / LITERALS)
+    index = folder / ERROR_INDEX
+    return assemble(
+        [row.stated for row in rows if row.stated is not None],
+        [sentence for row in rows for sentence in row.boilerplate],
+        (index,) if index.is_dir() else (),
+    )
+
+
+def knowledge(checks_dirs: Iterable[str] = ()) -> Knowledge | None:
+    """What every installed pack knows of logs, where that is the built-in pack and can be read.
+
+    None means: load the packs.
+    """
+    if tuple(checks_dirs) or not only_builtin():
+        return None
+    spec = importlib.util.find_spec(PACKAGE)
+    places = spec.submodule_search_locations if spec is not None else None
+    return read(Path(next(iter(places)))) if places else None

@@ -1,0 +1,17 @@
+"""Whether a text may state an environment, without loading the readers of `dsdoctor.paste`."""
+
+from __future__ import annotations
+
+import re
+
+#: Words of which a text has at least one if a reader recognizes a part of it.
+_WORDS = re.compile(
+    r"(?i)PyTorch version|NVIDIA-SMI|Failed to initialize NVML|NVSMI LOG|DeepSpeed C\+\+/CUDA ext"
+    r"|DeepSpeed general env|\(UUID: |\bGPU0\s|transformers|accelerate|llama-?factory"
+    r"|Cuda compilation tools|NVIDIA Corporation|Package\s+Version|\w=="
+)
+
+
+def may_state(text: str) -> bool:
+    """Whether a text is worth reading line by line; a log of a run usually is not."""
+    return _WORDS.search(text) is not None

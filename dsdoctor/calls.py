@@ -72,17 +72,32 @@ def _words(value: Sequence[str | int] | str | int | None) -> tuple[str, ...]:
     return tuple(str(item) for item in value)
 
 
+def _text(path: str | Path | None) -> str | None:
+    return None if path is None else str(path)
+
+
 def check(
     config: str | Path | None = None,
     *,
     command: Sequence[str] | str = (),
     gpus: Sequence[str | int] | str | int | None = None,
+    expect_gpus: int | None = None,
+    hostfile: str | Path | None = None,
     python: str | None = None,
     quick: bool = False,
     deep: bool = False,
     select: Sequence[str] = (),
     ignore: Sequence[str] = (),
     timeout: float | None = None,
+    paths: Sequence[str | Path] = (),
+    writable: Sequence[str | Path] = (),
+    checkpoint: str | Path | None = None,
+    plan: str | Path | None = None,
+    model: str | Path | None = None,
+    sequence: int | None = None,
+    finetune: str | None = None,
+    lora_rank: int | None = None,
+    profile: str | Path | None = None,
 ) -> Outcome[Report]:
     """Checks whether a job will start on this machine, as `dsdoctor check` does.
 
@@ -90,38 +105,57 @@ def check(
         config: DeepSpeed config of the job.
         command: command line of the job, judged and not run.
         gpus: indices or UUIDs of the GPUs that the job uses; None = all that are visible.
+        expect_gpus: number of GPUs that must be present.
+        hostfile: hostfile of the job.
         python: interpreter or environment to examine; None = look for it.
         quick: start neither torch nor deepspeed.
         deep: allow trial compiles and work on the GPUs.
         select: families, ids or names of conditions; empty = all.
         ignore: conditions to leave out.
         timeout: seconds for everything; None = 180.
+        paths: data that must exist and be readable.
+        writable: output directories; a trial write is made there.
+        checkpoint: checkpoint directory to resume from.
+        plan: launch plan written by `recommend`.
+        model: preset, size such as `7B`, or config.json, for the memory that the run needs.
+        sequence: sequence length of `model`, in tokens.
+        finetune: how `model` is trained: `full` or `lora`.
+        lora_rank: rank of the adapters.
+        profile: requirements: a name or a TOML file.
 
     Raises:
         UsageError: an argument does not fit; the message says what was expected.
     """
     from dsdoctor import packs, settings  # noqa: PLC0415  # `import dsdoctor` stays light
-    from dsdoctor.examine import Request, examine, read_config  # noqa: PLC0415
-    from dsdoctor.host import LocalHost  # noqa: PLC0415
+    from dsdoctor.examine import Request, examine  # noqa: PLC0415
+    from dsdoctor.job_request import run_needs, with_job  # noqa: PLC0415
     from dsdoctor.judge import Policy  # noqa: PLC0415
-    from dsdoctor.model.facts.run import RunNeeds  # noqa: PLC0415
     from dsdoctor.model.report import exit_code  # noqa: PLC0415
     from dsdoctor.report import text  # noqa: PLC0415
 
-    if quick and deep:
-        raise UsageError("`quick` and `deep` are mutually exclusive; pass one of them")
-    path = None if config is None else str(config)
     registry = packs.load()
     found, _ = settings.without_leftovers(settings.load(), registry)
     units = registry.select(tuple(select), [*found.ignore, *ignore])
-    run = RunNeeds(
-        gpus=_words(gpus),
-        config_path=path,
-        config=read_config(path, "config"),
+    run = run_needs(
+        gpus=None if gpus is None else _words(gpus),
+        expect_gpus=expect_gpus,
+        config=_text(config),
+        hostfile=_text(hostfile),
         quick=quick,
         deep=deep,
-        cwd=str(LocalHost().query("cwd")),
         command=(command,) if isinstance(command, str) and command else tuple(command),
+    )
+    run = with_job(
+        run,
+        paths=tuple(map(str, paths)),
+        writable=tuple(map(str, writable)),
+        checkpoint=_text(checkpoint),
+        plan=_text(plan),
+        model=_text(model),
+        sequence=sequence,
+        finetune=finetune,
+        lora_rank=lora_rank,
+        profile=_text(profile),
     )
     request = Request(run=run, python=python, timeout=timeout)
     _, report = examine(request, registry, units, Policy(limits=found.limits))

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from dsdoctor import job_request
 from dsdoctor.cli import common, html, job, loading, options
 from dsdoctor.cli.elsewhere import Given
 from dsdoctor.cli.output import show, wants_colour
@@ -110,8 +111,8 @@ def command(
     given = Given(from_file=from_file, from_report=from_report, node=node, like=like, driver=driver)
     given.agree(python=python, quick=quick, deep=deep)
     job_wanted = any((gpus, expect_gpus, config, command_line, hostfile, job.given(job_given)))
-    needs = common.run_needs(
-        gpus=gpus,
+    needs = job_request.run_needs(
+        gpus=loading.items(gpus),
         expect_gpus=expect_gpus,
         config=config,
         hostfile=hostfile,
@@ -119,7 +120,7 @@ def command(
         deep=deep,
         command=command_line,
     )
-    needs = job.with_job(needs, **job_given)
+    needs = job_request.with_job(needs, **job_given)
     if given.elsewhere:
         snapshot = given.snapshot(needs if job_wanted else None, registry)
     else:

@@ -1,84 +1,20 @@
-"""What several commands share: the request of a command line, the snapshot of this run."""
+"""What several commands share: the snapshot of this run, the settings, the policy."""
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Iterable
 
 import click
 
 from dsdoctor import reading, settings
-from dsdoctor.cli import loading
 from dsdoctor.errors import UsageError
-from dsdoctor.examine import Request, read_config, read_machine
-from dsdoctor.host import LocalHost
+from dsdoctor.examine import Request, read_machine
 from dsdoctor.judge import Policy
 from dsdoctor.model.decode import DecodeError
 from dsdoctor.model.facts.run import RunNeeds, Scope
 from dsdoctor.model.snapshot import Snapshot, from_json
 from dsdoctor.registry import Registry, Unit
-
-GPU_SELECTOR = re.compile(r"\d{1,6}|GPU-[0-9a-fA-F-]+|MIG-[0-9A-Za-z/-]+")
-
-
-def parse_gpus(text: str | None) -> tuple[str, ...]:
-    """Checks the value of --gpus.
-
-    Raises:
-        UsageError: an item is neither an index nor a UUID, or stands twice.
-    """
-    items = loading.split(text)
-    if text is not None and not items:
-        raise UsageError("`--gpus` is empty; expected indices or UUIDs such as `0,1` or `GPU-…`")
-    for item in items:
-        if not GPU_SELECTOR.fullmatch(item):
-            raise UsageError(
-                f"`--gpus {item[:40]}` is not a GPU; "
-                "expected indices or UUIDs such as `0,1` or `GPU-…`"
-            )
-        if items.count(item) > 1:
-            raise UsageError(f"`--gpus` names `{item}` twice; name each GPU once")
-    return items
-
-
-def run_needs(
-    *,
-    gpus: str | None,
-    expect_gpus: int | None,
-    config: str | None,
-    hostfile: str | None,
-    quick: bool,
-    deep: bool,
-    command: tuple[str, ...] = (),
-) -> RunNeeds:
-    """The request of a command line.
-
-    Raises:
-        UsageError: options contradict each other, or a file is not there.
-    """
-    if quick and deep:
-        raise UsageError("`--quick` and `--deep` are mutually exclusive; pass one of them")
-    host = LocalHost()
-    env = host.env
-    return RunNeeds(
-        gpus=parse_gpus(gpus),
-        expect_gpus=expect_gpus,
-        config_path=config,
-        config=read_config(config),
-        quick=quick,
-        deep=deep,
-        cwd=str(host.query("cwd")),
-        build_ops=tuple(
-            sorted(
-                name.removeprefix("DS_BUILD_")
-                for name, value in env.items()
-                if name.startswith("DS_BUILD_") and name != "DS_BUILD_STRING" and value == "1"
-            )
-        ),
-        command=command,
-        hostfile=hostfile,
-    )
 
 
 def live_snapshot(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dsdoctor.cli import common
+from dsdoctor.job_request import run_needs
 from dsdoctor.judge import judge
 from dsdoctor.logs import context
 from dsdoctor.model.diagnosis import Diagnosis
@@ -29,9 +30,7 @@ def compared(
     elif not units:
         return context.combine(diagnosis, [], registry, "this machine")
     else:
-        needs = common.run_needs(
-            gpus=None, expect_gpus=None, config=config, hostfile=None, quick=False, deep=False
-        )
+        needs = run_needs(config=config)
         snapshot = common.live_snapshot(needs, python, registry, units, None)
     judged = judge(snapshot, units, registry, policy)
     where = f"`{judged.host}`" if judged.host else "this machine"

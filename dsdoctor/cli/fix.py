@@ -74,7 +74,8 @@ def command(
     if list_all and not undo:
         loading.write(listing(loading.load_registry(checks_dir)), None)
         return 0
-    from dsdoctor.cli import common, repair  # noqa: PLC0415  # `--list` needs neither
+    from dsdoctor.cli import repair  # noqa: PLC0415  # `--list` needs neither
+    from dsdoctor.job_request import run_needs  # noqa: PLC0415
 
     if undo:
         if asked or dry_run or list_all:
@@ -85,8 +86,8 @@ def command(
         registry.cure(name)
     if dry_run and yes:
         raise UsageError("`--dry-run` and `--yes` are mutually exclusive; pass one of them")
-    needs = common.run_needs(
-        gpus=gpus,
+    needs = run_needs(
+        gpus=loading.items(gpus),
         expect_gpus=expect_gpus,
         config=config,
         hostfile=hostfile,

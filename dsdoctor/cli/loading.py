@@ -20,6 +20,11 @@ def split(text: str | None) -> tuple[str, ...]:
     return tuple(item.strip() for item in (text or "").split(",") if item.strip())
 
 
+def items(text: str | None) -> tuple[str, ...] | None:
+    """Items of a comma-separated option, None if it was not given."""
+    return None if text is None else split(text)
+
+
 def load_registry(checks_dir: Iterable[str] = ()) -> Registry:
     """All packs; broken ones are told of on stderr.
 

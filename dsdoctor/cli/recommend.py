@@ -30,13 +30,14 @@ from dsdoctor.report.launch_plan import render
 
 def _this_machine(host: Host, gpus: str | None, timeout: float | None) -> Machine:
     """Facts of this host, collected as `check` does; torch is not started."""
-    from dsdoctor.cli import common, loading  # noqa: PLC0415  # the engine is not needed for --gpu-memory
+    from dsdoctor.cli import loading  # noqa: PLC0415  # the engine is not needed for --gpu-memory
     from dsdoctor.examine import Request, read_machine  # noqa: PLC0415
+    from dsdoctor.job_request import parse_gpus  # noqa: PLC0415
     from dsdoctor.model.facts.gpu import Gpus  # noqa: PLC0415
     from dsdoctor.model.facts.machine import OsInfo, Resources  # noqa: PLC0415
     from dsdoctor.model.facts.run import RunNeeds  # noqa: PLC0415
 
-    needs = RunNeeds(gpus=common.parse_gpus(gpus), quick=True)
+    needs = RunNeeds(gpus=parse_gpus(loading.items(gpus)), quick=True)
     snapshot = read_machine(
         Request(run=needs, timeout=timeout, facts=frozenset({Gpus, Resources, OsInfo})),
         loading.load_registry(),

@@ -20,6 +20,7 @@ from dsdoctor.cli.phases import PhaseBars
 from dsdoctor.errors import UsageError
 from dsdoctor.examine import Request, read_machine
 from dsdoctor.host import LocalHost
+from dsdoctor.job_request import parse_gpus, run_needs
 from dsdoctor.model import smoke as model
 from dsdoctor.model.facts.gpu import Gpus
 from dsdoctor.model.facts.machine import OsInfo, Resources
@@ -45,7 +46,7 @@ def _fault(text: str | None) -> dict[str, Any] | None:
 
 
 def _machine(gpus: str | None) -> request.MachineFacts:
-    needs = RunNeeds(gpus=common.parse_gpus(gpus), quick=True)
+    needs = RunNeeds(gpus=parse_gpus(loading.items(gpus)), quick=True)
     snapshot = read_machine(
         Request(run=needs, facts=frozenset(request.FACTS)), loading.load_registry()
     )
@@ -194,9 +195,7 @@ def execute(
 
 def keep_known_good(report: SmokeReport, python: str, registry: Registry) -> None:
     """Keeps a snapshot of this machine as the last that is known to be good."""
-    needs = common.run_needs(
-        gpus=None, expect_gpus=None, config=None, hostfile=None, quick=False, deep=False
-    )
+    needs = run_needs()
     snapshot = common.live_snapshot(needs, python, registry, None, None)
     with contextlib.suppress(OSError):
         keep.known_good(snapshot.to_json(), report)

@@ -6,6 +6,7 @@ import click
 
 from dsdoctor.cli import common, loading, options
 from dsdoctor.errors import UsageError
+from dsdoctor.job_request import run_needs
 from dsdoctor.model.snapshot import redacted
 
 
@@ -40,13 +41,12 @@ def command(
         return 0
     if deep:
         raise UsageError("a snapshot only reads; use `--deep` with `dsdoctor check`")
-    needs = common.run_needs(
-        gpus=gpus,
+    needs = run_needs(
+        gpus=loading.items(gpus),
         expect_gpus=expect_gpus,
         config=config,
         hostfile=hostfile,
         quick=quick,
-        deep=False,
     )
     registry = loading.load_registry(checks_dir)
     snapshot = common.live_snapshot(needs, python, registry, None, timeout)

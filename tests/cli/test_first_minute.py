@@ -83,6 +83,25 @@ def test_check_as_a_function(tmp_path: Path) -> None:
     assert "ds-config-wrong-type" in str(found)
 
 
+def test_the_function_judges_what_the_command_judges(tmp_path: Path) -> None:
+    config = tmp_path / "ds.json"
+    config.write_text('{"train_micro_batch_size_per_gpu": 1}')
+    typed = [
+        "check", "--quick", "--format", "json", "--select", "storage,memory,config",
+        "--config", str(config), "--writable", str(tmp_path / "file" / "out"), "--model", "70B",
+        "--finetune", "full", "--expect-gpus", "8",
+    ]  # fmt: skip
+    (tmp_path / "file").write_text("")
+    report = json.loads(run(*typed).stdout)
+    found = dsdoctor.check(
+        config, quick=True, select=["storage", "memory", "config"], model="70B", finetune="full",
+        writable=[tmp_path / "file" / "out"], expect_gpus=8,
+    )  # fmt: skip
+    told = {(f["condition"], f["status"]) for f in report["findings"]}
+    assert told == {(f.condition, f.status.value) for f in found.findings}
+    assert "fail" in {status for _, status in told}
+
+
 def test_diagnose_as_a_function(tmp_path: Path) -> None:
     log = tmp_path / "train.log"
     log.write_text(
@@ -106,6 +125,8 @@ def test_recommend_as_a_function() -> None:
 MISUSE = [
     (lambda: dsdoctor.check(quick=True, deep=True), "mutually exclusive"),
     (lambda: dsdoctor.check("/nowhere.json"), "is not a file"),
+    (lambda: dsdoctor.check(gpus="first"), "is not a GPU"),
+    (lambda: dsdoctor.check(checkpoint="/nowhere"), "does not exist"),
     (lambda: dsdoctor.check(select=["nonsense"]), "selects nothing"),
     (dsdoctor.diagnose, "no log was named"),
     (lambda: dsdoctor.diagnose("/nowhere.log"), "does not exist"),

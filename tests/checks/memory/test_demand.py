@@ -20,8 +20,8 @@ from dsdoctor.api import (
     Resources,
     RunNeeds,
 )
-from dsdoctor.cli.job import shape
 from dsdoctor.host import HostError
+from dsdoctor.job_request import shape
 from dsdoctor.probes.demand import memory_demand, setting_of
 from dsdoctor.recommend import memory
 from dsdoctor.recommend.presets import PRESETS

@@ -80,6 +80,8 @@ def page(unit: Unit) -> str:
     for label, names in (("leads to", condition.leads_to), ("narrower", condition.narrower)):
         if names:
             rows.append(f"- {label}: {', '.join(f'`{other}`' for other in names)}")
+    if condition.transient:
+        rows.append(f"- another start can help: {condition.transient}")
     if condition.fixes:
         commands = ", ".join(f"`dsdoctor fix {name}`" for name in condition.fixes)
         rows.append(f"- repaired by: {commands}")

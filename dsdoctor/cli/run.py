@@ -80,7 +80,12 @@ class RunGroup(click.Group):
     type=click.IntRange(0, 100),
     default=0,
     show_default=True,
-    help="Restart so often where the cause can pass by itself.",
+    help="Restart so often where the cause can pass on its own.",
+)
+@click.option(
+    "--requeue",
+    is_flag=True,
+    help="In Slurm, restart by requeuing the job (once, or --restarts times), without a bad node.",
 )
 @click.option("--metrics", metavar="FILE", help="Rewrite FILE for Prometheus with each sample.")
 @click.option("--runs-dir", metavar="DIR", help="Where runs are kept [$DSDOCTOR_RUNS].")
@@ -120,6 +125,8 @@ def _start(words: tuple[str, ...], base: Path, given: dict[str, Any]) -> int:
     every = seconds_of(given["every"], "--every")
     if every < 0.1:  # noqa: PLR2004
         raise UsageError(f"`--every {given['every']}` is too short; expected 0.1s or longer")
+    if given["requeue"] and not os.environ.get("SLURM_JOB_ID"):
+        raise UsageError("`--requeue` needs a Slurm job; elsewhere, pass `--restarts N`")
     first = is_first(os.environ)
     options = RunOptions(
         command=words,
@@ -129,7 +136,8 @@ def _start(words: tuple[str, ...], base: Path, given: dict[str, Any]) -> int:
         every=every,
         hang_after=seconds_of(given["hang_after"], "--hang-after"),
         on_hang=given["on_hang"],
-        restarts=given["restarts"],
+        restarts=given["restarts"] or int(given["requeue"]),
+        requeue=given["requeue"],
         base=base,
         metrics=None if given["metrics"] is None else Path(given["metrics"]).absolute(),
         quiet=given["quiet"] or not first,

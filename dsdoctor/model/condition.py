@@ -35,7 +35,8 @@ class Condition:
         blinds: facts that cannot be read while this condition fails; what is then unknown for lack
             of them is skipped, with this condition as the reason.
         formerly: earlier names, which options and configurations may still use.
-        transient: it can pass without anybody's doing, so another start of the job can help.
+        transient: why another start of the job can help although nobody changes anything; "" = it
+            cannot. `dsdoctor run --restarts` acts on it.
         names: what dsdoctor sees of a run by itself that this condition is the name of.
     """
 
@@ -48,7 +49,7 @@ class Condition:
     narrower: tuple[str, ...] = ()
     blinds: tuple[type[Fact], ...] = ()
     formerly: tuple[str, ...] = ()
-    transient: bool = False
+    transient: str = ""
     names: tuple[Observation, ...] = ()
 
 

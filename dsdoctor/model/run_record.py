@@ -101,6 +101,9 @@ class RunRecord(msgspec.Struct, kw_only=True):
         diagnosis: document of `diagnose --format json`; None after success.
         changed: facts that changed since the environment last worked, one sentence each.
         attempts: how often the command was started (`--restarts`).
+        checkpoint: the last checkpoint that the job reported to save; "" = it reported none.
+        slurm_job: id of the Slurm job around it; "" = there is none.
+        requeued_for: condition for which that job was put back into the queue; "" = it was not.
     """
 
     schema: str = SCHEMA
@@ -126,3 +129,6 @@ class RunRecord(msgspec.Struct, kw_only=True):
     diagnosis: dict[str, Any] | None = None
     changed: list[str] = []
     attempts: int = 1
+    checkpoint: str = ""
+    slurm_job: str = ""
+    requeued_for: str = ""

@@ -145,6 +145,8 @@ def death_lines(record: RunRecord, diagnosis: Diagnosis | None, folder: Path) ->
             f"rank {first.rank} (pid {first.pid}) ended first, "
             f"{max(0.0, second.time - first.time):.1f} s before rank {second.rank}"
         )
+    if record.checkpoint:
+        yield f"last checkpoint that the job reported: `{record.checkpoint}`"
     if record.changed:
         more = f" and {len(record.changed) - 3} more" if len(record.changed) > 3 else ""  # noqa: PLR2004
         yield f"changed since a job last worked here: {'; '.join(record.changed[:3])}{more}"

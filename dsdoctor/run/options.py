@@ -28,6 +28,7 @@ class RunOptions:
         hang_after: seconds without output and work after which the job counts as hung; 0 = never.
         on_hang: `report` or `stop`.
         restarts: how often a run that died of a passing cause is started again.
+        requeue: restart by putting the Slurm job back into the queue.
         base: folder of all runs.
         metrics: file for Prometheus' textfile collector, rewritten with each sample.
         quiet: report nothing while the job runs.
@@ -41,6 +42,7 @@ class RunOptions:
     hang_after: float = 900.0
     on_hang: str = "report"
     restarts: int = 0
+    requeue: bool = False
     base: Path = dataclasses.field(default_factory=Path)
     metrics: Path | None = None
     quiet: bool = False

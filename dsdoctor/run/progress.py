@@ -1,9 +1,10 @@
 """Reads steps, loss, learning rate and throughput from the lines that trainers print themselves.
 
-Sources of the formats: deepspeed 0.19.8 `runtime/engine.py` (_report_progress),
+Sources of the formats: deepspeed 0.19.8 `runtime/engine.py` (_report_progress, save_checkpoint),
 `runtime/pipe/engine.py`, `utils/timer.py`, `runtime/fp16/loss_scaler.py`; transformers 4.51 to 5.23
-`trainer_callback.py`; tqdm 4.67 `std.py` (format_meter); Lightning 2.5 progress bars (tqdm's form
-with metrics behind the rate). Read 2026-11.
+`trainer_callback.py`, `trainer.py`; accelerate 1.15 `accelerator.py` (save_state); tqdm 4.67
+`std.py` (format_meter); Lightning 2.5 progress bars (tqdm's form with metrics behind the rate).
+Read 2026-11.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ import statistics
 from collections.abc import Callable
 
 #: A chunk that holds none of these has no line worth parsing.
-HINTS = (b"loss", b"step", b"it/s", b"s/it", b"iter", b"SamplesPerSec", b"tokens")
+HINTS = (
+    b"loss", b"step", b"it/s", b"s/it", b"iter", b"SamplesPerSec", b"tokens", b"Saving ",
+)  # fmt: skip
 #: Longer lines are tensors and configs that somebody printed.
 LONGEST = 2000
 #: Step times that the median is taken over.
@@ -46,6 +49,11 @@ _TOKENS = re.compile(
     r"(?:tokens?(?:/s(?:ec)?|_per_sec(?:ond)?)|tok/s)['\"]?\s{0,3}[:=]?\s{0,3}['\"]?([\d.,]+)"
 )
 _SCALE = re.compile(r"Attempted loss scale: (\d+), reducing to (\d+)")
+_CHECKPOINT = re.compile(
+    r"\bSaving (?:model checkpoint(?: to|:)|current state to) ['\"]?(?P<path>[^\s'\",]{1,400})"
+)
+#: Files of ranks in DeepSpeed's checkpoints; their folder is what a job resumes from.
+_RANK_FILE = re.compile(r"/[^/]*(?:mp_rank_|zero_pp_rank_|layer_|bf16_zero_)[^/]*\.pt$")
 _SCALE_FLOOR = "Current loss scale already at minimum"
 
 
@@ -110,6 +118,18 @@ def parse(line: str) -> Step | None:
     return found
 
 
+def checkpoint(line: str) -> str | None:
+    """The checkpoint that a line reports to be saved.
+
+    >>> checkpoint("[Rank 0] Saving model checkpoint: out/global_step9/mp_rank_00_model_states.pt")
+    'out/global_step9'
+    >>> checkpoint("Saving model checkpoint to out/checkpoint-500")
+    'out/checkpoint-500'
+    """
+    found = _CHECKPOINT.search(line)
+    return None if found is None else _RANK_FILE.sub("", found["path"]).rstrip(".:")
+
+
 def _plain(text: str) -> float | None:
     try:
         return float(text.replace(",", "").rstrip("."))
@@ -140,12 +160,14 @@ class Progress:
         last: newest value of each field.
         begun: when the first step was reported, seconds of the caller's clock.
         loss_is_nan: a loss that is not a number was reported.
+        checkpoint: the last checkpoint that was reported to be saved; "" = none.
     """
 
     def __init__(self, on_step: Callable[[float, Step], None] | None = None) -> None:
         self.last = Step()
         self.begun: float | None = None
         self.loss_is_nan = False
+        self.checkpoint = ""
         self._on_step = on_step
         self._carry = b""
         self._times: list[float] = []
@@ -159,7 +181,9 @@ class Progress:
         self._carry = carry if len(carry) < LONGEST else b""
         for raw in rows:
             if len(raw) < LONGEST and any(hint in raw for hint in HINTS):
-                step = parse(raw.decode("utf-8", "replace"))
+                line = raw.decode("utf-8", "replace")
+                self.checkpoint = checkpoint(line) or self.checkpoint
+                step = parse(line)
                 if step is not None:
                     self._take(step, now)
 

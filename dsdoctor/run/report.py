@@ -79,6 +79,10 @@ def show(folder: Path, record: RunRecord) -> str:
     ]
     if record.attempts > 1:
         lines.append(f"attempts  {record.attempts}")
+    if record.requeued_for:
+        lines.append(f"requeued  Slurm job {record.slurm_job}, for {record.requeued_for}")
+    if record.checkpoint:
+        lines.append(f"saved     {clean(record.checkpoint)}, the last checkpoint that was reported")
     if record.hang:
         lines.append(f"hang      {record.hang}")
     lines += _cause(record)

@@ -57,6 +57,7 @@ def execute(options: RunOptions, speak: Speaker) -> int:
         command=tuple(mask_words(options.command)),
         cwd=str(Path.cwd()),
         started=_now(),
+        slurm_job=os.environ.get("SLURM_JOB_ID", ""),
     )
     store.save(folder, record)
     if not _may_start(options, folder, record, speak):
@@ -74,6 +75,8 @@ def execute(options: RunOptions, speak: Speaker) -> int:
     try:
         _end(folder, record, status, speak, quiet=options.quiet)
         store.prune(options.base)
+        if options.requeue and status != 0:
+            _requeue(options, folder, record, speak)
     except OSError as error:  # the job's status counts, not what we could not write
         speak(f"the record of this run is incomplete: {error.strerror or error}")
     return status if status >= 0 else 128 - status
@@ -131,21 +134,30 @@ def _attempts(
         from dsdoctor.run import ending  # noqa: PLC0415  # reads logs: not needed while it runs
 
         record.figures = ending.figures_of(supervisor.progress, supervisor.notices)
+        record.checkpoint = supervisor.progress.checkpoint or record.checkpoint
         ending.note_control_group(folder, supervisor.notices)
         left = options.restarts + 1 - record.attempts
-        if status == 0 or left <= 0 or status in (-signal.SIGINT, -signal.SIGTERM):
+        if status == 0 or left <= 0 or options.requeue or _was_ended(record, status):
             return status
         cause = _passing_cause(folder)
-        if cause is None or cause == before:
+        if cause is None or cause[0] == before:
             return status
-        before = cause
-        speak(f"{cause}: starting again, {left} restart{'s' * (left != 1)} left")
+        before, why = cause
+        speak(f"{before}: {why}; starting again, {left} restart{'s' * (left != 1)} left")
+        if record.checkpoint:
+            speak(f"last checkpoint that the job reported: `{record.checkpoint}`")
         record.attempts += 1
         _set_aside(folder, record.attempts - 1)
 
 
-def _passing_cause(folder: Path) -> str | None:
-    """The condition that ended the run, where another try can help (`transient=True`)."""
+def _was_ended(record: RunRecord, status: int) -> bool:
+    """Whether somebody ended the job on purpose, or a scheduler took its place."""
+    sent = any(one.name in ("SIGINT", "SIGTERM", "SIGQUIT") for one in record.signals)
+    return sent or status in (-signal.SIGINT, -signal.SIGTERM)
+
+
+def _passing_cause(folder: Path) -> tuple[str, str] | None:
+    """The condition that ended the run and why another start can help, where it can."""
     from dsdoctor import packs  # noqa: PLC0415  # only where a job died
     from dsdoctor.run import ending  # noqa: PLC0415
 
@@ -154,7 +166,47 @@ def _passing_cause(folder: Path) -> str | None:
     if found is None or not found.causes:
         return None
     unit = registry.find(found.causes[0].condition)
-    return unit.condition.name if unit is not None and unit.condition.transient else None
+    if unit is None or not unit.condition.transient:
+        return None
+    return unit.condition.name, unit.condition.transient
+
+
+def _requeue(options: RunOptions, folder: Path, record: RunRecord, speak: Speaker) -> None:
+    """Puts the Slurm job back into the queue, where that can help."""
+    from dsdoctor import packs  # noqa: PLC0415
+    from dsdoctor.model.diagnosis import Diagnosis  # noqa: PLC0415
+    from dsdoctor.run import requeue  # noqa: PLC0415
+
+    job = requeue.job_of(os.environ)
+    if job is None or record.diagnosis is None or _was_ended(record, record.status or 0):
+        return
+    causes = msgspec.convert(record.diagnosis, Diagnosis).causes
+    registry = packs.load()
+    why = requeue.reason(causes[0], registry) if causes else ""
+    here = bool(causes) and requeue.is_at_fault(causes[0], job, registry)
+    # of several nodes, one that is at fault speaks for itself, else the first
+    if not why or not (here or is_first(os.environ)):
+        return
+    name = causes[0].condition
+    if job.restarts >= options.restarts:
+        speak(f"job {job.id} is not requeued: it has been started again {job.restarts} times")
+        return
+    if job.restarts and name == _requeued_for(options.base, job.id, folder):
+        speak(f"job {job.id} is not requeued: it died of the same cause as before, {name}")
+        return
+    record.requeued_for = name
+    store.save(folder, record)
+    without = f" without node {job.node}" if here else ""
+    speak(f"{name}: {why}; job {job.id} goes back into the queue{without}")
+    if problem := requeue.requeue(job, without_node=here):
+        speak(problem)
+
+
+def _requeued_for(base: Path, job: str, folder: Path) -> str:
+    """The cause for which this Slurm job was requeued last."""
+    runs = [record for place, record in store.all_runs(base) if place != folder]
+    before = [one.requeued_for for one in runs if one.slurm_job == job and one.requeued_for]
+    return before[-1] if before else ""
 
 
 def _set_aside(folder: Path, attempt: int) -> None:

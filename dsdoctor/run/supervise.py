@@ -158,6 +158,7 @@ class Supervisor:
         self._begun = time.monotonic()
         self._begun_wall = time.time()
         self._job: process.Attached | None = None
+        self._early: list[int] = []
         self._terminal: terminal.Terminal | None = None
         self._steps = os.fdopen(files.open_append(folder / "steps.jsonl"), "a", encoding="utf-8")
         self._kernel = os.fdopen(files.open_append(folder / "kernel.log"), "a", encoding="utf-8")
@@ -235,6 +236,8 @@ class Supervisor:
         finally:
             for end in ends:
                 os.close(end)
+        for number in self._early:
+            self._on_signal(number, None)
         if self._terminal is not None:
             self._terminal.begin()
             relay.add(self._terminal.outer, 1)
@@ -350,11 +353,13 @@ class Supervisor:
         return before
 
     def _on_signal(self, number: int, _frame: object) -> None:
-        if self._job is not None:
-            moment = round(time.monotonic() - self._begun, 2)
-            name = signal.Signals(number).name
-            self.record.signals.append(PassedSignal(name=name, time=moment))
-            self._job.signal_group(number)
+        if self._job is None:  # between the start of the command and the word that it has started
+            self._early.append(number)
+            return
+        moment = round(time.monotonic() - self._begun, 2)
+        name = signal.Signals(number).name
+        self.record.signals.append(PassedSignal(name=name, time=moment))
+        self._job.signal_group(number)
 
     def _on_resize(self, _number: int, _frame: object) -> None:
         if self._terminal is not None:

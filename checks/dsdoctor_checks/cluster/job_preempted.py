@@ -18,7 +18,13 @@ from __future__ import annotations
 
 from dsdoctor.api import Condition, Level, Scope, Signature
 
-CONDITION = Condition("job-preempted", id="DSD1652", scope=Scope.JOB, since="0.1")
+CONDITION = Condition(
+    "job-preempted",
+    id="DSD1652",
+    scope=Scope.JOB,
+    since="0.1",
+    transient="the job can start again once nodes are free",
+)
 
 HINT = (
     "resume from the last checkpoint; submit with `--requeue`, or use nodes that are not preempted"

@@ -17,7 +17,13 @@ from __future__ import annotations
 
 from dsdoctor.api import Condition, Level, Scope, Signature
 
-CONDITION = Condition("node-failed", id="DSD1653", scope=Scope.NODE, since="0.1")
+CONDITION = Condition(
+    "node-failed",
+    id="DSD1653",
+    scope=Scope.NODE,
+    since="0.1",
+    transient="another node can take its place",
+)
 
 HINT = "resume on other nodes, and have the failed node checked (`sinfo -R`, `dmesg`, `dsdoctor check`)"
 

@@ -41,7 +41,13 @@ from dsdoctor_checks._util import listed, variable
 
 from ._settings import Setting, parse_pattern, settings
 
-CONDITION = Condition("nccl-ib-or-socket-interface", id="DSD851", scope=Scope.JOB, since="0.1")
+CONDITION = Condition(
+    "nccl-ib-or-socket-interface",
+    id="DSD851",
+    scope=Scope.JOB,
+    since="0.1",
+    transient="a link that was down can be up next time",
+)
 
 
 def _usable(interface: NetInterface) -> bool:

@@ -28,6 +28,7 @@ CONDITION = Condition(
     scope=Scope.JOB,
     since="0.1",
     names=(Observation.NO_COLLECTIVE,),
+    transient="a rank that was stuck can reach the collective next time",
 )
 
 HINT = (

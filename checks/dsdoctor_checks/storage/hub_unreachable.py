@@ -16,7 +16,13 @@ from __future__ import annotations
 
 from dsdoctor.api import Condition, Level, Scope, Signature
 
-CONDITION = Condition("hub-unreachable", id="DSD1552", scope=Scope.JOB, since="0.1")
+CONDITION = Condition(
+    "hub-unreachable",
+    id="DSD1552",
+    scope=Scope.JOB,
+    since="0.1",
+    transient="a server that did not answer can answer next time",
+)
 
 HINT = (
     "download the files in advance with `hf download MODEL`, or set `HTTPS_PROXY` or `HF_ENDPOINT`"

@@ -1,0 +1,110 @@
+"""Puts a Slurm job that died of a passing cause back into the queue, without a node at fault.
+
+`scontrol requeue` ends the job's processes, dsdoctor's too, with SIGTERM and after `KillWait`
+seconds (30 by default) with SIGKILL. `ExcNodeList` can be changed only once the job is pending,
+that is in this interval; Slurm starts a requeued job again two minutes later at the earliest.
+Source: scontrol(1) of Slurm 20.02 to 25.05, and measured with 24.11.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import shutil
+import signal
+from collections.abc import Mapping
+from pathlib import PurePath
+
+from dsdoctor import process
+from dsdoctor.model.diagnosis import Cause
+from dsdoctor.model.facts.run import Scope
+from dsdoctor.registry import Registry
+
+#: How long one call of `scontrol` may take; three of them fit into `KillWait`.
+CALL_SECONDS = 8.0
+#: Records of this node alone: a cause that they prove is on this node.
+OWN = re.compile(r"^(?:kernel|control-group)\.log$")
+
+
+@dataclasses.dataclass(frozen=True)
+class SlurmJob:
+    """The job that this process belongs to.
+
+    Attributes:
+        id: of the job.
+        node: name of this node in Slurm.
+        nodes: how many nodes the job has.
+        restarts: how often Slurm has started it again.
+    """
+
+    id: str
+    node: str
+    nodes: int
+    restarts: int
+
+
+def job_of(env: Mapping[str, str]) -> SlurmJob | None:
+    """The Slurm job around this process; None = there is none."""
+    number = env.get("SLURM_JOB_ID", "")
+    if not number.isdigit() or shutil.which("scontrol") is None:
+        return None
+    nodes, restarts = env.get("SLURM_JOB_NUM_NODES", "1"), env.get("SLURM_RESTART_COUNT", "0")
+    return SlurmJob(
+        id=number,
+        node=env.get("SLURMD_NODENAME", ""),
+        nodes=int(nodes) if nodes.isdigit() else 1,
+        restarts=int(restarts) if restarts.isdigit() else 0,
+    )
+
+
+def reason(cause: Cause, registry: Registry) -> str:
+    """Why another start of the job, in the same place or in another, can help; "" = it cannot."""
+    unit = registry.find(cause.condition)
+    if unit is None:
+        return ""
+    return unit.condition.transient or (
+        "another node does not have this problem" if unit.condition.scope is Scope.NODE else ""
+    )
+
+
+def is_at_fault(cause: Cause, job: SlurmJob, registry: Registry) -> bool:
+    """Whether this node must not get the job again.
+
+    Of a job with several nodes only what this node's own records prove is certain to be here.
+    """
+    unit = registry.find(cause.condition)
+    if unit is None or unit.condition.scope is not Scope.NODE or not job.node:
+        return False
+    own = any(OWN.match(PurePath(line.file).name) for line in cause.evidence)
+    return own or job.nodes == 1
+
+
+def requeue(job: SlurmJob, *, without_node: bool) -> str:
+    """Puts the job back into the queue; what went wrong, "" = nothing."""
+    ignored = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        if error := _scontrol("requeue", job.id):
+            return f"job {job.id} cannot be requeued: {error}"
+        if without_node:
+            excluded = [*_excluded(job.id), job.node]
+            if error := _scontrol("update", f"JobId={job.id}", f"ExcNodeList={','.join(excluded)}"):
+                return f"job {job.id} is requeued, but {job.node} is not excluded: {error}"
+        return ""
+    finally:
+        signal.signal(signal.SIGTERM, ignored)
+
+
+def _scontrol(*words: str) -> str:
+    """Calls it; its complaint, "" = none."""
+    done = process.run(["scontrol", *words], timeout=CALL_SECONDS)
+    if done.ok:
+        return ""
+    rows = [row for row in done.error_text.splitlines() if row.strip()]
+    return rows[-1].strip() if rows else "scontrol does not answer"
+
+
+def _excluded(job: str) -> list[str]:
+    """Nodes that the job excludes already."""
+    done = process.run(["scontrol", "show", "job", job, "--oneliner"], timeout=CALL_SECONDS)
+    found = re.search(r"\bExcNodeList=(\S+)", done.text)
+    return [] if found is None or found[1] == "(null)" else [found[1]]

@@ -335,6 +335,16 @@ def make_folder(path: str | Path, *, mode: int = 0o777, strict: bool = False) ->
     os.close(descend(os.fspath(path), rules_for(strict=strict), mode).handle)
 
 
+def user_config_folder() -> Path | None:
+    """Where a user keeps configuration; None for an account without a home."""
+    import platformdirs  # noqa: PLC0415  # the gate's fast path reads no configuration
+
+    try:
+        return Path(platformdirs.user_config_dir("dsdoctor"))
+    except RuntimeError:
+        return None
+
+
 def symlink(target: str, link: str | Path, *, strict: bool = False) -> None:
     """Makes a link, or puts it in the place of a file or link.
 

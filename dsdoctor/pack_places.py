@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import platformdirs
-
+from dsdoctor import files
 from dsdoctor.entry_points import entry_points
 
 GROUP = "dsdoctor.packs"
@@ -14,9 +13,15 @@ BUILTIN = "builtin"
 SYSTEM_FOLDER = Path("/etc/dsdoctor/checks.d")
 
 
-def user_folder() -> Path:
-    """The checks.d folder of the user."""
-    return Path(platformdirs.user_config_dir("dsdoctor")) / "checks.d"
+def user_folder() -> Path | None:
+    """The checks.d folder of the user; None for an account without a home."""
+    config = files.user_config_folder()
+    return None if config is None else config / "checks.d"
+
+
+def folders() -> list[Path]:
+    """The checks.d folders of the system and of the user."""
+    return [folder for folder in (SYSTEM_FOLDER, user_folder()) if folder is not None]
 
 
 def only_builtin() -> bool:
@@ -24,8 +29,6 @@ def only_builtin() -> bool:
     if any(point.name != BUILTIN for point in entry_points(GROUP)):
         return False
     try:
-        return not any(
-            True for folder in (SYSTEM_FOLDER, user_folder()) for _ in folder.glob("*.py")
-        )
+        return not any(True for folder in folders() for _ in folder.glob("*.py"))
     except OSError:
         return False

@@ -22,7 +22,8 @@ from dsdoctor.errors import UsageError
 from dsdoctor.model.condition import Boilerplate, Condition, Limits
 from dsdoctor.model.facts.base import Fact
 from dsdoctor.pack_names import name_problem, prefix_of_file
-from dsdoctor.pack_places import BUILTIN, GROUP, SYSTEM_FOLDER, user_folder
+from dsdoctor.pack_places import BUILTIN, GROUP
+from dsdoctor.pack_places import folders as usual_folders
 from dsdoctor.registry import Cure, Pack, Problem, Registry, Unit, gives, needs
 from dsdoctor.safe_path import UnsafePathError, trusted_accounts, why_untrusted
 
@@ -302,7 +303,7 @@ def _load(folders: Iterable[str], *, builtin_only: bool, only_root_owned: bool) 
             raise UsageError(
                 f"`--checks-dir {folder}` is not a folder; expected one with *.py files"
             )
-    for folder in [SYSTEM_FOLDER, user_folder(), *given]:
+    for folder in [*usual_folders(), *given]:
         _load_folder(folder, registry, only_root_owned=only_root_owned)
     return registry
 

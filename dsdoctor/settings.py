@@ -26,7 +26,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
-import platformdirs
 
 from dsdoctor import files
 from dsdoctor.errors import UsageError
@@ -103,9 +102,10 @@ def load(path: Path | None = None) -> Settings:
         path = Path(given)
         if not path.is_file():
             raise UsageError(f"`DSDOCTOR_CONFIG` names `{given}`, which is not a file")
-    user = Path(platformdirs.user_config_dir("dsdoctor")) / "config.toml"
+    user = files.user_config_folder()
+    usual = [SYSTEM_FILE, *([] if user is None else [user / "config.toml"])]
     merged = Settings()
-    for file in [path] if path else [SYSTEM_FILE, user]:
+    for file in [path] if path else usual:
         reason = distrusted(file)
         if reason:
             sys.stderr.write(f"dsdoctor: `{file}` is ignored: {reason}\n")

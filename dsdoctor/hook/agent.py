@@ -196,7 +196,8 @@ def by_hook(options: Options) -> dict[str, Any] | None:
     for name in options.ignore:
         argv += ["--ignore", name]
     verdict.unlink(missing_ok=True)
-    done = process.run(argv, timeout=options.budget + _GRACE_SECONDS)
+    env = {**os.environ, "NODE_NAME": options.node}
+    done = process.run(argv, timeout=options.budget + _GRACE_SECONDS, env=env)
     try:
         found = json.loads(verdict.read_bytes())
     except (OSError, ValueError):
@@ -245,7 +246,8 @@ def _seconds(text: str) -> float:
     return value
 
 
-def _parsed(argv: Sequence[str] | None) -> tuple[Options, str]:
+def parsed(argv: Sequence[str] | None) -> tuple[Options, str]:
+    """Options, and the URL of the API server where one is named; ends with status 2 on misuse."""
     parser = argparse.ArgumentParser("python3 -m dsdoctor.hook.agent", allow_abbrev=False)
     parser.add_argument("--node", default=os.environ.get("NODE_NAME", ""))
     parser.add_argument("--api", default="", help="URL of the API server [the pod's]")
@@ -253,7 +255,11 @@ def _parsed(argv: Sequence[str] | None) -> tuple[Options, str]:
     parser.add_argument("--interval", type=_seconds, default=60.0)
     parser.add_argument("--budget", type=_seconds, default=30.0)
     parser.add_argument("--condition", default=CONDITION)
-    parser.add_argument("--taint", default="", help="key of the taint of a faulty node [none]")
+    parser.add_argument(
+        "--taint",
+        default=os.environ.get("DSDOCTOR_TAINT", ""),
+        help="key of the taint of a faulty node [none]",
+    )
     parser.add_argument(
         "--effect", default="NoSchedule", choices=["NoSchedule", "PreferNoSchedule"]
     )
@@ -278,7 +284,7 @@ def _parsed(argv: Sequence[str] | None) -> tuple[Options, str]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Rounds until a signal."""
-    options, url = _parsed(argv)
+    options, url = parsed(argv)
     try:
         api = nodeapi.Api(url) if url else nodeapi.Api.in_cluster(os.environ)
         files.make_folder(options.folder / "run", mode=0o700)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from dsdoctor import packs, settings
 from dsdoctor.hook import agent, nodeapi
 from dsdoctor.hook.agent import Agent, Options, judged
 from tests.hook.apiserver import Cluster, served
@@ -209,3 +210,17 @@ def test_a_whole_round_on_a_machine(
     if fail:
         assert found["reason"] == "GpuLost"
     assert "dsdoctor_hook_healthy" in (folder / "metrics.prom").read_text()
+
+
+def test_an_account_without_a_home_has_no_configuration_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A pod's `runAsUser` is often in no passwd file."""
+
+    def homeless(_: str) -> str:
+        raise RuntimeError("could not determine the home directory")
+
+    monkeypatch.delenv("DSDOCTOR_CONFIG", raising=False)
+    monkeypatch.setattr("platformdirs.user_config_dir", homeless)
+    assert packs.load(only_root_owned=True).problems == []
+    assert settings.load() == settings.Settings()

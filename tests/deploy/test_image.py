@@ -1,0 +1,123 @@
+"""The image's Dockerfile, by the rules of hadolint that concern it.
+
+No registry can be reached from the tests, so the base cannot be pulled; that a wheel of these files
+installs in a bare virtual environment and runs is tested in tests/packaging.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+import sys
+
+import pytest
+
+from dsdoctor.version import __version__
+from tests.deploy import rendered
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+ROOT = rendered.DEPLOY.parent
+TEXT = (rendered.DEPLOY / "Dockerfile").read_text()
+
+
+def instructions(text: str) -> list[tuple[str, str]]:
+    """Instruction and its words, continued lines joined."""
+    lines = [line for line in text.splitlines() if not line.lstrip().startswith("#")]
+    joined = re.sub(r"\\\n\s*", " ", "\n".join(lines))
+    return [
+        (line.split(None, 1)[0].upper(), line.split(None, 1)[1])
+        for line in joined.splitlines()
+        if line.strip()
+    ]
+
+
+def problems(text: str) -> list[str]:
+    """What is wrong with a Dockerfile."""
+    wrong = []
+    found = instructions(text)
+    users = [words for name, words in found if name == "USER"]
+    bases = [words for name, words in found if name == "ARG" and words.startswith("BASE=")]
+    if not bases or not re.search(r"(:\d+\.\d+\.\d+[-\w.]*|@sha256:[0-9a-f]{64})$", bases[0]):
+        wrong.append("the base is not an exact version")  # DL3006, DL3007
+    for name, words in found:
+        if name == "FROM" and not words.startswith("${BASE}"):
+            wrong.append(f"FROM {words} goes round the pinned base")
+        if name == "ADD":
+            wrong.append("ADD instead of COPY")  # DL3020
+        if name == "RUN" and "pip install" in words and "--no-cache-dir" not in words:
+            wrong.append("pip keeps a cache")  # DL3042
+        if name == "RUN" and re.search(r"\b(sudo|curl|wget)\b", words):
+            wrong.append(f"RUN {words}")  # DL3004
+        if name == "WORKDIR" and not words.startswith("/"):
+            wrong.append(f"WORKDIR {words} is relative")  # DL3000
+        if name in ("ENTRYPOINT", "CMD") and not words.startswith("["):
+            wrong.append(f"{name} starts a shell")  # DL3025
+    if not users or not re.fullmatch(r"[1-9]\d*:[1-9]\d*", users[-1]):
+        wrong.append("the last USER is not a number other than 0")  # DL3002
+    labels = " ".join(words for name, words in found if name == "LABEL")
+    wanted = ("title", "description", "licenses", "version", "revision")
+    return wrong + [
+        f"no label {label}"
+        for label in wanted
+        if f"org.opencontainers.image.{label}=" not in labels
+    ]
+
+
+def test_the_dockerfile_keeps_the_rules() -> None:
+    assert problems(TEXT) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("python:3.13.5-slim-bookworm\n\nFROM", "python:latest\n\nFROM"),
+        ("USER 65532:65532", "USER root"),
+        ("--no-cache-dir ", ""),
+        ('ENTRYPOINT ["dsdoctor"]', "ENTRYPOINT dsdoctor"),
+        ("COPY checks", "ADD checks"),
+        ("FROM ${BASE} AS build", "FROM python AS build"),
+        ("WORKDIR /src", "WORKDIR src"),
+        ("image.revision", "image.rev"),
+    ],
+)
+def test_the_rules_notice(old: str, new: str) -> None:
+    assert old in TEXT
+    assert len(problems(TEXT.replace(old, new))) == 1
+
+
+def test_what_is_copied_is_there_and_not_ignored() -> None:
+    kept = [
+        line.removeprefix("!")
+        for line in (rendered.DEPLOY / "Dockerfile.dockerignore").read_text().splitlines()
+        if line.startswith("!")
+    ]
+    for name, words in instructions(TEXT):
+        if name == "COPY" and "--from" not in words:
+            for source in words.split()[:-1]:
+                assert (ROOT / source).exists(), source
+                assert any(fnmatch.fnmatch(source.removeprefix("./"), k) for k in kept), source
+
+
+def test_the_build_has_all_that_the_wheel_needs() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    packages = project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+    needed = {package.split("/")[0] for package in packages}
+    needed |= {project["project"]["readme"], *project["project"]["license-files"], "pyproject.toml"}
+    copied = {
+        source
+        for name, words in instructions(TEXT)
+        if name == "COPY" and "--from" not in words
+        for source in words.split()[:-1]
+    }
+    assert needed <= copied
+    assert f"ARG VERSION={__version__}" in TEXT
+
+
+def test_the_account_is_that_of_the_pod() -> None:
+    (daemon,) = [o for o in rendered.kustomize("agent") if o["kind"] == "DaemonSet"]
+    security = daemon["spec"]["template"]["spec"]["securityContext"]
+    assert f"USER {security['runAsUser']}:{security['runAsGroup']}" in TEXT

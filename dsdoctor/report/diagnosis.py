@@ -67,7 +67,8 @@ def _cause(cause: Cause, place: int, columns: int) -> Iterator[Line]:
     if cause.now is not None:
         text = f"{cause.now.status}: {cause.now.message}"
         yield from _wrap(text, columns, INDENT, NOW_STYLES[cause.now.status])
-    yield from _wrap(f"hint: {cause.hint}", columns, INDENT, "hint")
+    if cause.hint:
+        yield from _wrap(f"hint: {cause.hint}", columns, INDENT, "hint")
     for fix in cause.fixes:
         yield from _wrap(f"fix: `dsdoctor fix {fix}`", columns, INDENT, "hint")
     yield from _wrap(f"more: `dsdoctor explain {cause.condition}`", columns, INDENT, "note")

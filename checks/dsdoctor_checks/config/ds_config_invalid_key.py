@@ -169,6 +169,7 @@ SIGNATURES = (
         ),
         not_examples=(" validation error for  ",),
         level=Level.STRONG,
+        not_near=("Input should be", "value is not a valid"),
     ),
     Signature(
         pattern="[Ee]xtra (?:fields not|inputs are not) permitted",
@@ -184,44 +185,10 @@ SIGNATURES = (
         level=Level.STRONG,
     ),
     Signature(
-        pattern="existing deepspeed config",
-        examples=(
-            "ValueError: Expected a string path to an existing deepspeed config, or a dictionary. Received: configs/ds_zero2.json",
-        ),
-        level=Level.STRONG,
-    ),
-    Signature(
         pattern=r"^\S*DeepSpeedConfigError: ",
         examples=(
             "deepspeed.runtime.config.DeepSpeedConfigError: Elastic training has been removed; the 'elasticity' configuration block is no longer supported. Set train_batch_size / train_micro_batch_size_per_gpu / gradient_accumulation_steps directly.",
         ),
-        level=Level.STRONG,
-    ),
-    Signature(
-        pattern="HjsonDecodeError: ",
-        examples=(
-            "hjson.scanner.HjsonDecodeError: Bad key name (eof): line 10 column 23 (char 182)",
-        ),
-        level=Level.STRONG,
-    ),
-    Signature(
-        pattern="requires --deepspeed_config",
-        source="deepspeed 0.19.8 __init__.py",
-        examples=(
-            'assert config is not None, "DeepSpeed requires --deepspeed_config to specify configuration file"',
-        ),
-        level=Level.STRONG,
-    ),
-    Signature(
-        pattern="not a supported DeepSpeed Optimizer",
-        source="deepspeed 0.19.8 runtime/engine.py",
-        examples=("AssertionError: AdamV is not a supported DeepSpeed Optimizer",),
-        level=Level.STRONG,
-    ),
-    Signature(
-        pattern="does not recognize LR scheduler",
-        source="deepspeed 0.19.8 runtime/engine.py",
-        examples=("AssertionError: DeepSpeed does not recognize LR scheduler Foo",),
         level=Level.STRONG,
     ),
     Signature(

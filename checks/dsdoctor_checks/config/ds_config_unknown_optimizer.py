@@ -28,8 +28,10 @@ from dsdoctor.api import (
     DeepSpeedInstall,
     DsConfig,
     Finding,
+    Level,
     Missing,
     Scope,
+    Signature,
     check,
     fail,
     skip,
@@ -89,3 +91,15 @@ def optimizer_exists(config: DsConfig, deepspeed: DeepSpeedInstall | Missing) ->
         meant=meant,
         deepspeed=shown,
     )
+
+
+HINT = "correct `optimizer.type`, or remove it and pass an optimizer to `deepspeed.initialize`"
+
+SIGNATURES = (
+    Signature(
+        pattern="not a supported DeepSpeed Optimizer",
+        source="deepspeed 0.19.8 runtime/engine.py",
+        examples=("AssertionError: AdamV is not a supported DeepSpeed Optimizer",),
+        level=Level.STRONG,
+    ),
+)

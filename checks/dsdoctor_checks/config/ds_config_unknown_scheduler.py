@@ -23,8 +23,10 @@ from dsdoctor.api import (
     DeepSpeedInstall,
     DsConfig,
     Finding,
+    Level,
     Missing,
     Scope,
+    Signature,
     check,
     fail,
 )
@@ -56,3 +58,15 @@ def scheduler_exists(config: DsConfig, deepspeed: DeepSpeedInstall | Missing) ->
         line=config.lines.get("scheduler.type"),
         meant=meant,
     )
+
+
+HINT = "correct `scheduler.type`, or remove it and pass a scheduler to `deepspeed.initialize`"
+
+SIGNATURES = (
+    Signature(
+        pattern="does not recognize LR scheduler",
+        source="deepspeed 0.19.8 runtime/engine.py",
+        examples=("AssertionError: DeepSpeed does not recognize LR scheduler Foo",),
+        level=Level.STRONG,
+    ),
+)

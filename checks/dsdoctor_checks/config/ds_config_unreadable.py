@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dsdoctor.api import Condition, DsConfig, Finding, Scope, check, fail
+from dsdoctor.api import Condition, DsConfig, Finding, Level, Scope, Signature, check, fail
 
 CONDITION = Condition("ds-config-unreadable", id="DSD1301", scope=Scope.JOB, since="0.1")
 
@@ -57,3 +57,25 @@ def config_can_be_read(config: DsConfig) -> Iterator[Finding]:
         column=config.error_column,
         error=config.error,
     )
+
+
+HINT = "correct the line that the error names"
+
+SIGNATURES = (
+    Signature(
+        pattern="HjsonDecodeError: ",
+        examples=(
+            "hjson.scanner.HjsonDecodeError: Bad key name (eof): line 10 column 23 (char 182)",
+        ),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern="existing deepspeed config",
+        examples=(
+            "ValueError: Expected a string path to an existing deepspeed config, or a dictionary. Received: configs/ds_zero2.json",
+        ),
+        message="the DeepSpeed config that was named does not exist",
+        hint="correct the path of the DeepSpeed config; each node needs the file",
+        level=Level.STRONG,
+    ),
+)

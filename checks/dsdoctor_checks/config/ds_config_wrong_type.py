@@ -24,8 +24,10 @@ from dsdoctor.api import (
     DeepSpeedInstall,
     DsConfig,
     Finding,
+    Level,
     Missing,
     Scope,
+    Signature,
     check,
     fail,
 )
@@ -185,3 +187,20 @@ def _zero(config: DsConfig) -> Iterator[Finding]:
         broken = isinstance(value, float) and not value.is_integer()
         if _given(config, key, value) and (broken or (is_number(value) and value < 0)):
             yield _wrong(config, key, "an integer of 0 or more", effect)
+
+
+HINT = "correct the value that the error names"
+
+SIGNATURES = (
+    Signature(
+        pattern=r"\d+ validation errors? for (?:DeepSpeed|\w*Config)\w*",
+        source="pydantic 1-2, deepspeed 0.9-0.19 runtime/config_utils.py",
+        examples=(
+            "ValidationError: 1 validation error for DeepSpeedZeroConfig",
+            "pydantic_core._pydantic_core.ValidationError: 2 validation errors for DeepSpeedFP16Config",
+        ),
+        not_examples=(" validation error for  ",),
+        level=Level.STRONG,
+        near=("Input should be", "value is not a valid"),
+    ),
+)

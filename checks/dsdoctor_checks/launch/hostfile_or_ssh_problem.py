@@ -218,13 +218,6 @@ SIGNATURES = (
         masks=("path-not-writable", "rendezvous-timeout"),
     ),
     Signature(
-        pattern="include_str and exclude_str",
-        source="deepspeed 0.19.8 launcher/runner.py",
-        examples=("raise ValueError('include_str and exclude_str are mutually exclusive.')",),
-        level=Level.STRONG,
-        masks=("path-not-writable", "rendezvous-timeout"),
-    ),
-    Signature(
         pattern="was not reachable via ssh",
         source="deepspeed 0.19.8 launcher/runner.py",
         examples=(
@@ -406,9 +399,8 @@ SIGNATURES = (
         masks=("path-not-writable", "rendezvous-timeout"),
     ),
     Signature(
-        pattern="Cannot specify num_nodes/gpus with include|Unable to detect suitable master address|does not support (?:worker include/exclusion|limiting num nodes)",
+        pattern="Unable to detect suitable master address|does not support (?:worker include/exclusion|limiting num nodes)",
         examples=(
-            "ValueError: Cannot specify num_nodes/gpus with include/exclude",
             "RuntimeError: Unable to detect suitable master address via `hostname -I`, please manually specify one via --master_addr",
             "does not support worker include/exclusion",
         ),

@@ -21,8 +21,10 @@ from dsdoctor.api import (
     Gpus,
     Hostfile,
     LaunchCommand,
+    Level,
     Missing,
     Scope,
+    Signature,
     check,
     fail,
 )
@@ -116,3 +118,22 @@ def _slots_exist(
                 slot=beyond[0],
                 slots=have,
             )
+
+
+HINT = "pass one of the options; name hosts and slots that the hostfile has"
+
+SIGNATURES = (
+    Signature(
+        pattern="include_str and exclude_str",
+        source="deepspeed 0.19.8 launcher/runner.py",
+        examples=("ValueError: include_str and exclude_str are mutually exclusive.",),
+        level=Level.STRONG,
+        masks=("path-not-writable", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern="Cannot specify num_nodes/gpus with include",
+        source="deepspeed 0.19.8 launcher/runner.py",
+        examples=("ValueError: Cannot specify num_nodes/gpus with include/exclude",),
+        level=Level.STRONG,
+    ),
+)

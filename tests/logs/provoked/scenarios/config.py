@@ -7,6 +7,10 @@ from ._scripts import config, train
 
 COMBINATION = "ds-config-unsupported-combination"
 KEY = "ds-config-invalid-key"
+UNKNOWN_OPTIMIZER = "ds-config-unknown-optimizer"
+UNKNOWN_SCHEDULER = "ds-config-unknown-scheduler"
+UNREADABLE = "ds-config-unreadable"
+WRONG_TYPE = "ds-config-wrong-type"
 BATCH = "ds-config-batch-mismatch"
 
 
@@ -42,7 +46,7 @@ def config_batch_smaller_than_world(bench: Bench) -> int:
     return _try(bench, config(changes), ranks=2)
 
 
-@scenario(KEY, r"(?i)optimizer")
+@scenario(UNKNOWN_OPTIMIZER, r"(?i)optimizer")
 def config_unknown_optimizer(bench: Bench) -> int:
     """An optimizer name that neither DeepSpeed nor torch knows."""
     return _try(bench, config(optimizer={"type": "AdamV", "params": {"lr": 1e-3}}))
@@ -60,7 +64,7 @@ def config_bad_zero_key(bench: Bench) -> int:
     return _try(bench, config(zero_optimization={"stage": 2, "overlap_com": True}))
 
 
-@scenario(KEY, r"Input should be 0, 1, 2")
+@scenario(WRONG_TYPE, r"Input should be 0, 1, 2")
 def config_zero_stage_4(bench: Bench) -> int:
     """There is no ZeRO-4."""
     return _try(bench, config(zero_optimization={"stage": 4}))
@@ -75,7 +79,7 @@ def config_duplicate_key(bench: Bench) -> int:
     )
 
 
-@scenario(KEY, r"(?i)decode|Expecting|valid")
+@scenario(UNREADABLE, r"(?i)decode|Expecting|valid")
 def config_not_json(bench: Bench) -> int:
     """The closing brace is missing."""
     return _try(bench, config().rstrip("}\n"))
@@ -87,7 +91,7 @@ def ok_config_trailing_comma(bench: Bench) -> int:
     return _try(bench, config().replace('"steps_per_print": 1', '"steps_per_print": 1,'))
 
 
-@scenario(KEY, r"ds_config\.json|existing deepspeed config|FileNotFound")
+@scenario(UNREADABLE, r"ds_config\.json|existing deepspeed config|FileNotFound")
 def config_file_absent(bench: Bench) -> int:
     """--deepspeed_config names a file that does not exist."""
     return bench.deepspeed(train(), "--deepspeed", "--deepspeed_config", "ds_confg.json", ranks=1)
@@ -172,7 +176,7 @@ def config_nvme_without_libaio(bench: Bench) -> int:
     return _try(bench, config(zero_optimization={"stage": 3, "offload_optimizer": device}))
 
 
-@scenario(KEY, r"(?i)scheduler|lr_sched|WarmupCos")
+@scenario(UNKNOWN_SCHEDULER, r"(?i)scheduler|lr_sched|WarmupCos")
 def config_unknown_scheduler(bench: Bench) -> int:
     """A scheduler that does not exist."""
     return _try(bench, config(scheduler={"type": "WarmupCosine", "params": {}}))
@@ -201,7 +205,7 @@ def config_misspelt_monitor_key(bench: Bench) -> int:
     return _try(bench, config(tensorboard={"enabled": False, "output_dir": "logs"}))
 
 
-@scenario(KEY, r"(?i)valid (integer|dictionary|boolean)|int_parsing|bool")
+@scenario(WRONG_TYPE, r"(?i)valid (integer|dictionary|boolean)|int_parsing|bool")
 def config_wrong_type(bench: Bench) -> int:
     """A word where a boolean belongs."""
     return _try(bench, config(zero_optimization={"stage": 2, "contiguous_gradients": "sometimes"}))
@@ -235,7 +239,7 @@ def config_pipeline_with_zero2(bench: Bench) -> int:
     return _try(bench, config(zero_optimization={"stage": 2}), script=train(before=before))
 
 
-@scenario(KEY, r"(?i)deepspeed_config|no config|config")
+@scenario("unrecognised", r"(?i)deepspeed_config|no config|config")
 def config_argument_missing(bench: Bench) -> int:
     """--deepspeed without a config."""
     return bench.deepspeed(train(), "--deepspeed", ranks=1)

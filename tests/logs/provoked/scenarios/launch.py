@@ -80,7 +80,7 @@ def launch_include_host_absent(bench: Bench) -> int:
     return _hostfile(bench, "node-a slots=2\n", "--include", "node-z:0")
 
 
-@scenario(HOSTS, r"(?i)mutually exclusive")
+@scenario("include-exclude-conflict", r"(?i)mutually exclusive")
 def launch_include_and_exclude(bench: Bench) -> int:
     """--include together with --exclude."""
     return _hostfile(bench, "node-a slots=2\n", "--include", "node-a:0", "--exclude", "node-a:1")

@@ -38,6 +38,8 @@ VALIDATED = {"Assertion failed": "AssertionError", "Value error": "ValueError"}
 #: Kinds of answer that name no condition.
 REFUSAL, INTERNAL = "refusal", "internal"
 SUFFIX, LABELS = ".index", ".labels"
+#: A chunk of several words, as it is stored.
+STORED = re.compile(r"[2-6]:[0-9a-f]{10}")
 
 
 def words_of(text: str) -> list[str]:
@@ -320,6 +322,19 @@ def products(folder: Path) -> frozenset[str]:
 
 
 @functools.lru_cache(maxsize=32)
+def _text(folder: Path, product: str) -> tuple[str, frozenset[str]]:
+    """The index of a product as it is stored, and the chunks that are in it."""
+    text = (folder / f"{product}{SUFFIX}").read_text(encoding="utf-8")
+    return text, frozenset(STORED.findall(text))
+
+
+def _may_know(folder: Path, product: str, text: str) -> bool:
+    """Whether an index has a chunk of a text; it takes much less time than to parse the index."""
+    there = {f"{count}:{name}" for count, name in _chunks_of(text) if count > 1}
+    return not there.isdisjoint(_text(folder, product)[1])
+
+
+@functools.lru_cache(maxsize=32)
 def load(folder: Path, product: str) -> ErrorIndex:
     """The index of one product, from the files of a folder.
 
@@ -327,7 +342,7 @@ def load(folder: Path, product: str) -> ErrorIndex:
         OSError: a file cannot be read.
         ValueError: a file is not of the form that the harvest writes.
     """
-    header, entries = parse((folder / f"{product}{SUFFIX}").read_text(encoding="utf-8"))
+    header, entries = parse(_text(folder, product)[0])
     labels = folder / f"{product}{LABELS}"
     known = parse_labels(labels.read_text(encoding="utf-8")) if labels.is_file() else {}
     return ErrorIndex(header, entries, known)
@@ -340,6 +355,9 @@ def find(folder: Path, error: Error) -> Match | None:
     if raiser is not None and error.type != WRAPPED and product not in products(folder):
         return None
     names = [product] if product in products(folder) else sorted(products(folder))
+    if len(names) > 1:
+        text = f"{error.message} {error.more}"
+        names = [name for name in names if _may_know(folder, name, text)]
     found = (load(folder, name).find(error) for name in names)
     return next((match for match in found if match is not None), None)
 

@@ -1,8 +1,12 @@
 #!/usr/bin/env bash
 # Installs dsdoctor with all that its tests need into .venv-tests and runs the whole suite, or what
-# its arguments name to pytest.
+# its arguments name to pytest. `tests/run.sh standin`: the tests on a CUDA build of torch (tests/standin).
 set -euo pipefail
 cd "$(dirname "$0")/.."
+if [ "${1:-}" = standin ]; then # a CUDA build of torch over stand-in libraries: an environment of its own
+  shift
+  exec bash tests/standin/run.sh "$@"
+fi
 bash tests/system-deps.sh
 python3 -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "Python 3.10 or newer is needed"; exit 2; }
 venv=${DSDOCTOR_TEST_VENV:-.venv-tests}
@@ -23,7 +27,7 @@ ruff check .
 ruff format --check .
 mypy
 left_out=""
-marks="not gpu"
+marks="not gpu and not standin"
 if ! command -v gcc >/dev/null 2>&1; then
   marks="$marks and not system"
   left_out="system (no C compiler)"
@@ -48,8 +52,8 @@ else
 fi
 [ "$failed" = 0 ] || exit "$failed"
 if [ -n "$left_out" ]; then
-  echo "left out: gpu, $left_out"
+  echo "left out: gpu, standin, $left_out"
   [ "${CI:-}" = "" ] || [ "${CI:-}" = 0 ] || exit 1
 else
-  echo "left out: gpu"
+  echo "left out: gpu, standin"
 fi

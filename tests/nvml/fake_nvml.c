@@ -32,7 +32,7 @@ enum {
     VERSION_MISMATCH = 25,
     UNKNOWN = 999
 };
-enum { MAX_GPUS = 64, MAX_MIG = 16, KEY = 256 };
+enum { MAX_GPUS = 64, MAX_MIG = 16, MAX_PROCESSES = 64, KEY = 256 };
 
 typedef struct {
     int gpu;
@@ -588,6 +588,11 @@ typedef struct {
     unsigned gpu_instance, compute_instance;
 } Process;
 
+typedef struct {
+    unsigned pid;
+    u64 used_bytes;
+} ProcessV1;
+
 static int processes(const char *function, Device *device, const char *list, unsigned *count,
                      Process *out)
 {
@@ -616,6 +621,24 @@ static int processes(const char *function, Device *device, const char *list, uns
     {                                                                  \
         return processes(#function, device, list, count, out);         \
     }
+
+/* Version 1, which torch calls where it runs out of memory: no instances of a MIG device. */
+API nvmlDeviceGetComputeRunningProcesses(Device *device, unsigned *count, ProcessV1 *out)
+{
+    Process all[MAX_PROCESSES];
+    unsigned room = *count;
+    int failed;
+
+    *count = MAX_PROCESSES;
+    failed = processes("nvmlDeviceGetComputeRunningProcesses", device, "compute_processes", count, all);
+    if (failed)
+        return failed;
+    if (*count > room)
+        return INSUFFICIENT_SIZE;
+    for (unsigned i = 0; i < *count; i++)
+        out[i] = (ProcessV1){all[i].pid, all[i].used_bytes};
+    return OK;
+}
 
 PROCESSES(nvmlDeviceGetComputeRunningProcesses_v2, "compute_processes")
 PROCESSES(nvmlDeviceGetComputeRunningProcesses_v3, "compute_processes")

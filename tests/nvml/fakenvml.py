@@ -189,6 +189,7 @@ class Gpu(TypedDict, total=False):
     cc_minor: int
     minor_number: int
     multi_gpu_board: int
+    multiprocessors: int  # for CUDA's stand-in (tests/standin)
     pci_bus_id: str  # "00000000:1B:00.0"
     pci_device_id: int  # device << 16 | vendor
     pci_subsystem_id: int
@@ -264,6 +265,11 @@ class Scenario(TypedDict, total=False):
     hang_deaf: int  # 1: a hanging call shuts out SIGTERM as well, only SIGKILL ends it
     log: str  # file to which every call is appended: "nvmlDeviceGetName 0"
     absent: list[str]  # symbols that this driver's library does not have
+    # For the stand-ins of CUDA and NCCL (tests/standin/src/scenario.h)
+    after: Mapping[str, int]  # calls of a function that succeed before `fail` and `hang` apply
+    corrupt: Mapping[str, int]  # collectives whose result is wrong
+    cuda_context_bytes: int
+    cuda_log: str
 
 
 def write_scenario(path: Path, scenario: Scenario) -> None:

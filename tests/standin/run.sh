@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# Tests on a real CUDA build of torch and real DeepSpeed, over stand-in libraries: `bash tests/run.sh standin [pytest arguments]`.
+# The environment is built once in $DSDOCTOR_STANDIN_VENV (default: .venv-standin) and used again; delete it to build it anew.
+# STANDIN_TORCH chooses the release of torch (default 2.9.1, CUDA 12.8).
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+torch=${STANDIN_TORCH:-2.9.1}
+venv=${DSDOCTOR_STANDIN_VENV:-$PWD/.venv-standin}
+python=$venv/bin/python
+for tool in g++ nm readelf; do
+  command -v "$tool" >/dev/null || { echo "$tool is needed: install g++ and binutils"; exit 2; }
+done
+unset PYTHONPATH CONDA_PREFIX DSDOCTOR_PYTHON VIRTUAL_ENV || true
+# What the libraries are compiled from: they are built anew when it changes
+sources=$(cat tests/standin/build.py tests/standin/hook.py tests/standin/src/* | sha256sum)
+if [ "$(cat "$venv/standin/torch" 2>/dev/null)" != "$torch" ]; then
+  rm -rf "$venv"
+  python3 -m venv "$venv"
+  "$venv/bin/pip" install -q -U pip setuptools wheel ninja py-cpuinfo
+  # without NVIDIA's wheels: the stand-ins take their place
+  "$venv/bin/pip" install -q --no-deps "torch==$torch"
+  "$python" tests/standin/build.py libraries
+  "$python" tests/standin/build.py requirements >"$venv/standin/requirements.txt"
+  "$venv/bin/pip" install -q -r "$venv/standin/requirements.txt"
+  # DeepSpeed notes at its build which torch it meets, so it is not taken from a cache
+  deepspeed=$(sed -n 's/^deepspeed==//p' constraints-train.txt)
+  DS_BUILD_OPS=0 "$venv/bin/pip" install -q --no-cache-dir --no-build-isolation "deepspeed==$deepspeed"
+  grep -q "'cuda_version': '1" "$venv"/lib/python3*/site-packages/deepspeed/git_version_info_installed.py
+  "$venv/bin/pip" install -q -e ".[fleet,dev]"
+  echo "$torch" >"$venv/standin/torch"
+fi
+if [ "$(cat "$venv/standin/sources" 2>/dev/null)" != "$sources" ]; then
+  "$python" tests/standin/build.py libraries operators fused_adam
+  echo "$sources" >"$venv/standin/sources"
+fi
+exec "$python" -m pytest -m standin -p no:cacheprovider tests/standin "$@"

@@ -166,6 +166,11 @@ def _covers(hit: Hit, error: Error) -> bool:
     )
 
 
+def _follows(hit: Hit, error: Error) -> bool:
+    """Whether a hit behind an exception that states its own reason only echoes its death."""
+    return hit.known.signature.echo and hit.line > error.line and not is_opaque(error)
+
+
 def _counts(hit: Hit, scan: Scan, flags: set[str]) -> bool:
     signature = hit.known.signature
     if any(text in flags for text in signature.unless):
@@ -209,7 +214,7 @@ def _unknown(errors: Sequence[Error], hits: Sequence[Hit], rank: int | None = No
     """
     covered: set[tuple[int, int | None, int]] = set()
     for error in errors:
-        if any(_covers(hit, error) for hit in hits):
+        if any(_covers(hit, error) and not _follows(hit, error) for hit in hits):
             covered.add((error.source, error.rank, error.chain))
     own = [error for error in errors if not is_echo(error)]
     if rank is not None:  # the rank that the launcher saw fail first

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 import signal
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -13,7 +13,7 @@ import msgspec
 from dsdoctor import files, logs, process
 from dsdoctor.model.diagnosis import Diagnosis, Outcome
 from dsdoctor.model.redact import mask
-from dsdoctor.model.run_record import Figures, RunRecord
+from dsdoctor.model.run_record import Figures, PassedSignal, RunRecord
 from dsdoctor.registry import Registry
 from dsdoctor.run.notices import GIB, Notices, duration
 from dsdoctor.run.progress import Progress
@@ -114,15 +114,8 @@ def success_line(record: RunRecord) -> str:
     return "; ".join(parts)
 
 
-def death_lines(record: RunRecord, diagnosis: Diagnosis | None, folder: Path) -> Iterator[str]:
-    """At most ten lines about a run that died: what, why, the proof, the way out."""
-    yield f"the job {status_words(record.status or 0)} after {duration(record.seconds)}"
-    if record.hang:
-        yield f"it counted as hung: {record.hang}"
-    ending = [sent for sent in record.signals if sent.name in ENDING]
-    if ending:
-        before = max(0.0, record.seconds - ending[0].time)
-        yield f"{ending[0].name} was sent to the job {before:.1f} s before its end"
+def _cause_lines(diagnosis: Diagnosis | None, ending: Sequence[PassedSignal]) -> Iterator[str]:
+    """The cause with its proof and the way out."""
     if diagnosis is not None and diagnosis.causes:
         cause = diagnosis.causes[0]
         yield f"cause: {cause.condition}: {cause.message}"
@@ -132,6 +125,8 @@ def death_lines(record: RunRecord, diagnosis: Diagnosis | None, folder: Path) ->
         yield f"hint: {cause.hint}"
         for fix in cause.fixes[:1]:
             yield f"fix: `dsdoctor fix {fix}`"
+    elif ending and (diagnosis is None or diagnosis.first_error is None):
+        yield f"cause: {ending[0].name} from outside; a scheduler, `timeout` or a user sends it"
     elif diagnosis is not None and diagnosis.outcome is not Outcome.CLEAN:
         yield f"cause: {diagnosis.summary}"
         if (error := diagnosis.first_error) is not None:
@@ -139,7 +134,19 @@ def death_lines(record: RunRecord, diagnosis: Diagnosis | None, folder: Path) ->
             yield f"  {rank}{error.file}:{error.line}"
     else:
         yield "cause: the output shows no failure"
-    if len(record.rank_ends) > 1:
+
+
+def death_lines(record: RunRecord, diagnosis: Diagnosis | None, folder: Path) -> Iterator[str]:
+    """At most ten lines about a run that died: what, why, the proof, the way out."""
+    yield f"the job {status_words(record.status or 0)} after {duration(record.seconds)}"
+    if record.hang:
+        yield f"it counted as hung: {record.hang}"
+    ending = [sent for sent in record.signals if sent.name in ENDING]
+    if ending:
+        before = max(0.0, record.seconds - ending[0].time)
+        yield f"{ending[0].name} was sent to the job {before:.1f} s before its end"
+    yield from _cause_lines(diagnosis, ending)
+    if len(record.rank_ends) > 1 and not ending:
         first, second = record.rank_ends[:2]
         yield (
             f"rank {first.rank} (pid {first.pid}) ended first, "

@@ -24,6 +24,8 @@ TREND_SAMPLES = 60
 #: How long a GPU may be throttled before it is reported; a single sample is noise.
 THROTTLED_SAMPLES = 3
 LOSS_SCALE_FLOOR = 1
+#: How long other ranks must go on after one has ended: ranks of a sound job do not end together.
+OUTLIVED_SECONDS = 10.0
 #: An NVML that is silent for so long does not answer.
 SILENT_SECONDS = 30.0
 
@@ -73,6 +75,7 @@ class Notices:
         self._first_kills: int | None = None
         self._first_errors: int | None = None
         self._ecc: dict[str, int] = {}
+        self._ended: dict[int, tuple[int, float]] = {}
         self._reported: set[str] = set()
         self._trends: dict[str, Trend] = {}
         self._streak: collections.Counter[str] = collections.Counter()
@@ -87,7 +90,7 @@ class Notices:
             *self._host(sample, now),
             *self._disks(sample.get("disks") or (), now),
             *self._gpus(sample, passed),
-            *self._ranks(sample),
+            *self._ranks(sample, now),
             *self._network(sample),
             *self._training(sample, progress),
         ]
@@ -137,7 +140,10 @@ class Notices:
             slope = self._trend(f"disk {path}", now, -free).slope()
             soon = slope is not None and slope > 0 and free / slope < DISK_SECONDS
             if free < LEAST_DISK_BYTES or soon:
-                yield f"disk {path}", f"`{path}` has {free / GIB:.1f} GiB left{_until(free, slope)}"
+                yield (
+                    f"disk {path}",
+                    f"`{path}` has {free / GIB:.1f} GiB left{_until(free, slope, 'filling')}",
+                )
 
     def _gpus(self, sample: Mapping[str, Any], passed: float) -> Iterator[tuple[str, str]]:
         for gpu in sample.get("gpus") or ():
@@ -174,16 +180,20 @@ class Notices:
         if self._streak[index] >= THROTTLED_SAMPLES:
             yield f"throttle {index}", f"GPU {index} is throttled ({', '.join(named)})"
 
-    @staticmethod
-    def _ranks(sample: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-        alive = [row["rank"] for row in sample.get("ranks") or ()]
+    def _ranks(self, sample: Mapping[str, Any], now: float) -> Iterator[tuple[str, str]]:
+        alive = {row["rank"] for row in sample.get("ranks") or ()}
         for end in sample.get("ended") or ():
-            if alive:
+            self._ended[end["rank"]] = (end["pid"], float(end["t"]))
+        for rank, (pid, when) in list(self._ended.items()):
+            if rank in alive or not alive:  # it was started again, or all have ended
+                del self._ended[rank]
+            elif now - when >= OUTLIVED_SECONDS:
+                still = "rank is" if len(alive) == 1 else "ranks are"
                 yield (
-                    f"rank-ended {end['rank']}",
+                    f"rank-ended {rank}",
                     (
-                        f"rank {end['rank']} (pid {end['pid']}) has ended while "
-                        f"{len(alive)} other rank{'s' * (len(alive) != 1)} still run"
+                        f"rank {rank} (pid {pid}) ended {duration(now - when)} ago while "
+                        f"{len(alive)} other {still} still running"
                     ),
                 )
 
@@ -229,11 +239,11 @@ def _behind(sample: Mapping[str, Any]) -> str:
     return ""
 
 
-def _until(room: float, slope: float | None) -> str:
+def _until(room: float, slope: float | None, verb: str = "growing") -> str:
     """How long it lasts at this pace."""
     if slope is None or slope <= 0 or room / slope > 24 * 3600:
         return ""
-    return f", growing by {slope * 60 / GIB:.2f} GiB a minute: full in {duration(room / slope)}"
+    return f", {verb} by {slope * 60 / GIB:.2f} GiB a minute: full in {duration(room / slope)}"
 
 
 def duration(seconds: float) -> str:

@@ -25,6 +25,8 @@ from dsdoctor.version import __version__
 
 #: The check gets so much longer than its own limit before it is left alone.
 GRACE_SECONDS = 10.0
+#: Lines about a death; the last one names the folder with the rest.
+MOST_LINES = 10
 #: Variables that number the tasks of a job step: the first one speaks.
 TASK_VARIABLES = ("SLURM_PROCID", "PMIX_RANK", "PMI_RANK", "OMPI_COMM_WORLD_RANK", "RANK")
 
@@ -243,5 +245,6 @@ def _end(folder: Path, record: RunRecord, status: int, speak: Speaker, *, quiet:
     if snapshot is not None and (before := known_good.last(snapshot)) is not None:
         record.changed = known_good.changes(before, snapshot)
     store.save(folder, record)
-    for line in list(ending.death_lines(record, diagnosis, folder))[:10]:
+    *lines, last = ending.death_lines(record, diagnosis, folder)
+    for line in [*lines[: MOST_LINES - 1], last]:
         speak(line)

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -87,6 +88,13 @@ def wait_for(what: Any, seconds: float = 60) -> Any:
             return found
         time.sleep(0.05)
     raise AssertionError("it did not happen")
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        port: int = one.getsockname()[1]
+        return port
 
 
 def python(text: str) -> Sequence[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dsdoctor import packs
-from tests.run.support import folder_of, python, quick, record, running
+from tests.run.support import folder_of, free_port, python, quick, record, running
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="watching needs Linux")
 
@@ -26,17 +25,10 @@ dist.destroy_process_group()
 LOST = "srun: error: Node failure on n3"
 
 
-def _free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port: int = one.getsockname()[1]
-        return port
-
-
 @pytest.mark.train
 def test_a_rank_that_came_late_is_waited_for_again(tmp_path: Path) -> None:
     env = {
-        **os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(_free_port()),
+        **os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()),
         "WORLD_SIZE": "2",
     }  # fmt: skip
     launch = ["env", *(f"{name}={env[name]}" for name in ("MASTER_ADDR", "MASTER_PORT"))]

@@ -12,7 +12,7 @@ import pytest
 from dsdoctor.run.hang import HangClock, summary
 from dsdoctor.run.notices import GIB, Notices
 from dsdoctor.run.progress import Progress, parse
-from tests.run.support import folder_of, quick, record, run
+from tests.run.support import folder_of, free_port, quick, record, run
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="watching needs Linux")
 
@@ -31,10 +31,7 @@ for step in range(1, 7):
     time.sleep(0.2)
 dist.destroy_process_group()
 """
-LAUNCHERS = {
-    "torchrun": ("torchrun", "--nproc-per-node", "2"),
-    "accelerate": ("accelerate", "launch", "--cpu", "--num_processes", "2", "--num_machines", "1"),
-}
+TORCHRUN = ("torchrun", "--nproc-per-node", "2", "--master-port")
 
 
 @pytest.fixture(name="script")
@@ -45,38 +42,10 @@ def _script(tmp_path: Path) -> str:
 
 
 @pytest.mark.train
-def test_a_run_that_works_is_one_line_with_its_figures(tmp_path: Path, script: str) -> None:
-    done = quick(tmp_path, "--", *LAUNCHERS["torchrun"], script, "none")
-    assert done.returncode == 0, done.stderr
-    last = done.stderr.strip().splitlines()[-1]
-    assert "6 steps at 0.2 s" in last
-    assert "loss 0.3333" in last
-    figures = record(tmp_path)["figures"]
-    assert (figures["steps"], figures["samples_per_second"]) == (6, 40.0)
-    ranks = {
-        row["rank"]
-        for line in (folder_of(tmp_path) / "samples.jsonl").read_text().splitlines()
-        for row in json.loads(line)["ranks"]
-    }
-    assert ranks == {0, 1}
-
-
-@pytest.mark.train
-def test_the_rank_whose_exception_ended_the_job_is_named(tmp_path: Path, script: str) -> None:
-    done = quick(tmp_path, "--", *LAUNCHERS["torchrun"], script, "key")
-    assert done.returncode == 1
-    said = [line for line in done.stderr.splitlines() if line.startswith("dsdoctor: ")]
-    assert len(said) <= 10
-    assert any("KeyError: 'missing'" in line for line in said)
-    assert record(tmp_path)["diagnosis"]["outcome"] == "user-code"
-    assert record(tmp_path)["diagnosis"]["first_error"]["rank"] == 1
-
-
-@pytest.mark.train
 def test_a_rank_that_is_killed_is_named_with_the_order_of_death(
     tmp_path: Path, script: str
 ) -> None:
-    done = quick(tmp_path, "--", *LAUNCHERS["torchrun"], script, "kill")
+    done = quick(tmp_path, "--", *TORCHRUN, str(free_port()), script, "kill")
     assert done.returncode == 1
     ends = record(tmp_path)["rank_ends"]
     assert [end["rank"] for end in ends][:1] == [1]
@@ -94,7 +63,7 @@ def test_a_hang_names_the_rank_that_is_waited_for_and_can_be_stopped(
 ) -> None:
     done = quick(
         tmp_path, "--hang-after", "4s", "--on-hang", "stop",
-        "--", *LAUNCHERS["torchrun"], script, "hang",
+        "--", *TORCHRUN, str(free_port()), script, "hang",
     )  # fmt: skip
     assert done.returncode != 0
     hang = record(tmp_path)["hang"]
@@ -243,8 +212,8 @@ BAD: list[tuple[str, list[dict[str, Any]], str]] = [
      "NVML has not answered for 45 s; the driver may hang"),
     ("disk", [sample(0.0, disks=[{"path": "/data", "free": GIB, "total": 900 * GIB}])],
      "`/data` has 1.0 GiB left"),
-    ("rank", [sample(0.0, ended=[{"pid": 9, "rank": 1, "t": 0.0}])],
-     "rank 1 (pid 9) has ended while 1 other rank still run"),
+    ("rank", [sample(0.0, ended=[{"pid": 9, "rank": 1, "t": 0.0}]), sample(4.0), sample(12.0)],
+     "rank 1 (pid 9) ended 12 s ago while 1 other rank is still running"),
     ("network", [sample(0.0), sample(2.0, net={"errors": 10})],
      "the NCCL interface has counted 6 new errors"),
 ]  # fmt: skip
@@ -254,6 +223,22 @@ BAD: list[tuple[str, list[dict[str, Any]], str]] = [
 def test_each_notice_is_given_once(samples: list[dict[str, Any]], text: str) -> None:
     found = said(*samples, {**samples[-1], "t": samples[-1]["t"] + 2.0})
     assert found == [text]
+
+
+def test_ranks_of_a_sound_job_may_end_apart() -> None:
+    end = [{"pid": 9, "rank": 1, "t": 0.0}]
+    again = [{"pid": p, "rank": r, "rss": 1, "cpu": 5.0} for r, p in ((0, 7), (1, 12))]
+    assert said(sample(0.0, ended=end), sample(8.0), sample(12.0, ranks=[])) == []
+    assert said(sample(0.0, ended=end), sample(8.0), sample(12.0, ranks=again)) == []
+
+
+def test_a_disk_that_fills_is_reported_with_the_time_left() -> None:
+    rows = [
+        sample(float(t), disks=[{"path": "/data", "free": (90 - t) * GIB, "total": 900 * GIB}])
+        for t in range(0, 30, 2)
+    ]
+    (text,) = said(*rows)
+    assert text == "`/data` has 80.0 GiB left, filling by 60.00 GiB a minute: full in 1 min 20 s"
 
 
 def test_steps_that_slow_down_are_reported_with_the_gpu_that_is_behind() -> None:

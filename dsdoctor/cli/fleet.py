@@ -45,6 +45,15 @@ def _places(function: Any) -> Any:
         click.option("--nodes", "node_list", metavar="gpu[001-512]", help="Nodes by name."),
         click.option("--hostfile", metavar="FILE", help="Nodes and slots of DeepSpeed's hostfile."),
         click.option("--slurm", is_flag=True, help="Nodes of this Slurm allocation, by srun."),
+        click.option("--kubernetes", is_flag=True, help="Pods on the nodes, by kubectl exec."),
+        click.option(
+            "--selector",
+            metavar="LABELS",
+            help="Pods to ask, with --kubernetes [the agent's own in `dsdoctor`].",
+        ),
+        click.option("--namespace", metavar="NAME", help="Their namespace [that of kubectl]."),
+        click.option("--container", metavar="NAME", help="Their container [the pod's default]."),
+        click.option("--ray", metavar="ADDRESS", help="Nodes of a Ray cluster, by a Ray job."),
         click.option("--from", "from_dir", metavar="DIR", help="Read saved reports (`--save`)."),
         click.option(
             "--engine",
@@ -115,6 +124,8 @@ def check(
     Examples:
       dsdoctor fleet check --hostfile hostfile
       dsdoctor fleet check --nodes gpu[001-512] --save reports/
+      dsdoctor fleet check --kubernetes --namespace train --selector app=train
+      dsdoctor fleet check --ray http://head:8265
       dsdoctor fleet check --from reports/ --golden golden.json
     """  # noqa: D301  # \b is click's mark, not an escape for Python's reader
     begun = time.monotonic()
@@ -161,12 +172,17 @@ def _golden(path: str) -> bytes:
 
 
 def _asked(places: dict[str, Any], slots: dict[str, int]) -> tuple[list[str], str]:
-    """Nodes and engine."""
-    given = [name for name in ("node_list", "hostfile", "slurm") if places[name]]
+    """Nodes and engine; no nodes where the engine itself finds them."""
+    kinds = ("node_list", "hostfile", "slurm", "kubernetes", "ray")
+    given = [name for name in kinds if places[name]]
     if len(given) != 1:
         raise UsageError(
-            "pass one of `--nodes`, `--hostfile`, `--slurm` and `--from` to name the nodes"
+            "pass one of `--nodes`, `--hostfile`, `--slurm`, `--kubernetes`, `--ray` and `--from` "
+            "to name the nodes"
         )
+    _refuse_strays(places, given[0])
+    if given[0] in ("kubernetes", "ray"):
+        return [], given[0]
     if places["slurm"]:
         text = os.environ.get("SLURM_JOB_NODELIST")
         if not text:
@@ -176,15 +192,42 @@ def _asked(places: dict[str, Any], slots: dict[str, int]) -> tuple[list[str], st
     return listed, places["engine"] or "clustershell"
 
 
-def _from_nodes(
-    places: dict[str, Any], slots: dict[str, int], judge: nodes.Judge, master_port: int
-) -> tuple[list[nodes.NodeReport], str]:
+def _refuse_strays(places: dict[str, Any], given: str) -> None:
+    """Options that mean nothing for the way in which the nodes are reached."""
+    if given != "kubernetes":
+        for name in ("selector", "namespace", "container"):
+            if places[name] is not None:
+                raise UsageError(f"`--{name}` goes with `--kubernetes`; pass both")
+    if given in ("kubernetes", "ray"):
+        for name in ("engine", "ssh_options", "topology"):
+            if places[name]:
+                option = name.replace("_", "-")
+                raise UsageError(f"`--{option}` has no use with `--{given}`; leave it out")
+
+
+def _order(
+    places: dict[str, Any], slots: dict[str, int], master_port: int
+) -> tuple[fanout.Order, str | None]:
+    """What to run where, and the rendezvous where the nodes are known beforehand."""
     wanted, engine = _asked(places, slots)
-    master = f"{wanted[0]}:{master_port}"
-    python = places["python"] or interpreter.choose(LocalHost()).executable
-    arguments = ["--patient", python, "--connect", master]
-    # everybody asks for everybody would be n²; the first hosts the rendezvous, and a few will do
-    arguments += ["--resolve", ",".join(wanted[:16])]
+    target, address, master = None, None, None
+    arguments: list[str] = ["--patient", places["python"]] if places["python"] else []
+    if engine == "kubernetes":
+        from dsdoctor.fleet import kubernetes  # noqa: PLC0415  # few ask for it
+
+        asked = kubernetes.target(places["selector"], places["namespace"], places["container"])
+        target = kubernetes.find(asked)
+        wanted = list(target.pods)
+    elif engine == "ray":
+        from dsdoctor.fleet import ray  # noqa: PLC0415  # few ask for it
+
+        address = ray.address(places["ray"])
+    else:
+        master = f"{wanted[0]}:{master_port}"
+        python = places["python"] or interpreter.choose(LocalHost()).executable
+        arguments = ["--patient", python, "--connect", master]
+        # everybody asks for everybody would be n²; the first hosts the rendezvous, a few will do
+        arguments += ["--resolve", ",".join(wanted[:16])]
     arguments += ["--seconds", f"{max(5.0, places['timeout'] - 5):g}"]
     if places["live"]:
         arguments.append("--live")
@@ -197,14 +240,24 @@ def _from_nodes(
         ssh_options=places["ssh_options"],
         topology=places["topology"],
         engine=engine,
+        target=target,
+        address=address,
     )
+    return order, master
+
+
+def _from_nodes(
+    places: dict[str, Any], slots: dict[str, int], judge: nodes.Judge, master_port: int
+) -> tuple[list[nodes.NodeReport], str | None]:
+    order, master = _order(places, slots, master_port)
+    wanted = len(order.nodes) or "?"
     done = 0
 
     def told(_node: str) -> None:
         nonlocal done
         done += 1
         if sys.stderr.isatty():
-            click.echo(f"\r{done}/{len(wanted)} nodes", nl=done == len(wanted), err=True)
+            click.echo(f"\r{done}/{wanted} nodes", nl=done == wanted, err=True)
 
     reports = []
     for name, (recording, reason, received) in fanout.collect(order, told).items():
@@ -232,10 +285,10 @@ def _save(folder: Path, name: str, data: bytes) -> None:
 
 def _from_folder(places: dict[str, Any], judge: nodes.Judge) -> list[nodes.NodeReport]:
     folder = Path(places["from_dir"])
-    if places["node_list"] or places["slurm"]:
+    if any(places[name] for name in ("node_list", "slurm", "kubernetes", "ray")):
         raise UsageError(
             "`--from` reads saved reports and reaches no nodes; "
-            "do not pass `--nodes` or `--slurm` with it"
+            "do not pass `--nodes`, `--slurm`, `--kubernetes` or `--ray` with it"
         )
     found = stored.judge_files(stored.files_of(folder), judge)
     if all(node.error is not None for node in found):

@@ -1,4 +1,7 @@
-"""Has the collector run on many nodes, by an engine that exists: ClusterShell, srun or pdsh."""
+"""Has the collector run on many nodes, by an engine that exists.
+
+ClusterShell, srun and pdsh are here, kubectl and Ray in modules of their own.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ import shutil
 import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dsdoctor import process
 from dsdoctor.errors import UsageError
@@ -19,6 +22,9 @@ from dsdoctor.fleet import frames
 from dsdoctor.fleet.names import fold
 from dsdoctor.fleet.report import clean
 from dsdoctor.model.redact import mask
+
+if TYPE_CHECKING:
+    from dsdoctor.fleet.kubernetes import Target
 
 #: Connecting, besides what the collector itself may take.
 CONNECT_SECONDS = 10.0
@@ -41,7 +47,9 @@ class Order:
         timeout: seconds for one node, connecting included.
         ssh_options: words for ssh.
         topology: file of ClusterShell's tree mode.
-        engine: `clustershell`, `srun` or `pdsh`.
+        engine: `clustershell`, `srun`, `pdsh`, `kubernetes` or `ray`.
+        target: pods (`kubernetes`).
+        address: of the cluster (`ray`), whose nodes are not known before.
     """
 
     nodes: Sequence[str]
@@ -52,6 +60,8 @@ class Order:
     ssh_options: str = ""
     topology: str | None = None
     engine: str = "clustershell"
+    target: Target | None = None
+    address: str | None = None
 
 
 def collect(order: Order, told: Told | None = None) -> dict[str, Answer]:
@@ -64,11 +74,25 @@ def collect(order: Order, told: Told | None = None) -> dict[str, Answer]:
         "clustershell": _clustershell,
         "srun": _srun,
         "pdsh": _pdsh,
+        "kubernetes": _kubernetes,
+        "ray": _ray,
     }
     answers = engines[order.engine](order, told)
     for node in order.nodes:
         answers.setdefault(node, (None, f"no answer within {order.timeout:g} s", time.time()))
-    return {node: answers[node] for node in order.nodes}
+    return {node: answers[node] for node in order.nodes or sorted(answers)}
+
+
+def _kubernetes(order: Order, told: Told | None) -> dict[str, Answer]:
+    from dsdoctor.fleet import kubernetes  # noqa: PLC0415  # it builds on this module
+
+    return kubernetes.collect(order, told)
+
+
+def _ray(order: Order, told: Told | None) -> dict[str, Answer]:
+    from dsdoctor.fleet import ray  # noqa: PLC0415  # it builds on this module
+
+    return ray.collect(order, told)
 
 
 class _Said:
@@ -84,7 +108,7 @@ class _Said:
             self.lines.append(line)
 
 
-def _recording(
+def recording(
     read: Callable[[], dict[str, Any] | None],
 ) -> tuple[dict[str, Any] | None, str | None]:
     """A recording, or why what was printed makes none; neither where nothing was printed."""
@@ -100,7 +124,7 @@ def _quoted(words: Iterable[str]) -> str:
     return shlex.join(words)
 
 
-def _why(status: int | None, error: bytes, order: Order) -> str:
+def why(status: int | None, error: bytes, order: Order) -> str:
     """Why a node sent no recording, from ssh's or the interpreter's words."""
     said = error.decode("utf-8", "replace").strip().splitlines()
     last = mask(clean(said[-1]))[:200] if said else ""
@@ -149,9 +173,9 @@ def _clustershell(order: Order, told: Told | None) -> dict[str, Answer]:
     def _settle(node: str, status: int | None) -> None:
         now = time.time()
         words = b"\n".join(errors.pop(node, _Said()).lines)
-        document, reason = _recording(lambda: frames.document(output.pop(node, _Said()).lines))
+        document, reason = recording(lambda: frames.document(output.pop(node, _Said()).lines))
         if document is None and reason is None:
-            reason = _why(status, words, order)
+            reason = why(status, words, order)
         answers[node] = (document, reason, now)
         if told is not None:
             told(node)
@@ -290,7 +314,7 @@ def _whole(
     answers: dict[str, Answer] = {}
     for node in order.nodes:
         channel = next((name for name in _called(node, prefixes) if name in said), "")
-        document, reason = _recording(functools.partial(said.document, channel))
+        document, reason = recording(functools.partial(said.document, channel))
         if document is None:
             reason = (
                 reason

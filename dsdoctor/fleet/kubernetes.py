@@ -1,0 +1,263 @@
+"""The collector in pods, by `kubectl exec`: as the agent's DaemonSet or a job's pods run them.
+
+kubectl is used as it is installed, with the context and the rights of whoever calls it. Its
+messages are those of kubectl 1.20 to 1.34.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import dataclasses
+import functools
+import json
+import re
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dsdoctor import process
+from dsdoctor.errors import UsageError
+from dsdoctor.fleet import frames
+from dsdoctor.fleet.fanout import Answer, Order, Told, recording, why
+from dsdoctor.fleet.report import clean
+from dsdoctor.model.redact import mask
+
+#: Where the chart and the kustomize folder of `deploy/` put the agent.
+NAMESPACE = "dsdoctor"
+SELECTOR = "app.kubernetes.io/name=dsdoctor"
+#: Each kubectl is a process of about 50 MiB.
+_AT_ONCE = 16
+_LIST_SECONDS = 30.0
+#: Namespaces, containers and the parts of names between dots (RFC 1123).
+_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_NAME = re.compile(r"[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?")
+_SELECTOR = re.compile(r"[A-Za-z0-9!(][A-Za-z0-9 ._/=!(),-]{0,1000}")
+_RIGHTS = "expected the rights `list` on `pods` and `create` on `pods/exec`"
+
+
+@dataclasses.dataclass(frozen=True)
+class Pod:
+    """A pod that can be asked, or why it cannot.
+
+    Attributes:
+        name: of the pod.
+        node: that it runs on, empty where it is not scheduled.
+        problem: why no command can run in it, in words.
+    """
+
+    name: str
+    node: str
+    problem: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Target:
+    """Which pods to ask.
+
+    Attributes:
+        selector: of labels.
+        namespace: None = that of kubectl's context.
+        container: None = the pod's default.
+        pods: name in reports to the pod.
+    """
+
+    selector: str
+    namespace: str | None = None
+    container: str | None = None
+    pods: Mapping[str, Pod] = dataclasses.field(default_factory=dict)
+
+    @property
+    def place(self) -> list[str]:
+        """Words that name the namespace."""
+        return [] if self.namespace is None else [f"--namespace={self.namespace}"]
+
+
+def target(selector: str | None, namespace: str | None, container: str | None) -> Target:
+    """What was asked for; without any of it the agent's own pods.
+
+    Raises:
+        UsageError: a word cannot be what it should name.
+    """
+    if selector is None:
+        namespace = namespace or NAMESPACE
+        selector = SELECTOR
+    if not _SELECTOR.fullmatch(selector):
+        raise UsageError(f"`--selector {clean(selector)[:80]}`: expected such as `app=train`")
+    for option, word in (("--namespace", namespace), ("--container", container)):
+        if word is not None and not _LABEL.fullmatch(word):
+            raise UsageError(
+                f"`{option} {clean(word)[:80]}`: expected lower-case letters, digits and `-`"
+            )
+    return Target(selector, namespace, container)
+
+
+def find(wanted: Target) -> Target:
+    """The same, with the pods that there are.
+
+    Raises:
+        UsageError: kubectl or the cluster does not answer, or no pod matches.
+    """
+    argv = ["kubectl", "get", "pods", *wanted.place, f"--selector={wanted.selector}"]
+    argv += ["--output=json", f"--request-timeout={_LIST_SECONDS:g}s"]
+    try:
+        done = process.run(argv, timeout=_LIST_SECONDS + 5)
+    except OSError as error:
+        raise UsageError(
+            f"`kubectl` cannot be run ({error.strerror}); install it, or save reports from the "
+            "pods (`dsdoctor fleet bundle`) and pass `--from`"
+        ) from None
+    if not done.ok:
+        raise UsageError(_refused(done))
+    try:
+        items = json.loads(done.stdout)["items"]
+        pods = [pod for pod in (_pod(item) for item in items) if pod is not None]
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise UsageError("`kubectl get pods --output=json` did not print a list of pods") from None
+    if not pods:
+        where = f"namespace `{wanted.namespace}`" if wanted.namespace else "the context's namespace"
+        raise UsageError(
+            f"no pod matches `--selector {wanted.selector}` in {where}; see "
+            "`kubectl get pods --all-namespaces --show-labels`"
+        )
+    nodes = [pod.node for pod in pods]
+    # a node's name says more, as long as there is one pod on each
+    by_node = all(nodes) and len(set(nodes)) == len(nodes)
+    return dataclasses.replace(
+        wanted, pods={(pod.node if by_node else pod.name): pod for pod in pods}
+    )
+
+
+def _refused(done: process.Result) -> str:
+    if done.timed_out:
+        return (
+            f"`kubectl get pods` did not answer within {_LIST_SECONDS:g} s; try `kubectl version`"
+        )
+    lines = [clean(line) for line in done.error_text.splitlines() if line.strip()]
+    # log lines of its libraries (klog: `E1122 09:00:00.1`) come before the message
+    said = (
+        [line for line in lines if not re.match(r"[EWIF]\d{4} ", line)] or lines or ["no message"]
+    )
+    line = mask(said[-1])[:300]
+    if "(Forbidden)" in line or "forbidden" in line:
+        return f"`kubectl` may not list pods: {line}; {_RIGHTS}"
+    if "(Unauthorized)" in line or "must be logged in" in line:
+        return f"`kubectl` is not logged in: {line}; log in to the cluster first"
+    return f"`kubectl get pods` failed: {line}; expected a cluster that answers"
+
+
+def _pod(item: Mapping[str, Any]) -> Pod | None:
+    """A pod of the list; None for one that has ended or is about to."""
+    meta, spec, status = item["metadata"], item.get("spec", {}), item.get("status", {})
+    phase = str(status.get("phase", "Unknown"))
+    name, node = str(meta["name"]), str(spec.get("nodeName") or "")
+    if meta.get("deletionTimestamp") or phase in ("Succeeded", "Failed"):
+        return None
+    if not _NAME.fullmatch(name) or (node and not _NAME.fullmatch(node)):
+        return None  # the API server has none of these
+    return Pod(name, node, "" if phase == "Running" else f"pod {name} is {_why_not(phase, status)}")
+
+
+def _why_not(phase: str, status: Mapping[str, Any]) -> str:
+    """`Pending` and what it waits for.
+
+    >>> _why_not("Pending", {"containerStatuses": [
+    ...     {"state": {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}}]})
+    'Pending (ImagePullBackOff: no such image)'
+    """
+    rows = [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
+    waits = [row.get("state", {}).get("waiting") for row in rows]
+    waits += [
+        row
+        for row in status.get("conditions") or ()
+        if row.get("type") == "PodScheduled" and row.get("status") == "False"
+    ]
+    for wait in waits:
+        if wait and wait.get("reason") not in (None, "PodInitializing"):
+            words = [str(wait["reason"]), str(wait.get("message") or "")]
+            return f"{phase} ({mask(clean(': '.join(w for w in words if w)))[:160]})"
+    return phase
+
+
+def collect(order: Order, told: Told | None) -> dict[str, Answer]:
+    """Recordings from the pods of `order.target`.
+
+    Raises:
+        UsageError: kubectl may not start commands in any of them.
+    """
+    wanted = order.target
+    assert wanted is not None  # noqa: S101  # the command names it together with the engine
+    answers: dict[str, Answer] = {}
+    with concurrent.futures.ThreadPoolExecutor(_AT_ONCE) as pool:
+        asked = {pool.submit(_ask, order, wanted, pod): name for name, pod in wanted.pods.items()}
+        try:
+            for done in concurrent.futures.as_completed(asked):
+                answers[asked[done]] = done.result()
+                if told is not None:
+                    told(asked[done])
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            process.kill_all()
+            raise
+    reasons = [str(reason) for _, reason, _ in answers.values()]
+    forbidden = [text for text in reasons if "pods/exec" in text and "forbidden" in text]
+    if forbidden and len(forbidden) == len(answers):
+        raise UsageError(f"`kubectl` may not run commands in pods: {forbidden[0]}; {_RIGHTS}")
+    return answers
+
+
+def _ask(order: Order, wanted: Target, pod: Pod) -> Answer:
+    if pod.problem:
+        return None, pod.problem, time.time()
+    argv = ["kubectl", "exec", *wanted.place, "--stdin"]
+    argv += [] if wanted.container is None else [f"--container={wanted.container}"]
+    argv += [pod.name, "--", order.python, "-", *order.arguments]
+    lines = _Lines()
+    try:
+        done = process.run(
+            argv, timeout=order.timeout, stdin=order.collector.encode(), on_stdout=lines.take
+        )
+    except OSError as error:
+        raise UsageError(f"`kubectl` cannot be run ({error.strerror})") from None
+    document, reason = recording(functools.partial(frames.document, lines.whole()))
+    if document is None and reason is None:
+        reason = _reason(done, order)
+    return document, reason, time.time()
+
+
+class _Lines:
+    """What a pod prints, up to a limit: it must not fill our memory."""
+
+    def __init__(self) -> None:
+        self._kept = bytearray()
+
+    def take(self, chunk: bytes) -> None:
+        """Keeps what comes."""
+        self._kept += chunk[: frames.MOST_BYTES - len(self._kept)]
+
+    def whole(self) -> Sequence[bytes]:
+        """The lines."""
+        return bytes(self._kept).split(b"\n")
+
+
+#: What kubectl adds for the status of the command that it ran.
+_ENDED = re.compile(r"command terminated with (?:non-zero exit code|exit code (\d+)).*")
+#: What the container runtime says where the program is not in the image.
+_ABSENT = re.compile(
+    r"executable file not found|no such file or directory: unknown|stat \S+: no such"
+)
+
+
+def _reason(done: process.Result, order: Order) -> str:
+    """Why a pod sent no recording, from kubectl's words."""
+    if done.timed_out:
+        return f"no answer within {order.timeout:g} s"
+    lines = [clean(line) for line in done.error_text.splitlines() if line.strip()]
+    ended = next((found for line in lines if (found := _ENDED.fullmatch(line))), None)
+    own = [
+        line for line in lines if not _ENDED.fullmatch(line) and not line.startswith("Defaulted")
+    ]
+    if any(_ABSENT.search(line) for line in own):
+        return why(127, "\n".join(own).encode(), order)
+    if ended is not None and ended[1]:
+        return why(int(ended[1]), "\n".join(own).encode(), order)
+    return mask(own[-1])[:300] if own else f"exit status {done.returncode}"

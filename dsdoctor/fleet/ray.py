@@ -1,0 +1,118 @@
+"""The collector on all nodes of a Ray cluster, by Ray's own jobs: `ray job submit`."""
+
+from __future__ import annotations
+
+import base64
+import functools
+import json
+import re
+import tempfile
+import time
+from pathlib import Path
+
+from dsdoctor import files, process
+from dsdoctor.errors import UsageError
+from dsdoctor.fleet import frames
+from dsdoctor.fleet.fanout import Answer, Order, Told, recording
+from dsdoctor.fleet.report import clean
+from dsdoctor.interpreter import CHILDREN
+from dsdoctor.model.host_name import is_host_name
+from dsdoctor.model.redact import mask
+
+#: Uploading the working folder, and Ray's start of a driver.
+_JOB_SECONDS = 60.0
+_NODES = re.compile(rb"(?m)^dsdoctor-nodes (.*)$")
+_REASON = re.compile(rb"(?m)^([^\s:]{1,300}): dsdoctor-reason (.*)$")
+#: Host and port of the dashboard, or a URL; `auto` is what Ray itself finds.
+_ADDRESS = re.compile(r"auto|(?:https?://|ray://)?[A-Za-z0-9_.\[\]:-]{1,255}(?:/[\w./-]*)?")
+#: Colors of Ray's command line.
+_COLOR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def address(text: str) -> str:
+    """The address of a cluster, as `ray job submit` takes it.
+
+    Raises:
+        UsageError: it is none.
+    """
+    if not _ADDRESS.fullmatch(text) or text.startswith("-"):
+        raise UsageError(
+            f"`--ray {clean(text)[:80]}`: expected the address of the dashboard, such as "
+            "`http://head:8265`"
+        )
+    return text if "://" in text or text == "auto" else f"http://{text}"
+
+
+def collect(order: Order, told: Told | None) -> dict[str, Answer]:
+    """Recordings of all nodes that the cluster has.
+
+    Raises:
+        UsageError: `ray` is not there, or started nothing.
+    """
+    options = {
+        "arguments": list(order.arguments),
+        "python": "" if order.python == "python3" else order.python,
+        "timeout": order.timeout,
+    }
+    word = base64.urlsafe_b64encode(json.dumps(options).encode()).decode()
+    said = frames.Channels()
+    kept: list[bytes] = []
+    with tempfile.TemporaryDirectory(prefix="dsdoctor-ray-") as folder:
+        files.write(Path(folder, "collector.py"), order.collector)
+        files.write(Path(folder, "ray_job.py"), (CHILDREN / "ray_job.py").read_bytes())
+        argv = ["ray", "job", "submit", "--address", str(order.address), "--working-dir", folder]
+        argv += ["--", "python", "ray_job.py", word]
+
+        def take(chunk: bytes) -> None:
+            said.take(chunk)
+            kept.append(chunk)
+
+        try:
+            done = process.run(argv, timeout=order.timeout + _JOB_SECONDS, on_stdout=take)
+        except OSError as error:
+            raise UsageError(
+                f"`ray` cannot be run ({error.strerror}); install the cluster's version with "
+                "`pip install 'ray[default]'`"
+            ) from None
+    said.end()
+    return _answers(order, done, b"".join(kept), said, told)
+
+
+def _answers(
+    order: Order, done: process.Result, printed: bytes, said: frames.Channels, told: Told | None
+) -> dict[str, Answer]:
+    listed = _NODES.search(printed)
+    if listed is None:
+        raise UsageError(_refused(order, done, printed))
+    names = [name for name in listed[1].decode("utf-8", "replace").split() if is_host_name(name)]
+    reasons = {
+        found[1].decode("utf-8", "replace"): mask(clean(found[2].decode("utf-8", "replace")))[:300]
+        for found in _REASON.finditer(printed)
+    }
+    answers: dict[str, Answer] = {}
+    for name in names:
+        document, reason = recording(functools.partial(said.document, name))
+        received = said.received(name) if document is not None else time.time()
+        if document is None:
+            reason = reason or reasons.get(name) or f"no answer within {order.timeout:g} s"
+        answers[name] = (document, reason, received)
+        if told is not None:
+            told(name)
+    return answers
+
+
+def _refused(order: Order, done: process.Result, printed: bytes) -> str:
+    """Why no job ran, from the last line of Ray that is a message."""
+    if done.timed_out:
+        return (
+            f"`ray job submit` started nothing within {order.timeout + _JOB_SECONDS:g} s; "
+            f"see `ray job list --address {order.address}`"
+        )
+    text = _COLOR.sub("", printed.decode("utf-8", "replace") + "\n" + done.error_text)
+    lines = [clean(line) for line in text.splitlines() if line.strip()]
+    errors = [line for line in lines if re.match(r"[\w.]*(?:Error|Exception)\b", line)]
+    last = mask((errors or lines or ["no message"])[-1])[:300]
+    return (
+        f"`ray job submit` started nothing: {last}; expected a dashboard that answers at "
+        f"`{order.address}`, and Ray of the cluster's version here"
+    )

@@ -37,6 +37,8 @@ HEARTBEAT_SECONDS = 300.0
 MESSAGE_LENGTH = 1024
 #: A scraper that reads slowly must not keep a thread.
 _SCRAPE_SECONDS = 5.0
+#: What the NVIDIA container runtime brings into a container together with the driver's library.
+DEVICE = Path("/dev/nvidiactl")
 #: What a container of the DaemonSet would report of its own limits, mounts and environment.
 IGNORED = ("host", "memory", "storage", "nccl", "torch", "launch", "container")
 
@@ -56,6 +58,7 @@ class Options:
         events: whether changes of the verdict are written as events.
         port: for `/metrics` and `/healthz`; None = none.
         ignore: checks that are left out.
+        device: without it the container has no GPUs, and nothing that it finds is about the node.
         once: one round, then end.
     """
 
@@ -69,6 +72,7 @@ class Options:
     events: bool = True
     port: int | None = None
     ignore: tuple[str, ...] = IGNORED
+    device: Path = DEVICE
     once: bool = False
 
 
@@ -81,8 +85,12 @@ def camel(words: str) -> str:
     return "".join(word[:1].upper() + word[1:] for word in words.split("-")) or "Unknown"
 
 
-def judged(record: dict[str, Any] | None) -> dict[str, str]:
+def judged(record: dict[str, Any] | None, *, has_device: bool = True) -> dict[str, str]:
     """Status, reason and message of the condition that a verdict of the hook amounts to.
+
+    Args:
+        record: the verdict file of the hook, None where it wrote none.
+        has_device: whether the container runtime gave this container access to the GPUs.
 
     >>> judged({"verdict": "healthy", "gpus": {"0": "GPU-1"}, "reason": "dsdoctor: ok"})
     {'status': 'False', 'reason': 'GPUIsHealthy', 'message': 'no confirmed fault on 1 GPU'}
@@ -90,6 +98,9 @@ def judged(record: dict[str, Any] | None) -> dict[str, str]:
     if record is None:
         return _unknown("no-verdict", "the health check wrote no verdict")
     verdict, gpus = record.get("verdict"), record.get("gpus") or {}
+    blind = _unknown("no-gpu-visible", "this container sees no GPU; check `runtimeClassName`")
+    if not has_device:
+        return blind
     message = clean(str(record.get("reason", ""))).removeprefix(PREFIX).strip()
     if verdict == "faulty":
         rows = [row for row in record.get("findings", ()) if row["status"] == "fail"]
@@ -103,7 +114,7 @@ def judged(record: dict[str, Any] | None) -> dict[str, str]:
     if verdict != "healthy":
         return _unknown(str(record.get("cause") or "unknown"), message)
     if not gpus:
-        return _unknown("no-gpu-visible", "this container sees no GPU; check `runtimeClassName`")
+        return blind
     count = f"{len(gpus)} GPU{'s' * (len(gpus) > 1)}"
     return {
         "status": "False",
@@ -138,7 +149,7 @@ class Agent:
 
     def round(self) -> bool:
         """Judges once and reports it; False where the API did not take all of it."""
-        found = judged(self.check())
+        found = judged(self.check(), has_device=self.options.device.exists())
         with contextlib.suppress(OSError):
             self.metrics = (self.options.folder / "metrics.prom").read_text(encoding="utf-8")
         say(f"verdict status={found['status']} reason={found['reason']} {found['message']}")
@@ -266,6 +277,7 @@ def parsed(argv: Sequence[str] | None) -> tuple[Options, str]:
     parser.add_argument("--no-events", dest="events", action="store_false")
     parser.add_argument("--port", type=int)
     parser.add_argument("--ignore", action="append", help="family or condition")
+    parser.add_argument("--device", type=Path, default=DEVICE)
     parser.add_argument("--once", action="store_true")
     given = vars(parser.parse_args(argv))
     if not nodeapi.is_node_name(given["node"]):

@@ -253,7 +253,8 @@ def test_the_agent_has_the_rights_that_it_uses_and_no_more(
         "reason": "dsdoctor: x",
         "findings": [{"status": "fail", "condition": "gpu-lost", "hint": ""}],
     }
-    options = Options("gpu-1", tmp_path, taint="dsdoctor/unhealthy" if "taint" in folders else "")
+    taint = "dsdoctor/unhealthy" if "taint" in folders else ""
+    options = Options("gpu-1", tmp_path, taint=taint, device=tmp_path)
     with served(cluster) as url:
         assert Agent(options, nodeapi.Api(url), lambda: verdict).round()
     assert used(cluster.requests) == rights(rendered.kustomize(*folders))

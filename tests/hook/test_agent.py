@@ -43,7 +43,8 @@ def url(cluster: Cluster) -> Iterator[str]:
 
 def rounds(url: str, folder: Path, *verdicts: Any, taint: str = TAINT) -> list[bool]:
     given = iter(verdicts)
-    one = Agent(Options("gpu-1", folder, taint=taint), nodeapi.Api(url), lambda: next(given))
+    options = Options("gpu-1", folder, taint=taint, device=folder)
+    one = Agent(options, nodeapi.Api(url), lambda: next(given))
     return [one.round() for _ in verdicts]
 
 
@@ -86,6 +87,17 @@ def test_an_inconclusive_verdict_neither_closes_nor_opens(
     assert (TAINT in keys(cluster)) == (before is LOST)
 
 
+def test_a_container_without_gpus_says_nothing_of_the_node(
+    cluster: Cluster, url: str, tmp_path: Path
+) -> None:
+    """Without its runtime class a healthy node would look as if its driver were gone."""
+    options = Options("gpu-1", tmp_path, taint=TAINT, device=tmp_path / "nvidiactl")
+    assert Agent(options, nodeapi.Api(url), lambda: LOST).round()
+    found = cluster.condition("GPUProblem")
+    assert (found["status"], found["reason"]) == ("Unknown", "NoGpuVisible")
+    assert keys(cluster) == ["maintenance"]
+
+
 def test_an_unchanged_verdict_writes_nothing(cluster: Cluster, url: str, tmp_path: Path) -> None:
     rounds(url, tmp_path, LOST, LOST, LOST)
     writes = [line for line in cluster.requests if not line.startswith("GET")]
@@ -113,7 +125,7 @@ def test_what_is_refused_is_said_and_tried_again(
 ) -> None:
     cluster.refuse["/api/v1/nodes/gpu-1/status"] = 403
     given = iter([LOST, LOST])
-    one = Agent(Options("gpu-1", tmp_path), nodeapi.Api(url), lambda: next(given))
+    one = Agent(Options("gpu-1", tmp_path, device=tmp_path), nodeapi.Api(url), lambda: next(given))
     assert not one.round()
     assert "HTTP 403 is forbidden" in capsys.readouterr().out
     cluster.refuse.clear()
@@ -134,7 +146,7 @@ def test_the_decisive_finding_is_the_one_that_is_named() -> None:
 
 def test_metrics_and_health(tmp_path: Path, url: str) -> None:
     (tmp_path / "metrics.prom").write_text("dsdoctor_hook_healthy 1\n")
-    one = Agent(Options("gpu-1", tmp_path), nodeapi.Api(url), lambda: HEALTHY)
+    one = Agent(Options("gpu-1", tmp_path, device=tmp_path), nodeapi.Api(url), lambda: HEALTHY)
     one.round()
     server = agent.serve(one, 0)
     try:
@@ -203,6 +215,7 @@ def test_a_whole_round_on_a_machine(
         words += ["--ignore", family]
     folder = tmp_path / "agent"
     given = ["--node", "gpu-1", "--api", url, "--folder", str(folder), "--once", "--budget", "60"]
+    given += ["--device", str(tmp_path)]
     assert agent.main([*given, "--taint", TAINT, *words]) == 0
     found = cluster.condition("GPUProblem")
     assert found["status"] == status, found

@@ -68,6 +68,7 @@ WRITES_ITSELF = {
     ("run/supervise.py", "os.open"),  # /dev/null for the watcher
     ("run/store.py", "mkdir"),  # a new folder below one that was judged
     ("fleet/smoke.py", "TemporaryDirectory"),  # the hostfile of one pair
+    ("fleet/ray.py", "TemporaryDirectory"),  # the working folder that Ray uploads
     ("hook/install.py", "unlink"),  # uninstall: files that bear our mark
     ("hook/install.py", "rmdir"),
     ("hook/agent.py", "unlink"),  # the verdict of its last round

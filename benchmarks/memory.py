@@ -83,7 +83,7 @@ def passes_of(python: str, model: ModelShape, settings: list[Setting]) -> list[m
             min(size for size in measured.MEASURED_BATCHES if size >= batch),
         ]
         sizes = tuple(dict.fromkeys((*around, batch)))
-        asked.append(measured.cases(setting, sizes, (setting.checkpointing,)))
+        asked.append(measured.cases(setting, sizes, (setting.checkpointing,), family=model.family))
     cases = [case for group in asked for case in group]
     records = model_passes.ask(LocalHost(), python, written(model), cases, timeout=900)
     runs = [record for record in records if "segments" in record]
@@ -169,7 +169,9 @@ def allocator(python: str, only: str | None) -> Iterator[tuple[str, float, float
         asked = [
             case
             for setting in settings
-            for case in measured.cases(setting, (setting.micro_batch,), (setting.checkpointing,))
+            for case in measured.cases(
+                setting, (setting.micro_batch,), (setting.checkpointing,), family=model.family
+            )
         ]
         records = model_passes.ask(LocalHost(), python, written(model), asked, timeout=900)
         tops = [

@@ -59,11 +59,11 @@ def _measure_with(host: Host, python: str, name: str, config: dict[str, Any]) ->
     def measure(
         shape: ModelShape, base: Setting, sizes: tuple[int, ...], modes: tuple[bool, ...]
     ) -> tuple[ModelShape, Measured]:
-        asked = measured.cases(base, measured.batches_for(sizes), modes)
+        asked = measured.cases(base, measured.batches_for(sizes), modes, family=shape.family)
         records = model_passes.ask(host, python, config, asked)
         found = measured.read(records, len(asked))
         built = measured.shape_of(records, name) or shape
-        if shape.sizes or shape.stated_parameters is not None:
+        if shape.built or shape.stated_parameters is not None:
             return built, found
         return dataclasses.replace(shape, sizes=built.sizes, adapted=built.adapted), found
 
@@ -115,7 +115,7 @@ def subject(
                 f"it cannot be measured: {error}"
             ) from None
         raise
-    by_formula = wanted is None and not shape.sizes
+    by_formula = wanted is None and not shape.built
     return Subject(shape, _measure_with(host, executable, name, config), by_formula)
 
 

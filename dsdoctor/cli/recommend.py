@@ -141,9 +141,13 @@ class _Finite(click.FloatRange):
 @click.option(
     "--attention",
     type=click.Choice(ATTENTIONS),
-    default="flash",
-    show_default=True,
-    help="`sdpa` is torch's kernel for batches with padding.",
+    help="`sdpa` is torch's kernel for batches with padding [flash; eager if there is none].",
+)
+@click.option(
+    "--image-tokens",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Tokens of a sequence that are images [one image].",
 )
 @click.option("--checkpointing", type=click.Choice(["on", "off"]), help="Recompute activations.")
 @click.option("--launcher", type=click.Choice(list(LAUNCHERS)), help="How to launch [deepspeed].")
@@ -214,7 +218,8 @@ def command(
     fused_loss: bool,
     loads_first: bool,
     optimizer: str,
-    attention: str,
+    attention: str | None,
+    image_tokens: int | None,
     checkpointing: str | None,
     launcher: str | None,
     objective: str,
@@ -302,6 +307,7 @@ def command(
             loads_first=loads_first,
             optimizer=optimizer,
             attention=attention,
+            image_tokens=image_tokens,
             checkpointing=None if checkpointing is None else checkpointing == "on",
             launcher=launcher,
             objective=objective,

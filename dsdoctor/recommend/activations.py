@@ -10,24 +10,17 @@ from __future__ import annotations
 import dataclasses
 
 from dsdoctor.recommend.setting import Setting
-from dsdoctor.recommend.shape import ModelShape
+from dsdoctor.recommend.shape import ModelShape, Tower
+from dsdoctor.recommend.traits import traits_of
 
-#: Bytes for each logit where the loss is deepest: fp32 log-probabilities, and two fp32 gradients.
-LOSS_BYTES = 12
-#: The same with a soft cap on the logits, which keeps its 16-bit `tanh`.
-CAPPED_LOSS_BYTES = 14
 #: Tensors of the embedding's size when it is tied to the output layer: autograd keeps the gradient
 #: of the one until that of the other is there, and adds them into a third.
 TIED_GRADIENTS = 3
-#: Families whose logits go through a soft cap.
-CAPPED = frozenset({"gemma2"})
-#: Families whose norms multiply in fp32 and so keep one more fp32 tensor.
-FP32_NORMS = frozenset({"gemma", "gemma2", "gemma3_text"})
-#: Families whose GELU is written in Python and keeps five tensors of the inner width.
-PYTHON_GELU = frozenset({"gpt2"})
-#: Bytes for each score that eager attention keeps: softmax in fp32 and its 16-bit copy. GPT-2 keeps
-#: the 16-bit softmax, the mask of its dropout and what the dropout returns.
-SCORE_BYTES, DROPPED_SCORE_BYTES = 6, 5
+#: Bytes for each score that eager attention keeps: softmax in fp32 and its 16-bit copy.
+SCORE_BYTES = 6
+#: Bytes that a router keeps for each expert (softmax in fp32, 16-bit logits), and for each copy of
+#: a token that it sends to an expert (four indices of eight bytes, weights).
+ROUTER_BYTES, COPY_BYTES = 6, 38
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -35,7 +28,7 @@ class Moment:
     """One moment of the passes.
 
     Attributes:
-        name: `loss`, `output layer`, `last block`, `first block` or `embedding`.
+        name: `loss`, `output layer`, `last block`, `first block`, that of a tower, or `embedding`.
         activations: bytes that the backward pass still needs.
         logits: bytes of logits, loss and their gradients.
         working: bytes of the recomputed block and of gradients on the way through it.
@@ -56,70 +49,118 @@ class Moment:
         return self.activations + self.logits + self.working
 
 
-def _norm_bytes(model: ModelShape, setting: Setting, *, feeds_linear: bool = True) -> int:
-    """Bytes a token that one norm over the hidden width keeps, with its output.
+def _norm_bytes(
+    model: ModelShape, setting: Setting, *, feeds_linear: bool = True, size: int | None = None
+) -> int:
+    """Bytes a token that one norm keeps, with its output; over the hidden width if not told.
 
     LayerNorm keeps its input and its output. RMSNorm of transformers casts its input to fp32 and
     keeps that, then the normalised input that the trained weight multiplies, and its output.
-    Gemma's multiplies in fp32. A frozen weight needs no normalised input. In fp32 training the
-    casts are not copies.
+    Gemma's multiplies in fp32; T5's keeps its 16-bit input too. A frozen weight needs no normalised
+    input. In fp32 training the casts are not copies.
     """
-    width, hidden = setting.width, model.hidden
+    width, hidden = setting.width, size or model.hidden
+    traits = traits_of(model.family)
     output = width * hidden if feeds_linear else 0
     if model.norm_bias:
         return width * hidden + output
     frozen = bool(setting.lora_rank)
     kept = 4 * hidden
     if not frozen:
-        kept += (4 if model.family in FP32_NORMS else width) * hidden
+        kept += (4 if traits.fp32_norm else width) * hidden
+    if traits.residual_norm:
+        kept += width * hidden
     return kept + output
+
+
+def _stores_scores(model: ModelShape, setting: Setting) -> bool:
+    """Whether attention keeps its scores: as asked, or as T5 does before transformers 5."""
+    if setting.attention == "eager":
+        return True
+    return setting.attention == "flash" and traits_of(model.family).relative_bias
 
 
 def _attention_bytes(model: ModelShape, setting: Setting) -> int:
     """Bytes a token of one block's attention: queries, keys, values, output and scores."""
     width, queries, keys = setting.width, model.query_width, model.kv_width
+    traits = traits_of(model.family)
+    stored = _stores_scores(model, setting)
     fused = setting.attention == "flash" and width == 2  # noqa: PLR2004  # flash takes 16 bits only
     repeated = not fused and 1 < model.kv_heads < model.heads
-    kept = width * (2 * queries + 2 * (queries if repeated else keys))
+    if model.latent is not None:
+        kept = _latent_bytes(model, setting)
+    else:
+        kept = width * (2 * queries + 2 * (queries if repeated else keys))
     if model.qk_norm:
-        each = 4 + (0 if setting.lora_rank else 4 if model.family in FP32_NORMS else width)
+        each = 4 + (0 if setting.lora_rank else 4 if traits.fp32_norm else width)
         kept += each * (queries + keys)
-    if setting.attention == "eager":
+    if traits.copied:
+        kept += width * queries
+    if stored:
         return kept + _score_bytes(model, setting) * model.heads * setting.sequence
     kept += 4 * model.heads  # log-sum-exp of each row of scores
-    if setting.attention == "sdpa":
+    if setting.attention == "sdpa" and not traits.relative_bias:
         kept += width * setting.sequence  # the bias, one for all heads
     return kept
 
 
+def _latent_bytes(model: ModelShape, setting: Setting) -> int:
+    """Queries and keys in full, what keys and values are made from with its norm, values, output.
+
+    The values are a part of the tensor that their up-projection returns, which also has the part of
+    the keys without positions.
+    """
+    latent, width = model.latent, setting.width
+    if latent is None:
+        return 0
+    plain = model.head_dim - latent.rotary
+    per_head = 2 * model.head_dim + (plain + latent.value) + latent.value
+    kept = width * model.heads * per_head
+    for rank in (latent.query, latent.key):
+        kept += _norm_bytes(model, setting, size=rank) if rank else 0
+    return kept
+
+
+def _bias_bytes(model: ModelShape, setting: Setting) -> int:
+    """The position bias of a layer; a decoder's is as large for any micro-batch."""
+    traits = traits_of(model.family)
+    if not traits.relative_bias or _stores_scores(model, setting):
+        return 0
+    times = 1 if traits.cross else setting.micro_batch  # the encoder adds the mask of each sequence
+    return setting.width * model.heads * times * setting.sequence**2
+
+
 def _score_bytes(model: ModelShape, setting: Setting) -> int:
-    if model.family in PYTHON_GELU:
-        return DROPPED_SCORE_BYTES if setting.width == 2 else 9  # noqa: PLR2004
-    each = SCORE_BYTES if setting.width == 2 else 4  # noqa: PLR2004
-    return each + (setting.width if model.family in CAPPED else 0)
+    half = setting.width == 2  # noqa: PLR2004
+    kept = traits_of(model.family).score_bytes
+    if kept:  # in fp32 all but the byte of a mask is twice as wide
+        return kept if half else 2 * kept - kept % 2
+    return SCORE_BYTES if half else 4
 
 
 def _mlp_tensors(model: ModelShape) -> int:
     """Tensors of the inner width: gate, up, activation and product; or what a plain MLP keeps."""
-    if model.gated:
-        return 4
-    return 5 if model.family in PYTHON_GELU else 2
+    return model.mlp_tensors or traits_of(model.family).mlp_tensors or (4 if model.gated else 2)
 
 
 def _mlp_bytes(model: ModelShape, setting: Setting, *, mixed: bool) -> int:
     """Bytes a token of one block's feed-forward part.
 
     A token goes through `active_experts` experts, and its copies are sorted by expert: the input of
-    each copy, four tensors of the expert's inner width, and its output before and after the weight
-    of the router.
+    each copy, four tensors of the expert's inner width (GPT-OSS, whose gate is clamped: seven), and
+    its output before the weight of the router.
     """
     width = setting.width
     if not mixed:
         tensors = _mlp_tensors(model) - _drops(setting)
-        return width * tensors * model.intermediate
+        mask = 1 if traits_of(model.family).inner_mask else 0
+        return (width * tensors + mask) * model.intermediate
     copies = model.active_experts
-    each = 4 * model.expert_width + 3 * model.hidden
-    return width * (copies * each + 4 * model.shared_width) + 12 * model.experts
+    each = (model.mlp_tensors or 4) * model.expert_width + 2 * model.hidden
+    kept = width * (copies * each + 4 * model.shared_width)
+    if model.router_fp32:  # a copy of its input; that of its weight is small
+        kept += 4 * model.hidden
+    return kept + ROUTER_BYTES * model.experts + COPY_BYTES * copies
 
 
 def _drops(setting: Setting) -> bool:
@@ -149,18 +190,70 @@ def layer_bytes(model: ModelShape, setting: Setting, *, mixed: bool = False) -> 
         mixed: a block with experts.
     """
     tokens = setting.micro_batch * setting.sequence
-    feeding = 0 if _drops(setting) else min(2, model.norms_per_layer)
+    traits = traits_of(model.family)
+    parts = 3 if traits.cross else 2
+    feeding = 0 if _drops(setting) else min(parts, model.norms_per_layer)
     each = feeding * _norm_bytes(model, setting)
     each += (model.norms_per_layer - feeding) * _norm_bytes(model, setting, feeds_linear=False)
     each += _attention_bytes(model, setting) + _mlp_bytes(model, setting, mixed=mixed)
     each += _adapter_bytes(model, setting, mixed=mixed)
-    if model.family in PYTHON_GELU:
-        each += 2 * model.hidden  # masks of two dropouts
-    return tokens * each
+    each += (setting.width * traits.hidden_tensors + traits.masks) * model.hidden
+    kept = tokens * each + _bias_bytes(model, setting)
+    return kept + (_cross_bytes(model, setting) if traits.cross else 0)
+
+
+def _cross_bytes(model: ModelShape, setting: Setting) -> int:
+    """Attention to the encoder: queries and output for each token, keys and values for each of it.
+
+    Scores are of the one length times the other; so is the bias for padding, which T5 makes for
+    each head.
+    """
+    width, tokens = setting.width, setting.micro_batch * setting.sequence
+    traits = traits_of(model.family)
+    length = next((_length(tower, setting) for tower in model.towers), setting.sequence)
+    kept = width * tokens * model.query_width * (3 if traits.copied else 2)
+    kept += width * setting.micro_batch * length * 2 * model.kv_width
+    if _stores_scores(model, setting):
+        return kept + _score_bytes(model, setting) * model.heads * tokens * length
+    if setting.attention == "sdpa":
+        kept += width * tokens * length * (model.heads if traits.relative_bias else 1)
+    return kept + 4 * model.heads * tokens
+
+
+def _length(tower: Tower, setting: Setting) -> int:
+    """Tokens of a tower for one sequence."""
+    by = {"images": setting.image_tokens, "text": setting.sequence, "recording": 1}
+    return int(tower.tokens * by[tower.source])
+
+
+def tower_bytes(tower: Tower, setting: Setting) -> tuple[int, int]:
+    """What a tower keeps until its backward pass, and what one of its blocks keeps in it."""
+    length = _length(tower, setting)
+    if not length:
+        return 0, 0
+    unit = min(tower.unit or length, length)
+    attention = setting.attention
+    if attention == "sdpa" and tower.source != "text":  # images and recordings have no padding
+        attention = "flash"
+    inner = dataclasses.replace(
+        setting,
+        micro_batch=setting.micro_batch * -(-length // unit),
+        sequence=unit,
+        attention=attention,
+    )
+    tokens = setting.micro_batch * length
+    block = layer_bytes(tower.blocks, inner)
+    each = setting.width * tokens * tower.blocks.hidden if setting.checkpointing else block
+    return tower.blocks.layers * each + tokens * tower.outer, block
+
+
+def towers_bytes(model: ModelShape, setting: Setting) -> int:
+    """What all towers keep until their backward pass."""
+    return sum(tower_bytes(tower, setting)[0] for tower in model.towers)
 
 
 def kept_bytes(model: ModelShape, setting: Setting) -> int:
-    """What all blocks and the last norm keep until the backward pass.
+    """What all blocks and the last norm keep until the backward pass, without the towers.
 
     With recomputation a block keeps its input alone.
     """
@@ -173,19 +266,48 @@ def kept_bytes(model: ModelShape, setting: Setting) -> int:
     return end + plain + (mixed * layer_bytes(model, setting, mixed=True) if mixed else 0)
 
 
-def _working_bytes(model: ModelShape, setting: Setting) -> int:
-    """The block that is recomputed, and gradients of activations on their way through it."""
+def _block_backward(model: ModelShape, setting: Setting) -> tuple[int, int]:
+    """The backward pass through a block: bytes beside what is kept, and a gradient's elements.
+
+    The bytes are the block that is recomputed, and gradients of activations on their way.
+    """
+    again = layer_bytes(model, setting, mixed=model.expert_layers > 0)
+    again = again if setting.checkpointing else 0
+    if model.expert_layers:
+        working, gradient = _experts_backward(model, setting)
+        return again + working, 0 if setting.lora_rank else gradient
     tokens = setting.micro_batch * setting.sequence
-    mixed = model.expert_layers > 0
-    inner = model.intermediate
-    if mixed:
-        inner = max(inner, model.active_experts * model.expert_width)
-    passing = setting.width * tokens * (inner + 3 * model.hidden)
-    if setting.attention == "eager":
+    passing = setting.width * tokens * (model.intermediate + 3 * model.hidden)
+    if _stores_scores(model, setting):
         passing = max(passing, 4 * tokens * model.heads * setting.sequence)
-    if not setting.checkpointing:
-        return passing
-    return passing + layer_bytes(model, setting, mixed=mixed)
+    return again + passing, 0 if setting.lora_rank else model.largest_matrix
+
+
+def _experts_backward(model: ModelShape, setting: Setting) -> tuple[int, int]:
+    """The worst of four moments in the backward pass of a block with experts.
+
+    (1) The copies' outputs are put back in order, by DeepSeek in fp32: gradient, zeros and result.
+    (2) The gradient of the down projection is made. (3) That of gate and up, which is twice as
+    large; outputs, product, activation, gate and up of the copies are gone by then. (4) Attention,
+    when nothing of the experts is left.
+    """
+    width, hidden = setting.width, model.hidden
+    tokens = setting.micro_batch * setting.sequence
+    copies, inner = model.active_experts, model.expert_width
+    matrix = model.experts * inner * hidden
+    passing = width * tokens * 3 * hidden
+    if setting.lora_rank:
+        matrix = 0
+    freed = width * tokens * copies * (2 * inner)
+    moments = [
+        (passing + 3 * (4 if model.router_fp32 else width) * tokens * copies * hidden, 0),
+        (passing + width * tokens * copies * max(inner, hidden), matrix),
+        (max(0, passing - freed), max(0, 2 * matrix - max(0, freed - passing) // width)),
+    ]
+    if _stores_scores(model, setting):
+        scores = 4 * tokens * model.heads * setting.sequence
+        moments.append((max(0, scores - tokens * _mlp_bytes(model, setting, mixed=True)), 0))
+    return max(moments, key=lambda one: one[0] + width * one[1])
 
 
 def logits_bytes(model: ModelShape, setting: Setting) -> int:
@@ -193,7 +315,7 @@ def logits_bytes(model: ModelShape, setting: Setting) -> int:
     tokens = setting.micro_batch * setting.sequence
     if setting.fused_loss:
         return fused_loss_bytes(model, setting)
-    return (CAPPED_LOSS_BYTES if model.family in CAPPED else LOSS_BYTES) * tokens * model.vocab
+    return traits_of(model.family).loss_bytes * tokens * model.vocab
 
 
 def fused_loss_bytes(model: ModelShape, setting: Setting) -> int:
@@ -218,16 +340,16 @@ def moments(model: ModelShape, setting: Setting) -> tuple[Moment, ...]:
     there; the first block, where all gradients but the embedding's are; the embedding.
     """
     tokens = setting.micro_batch * setting.sequence
-    kept = kept_bytes(model, setting)
+    towers = towers_bytes(model, setting)
+    kept = kept_bytes(model, setting) + towers
     blocks = kept - tokens * _norm_bytes(model, setting)  # the last norm is done by then
-    working = _working_bytes(model, setting)
+    working, matrix = _block_backward(model, setting)
     trained = model.lora_parameters(setting.lora_rank) if setting.lora_rank else model.parameters
-    matrix = 0 if setting.lora_rank else model.largest_matrix
     head = 0 if setting.lora_rank else model.embedding_parameters
     logits = logits_bytes(model, setting)
     head_logits = min(logits, setting.width * tokens * model.vocab)
     tied = head if model.tied else 0
-    first = blocks // max(1, model.layers) if not setting.checkpointing else 0
+    first = (blocks - towers) // max(1, model.layers) if not setting.checkpointing else 0
     return (
         Moment(name="loss", activations=kept, logits=logits),
         Moment(name="output layer", activations=kept, logits=head_logits, gradient=head),
@@ -240,11 +362,12 @@ def moments(model: ModelShape, setting: Setting) -> tuple[Moment, ...]:
         ),
         Moment(
             name="first block",
-            activations=first,
+            activations=first + towers,
             working=working,
             gradient=matrix + tied,
             finished=max(0, trained - head),
         ),
+        *_tower_moments(model, setting, max(0, trained - head)),
         Moment(
             name="embedding",
             activations=0,
@@ -253,3 +376,25 @@ def moments(model: ModelShape, setting: Setting) -> tuple[Moment, ...]:
             finished=max(0, trained - head),
         ),
     )
+
+
+def _tower_moments(model: ModelShape, setting: Setting, finished: int) -> list[Moment]:
+    """The last block of each tower, where all of the tower is still there."""
+    found = []
+    for tower in model.towers:
+        kept, block = tower_bytes(tower, setting)
+        if not kept:
+            continue
+        blocks = tower.blocks
+        passing = setting.width * setting.micro_batch * _length(tower, setting)
+        working = passing * (blocks.intermediate + 3 * blocks.hidden)
+        found.append(
+            Moment(
+                name=tower.name,
+                activations=kept,
+                working=working + (block if setting.checkpointing else 0),
+                gradient=0 if setting.lora_rank else blocks.largest_matrix,
+                finished=max(0, finished - (0 if setting.lora_rank else blocks.block_parameters)),
+            )
+        )
+    return found

@@ -124,6 +124,8 @@ def base_setting(
     precision: str,
     sequence: int,
     world: int,
+    attention: str = "flash",
+    image_tokens: int = 0,
 ) -> Setting:
     """What all options have in common; buffers shrink with the memory that is free."""
     free = min((device.free_bytes for device in machine.devices), default=64 * GIB)
@@ -138,7 +140,8 @@ def base_setting(
         world=world,
         nodes=options.nodes,
         precision=precision,
-        attention=options.attention,
+        attention=attention,
+        image_tokens=image_tokens,
         lora_rank=rank,
         lora_dropout=options.lora_dropout,
         quantised=options.finetune == "qlora",

@@ -13,6 +13,7 @@ from dsdoctor.errors import UsageError
 from dsdoctor.recommend.activations import Moment, fused_loss_bytes
 from dsdoctor.recommend.setting import Setting
 from dsdoctor.recommend.shape import ModelShape
+from dsdoctor.recommend.traits import traits_of
 
 #: Micro-batches that are measured; what lies between is interpolated.
 MEASURED_BATCHES = (1, 4, 16, 64)
@@ -49,12 +50,14 @@ class Measured:
         by: what measured, for the reader: releases of torch and transformers.
         plain: passes without recomputation, by rising micro-batch.
         recomputing: passes with it.
+        stored: attention was eager though another was asked for: the model has no other.
         guessed: operators whose result depends on data and was assumed.
     """
 
     by: str
     plain: tuple[Pass, ...] = ()
     recomputing: tuple[Pass, ...] = ()
+    stored: bool = False
     guessed: tuple[str, ...] = ()
 
     def moments(self, model: ModelShape, setting: Setting) -> tuple[Moment, ...] | None:
@@ -124,8 +127,14 @@ def batches_for(candidates: Sequence[int]) -> tuple[int, ...]:
     return tuple(dict.fromkeys([low, *inner, high]))
 
 
-def cases(setting: Setting, batches: Sequence[int], modes: Sequence[bool]) -> list[dict[str, Any]]:
-    """What the child is asked: each micro-batch, with and without recomputation."""
+def cases(
+    setting: Setting, batches: Sequence[int], modes: Sequence[bool], *, family: str = ""
+) -> list[dict[str, Any]]:
+    """What the child is asked: each micro-batch, with and without recomputation.
+
+    A kernel that transformers does not offer for a family was asked for by name: it is taken to be
+    there all the same.
+    """
     attention, mask = _ATTENTION[setting.attention]
     common: dict[str, Any] = {
         "sequence": setting.sequence,
@@ -133,6 +142,10 @@ def cases(setting: Setting, batches: Sequence[int], modes: Sequence[bool]) -> li
         "attention": attention,
         "mask": mask,
     }
+    if setting.attention != "eager" and traits_of(family).eager:
+        common["forced"] = True
+    if setting.image_tokens:
+        common["image_tokens"] = setting.image_tokens
     if setting.lora_rank:
         common["lora_rank"] = setting.lora_rank
         common["lora_dropout"] = 0.05 if setting.lora_dropout else 0.0
@@ -174,6 +187,10 @@ def read(records: Sequence[Mapping[str, Any]], asked: int) -> Measured:
         by=", ".join(f"{name} {release}" for name, release in versions.items()),
         plain=tuple(sorted(passes[False], key=lambda one: one.batch)),
         recomputing=tuple(sorted(passes[True], key=lambda one: one.batch)),
+        stored=any(
+            record.get("attention", "") == "eager" != record["case"].get("attention", "eager")
+            for record in found
+        ),
         guessed=tuple(sorted({name for record in found for name in record["guessed"]})),
     )
 
@@ -202,5 +219,6 @@ def shape_of(records: Sequence[Mapping[str, Any]], name: str) -> ModelShape | No
         max_length=model["positions"] or 2048,
         experts=model["experts"],
         sizes=tuple(model["tensors"]),
+        built=True,
         adapted=adapted[0] if adapted else None,
     )

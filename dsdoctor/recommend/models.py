@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from dsdoctor.errors import UsageError
+from dsdoctor.recommend import experts, paired, vision
+from dsdoctor.recommend.config_values import positive, positive_or
 from dsdoctor.recommend.presets import ALIASES, MODERN, PRESETS, gpt2_shape, modern_shape
 from dsdoctor.recommend.shape import ModelShape
 
@@ -17,6 +19,9 @@ __all__ = ["PRESETS", "ModelShape", "from_config", "from_size", "resolve"]
 
 #: Rows of the embedding of a model of which only the size is known: Llama 2's.
 ASSUMED_VOCAB = 32000
+
+#: Types of which the config is enough.
+KNOWN = ("gpt2", *MODERN, *experts.READERS, *paired.READERS, *vision.READERS)
 
 _SIZE = re.compile(r"^(\d+(?:\.\d+)?)\s*([kmbt])$", re.IGNORECASE)
 _NEARLY_A_SIZE = re.compile(r"^[-+]?[\d.,]+\s*\w{0,2}$")
@@ -92,29 +97,16 @@ def from_size(
     )
 
 
-def _positive(config: dict[str, Any], *keys: str) -> int:
-    for key in keys:
-        value = config.get(key)
-        if isinstance(value, int) and not isinstance(value, bool) and value > 0:
-            return value
-    raise UsageError(f"the model config has no `{keys[0]}` that is a whole number above 0")
-
-
-def _or(config: dict[str, Any], key: str, default: int) -> int:
-    """A whole number above 0; absent or null means the default."""
-    return default if config.get(key) is None else _positive(config, key)
-
-
 def _gpt2(config: dict[str, Any], name: str) -> ModelShape:
-    hidden = _positive(config, "n_embd", "hidden_size")
-    heads = _positive(config, "n_head", "num_attention_heads")
+    hidden = positive(config, "n_embd", "hidden_size")
+    heads = positive(config, "n_head", "num_attention_heads")
     if hidden % heads:
         raise UsageError(f"`n_embd` is {hidden}, expected a multiple of `n_head` ({heads})")
-    positions = _positive(config, "n_positions", "n_ctx")
+    positions = positive(config, "n_positions", "n_ctx")
     return dataclasses.replace(
-        gpt2_shape(name, _positive(config, "n_layer", "num_hidden_layers"), hidden, heads),
-        intermediate=_or(config, "n_inner", 4 * hidden),
-        vocab=_positive(config, "vocab_size"),
+        gpt2_shape(name, positive(config, "n_layer", "num_hidden_layers"), hidden, heads),
+        intermediate=positive_or(config, "n_inner", 4 * hidden),
+        vocab=positive(config, "vocab_size"),
         positions=positions,
         max_length=positions,
         tied=config.get("tie_word_embeddings") is not False,
@@ -132,30 +124,35 @@ def from_config(config: dict[str, Any], name: str = "config.json") -> ModelShape
     family = config.get("model_type")
     if family == "gpt2":
         return _gpt2(config, name)
+    reader = experts.READERS.get(str(family)) or paired.READERS.get(str(family))
+    if reader is not None:
+        return reader(config, name)
+    if (seeing := vision.READERS.get(str(family))) is not None:
+        return seeing(config, name, from_config)
     if family not in MODERN:
         raise UsageError(
-            f"the model config is of type `{family}`, expected one of gpt2, {', '.join(MODERN)}; "
+            f"the model config is of type `{family}`, expected one of {', '.join(KNOWN)}; "
             "name an interpreter with torch and transformers (`--python`) to measure it with "
             "`--measure`, or give its size (`1.5B`) with `--layers`, `--hidden`, `--heads` and "
             "`--vocab`"
         )
-    hidden = _positive(config, "hidden_size")
-    heads = _positive(config, "num_attention_heads")
-    head_dim = _or(config, "head_dim", _HEAD_DIM_BY_DEFAULT.get(family, hidden // heads))
-    kv_heads = _or(config, "num_key_value_heads", heads)
+    hidden = positive(config, "hidden_size")
+    heads = positive(config, "num_attention_heads")
+    head_dim = positive_or(config, "head_dim", _HEAD_DIM_BY_DEFAULT.get(family, hidden // heads))
+    kv_heads = positive_or(config, "num_key_value_heads", heads)
     if heads % kv_heads:
         raise UsageError(
             f"`num_attention_heads` is {heads}, "
             f"expected a multiple of `num_key_value_heads` ({kv_heads})"
         )
-    layers = _positive(config, "num_hidden_layers")
+    layers = positive(config, "num_hidden_layers")
     numbers = (
         layers,
         hidden,
         heads,
         kv_heads,
-        _positive(config, "intermediate_size"),
-        _positive(config, "vocab_size"),
+        positive(config, "intermediate_size"),
+        positive(config, "vocab_size"),
     )
     tied = config.get("tie_word_embeddings")
     bias = config.get("attention_bias") is True
@@ -164,7 +161,7 @@ def from_config(config: dict[str, Any], name: str = "config.json") -> ModelShape
         family,
         numbers,
         head_dim=head_dim,
-        max_length=_or(config, "max_position_embeddings", 2048),
+        max_length=positive_or(config, "max_position_embeddings", 2048),
         tied=family in _TIED_BY_DEFAULT if tied is None else bool(tied),
     )
     return dataclasses.replace(

@@ -8,6 +8,7 @@ from dsdoctor.errors import UsageError
 from dsdoctor.model.launch_plan import Reason
 from dsdoctor.recommend.machine import Machine
 from dsdoctor.recommend.shape import ModelShape
+from dsdoctor.recommend.traits import traits_of
 
 #: Bytes of optimizer state for each trained parameter, beside the fp32 master weight.
 OPTIMIZERS = {"adamw": 8, "adam": 8, "lamb": 8, "lion": 4, "adagrad": 4, "muon": 4, "sgd": 0}
@@ -37,7 +38,9 @@ class PlanOptions:
         fused_loss: the loss is fused with the output layer (Liger kernels).
         loads_first: the script loads the whole model before DeepSpeed divides it.
         optimizer: a key of OPTIMIZERS.
-        attention: `flash`, `sdpa` (batches with padding) or `eager`.
+        attention: `flash`, `sdpa` (batches with padding) or `eager`; None = `flash`, or `eager`
+            where the family has no other.
+        image_tokens: tokens of a sequence that come from images; None = one image.
         checkpointing: recompute activations.
         launcher: `deepspeed`, `torchrun` or `accelerate`.
         objective: `speed`, `memory` or `balanced`.
@@ -61,7 +64,8 @@ class PlanOptions:
     fused_loss: bool = False
     loads_first: bool = False
     optimizer: str = "adamw"
-    attention: str = "flash"
+    attention: str | None = None
+    image_tokens: int | None = None
     checkpointing: bool | None = None
     launcher: str | None = None
     objective: str = "speed"
@@ -147,6 +151,54 @@ def choose_sequence(model: ModelShape, asked: int | None) -> tuple[int, Reason |
     return asked, None
 
 
+def choose_attention(model: ModelShape, asked: str | None) -> tuple[str, Reason | None]:
+    """The attention asked for, else a kernel that stores no scores where the family has one."""
+    if asked is not None:
+        return asked, None
+    traits = traits_of(model.family)
+    if traits.eager:
+        return "eager", note(
+            "attention",
+            f"eager: transformers has no SDPA for {model.family}, whose scores are stored; give "
+            "`--attention flash` if the flash-attn package (or a kernel of the hub) is used",
+        )
+    if traits.relative_bias:
+        return "flash", note(
+            "attention",
+            f"by formula scores are counted as stored, as {model.family} does before transformers "
+            "5; give `--attention sdpa` for 5",
+        )
+    return "flash", None
+
+
+def choose_images(model: ModelShape, sequence: int, asked: int | None) -> tuple[int, Reason | None]:
+    """Tokens of images in a sequence: what was asked for, else one image of the usual size.
+
+    Raises:
+        UsageError: the model takes no images, or a sequence has fewer tokens.
+    """
+    if not model.image_tokens:
+        if asked:
+            raise UsageError(
+                f"`--image-tokens {asked}` is for vision-language models, but {model.name} is not "
+                "known to take images; leave it out"
+            )
+        return 0, None
+    if asked is not None:
+        if asked > sequence:
+            raise UsageError(
+                f"`--image-tokens` is {asked}, but a sequence has {sequence} tokens; give at most "
+                f"{sequence}"
+            )
+        return asked, None
+    count = min(model.image_tokens, sequence)
+    return count, note(
+        "images",
+        f"{count} of the {sequence} tokens of a sequence are taken to be one image, through a "
+        "vision tower that is trained; set `--image-tokens`",
+    )
+
+
 def validate(options: PlanOptions, world: int) -> None:
     """Raises UsageError for a request that contradicts itself."""
     for name in ("nodes", "sequence", "micro_batch", "global_batch", "lora_rank", "cpu_ranks"):
@@ -157,7 +209,7 @@ def validate(options: PlanOptions, world: int) -> None:
         "precision": (None, "bf16", "fp16", "fp32"),
         "finetune": FINETUNES,
         "optimizer": tuple(OPTIMIZERS),
-        "attention": ATTENTIONS,
+        "attention": (None, *ATTENTIONS),
         "launcher": (None, *LAUNCHERS),
         "objective": tuple(HEADROOM),
     }

@@ -22,6 +22,8 @@ from dsdoctor.recommend.options import (
     BF16_MAJOR,
     OPTIMIZERS,
     PlanOptions,
+    choose_attention,
+    choose_images,
     choose_launcher,
     choose_precision,
     choose_sequence,
@@ -126,7 +128,7 @@ def _notes(
             )
         )
     if (
-        options.attention == "flash"
+        setting.attention == "flash"
         and machine.devices
         and min(device.cc for device in machine.devices)[0] < BF16_MAJOR
     ):
@@ -159,6 +161,8 @@ def _notes(
 
 def _how_measured(measured: Measured) -> str:
     text = f"measured on the model itself, run on shapes without data ({measured.by})"
+    if measured.stored:
+        text += "; it has no attention but the eager one there, which stores all scores"
     if measured.guessed:
         text += "; what depends on data was taken as even (experts) or unmasked"
     return text
@@ -192,7 +196,9 @@ def recommend(
     validate(options, world)
     precision, why = choose_precision(machine, options.precision)
     sequence, about = choose_sequence(model, options.sequence)
-    reasons += [why] if about is None else [why, about]
+    attention, kernels = choose_attention(model, options.attention)
+    images, seen = choose_images(model, sequence, options.image_tokens)
+    reasons += [one for one in (why, about, kernels, seen) if one is not None]
     if model.stated_parameters is not None and model.vocab == ASSUMED_VOCAB:
         reasons.append(
             note(
@@ -204,7 +210,14 @@ def recommend(
     per_node = world // options.nodes
     workers = workers_of(machine, per_node)
     base = choice.base_setting(
-        machine, model, options, precision=precision, sequence=sequence, world=world
+        machine,
+        model,
+        options,
+        precision=precision,
+        sequence=sequence,
+        world=world,
+        attention=attention,
+        image_tokens=images,
     )
     steps = choice.ladder(machine, options)
     measured = None
@@ -321,7 +334,7 @@ def _plan(
         world=setting.world,
         sequence=setting.sequence,
         checkpointing=chosen.checkpointing,
-        attention=options.attention,
+        attention=setting.attention,
         finetune=options.finetune,
         optimizer=options.optimizer,
         workers=workers_of(machine, launch.ranks_per_node),

@@ -16,6 +16,7 @@ class Setting:
         stage: ZeRO stage.
         offload: `none`, `optimizer` or `optimizer+parameters`.
         micro_batch, sequence: size of one pass on one GPU.
+        image_tokens: tokens of a sequence that come from images.
         accumulation: passes before a step.
         world, nodes: ranks in all, and hosts.
         precision: `bf16`, `fp16` or `fp32`.
@@ -41,6 +42,7 @@ class Setting:
     offload: str = "none"
     micro_batch: int = 1
     sequence: int = 1024
+    image_tokens: int = 0
     accumulation: int = 1
     world: int = 1
     nodes: int = 1

@@ -8,8 +8,47 @@ from collections.abc import Iterator
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class Latent:
+    """Multi-head latent attention (DeepSeek): what queries, keys and values are made from.
+
+    Attributes:
+        query: rank of the queries, 0 = they are made from the residual stream.
+        key: rank that keys and values share.
+        rotary: width of the part of a key that carries positions, one for all heads.
+        value: width of a head's values.
+    """
+
+    query: int
+    key: int
+    rotary: int
+    value: int
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Tower:
+    """Blocks that run before those of the model: a vision tower, or an encoder.
+
+    Attributes:
+        name: for the reader (`vision tower`, `encoder`).
+        blocks: their shape; `family` is a key of `traits.TRAITS`, `layers` those whose output is
+            used.
+        source: `images`, `text` or `recording`: what its tokens are counted by.
+        tokens: tokens of it for each token of an image or of the text, or for each recording.
+        unit: tokens that attend to each other, 0 = all of a sequence.
+        outer: bytes that are kept for each of its tokens outside the blocks.
+    """
+
+    name: str
+    blocks: ModelShape
+    source: str
+    tokens: float = 1.0
+    unit: int = 0
+    outer: int = 0
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class ModelShape:
-    """A dense decoder-only transformer.
+    """A transformer, dense or with experts; what runs before its decoder is in `towers`.
 
     Attributes:
         name: what the user called it.
@@ -35,8 +74,14 @@ class ModelShape:
         shared_width: inner width of the experts that every token goes through, 0 = none.
         dense_layers: first layers that have a plain MLP instead of experts.
         stated_parameters: the count that the user gave, where only a size was given.
-        sizes: elements of every tensor, where the model was built to count them.
+        sizes: elements of every tensor, where they are listed.
+        built: the sizes were read from the model itself, not from its config.
         adapted: parameters of its adapters for each unit of their rank, where they were counted.
+        router_fp32: the router works in fp32, on a copy of its input.
+        latent: latent attention, None = keys and values of their own.
+        mlp_tensors: tensors of the inner width that the MLP keeps, 0 = by `gated` and family.
+        towers: what runs before the decoder, the last one first in the backward pass.
+        image_tokens: tokens of one image of the usual size, 0 = the model takes none.
     """
 
     name: str
@@ -65,7 +110,13 @@ class ModelShape:
     dense_layers: int = 0
     stated_parameters: int | None = None
     sizes: tuple[int, ...] = ()
+    built: bool = False
     adapted: int | None = None
+    router_fp32: bool = False
+    latent: Latent | None = None
+    mlp_tensors: int = 0
+    towers: tuple[Tower, ...] = ()
+    image_tokens: int = 0
 
     @property
     def query_width(self) -> int:

@@ -260,7 +260,7 @@ def test_what_is_no_model_is_refused(text: str, words: str) -> None:
         ("[]", "holds a list"),
         (b"\xff\xfe", "is not JSON"),
         ("[" * 100_000, "is not JSON"),
-        ('{"model_type": "mixtral"}', "type `mixtral`"),
+        ('{"model_type": "mamba"}', "type `mamba`"),
         ("{}", "type `None`"),
         ('{"model_type": "llama", "hidden_size": "wide"}', "`hidden_size`"),
         ('{"model_type": "gpt2", "n_embd": 10, "n_head": 3}', "a multiple of `n_head` (3)"),

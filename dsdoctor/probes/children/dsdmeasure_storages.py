@@ -45,6 +45,7 @@ class StorageMeter(TorchDispatchMode):
         self.experts = experts
         self.real = real
         self.share = chosen / experts if experts else 0.5
+        self.image_share = 0.0
         self.known: dict[int, int] = {}
         self.guessed: set[str] = set()
         self.results: dict[Any, Any] = {}
@@ -93,9 +94,11 @@ class StorageMeter(TorchDispatchMode):
         flat = [leaf for leaf in tree_flatten((args, kwargs))[0] if isinstance(leaf, torch.Tensor)]
         on_meta = any(leaf.is_meta for leaf in flat)
         on_cpu = any(not leaf.is_meta for leaf in flat)
-        if on_meta and func in _VALUES:
+        if on_meta and func in _VALUES and not (self.image_share and func in _MASKED):
             self.guessed.add(str(func))
             return self._guess(func, args)
+        if on_meta and self.image_share and func in _MASKED:
+            return self._masked(func, args)
         if on_meta:
             args, kwargs = tree_map(_shape_of, (args, kwargs)) if on_cpu else (args, kwargs)
             if kwargs.get("device") is not None:
@@ -147,6 +150,18 @@ class StorageMeter(TorchDispatchMode):
             return torch.device("meta")
         return torch.device("meta" if _large(func, args, kwargs) else "cpu")
 
+    def _masked(self, func: Any, args: Any) -> Any:
+        """What the mask of image tokens picks, whose share is known."""
+        if func is aten.masked_scatter_backward.default:
+            return torch.empty(args[2], dtype=args[0].dtype, device="meta")
+        tensor, masks = args[0], args[1]
+        mask = masks[0] if isinstance(masks, (list, tuple)) else masks
+        if mask is None or mask.dtype is not torch.bool:
+            return func(tensor, *tree_map(_shape_of, args[1:]))
+        picked = round(mask.numel() * self.image_share)
+        rest = tensor.shape[mask.dim() :]
+        return torch.empty((picked, *rest), dtype=tensor.dtype, device="meta")
+
     def _guess(self, func: Any, args: Any) -> Any:
         """What only values could say: routers choose each expert equally often, masks keep all."""
         tensor = args[0]
@@ -168,6 +183,10 @@ _VALUES = {
     aten.masked_select.default,
     aten.equal.default,
 }
+
+
+#: What picks elements by a mask, for images among the tokens.
+_MASKED = {aten.index.Tensor, aten.masked_select.default, aten.masked_scatter_backward.default}
 
 
 def _is_meta(leaf: Any) -> bool:

@@ -25,6 +25,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import importlib
+import inspect
 import json
 import os
 import sys
@@ -34,7 +35,9 @@ from typing import Any
 SENTINEL = "\x1edsdoctor:"
 HERE = os.path.dirname(os.path.abspath(__file__))
 #: Tables of transformers that name the class of a type, in the order in which they are asked.
-HEADS = ("CAUSAL_LM", "SEQ_TO_SEQ_CAUSAL_LM", "IMAGE_TEXT_TO_TEXT", "VISION_2_SEQ", "MASKED_LM")
+HEADS = ("CAUSAL_LM", "IMAGE_TEXT_TO_TEXT", "VISION_2_SEQ", "MASKED_LM")
+#: The same for an encoder and a decoder, whose decoder alone is a class of the first table too.
+PAIRED_HEADS = ("SEQ_TO_SEQ_CAUSAL_LM", "SPEECH_SEQ_2_SEQ")
 EXPERT_KEYS = ("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts")
 CHOICE_KEYS = ("num_experts_per_tok", "moe_topk", "num_experts_per_token", "top_k")
 
@@ -111,7 +114,8 @@ def head_of(transformers: Any, config: Any) -> Any:
         if found is not None and hasattr(found, "_from_config"):
             return found
     auto = importlib.import_module("transformers.models.auto.modeling_auto")
-    for task in HEADS:
+    paired = PAIRED_HEADS if getattr(config, "is_encoder_decoder", False) else ()
+    for task in (*paired, *HEADS):
         name = getattr(auto, "MODEL_FOR_" + task + "_MAPPING_NAMES", {}).get(config.model_type)
         if name is not None:
             return getattr(transformers, name if isinstance(name, str) else name[0])
@@ -143,6 +147,10 @@ def build(torch: Any, kind: Any, config: Any, case: dict[str, Any], choices: Any
             model = kind._from_config(config, attn_implementation=attention)
         except ValueError:  # the type has no such attention
             model = kind._from_config(config, attn_implementation="eager")
+            case["attention_taken"] = "eager"
+            if case.get("forced"):  # a kernel of another package, of the same sizes
+                model.config._attn_implementation = attention
+                case["attention_taken"] = attention
     model.to(dtype)
     if hasattr(model, "tie_weights"):
         model.tie_weights()
@@ -156,16 +164,73 @@ def build(torch: Any, kind: Any, config: Any, case: dict[str, Any], choices: Any
     return model
 
 
-def inputs_of(torch: Any, case: dict[str, Any]) -> dict[str, Any]:
-    """Tokens, and labels where there are any; the values of ids and masks are real."""
+def inputs_of(torch: Any, case: dict[str, Any], config: Any) -> dict[str, Any]:
+    """Tokens, and labels where there are any; the values of ids and masks are real.
+
+    A speech model gets its longest recording; a vision-language model as many tokens of images as
+    the case says, at the head of each sequence.
+    """
+    dtype = torch.float32 if case.get("autocast") else getattr(torch, case["dtype"])
+    make = {"dtype": dtype, "device": case.get("device", "meta")}
     shape = (case["batch"], case["sequence"])
     ids = torch.ones(shape, dtype=torch.long)
+    if hasattr(config, "num_mel_bins") and hasattr(config, "max_source_positions"):
+        ids = ids[:, : config.max_target_positions]
+        frames = (shape[0], config.num_mel_bins, 2 * config.max_source_positions)
+        features = torch.zeros(frames, **make)
+        return {"input_features": features, "labels": ids, "decoder_input_ids": ids.clone()}
     given = {"input_ids": ids, "labels": ids.clone()}
+    if getattr(config, "is_encoder_decoder", False):
+        given["decoder_input_ids"] = ids.clone()
+    if case.get("image_tokens"):
+        given.update(images_of(torch, case, config, ids, make))
     if case.get("mask", "ones") != "none":
         given["attention_mask"] = torch.ones(shape, dtype=torch.long)
         if case.get("mask") == "padded" and shape[1] > 1:
             given["attention_mask"][0, -1] = 0
     return given
+
+
+def images_of(
+    torch: Any, case: dict[str, Any], config: Any, ids: Any, make: dict[str, Any]
+) -> dict[str, Any]:
+    """Pixels of the images, whose tokens are marked among the ids."""
+    vision = getattr(config, "vision_config", None)
+    token = getattr(config, "image_token_id", None) or getattr(config, "image_token_index", None)
+    if vision is None or token is None:
+        raise LookupError("how a model of type " + config.model_type + " takes images is not known")
+    count, batch = case["image_tokens"], case["batch"]
+    if hasattr(vision, "spatial_merge_size"):  # patches of any number, with their grid
+        merge = vision.spatial_merge_size
+        ids[:, :count] = token
+        grid = torch.tensor([[1, merge, merge * count]] * batch)
+        width = 3 * getattr(vision, "temporal_patch_size", 1) * vision.patch_size**2
+        patches = torch.zeros((batch * merge * merge * count, width), **make)
+        return {
+            "pixel_values": patches,
+            "image_grid_thw": grid,
+            "mm_token_type_ids": (ids == token).to(torch.int32),
+        }
+    size, patch = (
+        value[0] if isinstance(value, (list, tuple)) else value
+        for value in (vision.image_size, vision.patch_size)
+    )
+    each = int((size // patch) ** 2 * getattr(config, "downsample_ratio", 1.0) ** 2)
+    images = max(1, count // each)
+    if images * each > ids.shape[1]:
+        raise ValueError(
+            "an image takes " + str(each) + " tokens, and a sequence has " + str(ids.shape[1])
+        )
+    ids[:, : images * each] = token
+    return {"pixel_values": torch.zeros((batch * images, 3, size, size), **make)}
+
+
+def marked(given: dict[str, Any], config: Any) -> float:
+    """The share of tokens that come from images."""
+    token = getattr(config, "image_token_id", None) or getattr(config, "image_token_index", None)
+    if token is None or "pixel_values" not in given:
+        return 0.0
+    return float((given["input_ids"] == token).float().mean())
 
 
 def measure(torch: Any, kind: Any, config: Any, case: dict[str, Any]) -> dict[str, Any]:
@@ -190,7 +255,10 @@ def measure(torch: Any, kind: Any, config: Any, case: dict[str, Any]) -> dict[st
         meter.reset()
 
     hooks = [p.register_post_accumulate_grad_hook(arrived) for p in trained]
-    given = inputs_of(torch, case)
+    accepted = inspect.signature(model.forward).parameters
+    given = inputs_of(torch, case, config)
+    given = {name: value for name, value in given.items() if name in accepted}
+    meter.image_share = marked(given, config)
     with contextlib.nullcontext() if real else choices, meter:
         if case.get("fused_loss"):
             given.pop("labels")
@@ -207,6 +275,7 @@ def measure(torch: Any, kind: Any, config: Any, case: dict[str, Any]) -> dict[st
     choices.casts.clear()
     return {
         "case": case,
+        "attention": case.pop("attention_taken", case.get("attention")),
         "forward": forward,
         "forward_peak": forward_peak,
         "segments": segments,

@@ -8,6 +8,7 @@ in what they ask for, not in how a machine is read. `fleet` reads recordings of 
 from __future__ import annotations
 
 import dataclasses
+import time
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from dsdoctor.api import Probe
 from dsdoctor.collect import Progress, collect, wanted_facts
 from dsdoctor.errors import UsageError
 from dsdoctor.host import Host, LocalHost
-from dsdoctor.judge import Policy, judge
+from dsdoctor.judge import LEAST_SECONDS, Policy, judge
 from dsdoctor.model.deadlines import TOTAL_SECONDS
 from dsdoctor.model.facts.base import Fact
 from dsdoctor.model.facts.python import PatientChoice
@@ -143,8 +144,19 @@ def examine(
         UsageError: as `read_machine`.
     """
     units = tuple(units)
+    begun = time.monotonic()
     snapshot = read_machine(request, registry, units if request.facts is None else None)
-    return snapshot, judge(snapshot, units, registry, policy)
+    return snapshot, judge(
+        snapshot, units, registry, policy, deadline=judge_by(begun, request.timeout)
+    )
+
+
+def judge_by(begun: float, timeout: float | None) -> float:
+    """When judging has to end, by `time.monotonic()`.
+
+    Reading may take all of the time; judging always has a moment.
+    """
+    return max(begun + (timeout or TOTAL_SECONDS), time.monotonic() + LEAST_SECONDS)
 
 
 def read_config(path: str | None, option: str = "--config") -> dict[str, object] | None:

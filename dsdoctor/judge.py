@@ -33,6 +33,11 @@ from dsdoctor.registry import Registry, Unit, limits_for, needs
 
 F = typing.TypeVar("F", bound=Fact)
 
+#: What judging has where no deadline is named ...
+JUDGE_SECONDS = 30.0
+#: ... and in any case, even if reading has taken all of the time. It takes 0.1 s.
+LEAST_SECONDS = 5.0
+
 
 @dataclasses.dataclass(frozen=True)
 class Policy:
@@ -62,10 +67,12 @@ def judge(
         units: whose checks run.
         registry: packs.
         policy: how.
-        deadline: by `time.monotonic()`; conditions that are not judged by then are unknown. It is
-            for hostile input: on any real machine judging takes less than a second.
+        deadline: by `time.monotonic()`; conditions that are not judged by then are unknown. None =
+            JUDGE_SECONDS from now. It is for hostile input: on any real machine judging takes
+            less than a second.
     """
     begun = time.monotonic()
+    deadline = begun + JUDGE_SECONDS if deadline is None else deadline
     policy = policy or Policy()
     findings: list[Finding] = []
     facts = Facts(snapshot)
@@ -74,9 +81,8 @@ def judge(
         if unit.check is None or (policy.scopes and unit.condition.scope not in policy.scopes):
             continue
         asked += 1
-        if deadline is not None and time.monotonic() > deadline:
-            late = Finding(status=Status.UNKNOWN, message="not judged: the time limit was over")
-            findings.append(_signed(late, unit))
+        if time.monotonic() > deadline:
+            findings.append(not_judged(unit))
             continue
         findings += unit_findings(unit, facts, policy, registry)
     findings = without_blinded(without_wider(findings, registry), registry)
@@ -96,6 +102,11 @@ def judge(
         report.conditions = asked
     report.verdict = _verdict(report, snapshot)
     return report
+
+
+def not_judged(unit: Unit, status: Status = Status.UNKNOWN) -> Finding:
+    """What is said of a condition that was not judged before the deadline."""
+    return _signed(Finding(status=status, message="not judged: the time limit was over"), unit)
 
 
 def unit_findings(unit: Unit, facts: Facts, policy: Policy, registry: Registry) -> list[Finding]:

@@ -11,6 +11,7 @@ import dataclasses
 import json
 import posixpath
 import re
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ import msgspec
 
 from dsdoctor.errors import UsageError
 from dsdoctor.hostfile import parse_hostfile
-from dsdoctor.judge import Facts, Policy, unit_findings, without_wider
+from dsdoctor.judge import JUDGE_SECONDS, Facts, Policy, not_judged, unit_findings, without_wider
 from dsdoctor.model.facts.base import Fact
 from dsdoctor.model.facts.python import DeepSpeedInstall
 from dsdoctor.model.facts.run import RunNeeds
@@ -131,8 +132,13 @@ class Linter:
         snapshot = Facts(snapshot_of(facts))
         known = {type(fact) for fact in facts}
         found: list[Finding] = []
+        deadline = time.monotonic() + JUDGE_SECONDS
         for unit in self._units:
-            if unit.family in part.families and _decided(unit, known):
+            if unit.family not in part.families or not _decided(unit, known):
+                continue
+            if time.monotonic() > deadline:
+                found.append(not_judged(unit, Status.CRASH))
+            else:
                 found += unit_findings(unit, snapshot, self._policy, self._registry)
         for finding in without_wider(found, self._registry):
             if finding.status not in (Status.WARN, Status.FAIL, Status.CRASH):

@@ -11,14 +11,11 @@ from dsdoctor import job_request
 from dsdoctor.cli import common, html, job, loading, options
 from dsdoctor.cli.elsewhere import Given
 from dsdoctor.cli.output import show, wants_colour
+from dsdoctor.examine import judge_by
 from dsdoctor.judge import judge
-from dsdoctor.model.deadlines import TOTAL_SECONDS
 from dsdoctor.model.facts.run import Scope
 from dsdoctor.model.report import FAIL_ON, Report, exit_code
 from dsdoctor.report import machine, text
-
-#: What judging has even if reading has taken all of the time. It takes 0.1 s.
-JUDGE_SECONDS = 5.0
 
 
 @click.command("check")
@@ -128,9 +125,7 @@ def command(
             needs, python, registry, units, timeout, show_progress=not quiet and form == "text"
         )
         snapshot = given.composed(snapshot, needs, registry)
-    # what is read may take all of the limit; judging always has a moment
-    deadline = max(begun + (timeout or TOTAL_SECONDS), time.monotonic() + JUDGE_SECONDS)
-    report = judge(snapshot, units, registry, policy, deadline=deadline)
+    report = judge(snapshot, units, registry, policy, deadline=judge_by(begun, timeout))
     if form == "html":
         from dsdoctor.report.html import check as pages  # noqa: PLC0415  # an extra
 

@@ -47,6 +47,12 @@ def _expected(text: str | None) -> list[str]:
     "--python", metavar="PATH", help="With --here: interpreter or virtual environment to examine."
 )
 @click.option("--config", metavar="FILE", help="With --here: DeepSpeed config of the job.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    help="Read the logs for at most SECONDS (default 600); the report says what was not read.",
+)
 @click.option("--checks-dir", multiple=True, metavar="DIR", help="Directory of additional checks.")
 @click.option("-o", "--output", metavar="FILE", help="Write the report to FILE.")
 def command(
@@ -58,6 +64,7 @@ def command(
     here: bool,
     python: str | None,
     config: str | None,
+    timeout: float | None,
     checks_dir: tuple[str, ...],
     output: str | None,
 ) -> int:
@@ -85,8 +92,9 @@ def command(
         registry = loading.load_registry(checks_dir)
         known = logs.signatures_of(registry)
     try:
-        sources, texts = log_heads.heads(logs.find_sources(paths), paths)
-        diagnosis = logs.diagnose(sources, known, expect=expected)
+        budget = logs.Budget() if timeout is None else logs.Budget(seconds=timeout)
+        sources, texts = log_heads.heads(logs.find_sources(paths, budget), paths)
+        diagnosis = logs.diagnose(sources, known, expect=expected, budget=budget)
     except logs.ReadError as error:
         raise UsageError(str(error)) from None
     if snapshot is not None or here or texts:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import io
+import itertools
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -15,16 +16,29 @@ from dsdoctor.paste_words import may_state
 
 #: Bytes of a file that are searched: an issue is far smaller, and a job prints such output first.
 MOST_BYTES = 4 << 20
+#: Blocks that are unpacked for them, of a MiB each.
+MOST_BLOCKS = 64
 
 
 def decoded(name: str, data: bytes) -> str:
     """Text of any encoding and packing that logs come in."""
     blocks = reader.blocks(reader.Source(name=name, data=data))
     try:
-        text = b"".join(blocks)[:MOST_BYTES]
+        text = _first(blocks)
     except reader.ReadError as error:
         raise UsageError(str(error)) from None
     return reader.decode(text)
+
+
+def _first(blocks: Iterable[bytes]) -> bytes:
+    """The first MOST_BYTES: what a small archive unpacks to may be gigabytes."""
+    text = bytearray()
+    # NULs were taken out of the blocks, so that those of an archive of zeros are empty
+    for block in itertools.islice(blocks, MOST_BLOCKS):
+        text += block
+        if len(text) >= MOST_BYTES:
+            break
+    return bytes(text[:MOST_BYTES])
 
 
 def heads(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
@@ -12,10 +13,11 @@ from dsdoctor.errors import UsageError
 from dsdoctor.fleet.replay import FleetNode
 from dsdoctor.fleet.traits import traits_of
 from dsdoctor.fleet.verdict_cache import UNLIKE, Memory, Values
-from dsdoctor.judge import Policy, without_wider
+from dsdoctor.judge import JUDGE_SECONDS, Policy, not_judged, without_wider
 from dsdoctor.model.facts.base import Fact, Missing, Why
 from dsdoctor.model.facts.gpu import Gpus
 from dsdoctor.model.facts.run import RunNeeds
+from dsdoctor.model.finding import Finding
 from dsdoctor.model.snapshot import SCHEMA, VERSION
 from dsdoctor.model.vital import VITAL
 from dsdoctor.registry import Registry, Unit
@@ -157,6 +159,17 @@ class Judge:
         ]
         self.decoders = Decoders()
 
+    def _findings(self, values: Values) -> list[Finding]:
+        """What is wrong; a report that is made to be slow holds up the others for so long only."""
+        deadline = time.monotonic() + JUDGE_SECONDS
+        found: list[Finding] = []
+        for memory in self.memories:
+            if time.monotonic() > deadline:
+                found.append(not_judged(memory.unit))
+            else:
+                found += memory.findings(values)
+        return found
+
     def report(self, name: str, data: bytes, origin: str | None = None) -> NodeReport:
         """Judges one snapshot.
 
@@ -182,7 +195,7 @@ class Judge:
             )
         source = _Source(raw, self.decoders)
         values = Values(source)
-        bad = [finding for memory in self.memories for finding in memory.findings(values)]
+        bad = self._findings(values)
         bad = without_wider(bad, self.registry)
         facts = values.facts
         gpus, node = facts.get(Gpus), facts.get(FleetNode)

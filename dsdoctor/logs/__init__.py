@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from dsdoctor.logs import flight_recorder
+from dsdoctor.logs.bounds import Budget
 from dsdoctor.logs.diagnose import diagnose
 from dsdoctor.logs.knowledge import Answered, Knowledge, Known, Row, Rule, knowledge_of
 from dsdoctor.logs.raised import explained
@@ -17,6 +18,7 @@ if TYPE_CHECKING:  # short logs are read without the packs
 
 __all__ = [
     "Answered",
+    "Budget",
     "Knowledge",
     "Known",
     "ReadError",
@@ -41,10 +43,12 @@ def diagnose_paths(
     signatures: Iterable[tuple[str, str, str, Sequence[str], object]],
     *,
     expect: Sequence[str] = (),
+    budget: Budget | None = None,
 ) -> Diagnosis:
     """Reads files, folders and `-`, and names the cause; a missing file is a ReadError."""
+    budget = budget or Budget()
     paths = list(paths)
     read = ((name, flight_recorder.read(name, data)) for name, data in find_dumps(paths))
     dumps = {name: dump for name, dump in read if dump is not None}
-    sources = [one for one in find_sources(paths) if one.name not in dumps]
-    return diagnose(sources, signatures, expect=expect, dumps=tuple(dumps.values()))
+    sources = [one for one in find_sources(paths, budget) if one.name not in dumps]
+    return diagnose(sources, signatures, expect=expect, dumps=tuple(dumps.values()), budget=budget)

@@ -15,6 +15,7 @@ import msgspec
 
 from dsdoctor.logs import reader
 from dsdoctor.logs.answers import Answer, answered_by
+from dsdoctor.logs.bounds import Budget
 from dsdoctor.logs.consequences import consequences
 from dsdoctor.logs.errors import Error
 from dsdoctor.logs.expect import expectation
@@ -128,6 +129,7 @@ def diagnose(
     expect: Sequence[str] = (),
     answer: Answer | None = None,
     dumps: Sequence[Dump] = (),
+    budget: Budget | None = None,
 ) -> Diagnosis:
     """Reads the logs and names the cause.
 
@@ -138,7 +140,9 @@ def diagnose(
         answer: asked for an exception that no condition knows, before it is `unrecognised`;
             by default the error index of the packs.
         dumps: of torch's flight recorder.
+        budget: what reading may cost; None = the limits of `bounds`.
     """
+    budget = budget or Budget()
     known = [
         item
         if isinstance(item, Known)
@@ -148,7 +152,8 @@ def diagnose(
     more = signatures if isinstance(signatures, Knowledge) else Knowledge()
     scanner = _scanner(tuple(known), more.boilerplate, more.own)
     wanted = list(sources)
-    scans = [scanner.scan(source, index) for index, source in enumerate(wanted)]
+    scans = _scans(scanner, wanted, budget)
+    wanted = wanted[: len(scans)]
     choice = choose(scans, more.rules)
     for index, scan in enumerate(scans):
         top = choice.ranked[0] if choice.ranked else None
@@ -157,8 +162,38 @@ def diagnose(
             scan.hits += [hit for hit in scanner.again(scan, index) if hit.line > since]
     answer = answer or (more.answer if more.indexes else None)
     found = judge(wanted, scans, rules=more.rules, expect=expect, answer=answer)
+    if budget.left_out:
+        found = _with_gaps(found, budget)
     late = missing(dumps)
     return found if late is None else _with_missing(found, late, more)
+
+
+def _scans(scanner: Scanner, sources: Sequence[reader.Source], budget: Budget) -> list[Scan]:
+    """What is found in each log, as far as the budget reaches."""
+    scans: list[Scan] = []
+    for index, source in enumerate(sources):
+        why = budget.exceeded() or (
+            f"the limit of {budget.files} logs" if index >= budget.files else ""
+        )
+        if why and index:
+            budget.leave_out(f"{len(sources) - index} of {len(sources)} logs ({why})")
+            break
+        scan = scanner.scan(source, index, budget)
+        scan.bound(budget)
+        scans.append(scan)
+    return scans
+
+
+def _with_gaps(found: Diagnosis, budget: Budget) -> Diagnosis:
+    """The diagnosis of logs of which not everything was read: it never says that they are clean."""
+    told = tuple(presentable(part) for part in budget.told())
+    found = msgspec.structs.replace(found, left_out=told)
+    if found.outcome is not Outcome.CLEAN and found.lines:
+        return found
+    words = "no failure in the part of the logs that was read"
+    return msgspec.structs.replace(
+        found, outcome=Outcome.UNRECOGNISED, summary=words, truncated=False
+    )
 
 
 def _with_missing(found: Diagnosis, late: Missing, known: Knowledge) -> Diagnosis:

@@ -196,7 +196,10 @@ def _conditions(hits: Iterable[Hit], *, many: bool) -> list[Candidate]:
         own.sort(key=lambda hit: when(hit, many=many))
         level = max(hit.known.signature.level for hit in own)
         best = [hit for hit in own if hit.known.signature.level == level]
-        rest = sorted((h for h in rows if h not in best), key=lambda hit: when(hit, many=many))
+        chosen = {id(hit) for hit in best}  # by value, 20,000 ranks would cost minutes
+        rest = sorted(
+            (h for h in rows if id(h) not in chosen), key=lambda hit: when(hit, many=many)
+        )
         masks = {name for hit in rows for name in hit.known.signature.masks} - {condition}
         found.append(
             Candidate(
@@ -213,8 +216,11 @@ def _unknown(errors: Sequence[Error], hits: Sequence[Hit], rank: int | None = No
     Exceptions of one chain count as one: Python prints what it was handling first.
     """
     covered: set[tuple[int, int | None, int]] = set()
+    of_source: dict[int, list[Hit]] = collections.defaultdict(list)
+    for hit in hits:
+        of_source[hit.source].append(hit)
     for error in errors:
-        if any(_covers(hit, error) and not _follows(hit, error) for hit in hits):
+        if any(_covers(h, error) and not _follows(h, error) for h in of_source[error.source]):
             covered.add((error.source, error.rank, error.chain))
     own = [error for error in errors if not is_echo(error)]
     if rank is not None:  # the rank that the launcher saw fail first
@@ -236,6 +242,7 @@ def _explains(candidate: Candidate, error: Error, errors: Sequence[Error], *, ma
     """Whether a condition is a better answer than an exception that no condition knows."""
     if is_opaque(error):
         return True
+    errors = [one for one in errors if one.source == error.source]
     for hit in candidate.hits:
         level = hit.known.signature.level
         if hit.source == error.source and _same_rank(hit.rank, error.rank):

@@ -20,7 +20,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-BLOCK = 1 << 20
+from dsdoctor.logs.bounds import BLOCK, MOST_ENTRIES, Budget
+
 #: A line longer than this is given out in pieces.
 LONGEST_LINE = 1 << 20
 LOG_SUFFIXES = (".log", ".out", ".err", ".txt", ".o", ".e", ".gz", ".xz", ".zst", ".stdout")
@@ -116,8 +117,22 @@ def find_dumps(paths: Iterable[str]) -> Iterator[tuple[str, bytes]]:
                     yield str(file), file.read_bytes()
 
 
-def find_sources(paths: Iterable[str]) -> list[Source]:
+def _files_below(path: Path, budget: Budget) -> list[Path]:
+    """Regular files of a folder, as many as may be looked at."""
+    found: list[Path] = []
+    for seen, entry in enumerate(path.rglob("*")):
+        why = f"the limit of {MOST_ENTRIES} files" if seen >= MOST_ENTRIES else budget.exceeded()
+        if why:
+            budget.leave_out(f"the rest of `{path}` ({why})")
+            break
+        if entry.is_file():
+            found.append(entry)
+    return sorted(found, key=_natural)
+
+
+def find_sources(paths: Iterable[str], budget: Budget | None = None) -> list[Source]:
     """Names of files, folders and `-` to sources. A missing file is a ReadError."""
+    budget = budget or Budget()
     sources: list[Source] = []
     for text in paths:
         if text == "-":
@@ -126,7 +141,7 @@ def find_sources(paths: Iterable[str]) -> list[Source]:
         path = Path(text)
         try:
             if path.is_dir():
-                found = sorted((p for p in path.rglob("*") if p.is_file()), key=_natural)
+                found = _files_below(path, budget)
                 logs = [p for p in found if _is_log(p)] or [
                     p for p in found if p.suffix.lower() not in BINARY_SUFFIXES
                 ]

@@ -15,7 +15,8 @@ from collections.abc import Iterable, Sequence
 
 from dsdoctor.logs import reader
 from dsdoctor.logs.anchors import matcher
-from dsdoctor.logs.errors import ERROR_LITERALS, Error, Tracebacks
+from dsdoctor.logs.bounds import MOST_KEPT, Budget
+from dsdoctor.logs.errors import CHAINS, ERROR_LITERALS, TRACEBACK, Error, Tracebacks
 from dsdoctor.logs.frames import frames_of
 from dsdoctor.logs.knowledge import Known
 from dsdoctor.logs.marks import MARK_LITERALS, MARK_PATTERNS
@@ -44,8 +45,10 @@ LONGEST = 2000
 SLOW = 0.005
 #: ... and after so many of them in a log, the signature is left out of the rest of it.
 MOST_SLOW = 20
-#: Last lines kept of a log.
-TAIL = 40
+#: Last lines kept of a log; of those that are many, fewer.
+TAIL, FEW = 40, 5
+#: Lines that are known to add nothing, and the longest of them: floods repeat few lines.
+MOST_DULL, LONGEST_DULL = 10_000, 1000
 #: Pieces of a line that was overwritten by carriage returns and that patterns see.
 MOST_SEGMENTS = 8
 
@@ -124,6 +127,18 @@ class Scan:
     releases: list[str] = dataclasses.field(default_factory=list)
     outlived: list[Hit | Error] = dataclasses.field(default_factory=list)
 
+    def bound(self, budget: Budget) -> None:
+        """Keeps less of this log if much is kept of the logs before it."""
+        if budget.kept > MOST_KEPT:
+            self.errors = [*self.errors[:2], *self.errors[2:][-1:]]
+            first = {id(hit.known): hit for hit in reversed(self.hits)}
+            self.hits = [hit for hit in self.hits if first[id(hit.known)] is hit]
+            self.tail = self.tail[-FEW:]
+            self.outlived = self.outlived[-FEW:]
+        budget.kept += sum(len(text) for _, text in self.tail)
+        budget.kept += sum(len(hit.text) for hit in self.hits)
+        budget.kept += sum(len(one.text) + len(one.message) + len(one.more) for one in self.errors)
+
 
 STAMP = re.compile(
     r"(?P<d>\d{4}[-/]\d\d[-/]\d\d)[T _](?P<t>\d\d:\d\d:\d\d(?:[.,]\d{1,6})?)"
@@ -162,6 +177,8 @@ REPORT = re.compile(
 )
 #: A bar of tqdm, behind which text of somebody else may stand without a line's end.
 BAR = re.compile(rb"\[[\d:]+<[\d:?]+, [^\]\r\n]{0,120}\]")
+#: Lines that matter each time they come.
+COURSE = frozenset({RESTART, FIRST, TRACEBACK, *CHAINS})
 #: What was outlived and is still told.
 MOST_OUTLIVED = 20
 
@@ -201,6 +218,7 @@ class Scanner:
             for words in necessary(one.pattern)
         ]
         self.flags: set[str] = set()
+        self._ready_for: dict[frozenset[str], list[tuple[int, _Ready]]] = {}
         self.by_literal: dict[str, list[_Ready]] = {}
         self.number_of = {id(item): number for number, item in enumerate(known)}
         self._known = known  # the numbers are by identity
@@ -223,6 +241,18 @@ class Scanner:
         """Name of the engine that finds literals."""
         return self._matcher.name
 
+    def ready(self, literals: set[str]) -> list[tuple[int, _Ready]]:
+        """The signatures that some literals of a line speak for, in order."""
+        key = frozenset(literals)
+        found = self._ready_for.get(key)
+        if found is None:
+            if len(self._ready_for) >= MOST_DULL:
+                self._ready_for.clear()
+            rows = (one for text in literals for one in self.by_literal.get(text, ()))
+            found = sorted({one.number: one for one in rows}.items())
+            self._ready_for[key] = found
+        return found
+
     def bare(self, text: str) -> str:
         """A line without the sentences that are no evidence."""
         for words, sentence in self.boilerplate:
@@ -237,13 +267,18 @@ class Scanner:
         """Start of a line to the literals in that line."""
         return self._matcher.find(data)
 
-    def scan(self, source: reader.Source, index: int = 0) -> Scan:
-        """Reads a whole log."""
+    def scan(self, source: reader.Source, index: int = 0, budget: Budget | None = None) -> Scan:
+        """Reads a log, whole or as far as the budget reaches."""
+        budget = budget or Budget()
         state = _State(self, source, index)
-        for block in reader.blocks(source):
+        piped = source.path is None and source.data is None
+        for block in budget.metered(reader.blocks(source), waits=piped):
             state.feed(block, last=False)
         state.feed(b"", last=True)
-        return state.finish()
+        found = state.finish()
+        if why := budget.exceeded():
+            budget.leave_out(f"`{source.name}` after line {found.lines} ({why})")
+        return found
 
     def again(self, scan: Scan, index: int = 0) -> list[Hit]:
         """Hits on the last lines of a log, read as they were before a terminal changed them.
@@ -295,7 +330,10 @@ class _Window:
             if end == 0:
                 end = most
                 break
-        lines = data[first:end].split(b"\n")
+        near = data[first:end]
+        if near.isascii() and len(near) <= LONGEST:
+            return near.decode()
+        lines = near.split(b"\n")
         return "\n".join(reader.decode(line[:LONGEST]) for line in lines)
 
     def lines(self, start: int, before: int, after: int) -> tuple[list[str], list[str]]:
@@ -330,11 +368,13 @@ class _State:
         self.per_signature: collections.Counter[int] = collections.Counter()
         self.slow: collections.Counter[int] = collections.Counter()
         self.spent: set[str] = set()  # literals that can tell nothing new
+        self.dull: set[bytes] = set()  # lines that added nothing and cannot add anything
         self.tail: collections.deque[tuple[int, bytes]] = collections.deque(maxlen=TAIL)
         self.carry = b""
         self.done = 0  # bytes of `carry` that are done already
         self.fragment = False  # the last line that was done is not at its end yet
         self.step: Step | None = None
+        self.matched = 0  # lines that a pattern fitted
 
     def feed(self, block: bytes, *, last: bool) -> None:
         """Works through a block.
@@ -374,8 +414,10 @@ class _State:
                 number += 1
             number += data.count(b"\n", place, start)
             place = start
-            if self.traces.busy or not hot[start] <= self.spent:
+            if self.traces.busy:
                 self._line(window, start, number, hot[start])
+            elif not hot[start] <= self.spent:
+                self._once(window, start, number, hot[start])
             following = data.find(b"\n", start, end) + 1
             place = following or end
             number += 1 if following else 0
@@ -413,6 +455,7 @@ class _State:
             self.scanner.number_of[id(hit.known)] for hit in self.result.hits
         )
         self.spent.clear()
+        self.dull.clear()
 
     def _step_before(self, window: _Window, start: int) -> Step | None:
         return last_step(window.data, max(0, start - CONTEXT_BYTES), start) or self.step
@@ -438,6 +481,24 @@ class _State:
             (number, strip_prefixes(reader.decode(line))[0]) for number, line in self.tail
         ]
         return self.result
+
+    def _once(self, window: _Window, start: int, number: int, literals: set[str]) -> None:
+        """Takes a line outside of tracebacks, unless the same line added nothing before."""
+        raw = window.line(start)
+        if raw in self.dull:
+            return
+        before = self._added()
+        self._line(window, start, number, literals)
+        if self._added() == before and len(raw) <= LONGEST_DULL and not literals & COURSE:
+            if len(self.dull) >= MOST_DULL:
+                self.dull.clear()
+            self.dull.add(raw)
+
+    def _added(self) -> tuple[int, ...]:
+        """Grows with all that a line can add."""
+        return (
+            self.matched, len(self.traces.errors), len(self.result.marks), len(self.result.flags)
+        )  # fmt: skip
 
     def _line(self, window: _Window, start: int, number: int, literals: set[str]) -> None:
         raw = window.line(start)
@@ -525,21 +586,23 @@ class _State:
         rank: int | None,
         literals: set[str],
     ) -> None:
-        ready = {
-            one.number: one for text in literals for one in self.scanner.by_literal.get(text, ())
-        }
-        around: str | None = None
-        if ready:
-            text = self.scanner.bare(text)
-        for index in sorted(ready):
-            known = ready[index].known
+        around = bare = None
+        for index, ready in self.scanner.ready(literals):
+            known = ready.known
             signature = known.signature
-            if self.slow[index] >= MOST_SLOW:
-                continue
             seen = self.per_signature[index]
             if seen >= KEPT and not signature.final:
                 continue
-            found = self._search(index, ready[index].pattern, text)
+            if self.slow[index] >= MOST_SLOW:
+                continue
+            found = self._search(index, ready.pattern, text)
+            if found is None:
+                continue
+            self.matched += 1
+            # most lines fit no pattern, and to take sentences out of a line costs more than that
+            bare = self.scanner.bare(text) if bare is None else bare
+            if bare != text:
+                found = self._search(index, ready.pattern, bare)
             if found is None:
                 continue
             if signature.near or signature.not_near:
@@ -554,7 +617,7 @@ class _State:
                 known=known,
                 source=self.index,
                 line=number,
-                text=text,
+                text=bare,
                 rank=rank,
                 groups={k: v for k, v in found.groupdict().items() if v is not None},
                 when=window.when(start),

@@ -198,6 +198,8 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
         consequences: what followed from the first cause, by rank, at most 64.
         environment: what was found in the output of `collect_env`, `ds_report`, `nvidia-smi`, …
             that stands in the text; left out where there is none.
+        left_out: parts of the logs that were not read, and the limit that was reached; left out
+            of JSON if everything was read.
     """
 
     outcome: Outcome
@@ -215,6 +217,7 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     attempts: tuple[Attempt, ...] = ()
     consequences: tuple[Consequence, ...] = ()
     environment: Report | msgspec.UnsetType = msgspec.UNSET
+    left_out: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
     schema: str = "dsdoctor/diagnosis"
     version: int = 1
 

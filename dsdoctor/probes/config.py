@@ -21,8 +21,8 @@ from dsdoctor.model.redact import mask_tree, mask_value
 _NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?$")
 _LONGEST_NUMBER = 400
 _STOP = re.compile(r"[,}\]#]|//|/\*")
-#: Characters of a config that is read; a real one has a few thousand.
-LONGEST = 1 << 20
+#: Characters of a config that is read: 1 s at worst. A real one has a few thousand.
+LONGEST = 1 << 18
 LONGEST_SHOWN = 80
 _WORDS = frozenset({"true", "false", "null"})
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
@@ -190,7 +190,7 @@ def parse_config(text: str, path: str | None = None) -> DsConfig:
 
     text = text.removeprefix("\ufeff")
     if len(text) > LONGEST:
-        words = f"the file is larger than {LONGEST >> 20} MiB, expected a DeepSpeed config"
+        words = f"the file is larger than {LONGEST >> 10} KiB, expected a DeepSpeed config"
         return DsConfig(path=path, error=words, error_line=1)
     scanner = _Scanner(text)
     scanner.scan()

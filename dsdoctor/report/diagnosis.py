@@ -142,6 +142,8 @@ def lines(diagnosis: Diagnosis, *, width: int | None = None) -> Iterator[Line]:
     cut = "; the log is empty or ends before the run did" if diagnosis.truncated else ""
     text = f"{diagnosis.files} log{plural}, {diagnosis.lines} lines read{cut}"
     yield from _wrap(text, columns, "", "sum")
+    if diagnosis.left_out:
+        yield from _wrap(f"not read: {'; '.join(diagnosis.left_out)}", columns, "", "warn", INDENT)
     if isinstance(diagnosis.environment, Report):
         yield Line("")
         yield from text_report.lines(diagnosis.environment, width=columns)

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from dsdoctor import packs
 from dsdoctor.api import Condition, Finding, RunNeeds, Scope, check, warn
-from dsdoctor.judge import MOST_FINDINGS, judge
+from dsdoctor.examine import Request, examine
+from dsdoctor.fleet import nodes, replay
+from dsdoctor.host import LocalHost
+from dsdoctor.judge import MOST_FINDINGS, Policy, judge
+from dsdoctor.lint import Linter
 from dsdoctor.model.finding import Status
+from dsdoctor.model.report import Verdict
 from dsdoctor.model.snapshot import of
 from dsdoctor.probes.config import LONGEST, parse_config
 from dsdoctor.registry import Registry, Unit
+from tests.attack.test_node import RECORDING
 from tests.support.command import clean_environment, dsdoctor
 
 UNITS = {
@@ -57,7 +65,7 @@ def test_a_config_is_parsed_in_linear_time(shape: tuple[str, str, str]) -> None:
 def test_a_config_has_a_size() -> None:
     found = parse_config('{"a": "' + "x" * LONGEST + '"}')
     assert found.parsed is None
-    assert "larger than 1 MiB" in str(found.error)
+    assert "larger than 256 KiB" in str(found.error)
 
 
 @pytest.mark.parametrize("raw", ["9" * 4000, "-" + "9" * 30, "1e400", '{"a": 1' + "0" * 25 + "}"])
@@ -67,8 +75,8 @@ def test_a_number_beyond_all_bounds_is_an_error(raw: str) -> None:
     assert found.error
 
 
-def test_20_000_unknown_keys_are_judged_within_the_limit(tmp_path: Path) -> None:
-    keys = {f"train_batch_sizes_{number}": number for number in range(20_000)}
+def test_thousands_of_unknown_keys_are_judged_within_the_limit(tmp_path: Path) -> None:
+    keys = {f"train_batch_sizes_{number}": number for number in range(6_000)}
     (tmp_path / "ds.json").write_text(json.dumps(keys, indent=1))
     done = dsdoctor(
         "check", "--quick", "--config", "ds.json", "--format", "json", "--timeout", "30",
@@ -97,3 +105,47 @@ def test_a_check_without_end_ends() -> None:
     late = judge(of([RunNeeds()]), [unit], Registry([]), deadline=time.monotonic() - 1)
     assert [finding.status for finding in late.findings] == [Status.UNKNOWN]
     assert late.findings[0].condition == "without-end"
+
+
+def test_judging_always_has_a_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hooks, preflight, recommend, fix, diff and `--from` name none."""
+    registry = packs.load(())
+    monkeypatch.setattr("dsdoctor.judge.JUDGE_SECONDS", -1.0)
+    report = judge(of([RunNeeds(quick=True)]), list(registry), registry)
+    assert {finding.status for finding in report.findings} == {Status.UNKNOWN}
+    assert report.verdict is Verdict.UNKNOWN
+
+
+def test_an_examination_judges_within_its_own_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    registry = packs.load(())
+    monkeypatch.setattr("dsdoctor.examine.LEAST_SECONDS", -1.0)
+    request = Request(
+        run=RunNeeds(quick=True), timeout=1e-9, python=sys.executable, host=LocalHost()
+    )
+    _, report = examine(request, registry, list(registry))
+    assert {finding.message for finding in report.findings} == {
+        "not judged: the time limit was over"
+    }
+
+
+def test_a_file_is_linted_within_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "ds_config.json"
+    path.write_text(
+        '{"train_batch_size": 1, "zero_optimization": {"stage": 1}, "fp16": {"enabled": "yes"}}'
+    )
+    registry = packs.load(())
+    monkeypatch.setattr("dsdoctor.lint.JUDGE_SECONDS", -1.0)
+    found = Linter(registry, list(registry), None, Policy()).lint(path, "ds_config.json")
+    assert found is not None
+    assert {finding.status for finding in found.findings} == {Status.CRASH}
+
+
+def test_a_node_is_judged_within_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    registry = packs.load(())
+    monkeypatch.setattr("dsdoctor.fleet.nodes.JUDGE_SECONDS", -1.0)
+    snapshot = replay.snapshot_of(RECORDING).to_json()
+    report = nodes.Judge(registry, list(registry), Policy()).report("gpu1", snapshot)
+    assert report.verdict == "unknown"
+    assert {finding.message for finding in report.findings} == {
+        "not judged: the time limit was over"
+    }

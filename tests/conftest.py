@@ -10,9 +10,10 @@ import pytest
 
 from tests.support.collection import lost
 
-# A shell that starts the suite in the background has Ctrl-C ignored, and programs inherit that:
-# the tests that send one would wait for nothing.
+# A shell that starts the suite in the background has Ctrl-C ignored, `nohup` a hang-up, and
+# programs inherit that: the tests that send one would wait for nothing.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 _collected: dict[Path, set[str]] = {}

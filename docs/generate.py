@@ -1,4 +1,4 @@
-"""Writes the generated pages: conditions and their index, the command line, the JSON Schemas.
+"""Writes the generated pages: conditions, errors by product, the command line, JSON Schemas.
 
 `python docs/generate.py --check` exits 1, names the pages that have drifted and shows how.
 """
@@ -16,7 +16,7 @@ from typing import Any
 import click
 import msgspec
 
-from dsdoctor import fact_pages, packs
+from dsdoctor import error_pages, fact_pages, packs
 from dsdoctor.cli.explain import page
 from dsdoctor.cli.main import group
 from dsdoctor.logs import prepared
@@ -36,6 +36,8 @@ ROOT = Path(__file__).parent
 PACK = ROOT.parent / "checks" / "dsdoctor_checks"
 #: Not a page: a stale one costs time and changes no answer, so it may drift a little.
 LITERALS = PACK / prepared.LITERALS
+#: Folders that hold nothing but generated pages.
+GENERATED = ("conditions/", "errors/")
 FORMAT: dict[str, Any] = {"terminal_width": 80, "help_option_names": ["-h", "--help"]}
 
 
@@ -58,6 +60,8 @@ def pages() -> dict[Path, str]:
         made[ROOT / "conditions" / f"{name}.md"] = page(unit)
         rows.append(f"| {unit.condition.id} | [{name}]({name}.md) | {unit.title} |")
     made[ROOT / "conditions" / "README.md"] = "\n".join(rows) + "\n"
+    for file, text in error_pages.pages(PACK / prepared.ERROR_INDEX).items():
+        made[ROOT / "errors" / file] = text
     return made
 
 
@@ -164,8 +168,8 @@ def drifted() -> list[str]:
         for path, text in made.items()
         if not path.is_file() or path.read_text(encoding="utf-8") != text
     ]
-    known = {path for path in made if path.parent.name == "conditions"}
-    gone = set((ROOT / "conditions").glob("*.md")) - known
+    there = {path for name in GENERATED for path in (ROOT / name).glob("*.md")}
+    gone = there - made.keys()
     return sorted([*wrong, *(path.relative_to(ROOT).as_posix() for path in gone)])
 
 
@@ -182,7 +186,7 @@ def main() -> int:
             print(*difflib.unified_diff(old, new, "as it is", "as made", lineterm=""), sep="\n")
         return 1 if wrong else 0
     for name in drifted():
-        if name.startswith("conditions/"):
+        if name.startswith(GENERATED):
             (ROOT / name).unlink(missing_ok=True)
     for path, text in pages().items():
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -131,6 +131,11 @@ class _Finite(click.FloatRange):
     show_default=True,
     help="Adapters with dropout keep a copy of their input.",
 )
+@click.option(
+    "--lora-fp32",
+    is_flag=True,
+    help="Adapters stay in fp32 (PEFT's default; DeepSpeed with bf16 or fp16 casts them).",
+)
 @click.option("--fused-loss", is_flag=True, help="The loss is fused with the output layer (Liger).")
 @click.option(
     "--loads-first", is_flag=True, help="The script loads the model before DeepSpeed divides it."
@@ -215,6 +220,7 @@ def command(
     finetune: str,
     lora_rank: int,
     lora_dropout: bool,
+    lora_fp32: bool,
     fused_loss: bool,
     loads_first: bool,
     optimizer: str,
@@ -303,6 +309,7 @@ def command(
             offload=offload,
             lora_rank=lora_rank,
             lora_dropout=lora_dropout,
+            lora_fp32=lora_fp32,
             fused_loss=fused_loss,
             loads_first=loads_first,
             optimizer=optimizer,

@@ -152,7 +152,7 @@ def _mlp_bytes(model: ModelShape, setting: Setting, *, mixed: bool) -> int:
     """
     width = setting.width
     if not mixed:
-        tensors = _mlp_tensors(model) - _drops(setting)
+        tensors = _mlp_tensors(model) - _copies(setting)
         mask = 1 if traits_of(model.family).inner_mask else 0
         return (width * tensors + mask) * model.intermediate
     copies = model.active_experts
@@ -163,22 +163,25 @@ def _mlp_bytes(model: ModelShape, setting: Setting, *, mixed: bool) -> int:
     return kept + ROUTER_BYTES * model.experts + COPY_BYTES * copies
 
 
-def _drops(setting: Setting) -> bool:
-    """Adapters with dropout keep what it returns in place of their input, which is then let go."""
-    return bool(setting.lora_rank) and setting.lora_dropout
+def _copies(setting: Setting) -> bool:
+    """Adapters keep a copy of their input (dropped, or cast to fp32), which is then let go."""
+    cast = setting.lora_fp32 and setting.width < 4  # noqa: PLR2004
+    return bool(setting.lora_rank) and (setting.lora_dropout or cast)
 
 
 def _adapter_bytes(model: ModelShape, setting: Setting, *, mixed: bool) -> int:
     """Bytes a token that adapters keep of their inputs beside what the block keeps anyway.
 
     With dropout each adapter has a mask of one byte and a copy of its own; five of seven read the
-    output of a norm (queries, keys, values, gate, up). Without, they share their inputs.
+    output of a norm (queries, keys, values, gate, up). Adapters in fp32 each cast their input.
+    Without both, they share their inputs.
     """
-    if not _drops(setting):
+    if not _copies(setting):
         return 0
     readers = 3 + (0 if mixed else 2 if model.gated else 1)
     inputs = readers * model.hidden + model.query_width + (0 if mixed else model.intermediate)
-    return (setting.width + 1) * inputs
+    each = 4 if setting.lora_fp32 else setting.width
+    return (each + setting.lora_dropout) * inputs
 
 
 def layer_bytes(model: ModelShape, setting: Setting, *, mixed: bool = False) -> int:
@@ -192,7 +195,7 @@ def layer_bytes(model: ModelShape, setting: Setting, *, mixed: bool = False) -> 
     tokens = setting.micro_batch * setting.sequence
     traits = traits_of(model.family)
     parts = 3 if traits.cross else 2
-    feeding = 0 if _drops(setting) else min(parts, model.norms_per_layer)
+    feeding = 0 if _copies(setting) else min(parts, model.norms_per_layer)
     each = feeding * _norm_bytes(model, setting)
     each += (model.norms_per_layer - feeding) * _norm_bytes(model, setting, feeds_linear=False)
     each += _attention_bytes(model, setting) + _mlp_bytes(model, setting, mixed=mixed)
@@ -278,6 +281,9 @@ def _block_backward(model: ModelShape, setting: Setting) -> tuple[int, int]:
         return again + working, 0 if setting.lora_rank else gradient
     tokens = setting.micro_batch * setting.sequence
     passing = setting.width * tokens * (model.intermediate + 3 * model.hidden)
+    if _copies(setting):  # the gradient of an adapter's copy, beside that of the layer's input
+        each = 4 if setting.lora_fp32 else setting.width
+        passing += each * tokens * (model.intermediate + model.hidden)
     if _stores_scores(model, setting):
         passing = max(passing, 4 * tokens * model.heads * setting.sequence)
     return again + passing, 0 if setting.lora_rank else model.largest_matrix

@@ -144,6 +144,7 @@ def base_setting(
         image_tokens=image_tokens,
         lora_rank=rank,
         lora_dropout=options.lora_dropout,
+        lora_fp32=options.lora_fp32,
         quantised=options.finetune == "qlora",
         fused_loss=options.fused_loss,
         loads_first=options.loads_first,

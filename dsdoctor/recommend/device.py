@@ -51,6 +51,8 @@ def _weights(model: ModelShape, trained: int, setting: Setting) -> list[MemoryIt
     """Weights on the device that computes."""
     held = model.parameters + (trained if setting.lora_rank else 0)
     whole = setting.width * held
+    if setting.lora_rank and setting.lora_fp32:
+        whole += (4 - setting.width) * trained
     if setting.quantised:
         linear = model.block_parameters
         whole -= int(linear * (setting.width - QUANTISED_BITS / 8))

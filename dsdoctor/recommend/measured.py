@@ -149,6 +149,7 @@ def cases(
     if setting.lora_rank:
         common["lora_rank"] = setting.lora_rank
         common["lora_dropout"] = 0.05 if setting.lora_dropout else 0.0
+        common["lora_fp32"] = setting.lora_fp32
     if setting.fused_loss:
         common["fused_loss"] = True
     return [

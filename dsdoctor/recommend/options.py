@@ -35,6 +35,7 @@ class PlanOptions:
         finetune: `full`, `lora` or `qlora` (adapters on weights in 4 bits).
         lora_rank: rank of the adapters.
         lora_dropout: adapters drop some of their input.
+        lora_fp32: adapters are in fp32.
         fused_loss: the loss is fused with the output layer (Liger kernels).
         loads_first: the script loads the whole model before DeepSpeed divides it.
         optimizer: a key of OPTIMIZERS.
@@ -61,6 +62,7 @@ class PlanOptions:
     finetune: str = "full"
     lora_rank: int = 16
     lora_dropout: bool = True
+    lora_fp32: bool = False
     fused_loss: bool = False
     loads_first: bool = False
     optimizer: str = "adamw"

@@ -26,6 +26,8 @@ class Setting:
         checkpointing: activations of each block are recomputed.
         lora_rank: 0 = all parameters are trained.
         lora_dropout: adapters drop some of their input, for which they keep a copy and a mask.
+        lora_fp32: adapters are in fp32 and cast their input (PEFT's default, where no engine casts
+            the whole model).
         quantised: frozen weights are held in 4 bits (QLoRA).
         fused_loss: the loss is computed with the output layer, piece by piece (Liger kernels), so
             that logits never exist as a whole.
@@ -51,6 +53,7 @@ class Setting:
     checkpointing: bool = False
     lora_rank: int = 0
     lora_dropout: bool = True
+    lora_fp32: bool = False
     quantised: bool = False
     fused_loss: bool = False
     loads_first: bool = False

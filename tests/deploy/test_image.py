@@ -1,7 +1,7 @@
 """The image's Dockerfile, by the rules of hadolint that concern it.
 
-No registry can be reached from the tests, so the base cannot be pulled; that a wheel of these files
-installs in a bare virtual environment and runs is tested in tests/packaging.
+No registry can be reached from the tests, so the base cannot be pulled; docs/verified.md has a build
+on another base. That a wheel of these files installs and runs is tested in tests/packaging.
 """
 
 from __future__ import annotations

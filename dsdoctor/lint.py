@@ -18,6 +18,7 @@ from typing import Any
 
 import msgspec
 
+from dsdoctor import yaml_text
 from dsdoctor.errors import UsageError
 from dsdoctor.hostfile import parse_hostfile
 from dsdoctor.judge import JUDGE_SECONDS, Facts, Policy, not_judged, unit_findings, without_wider
@@ -184,13 +185,11 @@ def _config_part(fact: Any, shown: str, line: int = 0) -> _Part:
 
 
 def _yaml_parts(shown: str, text: str) -> tuple[str, list[_Part]]:
-    import yaml  # noqa: PLC0415  # only for YAML
-
     if "deepspeed" not in text and "DEEPSPEED" not in text:
         return "", []
     try:
-        found = yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError, RecursionError):
+        found = yaml_text.load(text)
+    except ValueError:
         return "", []
     if not isinstance(found, dict):
         return "", []

@@ -19,6 +19,35 @@ def _as_user(_ctx: click.Context, _param: click.Parameter, name: str | None) -> 
         account.set_account(name)
 
 
+def as_user(function: C) -> C:
+    """The option that names the account to run as."""
+    option = click.option(
+        "--as-user",
+        metavar="ACCOUNT",
+        expose_value=False,
+        callback=_as_user,
+        help="As root: run the environment as this account [its owner].",
+    )
+    return option(function)
+
+
+def become_user(function: C) -> C:
+    """The option of a command that does everything as that account."""
+
+    def become(ctx: click.Context, param: click.Parameter, name: str | None) -> None:
+        _as_user(ctx, param, name)
+        if name is not None:
+            from dsdoctor.host import account  # noqa: PLC0415  # only where it is asked for
+
+            account.become_given()
+
+    option = click.option(
+        "--as-user", metavar="ACCOUNT", expose_value=False, callback=become, is_eager=True,
+        help="As root: run the command, and dsdoctor with it, as this account.",
+    )  # fmt: skip
+    return option(function)
+
+
 def environment_options(function: C) -> C:
     """Options that say what is examined."""
     options = [
@@ -50,13 +79,7 @@ def environment_options(function: C) -> C:
         click.option(
             "--checks-dir", multiple=True, metavar="DIR", help="Directory of additional checks."
         ),
-        click.option(
-            "--as-user",
-            metavar="ACCOUNT",
-            expose_value=False,
-            callback=_as_user,
-            help="As root: run the environment as this account [its owner].",
-        ),
+        as_user,
     ]
     for option in reversed(options):
         function = option(function)

@@ -10,6 +10,7 @@ from typing import Any
 import click
 import msgspec
 
+from dsdoctor.cli.options import become_user
 from dsdoctor.errors import UsageError
 from dsdoctor.run import store
 from dsdoctor.run.options import RunOptions, seconds_of
@@ -90,6 +91,7 @@ class RunGroup(click.Group):
 @click.option("--metrics", metavar="FILE", help="Rewrite FILE for Prometheus with each sample.")
 @click.option("--runs-dir", metavar="DIR", help="Where runs are kept [$DSDOCTOR_RUNS].")
 @click.option("-q", "--quiet", is_flag=True, help="Report only why the job died.")
+@become_user
 @click.pass_context
 def command(ctx: click.Context, /, **given: Any) -> int:
     """Start a job under watch, and name the cause when it dies.

@@ -15,11 +15,11 @@ import click
 import msgspec
 
 from dsdoctor import files, interpreter
-from dsdoctor.cli import common, html, loading, output
+from dsdoctor.cli import common, html, loading, options, output
 from dsdoctor.cli.phases import PhaseBars
 from dsdoctor.errors import UsageError
 from dsdoctor.examine import Request, read_machine
-from dsdoctor.host import LocalHost
+from dsdoctor.host import LocalHost, account
 from dsdoctor.job_request import parse_gpus, run_needs
 from dsdoctor.model import smoke as model
 from dsdoctor.model.facts.gpu import Gpus
@@ -91,6 +91,7 @@ def _machine(gpus: str | None) -> request.MachineFacts:
 @click.option("--format", "form", type=click.Choice(["text", "json", "html"]), default="text")
 @click.option("-o", "--output", "folder", metavar="DIR", help="Write the proven settings to DIR.")
 @click.option("-v", "--verbose", is_flag=True, help="Also show the last lines of the launcher.")
+@options.as_user
 @click.option("--fault", hidden=True, help="Break a rank on purpose: `corrupt@1`.")
 def command(
     *,
@@ -129,6 +130,7 @@ def command(
     folder, page = html.places(form, folder)
     registry = loading.load_registry()
     chosen = interpreter.choose(LocalHost(), python).executable
+    account.become_owner(chosen)
     plan = request.plan(
         request.SmokeOptions(
             gpus=gpus, cpu=cpu, config=config, model=model_name, plan=plan_file,
@@ -154,7 +156,7 @@ def execute(
     plan: SmokePlan,
     python: str,
     registry: Registry,
-    options: ProofOptions,
+    how: ProofOptions,
     tell: Callable[[SmokeReport], None],
     *,
     folder: str | None,
@@ -168,7 +170,7 @@ def execute(
     bars = PhaseBars(enabled=sys.stderr.isatty())
     try:
         with interruptible() as signals:
-            report = prove(plan, python, registry, options, tell=bars.tell)
+            report = prove(plan, python, registry, how, tell=bars.tell)
     finally:
         bars.close()
     if report.partial:

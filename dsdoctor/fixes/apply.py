@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shlex
 import shutil
 import sys
 import time
@@ -17,6 +18,7 @@ from dsdoctor import files, process
 from dsdoctor.fixes import error_hints, inventory
 from dsdoctor.fixes.journal import Journal
 from dsdoctor.host import HostError, LocalHost
+from dsdoctor.host import account as accounts
 from dsdoctor.model.fix_plan import (
     Env,
     Fetch,
@@ -31,6 +33,7 @@ from dsdoctor.model.fix_plan import (
     Tell,
     Write,
 )
+from dsdoctor.model.masking import mask
 from dsdoctor.probes.memory import mapped
 from dsdoctor.probes.toolchain import builders_in
 
@@ -247,10 +250,17 @@ class Applier:
             StepError: it does not exist or may not be run.
         """
         with os.fdopen(files.open_append(self.journal.log, strict=True), "ab") as log:
-            log.write(f"\n$ {' '.join(argv)}\n".encode())
+            log.write(f"\n$ {mask(shlex.join(argv))}\n".encode())
             tee = _Tee(self.say, log)
             try:
-                child = process.Child(argv, env=env, on_stdout=tee.take, on_stderr=tee.take)
+                account = accounts.choose_for_paths(argv, env)
+                child = process.Child(
+                    argv if account is None else accounts.readable(argv),
+                    env=env,
+                    on_stdout=tee.take,
+                    on_stderr=tee.take,
+                    account=account,
+                )
             except OSError as error:
                 raise StepError(
                     f"`{argv[0]}` cannot be started: {error.strerror or error}"

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 
 from dsdoctor import process
+from dsdoctor.host import account as accounts
 
 #: What listing packages may take, in seconds.
 LIST_SECONDS = 120.0
@@ -89,7 +90,8 @@ def take(manager: str, argv: Sequence[str], env: Mapping[str, str]) -> Inventory
     """
     listing = _listing(manager, argv)
     try:
-        result = process.run(listing, timeout=LIST_SECONDS, env=env)
+        account = accounts.choose_for_paths(listing, env)
+        result = process.run(listing, timeout=LIST_SECONDS, env=env, account=account)
     except OSError as error:
         raise InventoryError(f"`{listing[0]}` cannot be started: {error.strerror}") from None
     if not result.ok:

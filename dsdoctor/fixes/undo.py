@@ -12,6 +12,7 @@ from typing import Any
 from dsdoctor import files, process
 from dsdoctor.fixes import inventory
 from dsdoctor.fixes.journal import Journal, JournalError
+from dsdoctor.host import account as accounts
 
 #: What a package manager may take to put its packages back, in seconds.
 RESTORE_SECONDS = 3600.0
@@ -122,7 +123,8 @@ def _packages(record: dict[str, Any], env: Mapping[str, str], say: Say) -> None:
     for command in inventory.restore(manager, argv, record["before"], now):
         say(f"running {' '.join(command)}")
         try:
-            result = process.run(command, timeout=RESTORE_SECONDS, env=env)
+            account = accounts.choose_for_paths(command, env)
+            result = process.run(command, timeout=RESTORE_SECONDS, env=env, account=account)
         except OSError as error:
             raise UndoError(f"`{command[0]}` cannot be started: {error.strerror}") from None
         if not result.ok:

@@ -14,6 +14,7 @@ import os
 import shutil
 import site
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -158,6 +159,84 @@ def choose(argv: Sequence[str], env: Mapping[str, str]) -> Account | None:
             )
         return account_of(owner)
     return None
+
+
+def choose_for_paths(argv: Sequence[str], env: Mapping[str, str]) -> Account | None:
+    """The account to run a step of a fix as; None = as who we are.
+
+    A package manager runs what is in the environment that it changes (scripts of packages, `.pth`
+    files), so a path of another account among its arguments counts as much as the program does.
+    """
+    account = choose(argv, env)
+    if account is not None or not is_root():
+        return account
+    for word in argv[1:]:
+        path = word.rpartition("=")[2] if word.startswith("-") else word
+        owner = foreign_owner(path) if path.startswith("/") else None
+        if owner is not None:
+            given = _Choice.given
+            if given is not None:
+                return None if given.uid == 0 else given
+            return account_of(owner)
+    return None
+
+
+def become_owner(interpreter: str) -> None:
+    """Gives up root for good if the interpreter that is to be run is not root's alone.
+
+    The ranks of `smoke` share a folder with dsdoctor, so all of it runs as one account.
+
+    Raises:
+        UsageError: that account cannot read dsdoctor.
+    """
+    if not is_root():
+        return
+    account = _Choice.given
+    if account is None:
+        owner = foreign_owner(os.path.abspath(interpreter))  # noqa: PTH100  # links stay
+        if owner is None:
+            return
+        account = account_of(owner)
+        sys.stderr.write(
+            f"dsdoctor: `{interpreter}` belongs to {words_for(owner)}, so everything runs as that "
+            "account; `--as-user` names another\n"
+        )
+    become(account)
+
+
+def become_given() -> None:
+    """Gives up root for good if `--as-user` names an account.
+
+    Raises:
+        UsageError: that account cannot read dsdoctor.
+    """
+    if _Choice.given is not None and is_root():
+        become(_Choice.given)
+
+
+def become(account: Account) -> None:
+    """Runs the rest of this process as an account, with its home and without root's folders.
+
+    Raises:
+        UsageError: that account cannot read dsdoctor or its interpreter.
+    """
+    if account.uid == 0:
+        return
+    needed = (Path(os.__file__), Path(__file__), *(Path(place) for place in sys.path[-1:]))
+    for place in needed:
+        if not _open_to_all(place):
+            raise UsageError(
+                f"`{place}` cannot be read by {words_for(account.uid)}; install dsdoctor where "
+                "every account can read it, or pass `--as-user root`"
+            )
+    os.setgroups(account.groups)
+    os.setgid(account.gid)
+    os.setuid(account.uid)
+    changed = account.environment(os.environ)
+    for name in set(os.environ) - set(changed):
+        del os.environ[name]
+    os.environ.update(changed)
+    tempfile.tempdir = None  # chosen anew: root's may be closed to the account
 
 
 def working_folder(cwd: str | None, account: Account | None) -> str | None:

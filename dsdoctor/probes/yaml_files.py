@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 from typing import Any
 
+from dsdoctor import yaml_text
 from dsdoctor.host import Host, HostError, read_text
 from dsdoctor.model.facts.launch import LaunchCommand
 
@@ -30,8 +31,6 @@ def default_accelerate(host: Host) -> str | None:
 
 def read_yaml(path: str, host: Host, cwd: str) -> dict[str, Any] | None:
     """A YAML mapping; None where it cannot be read, is too large or is something else."""
-    import yaml  # noqa: PLC0415  # only commands that name one
-
     try:
         text = read_text(host, posixpath.join(cwd, path))
     except HostError:
@@ -39,8 +38,8 @@ def read_yaml(path: str, host: Host, cwd: str) -> dict[str, Any] | None:
     if len(text) > _LARGEST:
         return None
     try:
-        found = yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError, RecursionError):
+        found = yaml_text.load(text)
+    except ValueError:
         return None
     return found if isinstance(found, dict) else None
 

@@ -1,0 +1,42 @@
+"""Reads YAML that somebody else wrote: an alias may stand for another ten, and so on.
+
+A kilobyte of nested aliases is a few objects in memory and gigabytes once it is written out, and an
+alias may name what contains it. Both are refused.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+#: Values of a document, each alias counted as what it stands for.
+MOST_VALUES = 100_000
+
+
+def load(text: str) -> Any:
+    """What a YAML document states.
+
+    Raises:
+        ValueError: it is not YAML, is nested too deeply, or is too large written out.
+    """
+    import yaml  # noqa: PLC0415  # only where there is YAML
+
+    try:
+        found = yaml.safe_load(text)
+    except (yaml.YAMLError, RecursionError) as error:
+        raise ValueError(str(error)) from None
+    _count(found)
+    return found
+
+
+def _count(value: Any) -> None:
+    left = MOST_VALUES
+    rest = [value]
+    while rest:
+        left -= 1
+        if left < 0:
+            raise ValueError(f"it states more than {MOST_VALUES} values")
+        one = rest.pop()
+        if isinstance(one, dict):
+            rest += one.values()
+        elif isinstance(one, (list, tuple, set)):
+            rest += one

@@ -19,7 +19,7 @@ from dsdoctor.run.notices import GIB, Notices, duration
 from dsdoctor.run.progress import Progress
 
 #: Files of a run that a diagnosis reads, in this order.
-EVIDENCE = ("output-*.log.gz", "kernel.log", "control-group.log", "scheduler.log")
+EVIDENCE = ("output-*.log.gz", "kernel.log", "gpus.log", "control-group.log", "scheduler.log")
 #: Signals by which schedulers and users end a job.
 ENDING = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT")
 #: How long the scheduler may take to answer.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -26,6 +27,9 @@ THROTTLED_SAMPLES = 3
 LOSS_SCALE_FLOOR = 1
 #: How long other ranks must go on after one has ended: ranks of a sound job do not end together.
 OUTLIVED_SECONDS = 10.0
+#: Xids that a fault of the program causes; the hardware is sound (NVIDIA's Xid catalog, 2025-10).
+PROGRAM_XIDS = frozenset({13, 31, 32, 43, 44, 45})
+_XID = re.compile(r"NVRM: Xid \(PCI:([0-9a-fA-F:]+)\S*\): (\d+)")
 #: An NVML that is silent for so long does not answer.
 SILENT_SECONDS = 30.0
 
@@ -160,9 +164,13 @@ class Notices:
                         ),
                     )
             yield from self._throttle(index, gpu.get("throttle") or (), passed)
+            if gpu.get("lost"):
+                yield f"gpu-lost {index}", f"GPU {index} is lost: the driver no longer reaches it"
             ecc = gpu.get("ecc")
             if ecc is not None and ecc > self._ecc.setdefault(index, int(ecc)):
                 yield f"ecc {index}", f"GPU {index} reports new uncorrectable ECC errors"
+        for xid in _xids(sample):
+            yield f"xid {xid['bdf']} {xid['code']}", _xid_words(xid)
         silent = sample.get("gpus_silent")
         if silent is not None and silent > SILENT_SECONDS:
             yield "nvml-silent", f"NVML has not answered for {silent:.0f} s; the driver may hang"
@@ -237,6 +245,29 @@ def _behind(sample: Mapping[str, Any]) -> str:
             f"; GPU {min(rows)[1]} is at {min(busy)} % while the others are at {sorted(busy)[1]} %"
         )
     return ""
+
+
+def _xids(sample: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Xids that the driver reported, through NVML or in the kernel's log."""
+    yield from sample.get("xids") or ()
+    for line in sample.get("kernel") or ():
+        if (found := _XID.search(line)) is not None:
+            yield {"gpu": None, "bdf": found[1].lower(), "code": int(found[2])}
+
+
+def _xid_words(xid: Mapping[str, Any]) -> str:
+    gpu = "the GPU" if xid["gpu"] is None else f"GPU {xid['gpu']}"
+    return f"{gpu} at PCI {xid['bdf']} reports Xid {xid['code']}"
+
+
+def gpu_evidence(sample: Mapping[str, Any]) -> Iterator[str]:
+    """Lines about GPUs for the diagnosis, in the words of the kernel's log and of NVML."""
+    for xid in sample.get("xids") or ():
+        if xid["code"] not in PROGRAM_XIDS:
+            yield f"NVRM: Xid (PCI:{xid['bdf']}): {xid['code']}, GPU {xid['gpu']}, seen by NVML"
+    for gpu in sample.get("gpus") or ():
+        if gpu.get("lost"):
+            yield f"NVML: GPU {gpu['index']} (PCI:{gpu.get('bdf')}): GPU is lost"
 
 
 def _until(room: float, slope: float | None, verb: str = "growing") -> str:

@@ -23,7 +23,7 @@ from dsdoctor.registry import Registry
 #: How long one call of `scontrol` may take; three of them fit into `KillWait`.
 CALL_SECONDS = 8.0
 #: Records of this node alone: a cause that they prove is on this node.
-OWN = re.compile(r"^(?:kernel|control-group)\.log$")
+OWN = re.compile(r"^(?:kernel|gpus|control-group)\.log$")
 
 
 @dataclasses.dataclass(frozen=True)

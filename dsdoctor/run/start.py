@@ -215,7 +215,7 @@ def _set_aside(folder: Path, attempt: int) -> None:
     """Moves the output of an attempt into a folder of its own."""
     place = folder / f"attempt-{attempt}"
     files.make_folder(place, mode=0o700)
-    for pattern in ("output-*.log.gz", "steps.jsonl", "samples.jsonl*", "kernel.log"):
+    for pattern in ("output-*.log.gz", "steps.jsonl", "samples.jsonl*", "*.log"):
         for path in folder.glob(pattern):
             path.rename(place / path.name)
 

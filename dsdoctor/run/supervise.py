@@ -20,7 +20,7 @@ from dsdoctor.model.run_record import Notice, PassedSignal, RankEnd, RunRecord
 from dsdoctor.run import hang, terminal
 from dsdoctor.run.keep import OutputKeeper
 from dsdoctor.run.metrics import write_metrics
-from dsdoctor.run.notices import Notices
+from dsdoctor.run.notices import Notices, gpu_evidence
 from dsdoctor.run.options import RunOptions
 from dsdoctor.run.progress import Progress, Step
 from dsdoctor.run.relay import Relay
@@ -36,6 +36,9 @@ STOP_SECONDS = 30.0
 LAST_SECONDS = 1.5
 #: A watcher that dies is started again so often.
 WATCHER_STARTS = 3
+
+#: What NVML reported of GPUs at fault.
+GPU_LOG = "gpus.log"
 
 Speaker = Callable[[str], None]
 
@@ -153,6 +156,7 @@ class Supervisor:
         self.notices = Notices()
         self.progress = Progress(self._on_step)
         self.ranks: dict[int, int] = {}
+        self._gpu_lines: set[str] = set()
         self.hung = hang.HangClock()
         self._keeper = OutputKeeper(folder)
         self._begun = time.monotonic()
@@ -300,6 +304,8 @@ class Supervisor:
             )
         for line in sample.get("kernel") or ():
             _write_line(self._kernel, line)
+        for line in gpu_evidence(sample):
+            self._keep_gpu_line(line)
         for key, text in self.notices.feed(sample, self.progress):
             self._note(key, text)
         if self.options.metrics is not None:
@@ -307,6 +313,14 @@ class Supervisor:
         idle = self.hung.feed(sample, self._keeper.total)
         if self.options.hang_after and idle > self.options.hang_after and not self.record.hang:
             self._hang(sample, idle)
+
+    def _keep_gpu_line(self, line: str) -> None:
+        """Keeps what NVML reports of a GPU at fault, once, as evidence for the diagnosis."""
+        if line not in self._gpu_lines:
+            self._gpu_lines.add(line)
+            path = self.folder / GPU_LOG
+            with contextlib.suppress(OSError):  # a full disk
+                files.write(path, "\n".join(sorted(self._gpu_lines)) + "\n", mode=0o600)
 
     def _hang(self, sample: Mapping[str, Any], idle: float) -> None:
         ranks = {row["rank"]: row["pid"] for row in sample.get("ranks") or ()}

@@ -7,6 +7,8 @@
  *
  * The functions are those that pynvml 13 resolves for what dsdoctor asks, with the struct layouts of
  * nvml.h. A driver that is too old to have some of them is built with a linker version script.
+ *
+ * With $FAKE_NVML_LIVE set, a file that was replaced while the process runs is read again.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -17,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -94,6 +97,24 @@ static void load(void)
     qsort(entries, entry_count, sizeof *entries, by_key);
 }
 
+/* The scenario as it is now: a machine that changes while somebody watches it. */
+static void refresh(void)
+{
+    static struct timespec seen;
+    static ino_t number;
+    struct stat now;
+
+    if (!getenv("FAKE_NVML_LIVE") || stat(getenv("FAKE_NVML"), &now))
+        return;
+    if (number && (now.st_ino != number || now.st_mtim.tv_nsec != seen.tv_nsec)) {
+        entries = NULL; /* a test is short: what was read before is not freed */
+        entry_count = 0;
+        load();
+    }
+    number = now.st_ino;
+    seen = now.st_mtim;
+}
+
 static const char *look(const char *format, ...) __attribute__((format(printf, 1, 2)));
 static const char *look(const char *format, ...)
 {
@@ -167,6 +188,7 @@ static int enter_gpu(const char *function, int gpu)
 
     if (!loaded)
         load();
+    refresh();
     if ((value = look("log"))) {
         char line[KEY];
         int size = gpu < 0 ? snprintf(line, sizeof line, "%s\n", function)
@@ -1091,5 +1113,51 @@ API nvmlDeviceGetGpuFabricInfoV(Device *device, FabricV *out)
     out->health_mask = (unsigned)number_or(of(device, "fabric.health_mask"), 0);
     if (version >> 24 >= 3)
         out->health_summary = (unsigned char)number_or(of(device, "fabric.health_summary"), 0);
+    return OK;
+}
+
+/* ---- events --------------------------------------------------------------------------------- */
+
+enum { TIMEOUT = 10, XID_CRITICAL = 8 };
+
+typedef struct {
+    Device *device;
+    u64 type, data;
+    unsigned gpu_instance, compute_instance;
+} EventData;
+
+static int event_set;
+static int delivered;
+
+API nvmlEventSetCreate(int **out)
+{
+    ENTER_SYSTEM("nvmlEventSetCreate");
+    *out = &event_set;
+    return OK;
+}
+
+API nvmlDeviceRegisterEvents(Device *device, u64 types, int *set)
+{
+    ENTER("nvmlDeviceRegisterEvents", device);
+    return set == &event_set && types == XID_CRITICAL ? OK : NOT_SUPPORTED;
+}
+
+/* `xid_events`: a list of {"gpu", "code"}, of which each is delivered once. */
+API nvmlEventSetWait_v2(int *set, EventData *out, unsigned milliseconds)
+{
+    const char *gpu;
+
+    ENTER_SYSTEM("nvmlEventSetWait_v2");
+    if (set != &event_set)
+        return INVALID_ARGUMENT;
+    gpu = look("xid_events.%d.gpu", delivered);
+    if (!gpu) {
+        pause_for(milliseconds / 1000.0);
+        return TIMEOUT;
+    }
+    memset(out, 0, sizeof *out);
+    out->device = &devices[atoi(gpu)][0];
+    out->type = XID_CRITICAL;
+    out->data = to_u64(look("xid_events.%d.code", delivered++));
     return OK;
 }

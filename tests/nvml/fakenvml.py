@@ -59,6 +59,13 @@ class Process(TypedDict, total=False):
     compute_instance_id: int
 
 
+class XidEvent(TypedDict):
+    """An Xid that a process which waits for events receives."""
+
+    gpu: int
+    code: int
+
+
 class MigDevice(TypedDict, total=False):
     """One MIG device; an empty one is a hole in the numbering."""
 
@@ -263,6 +270,7 @@ class Scenario(TypedDict, total=False):
     hang: Mapping[str, float]
     slow_ms: Mapping[str, float]
     hang_deaf: int  # 1: a hanging call shuts out SIGTERM as well, only SIGKILL ends it
+    xid_events: list[XidEvent]
     log: str  # file to which every call is appended: "nvmlDeviceGetName 0"
     absent: list[str]  # symbols that this driver's library does not have
     # For the stand-ins of CUDA and NCCL (tests/standin/src/scenario.h)

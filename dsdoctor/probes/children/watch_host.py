@@ -11,7 +11,7 @@ hold only what can be read there. Standard library only, Python 3.8 and later.
      "net": {"errors", "dropped"},
      "ranks": [{"pid", "rank", "rss", "cpu"}],          cpu: seconds since the process started
      "ended": [{"pid", "rank", "t"}],                   since the last line, in order
-     "kernel": [lines], "gpus": [...], "gpus_silent": seconds}
+     "kernel": [lines], "gpus": [...], "xids": [{"gpu", "bdf", "code"}], "gpus_silent": seconds}
 """
 
 from __future__ import annotations
@@ -230,6 +230,7 @@ class Gpus:
     def __init__(self, every: float) -> None:
         self.buffer = b""
         self.latest: dict[str, Any] | None = None
+        self.xids: list[dict[str, Any]] = []
         self.heard: float | None = None
         self.child: subprocess.Popen[bytes] | None = None
         beside = os.path.join(os.path.dirname(os.path.abspath(__file__)), "watch_gpus.py")
@@ -252,10 +253,16 @@ class Gpus:
         with contextlib.suppress(OSError):
             self.buffer += os.read(self.child.stdout.fileno(), 1 << 20)
         *lines, self.buffer = self.buffer.split(b"\n")
-        if lines:
+        for line in lines:
             with contextlib.suppress(ValueError):
-                self.latest = json.loads(lines[-1])
+                self.latest = json.loads(line)
+                self.xids += self.latest.get("xids") or ()
                 self.heard = time.monotonic()
+
+    def new_xids(self) -> list[dict[str, Any]]:
+        """Those that were not yet reported."""
+        found, self.xids = self.xids, []
+        return found
 
     def close(self) -> None:
         if self.child is not None and self.child.stdout is not None:
@@ -340,6 +347,7 @@ def watch(
                 "ended": ranks.ended(moments),
                 "kernel": kernel.lines(),
                 "gpus": gpus.latest["gpus"] if gpus.latest else [],
+                "xids": gpus.new_xids(),
             }
             if gpus.heard is not None:
                 sample["gpus_silent"] = round(time.monotonic() - gpus.heard, 1)

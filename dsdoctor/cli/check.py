@@ -14,6 +14,7 @@ from dsdoctor.cli.output import show, wants_colour
 from dsdoctor.examine import judge_by
 from dsdoctor.judge import judge
 from dsdoctor.model.facts.run import Scope
+from dsdoctor.model.finding import Status
 from dsdoctor.model.report import FAIL_ON, Report, exit_code
 from dsdoctor.report import machine, text
 
@@ -126,6 +127,10 @@ def command(
         )
         snapshot = given.composed(snapshot, needs, registry)
     report = judge(snapshot, units, registry, policy, deadline=judge_by(begun, timeout))
+    if not given.elsewhere and report.worst() is Status.FAIL:
+        from dsdoctor import known_good  # noqa: PLC0415  # only where something failed
+
+        report.notes += filter(None, [known_good.since_last(snapshot)])
     if form == "html":
         from dsdoctor.report.html import check as pages  # noqa: PLC0415  # an extra
 

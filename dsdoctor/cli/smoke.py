@@ -14,7 +14,7 @@ from typing import Any
 import click
 import msgspec
 
-from dsdoctor import files, interpreter
+from dsdoctor import files, interpreter, known_good
 from dsdoctor.cli import common, html, loading, options, output
 from dsdoctor.cli.phases import PhaseBars
 from dsdoctor.errors import UsageError
@@ -199,6 +199,7 @@ def keep_known_good(report: SmokeReport, python: str, registry: Registry) -> Non
     """Keeps a snapshot of this machine as the last that is known to be good."""
     needs = run_needs()
     snapshot = common.live_snapshot(needs, python, registry, None, None)
+    known_good.remember(snapshot)
     with contextlib.suppress(OSError):
         keep.known_good(snapshot.to_json(), report)
 

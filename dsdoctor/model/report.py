@@ -53,7 +53,8 @@ class Report(msgspec.Struct, kw_only=True):
         counts: status to number of findings.
         seconds: how long it took.
         partial: it was interrupted.
-        notes: sentences on what was not done (`torch not started (--quick)`).
+        notes: sentences on what was not done (`torch not started (--quick)`), and after a failure
+            on what has changed since a job last worked here.
         unread: vital facts that could not be read, and why.
         origin: what was judged, where it is not one machine that was read: the formats of a paste,
             or whose facts were composed; "" = one machine.

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from dsdoctor import files, logs, process
+from dsdoctor import files, known_good, logs, process
 from dsdoctor.model.diagnosis import Diagnosis, Outcome
 from dsdoctor.model.redact import mask
 from dsdoctor.model.run_record import Figures, PassedSignal, RunRecord
@@ -155,8 +155,7 @@ def death_lines(record: RunRecord, diagnosis: Diagnosis | None, folder: Path) ->
     if record.checkpoint:
         yield f"last checkpoint that the job reported: `{record.checkpoint}`"
     if record.changed:
-        more = f" and {len(record.changed) - 3} more" if len(record.changed) > 3 else ""  # noqa: PLR2004
-        yield f"changed since a job last worked here: {'; '.join(record.changed[:3])}{more}"
+        yield known_good.sentence(record.changed)
     yield f"kept in `{folder}`; for details, run `dsdoctor run show {folder.name}`"
 
 

@@ -7,11 +7,11 @@ import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from dsdoctor import known_good
 from dsdoctor.errors import UsageError
 from dsdoctor.model.run_record import RunRecord
 from dsdoctor.model.snapshot import from_json
 from dsdoctor.report.text import clean
-from dsdoctor.run import known_good
 from dsdoctor.run.ending import status_words, success_line
 from dsdoctor.run.notices import GIB, duration
 

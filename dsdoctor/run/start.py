@@ -221,7 +221,8 @@ def _set_aside(folder: Path, attempt: int) -> None:
 
 
 def _end(folder: Path, record: RunRecord, status: int, speak: Speaker, *, quiet: bool) -> None:
-    from dsdoctor.run import ending, known_good  # noqa: PLC0415
+    from dsdoctor import known_good  # noqa: PLC0415
+    from dsdoctor.run import ending  # noqa: PLC0415
 
     snapshot = None
     if (folder / "snapshot.json").is_file():

@@ -54,6 +54,7 @@ def test_default_smoke_on_two_cpus_passes_and_keeps_what_it_proved(smoke: Smoke)
     assert json.loads((folder / "report.json").read_text()) == report
     kept = smoke.folder / "state" / "dsdoctor"
     snapshot = json.loads((kept / "last-known-good.json").read_text())
+    assert list((kept / "known-good").glob("*.json"))  # what `check` and `run` compare with
     assert snapshot["schema"] == "dsdoctor/snapshot"
     # the launch line is one that a shell can run, with the user's script in its place
     script = "import sys; print('argv', sys.argv[1:])"

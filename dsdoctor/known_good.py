@@ -1,10 +1,14 @@
-"""What the machine was like when a job last worked here, and what has changed since."""
+"""What the machine was like when a job last worked here, and what has changed since.
+
+`run` and `smoke` record it; `run` and a failing `check` report what has changed.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,36 +55,44 @@ def last(snapshot: Snapshot) -> Snapshot | None:
         return None
 
 
-def _told(snapshot: Snapshot) -> dict[str, Any]:
-    """What can break a job when it changes, by the words for it."""
-    found: dict[str, Any] = {}
+#: A kind of fact, and what of it can break a job, by the words for it.
+Group = dict[str, Any]
+
+
+def _traits(snapshot: Snapshot) -> dict[str, Group]:
+    """What can break a job when it changes; a fact that was not read is left out as a whole."""
+    found: dict[str, Group] = {}
     nvml, system = snapshot.get(Nvml), snapshot.get(OsInfo)
     if not isinstance(nvml, Missing):
-        found["driver"] = nvml.driver_version
+        found["driver"] = {"driver": nvml.driver_version}
     if not isinstance(system, Missing):
-        found["kernel"] = system.release
+        found["kernel"] = {"kernel": system.release}
     torch, deepspeed = snapshot.get(TorchBuild), snapshot.get(DeepSpeedInstall)
     if not isinstance(torch, Missing):
-        found["torch"], found["CUDA version of torch"] = torch.version, torch.cuda
+        found["torch"] = {"torch": torch.version, "CUDA version of torch": torch.cuda}
     if not isinstance(deepspeed, Missing):
-        found["deepspeed"] = deepspeed.version
+        found["deepspeed"] = {"deepspeed": deepspeed.version}
     packages, toolkits = snapshot.get(Packages), snapshot.get(CudaToolkits)
     if not isinstance(packages, Missing):
-        found |= {
+        found["packages"] = {
             f"`{name}`": package.version
             for name, package in packages.packages.items()
             if name not in ("torch", "deepspeed")
         }
-    if not isinstance(toolkits, Missing) and toolkits.toolkit is not None:
-        found["CUDA toolkit"] = toolkits.toolkit.version
+    if not isinstance(toolkits, Missing):
+        toolkit = toolkits.toolkit
+        found["toolkit"] = {"CUDA toolkit": toolkit.version if toolkit is not None else None}
     variables = snapshot.get(Environment)
     if not isinstance(variables, Missing):
-        found |= {
+        found["variables"] = {
             f"variable `{name}`": value
             for name, value in variables.variables.items()
             if not PASSING.match(name)
         }
-    found |= {f"config `{name}`": value for name, value in _flat(snapshot.run.config or {}, "")}
+    if snapshot.run.config is not None:
+        found["config"] = {
+            f"config `{name}`": value for name, value in _flat(snapshot.run.config, "")
+        }
     return found
 
 
@@ -98,16 +110,34 @@ def changes(before: Snapshot, now: Snapshot) -> list[str]:
     """What has changed that can break a job, one phrase each.
 
     Facts that one of the two does not have are left out: a driver that could not be read has not
-    changed.
+    changed, and a check without a config does not miss one.
     """
-    old, new = _told(before), _told(now)
-    optional = ("`", "variable ", "config ")
-    return [
-        f"{name}: {_short(old.get(name))} → {_short(new.get(name))}"
-        for name in sorted(old.keys() | new.keys())
-        if old.get(name) != new.get(name)
-        and ((name in old and name in new) or name.startswith(optional))
+    old, new = _traits(before), _traits(now)
+    rows = [
+        (name, old[group].get(name), new[group].get(name))
+        for group in old.keys() & new.keys()
+        for name in old[group].keys() | new[group].keys()
     ]
+    return [
+        f"{name}: {_short(value)} → {_short(fresh)}"
+        for name, value, fresh in sorted(rows, key=lambda row: row[0])
+        if value != fresh
+    ]
+
+
+def since_last(snapshot: Snapshot, most: int = 3) -> str:
+    """What has changed since a job last worked here, in one sentence; "" = nothing known."""
+    before = last(snapshot)
+    found = changes(before, snapshot) if before is not None else []
+    return sentence(found, most)
+
+
+def sentence(found: Sequence[str], most: int = 3) -> str:
+    """Changes in one sentence; "" = none."""
+    if not found:
+        return ""
+    more = f" and {len(found) - most} more" if len(found) > most else ""
+    return f"changed since a job last worked here: {'; '.join(found[:most])}{more}"
 
 
 def _short(value: Any) -> str:

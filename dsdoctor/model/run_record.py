@@ -50,6 +50,18 @@ class PassedSignal(msgspec.Struct, frozen=True, kw_only=True):
     time: float
 
 
+class Prediction(msgspec.Struct, frozen=True, kw_only=True):
+    """What the memory model of `recommend` predicts for the command.
+
+    Attributes:
+        gpu_bytes: peak on each GPU.
+        assumed: what it takes for granted and the command does not say; "" = nothing.
+    """
+
+    gpu_bytes: int
+    assumed: str = ""
+
+
 class Figures(msgspec.Struct, kw_only=True):
     """What the run achieved. None = no line or sample reported it.
 
@@ -61,6 +73,7 @@ class Figures(msgspec.Struct, kw_only=True):
         samples_per_second: the same in samples.
         peak_gpu_bytes: GPU index to the highest memory use that was sampled, bytes.
         peak_host_bytes: highest use of host memory, or of the control group's where it is limited.
+        predicted: what `recommend` predicts; None where the command does not say enough.
         throttled_seconds: GPU index to seconds in which it was throttled.
     """
 
@@ -71,6 +84,7 @@ class Figures(msgspec.Struct, kw_only=True):
     samples_per_second: float | None = None
     peak_gpu_bytes: dict[str, int] = {}
     peak_host_bytes: int | None = None
+    predicted: Prediction | None = None
     throttled_seconds: dict[str, float] = {}
 
 

@@ -105,13 +105,23 @@ def success_line(record: RunRecord) -> str:
     if figures.loss is not None:
         parts.append(f"loss {figures.loss:.4g}")
     if figures.peak_gpu_bytes:
-        peak = max(figures.peak_gpu_bytes.values()) / GIB
-        parts.append(f"peak GPU memory {peak:.1f} GiB")
+        parts.append(_peak(figures))
     if throttled := sum(figures.throttled_seconds.values()):
         parts.append(f"throttled for {duration(throttled)}")
     if record.notices:
         parts.append(f"{len(record.notices)} notice{'s' * (len(record.notices) != 1)}")
     return "; ".join(parts)
+
+
+def _peak(figures: Figures) -> str:
+    """The highest memory use of a GPU, beside the prediction where there is one."""
+    index, peak = max(figures.peak_gpu_bytes.items(), key=lambda row: row[1])
+    where = f" (GPU {index})" if len(set(figures.peak_gpu_bytes.values())) > 1 else ""
+    text = f"peak GPU memory {peak / GIB:.1f} GiB{where}"
+    if figures.predicted is None:
+        return text
+    given = f" with {figures.predicted.assumed}" if figures.predicted.assumed else ""
+    return f"{text}, {figures.predicted.gpu_bytes / GIB:.1f} GiB predicted{given}"
 
 
 def _cause_lines(diagnosis: Diagnosis | None, ending: Sequence[PassedSignal]) -> Iterator[str]:

@@ -117,6 +117,9 @@ def _figures(record: RunRecord) -> dict[str, str]:
         "samples/s": shown(figures.samples_per_second),
         "loss": shown(figures.loss),
         "peak GPU memory": shown(None if peak is None else peak / GIB, " GiB"),
+        "predicted": shown(
+            None if figures.predicted is None else figures.predicted.gpu_bytes / GIB, " GiB"
+        ),
         "peak host memory": shown(None if host is None else host / GIB, " GiB"),
     }
 

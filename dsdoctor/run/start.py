@@ -233,6 +233,10 @@ def _end(folder: Path, record: RunRecord, status: int, speak: Speaker, *, quiet:
     if status == 0:
         if snapshot is not None:
             known_good.remember(snapshot)
+            if record.figures.peak_gpu_bytes:
+                from dsdoctor.run.prediction import predict  # noqa: PLC0415
+
+                record.figures.predicted = predict(snapshot)
         store.save(folder, record)
         if not quiet:
             speak(ending.success_line(record))

@@ -1,0 +1,81 @@
+"""What `recommend` would have predicted for a command, where the command says enough."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import msgspec
+
+from dsdoctor import job_request
+from dsdoctor.errors import UsageError
+from dsdoctor.model.facts.base import Missing
+from dsdoctor.model.facts.gpu import Gpus
+from dsdoctor.model.facts.launch import LaunchCommand
+from dsdoctor.model.facts.machine import Environment
+from dsdoctor.model.facts.python import DeepSpeedInstall
+from dsdoctor.model.run_record import Prediction
+from dsdoctor.model.snapshot import Snapshot
+from dsdoctor.probes.demand import demand_of, ranks_of
+
+#: Options of Hugging Face's example scripts, TRL, LLaMA-Factory and of many others.
+MODEL = ("model_name_or_path", "model", "model_name", "model_path", "base_model")
+SEQUENCE = (
+    "max_seq_length", "max_seq_len", "max_length", "block_size", "cutoff_len", "model_max_length",
+    "seq_length", "sequence_length",
+)  # fmt: skip
+MICRO_BATCH = ("per_device_train_batch_size", "micro_batch_size", "train_micro_batch_size_per_gpu")
+CHECKPOINTING = ("gradient_checkpointing", "activation_checkpointing")
+#: Methods that train something else than all parameters: their memory is not known from here.
+OTHER_METHODS = re.compile(r"lora|peft|adapter|4bit|8bit|quant|freez", re.IGNORECASE)
+
+
+def option(words: Sequence[str], names: Sequence[str]) -> str | None:
+    """The value of the first of these options that a command has; "" where it has none.
+
+    >>> option(["train.py", "--model-name=x", "--bf16"], ["model_name"])
+    'x'
+    >>> option(["train.py", "--max_length", "512"], ["max_length"])
+    '512'
+    """
+    for place, word in enumerate(words):
+        name, _, value = word.partition("=")
+        if name.startswith("-") and name.lstrip("-").replace("-", "_") in names:
+            following = words[place + 1] if place + 1 < len(words) else ""
+            return value or ("" if following.startswith("-") else following)
+    return None
+
+
+def predict(snapshot: Snapshot) -> Prediction | None:
+    """Peak memory of each GPU by the memory model of `recommend`.
+
+    None unless the command names the model and the sequence length, its config is known, and all
+    parameters are trained: anything else would be a guess.
+    """
+    run = snapshot.run
+    words = run.command
+    model, sequence = option(words, MODEL), option(words, SEQUENCE)
+    if not model or not sequence or not sequence.isdigit() or run.config is None:
+        return None
+    if any(OTHER_METHODS.search(word) for word in words if word != model):
+        return None
+    config = dict(run.config)
+    batch = option(words, MICRO_BATCH)
+    if config.get("train_micro_batch_size_per_gpu") in ("auto", None):
+        if batch is None or not batch.isdigit():
+            return None
+        config["train_micro_batch_size_per_gpu"] = int(batch)
+    try:
+        shape = job_request.shape(model)
+    except UsageError:
+        return None
+    wanted = msgspec.structs.replace(
+        run, model=shape, sequence=int(sequence), finetune="full", config=config
+    )
+    gpus, env = snapshot.get(Gpus), snapshot.get(Environment)
+    ranks, nodes = ranks_of(wanted, gpus, env, snapshot.get(LaunchCommand))
+    if ranks == 0 or isinstance(gpus, Missing):
+        return None
+    demand = demand_of(wanted, ranks, nodes, snapshot.get(DeepSpeedInstall))
+    assumed = "" if option(words, CHECKPOINTING) is not None else "activation checkpointing"
+    return Prediction(gpu_bytes=demand.gpu_bytes, assumed=assumed)

@@ -161,8 +161,8 @@ def main() -> int:
     for reader in readers.values():
         reader.close()
     total = (
-        f"{right} of {len(cases)} right; {sums['mb'] / sums['fast']:.0f} MB/s of processor time with "
-        f"`fast`, {sums['mb'] / sums['words']:.0f} without"
+        f"{right} of {len(cases)} right; {sums['mb'] / sums['fast']:.0f} MB/s of processor time "
+        f"with `fast`, {sums['mb'] / sums['words']:.0f} without"
     )
     print(total)
     if options.write:

@@ -23,11 +23,12 @@ from dsdoctor.logs.first import Candidate, Choice, choose, is_echo, sorted_error
 from dsdoctor.logs.flight_recorder import Dump, Missing, missing
 from dsdoctor.logs.frames import frames_of
 from dsdoctor.logs.knowledge import Knowledge, Known, Rule
+from dsdoctor.logs.marks import FATAL_MARKS
 from dsdoctor.logs.products import caller_of, package_of, raiser_of
 from dsdoctor.logs.progress import step_of
 from dsdoctor.logs.raised import explained, raised_by, releases_of
 from dsdoctor.logs.ranks import disagreement
-from dsdoctor.logs.scan import Hit, Scan, Scanner
+from dsdoctor.logs.scan import Failure, Hit, Scan, Scanner
 from dsdoctor.model.condition import Boilerplate, Level
 from dsdoctor.model.diagnosis import Attempt, Cause, Diagnosis, FirstError, Line, Outcome
 from dsdoctor.model.observation import Observation
@@ -90,16 +91,6 @@ IMPORTED = re.compile(r"cannot import name .{1,200} \((?P<path>[/~.\w][^()]{1,40
 #: Products whose refusals a script provokes by what it passes: the script's author has to act.
 LIBRARIES_OF_DATA = frozenset({"numpy", "pandas", "json", "yaml", "PIL", "cv2", "sklearn", "scipy"})
 UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-FATAL_MARKS = (
-    "died",
-    "child-failed",
-    "exitcode",
-    "exit-code",
-    "slurm",
-    "slurm-step",
-    "terminate",
-    "segfault",
-)
 BEGINNING = re.compile(r"real_accelerator\.py|PyTorch extensions root")
 
 
@@ -156,6 +147,8 @@ def diagnose(
     wanted = wanted[: len(scans)]
     choice = choose(scans, more.rules)
     for index, scan in enumerate(scans):
+        if choice.silent is not None:
+            break
         top = choice.ranked[0] if choice.ranked else None
         if top is None or (CONFIDENCE[top.level] < SYMPTOM and _changed(scan)):
             since = scan.step[0] if scan.step else 0
@@ -248,7 +241,7 @@ def judge(
     died = error is not None or any(name in marks for name in FATAL_MARKS)
     if not died and (_only_hints(choice) or _went_on(causes, scans)):
         causes = ()
-    outcome, summary = _outcome(causes, error, marks, blank=blank, open_end=open_end)
+    outcome, summary = _outcome(causes, error, marks, choice.silent, blank=blank, open_end=open_end)
     said = answered.get(error) if error is not None and outcome in UNKNOWN else None
     if said is not None and said.known is not None:
         said = None
@@ -285,6 +278,7 @@ def _outcome(
     causes: tuple[Cause, ...],
     error: Error | None,
     marks: dict[str, tuple[int, str, int]],
+    silent: Failure | None,
     *,
     blank: bool,
     open_end: bool,
@@ -293,6 +287,11 @@ def _outcome(
         return Outcome.CAUSE, causes[0].message
     if blank:
         return Outcome.UNRECOGNISED, "the log is empty"
+    if silent is not None:
+        return Outcome.UNRECOGNISED, (
+            f"rank {silent.rank} ended first, with exit status {silent.code}, and its lines do not "
+            "show why"
+        )
     if error is not None:
         what = presentable(f"{error.type}: {error.message}" if error.message else error.type)
         if is_user_code(error):

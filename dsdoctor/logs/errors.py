@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 
 from dsdoctor.logs.frames import Frame
-from dsdoctor.logs.progress import Step
+from dsdoctor.logs.progress import Steps
 
 #: Tracebacks kept of one log.
 KEPT_ERRORS = 40
@@ -69,7 +69,7 @@ class Error:
         more: the lines behind it, on which its text may go on.
         begun: number of the line at which its traceback begins.
         chain: number that the exceptions of one chain share.
-        step: how far the run had come.
+        steps: how far the run had come.
     """
 
     source: int
@@ -87,7 +87,7 @@ class Error:
     more: str = ""
     begun: int = 0
     chain: int = 0
-    step: Step | None = None
+    steps: Steps = dataclasses.field(default_factory=dict, hash=False)
 
 
 @dataclasses.dataclass

@@ -100,11 +100,13 @@ class Choice:
         ranked: candidates, the most likely first; of one kind: conditions, or one exception.
         masked: conditions that are explained, to what explains them.
         decided_by: the evidence that decided, "" where there was nothing to decide.
+        silent: the first failure, of a rank that printed nothing of it.
     """
 
     ranked: list[Candidate]
     masked: dict[str, str]
     decided_by: str = ""
+    silent: Failure | None = None
 
 
 def when(item: Hit | Error, *, many: bool) -> Order:
@@ -304,6 +306,9 @@ def choose(
                 decided = _reported(failure)
             return Choice([alone], {one.name: error.type for one in candidates}, decided)
         roots = better
+    if failure and not roots and _is_silent(failure, echoes, errors):
+        name = f"rank {failure.rank}"
+        return Choice([], {one.name: name for one in echoes}, _reported(failure), failure)
     if roots:
         masked = {one.name: "" for one in echoes}
         decided = _order(roots[0], echoes) if echoes else ""
@@ -328,6 +333,13 @@ def choose(
 
 def _first_failure(scans: Sequence[Scan]) -> Failure | None:
     return next((failure for scan in reversed(scans) for failure in reversed(scan.failures)), None)
+
+
+def _is_silent(failure: Failure, echoes: Sequence[Candidate], errors: Sequence[Error]) -> bool:
+    """The rank that ended first exited with a status of its own, and only others say a word."""
+    if failure.code <= 0 or not echoes or any(error.rank == failure.rank for error in errors):
+        return False
+    return all(hit.rank not in {None, failure.rank} for one in echoes for hit in one.hits)
 
 
 def _reported(failure: Failure) -> str:

@@ -61,6 +61,17 @@ MARKS: dict[str, tuple[str, str]] = {
     "distributed": ("nranks", r"\bnranks (?P<n>\d+)"),
     "ds-accelerator": ("Setting ds_accelerator to", r"Setting ds_accelerator to (?P<v>\w+)"),
 }
+#: Signs that the run died; a run that goes on below them has outlived them.
+FATAL_MARKS = (
+    "died",
+    "child-failed",
+    "exitcode",
+    "exit-code",
+    "slurm",
+    "slurm-step",
+    "terminate",
+    "segfault",
+)
 MARK_PATTERNS = {name: re.compile(pattern) for name, (_, pattern) in MARKS.items()}
 MARK_LITERALS: dict[str, list[str]] = {}
 for _name, (_literal, _) in MARKS.items():

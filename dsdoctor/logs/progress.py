@@ -61,24 +61,40 @@ def step_of(text: str, place: int = 0) -> Step | None:
     return Step(place, "", 0.0)
 
 
-def last_step(data: bytes, begin: int, end: int) -> Step | None:
-    """The last line of progress in a stretch of a log."""
-    best: Step | None = None
+#: The last step of each kind.
+Steps = dict[str, Step]
+
+
+def went_on(before: Steps, after: Steps) -> bool:
+    """Whether the run went on between two places of a log.
+
+    A bar and the lines of a logger count side by side and are never compared with each other: the
+    bar of rank 0 may print the step in which another rank has failed already.
+    """
+    both = before.keys() & after.keys()
+    if both:
+        return any(after[kind].beyond(before[kind]) for kind in both)
+    return any(step.beyond(None) for step in after.values())
+
+
+def last_steps(data: bytes, begin: int, end: int) -> Steps:
+    """The last lines of progress in a stretch of a log, one of each kind."""
+    found: Steps = {}
     for literal in LITERALS:
         stop = end
         for _ in range(MOST_TRIES):
-            found = data.rfind(literal, max(begin, best.place if best else begin), stop)
-            if found < 0:
+            place = data.rfind(literal, begin, stop)
+            if place < 0:
                 break
-            start = max(data.rfind(b"\n", begin, found), data.rfind(b"\r", begin, found)) + 1
+            start = max(data.rfind(b"\n", begin, place), data.rfind(b"\r", begin, place)) + 1
             start = max(start, begin)
-            close = data.find(b"\n", found, min(end, found + LONGEST))
-            text = data[start : close if close > 0 else min(end, found + LONGEST)]
+            close = data.find(b"\n", place, min(end, place + LONGEST))
+            text = data[start : close if close > 0 else min(end, place + LONGEST)]
             step = step_of(text[:LONGEST].decode("utf-8", "replace"), start)
-            if step is not None and (best is None or start > best.place):
-                best = step
+            if step is not None and (step.kind not in found or start > found[step.kind].place):
+                found[step.kind] = step
                 break
             stop = start
             if stop <= begin:
                 break
-    return best
+    return found

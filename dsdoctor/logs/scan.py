@@ -19,11 +19,11 @@ from dsdoctor.logs.bounds import MOST_KEPT, Budget
 from dsdoctor.logs.errors import CHAINS, ERROR_LITERALS, TRACEBACK, Error, Tracebacks
 from dsdoctor.logs.frames import frames_of
 from dsdoctor.logs.knowledge import Known
-from dsdoctor.logs.marks import MARK_LITERALS, MARK_PATTERNS
+from dsdoctor.logs.marks import FATAL_MARKS, MARK_LITERALS, MARK_PATTERNS
 from dsdoctor.logs.necessary import necessary
 from dsdoctor.logs.normalize import variants
 from dsdoctor.logs.prefixes import MONTHS, strip_prefixes
-from dsdoctor.logs.progress import Step, last_step
+from dsdoctor.logs.progress import Step, Steps, last_steps, went_on
 from dsdoctor.model.condition import Boilerplate
 
 __all__ = ["MARK_PATTERNS", "Error", "Hit", "Known", "Scan", "Scanner", "stamp"]
@@ -65,7 +65,7 @@ class Hit:
         rank: the rank, where told.
         groups: named groups of the pattern.
         when: time stamp of the line or of one shortly before it, "" without.
-        step: how far the run had come.
+        steps: how far the run had come.
     """
 
     known: Known
@@ -75,7 +75,7 @@ class Hit:
     rank: int | None
     groups: dict[str, str]
     when: str
-    step: Step | None = None
+    steps: Steps = dataclasses.field(default_factory=dict, hash=False)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,6 +88,7 @@ class Failure:
         rank: global rank.
         code: exit code, negative for a signal.
         when: time stamp, "" without.
+        steps: how far the run had come.
     """
 
     line: int
@@ -95,6 +96,7 @@ class Failure:
     rank: int
     code: int
     when: str
+    steps: Steps = dataclasses.field(default_factory=dict, hash=False)
 
 
 @dataclasses.dataclass
@@ -373,8 +375,9 @@ class _State:
         self.carry = b""
         self.done = 0  # bytes of `carry` that are done already
         self.fragment = False  # the last line that was done is not at its end yet
-        self.step: Step | None = None
         self.matched = 0  # lines that a pattern fitted
+        self.steps: Steps = {}
+        self.fatal: dict[str, Steps] = {}  # signs of a death, and how far the run had come
 
     def feed(self, block: bytes, *, last: bool) -> None:
         """Works through a block.
@@ -433,19 +436,32 @@ class _State:
 
     def _went_on(self, window: _Window, begin: int, end: int) -> None:
         """Notes the last step of a block, and forgets what the run outlived."""
-        step = last_step(window.data, begin, end)
-        if step is None:
+        steps = last_steps(window.data, begin, end)
+        if not steps:
             return
-        number = self.result.lines - window.data.count(b"\n", step.place, end)
-        number += 0 if self.fragment else 1
-        self.step = step
-        self.result.step = (number, window.when(step.place), step)
+        last = max(steps.values(), key=lambda step: step.place)
+        number = self._number(window, last, end)
+        self.steps = steps
+        self.result.step = (number, window.when(last.place), last)
+        numbers = {kind: self._number(window, step, end) for kind, step in steps.items()}
+
+        def is_over(line: int, before: Steps) -> bool:
+            behind = {kind: step for kind, step in steps.items() if line < numbers[kind]}
+            return went_on(before, behind)
 
         def over(item: Hit | Error) -> bool:
-            return item.line < number and step.beyond(item.step)
+            return is_over(item.line, item.steps)
 
         gone: list[Hit | Error] = [hit for hit in self.result.hits if over(hit)]
         gone += [error for error in self.traces.errors if over(error)]
+        for name, before in list(self.fatal.items()):
+            if is_over(self.result.marks[name][0], before):
+                del self.fatal[name], self.result.marks[name]
+                self.spent.clear()
+                self.dull.clear()
+        self.result.failures = [
+            one for one in self.result.failures if not is_over(one.line, one.steps)
+        ]
         if not gone:
             return
         self.result.outlived = (self.result.outlived + gone)[-MOST_OUTLIVED:]
@@ -457,8 +473,13 @@ class _State:
         self.spent.clear()
         self.dull.clear()
 
-    def _step_before(self, window: _Window, start: int) -> Step | None:
-        return last_step(window.data, max(0, start - CONTEXT_BYTES), start) or self.step
+    def _number(self, window: _Window, step: Step, end: int) -> int:
+        """Number of the line of a step in what was worked through."""
+        lines = window.data.count(b"\n", step.place, end)
+        return self.result.lines - lines + (0 if self.fragment else 1)
+
+    def _steps_before(self, window: _Window, start: int) -> Steps:
+        return last_steps(window.data, max(0, start - CONTEXT_BYTES), start) or self.steps
 
     def _note_tail(self, data: bytes, begin: int, end: int) -> None:
         number = self.result.lines
@@ -526,6 +547,9 @@ class _State:
                 if len(segments) > 1:
                     here = {t for t in literals if t.encode() in segment}
                 self._marks(text, number, here)
+                for name in FATAL_MARKS:
+                    if name in self.result.marks and name not in self.fatal:
+                        self.fatal[name] = self._steps_before(window, start)
                 self._signatures(window, start, number, text, rank, here)
             known = len(self.traces.errors)
             self.traces.line(text, number, rank, here, lambda: window.when(start))
@@ -541,8 +565,9 @@ class _State:
         if {"rank", "code"} <= found.keys():
             text = strip_prefixes(reader.decode(window.line(start)[:LONGEST]))[0]
             failure = Failure(
-                number, text, int(found["rank"]), int(found["code"]), stamp(found.get("time", ""))
-            )
+                number, text, int(found["rank"]), int(found["code"]), stamp(found.get("time", "")),
+                self._steps_before(window, start),
+            )  # fmt: skip
             self.result.failures.append(failure)
 
     def _place(self, window: _Window, start: int, rank: int | None) -> None:
@@ -553,7 +578,7 @@ class _State:
         more = " ".join(strip_prefixes(line)[0].strip() for line in behind)
         error = self.traces.errors[-1]
         self.traces.errors[-1] = dataclasses.replace(
-            error, frames=frames_of(own), more=more, step=self._step_before(window, start)
+            error, frames=frames_of(own), more=more, steps=self._steps_before(window, start)
         )
 
     def _is_spent(self, literal: str) -> bool:
@@ -621,7 +646,7 @@ class _State:
                 rank=rank,
                 groups={k: v for k, v in found.groupdict().items() if v is not None},
                 when=window.when(start),
-                step=self._step_before(window, start),
+                steps=self._steps_before(window, start),
             )
             if seen >= KEPT:  # a hang: the last one counts
                 for place in range(len(self.result.hits) - 1, -1, -1):

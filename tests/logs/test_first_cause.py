@@ -189,3 +189,36 @@ def test_a_refusal_of_deepspeed_is_not_the_scripts() -> None:
     assert found.outcome is Outcome.UNRECOGNISED
     assert found.raised_by is not None
     assert found.raised_by.product == "deepspeed"
+
+
+def test_a_bar_that_prints_the_step_of_the_failure_has_not_outlived_it() -> None:
+    bars = "".join(f" 1%|# | {n}/1000 [00:40<04:53,  3.00it/s]\n" for n in range(30, 41))
+    text = (
+        steps(30, 41) + key_error(3) + bars + "[rank0]: RuntimeError: Connection closed by peer\n"
+    )
+    assert said(bars.replace("40/", "39/") + text) == "user-code"
+
+
+def test_a_rank_that_ends_first_and_says_nothing_is_not_explained_by_what_others_say() -> None:
+    lost = (
+        "[rank0]: RuntimeError: gloo/transport/tcp/pair.cc:553] Connection closed by peer [::1]\n"
+    )
+    found = read(steps(1, 40) + lost + REPORT.format(rank=1, code=3))
+    assert found.outcome is Outcome.UNRECOGNISED
+    assert found.summary.startswith("rank 1 ended first, with exit status 3")
+
+
+def test_a_run_that_trains_below_the_death_of_another_is_healthy() -> None:
+    died = steps(1, 30) + key_error(1) + REPORT.format(rank=1, code=1)
+    assert said(died + steps(1, 90)) == "clean"
+    assert said(steps(1, 90) + died) == "user-code"
+
+
+@pytest.mark.parametrize(
+    ("before", "wanted"),
+    [("", "native-crash"), ("RuntimeError: DataLoader worker (pid 8)\n", "shm-too-small")],
+)
+def test_a_bus_error_is_one_of_shared_memory_where_the_log_shows_its_use(
+    before: str, wanted: str
+) -> None:
+    assert said(before + "  exitcode  : -7 (pid: 22)\n") == wanted

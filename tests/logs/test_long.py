@@ -47,7 +47,7 @@ def test_steps_and_times_of_a_long_log_count_on(tmp_path: Path) -> None:
     text = (tmp_path / "train.log").read_text()
     steps = [int(n) for n in re.findall(r"\[Rank 0\] step (\d+)/", text)]
     times = re.findall(r"\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),\d+\] \[INFO\] .{1,40}\[Rank 0\]", text)
-    assert len(steps) > 1000
+    assert len(steps) > 100
     assert steps == sorted(steps)
     assert times == sorted(times)
     assert {f"[Rank {rank}]" in text for rank in range(64)} == {True}

@@ -320,9 +320,9 @@ def ended(lines: Sequence[str], count: int) -> list[str]:
     if not rows:
         return list(lines)
     last = rows[-1]
-    more = [
-        PROCESS.sub(lambda m, n=n: f"{m[1]}{int(m[2]) + 10 + n}", lines[last]) for n in range(count)
-    ]
+    found = PROCESS.search(lines[last])
+    process = int(found[2]) if found else 0
+    more = [PROCESS.sub(rf"\g<1>{process + 10 + n}", lines[last]) for n in range(count)]
     return [*lines[: last + 1], *more, *lines[last + 1 :]]
 
 

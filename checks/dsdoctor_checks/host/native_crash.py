@@ -23,7 +23,27 @@ CONDITION = Condition("native-crash", id="DSD1060", scope=Scope.USER_ENV, since=
 
 HINT = "run again with `PYTHONFAULTHANDLER=1` to see the library of the top frame, and reinstall that package for this torch and processor"
 
+#: With these in the log a SIGBUS is one of shared memory: `shm-too-small`.
+SHARED = ("/dev/shm", "(shm)", "shared memory", "DataLoader", "NCCL")
+
 SIGNATURES = (
+    Signature(
+        pattern=r"7 \(SIGBUS\)|Signals\.SIGBUS|signal SIGBUS|(?:exitcode\s*:|return code =) -7\b",
+        source="torch 1.9-2.13 distributed/elastic; deepspeed 0.9-0.19 launcher/launch.py; CPython subprocess",
+        message="A process used mapped memory that was no longer there (SIGBUS)",
+        hint="look at the free space of `/dev/shm`, and whether a data file became shorter, or its disk failed, while it was mapped",
+        examples=(
+            "traceback : Signal 7 (SIGBUS) received by PID 201",
+            "died with <Signals.SIGBUS: 7>.",
+            "killed by signal SIGBUS",
+            "  exitcode  : -7 (pid: 201)",
+            "exits with return code = -7",
+        ),
+        not_examples=("exitcode  : -79", "exits with return code = -71"),
+        unless=SHARED,
+        level=Level.LIKELY,
+        masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
+    ),
     Signature(
         pattern=r"Fatal Python error: (?:Segmentation fault|Illegal instruction|Floating-point exception)",
         source="CPython 3.8-3.14 Modules/faulthandler.c",

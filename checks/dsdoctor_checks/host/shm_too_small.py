@@ -104,6 +104,10 @@ HINT = (
     "enlarge it (`docker run --shm-size=16g` or `--ipc=host`, a memory-backed volume in Kubernetes)"
 )
 
+#: What shows that a process that got SIGBUS used shared memory; without it the memory may have been
+#: that of a mapped file.
+SIGNS = ("/dev/shm", "(shm)", "shared memory", "DataLoader", "NCCL")
+
 SIGNATURES = (
     Signature(
         pattern="No space left on device",
@@ -185,6 +189,7 @@ SIGNATURES = (
             "[ERROR] [launch.py:434:sigkill_handler] ['/usr/bin/python', '-u', 'train.py', '--local_rank=1'] exits with return code = -7",
         ),
         not_examples=("return code = -79",),
+        requires=SIGNS,
         level=Level.STRONG,
         masks=("dataloader-worker-killed", "nccl-timeout-watchdog"),
     ),
@@ -196,24 +201,28 @@ SIGNATURES = (
         not_examples=(
             "ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: -6) local_rank: 3 (pid: 311) of binary: /opt/env/bin/python",
         ),
+        requires=SIGNS,
         level=Level.STRONG,
         masks=("dataloader-worker-killed", "nccl-timeout-watchdog"),
     ),
     Signature(
         pattern=r"\(SIGBUS\)",
         examples=("traceback : Signal 7 (SIGBUS) received by PID 201",),
+        requires=SIGNS,
         level=Level.STRONG,
         masks=("dataloader-worker-killed", "nccl-timeout-watchdog"),
     ),
     Signature(
         pattern="signal SIGBUS",
         examples=("signal SIGBUS",),
+        requires=SIGNS,
         level=Level.STRONG,
         masks=("dataloader-worker-killed", "nccl-timeout-watchdog"),
     ),
     Signature(
         pattern=r"Signals\.SIGBUS",
         examples=("Signals.SIGBUS",),
+        requires=SIGNS,
         level=Level.STRONG,
         masks=("dataloader-worker-killed", "nccl-timeout-watchdog"),
     ),

@@ -47,9 +47,7 @@ def until(bench: Bench, pattern: str, seconds: float = 200) -> None:
 
 def torchrun(bench: Bench, script: str, *launch: str, deadline: float = 220, **env: str) -> int:
     bench.write("train.py", script)
-    return bench.run(
-        [bench.python, *TORCHRUN, *launch, "train.py"], env={**env}, deadline=deadline
-    )
+    return bench.run([bench.python, *TORCHRUN, *launch, "train.py"], env={**env}, deadline=deadline)
 
 
 def ds(bench: Bench, script: str, *, config: str = "", name: str = "train.py", **env: str) -> int:
@@ -143,9 +141,8 @@ def torchrun_gloo_timeout(bench: Bench) -> int:
 
 @scenario(USER, "(?i)mismatch", also_ok=("unrecognised",))
 def torchrun_collectives_differ(bench: Bench) -> int:
-    """One rank calls another collective; torch's own check is on."""
-    code = "if step == 40:\n    t = torch.ones(4)\n    if rank == 1:\n        dist.broadcast(t, 1)\n"
-    code += "    else:\n        dist.all_reduce(t)"
+    """One rank gives a collective a tensor of another shape; torch's own check is on."""
+    code = "if step == 40:\n    dist.all_reduce(torch.ones(8 if rank == 1 else 4))"
     return torchrun(bench, scripts.ddp(step=code), TORCH_DISTRIBUTED_DEBUG="DETAIL")
 
 
@@ -240,12 +237,11 @@ def torchrun_port_in_use(bench: Bench) -> int:
 
 RETRY = """\
 if step == 12:
-    import urllib3
-    logging.getLogger("urllib3").setLevel(logging.WARNING)
+    import urllib.request
     for number in range(1, 4):
         try:
-            urllib3.PoolManager().request("GET", "http://127.0.0.1:9/api/models", retries=2)
-        except Exception as error:
+            urllib.request.urlopen("http://127.0.0.1:9/api/models", timeout=2)
+        except OSError as error:
             log.warning("upload of metrics failed: %s. Retrying in 1s [Retry %d/5].", error, number)
     log.info("upload of metrics succeeded")"""
 
@@ -360,7 +356,9 @@ def resume_from_truncated_checkpoint(bench: Bench) -> int:
     save = "if rank == 0 and step == 38:\n    torch.save(model.state_dict(), '/tmp/run/last.pt')\n"
     save += "    os.truncate('/tmp/run/last.pt', 1500)"
     torchrun(bench, scripts.ddp(steps=40, step=save))
-    return torchrun(bench, scripts.ddp(after="model.load_state_dict(torch.load('/tmp/run/last.pt'))"))
+    return torchrun(
+        bench, scripts.ddp(after="model.load_state_dict(torch.load('/tmp/run/last.pt'))")
+    )
 
 
 @scenario("open-files-limit", "Too many open files")
@@ -493,14 +491,18 @@ def deepspeed_sigterm(bench: Bench) -> int:
 def trainer_assertion_in_loader_worker(bench: Bench) -> int:
     """A sample fails an assertion of the dataset within a worker of the loader."""
     item = "assert index != 1700 or length > 16, f'sample {index} is longer than 16 tokens'"
-    text = scripts.trainer(item=item.replace("1700", "(index // 997) * 997 + 500"), workers=1, steps=400)
+    text = scripts.trainer(
+        item=item.replace("1700", "(index // 997) * 997 + 500"), workers=1, steps=400
+    )
     return torchrun(bench, text)
 
 
 @scenario(USER, "stack expects each tensor|(?i)expected sequence|ValueError|RuntimeError")
 def accelerate_ragged_batch(bench: Bench) -> int:
     """`accelerate launch`: samples of two lengths cannot be collated."""
-    bench.write("train.py", scripts.trainer(item="length = 17 if index % 1009 == 400 else 16", steps=4000))
+    bench.write(
+        "train.py", scripts.trainer(item="length = 17 if index % 1009 == 400 else 16", steps=4000)
+    )
     argv = ["-m", "accelerate.commands.launch", "--cpu", "--multi_cpu", "--num_processes", str(RANKS),
             "--num_machines", "1", "--mixed_precision", "no", "--dynamo_backend", "no",
             "--num_cpu_threads_per_process", "1", "train.py"]  # fmt: skip
@@ -513,8 +515,14 @@ def trainer_deepspeed_disk_full(bench: Bench) -> int:
     small = Path("/ckpt")
     small.mkdir()
     bench.mount("-t", "tmpfs", "-o", "size=700k", "tmpfs", str(small))
-    bench.write("ds_config.json", scripts.config(
-        train_micro_batch_size_per_gpu="auto", gradient_accumulation_steps="auto", gradient_clipping="auto"))
+    bench.write(
+        "ds_config.json",
+        scripts.config(
+            train_micro_batch_size_per_gpu="auto",
+            gradient_accumulation_steps="auto",
+            gradient_clipping="auto",
+        ),
+    )
     args = "deepspeed='ds_config.json', save_strategy='steps', logging_first_step=True"
     return torchrun(bench, scripts.trainer(save=20, args=args, steps=400))
 
@@ -565,7 +573,11 @@ def _submit(bench: Bench, more: str = "", *, label: bool = True, **parts: object
     env = slurm._cluster(bench)
     bench.write("train.py", scripts.ddp(**{"before": SLURM_ENV, "steps": 4000, **parts}))
     flag = "--label " if label else ""
-    bench.write("job.sh", f"#!/bin/bash\nsrun {flag}--kill-on-bad-exit=1 {bench.python} train.py\n", mode=0o755)
+    bench.write(
+        "job.sh",
+        f"#!/bin/bash\nsrun {flag}--kill-on-bad-exit=1 {bench.python} train.py\n",
+        mode=0o755,
+    )
     bench.log.touch()
     argv = ["sbatch", "-N2", "--ntasks=4", "--ntasks-per-node=2", "--overcommit", "--requeue", "--time=1",
             "--open-mode=append", "--job-name=pretrain", f"--output={bench.log}", "job.sh"]  # fmt: skip

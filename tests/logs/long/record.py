@@ -49,12 +49,18 @@ def record(case: Scenario, python: Path, cache: Path, base: str) -> tuple[int, s
             for group in provoke.CGROUPS.glob("*/provoke-*"):
                 group.rmdir()
         files = {"train.log": work / "log"}
-        extra = sorted(p for p in (work / "beside").rglob("*") if p.is_file()) if (work / "beside").is_dir() else []
+        extra = (
+            sorted(p for p in (work / "beside").rglob("*") if p.is_file())
+            if (work / "beside").is_dir()
+            else []
+        )
         if (work / "beside/launcher.log").exists():
             files = {}
         files |= {str(p.relative_to(work / "beside")): p for p in extra}
         texts = {
-            name: provoke.sanitise(p.read_bytes().decode(errors="backslashreplace"), venv, work, base)
+            name: provoke.sanitise(
+                p.read_bytes().decode(errors="backslashreplace"), venv, work, base
+            )
             for name, p in files.items()
         }
         code = int((work / "code").read_text())
@@ -92,7 +98,13 @@ def main() -> int:
         return provoke.inside(args.inside, args.work, python.parent.parent, args.cache)
     base = provoke.ask(python, "import sys; print(sys.base_prefix)")
     versions = "import platform as p, importlib.metadata as m; print(p.python_version(), *[m.version(n) for n in ('torch','deepspeed','transformers','accelerate')])"
-    made = dict(zip(("python", "torch", "deepspeed", "transformers", "accelerate"), provoke.ask(python, versions).split(), strict=True))
+    made = dict(
+        zip(
+            ("python", "torch", "deepspeed", "transformers", "accelerate"),
+            provoke.ask(python, versions).split(),
+            strict=True,
+        )
+    )
     index = HERE / "index.json"
     rows = {row["name"]: row for row in json.loads(index.read_text())} if index.exists() else {}
     names = list(REGISTRY) if args.all or args.relabel else args.names
@@ -113,10 +125,23 @@ def main() -> int:
             print(f"{name}: NOT recorded: {problem}", flush=True)
             failed += 1
             continue
-        rows[name] = {"name": name, **told, "exit_code": code, "date": time.strftime("%Y-%m-%d"), "made_with": made}
-        index.write_text(json.dumps([rows[n] for n in sorted(rows)], indent=1, ensure_ascii=False) + "\n")
-        print(f"{name}: exit {code}, {len(text)} characters, {time.monotonic() - begun:.0f} s", flush=True)
-    index.write_text(json.dumps([rows[n] for n in sorted(rows)], indent=1, ensure_ascii=False) + "\n")
+        rows[name] = {
+            "name": name,
+            **told,
+            "exit_code": code,
+            "date": time.strftime("%Y-%m-%d"),
+            "made_with": made,
+        }
+        index.write_text(
+            json.dumps([rows[n] for n in sorted(rows)], indent=1, ensure_ascii=False) + "\n"
+        )
+        print(
+            f"{name}: exit {code}, {len(text)} characters, {time.monotonic() - begun:.0f} s",
+            flush=True,
+        )
+    index.write_text(
+        json.dumps([rows[n] for n in sorted(rows)], indent=1, ensure_ascii=False) + "\n"
+    )
     return 1 if failed else 0
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-HEAD = '''\
+HEAD = """\
 import ctypes
 import datetime
 import logging
@@ -24,9 +24,11 @@ attempt = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
 form = f"[%(asctime)s] [%(levelname)s] [%(filename)s:%(lineno)d:%(funcName)s] [Rank {rank}] %(message)s"
 logging.basicConfig(level=logging.INFO, format=form)
 log = logging.getLogger("train")
-'''
+"""
 
-DDP = HEAD + '''
+DDP = (
+    HEAD
+    + """
 from torch.nn.parallel import DistributedDataParallel
 
 
@@ -88,9 +90,12 @@ def main():
 
 if __name__ == "__main__":
     main()
-'''
+"""
+)
 
-DEEPSPEED = HEAD + '''
+DEEPSPEED = (
+    HEAD
+    + """
 import deepspeed
 
 #TOP#
@@ -136,9 +141,12 @@ def main():
 
 if __name__ == "__main__":
     main()
-'''
+"""
+)
 
-TRAINER = HEAD + '''
+TRAINER = (
+    HEAD
+    + """
 import transformers
 from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainerCallback, TrainingArguments
 
@@ -176,7 +184,8 @@ def main():
 
 if __name__ == "__main__":
     main()
-'''
+"""
+)
 
 BASE: dict[str, object] = {
     "train_micro_batch_size_per_gpu": 2,

@@ -30,7 +30,7 @@ provoke.HERE = HERE
 provoke.load = lambda: REGISTRY
 
 
-def record(case: Scenario, python: Path, cache: Path, base: str) -> tuple[int, str]:
+def record(case: Scenario, python: Path, cache: Path, base: str, into: Path) -> tuple[int, str]:
     """Plays a scenario and keeps its files; exit status and what the log shows."""
     venv = python.parent.parent
     (cache / "ops").mkdir(parents=True, exist_ok=True)
@@ -71,7 +71,7 @@ def record(case: Scenario, python: Path, cache: Path, base: str) -> tuple[int, s
         odd = cache / f"{case.name}.odd"
         odd.write_text(whole)
         raise RuntimeError(f"did not show {case.shows!r}; see {odd}")
-    folder = HERE / "logs" / case.name
+    folder = into / "logs" / case.name
     shutil.rmtree(folder, ignore_errors=True)
     for name, text in texts.items():
         path = folder / f"{name}.xz"
@@ -88,6 +88,7 @@ def main() -> int:
     parser.add_argument("--all", action="store_true")
     parser.add_argument("--new", action="store_true", help="only what has no log yet")
     parser.add_argument("--relabel", action="store_true")
+    parser.add_argument("--into", type=Path, default=HERE, help="where logs/ and index.json go")
     parser.add_argument("--inside")
     parser.add_argument("--work", type=Path)
     parser.add_argument("--python", type=Path, default=Path(sys.executable))
@@ -105,7 +106,7 @@ def main() -> int:
             strict=True,
         )
     )
-    index = HERE / "index.json"
+    index = args.into / "index.json"
     rows = {row["name"]: row for row in json.loads(index.read_text())} if index.exists() else {}
     names = list(REGISTRY) if args.all or args.relabel else args.names
     failed = 0
@@ -120,7 +121,7 @@ def main() -> int:
             continue
         begun = time.monotonic()
         try:
-            code, text = record(case, python, args.cache, base)
+            code, text = record(case, python, args.cache, base, args.into)
         except (RuntimeError, OSError, subprocess.SubprocessError) as problem:
             print(f"{name}: NOT recorded: {problem}", flush=True)
             failed += 1

@@ -145,7 +145,7 @@ def _silent(nodes: Iterable[NodeReport]) -> list[FleetFinding]:
             status="fail",
             condition="fleet-node-silent",
             message=f"no report: {error}",
-            hint="log in with `ssh` to see why, or exclude the node from the job",
+            hint="open a shell on the node to see why, or exclude the node from the job",
             nodes=fold(names),
             count=len(names),
         )

@@ -1,4 +1,7 @@
-"""The units of one run: an object, not a global."""
+"""The units of one run: an object, not a global.
+
+Over 400 lines because it validates every kind of unit that a pack can bring.
+"""
 
 from __future__ import annotations
 

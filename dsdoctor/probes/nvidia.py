@@ -1,4 +1,7 @@
-"""Reads the NVIDIA driver from four sides: the kernel, NVML, `nvidia-smi` and libcuda."""
+"""Reads the NVIDIA driver from four sides: the kernel, NVML, `nvidia-smi` and libcuda.
+
+Over 400 lines because the four sources are read and parsed here; each is short.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The patient: its interpreter and packages (nothing imported), then torch and DeepSpeed alive."""
+"""The patient: its interpreter and packages (nothing imported), then torch and DeepSpeed alive.
+
+Over 400 lines because both children, and how each of their answers becomes a fact, are read here.
+"""
 
 from __future__ import annotations
 

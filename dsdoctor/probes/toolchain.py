@@ -1,4 +1,7 @@
-"""Reads what compiles DeepSpeed's ops: CUDA toolkits, host compilers, ninja, the cache."""
+"""Reads what compiles DeepSpeed's ops: CUDA toolkits, host compilers, ninja, the cache.
+
+Over 400 lines because every place where a toolkit can be is searched here.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Machines that a fix is planned for: facts by the name of the fix and of the case."""
+"""Machines that a fix is planned for: facts by the name of the fix and of the case.
+
+Over 400 lines because it is a table: one entry for each case of a fix.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
 """Rows of the field guides that `check` takes over from the reader, each on a whole machine.
 
 The configs and command lines are ours, of the same content as those that the guides print.
+
+Over 400 lines because each row of the guides is one test.
 """
 
 from __future__ import annotations

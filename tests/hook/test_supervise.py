@@ -1,4 +1,7 @@
-"""The whole hook as a process, over the fake NVML: budget, re-use, lock, fail-open, kill switch."""
+"""The whole hook as a process, over the fake NVML: budget, re-use, lock, fail-open, kill switch.
+
+Over 400 lines because the tests share one machine and one way to start the hook.
+"""
 
 from __future__ import annotations
 

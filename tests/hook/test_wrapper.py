@@ -1,4 +1,7 @@
-"""The shell script between a scheduler and dsdoctor, under real shells and with real troubles."""
+"""The shell script between a scheduler and dsdoctor, under real shells and with real troubles.
+
+Over 400 lines because the tests share one way to start the script under each shell.
+"""
 
 from __future__ import annotations
 

@@ -4,6 +4,8 @@ Names, memory sizes, compute capabilities, PCIe and NVLink figures and power lim
 the drivers print. Temperatures, BIOS versions and bus addresses are plausible examples.
 
 Every builder returns a fresh value: a test may change it freely.
+
+Over 400 lines because it is a catalogue: one builder for each machine.
 """
 
 from __future__ import annotations

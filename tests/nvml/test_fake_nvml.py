@@ -1,4 +1,7 @@
-"""The fake library, asked through the real pynvml in a child process, answers as NVML does."""
+"""The fake library, asked through the real pynvml in a child process, answers as NVML does.
+
+Over 400 lines because each function of NVML that is imitated has its own test.
+"""
 
 from __future__ import annotations
 

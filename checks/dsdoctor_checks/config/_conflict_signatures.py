@@ -1,4 +1,7 @@
-"""Messages about settings that are mutually exclusive."""
+"""Messages about settings that are mutually exclusive.
+
+Over 400 lines because it is a table: one signature for each message.
+"""
 
 from __future__ import annotations
 

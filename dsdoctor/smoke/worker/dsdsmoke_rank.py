@@ -2,6 +2,8 @@
 
 `--job FILE` says what to do. Everything is reported through `rank-N.jsonl` beside that file; what
 is printed goes to `rank-N.log`.
+
+Over 400 lines because it is copied into the folder of a run and imports only what lies beside it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Compiling ops: compilers, headers, ninja, the extension cache, nvcc."""
+"""Compiling ops: compilers, headers, ninja, the extension cache, nvcc.
+
+Over 400 lines because each failure is one scenario with all that provokes it.
+"""
 
 from __future__ import annotations
 

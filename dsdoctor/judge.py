@@ -17,6 +17,7 @@ from dsdoctor.model.condition import Limits
 from dsdoctor.model.facts.base import Fact, Missing, Why
 from dsdoctor.model.facts.gpu import Gpus, GpuTopology, Nvml
 from dsdoctor.model.facts.machine import NvidiaKernel, OsInfo
+from dsdoctor.model.facts.memory import MemoryDemand
 from dsdoctor.model.facts.pci import PciTree
 from dsdoctor.model.facts.python import (
     DeepSpeedInstall,
@@ -423,6 +424,9 @@ def _describe_gpus(report: Report, snapshot: Snapshot) -> None:
     matrix = build_matrix(gpus, snapshot.get(GpuTopology), snapshot.get(PciTree))
     if matrix is not None:
         report.topology = matrix
+    demand = snapshot.get(MemoryDemand)
+    if not isinstance(demand, Missing) and demand.source == "model":
+        report.memory = demand
 
 
 def _describe_driver(report: Report, snapshot: Snapshot) -> None:

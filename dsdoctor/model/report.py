@@ -6,6 +6,7 @@ import enum
 
 import msgspec
 
+from dsdoctor.model.facts.memory import MemoryDemand
 from dsdoctor.model.finding import Finding, Status
 from dsdoctor.model.matrix import Matrix
 
@@ -60,6 +61,7 @@ class Report(msgspec.Struct, kw_only=True):
             or whose facts were composed; "" = one machine.
         judged: conditions that could be judged, of `conditions`; only for such a report.
         conditions: how many there are.
+        memory: what the model of `--model` takes with the config, and what fits; left out without.
         topology: how GPUs and network adapters reach each other; left out where there are not two.
     """
 
@@ -80,6 +82,7 @@ class Report(msgspec.Struct, kw_only=True):
     origin: str | msgspec.UnsetType = msgspec.UNSET
     judged: int | msgspec.UnsetType = msgspec.UNSET
     conditions: int | msgspec.UnsetType = msgspec.UNSET
+    memory: MemoryDemand | msgspec.UnsetType = msgspec.UNSET
     topology: Matrix | msgspec.UnsetType = msgspec.UNSET
 
     def worst(self) -> Status:

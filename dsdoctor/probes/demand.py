@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -11,15 +12,18 @@ from packaging.version import InvalidVersion, Version
 
 from dsdoctor.api import DeepSpeedInstall, Environment, Gpus, LaunchCommand, RunNeeds, probe
 from dsdoctor.host import HostError
+from dsdoctor.model import partial
 from dsdoctor.model.facts.base import Missing, Why
-from dsdoctor.model.facts.memory import MemoryDemand
+from dsdoctor.model.facts.memory import Fit, MemoryDemand
 from dsdoctor.model.facts.run import PlanNeeds
 from dsdoctor.model.launch_plan import MemoryItem
 from dsdoctor.recommend import memory
+from dsdoctor.recommend.choice import Limits
 from dsdoctor.recommend.device import QUANTISED_BITS
-from dsdoctor.recommend.options import OPTIMIZERS
+from dsdoctor.recommend.options import HEADROOM, OPTIMIZERS, choose_attention, choose_images
+from dsdoctor.recommend.reach import reach
 from dsdoctor.recommend.setting import MAX_LIVE, Setting
-from dsdoctor.recommend.shape import ModelShape
+from dsdoctor.recommend.shape import Latent, ModelShape, Tower
 
 #: `pin_memory` of an offload section is true unless said otherwise from this release on.
 PINNED_BY_DEFAULT = Version("0.19.5")
@@ -134,6 +138,12 @@ def shape_of(model: Mapping[str, object]) -> ModelShape:
     """The shape that `RunNeeds.model` holds."""
     names = {field.name for field in dataclasses.fields(ModelShape)}
     known: dict[str, Any] = {key: value for key, value in model.items() if key in names}
+    if isinstance(known.get("latent"), dict):
+        known["latent"] = Latent(**known["latent"])
+    known["towers"] = tuple(
+        Tower(**{**tower, "blocks": shape_of(tower["blocks"])}) for tower in known.get("towers", ())
+    )
+    known["sizes"] = tuple(known.get("sizes", ()))
     return ModelShape(**known)
 
 
@@ -213,10 +223,32 @@ def _floors(model: ModelShape, adapters: Setting, run: RunNeeds) -> tuple[int, i
     return certain_bytes(gpu), certain_bytes(host)
 
 
+def _fits(model: ModelShape, setting: Setting, free: int | None) -> tuple[Fit, ...]:
+    """What fits on GPUs with so much free memory; none where it is not known."""
+    if free is None or not setting.on_gpu:
+        return ()
+    limits = Limits(free, None, HEADROOM["speed"])
+    return tuple(
+        Fit(**msgspec.structs.asdict(row)) for row in reach(model, setting, limits, workers=0)
+    )
+
+
 def demand_of(
-    run: RunNeeds, ranks: int, nodes: int, deepspeed: DeepSpeedInstall | Missing
+    run: RunNeeds,
+    ranks: int,
+    nodes: int,
+    deepspeed: DeepSpeedInstall | Missing,
+    free: int | None = None,
 ) -> MemoryDemand:
-    """The demand of --model with --config on so many GPUs of so many hosts."""
+    """The demand of --model with --config on so many GPUs of so many hosts.
+
+    Args:
+        run: what was asked for.
+        ranks: GPUs of this host, 0 = none.
+        nodes: hosts.
+        deepspeed: decides over the default of `pin_memory`.
+        free: bytes that the fullest GPU has free, None = not known.
+    """
     model = shape_of(run.model or {})
     setting = setting_of(
         run.config or {},
@@ -226,11 +258,18 @@ def demand_of(
         pinned=_pins(deepspeed),
     )
     sequence = run.sequence or min(model.max_length, 2048)
-    adapters = dataclasses.replace(setting, sequence=sequence, lora_rank=run.lora_rank)
-    setting = dataclasses.replace(setting, sequence=sequence)
+    setting = dataclasses.replace(
+        setting,
+        sequence=sequence,
+        attention=choose_attention(model, None)[0],
+        image_tokens=choose_images(model, sequence, None)[0],
+    )
+    adapters = dataclasses.replace(setting, lora_rank=run.lora_rank)
     if run.finetune == "lora":
         setting = adapters
     need = _without_weights(memory.estimate(model, setting), setting, run)
+    plain = dataclasses.replace(setting, checkpointing=False)
+    kept = _without_weights(memory.estimate(model, plain), plain, run)
     host = {item.name: item.bytes for item in need.host}
     host_bytes, host_state = need.host_bytes, certain_bytes(need.host)
     nvme = _section(_section(run.config or {}, "zero_optimization"), "offload_optimizer")
@@ -245,6 +284,8 @@ def demand_of(
     assumed.append("activations are recomputed")
     if run.sequence is None:
         assumed.append(f"sequences of {sequence} tokens")
+    if setting.image_tokens:
+        assumed.append(f"{setting.image_tokens} tokens of a sequence are an image")
     if run.config is None:
         assumed.append("no config: ZeRO-0 in fp32")
     return MemoryDemand(
@@ -259,7 +300,10 @@ def demand_of(
         host_state_bytes=host_state,
         host_bytes=host_bytes,
         gpu_items={item.name: item.bytes for item in memory.at_peak(need.gpu)},
+        plain_bytes=kept.gpu_bytes,
+        plain_items={item.name: item.bytes for item in memory.at_peak(kept.gpu)},
         host_items=host,
+        fits=_fits(model, setting, free),
         pinned_rounding_bytes=host.get("pinned rounding", 0),
         assumed=tuple(assumed),
     )
@@ -272,6 +316,19 @@ def _pins(deepspeed: DeepSpeedInstall | Missing) -> bool:
         return Version(deepspeed.version) >= PINNED_BY_DEFAULT
     except InvalidVersion:
         return True
+
+
+def _free(gpus: Gpus | Missing) -> int | None:
+    """Bytes that the fullest GPU has free, None = not known."""
+    if isinstance(gpus, Missing):
+        return None
+    with contextlib.suppress(partial.NotStated):  # a paste need not say it
+        sizes = [
+            gpu.memory_total_bytes if gpu.memory_free_bytes is None else gpu.memory_free_bytes
+            for gpu in gpus.gpus
+        ]
+        return min((size for size in sizes if size), default=None)
+    return None
 
 
 @probe
@@ -288,4 +345,4 @@ def memory_demand(
     if run.model is None:
         raise HostError(Why.NOT_ASKED, "neither a plan nor a model was given (`--plan`, `--model`)")
     ranks, nodes = ranks_of(run, gpus, env, command)
-    return demand_of(run, ranks, nodes, deepspeed)
+    return demand_of(run, ranks, nodes, deepspeed, _free(gpus))

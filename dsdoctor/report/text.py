@@ -7,10 +7,11 @@ import shutil
 import textwrap
 from collections.abc import Iterator
 
+from dsdoctor.model.facts.memory import MemoryDemand
 from dsdoctor.model.finding import Finding, Status
 from dsdoctor.model.matrix import Matrix
 from dsdoctor.model.report import Report, Verdict
-from dsdoctor.report import topology
+from dsdoctor.report import demand, topology
 
 WORDS = {
     Status.OK: "ok",
@@ -95,6 +96,10 @@ def lines(report: Report, *, verbosity: int = 0, width: int | None = None) -> It
         for row in topology.lines(report.topology, columns):
             yield Line(clean(row), "table")
         yield from _wrap(topology.LEGEND, columns, "", "note")
+        yield Line("")
+    if verbosity >= 0 and isinstance(report.memory, MemoryDemand):
+        for row in demand.lines(report.memory):
+            yield Line(clean(row), "table")
         yield Line("")
     yield from _wrap(_summary(report), columns, "", "sum")
     for name, detail in report.unread.items():

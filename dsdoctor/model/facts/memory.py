@@ -33,6 +33,24 @@ class MemoryDetail(Fact, frozen=True, kw_only=True):
     cgroup: str | None = None
 
 
+class Fit(msgspec.Struct, frozen=True, kw_only=True):
+    """What fits with the config on some number of GPUs of each host.
+
+    Attributes:
+        gpus: ranks in all.
+        checkpointing: activations are recomputed.
+        gpu_bytes: peak on each GPU at the config's micro-batch and the sequence that was asked for.
+        micro_batch: the largest that fits at that sequence, 0 = none.
+        sequence: tokens of the longest sequence that fits at that micro-batch, 0 = none.
+    """
+
+    gpus: int
+    checkpointing: bool
+    gpu_bytes: int
+    micro_batch: int
+    sequence: int
+
+
 class MemoryDemand(Fact, frozen=True, kw_only=True):
     """Memory that the run needs according to the memory model, from --plan or --model and --config.
 
@@ -51,7 +69,11 @@ class MemoryDemand(Fact, frozen=True, kw_only=True):
         host_state_bytes: the part that does not depend on the data.
         host_floor_bytes: the least that any training method needs; None = the same.
         gpu_items: components of the peak on a GPU.
+        plain_bytes: peak on each GPU without recomputation of activations; 0 = not computed.
+        plain_items: components of that peak.
         host_items: components of the peak on the host.
+        fits: what fits with and without recomputation on several numbers of GPUs; empty where the
+            memory of the GPUs is not known.
         pinned_rounding_bytes: part of host_bytes lost to torch rounding pinned blocks up to powers
             of two.
         assumed: values that were not given and took their defaults (`sequence of 2048`).
@@ -68,6 +90,9 @@ class MemoryDemand(Fact, frozen=True, kw_only=True):
     host_state_bytes: int = 0
     host_floor_bytes: int | None = None
     gpu_items: dict[str, int] = msgspec.field(default_factory=dict)
+    plain_bytes: int = 0
+    plain_items: dict[str, int] = msgspec.field(default_factory=dict)
     host_items: dict[str, int] = msgspec.field(default_factory=dict)
+    fits: tuple[Fit, ...] = ()
     pinned_rounding_bytes: int = 0
     assumed: tuple[str, ...] = ()

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from dsdoctor.api import (
@@ -22,10 +25,12 @@ from dsdoctor.api import (
 )
 from dsdoctor.host import HostError
 from dsdoctor.job_request import shape
-from dsdoctor.probes.demand import memory_demand, setting_of
+from dsdoctor.probes.demand import memory_demand, setting_of, shape_of
 from dsdoctor.recommend import memory
+from dsdoctor.recommend.models import from_config
 from dsdoctor.recommend.presets import PRESETS
 from dsdoctor.recommend.setting import Setting
+from dsdoctor.report.demand import lines as demand_lines
 from dsdoctor.testing import judge
 from dsdoctor_checks.memory import plan_exceeds_gpu_memory, plan_exceeds_host_memory
 from tests.checks.machines import ABSENT, LINUX, NO_ENV, gpus
@@ -341,3 +346,50 @@ def test_shape_survives_a_snapshot() -> None:
     fields = {field.name for field in dataclasses.fields(PRESETS["qwen3-8b"])}
     assert fields <= told.keys()
     assert told["parameters"] == PRESETS["qwen3-8b"].parameters
+
+
+def _family(**changes: Any) -> dict[str, Any]:
+    return {
+        "model_type": "deepseek_v2", "hidden_size": 2048, "intermediate_size": 10944,
+        "moe_intermediate_size": 1408, "n_routed_experts": 64, "n_shared_experts": 2,
+        "num_experts_per_tok": 6, "num_hidden_layers": 27, "num_attention_heads": 16,
+        "num_key_value_heads": 16, "kv_lora_rank": 512, "q_lora_rank": None,
+        "qk_rope_head_dim": 64, "qk_nope_head_dim": 128, "v_head_dim": 128,
+        "first_k_dense_replace": 1, "vocab_size": 102400,
+    } | changes  # fmt: skip
+
+
+VISION = {
+    "model_type": "qwen2_vl", "hidden_size": 3584, "intermediate_size": 18944,
+    "num_hidden_layers": 28, "num_attention_heads": 28, "num_key_value_heads": 4,
+    "vocab_size": 152064, "vision_config": {"depth": 32, "embed_dim": 1280},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("config", [_family(), VISION])
+def test_a_shape_with_parts_survives_the_snapshot(config: dict[str, Any], tmp_path: Path) -> None:
+    """Latent attention, experts and towers come back from JSON as they were."""
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    needs = run(str(tmp_path), STAGE2)
+    again = msgspec.json.decode(msgspec.json.encode(needs), type=RunNeeds)
+    model = from_config(config, tmp_path.name)
+    assert again.model is not None
+    assert shape_of(again.model) == model
+    assert (
+        demand(again, gpus(*["A100"] * 8)).gpu_bytes == demand(needs, gpus(*["A100"] * 8)).gpu_bytes
+    )
+
+
+def test_what_fits_is_told_with_and_without_recomputation() -> None:
+    fact = demand(run("qwen2.5-1.5b", STAGE2, sequence=16384), gpus("A100", "A100"))
+    assert {row.gpus for row in fact.fits} == {1, 2, 4, 8}
+    assert fact.plain_bytes > fact.gpu_bytes
+    assert sum(fact.plain_items.values()) == fact.plain_bytes
+    for plain, again in zip(fact.fits[:4], fact.fits[4:], strict=True):
+        assert (plain.gpus, plain.checkpointing, again.checkpointing) == (again.gpus, False, True)
+        assert plain.micro_batch <= again.micro_batch
+        assert plain.sequence <= again.sequence
+    text = "\n".join(demand_lines(fact))
+    assert "recompute    without" in text
+    assert "what fits: the largest micro-batch" in text
+    assert demand(run("7B", STAGE2)).fits == ()  # without GPUs nothing is said

@@ -1,0 +1,42 @@
+"""What a model takes with a config, as a table: part of the report of `check --model`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dsdoctor.model.facts.memory import MemoryDemand
+
+GIB = 1 << 30
+_NAME = 24
+_COLUMN = 11
+
+
+def _gib(size: int) -> str:
+    return f"{size / GIB:.1f}" if size else "-"
+
+
+def lines(demand: MemoryDemand) -> Iterator[str]:
+    """Items with and without recomputation, then what fits."""
+    if demand.on_gpu:
+        yield f"memory of each GPU, GiB: {demand.what}"
+        columns = (demand.gpu_items, demand.plain_items)
+        yield f"  {'':<{_NAME}}{'recompute':>{_COLUMN}}{'without':>{_COLUMN}}"
+        for name in dict.fromkeys([*demand.gpu_items, *demand.plain_items]):
+            cells = "".join(f"{_gib(items.get(name, 0)):>{_COLUMN}}" for items in columns)
+            yield f"  {name:<{_NAME}}{cells}"
+        sums = (demand.gpu_bytes, demand.plain_bytes)
+        yield f"  {'peak':<{_NAME}}" + "".join(f"{_gib(size):>{_COLUMN}}" for size in sums)
+        yield ""
+    ranks = f" (all {demand.ranks_here} ranks together)" if demand.ranks_here > 1 else ""
+    yield f"memory of each host{ranks}, GiB"
+    for name, size in demand.host_items.items():
+        yield f"  {name:<{_NAME}}{_gib(size):>{_COLUMN}}"
+    yield f"  {'peak':<{_NAME}}{_gib(demand.host_bytes):>{_COLUMN}}"
+    if demand.fits:
+        yield ""
+        yield "what fits: the largest micro-batch, and the longest sequence, the other as given"
+        yield f"  {'GPUs':<6}{'recompute':<11}{'GiB each':>9}{'batch':>8}{'tokens':>9}"
+    for row in demand.fits:
+        mode = "yes" if row.checkpointing else "no"
+        batch, tokens = row.micro_batch or "-", row.sequence or "-"
+        yield f"  {row.gpus:<6}{mode:<11}{_gib(row.gpu_bytes):>9}{batch:>8}{tokens:>9}"

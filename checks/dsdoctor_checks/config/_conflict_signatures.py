@@ -254,6 +254,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="on a different device than the one you're training on",
+        source="accelerate 1.15.0 accelerator.py",
         examples=("on a different device than the one you're training on",),
         level=Level.STRONG,
         masks=("libaio-missing",),
@@ -338,6 +339,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="not yet supported with .{1,60} with reduce scatter",
+        source="deepspeed 0.19.8 runtime/zero/stage3.py",
         examples=("not yet supported with x with reduce scatter",),
         not_examples=("not yet supported with x with reduce",),
     ),
@@ -403,6 +405,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"master_weights_and_grad\w* (?:are mutually|and bf16|requires)",
+        source="deepspeed 0.19.8 runtime/base_optimizer.py",
         examples=(
             "master_weights_and_gradname are mutually",
             "master_weights_and_gradname and bf16",
@@ -427,6 +430,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="conflicts with the enabled precision mode",
+        source="deepspeed 0.19.8 runtime/engine.py",
         examples=("conflicts with the enabled precision mode",),
     ),
     Signature(
@@ -479,6 +483,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="compute_grad_norm=false (?:is|does|requires)",
+        source="deepspeed 0.19.8 runtime/engine.py, runtime/zero/config.py, runtime/zero/stage_1_and_2.py",
         examples=(
             "compute_grad_norm=false is",
             "compute_grad_norm=false does",
@@ -566,6 +571,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="unsupported mix of model_dtype",
+        source="deepspeed 0.19.8 runtime/engine.py",
         examples=("unsupported mix of model_dtype",),
         level=Level.WEAK,
     ),

@@ -263,6 +263,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"Do not set .{1,4}(?:gradient_accumulation_steps|train_(?:micro_)?batch_size\w*).{1,4} in the DeepSpeed config",
+        source="deepspeed 0.19.8 runtime/engine.py",
         examples=(
             "MisconfigurationException: Do not set `gradient_accumulation_steps` in the DeepSpeed config as this will be set with the trainer's argument",
             "MisconfigurationException: Do not set 'train_micro_batch_size_per_gpu' in the DeepSpeed config",

@@ -71,6 +71,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="existing deepspeed config",
+        source="deepspeed 0.19.8 runtime/config.py",
         examples=(
             "ValueError: Expected a string path to an existing deepspeed config, or a dictionary. Received: configs/ds_zero2.json",
         ),

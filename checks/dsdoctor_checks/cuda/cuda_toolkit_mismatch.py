@@ -160,6 +160,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"Installed CUDA version (?P<have>\S+) does not match the version torch was compiled with (?P<want>[\d.]+)(?=.{0,60}(?:unable|\Z))",
+        source="deepspeed 0.19.8 ops/op_builder/builder.py",
         examples=(
             "Exception: >- DeepSpeed Op Builder: Installed CUDA version 12.1 does not match the version torch was compiled with 11.8, unable to compile cuda/cpp extensions",
             "Exception: Installed CUDA version 10.1 does not match the version torch was compiled with 11.1, unable to compile cuda/cpp extensions without a matching cuda version.",

@@ -164,6 +164,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="No CUDA GPUs are available",
+        source="torch 2.13.0 libtorch_cpu.so",
         examples=("RuntimeError: No CUDA GPUs are available",),
         level=Level.STRONG,
     ),

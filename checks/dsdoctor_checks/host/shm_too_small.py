@@ -144,6 +144,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="insufficient shared memory",
+        source="torch 2.13.0 libtorch_python.so",
         examples=(
             "ERROR: Unexpected bus error encountered in worker. This might be caused by insufficient shared memory (shm).",
         ),

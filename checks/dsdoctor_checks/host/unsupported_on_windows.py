@@ -437,6 +437,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="unsupported gloo device",
+        source="torch 2.13.0 libtorch_cpu.so",
         examples=("RuntimeError: makeDeviceForHostname(): unsupported gloo device",),
         level=Level.CERTAIN,
         masks=(
@@ -659,6 +660,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"makeDeviceFor(?:Hostname|Interface)\(\): unsupported gloo device",
+        source="torch 2.13.0 libtorch_cpu.so",
         examples=(
             "RuntimeError: makeDeviceForHostname(): unsupported gloo device",
             "makeDeviceForInterface(): unsupported gloo device",

@@ -400,6 +400,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="Unable to detect suitable master address|does not support (?:worker include/exclusion|limiting num nodes)",
+        source="deepspeed 0.19.8 launcher/multinode_runner.py, launcher/runner.py",
         examples=(
             "RuntimeError: Unable to detect suitable master address via `hostname -I`, please manually specify one via --master_addr",
             "does not support worker include/exclusion",

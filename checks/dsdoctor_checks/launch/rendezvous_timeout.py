@@ -36,6 +36,7 @@ HINT = "check on every node that the job started there and that `nc -vz ADDRESS 
 SIGNATURES = (
     Signature(
         pattern="client socket has (?:timed out|failed to connect to any)",
+        source="torch 2.13.0 libtorch_cpu.so",
         examples=(
             "[E socket.cpp:860] [c10d] The client socket has timed out after 60s while trying to connect to 10.0.0.1:1234",
             "[E1121 04:43:00.914205340 socket.cpp:818] [c10d] The client socket has failed to connect to any network address of (10.0.0.1, 29500).",
@@ -82,6 +83,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="in store based barrier on rank",
+        source="torch 2.13.0 distributed/distributed_c10d.py",
         examples=(
             "RuntimeError: Timed out initializing process group in store based barrier on rank: 0, for key: store_based_barrier_key:1",
         ),

@@ -255,6 +255,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="Some modules are dispatched on the CPU or the disk",
+        source="accelerate 1.15.0 utils/bnb.py",
         examples=(
             "ValueError: Some modules are dispatched on the CPU or the disk. Make sure you have enough GPU RAM to fit the quantized model.",
             "ValueError: Some modules are dispatched on the CPU or the disk.",

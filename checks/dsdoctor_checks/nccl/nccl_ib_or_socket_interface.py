@@ -256,6 +256,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="Gloo connectFullMesh failed",
+        source="torch 2.13.0 libtorch_cpu.so",
         examples=(
             "RuntimeError: Gloo connectFullMesh failed with [../third_party/gloo/gloo/transport/tcp/pair.cc:144] no error",
         ),

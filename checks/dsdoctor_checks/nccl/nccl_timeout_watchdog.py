@@ -79,6 +79,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="failed to pass monitoredBarrier",
+        source="torch 2.13.0 libtorch_cpu.so",
         examples=("RuntimeError: Rank 0 failed to pass monitoredBarrier in 1800000 ms",),
         level=Level.WEAK,
         echo=True,
@@ -134,6 +135,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="Application timeout caused pair closure",
+        source="torch 2.13.0 libtorch_cpu.so",
         examples=("Application timeout caused pair closure",),
         level=Level.WEAK,
         echo=True,

@@ -142,6 +142,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="is less than the minimum required version",
+        source="torch 2.13.0 utils/cpp_extension.py",
         examples=(
             "RuntimeError: The current installed version of g++ (4.8.5) is less than the minimum required version by CUDA 11.8 (6.0.0). Please make sure to use an adequate version of g++ (>=6.0.0, <12.0).",
         ),

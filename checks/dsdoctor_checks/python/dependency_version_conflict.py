@@ -766,6 +766,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="Only a single TORCH_LIBRARY",
+        source="torch 2.13.0 libtorch_cpu.so",
         examples=("Only a single TORCH_LIBRARY",),
     ),
     Signature(
@@ -818,6 +819,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="requires? .{0,80}(?:library|packages?) .{0,40}not found in your environment",
+        source="transformers 5.23.0 dynamic_module_utils.py",
         examples=(
             "ImportError: This modeling file requires the following packages that were not found in your environment: einops. Run `pip install einops`",
             "require library not found in your environment",

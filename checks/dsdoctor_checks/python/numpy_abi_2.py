@@ -169,6 +169,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="Unable to convert function return value to a Python type",
+        source="torch 2.13.0 libtorch_python.so",
         examples=("Unable to convert function return value to a Python type",),
         level=Level.STRONG,
         masks=("dependency-version-conflict",),

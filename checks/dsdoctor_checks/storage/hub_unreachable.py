@@ -36,6 +36,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="outgoing traffic has been disabled",
+        source="huggingface_hub 2.4.0 _snapshot_download.py",
         examples=(
             "huggingface_hub.errors.LocalEntryNotFoundError: Cannot find the requested files in the disk cache and outgoing traffic has been disabled. To enable hf.co look-ups and downloads online, set 'local_files_only' to False.",
         ),

@@ -95,6 +95,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="failed finding central directory",
+        source="torch 2.13.0 libtorch_cpu.so",
         examples=(
             "RuntimeError: PytorchStreamReader failed reading zip archive: failed finding central directory",
         ),
@@ -117,6 +118,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="unexpected EOF, expected",
+        source="torch 2.13.0 libtorch_python.so",
         examples=(
             "RuntimeError: unexpected EOF, expected 3811290 more bytes. The file might be corrupted.",
         ),
@@ -162,6 +164,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="file might be corrupted",
+        source="torch 2.13.0 libtorch_python.so",
         examples=(
             "RuntimeError: unexpected EOF, expected 3811290 more bytes. The file might be corrupted.",
         ),
@@ -186,6 +189,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="archive is corrupted",
+        source="torch 2.13.0 libtorch_cpu.so",
         examples=("archive is corrupted",),
         level=Level.STRONG,
         masks=("checkpoint-mismatch",),

@@ -97,6 +97,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"Function '\w+' returned nan values",
+        source="torch 2.13.0 libtorch_cpu.so",
         examples=("RuntimeError: Function 'MulBackward0' returned nan values in its 0th output.",),
         not_examples=("'MulBackward0' returned nan values in its 0th output.",),
         level=Level.WEAK,

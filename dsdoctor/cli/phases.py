@@ -1,15 +1,63 @@
-"""What is shown on a terminal while `smoke` runs: a bar for each phase."""
+"""What `smoke` shows while it runs: bars of its phases on a terminal, else a line now and then."""
 
 from __future__ import annotations
 
 import contextlib
+import sys
+import threading
+import time
+from collections.abc import Callable
 from typing import Any
 
 from dsdoctor.model.smoke import PHASES
 
-#: Below this width a row holds no more than name, bar and time.
+#: Below this width a row has no more than name, bar and time.
 NOTE_COLUMNS = 60
 BAR_COLUMNS = 16
+#: `0:08:15`, which nothing beside it may cut.
+CLOCK_COLUMNS = 7
+#: How often a log is told that the run goes on, in seconds.
+LINE_SECONDS = 10.0
+
+
+def shown(*, terminal: bool) -> PhaseBars | PhaseLines:
+    """What shows the phases on stderr."""
+    return PhaseBars(enabled=True) if terminal else PhaseLines()
+
+
+class PhaseLines:
+    """A line on stderr for as long as the run goes on: a build of ops takes minutes in silence.
+
+    Nothing is written in the first `every` seconds, so that a short run stays quiet.
+    """
+
+    def __init__(
+        self, every: float = LINE_SECONDS, write: Callable[[str], object] = sys.stderr.write
+    ) -> None:
+        self._every = every
+        self._write = write
+        self._begun = time.monotonic()
+        self._state = "starting"
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def tell(self, phase: str, note: str = "", share: float | None = None) -> None:
+        """Takes the state of the run, as `PhaseBars.tell`."""
+        del share
+        self._state = f"{phase}: {note}" if note else phase
+
+    def _run(self) -> None:
+        while not self._closed.wait(self._every):
+            seconds = time.monotonic() - self._begun
+            # a reader that is gone is noticed where the report is written
+            with contextlib.suppress(OSError, ValueError):
+                self._write(f"dsdoctor: {self._state} ({seconds:.0f} s)\n")
+
+    def close(self) -> None:
+        """Writes no more."""
+        self._closed.set()
+        self._thread.join()
 
 
 class PhaseBars:
@@ -55,7 +103,15 @@ class PhaseBars:
         if phase not in self._rows:
             self._enter(phase)
         total = None if share is None else 1.0
-        self._progress.update(self._rows[phase], note=note, total=total, completed=share or 0.0)
+        self._progress.update(
+            self._rows[phase], note=self._cut(note), total=total, completed=share or 0.0
+        )
+
+    def _cut(self, note: str) -> str:
+        """What of a note fits beside name, bar and clock; rich would drop those columns instead."""
+        taken = max(len(name) for name in self._rows) + BAR_COLUMNS + CLOCK_COLUMNS + 3
+        room = max(0, self._progress.console.width - taken)
+        return note if len(note) <= room else f"{note[: max(0, room - 1)]}…"
 
     def _enter(self, phase: str) -> None:
         if phase not in PHASES:

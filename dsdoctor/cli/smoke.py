@@ -16,7 +16,7 @@ import msgspec
 
 from dsdoctor import files, interpreter, known_good
 from dsdoctor.cli import common, html, loading, options, output
-from dsdoctor.cli.phases import PhaseBars
+from dsdoctor.cli.phases import shown
 from dsdoctor.errors import UsageError
 from dsdoctor.examine import Request, read_machine
 from dsdoctor.host import LocalHost, account
@@ -167,7 +167,7 @@ def execute(
         UsageError: the plan cannot be run here, or the folder cannot be written.
     """
     ended = 0
-    bars = PhaseBars(enabled=sys.stderr.isatty())
+    bars = shown(terminal=sys.stderr.isatty())
     try:
         with interruptible() as signals:
             report = prove(plan, python, registry, how, tell=bars.tell)

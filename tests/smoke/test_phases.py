@@ -1,0 +1,91 @@
+"""What is shown while a run goes on, on a terminal and in a log."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+from dsdoctor.cli.phases import PhaseLines
+
+LONG = "rank 0 in building fused_adam for compute capability 9.0; the first build takes minutes"
+SHOW = f"""
+import time
+from dsdoctor.cli.phases import PhaseBars
+
+bars = PhaseBars(enabled=True)
+bars.tell("ops", {LONG!r})
+time.sleep(1)
+bars.close()
+"""
+
+
+def on_a_terminal(columns: int, code: str) -> str:
+    ours, theirs = pty.openpty()
+    env = {**os.environ, "COLUMNS": str(columns), "TERM": "xterm"}
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdin=theirs, stdout=theirs, stderr=theirs, env=env
+    ):
+        os.close(theirs)
+        seen = b""
+        try:
+            while piece := os.read(ours, 4096):
+                seen += piece
+        except OSError:  # the other end is closed
+            pass
+    os.close(ours)
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", seen.decode())
+
+
+def test_at_80_columns_the_clock_is_whole_and_the_note_is_cut() -> None:
+    rows = [row for row in on_a_terminal(80, SHOW).split("\r") if "building" in row]
+    assert rows
+    for row in rows:
+        assert re.match(r"ops \S+ 0:00:0\d rank 0 in building", row), row
+        assert len(row.strip("\n")) <= 80
+        assert row.rstrip().endswith("…"), row
+
+
+def test_a_log_is_told_where_the_run_is_and_for_how_long() -> None:
+    lines: list[str] = []
+    two = threading.Event()
+
+    def write(line: str) -> None:
+        lines.append(line)
+        if len(lines) == 2:
+            two.set()
+
+    shown = PhaseLines(every=0.02, write=write)
+    shown.tell("ops", "rank 0 builds fused_adam")
+    assert two.wait(30)
+    shown.close()
+    written = len(lines)
+    assert lines[-1] == "dsdoctor: ops: rank 0 builds fused_adam (0 s)\n"
+    assert not threading.Event().wait(0.1)
+    assert len(lines) == written
+
+
+def test_a_short_run_writes_nothing(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with log.open("w") as stream:
+        shown = PhaseLines(write=stream.write)
+        shown.tell("steps", "step 1 of 3", 0.3)
+        shown.close()
+    assert log.read_text() == ""
+
+
+def test_a_reader_that_is_gone_ends_no_run() -> None:
+    tried = threading.Event()
+
+    def write(line: str) -> None:
+        tried.set()
+        raise BrokenPipeError
+
+    shown = PhaseLines(every=0.02, write=write)
+    assert tried.wait(30)
+    shown.tell("steps")
+    shown.close()

@@ -6,6 +6,14 @@ from dsdoctor.api import Boilerplate
 
 BOILERPLATE = (
     Boilerplate(
+        pattern=r"NCCL INFO dlv?sym failed on .*",
+        source="nccl 2.18-2.28 src/misc/ibvsymbols.cc: symbols that it can do without",
+        examples=(
+            "h:1:2 [1] NCCL INFO dlvsym failed on f - /lib/libmlx5.so: undefined symbol: f, version MLX5_1.25",
+            "h:1:2 [1] NCCL INFO dlsym failed on f - undefined symbol: f",
+        ),
+    ),
+    Boilerplate(
         pattern=r"\(1\) The process is killed by SIGKILL by OOM killer due to high memory usage.*",
         source="ray 2.0-2.50 src/ray/gcs/gcs_server, python/ray/exceptions.py",
         examples=(

@@ -24,11 +24,11 @@ from dsdoctor.logs.flight_recorder import Dump, Missing, missing
 from dsdoctor.logs.frames import frames_of
 from dsdoctor.logs.knowledge import Knowledge, Known, Rule
 from dsdoctor.logs.marks import FATAL_MARKS
-from dsdoctor.logs.products import caller_of, package_of, raiser_of
+from dsdoctor.logs.products import caller_of, package_of, passer_of
 from dsdoctor.logs.progress import step_of
 from dsdoctor.logs.raised import explained, raised_by, releases_of
 from dsdoctor.logs.ranks import disagreement
-from dsdoctor.logs.scan import Failure, Hit, Scan, Scanner
+from dsdoctor.logs.scan import TAIL, Failure, Hit, Scan, Scanner
 from dsdoctor.model.condition import Boilerplate, Level
 from dsdoctor.model.diagnosis import Attempt, Cause, Diagnosis, FirstError, Line, Outcome
 from dsdoctor.model.observation import Observation
@@ -76,7 +76,7 @@ FOREIGN_TEXT = re.compile(
     r"CUDA(?:[ _]driver)? error|cuda runtime error|NCCL|nccl|cuDNN|CUDNN|CUBLAS|CUSOLVER|HIP error"
     r"|can't start new thread|Resource temporarily unavailable|driver|gloo/transport|HCCL|MPS "
     r"|\b40[134] (?:Client Error|Unauthorized|Forbidden)"
-    r"|Input/output error|INTERNAL ASSERT",
+    r"|Input/output error|INTERNAL ASSERT|(?i:\bout of memory\b)|unhandled (?:system|cuda) error",
 )
 #: The user's data on the device: an index beyond a table, which the kernel asserts.
 DATA_ASSERT = re.compile(r"device-side assert|Assertion `[^`]{1,200}` failed")
@@ -91,6 +91,10 @@ IMPORTED = re.compile(r"cannot import name .{1,200} \((?P<path>[/~.\w][^()]{1,40
 #: Products whose refusals a script provokes by what it passes: the script's author has to act.
 LIBRARIES_OF_DATA = frozenset({"numpy", "pandas", "json", "yaml", "PIL", "cv2", "sklearn", "scipy"})
 UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+#: How native libraries report what failed; a log that ends with it is not sound.
+LAST_WORDS = re.compile(r"NCCL WARN |\[E\d{3,4}[ \d:.]+ \S+\.(?:cpp|cc|cu):|\bCaught signal \d")
+#: Last lines in which they are looked for.
+LAST_LINES = 3
 BEGINNING = re.compile(r"real_accelerator\.py|PyTorch extensions root")
 
 
@@ -239,7 +243,7 @@ def judge(
     )
     causes = _causes(choice, names)
     died = error is not None or any(name in marks for name in FATAL_MARKS)
-    if not died and (_only_hints(choice) or _went_on(causes, scans)):
+    if not died and (_only_hints(choice) or _went_on(causes, scans) or _outran(causes, scans)):
         causes = ()
     outcome, summary = _outcome(causes, error, marks, choice.silent, blank=blank, open_end=open_end)
     said = answered.get(error) if error is not None and outcome in UNKNOWN else None
@@ -248,6 +252,8 @@ def judge(
     if said is not None and error is not None:
         outcome = Outcome.UNRECOGNISED
         summary = presentable(f"{error.type}: {error.message}" if error.message else error.type)
+    if outcome is Outcome.CLEAN and (said_last := _last_words(scans)):
+        outcome, summary = Outcome.UNRECOGNISED, f"the log ends with {presentable(said_last)!r}"
     if outcome is Outcome.CLEAN and any(_cut_off(scan.tail) for scan in scans):
         outcome, summary = Outcome.UNRECOGNISED, "the log breaks off within a traceback"
     unknown = outcome is Outcome.UNRECOGNISED
@@ -335,6 +341,18 @@ def _went_on(causes: Sequence[Cause], scans: Sequence[Scan]) -> bool:
     return seen
 
 
+def _outran(causes: Sequence[Cause], scans: Sequence[Scan]) -> bool:
+    """The logs go on for long below all that was recognised, so that was no more than a warning."""
+    named = {cause.condition for cause in causes}
+    hits = [hit for scan in scans for hit in scan.hits if hit.known.condition in named]
+    return bool(hits) and all(
+        len(scan.tail) == TAIL and hit.line < scan.tail[0][0]
+        for scan in scans
+        for hit in hits
+        if hit.source == scans.index(scan)
+    )
+
+
 def _only_hints(choice: Choice) -> bool:
     """Nothing but lines that follow from a failure, of which the log shows none."""
     return all(one.echo and one.level is Level.HINT for one in choice.ranked)
@@ -349,6 +367,12 @@ def _only_began(scans: Sequence[Scan]) -> bool:
     """The logs hold nothing but the first words of DeepSpeed."""
     tails = [text for scan in scans for _, text in scan.tail]
     return bool(tails) and all(BEGINNING.search(text) for text in tails)
+
+
+def _last_words(scans: Sequence[Scan]) -> str:
+    """A failure that a native library reports with the last lines of a log, "" without one."""
+    lines = [text for scan in scans for _, text in scan.tail[-LAST_LINES:]]
+    return next((text for text in lines if LAST_WORDS.search(text)), "")
 
 
 def _cut_off(tail: Sequence[tuple[int, str]]) -> bool:
@@ -429,6 +453,8 @@ def is_user_code(error: Error) -> bool:
         return (bool(error.file) and not PACKAGES.search(text) and error.type[0] == "M") or (
             _own_import(error)
         )
+    if error.text.startswith("ray.exceptions."):  # of a worker that is gone
+        return False
     if error.type in FOREIGN or FOREIGN_TEXT.search(text) or is_echo(error):
         return False
     return _users(error)
@@ -439,7 +465,7 @@ def _users(error: Error) -> bool:
 
     Of an exception without a traceback nothing is known but its name.
     """
-    raiser = raiser_of(error.frames)
+    raiser = passer_of(error.frames)
     if raiser is None:
         return not error.traced or bool(error.file)
     product = package_of(raiser.file)

@@ -34,6 +34,13 @@ PLAIN_ERRORS = (
         "SystemExit",
     ),
     (re.compile(r"can't open file (?P<message>.*)"), "FileNotFoundError"),
+    (
+        re.compile(
+            r"Error while finding module specification for '[^']{1,200}'"
+            r" \(ModuleNotFoundError: (?P<message>[^()]{1,200})\)"
+        ),
+        "ModuleNotFoundError",
+    ),
     (re.compile(r"(?P<message>.{0,400}Assertion `[^`]*` failed.*)"), "DeviceAssert"),
 )
 PLAIN_LITERALS = (
@@ -42,10 +49,15 @@ PLAIN_LITERALS = (
     "error: argument ",
     "can't open file",
     "Assertion `",
+    "Error while finding module specification for",
 )
 #: What Python writes between the exceptions of one chain.
 CHAINS = ("During handling of the above exception", "was the direct cause of the following")
-ERROR_LITERALS = (TRACEBACK, "Error", "Exception", "Interrupt", *PLAIN_LITERALS, *CHAINS)
+#: What Python writes above the traceback of an exception that it ignores: of finalizers, mostly.
+IGNORED = "Exception ignored"
+#: Lines between an exception whose text ends with a colon and the traceback that is its reason.
+REASON_LINES = 3
+ERROR_LITERALS = (TRACEBACK, "Error", "Exception", "Interrupt", IGNORED, *PLAIN_LITERALS, *CHAINS)
 LIBRARY = ("site-packages", "dist-packages", "/lib/python", "<frozen", "\\lib\\", "/lib64/python")
 
 
@@ -92,7 +104,12 @@ class Error:
 
 @dataclasses.dataclass
 class _Trace:
-    """A traceback that is being read."""
+    """A traceback that is being read.
+
+    Attributes:
+        ignored: Python says that it ignores the exception.
+        source: the last line was that of a frame, so a line of source text follows.
+    """
 
     indent: int
     begun: int
@@ -100,6 +117,8 @@ class _Trace:
     line: int = 0
     deepest: str = ""
     seen: int = 0
+    ignored: bool = False
+    source: bool = False
 
 
 class Tracebacks:
@@ -107,6 +126,7 @@ class Tracebacks:
 
     Attributes:
         errors: what was found, in order, at most KEPT_ERRORS.
+        ignored: first and last line of tracebacks that Python ignored, with the rank.
     """
 
     def __init__(self, index: int) -> None:
@@ -115,6 +135,14 @@ class Tracebacks:
         self._open: dict[int | None, _Trace] = {}
         self._chained: set[int | None] = set()
         self._chains: dict[int | None, int] = {}
+        self._unraisable: dict[int | None, int] = {}
+        self._open_end: dict[int | None, int] = {}
+        self.ignored: list[tuple[int, int, int | None]] = []
+
+    def in_source(self, text: str, rank: int | None) -> bool:
+        """Whether a line is source text that a traceback quotes, where an exception is raised."""
+        trace = self._open.get(rank)
+        return trace is not None and trace.source and text.lstrip().startswith("raise ")
 
     @property
     def busy(self) -> bool:
@@ -145,9 +173,10 @@ class Tracebacks:
         """
         if any(words in literals for words in CHAINS):
             self._chained.add(rank)
+        if IGNORED in literals:
+            self._unraisable[rank] = number
         if TRACEBACK in literals and TRACEBACK in text:
-            if not self.full:
-                self._open[rank] = _Trace(len(text) - len(text.lstrip()), number)
+            self._begun(text, number, rank)
             return
         stripped = text.strip()
         trace = self._open.get(rank)
@@ -160,6 +189,15 @@ class Tracebacks:
             for one in old:
                 del self._open[one]
 
+    def _begun(self, text: str, number: int, rank: int | None) -> None:
+        if self.full:
+            return
+        ignored = self._unraisable.pop(rank, -REASON_LINES) >= number - 1
+        if self._open_end.pop(rank, -REASON_LINES) >= number - REASON_LINES:
+            self._chained.add(rank)  # the reason of the exception above it
+        indent = len(text) - len(text.lstrip())
+        self._open[rank] = _Trace(indent, number, ignored=ignored)
+
     def _traced(
         self,
         trace: _Trace,
@@ -170,7 +208,9 @@ class Tracebacks:
         when: Callable[[], str],
     ) -> None:
         trace.seen += 1
+        trace.source = False
         if frame := FRAME.match(text):
+            trace.source = True
             trace.deepest = frame["file"]
             if not any(part in frame["file"] for part in LIBRARY):
                 trace.file, trace.line = frame["file"], int(frame["line"])
@@ -181,7 +221,12 @@ class Tracebacks:
             found = ANY_EXCEPTION.match(stripped)
         if found is not None and indent <= trace.indent + 1:
             del self._open[rank]
+            if trace.ignored:
+                self.ignored.append((trace.begun, number, rank))
+                return
             self._add(stripped, number, rank, found["type"], found["message"] or "", when, trace)
+            if stripped.endswith(":") and found["message"]:
+                self._open_end[rank] = number
         elif trace.seen > LONGEST_TRACEBACK:
             del self._open[rank]
 
@@ -240,6 +285,15 @@ class Tracebacks:
             self._chains[rank] = number
         self._chained.discard(rank)
         return self._chains.setdefault(rank, number)
+
+    def begin(self) -> None:
+        """Begins anew: another run of the same log."""
+        self.errors = []
+        self._open.clear()
+        self._chained.clear()
+        self._chains.clear()
+        self._unraisable.clear()
+        self._open_end.clear()
 
     def forget(self, over: Callable[[Error], bool]) -> None:
         """Drops the exceptions that the run outlived, so that there is room for others."""

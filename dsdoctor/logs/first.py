@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dsdoctor.logs.errors import Error
 from dsdoctor.logs.knowledge import Known, Rule
 from dsdoctor.logs.necessary import necessary
+from dsdoctor.logs.products import package_of
 from dsdoctor.logs.scan import Failure, Hit, Scan
 from dsdoctor.model.condition import Level, Signature
 
@@ -218,6 +219,7 @@ def _unknown(errors: Sequence[Error], hits: Sequence[Hit], rank: int | None = No
     Exceptions of one chain count as one: Python prints what it was handling first.
     """
     covered: set[tuple[int, int | None, int]] = set()
+    errors = [e for e in errors if not _refused_start(e, errors)]
     of_source: dict[int, list[Hit]] = collections.defaultdict(list)
     for hit in hits:
         of_source[hit.source].append(hit)
@@ -238,6 +240,22 @@ def _unknown(errors: Sequence[Error], hits: Sequence[Hit], rank: int | None = No
             return next(inner, error)
         return error
     return None
+
+
+def _refused_start(error: Error, errors: Sequence[Error]) -> bool:
+    """Whether an option was refused at a start that another followed.
+
+    All ranks refuse it alike, so a script that came further afterwards was started anew.
+    """
+    return error.type == "SystemExit" and any(
+        later.source == error.source
+        and later.line > error.line
+        and later.traced
+        and bool(later.frames)
+        and not package_of(later.frames[0].file)
+        and later.type != "SystemExit"
+        for later in errors
+    )
 
 
 def _explains(candidate: Candidate, error: Error, errors: Sequence[Error], *, many: bool) -> bool:

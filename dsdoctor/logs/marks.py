@@ -64,6 +64,7 @@ MARKS: dict[str, tuple[str, str]] = {
 #: Signs that the run died; a run that goes on below them has outlived them.
 FATAL_MARKS = (
     "died",
+    "killing",
     "child-failed",
     "exitcode",
     "exit-code",

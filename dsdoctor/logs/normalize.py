@@ -88,6 +88,8 @@ def variants(lines: Sequence[tuple[int, str]]) -> Iterator[tuple[int, str]]:
         if not text or not following or not following[0]:
             continue
         first = following[0]
+        if first.startswith("raise "):  # source text that a traceback quotes
+            continue
         broken = len(text) >= SHORTEST_BROKEN and not first.startswith(("File ", "Traceback", "["))
         if broken or text.endswith(":"):
             yield number, f"{text} {first}"

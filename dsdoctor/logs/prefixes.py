@@ -18,7 +18,8 @@ PREFIXES = re.compile(
     r"\[(?:rank|default|trainer/)?\s?(?P<a>\d{1,6})\]\s?:\s?|"  # [rank3]:  [default0]:  [3]:
     r"(?P<b>\d{1,5}): |"  # srun --label
     r"\[\d+,(?P<c>\d+)\]<std(?:out|err)>:\s?|"  # mpirun --tag-output
-    r"\((?:pid|[A-Za-z_]+ pid)=\d+(?:, ip=[\d.]+)?\) ?|"  # Ray
+    r"\((?:(?:[^\s()=]{1,80} )?pid=\d+(?:, ip=[\d.]+)?|raylet|autoscaler|gcs_server)"
+    r"(?:, ip=[\d.]+)?\) ?|"  # Ray
     r"trainer/\d+ ?|"
     r"\[pod/[\w./-]{1,200}\] |"  # kubectl logs --prefix
     r"[\w.-]{1,64} {1,30}\| |"  # docker compose

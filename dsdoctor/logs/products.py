@@ -14,6 +14,13 @@ WRAPPERS = re.compile(
     r"|/torch/_utils\.py$|/torch/utils/_contextlib\.py$|/deepspeed/utils/nvtx\.py$|/pydantic"
     r"|/typeguard/|/torch/autograd/"
 )
+#: Functions of torch that only check and read what their caller passes: a wrong shape or type, a
+#: path without a file, samples that do not collate.
+THIN = re.compile(
+    r"/torch/(?:functional|_tensor|_refs/\w+|_prims_common/\w+|serialization|storage)\.py$"
+    r"|/torch/(?:nn/(?:functional|init)\.py|utils/data/|distributions/|optim/lr_scheduler)"
+    r"|/torchvision/(?:transforms|datasets|io)/|/safetensors/|/PIL/|/torchaudio/"
+)
 INSTALLED = re.compile(r"(?:site|dist)-packages/(?P<package>\w+)(?P<inner>/.*)?")
 #: Products that are recognised in a source tree as well.
 TREE = re.compile(
@@ -56,6 +63,12 @@ def raiser_of(frames: Sequence[Frame]) -> Frame | None:
     """The frame that raised, code that only passes calls on left out."""
     told = [frame for frame in frames if not WRAPPERS.search(frame.file)]
     return told[-1] if told else (frames[-1] if frames else None)
+
+
+def passer_of(frames: Sequence[Frame]) -> Frame | None:
+    """The frame that passed the value that was refused: who raised, or called THIN functions."""
+    told = [f for f in frames if not WRAPPERS.search(f.file) and not THIN.search(f.file)]
+    return told[-1] if told else raiser_of(frames)
 
 
 def caller_of(frames: Sequence[Frame]) -> Frame | None:

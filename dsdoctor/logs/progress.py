@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import NamedTuple
 
-#: A line of a run that trains.
+#: A line of a run that trains: the forms in which trainers count steps or epochs beside a loss.
 PROGRESS = re.compile(
     r"(?P<n>\d{1,9})/\d{1,9} \[[\d:]+<[\d:]+, +[\d.]+ ?(?:it/s|s/it)"
-    r"|\b(?:global[_ ]step|iteration|iter|step)s?\b[ :=#]*\[?(?P<s>\d{1,9})\b.{0,120}\bloss\b"
-    r"|\bepoch\b[ :=#]*\[?(?P<p>\d{1,9}).{0,80}\bloss\b"
-    r"|^\{'loss': .{0,200}'epoch': (?P<e>\d{1,6}(?:\.\d{1,9})?)"
+    r"|(?i:\b(?:global[_ ]?step|micro[_ ]?step|iteration|iter|step|update)s?\b"
+    r"[ :=#]{0,12}[\[(]? {0,12}(?P<s>\d{1,9})\b.{0,600}?loss)"
+    r"|\[ {0,8}(?P<g>\d{1,6}), {1,8}(?P<h>\d{1,9})(?:/ {0,8}\d{1,9})?\].{0,80}loss"
+    r"|(?i:\bepoch\b[^\d\n]{0,12}(?P<f>\d{1,6})[^\w\n]{1,4}(?P<i>\d{1,9}) ?/ ?\d{1,9}\b"
+    r".{0,200}loss)"
+    r"|(?i:\bepoch\b[ :=#]*\[?(?P<p>\d{1,9}).{0,200}?loss)"
+    r"|^\{'(?:train_)?loss': .{0,200}'epoch': '?(?P<e>\d{1,6}(?:\.\d{1,9})?)"
     r"|^\{'loss': |'train_runtime'|\[Rank 0\] step=(?P<d>\d{1,9}), skipped"
 )
+#: Epochs and the steps in them, as one number.
+EPOCH = 1e6
 #: A loss of 0.0 is what a step that was skipped reports.
 NO_PROGRESS = re.compile(r"(?i)\bnan\b|\binf\b|loss'?[:=]? *0\.0*(?:\D|$)|overflow|skipping")
 #: What one of must stand in such a line.
-LITERALS = (b"it/s", b"s/it", b"loss", b"step=")
+LITERALS = (b"it/s", b"s/it", b"loss", b"Loss", b"step=")
 #: Lines looked at, from the end of a block, for each literal.
-MOST_TRIES = 6
+MOST_TRIES = 8
 LONGEST = 1000
 #: Steps after which what stands before them is over: ranks run one or two steps apart.
 STEPS = 3
@@ -51,10 +58,15 @@ def step_of(text: str, place: int = 0) -> Step | None:
 
     >>> step_of(" 12%|# | 120/1000 [00:40<04:53,  3.00it/s]")
     Step(place=0, kind='n', reached=120.0)
+    >>> step_of("INFO:root:[9,   200/ 6090] train_loss: 2.728")
+    Step(place=0, kind='s', reached=9000200.0)
     """
     found = PROGRESS.search(text)
     if found is None or NO_PROGRESS.search(text):
         return None
+    for epoch, step in (("g", "h"), ("f", "i")):
+        if found[epoch] is not None:
+            return Step(place, "s", float(found[epoch]) * EPOCH + float(found[step]))
     for kind in ("n", "s", "p", "e", "d"):
         if found[kind] is not None:
             return Step(place, {"d": "s"}.get(kind, kind), float(found[kind]))
@@ -98,3 +110,13 @@ def last_steps(data: bytes, begin: int, end: int) -> Steps:
             if stop <= begin:
                 break
     return found
+
+
+def first_step(lines: Iterable[bytes], kind: str) -> Step | None:
+    """The first line of progress of a kind."""
+    for line in lines:
+        if any(literal in line for literal in LITERALS):
+            step = step_of(line[-LONGEST:].decode("utf-8", "replace"))
+            if step is not None and step.kind == kind:
+                return step
+    return None

@@ -6,6 +6,7 @@ so memory is flat.
 
 from __future__ import annotations
 
+import bisect
 import collections
 import dataclasses
 import functools
@@ -16,14 +17,15 @@ from collections.abc import Iterable, Sequence
 from dsdoctor.logs import reader
 from dsdoctor.logs.anchors import matcher
 from dsdoctor.logs.bounds import MOST_KEPT, Budget
-from dsdoctor.logs.errors import CHAINS, ERROR_LITERALS, TRACEBACK, Error, Tracebacks
+from dsdoctor.logs.errors import CHAINS, ERROR_LITERALS, IGNORED, TRACEBACK, Error, Tracebacks
 from dsdoctor.logs.frames import frames_of
 from dsdoctor.logs.knowledge import Known
 from dsdoctor.logs.marks import FATAL_MARKS, MARK_LITERALS, MARK_PATTERNS
 from dsdoctor.logs.necessary import necessary
 from dsdoctor.logs.normalize import variants
 from dsdoctor.logs.prefixes import MONTHS, strip_prefixes
-from dsdoctor.logs.progress import Step, Steps, last_steps, went_on
+from dsdoctor.logs.progress import Step, Steps, first_step, last_steps, went_on
+from dsdoctor.logs.runs import Openings
 from dsdoctor.model.condition import Boilerplate
 
 __all__ = ["MARK_PATTERNS", "Error", "Hit", "Known", "Scan", "Scanner", "stamp"]
@@ -111,7 +113,9 @@ class Scan:
         tail: the last lines that are not blank, with their numbers.
         lines: number of lines.
         step: the last line of progress: its number, time stamp, and how far the run had come.
-        restarts: where a launcher started the workers anew: number of the line, time stamp.
+        restarts: where the workers were started anew, by a launcher or by a run that was appended:
+            number of the line, time stamp.
+        began: number of the line with which the last of several runs begins, 0 for one run.
         failures: what torchrun reports as the first failure.
         releases: lines that tell the release of a product.
         outlived: the last of what went wrong before the run went on.
@@ -125,6 +129,7 @@ class Scan:
     lines: int = 0
     step: tuple[int, str, Step] | None = None
     restarts: list[tuple[int, str]] = dataclasses.field(default_factory=list)
+    began: int = 0
     failures: list[Failure] = dataclasses.field(default_factory=list)
     releases: list[str] = dataclasses.field(default_factory=list)
     outlived: list[Hit | Error] = dataclasses.field(default_factory=list)
@@ -180,9 +185,13 @@ REPORT = re.compile(
 #: A bar of tqdm, behind which text of somebody else may stand without a line's end.
 BAR = re.compile(rb"\[[\d:]+<[\d:?]+, [^\]\r\n]{0,120}\]")
 #: Lines that matter each time they come.
-COURSE = frozenset({RESTART, FIRST, TRACEBACK, *CHAINS})
+COURSE = frozenset({RESTART, FIRST, TRACEBACK, IGNORED, *CHAINS})
 #: What was outlived and is still told.
 MOST_OUTLIVED = 20
+#: Bytes after which it is asked whether the run went on, so that what it outlived takes no room.
+STRETCH = 1 << 18
+#: A last run of fewer lines that shows nothing leaves the one before it to be explained.
+SHORT_RUN = 40
 
 
 class _Ready:
@@ -378,6 +387,8 @@ class _State:
         self.matched = 0  # lines that a pattern fitted
         self.steps: Steps = {}
         self.fatal: dict[str, Steps] = {}  # signs of a death, and how far the run had come
+        self.runs = Openings()
+        self.before: Scan | None = None  # what the run before the last one showed
 
     def feed(self, block: bytes, *, last: bool) -> None:
         """Works through a block.
@@ -396,21 +407,70 @@ class _State:
                 kept = data.find(b"\n", kept) + 1
             end = max(begin, kept)
         if end > begin:
-            self._work(window, begin, end)
-            self._went_on(window, begin, end)
+            self._stretches(window, begin, end)
         first = window.back(end, FRAME_LINES)
         self.carry = data[first:]
         self.done = end - first
 
-    def _work(self, window: _Window, begin: int, end: int) -> None:
+    def _stretches(self, window: _Window, begin: int, end: int) -> None:
         data = window.data
-        number = self.result.lines + (0 if self.fragment else 1)
-        place = begin
         if self.fragment:  # the line in front of the first byte is not to be seen again
             hot = {begin + at: texts for at, texts in self.scanner.hot(data[begin:end]).items()}
         else:
             hot = self.scanner.hot(data)
-        for start in sorted(place for place in hot if begin <= place < end):
+        places = sorted(place for place in hot if begin <= place < end)
+        if not self.result.lines:
+            self.runs.learn(data[begin:end])
+        starts = self.runs.find(data, begin, end)
+        cuts = {place for place, _ in starts if place > begin}
+        place = begin
+        while end - place > STRETCH:
+            place = data.find(b"\n", place + STRETCH, end) + 1 or end
+            cuts.add(place)
+        news = dict(starts)
+        first = begin
+        for stop in sorted({*cuts, end}):
+            if stop <= first:
+                continue
+            if first in news and (self.result.lines or first > begin):
+                self._new_run(window, first, own=news[first])
+            low, high = bisect.bisect_left(places, first), bisect.bisect_left(places, stop)
+            self._work(window, first, stop, {place: hot[place] for place in places[low:high]})
+            self._went_on(window, first, stop)
+            first = stop
+
+    def _new_run(self, window: _Window, start: int, *, own: bool) -> None:
+        """Puts aside what an earlier run died of, where another begins.
+
+        Args:
+            window: the block.
+            start: place of the first line of the new run.
+            own: the lines with which the log began tell it, and they may be those of one run.
+        """
+        result = self.result
+        if not (result.hits or self.traces.errors or set(FATAL_MARKS) & result.marks.keys()):
+            if own:
+                self.runs.forget()
+            return
+        self.before = dataclasses.replace(result, errors=list(self.traces.errors))
+        ended: list[Hit | Error] = [*result.hits, *self.traces.errors]
+        result.outlived = (result.outlived + ended)[-MOST_OUTLIVED:]
+        result.began = result.lines + 1
+        result.restarts.append((result.began, window.when(start)))
+        result.hits, result.marks, result.flags, result.failures = [], {}, set(), []
+        result.step = None
+        self.steps = {}
+        self.fatal.clear()
+        self.traces.begin()
+        self.per_signature.clear()
+        self.spent.clear()
+        self.dull.clear()
+
+    def _work(self, window: _Window, begin: int, end: int, hot: dict[int, set[str]]) -> None:
+        data = window.data
+        number = self.result.lines + (0 if self.fragment else 1)
+        place = begin
+        for start, literals in hot.items():
             while self.traces.busy and place < start:
                 self._line(window, place, number, set())
                 place = data.find(b"\n", place, end) + 1
@@ -418,9 +478,9 @@ class _State:
             number += data.count(b"\n", place, start)
             place = start
             if self.traces.busy:
-                self._line(window, start, number, hot[start])
-            elif not hot[start] <= self.spent:
-                self._once(window, start, number, hot[start])
+                self._line(window, start, number, literals)
+            elif not literals <= self.spent:
+                self._once(window, start, number, literals)
             following = data.find(b"\n", start, end) + 1
             place = following or end
             number += 1 if following else 0
@@ -441,12 +501,18 @@ class _State:
             return
         last = max(steps.values(), key=lambda step: step.place)
         number = self._number(window, last, end)
-        self.steps = steps
+        self.steps = {**self.steps, **steps}
+        first = self.result.lines - window.data.count(b"\n", begin, end) + 1
         self.result.step = (number, window.when(last.place), last)
         numbers = {kind: self._number(window, step, end) for kind, step in steps.items()}
 
         def is_over(line: int, before: Steps) -> bool:
             behind = {kind: step for kind, step in steps.items() if line < numbers[kind]}
+            if before and not before.keys() & behind.keys():
+                # counted otherwise before: what these kinds count from here on tells
+                rest = window.data[begin:end].split(b"\n")[max(0, line - first) :]
+                since = {kind: first_step(rest, kind) for kind in behind}
+                before = {kind: step for kind, step in since.items() if step is not None}
             return went_on(before, behind)
 
         def over(item: Hit | Error) -> bool:
@@ -479,7 +545,7 @@ class _State:
         return self.result.lines - lines + (0 if self.fragment else 1)
 
     def _steps_before(self, window: _Window, start: int) -> Steps:
-        return last_steps(window.data, max(0, start - CONTEXT_BYTES), start) or self.steps
+        return {**self.steps, **last_steps(window.data, max(0, start - CONTEXT_BYTES), start)}
 
     def _note_tail(self, data: bytes, begin: int, end: int) -> None:
         number = self.result.lines
@@ -498,6 +564,7 @@ class _State:
 
     def finish(self) -> Scan:
         self.result.errors = self.traces.errors
+        self._restore()
         self.result.tail = [
             (number, strip_prefixes(reader.decode(line))[0]) for number, line in self.tail
         ]
@@ -521,23 +588,26 @@ class _State:
             self.matched, len(self.traces.errors), len(self.result.marks), len(self.result.flags)
         )  # fmt: skip
 
+    def _restore(self) -> None:
+        """Takes back the run before the last one, where the last one had hardly begun."""
+        result, before = self.result, self.before
+        if before is None or result.lines - result.began >= SHORT_RUN or result.step is not None:
+            return
+        if result.hits or result.errors or set(FATAL_MARKS) & result.marks.keys():
+            return
+        result.hits, result.errors, result.failures = before.hits, before.errors, before.failures
+        result.marks = {**before.marks, **result.marks}
+        result.flags |= before.flags
+        result.step, result.began = before.step, 0
+        result.restarts.pop()
+
     def _line(self, window: _Window, start: int, number: int, literals: set[str]) -> None:
         raw = window.line(start)
         if RESTART in literals:
             self.result.restarts.append((number, window.when(start)))
         if FIRST in literals:
             self._failure(window, start, number)
-        segments = [raw]
-        if literals and BAR.search(raw):
-            raw = BAR.sub(lambda bar: bar[0] + b"\r", raw)
-        if b"\r" in raw:
-            segments = [part for part in raw.split(b"\r") if part.strip()]
-            if literals:
-                wanted = [text.encode() for text in literals]
-                segments = [p for p in segments if any(w in p for w in wanted)] or segments[-1:]
-                segments = segments[:MOST_SEGMENTS]
-            else:
-                segments = segments[-1:]
+        segments = _segments(raw, literals)
         for segment in segments:
             text, rank = strip_prefixes(_shorten(segment, literals))
             if rank is None:
@@ -550,12 +620,21 @@ class _State:
                 for name in FATAL_MARKS:
                     if name in self.result.marks and name not in self.fatal:
                         self.fatal[name] = self._steps_before(window, start)
-                self._signatures(window, start, number, text, rank, here)
+                if not self.traces.in_source(text, rank):
+                    self._signatures(window, start, number, text, rank, here)
             known = len(self.traces.errors)
             self.traces.line(text, number, rank, here, lambda: window.when(start))
             if len(self.traces.errors) > known:
                 self._place(window, start, rank)
+            while self.traces.ignored:
+                self._drop(*self.traces.ignored.pop())
         self.spent.update(filter(self._is_spent, literals - self.spent))
+
+    def _drop(self, first: int, last: int, rank: int | None) -> None:
+        """Drops the hits on a traceback that Python ignored."""
+        self.result.hits = [
+            hit for hit in self.result.hits if not (first <= hit.line <= last and hit.rank == rank)
+        ]
 
     def _failure(self, window: _Window, start: int, number: int) -> None:
         found: dict[str, str] = {}
@@ -664,6 +743,19 @@ class _State:
         if time.thread_time() - begun > SLOW:
             self.slow[index] += 1
         return found
+
+
+def _segments(raw: bytes, literals: Iterable[str]) -> list[bytes]:
+    """The pieces of a line, parted by carriage returns and bars, that can add something."""
+    if literals and BAR.search(raw):
+        raw = BAR.sub(lambda bar: bar[0] + b"\r", raw)
+    if b"\r" not in raw:
+        return [raw]
+    segments = [part for part in raw.split(b"\r") if part.strip()]
+    if not literals:
+        return segments[-1:]
+    wanted = [text.encode() for text in literals]
+    return ([p for p in segments if any(w in p for w in wanted)] or segments[-1:])[:MOST_SEGMENTS]
 
 
 def _shorten(segment: bytes, literals: Iterable[str]) -> str:

@@ -222,3 +222,114 @@ def test_a_bus_error_is_one_of_shared_memory_where_the_log_shows_its_use(
     before: str, wanted: str
 ) -> None:
     assert said(before + "  exitcode  : -7 (pid: 22)\n") == wanted
+
+
+OPENING = """\
+Loading the tokenizer of model seven
+Found 120 files in the data folder
+Building the optimizer with 4 groups
+Compiling the model for this device
+Starting to train
+"""
+MEMORY = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
+FULL = "OSError: [Errno 28] No space left on device: '/data/out/x.pt'\n"
+
+
+def test_the_last_of_several_runs_in_one_log_counts() -> None:
+    text = OPENING + MEMORY + OPENING.replace("120", "135") + FULL
+    found = read(text)
+    assert said(text) == "disk-full"
+    assert found.attempts[0].ended_by.startswith("The GPU ran out of memory")
+    assert said(OPENING + FULL + OPENING + MEMORY) == "gpu-oom"
+
+
+def test_nohup_and_launchers_begin_a_run() -> None:
+    assert (
+        said("nohup: ignoring input\n" + MEMORY + "nohup: ignoring input\n" + FULL) == "disk-full"
+    )
+    once = "[INFO] [runner.py:568:main] cmd = /usr/bin/python3 -u -m deepspeed.launcher.launch\n"
+    assert said(once + MEMORY + once + FULL) == "disk-full"
+
+
+def test_a_run_that_had_hardly_begun_leaves_the_one_before_it() -> None:
+    assert said(OPENING + MEMORY + OPENING) == "gpu-oom"
+    assert said(OPENING + MEMORY + OPENING + steps(1, 60)) == "clean"
+
+
+def test_lines_that_recur_within_a_run_begin_none() -> None:
+    block = "".join(f"{word} of this step is 0.5\n" for word in "abcdef")
+    assert said(block * 3 + MEMORY + block + FULL) == "gpu-oom"
+
+
+def test_a_healthy_run_after_one_that_died_is_clean() -> None:
+    died = "ERROR: failed (exitcode: -9) local_rank: 0 (pid: 7) of binary: python\n"
+    assert said(steps(1, 9) + died + steps(1, 60)) == "clean"
+
+
+def test_an_exception_that_python_ignores_is_not_the_cause() -> None:
+    text = (
+        "Exception ignored in: <function _MultiProcessingDataLoaderIter.__del__ at 0x7f>\n"
+        "Traceback (most recent call last):\n"
+        '  File "/x/site-packages/torch/utils/data/dataloader.py", line 9, in __del__\n'
+        "    self._shutdown_workers()\n"
+        "RuntimeError: DataLoader worker (pid 7) is killed by signal: Aborted.\n"
+    )
+    assert said(text + key_error(0)) == "user-code"
+    assert said(text.split("\n", 1)[1]) == "dataloader-worker-killed"
+
+
+def test_source_text_of_a_traceback_is_no_evidence() -> None:
+    text = (
+        "Traceback (most recent call last):\n"
+        '  File "/home/me/train.py", line 30, in main\n'
+        "    raise RuntimeError('No space left on device' if full else 'wrong key')\n"
+        "RuntimeError: wrong key\n"
+    )
+    assert said(text) == "user-code"
+
+
+def test_what_a_script_passes_to_thin_functions_of_torch_is_its_own() -> None:
+    head = 'Traceback (most recent call last):\n  File "{}", line 30, in main\n    f(x)\n'
+    inner = '  File "/x/site-packages/torch/functional.py", line 9, in norm\n    return g(x)\n'
+    words = "RuntimeError: norm(): Expected a floating point tensor as input. Got Long\n"
+    assert said(head.format("/home/me/train.py") + inner + words) == "user-code"
+    library = head.format("/x/site-packages/transformers/trainer.py")
+    assert said(library + inner + words) == "unrecognised"
+
+
+def test_a_refused_option_is_not_the_cause_of_a_later_start() -> None:
+    usage = "usage: t.py [--a A]\nt.py: error: argument --a: expected one argument\n"
+    later = 'Traceback (most recent call last):\n  File "/home/me/t.py", line 3, in <module>\n'
+    assert said(usage + later + "    import x\nKeyboardInterrupt\n") == "interrupted-by-user"
+    assert said(usage) == "user-code"
+
+
+def test_the_traceback_behind_a_colon_is_the_reason() -> None:
+    text = (
+        "Traceback (most recent call last):\n"
+        '  File "/x/site-packages/ray/_private/function_manager.py", line 608, in method\n'
+        "RuntimeError: The actor failed to import on the worker:\n\n"
+        "Traceback (most recent call last):\n"
+        '  File "/x/site-packages/flash_attn/__init__.py", line 3, in <module>\n'
+        "ImportError: /x/flash_attn_2_cuda.so: undefined symbol: _ZNK3c1011StorageImpl27throwEv\n"
+    )
+    assert said(text) == "cxx-abi-undefined-symbol"
+
+
+def test_a_message_long_before_the_end_of_a_log_without_a_death_is_a_warning() -> None:
+    warned = "WARNING: bf16 is not supported on this device\n"
+    assert said(warned) == "bf16-unsupported"
+    assert said(warned + "".join(f"part {n} is done\n" for n in range(60))) == "clean"
+
+
+def test_a_log_that_ends_with_a_native_failure_is_not_clean() -> None:
+    words = "n1:1:2 [0] bootstrap.cc:131 NCCL WARN Bootstrap Root : rank 1 has checked in twice\n"
+    assert said("Loading\n" + words) == "unrecognised"
+    assert said(words + "Loading\nTraining\nSaving\nDone\n") == "clean"
+
+
+def test_a_line_of_another_count_is_not_progress() -> None:
+    log = "[INFO] [logging.py:68:log_dist] [Rank 0] step=80000, skipped=0, lr=[0.0003]\n"
+    bus = "[n1:1:0:2] Caught signal 7 (Bus error: nonexistent physical address)\n"
+    bar = "Epoch 10/50 loss : 1.086 [INFO] [launch.py:286:sigkill_handler] Killing subprocess 2\n"
+    assert said(log + bus + bar) == "shm-too-small"

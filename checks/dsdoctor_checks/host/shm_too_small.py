@@ -110,11 +110,13 @@ SIGNS = ("/dev/shm", "(shm)", "shared memory", "DataLoader", "NCCL")
 
 SIGNATURES = (
     Signature(
-        pattern="No space left on device",
+        pattern="No space left on device(?!: '(?!/dev/shm)[/.~])",
         examples=(
             "RuntimeError: unable to write to file </torch_1_2>: No space left on device",
             "OSError: [Errno 28] No space left on device",
+            "OSError: [Errno 28] No space left on device: '/dev/shm/x'",
         ),
+        not_examples=("OSError: [Errno 28] No space left on device: '/tmp/pymp-a'",),
         level=Level.STRONG,
         near=(
             "/dev/shm",
@@ -226,6 +228,29 @@ SIGNATURES = (
         requires=SIGNS,
         level=Level.STRONG,
         masks=("dataloader-worker-killed", "nccl-timeout-watchdog"),
+    ),
+    Signature(
+        pattern=r"Error while creating shared memory segment (?:/dev/shm/)?nccl-",
+        source="nccl 2.4-2.27 src/misc/shmutils.cc, src/include/shm.h",
+        examples=(
+            "NCCL WARN Error while creating shared memory segment /dev/shm/nccl-x (size 9)",
+            "include/shm.h:48 NCCL WARN Error while creating shared memory segment nccl-shm-recv-a-1-1-0 (size 9)",
+        ),
+        level=Level.STRONG,
+        masks=(
+            "nccl-intra-node-transport-failed",
+            "nccl-timeout-watchdog",
+            "nccl-unhandled-cuda-error",
+            "rendezvous-timeout",
+        ),
+    ),
+    Signature(
+        pattern=r"Caught signal 7 \(Bus error\b",
+        source="UCX 1.6-1.18 src/ucs/debug/debug.c",
+        examples=("[host:1:0:2] Caught signal 7 (Bus error: nonexistent physical address)",),
+        not_examples=("Caught signal 7 (Bus errors are counted)",),
+        level=Level.LIKELY,
+        masks=("nccl-timeout-watchdog",),
     ),
     Signature(
         pattern="posix_fallocate failed|failed to extend /dev/shm",

@@ -35,4 +35,13 @@ SIGNATURES = (
         level=Level.WEAK,
         masks=("rank-killed",),
     ),
+    Signature(
+        pattern=r"Main process received SIGINT, exiting",
+        source="deepspeed 0.9-0.19 launcher/launch.py",
+        examples=(
+            "[2025-01-02 03:04:05,678] [INFO] [launch.py:328:sigkill_handler] Main process received SIGINT, exiting",
+        ),
+        level=Level.LIKELY,
+        masks=("rank-killed",),
+    ),
 )

@@ -23,7 +23,9 @@ from dsdoctor.api import (
     Condition,
     Finding,
     LaunchFiles,
+    Level,
     Scope,
+    Signature,
     check,
     fail,
     ok,
@@ -75,3 +77,33 @@ def program_and_script_are_there(files: LaunchFiles) -> Iterator[Finding]:
         )
     if files.program_path is not None and files.script_exists is not False:
         yield ok(program=files.program_path, script=files.script_path)
+
+
+HINT = "install the program or correct its name, or activate the environment that contains it"
+
+SIGNATURES = (
+    Signature(
+        pattern=r"execve\(\): (?P<program>\S{1,200}): No such file or directory",
+        source="Slurm 14-25 src/slurmd/slurmstepd/task.c",
+        message="`{program}` is not installed on the node, or not in the job's environment",
+        examples=("slurmstepd: error: execve(): train: No such file or directory",),
+        not_examples=("execve ./train: No such file or directory",),
+        level=Level.CERTAIN,
+    ),
+    Signature(
+        pattern=r"(?:^|[\s:])(?P<program>torchrun|accelerate|mpirun|mpiexec|srun|python3?): (?:command )?not found\b",
+        source="bash 3-5, dash 0.5",
+        message="`{program}` is not on PATH",
+        examples=(
+            "bash: torchrun: command not found",
+            "run.sh: line 4: accelerate: command not found",
+            "train.sh: 7: mpirun: not found",
+            "mpiexec: not found",
+            "-bash: srun: command not found",
+            "sh: 1: python: not found",
+            "/bin/sh: python3: not found",
+        ),
+        not_examples=("bash: my_torchrun: command not found",),
+        level=Level.STRONG,
+    ),
+)

@@ -145,6 +145,7 @@ SIGNATURES = (
             "_create_tcp_store",
             "rendezvous_iterator",
             "self._store, store_op",
+            "in init_process_group",
         ),
         echo=True,
     ),

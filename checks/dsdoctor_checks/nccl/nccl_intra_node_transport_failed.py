@@ -87,9 +87,8 @@ SIGNATURES = (
         masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
     ),
     Signature(
-        pattern="while (?:creating|attaching to) shared memory segment",
+        pattern="while attaching to shared memory segment",
         examples=(
-            "Error while creating shared memory segment /dev/shm/nccl-x (size 9)",
             "NCCL WARN Error while attaching to shared memory segment /dev/shm/nccl-x (size 9637888)",
         ),
         level=Level.STRONG,
@@ -128,15 +127,6 @@ SIGNATURES = (
         ),
         level=Level.STRONG,
         masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
-    ),
-    Signature(
-        pattern="ncclInternalError|NCCL error in: .{0,120}, internal error",
-        examples=(
-            "ncclInternalError: Internal check failed.",
-            "RuntimeError: NCCL error in: x.cpp:1269, internal error, NCCL version 2.14.3",
-        ),
-        not_examples=("error in: x.cpp:1269, internal error, NCCL version 2.14.3",),
-        level=Level.HINT,
     ),
     Signature(
         pattern=r"(?:transport/p2p|transport/shm|misc/shmutils|misc/ipcsocket|include/shm)\.(?:cc|cu|h):\d+ (?:NCCL )?WARN ",

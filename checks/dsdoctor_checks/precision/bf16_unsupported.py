@@ -91,13 +91,16 @@ HINT = (
 
 SIGNATURES = (
     Signature(
-        pattern=r"(?i)(?:does ?n[o']t|not|n't) support(?:ed)? bf16|bf16 (?:\S+ ){0,3}(?:is )?not supported|bfloat16 is not supported (?:on|by) (?:your|this|the)",
+        pattern=r"(?i)(?:does ?n[o']t|not|n't) support(?:ed)? bf16|bf16 (?:\S+ ){0,3}(?:is )?not supported(?!,? (?:so |and )?(?:using|falling|fallback|we use|use) )|bfloat16 is not supported (?:on|by) (?:your|this|the)",
         examples=(
             "ValueError: this setup does not support bf16/gpu",
             "RuntimeError: bf16 is not supported on this device",
             "bfloat16 is not supported on your",
         ),
-        not_examples=("fp8 is not supported here, bf16 is",),
+        not_examples=(
+            "fp8 is not supported here, bf16 is",
+            "dtype: float32 (sm_70, bf16 not supported, using float32)",
+        ),
         level=Level.CERTAIN,
     ),
     Signature(

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from dsdoctor.api import Checkpoint, Condition, Finding, Scope, check, fail, ok
+from dsdoctor.api import Checkpoint, Condition, Finding, Level, Scope, Signature, check, fail, ok
 
 CONDITION = Condition(
     "checkpoint-incomplete",
@@ -119,3 +119,17 @@ def checkpoint_is_whole(checkpoint: Checkpoint) -> Iterator[Finding]:
         )
     else:
         yield ok(**evidence)
+
+
+HINT = "copy the missing files, or write the last complete tag to `latest`"
+
+SIGNATURES = (
+    Signature(
+        pattern=r"No valid checkpoint found in output directory",
+        source="transformers 4.0-5.0 trainer.py",
+        message="the run was to resume, but its output directory contains no checkpoint",
+        hint="correct the output directory, or start without `resume_from_checkpoint`",
+        examples=("ValueError: No valid checkpoint found in output directory (out)",),
+        level=Level.CERTAIN,
+    ),
+)

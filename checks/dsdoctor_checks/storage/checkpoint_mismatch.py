@@ -156,11 +156,10 @@ SIGNATURES = (
         level=Level.CERTAIN,
     ),
     Signature(
-        pattern="Unable to find latest file|Can't find a valid checkpoint at|No valid checkpoint found in",
+        pattern="Unable to find latest file|Can't find a valid checkpoint at",
         examples=(
             "Unable to find latest file at c/latest, if trying to load latest checkpoint make sure it exists",
             "ValueError: Can't find a valid checkpoint at out/checkpoint-5",
-            "No valid checkpoint found in",
         ),
         level=Level.WEAK,
     ),

@@ -139,6 +139,18 @@ SIGNATURES = (
         ),
     ),
     Signature(
+        pattern=r"No space left on device: '(?P<path>(?!/dev/shm)[/.~][^']{0,300})'",
+        source="CPython 3.8-3.14 OSError",
+        message="the file system of `{path}` is full",
+        examples=(
+            "OSError: [Errno 28] No space left on device: '/tmp/pymp-a'",
+            "OSError: [Errno 28] No space left on device: './out/x.pt'",
+            "OSError: [Errno 28] No space left on device: '~/x'",
+        ),
+        not_examples=("OSError: [Errno 28] No space left on device: '/dev/shm/x'",),
+        level=Level.STRONG,
+    ),
+    Signature(
         pattern="Disk quota exceeded",
         examples=(
             "OSError: [Errno 122] Disk quota exceeded",
@@ -294,12 +306,15 @@ SIGNATURES = (
         level=Level.WEAK,
     ),
     Signature(
-        pattern=r"is over \d{2,3}% full, available space",
+        pattern=r"is over \d{2,3}% full, available space: 0(?:\.0\d*)?(?: [KMG]?B)?;",
+        source="ray 1.9-2.50 src/ray/common/file_system_monitor.cc",
         examples=(
             "file_system_monitor.cc:111: /tmp/ray/session_1 is over 95% full, available space: 0; capacity: 9. Object creation will fail if spilling is required.",
-            "(raylet) /scratch/ray is over 97% full, available space: 12; capacity: 400.",
+            "(raylet) /scratch/ray is over 97% full, available space: 0 GB; capacity: 400 GB.",
         ),
-        not_examples=("the disk is 40% full, available space: 7",),
+        not_examples=(
+            "(raylet) /scratch/ray is over 95% full, available space: 0.5 GB; capacity: 400 GB.",
+        ),
         level=Level.WEAK,
     ),
 )

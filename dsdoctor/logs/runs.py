@@ -1,0 +1,100 @@
+"""Several runs in one log: where the next one begins.
+
+`nohup … >> train.log` and a log of a fixed name hold run after run. What ended the last one is
+what is asked for. No clock tells them apart in most logs, so the log itself does: a run begins with
+the lines with which the log began, or with the line that its launcher writes once.
+"""
+
+from __future__ import annotations
+
+import re
+
+from dsdoctor.logs import reader
+from dsdoctor.logs.prefixes import strip_prefixes
+
+#: Lines of the opening of a log, and how many of them make a new run, the first among them.
+OPENING, ALIKE = 8, 4
+#: Lines in which they are looked for.
+WITHIN = 16
+#: Shortest text of the first line, without what differs from run to run, that is searched for.
+SHORTEST = 14
+#: A text that occurs this often in a block is no opening.
+MOST = 200
+LONGEST = 400
+#: What differs between two runs: words with digits in them.
+CHANGING = re.compile(r"[\w./:+-]*\d[\w./:+-]*")
+#: An opening ends where something failed.
+FAILED = re.compile(r"Traceback|Error|Exception|Interrupt|^\s*File \"")
+#: Lines that are written once, at the start of a run, by what starts it.
+STARTS = (
+    b"nohup: ignoring input",  # GNU coreutils, src/nohup.c
+    "nohup: 忽略输入".encode(),
+    b"main] cmd = ",  # DeepSpeed, launcher/runner.py
+    b"Setting OMP_NUM_THREADS environment variable for each process",  # torch, distributed/run.py
+)
+
+
+def shape(text: str) -> str:
+    """A line without what differs from run to run.
+
+    >>> shape("wandb: Syncing run v8w61f35 at 07:18:09")
+    'wandb: Syncing run 0 at 0'
+    """
+    return CHANGING.sub("0", strip_prefixes(text)[0][:LONGEST]).strip()
+
+
+class Openings:
+    """Learns with which lines a log begins, and finds where they are again."""
+
+    def __init__(self) -> None:
+        self._opening: list[str] = []
+        self._needle = b""
+
+    def learn(self, data: bytes) -> None:
+        """Takes the beginning of the log."""
+        for line in data[: OPENING * LONGEST * 4].split(b"\n")[: 4 * OPENING]:
+            text = reader.decode(line[:LONGEST])
+            if not text.strip():
+                continue
+            if FAILED.search(text) or len(self._opening) == OPENING:
+                break
+            self._opening.append(shape(text))
+            if len(self._opening) == 1:
+                parts = CHANGING.split(text)
+                self._needle = max(parts, key=len).strip().encode("utf-8", "replace")
+        enough = len(set(self._opening)) >= ALIKE
+        if not enough or len(self._needle) < SHORTEST:
+            self.forget()
+
+    def forget(self) -> None:
+        """The first lines are no sign of a new run: they recur within one."""
+        self._opening, self._needle = [], b""
+
+    def find(self, data: bytes, begin: int, end: int) -> list[tuple[int, bool]]:
+        """Where runs may begin in a stretch of whole lines, sorted.
+
+        Returns:
+            The place of the first line, and whether the log's own opening tells it.
+        """
+        found: dict[int, bool] = {}
+        for needle in (*STARTS, self._needle):
+            if not needle:
+                continue
+            place, count = data.find(needle, begin, end), 0
+            while place >= 0 and count < MOST:
+                count += 1
+                start = max(begin, data.rfind(b"\n", begin, place) + 1)
+                if needle is not self._needle:
+                    found[start] = False
+                elif self._begins(data, start, end):
+                    found.setdefault(start, True)
+                place = data.find(needle, place + len(needle), end)
+        return sorted(found.items())
+
+    def _begins(self, data: bytes, start: int, end: int) -> bool:
+        stop = min(end, start + WITHIN * LONGEST)
+        lines = [line for line in data[start:stop].split(b"\n")[:WITHIN] if line.strip()]
+        shapes = [shape(reader.decode(line[:LONGEST])) for line in lines]
+        if not shapes or shapes[0] != self._opening[0]:
+            return False
+        return len(set(self._opening) & set(shapes)) >= ALIKE

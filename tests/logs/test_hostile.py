@@ -141,8 +141,8 @@ def test_a_signature_that_is_slow_is_left_out(
     )
     one = KNOWN[0]._replace(signature=signature)
     pad = "x" * (LONGEST // 4)
-    vain = f"the pump has stopped {pad}\n"
-    text = vain * before + f"the pump has stopped {pad} for good\n"
+    vain = "".join(f"the pump has stopped {number} {pad}\n" for number in range(before))
+    text = vain + f"the pump has stopped {pad} for good\n"
     found = Scanner([one]).scan(Source(name="x", data=text.encode())).hits
     assert [hit.line for hit in found] == ([before + 1] if heard else [])
 

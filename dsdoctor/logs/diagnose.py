@@ -344,13 +344,19 @@ def _went_on(causes: Sequence[Cause], scans: Sequence[Scan]) -> bool:
 def _outran(causes: Sequence[Cause], scans: Sequence[Scan]) -> bool:
     """The logs go on for long below all that was recognised, so that was no more than a warning."""
     named = {cause.condition for cause in causes}
-    hits = [hit for scan in scans for hit in scan.hits if hit.known.condition in named]
-    return bool(hits) and all(
-        len(scan.tail) == TAIL and hit.line < scan.tail[0][0]
-        for scan in scans
-        for hit in hits
-        if hit.source == scans.index(scan)
-    )
+    seen = False
+    for scan in scans:
+        hits = [hit for hit in scan.hits if hit.known.condition in named]
+        if not hits:
+            continue
+        seen = True
+        if len(scan.tail) < TAIL or any(hit.line >= scan.tail[0][0] for hit in hits):
+            return False
+        # of a message that goes on, only the first lines are kept
+        patterns = {hit.known.signature.pattern for hit in hits}
+        if any(re.search(pattern, text) for pattern in patterns for _, text in scan.tail):
+            return False
+    return seen
 
 
 def _only_hints(choice: Choice) -> bool:

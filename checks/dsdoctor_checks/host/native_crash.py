@@ -24,7 +24,14 @@ CONDITION = Condition("native-crash", id="DSD1060", scope=Scope.USER_ENV, since=
 HINT = "run again with `PYTHONFAULTHANDLER=1` to see the library of the top frame, and reinstall that package for this torch and processor"
 
 #: With these in the log a SIGBUS is one of shared memory: `shm-too-small`.
-SHARED = ("/dev/shm", "(shm)", "shared memory", "DataLoader", "NCCL")
+SHARED = (
+    "/dev/shm",
+    "shared memory",
+    "DataLoader worker",
+    "utils/data/",
+    "NCCL WARN",
+    "ProcessGroupNCCL",
+)
 
 SIGNATURES = (
     Signature(

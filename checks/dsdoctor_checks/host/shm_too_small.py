@@ -106,7 +106,14 @@ HINT = (
 
 #: What shows that a process that got SIGBUS used shared memory; without it the memory may have been
 #: that of a mapped file.
-SIGNS = ("/dev/shm", "(shm)", "shared memory", "DataLoader", "NCCL")
+SIGNS = (
+    "/dev/shm",
+    "shared memory",
+    "DataLoader worker",
+    "utils/data/",
+    "NCCL WARN",
+    "ProcessGroupNCCL",
+)
 
 SIGNATURES = (
     Signature(

@@ -26,7 +26,7 @@ from dsdoctor.model.facts.base import Fact
 from dsdoctor.model.facts.python import DeepSpeedInstall
 from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.model.finding import Finding, Status
-from dsdoctor.model.snapshot import Snapshot
+from dsdoctor.model.snapshot import Snapshot, masked
 from dsdoctor.model.snapshot import of as snapshot_of
 from dsdoctor.probes.command_line import parse_command
 from dsdoctor.probes.config import parse_config
@@ -130,7 +130,7 @@ class Linter:
         facts: list[Fact] = [part.run, *part.facts]
         if self._install is not None:
             facts.append(self._install)
-        snapshot = Facts(snapshot_of(facts))
+        snapshot = Facts(masked(snapshot_of(facts)))
         known = {type(fact) for fact in facts}
         found: list[Finding] = []
         deadline = time.monotonic() + JUDGE_SECONDS

@@ -33,7 +33,7 @@ from dsdoctor.model.fix_plan import (
     Tell,
     Write,
 )
-from dsdoctor.model.masking import mask
+from dsdoctor.model.masking import mask, mask_words
 from dsdoctor.probes.memory import mapped
 from dsdoctor.probes.toolchain import builders_in
 
@@ -250,7 +250,7 @@ class Applier:
             StepError: it does not exist or may not be run.
         """
         with os.fdopen(files.open_append(self.journal.log, strict=True), "ab") as log:
-            log.write(f"\n$ {mask(shlex.join(argv))}\n".encode())
+            log.write(f"\n$ {shlex.join(mask_words(list(argv)))}\n".encode())
             tee = _Tee(self.say, log)
             try:
                 account = accounts.choose_for_paths(argv, env)
@@ -348,16 +348,21 @@ class _Tee:
         self.last = 0.0
 
     def take(self, chunk: bytes) -> None:
-        with contextlib.suppress(OSError, ValueError):  # a full disk must not end the step
-            self.log.write(chunk)
-            self.log.flush()
         *lines, self.rest = (self.rest + chunk).split(b"\n")
         for line in lines:
-            self._show(line)
+            self._line(line + b"\n")
 
-    def _show(self, line: bytes) -> None:
-        text = line.rpartition(b"\r")[2] if line.endswith(b"\r") else line.rsplit(b"\r", 1)[-1]
-        words = "".join(c if c.isprintable() else " " for c in text.decode("utf-8", "replace"))
+    def _line(self, line: bytes) -> None:
+        """A package manager prints the address that it asks, with the password in it."""
+        shown = mask(line.decode("utf-8", "replace"))
+        with contextlib.suppress(OSError, ValueError):  # a full disk must not end the step
+            self.log.write(shown.encode())
+            self.log.flush()
+        self._show(shown.rstrip("\n"))
+
+    def _show(self, line: str) -> None:
+        text = line.rpartition("\r")[2] if line.endswith("\r") else line.rsplit("\r", 1)[-1]
+        words = "".join(c if c.isprintable() else " " for c in text)
         if words.strip():
             self.last = time.monotonic()
             width = shutil.get_terminal_size((100, 24)).columns
@@ -365,5 +370,5 @@ class _Tee:
 
     def flush(self) -> None:
         if self.rest:
-            self._show(self.rest)
+            self._line(self.rest)
             self.rest = b""

@@ -266,19 +266,27 @@ def mask_value(name: str, value: str) -> str:
     return MASK if _is_secret(name, value) else mask(value)
 
 
+#: Words in front of a secret that may say what it is: `password = x`, `curl -u bob:x`.
+WORDS_BEFORE = 3
+
+
 def mask_words(words: list[str] | tuple[str, ...]) -> list[str]:
     """`mask` for the words of a command, where an option's value is a word of its own.
 
     >>> mask_words(["curl", "--token", "abcdef", "-v"])
     ['curl', '--token', '[masked]', '-v']
+    >>> mask_words(["echo", "password", "=", "abcdef"])
+    ['echo', 'password', '=', '[masked]']
     """
     found: list[str] = []
     option = ""
-    for word in words:
-        if option and not word.startswith("-"):
-            found.append(mask_value(option, word))
-        else:
-            found.append(mask(word))
+    for place, word in enumerate(words):
+        before = words[max(0, place - WORDS_BEFORE) : place]
+        named = option and not word.startswith("-")
+        hidden = mask_value(option, word) if named else mask(word)
+        if hidden == word != "" and not mask(" ".join((*before, word))).endswith(word):
+            hidden = MASK
+        found.append(hidden)
         plain = word.startswith("-") and "=" not in word and " " not in word
         option = word.lstrip("-") if plain else ""
     return found

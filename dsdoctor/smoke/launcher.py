@@ -196,6 +196,7 @@ def attempt(
         UsageError: the plan has no command that can be run here.
     """
     folder, owned = _prepare(plan)
+    guard = process.Guard(folder)
     before = evidence.shared_memory()
     port = _port(plan)
     made: Attempt | None = None
@@ -223,6 +224,7 @@ def attempt(
             shutil.rmtree(folder, ignore_errors=True)
         if folder.exists():
             left.append(str(folder))
+        guard.end()
         os.close(owned)
         if made is not None:
             made.leftovers = tuple(left)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import sys
+import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -49,6 +51,17 @@ class Planted:
             "".join(planted.line.replace("\n", " ") + "\n" for planted in NAMES)
         )
         (self.folder / "hostfile").write_text("localhost slots=2\n")
+        lines = [planted.line.replace("\n", " ") for planted in PLANTED]
+        (self.folder / "hosts.hostfile").write_text("".join(f"{line}\n" for line in lines))
+        (self.folder / "launch.sh").write_text(
+            "#!/bin/sh\n"
+            + "".join(f"deepspeed --num_gpus 2 t.py {line}\n" for line in lines)
+            + "deepspeed --num_gpus 0 t.py --password hunter2x --deepspeed broken.json\n"
+        )
+        (self.folder / "accelerate.yaml").write_text(
+            "distributed_type: DEEPSPEED\nhub_token: hunter2x\ndeepspeed_config:\n"
+            f"  train_batch_size: {json.dumps(lines[0])}\n  zero_optimization: {{stage: 9}}\n"
+        )
         trace = "".join(
             f"[rank{number % 4}]: RuntimeError: CUDA error: {planted.line}\n"
             f"ValueError: {planted.line}\n"
@@ -58,13 +71,22 @@ class Planted:
             f'{trace}Traceback (most recent call last):\n  File "/x/t.py", line 1, in f\n'
             f"torch.OutOfMemoryError: CUDA out of memory. {PLANTED[0].line} {NAMES[0].line}\n"
         )
+        (self.folder / "issue.md").write_text(
+            "It dies:\n```\n" + trace + "```\nds_report:\n```\n"
+            + "deepspeed install path ........... ['/x/" + FORMS[0].secret + "']\n"
+            + "torch version .................... 2.4.0 " + FORMS[1].secret + "\n"
+            + "deepspeed info ................... 0.14.0, " + FORMS[2].secret + ", master\n```\n"
+        )  # fmt: skip
 
     def run(self, *argv: str) -> Outcome:
         return dsdoctor(*argv, env=self.env, cwd=self.folder)
 
     def written(self) -> Iterator[Path]:
         """Files that a command has left anywhere that it may write."""
-        known = {"ds_config.json", "broken.json", ".deepspeed_env", "hostfile", "train.log"}
+        known = {
+            "ds_config.json", "broken.json", ".deepspeed_env", "hostfile", "train.log",
+            "hosts.hostfile", "launch.sh", "accelerate.yaml", "issue.md",
+        }  # fmt: skip
         for base in (self.folder, self.temporary, self.tmp_path / "home"):
             for place, _, names in os.walk(base):
                 yield from (
@@ -99,6 +121,22 @@ COMMANDS = (
     ("hook", "npd"),
     ("hook", "slurm-prolog"),
     ("smoke", "--cpu", "1", "--config", "broken.json"),
+    ("lint", "."),
+    ("lint", ".", "--format", "json"),
+    ("lint", ".", "--format", "sarif", "-o", "lint.sarif"),
+    ("lint", ".", "--format", "github"),
+    ("triage", "issue.md"),
+    ("triage", "issue.md", "--format", "json", "-o", "triage.json"),
+    ("triage", "train.log"),
+    ("check", "--from-report", "issue.md", "--format", "json"),
+    ("check", "--from-report", "issue.md", "-v"),
+    ("diagnose", "train.log", "--format", "html", "-o", "diagnosis.html"),
+    ("diagnose", "issue.md", "--format", "json"),
+    ("hook", "kubernetes"),
+    ("hook", "npd", "--textfile", "npd.prom", "--json", "npd.json"),
+    ("hook", "slurm-task-prolog"),
+    ("explain", PLACES[0].line + " " + NAMES[0].line),
+    ("run", "list"),
 )  # fmt: skip
 
 
@@ -163,3 +201,65 @@ def test_a_report_of_smoke_and_what_it_writes_of_the_launcher() -> None:
     writer.end()
     assert leaks(log.getvalue().decode()) == []
     assert log.getvalue().endswith(b"last NCCL_DEBUG=INFO")
+
+
+def packed(path: Path) -> str:
+    """Text of a file, of what is compressed in it as well."""
+    data = path.read_bytes()
+    if path.name.endswith(".tar.gz"):
+        with tarfile.open(path) as archive:
+            inner = [archive.extractfile(one) for one in archive if one.isfile()]
+            data = b"".join(file.read() for file in inner if file is not None)
+    elif data.startswith(b"\x1f\x8b"):
+        data = gzip.decompress(data)
+    return data.decode(errors="replace")
+
+
+def test_what_run_keeps_and_what_it_sends(tmp_path: Path) -> None:
+    """Only the job's own output, which nobody else may read, is kept as it was."""
+    planted = Planted(tmp_path)
+    words = [word for one in (*NAMES, *PLACES) for word in one.line.split()]
+    done = planted.run(
+        "run", "--preflight", "quick", "--force", "--runs-dir", "runs", "--metrics", "run.prom",
+        "--", "sh", "-c", "cat train.log >&2; exit 1", *words,
+    )  # fmt: skip
+    assert done.status == 1
+    said = done.err.replace((planted.folder / "train.log").read_text(), "")
+    assert leaks(said) == []
+    commands = (
+        ("show", "last"), ("show", "last", "--format", "json"), ("list",),
+        ("show", "last", "--format", "html", "-o", "run.html"), ("list", "--format", "json"),
+        ("show", "last", "--bundle", "send.tar.gz"), ("export", "last", "--format", "json"),
+        ("diff", "last", "last"),
+    )  # fmt: skip
+    for given in commands:
+        done = planted.run("run", "--runs-dir", "runs", *given)
+        assert done.status == 0, (given, done.err)
+        assert leaks(done.out + done.err) == [], given
+    found = {path.name: path for path in planted.written()}
+    assert {"run.prom", "run.html", "send.tar.gz"} <= found.keys()
+    own = [path for name, path in found.items() if name.startswith("output-")]
+    assert own
+    for path in own:
+        assert path.stat().st_mode & 0o077 == 0
+        assert path.parent.stat().st_mode & 0o077 == 0
+    for path in set(planted.written()) - set(own):
+        assert leaks(packed(path)) == [], path
+
+
+def test_the_log_and_the_journal_of_a_fix(tmp_path: Path) -> None:
+    """Package managers print the index that they ask, with the password in it."""
+    from dsdoctor.fixes import journal as journals
+    from dsdoctor.fixes.apply import Applier
+    from dsdoctor.model.fix_plan import Plan, Run
+
+    for number, planted in enumerate((*PLACES, *NAMES, *FORMS)):
+        line = planted.line.replace("\n", " ")
+        said: list[str] = []
+        plan = Plan(name="p", title="t", steps=(Run(argv=("echo", line), why="w"),))
+        book = journals.Journal.begin("p", {}, tmp_path / str(number))
+        Applier(plan, book, {"PATH": "/usr/bin:/bin"}, said.append).carry_out()
+        assert planted.secret not in "".join(said), planted.kind
+        for path in (tmp_path / str(number)).rglob("*"):
+            if path.is_file():
+                assert planted.secret not in path.read_text(errors="replace"), planted.kind

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import random
+import signal
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from tests.support import signals
+from tests.support.command import TEST_RUN, clean_environment, left_running
 
 TIMES = 3
 
@@ -17,9 +22,66 @@ TIMES = 3
 @pytest.mark.parametrize("argv", signals.COMMANDS, ids=" ".join)
 def test_nothing_is_left(argv: tuple[str, ...], tmp_path: Path) -> None:
     draw = random.Random(" ".join(argv))
-    for time in range(TIMES):
+    for turn in range(TIMES):
         number, delay = signals.moments(draw, argv)
-        folder = tmp_path / str(time)
+        folder = tmp_path / str(turn)
         folder.mkdir()
         _, left = signals.attempt(argv, number, delay, folder)
         assert left == [], (number.name, delay)
+
+
+GUARDED = """
+import subprocess, sys, time
+from pathlib import Path
+from dsdoctor import process
+folder = Path(sys.argv[1])
+folder.mkdir()
+guard = process.Guard(folder)
+if sys.argv[2] == "end":
+    guard.end()
+child = process.Child(["sh", "-c", "setsid sleep 600 & setsid sleep 600"])
+print("ready", flush=True)
+time.sleep(600)
+"""
+
+
+def _dsdoctor_killed(tmp_path: Path, word: str) -> list[str]:
+    """What is left of a process that had started others when SIGKILL ended it."""
+    env = clean_environment(tmp_path)
+    child = subprocess.Popen(
+        [sys.executable, "-c", GUARDED, str(tmp_path / "run"), word],
+        env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    assert child.stdout is not None
+    assert child.stdout.readline() == b"ready\n"
+    child.kill()
+    child.wait()
+    child.stdout.close()
+    end = time.monotonic() + 30.0 if word == "keep" else time.monotonic() + 1.0
+    while (left := left_running(tmp_path)) and time.monotonic() < end:
+        time.sleep(0.1)
+    if word == "keep":
+        assert not (tmp_path / "run").exists()
+    return left
+
+
+def test_sigkill_leaves_neither_processes_nor_the_folder(tmp_path: Path) -> None:
+    assert _dsdoctor_killed(tmp_path, "keep") == []
+
+
+def test_without_the_guard_they_would_stay(tmp_path: Path) -> None:
+    left = _dsdoctor_killed(tmp_path, "end")
+    try:
+        assert len(left) >= 2
+    finally:
+        for entry in Path("/proc").iterdir():
+            mark = f"{TEST_RUN}={tmp_path}".encode()
+            if entry.name.isdigit() and mark in _environment(entry):
+                os.kill(int(entry.name), signal.SIGKILL)
+
+
+def _environment(entry: Path) -> list[bytes]:
+    try:
+        return (entry / "environ").read_bytes().split(b"\0")
+    except OSError:
+        return []

@@ -1,0 +1,58 @@
+"""Ends what a run of dsdoctor has started, if dsdoctor is gone: SIGKILL leaves it no time to.
+
+    guard.py RUN_ID FOLDER
+
+Standard input is a pipe whose other end dsdoctor keeps open. When it closes, every process that
+carries the run's marker is killed, and FOLDER is removed. Standard library only.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sys
+import time
+
+#: For processes that start others while they are being killed.
+SECONDS = 5.0
+
+
+def marked(needle: bytes) -> list[int]:
+    """Processes that carry the marker, this one excepted."""
+    found: list[int] = []
+    for name in os.listdir("/proc"):
+        if not name.isdigit() or int(name) == os.getpid():
+            continue
+        try:
+            with open(f"/proc/{name}/environ", "rb") as file:
+                if needle in file.read().split(b"\0"):
+                    found.append(int(name))
+        except OSError:
+            continue
+    return found
+
+
+def main() -> None:
+    """Waits for the end of dsdoctor, then cleans up."""
+    run_id, folder = sys.argv[1:3]
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    while os.read(0, 1):
+        pass
+    needle = b"DSDOCTOR_RUN=" + run_id.encode()
+    end = time.monotonic() + SECONDS
+    left = marked(needle)
+    while left and time.monotonic() < end:
+        for pid in left:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except OSError:
+                continue
+        time.sleep(0.05)
+        left = marked(needle)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()

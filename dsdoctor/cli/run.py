@@ -129,6 +129,11 @@ def _start(words: tuple[str, ...], base: Path, given: dict[str, Any]) -> int:
         raise UsageError(f"`--every {given['every']}` is too short; expected 0.1s or longer")
     if given["requeue"] and not os.environ.get("SLURM_JOB_ID"):
         raise UsageError("`--requeue` needs a Slurm job; elsewhere, pass `--restarts N`")
+    metrics = None if given["metrics"] is None else Path(given["metrics"]).absolute()
+    if metrics is not None and not os.access(metrics.parent, os.W_OK):
+        raise UsageError(
+            f"`--metrics {given['metrics']}`: `{metrics.parent}` is not a folder that you may write"
+        )
     first = is_first(os.environ)
     options = RunOptions(
         command=words,
@@ -141,7 +146,7 @@ def _start(words: tuple[str, ...], base: Path, given: dict[str, Any]) -> int:
         restarts=given["restarts"] or int(given["requeue"]),
         requeue=given["requeue"],
         base=base,
-        metrics=None if given["metrics"] is None else Path(given["metrics"]).absolute(),
+        metrics=metrics,
         quiet=given["quiet"] or not first,
     )
     status = execute(options, _speak)

@@ -98,6 +98,7 @@ class RunRecord(msgspec.Struct, kw_only=True):
         id: name of its folder.
         host: host name.
         command: the command as typed, secrets masked.
+        pid: process of the dsdoctor that watches it.
         cwd: the folder it was started in.
         env_set: variables that dsdoctor added.
         started: ISO 8601, UTC.
@@ -126,6 +127,7 @@ class RunRecord(msgspec.Struct, kw_only=True):
     id: str = ""
     host: str = ""
     command: tuple[str, ...] = ()
+    pid: int = 0
     cwd: str = ""
     env_set: dict[str, str] = {}
     started: str = ""

@@ -142,8 +142,10 @@ def _cause_lines(diagnosis: Diagnosis | None, ending: Sequence[PassedSignal]) ->
         if (error := diagnosis.first_error) is not None:
             rank = "" if error.rank is None else f"rank {error.rank}, "
             yield f"  {rank}{error.file}:{error.line}"
+    elif diagnosis is None:
+        yield "cause: unknown; the job printed nothing"
     else:
-        yield "cause: the output shows no failure"
+        yield "cause: unknown; the output shows no failure"
 
 
 def death_lines(record: RunRecord, diagnosis: Diagnosis | None, folder: Path) -> Iterator[str]:

@@ -12,6 +12,7 @@ from dsdoctor.errors import UsageError
 from dsdoctor.model.run_record import RunRecord
 from dsdoctor.model.snapshot import from_json
 from dsdoctor.report.text import clean
+from dsdoctor.run import store
 from dsdoctor.run.ending import status_words, success_line
 from dsdoctor.run.notices import GIB, duration
 
@@ -29,7 +30,7 @@ def started(record: RunRecord) -> float:
 def ending(record: RunRecord) -> str:
     """How a run ended, in a word or two."""
     if record.status is None:
-        return "running"
+        return "running" if store.is_running(record) else "unknown: dsdoctor was killed"
     if record.preflight == "failed" and record.seconds == 0:
         return "not started"
     return "ok" if record.status == 0 else status_words(record.status).removeprefix("was ")

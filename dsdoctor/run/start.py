@@ -57,12 +57,19 @@ def execute(options: RunOptions, speak: Speaker) -> int:
         id=folder.name,
         host=platform.node(),
         command=tuple(mask_words(options.command)),
+        pid=os.getpid(),
         cwd=str(Path.cwd()),
         started=_now(),
         slurm_job=os.environ.get("SLURM_JOB_ID", ""),
     )
     store.save(folder, record)
-    if not _may_start(options, folder, record, speak):
+    try:
+        may_start = _may_start(options, folder, record, speak)
+    except KeyboardInterrupt:
+        with contextlib.suppress(OSError):
+            files.remove(folder, tree=True)
+        raise
+    if not may_start:
         record.ended, record.status = _now(), REFUSED
         store.save(folder, record)
         return REFUSED
@@ -72,7 +79,12 @@ def execute(options: RunOptions, speak: Speaker) -> int:
         added = announced(folder, env, _torch(folder))
         env |= added
         record.env_set = added
-    status = _attempts(options, folder, record, env, speak)
+    try:
+        status = _attempts(options, folder, record, env, speak)
+    except UsageError:  # nothing was started: there is nothing to keep
+        with contextlib.suppress(OSError):
+            files.remove(folder, tree=True)
+        raise
     record.ended, record.status = _now(), status
     try:
         _end(folder, record, status, speak, quiet=options.quiet)
@@ -239,7 +251,7 @@ def _end(folder: Path, record: RunRecord, status: int, speak: Speaker, *, quiet:
                 record.figures.predicted = predict(snapshot)
         store.save(folder, record)
         if not quiet:
-            speak(ending.success_line(record))
+            speak(f"done in {ending.success_line(record)}")
         return
     from dsdoctor import packs  # noqa: PLC0415
 

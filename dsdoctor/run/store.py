@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime as dt
 import os
+import platform
 import re
 import tarfile
 from collections.abc import Mapping, Sequence
@@ -80,6 +81,21 @@ def load(folder: Path) -> RunRecord:
     return record
 
 
+def is_running(record: RunRecord) -> bool:
+    """Whether a run goes on, as far as this host can know: dsdoctor may have been killed."""
+    if record.status is not None:
+        return False
+    if not record.pid or record.host != platform.node():
+        return True
+    try:
+        os.kill(record.pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # another user's
+        return True
+    return True
+
+
 def all_runs(base: Path) -> list[tuple[Path, RunRecord]]:
     """Kept runs, the oldest first; folders that hold no record are passed over."""
     found: list[tuple[Path, RunRecord]] = []
@@ -130,7 +146,7 @@ def prune(base: Path, *, kept: int = KEPT_BYTES) -> list[str]:
     for folder, record in runs:
         if sum(sizes.values()) <= kept:
             break
-        if folder not in spared and record.status is not None:
+        if folder not in spared and not is_running(record):
             with contextlib.suppress(OSError):
                 files.remove(folder, tree=True)
             sizes.pop(folder)

@@ -266,6 +266,8 @@ MISUSE = [
     (("--every", "0.01", "--", "true"), 2, "is too short"),
     (("--hang-after", "-3", "--", "true"), 2, "is not a duration"),
     (("--preflight", "off", "--", "/nowhere/cmd"), 2, "cannot be started"),
+    (("--metrics", "/nowhere/x.prom", "--", "true"), 2, "is not a folder that you may write"),
+    (("--requeue", "--", "true"), 2, "needs a Slurm job"),
     (("show", "2020"), 2, "no run is kept"),
     (("list", "extra"), 2, "unexpected extra argument"),
     (("--runs-dir", "/dev/null/x", "--", "true"), 2, "cannot hold the records"),
@@ -280,6 +282,7 @@ def test_misuse_is_one_line(tmp_path: Path, words: tuple[str, ...], status: int,
     assert "Traceback" not in done.stderr
     if status:
         assert len(done.stderr.strip().splitlines()) == 1
+    assert not list((tmp_path / "runs").glob("*"))  # nothing was run
 
 
 def test_variables_are_announced_and_those_of_the_user_stay(tmp_path: Path) -> None:
@@ -322,3 +325,54 @@ def test_a_run_that_is_still_going_is_listed_as_running(tmp_path: Path) -> None:
         assert "  running  " in listed.stdout
         os.kill(child.pid, signal.SIGTERM)
         child.wait(60)
+
+
+def test_a_run_whose_dsdoctor_was_killed_is_not_listed_as_running(tmp_path: Path) -> None:
+    text = "import time; print('ready', flush=True); time.sleep(60)"
+    with running(tmp_path, "--", *python(text)) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        job = _children(child.pid, "time.sleep(60)")
+        child.kill()
+        child.wait(60)
+        os.kill(job[0], signal.SIGKILL)
+    assert "unknown: dsdoctor was killed" in run(tmp_path, "list").stdout
+
+
+def test_ctrl_c_during_the_check_leaves_no_run(tmp_path: Path) -> None:
+    words = [*RUN, "--preflight", "full", "--", "sleep", "60"]
+    with subprocess.Popen(
+        words, env=environment(tmp_path), stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as child:
+        wait_for(lambda: _children(child.pid, "dsdoctor.run.preflight"))
+        os.kill(child.pid, signal.SIGINT)
+        _, said = child.communicate(timeout=60)
+    assert child.returncode == 130
+    assert said.strip() == "dsdoctor: interrupted"
+    assert list((tmp_path / "runs").iterdir()) == []
+
+
+def test_a_command_that_ends_while_its_daemon_lives_is_not_waited_for(tmp_path: Path) -> None:
+    text = f"setsid sh -c 'while ! test -e {tmp_path}/end; do sleep 0.1; done' & echo started"
+    done = quick(tmp_path, "--", "sh", "-c", text)
+    (tmp_path / "end").touch()
+    assert (done.returncode, done.stdout) == (0, "started\n")
+
+
+def test_a_line_without_end_costs_no_memory_and_is_passed_on(tmp_path: Path) -> None:
+    text = (
+        "import os\nfor _ in range(60): os.write(1, b'loss ' * (1 << 18))\n"
+        "import resource\nprint(flush=True)"
+    )
+    probe = (
+        "import resource, subprocess, sys\n"
+        "done = subprocess.run(sys.argv[1:], stdout=subprocess.PIPE)\n"
+        "print(len(done.stdout), resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss >> 10)"
+    )
+    words = [*python(probe), *RUN, "--preflight", "off", "-q", "--", *python(text)]
+    done = subprocess.run(
+        words, env=environment(tmp_path), capture_output=True, text=True, check=True
+    )
+    size, mib = map(int, done.stdout.split())
+    assert size == 60 * 5 * (1 << 18) + 1
+    assert mib < 120, f"{mib} MiB"

@@ -1,4 +1,7 @@
-"""From what was kept of a run to its last lines: why it died, or what it achieved."""
+"""From what was kept of a run to its last lines: why it died, or what it achieved.
+
+A job that ends well does not wait for the imports that read logs.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +10,18 @@ import shutil
 import signal
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from dsdoctor import files, known_good, logs, process
-from dsdoctor.model.diagnosis import Diagnosis, Outcome
-from dsdoctor.model.redact import mask
+from dsdoctor import files, process
 from dsdoctor.model.run_record import Figures, PassedSignal, RunRecord
-from dsdoctor.registry import Registry
 from dsdoctor.run.notices import GIB, Notices, duration
 from dsdoctor.run.progress import Progress
+
+if TYPE_CHECKING:
+    from dsdoctor.model.diagnosis import Diagnosis
+    from dsdoctor.registry import Registry
 
 #: Files of a run that a diagnosis reads, in this order.
 EVIDENCE = ("output-*.log.gz", "kernel.log", "gpus.log", "control-group.log", "scheduler.log")
@@ -65,12 +70,16 @@ def ask_scheduler(folder: Path, env: Mapping[str, str]) -> None:
     with contextlib.suppress(OSError):
         answer = process.run([tool, "show", "job", job], timeout=SCHEDULER_SECONDS)
         if answer.ok:
+            from dsdoctor.model.redact import mask  # noqa: PLC0415
+
             text = "\n".join(mask(line) for line in answer.text.splitlines())
             files.write(folder / "scheduler.log", text, mode=0o600)
 
 
 def diagnose(folder: Path, registry: Registry) -> Diagnosis | None:
     """The cause, from everything that was kept; None where the job wrote nothing."""
+    from dsdoctor import logs  # noqa: PLC0415
+
     paths = sources_of(folder)
     if not paths:
         return None
@@ -137,7 +146,7 @@ def _cause_lines(diagnosis: Diagnosis | None, ending: Sequence[PassedSignal]) ->
             yield f"fix: `dsdoctor fix {fix}`"
     elif ending and (diagnosis is None or diagnosis.first_error is None):
         yield f"cause: {ending[0].name} from outside; a scheduler, `timeout` or a user sends it"
-    elif diagnosis is not None and diagnosis.outcome is not Outcome.CLEAN:
+    elif diagnosis is not None and diagnosis.outcome.value != "clean":
         yield f"cause: {diagnosis.summary}"
         if (error := diagnosis.first_error) is not None:
             rank = "" if error.rank is None else f"rank {error.rank}, "
@@ -167,6 +176,8 @@ def death_lines(record: RunRecord, diagnosis: Diagnosis | None, folder: Path) ->
     if record.checkpoint:
         yield f"last checkpoint that the job reported: `{record.checkpoint}`"
     if record.changed:
+        from dsdoctor import known_good  # noqa: PLC0415
+
         yield known_good.sentence(record.changed)
     yield f"kept in `{folder}`; for details, run `dsdoctor run show {folder.name}`"
 

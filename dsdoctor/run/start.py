@@ -233,11 +233,11 @@ def _set_aside(folder: Path, attempt: int) -> None:
 
 
 def _end(folder: Path, record: RunRecord, status: int, speak: Speaker, *, quiet: bool) -> None:
-    from dsdoctor import known_good  # noqa: PLC0415
     from dsdoctor.run import ending  # noqa: PLC0415
 
     snapshot = None
     if (folder / "snapshot.json").is_file():
+        from dsdoctor import known_good  # noqa: PLC0415
         from dsdoctor.model.snapshot import from_json  # noqa: PLC0415
 
         with contextlib.suppress(UsageError):

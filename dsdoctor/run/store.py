@@ -17,7 +17,6 @@ import platformdirs
 
 from dsdoctor import files
 from dsdoctor.errors import UsageError
-from dsdoctor.model.redact import mask
 from dsdoctor.model.run_record import SCHEMA, VERSION, RunRecord
 
 #: What all kept runs may take together, bytes on disk.
@@ -177,6 +176,8 @@ def bundle(folder: Path, output: Path, texts: Mapping[str, bytes]) -> None:
 def texts_of(folder: Path) -> dict[str, bytes]:
     """Every text of a run, masked, by its name in the archive."""
     import gzip  # noqa: PLC0415  # for bundles only
+
+    from dsdoctor.model.redact import mask  # noqa: PLC0415
 
     found: dict[str, bytes] = {}
     for path in sorted(folder.rglob("*")):

@@ -376,3 +376,13 @@ def test_a_line_without_end_costs_no_memory_and_is_passed_on(tmp_path: Path) -> 
     size, mib = map(int, done.stdout.split())
     assert size == 60 * 5 * (1 << 18) + 1
     assert mib < 120, f"{mib} MiB"
+
+
+def test_a_job_that_ends_well_does_not_wait_for_what_reads_logs(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", *RUN[1:], "--preflight", "off", "-q", "--", "true"],
+        env=environment(tmp_path), capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert "dsdoctor.run.supervise" in loaded
+    assert not loaded & {"dsdoctor.logs", "dsdoctor.packs", "dsdoctor.known_good", "rich"}

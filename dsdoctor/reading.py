@@ -9,6 +9,7 @@ import sys
 import time
 from pathlib import Path
 
+from dsdoctor import safe_path
 from dsdoctor.model.decode import SIZE, DecodeError, bounded
 
 #: Seconds to wait for a pipe that is named as a file, such as `<(dsdoctor snapshot)` makes.
@@ -37,10 +38,22 @@ def read(path: str | Path, *, size: int = SIZE) -> bytes:
             return bounded(_pipe(handle, size), size)
         if not stat.S_ISREG(mode):
             raise DecodeError("it is a device or a socket, not a file")
+        if safe_path.is_root():
+            _refuse_private(str(path), handle)
         with os.fdopen(os.dup(handle), "rb") as file:
             return bounded(file.read(size + 1), size)
     finally:
         os.close(handle)
+
+
+def _refuse_private(path: str, handle: int) -> None:
+    """As root, another account's link to a private file is not read: it would be quoted."""
+    from dsdoctor.host.account import may_quote  # noqa: PLC0415  # root alone
+
+    try:
+        may_quote(path, os.fstat(handle))
+    except safe_path.UnsafePathError as error:
+        raise DecodeError(f"root does not read it: {error}") from None
 
 
 def _pipe(handle: int, size: int) -> bytes:

@@ -13,6 +13,7 @@ import gzip
 import importlib
 import io
 import lzma
+import os
 import re
 import sys
 import zlib
@@ -20,6 +21,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
+from dsdoctor import safe_path
 from dsdoctor.logs.bounds import BLOCK, MOST_ENTRIES, Budget
 
 #: A line longer than this is given out in pieces.
@@ -202,6 +204,7 @@ def _open(source: Source) -> Iterator[BinaryIO]:
             raw = source.stream or sys.stdin.buffer
         else:
             raw = stack.enter_context(source.path.open("rb"))
+            _refuse_private(source, raw)
         head = raw.read(6)
         joined = cast("BinaryIO", io.BufferedReader(Joined(head, raw), BLOCK))
         if head.startswith(GZIP_MAGIC):
@@ -216,6 +219,18 @@ def _open(source: Source) -> Iterator[BinaryIO]:
             yield raw
         else:
             yield joined
+
+
+def _refuse_private(source: Source, opened: BinaryIO) -> None:
+    """As root, another account's link to a private file is not read: it would be quoted."""
+    if not safe_path.is_root():
+        return
+    from dsdoctor.host.account import may_quote  # noqa: PLC0415  # root alone
+
+    try:
+        may_quote(str(source.path), os.fstat(opened.fileno()))
+    except safe_path.UnsafePathError as error:
+        raise ReadError(f"`{source.name}` is not read by root: {error}") from None
 
 
 def _wide_encoding(head: bytes) -> str | None:

@@ -332,3 +332,21 @@ def test_a_fifo_is_not_waited_for(trap: Trap) -> None:
     fifo = trap.home / ".deepspeed_env"
     os.mkfifo(fifo)
     assert LocalHost({"PATH": "/usr/bin:/bin"}).read(str(fifo)) == b""
+
+
+@pytest.mark.parametrize("command", [["diagnose"], ["triage"], ["check", "--from-report"]])
+def test_a_log_that_is_a_link_to_a_private_file_is_not_quoted(
+    trap: Trap, command: list[str]
+) -> None:
+    words = "Traceback (most recent call last):\nKeyError: root-hash\n"
+    trap.victim.write_text(words)
+    link = trap.link("rank0.log")
+    folder = [str(trap.home)] if command == ["diagnose"] else [str(link)]
+    try:
+        for where in ([str(link)], folder):
+            done = dsdoctor(trap, *command, *where)
+            assert "root-hash" not in done.stdout + done.stderr
+            assert done.returncode == 2
+            assert "root" in done.stderr
+    finally:
+        trap.victim.write_text("root's own\n")

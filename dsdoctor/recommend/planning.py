@@ -117,14 +117,16 @@ def _notes(
                 "DeepSpeed config cannot",
             )
         )
-    if setting.partitions_weights and setting.on_gpu:
+    if setting.partitions_weights and setting.on_gpu and not setting.loads_first:
         whole = setting.width * model.parameters * setting.ranks_per_node / GIB
         reasons.append(
             note(
                 "loading",
                 "the script must build the model under `deepspeed.zero.Init` (the Hugging Face "
                 "Trainer does); else the ranks of a host hold "
-                f"{whole:.1f} GiB of weights together before DeepSpeed divides them",
+                f"{whole:.1f} GiB of weights together before DeepSpeed divides them, and each GPU "
+                f"takes {whole / setting.ranks_per_node:.1f} GiB at once; `--loads-first` plans "
+                "for such a script",
             )
         )
     if (

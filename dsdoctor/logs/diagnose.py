@@ -257,6 +257,8 @@ def judge(
     if outcome is Outcome.CLEAN and any(_cut_off(scan.tail) for scan in scans):
         outcome, summary = Outcome.UNRECOGNISED, "the log breaks off within a traceback"
     unknown = outcome is Outcome.UNRECOGNISED
+    if choice.silent is not None:
+        error = None  # what others print of it
     decided = choice.decided_by if outcome in {Outcome.CAUSE, Outcome.USER_CODE} else ""
     return Diagnosis(
         outcome=outcome,
@@ -492,6 +494,11 @@ def _releases(scans: Sequence[Scan]) -> dict[str, str]:
     )
 
 
+def _echoes(item: Hit | Error) -> bool:
+    """Whether a line only follows from a failure elsewhere."""
+    return is_echo(item) if isinstance(item, Error) else item.known.signature.echo
+
+
 def _attempts(scans: Sequence[Scan], names: Sequence[str]) -> tuple[Attempt, ...]:
     """What ended each start of the workers, in the log of the launcher that restarted them."""
     found: list[Attempt] = []
@@ -502,10 +509,9 @@ def _attempts(scans: Sequence[Scan], names: Sequence[str]) -> tuple[Attempt, ...
         ended: dict[int, Hit | Error] = {}
         items: list[Hit | Error] = [*scan.outlived, *scan.hits, *scan.errors]
         for item in sorted(items, key=lambda one: one.line):
-            echo = is_echo(item) if isinstance(item, Error) else item.known.signature.echo
             place = bisect.bisect_left(starts, item.line)
-            if not echo or place not in ended:
-                ended.setdefault(place, item)
+            if place not in ended or (_echoes(ended[place]) and not _echoes(item)):
+                ended[place] = item
         for place in range(len(starts) + 1):
             last = ended.get(place)
             if last is None:

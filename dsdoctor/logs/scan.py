@@ -175,6 +175,8 @@ def stamp(text: str) -> str:
 
 #: torchrun's elastic agent, before it starts the workers anew.
 RESTART = "will restart worker group"
+#: torchrun's elastic agent, of a worker that failed; it tells of the restart at level INFO alone.
+FAILED = "failed (exitcode:"
 #: torchrun's elastic agent, at its end.
 FIRST = "Root Cause (first observed failure)"
 #: Lines of its report on one failure.
@@ -185,7 +187,7 @@ REPORT = re.compile(
 #: A bar of tqdm, behind which text of somebody else may stand without a line's end.
 BAR = re.compile(rb"\[[\d:]+<[\d:?]+, [^\]\r\n]{0,120}\]")
 #: Lines that matter each time they come.
-COURSE = frozenset({RESTART, FIRST, TRACEBACK, IGNORED, *CHAINS})
+COURSE = frozenset({RESTART, FAILED, FIRST, TRACEBACK, IGNORED, *CHAINS})
 #: What was outlived and is still told.
 MOST_OUTLIVED = 20
 #: Bytes after which it is asked whether the run went on, so that what it outlived takes no room.
@@ -242,7 +244,15 @@ class Scanner:
             self.flags.update(signature.unless)
         self._matcher = matcher(
             sorted(
-                {*self.by_literal, *self.flags, *ERROR_LITERALS, *MARK_LITERALS, RESTART, FIRST}
+                {
+                    *self.by_literal,
+                    *self.flags,
+                    *ERROR_LITERALS,
+                    *MARK_LITERALS,
+                    RESTART,
+                    FAILED,
+                    FIRST,
+                }
             ),
             engine,
         )
@@ -386,6 +396,7 @@ class _State:
         self.fragment = False  # the last line that was done is not at its end yet
         self.matched = 0  # lines that a pattern fitted
         self.steps: Steps = {}
+        self.fell: tuple[int, str, Steps] | None = None  # since the last restart
         self.fatal: dict[str, Steps] = {}  # signs of a death, and how far the run had come
         self.runs = Openings()
         self.before: Scan | None = None  # what the run before the last one showed
@@ -518,8 +529,13 @@ class _State:
         def over(item: Hit | Error) -> bool:
             return is_over(item.line, item.steps)
 
-        gone: list[Hit | Error] = [hit for hit in self.result.hits if over(hit)]
-        gone += [error for error in self.traces.errors if over(error)]
+        if self.fell is not None and is_over(self.fell[0], self.fell[2]):
+            place, when, _ = self.fell
+            self.fell = None
+            if all(line < place for line, _ in self.result.restarts):
+                self.result.restarts.append((place, when))
+        gone: list[Hit | Error] = [error for error in self.traces.errors if over(error)]
+        gone += [hit for hit in self.result.hits if over(hit)]
         for name, before in list(self.fatal.items()):
             if is_over(self.result.marks[name][0], before):
                 del self.fatal[name], self.result.marks[name]
@@ -605,6 +621,8 @@ class _State:
         raw = window.line(start)
         if RESTART in literals:
             self.result.restarts.append((number, window.when(start)))
+        if FAILED in literals and self.fell is None:
+            self.fell = (number, window.when(start), self._steps_before(window, start))
         if FIRST in literals:
             self._failure(window, start, number)
         segments = _segments(raw, literals)
@@ -662,7 +680,9 @@ class _State:
 
     def _is_spent(self, literal: str) -> bool:
         """All that the literal could tell is known already, so floods of it cost little."""
-        if literal in {RESTART, FIRST} or (literal in ERROR_LITERALS and not self.traces.full):
+        if literal in {RESTART, FAILED, FIRST} or (
+            literal in ERROR_LITERALS and not self.traces.full
+        ):
             return False
         if literal in self.scanner.flags and literal not in self.result.flags:
             return False

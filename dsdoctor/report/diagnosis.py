@@ -97,6 +97,16 @@ def _other(diagnosis: Diagnosis, columns: int) -> Iterator[Line]:
             yield from _wrap(f"report it at {told.url}", columns, INDENT, "note")
 
 
+def _attempts(diagnosis: Diagnosis, columns: int) -> Iterator[Line]:
+    """What ended each start of the workers."""
+    for attempt in diagnosis.attempts:
+        text = attempt.ended_by or "the log does not show what ended it"
+        if diagnosis.outcome is Outcome.CLEAN and attempt is diagnosis.attempts[-1]:
+            text = attempt.ended_by or "no failure"
+        where = f" ({_place(attempt.line)})" if attempt.line else ""
+        yield from _wrap(f"attempt {attempt.number}: {text}{where}", columns, "", "body", INDENT)
+
+
 def lines(diagnosis: Diagnosis, *, width: int | None = None) -> Iterator[Line]:
     """The report, line by line.
 
@@ -124,10 +134,7 @@ def lines(diagnosis: Diagnosis, *, width: int | None = None) -> Iterator[Line]:
         yield from _wrap(f"raised at {error.file}:{error.line}", columns, INDENT, "body")
         if outcome is not Outcome.CAUSE:
             yield from _wrap(f"told at {_place(error.log)}", columns, INDENT, "note")
-    for attempt in diagnosis.attempts:
-        text = attempt.ended_by or "the log does not show what ended it"
-        where = f" ({_place(attempt.line)})" if attempt.line else ""
-        yield from _wrap(f"attempt {attempt.number}: {text}{where}", columns, "", "body", INDENT)
+    yield from _attempts(diagnosis, columns)
     if diagnosis.considered:
         yield Line("lines considered:")
         for line in diagnosis.considered:

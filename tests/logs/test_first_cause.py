@@ -333,3 +333,13 @@ def test_a_line_of_another_count_is_not_progress() -> None:
     bus = "[n1:1:0:2] Caught signal 7 (Bus error: nonexistent physical address)\n"
     bar = "Epoch 10/50 loss : 1.086 [INFO] [launch.py:286:sigkill_handler] Killing subprocess 2\n"
     assert said(log + bus + bar) == "shm-too-small"
+
+
+def test_a_restart_of_which_the_agent_says_nothing_is_seen_by_the_steps_below_it() -> None:
+    failed = "E1122 09:50:03.1 17 torch/distributed/elastic/multiprocessing/api.py:1002] failed (exitcode: 1)\n"
+    found = read(steps(1, 40) + key_error(2) + failed + steps(1, 60) + OOM.format(3))
+    assert [attempt.ended_by for attempt in found.attempts] == [
+        "KeyError: 'labels'",
+        "The GPU ran out of memory",
+    ]
+    assert found.causes[0].condition == "gpu-oom"

@@ -10,6 +10,7 @@ the number of the step in a bar; it is joined by the same lines of the ranks tha
 from __future__ import annotations
 
 import datetime as dt
+import functools
 import itertools
 import json
 import lzma
@@ -156,19 +157,15 @@ class Shift(NamedTuple):
     back: int = 0
 
 
+@functools.lru_cache(maxsize=4096)
+def _written(at: int, form: str) -> str:
+    return dt.datetime.fromtimestamp(at, tz=dt.timezone.utc).strftime(form)
+
+
 def _stamp(match: re.Match[str]) -> Callable[[Shift], str]:
     at = seconds(match)
     form = "%m%d %H:%M:%S" if match["md"] else f"%Y-%m-%d{match['sep']}%H:%M:%S"
-    known: dict[int, str] = {}
-
-    def told(shift: Shift) -> str:
-        if shift.back not in known:
-            known.clear()
-            when = dt.datetime.fromtimestamp(at - shift.back, tz=dt.timezone.utc)
-            known[shift.back] = when.strftime(form)
-        return known[shift.back]
-
-    return told
+    return lambda shift: _written(at - shift.back, form)
 
 
 def _bar(match: re.Match[str]) -> Callable[[Shift], str]:
@@ -220,6 +217,7 @@ class Template:
         return "".join(parts).encode()
 
 
+@functools.lru_cache(maxsize=1 << 14)
 def step_in(line: str) -> int | None:
     """The last step that a line reports."""
     found = [int(m["n"] or m["at"]) for m in PARTS.finditer(line) if m["n"] or m["at"]]

@@ -419,7 +419,7 @@ def deepspeed_segfault(bench: Bench) -> int:
     return ds(bench, scripts.deepspeed(step=on(1, 45, "ctypes.string_at(0)")))
 
 
-@scenario("disk-full", "No space left|(?i)file write failed|unexpected pos|enforce fail")
+@scenario("disk-full", "(?i)No space left|file write failed|unexpected pos|enforce fail")
 def deepspeed_disk_full(bench: Bench) -> int:
     """The file system fills up while a checkpoint is saved."""
     small = Path("/tmp/ckpt")
@@ -497,7 +497,7 @@ def trainer_assertion_in_loader_worker(bench: Bench) -> int:
     return torchrun(bench, text)
 
 
-@scenario(USER, "stack expects each tensor|(?i)expected sequence|ValueError|RuntimeError")
+@scenario(USER, "(?i)stack expects each tensor|expected sequence|ValueError|RuntimeError")
 def accelerate_ragged_batch(bench: Bench) -> int:
     """`accelerate launch`: samples of two lengths cannot be collated."""
     bench.write(

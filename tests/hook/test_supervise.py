@@ -226,7 +226,7 @@ def test_a_slow_driver_serves_the_next_hook(node: Node) -> None:
     node.set(with_fault(slow_ms={"nvmlInit": 3000}))
     first = node.hook("slurm-prolog", "--budget", "1.5", "--gpus", "0")
     assert (first.status, first.verdict["cause"]) == (0, "nvml-slow")
-    second = node.hook("slurm-prolog", "--budget", "6", "--gpus", "0")
+    second = node.hook("slurm-prolog", "--budget", "30", "--gpus", "0")
     assert (second.status, second.verdict["verdict"]) == (0, "healthy")
     assert second.verdict["reused"] is True
 

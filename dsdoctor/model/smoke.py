@@ -80,7 +80,7 @@ class Rank(msgspec.Struct, frozen=True, kw_only=True):
         peak_host_bytes: most memory that the process held (VmHWM).
         peak_device_bytes: most GPU memory that torch allocated; None without a GPU.
         model_state_bytes: the engine's own tensors before a step; None where not measured.
-        error: last line of its exception.
+        error: the line of its exception that says what happened.
         log_tail: its last lines of output.
         stack: where it hung.
     """

@@ -59,6 +59,14 @@ _CUDA_WHEEL = re.compile(
     r"|cuda-toolkit$",
 )
 _ERROR_NUMBER = re.compile(r"\b[Ee]rror:? (\d+)\b")
+#: Errors of `cudaGetDeviceCount` for which torch has words of its own, without the number
+#: (c10/cuda/CUDAFunctions.cpp, torch 2.9).
+_UNNUMBERED = {
+    "CUDA driver initialization failed": 3,
+    "The NVIDIA driver on your system is too old": 35,
+    "No CUDA GPUs are available": 100,
+    "CUDA unknown error": 999,
+}
 _UNKNOWN_VERSION = "0.0"
 #: Windows status codes of a process that crashed begin here.
 _WINDOWS_CRASH = 0xC0000000
@@ -367,11 +375,16 @@ def _code(value: Mapping[str, Any]) -> int | None:
 
     >>> _code({"error": "Error 804: forward compatibility was attempted on non supported HW"})
     804
+    >>> _code({"error": "No CUDA GPUs are available"})
+    100
     """
     if isinstance(value.get("code"), int):
         return int(value["code"])
-    found = _ERROR_NUMBER.search(str(value.get("error") or ""))
-    return int(found[1]) if found else None
+    text = str(value.get("error") or "")
+    found = _ERROR_NUMBER.search(text)
+    if found:
+        return int(found[1])
+    return next((code for words, code in _UNNUMBERED.items() if words in text), None)
 
 
 def parse_live(records: Records, result: Result) -> LiveFacts:

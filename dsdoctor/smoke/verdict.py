@@ -71,15 +71,16 @@ def _versions(made: Attempt) -> dict[str, str]:
 def _summary(made: Attempt, found: tuple[SmokeCause, ...], verdict: str) -> str:
     plan = made.plan
     if verdict == "pass":
-        return f"{plan.world} ranks trained {plan.job['steps']} steps through `{_name(plan)}`"
+        ranks = "rank" if plan.world == 1 else "ranks"
+        return f"{plan.world} {ranks} trained {plan.job['steps']} steps through `{_name(plan)}`"
     if verdict == "unknown":
         return f"interrupted in {_furthest(made)}"
     if found:
         return found[0].message
     failed = [progress for progress in made.tracker.ranks if progress.failure is not None]
     if failed and failed[0].failure is not None:
-        error = str(failed[0].failure.data.get("error", "")).splitlines()
-        return f"rank {failed[0].rank} failed in {failed[0].phase}: {error[-1] if error else ''}"
+        error = said(str(failed[0].failure.data.get("error", "")))
+        return f"rank {failed[0].rank} failed in {failed[0].phase}: {error}"
     if made.error:
         return made.error
     if made.reason in ("timeout", "hang") and made.overdue:
@@ -87,6 +88,22 @@ def _summary(made: Attempt, found: tuple[SmokeCause, ...], verdict: str) -> str:
     if made.tracker.all_done:
         return f"all ranks are done, but the launcher ended with status {made.returncode}"
     return f"the launcher ended with status {made.returncode} in {_furthest(made)}"
+
+
+def said(error: str) -> str:
+    r"""The line of an exception that says what happened.
+
+    torch adds advice below CUDA's error, and the heading of a last error that may be empty below
+    NCCL's.
+
+    >>> said("torch.AcceleratorError: CUDA error: misaligned address\nCompile with `X`")
+    'torch.AcceleratorError: CUDA error: misaligned address'
+    >>> said("NCCL error in: x.cpp:1\nncclInternalError: Internal check failed.\nLast error:")
+    'ncclInternalError: Internal check failed.'
+    """
+    lines = [line for line in error.splitlines() if line.strip() not in ("", "Last error:")]
+    own = [line for line in lines if "CUDA error: " in line]
+    return (own or lines[-1:] or [""])[0]
 
 
 def _name(plan: SmokePlan) -> str:
@@ -110,8 +127,8 @@ def _phase(made: Attempt, name: str) -> Phase:
         seconds = round(max(0.0, max(first, default=made.started) - made.started), 3)
     failed = next((event for event in ends if event is not None and event.state == "fail"), None)
     if failed is not None:
-        lines = str(failed.data.get("error", "")).splitlines() or [""]
-        return Phase(name=name, status="fail", seconds=seconds, detail=lines[-1])
+        error = said(str(failed.data.get("error", "")))
+        return Phase(name=name, status="fail", seconds=seconds, detail=error)
     if all(event is not None for event in ends):
         return Phase(name=name, status="ok", seconds=seconds, detail=_detail(made, name))
     begun = [event.time for p in ranks for event in p.events if event.phase == name]
@@ -175,7 +192,7 @@ def _rank(made: Attempt, progress: Progress) -> Rank:
     states = sum(steps.get("model_state", {}).get("bytes", {}).values())
     error = ""
     if progress.failure is not None:
-        error = (str(progress.failure.data.get("error", "")).splitlines() or [""])[-1]
+        error = said(str(progress.failure.data.get("error", "")))
     return Rank(
         rank=progress.rank,
         local_rank=device.get("local_rank"),

@@ -102,9 +102,10 @@ def driver_supports_torch(
     wrong_gpu = compat and consumer and numbers(compat) != numbers(driver)
     if code == _tables.COMPAT_UNSUPPORTED or wrong_gpu:
         name = consumer.name if consumer else "this GPU"
+        which = f"`cuda-compat` libcuda {compat}" if compat else "a `cuda-compat` libcuda"
+        why = f"{name} is not a data-center GPU" if consumer else "CUDA refuses it on this GPU"
         yield fail(
-            f"`cuda-compat` libcuda {loaded} would be loaded on driver {driver},"
-            f" but {name} is not a data-center GPU",
+            f"{which} would be loaded on driver {driver}, but {why}",
             effect="CUDA initialization fails with error 804; every rank exits at startup",
             hint="remove the compat folder from `LD_LIBRARY_PATH`; if torch then reports a driver that"
             f" is too old, upgrade it to {_tables.FLOOR.get(built[0], torch.cuda)} or newer",

@@ -301,6 +301,7 @@ SIGNATURES = (
             "ncclSystemError: System call (socket, malloc, munmap, etc) failed.",
         ),
         level=Level.HINT,
+        masks=("rendezvous-timeout",),  # the store's client is there: it met
         echo=True,
     ),
     Signature(
@@ -312,6 +313,7 @@ SIGNATURES = (
         ),
         not_examples=("sftp: connection closed by remote peer, reconnecting",),
         level=Level.HINT,
+        masks=("rendezvous-timeout",),  # the store's client is there: it met
         echo=True,
     ),
     Signature(

@@ -14,6 +14,7 @@ Run `python -c 'import torch; torch.cuda.init()'` and read the error together wi
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from dsdoctor.api import (
@@ -41,19 +42,25 @@ CONDITION = Condition(
         "driver-missing",
         "driver-too-old",
         "driver-library-mismatch",
-        "cuda-init-driver-state",
         "fabric-manager-not-running",
+        "gpu-busy-exclusive-mode",
+        "gpu-hardware-fault",
+        "cuda-init-driver-state",
         "container-lost-gpu",
         "no-gpu-visible",
         "visible-devices-invalid",
-        "gpu-busy-exclusive-mode",
         "gpu-arch-unsupported",
         "gpu-busy",
         "mig-without-instance",
     ),
 )
-#: Errors of other conditions: driver, fabric, driver state, exclusive mode, no kernel image.
-_NAMED = frozenset({3, 34, 35, 46, 209, 802, 803, 804, 805, 999})
+_NO_MEMORY, _NO_DEVICE = 2, 100
+#: Errors at the start that other conditions judge by their number, and name themselves.
+_JUDGED = frozenset({3, 34, 35, 802, 803, 804, 805, 999})
+_SHOW_HOLDERS = "run `nvidia-smi`, and stop the processes that hold the memory of this GPU"
+_COMPARE = (
+    "compare `nvidia-smi -L` with `CUDA_VISIBLE_DEVICES` and the permissions of `/dev/nvidia*`"
+)
 
 
 @check(CONDITION)
@@ -70,32 +77,52 @@ def cuda_initializes(
         return
     if live.cuda_ok is True:
         for device in live.devices:
-            if device.ok or device.error_code in _NAMED:
+            if device.ok:
                 continue
+            full = device.error_code == _NO_MEMORY or "out of memory" in (device.error or "")
             yield fail(
-                f"CUDA device {device.index} ({device.name}) is not usable:"
-                f" {(device.error or 'no reason given').strip().splitlines()[0]}",
+                f"CUDA device {device.index} ({device.name}) is not usable: {_first(device.error)}",
                 effect="the rank on that device exits at startup",
-                hint="look for `Xid` in `dmesg`, or exclude the device with `CUDA_VISIBLE_DEVICES`",
+                hint=_SHOW_HOLDERS
+                if full
+                else "look for `Xid` in `dmesg`, or exclude the device with `CUDA_VISIBLE_DEVICES`",
                 device=device.index,
                 error=device.error,
+                error_text=device.error or "",
                 code=device.error_code,
             )
         return
     failed = live.cuda_ok is False or (live.died is not None and "cuda" in live.last_step.lower())
-    if not failed or live.cuda_error_code in _NAMED:
+    if not failed:
         return
     if not gpu_expected(run, kernel, gpus, env):
         yield skip("no GPU is present or requested")
         return
-    lines = (live.cuda_error or live.died or "no reason given").strip().splitlines()
     code = f" (error {live.cuda_error_code})" if live.cuda_error_code is not None else ""
     yield fail(
-        f"torch imports, but CUDA does not initialize{code}: {lines[0].rstrip('.')}",
+        f"torch imports, but CUDA does not initialize{code}: {_first(live.cuda_error or live.died)}",
         effect="the job exits or hangs at its first CUDA call",
-        hint="run `python -c 'import torch; torch.cuda.init()'` and check `dmesg` for its cause",
+        hint=_COMPARE
+        if live.cuda_error_code == _NO_DEVICE
+        else "run `python -c 'import torch; torch.cuda.init()'` and check `dmesg` for its cause",
+        error_text="" if live.cuda_error_code in _JUDGED else live.cuda_error or "",
         code=live.cuda_error_code,
         error=live.cuda_error,
         died=live.died,
         last_step=live.last_step,
     )
+
+
+def _first(error: str | None) -> str:
+    """The sentence of an error that says what happened; torch adds advice, an allocator's too.
+
+    >>> _first("Unexpected error from cudaGetDeviceCount(). Did you run x? Error 101: invalid device ordinal")
+    'invalid device ordinal'
+    >>> _first("CUDA out of memory. Tried to allocate 2.00 MiB. GPU 1 has a total capacity of 1 GiB")
+    'CUDA out of memory. Tried to allocate 2.00 MiB'
+    """
+    line = (error or "").strip().splitlines()[0] if (error or "").strip() else "no reason given"
+    numbered = re.search(r"cudaGetDeviceCount\(\)\..*Error \d+: (.+)", line)
+    if numbered:
+        return numbered[1]
+    return line.partition(". GPU ")[0].rstrip(".")

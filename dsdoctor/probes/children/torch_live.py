@@ -263,17 +263,31 @@ def read_device(torch: Any, index: int) -> str | None:
     return uuid or ""
 
 
-def try_device(torch: Any, index: int) -> bool:
-    """A context and one tiny allocation."""
+#: After these errors every further CUDA call of a process fails, on any device (driver_types.h).
+ENDS_PROCESS = (
+    "an illegal memory access",
+    "the launch timed out",
+    "device-side assert",
+    "hardware stack error",
+    "an illegal instruction",
+    "misaligned address",
+    "global/shared address space",
+    "invalid program counter",
+    "unspecified launch failure",
+)
+
+
+def try_device(torch: Any, index: int) -> str:
+    """A context and one tiny allocation; what went wrong, or nothing."""
     step("cuda device %d context" % index)
     try:
         torch.empty(1, device="cuda:%d" % index)
         torch.cuda.synchronize(index)
     except Exception as error:
         fact("device_tried", dict(failure(error), index=index))
-        return False
+        return message_of(error) or "unknown"
     fact("device_tried", {"index": index, "ok": True})
-    return True
+    return ""
 
 
 def chosen(selectors: list[str], uuids: dict[int, str]) -> list[int]:
@@ -307,7 +321,13 @@ def examine(selectors: list[str]) -> None:
             uuid = read_device(torch, index)
             if uuid is not None:
                 uuids[index] = uuid
-        good = [index for index in chosen(selectors, uuids) if try_device(torch, index)]
+        good = []
+        for index in chosen(selectors, uuids):
+            error = try_device(torch, index)
+            if not error:
+                good.append(index)
+            elif any(words in error for words in ENDS_PROCESS):
+                break  # the others would be blamed for it
         if good:
             step("bf16")
             with torch.cuda.device(good[0]):

@@ -90,6 +90,7 @@ class Communication:
                 request.wait()
             self.synchronize()
             expect("p2p", got, (rank - 1) % world + 1)
+            self.report.note(operation="all_reduce")
             found["bandwidth"] = self.bandwidth()
 
     def bandwidth(self) -> Any:

@@ -124,10 +124,11 @@ API int cudaGetDeviceCount(int* devices) {
   *devices = count();
   return Success;
 }
-API int cudaGetDevice(int* device) { ENTER(); *device = current; return Success; }
+API int cudaGetDevice(int* device) { *device = current; return finish(start()); }  // a thread's own, whatever failed
 API int cudaSetDevice(int device) {
   if (int code = start()) return finish(code);
   if (device < 0 || device >= count()) return finish(InvalidDevice);
+  if (device == current && stuck) return Success;
   current = device;
   ENTER_CONTEXT();
   return Success;

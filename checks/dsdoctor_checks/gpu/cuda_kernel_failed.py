@@ -1,0 +1,70 @@
+"""A CUDA kernel failed while it ran.
+
+## Why it matters
+A kernel read or wrote outside its memory, or ended in a way that CUDA does not explain. Every
+further CUDA call of that process fails, so the process ends with an abort as often as with an
+exception, and the other ranks report a lost peer. The line of Python that is named is where the
+error was noticed, not where it arose.
+
+## What to do
+1. Run again with `CUDA_LAUNCH_BLOCKING=1`: the traceback then names the operator that failed.
+2. If it is the same operator each time, it is the code: an extension that was built for another
+   torch or GPU, or an index out of range. Rebuild the extension, or run
+   `compute-sanitizer python train.py` on a small case.
+3. If it is another operator each time, or always on the same GPU, look for `Xid` in `dmesg` and
+   test the GPU with `dcgmi diag -r 3`.
+
+## References
+- CUDA driver_types.h: cudaErrorIllegalAddress, cudaErrorLaunchFailure, cudaErrorMisalignedAddress
+- https://docs.nvidia.com/compute-sanitizer/
+"""
+
+from __future__ import annotations
+
+from dsdoctor.api import Condition, Scope, Signature
+
+CONDITION = Condition("cuda-kernel-failed", id="DSD651", scope=Scope.JOB, since="0.1")
+
+HINT = (
+    "run again with `CUDA_LAUNCH_BLOCKING=1` to see the operator that failed; if it differs each time,"
+    " look for `Xid` in `dmesg`"
+)
+
+_VICTIMS = (
+    "native-crash",
+    "rank-killed",
+    "rendezvous-timeout",
+    "nccl-timeout-watchdog",
+    "nccl-unhandled-cuda-error",
+)
+
+SIGNATURES = (
+    Signature(
+        pattern=r"CUDA (?:driver )?error: (?P<what>an illegal memory access was encountered|unspecified launch failure|misaligned address|invalid program counter|operation not supported on global/shared address space|hardware stack error)",
+        source="torch 1.9-2.13 c10/cuda/CUDAException.cpp; CUDA 12.8 cudaGetErrorString",
+        message="A CUDA kernel failed: {what}",
+        examples=(
+            "RuntimeError: CUDA error: an illegal memory access was encountered",
+            "torch.AcceleratorError: CUDA error: unspecified launch failure",
+            "  what():  CUDA error: misaligned address",
+            "torch.AcceleratorError: CUDA error: invalid program counter",
+            "torch.AcceleratorError: CUDA error: operation not supported on global/shared address space",
+            "RuntimeError: CUDA error: hardware stack error",
+            "RuntimeError: CUDA driver error: an illegal memory access was encountered",
+        ),
+        not_examples=(),
+        masks=_VICTIMS,
+    ),
+    Signature(
+        pattern=r"Triton Error \[CUDA\]: (?P<what>an illegal memory access was encountered|unspecified launch failure|misaligned address)",
+        source="triton 2.1-3.5 third_party/nvidia/backend/driver.c",
+        message="A CUDA kernel of Triton failed: {what}",
+        examples=(
+            "RuntimeError: Triton Error [CUDA]: an illegal memory access was encountered",
+            "RuntimeError: Triton Error [CUDA]: unspecified launch failure",
+            "RuntimeError: Triton Error [CUDA]: misaligned address",
+        ),
+        not_examples=(),
+        masks=_VICTIMS,
+    ),
+)

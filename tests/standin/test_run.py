@@ -1,0 +1,73 @@
+"""`dsdoctor run` over a job on the GPU, with the errors that torch itself raises."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = [pytest.mark.standin, pytest.mark.timeout(300)]
+Shown = Callable[..., dict[str, str]]
+
+TRAIN = """
+import torch
+x = torch.randn(64, 64, device="cuda")
+for step in range(40):
+    print(f"step {step} loss: {(x @ x).mean().item():.4f}", flush=True)
+"""
+FILL = (
+    TRAIN + "kept = [torch.empty(1 << 30, dtype=torch.uint8, device='cuda') for _ in range(64)]\n"
+)
+
+
+def watched(env: dict[str, str], code: str, tmp_path: Path) -> subprocess.CompletedProcess[str]:
+    script = tmp_path / "train.py"
+    script.write_text(code, "utf-8")
+    return subprocess.run(
+        [sys.executable, "-m", "dsdoctor", "run", "--", sys.executable, str(script)],
+        env=env, cwd=tmp_path, capture_output=True, text=True, timeout=200, check=False,
+    )  # fmt: skip
+
+
+def test_a_job_that_works_is_left_alone(shown: Shown, tmp_path: Path) -> None:
+    done = watched(shown(), TRAIN, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "CAUSE" not in done.stdout + done.stderr
+    assert done.stdout.count(" loss: ") == 40
+
+
+@pytest.mark.parametrize(("fault", "code", "condition", "words"), [
+    ({}, FILL, "gpu-oom", "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1024.00 MiB"),
+    ({"fail": {"cudaLaunchKernel@0": 700}, "after": {"cudaLaunchKernel@0": 60}}, TRAIN, "cuda-kernel-failed",
+     "illegal memory access"),
+    ({"fail": {"cudaLaunchKernel@0": 214}, "after": {"cudaLaunchKernel@0": 60}}, TRAIN, "gpu-hardware-fault",
+     "uncorrectable ECC error"),
+    ({"fail": {"cudaLaunchKernel@0": 209}, "after": {"cudaLaunchKernel@0": 0}}, TRAIN, "gpu-arch-unsupported",
+     "no kernel image"),
+])  # fmt: skip
+def test_what_ended_it_is_named(
+    shown: Shown, tmp_path: Path, fault: dict[str, Any], code: str, condition: str, words: str
+) -> None:
+    done = watched(shown(**fault), code, tmp_path)
+    assert done.returncode != 0
+    said = done.stdout + done.stderr
+    assert f"CAUSE {condition}" in said, said
+    assert words in said
+
+
+@pytest.mark.timeout(960)
+def test_the_gpu_suite_passes(shown: Shown) -> None:
+    """`tests/gpu`, as a machine with a GPU runs it, but for memory: that needs one of 80 GiB."""
+    env = {**shown(gpus=2, memory=6 << 30), "DSDOCTOR_GPU_TESTS": "1"}
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-m", "gpu", "-p", "no:cacheprovider", "tests/gpu",
+         "-k", "check or recommend or fix or fault or (smoke and bf16) or kernel"],
+        env=env, cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=900, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-6000:]
+    assert os.linesep + "0 passed" not in done.stdout

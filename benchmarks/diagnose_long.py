@@ -34,7 +34,7 @@ from dsdoctor.logs import anchors, diagnose, signatures_of  # noqa: E402
 from dsdoctor.logs.reader import Source, find_sources  # noqa: E402
 from tests.support import longlogs  # noqa: E402
 
-SLICE = 8 << 20  # grep reads so much of a log: it takes minutes for the whole
+SLICE = 2 << 20  # grep reads so much of a log: it takes minutes for the whole
 
 
 def read(engine: str) -> int:

@@ -281,7 +281,11 @@ class ErrorIndex:
 
 def _chunks_of(text: str) -> dict[tuple[int, str], list[int]]:
     """All runs of up to CHUNK words of a text, and where they begin."""
-    words = words_of(text)
+    return _runs_of(tuple(words_of(text)))
+
+
+@functools.lru_cache(maxsize=128)  # all ranks say the same words
+def _runs_of(words: tuple[str, ...]) -> dict[tuple[int, str], list[int]]:
     there: dict[tuple[int, str], list[int]] = {}
     for count in range(1, CHUNK + 1):
         for start in range(len(words) - count + 1):

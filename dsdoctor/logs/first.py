@@ -213,6 +213,11 @@ def _conditions(hits: Iterable[Hit], *, many: bool) -> list[Candidate]:
     return found
 
 
+def _shape(error: Error) -> str:
+    """An exception without its numbers: that of another rank is the same failure."""
+    return re.sub(r"\d+", "0", f"{error.type}: {error.message}")
+
+
 def _unknown(errors: Sequence[Error], hits: Sequence[Hit], rank: int | None = None) -> Error | None:
     """The first exception of its own that no condition speaks for.
 
@@ -226,11 +231,14 @@ def _unknown(errors: Sequence[Error], hits: Sequence[Hit], rank: int | None = No
     for error in errors:
         if any(_covers(h, error) and not _follows(h, error) for h in of_source[error.source]):
             covered.add((error.source, error.rank, error.chain))
+    alike = {
+        _shape(error) for error in errors if (error.source, error.rank, error.chain) in covered
+    }
     own = [error for error in errors if not is_echo(error)]
     if rank is not None:  # the rank that the launcher saw fail first
         own.sort(key=lambda error: error.rank != rank)
     for place, error in enumerate(own):
-        if (error.source, error.rank, error.chain) in covered:
+        if (error.source, error.rank, error.chain) in covered or _shape(error) in alike:
             continue
         if "Caught " in error.message and "worker process" in error.message:
             # the worker's own traceback stands right behind

@@ -52,6 +52,8 @@ TAGS = (
     re.compile(r"(^\[1,)(\d+)(\]<)"),
 )
 PROCESS = re.compile(r"((?:Sending process|Killing subprocess) )(\d+)")
+#: Lines of the shortest stretch that is repeated.
+LEAST = 2
 #: A step that is this much smaller than the one before belongs to another attempt.
 RESET = 10
 
@@ -253,8 +255,8 @@ def stretches(lines: Sequence[str]) -> list[Stretch]:
             rows = list(run)
             if plain and (best is None or len(rows) > best.last - best.first):
                 best = Stretch(rows[0], rows[-1] + 1)
-        if best is not None and best.last - best.first >= 6:
-            cut = max(1, (best.last - best.first) // 8)  # the ends stay as they were
+        if best is not None and best.last - best.first >= LEAST:
+            cut = (best.last - best.first) // 8  # the ends stay as they were
             found.append(Stretch(best.first + cut, best.last - cut))
     return found
 

@@ -435,7 +435,7 @@ def deepspeed_ctrl_c(bench: Bench) -> int:
     bench.write("train.py", scripts.deepspeed(steps=4000))
     bench.write("ds_config.json", scripts.config())
     argv = ["/opt/train/bin/deepspeed", "--num_accelerators", str(RANKS), "train.py"]
-    return struck(bench, argv, "step=45,", signal.SIGINT)
+    return struck(bench, argv, "step 40 loss", signal.SIGINT)
 
 
 @scenario("training-diverged", "(?i)minimum")
@@ -479,7 +479,7 @@ def deepspeed_sigterm(bench: Bench) -> int:
     bench.write("ds_config.json", scripts.config())
     argv = ["/opt/train/bin/deepspeed", "--num_accelerators", str(RANKS), "train.py"]
     child = bench.start([bench.python, *argv])
-    until(bench, "step=45,")
+    until(bench, "step 40 loss")
     os.kill(child.pid, signal.SIGTERM)
     return child.wait(60)
 

@@ -503,7 +503,7 @@ def accelerate_ragged_batch(bench: Bench) -> int:
     bench.write(
         "train.py", scripts.trainer(item="length = 17 if index % 1009 == 400 else 16", steps=4000)
     )
-    argv = ["-m", "accelerate.commands.launch", "--cpu", "--multi_cpu", "--num_processes", str(RANKS),
+    argv = ["-m", "accelerate.commands.launch", "--cpu", "--num_processes", str(RANKS),
             "--num_machines", "1", "--mixed_precision", "no", "--dynamo_backend", "no",
             "--num_cpu_threads_per_process", "1", "train.py"]  # fmt: skip
     return bench.run([bench.python, *argv], deadline=220)

@@ -350,7 +350,8 @@ def test_a_failure_of_all_ranks_is_one_failure_though_its_lines_are_kept_of_a_fe
         f"[rank{rank}]: Traceback (most recent call last):\n"
         f'[rank{rank}]:   File "/venv/lib/python3.11/site-packages/torch/serialization.py", line 834, in __exit__\n'
         f"[rank{rank}]: RuntimeError: [enforce fail at inline_container.cc:672] . unexpected pos {rank} vs 0\n"
-        + "[rank0]: more\n" * 20
+        + "[rank0]: more\n"
+        * 20
         for rank in range(12)
     )
     assert said(text) == "disk-full"

@@ -15,18 +15,20 @@ CHECK = container_lost_gpu.container_keeps_gpu
 @pytest.mark.parametrize(
     ("facts", "expected"),
     [
-        (
+        pytest.param(
             {"os_info": m.DOCKER, "nvml": m.nvml(), "nvidia_smi": m.smi(), "torch_live": m.live()},
             ["ok"],
+            id="a container in which NVML, nvidia-smi and torch all reach the GPU",
         ),
-        (
+        pytest.param(
             {
                 "os_info": m.DOCKER,
                 "nvml": Nvml(error=NvmlError(code=999, name="X", message="x", call="nvmlInit")),
             },
             ["fail"],
+            id="NVML answers with an unknown error in a container",
         ),
-        (
+        pytest.param(
             {
                 "os_info": m.DOCKER,
                 "nvidia_smi": m.smi(
@@ -34,13 +36,15 @@ CHECK = container_lost_gpu.container_keeps_gpu
                 ),
             },
             ["fail"],
+            id="nvidia-smi says unknown error in a container",
         ),
-        (
+        pytest.param(
             {
                 "os_info": m.LINUX,
                 "nvml": Nvml(error=NvmlError(code=999, name="X", message="x", call="nvmlInit")),
             },
             ["ok"],
+            id="the same unknown error outside a container has another cause",
         ),
     ],
 )

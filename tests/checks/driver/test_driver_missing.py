@@ -15,13 +15,35 @@ CHECK = driver_missing.gpu_has_driver
 @pytest.mark.parametrize(
     ("facts", "expected"),
     [
-        ({"nvidia_kernel": m.NO_GPU}, ["skip"]),
-        ({"nvidia_kernel": m.kernel(), "nvml": m.nvml()}, ["ok"]),
-        ({"nvidia_kernel": m.kernel(None, None)}, ["fail"]),
-        ({"nvidia_kernel": m.kernel(None, "nouveau")}, ["fail"]),
-        ({"nvidia_kernel": m.kernel(None, "vfio-pci")}, ["skip"]),
-        ({"nvidia_kernel": m.kernel(None, None), "nvml": m.nvml()}, ["ok"]),
-        ({"nvidia_kernel": NvidiaKernel(dxg=True), "nvml": m.nvml()}, ["ok"]),
+        pytest.param({"nvidia_kernel": m.NO_GPU}, ["skip"], id="a machine without an NVIDIA GPU"),
+        pytest.param(
+            {"nvidia_kernel": m.kernel(), "nvml": m.nvml()},
+            ["ok"],
+            id="the driver is loaded and NVML answers",
+        ),
+        pytest.param(
+            {"nvidia_kernel": m.kernel(None, None)},
+            ["fail"],
+            id="a GPU on the bus that no driver is bound to",
+        ),
+        pytest.param(
+            {"nvidia_kernel": m.kernel(None, "nouveau")}, ["fail"], id="nouveau is bound to the GPU"
+        ),
+        pytest.param(
+            {"nvidia_kernel": m.kernel(None, "vfio-pci")},
+            ["skip"],
+            id="the GPU is passed through to a virtual machine",
+        ),
+        pytest.param(
+            {"nvidia_kernel": m.kernel(None, None), "nvml": m.nvml()},
+            ["ok"],
+            id="no module is visible, but NVML answers, as in some sandboxes",
+        ),
+        pytest.param(
+            {"nvidia_kernel": NvidiaKernel(dxg=True), "nvml": m.nvml()},
+            ["ok"],
+            id="WSL has no module of its own and reaches the driver through dxg",
+        ),
     ],
 )
 def test_verdict(facts: dict[str, Any], expected: list[str]) -> None:

@@ -14,7 +14,7 @@ CHECK = driver_too_old.driver_supports_torch
 @pytest.mark.parametrize(
     ("facts", "expected"),
     [
-        (
+        pytest.param(
             {
                 "torch_build": m.torch(),
                 "nvidia_kernel": m.kernel("535.104.05"),
@@ -23,8 +23,9 @@ CHECK = driver_too_old.driver_supports_torch
                 "gpus": m.gpus("A100"),
             },
             ["ok"],
+            id="driver 535 is new enough for torch cu128 on an A100",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch("2.11.0", "13.0"),
                 "nvidia_kernel": m.kernel("535.104.05"),
@@ -33,8 +34,9 @@ CHECK = driver_too_old.driver_supports_torch
                 "gpus": m.gpus("A100"),
             },
             ["fail"],
+            id="driver 535 is too old for torch cu130 on an A100",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch("2.11.0", "13.0"),
                 "nvidia_kernel": m.kernel("535.104.05"),
@@ -43,8 +45,9 @@ CHECK = driver_too_old.driver_supports_torch
                 "gpus": m.gpus("A100"),
             },
             ["ok"],
+            id="the compat library lets an A100 with driver 535 run torch cu130",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch("2.11.0", "13.0"),
                 "nvidia_kernel": m.kernel("535.104.05"),
@@ -53,8 +56,9 @@ CHECK = driver_too_old.driver_supports_torch
                 "gpus": m.gpus("4090"),
             },
             ["fail"],
+            id="the compat library does not work on a GeForce with driver 535",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch("2.11.0", "13.0"),
                 "nvidia_kernel": m.kernel("535.104.05"),
@@ -64,8 +68,9 @@ CHECK = driver_too_old.driver_supports_torch
                 "torch_live": m.live(),
             },
             ["ok"],
+            id="torch cu130 works on a GeForce with driver 535, whatever the rules say",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch("2.11.0", "13.0"),
                 "nvidia_kernel": m.kernel("580.65.06"),
@@ -74,8 +79,9 @@ CHECK = driver_too_old.driver_supports_torch
                 "gpus": m.gpus("4090"),
             },
             ["ok"],
+            id="a GeForce whose own driver is as new as the compat library",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch("2.11.0", "13.0"),
                 "nvidia_kernel": m.kernel("580.95.05"),
@@ -85,8 +91,9 @@ CHECK = driver_too_old.driver_supports_torch
                 "torch_live": m.live(35),
             },
             ["fail"],
+            id="the driver looks new enough, but CUDA itself calls it too old",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch("2.13.0+cpu", None),
                 "nvidia_kernel": m.kernel("535.104.05"),
@@ -95,8 +102,13 @@ CHECK = driver_too_old.driver_supports_torch
                 "gpus": m.gpus("A100"),
             },
             ["skip"],
+            id="a torch build for CPUs does not need a driver",
         ),
-        ({"torch_build": m.torch(), "nvidia_kernel": m.NO_GPU}, ["skip"]),
+        pytest.param(
+            {"torch_build": m.torch(), "nvidia_kernel": m.NO_GPU},
+            ["skip"],
+            id="a machine without an NVIDIA GPU",
+        ),
     ],
 )
 def test_verdict(facts: dict[str, Any], expected: list[str]) -> None:

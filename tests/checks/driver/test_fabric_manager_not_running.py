@@ -16,39 +16,43 @@ CHECK = fabric_manager_not_running.fabric_is_up
 @pytest.mark.parametrize(
     ("facts", "expected"),
     [
-        (
+        pytest.param(
             {
                 "gpus": m.gpus("H100", fabric=GpuFabric(state=3)),
                 "nvml": m.nvml(),
                 "environment": m.NO_ENV,
             },
             ["ok"],
+            id="an H100 that has joined its fabric",
         ),
-        (
+        pytest.param(
             {
                 "gpus": m.gpus("H100", fabric=GpuFabric(state=0)),
                 "nvml": m.nvml(),
                 "environment": m.NO_ENV,
             },
             ["ok"],
+            id="an H100 on a board without NVSwitches",
         ),
-        (
+        pytest.param(
             {
                 "gpus": m.gpus("H100", fabric=GpuFabric(state=1)),
                 "nvml": m.nvml(),
                 "environment": m.NO_ENV,
             },
             ["fail"],
+            id="an H100 whose fabric registration has not started",
         ),
-        (
+        pytest.param(
             {
                 "gpus": m.gpus("H100", fabric=GpuFabric(state=2)),
                 "nvml": m.nvml(),
                 "environment": m.NO_ENV,
             },
             ["fail"],
+            id="an H100 whose fabric registration is still under way",
         ),
-        (
+        pytest.param(
             {
                 "gpus": m.gpus("H100", fabric=GpuFabric(state=2)),
                 "nvml": m.nvml(),
@@ -56,24 +60,27 @@ CHECK = fabric_manager_not_running.fabric_is_up
                 "environment": m.NO_ENV,
             },
             ["ok"],
+            id="registration is still under way, but CUDA works",
         ),
-        (
+        pytest.param(
             {
                 "gpus": m.gpus("H100", fabric=GpuFabric(state=1), mig_mode=True),
                 "nvml": m.nvml(),
                 "environment": m.NO_ENV,
             },
             ["ok"],
+            id="a GPU split by MIG does not join the fabric",
         ),
-        (
+        pytest.param(
             {
                 "gpus": m.gpus("H100", fabric=GpuFabric(state=3, status=15)),
                 "nvml": m.nvml(),
                 "environment": m.NO_ENV,
             },
             ["fail"],
+            id="registration ended with an error",
         ),
-        (
+        pytest.param(
             {
                 "gpus": m.gpus("H100", fabric=GpuFabric(state=None)),
                 "nvml": m.nvml(),
@@ -81,6 +88,7 @@ CHECK = fabric_manager_not_running.fabric_is_up
                 "environment": m.NO_ENV,
             },
             ["fail"],
+            id="NVML reports no fabric state, but CUDA says that the system is not ready",
         ),
     ],
 )
@@ -94,23 +102,61 @@ AMPERE = m.gpus("A100", fabric=GpuFabric(state=0))
 @pytest.mark.parametrize(
     ("gpus", "live", "manager", "expected"),
     [
-        (AMPERE, m.NOT_ASKED, FabricManager(switches=6, running=True), ["ok"]),
-        (AMPERE, m.NOT_ASKED, FabricManager(switches=6, running=None), ["ok"]),
-        (AMPERE, m.NOT_ASKED, FabricManager(switches=0, running=False), ["ok"]),
-        (AMPERE, m.live(), FabricManager(switches=6, running=False), ["ok"]),
-        (AMPERE, m.NOT_ASKED, FabricManager(switches=6, running=False), ["fail"]),
-        (AMPERE, m.live(802), FabricManager(switches=6, running=False), ["fail"]),
-        (
+        pytest.param(
+            AMPERE,
+            m.NOT_ASKED,
+            FabricManager(switches=6, running=True),
+            ["ok"],
+            id="an A100 board whose fabric manager runs",
+        ),
+        pytest.param(
+            AMPERE,
+            m.NOT_ASKED,
+            FabricManager(switches=6, running=None),
+            ["ok"],
+            id="an A100 board on which nobody can see if the manager runs",
+        ),
+        pytest.param(
+            AMPERE,
+            m.NOT_ASKED,
+            FabricManager(switches=0, running=False),
+            ["ok"],
+            id="an A100 board without NVSwitches needs no manager",
+        ),
+        pytest.param(
+            AMPERE,
+            m.live(),
+            FabricManager(switches=6, running=False),
+            ["ok"],
+            id="the manager is not seen, but CUDA works",
+        ),
+        pytest.param(
+            AMPERE,
+            m.NOT_ASKED,
+            FabricManager(switches=6, running=False),
+            ["fail"],
+            id="the manager does not run and CUDA was not tried",
+        ),
+        pytest.param(
+            AMPERE,
+            m.live(802),
+            FabricManager(switches=6, running=False),
+            ["fail"],
+            id="the manager does not run and CUDA says that the system is not ready",
+        ),
+        pytest.param(
             m.gpus("A100", mig_mode=True),
             m.NOT_ASKED,
             FabricManager(switches=6, running=False),
             ["ok"],
+            id="the manager does not run, but the A100 is split by MIG",
         ),
-        (
+        pytest.param(
             m.gpus("H100", fabric=GpuFabric(state=3)),
             m.NOT_ASKED,
             FabricManager(switches=4, running=False),
             ["ok"],
+            id="an H100 that has joined its fabric under a manager seen elsewhere",
         ),
     ],
 )

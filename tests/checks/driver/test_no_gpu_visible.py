@@ -25,7 +25,7 @@ CHECK = no_gpu_visible.some_gpu_visible
 @pytest.mark.parametrize(
     ("facts", "expected"),
     [
-        (
+        pytest.param(
             {
                 "gpus": m.gpus("A100"),
                 "nvidia_kernel": m.kernel(),
@@ -34,9 +34,14 @@ CHECK = no_gpu_visible.some_gpu_visible
                 "torch_live": m.live(),
             },
             ["ok"],
+            id="an A100 that torch uses",
         ),
-        ({"nvidia_kernel": m.NO_GPU, "environment": m.NO_ENV, "os_info": m.LINUX}, ["warn"]),
-        (
+        pytest.param(
+            {"nvidia_kernel": m.NO_GPU, "environment": m.NO_ENV, "os_info": m.LINUX},
+            ["warn"],
+            id="no GPU, and nothing says that the run needs one",
+        ),
+        pytest.param(
             {
                 "nvidia_kernel": m.NO_GPU,
                 "environment": m.NO_ENV,
@@ -44,8 +49,9 @@ CHECK = no_gpu_visible.some_gpu_visible
                 "run_needs": m.WANTS,
             },
             ["fail"],
+            id="no GPU, but the run asks for GPU 0",
         ),
-        (
+        pytest.param(
             {
                 "nvidia_kernel": m.NO_GPU,
                 "environment": m.NO_ENV,
@@ -53,28 +59,32 @@ CHECK = no_gpu_visible.some_gpu_visible
                 "run_needs": RunNeeds(expect_gpus=8),
             },
             ["fail"],
+            id="no GPU, but the run expects 8",
         ),
-        (
+        pytest.param(
             {"nvidia_kernel": m.kernel(None, None), "environment": m.NO_ENV, "os_info": m.LINUX},
             ["fail"],
+            id="a GPU on the bus without a driver",
         ),
-        (
+        pytest.param(
             {
                 "nvidia_kernel": m.kernel(None, "vfio-pci"),
                 "environment": m.NO_ENV,
                 "os_info": m.LINUX,
             },
             ["warn"],
+            id="the only GPU is passed through to a virtual machine",
         ),
-        (
+        pytest.param(
             {
                 "nvidia_kernel": NvidiaKernel(module_version="580.95.05", pci=m.kernel().pci),
                 "environment": m.NO_ENV,
                 "os_info": m.DOCKER,
             },
             ["warn"],
+            id="a container started without the GPU's device nodes",
         ),
-        (
+        pytest.param(
             {
                 "nvidia_kernel": m.kernel(),
                 "environment": m.env(SLURM_JOB_ID="1"),
@@ -82,8 +92,9 @@ CHECK = no_gpu_visible.some_gpu_visible
                 "run_needs": m.WANTS,
             },
             ["fail"],
+            id="a Slurm job that was not granted the GPU it asks for",
         ),
-        (
+        pytest.param(
             {
                 "gpus": m.gpus("A100"),
                 "nvidia_kernel": m.kernel(),
@@ -91,8 +102,9 @@ CHECK = no_gpu_visible.some_gpu_visible
                 "os_info": m.LINUX,
             },
             ["warn"],
+            id="an empty CUDA_VISIBLE_DEVICES hides the A100",
         ),
-        (
+        pytest.param(
             {
                 "gpus": m.gpus("A100"),
                 "nvidia_kernel": m.kernel(),
@@ -101,8 +113,9 @@ CHECK = no_gpu_visible.some_gpu_visible
                 "run_needs": m.WANTS,
             },
             ["fail"],
+            id="CUDA_VISIBLE_DEVICES=-1 hides the A100 from a run that needs it",
         ),
-        (
+        pytest.param(
             {
                 "gpus": m.TIMEOUT,
                 "nvidia_kernel": m.kernel(),
@@ -110,6 +123,7 @@ CHECK = no_gpu_visible.some_gpu_visible
                 "os_info": m.LINUX,
             },
             ["skip"],
+            id="the list of GPUs did not arrive in time",
         ),
     ],
 )
@@ -123,17 +137,36 @@ MACOS = OsInfo(system="Darwin", release="24.6.0", machine="arm64", hostname="mac
 @pytest.mark.parametrize(
     ("os", "torch", "deepspeed", "packages", "named"),
     [
-        (m.LINUX, m.ABSENT, "npu", {}, "Ascend NPU (`npu`)"),
-        (m.LINUX, m.ABSENT, "mps", {}, "Apple MPS (`mps`)"),
-        (MACOS, m.ABSENT, None, {}, "Apple MPS or the CPU"),
-        (
+        pytest.param(
+            m.LINUX, m.ABSENT, "npu", {}, "Ascend NPU (`npu`)", id="DeepSpeed has chosen the NPU"
+        ),
+        pytest.param(
+            m.LINUX, m.ABSENT, "mps", {}, "Apple MPS (`mps`)", id="DeepSpeed has chosen MPS"
+        ),
+        pytest.param(
+            MACOS,
+            m.ABSENT,
+            None,
+            {},
+            "Apple MPS or the CPU",
+            id="a Mac on which DeepSpeed was not tried",
+        ),
+        pytest.param(
             m.LINUX,
             m.ABSENT,
             None,
             {"torch-npu": Package(name="torch-npu", version="2.9.0")},
             "Ascend NPU (`npu`)",
+            id="torch-npu is installed",
         ),
-        (m.LINUX, TorchBuild(version="2.9.1", hip="6.4"), None, {}, "AMD ROCm"),
+        pytest.param(
+            m.LINUX,
+            TorchBuild(version="2.9.1", hip="6.4"),
+            None,
+            {},
+            "AMD ROCm",
+            id="torch is built for ROCm",
+        ),
     ],
 )
 def test_another_accelerator_is_not_called_the_cpu(

@@ -15,18 +15,20 @@ CHECK = nvidia_smi_hangs.nvidia_smi_returns
 @pytest.mark.parametrize(
     ("facts", "expected"),
     [
-        ({"nvidia_smi": m.smi()}, ["ok"]),
-        ({"nvidia_smi": NvidiaSmi()}, ["ok"]),
-        (
+        pytest.param({"nvidia_smi": m.smi()}, ["ok"], id="nvidia-smi returns"),
+        pytest.param({"nvidia_smi": NvidiaSmi()}, ["ok"], id="nvidia-smi is not installed"),
+        pytest.param(
             {"nvidia_smi": m.smi(timed_out=True, returncode=None, error="timed out after 10 s")},
             ["fail"],
+            id="nvidia-smi hangs and torch was not tried",
         ),
-        (
+        pytest.param(
             {
                 "nvidia_smi": m.smi(timed_out=True, returncode=None, error="timed out after 10 s"),
                 "torch_live": m.live(),
             },
             ["warn"],
+            id="nvidia-smi hangs, but torch works",
         ),
     ],
 )

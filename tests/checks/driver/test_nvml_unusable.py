@@ -15,7 +15,7 @@ CHECK = nvml_unusable.nvml_answers
 @pytest.mark.parametrize(
     ("facts", "expected"),
     [
-        (
+        pytest.param(
             {
                 "nvml": m.nvml(),
                 "gpus": m.gpus("A100"),
@@ -24,8 +24,9 @@ CHECK = nvml_unusable.nvml_answers
                 "environment": m.NO_ENV,
             },
             ["ok"],
+            id="NVML lists the A100",
         ),
-        (
+        pytest.param(
             {
                 "nvml": m.TIMEOUT,
                 "nvidia_kernel": m.kernel(),
@@ -33,9 +34,14 @@ CHECK = nvml_unusable.nvml_answers
                 "environment": m.NO_ENV,
             },
             ["fail"],
+            id="NVML does not answer in time",
         ),
-        ({"nvidia_kernel": m.kernel(), "os_info": m.LINUX, "environment": m.NO_ENV}, ["skip"]),
-        (
+        pytest.param(
+            {"nvidia_kernel": m.kernel(), "os_info": m.LINUX, "environment": m.NO_ENV},
+            ["skip"],
+            id="nothing is known of NVML",
+        ),
+        pytest.param(
             {
                 "nvml": Nvml(error=NvmlError(code=4, name="X", message="x", call="nvmlInit")),
                 "nvidia_kernel": m.kernel(),
@@ -43,8 +49,9 @@ CHECK = nvml_unusable.nvml_answers
                 "environment": m.NO_ENV,
             },
             ["fail"],
+            id="NVML may not reach the device nodes",
         ),
-        (
+        pytest.param(
             {
                 "nvml": Nvml(error=NvmlError(code=18, name="X", message="x", call="nvmlInit")),
                 "nvidia_kernel": m.kernel(),
@@ -52,8 +59,9 @@ CHECK = nvml_unusable.nvml_answers
                 "environment": m.NO_ENV,
             },
             ["ok"],
+            id="NVML does not match the module, which another check reports",
         ),
-        (
+        pytest.param(
             {
                 "nvml": Nvml(error=NvmlError(code=12, name="X", message="x", call="nvmlInit")),
                 "nvidia_kernel": m.NO_GPU,
@@ -61,8 +69,9 @@ CHECK = nvml_unusable.nvml_answers
                 "environment": m.NO_ENV,
             },
             ["skip"],
+            id="there is neither a GPU nor NVML",
         ),
-        (
+        pytest.param(
             {
                 "nvml": Nvml(error=NvmlError(code=9, name="X", message="x", call="nvmlInit")),
                 "nvidia_kernel": m.NO_GPU,
@@ -70,8 +79,9 @@ CHECK = nvml_unusable.nvml_answers
                 "environment": m.NO_ENV,
             },
             ["skip"],
+            id="NVML finds no driver on a machine without a GPU",
         ),
-        (
+        pytest.param(
             {
                 "nvml": Nvml(error=NvmlError(code=12, name="X", message="x", call="nvmlInit")),
                 "nvidia_kernel": m.kernel(),
@@ -80,8 +90,9 @@ CHECK = nvml_unusable.nvml_answers
                 "torch_live": m.live(),
             },
             ["warn"],
+            id="a container without the NVML library in which torch works",
         ),
-        (
+        pytest.param(
             {
                 "nvml": Nvml(error=NvmlError(code=None, name="X", message="x", call="nvmlInit")),
                 "nvidia_kernel": m.kernel(),
@@ -89,8 +100,9 @@ CHECK = nvml_unusable.nvml_answers
                 "environment": m.NO_ENV,
             },
             ["skip"],
+            id="NVML failed without an error code",
         ),
-        (
+        pytest.param(
             {
                 "nvml": m.nvml(),
                 "gpus": Gpus(count=8, stopped_at="gpu 3: nvmlDeviceGetName"),
@@ -99,6 +111,7 @@ CHECK = nvml_unusable.nvml_answers
                 "environment": m.NO_ENV,
             },
             ["fail"],
+            id="NVML stops answering at GPU 3 of 8",
         ),
     ],
 )

@@ -15,62 +15,89 @@ CHECK = visible_devices_invalid.names_exist
 @pytest.mark.parametrize(
     ("facts", "expected"),
     [
-        ({"gpus": m.gpus("A100"), "environment": m.NO_ENV}, ["ok"]),
-        (
+        pytest.param(
+            {"gpus": m.gpus("A100"), "environment": m.NO_ENV},
+            ["ok"],
+            id="CUDA_VISIBLE_DEVICES is not set",
+        ),
+        pytest.param(
             {"gpus": m.gpus("A100", "A100"), "environment": m.env(CUDA_VISIBLE_DEVICES="0,1")},
             ["ok"],
+            id="both GPUs are named",
         ),
-        (
+        pytest.param(
             {"gpus": m.gpus("A100", "A100"), "environment": m.env(CUDA_VISIBLE_DEVICES="1, 0")},
             ["ok"],
+            id="both GPUs are named in reverse order with a space",
         ),
-        ({"gpus": m.gpus("A100", "A100"), "environment": m.env(CUDA_VISIBLE_DEVICES="")}, ["ok"]),
-        ({"gpus": m.gpus("A100", "A100"), "environment": m.env(CUDA_VISIBLE_DEVICES="-1")}, ["ok"]),
-        (
+        pytest.param(
+            {"gpus": m.gpus("A100", "A100"), "environment": m.env(CUDA_VISIBLE_DEVICES="")},
+            ["ok"],
+            id="an empty list hides all GPUs on purpose",
+        ),
+        pytest.param(
+            {"gpus": m.gpus("A100", "A100"), "environment": m.env(CUDA_VISIBLE_DEVICES="-1")},
+            ["ok"],
+            id="-1 hides all GPUs on purpose",
+        ),
+        pytest.param(
             {"gpus": m.gpus("A100", "A100"), "environment": m.env(CUDA_VISIBLE_DEVICES="0,-1")},
             ["ok"],
+            id="-1 ends the list after GPU 0",
         ),
-        (
+        pytest.param(
             {"gpus": m.gpus("A100", "A100"), "environment": m.env(CUDA_VISIBLE_DEVICES="GPU-1a1")},
             ["ok"],
+            id="a UUID prefix that names GPU 1 alone",
         ),
-        (
+        pytest.param(
             {"gpus": m.gpus("A100", "A100"), "environment": m.env(CUDA_VISIBLE_DEVICES="0,2")},
             ["fail"],
+            id="GPU 2 is named on a machine with two",
         ),
-        (
+        pytest.param(
             {"gpus": m.gpus("A100", "A100"), "environment": m.env(CUDA_VISIBLE_DEVICES="GPU-9")},
             ["fail"],
+            id="a UUID prefix that names none of the GPUs",
         ),
-        (
+        pytest.param(
             {"gpus": m.gpus("A100", "A100"), "environment": m.env(CUDA_VISIBLE_DEVICES="0,0")},
             ["fail"],
+            id="GPU 0 is named twice",
         ),
-        (
+        pytest.param(
             {"gpus": m.gpus("A100", "A100"), "environment": m.env(CUDA_VISIBLE_DEVICES="cuda:0")},
             ["fail"],
+            id="torch's name for a device is used where CUDA expects an index",
         ),
-        (
+        pytest.param(
             {
                 "gpus": m.gpus("A100", "A100"),
                 "run_needs": RunNeeds(gpus=("1",)),
                 "environment": m.env(CUDA_VISIBLE_DEVICES="0"),
             },
             ["fail"],
+            id="the run asks for GPU 1, but only GPU 0 is visible",
         ),
-        (
+        pytest.param(
             {
                 "gpus": m.gpus("A100", "A100"),
                 "run_needs": RunNeeds(gpus=("1",)),
                 "environment": m.env(CUDA_VISIBLE_DEVICES="1"),
             },
             ["ok"],
+            id="the run asks for GPU 1, the only visible one",
         ),
-        (
+        pytest.param(
             {"gpus": m.gpus("A100"), "run_needs": RunNeeds(gpus=("7",)), "environment": m.NO_ENV},
             ["fail"],
+            id="the run asks for GPU 7 on a machine with one",
         ),
-        ({"gpus": Gpus(), "run_needs": RunNeeds(gpus=("7",)), "environment": m.NO_ENV}, ["ok"]),
+        pytest.param(
+            {"gpus": Gpus(), "run_needs": RunNeeds(gpus=("7",)), "environment": m.NO_ENV},
+            ["ok"],
+            id="the run asks for GPU 7 and no GPU could be listed",
+        ),
     ],
 )
 def test_verdict(facts: dict[str, Any], expected: list[str]) -> None:

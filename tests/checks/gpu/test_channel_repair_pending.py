@@ -12,12 +12,19 @@ from dsdoctor_checks.gpu import channel_repair_pending
 @pytest.mark.parametrize(
     ("fact", "expected"),
     [
-        (
+        pytest.param(
             Gpu(index=0, health=GpuHealth(channel_repair_pending=False, tpc_repair_pending=False)),
             "ok",
+            id="neither a channel nor a TPC waits for a repair",
         ),
-        (Gpu(index=0, health=GpuHealth()), "skip"),
-        (Gpu(index=0, health=GpuHealth(tpc_repair_pending=True)), "warn"),
+        pytest.param(
+            Gpu(index=0, health=GpuHealth()), "skip", id="the driver does not report repairs"
+        ),
+        pytest.param(
+            Gpu(index=0, health=GpuHealth(tpc_repair_pending=True)),
+            "warn",
+            id="a TPC repair waits for a reset",
+        ),
     ],
 )
 def test_rows(fact: Gpu, expected: str) -> None:

@@ -12,9 +12,15 @@ from dsdoctor_checks.gpu import ecc_uncorrectable
 @pytest.mark.parametrize(
     ("fact", "expected"),
     [
-        (Gpu(index=0, health=GpuHealth(ecc_volatile_uncorrected=0)), "ok"),
-        (Gpu(index=0, health=GpuHealth()), "skip"),
-        (
+        pytest.param(
+            Gpu(index=0, health=GpuHealth(ecc_volatile_uncorrected=0)),
+            "ok",
+            id="no uncorrected error since the driver was loaded",
+        ),
+        pytest.param(
+            Gpu(index=0, health=GpuHealth()), "skip", id="the GPU does not report ECC errors"
+        ),
+        pytest.param(
             Gpu(
                 index=0,
                 health=GpuHealth(
@@ -24,10 +30,23 @@ from dsdoctor_checks.gpu import ecc_uncorrectable
                 ),
             ),
             "ok",
+            id="a few uncorrected errors, all of them from before the driver was loaded",
         ),
-        (Gpu(index=0, health=GpuHealth(ecc_volatile_uncorrected=1)), "fail"),
-        (Gpu(index=0, health=GpuHealth(sram_aggregate_uncorrected=5)), "fail"),
-        (Gpu(index=0, health=GpuHealth(sram_threshold_exceeded=True)), "fail"),
+        pytest.param(
+            Gpu(index=0, health=GpuHealth(ecc_volatile_uncorrected=1)),
+            "fail",
+            id="one uncorrected error since the driver was loaded",
+        ),
+        pytest.param(
+            Gpu(index=0, health=GpuHealth(sram_aggregate_uncorrected=5)),
+            "fail",
+            id="five uncorrected SRAM errors over the life of the GPU",
+        ),
+        pytest.param(
+            Gpu(index=0, health=GpuHealth(sram_threshold_exceeded=True)),
+            "fail",
+            id="the driver says that SRAM errors exceed the threshold",
+        ),
     ],
 )
 def test_rows(fact: Gpu, expected: str) -> None:

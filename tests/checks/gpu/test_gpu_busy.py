@@ -13,9 +13,13 @@ from dsdoctor_checks.gpu import gpu_busy
 @pytest.mark.parametrize(
     ("fact", "expected"),
     [
-        (Gpu(index=0, memory_total_bytes=24 << 30, memory_used_bytes=int(0.1 * 2**30)), "ok"),
-        (Gpu(index=0), "skip"),
-        (
+        pytest.param(
+            Gpu(index=0, memory_total_bytes=24 << 30, memory_used_bytes=int(0.1 * 2**30)),
+            "ok",
+            id="a 24 GiB card with 100 MiB in use",
+        ),
+        pytest.param(Gpu(index=0), "skip", id="the GPU does not report its memory"),
+        pytest.param(
             Gpu(
                 index=0,
                 memory_total_bytes=24 << 30,
@@ -23,14 +27,24 @@ from dsdoctor_checks.gpu import gpu_busy
                 display_active=True,
             ),
             "ok",
+            id="a desktop holds 3 GiB of the card that drives the screen",
         ),
-        (Gpu(index=0, memory_total_bytes=24 << 30, memory_used_bytes=3 * 2**30), "warn"),
-        (Gpu(index=0, memory_total_bytes=24 << 30, memory_used_bytes=23 * 2**30), "fail"),
-        (
+        pytest.param(
+            Gpu(index=0, memory_total_bytes=24 << 30, memory_used_bytes=3 * 2**30),
+            "warn",
+            id="3 GiB of a card without a screen are in use",
+        ),
+        pytest.param(
+            Gpu(index=0, memory_total_bytes=24 << 30, memory_used_bytes=23 * 2**30),
+            "fail",
+            id="all but 1 GiB is in use",
+        ),
+        pytest.param(
             Gpu(index=0, memory_total_bytes=24 << 30, memory_used_bytes=20 * 2**30, mig_mode=True),
             "ok",
+            id="the memory of a GPU split by MIG is counted for each slice",
         ),
-        (
+        pytest.param(
             Gpu(
                 index=0,
                 memory_total_bytes=24 << 30,
@@ -38,8 +52,9 @@ from dsdoctor_checks.gpu import gpu_busy
                 processes=(GpuProcess(pid=7, kind="compute", used_bytes=1 << 30),),
             ),
             "warn",
+            id="a compute process holds 1 GiB",
         ),
-        (
+        pytest.param(
             Gpu(
                 index=0,
                 memory_total_bytes=24 << 30,
@@ -50,8 +65,9 @@ from dsdoctor_checks.gpu import gpu_busy
                 ),
             ),
             "ok",
+            id="the process with 1 GiB draws to the screen as well",
         ),
-        (
+        pytest.param(
             Gpu(
                 index=0,
                 memory_total_bytes=24 << 30,
@@ -59,6 +75,7 @@ from dsdoctor_checks.gpu import gpu_busy
                 processes=(GpuProcess(pid=7, kind="compute", used_bytes=None),),
             ),
             "ok",
+            id="an idle compute process whose memory is unknown",
         ),
     ],
 )

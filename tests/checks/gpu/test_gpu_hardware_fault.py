@@ -40,19 +40,35 @@ def verdict(
 @pytest.mark.parametrize(
     ("event", "expected"),
     [
-        (xid(79), "fail"),
-        (xid(48), "fail"),
-        (xid(48, age=None), "fail"),
-        (xid(48, age=90 * 3600.0), "ok"),
-        (xid(94), "warn"),
-        (xid(13), "ok"),
-        (xid(31), "ok"),
-        (xid(43), "ok"),
-        (xid(9999), "ok"),
-        (xid(74), "warn"),
-        (xid(154, text="GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset)"), "fail"),
-        (xid(154, text="GPU recovery action changed from 0x1 (GPU Reset) to 0x0 (None)"), "ok"),
-        (xid(28006, text="Non-fatal, Link 46 MC TS crumbstore", switch=True), "ok"),
+        pytest.param(xid(79), "fail", id="the GPU fell off the bus"),
+        pytest.param(xid(48), "fail", id="an uncorrectable memory error a minute ago"),
+        pytest.param(
+            xid(48, age=None), "fail", id="an uncorrectable memory error at an unknown time"
+        ),
+        pytest.param(
+            xid(48, age=90 * 3600.0), "ok", id="an uncorrectable memory error almost four days ago"
+        ),
+        pytest.param(xid(94), "warn", id="a contained memory error"),
+        pytest.param(xid(13), "ok", id="a graphics exception, which a program can cause"),
+        pytest.param(xid(31), "ok", id="an MMU fault, which a program can cause"),
+        pytest.param(xid(43), "ok", id="a channel was stopped, which a program can cause"),
+        pytest.param(xid(9999), "ok", id="an Xid that is not in the table"),
+        pytest.param(xid(74), "warn", id="an NVLink error"),
+        pytest.param(
+            xid(154, text="GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset)"),
+            "fail",
+            id="the driver asks for a GPU reset",
+        ),
+        pytest.param(
+            xid(154, text="GPU recovery action changed from 0x1 (GPU Reset) to 0x0 (None)"),
+            "ok",
+            id="the driver no longer asks for a reset",
+        ),
+        pytest.param(
+            xid(28006, text="Non-fatal, Link 46 MC TS crumbstore", switch=True),
+            "ok",
+            id="a non-fatal event of an NVSwitch",
+        ),
     ],
 )
 def test_rows(event: XidEvent, expected: str) -> None:

@@ -12,22 +12,24 @@ from dsdoctor_checks.gpu import gpu_lost
 @pytest.mark.parametrize(
     ("fact", "expected"),
     [
-        (Gpu(index=0, uuid="GPU-1"), "ok"),
-        (
+        pytest.param(Gpu(index=0, uuid="GPU-1"), "ok", id="a GPU that answers"),
+        pytest.param(
             Gpu(
                 index=0,
                 error=NvmlError(code=15, name="GPU_IS_LOST", message="m", call="nvmlDeviceGetName"),
             ),
             "fail",
+            id="the driver has lost the GPU",
         ),
-        (
+        pytest.param(
             Gpu(
                 index=0,
                 error=NvmlError(code=999, name="UNKNOWN", message="m", call="nvmlDeviceGetName"),
             ),
             "fail",
+            id="the GPU answers with an unknown error",
         ),
-        (
+        pytest.param(
             Gpu(
                 index=0,
                 error=NvmlError(
@@ -35,8 +37,9 @@ from dsdoctor_checks.gpu import gpu_lost
                 ),
             ),
             "ok",
+            id="the GPU needs a reset, which another check reports",
         ),
-        (
+        pytest.param(
             Gpu(
                 index=0,
                 error=NvmlError(
@@ -44,6 +47,7 @@ from dsdoctor_checks.gpu import gpu_lost
                 ),
             ),
             "skip",
+            id="the GPU may not be asked",
         ),
     ],
 )

@@ -12,17 +12,35 @@ from dsdoctor_checks.gpu import gpu_overheating
 @pytest.mark.parametrize(
     ("fact", "expected"),
     [
-        (Gpu(index=0, health=GpuHealth(temperature_c=80, temperature_slowdown_c=89)), "ok"),
-        (Gpu(index=0, health=GpuHealth(temperature_c=80)), "skip"),
-        (Gpu(index=0, health=GpuHealth(temperature_c=87, temperature_slowdown_c=89)), "warn"),
-        (Gpu(index=0, health=GpuHealth(temperature_c=89, temperature_slowdown_c=89)), "fail"),
-        (
+        pytest.param(
+            Gpu(index=0, health=GpuHealth(temperature_c=80, temperature_slowdown_c=89)),
+            "ok",
+            id="9 degrees below the slowdown temperature",
+        ),
+        pytest.param(
+            Gpu(index=0, health=GpuHealth(temperature_c=80)),
+            "skip",
+            id="the slowdown temperature is unknown",
+        ),
+        pytest.param(
+            Gpu(index=0, health=GpuHealth(temperature_c=87, temperature_slowdown_c=89)),
+            "warn",
+            id="2 degrees below the slowdown temperature",
+        ),
+        pytest.param(
+            Gpu(index=0, health=GpuHealth(temperature_c=89, temperature_slowdown_c=89)),
+            "fail",
+            id="the slowdown temperature is reached",
+        ),
+        pytest.param(
             Gpu(index=0, health=GpuHealth(temperature_memory_c=105, temperature_memory_max_c=105)),
             "warn",
+            id="the memory is as hot as it may get",
         ),
-        (
+        pytest.param(
             Gpu(index=0, health=GpuHealth(temperature_memory_c=105, temperature_memory_max_c=0)),
             "skip",
+            id="a memory limit of 0 degrees is not a limit",
         ),
     ],
 )

@@ -12,13 +12,35 @@ from dsdoctor_checks.gpu import gpu_reset_required
 @pytest.mark.parametrize(
     ("fact", "expected"),
     [
-        (Gpu(index=0, health=GpuHealth(recovery_action=0)), "ok"),
-        (Gpu(index=0, health=GpuHealth()), "skip"),
-        (Gpu(index=0, health=GpuHealth(recovery_action=12)), "ok"),
-        (Gpu(index=0, health=GpuHealth(recovery_action=1)), "fail"),
-        (Gpu(index=0, health=GpuHealth(recovery_action=7)), "fail"),
-        (Gpu(index=0, health=GpuHealth(recovery_action=3)), "warn"),
-        (
+        pytest.param(
+            Gpu(index=0, health=GpuHealth(recovery_action=0)),
+            "ok",
+            id="the driver asks for nothing",
+        ),
+        pytest.param(
+            Gpu(index=0, health=GpuHealth()), "skip", id="the driver does not report an action"
+        ),
+        pytest.param(
+            Gpu(index=0, health=GpuHealth(recovery_action=12)),
+            "ok",
+            id="an action that is not known yet",
+        ),
+        pytest.param(
+            Gpu(index=0, health=GpuHealth(recovery_action=1)),
+            "fail",
+            id="the driver asks for a GPU reset",
+        ),
+        pytest.param(
+            Gpu(index=0, health=GpuHealth(recovery_action=7)),
+            "fail",
+            id="the driver asks for a reboot of the system",
+        ),
+        pytest.param(
+            Gpu(index=0, health=GpuHealth(recovery_action=3)),
+            "warn",
+            id="the driver asks for peer-to-peer traffic to end",
+        ),
+        pytest.param(
             Gpu(
                 index=0,
                 error=NvmlError(
@@ -26,6 +48,7 @@ from dsdoctor_checks.gpu import gpu_reset_required
                 ),
             ),
             "fail",
+            id="an older driver reports the reset as an error",
         ),
     ],
 )

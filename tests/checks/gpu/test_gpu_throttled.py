@@ -12,14 +12,44 @@ from dsdoctor_checks.gpu import gpu_throttled
 @pytest.mark.parametrize(
     ("fact", "expected"),
     [
-        (Gpu(index=0, health=GpuHealth(event_reasons=0)), "ok"),
-        (Gpu(index=0, health=GpuHealth(event_reasons=1)), "ok"),
-        (Gpu(index=0, health=GpuHealth(event_reasons=4)), "ok"),
-        (Gpu(index=0, health=GpuHealth(event_reasons=1 << 40)), "ok"),
-        (Gpu(index=0, health=GpuHealth(event_reasons=0x89)), "ok"),
-        (Gpu(index=0, health=GpuHealth(event_reasons=0x41)), "warn"),
-        (Gpu(index=0, health=GpuHealth(event_reasons=0x20)), "warn"),
-        (Gpu(index=0, health=GpuHealth(event_reasons=0x48)), "fail"),
+        pytest.param(
+            Gpu(index=0, health=GpuHealth(event_reasons=0)), "ok", id="nothing slows the clocks"
+        ),
+        pytest.param(
+            Gpu(index=0, health=GpuHealth(event_reasons=1)),
+            "ok",
+            id="clocks are low because the GPU is idle",
+        ),
+        pytest.param(
+            Gpu(index=0, health=GpuHealth(event_reasons=4)),
+            "ok",
+            id="the software power cap slows the clocks, as it does on any busy GPU",
+        ),
+        pytest.param(
+            Gpu(index=0, health=GpuHealth(event_reasons=1 << 40)),
+            "ok",
+            id="a reason that is not known yet",
+        ),
+        pytest.param(
+            Gpu(index=0, health=GpuHealth(event_reasons=0x89)),
+            "ok",
+            id="a hardware slowdown on an idle GPU",
+        ),
+        pytest.param(
+            Gpu(index=0, health=GpuHealth(event_reasons=0x41)),
+            "warn",
+            id="a hardware thermal slowdown on an idle GPU",
+        ),
+        pytest.param(
+            Gpu(index=0, health=GpuHealth(event_reasons=0x20)),
+            "warn",
+            id="a software thermal slowdown",
+        ),
+        pytest.param(
+            Gpu(index=0, health=GpuHealth(event_reasons=0x48)),
+            "fail",
+            id="a hardware thermal slowdown under load",
+        ),
     ],
 )
 def test_rows(fact: Gpu, expected: str) -> None:

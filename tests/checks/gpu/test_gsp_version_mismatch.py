@@ -12,10 +12,22 @@ from dsdoctor_checks.gpu import gsp_version_mismatch
 @pytest.mark.parametrize(
     ("fact", "expected"),
     [
-        (Gpu(index=0, gsp_enabled=True, gsp_version="580.1"), "ok"),
-        (Gpu(index=0), "skip"),
-        (Gpu(index=0, gsp_enabled=False, gsp_version="570.1"), "ok"),
-        (Gpu(index=0, gsp_enabled=True, gsp_version="570.1"), "warn"),
+        pytest.param(
+            Gpu(index=0, gsp_enabled=True, gsp_version="580.1"),
+            "ok",
+            id="the firmware has the version of the driver",
+        ),
+        pytest.param(Gpu(index=0), "skip", id="the GPU does not report its firmware"),
+        pytest.param(
+            Gpu(index=0, gsp_enabled=False, gsp_version="570.1"),
+            "ok",
+            id="the firmware differs but is not in use",
+        ),
+        pytest.param(
+            Gpu(index=0, gsp_enabled=True, gsp_version="570.1"),
+            "warn",
+            id="the firmware in use is older than the driver",
+        ),
     ],
 )
 def test_rows(fact: Gpu, expected: str) -> None:

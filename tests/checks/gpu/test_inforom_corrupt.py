@@ -12,9 +12,19 @@ from dsdoctor_checks.gpu import inforom_corrupt
 @pytest.mark.parametrize(
     ("fact", "expected"),
     [
-        (Gpu(index=0, health=GpuHealth(inforom_valid=True)), "ok"),
-        (Gpu(index=0, health=GpuHealth()), "skip"),
-        (Gpu(index=0, health=GpuHealth(inforom_valid=False)), "fail"),
+        pytest.param(
+            Gpu(index=0, health=GpuHealth(inforom_valid=True)),
+            "ok",
+            id="the checksum of the InfoROM is right",
+        ),
+        pytest.param(
+            Gpu(index=0, health=GpuHealth()), "skip", id="the GPU has no InfoROM to report"
+        ),
+        pytest.param(
+            Gpu(index=0, health=GpuHealth(inforom_valid=False)),
+            "fail",
+            id="the checksum of the InfoROM is wrong",
+        ),
     ],
 )
 def test_rows(fact: Gpu, expected: str) -> None:

@@ -14,10 +14,12 @@ GPUS = Gpus(gpus=(Gpu(index=0, mig_mode=True), Gpu(index=1, mig_mode=True)))
 @pytest.mark.parametrize(
     ("fact", "expected"),
     [
-        (RunNeeds(), "ok"),
-        (RunNeeds(gpus=("0",)), "ok"),
-        (RunNeeds(gpus=("0", "1")), "warn"),
-        (RunNeeds(expect_gpus=2), "warn"),
+        pytest.param(RunNeeds(), "ok", id="the run does not say which GPUs it uses"),
+        pytest.param(RunNeeds(gpus=("0",)), "ok", id="the run uses one GPU with MIG"),
+        pytest.param(RunNeeds(gpus=("0", "1")), "warn", id="the run names both GPUs with MIG"),
+        pytest.param(
+            RunNeeds(expect_gpus=2), "warn", id="the run expects two GPUs, and both have MIG"
+        ),
     ],
 )
 def test_rows(fact: RunNeeds, expected: str) -> None:

@@ -12,10 +12,20 @@ from dsdoctor_checks.gpu import mig_mode_pending
 @pytest.mark.parametrize(
     ("fact", "expected"),
     [
-        (Gpu(index=0, mig_mode=False, mig_mode_pending=False), "ok"),
-        (Gpu(index=0, mig_mode=True, mig_mode_pending=True), "ok"),
-        (Gpu(index=0), "skip"),
-        (Gpu(index=0, mig_mode=False, mig_mode_pending=True), "warn"),
+        pytest.param(
+            Gpu(index=0, mig_mode=False, mig_mode_pending=False),
+            "ok",
+            id="MIG is off and stays off",
+        ),
+        pytest.param(
+            Gpu(index=0, mig_mode=True, mig_mode_pending=True), "ok", id="MIG is on and stays on"
+        ),
+        pytest.param(Gpu(index=0), "skip", id="the GPU does not know MIG"),
+        pytest.param(
+            Gpu(index=0, mig_mode=False, mig_mode_pending=True),
+            "warn",
+            id="MIG will be on after the next reset",
+        ),
     ],
 )
 def test_rows(fact: Gpu, expected: str) -> None:

@@ -12,17 +12,23 @@ from dsdoctor_checks.gpu import page_retirement_pending
 @pytest.mark.parametrize(
     ("fact", "expected"),
     [
-        (
+        pytest.param(
             Gpu(index=0, health=GpuHealth(retired_pages_pending=False, retired_pages_double_bit=3)),
             "ok",
+            id="three pages were retired and none is pending",
         ),
-        (Gpu(index=0, health=GpuHealth()), "skip"),
-        (Gpu(index=0, health=GpuHealth(retired_pages_pending=True)), "warn"),
-        (
+        pytest.param(Gpu(index=0, health=GpuHealth()), "skip", id="the GPU does not retire pages"),
+        pytest.param(
+            Gpu(index=0, health=GpuHealth(retired_pages_pending=True)),
+            "warn",
+            id="a page waits for a reboot to be retired",
+        ),
+        pytest.param(
             Gpu(
                 index=0, health=GpuHealth(retired_pages_double_bit=40, retired_pages_single_bit=20)
             ),
             "fail",
+            id="60 pages were retired, so the board should be returned",
         ),
     ],
 )

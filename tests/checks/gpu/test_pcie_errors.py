@@ -24,17 +24,29 @@ def log(severity: str, count: int, bdf: str = "0000:1b:00") -> KernelLog:
 @pytest.mark.parametrize(
     ("fact", "lines", "expected"),
     [
-        (gpu(), missing(), "ok"),
-        (gpu(None), missing(), "skip"),
-        (gpu(replays=12), missing(), "ok"),
-        (gpu(correctable=40), log("corrected", 40), "ok"),
-        (gpu(), log("fatal", 1, "0000:99:00"), "ok"),
-        (gpu(fatal=1), missing(), "fail"),
-        (gpu(), log("fatal", 1), "fail"),
-        (gpu(non_fatal=2), missing(), "warn"),
-        (gpu(), log("nonfatal", 3), "warn"),
-        (gpu(correctable=20000), missing(), "warn"),
-        (gpu(replays=20000), missing(), "warn"),
+        pytest.param(gpu(), missing(), "ok", id="a link without errors or replays"),
+        pytest.param(gpu(None), missing(), "skip", id="nothing counts the errors of the link"),
+        pytest.param(gpu(replays=12), missing(), "ok", id="a dozen replays since boot"),
+        pytest.param(
+            gpu(correctable=40),
+            log("corrected", 40),
+            "ok",
+            id="some corrected errors, in the counters and in the log",
+        ),
+        pytest.param(
+            gpu(),
+            log("fatal", 1, "0000:99:00"),
+            "ok",
+            id="a fatal error of another device on the bus",
+        ),
+        pytest.param(gpu(fatal=1), missing(), "fail", id="the counters show a fatal error"),
+        pytest.param(gpu(), log("fatal", 1), "fail", id="the kernel's log shows a fatal error"),
+        pytest.param(gpu(non_fatal=2), missing(), "warn", id="the counters show non-fatal errors"),
+        pytest.param(
+            gpu(), log("nonfatal", 3), "warn", id="the kernel's log shows non-fatal errors"
+        ),
+        pytest.param(gpu(correctable=20000), missing(), "warn", id="20,000 corrected errors"),
+        pytest.param(gpu(replays=20000), missing(), "warn", id="20,000 replays"),
     ],
 )
 def test_rows(fact: Gpu, lines: KernelLog | Missing, expected: str) -> None:

@@ -23,13 +23,25 @@ def node(count: int, brand: str, *, on: bool | None, screen: bool = False) -> Gp
 @pytest.mark.parametrize(
     ("fact", "expected"),
     [
-        (node(8, "NVIDIA", on=True), "ok"),
-        (node(8, "NVIDIA", on=None), "skip"),
-        (node(2, "NVIDIA", on=False), "ok"),
-        (node(4, "GeForce", on=False), "ok"),
-        (node(4, "NVIDIA", on=False, screen=True), "ok"),
-        (node(8, "NVIDIA", on=False), "warn"),
-        (node(4, "Tesla", on=False), "warn"),
+        pytest.param(node(8, "NVIDIA", on=True), "ok", id="eight GPUs with persistence mode on"),
+        pytest.param(
+            node(8, "NVIDIA", on=None), "skip", id="eight GPUs whose persistence mode is unknown"
+        ),
+        pytest.param(
+            node(2, "NVIDIA", on=False), "ok", id="two GPUs load quickly without persistence mode"
+        ),
+        pytest.param(
+            node(4, "GeForce", on=False), "ok", id="a workstation with four GeForce cards"
+        ),
+        pytest.param(
+            node(4, "NVIDIA", on=False, screen=True), "ok", id="a screen keeps the driver loaded"
+        ),
+        pytest.param(
+            node(8, "NVIDIA", on=False), "warn", id="an eight-GPU server with persistence mode off"
+        ),
+        pytest.param(
+            node(4, "Tesla", on=False), "warn", id="four Tesla cards with persistence mode off"
+        ),
     ],
 )
 def test_rows(fact: Gpus, expected: str) -> None:

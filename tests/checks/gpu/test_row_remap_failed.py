@@ -12,15 +12,24 @@ from dsdoctor_checks.gpu import row_remap_failed
 @pytest.mark.parametrize(
     ("fact", "expected"),
     [
-        (
+        pytest.param(
             Gpu(
                 index=0, health=GpuHealth(remapped_rows_failure=False, remapped_rows_uncorrected=3)
             ),
             "ok",
+            id="three rows were replaced and none failed",
         ),
-        (Gpu(index=0, health=GpuHealth()), "skip"),
-        (Gpu(index=0, health=GpuHealth(remapped_rows_failure=True)), "fail"),
-        (Gpu(index=0, health=GpuHealth(remapped_rows_uncorrected=513)), "fail"),
+        pytest.param(Gpu(index=0, health=GpuHealth()), "skip", id="the GPU does not remap rows"),
+        pytest.param(
+            Gpu(index=0, health=GpuHealth(remapped_rows_failure=True)),
+            "fail",
+            id="a row could not be replaced",
+        ),
+        pytest.param(
+            Gpu(index=0, health=GpuHealth(remapped_rows_uncorrected=513)),
+            "fail",
+            id="513 rows were replaced, more than there are spares",
+        ),
     ],
 )
 def test_rows(fact: Gpu, expected: str) -> None:

@@ -12,9 +12,17 @@ from dsdoctor_checks.gpu import row_remap_pending
 @pytest.mark.parametrize(
     ("fact", "expected"),
     [
-        (Gpu(index=0, health=GpuHealth(remapped_rows_pending=False)), "ok"),
-        (Gpu(index=0, health=GpuHealth()), "skip"),
-        (Gpu(index=0, health=GpuHealth(remapped_rows_pending=True)), "warn"),
+        pytest.param(
+            Gpu(index=0, health=GpuHealth(remapped_rows_pending=False)),
+            "ok",
+            id="no row waits to be replaced",
+        ),
+        pytest.param(Gpu(index=0, health=GpuHealth()), "skip", id="the GPU does not remap rows"),
+        pytest.param(
+            Gpu(index=0, health=GpuHealth(remapped_rows_pending=True)),
+            "warn",
+            id="a row waits for a reset to be replaced",
+        ),
     ],
 )
 def test_rows(fact: Gpu, expected: str) -> None:

@@ -57,9 +57,17 @@ def test_a_healthy_machine_is_silent(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("h100_x8_dead_link", {"nvlink-inactive": "fail"}),
-        ("h200_x8_lost", {"gpu-lost": "fail"}),
-        ("h200_x8_lost_late", {"gpu-lost": "fail"}),
+        pytest.param(
+            "h100_x8_dead_link", {"nvlink-inactive": "fail"}, id="a DGX H100 with a dead NVLink"
+        ),
+        pytest.param(
+            "h200_x8_lost", {"gpu-lost": "fail"}, id="a node with eight H200 of which one is lost"
+        ),
+        pytest.param(
+            "h200_x8_lost_late",
+            {"gpu-lost": "fail"},
+            id="a node with eight H200 that loses one while it is examined",
+        ),
     ],
 )
 def test_an_ill_machine(tmp_path: Path, name: str, expected: dict[str, str]) -> None:

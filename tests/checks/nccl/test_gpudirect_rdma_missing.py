@@ -23,14 +23,43 @@ def kernel(**changes: Any) -> NvidiaKernel:
 @pytest.mark.parametrize(
     ("driver", "variables", "expected"),
     [
-        (kernel(modules=("nvidia", "nvidia_peermem")), {}, "ok"),
-        (kernel(modules=("nv_peer_mem", "nvidia")), {}, "ok"),
-        (kernel(module_open=True), {}, "ok"),
-        (kernel(module_open=False), {}, "warn"),
-        (kernel(module_open=False), {"NCCL_IB_DISABLE": "1"}, "skip"),
-        (kernel(module_open=True), {"NCCL_DMABUF_ENABLE": "0"}, "warn"),
-        (kernel(module_open=True, module_version="470.1"), {}, "warn"),
-        (machines.NO_GPU, {}, "skip"),
+        pytest.param(
+            kernel(modules=("nvidia", "nvidia_peermem")), {}, "ok", id="nvidia_peermem is loaded"
+        ),
+        pytest.param(
+            kernel(modules=("nv_peer_mem", "nvidia")),
+            {},
+            "ok",
+            id="the older nv_peer_mem is loaded",
+        ),
+        pytest.param(
+            kernel(module_open=True), {}, "ok", id="the open module exports memory by dma-buf"
+        ),
+        pytest.param(
+            kernel(module_open=False),
+            {},
+            "warn",
+            id="the closed module without peermem cannot reach the adapters",
+        ),
+        pytest.param(
+            kernel(module_open=False),
+            {"NCCL_IB_DISABLE": "1"},
+            "skip",
+            id="NCCL does not use the adapters at all",
+        ),
+        pytest.param(
+            kernel(module_open=True),
+            {"NCCL_DMABUF_ENABLE": "0"},
+            "warn",
+            id="the open module could, but NCCL may not use dma-buf",
+        ),
+        pytest.param(
+            kernel(module_open=True, module_version="470.1"),
+            {},
+            "warn",
+            id="the open module is too old for dma-buf",
+        ),
+        pytest.param(machines.NO_GPU, {}, "skip", id="a node without an NVIDIA GPU"),
     ],
 )
 def test_rows(driver: NvidiaKernel, variables: dict[str, str], expected: str) -> None:

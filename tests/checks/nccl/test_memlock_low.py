@@ -16,7 +16,14 @@ NATIVE = Environment(variables={"DS_PIN_MEMORY_BACKEND": "native"})
 
 @pytest.mark.parametrize(
     "variables",
-    [{}, {"NCCL_IB_HCA": "mlx5", "NCCL_IB_DISABLE": "1"}, {"DS_PIN_MEMORY_BACKEND": "torch"}],
+    [
+        pytest.param({}, id="no adapter and no native pinning"),
+        pytest.param(
+            {"NCCL_IB_HCA": "mlx5", "NCCL_IB_DISABLE": "1"},
+            id="the adapters are named, but NCCL may not use them",
+        ),
+        pytest.param({"DS_PIN_MEMORY_BACKEND": "torch"}, id="torch pins the memory"),
+    ],
 )
 def test_where_nothing_is_locked(variables: dict[str, str]) -> None:
     env = Environment(variables=variables)
@@ -41,9 +48,9 @@ def machine(**changes: Any) -> Resources:
 @pytest.mark.parametrize(
     ("fact", "expected"),
     [
-        (machine(), "fail"),
-        (machine(limit_memlock=None), "ok"),
-        (machine(limit_memlock=8 << 30), "warn"),
+        pytest.param(machine(), "fail", id="the limit is 8 MiB"),
+        pytest.param(machine(limit_memlock=None), "ok", id="no limit"),
+        pytest.param(machine(limit_memlock=8 << 30), "warn", id="the limit is 8 GiB"),
     ],
 )
 def test_rows(fact: Resources, expected: str) -> None:
@@ -53,7 +60,11 @@ def test_rows(fact: Resources, expected: str) -> None:
 
 @pytest.mark.parametrize(
     ("state", "hosts", "expected"),
-    [("ACTIVE", 2, "fail"), ("ACTIVE", 1, "skip"), ("DOWN", 2, "skip")],
+    [
+        pytest.param("ACTIVE", 2, "fail", id="two nodes with an active port"),
+        pytest.param("ACTIVE", 1, "skip", id="an active port that a single node does not use"),
+        pytest.param("DOWN", 2, "skip", id="two nodes whose port is down"),
+    ],
 )
 def test_rdma_between_nodes(state: str, hosts: int, expected: str) -> None:
     network = Network(rdma=(RdmaPort(device="mlx5_0", port=1, state=state),))

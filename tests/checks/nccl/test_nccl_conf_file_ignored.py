@@ -15,12 +15,16 @@ CHECK = nccl_conf_file_ignored.files_are_read
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("", "ok"),
-        ("# ours\n\nNCCL_DEBUG=INFO\n", "ok"),
-        ("NCCL_DEBUG=INFO # remark\n", "ok"),
-        ("NCCL_DEBUG INFO\n", "warn"),
-        ("NCCL_DEBUG = INFO\n", "warn"),
-        ("  # indented remark without the sign\n", "warn"),
+        pytest.param("", "ok", id="an empty file"),
+        pytest.param("# ours\n\nNCCL_DEBUG=INFO\n", "ok", id="a setting below a comment line"),
+        pytest.param("NCCL_DEBUG=INFO # remark\n", "ok", id="a comment behind a setting"),
+        pytest.param("NCCL_DEBUG INFO\n", "warn", id="a setting without an equals sign"),
+        pytest.param("NCCL_DEBUG = INFO\n", "warn", id="spaces around the equals sign"),
+        pytest.param(
+            "  # indented remark without the sign\n",
+            "warn",
+            id="an indented comment is read as a setting",
+        ),
     ],
 )
 def test_rows(text: str, expected: str) -> None:

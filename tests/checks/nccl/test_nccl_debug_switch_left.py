@@ -19,10 +19,18 @@ def machine(name: str, count: int = 2) -> Gpus:
 @pytest.mark.parametrize(
     ("fact", "expected"),
     [
-        ({}, "ok"),
-        ({"NCCL_DEBUG": "WARN", "NCCL_P2P_DISABLE": "0", "NCCL_NVLS_ENABLE": "2"}, "ok"),
-        ({"NCCL_P2P_DISABLE": "1"}, "warn"),
-        ({"NCCL_IB_DISABLE": "1", "NCCL_SHM_DISABLE": "1"}, "warn"),
+        pytest.param({}, "ok", id="no switch is set"),
+        pytest.param(
+            {"NCCL_DEBUG": "WARN", "NCCL_P2P_DISABLE": "0", "NCCL_NVLS_ENABLE": "2"},
+            "ok",
+            id="log level, and switches at values that disable nothing",
+        ),
+        pytest.param({"NCCL_P2P_DISABLE": "1"}, "warn", id="peer-to-peer transport is disabled"),
+        pytest.param(
+            {"NCCL_IB_DISABLE": "1", "NCCL_SHM_DISABLE": "1"},
+            "warn",
+            id="InfiniBand and shared memory are disabled",
+        ),
     ],
 )
 def test_rows(fact: dict[str, str], expected: str) -> None:

@@ -27,27 +27,53 @@ NODE = Network(
 @pytest.mark.parametrize(
     ("variables", "expected"),
     [
-        ({}, "ok"),
-        ({"NCCL_SOCKET_IFNAME": "eth"}, "ok"),
-        ({"NCCL_SOCKET_IFNAME": "ens,eth"}, "ok"),
-        ({"NCCL_SOCKET_IFNAME": "=eth0"}, "ok"),
-        ({"NCCL_SOCKET_IFNAME": "^docker,lo"}, "ok"),
-        ({"NCCL_SOCKET_IFNAME": "lo"}, "ok"),
-        ({"NCCL_SOCKET_IFNAME": ""}, "ok"),
-        ({"NCCL_SOCKET_IFNAME": "ens3"}, "fail"),
-        ({"NCCL_SOCKET_IFNAME": "=eth"}, "fail"),
-        ({"NCCL_SOCKET_IFNAME": "^eth,lo"}, "fail"),
-        ({"NCCL_SOCKET_IFNAME": "ib0"}, "fail"),
-        ({"NCCL_SOCKET_IFNAME": "bond7"}, "fail"),
-        ({"NCCL_IB_HCA": "mlx5"}, "ok"),
-        ({"NCCL_IB_HCA": "=mlx5_1:1"}, "ok"),
-        ({"NCCL_IB_HCA": "^mlx5_3"}, "ok"),
-        ({"NCCL_IB_HCA": "bnxt", "NCCL_IB_DISABLE": "1"}, "ok"),
-        ({"NCCL_IB_HCA": "=mlx5_1:2"}, "warn"),
-        ({"NCCL_IB_HCA": "mlx4_0"}, "warn"),
-        ({"GLOO_SOCKET_IFNAME": "eth0"}, "ok"),
-        ({"GLOO_SOCKET_IFNAME": "eth"}, "warn"),
-        ({"GLOO_SOCKET_IFNAME": "eth0,ib0"}, "warn"),
+        pytest.param({}, "ok", id="NCCL chooses for itself"),
+        pytest.param({"NCCL_SOCKET_IFNAME": "eth"}, "ok", id="a prefix that eth0 has"),
+        pytest.param({"NCCL_SOCKET_IFNAME": "ens,eth"}, "ok", id="the second of two prefixes fits"),
+        pytest.param({"NCCL_SOCKET_IFNAME": "=eth0"}, "ok", id="the exact name of an interface"),
+        pytest.param(
+            {"NCCL_SOCKET_IFNAME": "^docker,lo"},
+            "ok",
+            id="Docker's bridges and the loopback are left out",
+        ),
+        pytest.param({"NCCL_SOCKET_IFNAME": "lo"}, "ok", id="the loopback is asked for by name"),
+        pytest.param({"NCCL_SOCKET_IFNAME": ""}, "ok", id="an empty value is no choice"),
+        pytest.param(
+            {"NCCL_SOCKET_IFNAME": "ens3"}, "fail", id="a prefix that none of the interfaces has"
+        ),
+        pytest.param(
+            {"NCCL_SOCKET_IFNAME": "=eth"}, "fail", id="a prefix where an exact name is asked for"
+        ),
+        pytest.param(
+            {"NCCL_SOCKET_IFNAME": "^eth,lo"},
+            "fail",
+            id="all interfaces with an address are left out",
+        ),
+        pytest.param({"NCCL_SOCKET_IFNAME": "ib0"}, "fail", id="the interface is down"),
+        pytest.param({"NCCL_SOCKET_IFNAME": "bond7"}, "fail", id="the interface has no address"),
+        pytest.param({"NCCL_IB_HCA": "mlx5"}, "ok", id="a prefix that both adapters have"),
+        pytest.param(
+            {"NCCL_IB_HCA": "=mlx5_1:1"}, "ok", id="the exact name and port of an adapter"
+        ),
+        pytest.param(
+            {"NCCL_IB_HCA": "^mlx5_3"}, "ok", id="an adapter that is not there is left out"
+        ),
+        pytest.param(
+            {"NCCL_IB_HCA": "bnxt", "NCCL_IB_DISABLE": "1"},
+            "ok",
+            id="an unknown adapter where InfiniBand is disabled",
+        ),
+        pytest.param({"NCCL_IB_HCA": "=mlx5_1:2"}, "warn", id="port 2 of an adapter with one port"),
+        pytest.param({"NCCL_IB_HCA": "mlx4_0"}, "warn", id="an adapter that is not there"),
+        pytest.param(
+            {"GLOO_SOCKET_IFNAME": "eth0"}, "ok", id="Gloo takes the exact name of an interface"
+        ),
+        pytest.param({"GLOO_SOCKET_IFNAME": "eth"}, "warn", id="Gloo does not take a prefix"),
+        pytest.param(
+            {"GLOO_SOCKET_IFNAME": "eth0,ib0"},
+            "warn",
+            id="Gloo does not take an interface that is down",
+        ),
     ],
 )
 def test_rows(variables: dict[str, str], expected: str) -> None:

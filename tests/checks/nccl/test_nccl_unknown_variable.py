@@ -15,12 +15,24 @@ from dsdoctor_checks.nccl import nccl_unknown_variable
 @pytest.mark.parametrize(
     ("fact", "expected"),
     [
-        ({"NCCL_DEBUG": "INFO", "NCCL_SOCKET_IFNAME": "eth0"}, "ok"),
-        ({"NCCL_VERSION": "2.27", "NCCL_BLOCKING_WAIT": "1", "OMP_NUM_THREADS": "4"}, "ok"),
-        ({"NCCL_FASTRAK_NUM_FLOWS": "2"}, "ok"),
-        ({"NCCL_TIMEOUT": "1800"}, "warn"),
-        ({"NCCL_IB_QPS": "4"}, "warn"),
-        ({"NCCL_SOCKET_IFNMAE": "eth0"}, "warn"),
+        pytest.param(
+            {"NCCL_DEBUG": "INFO", "NCCL_SOCKET_IFNAME": "eth0"},
+            "ok",
+            id="two variables that NCCL reads",
+        ),
+        pytest.param(
+            {"NCCL_VERSION": "2.27", "NCCL_BLOCKING_WAIT": "1", "OMP_NUM_THREADS": "4"},
+            "ok",
+            id="variables of images, of torch and of others",
+        ),
+        pytest.param({"NCCL_FASTRAK_NUM_FLOWS": "2"}, "ok", id="a variable of a network plugin"),
+        pytest.param(
+            {"NCCL_TIMEOUT": "1800"}, "warn", id="a timeout is not set by a variable of NCCL"
+        ),
+        pytest.param({"NCCL_IB_QPS": "4"}, "warn", id="the first and last word of a longer name"),
+        pytest.param(
+            {"NCCL_SOCKET_IFNMAE": "eth0"}, "warn", id="two letters of a name are swapped"
+        ),
     ],
 )
 def test_rows(fact: dict[str, str], expected: str) -> None:
@@ -45,9 +57,9 @@ def test_a_file_and_a_command_are_read_too() -> None:
 @pytest.mark.parametrize(
     ("name", "meant"),
     [
-        ("NCCL_SOCKET_IFNMAE", "NCCL_SOCKET_IFNAME"),
-        ("NCCL_GDR_LEVEL", "NCCL_NET_GDR_LEVEL"),
-        ("NCCL_TIMEOUT", None),
+        pytest.param("NCCL_SOCKET_IFNMAE", "NCCL_SOCKET_IFNAME", id="two swapped letters"),
+        pytest.param("NCCL_GDR_LEVEL", "NCCL_NET_GDR_LEVEL", id="a missing word"),
+        pytest.param("NCCL_TIMEOUT", None, id="no name is near"),
     ],
 )
 def test_the_nearest_name(name: str, meant: str | None) -> None:

@@ -21,13 +21,34 @@ def shadow(version: str | None, name: str = "libnccl.so.2") -> LibraryPath:
 @pytest.mark.parametrize(
     ("path", "own", "expected"),
     [
-        (LibraryPath(), "2.27.5", "ok"),
-        (shadow("2.27.5"), "2.27.5", "ok"),
-        (shadow("2.18.3"), "2.27.5", "fail"),
-        (shadow("2.30.7"), "2.27.5", "warn"),
-        (shadow(None), "2.27.5", "skip"),
-        (shadow("2.18.3"), None, "skip"),
-        (shadow("9.1.0", "libcudnn.so.9"), "2.27.5", "ok"),
+        pytest.param(LibraryPath(), "2.27.5", "ok", id="no library path"),
+        pytest.param(
+            shadow("2.27.5"), "2.27.5", "ok", id="the system's NCCL has the version of torch's own"
+        ),
+        pytest.param(
+            shadow("2.18.3"),
+            "2.27.5",
+            "fail",
+            id="an older NCCL of the system comes before torch's own",
+        ),
+        pytest.param(
+            shadow("2.30.7"),
+            "2.27.5",
+            "warn",
+            id="a newer NCCL of the system comes before torch's own",
+        ),
+        pytest.param(
+            shadow(None), "2.27.5", "skip", id="the version of the system's NCCL is unknown"
+        ),
+        pytest.param(
+            shadow("2.18.3"), None, "skip", id="the version of torch's own NCCL is unknown"
+        ),
+        pytest.param(
+            shadow("9.1.0", "libcudnn.so.9"),
+            "2.27.5",
+            "ok",
+            id="it is cuDNN that comes first, not NCCL",
+        ),
     ],
 )
 def test_rows(path: LibraryPath, own: str | None, expected: str) -> None:

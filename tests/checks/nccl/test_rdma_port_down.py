@@ -42,19 +42,58 @@ DOWN = {"state": "DOWN", "phys_state": "Polling"}
 @pytest.mark.parametrize(
     ("network", "variables", "expected"),
     [
-        (Network(), {}, "skip"),
-        (node(), {}, "ok"),
-        (node(DOWN), {}, "warn"),
-        (node(DOWN), {"NCCL_IB_DISABLE": "1"}, "skip"),
-        (node({"state": "DOWN", "phys_state": "Disabled"}), {}, "ok"),
-        (node(DOWN, count=2), {}, "ok"),  # the second port of a card
-        (node(DOWN, DOWN, DOWN, DOWN), {}, "ok"),  # half of them: a plan
-        (node(DOWN, link_layer="Ethernet"), {}, "ok"),
-        (node(DOWN, count=2), {"NCCL_IB_HCA": "mlx5"}, "warn"),
-        (node(DOWN, count=1), {"NCCL_IB_HCA": "mlx5"}, "fail"),
-        (node({"state": "INIT"}), {}, "fail"),
-        (node({"rate_gbps": 200.0}), {}, "warn"),
-        (node({"rate_gbps": 200.0, "kind": "MT4123"}), {}, "ok"),
+        pytest.param(Network(), {}, "skip", id="a node without adapters"),
+        pytest.param(node(), {}, "ok", id="eight active ports"),
+        pytest.param(node(DOWN), {}, "warn", id="one of eight equal ports has no link"),
+        pytest.param(
+            node(DOWN),
+            {"NCCL_IB_DISABLE": "1"},
+            "skip",
+            id="one port has no link, but NCCL does not use the adapters",
+        ),
+        pytest.param(
+            node({"state": "DOWN", "phys_state": "Disabled"}),
+            {},
+            "ok",
+            id="one port was disabled on purpose",
+        ),
+        pytest.param(
+            node(DOWN, count=2), {}, "ok", id="one of two ports, which may never have had a cable"
+        ),  # the second port of a card
+        pytest.param(
+            node(DOWN, DOWN, DOWN, DOWN),
+            {},
+            "ok",
+            id="half of the ports have no link, so they may have no cable",
+        ),  # half of them: a plan
+        pytest.param(
+            node(DOWN, link_layer="Ethernet"), {}, "ok", id="an Ethernet port without a cable"
+        ),
+        pytest.param(
+            node(DOWN, count=2),
+            {"NCCL_IB_HCA": "mlx5"},
+            "warn",
+            id="NCCL_IB_HCA names the port without a link and another one",
+        ),
+        pytest.param(
+            node(DOWN, count=1),
+            {"NCCL_IB_HCA": "mlx5"},
+            "fail",
+            id="NCCL_IB_HCA names the only port, which has no link",
+        ),
+        pytest.param(node({"state": "INIT"}), {}, "fail", id="a port waits for the subnet manager"),
+        pytest.param(
+            node({"rate_gbps": 200.0}),
+            {},
+            "warn",
+            id="one of eight equal ports runs at half the rate",
+        ),
+        pytest.param(
+            node({"rate_gbps": 200.0, "kind": "MT4123"}),
+            {},
+            "ok",
+            id="an adapter of an older kind runs at half the rate",
+        ),
     ],
 )
 def test_rows(network: Network, variables: dict[str, str], expected: str) -> None:

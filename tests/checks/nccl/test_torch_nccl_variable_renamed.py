@@ -14,10 +14,14 @@ from dsdoctor_checks.nccl import torch_nccl_variable_renamed
 @pytest.mark.parametrize(
     ("fact", "expected"),
     [
-        ({}, "ok"),
-        ({"TORCH_NCCL_BLOCKING_WAIT": "1"}, "ok"),
-        ({"NCCL_BLOCKING_WAIT": "1"}, "warn"),
-        ({"NCCL_BLOCKING_WAIT": "1", "TORCH_NCCL_BLOCKING_WAIT": "0"}, "warn"),
+        pytest.param({}, "ok", id="no variable is set"),
+        pytest.param({"TORCH_NCCL_BLOCKING_WAIT": "1"}, "ok", id="the current name is set"),
+        pytest.param({"NCCL_BLOCKING_WAIT": "1"}, "warn", id="the former name is set"),
+        pytest.param(
+            {"NCCL_BLOCKING_WAIT": "1", "TORCH_NCCL_BLOCKING_WAIT": "0"},
+            "warn",
+            id="both names are set to different values",
+        ),
     ],
 )
 def test_rows(fact: dict[str, str], expected: str) -> None:

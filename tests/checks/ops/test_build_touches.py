@@ -29,12 +29,39 @@ NVME = RunNeeds(
 @pytest.mark.parametrize(
     ("fact", "run", "status"),
     [
-        (Libaio(header=True, library=True), NVME, "ok"),
-        (Libaio(header=False, library=True), NVME, "fail"),
-        (Libaio(header=True, library=False), NVME, "fail"),
-        (Libaio(header=False, library=False), NVME, "fail"),
-        (Libaio(header=False, library=False), OFFLOAD, "skip"),
-        (Libaio(header=False, library=False), ANY, "skip"),
+        pytest.param(
+            Libaio(header=True, library=True),
+            NVME,
+            "ok",
+            id="header and library are installed for NVMe offload",
+        ),
+        pytest.param(
+            Libaio(header=False, library=True),
+            NVME,
+            "fail",
+            id="the header is missing for NVMe offload",
+        ),
+        pytest.param(
+            Libaio(header=True, library=False),
+            NVME,
+            "fail",
+            id="the library is missing for NVMe offload",
+        ),
+        pytest.param(
+            Libaio(header=False, library=False),
+            NVME,
+            "fail",
+            id="header and library are missing for NVMe offload",
+        ),
+        pytest.param(
+            Libaio(header=False, library=False),
+            OFFLOAD,
+            "skip",
+            id="CPU offload does not use libaio",
+        ),
+        pytest.param(
+            Libaio(header=False, library=False), ANY, "skip", id="no config asks for libaio"
+        ),
     ],
 )
 def test_libaio(fact: Libaio, run: RunNeeds, status: str) -> None:
@@ -75,11 +102,31 @@ def test_nobody_is_asked_without_nvme() -> None:
 @pytest.mark.parametrize(
     ("places", "run", "status"),
     [
-        ([("built extensions", False), ("Triton cache", False)], OFFLOAD, ["ok"]),
-        ([("temporary files", True), ("--path", True)], OFFLOAD, ["ok"]),
-        ([("built extensions", True)], OFFLOAD, ["fail"]),
-        ([("built extensions", True)], ANY, ["warn"]),
-        ([("Triton cache", True)], OFFLOAD, ["warn"]),
+        pytest.param(
+            [("built extensions", False), ("Triton cache", False)],
+            OFFLOAD,
+            ["ok"],
+            id="code may run from both caches",
+        ),
+        pytest.param(
+            [("temporary files", True), ("--path", True)],
+            OFFLOAD,
+            ["ok"],
+            id="other places forbid it, which no extension is loaded from",
+        ),
+        pytest.param(
+            [("built extensions", True)],
+            OFFLOAD,
+            ["fail"],
+            id="the folder of the extension that the config needs is noexec",
+        ),
+        pytest.param(
+            [("built extensions", True)],
+            ANY,
+            ["warn"],
+            id="the extension folder is noexec, and no config is given",
+        ),
+        pytest.param([("Triton cache", True)], OFFLOAD, ["warn"], id="Triton's cache is noexec"),
     ],
 )
 def test_noexec(places: list[tuple[str, bool]], run: RunNeeds, status: list[str]) -> None:

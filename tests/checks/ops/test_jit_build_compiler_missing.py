@@ -23,19 +23,40 @@ PLAIN = RunNeeds(config={"zero_optimization": {"stage": 2}})
 @pytest.mark.parametrize(
     ("fact", "run", "expected"),
     [
-        (Compilers(cxx=GCC, cc=GCC), OFFLOAD, "ok"),
-        (Compilers(cxx=Compiler(command="c++"), cc=GCC), PLAIN, "ok"),
-        (Compilers(cxx=Compiler(command="c++"), cc=GCC), NO_CONFIG, "warn"),
-        (Compilers(cxx=Compiler(command="c++"), cc=GCC), OFFLOAD, "fail"),
-        (
+        pytest.param(Compilers(cxx=GCC, cc=GCC), OFFLOAD, "ok", id="gcc builds C++ and C"),
+        pytest.param(
+            Compilers(cxx=Compiler(command="c++"), cc=GCC),
+            PLAIN,
+            "ok",
+            id="no C++ compiler for a config that builds nothing",
+        ),
+        pytest.param(
+            Compilers(cxx=Compiler(command="c++"), cc=GCC),
+            NO_CONFIG,
+            "warn",
+            id="no C++ compiler and no config",
+        ),
+        pytest.param(
+            Compilers(cxx=Compiler(command="c++"), cc=GCC),
+            OFFLOAD,
+            "fail",
+            id="no C++ compiler for a config with CPU offload",
+        ),
+        pytest.param(
             Compilers(
                 cxx=Compiler(command="c++", path="/usr/bin/c++", error="exit 1: cc1plus missing"),
                 cc=GCC,
             ),
             OFFLOAD,
             "fail",
+            id="a C++ compiler that does not start",
         ),
-        (Compilers(cxx=GCC, cc=Compiler(command="c++")), OFFLOAD, "warn"),
+        pytest.param(
+            Compilers(cxx=GCC, cc=Compiler(command="c++")),
+            OFFLOAD,
+            "warn",
+            id="no C compiler, but C++ is what the op needs",
+        ),
     ],
 )
 def test_rows(fact: Compilers, run: RunNeeds, expected: str) -> None:

@@ -39,16 +39,25 @@ FUSED = RunNeeds(config={"optimizer": {"type": "AdamW"}, "zero_optimization": {"
 @pytest.mark.parametrize(
     ("fact", "run", "expected"),
     [
-        (("12.2.0", "12.4"), FUSED, "ok"),
-        (("14.1.0", "12.4"), FUSED, "fail"),
-        (("14.1.0", "12.4"), NO_CONFIG, "warn"),
-        (("14.1.0", "12.4"), OFFLOAD, "ok"),
-        (("14.1.0", "12.8"), FUSED, "ok"),
-        (("15.1.0", "13.0"), FUSED, "ok"),
-        (("16.1.0", "13.0"), FUSED, "fail"),
-        (("14.1.0", "99.0"), FUSED, "skip"),
-        (("14.1.0", None), FUSED, "skip"),
-        ((None, "12.4"), FUSED, "skip"),
+        pytest.param(("12.2.0", "12.4"), FUSED, "ok", id="nvcc 12.4 takes gcc 12"),
+        pytest.param(("14.1.0", "12.4"), FUSED, "fail", id="nvcc 12.4 refuses gcc 14"),
+        pytest.param(
+            ("14.1.0", "12.4"),
+            NO_CONFIG,
+            "warn",
+            id="nvcc 12.4 refuses gcc 14, and no config is given",
+        ),
+        pytest.param(
+            ("14.1.0", "12.4"), OFFLOAD, "ok", id="CPU offload does not compile with nvcc"
+        ),
+        pytest.param(("14.1.0", "12.8"), FUSED, "ok", id="nvcc 12.8 takes gcc 14"),
+        pytest.param(("15.1.0", "13.0"), FUSED, "ok", id="nvcc 13.0 takes gcc 15"),
+        pytest.param(("16.1.0", "13.0"), FUSED, "fail", id="nvcc 13.0 refuses gcc 16"),
+        pytest.param(
+            ("14.1.0", "99.0"), FUSED, "skip", id="an nvcc that the table does not know yet"
+        ),
+        pytest.param(("14.1.0", None), FUSED, "skip", id="nvcc is not installed"),
+        pytest.param((None, "12.4"), FUSED, "skip", id="the compiler is not gcc"),
     ],
 )
 def test_rows(fact: tuple[str | None, str | None], run: RunNeeds, expected: str) -> None:
@@ -69,6 +78,13 @@ def test_a_cpu_build_of_torch_calls_no_nvcc() -> None:
     assert judge(check, **facts("99.0", "12.4"), torch_build=cpu, run_needs=FUSED).status == "skip"
 
 
-@pytest.mark.parametrize(("clang", "newest"), [((12, 4), 17), ((13, 0), 20), ((10, 2), None)])
+@pytest.mark.parametrize(
+    ("clang", "newest"),
+    [
+        pytest.param((12, 4), 17, id="nvcc 12.4 takes clang 17"),
+        pytest.param((13, 0), 20, id="nvcc 13.0 takes clang 20"),
+        pytest.param((10, 2), None, id="nvcc 10.2 is not in the table"),
+    ],
+)
 def test_clang(clang: tuple[int, int], newest: int | None) -> None:
     assert jit_build_gcc_too_new.newest("clang", clang) == newest

@@ -32,20 +32,41 @@ PLAIN = RunNeeds(config={"zero_optimization": {"stage": 2}})
 @pytest.mark.parametrize(
     ("fact", "run", "expected"),
     [
-        (("9.4.0", "2.9.1"), OFFLOAD, "ok"),
-        (("9.4.0", "2.13.0+cpu"), OFFLOAD, "fail"),
-        (("9.4.0", "2.13.0+cpu"), NO_CONFIG, "warn"),
-        (("9.4.0", "2.13.0+cpu"), PLAIN, "ok"),
-        (("12.2.0", "2.15.0"), OFFLOAD, "ok"),
-        (("7.5.0", "2.5.1"), OFFLOAD, "fail"),
-        (("7.5.0", "2.0.1"), OFFLOAD, "ok"),
-        (("8.5.0", "2.3.0"), OFFLOAD, "fail"),  # of RHEL 8
-        (("8.5.0", "2.2.2"), OFFLOAD, "fail"),
-        (("8.5.0", "2.2.1"), OFFLOAD, "ok"),
-        (("7.5.0", "2.1.2"), OFFLOAD, "ok"),
-        (("5.4.0", "2.1.2"), OFFLOAD, "skip"),
-        (("4.8.5", "2.1.2"), OFFLOAD, "fail"),
-        (("4.8.5", "1.13.1"), OFFLOAD, "skip"),
+        pytest.param(("9.4.0", "2.9.1"), OFFLOAD, "ok", id="gcc 9.4 builds for torch 2.9"),
+        pytest.param(
+            ("9.4.0", "2.13.0+cpu"), OFFLOAD, "fail", id="gcc 9.4 is too old for torch 2.13"
+        ),
+        pytest.param(
+            ("9.4.0", "2.13.0+cpu"),
+            NO_CONFIG,
+            "warn",
+            id="gcc 9.4 is too old for torch 2.13, and no config is given",
+        ),
+        pytest.param(
+            ("9.4.0", "2.13.0+cpu"),
+            PLAIN,
+            "ok",
+            id="gcc 9.4 is too old for torch 2.13, but the config builds nothing",
+        ),
+        pytest.param(
+            ("12.2.0", "2.15.0"), OFFLOAD, "ok", id="gcc 12 builds for a torch newer than the table"
+        ),
+        pytest.param(("7.5.0", "2.5.1"), OFFLOAD, "fail", id="gcc 7 is too old for torch 2.5"),
+        pytest.param(("7.5.0", "2.0.1"), OFFLOAD, "ok", id="gcc 7 builds for torch 2.0"),
+        pytest.param(
+            ("8.5.0", "2.3.0"), OFFLOAD, "fail", id="gcc 8 is too old for torch 2.3"
+        ),  # of RHEL 8
+        pytest.param(("8.5.0", "2.2.2"), OFFLOAD, "fail", id="gcc 8 is too old for torch 2.2.2"),
+        pytest.param(("8.5.0", "2.2.1"), OFFLOAD, "ok", id="gcc 8 builds for torch 2.2.1"),
+        pytest.param(("7.5.0", "2.1.2"), OFFLOAD, "ok", id="gcc 7 builds for torch 2.1"),
+        pytest.param(
+            ("5.4.0", "2.1.2"),
+            OFFLOAD,
+            "skip",
+            id="torch 2.1 takes gcc 5, which lacks parts of C++17",
+        ),
+        pytest.param(("4.8.5", "2.1.2"), OFFLOAD, "fail", id="gcc 4.8 is too old for torch 2.1"),
+        pytest.param(("4.8.5", "1.13.1"), OFFLOAD, "skip", id="torch 1.13 is older than the table"),
     ],
 )
 def test_rows(fact: tuple[str, str], run: RunNeeds, expected: str) -> None:

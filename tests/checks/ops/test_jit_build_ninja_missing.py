@@ -26,12 +26,28 @@ PLAIN = RunNeeds(config={"zero_optimization": {"stage": 2}})
 @pytest.mark.parametrize(
     ("fact", "run", "expected"),
     [
-        (Compilers(cxx=GCC, cc=GCC, ninja="/usr/bin/ninja"), OFFLOAD, "ok"),
-        (Compilers(cxx=GCC, cc=GCC), PLAIN, "ok"),
-        (Compilers(cxx=GCC, cc=GCC), NO_CONFIG, "warn"),
-        (Compilers(cxx=GCC, cc=GCC), OFFLOAD, "fail"),
-        (Compilers(cxx=GCC, cc=GCC, ninja_in_env="/v/bin/ninja"), NO_CONFIG, "warn"),
-        (Compilers(cxx=GCC, cc=GCC, ninja_in_env="/v/bin/ninja"), FUSED, "fail"),
+        pytest.param(
+            Compilers(cxx=GCC, cc=GCC, ninja="/usr/bin/ninja"), OFFLOAD, "ok", id="ninja is on PATH"
+        ),
+        pytest.param(
+            Compilers(cxx=GCC, cc=GCC), PLAIN, "ok", id="no ninja for a config that builds nothing"
+        ),
+        pytest.param(Compilers(cxx=GCC, cc=GCC), NO_CONFIG, "warn", id="no ninja and no config"),
+        pytest.param(
+            Compilers(cxx=GCC, cc=GCC), OFFLOAD, "fail", id="no ninja for a config with CPU offload"
+        ),
+        pytest.param(
+            Compilers(cxx=GCC, cc=GCC, ninja_in_env="/v/bin/ninja"),
+            NO_CONFIG,
+            "warn",
+            id="ninja is in the venv but not on PATH, and no config is given",
+        ),
+        pytest.param(
+            Compilers(cxx=GCC, cc=GCC, ninja_in_env="/v/bin/ninja"),
+            FUSED,
+            "fail",
+            id="ninja is in the venv but not on PATH, for a fused optimizer",
+        ),
     ],
 )
 def test_rows(fact: Compilers, run: RunNeeds, expected: str) -> None:

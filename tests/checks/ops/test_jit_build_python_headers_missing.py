@@ -32,10 +32,10 @@ PLAIN = RunNeeds(config={"zero_optimization": {"stage": 2}})
 @pytest.mark.parametrize(
     ("fact", "run", "expected"),
     [
-        (True, OFFLOAD, "ok"),
-        (False, PLAIN, "ok"),
-        (False, NO_CONFIG, "warn"),
-        (False, OFFLOAD, "fail"),
+        pytest.param(True, OFFLOAD, "ok", id="Python.h is installed"),
+        pytest.param(False, PLAIN, "ok", id="no Python.h for a config that builds nothing"),
+        pytest.param(False, NO_CONFIG, "warn", id="no Python.h and no config"),
+        pytest.param(False, OFFLOAD, "fail", id="no Python.h for a config with CPU offload"),
     ],
 )
 def test_rows(fact: bool, run: RunNeeds, expected: str) -> None:

@@ -12,13 +12,30 @@ from dsdoctor_checks.ops import jit_build_stale_lock
 @pytest.mark.parametrize(
     ("fact", "expected"),
     [
-        (BuildLock(path="/c/cpu_adam/lock", op="cpu_adam", age_seconds=3, builders=()), "ok"),
-        (BuildLock(path="/c/cpu_adam/lock", op="cpu_adam", age_seconds=600, builders=()), "ok"),
-        (BuildLock(path="/c/cpu_adam/lock", op="cpu_adam", age_seconds=5000, builders=(77,)), "ok"),
-        (BuildLock(path="/c/cpu_adam/lock", op="cpu_adam", age_seconds=601, builders=()), "fail"),
-        (
+        pytest.param(
+            BuildLock(path="/c/cpu_adam/lock", op="cpu_adam", age_seconds=3, builders=()),
+            "ok",
+            id="a lock three seconds old",
+        ),
+        pytest.param(
+            BuildLock(path="/c/cpu_adam/lock", op="cpu_adam", age_seconds=600, builders=()),
+            "ok",
+            id="a lock ten minutes old, the oldest that counts as fresh",
+        ),
+        pytest.param(
+            BuildLock(path="/c/cpu_adam/lock", op="cpu_adam", age_seconds=5000, builders=(77,)),
+            "ok",
+            id="an old lock whose builder still runs",
+        ),
+        pytest.param(
+            BuildLock(path="/c/cpu_adam/lock", op="cpu_adam", age_seconds=601, builders=()),
+            "fail",
+            id="a lock one second past ten minutes without a builder",
+        ),
+        pytest.param(
             BuildLock(path="/c/cpu_adam/lock", op="cpu_adam", age_seconds=864000, builders=()),
             "fail",
+            id="a lock ten days old without a builder",
         ),
     ],
 )
@@ -35,13 +52,16 @@ def test_rows(fact: BuildLock, expected: str) -> None:
 @pytest.mark.parametrize(
     ("config", "expected"),
     [
-        ({"optimizer": {"type": "AdamW"}}, "warn"),
-        (
+        pytest.param(
+            {"optimizer": {"type": "AdamW"}}, "warn", id="the config does not need the locked op"
+        ),
+        pytest.param(
             {
                 "optimizer": {"type": "AdamW"},
                 "zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu"}},
             },
             "fail",
+            id="the config needs the locked op",
         ),
     ],
 )

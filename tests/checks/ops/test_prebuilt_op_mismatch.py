@@ -21,7 +21,7 @@ FUSED = RunNeeds(config={"optimizer": {"type": "AdamW"}, "zero_optimization": {"
 @pytest.mark.parametrize(
     ("fact", "run", "expected"),
     [
-        (
+        pytest.param(
             DeepSpeedInstall(
                 version="0.19.8",
                 installed_ops={"fused_adam": True, "cpu_adam": False},
@@ -30,9 +30,15 @@ FUSED = RunNeeds(config={"optimizer": {"type": "AdamW"}, "zero_optimization": {"
             ),
             NO_CONFIG,
             "ok",
+            id="ops built for the torch and CUDA that are installed",
         ),
-        (DeepSpeedInstall(version="0.19.8"), NO_CONFIG, "skip"),
-        (
+        pytest.param(
+            DeepSpeedInstall(version="0.19.8"),
+            NO_CONFIG,
+            "skip",
+            id="DeepSpeed was installed without ops",
+        ),
+        pytest.param(
             DeepSpeedInstall(
                 version="0.19.8",
                 installed_ops={"fused_adam": True, "cpu_adam": False},
@@ -41,8 +47,9 @@ FUSED = RunNeeds(config={"optimizer": {"type": "AdamW"}, "zero_optimization": {"
             ),
             NO_CONFIG,
             "fail",
+            id="ops built for torch 2.5 where 2.9 is installed",
         ),
-        (
+        pytest.param(
             DeepSpeedInstall(
                 version="0.19.8",
                 installed_ops={"fused_adam": True, "cpu_adam": False},
@@ -51,8 +58,9 @@ FUSED = RunNeeds(config={"optimizer": {"type": "AdamW"}, "zero_optimization": {"
             ),
             FUSED,
             "fail",
+            id="the op that the config needs was built for CUDA 12.4",
         ),
-        (
+        pytest.param(
             DeepSpeedInstall(
                 version="0.19.8",
                 installed_ops={"fused_adam": True, "cpu_adam": False},
@@ -61,8 +69,9 @@ FUSED = RunNeeds(config={"optimizer": {"type": "AdamW"}, "zero_optimization": {"
             ),
             OFFLOAD,
             "warn",
+            id="an op that the config does not need was built for another torch",
         ),
-        (
+        pytest.param(
             DeepSpeedInstall(
                 version="0.19.8",
                 installed_ops={"fused_adam": True, "cpu_adam": False},
@@ -71,6 +80,7 @@ FUSED = RunNeeds(config={"optimizer": {"type": "AdamW"}, "zero_optimization": {"
             ),
             FUSED,
             "ok",
+            id="ops built on a machine without CUDA",
         ),
     ],
 )

@@ -24,7 +24,7 @@ from dsdoctor.logs.flight_recorder import Dump, Missing, missing
 from dsdoctor.logs.frames import frames_of
 from dsdoctor.logs.knowledge import Knowledge, Known, Rule
 from dsdoctor.logs.marks import FATAL_MARKS
-from dsdoctor.logs.products import caller_of, package_of, passer_of
+from dsdoctor.logs.products import STACK, caller_of, package_of, passer_of
 from dsdoctor.logs.progress import step_of
 from dsdoctor.logs.raised import explained, raised_by, releases_of
 from dsdoctor.logs.ranks import disagreement
@@ -88,13 +88,16 @@ PACKAGES = re.compile(
     r"|psutil|yaml|cv2|PIL|tqdm|mmcv|pkg_resources|distutils|setuptools|amp_C|fused_\w+|\w+_cuda)\b",
 )
 IMPORTED = re.compile(r"cannot import name .{1,200} \((?P<path>[/~.\w][^()]{1,400}\.py)\)$")
-#: Products whose refusals a script provokes by what it passes: the script's author has to act.
+#: Libraries that only read data, so that what they refuse is the script's, whoever called them.
 LIBRARIES_OF_DATA = frozenset({"numpy", "pandas", "json", "yaml", "PIL", "cv2", "sklearn", "scipy"})
 UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 #: How native libraries report what failed; a log that ends with it is not sound.
-LAST_WORDS = re.compile(r"NCCL WARN |\[E\d{3,4}[ \d:.]+ \S+\.(?:cpp|cc|cu):|\bCaught signal \d")
+LAST_WORDS = re.compile(
+    r"NCCL WARN |\[E\d{3,4}[ \d:.]+ \S+\.(?:cpp|cc|cu):|\bCaught signal \d|received SIGTERM\b"
+    r"|(?:^|[\]\s])Terminated$"
+)
 #: Last lines in which they are looked for.
-LAST_LINES = 3
+LAST_LINES = 8
 BEGINNING = re.compile(r"real_accelerator\.py|PyTorch extensions root")
 
 
@@ -338,7 +341,8 @@ def _went_on(causes: Sequence[Cause], scans: Sequence[Scan]) -> bool:
         if last is None:
             continue
         seen = True
-        if not any(number > last and step_of(text) for number, text in scan.tail):
+        steps = [step for number, text in scan.tail if number > last and (step := step_of(text))]
+        if not any(step.kind == one.kind and step.beyond(one) for one in steps for step in steps):
             return False
     return seen
 
@@ -463,9 +467,22 @@ def is_user_code(error: Error) -> bool:
         )
     if error.text.startswith("ray.exceptions."):  # of a worker that is gone
         return False
+    if _of_a_library(error):
+        return _users(error)
     if error.type in FOREIGN or FOREIGN_TEXT.search(text) or is_echo(error):
         return False
     return _users(error)
+
+
+def _of_a_library(error: Error) -> bool:
+    """An `OSError` that a library of the script raises of the data, not the system of a file."""
+    raiser = passer_of(error.frames)
+    return (
+        error.type in {"OSError", "IOError"}
+        and raiser is not None
+        and package_of(raiser.file) not in STACK | {"", "python"}
+        and "[Errno" not in error.message
+    )
 
 
 def _users(error: Error) -> bool:
@@ -477,9 +494,8 @@ def _users(error: Error) -> bool:
     if raiser is None:
         return not error.traced or bool(error.file)
     product = package_of(raiser.file)
-    return product in LIBRARIES_OF_DATA | {"", "python"} and (
-        product != "python" or caller_of(error.frames) is not None
-    )
+    called = bool(error.file) or caller_of(error.frames) is not None
+    return product in LIBRARIES_OF_DATA | {""} or (product not in STACK and called)
 
 
 def _own_import(error: Error) -> bool:

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import itertools
 import re
 from collections.abc import Collection, Iterable, Sequence
 
-from dsdoctor.logs.errors import Error
+from dsdoctor.logs.errors import KEPT_ERRORS, Error
 from dsdoctor.logs.knowledge import Known, Rule
+from dsdoctor.logs.marks import FATAL_MARKS
 from dsdoctor.logs.necessary import necessary
 from dsdoctor.logs.products import package_of
-from dsdoctor.logs.scan import Failure, Hit, Scan
+from dsdoctor.logs.scan import KEPT, Failure, Hit, Scan
 from dsdoctor.model.condition import Level, Signature
 
 #: Exceptions that only echo a death elsewhere.
@@ -26,7 +28,8 @@ ECHOES = re.compile(
     r"|DataLoader worker .* exited unexpectedly|KeyboardInterrupt|SystemExit: 1$"
     r"|ProcessRaisedException|ProcessExitedException|ncclRemoteError|communicator was aborted"
     r"|NCCL operation aborted|recvValue failed|Cannot recover watchdog|ActorDiedError"
-    r"|WorkerCrashedError|RayTaskError|RemoteException|BrokenPipeError|EOFError$",
+    r"|WorkerCrashedError|RayTaskError|RemoteException|BrokenPipeError|EOFError$"
+    r"|OSError: handle is closed",  # CPython multiprocessing/connection.py
 )
 #: Exceptions that speak of the machine, the libraries or the network: their reason stands
 #: elsewhere in the log.
@@ -51,6 +54,8 @@ OPAQUE_TEXT = re.compile(
 NEAR, FAR = 40, 400
 #: Lines behind an exception on which its text goes on.
 MORE = 14
+#: Lines below a failure after which the run is taken to have outlived it.
+ALIVE = 1000
 HANG_LINES = re.compile(
     r"KeyboardInterrupt|SIGTERM|SIGINT|Killing subprocess|CANCELLED|exit code|^\^C|Terminated",
 )
@@ -119,7 +124,17 @@ def when(item: Hit | Error, *, many: bool) -> Order:
 
 def is_echo(error: Error) -> bool:
     """Whether an exception only tells that another rank, or a child, has died."""
-    return bool(ECHOES.search(f"{error.type}: {error.message}"))
+    return _orphaned(error) or bool(ECHOES.search(f"{error.type}: {error.message}".rstrip(": ")))
+
+
+def _orphaned(error: Error) -> bool:
+    """A child that multiprocessing was starting when its parent died."""
+    return (
+        bool(error.frames)
+        and error.frames[-1].file.endswith("multiprocessing/spawn.py")
+        and error.frames[-1].function == "_main"
+        and error.type in {"EOFError", "UnpicklingError"}
+    )
 
 
 def is_opaque(error: Error) -> bool:
@@ -273,6 +288,8 @@ def _explains(candidate: Candidate, error: Error, errors: Sequence[Error], *, ma
     errors = [one for one in errors if one.source == error.source]
     for hit in candidate.hits:
         level = hit.known.signature.level
+        if level is Level.HINT and not _covers(hit, error):
+            continue
         if hit.source == error.source and _same_rank(hit.rank, error.rank):
             reach = FAR if level >= Level.STRONG else NEAR
             if error.begun - reach <= hit.line <= error.line:
@@ -316,6 +333,9 @@ def choose(
         known_lines = {(hit.source, hit.line) for hit in hits}
         ruled_hits = ruled(scans, rules, answered)
         hits += [hit for hit in ruled_hits if (hit.source, hit.line) not in known_lines]
+    if len(scans) == 1 and (line := _outlived(scans[0], hits, errors)):
+        hits = [hit for hit in hits if hit.line > line]
+        errors = [error for error in errors if error.line > line]
     candidates = _conditions(hits, many=many)
     failure = _first_failure(scans)
     error = _unknown(errors, hits, failure.rank if failure else None)
@@ -370,6 +390,27 @@ def _is_silent(failure: Failure, echoes: Sequence[Candidate], errors: Sequence[E
 
 def _reported(failure: Failure) -> str:
     return f"torchrun reports rank {failure.rank} as the first failure (exit code {failure.code})"
+
+
+def _outlived(scan: Scan, hits: Sequence[Hit], errors: Sequence[Error]) -> int:
+    """The line up to which the run outlived all that failed: it went on for long below it.
+
+    What is seen behind the gap must be a failure of its own, or stand at the very end of the log,
+    where a run is ended from outside: the echoes of a death may be far below it.
+    """
+    marks = [scan.marks[name][0] for name in FATAL_MARKS if name in scan.marks]
+    own = [hit.line for hit in hits if not hit.known.signature.echo]
+    own += [error.line for error in errors if not is_echo(error)]
+    lines = sorted({*marks, *own, *(hit.line for hit in hits), *(error.line for error in errors)})
+    gaps = [(one, other) for one, other in itertools.pairwise(lines) if other - one > ALIVE]
+    if not gaps or len(errors) >= KEPT_ERRORS:
+        return 0
+    before, behind = gaps[-1]
+    kept = collections.Counter(id(hit.known) for hit in hits if hit.line <= before)
+    if max(kept.values(), default=0) >= KEPT:  # it may have gone on
+        return 0
+    at_the_end = bool(scan.tail) and behind >= scan.tail[0][0]
+    return before if at_the_end or any(line >= behind for line in own) else 0
 
 
 def _order(first: Candidate, echoes: Sequence[Candidate]) -> str:

@@ -18,9 +18,22 @@ WRAPPERS = re.compile(
 #: path without a file, samples that do not collate.
 THIN = re.compile(
     r"/torch/(?:functional|_tensor|_refs/\w+|_prims_common/\w+|serialization|storage)\.py$"
-    r"|/torch/(?:nn/(?:functional|init)\.py|utils/data/|distributions/|optim/lr_scheduler)"
+    r"|/torch/(?:nn/(?:functional|init)\.py|nn/parallel/|utils/data/|distributions/)"
     r"|/torchvision/(?:transforms|datasets|io)/|/safetensors/|/PIL/|/torchaudio/"
 )
+#: What runs the training: a refusal of theirs may be a defect of theirs. Other packages are the
+#: script's choice, and read its data.
+STACK = frozenset(
+    {
+        "accelerate", "aiohttp", "apex", "bitsandbytes", "botocore", "colossalai", "datasets",
+        "deepspeed", "diffusers", "flash_attn", "grpc", "httpx", "huggingface_hub", "jax", "jaxlib",
+        "keras", "lightning", "lightning_fabric", "megatron", "mii", "mmcv", "mmengine", "nvidia",
+        "peft", "pip", "pytorch_lightning", "ray", "requests", "safetensors", "setuptools",
+        "tensorflow", "tokenizers", "torch", "torch_npu", "torch_xla", "torchvision",
+        "transformer_engine", "transformers", "triton", "trl", "urllib3", "vllm", "wandb",
+        "xformers",
+    },
+)  # fmt: skip
 INSTALLED = re.compile(r"(?:site|dist)-packages/(?P<package>\w+)(?P<inner>/.*)?")
 #: Products that are recognised in a source tree as well.
 TREE = re.compile(

@@ -24,7 +24,7 @@ from dsdoctor.logs.marks import FATAL_MARKS, MARK_LITERALS, MARK_PATTERNS
 from dsdoctor.logs.necessary import necessary
 from dsdoctor.logs.normalize import variants
 from dsdoctor.logs.prefixes import MONTHS, strip_prefixes
-from dsdoctor.logs.progress import Step, Steps, first_step, last_steps, went_on
+from dsdoctor.logs.progress import STEPS, Step, Steps, first_step, last_steps, went_on
 from dsdoctor.logs.runs import Openings
 from dsdoctor.model.condition import Boilerplate
 
@@ -519,11 +519,15 @@ class _State:
 
         def is_over(line: int, before: Steps) -> bool:
             behind = {kind: step for kind, step in steps.items() if line < numbers[kind]}
-            if before and not before.keys() & behind.keys():
-                # counted otherwise before: what these kinds count from here on tells
+            if behind and not before.keys() & behind.keys():
+                # not counted so before: what these kinds count from here on tells
                 rest = window.data[begin:end].split(b"\n")[max(0, line - first) :]
                 since = {kind: first_step(rest, kind) for kind in behind}
-                before = {kind: step for kind, step in since.items() if step is not None}
+                before = {
+                    kind: step
+                    for kind, step in since.items()
+                    if step is not None and (before or step.reached > STEPS)
+                }
             return went_on(before, behind)
 
         def over(item: Hit | Error) -> bool:
@@ -570,6 +574,8 @@ class _State:
         for _ in range(TAIL):
             start = max(begin, data.rfind(b"\n", begin, stop) + 1)
             line = data[start : min(stop, start + LONGEST)]
+            if stop - start > LONGEST:  # bars that were never ended, and what was said last
+                line = line[: LONGEST // 2] + data[stop - LONGEST // 2 : stop]
             if line.strip():
                 found.append((number, line))
             number -= 1

@@ -325,7 +325,7 @@ def test_a_message_long_before_the_end_of_a_log_without_a_death_is_a_warning() -
 def test_a_log_that_ends_with_a_native_failure_is_not_clean() -> None:
     words = "n1:1:2 [0] bootstrap.cc:131 NCCL WARN Bootstrap Root : rank 1 has checked in twice\n"
     assert said("Loading\n" + words) == "unrecognised"
-    assert said(words + "Loading\nTraining\nSaving\nDone\n") == "clean"
+    assert said(words + "Loading\nSaving\n" * 8) == "clean"
 
 
 def test_a_line_of_another_count_is_not_progress() -> None:
@@ -355,3 +355,53 @@ def test_a_failure_of_all_ranks_is_one_failure_though_its_lines_are_kept_of_a_fe
         for rank in range(12)
     )
     assert said(text) == "disk-full"
+
+
+LIMIT = (
+    "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2025-06-25T00:45:57 DUE TO TIME LIMIT ***\n"
+)
+
+
+def test_what_a_run_outlived_by_a_thousand_lines_did_not_end_it() -> None:
+    calm = "".join(f"answered request {n} in 8 s\n" for n in range(1200))
+    assert said(MEMORY + calm + LIMIT) == "job-time-limit"
+    assert said(MEMORY + calm[:900] + LIMIT) == "gpu-oom"
+    assert said(key_error(0) + calm + FULL) == "disk-full"
+    # the ranks that wait give up one by one, long before the end
+    late = "".join(watchdog(rank) + "[rank0]: stack\n" * 60 for rank in range(1, 9))
+    assert said(key_error(0) + calm + late) == "user-code"
+
+
+def test_a_child_whose_parent_died_while_it_was_started_is_an_echo() -> None:
+    child = (
+        'Traceback (most recent call last):\n  File "<string>", line 1, in <module>\n'
+        '  File "/x/lib/python3.10/multiprocessing/spawn.py", line 116, in spawn_main\n'
+        '  File "/x/lib/python3.10/multiprocessing/spawn.py", line 126, in _main\n'
+        "    self = reduction.pickle.load(from_parent)\n"
+        "_pickle.UnpicklingError: pickle data was truncated\n"
+    )
+    assert said(child + key_error(0)) == "user-code"
+    assert said(child) == "unrecognised"
+
+
+def test_what_a_library_of_the_script_refuses_is_its_own() -> None:
+    head = 'Traceback (most recent call last):\n  File "/home/me/train.py", line 30, in main\n'
+    inner = '  File "/x/site-packages/{}/read.py", line 9, in read\n    raise error\n'
+    words = "OSError: clip.mp4 has a duration of 70 seconds, expected more\n"
+    assert said(head + inner.format("moviepy") + words) == "user-code"
+    assert said(head + inner.format("transformers") + words) == "unrecognised"
+    io = "OSError: [Errno 5] Input/output error: 'clip.mp4'\n"
+    assert said(head + inner.format("moviepy") + io) != "user-code"
+
+
+def test_one_bar_behind_a_failure_is_no_progress() -> None:
+    scale = "Exception: Current loss scale already at minimum - cannot decrease scale anymore.\n"
+    assert said(scale + "  4%|# | 17/387 [05:25<1:57:56, 19.13s/it]\n") == "training-diverged"
+    bars = "".join(f"  4%|# | {n}/387 [05:25<1:57:56, 19.13s/it]\n" for n in range(17, 22))
+    assert said(scale + bars) == "clean"
+
+
+def test_words_at_the_end_of_a_bar_that_never_ended() -> None:
+    bars = "".join(f"Map:   0%|  | {n}/19996 [00:00<01:18, 254 examples/s]" for n in range(90))
+    assert said(bars + "Terminated\n") == "unrecognised"
+    assert said(bars + "\n") == "clean"

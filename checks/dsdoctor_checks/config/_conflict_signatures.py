@@ -260,19 +260,6 @@ SIGNATURES = (
         masks=("libaio-missing",),
     ),
     Signature(
-        pattern="fine-tuning on a quantized model",
-        examples=("fine-tuning on a quantized model",),
-        level=Level.STRONG,
-        masks=("libaio-missing",),
-    ),
-    Signature(
-        pattern="purely quantized model",
-        source="transformers 5.23.0 trainer_utils.py",
-        examples=("purely quantized model",),
-        level=Level.STRONG,
-        masks=("libaio-missing",),
-    ),
-    Signature(
         pattern="Not sure how to proceed, we were given (?:both|deepspeed configs)",
         source="deepspeed 0.19.8 __init__.py",
         examples=(

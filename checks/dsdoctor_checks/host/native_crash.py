@@ -35,6 +35,19 @@ SHARED = (
 
 SIGNATURES = (
     Signature(
+        pattern=r"\*\*\* SIG(?:SEGV|ILL|FPE|BUS) received at time=\d+",
+        source="abseil 2020-2025 debugging/failure_signal_handler.cc",
+        examples=(
+            "*** SIGSEGV received at time=1755448771 on cpu 7 ***",
+            "*** SIGILL received at time=1755448771 on cpu 7 ***",
+            "*** SIGFPE received at time=1755448771 on cpu 7 ***",
+            "*** SIGBUS received at time=1755448771 on cpu 7 ***",
+        ),
+        not_examples=("*** SIGSEGV received at time=noon",),
+        level=Level.STRONG,
+        masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
+    ),
+    Signature(
         pattern=r"7 \(SIGBUS\)|Signals\.SIGBUS|signal SIGBUS|(?:exitcode\s*:|return code =) -7\b",
         source="torch 1.9-2.13 distributed/elastic; deepspeed 0.9-0.19 launcher/launch.py; CPython subprocess",
         message="A process used mapped memory that was no longer there (SIGBUS)",

@@ -83,6 +83,29 @@ HINT = "install the program or correct its name, or activate the environment tha
 
 SIGNATURES = (
     Signature(
+        pattern=r"can't open file '?(?P<script>[^']{1,300})'?: \[Errno 2\] No such file or directory",
+        source="CPython 3.8-3.14 Modules/main.c",
+        message="the script `{script}` does not exist",
+        hint="correct its path, or start in the directory that it is relative to",
+        examples=(
+            "python: can't open file '/home/u/train.py': [Errno 2] No such file or directory",
+            "/usr/bin/python3: can't open file train.py: [Errno 2] No such file or directory",
+        ),
+        not_examples=("can't open file: [Errno 2] No such file or directory",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern=r"The passed configuration file `(?P<file>[^`]{1,300})` does not exist",
+        source="accelerate 0.12-1.15 commands/config/config_args.py",
+        message="the configuration `{file}` that `accelerate launch` is passed does not exist",
+        hint="correct the path behind `--config_file`, or write the file with `accelerate config`",
+        examples=(
+            "FileNotFoundError: The passed configuration file `a.yaml` does not exist. Please pass an existing file",
+        ),
+        not_examples=("The passed configuration file `` does not exist",),
+        level=Level.CERTAIN,
+    ),
+    Signature(
         pattern=r"execve\(\): (?P<program>\S{1,200}): No such file or directory",
         source="Slurm 14-25 src/slurmd/slurmstepd/task.c",
         message="`{program}` is not installed on the node, or not in the job's environment",

@@ -16,7 +16,7 @@ means a signal, is ignored
 
 from __future__ import annotations
 
-from dsdoctor.api import Condition, Observation, Scope
+from dsdoctor.api import Condition, Level, Observation, Scope, Signature
 
 CONDITION = Condition(
     "launcher-killed",
@@ -27,3 +27,25 @@ CONDITION = Condition(
 )
 
 HINT = "stop the remaining ranks, and start the job under a scheduler, `tmux` or `nohup`"
+
+SIGNATURES = (
+    Signature(
+        pattern=r"Main process received SIGTERM, exiting",
+        source="deepspeed 0.9-0.19 launcher/launch.py: while no rank has failed",
+        message="the deepspeed launcher was ended from outside with SIGTERM",
+        examples=(
+            "[2025-01-02 03:04:05,678] [INFO] [launch.py:324:sigkill_handler] Main process received SIGTERM, exiting",
+        ),
+        level=Level.LIKELY,
+        echo=True,
+    ),
+    Signature(
+        pattern=r"\*\*\* SIGTERM received at time=\d+",
+        source="abseil 2020-2025 debugging/failure_signal_handler.cc, which ray installs in the driver",
+        message="the driver was ended from outside with SIGTERM",
+        examples=("*** SIGTERM received at time=1755448771 on cpu 72 ***",),
+        not_examples=("*** SIGTERM received at time=noon",),
+        level=Level.WEAK,
+        echo=True,
+    ),
+)

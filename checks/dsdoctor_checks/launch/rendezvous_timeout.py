@@ -35,6 +35,21 @@ HINT = "check on every node that the job started there and that `nc -vz ADDRESS 
 
 SIGNATURES = (
     Signature(
+        pattern=r"the rendezvous '[^']{1,200}' due to an error of type Rendezvous(?:Connection|Timeout)Error",
+        source="torch 1.9-2.13 distributed/elastic/rendezvous/dynamic_rendezvous.py",
+        examples=(
+            "The node 'w-1_17_0' has failed to shutdown the rendezvous 'none' due to an error of type RendezvousConnectionError.",
+            "The node 'a' has failed to send a keep-alive heartbeat to the rendezvous 'r' due to an error of type RendezvousTimeoutError.",
+        ),
+        not_examples=(
+            "the rendezvous '' due to an error of type RendezvousConnectionError",
+            "the rendezvous '' due to an error of type RendezvousTimeoutError",
+        ),
+        level=Level.WEAK,
+        masks=("nccl-timeout-watchdog",),
+        echo=True,
+    ),
+    Signature(
         pattern="client socket has (?:timed out|failed to connect to any)",
         source="torch 2.13.0 libtorch_cpu.so",
         examples=(

@@ -25,6 +25,14 @@ HINT = "look for the first rank with a code such as EI0006 or EJ0001, end what s
 
 SIGNATURES = (
     Signature(
+        pattern=r"OPS function error: Hccl[A-Z]\w{1,40}, error code is \d+",
+        source="torch_npu 2.0-2.7 csrc/framework/OpParamMaker.cpp",
+        examples=("RuntimeError: x.cpp:281 OPS function error: HcclAllreduce, error code is 6",),
+        not_examples=("x.cpp:281 OPS function error: Hccl, error code is 6",),
+        level=Level.STRONG,
+        masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
+    ),
+    Signature(
         pattern=r"\bHCCL error in: |call hccl api failed|\bERR02\d{3} DIST\b",
         source="torch_npu 2.0-2.7 csrc/distributed/ProcessGroupHCCL.cpp, core/npu/NPUErrorCodes.h",
         examples=(

@@ -16,7 +16,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from dsdoctor.api import Condition, Finding, Scope, Storage, check, fail, ok, warn
+from dsdoctor.api import (
+    Condition,
+    Finding,
+    Level,
+    Scope,
+    Signature,
+    Storage,
+    check,
+    fail,
+    ok,
+    warn,
+)
 
 CONDITION = Condition("path-missing", id="DSD1502", scope=Scope.JOB, since="0.1")
 
@@ -58,3 +69,19 @@ def paths_are_there(storage: Storage) -> Iterator[Finding]:
             )
         else:
             yield ok(kind=place.kind, **evidence)
+
+
+HINT = "correct the path, or mount or copy what it should contain"
+
+SIGNATURES = (
+    Signature(
+        pattern=r"OSError: (?P<path>/[^\s']{1,300}) does not appear to have a file named (?P<file>[\w.]{1,80})",
+        source="transformers 4.20-5.0 utils/hub.py",
+        message="`{path}` contains no `{file}`",
+        examples=(
+            "OSError: /data/model does not appear to have a file named config.json. Checkout 'https://huggingface.co//data/model/tree/None' for available files.",
+        ),
+        not_examples=("OSError: org/model does not appear to have a file named config.json.",),
+        level=Level.STRONG,
+    ),
+)

@@ -221,6 +221,7 @@ SIGNATURES = (
     Signature(
         pattern="pickle data was truncated",
         examples=("_pickle.UnpicklingError: pickle data was truncated",),
+        not_near=("in spawn_main",),
         masks=("checkpoint-mismatch",),
     ),
     Signature(

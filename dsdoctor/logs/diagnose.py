@@ -341,8 +341,7 @@ def _went_on(causes: Sequence[Cause], scans: Sequence[Scan]) -> bool:
         if last is None:
             continue
         seen = True
-        steps = [step for number, text in scan.tail if number > last and (step := step_of(text))]
-        if not any(step.kind == one.kind and step.beyond(one) for one in steps for step in steps):
+        if not any(number > last and step_of(text) for number, text in scan.tail):
             return False
     return seen
 
@@ -383,6 +382,8 @@ def _only_began(scans: Sequence[Scan]) -> bool:
 
 def _last_words(scans: Sequence[Scan]) -> str:
     """A failure that a native library reports with the last lines of a log, "" without one."""
+    if any("finished" in scan.marks for scan in scans):
+        return ""
     lines = [text for scan in scans for _, text in scan.tail[-LAST_LINES:]]
     return next((text for text in lines if LAST_WORDS.search(text)), "")
 

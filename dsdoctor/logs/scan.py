@@ -398,6 +398,7 @@ class _State:
         self.steps: Steps = {}
         self.fell: tuple[int, str, Steps] | None = None  # since the last restart
         self.fatal: dict[str, Steps] = {}  # signs of a death, and how far the run had come
+        self.ignored: list[Hit] = []
         self.runs = Openings()
         self.before: Scan | None = None  # what the run before the last one showed
 
@@ -587,6 +588,8 @@ class _State:
     def finish(self) -> Scan:
         self.result.errors = self.traces.errors
         self._restore()
+        if not self.result.hits and not self.result.errors:
+            self.result.hits = self.ignored
         self.result.tail = [
             (number, strip_prefixes(reader.decode(line))[0]) for number, line in self.tail
         ]
@@ -651,14 +654,16 @@ class _State:
             if len(self.traces.errors) > known:
                 self._place(window, start, rank)
             while self.traces.ignored:
-                self._drop(*self.traces.ignored.pop())
+                self._set_aside(*self.traces.ignored.pop())
         self.spent.update(filter(self._is_spent, literals - self.spent))
 
-    def _drop(self, first: int, last: int, rank: int | None) -> None:
-        """Drops the hits on a traceback that Python ignored."""
-        self.result.hits = [
-            hit for hit in self.result.hits if not (first <= hit.line <= last and hit.rank == rank)
+    def _set_aside(self, first: int, last: int, rank: int | None) -> None:
+        """Takes hits on an ignored traceback out; they count if nothing else does."""
+        ignored = [
+            hit for hit in self.result.hits if first <= hit.line <= last and hit.rank == rank
         ]
+        self.result.hits = [hit for hit in self.result.hits if hit not in ignored]
+        self.ignored += ignored[: KEPT - len(self.ignored)]
 
     def _failure(self, window: _Window, start: int, number: int) -> None:
         found: dict[str, str] = {}

@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from dsdoctor.errors import UsageError
-from dsdoctor.hook import entry, gatelog, install, site
+from dsdoctor.hook import entry, gatelog, install, schedulers, site
 from dsdoctor.hook.install import account_number
 from dsdoctor.hook.request import BUDGET, KINDS, MAX_AGE, Request, node_name
 from dsdoctor.hook.rundir import default_path
@@ -90,6 +90,9 @@ _SHORT = {
     "slurm-prolog": "Slurm's Prolog: may this job start here?",
     "slurm-task-prolog": "Slurm's TaskProlog: tell the user what is wrong.",
     "slurm-health": "Slurm's HealthCheckProgram: drain and resume.",
+    "pbs-prologue": "PBS's prologue: may this job start here?",
+    "lsf-pre-exec": "LSF's pre-execution command: may this job start?",
+    "sge-prolog": "Grid Engine's prolog: may this job start here?",
     "k8s": "An init container of Kubernetes.",
     "npd": "A plugin of node-problem-detector.",
     "nagios": "A plugin of Nagios and its kin.",
@@ -150,7 +153,7 @@ def status_command(*, run_folder: tuple[str, ...], hours: float, form: str) -> N
 )
 @click.option("--fail-closed", is_flag=True, help="Block also what cannot be told.")
 @click.option("--run-folder", default="/run/dsdoctor", show_default=True, metavar="DIR")
-@click.option("--gpus", type=click.Choice(["all"]), help="Judge all GPUs for every job (Slurm).")
+@click.option("--gpus", type=click.Choice(["all"]), help="Judge all GPUs for every job.")
 @click.option("--enforce", is_flag=True, help="The task prolog ends tasks on a confirmed fault.")
 @click.option(
     "--reason-from-prolog", is_flag=True, help="Call scontrol in the Prolog (advised against)."
@@ -210,6 +213,8 @@ def install_command(
     if warning:
         click.echo(f"dsdoctor: {warning}", err=True)
     notes: list[str] = []
+    if target in schedulers.FILES:
+        notes = site.places(folder, python or sys.executable, run_folder)
     if target == "slurm":
         scontrol = shutil.which("scontrol") or "/usr/bin/scontrol"
         notes = site.places(folder, python or sys.executable, run_folder)

@@ -99,7 +99,7 @@ def _run(request: Request, env: Mapping[str, str] | None) -> int:
     _say_why_requeued(request, env)
     seconds = time.monotonic() - begun
     node = node_name(env)
-    job = job_id(env)
+    job = job_id(env, request.kind)
     more = {
         "boot_id": boot_id(),
         "time": time.time(),
@@ -134,22 +134,29 @@ def _run(request: Request, env: Mapping[str, str] | None) -> int:
 
         return health.act(request, decision, folder, node)
     if request.kind == "slurm-prolog" and decision.block:
-        _tell_slurm(request, decision, node, job)
+        _tell_slurm(request, decision, node, job, begun)
     if not told and decision.block:
         _log(f"hook={request.kind} decision=pass cause=verdict-unwritten `{request.json}`")
         return 0
     return outputs.exit_status(request, decision)
 
 
-def _tell_slurm(request: Request, decision: Decision, node: str, job: str) -> None:
+def _tell_slurm(request: Request, decision: Decision, node: str, job: str, begun: float) -> None:
+    """Calls scontrol where a job is blocked; one that hangs must not turn the block into a pass."""
     if not (request.reason_from_prolog or request.job_comment):
         return
     from dsdoctor.hook import health  # noqa: PLC0415  # only where a job is blocked
 
+    end = begun + request.budget + health.USER_SECONDS
+
+    def seconds(calls: int) -> float:
+        return max(0.1, min(health.USER_SECONDS, (end - time.monotonic()) / calls))
+
+    both = request.job_comment and bool(job)
     if request.reason_from_prolog:
-        health.tell_reason(node, decision.reason)
-    if request.job_comment and job:
-        health.tell_user(job, node, decision)
+        health.tell_reason(node, decision.reason, seconds(2 if both else 1))
+    if both:
+        health.tell_user(job, node, decision, seconds(1))
 
 
 def _say_why_requeued(request: Request, env: Mapping[str, str]) -> None:

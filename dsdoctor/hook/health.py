@@ -18,7 +18,8 @@ from dsdoctor.hook.rundir import RunFolder
 #: What slurmctld writes as the reason when a prolog has ended with another status than 0.
 PROLOG_ERROR = "Prolog error"
 SCONTROL_SECONDS = 5.0
-#: The same where a job waits for it.
+#: The same where a job waits for it. Together with the budget it is less than the limit of the
+#: script (budget + 2 s), which would let a job pass that was blocked.
 USER_SECONDS = 1.5
 #: A drain belongs to a stamp if it came within so many seconds of it.
 _NEAR_SECONDS = 120.0
@@ -105,12 +106,20 @@ def act(request: Request, decision: Decision, folder: RunFolder, node: str) -> i
     return status
 
 
-def tell_reason(node: str, reason: str) -> None:
-    """Drains with our reason from within the prolog (`--reason-from-prolog`)."""
-    _drain(node, reason)
+def tell_reason(node: str, reason: str, seconds: float) -> None:
+    """Drains with our reason from within the prolog (`--reason-from-prolog`).
+
+    Args:
+        node: to drain.
+        reason: with our prefix.
+        seconds: until which scontrol must have answered.
+    """
+    _scontrol(
+        "update", f"nodename={node}", "state=drain", f"reason={_reason(reason)}", timeout=seconds
+    )
 
 
-def tell_user(job: str, node: str, decision: Decision) -> None:
+def tell_user(job: str, node: str, decision: Decision, seconds: float) -> None:
     """Writes why the job did not start on a node into its AdminComment (`--job-comment`).
 
     `scontrol show job` shows it to the user, and the task prolog of the requeued job prints it. It
@@ -121,7 +130,7 @@ def tell_user(job: str, node: str, decision: Decision) -> None:
         f"{PREFIX} {node}: {why}; the node is drained, a batch job is requeued, "
         "srun and salloc must be started again"
     )
-    _scontrol("update", f"jobid={job}", f"admincomment={outputs.clean(text)}", timeout=USER_SECONDS)
+    _scontrol("update", f"jobid={job}", f"admincomment={outputs.clean(text)}", timeout=seconds)
 
 
 def told_user(job: str) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from dsdoctor import files
 from dsdoctor.errors import UsageError
-from dsdoctor.hook import trust
+from dsdoctor.hook import schedulers, trust
 from dsdoctor.hook.wrapper import GRACE_SECONDS, MARK, Wrapper
 from dsdoctor.safe_path import is_root
 
@@ -28,6 +28,9 @@ TARGETS = {
     "kubernetes": Path("dsdoctor-kubernetes"),
     "npd": Path("/etc/node-problem-detector/dsdoctor"),
     "nagios": Path("/usr/local/lib/dsdoctor"),
+    "pbs": Path("/etc/dsdoctor/pbs"),
+    "lsf": Path("/etc/dsdoctor/lsf"),
+    "sge": Path("/etc/dsdoctor/sge"),
 }
 
 
@@ -81,6 +84,9 @@ class Plan:
 
 def plan(target: str, options: InstallOptions) -> Plan:
     """The files and the advice for a scheduler."""
+    others = {"pbs": schedulers.pbs, "lsf": schedulers.lsf, "sge": schedulers.sge}
+    if target in others:
+        return Plan(*others[target](options))
     return {"slurm": _slurm, "kubernetes": _kubernetes, "npd": _npd, "nagios": _nagios}[target](
         options
     )
@@ -378,6 +384,7 @@ def remove(target: str, into: Path) -> list[str]:
         "kubernetes": ("gate-configmap.yaml", "job.yaml"),
         "npd": ("dsdoctor.json", "npd.sh"),
         "nagios": ("check_dsdoctor",),
+        **schedulers.FILES,
     }[target]
     said = []
     run_folders = set()

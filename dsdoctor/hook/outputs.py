@@ -12,6 +12,9 @@ from dsdoctor.hook.request import Request
 #: Exit statuses of Kubernetes' init container, for `podFailurePolicy`.
 K8S_NODE_FAULT = 1
 K8S_JOB_FAULT = 4
+#: PBS deletes a job whose prologue ends with 1, and requeues it for any higher status (Altair's
+#: and Adaptive Computing's administrator guides, read 2026-11).
+PBS_REQUEUE = 2
 #: node-problem-detector cuts its messages there (`max_output_length`).
 NPD_LENGTH = 80
 #: Kubernetes keeps so many bytes of a termination message.
@@ -64,7 +67,7 @@ def exit_status(request: Request, decision: Decision) -> int:
     if request.kind == "k8s" and decision.faults:
         node = any(fault.scope == "node" for fault in decision.faults)
         return K8S_NODE_FAULT if node else K8S_JOB_FAULT
-    return 1
+    return PBS_REQUEUE if request.kind == "pbs-prologue" else 1
 
 
 def stdout(request: Request, decision: Decision, seconds: float) -> str:

@@ -14,9 +14,19 @@ KINDS: dict[str, tuple[str, tuple[str, ...]]] = {
         ("user-env", "job"),
     ),
     "slurm-health": ("Slurm's HealthCheckProgram: drain, and resume own drains", ("node",)),
+    "pbs-prologue": ("PBS's prologue: may this job start on this node?", ("node",)),
+    "lsf-pre-exec": ("LSF's pre-execution command: may this job start here?", ("node",)),
+    "sge-prolog": ("Grid Engine's prolog: may this job start on this node?", ("node",)),
     "k8s": ("an init container of Kubernetes", ("node", "user-env", "job")),
     "npd": ("a plugin of node-problem-detector", ("node",)),
     "nagios": ("a plugin of Nagios and its kin", ("node",)),
+}
+#: Scheduler, as kinds begin, to the variables of its jobs' numbers.
+JOB_VARIABLES = {
+    "slurm": ("SLURM_JOB_ID", "SLURM_JOBID"),
+    "pbs": ("PBS_JOBID",),
+    "lsf": ("LSB_JOBID",),
+    "sge": ("JOB_ID",),
 }
 #: Seconds to a decision; Slurm complains of a prolog after 8 (MessageTimeout - 2).
 BUDGET = 5.0
@@ -179,6 +189,15 @@ def gpu_selectors(request: Request, env: Mapping[str, str]) -> tuple[str, ...] |
             if env.get(name):
                 return expanded(env[name])
         return () if env.get("SLURM_JOB_ID") else None
+    if request.kind == "sge-prolog" and env.get("SGE_HGR_gpu"):
+        return expanded(env["SGE_HGR_gpu"].replace(" ", ","))
+    if request.kind in ("lsf-pre-exec", "sge-prolog"):
+        named = env.get("CUDA_VISIBLE_DEVICES")
+        return expanded(named) if named else () if job_id(env, request.kind) else None
+    if request.kind == "pbs-prologue":
+        # only our hook sets it, also where the job asks for none: a prologue never has it
+        named = env.get("CUDA_VISIBLE_DEVICES")
+        return None if named is None else expanded(named)
     if request.kind == "slurm-task-prolog":
         if env.get("CUDA_VISIBLE_DEVICES"):
             return expanded(env["CUDA_VISIBLE_DEVICES"])
@@ -202,9 +221,14 @@ def expanded(text: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def job_id(env: Mapping[str, str]) -> str:
-    """Job that a hook runs for, empty outside a job."""
-    return env.get("SLURM_JOB_ID") or env.get("SLURM_JOBID") or ""
+def job_id(env: Mapping[str, str], kind: str = "slurm") -> str:
+    """Job that a hook runs for, empty outside a job.
+
+    >>> job_id({"SLURM_JOB_ID": "7"}), job_id({"PBS_JOBID": "8[2].pbs"}, "pbs-prologue")
+    ('7', '8[2].pbs')
+    """
+    names = JOB_VARIABLES.get(kind.partition("-")[0], JOB_VARIABLES["slurm"])
+    return next((env[name] for name in names if env.get(name)), "")
 
 
 def node_name(env: Mapping[str, str]) -> str:

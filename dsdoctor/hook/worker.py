@@ -60,7 +60,7 @@ def node_env(env: Mapping[str, str]) -> dict[str, str]:
     return {
         name: value
         for name, value in env.items()
-        if not name.startswith("SLURM_") and name not in JOB_VARIABLES
+        if not name.startswith(("SLURM_", "PBS_", "LSB_", "SGE_")) and name not in JOB_VARIABLES
     }
 
 

@@ -30,6 +30,9 @@ PATH=/usr/sbin:/usr/bin:/sbin:/bin
 export PATH
 umask 022
 { read -r begun _ </proc/uptime; } 2>/dev/null || begun=
+job=@JOB@
+# it goes into logs and into the token; a job's owner may set it under some schedulers
+case $job in *[!]A-Za-z0-9._[-]*) job= ;; esac
 stamp=
 decision=pass
 verdict_word=
@@ -81,7 +84,7 @@ trap 'stop HUP' HUP
 # be killed because the kernel holds it (state D)
 trap 'late=1' USR1
 stamp=$(date +%s 2>/dev/null)
-token=$$-${SLURM_JOB_ID-0}-$stamp
+token=$$-${job:-0}-$stamp
 ended() { # process: gone, or waiting to be buried
   kill -0 "$1" 2>/dev/null || return 0
   { read -r _ _ state _ <"/proc/$1/stat"; } 2>/dev/null && [ "$state" = Z ]
@@ -108,7 +111,7 @@ pass() { # cause, words
   verdict_word=unknown
   cause=$1
   condition=
-  say "hook=@KIND@ decision=@ELSE_WORD@ cause=$1 job=${SLURM_JOB_ID-} $2"
+  say "hook=@KIND@ decision=@ELSE_WORD@ cause=$1 job=$job $2"
   clean
   @SAY_PASS@
   leave @ELSE@
@@ -135,7 +138,7 @@ sweep() { # what the names begin with
 @FOLDER@
 verdict=$work/verdict.json
 said=$work/said
-token=$$-${SLURM_JOB_ID-0}-${work##*.}-$stamp
+token=$$-${job:-0}-${work##*.}-$stamp
 note begin "$stamp"
 
 [ -z "$stopped" ] || pass stopped "this script was ended by SIG$stopped"
@@ -276,11 +279,12 @@ _COUNT = (
 #: A full disk, or a log that was made unwritable, changes no status.
 _NOTE = (
     '[ -z "$run" ] || printf \'%s\\n\' "time=$2 event=$1 hook=@KIND@ node=${SLURMD_NODENAME-} '
-    'job=${SLURM_JOB_ID-} run=$token ${3-} ${4-} ${5-} ${6-} ${7-}" >>"$run/@LOG@"'
+    'job=$job run=$token ${3-} ${4-} ${5-} ${6-} ${7-}" >>"$run/@LOG@"'
 )
 _THIS_RUN = r'*"\"token\": \"$token\""*'
 #: Kind to status and the word in the verdict that bears it out.
 _WORDS = {
+    "pbs-prologue": {2: ("decision", "block")},
     "k8s": {1: ("decision", "block"), 4: ("decision", "block")},
     "npd": {0: ("verdict", "healthy"), 1: ("verdict", "faulty"), 2: ("verdict", "unknown")},
     "nagios": {
@@ -291,6 +295,12 @@ _WORDS = {
     },
 }
 _BLOCKS = {1: ("decision", "block")}
+#: Scheduler, as kinds begin, to the job's number in the shell; PBS passes it as the first argument.
+_JOBS = {
+    "pbs": "${PBS_JOBID:-${1-}}",
+    "lsf": "${LSB_JOBID-}",
+    "sge": "${JOB_ID-}",
+}
 #: What a monitor hears where nothing is known: the status of its protocol, and a line.
 MONITORS = {
     "npd": (2, "dsdoctor: could not tell ($1)"),
@@ -336,6 +346,13 @@ class Wrapper:
             rows.insert(0, f"""  "0 "*) decision=pass; {_SHOW}; clean; leave 0 ;;""")
         return "\n".join(rows)
 
+    def _else(self) -> int:
+        """The status where nothing is known: that of a fault only if it shall block."""
+        monitor = MONITORS.get(self.kind)
+        if monitor is not None:
+            return monitor[0]
+        return min(self.words) if self.fail_closed else 0
+
     def render(self) -> str:
         """The script."""
         temporary = self.run_folder is None
@@ -360,12 +377,13 @@ class Wrapper:
             "USAGE": "none" if 2 in self.words else "2",  # noqa: PLR2004  # Nagios: CRITICAL
             "MARK": MARK,
             "VERSION": __version__,
-            "ELSE": str(monitor[0]) if monitor else "1" if self.fail_closed else "0",
+            "ELSE": str(self._else()),
             "OFF": str(monitor[0]) if monitor else "0",
             "FIRST": self.first or ":",
             "DISABLED": "/etc/dsdoctor/disabled",
             "PYTHON": shlex.quote(self.python),
             "KIND": self.kind,
+            "JOB": _JOBS.get(self.kind.partition("-")[0], "${SLURM_JOB_ID-}"),
             "PATH": '"$user_path"' if temporary else '"$PATH"',
             "OPTIONS": shlex.join(options),
             "LIMIT": f"{self.budget + GRACE_SECONDS:g}",

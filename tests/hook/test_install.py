@@ -72,7 +72,7 @@ def test_files_of_others_are_left_alone(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "argv",
     [
-        ("install", "pbs"),
+        ("install", "condor"),
         ("install", "slurm", "--python", "python3"),
         ("install", "slurm", "--run-folder", "here"),
         ("install", "slurm", "--into", "/proc/none"),

@@ -354,3 +354,20 @@ def test_fleet_check_outside_of_an_allocation(cluster: Cluster) -> None:
     assert done.returncode == 2
     assert "salloc" in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_slurm_passes_no_command_of_a_step_to_the_task_prolog(cluster: Cluster) -> None:
+    """Why the gate does not judge it (docs/hook.md): the job's name is all that there is."""
+    seen = cluster.folder / "n1" / "task-prolog.environment"
+    script = cluster.folder / "n1" / "task-prolog.sh"
+    script.write_text(f"#!/bin/sh\ntr '\\0' '\\n' </proc/self/environ >{seen}\n")
+    try:
+        done = cluster.srun("-w", "n1", "-c2", "/bin/echo", "word-of-the-command")
+    finally:
+        script.unlink()
+    assert done.stdout == "word-of-the-command\n", done.stderr
+    text = seen.read_text()
+    assert "SLURM_STEP_ID=0\n" in text
+    assert "SLURM_JOB_NAME=echo\n" in text
+    assert "word-of-the-command" not in text
+    assert "/bin/echo" not in text

@@ -1,0 +1,167 @@
+"""Scripts of the gate for PBS, LSF and Grid Engine, and what to write into their configuration.
+
+Each is a `Wrapper` as for Slurm; PBS, whose prologue runs on the first host only, gets a hook too.
+
+Exit statuses: TORQUE 4.1 administrator's guide, appendix G (the table that PBS has in common with
+it); IBM Spectrum LSF 10.1, "Pre- and post-execution processing"; Grid Engine 6.1 user's guide,
+"Consequences of Different Error or Exit Codes"; all read 2026-11.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING
+
+from dsdoctor.hook.wrapper import GRACE_SECONDS, MARK, Wrapper
+from dsdoctor.version import __version__
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from dsdoctor.hook.install import InstallOptions
+
+#: Target of `hook install` to its files, in the order in which they are written.
+FILES = {
+    "pbs": ("prologue.sh", "pbs_hook.py"),
+    "lsf": ("pre-exec.sh",),
+    "sge": ("prolog.sh",),
+}
+
+# PBS runs it in its own interpreter, which may be older than dsdoctor's.
+_PBS_HOOK = """\
+# @MARK@ (dsdoctor @VERSION@); `dsdoctor hook uninstall` removes it
+# execjob_begin: rejects a job on a node with a confirmed fault, so that PBS requeues it. Whatever
+# goes wrong in here lets the job pass.
+import os
+import subprocess
+
+import pbs
+
+BLOCKED = 2
+
+
+def decide(event):
+    job = event.job
+    env = dict(os.environ, PBS_JOBID=str(job.id))
+    env.pop("CUDA_VISIBLE_DEVICES", None)
+    if "ngpus=" not in str(job.exec_vnode):
+        env["CUDA_VISIBLE_DEVICES"] = ""  # the job asks for no GPU, and none blocks it
+    child = subprocess.Popen(
+        [@SCRIPT@],
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        close_fds=True,
+    )
+    said = child.communicate()[0].decode("utf-8", "replace").strip()
+    return child.returncode, said.partition("\\n")[0]
+
+
+found = pbs.event()
+status, line = 0, ""
+try:
+    status, line = decide(found)
+except Exception as error:  # a bug here must not keep jobs from running
+    pbs.logmsg(pbs.LOG_WARNING, "dsdoctor: hook passed the job: %s" % error)
+if status == BLOCKED:
+    pbs.logmsg(pbs.LOG_WARNING, line)
+    found.reject(line)
+found.accept()
+"""
+
+
+def script(kind: str, options: InstallOptions) -> str:
+    """The shell script of one of these schedulers."""
+    return Wrapper(
+        kind,
+        options.python,
+        options=("--gpus", options.gpus) if options.gpus else (),
+        budget=options.budget,
+        run_folder=options.run_folder,
+        fail_closed=options.fail_closed,
+        first=_FIRST[kind],
+        trust=options.trust,
+    ).render()
+
+
+_FIRST = {
+    "pbs-prologue": '[ -n "${PBS_JOBID-}" ] || PBS_JOBID=${1-}\nexport PBS_JOBID',
+    "lsf-pre-exec": "",
+    "sge-prolog": "",
+}
+
+
+def pbs(options: InstallOptions) -> tuple[dict[Path, tuple[str, int]], str]:
+    """Files and advice for PBS Professional, OpenPBS and TORQUE."""
+    into = options.into
+    prologue, hook = (into / name for name in FILES["pbs"])
+    text = _PBS_HOOK.replace("@MARK@", MARK).replace("@VERSION@", __version__)
+    files = {
+        prologue: (script("pbs-prologue", options), 0o755),
+        hook: (text.replace("@SCRIPT@", repr(str(prologue))), 0o644),
+    }
+    # an alarm rejects the job, so that it must never come before the script's own limit
+    alarm = max(30, int(options.budget + 4 * GRACE_SECONDS))
+    advice = f"""\
+PBS Professional, OpenPBS: a hook judges each node of a job before it begins
+
+qmgr -c "create hook dsdoctor event=execjob_begin,alarm={alarm}"
+qmgr -c "import hook dsdoctor application/x-python default {hook}"
+    a confirmed fault rejects the job, and PBS requeues it; the node stays in service, so set it
+    offline: pbsnodes -o NODE -C "dsdoctor"
+
+TORQUE, or PBS without hooks: the first node of a job only
+
+cp {prologue} PBS_HOME/mom_priv/prologue
+    status 0 the job runs, 2 it is requeued; never 1, for which PBS deletes the job
+
+Everything passes while /etc/dsdoctor/disabled exists.
+"""
+    return files, advice
+
+
+def lsf(options: InstallOptions) -> tuple[dict[Path, tuple[str, int]], str]:
+    """Files and advice for LSF."""
+    (path,) = (options.into / name for name in FILES["lsf"])
+    limit = options.budget + GRACE_SECONDS
+    advice = f"""\
+HOST_PRE_EXEC={path}
+    in lsb.queues, or in lsb.applications: judges each host of a job before it starts, within
+    {limit:g} s; PRE_EXEC judges the first host only
+PREEXEC_EXCLUDE_HOST_EXIT_VALUES=1
+    in lsb.params: a job that was refused by a host does not return to it
+LSB_PRE_POST_EXEC_USER=root
+    in lsf.sudoers: the verdict is kept in {options.run_folder}, which only root may write;
+    otherwise every job passes unjudged
+
+status 0: the job starts; 1: it waits, and LSF tries it again; never 99, which ends the job.
+A host that refuses jobs stays open: close it with `badmin hclose -C dsdoctor HOST`.
+Everything passes while /etc/dsdoctor/disabled exists.
+"""
+    return {path: (script("lsf-pre-exec", options), 0o755)}, advice + _no_gpus(options)
+
+
+def sge(options: InstallOptions) -> tuple[dict[Path, tuple[str, int]], str]:
+    """Files and advice for Grid Engine."""
+    (path,) = (options.into / name for name in FILES["sge"])
+    advice = f"""\
+qconf -mattr queue prolog root@{path} QUEUE
+    judges the first host of a job before it starts; as root, since the verdict is kept in
+    {options.run_folder}
+
+status 0: the job starts; 1: the queue instance of this host is set to the error state, and the job
+runs elsewhere; never 99, which requeues the job and leaves the host in service.
+When the fault is gone: qmod -cq QUEUE@HOST
+Everything passes while /etc/dsdoctor/disabled exists.
+"""
+    return {path: (script("sge-prolog", options), 0o755)}, advice + _no_gpus(options)
+
+
+def _no_gpus(options: InstallOptions) -> str:
+    if options.gpus is not None:
+        return ""
+    return textwrap.dedent("""\
+        Jobs for which the scheduler names no GPU are judged without them; where it does not manage
+        GPUs, install with `--gpus all`.
+        """)

@@ -37,7 +37,7 @@ def watched(env: dict[str, str], code: str, tmp_path: Path) -> subprocess.Comple
 def test_a_job_that_works_is_left_alone(shown: Shown, tmp_path: Path) -> None:
     done = watched(shown(), TRAIN, tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "CAUSE" not in done.stdout + done.stderr
+    assert "cause:" not in done.stdout + done.stderr
     assert done.stdout.count(" loss: ") == 40
 
 
@@ -56,7 +56,7 @@ def test_what_ended_it_is_named(
     done = watched(shown(**fault), code, tmp_path)
     assert done.returncode != 0
     said = done.stdout + done.stderr
-    assert f"CAUSE {condition}" in said, said
+    assert f"dsdoctor: cause: {condition}: " in said, said
     assert words in said
 
 

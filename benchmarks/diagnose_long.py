@@ -1,6 +1,6 @@
 """Long logs made of real runs: right answers and speed of `diagnose`.
 
-    python benchmarks/diagnose_long.py [--megabytes 200] [--ranks 64] [--only NAME] [--write FILE]
+    python benchmarks/diagnose_long.py [--megabytes 200] [--ranks 64] [--only A,B] [--write FILE]
 
 The runs were recorded with `python tests/logs/long/record.py`: real torchrun, DeepSpeed, Trainer
 and Slurm jobs of four CPU ranks that train a small model and then meet a real fault. Here each is
@@ -123,7 +123,7 @@ def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--megabytes", type=float, default=200)
     parser.add_argument("--ranks", type=int, default=64)
-    parser.add_argument("--only", default="")
+    parser.add_argument("--only", default="", help="names with commas between them [all]")
     parser.add_argument("--write", type=Path)
     parser.add_argument("--read", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -134,7 +134,8 @@ def main() -> int:
     right = 0
     sums = dict.fromkeys(("mb", *readers), 0.0)
     ratios: list[float] = []
-    cases = [case for case in longlogs.cases() if options.only in ("", case.name)]
+    only = set(filter(None, options.only.split(",")))
+    cases = [case for case in longlogs.cases() if not only or case.name in only]
     with tempfile.TemporaryDirectory() as base:
         literals = literals_of(Path(base))
         for case in cases:

@@ -512,7 +512,7 @@ def accelerate_ragged_batch(bench: Bench) -> int:
 @scenario("disk-full", "(?i)no space left|write failed|PytorchStreamWriter|enforce fail")
 def trainer_deepspeed_disk_full(bench: Bench) -> int:
     """Trainer with DeepSpeed: the file system fills up when a checkpoint is saved."""
-    small = Path("/ckpt")
+    small = Path("/tmp/ckpt")
     small.mkdir()
     bench.mount("-t", "tmpfs", "-o", "size=700k", "tmpfs", str(small))
     bench.write(

@@ -66,6 +66,10 @@ def record(case: Scenario, python: Path, cache: Path, base: str, into: Path) -> 
         code = int((work / "code").read_text())
     finally:
         shutil.rmtree(work, ignore_errors=True)
+    texts = {
+        name: text.replace("/mnt/work/log", "/home/user/slurm-1.out")
+        for name, text in texts.items()
+    }
     whole = "\n".join(texts.values())
     if re.search(case.shows, whole) is None:
         odd = cache / f"{case.name}.odd"

@@ -171,7 +171,7 @@ class Each(TrainerCallback):
 def main():
     #BEFORE#
     args = TrainingArguments(
-        output_dir="/ckpt/run", max_steps=#STEPS#, per_device_train_batch_size=4, logging_steps=5,
+        output_dir="/tmp/ckpt/run", max_steps=#STEPS#, per_device_train_batch_size=4, logging_steps=5,
         dataloader_num_workers=#WORKERS#, use_cpu=True, ddp_backend="gloo", report_to=[], save_steps=#SAVE#,
         dataloader_pin_memory=False, #ARGS#
     )

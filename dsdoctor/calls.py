@@ -98,6 +98,7 @@ def check(
     finetune: str | None = None,
     lora_rank: int | None = None,
     profile: str | Path | None = None,
+    framework: str | None = None,
 ) -> Outcome[Report]:
     """Checks whether a job will start on this machine, as `dsdoctor check` does.
 
@@ -122,6 +123,8 @@ def check(
         finetune: how `model` is trained: `full` or `lora`.
         lora_rank: rank of the adapters.
         profile: requirements: a name or a TOML file.
+        framework: what passes the config to DeepSpeed: `hf`, `lightning`, `accelerate` or
+            `native`; None = read from the script of `command`.
 
     Raises:
         UsageError: an argument does not fit; the message says what was expected.
@@ -156,6 +159,7 @@ def check(
         finetune=finetune,
         lora_rank=lora_rank,
         profile=_text(profile),
+        framework=framework,
     )
     request = Request(run=run, python=python, timeout=timeout)
     _, report = examine(request, registry, units, Policy(limits=found.limits))

@@ -15,6 +15,7 @@ import msgspec
 
 from dsdoctor.errors import UsageError
 from dsdoctor.examine import read_config
+from dsdoctor.framework import FRAMEWORKS
 from dsdoctor.host import LocalHost
 from dsdoctor.model.facts.run import Floors, PlanNeeds, RunNeeds
 
@@ -94,6 +95,7 @@ def with_job(
     finetune: str | None = None,
     lora_rank: int | None = None,
     profile: str | None = None,
+    framework: str | None = None,
 ) -> RunNeeds:
     """The request with what these options add to it.
 
@@ -115,6 +117,11 @@ def with_job(
             raise UsageError(f"`{option}` requires `--model`; pass both")
     if lora_rank is not None and finetune != "lora":
         raise UsageError("`--lora-rank` requires `--finetune lora`; pass both")
+    if framework is not None and framework not in FRAMEWORKS:
+        raise UsageError(
+            f"`--framework {framework[:40]}` is not a framework; expected one of"
+            f" {', '.join(FRAMEWORKS)}"
+        )
     changed: RunNeeds = msgspec.structs.replace(
         needs,
         paths=paths,
@@ -125,6 +132,7 @@ def with_job(
         lora_rank=lora_rank or 16,
         model=None if model is None else shape(model),
         plan=None if plan is None else read_plan(plan),
+        framework=framework or "",
         floors=None if profile is None else read_profile(profile),
     )
     return changed

@@ -83,19 +83,31 @@ class Linter:
 
     Attributes:
         version: the DeepSpeed release that is linted against; None = not known.
+        framework: what passes the configs to DeepSpeed; None = not known.
     """
 
     def __init__(
-        self, registry: Registry, units: Iterable[Unit], version: str | None, policy: Policy
+        self,
+        registry: Registry,
+        units: Iterable[Unit],
+        version: str | None,
+        policy: Policy,
+        framework: str | None = None,
     ) -> None:
         self.version = version
+        self.framework = framework
         self._registry = registry
         self._policy = policy
         self._units = [unit for unit in units if unit.check is not None]
         self._install = None if version is None else DeepSpeedInstall(version=version)
 
-    def lint(self, path: Path, shown: str) -> FileReport | None:
-        """Judges a file; None = it is nothing that DeepSpeed or a launcher reads.
+    def lint(self, path: Path, shown: str, *, named: bool = False) -> FileReport | None:
+        """Judges a file; None = DeepSpeed and launchers do not read such a file.
+
+        Args:
+            path: the file.
+            shown: its name in the report.
+            named: the user named it, so that its extension does not matter.
 
         Raises:
             UsageError: it cannot be read.
@@ -107,6 +119,8 @@ class Linter:
         except OSError as error:
             raise UsageError(f"`{shown}` cannot be read: {error.strerror}") from None
         kind, parts = self._parts(path, shown, text)
+        if not kind and named:
+            kind, parts = _config_parts(shown, text)
         if not kind:
             return None
         findings = [finding for part in parts for finding in self._judged(part, shown)]
@@ -127,7 +141,8 @@ class Linter:
         return "", []
 
     def _judged(self, part: _Part, shown: str) -> Iterator[Finding]:
-        facts: list[Fact] = [part.run, *part.facts]
+        run = msgspec.structs.replace(part.run, framework=self.framework or part.run.framework)
+        facts: list[Fact] = [run, *part.facts]
         if self._install is not None:
             facts.append(self._install)
         snapshot = Facts(masked(snapshot_of(facts)))

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from dsdoctor.framework import framework_of
 from dsdoctor.host import Host, HostError, read_text
 from dsdoctor.model.facts.launch import LaunchCommand
 from dsdoctor.model.facts.run import RunNeeds
@@ -37,9 +38,11 @@ def resolve(run: RunNeeds, host: Host) -> RunNeeds:
         return run
     words, followed, reason = _follow(tuple(run.command), host, run.cwd)
     run = msgspec.structs.replace(run, command=words, followed=followed, not_followed=reason)
+    parsed = parse_command(words)
+    if not run.framework:
+        run = msgspec.structs.replace(run, framework=_framework(parsed, host, run.cwd))
     if run.config_path is not None:
         return run
-    parsed = parse_command(words)
     path, named_by = _config(parsed, host, run.cwd)
     if path is None:
         return run
@@ -111,6 +114,16 @@ def _shell_text(words: Sequence[str], host: Host, cwd: str) -> tuple[str, str, s
     arguments = shlex.join(rest[1:])
     text = re.sub(r'"?\$(?:@|\*|\{@\}|\{\*\})"?', lambda _: arguments, text)
     return text, f"`{rest[0]}`", ""
+
+
+def _framework(parsed: LaunchCommand, host: Host, cwd: str) -> str:
+    """The framework that the script's imports name; "" where the script cannot be read."""
+    if parsed.script is None or not parsed.script.endswith(".py"):
+        return ""
+    try:
+        return framework_of(read_text(host, posixpath.join(cwd, parsed.script)))
+    except HostError:
+        return ""
 
 
 def _config(parsed: LaunchCommand, host: Host, cwd: str) -> tuple[str | None, str]:

@@ -7,7 +7,15 @@ from typing import Any, TypeVar
 
 import click
 
+from dsdoctor.framework import FRAMEWORKS
+
 C = TypeVar("C", bound=Callable[..., Any])
+
+framework_option = click.option(
+    "--framework",
+    type=click.Choice(FRAMEWORKS),
+    help="What passes the config to DeepSpeed [read from the script].",
+)
 
 
 def job_options(function: C) -> C:
@@ -44,6 +52,7 @@ def job_options(function: C) -> C:
         click.option(
             "--lora-rank", type=click.IntRange(min=1), metavar="N", help="Of --finetune lora [16]."
         ),
+        framework_option,
         click.option("--profile", metavar="P", help="Requirements: name or TOML file."),
     ]
     for option in reversed(options):

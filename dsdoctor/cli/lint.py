@@ -7,7 +7,7 @@ import re
 import click
 import msgspec
 
-from dsdoctor.cli import common, loading
+from dsdoctor.cli import common, job, loading
 from dsdoctor.errors import UsageError
 from dsdoctor.examine import Request, read_machine
 from dsdoctor.lint import FileReport, Linter, find_files, installed_deepspeed
@@ -43,6 +43,7 @@ WORDS = {Status.FAIL: "FAIL", Status.WARN: "WARN", Status.CRASH: "CRASH"}
 @click.option("-o", "--output", metavar="FILE", help="Write the report there.")
 @click.option("--select", multiple=True, metavar="WHAT", help="Only these: family, id, name.")
 @click.option("--ignore", multiple=True, metavar="WHAT", help="All but these.")
+@job.framework_option
 @click.option("--python", metavar="PATH", help="Environment whose DeepSpeed release counts.")
 @click.option(
     "--fail-on",
@@ -56,6 +57,7 @@ def command(
     *,
     paths: tuple[str, ...],
     version: str | None,
+    framework: str | None,
     form: str,
     output: str | None,
     select: tuple[str, ...],
@@ -86,10 +88,10 @@ def command(
     unwanted = [item for word in ignore for item in loading.split(word)]
     units = registry.select(wanted, [*settings.ignore, *unwanted])
     against = version or _installed(python, registry)
-    linter = Linter(registry, units, against, common.policy(settings, ()))
+    linter = Linter(registry, units, against, common.policy(settings, ()), framework)
     reports: list[FileReport] = []
     for path, shown, named in find_files(paths):
-        found = linter.lint(path, shown)
+        found = linter.lint(path, shown, named=named)
         if found is not None:
             reports.append(found)
         elif named:

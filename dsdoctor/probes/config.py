@@ -224,6 +224,7 @@ def parse_config(text: str, path: str | None = None) -> DsConfig:
         line = next((found[1] for found in fact.duplicates.values()), None)
         words = "nested too deeply" if isinstance(error, RecursionError) else str(error)
         return msgspec.structs.replace(fact, error=words[:400], error_line=line)
+    fact = _strict(fact, text)
     try:
         decode.check(parsed)
     except decode.DecodeError as error:
@@ -234,6 +235,17 @@ def parse_config(text: str, path: str | None = None) -> DsConfig:
             fact, error=f"it holds a {kind}, not an object", error_line=1
         )
     return msgspec.structs.replace(fact, parsed=mask_tree(parsed))
+
+
+def _strict(fact: DsConfig, text: str) -> DsConfig:
+    """The fact with what Python's own JSON parser refuses of a text that hjson takes."""
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        return msgspec.structs.replace(fact, strict_error=error.msg, strict_line=error.lineno)
+    except (ValueError, RecursionError):
+        return fact
+    return fact
 
 
 @probe

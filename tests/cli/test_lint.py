@@ -48,6 +48,30 @@ FILES: list[tuple[str, str, str | None, int | None]] = [
 ]  # fmt: skip
 
 
+TEMPLATE = (
+    '{"train_batch_size": GBSIZE,\n"train_micro_batch_size_per_gpu": MBSIZE,\n'
+    '"zero_optimization": {\n"stage": ZERO_STAGE\n}}'
+)
+#: The settings of another program, which passes some of them to DeepSpeed.
+FOREIGN = (
+    '{"train_micro_batch_size_per_gpu": 4, "zero_optimization": {"stage": 1}, "num-layers": 12,'
+    ' "hidden-size": 768, "seq-length": 2048, "norm": "rmsnorm", "train-iters": 320000}'
+)
+TUNED = (
+    '{"train_micro_batch_size_per_gpu": 1, "autotuning": {"enabled": true},\n'
+    '"zero_optimization": {"stage": [0, 1, 2]}}'
+)
+FILES += [
+    ("foreign.json", FOREIGN, None, None),
+    ("typos.json", GOOD.replace("{", '{"train_iters": 1, "lr": 1,', 1), "ds-config-invalid-key", 1),
+    ("template.json", TEMPLATE, "ds-config-wrong-type", 1),
+    ("tuned.json", TUNED, None, None),
+    ("listed.json", TUNED.replace("true", "false"), "ds-config-wrong-type", 2),
+    ("scale.json", GOOD[:-1] + ',\n"fp16": {"enabled": "auto", "min_loss_scale": 1e-10}}',
+     "ds-config-wrong-type", 2),
+]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("name", "text", "condition", "line"), FILES, ids=[row[0] for row in FILES]
 )
@@ -127,3 +151,26 @@ def test_the_release_decides(tmp_path: Path) -> None:
         cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120,
     )  # fmt: skip
     assert "against DeepSpeed 0.12.0" in done.stdout
+
+
+def test_a_template_is_one_finding(tmp_path: Path) -> None:
+    (tmp_path / "ds.json").write_text(TEMPLATE)
+    document = json.loads(lint(tmp_path, "--format", "json", "ds.json").stdout)
+    (found,) = document["files"][0]["findings"]
+    assert found["evidence"]["count"] == 3
+    assert "`GBSIZE`" in found["message"]
+
+
+def test_a_config_that_is_named_may_have_any_extension(tmp_path: Path) -> None:
+    (tmp_path / "zero.config").write_text(BAD)
+    assert lint(tmp_path, ".").stdout.startswith("0 files")
+    assert "ds-config-wrong-type" in lint(tmp_path, "zero.config").stdout
+
+
+def test_the_framework_may_be_named(tmp_path: Path) -> None:
+    (tmp_path / "ds.json").write_text(GOOD.replace("{", "{ // a comment\n", 1))
+    assert lint(tmp_path, "--framework", "native", "ds.json").returncode == 0
+    refused = lint(tmp_path, "--framework", "hf", "ds.json")
+    assert refused.returncode == 1
+    assert "ds-config-unreadable" in refused.stdout
+    assert lint(tmp_path, "--framework", "keras", "ds.json").returncode == 2

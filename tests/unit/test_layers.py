@@ -32,7 +32,7 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
     for names in (
         "version errors entry_points records safe_path files process products",
         "model",
-        "host hostfile reading yaml_text",
+        "framework host hostfile reading yaml_text",
         "api interpreter recommend",
         "registry",
         "pack_names pack_places packs logs paste paste_words probes profiles settings",

@@ -29,6 +29,7 @@ from dsdoctor.api import (
     Level,
     Missing,
     Packages,
+    RunNeeds,
     Scope,
     Signature,
     TracebackRule,
@@ -47,6 +48,11 @@ CONDITION = Condition("ds-config-auto-values", id="DSD1304", scope=Scope.JOB, si
 #: `set_mixed_precision`, 2026-11-22).
 _OLD_SPELLING = "bfloat16.enabled"
 
+#: Frameworks that fill in "auto" (accelerate 1.15 `deepspeed_config_process`, transformers 5).
+_FILLED = frozenset({"hf", "accelerate"})
+#: Frameworks that do not (lightning 2.5 pytorch/strategies/deepspeed.py, 2026-11-22).
+_PASSED_ON = {"lightning": "Lightning", "native": "the script"}
+
 
 def _crashes(key: str) -> bool:
     return (
@@ -58,7 +64,10 @@ def _crashes(key: str) -> bool:
 
 @check(CONDITION)
 def auto_is_filled_in(
-    config: DsConfig, packages: Packages | Missing, command: LaunchCommand | Missing
+    config: DsConfig,
+    packages: Packages | Missing,
+    command: LaunchCommand | Missing,
+    run: RunNeeds,
 ) -> Iterator[Finding]:
     """Reports "auto" values that would reach DeepSpeed."""
     autos = [key for key, value in leaves(config.parsed or {}) if value == "auto"]
@@ -76,6 +85,26 @@ def auto_is_filled_in(
     named = ", ".join(config.named(key) for key in autos[:3])
     named += f" and {len(autos) - 3} more" if len(autos) > 3 else ""  # noqa: PLR2004
     verb = "is" if len(autos) == 1 else "are"
+    bad = [key for key in autos if _crashes(key)]
+    effect = (
+        f"`TypeError` in DeepSpeed, which expects `{bad[0]}` to be a number"
+        if bad
+        else "DeepSpeed uses its defaults: mixed precision off, ZeRO stage 0"
+    )
+    if run.framework in _PASSED_ON:
+        yield (fail if bad else warn)(
+            f'{named} {verb} "auto", but {_PASSED_ON[run.framework]} passes the config to DeepSpeed'
+            " without filling it in",
+            effect=effect,
+            hint='replace each "auto" with a value, or remove the key',
+            count=len(autos),
+            keys=lines,
+            crashing=bad,
+        )
+        return
+    if run.framework in _FILLED:
+        yield ok(keys=lines, framework=run.framework)
+        return
     if isinstance(packages, Missing):
         yield skip(
             f'{named} {verb} "auto", which needs the Hugging Face Trainer; the installed packages'
@@ -95,7 +124,6 @@ def auto_is_filled_in(
             fillers=fillers,
         )
         return
-    bad = [key for key in autos if _crashes(key)]
     why = (
         "`--deepspeed_config` passes the file to DeepSpeed itself, which does not support it"
         if fillers
@@ -103,11 +131,7 @@ def auto_is_filled_in(
     )
     yield (fail if bad and not fillers else warn)(
         f'{named} {verb} "auto", but {why}',
-        effect=(
-            f"`TypeError` in DeepSpeed, which expects `{bad[0]}` to be a number"
-            if bad
-            else "DeepSpeed uses its defaults: mixed precision off, ZeRO stage 0"
-        ),
+        effect=effect,
         hint="pass the file to the Hugging Face Trainer with `--deepspeed FILE`, or replace each"
         ' "auto" with a value'
         if fillers

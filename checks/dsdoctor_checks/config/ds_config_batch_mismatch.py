@@ -84,7 +84,7 @@ def batches_fit(  # the engine injects by annotation
         return  # reported by ds-config-wrong-type
     total, micro, steps = (given.get(key) for key in BATCH_KEYS)
     if total is None and micro is None and not auto:
-        yield _neither(config, deepspeed, packages)
+        yield _neither(config, deepspeed, packages, run.framework)
         return
     for key, value in given.items():
         if value < 1:
@@ -107,7 +107,10 @@ def batches_fit(  # the engine injects by annotation
 
 
 def _neither(
-    config: DsConfig, deepspeed: DeepSpeedInstall | Missing, packages: Packages | Missing
+    config: DsConfig,
+    deepspeed: DeepSpeedInstall | Missing,
+    packages: Packages | Missing,
+    framework: str,
 ) -> Finding:
     """A config without batch sizes, which something else may supply."""
     removed = isinstance(deepspeed, Missing) or at_least(deepspeed.version, REMOVED_SINCE)
@@ -115,11 +118,15 @@ def _neither(
         return skip("`elasticity`, which set the batch sizes, is reported by itself")
     if enabled(config.section("elasticity")):
         return skip("`elasticity` computes the batch sizes when the job starts")
+    if framework == "lightning":
+        return skip(
+            "the config sets no batch size; Lightning's DeepSpeed strategy sets the micro-batch"
+        )
     lightning = next(
         (one for one in _LIGHTNING if isinstance(packages, Packages) and packages.version(one)),
         None,
     )
-    if lightning:
+    if lightning and not framework:
         return skip(
             f"the config sets no batch size; `{lightning}` is installed, and its DeepSpeed strategy"
             " sets the micro-batch",

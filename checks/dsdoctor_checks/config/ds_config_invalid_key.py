@@ -1,8 +1,9 @@
 """The DeepSpeed config contains a key that this DeepSpeed does not accept.
 
 ## Why it matters
-DeepSpeed silently ignores unknown top-level keys, so a typo leaves the default in force. In
-`zero_optimization`, `fp16`, `bf16` and the other validated sections an unknown key is an error.
+DeepSpeed silently ignores unknown top-level keys, so a typo leaves the default in force. If most
+of the keys are unknown, the file belongs to another program that reads DeepSpeed's sections out of
+it (such as GPT-NeoX), and its own keys are not reported. In `zero_optimization`, `fp16`, `bf16` and the other validated sections an unknown key is an error.
 `optimizer.params` and `scheduler.params` become keyword arguments of the class, so an unknown name
 is a `TypeError` when the engine creates it. Since 0.19.7 sections of removed features are an error
 too, even with `"enabled": false`.
@@ -64,6 +65,14 @@ _REMARKS = ("_", "$", "//", "#", "comment")
 _ONCE_LAX = frozenset({"fp16", "bf16"})
 
 
+#: That many unknown keys are typos, however short the file is.
+_FEW = 3
+
+
+def _expected(key: str) -> bool:
+    return key in TOP_LEVEL or key in REMOVED or key.lower().startswith(_REMARKS)
+
+
 @check(CONDITION)
 def keys_are_known(
     config: DsConfig, deepspeed: DeepSpeedInstall | Missing, verdict: ConfigVerdict | Missing
@@ -77,11 +86,10 @@ def keys_are_known(
     # without an installed release, judge by the release that the tables were read from
     removal = version is None or at_least(version, REMOVED_SINCE)
     yield from _removed(config, removal, shown)
-    for key in config.parsed:
-        old = key in REMOVED or key.lower().startswith(_REMARKS)
-        if key in TOP_LEVEL or old:
-            continue
-        yield from _unknown(config, key, newer=newer, version=shown)
+    strange = [key for key in config.parsed if not _expected(key)]
+    if len(strange) * 2 <= len(config.parsed) or len(strange) <= _FEW:
+        for key in strange:
+            yield from _unknown(config, key, newer=newer, version=shown)
     for section, known in STRICT.items():
         for name in config.section(section):
             key = f"{section}.{name}"

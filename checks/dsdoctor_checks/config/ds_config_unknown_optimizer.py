@@ -7,7 +7,10 @@ same capitalization. DeepSpeed 0.19.7 removed the 1-bit optimizers: the config i
 engine fails.
 
 A dotted name (`bitsandbytes.optim.AdamW8bit`) is not judged. DeepSpeed cannot import it, so the
-script must read the name and create the optimizer itself.
+script must read the name and create the optimizer itself. Any other unknown name is judged only
+where DeepSpeed is known to create the optimizer: with the Hugging Face Trainer and Accelerate, or
+if it is a typo of a known name or a class of DeepSpeed. A script that passes its own optimizer may
+store what it likes in the config.
 
 ## What to do
 Correct the name. To use an optimizer of your own, remove `optimizer` from the config and pass it to
@@ -30,6 +33,7 @@ from dsdoctor.api import (
     Finding,
     Level,
     Missing,
+    RunNeeds,
     Scope,
     Signature,
     check,
@@ -57,8 +61,29 @@ CONDITION = Condition(
 )
 
 
+#: Frameworks that leave it to DeepSpeed to create the optimizer that the config names.
+_BUILT_BY_DEEPSPEED = frozenset({"hf", "accelerate"})
+#: DeepSpeed's own classes, which the config names differently (deepspeed 0.19.8 ops/, engine.py).
+_CLASSES = {
+    "fusedadam": "AdamW",
+    "deepspeedcpuadam": "AdamW",
+    "fusedlamb": "Lamb",
+    "fusedlion": "Lion",
+    "deepspeedcpulion": "Lion",
+    "deepspeedcpuadagrad": "Adagrad",
+}
+
+
+def _meant(name: str) -> str | None:
+    return _CLASSES.get(name.lower()) or nearest(
+        name, (*TORCH_OPTIMIZERS, "Lamb", "Lion", "MuAdam")
+    )
+
+
 @check(CONDITION)
-def optimizer_exists(config: DsConfig, deepspeed: DeepSpeedInstall | Missing) -> Iterator[Finding]:
+def optimizer_exists(
+    config: DsConfig, deepspeed: DeepSpeedInstall | Missing, run: RunNeeds
+) -> Iterator[Finding]:
     """Fails when the engine would not find the optimizer."""
     name = config.get("optimizer.type")
     if not isinstance(name, str) or name == "auto":
@@ -75,8 +100,15 @@ def optimizer_exists(config: DsConfig, deepspeed: DeepSpeedInstall | Missing) ->
     removed = name.lower() in REMOVED_OPTIMIZERS
     if removed and version is not None and not at_least(version, REMOVED_SINCE):
         return
-    meant = None if removed else nearest(name, (*TORCH_OPTIMIZERS, "Lamb", "Lion", "MuAdam"))
+    meant = None if removed else _meant(name)
     if newer_than_table(version) and not meant and not removed:
+        return
+    if not meant and not removed and run.framework not in _BUILT_BY_DEEPSPEED:
+        yield skip(
+            f"{config.named('optimizer.type')} is `{name}`, which is valid only if the script"
+            " creates the optimizer itself",
+            name=name,
+        )
         return
     shown = version or TABLE_VERSION
     tail = f"; the closest name is `{meant}`" if meant else ""

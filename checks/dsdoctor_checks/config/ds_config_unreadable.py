@@ -6,6 +6,9 @@ duplicate keys in a section. A file that it cannot parse stops every rank in `de
 after the model has been loaded. If the file does not exist, the error is about base64 padding and
 does not mention the file.
 
+The Hugging Face Trainer, Accelerate and Lightning read the file with Python's `json` module first,
+which accepts neither comments nor trailing commas.
+
 ## What to do
 Correct the line that the finding names. In Hjson an unquoted string runs to the end of its line,
 including commas and brackets: quote strings, and write `true`, `false` and `null` in lower case.
@@ -19,13 +22,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dsdoctor.api import Condition, DsConfig, Finding, Level, Scope, Signature, check, fail
+from dsdoctor.api import (
+    Condition,
+    DsConfig,
+    Finding,
+    Level,
+    RunNeeds,
+    Scope,
+    Signature,
+    check,
+    fail,
+)
 
 CONDITION = Condition("ds-config-unreadable", id="DSD1301", scope=Scope.JOB, since="0.1")
 
+#: Frameworks that parse the file with `json.load` (accelerate 1.15 utils/deepspeed.py, lightning
+#: 2.5 pytorch/strategies/deepspeed.py `_load_config`, 2026-11-22).
+_STRICT = {
+    "hf": "the Hugging Face Trainer",
+    "accelerate": "Accelerate",
+    "lightning": "Lightning",
+}
+
 
 @check(CONDITION)
-def config_can_be_read(config: DsConfig) -> Iterator[Finding]:
+def config_can_be_read(config: DsConfig, run: RunNeeds) -> Iterator[Finding]:
     """Fails when DeepSpeed could not parse the file."""
     effect = "every rank stops in `deepspeed.initialize`"
     for key, lines in config.duplicates.items():
@@ -37,7 +58,11 @@ def config_can_be_read(config: DsConfig) -> Iterator[Finding]:
             key=key,
             lines=list(lines),
         )
-    if config.error is None or config.duplicates:
+    if config.duplicates:
+        return
+    if config.error is None:
+        if config.strict_error is not None and run.framework in _STRICT:
+            yield _not_json(config, _STRICT[run.framework])
         return
     spot = "" if config.error_line is None else f" line {config.error_line}"
     if config.error_column is not None:
@@ -56,6 +81,19 @@ def config_can_be_read(config: DsConfig) -> Iterator[Finding]:
         line=config.error_line,
         column=config.error_column,
         error=config.error,
+    )
+
+
+def _not_json(config: DsConfig, framework: str) -> Finding:
+    spot = "" if config.strict_line is None else f" line {config.strict_line}"
+    return fail(
+        f"`{config.path}`{spot} is not plain JSON, which {framework} requires:"
+        f" {config.strict_error}",
+        effect="`json.decoder.JSONDecodeError` when the config is loaded, before the model",
+        hint="remove comments and trailing commas, and quote all names and strings",
+        path=config.path,
+        line=config.strict_line,
+        error=config.strict_error,
     )
 
 

@@ -16,6 +16,7 @@ https://hjson.github.io/syntax.html
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -33,7 +34,7 @@ from dsdoctor.api import (
 )
 from dsdoctor_checks._util import at_least
 
-from ._tables import BATCH_KEYS, enabled, is_number, stage_of
+from ._tables import BATCH_KEYS, enabled, is_number, leaves, stage_of
 
 CONDITION = Condition(
     "ds-config-wrong-type", id="DSD1307", scope=Scope.JOB, since="0.1", fixes=("repair-ds-config",)
@@ -87,6 +88,12 @@ def _wrong(config: DsConfig, key: str, expected: str, effect: str) -> Finding:
 _WARMUP_SINCE = "0.19.3"
 #: Release that rejects these values (precision_config.py of the 0.19.3 sdist, 2026-11-22).
 _SCALE_SINCE = "0.19.3"
+#: Release that reads `fp16` through a typed model (deepspeed 0.18 runtime/precision_config.py).
+_TYPED_SINCE = "0.18"
+_WHOLE_SCALES = ("initial_scale_power", "loss_scale_window", "hysteresis", "min_loss_scale")
+#: This many values in capitals are what a script fills in, not typos.
+_MANY = 3
+_PLACEHOLDER = re.compile(r"\$\{\w+\}|[A-Z][A-Za-z0-9]*_[A-Za-z0-9_]+|[A-Z][A-Z0-9]{3,}")
 
 
 def _warmup(config: DsConfig, deepspeed: DeepSpeedInstall | Missing) -> Iterator[Finding]:
@@ -102,6 +109,13 @@ def _warmup(config: DsConfig, deepspeed: DeepSpeedInstall | Missing) -> Iterator
 def _loss_scale(config: DsConfig, deepspeed: DeepSpeedInstall | Missing) -> Iterator[Finding]:
     """The floor and the window of a dynamic loss scale."""
     fp16 = config.section("fp16")
+    for name in _WHOLE_SCALES:
+        value = fp16.get(name)
+        typed = isinstance(deepspeed, Missing) or at_least(deepspeed.version, _TYPED_SINCE)
+        if typed and isinstance(value, float) and not value.is_integer():
+            effect = "`ValidationError` when the config is read, even if fp16 is off"
+            yield _wrong(config, f"fp16.{name}", "an integer of 1 or more", effect)
+            return
     if not enabled(fp16) or fp16.get("loss_scale", 0) != 0:
         return
     strict = isinstance(deepspeed, Missing) or at_least(deepspeed.version, _SCALE_SINCE)
@@ -121,6 +135,10 @@ def values_are_of_their_kind(
 ) -> Iterator[Finding]:
     """Fails on strings in place of numbers, and on values that DeepSpeed rejects."""
     if config.parsed is None:
+        return
+    blanks = _placeholders(config)
+    if len(blanks) >= _MANY:
+        yield _template(config, blanks)
         return
     for key, word in config.swallowed.items():
         yield fail(
@@ -156,6 +174,32 @@ def values_are_of_their_kind(
     yield from _zero(config)
 
 
+def _placeholders(config: DsConfig) -> dict[str, str]:
+    """Dotted keys whose values are names in capitals or `${NAME}`, as templates contain."""
+    values = {key: value for key, value in leaves(config.parsed or {}) if isinstance(value, str)}
+    words = {key: value.rstrip(",") for key, value in {**values, **config.swallowed}.items()}
+    return {
+        key: word
+        for key, word in words.items()
+        if _PLACEHOLDER.fullmatch(word)
+        and word.lower() not in {"true", "false", "none", "null"}
+        and not key.startswith(("optimizer.", "scheduler."))
+    }
+
+
+def _template(config: DsConfig, blanks: dict[str, str]) -> Finding:
+    key, word = next(iter(blanks.items()))
+    return fail(
+        f"the config is a template: {len(blanks)} values are placeholders, such as `{word}` in"
+        f" {config.named(key)}",
+        effect="DeepSpeed rejects the config until they are filled in",
+        hint="pass the file that is made from this template",
+        keys=blanks,
+        line=config.lines.get(key),
+        count=len(blanks),
+    )
+
+
 def _given(config: DsConfig, key: str, value: Any) -> bool:
     return value is not None and value != "auto" and key not in config.swallowed
 
@@ -169,7 +213,9 @@ def _zero(config: DsConfig) -> Iterator[Finding]:
     key = "zero_optimization.stage"
     value = config.get(key)
     number = int(value) if isinstance(value, str) and value.isdigit() else value
-    if _given(config, key, value) and number not in _STAGES:
+    # the autotuner takes a list of stages to try (deepspeed 0.19.8 autotuning/autotuner.py)
+    tuned = isinstance(value, list) and enabled(config.section("autotuning"))
+    if _given(config, key, value) and not tuned and number not in _STAGES:
         yield _wrong(config, key, "0, 1, 2 or 3", effect)
     for section in ("offload_optimizer", "offload_param"):
         key = f"zero_optimization.{section}.device"

@@ -20,6 +20,9 @@ class DsConfig(Fact, frozen=True, kw_only=True):
         error_column: column of that error, if known.
         duplicates: keys that occur twice in one section (dotted), with all their lines.
         lines: dotted key to its line number, from 1.
+        strict_error: why Python's `json` module cannot parse the file, as Hugging Face's and
+            Lightning's loaders do; None if it can.
+        strict_line: line of that error, if known.
         swallowed: dotted key to an unquoted string that includes the comma or bracket after it.
     """
 
@@ -30,6 +33,8 @@ class DsConfig(Fact, frozen=True, kw_only=True):
     error_column: int | None = None
     duplicates: dict[str, tuple[int, ...]] = msgspec.field(default_factory=dict)
     lines: dict[str, int] = msgspec.field(default_factory=dict)
+    strict_error: str | None = None
+    strict_line: int | None = None
     swallowed: dict[str, str] = msgspec.field(default_factory=dict)
 
     def get(self, key: str, default: Any = None) -> Any:

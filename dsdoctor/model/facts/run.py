@@ -90,6 +90,8 @@ class RunNeeds(Fact, frozen=True, kw_only=True):
         config_path: the DeepSpeed config given with --config, or named by the command.
         config_named_by: what names it; "" for --config.
         config: that config, parsed as DeepSpeed parses it; None if not given or not parsable.
+        framework: what hands the config to DeepSpeed: `hf`, `lightning`, `accelerate` or `native`;
+            "" = unknown.
         quick: torch is not imported.
         deep: trial builds and GPU work are allowed.
         cwd: working directory of the job.
@@ -114,6 +116,7 @@ class RunNeeds(Fact, frozen=True, kw_only=True):
     config_path: str | None = None
     config_named_by: str = ""
     config: dict[str, object] | None = None
+    framework: str = ""
     quick: bool = False
     deep: bool = False
     cwd: str = "."

@@ -22,7 +22,7 @@ from tests.checks.config.rows import ABSENT, NOW, OLD, config
         ("AdamV", NOW, "Adam"),
         ("sgd", NOW, "SGD"),
         ("OneBitAdam", NOW, "AdamW"),
-        ("AdaFoo", ABSENT, "Ada"),
+        ("DeepSpeedCPUAdam", ABSENT, "AdamW"),
         ("FusedAdam", NOW, "AdamW"),
     ],
 )
@@ -33,6 +33,14 @@ def test_unknown_optimizer(name: str, deepspeed: Any, meant: str) -> None:
     )
     assert judged.statuses == ["fail" if meant else "ok"]
     assert not meant or meant in judged.findings[0].hint
+
+
+@pytest.mark.parametrize("name", ["AdaFoo", "Adan", "AdamW8bit"])
+def test_a_name_that_the_script_may_know_is_not_judged(name: str) -> None:
+    text = config('{"optimizer": {"type": "%s"}}' % name)  # noqa: UP031  # braces in JSON
+    assert judge(
+        ds_config_unknown_optimizer.optimizer_exists, ds_config=text, deep_speed_install=NOW
+    ).statuses == ["skip"]
 
 
 def test_a_class_that_the_script_imports_is_not_judged() -> None:

@@ -1,0 +1,77 @@
+"""Which library hands the DeepSpeed config to DeepSpeed, as far as the training script says it.
+
+It decides what fills in "auto", who supplies batch sizes, who creates the optimizer, and how
+strictly the file is parsed. Sources, read 2026-11-22: accelerate 1.15 utils/deepspeed.py
+(`HfDeepSpeedConfig`), transformers 5 integrations/deepspeed.py, lightning 2.5
+pytorch/strategies/deepspeed.py, deepspeed 0.19.8 runtime/config.py.
+"""
+
+from __future__ import annotations
+
+import ast
+
+HF = "hf"
+LIGHTNING = "lightning"
+ACCELERATE = "accelerate"
+NATIVE = "native"
+#: Values of `--framework`.
+FRAMEWORKS = (HF, LIGHTNING, ACCELERATE, NATIVE)
+
+_LIGHTNING_PACKAGES = frozenset({"lightning", "pytorch_lightning", "lightning_fabric"})
+#: Packages whose trainers and arguments are those of transformers.
+_TRAINERS = frozenset({"transformers", "trl"})
+#: Characters of a script that are parsed.
+_LONGEST = 1 << 20
+
+
+def framework_of(text: str) -> str:
+    r"""The framework that a script's imports and calls name; "" if none or several do.
+
+    >>> framework_of("from transformers import AutoModel, Trainer")
+    'hf'
+    >>> framework_of("import transformers, deepspeed\\nengine = deepspeed.initialize()")
+    'native'
+    >>> framework_of("import transformers")
+    ''
+    """
+    if len(text) > _LONGEST:
+        return ""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ""
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found.update(_imported(name.name, ()) for name in node.names)
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            found.add(_imported(node.module or "", tuple(name.name for name in node.names)))
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            found.add(_used(node.value.id, node.attr))
+    found.discard("")
+    if found == {HF, ACCELERATE}:  # the Trainer is built on Accelerate
+        return HF
+    return found.pop() if len(found) == 1 else ""
+
+
+def _imported(module: str, names: tuple[str, ...]) -> str:
+    package = module.partition(".")[0]
+    if package in _LIGHTNING_PACKAGES:
+        return LIGHTNING
+    if package in _TRAINERS and any(_is_trainer(name) for name in names):
+        return HF
+    if package == "accelerate" and "Accelerator" in names:
+        return ACCELERATE
+    return NATIVE if package == "deepspeed" and "initialize" in names else ""
+
+
+def _used(package: str, name: str) -> str:
+    if package == "deepspeed" and name == "initialize":
+        return NATIVE
+    if package == "accelerate" and name == "Accelerator":
+        return ACCELERATE
+    return HF if package in _TRAINERS and _is_trainer(name) else ""
+
+
+def _is_trainer(name: str) -> bool:
+    return name.endswith(("Trainer", "TrainingArguments"))

@@ -43,14 +43,14 @@ def remember(snapshot: Snapshot) -> None:
     """Keeps a snapshot of a machine on which a job has just worked."""
     path = _place(snapshot)
     with contextlib.suppress(OSError):
-        files.write(path, snapshot.to_json(), mode=0o600, make=0o700)
+        files.write(path, snapshot.to_json(), mode=0o600, make=0o700, strict=True)
 
 
 def last(snapshot: Snapshot) -> Snapshot | None:
     """The machine as it was when a job last worked in this environment; None = never seen."""
     path = _place(snapshot)
     try:
-        return from_json(path.read_bytes(), str(path))
+        return from_json(files.read(path, strict=True), str(path))
     except (OSError, UsageError):
         return None
 

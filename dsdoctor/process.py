@@ -8,6 +8,7 @@ found by the marker in `/proc/*/environ`. A child that cannot be killed (state D
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import selectors
 import signal
@@ -39,7 +40,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 _POSIX = os.name == "posix"
 _live: set[int] = set()
-_live_lock = threading.Lock()
+_live_lock = threading.RLock()  # a signal handler may come to it while it is held
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
@@ -112,14 +113,14 @@ def marked_pids(run_id: str = RUN_ID) -> Iterator[int]:
     """Processes that carry the marker, this one excepted."""
     if not sys.platform.startswith("linux"):
         return
-    needle = f"{MARKER}={run_id}".encode()
     me = os.getpid()
     for entry in os.scandir("/proc"):
-        if not entry.name.isdigit() or int(entry.name) == me:
-            continue
-        with contextlib.suppress(OSError):
-            if needle in Path(entry.path, "environ").read_bytes().split(b"\0"):
-                yield int(entry.name)
+        if (
+            entry.name.isdigit()
+            and int(entry.name) != me
+            and carries_marker(int(entry.name), run_id)
+        ):
+            yield int(entry.name)
 
 
 def _signal_group(pid: int, number: int) -> None:
@@ -128,6 +129,61 @@ def _signal_group(pid: int, number: int) -> None:
             os.killpg(pid, number)
         else:
             os.kill(pid, number)
+
+
+def carries_marker(pid: int, run_id: str = RUN_ID) -> bool:
+    """Whether the process that has this number now was started by a run."""
+    return _has_variable(pid, f"{MARKER}={run_id}")
+
+
+def is_rank(rank: int, pid: int) -> bool:
+    """Whether the process that has this number now is a rank's, or was started by this run."""
+    return _has_variable(pid, f"RANK={rank}") or carries_marker(pid)
+
+
+def _has_variable(pid: int, word: str) -> bool:
+    try:
+        return word.encode() in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except OSError:
+        return False
+
+
+def signal_one(pid: int, number: int, is_meant: Callable[[int], bool]) -> bool:
+    """Sends a signal to one process, never to another that has its number by now.
+
+    The descriptor is opened first. If the number passes on to another process afterwards,
+    `is_meant` may look at either of the two, but the signal reaches only the one that the
+    descriptor names. Without descriptors of processes (Linux before 5.3, macOS, a seccomp filter),
+    the number is used.
+
+    Args:
+        pid: its number.
+        number: the signal.
+        is_meant: looks in `/proc` at what has the number now; not asked where there is no `/proc`.
+
+    Returns:
+        Whether it was sent.
+    """
+    if pid <= 0:  # a group, or every process
+        return False
+    handle: int | None = None
+    try:
+        handle = os.pidfd_open(pid)
+        sends = functools.partial(signal.pidfd_send_signal, handle, number)
+    except ProcessLookupError:
+        return False
+    except (OSError, AttributeError, OverflowError):
+        sends = functools.partial(os.kill, pid, number)
+    try:
+        if sys.platform.startswith("linux") and not is_meant(pid):
+            return False
+        sends()
+    except (OSError, OverflowError):
+        return False
+    finally:
+        if handle is not None:
+            os.close(handle)
+    return True
 
 
 def _reap(pid: int) -> None:
@@ -144,8 +200,7 @@ def sweep(run_id: str = RUN_ID, *, seconds: float = KILL_SECONDS) -> tuple[int, 
         if not left or time.monotonic() > deadline:
             return left
         for pid in left:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
+            signal_one(pid, signal.SIGKILL, lambda found: carries_marker(found, run_id))
         time.sleep(0.02)
         for pid in left:
             _reap(pid)
@@ -167,10 +222,9 @@ def _remove_scratch(pid: int | None = None) -> None:
 
 def kill_all() -> None:
     """Kills every child that is running now; for Ctrl-C and for the end of the whole deadline."""
-    with _live_lock:
-        pids = tuple(_live)
-    for pid in pids:
-        _signal_group(pid, signal.SIGKILL if _POSIX else signal.SIGTERM)
+    with _live_lock:  # none of them is waited for meanwhile, so the numbers are still theirs
+        for pid in _live:
+            _signal_group(pid, signal.SIGKILL if _POSIX else signal.SIGTERM)
     sweep()
     _remove_scratch()
 
@@ -275,31 +329,56 @@ class Child:
             self._take(name, chunk)
 
     def poll(self) -> int | None:
-        """Exit status, None while it runs."""
-        return self._process.poll()
+        """Exit status, None while it runs.
 
-    def kill(self) -> bool:
-        """Ends the child and its group; False = it would not die and is abandoned."""
-        if self._process.poll() is None:
-            _signal_group(self.pid, signal.SIGTERM)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(TERM_SECONDS)
-        _signal_group(self.pid, signal.SIGKILL if _POSIX else signal.SIGTERM)
+        The child is not waited for: until its group has been killed, its number stays taken, and no
+        other process can get it.
+        """
+        if self._process.returncode is not None or not hasattr(os, "waitid"):
+            return self._process.poll()
+        try:
+            found = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:  # a sweep has waited for it
+            return self._process.poll()
+        if found is None:
+            return None
+        return found.si_status if found.si_code == os.CLD_EXITED else -found.si_status
+
+    def _signal(self, number: int) -> None:
+        """Signals the group, unless the child has been waited for: the number may be another's."""
+        if self._process.returncode is None:
+            _signal_group(self.pid, number)
+
+    def _bury(self) -> bool:
+        """Kills the group, then waits for the child, which frees its number; False = it stays."""
+        with _live_lock:
+            self._signal(signal.SIGKILL if _POSIX else signal.SIGTERM)
+            _live.discard(self.pid)
         try:
             self._process.wait(KILL_SECONDS)
         except subprocess.TimeoutExpired:
             return False
+        return True
+
+    def kill(self) -> bool:
+        """Ends the child and its group; False = it would not die and is abandoned."""
+        if self.poll() is None:
+            self._signal(signal.SIGTERM)
+            end = time.monotonic() + TERM_SECONDS
+            while self.poll() is None and time.monotonic() < end:
+                time.sleep(0.005)
+        try:
+            return self._bury()
         finally:
             _remove_scratch(self.pid)
-        return True
 
     def follow(self, seconds: float) -> int | None:
         """Passes its output on for a while; its exit status once it has ended."""
         deadline = time.monotonic() + seconds
         with self._selector() as selector:
-            while self._process.poll() is None and time.monotonic() < deadline:
+            while self.poll() is None and time.monotonic() < deadline:
                 self._read_some(selector, max(0.0, min(0.05, deadline - time.monotonic())))
-        return self._process.poll()
+        return self.poll()
 
     def wait(self, timeout: float, idle_timeout: float | None = None) -> Result:
         """Reads until it ends or a limit is reached, then makes sure that it is gone."""
@@ -309,7 +388,7 @@ class Child:
         with self._selector() as selector:
             while True:
                 now = time.monotonic()
-                if ended is None and self._process.poll() is not None:
+                if ended is None and self.poll() is not None:
                     ended = now
                 if ended is not None and (not selector.get_map() or now > ended + DRAIN_SECONDS):
                     break
@@ -338,8 +417,9 @@ class Child:
     def _read_some(self, selector: selectors.BaseSelector, seconds: float) -> None:
         if not selector.get_map():
             # Windows, or both pipes closed while the child goes on
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(max(seconds, 0.005))
+            end = time.monotonic() + max(seconds, 0.005)
+            while self.poll() is None and time.monotonic() < end:
+                time.sleep(0.002)
             return
         for key, _ in selector.select(seconds):
             stream = key.fileobj
@@ -360,9 +440,9 @@ class Child:
             gone = self.kill()
         elif _POSIX:
             # what the child left behind in its own group goes with it
-            _signal_group(self.pid, signal.SIGKILL)
+            gone = self._bury()
             # one that ended by itself has removed its own
-            if self._process.returncode < 0:
+            if (self._process.returncode or 0) < 0:
                 _remove_scratch(self.pid)
         with _live_lock:
             _live.discard(self.pid)
@@ -540,8 +620,9 @@ class Attached:
         return self._child.returncode
 
     def signal_group(self, number: int) -> None:
-        """Passes a signal on to the command and its group."""
-        _signal_group(self.pid, number)
+        """Passes a signal on to the command and its group, unless the command has ended."""
+        if self._child.poll() is None:
+            _signal_group(self.pid, number)
 
 
 def start_attached(

@@ -17,6 +17,7 @@ from dsdoctor.hook import entry, gatelog, install, schedulers, site
 from dsdoctor.hook.install import account_number
 from dsdoctor.hook.request import BUDGET, KINDS, MAX_AGE, Request, node_name
 from dsdoctor.hook.rundir import default_path
+from dsdoctor.safe_path import UnsafePathError
 
 
 @click.group("hook")
@@ -126,7 +127,10 @@ def status_command(*, run_folder: tuple[str, ...], hours: float, form: str) -> N
                 f"`{folder}` does not exist: no gate has run on this node since it booted, or it "
                 "keeps its log elsewhere (`--run-folder`)"
             )
-    rows = [row for folder in folders for row in gatelog.read(folder)]
+    try:
+        rows = [row for folder in folders for row in gatelog.read(folder)]
+    except UnsafePathError as error:
+        raise UsageError(f"the log of the gate is not read: {error}") from None
     found = gatelog.summarize(rows, node_name(os.environ), day=hours * 3600)
     off = entry.KILL_SWITCH.exists()
     if form == "json":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -166,6 +167,12 @@ def _speak(text: str) -> None:
     sys.stderr.flush()
 
 
+def _json(value: object) -> str:
+    """JSON in which terminals find no control character: those above ASCII are escaped too."""
+    text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n"
+    return re.sub("[\x7f-\x9f]", lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
 @command.command("list")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
 @click.pass_obj
@@ -175,8 +182,7 @@ def list_command(base: Path, form: str) -> int:
 
     runs = store.all_runs(base)
     if form == "json":
-        rows = [msgspec.to_builtins(record) for _, record in runs]
-        _write(msgspec.json.format(msgspec.json.encode(rows), indent=2).decode() + "\n", None)
+        _write(_json([record for _, record in runs]), None)
     else:
         _write(report.table(runs, base), None)
     return 0
@@ -202,12 +208,12 @@ def show_command(
         _write(f"{bundle}\n", None)
         return 0
     if form == "json":
-        text = msgspec.json.format(msgspec.json.encode(record), indent=2).decode() + "\n"
+        text = _json(record)
     elif form == "html":
         from dsdoctor.report.html import run as pages  # noqa: PLC0415  # an extra
         from dsdoctor.run import metrics  # noqa: PLC0415
 
-        steps = metrics.read_lines(folder / "steps.jsonl")
+        steps = metrics.step_rows(folder)
         samples = metrics.flat_samples(folder, report.started(record))
         text = pages.page(record, steps, samples, report.ending(record))
     else:
@@ -247,7 +253,7 @@ def export_command(base: Path, run: str | None, form: str, steps: bool, output: 
 
     folder, record = store.find(base, run)
     samples = metrics.flat_samples(folder, report.started(record))
-    trained = metrics.read_lines(folder / "steps.jsonl")
+    trained = metrics.step_rows(folder)
     if form == "tensorboard":
         if output is None:
             raise UsageError("`--format tensorboard` writes a folder; name one with `-o DIR`")

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from dsdoctor import files
+from dsdoctor.safe_path import UnsafePathError
 
 if sys.platform != "win32":
     import fcntl
@@ -27,7 +28,12 @@ if sys.platform != "win32":
 NAME = "gate.log"
 OLD_NAME = "gate.log.1"
 LIMIT_KIB = 2048
+#: What is read of each file, from its end, if nothing has rotated it.
+READ_BYTES = 16 << 20
 DAY_SECONDS = 86400.0
+#: No word of ours is longer; beyond these, times are not ours either.
+_WORD = 200
+_LATEST, _LONGEST_SECONDS = 1e11, 1e6
 #: A run that began so long ago and has no end was killed: no budget is longer.
 _KILLED_AFTER_SECONDS = 300.0
 _MEDIAN, _TAIL = 0.5, 0.99
@@ -115,17 +121,50 @@ def parse(line: str) -> dict[str, str]:
     {'time': '1', 'event': 'end', 'hook': 'npd', 'cause': ''}
     """
     pairs = (word.partition("=") for word in line.split())
-    return {name: value for name, equals, value in pairs if equals}
+    return {name: _plain(value) for name, equals, value in pairs if equals}
+
+
+def _plain(word: str) -> str:
+    """A word that steers neither a terminal nor the parser of Prometheus, whoever wrote it."""
+    return "".join(
+        c if c.isprintable() and c not in '"\\' else "\N{REPLACEMENT CHARACTER}"
+        for c in word[:_WORD]
+    )
 
 
 def read(folder: Path) -> list[dict[str, str]]:
-    """All lines, oldest first; lines that a full disk has cut off are left out."""
+    """All lines, oldest first; lines that a full disk has cut off are left out.
+
+    Raises:
+        UnsafePathError: somebody else could have written the log of root's gate, or it is not a
+            regular file.
+    """
     rows = []
     for name in (OLD_NAME, NAME):
-        with contextlib.suppress(OSError):
-            text = (folder / name).read_text(encoding="utf-8", errors="replace")
-            rows += [parse(line) for line in text.splitlines(keepends=True) if line[-1] == "\n"]
-    return [row for row in rows if "hook" in row and _number(row.get("time")) is not None]
+        try:
+            text = _end_of(folder / name)
+        except UnsafePathError:
+            raise
+        except OSError:
+            continue
+        rows += [parse(line) for line in text.split("\n")[:-1]]
+    return [row for row in rows if row.get("hook") and _is_time(row.get("time"))]
+
+
+def _end_of(path: Path) -> str:
+    """The last READ_BYTES of a file, without a line that begins before them."""
+    with os.fdopen(files.open_read(path, strict=True), "rb") as file:
+        skipped = max(0, os.fstat(file.fileno()).st_size - READ_BYTES)
+        file.seek(skipped)
+        data = file.read(READ_BYTES)
+    if skipped:
+        data = data.partition(b"\n")[2]
+    return data.decode("utf-8", "replace")
+
+
+def _is_time(text: str | None) -> bool:
+    value = _number(text)
+    return value is not None and 0 <= value <= _LATEST
 
 
 def summarize(
@@ -161,7 +200,7 @@ def _add(summary: Summary, first: dict[str, str], end: dict[str, str] | None, no
         summary.killed += now - float(first["time"]) > _KILLED_AFTER_SECONDS
         return
     seconds = _number(end.get("seconds"))
-    if seconds is not None:
+    if seconds is not None and 0 <= seconds <= _LONGEST_SECONDS:
         summary.seconds.append(seconds)
     cause = end.get("cause", "")
     if end.get("decision") == "block":

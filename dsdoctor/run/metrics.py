@@ -12,8 +12,12 @@ from typing import Any
 
 from dsdoctor import files
 from dsdoctor.errors import UsageError
+from dsdoctor.model.decode import LARGEST
 from dsdoctor.model.run_record import RunRecord
 from dsdoctor.run.progress import Progress
+
+#: Cells of a table: a week of samples of 8 GPUs and ranks has 20 million.
+_MOST_CELLS = 100_000_000
 
 
 def _rows(
@@ -65,38 +69,81 @@ def _escaped(text: str) -> str:
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
-    """The rows of a file of JSON lines; a last line that was cut off is left out."""
+    """The rows of a file of JSON lines; lines that were cut off, or are not ours, are left out."""
     rows: list[dict[str, Any]] = []
     with contextlib.suppress(OSError):
-        for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
-            with contextlib.suppress(ValueError):
-                row = json.loads(line)
+        for line in files.read(path).decode("utf-8", "replace").splitlines():
+            with contextlib.suppress(ValueError, RecursionError):
+                row = json.loads(line)  # not msgspec: a loss may be NaN
                 if isinstance(row, dict):
                     rows.append(row)
     return rows
 
 
+def step_rows(folder: Path) -> list[dict[str, Any]]:
+    """The steps of a run: numbers only, whatever the file contains."""
+    from dsdoctor.report.text import clean  # noqa: PLC0415  # a job must not wait for it
+
+    return [
+        {clean(key): value for key, value in row.items() if _is_number(value)}
+        for row in read_lines(folder / "steps.jsonl")
+    ]
+
+
+def _is_number(value: object) -> bool:
+    """A number that a float can contain, NaN included: a loss may be one."""
+    return isinstance(value, (int, float)) and not abs(value) > LARGEST
+
+
 def flat_samples(folder: Path, started: float) -> list[dict[str, Any]]:
-    """One row a sample, with columns such as `gpu0.used` and `rank3.rss`; times from the start."""
+    """One row a sample, with columns such as `gpu0.used` and `rank3.rss`; times from the start.
+
+    Samples that are not of this form are left out.
+    """
+    from dsdoctor.report.text import clean  # noqa: PLC0415  # a job must not wait for it
+
     rows: list[dict[str, Any]] = []
     samples = read_lines(folder / "samples.jsonl.1") + read_lines(folder / "samples.jsonl")
     for sample in samples:
-        row: dict[str, Any] = {"seconds": round(float(sample["t"]) - started, 2)}
-        host = sample.get("host") or {}
-        row |= {f"host.{key}": value for key, value in host.items()}
-        for gpu in sample.get("gpus") or ():
-            for key in ("used", "util", "power_w", "temp_c"):
-                row[f"gpu{gpu['index']}.{key}"] = gpu.get(key)
-        for rank in sample.get("ranks") or ():
-            row[f"rank{rank['rank']}.rss"] = rank["rss"]
-            row[f"rank{rank['rank']}.cpu"] = rank["cpu"]
-        rows.append(row)
+        with contextlib.suppress(KeyError, TypeError, ValueError, AttributeError, OverflowError):
+            row = _flat(sample, started)
+            rows.append(
+                {
+                    clean(key): value
+                    for key, value in row.items()
+                    if value is None or _is_number(value)
+                }
+            )
     return rows
 
 
+def _flat(sample: Mapping[str, Any], started: float) -> dict[str, Any]:
+    row: dict[str, Any] = {"seconds": round(float(sample["t"]) - started, 2)}
+    host = sample.get("host") or {}
+    row |= {f"host.{key}": value for key, value in host.items()}
+    for gpu in sample.get("gpus") or ():
+        for key in ("used", "util", "power_w", "temp_c"):
+            row[f"gpu{int(gpu['index'])}.{key}"] = gpu.get(key)
+    for rank in sample.get("ranks") or ():
+        row[f"rank{int(rank['rank'])}.rss"] = rank["rss"]
+        row[f"rank{int(rank['rank'])}.cpu"] = rank["cpu"]
+    if not _is_number(row["seconds"]):
+        raise ValueError("no time")
+    return row
+
+
 def to_csv(rows: list[dict[str, Any]]) -> str:
-    """Rows with different columns as one table."""
+    """Rows with different columns as one table.
+
+    Raises:
+        UsageError: there are far more cells than a run can have.
+    """
     columns = list(dict.fromkeys(key for row in rows for key in row))
+    if len(columns) * len(rows) > _MOST_CELLS:
+        raise UsageError(
+            f"the table would have {len(columns)} columns and {len(rows)} rows; "
+            "export it with `--format json`"
+        )
     out = io.StringIO()
     writer = csv.DictWriter(out, columns, restval="")
     writer.writeheader()

@@ -7,8 +7,10 @@ import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from dsdoctor import known_good
+from dsdoctor import files, known_good
 from dsdoctor.errors import UsageError
+from dsdoctor.model import decode
+from dsdoctor.model.diagnosis import Diagnosis
 from dsdoctor.model.run_record import RunRecord
 from dsdoctor.model.snapshot import from_json
 from dsdoctor.report.text import clean
@@ -23,7 +25,7 @@ def started(record: RunRecord) -> float:
     """Start of a run, seconds since the epoch."""
     try:
         return dt.datetime.fromisoformat(record.started).timestamp()
-    except ValueError:
+    except (ValueError, OverflowError):
         return 0.0
 
 
@@ -46,7 +48,7 @@ def table(runs: Sequence[tuple[Path, RunRecord]], base: Path) -> str:
     if not runs:
         return f"no run is kept in `{base}`; start one with `dsdoctor run -- CMD`\n"
     rows = [
-        (folder.name, ending(record), duration(record.seconds), _command(record))
+        (clean(folder.name), ending(record), duration(record.seconds), _command(record))
         for folder, record in runs
     ]
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
@@ -58,14 +60,20 @@ def table(runs: Sequence[tuple[Path, RunRecord]], base: Path) -> str:
 
 
 def _cause(record: RunRecord) -> Iterator[str]:
-    found = record.diagnosis or {}
-    for cause in found.get("causes") or ():
-        yield f"cause     {cause['condition']}: {clean(str(cause['message']))}"
-        for line in cause["evidence"]:
-            yield f"          {clean(str(line['text']))}"
-        yield f"          hint: {cause['hint']}"
-    if found and not found.get("causes"):
-        yield f"cause     {clean(str(found.get('summary', '')))}"
+    if record.diagnosis is None:
+        return
+    try:
+        found = decode.convert(record.diagnosis, Diagnosis)
+    except decode.DecodeError:  # of another version
+        yield f"cause     {record.diagnosis.get('summary', '')}"
+        return
+    for cause in found.causes:
+        yield f"cause     {cause.condition}: {cause.message}"
+        for line in cause.evidence:
+            yield f"          {line.text}"
+        yield f"          hint: {cause.hint}"
+    if not found.causes:
+        yield f"cause     {found.summary}"
 
 
 def show(folder: Path, record: RunRecord) -> str:
@@ -98,7 +106,7 @@ def show(folder: Path, record: RunRecord) -> str:
             f"{record.output_dropped / GIB:.1f} GiB in the middle are no longer kept"
         )
     lines.append(f"kept in   {folder}")
-    return "\n".join(lines) + "\n"
+    return "\n".join(map(clean, lines)) + "\n"
 
 
 def _figures(record: RunRecord) -> dict[str, str]:
@@ -141,10 +149,10 @@ def compare(before: tuple[Path, RunRecord], after: tuple[Path, RunRecord]) -> st
     snapshots = []
     for folder, _ in (before, after):
         try:
-            data = (folder / "snapshot.json").read_bytes()
+            data = files.read(folder / "snapshot.json")
             snapshots.append(from_json(data, str(folder / "snapshot.json")))
         except (OSError, UsageError):
             break
     if len(snapshots) == 2:  # noqa: PLR2004
         lines += known_good.changes(snapshots[0], snapshots[1])
-    return "\n".join(line.rstrip() for line in lines) + "\n"
+    return "\n".join(clean(line).rstrip() for line in lines) + "\n"

@@ -7,8 +7,9 @@ import datetime as dt
 import os
 import platform
 import re
+import stat
 import tarfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
 
@@ -17,11 +18,23 @@ import platformdirs
 
 from dsdoctor import files
 from dsdoctor.errors import UsageError
+from dsdoctor.model import decode
 from dsdoctor.model.run_record import SCHEMA, VERSION, RunRecord
 
 #: What all kept runs may take together, bytes on disk.
 KEPT_BYTES = 2 << 30
 RECORD = "run.json"
+#: What is read of folders that somebody else may have laid out. dsdoctor keeps 200 MiB of output in
+#: segments of 16 MiB, some files beside them, and at most one level of folders.
+_RECORD_BYTES = 16 << 20
+_TEXT_BYTES = 64 << 20
+_ALL_TEXT_BYTES = 512 << 20
+_MOST_TEXTS = 4096
+_DEEPEST = 4
+#: `PID_MAX_LIMIT` of Linux on 64 bits.
+_LARGEST_PID = 1 << 22
+#: In a bundle: what was left out.
+LEFT_OUT = "left-out.txt"
 
 
 def base_folder(given: str | None = None) -> Path:
@@ -70,10 +83,10 @@ def load(folder: Path) -> RunRecord:
         UsageError: there is none, or it is not a record of this version.
     """
     try:
-        record = msgspec.json.decode((folder / RECORD).read_bytes(), type=RunRecord)
+        record = decode.typed(files.read(folder / RECORD, limit=_RECORD_BYTES), RunRecord)
     except OSError as error:
         raise UsageError(f"`{folder / RECORD}` cannot be read: {error.strerror}") from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except decode.DecodeError as error:
         raise UsageError(f"`{folder / RECORD}` is not a record of a run: {error}") from None
     if record.schema != SCHEMA or record.version > VERSION:
         raise UsageError(f"`{folder / RECORD}` was written by a newer dsdoctor; upgrade dsdoctor")
@@ -84,7 +97,7 @@ def is_running(record: RunRecord) -> bool:
     """Whether a run goes on, as far as this host can know: dsdoctor may have been killed."""
     if record.status is not None:
         return False
-    if not record.pid or record.host != platform.node():
+    if not 0 < record.pid < _LARGEST_PID or record.host != platform.node():
         return True
     try:
         os.kill(record.pid, 0)
@@ -174,31 +187,63 @@ def bundle(folder: Path, output: Path, texts: Mapping[str, bytes]) -> None:
 
 
 def texts_of(folder: Path) -> dict[str, bytes]:
-    """Every text of a run, masked, by its name in the archive."""
-    import gzip  # noqa: PLC0415  # for bundles only
+    """Every text of a run, masked, by its name in the archive.
 
-    from dsdoctor.model.redact import mask  # noqa: PLC0415
+    What is not a regular file, or exceeds a limit, is named in `left-out.txt`.
+    """
+    from dsdoctor.model.redact import mask  # noqa: PLC0415  # for bundles only
 
     found: dict[str, bytes] = {}
-    for path in sorted(folder.rglob("*")):
+    left_out: list[str] = []
+    room = _ALL_TEXT_BYTES
+    for path in _files_in(folder):
         name = path.relative_to(folder).as_posix()
-        if not path.is_file() or path.is_symlink() or path.suffix in (".pickle", ".bin"):
+        if path.suffix in (".pickle", ".bin"):
+            continue
+        if len(found) >= _MOST_TEXTS or room <= 0:
+            left_out.append(f"{name}: the bundle would be too large")
             continue
         try:
-            data = path.read_bytes()
+            data = files.read(path, limit=min(room, _TEXT_BYTES))
             if path.suffix == ".gz":
-                data, name = _unpacked(path), name.removesuffix(".gz")
-        except (OSError, EOFError, gzip.BadGzipFile):
+                data, name = _unpacked(data, min(room, _TEXT_BYTES)), name.removesuffix(".gz")
+        except (OSError, decode.DecodeError) as error:
+            left_out.append(f"{name}: {getattr(error, 'strerror', None) or error}")
             continue
         if b"\0" in data[:4096]:
             continue
+        room -= len(data)
         text = data.decode("utf-8", "replace")
         found[name] = mask(text).encode()  # whole: a private key is one secret of many lines
+    if left_out:
+        more = len(left_out) - _MOST_TEXTS
+        rows = left_out[:_MOST_TEXTS] + ([f"and {more} more"] if more > 0 else [])
+        found[LEFT_OUT] = mask("\n".join(rows) + "\n").encode("utf-8", "replace")
     return found
 
 
-def _unpacked(path: Path) -> bytes:
-    """A segment of output; what was not yet finished when dsdoctor was killed ends early."""
+def _files_in(folder: Path, depth: int = 0) -> Iterator[Path]:
+    """Files and what is neither file nor folder; links are passed over."""
+    with contextlib.suppress(OSError):
+        for path in sorted(folder.iterdir()):
+            with contextlib.suppress(OSError):
+                kind = path.lstat().st_mode
+                if stat.S_ISDIR(kind) and depth < _DEEPEST:
+                    yield from _files_in(path, depth + 1)
+                elif not stat.S_ISLNK(kind) and not stat.S_ISDIR(kind):
+                    yield path
+
+
+def _unpacked(data: bytes, limit: int) -> bytes:
+    """A segment of output; what was not yet finished when dsdoctor was killed ends early.
+
+    Raises:
+        DecodeError: it is not compressed, or has more bytes than the limit.
+    """
     import zlib  # noqa: PLC0415
 
-    return zlib.decompressobj(16 + zlib.MAX_WBITS).decompress(path.read_bytes())
+    try:
+        found = zlib.decompressobj(16 + zlib.MAX_WBITS).decompress(data, limit + 1)
+    except zlib.error as error:
+        raise decode.DecodeError(f"its compressed data is broken ({error})") from None
+    return decode.bounded(found, limit)

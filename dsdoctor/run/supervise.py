@@ -11,6 +11,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -333,9 +334,8 @@ class Supervisor:
         if self.options.on_hang == "stop" and self._job is not None:
             self._note("stop", "ending the job (`--on-hang stop`)")
             if not found and hasattr(signal, "SIGABRT"):
-                for pid in ranks.values():  # faulthandler prints the stacks of each rank
-                    with contextlib.suppress(ProcessLookupError, PermissionError):
-                        os.kill(pid, signal.SIGABRT)
+                for rank, pid in ranks.items():  # faulthandler prints the stacks of each rank
+                    process.signal_one(pid, signal.SIGABRT, partial(process.is_rank, rank))
             self._job.signal_group(signal.SIGTERM)
             if self._job.wait(STOP_SECONDS) is None:
                 self._job.signal_group(signal.SIGKILL)

@@ -11,6 +11,7 @@ import stat
 import sys
 import time
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 
 from dsdoctor import process
@@ -66,10 +67,9 @@ def stacks(folder: Path, pids: dict[int, int], python: str) -> dict[int, tuple[s
                 if result.ok and result.stdout:
                     found[rank] = tuple(result.text.splitlines()[:STACK_LINES])
     asked = {rank: pid for rank, pid in pids.items() if rank not in found}
-    for pid in asked.values():
+    for rank, pid in asked.items():
         if hasattr(signal, "SIGUSR2"):
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGUSR2)
+            process.signal_one(pid, signal.SIGUSR2, partial(process.is_rank, rank))
     if asked:
         time.sleep(0.5)
     for rank in asked:

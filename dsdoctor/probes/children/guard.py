@@ -33,6 +33,26 @@ def marked(needle: bytes) -> list[int]:
     return found
 
 
+def kill(pid: int, needle: bytes) -> None:
+    """Kills a process that carries the marker, never another that has its number by now."""
+    handle = None
+    try:
+        if hasattr(os, "pidfd_open"):  # Linux 5.3
+            handle = os.pidfd_open(pid)
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            if needle not in file.read().split(b"\0"):
+                return
+        if handle is None:
+            os.kill(pid, signal.SIGKILL)
+        else:
+            signal.pidfd_send_signal(handle, signal.SIGKILL)
+    except OSError:
+        return
+    finally:
+        if handle is not None:
+            os.close(handle)
+
+
 def main() -> None:
     """Waits for the end of dsdoctor, then cleans up."""
     run_id, folder = sys.argv[1:3]
@@ -45,10 +65,7 @@ def main() -> None:
     left = marked(needle)
     while left and time.monotonic() < end:
         for pid in left:
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except OSError:
-                continue
+            kill(pid, needle)
         time.sleep(0.05)
         left = marked(needle)
     shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,142 @@
+"""A number that has passed on to another process is not signalled.
+
+Each program runs in a pid namespace of its own, where `ns_last_pid` says which number comes next.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from dsdoctor import process
+
+ROOT = Path(__file__).parent.parent.parent
+_BEGIN = """
+    import os, signal, subprocess, sys, time
+    from pathlib import Path
+    from dsdoctor import process
+
+    def recycle(number):
+        '''Another process with that number, in a group of its own; None if it is still taken.'''
+        Path("/proc/sys/kernel/ns_last_pid").write_text(str(number - 1))
+        made = subprocess.Popen(["sleep", "60"], start_new_session=True)
+        return made if made.pid == number else None
+
+    def is_alive(one):
+        time.sleep(0.2)
+        return one.poll() is None
+"""
+
+
+def in_namespace(program: str) -> None:
+    text = textwrap.dedent(_BEGIN) + textwrap.dedent(program)
+    done = subprocess.run(
+        ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", sys.executable, "-c", text],
+        cwd=ROOT, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_number_that_passes_on_between_the_look_and_the_signal() -> None:
+    in_namespace("""
+        meant = subprocess.Popen(["sleep", "60"])
+        others = []
+
+        def look(pid):
+            meant.kill()
+            meant.wait()
+            others.append(recycle(pid))
+            return True
+
+        assert not process.signal_one(meant.pid, signal.SIGKILL, look)
+        assert others[0] is not None, "the number was not recycled, so nothing is shown"
+        assert is_alive(others[0])
+    """)
+
+
+def test_a_number_that_had_passed_on_before_the_look() -> None:
+    in_namespace("""
+        meant = subprocess.Popen(["true"], env=process.marked())
+        meant.wait()
+        other = recycle(meant.pid)
+        assert other is not None
+        assert not process.signal_one(other.pid, signal.SIGKILL, process.carries_marker)
+        assert is_alive(other)
+    """)
+
+
+@pytest.mark.parametrize("end", ["kill()", "wait(0.0)", "wait(5.0)"])
+def test_the_group_of_a_child_that_has_ended(end: str) -> None:
+    """Its number stays taken until its group was killed; afterwards nobody signals it."""
+    in_namespace(f"""
+        child = process.Child(["true"])
+        while child.follow(0.1) is None:
+            pass
+        first = recycle(child.pid)
+        child.{end}
+        second = recycle(child.pid)
+        assert second is not None, "it was waited for in the end"
+        child.kill()
+        process.kill_all()
+        assert first is None or is_alive(first)
+        assert is_alive(second)
+    """)
+
+
+def test_a_job_that_has_ended_gets_no_signals() -> None:
+    in_namespace("""
+        null = os.open(os.devnull, os.O_RDWR)
+        job = process.start_attached(["true"], stdin=null, stdout=null, stderr=null, env={})
+        while job.wait(0.1) is None:
+            pass
+        other = recycle(job.pid)
+        assert other is not None
+        job.signal_group(signal.SIGKILL)
+        assert is_alive(other)
+    """)
+
+
+def test_the_guard_of_a_run_that_was_killed() -> None:
+    in_namespace("""
+        from dsdoctor.probes.children import guard
+        needle = b"DSDOCTOR_RUN=x"
+        meant = subprocess.Popen(["sleep", "60"], env={"DSDOCTOR_RUN": "x", "PATH": "/usr/bin:/bin"})
+        found = guard.marked(needle)
+        assert found == [meant.pid]
+        meant.kill()
+        meant.wait()
+        other = recycle(meant.pid)
+        assert other is not None
+        guard.kill(meant.pid, needle)
+        assert is_alive(other)
+    """)
+
+
+@pytest.mark.any_user
+@pytest.mark.parametrize("missing", ["function", "system call"])
+def test_without_descriptors_of_processes_the_number_is_used(
+    monkeypatch: pytest.MonkeyPatch, missing: str
+) -> None:
+    def refuse(_pid: int) -> int:
+        raise OSError(38, "Function not implemented")
+
+    if missing == "function":
+        monkeypatch.delattr(os, "pidfd_open", raising=False)
+    else:
+        monkeypatch.setattr(os, "pidfd_open", refuse, raising=False)
+    child = subprocess.Popen(["sleep", "60"], env=process.marked())
+    assert not process.signal_one(child.pid, 9, lambda _: False)
+    assert child.poll() is None
+    assert process.signal_one(child.pid, 9, lambda _: True)
+    assert child.wait(10) == -9
+
+
+@pytest.mark.any_user
+@pytest.mark.parametrize("pid", [0, -1, 2**70])
+def test_groups_and_impossible_numbers_are_refused(pid: int) -> None:
+    assert not process.signal_one(pid, 0, lambda _: True)

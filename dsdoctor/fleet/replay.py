@@ -70,6 +70,10 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     error: str | None = None
 
 
+#: Of recordings: a collector of a later one means something else by the same fields.
+VERSION = 1
+
+
 class Recording(msgspec.Struct, kw_only=True):
     """What a collector prints (probes/children/collector.py).
 
@@ -80,6 +84,7 @@ class Recording(msgspec.Struct, kw_only=True):
         node: fields of `FleetNode`, the clock excepted.
         clock: seconds since the epoch when it ended.
         dsdoctor: version of the tool that wrote the collector.
+        version: of this format; fields may be added to a version, and are ignored here.
     """
 
     system: str
@@ -90,6 +95,7 @@ class Recording(msgspec.Struct, kw_only=True):
     node: FleetNode
     clock: _Seconds
     dsdoctor: str = ""
+    version: int = VERSION
 
 
 def _result(child: Ended) -> Result:
@@ -115,7 +121,7 @@ def snapshot_of(document: Mapping[str, Any], received: float | None = None) -> S
         received: when it came, by the clock here; says how far the node's clock is off.
 
     Raises:
-        UsageError: it is not a recording.
+        UsageError: it is not a recording, or one of a later format.
     """
     try:
         recording = decode.convert(dict(document), Recording)
@@ -123,6 +129,12 @@ def snapshot_of(document: Mapping[str, Any], received: float | None = None) -> S
         raise UsageError(
             f"a recording is broken: {error}; collect again with `fleet bundle`"
         ) from None
+    if recording.version != VERSION:
+        raise UsageError(
+            f"a recording is of format {recording.version} (dsdoctor "
+            f"{recording.dsdoctor[:40] or 'unknown'}), expected {VERSION}; collect again with "
+            "`fleet bundle` of this dsdoctor, or merge with that one"
+        )
     host = ReplayHost(msgspec.structs.asdict(recording))
     children = recording.children
     snapshot = Snapshot(dsdoctor=recording.dsdoctor)

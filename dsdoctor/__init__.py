@@ -1,8 +1,8 @@
 """dsdoctor: checks whether a DeepSpeed / PyTorch GPU job will start, and why one has died.
 
 >>> import dsdoctor
->>> sorted(dsdoctor.__all__)
-['PreflightError', '__version__', 'check', 'diagnose', 'preflight', 'recommend']
+>>> sorted(name for name in dsdoctor.__all__ if name.islower() and name[0] != "_")
+['check', 'diagnose', 'preflight', 'recommend', 'smoke']
 """
 
 from __future__ import annotations
@@ -12,17 +12,29 @@ from dsdoctor.version import __version__
 # not from `typing`, whose import takes longer than `dsdoctor --version` may
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from dsdoctor.calls import check, diagnose, recommend
+    from dsdoctor.calls import check, diagnose, recommend, smoke
+    from dsdoctor.errors import UsageError
     from dsdoctor.preflight import PreflightError, preflight
 
-__all__ = ["PreflightError", "__version__", "check", "diagnose", "preflight", "recommend"]
+__all__ = [
+    "PreflightError",
+    "UsageError",
+    "__version__",
+    "check",
+    "diagnose",
+    "preflight",
+    "recommend",
+    "smoke",
+]
 
 _HOMES = {
     "check": "dsdoctor.calls",
     "diagnose": "dsdoctor.calls",
     "recommend": "dsdoctor.calls",
+    "smoke": "dsdoctor.calls",
     "preflight": "dsdoctor.preflight",
     "PreflightError": "dsdoctor.preflight",
+    "UsageError": "dsdoctor.errors",
 }
 
 

@@ -17,8 +17,9 @@ from dsdoctor.errors import UsageError
 from dsdoctor.model.diagnosis import Diagnosis
 from dsdoctor.model.launch_plan import LaunchPlan
 from dsdoctor.model.report import Report
+from dsdoctor.model.smoke import SmokeReport
 
-__all__ = ["Outcome", "check", "diagnose", "recommend"]
+__all__ = ["Outcome", "check", "diagnose", "recommend", "smoke"]
 
 D = TypeVar("D")
 
@@ -198,6 +199,90 @@ def diagnose(*paths: str | Path, expect: Sequence[str] = ()) -> Outcome[Diagnosi
         exit_code(found),
         f"diagnosis: {found.outcome.value}: {found.summary}",
         lambda: report.render(found),
+    )
+
+
+def smoke(
+    *,
+    gpus: Sequence[str | int] | str | int | None = None,
+    cpu: int | None = None,
+    config: str | Path | None = None,
+    model: str | Path | None = None,
+    plan: str | Path | None = None,
+    full_size: bool = False,
+    steps: int | None = None,
+    precision: str | None = None,
+    launcher: str | None = None,
+    hostfile: str | Path | None = None,
+    python: str | None = None,
+    timeout: float = 300.0,
+    bisect: bool = False,
+    bisect_budget: float = 600.0,
+) -> Outcome[SmokeReport]:
+    """Proves launch settings with a short real training run, as `dsdoctor smoke` does.
+
+    The ranks are processes of their own, and none of them is left when this returns.
+
+    Args:
+        gpus: indices or UUIDs of the GPUs to run on; None = all that are visible.
+        cpu: run this many ranks on CPUs instead.
+        config: DeepSpeed config to try.
+        model: as for `recommend`, or `tiny`.
+        plan: a launch.json that `recommend` wrote.
+        full_size: build the planned model at full size instead of a small one.
+        steps: optimizer steps, 3 or more; None = the default of the command.
+        precision: `bf16`, `fp16` or `fp32`.
+        launcher: `deepspeed` or `torchrun`.
+        hostfile: hostfile of the run.
+        python: interpreter or environment to run in; None = look for it.
+        timeout: seconds for one run, not counting the compilation of ops.
+        bisect: after a failure, look for one setting that makes the run work.
+        bisect_budget: seconds for that search.
+
+    Raises:
+        UsageError: the run cannot be made here, or root asks for it in an environment of another
+            account: the command gives up root for that, a function cannot.
+    """
+    import dataclasses  # noqa: PLC0415  # `import dsdoctor` stays light
+
+    from dsdoctor import interpreter, packs  # noqa: PLC0415
+    from dsdoctor.host import LocalHost, account  # noqa: PLC0415
+    from dsdoctor.job_request import parse_gpus  # noqa: PLC0415
+    from dsdoctor.model.facts.run import RunNeeds  # noqa: PLC0415
+    from dsdoctor.model.smoke import EXIT  # noqa: PLC0415
+    from dsdoctor.report import smoke as report  # noqa: PLC0415
+    from dsdoctor.smoke import request  # noqa: PLC0415
+    from dsdoctor.smoke.run import ProofOptions, prove  # noqa: PLC0415
+
+    if steps is not None and steps < request.FEWEST_STEPS:
+        raise UsageError(f"`steps` is {steps}; expected {request.FEWEST_STEPS} or more")
+    registry = packs.load()
+    chosen = interpreter.choose(LocalHost(), python).executable
+    account.refuse_foreign(chosen)
+    words = None if gpus is None else _words(gpus)
+    asked = request.SmokeOptions(
+        gpus=None if words is None else ",".join(words),
+        cpu=cpu,
+        config=_text(config),
+        model=_text(model),
+        plan=_text(plan),
+        full_size=full_size,
+        precision=precision,
+        launcher=launcher,
+        hostfile=_text(hostfile),
+    )
+    if steps is not None:
+        asked = dataclasses.replace(asked, steps=steps)
+    needs = RunNeeds(gpus=parse_gpus(words), quick=True)
+    made = request.plan(asked, lambda: request.read(needs, registry))
+    found = prove(
+        made, chosen, registry, ProofOptions(timeout=timeout, budget=bisect_budget, bisect=bisect)
+    )
+    return Outcome(
+        found,
+        EXIT[found.verdict],
+        f"smoke: {found.verdict}: {found.summary}",
+        lambda: report.render(found, 100),
     )
 
 

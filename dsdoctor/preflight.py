@@ -17,12 +17,11 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-import types
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from dsdoctor import settings
+from dsdoctor.callable_module import make_callable
 from dsdoctor.errors import UsageError
 from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.model.finding import Status
@@ -201,14 +200,7 @@ def _misuse(message: str) -> int:
     return 2
 
 
-class _CallableModule(types.ModuleType):
-    """`dsdoctor.preflight` names this module and its function alike: calling either is the same."""
-
-    def __call__(self, config: str | None = None, **options: Any) -> Report | None:
-        return preflight(config, **options)
-
-
-sys.modules[__name__].__class__ = _CallableModule
+make_callable(__name__, "dsdoctor.preflight.preflight")
 
 
 if __name__ == "__main__":

@@ -18,12 +18,9 @@ from dsdoctor import files, interpreter, known_good
 from dsdoctor.cli import common, html, loading, options, output
 from dsdoctor.cli.phases import shown
 from dsdoctor.errors import UsageError
-from dsdoctor.examine import Request, read_machine
 from dsdoctor.host import LocalHost, account
 from dsdoctor.job_request import parse_gpus, run_needs
 from dsdoctor.model import smoke as model
-from dsdoctor.model.facts.gpu import Gpus
-from dsdoctor.model.facts.machine import OsInfo, Resources
 from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.model.smoke import SmokeReport
 from dsdoctor.registry import Registry
@@ -47,13 +44,7 @@ def _fault(text: str | None) -> dict[str, Any] | None:
 
 def _machine(gpus: str | None) -> request.MachineFacts:
     needs = RunNeeds(gpus=parse_gpus(loading.items(gpus)), quick=True)
-    snapshot = read_machine(
-        Request(run=needs, facts=frozenset(request.FACTS)), loading.load_registry()
-    )
-    return request.MachineFacts(
-        gpus=snapshot.get(Gpus), resources=snapshot.get(Resources), os=snapshot.get(OsInfo),
-        needs=needs, nvidia_devices=request.nvidia_devices(snapshot),
-    )  # fmt: skip
+    return request.read(needs, loading.load_registry())
 
 
 @click.command("smoke", short_help="Prove launch settings by a short real run.")
@@ -67,7 +58,9 @@ def _machine(gpus: str | None) -> request.MachineFacts:
 @click.option(
     "--full-size", is_flag=True, help="Build the planned model at full size instead of a small one."
 )
-@click.option("--steps", type=click.IntRange(min=3), default=STEPS, show_default=True)
+@click.option(
+    "--steps", type=click.IntRange(min=request.FEWEST_STEPS), default=STEPS, show_default=True
+)
 @click.option("--precision", type=click.Choice(["bf16", "fp16", "fp32"]))
 @click.option("--launcher", type=click.Choice(["deepspeed", "torchrun"]))
 @click.option("--hostfile", metavar="FILE", help="Hostfile of the run, as for `deepspeed`.")

@@ -204,6 +204,20 @@ def become_owner(interpreter: str) -> None:
     become(account)
 
 
+def refuse_foreign(interpreter: str) -> None:
+    """Refuses to run another account's interpreter as root, where root cannot be given up.
+
+    Raises:
+        UsageError: we are root, and the interpreter is not root's alone.
+    """
+    owner = foreign_owner(os.path.abspath(interpreter)) if is_root() else None  # noqa: PTH100
+    if owner is not None:
+        raise UsageError(
+            f"`{interpreter}` belongs to {words_for(owner)}, and root does not run it; call this "
+            "as that account, or use the command, which gives up root"
+        )
+
+
 def become_given() -> None:
     """Gives up root for good if `--as-user` names an account.
 

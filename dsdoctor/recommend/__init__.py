@@ -1,21 +1,10 @@
 """From machine and model to launch settings: pure functions.
 
-`dsdoctor.recommend(...)` is a function of the public API as well: calling this package calls it.
+Calling this package calls `dsdoctor.recommend`, a function of the public API.
 """
 
 from __future__ import annotations
 
-import importlib
-import sys
-import types
-from typing import Any
+from dsdoctor.callable_module import make_callable
 
-
-class _CallablePackage(types.ModuleType):
-    """Imports of submodules bind the package to the name that the function has."""
-
-    def __call__(self, *args: Any, **options: Any) -> Any:
-        return importlib.import_module("dsdoctor.calls").recommend(*args, **options)
-
-
-sys.modules[__name__].__class__ = _CallablePackage
+make_callable(__name__, "dsdoctor.calls.recommend")

@@ -11,6 +11,7 @@ import msgspec
 
 from dsdoctor import hostfile
 from dsdoctor.errors import UsageError
+from dsdoctor.examine import Request, read_machine
 from dsdoctor.host import free_port
 from dsdoctor.model.facts.base import Fact, Missing
 from dsdoctor.model.facts.gpu import Gpus
@@ -22,12 +23,15 @@ from dsdoctor.probes.config import parse_config
 from dsdoctor.recommend import files, models, output
 from dsdoctor.recommend.models import ModelShape
 from dsdoctor.recommend.planning import Machine, PlanOptions, machine_from, recommend
+from dsdoctor.registry import Registry
 from dsdoctor.smoke import job as planning
 from dsdoctor.smoke.job import DEFAULT_CONFIG, TINY, SmokePlan
 
 #: Facts of the machine that a plan is made from.
 FACTS: set[type[Fact]] = {Gpus, Resources, OsInfo, NvidiaKernel}
 DEFAULT_CPU_RANKS = 2
+#: Fewer steps than this show no trend of the loss.
+FEWEST_STEPS = 3
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -57,6 +61,18 @@ class MachineFacts:
     os: OsInfo | Missing
     needs: RunNeeds
     nvidia_devices: int = 0
+
+
+def read(needs: RunNeeds, registry: Registry) -> MachineFacts:
+    """Reads what a plan is made from; torch is not started."""
+    snapshot = read_machine(Request(run=needs, facts=frozenset(FACTS)), registry)
+    return MachineFacts(
+        gpus=snapshot.get(Gpus),
+        resources=snapshot.get(Resources),
+        os=snapshot.get(OsInfo),
+        needs=needs,
+        nvidia_devices=nvidia_devices(snapshot),
+    )
 
 
 def nvidia_devices(snapshot: Snapshot) -> int:

@@ -11,6 +11,7 @@ from typing import Any
 import jsonschema
 import pytest
 
+import dsdoctor
 from dsdoctor.model.schema import launch_schema, smoke_schema
 from tests.smoke.conftest import Smoke
 from tests.smoke.test_faults import shim
@@ -53,3 +54,28 @@ def test_settings_that_do_not_run_have_the_exit_status_of_smoke(smoke: Smoke) ->
     assert "\nFAIL  " in done.stdout
     report = json.loads((smoke.folder / folder / "report.json").read_text())
     assert report["verdict"] == "fail"
+
+
+def test_the_run_as_a_function(smoke: Smoke, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in smoke.env.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.chdir(smoke.folder)
+    found = dsdoctor.smoke(cpu=2, steps=3, python=sys.executable)
+    assert found.ok
+    assert len(found.ranks) == 2
+    assert repr(found).startswith("<dsdoctor smoke: pass: ")
+    jsonschema.validate(json.loads(found.to_json()), json.loads(smoke_schema()))
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"steps": 1}, "`steps` is 1; expected 3 or more"),
+        ({"gpus": "first"}, "is not a GPU"),
+        ({"python": "/nowhere/python"}, "/nowhere/python"),
+        ({"cpu": 1, "config": "/nowhere.json"}, "/nowhere.json"),
+    ],
+)
+def test_a_run_that_cannot_be_made_is_a_usage_error(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(dsdoctor.UsageError, match=said):
+        dsdoctor.smoke(**options)

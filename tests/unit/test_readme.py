@@ -63,8 +63,8 @@ def commands(text: str) -> Iterator[list[str]]:
             end = next((n for n, word in enumerate(words) if word in OPERATORS), len(words))
             part, words = words[:end], words[end + 1 :]
             starts = [n for n, word in enumerate(part) if Path(word).name == "dsdoctor"]
-            # `pip install dsdoctor` and `python -m venv dsdoctor` start nothing of ours
-            if starts and not {"install", "venv", "-C"} & set(part[: starts[0]]):
+            # `pip install dsdoctor` and `helm upgrade dsdoctor` start nothing of ours
+            if starts and not {"install", "venv", "-C", "helm"} & set(part[: starts[0]]):
                 yield part[starts[0] + 1 :]
 
 

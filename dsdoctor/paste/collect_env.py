@@ -38,6 +38,10 @@ _PACKAGE = re.compile(
     r"\s*\[(?:pip|pip3|pip2|conda)\]\s+(?P<name>[\w.-]{1,60})(?:==|\s+)(?P<v>\S+)"
 )
 _VARIABLE = re.compile(r"\s*(?P<name>[A-Z][A-Z0-9_]{2,60})=(?P<value>.*)$")
+_LIBRARIES = re.compile(r"\s*Versions of relevant libraries\s*:")
+#: Before 3.8 Python reported the newest symbol version that its own executable asks of glibc, not
+#: the machine's glibc (`platform.libc_ver`, bpo-35389).
+_OLD_PYTHON = re.compile(r"\s*Python version\s*:\s*(?:2\.|3\.[0-7](?:\D|$))")
 #: Lines of the longest such report (lscpu, 60 packages of pip and conda, a topology of 16 GPUs).
 _MOST = 400
 _VARIABLES = re.compile(
@@ -88,7 +92,7 @@ def _os(value: str, line: Line, into: Statements) -> None:
 
 
 def _libc(value: str, line: Line, into: Statements) -> None:
-    found = re.match(r"glibc-(\d\.\d+)", value)
+    found = re.match(r"glibc-(\d\.\d+(?:\.\d+)?)", value)
     if found:
         into.state(OsInfo, "libc", f"glibc {found[1]}", line)
 
@@ -147,6 +151,8 @@ def _read(lines: Sequence[Line], into: Statements) -> None:
     while place < len(lines):
         if _begins(lines, place):
             place = _region(lines, place, into)
+        elif _LIBRARIES.match(lines[place].text):
+            place = _libraries(lines, place + 1, into)
         else:
             place += 1
 
@@ -155,6 +161,15 @@ def _begins(lines: Sequence[Line], place: int) -> bool:
     if not _FIRST.match(lines[place].text):
         return False
     return any(_NEXT.match(line.text) for line in lines[place + 1 : place + 7])
+
+
+def _libraries(lines: Sequence[Line], place: int, into: Statements) -> int:
+    """Reads the list of packages alone, quoted without the report; returns where it ends."""
+    while place < len(lines) and _PACKAGE.match(lines[place].text):
+        into.recognized()
+        _other(lines[place], into)
+        place += 1
+    return place
 
 
 def _region(lines: Sequence[Line], place: int, into: Statements) -> int:
@@ -167,11 +182,14 @@ def _region(lines: Sequence[Line], place: int, into: Statements) -> int:
         if at > place and (line.fence or _begins(lines, at)):
             return at
         key = _KEY.match(line.text)
-        name, value = (key["key"].strip(), key["value"] or "") if key else ("", "")
+        name, value = (key["key"].strip(), (key["value"] or "").rstrip("` ")) if key else ("", "")
         if name == "GPU models and configuration":
             listed.open = True
             listed.take(value, line, into)
-        elif listed.takes(line.text, name, line, into):
+        elif listed.takes(line.text, name, line, into) or (
+            name == "Libc version"
+            and any(_OLD_PYTHON.match(below.text) for below in lines[at + 1 : at + 4])
+        ):
             continue
         elif name in _KEYS and value:
             _KEYS[name](value, line, into)

@@ -8,7 +8,8 @@ import pytest
 
 from dsdoctor.model.facts.base import Missing
 from dsdoctor.model.facts.gpu import Gpus
-from dsdoctor.model.facts.machine import NvidiaKernel
+from dsdoctor.model.facts.machine import NvidiaKernel, OsInfo
+from dsdoctor.model.facts.python import Packages, TorchLive
 from dsdoctor.model.facts.toolchain import CudaToolkits
 from dsdoctor.model.partial import NotStated
 from dsdoctor.model.snapshot import Snapshot
@@ -219,3 +220,40 @@ def test_what_no_line_states_is_missing_and_says_so() -> None:
     found = stated(texts.COLLECT_ENV).get(NvidiaKernel)
     assert isinstance(found, Missing)
     assert found.detail == "the paste does not report it"
+
+
+OLD = """PyTorch version: 1.7.0+cu110
+Is debug build: True
+CUDA used to build PyTorch: 11.0
+Libc version: glibc-2.2.5
+
+Python version: {python} (64-bit runtime)
+Is CUDA available: False`
+"""
+
+
+@pytest.mark.parametrize(
+    ("python", "libc"),
+    [("3.6.4", None), ("2.7", None), ("3.8.1", "glibc 2.2.5"), ("3.11", "glibc 2.2.5")],
+)
+def test_an_old_python_does_not_know_the_glibc(python: str, libc: str | None) -> None:
+    snapshot = environment_of(OLD.format(python=python))
+    assert snapshot is not None
+    found = snapshot.get(OsInfo)
+    assert (found.libc if isinstance(found, OsInfo) else None) == libc
+    live = snapshot.get(TorchLive)
+    assert isinstance(live, TorchLive)
+    assert live.cuda_ok is False
+
+
+def test_a_list_of_packages_may_be_quoted_alone() -> None:
+    text = (
+        "Versions of relevant libraries:\n[pip3] numpy==1.26.4\n[pip3] torch==2.2.1\n\nOS: Windows"
+    )
+    snapshot = environment_of(text)
+    assert snapshot is not None
+    packages = snapshot.get(Packages)
+    assert isinstance(packages, Packages)
+    assert packages.version("torch") == "2.2.1"
+    assert not isinstance(snapshot.get(OsInfo), OsInfo)
+    assert environment_of("Versions of relevant libraries: see below\n") is None

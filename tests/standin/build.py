@@ -178,7 +178,7 @@ def libraries() -> None:
 def requirements() -> None:
     """Print what torch requires beside NVIDIA's libraries."""
     for line in metadata.requires("torch") or ():
-        if "extra ==" not in line and not re.match(r"nvidia-|cuda-", line):
+        if "extra ==" not in line and not re.match(r"nvidia-|cuda-toolkit", line):
             print(line)
 
 

@@ -54,9 +54,11 @@ def test_a_fault_is_named_with_its_rank(
     status, report = smoke(shown(**fault), "0,1")
     assert status == 1
     assert report["causes"][0]["condition"] == condition, json.dumps(report["causes"], indent=1)
-    failed = {one["rank"]: one["error"] for one in report["ranks"] if one["outcome"] == "failed"}
-    assert rank in failed, report["ranks"]
-    assert words in failed[rank]
+    one = report["ranks"][rank]
+    # NCCL's watchdog may end a rank before its exception is told
+    ends = ("failed", "died") if condition == "cuda-kernel-failed" else ("failed",)
+    assert one["outcome"] in ends, report["ranks"]
+    assert words in (one["error"] or json.dumps(report["causes"][0]))
 
 
 def test_a_rank_that_hangs_is_named_with_the_operation(shown: Shown) -> None:

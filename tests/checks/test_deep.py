@@ -164,15 +164,69 @@ def test_gpus_without_peer_access_are_healthy(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("fault", "check", "expected", "told"),
     [
-        ("kernel-wrong", "kernel", ["fail", "fail"], "a product gave"),
-        ("kernel-raises", "kernel", ["fail", "fail"], "no kernel image is available"),
-        ("kernel-dies", "kernel", ["fail", "fail"], "died of signal 6"),
-        ("memory-forgets", "memory", ["fail", "fail"], "gave [0, 0, 0] back, expected 165"),
-        ("oom", "memory", ["warn", "warn"], "9.0 of the 10.0 GiB"),
-        ("copy-garbage", "copy", ["fail"], "1 of 2 copies between GPUs fail (1 to 0"),
-        ("nccl-wrong", "reduce", ["fail"], "on rank 0: sums are wrong"),
-        ("nccl-raises", "reduce", ["fail"], "on rank 1: NCCL error: unhandled system error"),
-        ("nccl-dies", "reduce", ["fail"], "on rank 0: its process ended with status -6"),
+        pytest.param(
+            "kernel-wrong",
+            "kernel",
+            ["fail", "fail"],
+            "a product gave",
+            id="a matrix product is wrong",
+        ),
+        pytest.param(
+            "kernel-raises",
+            "kernel",
+            ["fail", "fail"],
+            "no kernel image is available",
+            id="a kernel does not start",
+        ),
+        pytest.param(
+            "kernel-dies",
+            "kernel",
+            ["fail", "fail"],
+            "died of signal 6",
+            id="the process of a kernel dies",
+        ),
+        pytest.param(
+            "memory-forgets",
+            "memory",
+            ["fail", "fail"],
+            "gave [0, 0, 0] back, expected 165",
+            id="memory forgets what was written to it",
+        ),
+        pytest.param(
+            "oom",
+            "memory",
+            ["warn", "warn"],
+            "9.0 of the 10.0 GiB",
+            id="less memory can be taken than is free",
+        ),
+        pytest.param(
+            "copy-garbage",
+            "copy",
+            ["fail"],
+            "1 of 2 copies between GPUs fail (1 to 0",
+            id="a copy in one direction arrives damaged",
+        ),
+        pytest.param(
+            "nccl-wrong",
+            "reduce",
+            ["fail"],
+            "on rank 0: sums are wrong",
+            id="an all-reduce sums up wrongly",
+        ),
+        pytest.param(
+            "nccl-raises",
+            "reduce",
+            ["fail"],
+            "on rank 1: NCCL error: unhandled system error",
+            id="a rank fails in NCCL",
+        ),
+        pytest.param(
+            "nccl-dies",
+            "reduce",
+            ["fail"],
+            "on rank 0: its process ended with status -6",
+            id="a rank dies in NCCL",
+        ),
     ],
 )
 def test_faults(tmp_path: Path, fault: str, check: str, expected: list[str], told: str) -> None:
@@ -187,9 +241,13 @@ def test_faults(tmp_path: Path, fault: str, check: str, expected: list[str], tol
 @pytest.mark.parametrize(
     ("fault", "check", "told"),
     [
-        ("kernel-hangs", "kernel", "GPU 1 fails: it did not end within"),
-        ("copy-hangs", "copy", "did not end within"),
-        ("nccl-hangs", "reduce", "on rank 1: it did not end within"),
+        pytest.param(
+            "kernel-hangs", "kernel", "GPU 1 fails: it did not end within", id="a kernel hangs"
+        ),
+        pytest.param("copy-hangs", "copy", "did not end within", id="a copy hangs"),
+        pytest.param(
+            "nccl-hangs", "reduce", "on rank 1: it did not end within", id="a rank hangs in NCCL"
+        ),
     ],
 )
 def test_hangs_cost_one_deadline_and_are_named(

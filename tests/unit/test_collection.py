@@ -1,9 +1,11 @@
-"""The gate of tests/conftest.py: a test that stands in a file runs, or the run says so."""
+"""Gates on the tests themselves: each one that stands in a file runs, and its rows have names."""
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -56,3 +58,50 @@ def test_a_run_that_loses_a_test_ends_with_a_usage_error(tmp_path: Path) -> None
     done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == pytest.ExitCode.USAGE_ERROR, done.stdout + done.stderr
     assert "build/test_one.py: test_one" in done.stderr + done.stdout
+
+
+def _plain(row: ast.expr) -> bool:
+    """A constant, or a tuple of constants: pytest writes its value into the id."""
+    if isinstance(row, ast.Tuple):
+        return all(_plain(value) for value in row.elts)
+    try:
+        return not isinstance(ast.literal_eval(row), (dict, list, set, tuple))
+    except ValueError:
+        return False
+
+
+def _named(row: ast.expr) -> bool:
+    return (
+        isinstance(row, ast.Call)
+        and isinstance(row.func, ast.Attribute)
+        and row.func.attr == "param"
+        and any(keyword.arg == "id" for keyword in row.keywords)
+    )
+
+
+def anonymous_rows(source: str) -> Iterator[int]:
+    """Lines of the rows that hold facts and would be called `facts0`, `facts1` and so on."""
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+            continue
+        if node.func.attr != "parametrize" or any(one.arg == "ids" for one in node.keywords):
+            continue
+        rows = node.args[1].elts if isinstance(node.args[1], (ast.List, ast.Tuple)) else []
+        yield from (row.lineno for row in rows if not _plain(row) and not _named(row))
+
+
+def test_a_row_of_facts_needs_an_id() -> None:
+    table = '@pytest.mark.parametrize(("a", "b"), [{}])\ndef test_a(a, b): ...\n'
+    lines = ["\n('1', -1)", "\n(m.gpus(), 1)", "\npytest.param({}, 1)"]
+    lines.append("\npytest.param({}, 1, id='no GPU')")
+    assert list(anonymous_rows(table.format(",".join(lines)))) == [3, 4]
+    assert not list(anonymous_rows(table.format("({}, 1)], ids=['no GPU'")))
+
+
+def test_rows_of_the_checks_say_what_the_machine_is() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{line}"
+        for path in sorted((ROOT / "tests" / "checks").rglob("test_*.py"))
+        for line in anonymous_rows(path.read_text())
+    ]
+    assert found == [], 'wrap these rows in `pytest.param(..., id="...")`'

@@ -46,29 +46,85 @@ SLICED = Gpus(
 @pytest.mark.parametrize(
     ("env", "gpus", "run", "expected"),
     [
-        (Environment(), A100, RunNeeds(), "skip"),
-        (job(), A100, RunNeeds(), "skip"),
-        (job(SLURM_GPUS_ON_NODE="4"), A100, RunNeeds(), "ok"),
-        (job(SLURM_JOB_GPUS="0-3"), A100, RunNeeds(), "ok"),
-        (job(SLURM_JOB_GPUS="2,3", CUDA_VISIBLE_DEVICES="0,1"), A100, RunNeeds(), "ok"),
-        (
+        pytest.param(Environment(), A100, RunNeeds(), "skip", id="a machine outside a Slurm job"),
+        pytest.param(job(), A100, RunNeeds(), "skip", id="a job that was given no GPUs"),
+        pytest.param(
+            job(SLURM_GPUS_ON_NODE="4"),
+            A100,
+            RunNeeds(),
+            "ok",
+            id="a job with four GPUs that sees four",
+        ),
+        pytest.param(
+            job(SLURM_JOB_GPUS="0-3"),
+            A100,
+            RunNeeds(),
+            "ok",
+            id="a job whose GPUs are written as a range",
+        ),
+        pytest.param(
+            job(SLURM_JOB_GPUS="2,3", CUDA_VISIBLE_DEVICES="0,1"),
+            A100,
+            RunNeeds(),
+            "ok",
+            id="a job that counts its own two GPUs from 0",
+        ),
+        pytest.param(
             job(SLURM_GPUS_ON_NODE="2", CUDA_VISIBLE_DEVICES="MIG-aa,MIG-bb"),
             SLICED,
             RunNeeds(),
             "ok",
+            id="a job with two MIG slices, named by UUID",
         ),
-        (job(SLURM_GPUS_ON_NODE="2"), SLICED, RunNeeds(), "ok"),
-        (
+        pytest.param(
+            job(SLURM_GPUS_ON_NODE="2"),
+            SLICED,
+            RunNeeds(),
+            "ok",
+            id="a job with two MIG slices of one GPU",
+        ),
+        pytest.param(
             job(SLURM_GPUS_ON_NODE="1", CUDA_VISIBLE_DEVICES="GPU-1a100"),
             A100,
             RunNeeds(),
             "ok",
+            id="a job with one GPU, named by UUID",
         ),
-        (job(SLURM_GPUS_ON_NODE="4", CUDA_VISIBLE_DEVICES="0"), A100, RunNeeds(), "fail"),
-        (job(SLURM_GPUS_ON_NODE="8"), A100, RunNeeds(), "fail"),
-        (job(SLURM_GPUS_ON_NODE="2"), machines.ABSENT, RunNeeds(), "fail"),
-        (job(SLURM_GPUS_ON_NODE="2"), A100, RunNeeds(), "warn"),
-        (job(), A100, RunNeeds(expect_gpus=4), "fail"),
+        pytest.param(
+            job(SLURM_GPUS_ON_NODE="4", CUDA_VISIBLE_DEVICES="0"),
+            A100,
+            RunNeeds(),
+            "fail",
+            id="a job with four GPUs of which a variable shows one",
+        ),
+        pytest.param(
+            job(SLURM_GPUS_ON_NODE="8"),
+            A100,
+            RunNeeds(),
+            "fail",
+            id="a job with eight GPUs that sees four",
+        ),
+        pytest.param(
+            job(SLURM_GPUS_ON_NODE="2"),
+            machines.ABSENT,
+            RunNeeds(),
+            "fail",
+            id="a job with two GPUs that sees none",
+        ),
+        pytest.param(
+            job(SLURM_GPUS_ON_NODE="2"),
+            A100,
+            RunNeeds(),
+            "warn",
+            id="a job with two GPUs that sees four",
+        ),
+        pytest.param(
+            job(),
+            A100,
+            RunNeeds(expect_gpus=4),
+            "fail",
+            id="a job that was given no GPUs, but expects four",
+        ),
     ],
 )
 def test_gpus(env: Environment, gpus: Gpus, run: RunNeeds, expected: str) -> None:
@@ -79,12 +135,19 @@ def test_gpus(env: Environment, gpus: Gpus, run: RunNeeds, expected: str) -> Non
 @pytest.mark.parametrize(
     ("env", "cpus", "expected"),
     [
-        (Environment(), 1, "skip"),
-        (job(SLURM_GPUS_ON_NODE="8"), 96, "ok"),
-        (job(SLURM_GPUS_ON_NODE="1"), 2, "ok"),
-        (job(SLURM_CPUS_ON_NODE="1"), 1, "ok"),
-        (job(SLURM_GPUS_ON_NODE="8"), 8, "warn"),
-        (job(SLURM_GPUS_ON_NODE="4", SLURM_CPUS_ON_NODE="32"), 1, "warn"),
+        pytest.param(Environment(), 1, "skip", id="a machine outside a Slurm job"),
+        pytest.param(job(SLURM_GPUS_ON_NODE="8"), 96, "ok", id="96 CPUs for eight GPUs"),
+        pytest.param(job(SLURM_GPUS_ON_NODE="1"), 2, "ok", id="two CPUs for one GPU"),
+        pytest.param(
+            job(SLURM_CPUS_ON_NODE="1"), 1, "ok", id="one CPU and no GPU, as the job asked for"
+        ),
+        pytest.param(job(SLURM_GPUS_ON_NODE="8"), 8, "warn", id="eight CPUs for eight GPUs"),
+        pytest.param(
+            job(SLURM_GPUS_ON_NODE="4", SLURM_CPUS_ON_NODE="32"),
+            1,
+            "warn",
+            id="one usable CPU of 32 for four GPUs",
+        ),
     ],
 )
 def test_cpus(env: Environment, cpus: int, expected: str) -> None:
@@ -95,13 +158,30 @@ def test_cpus(env: Environment, cpus: int, expected: str) -> None:
 @pytest.mark.parametrize(
     ("env", "limit", "expected"),
     [
-        (Environment(), 2, "skip"),
-        (job(), None, "ok"),
-        (job(SLURM_MEM_PER_NODE="65536"), 64, "ok"),
-        (job(SLURM_MEM_PER_NODE="0"), 1024, "ok"),
-        (job(SLURM_MEM_PER_CPU="4096", SLURM_CPUS_ON_NODE="16"), 64, "ok"),
-        (job(SLURM_MEM_PER_NODE="65536"), 32, "warn"),
-        (job(), 8, "warn"),
+        pytest.param(Environment(), 2, "skip", id="a machine outside a Slurm job"),
+        pytest.param(job(), None, "ok", id="a job without a memory limit"),
+        pytest.param(
+            job(SLURM_MEM_PER_NODE="65536"),
+            64,
+            "ok",
+            id="the cgroup has the 64 GiB that the job asked for",
+        ),
+        pytest.param(
+            job(SLURM_MEM_PER_NODE="0"), 1024, "ok", id="the job asked for all memory of the node"
+        ),
+        pytest.param(
+            job(SLURM_MEM_PER_CPU="4096", SLURM_CPUS_ON_NODE="16"),
+            64,
+            "ok",
+            id="16 CPUs with 4 GiB each make 64 GiB",
+        ),
+        pytest.param(
+            job(SLURM_MEM_PER_NODE="65536"),
+            32,
+            "warn",
+            id="the cgroup has half of the memory that the job asked for",
+        ),
+        pytest.param(job(), 8, "warn", id="8 GiB are little for four A100"),
     ],
 )
 def test_memory(env: Environment, limit: int | None, expected: str) -> None:
@@ -113,13 +193,40 @@ def test_memory(env: Environment, limit: int | None, expected: str) -> None:
 @pytest.mark.parametrize(
     ("line", "env", "expected"),
     [
-        ("srun --ntasks-per-node=1 torchrun --nproc_per_node 8 t.py", job(), "ok"),
-        ("srun --ntasks-per-node=8 python t.py", job(), "skip"),
-        ("torchrun --nproc_per_node 8 t.py", job(SLURM_NTASKS_PER_NODE="8"), "skip"),
-        ("srun torchrun t.py", job(), "ok"),
-        ("srun --ntasks-per-node=8 torchrun --nproc_per_node 8 t.py", job(), "fail"),
-        ("srun --ntasks-per-node 8 deepspeed t.py", job(), "fail"),
-        ("srun torchrun t.py", job(SLURM_TASKS_PER_NODE="8(x2)"), "fail"),
+        pytest.param(
+            "srun --ntasks-per-node=1 torchrun --nproc_per_node 8 t.py",
+            job(),
+            "ok",
+            id="one torchrun on each node",
+        ),
+        pytest.param(
+            "srun --ntasks-per-node=8 python t.py", job(), "skip", id="srun starts the ranks itself"
+        ),
+        pytest.param(
+            "torchrun --nproc_per_node 8 t.py",
+            job(SLURM_NTASKS_PER_NODE="8"),
+            "skip",
+            id="torchrun runs without srun",
+        ),
+        pytest.param("srun torchrun t.py", job(), "ok", id="srun starts one torchrun by default"),
+        pytest.param(
+            "srun --ntasks-per-node=8 torchrun --nproc_per_node 8 t.py",
+            job(),
+            "fail",
+            id="srun starts eight torchruns on each node",
+        ),
+        pytest.param(
+            "srun --ntasks-per-node 8 deepspeed t.py",
+            job(),
+            "fail",
+            id="srun starts eight deepspeed launchers on each node",
+        ),
+        pytest.param(
+            "srun torchrun t.py",
+            job(SLURM_TASKS_PER_NODE="8(x2)"),
+            "fail",
+            id="the job's own number of tasks starts eight torchruns on each node",
+        ),
     ],
 )
 def test_srun(line: str, env: Environment, expected: str) -> None:

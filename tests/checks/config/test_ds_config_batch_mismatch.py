@@ -17,9 +17,17 @@ from tests.checks.config.rows import ABSENT, BARE, NOW, OLD, config
 @pytest.mark.parametrize(
     ("text", "argv", "gpus", "status"),
     [
-        ('{"train_micro_batch_size_per_gpu": 4}', "", 8, "ok"),
-        ('{"train_batch_size": 32, "train_micro_batch_size_per_gpu": 4}', "", 8, "ok"),
-        (
+        pytest.param(
+            '{"train_micro_batch_size_per_gpu": 4}', "", 8, "ok", id="a micro-batch alone"
+        ),
+        pytest.param(
+            '{"train_batch_size": 32, "train_micro_batch_size_per_gpu": 4}',
+            "",
+            8,
+            "ok",
+            id="32 is 4 on each of eight GPUs",
+        ),
+        pytest.param(
             (
                 '{"train_batch_size": 32, "train_micro_batch_size_per_gpu": 4,'
                 ' "gradient_accumulation_steps": 2}'
@@ -27,8 +35,9 @@ from tests.checks.config.rows import ABSENT, BARE, NOW, OLD, config
             "deepspeed --num_gpus 4 t.py",
             8,
             "ok",
+            id="32 is 4 in two steps on the four GPUs of the command",
         ),
-        (
+        pytest.param(
             (
                 '{"train_batch_size": 32, "train_micro_batch_size_per_gpu": 4,'
                 ' "gradient_accumulation_steps": 2}'
@@ -36,8 +45,9 @@ from tests.checks.config.rows import ABSENT, BARE, NOW, OLD, config
             "deepspeed --num_gpus 2 t.py",
             8,
             "fail",
+            id="32 is not 4 in two steps on the two GPUs of the command",
         ),
-        (
+        pytest.param(
             (
                 '{"train_batch_size": 32, "train_micro_batch_size_per_gpu": 4,'
                 ' "gradient_accumulation_steps": 2, "sequence_parallel_size": 2}'
@@ -45,12 +55,37 @@ from tests.checks.config.rows import ABSENT, BARE, NOW, OLD, config
             "torchrun --nproc_per_node 8 t.py",
             8,
             "ok",
+            id="sequence parallelism by 2 leaves four of eight ranks for the data",
         ),
-        ('{"train_batch_size": 7, "train_micro_batch_size_per_gpu": 2}', "", None, "fail"),
-        ('{"train_batch_size": 1}', "deepspeed --include localhost:0,1 t.py", 8, "fail"),
-        ('{"train_batch_size": 6}', "", 4, "warn"),
-        ('{"train_batch_size": 16, "train_micro_batch_size_per_gpu": 1}', "", None, "skip"),
-        (  # made for two nodes like this one
+        pytest.param(
+            '{"train_batch_size": 7, "train_micro_batch_size_per_gpu": 2}',
+            "",
+            None,
+            "fail",
+            id="7 is odd and a micro-batch of 2 does not divide it",
+        ),
+        pytest.param(
+            '{"train_batch_size": 1}',
+            "deepspeed --include localhost:0,1 t.py",
+            8,
+            "fail",
+            id="a batch of 1 on two GPUs",
+        ),
+        pytest.param(
+            '{"train_batch_size": 6}',
+            "",
+            4,
+            "warn",
+            id="6 samples on the four GPUs of the node, but nothing says how many are used",
+        ),
+        pytest.param(
+            '{"train_batch_size": 16, "train_micro_batch_size_per_gpu": 1}',
+            "",
+            None,
+            "skip",
+            id="16 with a micro-batch of 1, and the number of GPUs is unknown",
+        ),
+        pytest.param(  # made for two nodes like this one
             (
                 '{"train_batch_size": 16, "train_micro_batch_size_per_gpu": 1,'
                 ' "gradient_accumulation_steps": 1}'
@@ -58,9 +93,10 @@ from tests.checks.config.rows import ABSENT, BARE, NOW, OLD, config
             "",
             8,
             "ok",
+            id="16 single samples on eight GPUs fit two nodes like this one",
         ),
-        ('{"train_batch_size": "auto"}', "", 8, "skip"),
-        (  # no micro-batch can make 10 of 4 accumulation steps
+        pytest.param('{"train_batch_size": "auto"}', "", 8, "skip", id="an auto batch size"),
+        pytest.param(  # no micro-batch can make 10 of 4 accumulation steps
             (
                 '{"train_batch_size": 10, "train_micro_batch_size_per_gpu": "auto",'
                 ' "gradient_accumulation_steps": 4}'
@@ -68,8 +104,9 @@ from tests.checks.config.rows import ABSENT, BARE, NOW, OLD, config
             "",
             None,
             "fail",
+            id="10 samples cannot be split into four accumulation steps",
         ),
-        (
+        pytest.param(
             (
                 '{"train_batch_size": 16, "train_micro_batch_size_per_gpu": "auto",'
                 ' "gradient_accumulation_steps": 4}'
@@ -77,8 +114,9 @@ from tests.checks.config.rows import ABSENT, BARE, NOW, OLD, config
             "torchrun --nproc_per_node 8 t.py",
             8,
             "fail",
+            id="16 samples in four steps are too few for eight ranks",
         ),
-        (
+        pytest.param(
             (
                 '{"train_batch_size": 32, "train_micro_batch_size_per_gpu": "auto",'
                 ' "gradient_accumulation_steps": 4}'
@@ -86,10 +124,19 @@ from tests.checks.config.rows import ABSENT, BARE, NOW, OLD, config
             "torchrun --nproc_per_node 8 t.py",
             8,
             "skip",
+            id="32 samples in four steps leave one for each of eight ranks",
         ),
-        ("{}", "", 8, "fail"),
-        ('{"train_micro_batch_size_per_gpu": -1}', "", 8, "fail"),
-        ('{"train_batch_size": "8"}', "", 8, "ok"),
+        pytest.param("{}", "", 8, "fail", id="no batch size at all"),
+        pytest.param(
+            '{"train_micro_batch_size_per_gpu": -1}', "", 8, "fail", id="a negative micro-batch"
+        ),
+        pytest.param(
+            '{"train_batch_size": "8"}',
+            "",
+            8,
+            "ok",
+            id="a batch size in quotes is the business of another check",
+        ),
     ],
 )
 def test_batch_mismatch(text: str, argv: str, gpus: int | None, status: str) -> None:

@@ -13,13 +13,32 @@ from tests.checks.config.rows import NOW, OLD, ZERO, config
 @pytest.mark.parametrize(
     ("text", "deepspeed", "status"),
     [
-        ('{"gradient_clipping": 1.0}', NOW, "ok"),
-        ("{'a': 1}", NOW, "ok"),
-        ("{'a': 1}", OLD, "ok"),
-        (ZERO % (2, '"compute_grad_norm": false'), NOW, "fail"),
-        (ZERO % (2, '"compute_grad_norm": false'), OLD, "ok"),
-        (ZERO % (3, '"compute_grad_norm": false'), NOW, "ok"),
-        (ZERO % (2, '"offload_optimizer": {"device": "cpu"}'), NOW, "ok"),
+        pytest.param(
+            '{"gradient_clipping": 1.0}', NOW, "ok", id="a config without the changed setting"
+        ),
+        pytest.param("{'a': 1}", NOW, "ok", id="a config that is not JSON, for a current release"),
+        pytest.param("{'a': 1}", OLD, "ok", id="a config that is not JSON, for an older release"),
+        pytest.param(
+            ZERO % (2, '"compute_grad_norm": false'),
+            NOW,
+            "fail",
+            id="ZeRO-2 without gradient norms fails in a current release",
+        ),
+        pytest.param(
+            ZERO % (2, '"compute_grad_norm": false'),
+            OLD,
+            "ok",
+            id="ZeRO-2 without gradient norms in an older release",
+        ),
+        pytest.param(
+            ZERO % (3, '"compute_grad_norm": false'), NOW, "ok", id="ZeRO-3 without gradient norms"
+        ),
+        pytest.param(
+            ZERO % (2, '"offload_optimizer": {"device": "cpu"}'),
+            NOW,
+            "ok",
+            id="ZeRO-2 with offload and the default",
+        ),
     ],
 )
 def test_default_changed(text: str, deepspeed: DeepSpeedInstall, status: str) -> None:

@@ -12,27 +12,105 @@ from tests.checks.config.rows import NOW, ZERO, config
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (ZERO % (3, '"offload_param": {"device": "cpu"}'), ""),
-        (ZERO % (2, '"offload_param": {"device": "none"}'), ""),
-        (ZERO % (2, '"offload_param": {"device": "cpu"}'), "`zero_optimization.offload_param`"),
-        (ZERO % (1, '"offload_optimizer": {"device": "nvme"}'), "the stage is 1"),
-        ('{"aio": {"intra_op_parallelism": 4}}', ""),
-        ('{"aio": {"thread_count": 4}}', "0.16.4"),
-        ('{"aio": {"que_depth": 4}}', "no such setting"),
-        ('{"fp16": {"enabled": true, "loss_scale": 0, "initial_scale_power": 16}}', ""),
-        ('{"fp16": {"enabled": true, "loss_scale": 128, "hysteresis": 2}}', "fixed at 128"),
-        ('{"fp16": {"enabled": false, "loss_scale": 128, "hysteresis": 2}}', ""),
-        ('{"optimizer": {"type": "Adam", "param": {"lr": 1}}}', "`params`"),
-        ('{"scheduler": {"type": "WarmupLR", "param": {}}}', "`params`"),
-        ('{"activation_checkpointing": {"cpu_checkpointing": true}}', ""),
-        ('{"activation_checkpointing": {"partition_activation": true}}', "no such setting"),
-        ('{"optimizer": {"type": "Adam", "params": {}, "legacy_fusion": true}}', ""),
-        ('{"optimizer": {"type": "Adam", "params": {}, "weight_decay": 0.1}}', "weight_decay"),
-        ('{"scheduler": {"type": "WarmupLR", "params": {}, "warmup_num_steps": 5}}', "warmup_num"),
-        ('{"pipeline": {"activation_checkpoint_interval": 1, "use_reentrant": true}}', ""),
-        ('{"pipeline": {"stages": "auto", "partition": "best", "seed_layers": false}}', ""),
-        ('{"pipeline": {"stages": 4}}', "reads only"),
-        ('{"pipeline": {"activation_interval": 1}}', "reads only"),
+        pytest.param(
+            ZERO % (3, '"offload_param": {"device": "cpu"}'), "", id="ZeRO-3 offloads parameters"
+        ),
+        pytest.param(
+            ZERO % (2, '"offload_param": {"device": "none"}'),
+            "",
+            id="ZeRO-2 with parameter offload set to none",
+        ),
+        pytest.param(
+            ZERO % (2, '"offload_param": {"device": "cpu"}'),
+            "`zero_optimization.offload_param`",
+            id="ZeRO-2 does not offload parameters",
+        ),
+        pytest.param(
+            ZERO % (1, '"offload_optimizer": {"device": "nvme"}'),
+            "the stage is 1",
+            id="ZeRO-1 does not offload the optimizer to NVMe",
+        ),
+        pytest.param(
+            '{"aio": {"intra_op_parallelism": 4}}', "", id="a setting of aio that is read"
+        ),
+        pytest.param(
+            '{"aio": {"thread_count": 4}}',
+            "0.16.4",
+            id="a setting of aio that was renamed in 0.16.4",
+        ),
+        pytest.param(
+            '{"aio": {"que_depth": 4}}', "no such setting", id="a misspelled setting of aio"
+        ),
+        pytest.param(
+            '{"fp16": {"enabled": true, "loss_scale": 0, "initial_scale_power": 16}}',
+            "",
+            id="a dynamic loss scale with its first power",
+        ),
+        pytest.param(
+            '{"fp16": {"enabled": true, "loss_scale": 128, "hysteresis": 2}}',
+            "fixed at 128",
+            id="a fixed loss scale does not use hysteresis",
+        ),
+        pytest.param(
+            '{"fp16": {"enabled": false, "loss_scale": 128, "hysteresis": 2}}',
+            "",
+            id="a fixed loss scale of an fp16 that is off",
+        ),
+        pytest.param(
+            '{"optimizer": {"type": "Adam", "param": {"lr": 1}}}',
+            "`params`",
+            id="the optimizer's parameters under param instead of params",
+        ),
+        pytest.param(
+            '{"scheduler": {"type": "WarmupLR", "param": {}}}',
+            "`params`",
+            id="the scheduler's parameters under param instead of params",
+        ),
+        pytest.param(
+            '{"activation_checkpointing": {"cpu_checkpointing": true}}',
+            "",
+            id="a setting of activation checkpointing that is read",
+        ),
+        pytest.param(
+            '{"activation_checkpointing": {"partition_activation": true}}',
+            "no such setting",
+            id="a misspelled setting of activation checkpointing",
+        ),
+        pytest.param(
+            '{"optimizer": {"type": "Adam", "params": {}, "legacy_fusion": true}}',
+            "",
+            id="legacy_fusion stands beside the optimizer's params",
+        ),
+        pytest.param(
+            '{"optimizer": {"type": "Adam", "params": {}, "weight_decay": 0.1}}',
+            "weight_decay",
+            id="weight decay outside the optimizer's params",
+        ),
+        pytest.param(
+            '{"scheduler": {"type": "WarmupLR", "params": {}, "warmup_num_steps": 5}}',
+            "warmup_num",
+            id="warm-up steps outside the scheduler's params",
+        ),
+        pytest.param(
+            '{"pipeline": {"activation_checkpoint_interval": 1, "use_reentrant": true}}',
+            "",
+            id="the settings of the pipeline that are read",
+        ),
+        pytest.param(
+            '{"pipeline": {"stages": "auto", "partition": "best", "seed_layers": false}}',
+            "",
+            id="the defaults of the pipeline",
+        ),
+        pytest.param(
+            '{"pipeline": {"stages": 4}}',
+            "reads only",
+            id="a number of pipeline stages that only the model sets",
+        ),
+        pytest.param(
+            '{"pipeline": {"activation_interval": 1}}',
+            "reads only",
+            id="a misspelled setting of the pipeline",
+        ),
     ],
 )
 def test_ignored_setting(text: str, words: str) -> None:

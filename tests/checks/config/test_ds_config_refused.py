@@ -35,9 +35,21 @@ def test_a_config_that_is_taken() -> None:
 @pytest.mark.parametrize(
     ("key", "words"),
     [
-        ("communication_data_type", "`communication_data_type` (line 2): not taken; See the issue"),
-        ("zero_optimization.foo", "`zero_optimization.foo` (line 4): not taken; See the issue"),
-        ("", "rejects the config as a whole: not taken; See the issue"),
+        pytest.param(
+            "communication_data_type",
+            "`communication_data_type` (line 2): not taken; See the issue",
+            id="a top-level key",
+        ),
+        pytest.param(
+            "zero_optimization.foo",
+            "`zero_optimization.foo` (line 4): not taken; See the issue",
+            id="a key within a section",
+        ),
+        pytest.param(
+            "",
+            "rejects the config as a whole: not taken; See the issue",
+            id="no key, so the config as a whole",
+        ),
     ],
 )
 def test_the_key_and_its_line_are_named(key: str, words: str) -> None:

@@ -15,15 +15,25 @@ from tests.checks.config.rows import ABSENT, NOW, OLD, config
 @pytest.mark.parametrize(
     ("name", "deepspeed", "meant"),
     [
-        ("adamw", NOW, ""),
-        ("SGD", NOW, ""),
-        ("OneBitAdam", OLD, ""),
-        ("Brandnew", DeepSpeedInstall(version="0.30.0"), ""),
-        ("AdamV", NOW, "Adam"),
-        ("sgd", NOW, "SGD"),
-        ("OneBitAdam", NOW, "AdamW"),
-        ("DeepSpeedCPUAdam", ABSENT, "AdamW"),
-        ("FusedAdam", NOW, "AdamW"),
+        pytest.param("adamw", NOW, "", id="DeepSpeed's own AdamW in small letters"),
+        pytest.param("SGD", NOW, "", id="SGD of torch"),
+        pytest.param("OneBitAdam", OLD, "", id="1-bit Adam in a release that has it"),
+        pytest.param(
+            "Brandnew",
+            DeepSpeedInstall(version="0.30.0"),
+            "",
+            id="a new name in a release newer than the table",
+        ),
+        pytest.param("AdamV", NOW, "Adam", id="one wrong letter"),
+        pytest.param("sgd", NOW, "SGD", id="SGD of torch in small letters"),
+        pytest.param("OneBitAdam", NOW, "AdamW", id="1-bit Adam in a release without it"),
+        pytest.param(
+            "DeepSpeedCPUAdam",
+            ABSENT,
+            "AdamW",
+            id="the class of the CPU optimizer, and the release is unknown",
+        ),
+        pytest.param("FusedAdam", NOW, "AdamW", id="the class of the fused optimizer"),
     ],
 )
 def test_unknown_optimizer(name: str, deepspeed: Any, meant: str) -> None:

@@ -12,10 +12,10 @@ from tests.checks.config.rows import NOW, config
 @pytest.mark.parametrize(
     ("name", "meant"),
     [
-        ("WarmupLR", ""),
-        ("CosineAnnealingLR", ""),
-        ("auto", ""),
-        ("WarmupCosine", "WarmupCosineLR"),
+        pytest.param("WarmupLR", "", id="a scheduler of DeepSpeed"),
+        pytest.param("CosineAnnealingLR", "", id="a scheduler of torch"),
+        pytest.param("auto", "", id="a scheduler that the Trainer chooses"),
+        pytest.param("WarmupCosine", "WarmupCosineLR", id="a name cut short"),
     ],
 )
 def test_unknown_scheduler(name: str, meant: str) -> None:

@@ -13,17 +13,22 @@ from tests.checks.config.rows import config
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ('{"a": 1, // remark\n "b": [1, 2,],}', ""),
-        ('{"a": 1,\n"a": 2}', "lines 1 and 2"),
-        (
+        pytest.param(
+            '{"a": 1, // remark\n "b": [1, 2,],}',
+            "",
+            id="comments and trailing commas, which DeepSpeed reads",
+        ),
+        pytest.param('{"a": 1,\n"a": 2}', "lines 1 and 2", id="one key twice at the top level"),
+        pytest.param(
             '{"fp16": {"enabled": true,\n"enabled": false}}',
             "`fp16.enabled` is set on lines 1 and 2",
+            id="one key twice within a section",
         ),
-        ('{\n"a": {"b": 1\n', "line 2 column 6"),
-        ('{"a": None}', "`None}`"),
-        ('{"a" 1}', "line 1 column 6"),
-        ("", "empty"),
-        ("[1]", "list"),
+        pytest.param('{\n"a": {"b": 1\n', "line 2 column 6", id="the file ends too early"),
+        pytest.param('{"a": None}', "`None}`", id="a value of Python instead of JSON"),
+        pytest.param('{"a" 1}', "line 1 column 6", id="a colon is missing"),
+        pytest.param("", "empty", id="an empty file"),
+        pytest.param("[1]", "list", id="a list instead of an object"),
     ],
 )
 def test_unreadable(text: str, words: str) -> None:

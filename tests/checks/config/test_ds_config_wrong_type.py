@@ -13,32 +13,112 @@ from tests.checks.config.rows import NOW, OLD, config
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ('{"train_batch_size": 8, "gradient_clipping": 1.0, "steps_per_print": 1e5}', ""),
-        ('{"train_batch_size": "auto", "gradient_clipping": "auto"}', ""),
-        ('{"optimizer": {"type": "Adafactor", "params": {"eps": [1e-30, 1e-3]}}}', ""),
-        ('{"zero_optimization": true}', ""),
-        ('{"zero_optimization": {"stage": "3", "reduce_bucket_size": 2e8}}', ""),
-        ('{"fp16": {"enabled": "false"}}', ""),
-        ('{"train_micro_batch_size_per_gpu": "4"}', 'is "4"'),
-        ('{"gradient_clipping": "1.0"}', "a number"),
-        ('{"wall_clock_breakdown": "false"}', "without quotes"),
-        ('{"fp16": true}', "an object"),
-        ('{"fp16": {"enabled": True,\n"loss_scale": 0}}', "`True,`"),
-        ('{"zero_optimization": {"stage": 4}}', "0, 1, 2 or 3"),
-        ('{"zero_optimization": {"offload_param": {"device": "gpu"}}}', "`nvme`"),
-        ('{"zero_optimization": {"reduce_bucket_size": 1.5}}', "is 1.5"),
-        ('{"optimizer": {"params": {"lr": "1e-5"}}}', "a number"),
-        ('{"zero_optimization": {"stage": 2, "allgather_bucket_size": 5e8}}', ""),
-        ('{"zero_optimization": {"stage": 3, "allgather_bucket_size": 7}}', ""),
-        ('{"zero_optimization": {"stage": 2, "allgather_bucket_size": 7}}', "even"),
-        ('{"scheduler": {"type": "WarmupLR", "params": {"warmup_num_steps": 10}}}', ""),
-        ('{"scheduler": {"type": "WarmupLR", "params": {"warmup_num_steps": "auto"}}}', ""),
-        ('{"scheduler": {"type": "WarmupLR", "params": {"warmup_num_steps": 0}}}', "above 0"),
-        ('{"fp16": {"enabled": true, "min_loss_scale": 1}}', ""),
-        ('{"fp16": {"enabled": true, "min_loss_scale": 0}}', "`fp16.min_loss_scale`"),
-        ('{"fp16": {"enabled": true, "min_loss_scale": 0, "loss_scale": 128}}', ""),
-        ('{"fp16": {"enabled": "auto", "min_loss_scale": 0}}', ""),
-        ('{"fp16": {"enabled": true, "loss_scale_window": 0}}', "`fp16.loss_scale_window`"),
+        pytest.param(
+            '{"train_batch_size": 8, "gradient_clipping": 1.0, "steps_per_print": 1e5}',
+            "",
+            id="numbers, one of them with an exponent",
+        ),
+        pytest.param(
+            '{"train_batch_size": "auto", "gradient_clipping": "auto"}',
+            "",
+            id="auto where a number would be",
+        ),
+        pytest.param(
+            '{"optimizer": {"type": "Adafactor", "params": {"eps": [1e-30, 1e-3]}}}',
+            "",
+            id="two epsilons of an optimizer that takes two",
+        ),
+        pytest.param(
+            '{"zero_optimization": true}', "", id="ZeRO as true, the form of the first releases"
+        ),
+        pytest.param(
+            '{"zero_optimization": {"stage": "3", "reduce_bucket_size": 2e8}}',
+            "",
+            id="a stage in quotes and a bucket size with an exponent, which are converted",
+        ),
+        pytest.param(
+            '{"fp16": {"enabled": "false"}}', "", id="a switch in quotes, which is converted"
+        ),
+        pytest.param(
+            '{"train_micro_batch_size_per_gpu": "4"}', 'is "4"', id="a micro-batch in quotes"
+        ),
+        pytest.param('{"gradient_clipping": "1.0"}', "a number", id="a clipping value in quotes"),
+        pytest.param(
+            '{"wall_clock_breakdown": "false"}', "without quotes", id="a top-level switch in quotes"
+        ),
+        pytest.param('{"fp16": true}', "an object", id="a section as true"),
+        pytest.param(
+            '{"fp16": {"enabled": True,\n"loss_scale": 0}}',
+            "`True,`",
+            id="a value of Python instead of JSON",
+        ),
+        pytest.param('{"zero_optimization": {"stage": 4}}', "0, 1, 2 or 3", id="stage 4"),
+        pytest.param(
+            '{"zero_optimization": {"offload_param": {"device": "gpu"}}}',
+            "`nvme`",
+            id="parameters offloaded to the GPU",
+        ),
+        pytest.param(
+            '{"zero_optimization": {"reduce_bucket_size": 1.5}}',
+            "is 1.5",
+            id="a bucket of one and a half elements",
+        ),
+        pytest.param(
+            '{"optimizer": {"params": {"lr": "1e-5"}}}', "a number", id="a learning rate in quotes"
+        ),
+        pytest.param(
+            '{"zero_optimization": {"stage": 2, "allgather_bucket_size": 5e8}}',
+            "",
+            id="an even bucket size for ZeRO-2",
+        ),
+        pytest.param(
+            '{"zero_optimization": {"stage": 3, "allgather_bucket_size": 7}}',
+            "",
+            id="an odd bucket size, which ZeRO-3 does not read",
+        ),
+        pytest.param(
+            '{"zero_optimization": {"stage": 2, "allgather_bucket_size": 7}}',
+            "even",
+            id="an odd bucket size for ZeRO-2",
+        ),
+        pytest.param(
+            '{"scheduler": {"type": "WarmupLR", "params": {"warmup_num_steps": 10}}}',
+            "",
+            id="ten steps of warm-up",
+        ),
+        pytest.param(
+            '{"scheduler": {"type": "WarmupLR", "params": {"warmup_num_steps": "auto"}}}',
+            "",
+            id="an auto warm-up",
+        ),
+        pytest.param(
+            '{"scheduler": {"type": "WarmupLR", "params": {"warmup_num_steps": 0}}}',
+            "above 0",
+            id="no steps of warm-up",
+        ),
+        pytest.param(
+            '{"fp16": {"enabled": true, "min_loss_scale": 1}}', "", id="a smallest loss scale of 1"
+        ),
+        pytest.param(
+            '{"fp16": {"enabled": true, "min_loss_scale": 0}}',
+            "`fp16.min_loss_scale`",
+            id="a smallest loss scale of 0",
+        ),
+        pytest.param(
+            '{"fp16": {"enabled": true, "min_loss_scale": 0, "loss_scale": 128}}',
+            "",
+            id="a smallest loss scale of 0 beside a fixed scale, which ignores it",
+        ),
+        pytest.param(
+            '{"fp16": {"enabled": "auto", "min_loss_scale": 0}}',
+            "",
+            id="a smallest loss scale of 0 while fp16 is auto",
+        ),
+        pytest.param(
+            '{"fp16": {"enabled": true, "loss_scale_window": 0}}',
+            "`fp16.loss_scale_window`",
+            id="a loss scale window of 0 steps",
+        ),
     ],
 )
 def test_wrong_type(text: str, words: str) -> None:

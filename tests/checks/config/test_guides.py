@@ -140,7 +140,13 @@ def test_c3_second_job_on_the_machine() -> None:
     assert "--main_process_port 29501" in found.hint
 
 
-@pytest.mark.parametrize(("value", "count", "status"), [("0", 1, "ok"), ("0", 2, "fail")])
+@pytest.mark.parametrize(
+    ("value", "count", "status"),
+    [
+        pytest.param("0", 1, "ok", id="one rank on the one visible GPU"),
+        pytest.param("0", 2, "fail", id="two ranks on the one visible GPU"),
+    ],
+)
 def test_a3_visible_devices_must_be_enough(value: str, count: int, status: str) -> None:
     check = invalid_device_ordinal.ranks_have_devices
     line = command(f"torchrun --nproc_per_node {count} train.py")
@@ -154,12 +160,30 @@ def test_a3_visible_devices_must_be_enough(value: str, count: int, status: str) 
 @pytest.mark.parametrize(
     ("line", "status"),
     [
-        ("deepspeed --num_gpus=4 train.py", ["ok"]),
-        ("CUDA_VISIBLE_DEVICES=0,1 deepspeed --num_gpus=2 train.py", ["ok"]),
-        ("CUDA_VISIBLE_DEVICES=2,3 deepspeed --num_gpus=2 train.py", ["warn"]),
-        ("CUDA_VISIBLE_DEVICES=2,3 deepspeed train.py", ["ok"]),
-        ("CUDA_VISIBLE_DEVICES=GPU-1a2b deepspeed train.py", ["fail"]),
-        ("CUDA_VISIBLE_DEVICES=GPU-1a2b torchrun train.py", ["ok"]),
+        pytest.param("deepspeed --num_gpus=4 train.py", ["ok"], id="the option alone"),
+        pytest.param(
+            "CUDA_VISIBLE_DEVICES=0,1 deepspeed --num_gpus=2 train.py",
+            ["ok"],
+            id="the first two GPUs, by variable and by option",
+        ),
+        pytest.param(
+            "CUDA_VISIBLE_DEVICES=2,3 deepspeed --num_gpus=2 train.py",
+            ["warn"],
+            id="the option replaces GPUs 2 and 3 by the first two",
+        ),
+        pytest.param(
+            "CUDA_VISIBLE_DEVICES=2,3 deepspeed train.py", ["ok"], id="the variable alone"
+        ),
+        pytest.param(
+            "CUDA_VISIBLE_DEVICES=GPU-1a2b deepspeed train.py",
+            ["fail"],
+            id="a UUID, which the deepspeed launcher cannot read",
+        ),
+        pytest.param(
+            "CUDA_VISIBLE_DEVICES=GPU-1a2b torchrun train.py",
+            ["ok"],
+            id="a UUID, which torchrun passes on",
+        ),
     ],
 )
 def test_b3_launcher_overrides_the_variable(line: str, status: list[str]) -> None:

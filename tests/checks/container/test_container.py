@@ -38,15 +38,67 @@ BARE = NvidiaKernel(module_version="580.95.05", modules=("nvidia",), pci=kernel(
 @pytest.mark.parametrize(
     ("os", "fact", "variables", "lib", "run", "status"),
     [
-        (DOCKER, kernel(), {"NVIDIA_VISIBLE_DEVICES": "all"}, libcuda(), WANTS, "ok"),
-        (DOCKER, BARE, {}, ABSENT, ANY, "ok"),  # a container for the CPU
-        (DOCKER, BARE, {"NVIDIA_VISIBLE_DEVICES": "void"}, ABSENT, ANY, "ok"),
-        (DOCKER, NvidiaKernel(), {"NVIDIA_VISIBLE_DEVICES": "all"}, ABSENT, ANY, "ok"),
-        (LINUX, BARE, {}, ABSENT, WANTS, "skip"),
-        (DOCKER, BARE, {"NVIDIA_VISIBLE_DEVICES": "all"}, ABSENT, ANY, "warn"),
-        (DOCKER, BARE, {}, ABSENT, WANTS, "fail"),
-        (POD, BARE, {"NVIDIA_VISIBLE_DEVICES": "GPU-1"}, ABSENT, ANY, "fail"),
-        (DOCKER, kernel(), {}, ABSENT, WANTS, "fail"),  # device nodes, but no libcuda
+        pytest.param(
+            DOCKER,
+            kernel(),
+            {"NVIDIA_VISIBLE_DEVICES": "all"},
+            libcuda(),
+            WANTS,
+            "ok",
+            id="a container with device nodes and libcuda",
+        ),
+        pytest.param(
+            DOCKER,
+            BARE,
+            {},
+            ABSENT,
+            ANY,
+            "ok",
+            id="a container of a GPU machine that asks for none",
+        ),  # a container for the CPU
+        pytest.param(
+            DOCKER,
+            BARE,
+            {"NVIDIA_VISIBLE_DEVICES": "void"},
+            ABSENT,
+            ANY,
+            "ok",
+            id="a container that asks for no GPU by the word void",
+        ),
+        pytest.param(
+            DOCKER,
+            NvidiaKernel(),
+            {"NVIDIA_VISIBLE_DEVICES": "all"},
+            ABSENT,
+            ANY,
+            "ok",
+            id="a container on a machine without a GPU",
+        ),
+        pytest.param(LINUX, BARE, {}, ABSENT, WANTS, "skip", id="a machine without a container"),
+        pytest.param(
+            DOCKER,
+            BARE,
+            {"NVIDIA_VISIBLE_DEVICES": "all"},
+            ABSENT,
+            ANY,
+            "warn",
+            id="all GPUs are asked for, but the runtime brought none in",
+        ),
+        pytest.param(
+            DOCKER, BARE, {}, ABSENT, WANTS, "fail", id="no GPU is asked for, but the run needs one"
+        ),
+        pytest.param(
+            POD,
+            BARE,
+            {"NVIDIA_VISIBLE_DEVICES": "GPU-1"},
+            ABSENT,
+            ANY,
+            "fail",
+            id="a pod was given a GPU that the runtime did not bring in",
+        ),
+        pytest.param(
+            DOCKER, kernel(), {}, ABSENT, WANTS, "fail", id="device nodes without libcuda"
+        ),  # device nodes, but no libcuda
     ],
 )
 def test_runtime(
@@ -77,7 +129,10 @@ def test_a_container_in_which_cuda_works_is_right_whatever_it_looks_like() -> No
 
 @pytest.mark.parametrize(
     ("os", "kind", "words_"),
-    [(DOCKER, "docker", "--gpus all"), (POD, "kubernetes", "resources.limits")],
+    [
+        pytest.param(DOCKER, "docker", "--gpus all", id="docker"),
+        pytest.param(POD, "kubernetes", "resources.limits", id="kubernetes"),
+    ],
 )
 def test_advice_fits_the_container(os: OsInfo, kind: str, words_: str) -> None:
     check = docker_gpu_runtime_missing.runtime_hands_gpus_over
@@ -94,16 +149,42 @@ UUIDS = [gpu.uuid for gpu in gpus("H100", "H100").gpus]
 @pytest.mark.parametrize(
     ("os", "value", "count", "status"),
     [
-        (POD, ",".join(map(str, UUIDS)), 2, "ok"),
-        (POD, "all", 2, "skip"),
-        (POD, "0,1", 2, "skip"),
-        (POD, None, 2, "skip"),
-        (POD, "/var/run/nvidia-container-devices", 2, "skip"),
-        (LINUX, str(UUIDS[0]), 2, "skip"),
-        (POD, str(UUIDS[0]), 2, "warn"),
-        (DOCKER, ",".join(map(str, UUIDS)), 1, "fail"),
-        (DOCKER, ",".join(map(str, UUIDS)), 2, "ok"),
-        (POD, ",".join(map(str, UUIDS)), 1, "ok"),  # the family cluster speaks
+        pytest.param(
+            POD, ",".join(map(str, UUIDS)), 2, "ok", id="a pod that sees the two GPUs it was given"
+        ),
+        pytest.param(POD, "all", 2, "skip", id="a pod that was given all GPUs"),
+        pytest.param(POD, "0,1", 2, "skip", id="a pod whose GPUs are given by index"),
+        pytest.param(POD, None, 2, "skip", id="a pod that was given nothing by name"),
+        pytest.param(
+            POD,
+            "/var/run/nvidia-container-devices",
+            2,
+            "skip",
+            id="a pod whose GPUs are given by a folder of device names",
+        ),
+        pytest.param(LINUX, str(UUIDS[0]), 2, "skip", id="a machine without a container"),
+        pytest.param(POD, str(UUIDS[0]), 2, "warn", id="a pod that was given one GPU and sees two"),
+        pytest.param(
+            DOCKER,
+            ",".join(map(str, UUIDS)),
+            1,
+            "fail",
+            id="a container that was given two GPUs and sees one",
+        ),
+        pytest.param(
+            DOCKER,
+            ",".join(map(str, UUIDS)),
+            2,
+            "ok",
+            id="a container that sees the two GPUs it was given",
+        ),
+        pytest.param(
+            POD,
+            ",".join(map(str, UUIDS)),
+            1,
+            "ok",
+            id="a pod that misses a GPU, which the check of pods reports",
+        ),  # the family cluster speaks
     ],
 )
 def test_allotted_gpus(os: OsInfo, value: str | None, count: int, status: str) -> None:
@@ -117,13 +198,53 @@ def test_allotted_gpus(os: OsInfo, value: str | None, count: int, status: str) -
 @pytest.mark.parametrize(
     ("os", "dxg", "path", "alive", "run", "status"),
     [
-        (LINUX, False, None, ABSENT, ANY, "skip"),
-        (WSL, True, "/usr/lib/wsl/lib/libcuda.so.1", live(), ANY, "ok"),
-        (WSL, True, "/usr/lib/x86_64-linux-gnu/libcuda.so.1", live(), ANY, "ok"),
-        (WSL, True, "/usr/lib/wsl/drivers/nv_1/libcuda.so.1.1", ABSENT, ANY, "ok"),
-        (WSL, True, "/usr/lib/x86_64-linux-gnu/libcuda.so.1", ABSENT, ANY, "fail"),
-        (WSL, False, None, ABSENT, ANY, "warn"),
-        (WSL, False, None, ABSENT, WANTS, "fail"),
+        pytest.param(LINUX, False, None, ABSENT, ANY, "skip", id="Linux outside WSL"),
+        pytest.param(
+            WSL,
+            True,
+            "/usr/lib/wsl/lib/libcuda.so.1",
+            live(),
+            ANY,
+            "ok",
+            id="WSL with its own libcuda",
+        ),
+        pytest.param(
+            WSL,
+            True,
+            "/usr/lib/x86_64-linux-gnu/libcuda.so.1",
+            live(),
+            ANY,
+            "ok",
+            id="another libcuda that works all the same",
+        ),
+        pytest.param(
+            WSL,
+            True,
+            "/usr/lib/wsl/drivers/nv_1/libcuda.so.1.1",
+            ABSENT,
+            ANY,
+            "ok",
+            id="WSL's libcuda from the folder of the driver",
+        ),
+        pytest.param(
+            WSL,
+            True,
+            "/usr/lib/x86_64-linux-gnu/libcuda.so.1",
+            ABSENT,
+            ANY,
+            "fail",
+            id="a Linux driver installed in WSL hides the one of WSL",
+        ),
+        pytest.param(WSL, False, None, ABSENT, ANY, "warn", id="WSL without the GPU device"),
+        pytest.param(
+            WSL,
+            False,
+            None,
+            ABSENT,
+            WANTS,
+            "fail",
+            id="WSL without the GPU device for a run that needs a GPU",
+        ),
     ],
 )
 def test_wsl(os: OsInfo, dxg: bool, path: Any, alive: Any, run: RunNeeds, status: str) -> None:
@@ -140,7 +261,13 @@ def test_wsl(os: OsInfo, dxg: bool, path: Any, alive: Any, run: RunNeeds, status
 
 
 @pytest.mark.parametrize(
-    ("cpus", "count", "status"), [(1, 1, "ok"), (8, 8, "ok"), (2, 8, "warn"), (1, 0, "ok")]
+    ("cpus", "count", "status"),
+    [
+        pytest.param(1, 1, "ok", id="one CPU for one GPU"),
+        pytest.param(8, 8, "ok", id="eight CPUs for eight GPUs"),
+        pytest.param(2, 8, "warn", id="two CPUs for eight GPUs"),
+        pytest.param(1, 0, "ok", id="one CPU and no GPU"),
+    ],
 )
 def test_cpu_limit_of_the_pod(cpus: int, count: int, status: str) -> None:
     machine = Resources(

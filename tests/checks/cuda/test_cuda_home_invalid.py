@@ -14,7 +14,7 @@ CHECK = cuda_home_invalid.cuda_home_is_toolkit
 @pytest.mark.parametrize(
     ("facts", "expected"),
     [
-        (
+        pytest.param(
             {
                 "torch_build": m.torch(),
                 "cuda_toolkits": m.toolkits(m.toolkit()),
@@ -24,8 +24,9 @@ CHECK = cuda_home_invalid.cuda_home_is_toolkit
                 "gpus": m.gpus("A100"),
             },
             ["ok"],
+            id="a complete toolkit",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch(),
                 "cuda_toolkits": m.toolkits(cuda_home_missing="/opt/gone"),
@@ -35,8 +36,9 @@ CHECK = cuda_home_invalid.cuda_home_is_toolkit
                 "gpus": m.gpus("A100"),
             },
             ["warn"],
+            id="CUDA_HOME names a folder that is gone",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch(),
                 "cuda_toolkits": m.toolkits(cuda_home_missing="/opt/gone"),
@@ -47,8 +49,9 @@ CHECK = cuda_home_invalid.cuda_home_is_toolkit
                 "gpus": m.gpus("A100"),
             },
             ["fail"],
+            id="CUDA_HOME names a folder that is gone, and the optimizer must be built",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch(),
                 "cuda_toolkits": m.toolkits(m.toolkit(nvcc=None, version=None), how="CUDA_HOME"),
@@ -59,8 +62,9 @@ CHECK = cuda_home_invalid.cuda_home_is_toolkit
                 "gpus": m.gpus("A100"),
             },
             ["fail"],
+            id="CUDA_HOME names a folder without nvcc, and the optimizer must be built",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch("2.13.0+cpu", None),
                 "cuda_toolkits": m.toolkits(cuda_home_missing="/opt/gone"),
@@ -70,6 +74,7 @@ CHECK = cuda_home_invalid.cuda_home_is_toolkit
                 "gpus": m.gpus("A100"),
             },
             ["skip"],
+            id="a torch build for CPUs does not use CUDA_HOME",
         ),
     ],
 )

@@ -14,7 +14,7 @@ CHECK = cuda_toolkit_incomplete.toolkit_is_complete
 @pytest.mark.parametrize(
     ("facts", "expected"),
     [
-        (
+        pytest.param(
             {
                 "torch_build": m.torch(),
                 "cuda_toolkits": m.toolkits(m.toolkit()),
@@ -24,8 +24,9 @@ CHECK = cuda_toolkit_incomplete.toolkit_is_complete
                 "gpus": m.gpus("A100"),
             },
             ["ok"],
+            id="a complete toolkit",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch(),
                 "cuda_toolkits": m.toolkits(m.toolkit("12.8", missing_headers=("cusparse.h",))),
@@ -36,8 +37,9 @@ CHECK = cuda_toolkit_incomplete.toolkit_is_complete
                 "gpus": m.gpus("A100"),
             },
             ["fail"],
+            id="cusparse.h is missing, and the optimizer must be built",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch(),
                 "cuda_toolkits": m.toolkits(m.toolkit("12.8", has_cudart=False)),
@@ -47,8 +49,9 @@ CHECK = cuda_toolkit_incomplete.toolkit_is_complete
                 "gpus": m.gpus("A100"),
             },
             ["warn"],
+            id="libcudart is missing, and no config is given",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch(),
                 "cuda_toolkits": m.toolkits(m.toolkit("12.8", has_cudart=False, trial_ok=True)),
@@ -59,8 +62,9 @@ CHECK = cuda_toolkit_incomplete.toolkit_is_complete
                 "gpus": m.gpus("A100"),
             },
             ["ok"],
+            id="libcudart is not where it should be, but a trial build works",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch(),
                 "cuda_toolkits": m.toolkits(m.toolkit("12.8", has_cudart=False)),
@@ -71,6 +75,7 @@ CHECK = cuda_toolkit_incomplete.toolkit_is_complete
                 "gpus": m.gpus("A100"),
             },
             ["skip"],
+            id="libcudart is missing, but CPU offload does not need it",
         ),
     ],
 )

@@ -15,7 +15,7 @@ CHECK = cuda_toolkit_mismatch.toolkit_matches_torch
 @pytest.mark.parametrize(
     ("facts", "expected"),
     [
-        (
+        pytest.param(
             {
                 "torch_build": m.torch(),
                 "cuda_toolkits": m.toolkits(m.toolkit()),
@@ -25,8 +25,9 @@ CHECK = cuda_toolkit_mismatch.toolkit_matches_torch
                 "gpus": m.gpus("A100"),
             },
             ["ok"],
+            id="toolkit 12.8 for torch cu128",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch(),
                 "cuda_toolkits": m.toolkits(m.toolkit("12.4")),
@@ -37,8 +38,9 @@ CHECK = cuda_toolkit_mismatch.toolkit_matches_torch
                 "gpus": m.gpus("A100"),
             },
             ["ok"],
+            id="DeepSpeed lets 12.4 build for cu128",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch(),
                 "cuda_toolkits": m.toolkits(m.toolkit("12.7")),
@@ -49,8 +51,9 @@ CHECK = cuda_toolkit_mismatch.toolkit_matches_torch
                 "gpus": m.gpus("A100"),
             },
             ["fail"],
+            id="DeepSpeed does not let 12.7 build for cu128",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch("2.11.0", "13.0"),
                 "cuda_toolkits": m.toolkits(m.toolkit("13.2")),
@@ -61,8 +64,9 @@ CHECK = cuda_toolkit_mismatch.toolkit_matches_torch
                 "gpus": m.gpus("A100"),
             },
             ["fail"],
+            id="DeepSpeed does not let 13.2 build for cu130",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch("2.11.0", "13.0"),
                 "cuda_toolkits": m.toolkits(m.toolkit("13.0")),
@@ -73,8 +77,9 @@ CHECK = cuda_toolkit_mismatch.toolkit_matches_torch
                 "gpus": m.gpus("A100"),
             },
             ["ok"],
+            id="toolkit 13.0 for torch cu130",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch("2.11.0", "13.0"),
                 "cuda_toolkits": m.toolkits(m.toolkit("13.2")),
@@ -85,8 +90,9 @@ CHECK = cuda_toolkit_mismatch.toolkit_matches_torch
                 "gpus": m.gpus("A100"),
             },
             ["ok"],
+            id="13.2 builds for cu130 while the check of DeepSpeed is off",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch("2.11.0", "13.0"),
                 "cuda_toolkits": m.toolkits(m.toolkit("13.2")),
@@ -97,8 +103,9 @@ CHECK = cuda_toolkit_mismatch.toolkit_matches_torch
                 "gpus": m.gpus("A100"),
             },
             ["fail"],
+            id="DeepSpeed does not read true as a way to turn its check off",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch(),
                 "cuda_toolkits": m.toolkits(m.toolkit("12.9")),
@@ -109,8 +116,9 @@ CHECK = cuda_toolkit_mismatch.toolkit_matches_torch
                 "gpus": m.gpus("A100"),
             },
             ["fail"],
+            id="an older DeepSpeed does not let 12.9 build for cu128",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch(),
                 "cuda_toolkits": m.toolkits(m.toolkit("11.8")),
@@ -120,8 +128,9 @@ CHECK = cuda_toolkit_mismatch.toolkit_matches_torch
                 "nvidia_kernel": m.NO_GPU,
             },
             ["fail"],
+            id="11.8 cannot build for cu128, not even on a machine without a GPU",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch(),
                 "cuda_toolkits": m.toolkits(m.toolkit("11.8")),
@@ -132,8 +141,9 @@ CHECK = cuda_toolkit_mismatch.toolkit_matches_torch
                 "gpus": m.gpus("A100"),
             },
             ["warn"],
+            id="11.8 may fail for an op that is built at first use",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch(),
                 "cuda_toolkits": m.toolkits(m.toolkit("11.8", trial_ok=True)),
@@ -144,8 +154,9 @@ CHECK = cuda_toolkit_mismatch.toolkit_matches_torch
                 "gpus": m.gpus("A100"),
             },
             ["warn"],
+            id="a trial build with 11.8 works",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch(),
                 "cuda_toolkits": m.toolkits(m.toolkit("11.8", trial_ok=False)),
@@ -156,8 +167,9 @@ CHECK = cuda_toolkit_mismatch.toolkit_matches_torch
                 "gpus": m.gpus("A100"),
             },
             ["fail"],
+            id="a trial build with 11.8 fails",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch(),
                 "cuda_toolkits": m.toolkits(m.toolkit("12.4")),
@@ -168,8 +180,9 @@ CHECK = cuda_toolkit_mismatch.toolkit_matches_torch
                 "gpus": m.gpus("A100"),
             },
             ["ok"],
+            id="12.4 for an op that is built at first use",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch("2.11.0", "13.0"),
                 "cuda_toolkits": m.toolkits(m.toolkit("13.2")),
@@ -180,8 +193,9 @@ CHECK = cuda_toolkit_mismatch.toolkit_matches_torch
                 "gpus": m.gpus("A100"),
             },
             ["ok"],
+            id="13.2 for cu130, for an op that is built at first use",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch(),
                 "cuda_toolkits": m.toolkits(m.toolkit("12.7")),
@@ -192,8 +206,9 @@ CHECK = cuda_toolkit_mismatch.toolkit_matches_torch
                 "gpus": m.gpus("A100"),
             },
             ["fail"],
+            id="DeepSpeed 0.12.2 checks the toolkit at first use too",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch(),
                 "cuda_toolkits": m.toolkits(m.toolkit("11.8")),
@@ -209,8 +224,9 @@ CHECK = cuda_toolkit_mismatch.toolkit_matches_torch
                 "gpus": m.gpus("A100"),
             },
             ["ok"],
+            id="the optimizer is already built for this torch",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch(),
                 "cuda_toolkits": m.toolkits(m.toolkit("11.8")),
@@ -226,8 +242,9 @@ CHECK = cuda_toolkit_mismatch.toolkit_matches_torch
                 "gpus": m.gpus("A100"),
             },
             ["warn"],
+            id="the optimizer was built for another torch and must be built again",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch(),
                 "cuda_toolkits": m.toolkits(m.toolkit("11.8")),
@@ -238,8 +255,9 @@ CHECK = cuda_toolkit_mismatch.toolkit_matches_torch
                 "gpus": m.gpus("A100"),
             },
             ["ok"],
+            id="CPU offload is built without nvcc",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch(),
                 "cuda_toolkits": m.toolkits(m.toolkit("11.8")),
@@ -250,8 +268,9 @@ CHECK = cuda_toolkit_mismatch.toolkit_matches_torch
                 "gpus": m.gpus("A100"),
             },
             ["warn"],
+            id="CPU offload is built with nvcc before 0.19.8",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch(),
                 "cuda_toolkits": m.toolkits(m.toolkit("11.8")),
@@ -261,8 +280,9 @@ CHECK = cuda_toolkit_mismatch.toolkit_matches_torch
                 "gpus": m.gpus("A100"),
             },
             ["warn"],
+            id="11.8 and no config",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch(),
                 "cuda_toolkits": m.toolkits(m.toolkit("12.4")),
@@ -272,8 +292,9 @@ CHECK = cuda_toolkit_mismatch.toolkit_matches_torch
                 "gpus": m.gpus("A100"),
             },
             ["ok"],
+            id="12.4 and no config",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch("2.13.0+cpu", None),
                 "cuda_toolkits": m.toolkits(m.toolkit()),
@@ -283,8 +304,9 @@ CHECK = cuda_toolkit_mismatch.toolkit_matches_torch
                 "gpus": m.gpus("A100"),
             },
             ["skip"],
+            id="a torch build for CPUs does not use the toolkit",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch("2.9.1", None, hip="6.4"),
                 "cuda_toolkits": m.toolkits(m.toolkit()),
@@ -294,8 +316,9 @@ CHECK = cuda_toolkit_mismatch.toolkit_matches_torch
                 "gpus": m.gpus("A100"),
             },
             ["skip"],
+            id="a torch build for ROCm does not use the toolkit",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": TorchBuild(),
                 "cuda_toolkits": m.toolkits(m.toolkit()),
@@ -305,8 +328,9 @@ CHECK = cuda_toolkit_mismatch.toolkit_matches_torch
                 "gpus": m.gpus("A100"),
             },
             ["skip"],
+            id="torch is not installed",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch(),
                 "cuda_toolkits": m.toolkits(),
@@ -316,8 +340,9 @@ CHECK = cuda_toolkit_mismatch.toolkit_matches_torch
                 "gpus": m.gpus("A100"),
             },
             ["skip"],
+            id="no toolkit is installed",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch(),
                 "cuda_toolkits": m.toolkits(m.toolkit("11.8")),
@@ -326,6 +351,7 @@ CHECK = cuda_toolkit_mismatch.toolkit_matches_torch
                 "nvidia_kernel": m.NO_GPU,
             },
             ["skip"],
+            id="11.8 on a machine without a GPU",
         ),
     ],
 )

@@ -15,7 +15,7 @@ CHECK = cuda_toolkit_missing.toolkit_is_there
 @pytest.mark.parametrize(
     ("facts", "expected"),
     [
-        (
+        pytest.param(
             {
                 "torch_build": m.torch(),
                 "cuda_toolkits": m.toolkits(m.toolkit()),
@@ -25,8 +25,9 @@ CHECK = cuda_toolkit_missing.toolkit_is_there
                 "gpus": m.gpus("A100"),
             },
             ["ok"],
+            id="toolkit 12.8 for torch cu128",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch(),
                 "cuda_toolkits": m.toolkits(),
@@ -37,8 +38,9 @@ CHECK = cuda_toolkit_missing.toolkit_is_there
                 "gpus": m.gpus("A100"),
             },
             ["fail"],
+            id="no toolkit, and the optimizer must be built",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch(),
                 "cuda_toolkits": m.toolkits(),
@@ -49,8 +51,9 @@ CHECK = cuda_toolkit_missing.toolkit_is_there
                 "gpus": m.gpus("A100"),
             },
             ["fail"],
+            id="no toolkit, and DeepSpeed is asked to build it when installed",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch(),
                 "cuda_toolkits": m.toolkits(),
@@ -60,8 +63,9 @@ CHECK = cuda_toolkit_missing.toolkit_is_there
                 "gpus": m.gpus("A100"),
             },
             ["warn"],
+            id="no toolkit and no config",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch(),
                 "cuda_toolkits": m.toolkits(m.toolkit(version=None, error="timed out after 10 s")),
@@ -72,8 +76,9 @@ CHECK = cuda_toolkit_missing.toolkit_is_there
                 "gpus": m.gpus("A100"),
             },
             ["fail"],
+            id="nvcc does not answer, and the optimizer must be built",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch(),
                 "cuda_toolkits": m.toolkits(),
@@ -89,8 +94,9 @@ CHECK = cuda_toolkit_missing.toolkit_is_there
                 "gpus": m.gpus("A100"),
             },
             ["ok"],
+            id="no toolkit, but the optimizer is already built",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch(),
                 "cuda_toolkits": m.toolkits(),
@@ -101,8 +107,9 @@ CHECK = cuda_toolkit_missing.toolkit_is_there
                 "gpus": m.gpus("A100"),
             },
             ["ok"],
+            id="no toolkit, but CPU offload is built without nvcc",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch(),
                 "cuda_toolkits": m.toolkits(),
@@ -113,8 +120,9 @@ CHECK = cuda_toolkit_missing.toolkit_is_there
                 "gpus": m.gpus("A100"),
             },
             ["fail"],
+            id="no toolkit, and CPU offload is built with nvcc before 0.19.8",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch(),
                 "cuda_toolkits": m.toolkits(),
@@ -127,8 +135,9 @@ CHECK = cuda_toolkit_missing.toolkit_is_there
                 "gpus": m.gpus("A100"),
             },
             ["ok"],
+            id="no toolkit, but torch's own optimizer is chosen",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch(),
                 "cuda_toolkits": m.toolkits(),
@@ -139,8 +148,9 @@ CHECK = cuda_toolkit_missing.toolkit_is_there
                 "gpus": m.gpus("A100"),
             },
             ["ok"],
+            id="no toolkit, but the config needs no op",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch("2.13.0+cpu", None),
                 "cuda_toolkits": m.toolkits(),
@@ -150,8 +160,9 @@ CHECK = cuda_toolkit_missing.toolkit_is_there
                 "gpus": m.gpus("A100"),
             },
             ["skip"],
+            id="a torch build for CPUs does not use a toolkit",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch("2.9.1", None, hip="6.4"),
                 "cuda_toolkits": m.toolkits(),
@@ -161,8 +172,9 @@ CHECK = cuda_toolkit_missing.toolkit_is_there
                 "gpus": m.gpus("A100"),
             },
             ["skip"],
+            id="a torch build for ROCm does not use a toolkit",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch(),
                 "cuda_toolkits": m.toolkits(),
@@ -171,6 +183,7 @@ CHECK = cuda_toolkit_missing.toolkit_is_there
                 "nvidia_kernel": m.NO_GPU,
             },
             ["skip"],
+            id="no toolkit on a machine without a GPU",
         ),
     ],
 )

@@ -15,7 +15,7 @@ CHECK = nvcc_arch_unsupported.nvcc_supports_gpus
 @pytest.mark.parametrize(
     ("facts", "expected"),
     [
-        (
+        pytest.param(
             {
                 "torch_build": m.torch(),
                 "cuda_toolkits": m.toolkits(m.toolkit("12.8")),
@@ -26,8 +26,9 @@ CHECK = nvcc_arch_unsupported.nvcc_supports_gpus
                 "nvidia_kernel": m.kernel(),
             },
             ["ok"],
+            id="nvcc 12.8 compiles for an A100 and an RTX 5090",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch(),
                 "cuda_toolkits": m.toolkits(m.toolkit("12.4")),
@@ -38,8 +39,9 @@ CHECK = nvcc_arch_unsupported.nvcc_supports_gpus
                 "nvidia_kernel": m.kernel(),
             },
             ["fail"],
+            id="nvcc 12.4 is too old for an RTX 5090",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch(),
                 "cuda_toolkits": m.toolkits(m.toolkit("12.4")),
@@ -49,8 +51,9 @@ CHECK = nvcc_arch_unsupported.nvcc_supports_gpus
                 "nvidia_kernel": m.kernel(),
             },
             ["warn"],
+            id="nvcc 12.4 is too old for an RTX 5090, and no config is given",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch(),
                 "cuda_toolkits": m.toolkits(m.toolkit("11.7")),
@@ -61,8 +64,9 @@ CHECK = nvcc_arch_unsupported.nvcc_supports_gpus
                 "nvidia_kernel": m.kernel(),
             },
             ["fail"],
+            id="nvcc 11.7 is too old for an RTX 4090",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch(),
                 "cuda_toolkits": m.toolkits(m.toolkit("13.0")),
@@ -73,8 +77,9 @@ CHECK = nvcc_arch_unsupported.nvcc_supports_gpus
                 "nvidia_kernel": m.kernel(),
             },
             ["fail"],
+            id="nvcc 13.0 no longer compiles for a V100",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch(),
                 "cuda_toolkits": m.toolkits(m.toolkit("14.0")),
@@ -85,8 +90,9 @@ CHECK = nvcc_arch_unsupported.nvcc_supports_gpus
                 "nvidia_kernel": m.kernel(),
             },
             ["skip"],
+            id="an nvcc that the table does not know yet",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch(),
                 "cuda_toolkits": m.toolkits(m.toolkit("12.8")),
@@ -97,8 +103,9 @@ CHECK = nvcc_arch_unsupported.nvcc_supports_gpus
                 "nvidia_kernel": m.kernel(),
             },
             ["ok"],
+            id="the list of architectures has that of the A100",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch(),
                 "cuda_toolkits": m.toolkits(m.toolkit("12.8")),
@@ -109,8 +116,9 @@ CHECK = nvcc_arch_unsupported.nvcc_supports_gpus
                 "nvidia_kernel": m.kernel(),
             },
             ["fail"],
+            id="the list of architectures lacks that of the A100",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch(),
                 "cuda_toolkits": m.toolkits(m.toolkit("12.8")),
@@ -121,8 +129,9 @@ CHECK = nvcc_arch_unsupported.nvcc_supports_gpus
                 "nvidia_kernel": m.kernel(),
             },
             ["ok"],
+            id="PTX of an older architecture runs on an RTX 5090",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch(),
                 "cuda_toolkits": m.toolkits(m.toolkit("12.8")),
@@ -133,8 +142,9 @@ CHECK = nvcc_arch_unsupported.nvcc_supports_gpus
                 "nvidia_kernel": m.kernel(),
             },
             ["ok"],
+            id="the architecture of the A100 by its name",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch(),
                 "cuda_toolkits": m.toolkits(m.toolkit("13.0")),
@@ -145,8 +155,9 @@ CHECK = nvcc_arch_unsupported.nvcc_supports_gpus
                 "nvidia_kernel": m.kernel(),
             },
             ["fail"],
+            id="nvcc 13.0 refuses an architecture that DeepSpeed builds for by default",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch(),
                 "cuda_toolkits": m.toolkits(m.toolkit("13.0")),
@@ -157,8 +168,9 @@ CHECK = nvcc_arch_unsupported.nvcc_supports_gpus
                 "nvidia_kernel": m.kernel(),
             },
             ["ok"],
+            id="the list keeps nvcc 13.0 from the architectures that it refuses",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch(),
                 "cuda_toolkits": m.toolkits(m.toolkit("12.4")),
@@ -169,6 +181,7 @@ CHECK = nvcc_arch_unsupported.nvcc_supports_gpus
                 "nvidia_kernel": m.kernel(),
             },
             ["skip"],
+            id="CPU offload is built without nvcc",
         ),
     ],
 )

@@ -14,7 +14,7 @@ CHECK = nvcc_unusable.nvcc_reports_version
 @pytest.mark.parametrize(
     ("facts", "expected"),
     [
-        (
+        pytest.param(
             {
                 "torch_build": m.torch(),
                 "cuda_toolkits": m.toolkits(m.toolkit()),
@@ -24,8 +24,9 @@ CHECK = nvcc_unusable.nvcc_reports_version
                 "gpus": m.gpus("A100"),
             },
             ["ok"],
+            id="nvcc reports its version",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch(),
                 "cuda_toolkits": m.toolkits(),
@@ -35,8 +36,9 @@ CHECK = nvcc_unusable.nvcc_reports_version
                 "gpus": m.gpus("A100"),
             },
             ["ok"],
+            id="no toolkit is installed",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch(),
                 "cuda_toolkits": m.toolkits(
@@ -49,8 +51,9 @@ CHECK = nvcc_unusable.nvcc_reports_version
                 "gpus": m.gpus("A100"),
             },
             ["fail"],
+            id="nvcc prints garbage, and the optimizer must be built",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch(),
                 "cuda_toolkits": m.toolkits(
@@ -62,8 +65,9 @@ CHECK = nvcc_unusable.nvcc_reports_version
                 "gpus": m.gpus("A100"),
             },
             ["warn"],
+            id="nvcc prints garbage, and no config is given",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch(),
                 "cuda_toolkits": m.toolkits(
@@ -76,8 +80,9 @@ CHECK = nvcc_unusable.nvcc_reports_version
                 "gpus": m.gpus("A100"),
             },
             ["skip"],
+            id="nvcc prints garbage, but CPU offload is built without it",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch(),
                 "cuda_toolkits": m.toolkits(m.toolkit(), m.toolkit(version=None, error="exit 126")),
@@ -87,6 +92,7 @@ CHECK = nvcc_unusable.nvcc_reports_version
                 "gpus": m.gpus("A100"),
             },
             ["ok"],
+            id="the nvcc that is not used does not start",
         ),
     ],
 )

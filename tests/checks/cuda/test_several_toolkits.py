@@ -14,7 +14,7 @@ CHECK = several_toolkits.best_toolkit_is_chosen
 @pytest.mark.parametrize(
     ("facts", "expected"),
     [
-        (
+        pytest.param(
             {
                 "torch_build": m.torch(),
                 "cuda_toolkits": m.toolkits(m.toolkit()),
@@ -24,8 +24,9 @@ CHECK = several_toolkits.best_toolkit_is_chosen
                 "gpus": m.gpus("A100"),
             },
             ["ok"],
+            id="one toolkit",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch(),
                 "cuda_toolkits": m.toolkits(m.toolkit("12.8"), m.toolkit("11.8")),
@@ -35,8 +36,9 @@ CHECK = several_toolkits.best_toolkit_is_chosen
                 "gpus": m.gpus("A100"),
             },
             ["ok"],
+            id="the one for torch's CUDA is chosen",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch(),
                 "cuda_toolkits": m.toolkits(m.toolkit("11.8"), m.toolkit("12.8")),
@@ -46,8 +48,9 @@ CHECK = several_toolkits.best_toolkit_is_chosen
                 "gpus": m.gpus("A100"),
             },
             ["warn"],
+            id="11.8 is chosen where 12.8 is installed for torch cu128",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch(),
                 "cuda_toolkits": m.toolkits(m.toolkit("11.8"), m.toolkit("12.4")),
@@ -57,8 +60,9 @@ CHECK = several_toolkits.best_toolkit_is_chosen
                 "gpus": m.gpus("A100"),
             },
             ["ok"],
+            id="11.8 is chosen where the other one is 12.4",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch(),
                 "cuda_toolkits": m.toolkits(m.toolkit("11.8"), m.toolkit("12.8")),
@@ -69,6 +73,7 @@ CHECK = several_toolkits.best_toolkit_is_chosen
                 "gpus": m.gpus("A100"),
             },
             ["skip"],
+            id="11.8 is chosen, but CPU offload is built without nvcc",
         ),
     ],
 )

@@ -14,7 +14,7 @@ CHECK = skip_cuda_check_set.cuda_check_is_on
 @pytest.mark.parametrize(
     ("facts", "expected"),
     [
-        (
+        pytest.param(
             {
                 "environment": m.NO_ENV,
                 "torch_build": m.torch(),
@@ -22,8 +22,9 @@ CHECK = skip_cuda_check_set.cuda_check_is_on
                 "deep_speed_install": m.DEEPSPEED,
             },
             ["ok"],
+            id="the variable is not set",
         ),
-        (
+        pytest.param(
             {
                 "environment": m.env(DS_SKIP_CUDA_CHECK="1"),
                 "torch_build": m.torch(),
@@ -31,8 +32,9 @@ CHECK = skip_cuda_check_set.cuda_check_is_on
                 "deep_speed_install": m.DEEPSPEED,
             },
             ["warn"],
+            id="the check is off while the toolkit does not match",
         ),
-        (
+        pytest.param(
             {
                 "environment": m.env(DS_SKIP_CUDA_CHECK="1"),
                 "torch_build": m.torch(),
@@ -40,8 +42,9 @@ CHECK = skip_cuda_check_set.cuda_check_is_on
                 "deep_speed_install": m.DEEPSPEED,
             },
             ["ok"],
+            id="the check is off although the toolkit matches",
         ),
-        (
+        pytest.param(
             {
                 "environment": m.env(DS_SKIP_CUDA_CHECK="true"),
                 "torch_build": m.torch(),
@@ -49,8 +52,9 @@ CHECK = skip_cuda_check_set.cuda_check_is_on
                 "deep_speed_install": m.DEEPSPEED,
             },
             ["warn"],
+            id="the variable has a value that DeepSpeed does not read",
         ),
-        (
+        pytest.param(
             {
                 "environment": m.env(DS_SKIP_CUDA_CHECK="0"),
                 "torch_build": m.torch(),
@@ -58,8 +62,9 @@ CHECK = skip_cuda_check_set.cuda_check_is_on
                 "deep_speed_install": m.DEEPSPEED,
             },
             ["ok"],
+            id="the variable is set to 0",
         ),
-        (
+        pytest.param(
             {
                 "environment": m.env(DS_SKIP_CUDA_CHECK="1"),
                 "torch_build": m.torch(),
@@ -67,8 +72,9 @@ CHECK = skip_cuda_check_set.cuda_check_is_on
                 "deep_speed_install": m.DEEPSPEED,
             },
             ["skip"],
+            id="the check is off and no toolkit is installed",
         ),
-        (
+        pytest.param(
             {
                 "environment": m.env(DS_SKIP_CUDA_CHECK="1"),
                 "torch_build": m.torch("2.13.0+cpu", None),
@@ -76,6 +82,7 @@ CHECK = skip_cuda_check_set.cuda_check_is_on
                 "deep_speed_install": m.DEEPSPEED,
             },
             ["skip"],
+            id="the check is off for a torch build for CPUs",
         ),
     ],
 )

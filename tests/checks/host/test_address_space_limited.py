@@ -28,9 +28,13 @@ def machine(**changes: Any) -> Resources:
 @pytest.mark.parametrize(
     ("fact", "expected"),
     [
-        (machine(), "ok"),
-        (machine(limit_address_space=64 << 30), "warn"),
-        (machine(limit_address_space=4 << 30), "fail"),
+        pytest.param(machine(), "ok", id="no limit"),
+        pytest.param(
+            machine(limit_address_space=64 << 30),
+            "warn",
+            id="64 GiB of addresses on a machine with 64 GiB",
+        ),
+        pytest.param(machine(limit_address_space=4 << 30), "fail", id="4 GiB of addresses"),
     ],
 )
 def test_rows(fact: Resources, expected: str) -> None:

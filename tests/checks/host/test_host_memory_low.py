@@ -30,10 +30,18 @@ def machine(**changes: Any) -> Resources:
 @pytest.mark.parametrize(
     ("fact", "expected"),
     [
-        (machine(), "ok"),
-        (machine(memory_available_bytes=4 << 30), "warn"),
-        (machine(memory_available_bytes=1 << 29), "fail"),
-        (machine(memory_limit_bytes=32 << 30, memory_available_bytes=16 << 30), "ok"),
+        pytest.param(machine(), "ok", id="48 of 64 GiB are free for four GPUs"),
+        pytest.param(
+            machine(memory_available_bytes=4 << 30), "warn", id="4 GiB are free for four GPUs"
+        ),
+        pytest.param(
+            machine(memory_available_bytes=1 << 29), "fail", id="512 MiB are free for four GPUs"
+        ),
+        pytest.param(
+            machine(memory_limit_bytes=32 << 30, memory_available_bytes=16 << 30),
+            "ok",
+            id="half of the container's 32 GiB is free",
+        ),
     ],
 )
 def test_rows(fact: Resources, expected: str) -> None:

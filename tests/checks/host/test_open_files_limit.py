@@ -28,10 +28,10 @@ def machine(**changes: Any) -> Resources:
 @pytest.mark.parametrize(
     ("fact", "expected"),
     [
-        (machine(), "ok"),
-        (machine(limit_nofile=None), "ok"),
-        (machine(limit_nofile=512), "warn"),
-        (machine(limit_nofile=64), "fail"),
+        pytest.param(machine(), "ok", id="1024 files may be open"),
+        pytest.param(machine(limit_nofile=None), "ok", id="any number of files may be open"),
+        pytest.param(machine(limit_nofile=512), "warn", id="512 files may be open"),
+        pytest.param(machine(limit_nofile=64), "fail", id="64 files may be open"),
     ],
 )
 def test_rows(fact: Resources, expected: str) -> None:

@@ -67,15 +67,33 @@ def test_a_machine_that_meets_it() -> None:
 @pytest.mark.parametrize(
     ("changes", "words_"),
     [
-        ({"gpus": gpus("V100")}, "GPUs: 1 is available to the run"),
-        ({"selected": ("2",)}, "GPUs: 1 is available to the run"),
-        ({"gpus": gpus("V100", "P100")}, "GPU 1 (Tesla P100-PCIE-16GB): compute capability 6.0"),
-        ({"cpus": 8}, "CPUs: the job can use 8 of 64"),
-        ({"ram": 31.2}, "host memory: the job can use 31.2 GiB"),
-        ({"disk": 12}, "disk: 12.0 GiB are free at `.`"),
-        ({"python": "3.7.1"}, "Python: 3.7.1"),
-        ({"torch": torch("1.11.0")}, "torch: 1.11.0"),
-        ({"torch": torch("1.11.0")}, "requires 1.12 or newer"),
+        pytest.param(
+            {"gpus": gpus("V100")},
+            "GPUs: 1 is available to the run",
+            id="one GPU where the profile has four",
+        ),
+        pytest.param(
+            {"selected": ("2",)},
+            "GPUs: 1 is available to the run",
+            id="the run selects one of four GPUs",
+        ),
+        pytest.param(
+            {"gpus": gpus("V100", "P100")},
+            "GPU 1 (Tesla P100-PCIE-16GB): compute capability 6.0",
+            id="a P100 among the GPUs",
+        ),
+        pytest.param({"cpus": 8}, "CPUs: the job can use 8 of 64", id="half of the CPUs"),
+        pytest.param(
+            {"ram": 31.2}, "host memory: the job can use 31.2 GiB", id="half of the memory"
+        ),
+        pytest.param({"disk": 12}, "disk: 12.0 GiB are free at `.`", id="12 GiB of disk"),
+        pytest.param({"python": "3.7.1"}, "Python: 3.7.1", id="Python 3.7"),
+        pytest.param({"torch": torch("1.11.0")}, "torch: 1.11.0", id="torch 1.11"),
+        pytest.param(
+            {"torch": torch("1.11.0")},
+            "requires 1.12 or newer",
+            id="torch 1.11, with the version that is required",
+        ),
     ],
 )
 def test_what_falls_short(changes: dict[str, Any], words_: str) -> None:
@@ -115,21 +133,54 @@ def test_bundled_profiles_load(name: str) -> None:
 @pytest.mark.parametrize(
     ("text", "words_"),
     [
-        (
+        pytest.param(
             "[gpu]\ncount = 2\nmemory = 16\n",
             "line 3: unknown key `memory`; did you mean `memory_gib`",
+            id="a misspelled key",
         ),
-        ("[gpus]\ncount = 2\n", "line 1: unknown table `gpus`; did you mean `gpu`"),
-        ("\n[gpu]\ncount = 'two'\n", "line 3: `count` is `two`; expected a whole number"),
-        ("[gpu]\ncount = -1\n", "`count` is `-1`; expected a whole number of 0 or more"),
-        ("[gpu]\ncount = true\n", "`count` is `True`"),
-        ("[versions]\ntorch = 2.1\n", "line 2: `torch` is `2.1`; expected a version as text"),
-        ("[versions]\ntorch = 'new'\n", "expected a version as text"),
-        ("[gpu]\ncompute_capability = '8'\n", "expected a compute capability as text"),
-        ("[gpu\n", "line 1: not valid TOML"),
-        ("gpu = 3\n", "line 1: `gpu` is not a table; expected `[gpu]`"),
-        ("", "is empty"),
-        ("[packages]\npeft = 3\n", "line 2: `peft` is `3`; expected a version as text"),
+        pytest.param(
+            "[gpus]\ncount = 2\n",
+            "line 1: unknown table `gpus`; did you mean `gpu`",
+            id="a misspelled table",
+        ),
+        pytest.param(
+            "\n[gpu]\ncount = 'two'\n",
+            "line 3: `count` is `two`; expected a whole number",
+            id="a number in letters",
+        ),
+        pytest.param(
+            "[gpu]\ncount = -1\n",
+            "`count` is `-1`; expected a whole number of 0 or more",
+            id="a negative number",
+        ),
+        pytest.param("[gpu]\ncount = true\n", "`count` is `True`", id="true in place of a number"),
+        pytest.param(
+            "[versions]\ntorch = 2.1\n",
+            "line 2: `torch` is `2.1`; expected a version as text",
+            id="a version without quotes",
+        ),
+        pytest.param(
+            "[versions]\ntorch = 'new'\n",
+            "expected a version as text",
+            id="a version that is a word",
+        ),
+        pytest.param(
+            "[gpu]\ncompute_capability = '8'\n",
+            "expected a compute capability as text",
+            id="a compute capability without its minor number",
+        ),
+        pytest.param("[gpu\n", "line 1: not valid TOML", id="a bracket that is not closed"),
+        pytest.param(
+            "gpu = 3\n",
+            "line 1: `gpu` is not a table; expected `[gpu]`",
+            id="a table that is a number",
+        ),
+        pytest.param("", "is empty", id="an empty file"),
+        pytest.param(
+            "[packages]\npeft = 3\n",
+            "line 2: `peft` is `3`; expected a version as text",
+            id="a package version that is a number",
+        ),
     ],
 )
 def test_a_wrong_profile_is_told_where(text: str, words_: str) -> None:

@@ -37,11 +37,15 @@ def machine(**changes: Any) -> Resources:
 @pytest.mark.parametrize(
     ("fact", "expected"),
     [
-        (machine(), "ok"),
-        (machine(shm_total_bytes=None), "skip"),
-        (machine(shm_total_bytes=512 << 20), "ok"),
-        (machine(shm_total_bytes=256 << 20), "warn"),
-        (machine(shm_total_bytes=64 << 20), "fail"),
+        pytest.param(machine(), "ok", id="32 GiB of shared memory"),
+        pytest.param(machine(shm_total_bytes=None), "skip", id="a system without /dev/shm"),
+        pytest.param(machine(shm_total_bytes=512 << 20), "ok", id="512 MiB for two GPUs"),
+        pytest.param(machine(shm_total_bytes=256 << 20), "warn", id="256 MiB for two GPUs"),
+        pytest.param(
+            machine(shm_total_bytes=64 << 20),
+            "fail",
+            id="64 MiB for two GPUs, the default of Docker",
+        ),
     ],
 )
 def test_rows(fact: Resources, expected: str) -> None:

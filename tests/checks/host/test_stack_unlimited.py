@@ -18,9 +18,19 @@ OLD = TorchBuild(version="2.9.1", cuda="12.8", nccl="2.27.5")
 @pytest.mark.parametrize(
     ("torch", "run", "status"),
     [
-        (TorchBuild(version="2.11.0", nccl="2.28.9"), RunNeeds(), "ok"),
-        (TorchBuild(version="2.13.0+cpu"), RunNeeds(), "skip"),
-        (OLD, RunNeeds(gpus=("0",)), "skip"),
+        pytest.param(
+            TorchBuild(version="2.11.0", nccl="2.28.9"),
+            RunNeeds(),
+            "ok",
+            id="an NCCL release in which it is repaired",
+        ),
+        pytest.param(
+            TorchBuild(version="2.13.0+cpu"),
+            RunNeeds(),
+            "skip",
+            id="a torch build for CPUs without NCCL",
+        ),
+        pytest.param(OLD, RunNeeds(gpus=("0",)), "skip", id="one GPU does not use NCCL"),
     ],
 )
 def test_where_it_does_no_harm(torch: TorchBuild, run: RunNeeds, status: str) -> None:
@@ -51,8 +61,12 @@ def machine(**changes: Any) -> Resources:
 @pytest.mark.parametrize(
     ("fact", "expected"),
     [
-        (machine(), "ok"),
-        (machine(limit_stack=None), "warn"),
+        pytest.param(machine(), "ok", id="a stack of 8 MiB"),
+        pytest.param(
+            machine(limit_stack=None),
+            "warn",
+            id="an unlimited stack with an older NCCL on two GPUs",
+        ),
     ],
 )
 def test_rows(fact: Resources, expected: str) -> None:

@@ -19,14 +19,42 @@ CPU: dict[str, object] = {"zero_optimization": {"stage": 3, "offload_param": {"d
 @pytest.mark.parametrize(
     ("os", "run", "found", "status"),
     [
-        (LINUX, RunNeeds(config=NVME), gpus("4090", "4090"), ["skip"]),
-        (WINDOWS, RunNeeds(), gpus("4090"), ["ok"]),
-        (WINDOWS, RunNeeds(), Gpus(), ["ok"]),
-        (WINDOWS, RunNeeds(config=CPU), gpus("4090"), ["ok"]),
-        (WINDOWS, RunNeeds(gpus=("1",)), gpus("4090", "4090"), ["ok"]),
-        (WINDOWS, RunNeeds(), gpus("4090", "4090"), ["fail"]),
-        (WINDOWS, RunNeeds(config=NVME), gpus("4090"), ["fail"]),
-        (WINDOWS, RunNeeds(config=NVME), gpus("4090", "4090"), ["fail", "fail"]),
+        pytest.param(
+            LINUX,
+            RunNeeds(config=NVME),
+            gpus("4090", "4090"),
+            ["skip"],
+            id="Linux, where two GPUs and NVMe offload work",
+        ),
+        pytest.param(WINDOWS, RunNeeds(), gpus("4090"), ["ok"], id="Windows with one GPU"),
+        pytest.param(WINDOWS, RunNeeds(), Gpus(), ["ok"], id="Windows without a GPU"),
+        pytest.param(
+            WINDOWS,
+            RunNeeds(config=CPU),
+            gpus("4090"),
+            ["ok"],
+            id="Windows with parameters on the CPU",
+        ),
+        pytest.param(
+            WINDOWS,
+            RunNeeds(gpus=("1",)),
+            gpus("4090", "4090"),
+            ["ok"],
+            id="Windows with two GPUs of which the run uses one",
+        ),
+        pytest.param(
+            WINDOWS, RunNeeds(), gpus("4090", "4090"), ["fail"], id="Windows with two GPUs"
+        ),
+        pytest.param(
+            WINDOWS, RunNeeds(config=NVME), gpus("4090"), ["fail"], id="Windows with NVMe offload"
+        ),
+        pytest.param(
+            WINDOWS,
+            RunNeeds(config=NVME),
+            gpus("4090", "4090"),
+            ["fail", "fail"],
+            id="Windows with two GPUs and NVMe offload",
+        ),
     ],
 )
 def test_windows(os: OsInfo, run: RunNeeds, found: Any, status: list[str]) -> None:

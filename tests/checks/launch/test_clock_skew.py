@@ -21,11 +21,11 @@ def nodes(*skews: float | None) -> NodesReach:
 @pytest.mark.parametrize(
     ("fact", "expected"),
     [
-        (nodes(), "skip"),
-        (nodes(None), "skip"),
-        (nodes(0.3, -1.9), "ok"),
-        (nodes(0.3, -61.0), "warn"),
-        (nodes(3600.0), "warn"),
+        pytest.param(nodes(), "skip", id="no other node was asked"),
+        pytest.param(nodes(None), "skip", id="the clock of the other node is unknown"),
+        pytest.param(nodes(0.3, -1.9), "ok", id="two seconds apart"),
+        pytest.param(nodes(0.3, -61.0), "warn", id="one clock is a minute behind"),
+        pytest.param(nodes(3600.0), "warn", id="one clock is an hour ahead"),
     ],
 )
 def test_rows(fact: NodesReach, expected: str) -> None:

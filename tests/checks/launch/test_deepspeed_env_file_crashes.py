@@ -18,11 +18,25 @@ TWO = parse_hostfile("a slots=1\nb slots=1\n", "hosts")
 @pytest.mark.parametrize(
     ("text", "hosts", "status"),
     [
-        ("NCCL_DEBUG=INFO\nA=b=c\n", TWO, "ok"),
-        ("NCCL_DEBUG=INFO\n\nA=1\n", TWO, "fail"),
-        ("# remark\n", TWO, "fail"),
-        ("# remark\n", ABSENT, "warn"),
-        ("# remark = x\n", TWO, "warn"),
+        pytest.param(
+            "NCCL_DEBUG=INFO\nA=b=c\n",
+            TWO,
+            "ok",
+            id="two settings, one of them with a second equals sign",
+        ),
+        pytest.param(
+            "NCCL_DEBUG=INFO\n\nA=1\n", TWO, "fail", id="an empty line between two settings"
+        ),
+        pytest.param("# remark\n", TWO, "fail", id="a comment without an equals sign"),
+        pytest.param(
+            "# remark\n", ABSENT, "warn", id="a comment without an equals sign, but no hostfile"
+        ),
+        pytest.param(
+            "# remark = x\n",
+            TWO,
+            "warn",
+            id="a comment with an equals sign is exported as a setting",
+        ),
     ],
 )
 def test_env_file(text: str, hosts: Any, status: str) -> None:

@@ -19,14 +19,45 @@ FILE = parse_env_file("LD_LIBRARY_PATH=/x\n", "/root/.deepspeed_env")
 @pytest.mark.parametrize(
     ("variables", "line", "status"),
     [
-        ({}, "deepspeed t.py", "ok"),
-        ({"PATH": "/bin", "HOME": "/root", "CUDA_VISIBLE_DEVICES": "0"}, "deepspeed t.py", "ok"),
-        ({"NCCL_DEBUG": "INFO", "PYTHONPATH": "/src"}, "deepspeed t.py", "ok"),
-        ({"LD_LIBRARY_PATH": "/x"}, "deepspeed t.py", "ok"),  # the file has it
-        ({"HF_HOME": "/data"}, "deepspeed t.py", "warn"),
-        ({"TORCH_EXTENSIONS_DIR": "/fast"}, "deepspeed t.py", "warn"),
-        ({"HF_HOME": "/data"}, "torchrun t.py", "skip"),
-        ({"HF_HOME": "/data"}, "deepspeed --launcher slurm t.py", "skip"),
+        pytest.param(
+            {}, "deepspeed t.py", "ok", id="the launcher's environment has nothing special"
+        ),
+        pytest.param(
+            {"PATH": "/bin", "HOME": "/root", "CUDA_VISIBLE_DEVICES": "0"},
+            "deepspeed t.py",
+            "ok",
+            id="variables that each node sets for itself",
+        ),
+        pytest.param(
+            {"NCCL_DEBUG": "INFO", "PYTHONPATH": "/src"},
+            "deepspeed t.py",
+            "ok",
+            id="variables that the launcher forwards",
+        ),
+        pytest.param(
+            {"LD_LIBRARY_PATH": "/x"},
+            "deepspeed t.py",
+            "ok",
+            id="a variable that the environment file forwards",
+        ),  # the file has it
+        pytest.param(
+            {"HF_HOME": "/data"}, "deepspeed t.py", "warn", id="HF_HOME stays on the first node"
+        ),
+        pytest.param(
+            {"TORCH_EXTENSIONS_DIR": "/fast"},
+            "deepspeed t.py",
+            "warn",
+            id="TORCH_EXTENSIONS_DIR stays on the first node",
+        ),
+        pytest.param(
+            {"HF_HOME": "/data"}, "torchrun t.py", "skip", id="torchrun is started on each node"
+        ),
+        pytest.param(
+            {"HF_HOME": "/data"},
+            "deepspeed --launcher slurm t.py",
+            "skip",
+            id="Slurm forwards the whole environment",
+        ),
     ],
 )
 def test_rows(variables: dict[str, str], line: str, status: str) -> None:

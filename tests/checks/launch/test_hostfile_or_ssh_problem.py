@@ -16,13 +16,26 @@ from tests.checks.launch.rows import command, gpus
 @pytest.mark.parametrize(
     ("text", "status", "words"),
     [
-        ("# nodes\nnode-a slots=4\n\nnode-b slots=4 # spare\n", "ok", ""),
-        ("node-a slots=2\nnode-b 8 gpus\n", "fail", "line 2"),
-        ("node-a slots=2\nnode-a slots=2\n", "fail", "stands on line 1"),
-        ("node-a slots=two\n", "fail", "HOST slots=N"),
-        ("\n# nodes come here\n", "fail", "names no host"),
-        ("localhost slots=8\n", "fail ok", "8 slots"),
-        ("me slots=4\n", "ok", ""),
+        pytest.param(
+            "# nodes\nnode-a slots=4\n\nnode-b slots=4 # spare\n",
+            "ok",
+            "",
+            id="two nodes with comments and an empty line",
+        ),
+        pytest.param(
+            "node-a slots=2\nnode-b 8 gpus\n", "fail", "line 2", id="a line without slots="
+        ),
+        pytest.param(
+            "node-a slots=2\nnode-a slots=2\n", "fail", "stands on line 1", id="a host named twice"
+        ),
+        pytest.param(
+            "node-a slots=two\n", "fail", "HOST slots=N", id="a number of slots in letters"
+        ),
+        pytest.param("\n# nodes come here\n", "fail", "names no host", id="only comments"),
+        pytest.param(
+            "localhost slots=8\n", "fail ok", "8 slots", id="more slots than this node has GPUs"
+        ),
+        pytest.param("me slots=4\n", "ok", "", id="this node by its short name"),
     ],
 )
 def test_hostfile(text: str, status: str, words: str) -> None:
@@ -74,16 +87,66 @@ def reach(lacking: tuple[str, ...] = (), **changes: Any) -> NodesReach:
 @pytest.mark.parametrize(
     ("nodes", "line", "status", "words"),
     [
-        (reach(), "deepspeed t.py", "ok", ""),
-        (reach(ssh=None), "deepspeed t.py", "ok", ""),
-        (reach(ssh=False, error="Permission denied"), "deepspeed t.py", "fail ok", "line 2 of"),
-        (reach(ssh=False, timed_out=True), "deepspeed t.py", "fail ok", "ssh timed out"),
-        (reach(ssh=False, addresses=()), "deepspeed t.py", "fail ok", "does not resolve"),
-        (reach(python=False), "deepspeed t.py", "warn ok", "no Python interpreter"),
-        (reach(("pdsh",)), "deepspeed t.py", "fail ok", "`pdsh` is not on PATH"),
-        (reach(("pdsh",)), "deepspeed --launcher openmpi t.py", "ok", ""),
-        (reach(("pdsh",)), "deepspeed --no_ssh --node_rank 0 t.py", "ok", ""),
-        (reach(("pdsh",)), "torchrun t.py", "ok", ""),
+        pytest.param(
+            reach(), "deepspeed t.py", "ok", "", id="the other node answers and has Python"
+        ),
+        pytest.param(reach(ssh=None), "deepspeed t.py", "ok", "", id="ssh was not tried"),
+        pytest.param(
+            reach(ssh=False, error="Permission denied"),
+            "deepspeed t.py",
+            "fail ok",
+            "line 2 of",
+            id="the other node refuses the key",
+        ),
+        pytest.param(
+            reach(ssh=False, timed_out=True),
+            "deepspeed t.py",
+            "fail ok",
+            "ssh timed out",
+            id="ssh to the other node times out",
+        ),
+        pytest.param(
+            reach(ssh=False, addresses=()),
+            "deepspeed t.py",
+            "fail ok",
+            "does not resolve",
+            id="the name of the other node does not resolve",
+        ),
+        pytest.param(
+            reach(python=False),
+            "deepspeed t.py",
+            "warn ok",
+            "no Python interpreter",
+            id="the other node has no Python",
+        ),
+        pytest.param(
+            reach(("pdsh",)),
+            "deepspeed t.py",
+            "fail ok",
+            "`pdsh` is not on PATH",
+            id="the default launcher's pdsh is not installed",
+        ),
+        pytest.param(
+            reach(("pdsh",)),
+            "deepspeed --launcher openmpi t.py",
+            "ok",
+            "",
+            id="pdsh is not installed, but Open MPI starts the ranks",
+        ),
+        pytest.param(
+            reach(("pdsh",)),
+            "deepspeed --no_ssh --node_rank 0 t.py",
+            "ok",
+            "",
+            id="pdsh is not installed, but each node is started by hand",
+        ),
+        pytest.param(
+            reach(("pdsh",)),
+            "torchrun t.py",
+            "ok",
+            "",
+            id="pdsh is not installed, but torchrun does not use it",
+        ),
     ],
 )
 def test_the_other_nodes(nodes: NodesReach, line: str, status: str, words: str) -> None:

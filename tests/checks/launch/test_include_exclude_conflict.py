@@ -13,16 +13,44 @@ from tests.checks.launch.rows import command, gpus
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("deepspeed --include localhost:0,3 t.py", ""),
-        ("deepspeed --exclude localhost:0 t.py", ""),
-        ("deepspeed --num_gpus 2 --num_nodes 1 t.py", ""),
-        ("torchrun --nproc_per_node 2 t.py --include a --exclude b", ""),
-        ("deepspeed --include localhost:0 --exclude localhost:1 t.py", "`--exclude`"),
-        ("deepspeed --include localhost:0 --num_gpus 1 t.py", "`--num_gpus`"),
-        ("deepspeed --include localhost:0,4 t.py", "slot 4"),
-        ("deepspeed --include node-z:0 t.py", "`node-z`"),
-        ("deepspeed --include localhost:a t.py", "does not have the form"),
-        ("deepspeed --num_gpus two t.py", "needs an integer"),
+        pytest.param(
+            "deepspeed --include localhost:0,3 t.py", "", id="two slots of this node are included"
+        ),
+        pytest.param(
+            "deepspeed --exclude localhost:0 t.py", "", id="one slot of this node is excluded"
+        ),
+        pytest.param(
+            "deepspeed --num_gpus 2 --num_nodes 1 t.py", "", id="a number of GPUs and of nodes"
+        ),
+        pytest.param(
+            "torchrun --nproc_per_node 2 t.py --include a --exclude b",
+            "",
+            id="options of the script behind its name are not the launcher's",
+        ),
+        pytest.param(
+            "deepspeed --include localhost:0 --exclude localhost:1 t.py",
+            "`--exclude`",
+            id="included and excluded slots at once",
+        ),
+        pytest.param(
+            "deepspeed --include localhost:0 --num_gpus 1 t.py",
+            "`--num_gpus`",
+            id="included slots and a number of GPUs at once",
+        ),
+        pytest.param(
+            "deepspeed --include localhost:0,4 t.py", "slot 4", id="slot 4 on a node with four GPUs"
+        ),
+        pytest.param(
+            "deepspeed --include node-z:0 t.py", "`node-z`", id="a node that is not in the hostfile"
+        ),
+        pytest.param(
+            "deepspeed --include localhost:a t.py",
+            "does not have the form",
+            id="a slot that is not a number",
+        ),
+        pytest.param(
+            "deepspeed --num_gpus two t.py", "needs an integer", id="a number of GPUs in letters"
+        ),
     ],
 )
 def test_options(line: str, words: str) -> None:

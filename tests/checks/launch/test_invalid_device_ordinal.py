@@ -12,15 +12,40 @@ from tests.checks.launch.rows import command, env, gpus
 @pytest.mark.parametrize(
     ("line", "visible", "status"),
     [
-        ("deepspeed --num_gpus 4 t.py", None, "ok"),
-        ("deepspeed --num_gpus 8 t.py", None, "fail"),
-        ("deepspeed --num_gpus 4 t.py", "0,1", "ok"),
-        ("deepspeed t.py", None, "ok"),
-        ("torchrun --nproc_per_node 4 t.py", "0,1", "fail"),
-        ("torchrun --nproc_per_node gpu t.py", "0,1", "ok"),
-        ("accelerate launch --num_processes 8 --num_machines 2 t.py", None, "ok"),
-        ("accelerate launch --cpu --num_processes 8 t.py", None, "ok"),
-        ("python t.py", None, "ok"),
+        pytest.param("deepspeed --num_gpus 4 t.py", None, "ok", id="four ranks on four GPUs"),
+        pytest.param("deepspeed --num_gpus 8 t.py", None, "fail", id="eight ranks on four GPUs"),
+        pytest.param(
+            "deepspeed --num_gpus 4 t.py",
+            "0,1",
+            "ok",
+            id="deepspeed sets its own list of visible GPUs",
+        ),
+        pytest.param("deepspeed t.py", None, "ok", id="deepspeed starts one rank on each GPU"),
+        pytest.param(
+            "torchrun --nproc_per_node 4 t.py",
+            "0,1",
+            "fail",
+            id="four ranks where two GPUs are visible",
+        ),
+        pytest.param(
+            "torchrun --nproc_per_node gpu t.py",
+            "0,1",
+            "ok",
+            id="torchrun starts one rank on each visible GPU",
+        ),
+        pytest.param(
+            "accelerate launch --num_processes 8 --num_machines 2 t.py",
+            None,
+            "ok",
+            id="eight ranks on two nodes are four on this one",
+        ),
+        pytest.param(
+            "accelerate launch --cpu --num_processes 8 t.py",
+            None,
+            "ok",
+            id="ranks on the CPU need no GPU",
+        ),
+        pytest.param("python t.py", None, "ok", id="a script without a launcher"),
     ],
 )
 def test_ranks(line: str, visible: str | None, status: str) -> None:

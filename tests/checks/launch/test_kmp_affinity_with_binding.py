@@ -14,10 +14,27 @@ from tests.checks.launch.rows import command, env
 @pytest.mark.parametrize(
     ("line", "variables", "status"),
     [
-        ("deepspeed --bind_cores_to_rank t.py", {}, "ok"),
-        ("deepspeed t.py", {"KMP_AFFINITY": "compact"}, "ok"),
-        ("torchrun t.py --bind_cores_to_rank", {"KMP_AFFINITY": "compact"}, "ok"),
-        ("deepspeed --bind_cores_to_rank t.py", {"KMP_AFFINITY": "compact"}, "fail"),
+        pytest.param(
+            "deepspeed --bind_cores_to_rank t.py", {}, "ok", id="deepspeed alone binds the ranks"
+        ),
+        pytest.param(
+            "deepspeed t.py",
+            {"KMP_AFFINITY": "compact"},
+            "ok",
+            id="KMP_AFFINITY alone binds the threads",
+        ),
+        pytest.param(
+            "torchrun t.py --bind_cores_to_rank",
+            {"KMP_AFFINITY": "compact"},
+            "ok",
+            id="the option is the script's, behind its name",
+        ),
+        pytest.param(
+            "deepspeed --bind_cores_to_rank t.py",
+            {"KMP_AFFINITY": "compact"},
+            "fail",
+            id="deepspeed and KMP_AFFINITY both bind",
+        ),
     ],
 )
 def test_binding(line: str, variables: Any, status: str) -> None:

@@ -39,20 +39,38 @@ def look(text: str) -> LaunchFiles:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("torchrun train.py", "ok"),
-        ("deepspeed --num_gpus 2 train.py --lr 1", "ok"),  # beside the interpreter, not on PATH
-        ("NCCL_DEBUG=INFO nohup torchrun /abs/train.py", "ok"),
-        ("./run.sh", "ok"),
-        ("torchrun -m pkg.train", "ok"),
-        ("PATH=/opt/t/bin deepspeed train.py", "ok"),
-        ("torchrun $HOME/train.py", "skip"),
-        ("source env.sh && torchrun gone.py", "skip"),
-        ("cd /job", "skip"),
-        ("deepseed train.py", "fail"),
-        ("./rum.sh", "fail"),
-        ("torchrun tran.py", "fail"),
-        ("python3 sub/train.py", "fail"),
-        ("python tran.py", "fail fail"),
+        pytest.param(
+            "torchrun train.py", "ok", id="launcher on PATH and a script in the working directory"
+        ),
+        pytest.param(
+            "deepspeed --num_gpus 2 train.py --lr 1",
+            "ok",
+            id="deepspeed is in the environment that is examined",
+        ),  # beside the interpreter, not on PATH
+        pytest.param(
+            "NCCL_DEBUG=INFO nohup torchrun /abs/train.py",
+            "ok",
+            id="a command before the launcher and a script by absolute path",
+        ),
+        pytest.param("./run.sh", "ok", id="a shell script of the working directory"),
+        pytest.param("torchrun -m pkg.train", "ok", id="a module is not looked for as a file"),
+        pytest.param(
+            "PATH=/opt/t/bin deepspeed train.py", "ok", id="the command sets a PATH of its own"
+        ),
+        pytest.param(
+            "torchrun $HOME/train.py", "skip", id="a path with a shell variable cannot be checked"
+        ),
+        pytest.param(
+            "source env.sh && torchrun gone.py",
+            "skip",
+            id="two commands in one line cannot be checked",
+        ),
+        pytest.param("cd /job", "skip", id="a builtin of the shell is not a program to look for"),
+        pytest.param("deepseed train.py", "fail", id="the launcher's name is misspelled"),
+        pytest.param("./rum.sh", "fail", id="the shell script's name is misspelled"),
+        pytest.param("torchrun tran.py", "fail", id="the name of torchrun's script is misspelled"),
+        pytest.param("python3 sub/train.py", "fail", id="the script is in another folder"),
+        pytest.param("python tran.py", "fail fail", id="neither interpreter nor script is found"),
     ],
 )
 def test_files(text: str, expected: str) -> None:

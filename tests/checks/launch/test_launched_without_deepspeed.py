@@ -17,14 +17,32 @@ RANKS = dict.fromkeys(("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTE
 @pytest.mark.parametrize(
     ("line", "chosen", "variables", "status"),
     [
-        ("deepspeed t.py", ("0", "1"), {}, "ok"),
-        ("srun python t.py", ("0", "1"), {}, "ok"),
-        ("python prepare.py", (), {}, "ok"),
-        ("python t.py", ("0",), {}, "ok"),
-        ("python t.py", ("0", "1"), {}, "fail"),
-        ("python t.py --deepspeed ds.json", (), {}, "warn"),
-        ("python t.py --deepspeed ds.json", (), RANKS, "ok"),
-        ("python -m torch.distributed.run t.py", ("0", "1"), {}, "ok"),
+        pytest.param("deepspeed t.py", ("0", "1"), {}, "ok", id="deepspeed starts the ranks"),
+        pytest.param("srun python t.py", ("0", "1"), {}, "ok", id="srun starts the ranks"),
+        pytest.param("python prepare.py", (), {}, "ok", id="a script that does not train"),
+        pytest.param("python t.py", ("0",), {}, "ok", id="one GPU needs no launcher"),
+        pytest.param("python t.py", ("0", "1"), {}, "fail", id="two GPUs without a launcher"),
+        pytest.param(
+            "python t.py --deepspeed ds.json",
+            (),
+            {},
+            "warn",
+            id="a DeepSpeed config without a launcher",
+        ),
+        pytest.param(
+            "python t.py --deepspeed ds.json",
+            (),
+            RANKS,
+            "ok",
+            id="another program has already set the variables of the ranks",
+        ),
+        pytest.param(
+            "python -m torch.distributed.run t.py",
+            ("0", "1"),
+            {},
+            "ok",
+            id="torchrun as a module starts the ranks",
+        ),
     ],
 )
 def test_launcher(line: str, chosen: tuple[str, ...], variables: Any, status: str) -> None:

@@ -13,16 +13,47 @@ from tests.checks.launch.rows import command, env
 @pytest.mark.parametrize(
     ("line", "visible", "status"),
     [
-        ("deepspeed t.py", "0,1", "ok"),
-        ("deepspeed t.py", "", "ok"),
-        ("deepspeed --include localhost:4,5 t.py", "4,5", "ok"),
-        ("deepspeed --include localhost:0,1 t.py", "4,5", "warn"),
-        ("deepspeed --num_gpus 2 t.py", "0,1", "ok"),
-        ("deepspeed --num_gpus 2 t.py", "2,3", "warn"),
-        ("deepspeed --num_gpus 2 t.py", "GPU-1,GPU-2", "warn"),
-        ("deepspeed t.py", "MIG-1", "fail"),
-        ("torchrun --nproc_per_node 2 t.py", "MIG-1", "ok"),
-        ("srun deepspeed t.py", "MIG-1", "ok"),
+        pytest.param(
+            "deepspeed t.py", "0,1", "ok", id="no options, so deepspeed follows the variable"
+        ),
+        pytest.param("deepspeed t.py", "", "ok", id="an empty variable"),
+        pytest.param(
+            "deepspeed --include localhost:4,5 t.py",
+            "4,5",
+            "ok",
+            id="the options include the GPUs of the variable",
+        ),
+        pytest.param(
+            "deepspeed --include localhost:0,1 t.py",
+            "4,5",
+            "warn",
+            id="the options include other GPUs than the variable",
+        ),
+        pytest.param(
+            "deepspeed --num_gpus 2 t.py", "0,1", "ok", id="two GPUs, the first two of the variable"
+        ),
+        pytest.param(
+            "deepspeed --num_gpus 2 t.py",
+            "2,3",
+            "warn",
+            id="the first two GPUs replace GPUs 2 and 3",
+        ),
+        pytest.param(
+            "deepspeed --num_gpus 2 t.py",
+            "GPU-1,GPU-2",
+            "warn",
+            id="the first two GPUs replace UUIDs",
+        ),
+        pytest.param(
+            "deepspeed t.py", "MIG-1", "fail", id="deepspeed cannot read the name of a MIG slice"
+        ),
+        pytest.param(
+            "torchrun --nproc_per_node 2 t.py",
+            "MIG-1",
+            "ok",
+            id="torchrun passes the name of a MIG slice on",
+        ),
+        pytest.param("srun deepspeed t.py", "MIG-1", "ok", id="srun may set the variable anew"),
     ],
 )
 def test_visible_devices(line: str, visible: str, status: str) -> None:

@@ -25,13 +25,57 @@ def offload(device: str) -> DsConfig:
 @pytest.mark.parametrize(
     ("device", "threads", "machine", "line", "status"),
     [
-        ("cpu", None, ROOM, "deepspeed --num_gpus 4 t.py", "ok"),
-        ("cpu", "16", ROOM, "torchrun --nproc_per_node 4 t.py", "ok"),
-        ("cpu", None, ROOM, "torchrun --nproc_per_node 1 t.py", "ok"),
-        ("none", "1", ROOM, "deepspeed t.py", "ok"),
-        ("cpu", "1", LAPTOP, "deepspeed --num_gpus 2 t.py", "ok"),
-        ("cpu", "1", ROOM, "deepspeed --num_gpus 4 t.py", "warn"),
-        ("cpu", None, ROOM, "torchrun --nproc_per_node 4 t.py", "warn"),
+        pytest.param(
+            "cpu",
+            None,
+            ROOM,
+            "deepspeed --num_gpus 4 t.py",
+            "ok",
+            id="deepspeed sets the threads of its ranks",
+        ),
+        pytest.param(
+            "cpu",
+            "16",
+            ROOM,
+            "torchrun --nproc_per_node 4 t.py",
+            "ok",
+            id="16 threads for each of four ranks",
+        ),
+        pytest.param(
+            "cpu",
+            None,
+            ROOM,
+            "torchrun --nproc_per_node 1 t.py",
+            "ok",
+            id="torchrun does not limit a single rank",
+        ),
+        pytest.param(
+            "none", "1", ROOM, "deepspeed t.py", "ok", id="one thread, but nothing is offloaded"
+        ),
+        pytest.param(
+            "cpu",
+            "1",
+            LAPTOP,
+            "deepspeed --num_gpus 2 t.py",
+            "ok",
+            id="one thread on a laptop with four cores",
+        ),
+        pytest.param(
+            "cpu",
+            "1",
+            ROOM,
+            "deepspeed --num_gpus 4 t.py",
+            "warn",
+            id="one thread on a server with 64 cores",
+        ),
+        pytest.param(
+            "cpu",
+            None,
+            ROOM,
+            "torchrun --nproc_per_node 4 t.py",
+            "warn",
+            id="torchrun limits each of four ranks to one thread",
+        ),
     ],
 )
 def test_threads(

@@ -13,14 +13,46 @@ from tests.checks.launch.rows import ABSENT, command
 @pytest.mark.parametrize(
     ("port", "line", "status"),
     [
-        (MasterPort(port=29500), "deepspeed t.py", "ok"),
-        (MasterPort(port=29500, taken=True), "deepspeed t.py", "fail"),
-        (MasterPort(port=29500, taken=True), "", "warn"),
-        (MasterPort(port=29500, taken=True), "python t.py", "ok"),
-        (MasterPort(port=29500, taken=True, asked=True), "python t.py", "fail"),
-        (MasterPort(port=29500, taken=True), "bash run.sh", "ok"),
-        (MasterPort(port=29500, taken=True, remote=True, host="n1"), "deepspeed t.py", "warn"),
-        (MasterPort(port=29500, remote=True, host="n1"), "deepspeed t.py", "ok"),
+        pytest.param(MasterPort(port=29500), "deepspeed t.py", "ok", id="the port is free"),
+        pytest.param(
+            MasterPort(port=29500, taken=True), "deepspeed t.py", "fail", id="the port is taken"
+        ),
+        pytest.param(
+            MasterPort(port=29500, taken=True),
+            "",
+            "warn",
+            id="the port is taken, but no command was named",
+        ),
+        pytest.param(
+            MasterPort(port=29500, taken=True),
+            "python t.py",
+            "ok",
+            id="a script without a launcher opens no port",
+        ),
+        pytest.param(
+            MasterPort(port=29500, taken=True, asked=True),
+            "python t.py",
+            "fail",
+            id="the user asked for the port that is taken",
+        ),
+        pytest.param(
+            MasterPort(port=29500, taken=True),
+            "bash run.sh",
+            "ok",
+            id="a shell script may choose another port",
+        ),
+        pytest.param(
+            MasterPort(port=29500, taken=True, remote=True, host="n1"),
+            "deepspeed t.py",
+            "warn",
+            id="the port is taken here, but the master is another node",
+        ),
+        pytest.param(
+            MasterPort(port=29500, remote=True, host="n1"),
+            "deepspeed t.py",
+            "ok",
+            id="the master is another node and the port is free here",
+        ),
     ],
 )
 def test_port(port: MasterPort, line: str, status: str) -> None:

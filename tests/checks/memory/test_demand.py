@@ -125,21 +125,46 @@ def test_defaults_of_deepspeed_and_not_of_recommend() -> None:
 @pytest.mark.parametrize(
     ("model", "config", "cards", "status"),
     [
-        ("gpt2-xl", STAGE2, ("V100",) * 4, "ok"),
-        ("7B", STAGE2, ("V100",) * 4, "fail"),
-        ("7B", STAGE2, ("A100",) * 8, "ok"),
-        ("7B", None, ("A100",), "fail"),
-        ("7B", OFFLOAD, ("A100",), "ok"),
-        ("7B", OFFLOAD, ("A100", "T4"), "warn"),
-        ("13B", OFFLOAD, ("A100", "T4"), "fail"),
-        (
+        pytest.param("gpt2-xl", STAGE2, ("V100",) * 4, "ok", id="gpt2-xl with ZeRO-2 on four V100"),
+        pytest.param("7B", STAGE2, ("V100",) * 4, "fail", id="a 7B model with ZeRO-2 on four V100"),
+        pytest.param("7B", STAGE2, ("A100",) * 8, "ok", id="a 7B model with ZeRO-2 on eight A100"),
+        pytest.param("7B", None, ("A100",), "fail", id="a 7B model without a config on one A100"),
+        pytest.param(
+            "7B",
+            OFFLOAD,
+            ("A100",),
+            "ok",
+            id="a 7B model with the optimizer on the CPU on one A100",
+        ),
+        pytest.param(
+            "7B",
+            OFFLOAD,
+            ("A100", "T4"),
+            "warn",
+            id="a 7B model with offload hardly fits the T4 beside an A100",
+        ),
+        pytest.param(
+            "13B",
+            OFFLOAD,
+            ("A100", "T4"),
+            "fail",
+            id="a 13B model with offload does not fit the T4 beside an A100",
+        ),
+        pytest.param(
             "27B",
             {"zero_optimization": {"stage": 3}, "bf16": {"enabled": True}},
             ("A100",) * 4,
             "fail",
+            id="a 27B model with ZeRO-3 on four A100",
         ),
-        ("gpt2", STAGE2, ("4090",), "ok"),
-        ("llama-2-7b", {"bf16": {"enabled": "auto"}, **OFFLOAD}, ("4090",) * 2, "ok"),
+        pytest.param("gpt2", STAGE2, ("4090",), "ok", id="gpt2 with ZeRO-2 on one RTX 4090"),
+        pytest.param(
+            "llama-2-7b",
+            {"bf16": {"enabled": "auto"}, **OFFLOAD},
+            ("4090",) * 2,
+            "ok",
+            id="llama-2-7b with bf16 auto and offload on two RTX 4090",
+        ),
     ],
 )
 def test_gpu_memory(
@@ -162,14 +187,41 @@ def test_weights_alone_can_be_offloaded() -> None:
 @pytest.mark.parametrize(
     ("model", "config", "card", "finetune", "status"),
     [
-        ("7B", STAGE2, "V100", "full", "fail"),
-        ("7B", STAGE2, "V100", None, "warn"),
-        ("7B", STAGE2, "V100", "lora", "ok"),
-        ("7B", None, "A100", None, "warn"),
-        ("13B", STAGE2, "4090", "lora", "warn"),  # 16-bit weights do not fit, 4-bit ones do
-        ("70B", STAGE2, "4090", "lora", "fail"),
-        ("70B", STAGE2, "4090", None, "fail"),
-        ("gpt2", STAGE2, "4090", None, "ok"),
+        pytest.param(
+            "7B", STAGE2, "V100", "full", "fail", id="all weights of 7B are trained on a V100"
+        ),
+        pytest.param(
+            "7B", STAGE2, "V100", None, "warn", id="7B on a V100, which adapters alone would fit"
+        ),
+        pytest.param("7B", STAGE2, "V100", "lora", "ok", id="adapters for 7B on a V100"),
+        pytest.param(
+            "7B",
+            None,
+            "A100",
+            None,
+            "warn",
+            id="7B without a config on an A100, which adapters alone would fit",
+        ),
+        pytest.param(
+            "13B",
+            STAGE2,
+            "4090",
+            "lora",
+            "warn",
+            id="adapters for 13B on an RTX 4090, which QLoRA alone would fit",
+        ),  # 16-bit weights do not fit, 4-bit ones do
+        pytest.param(
+            "70B",
+            STAGE2,
+            "4090",
+            "lora",
+            "fail",
+            id="adapters for 70B on an RTX 4090 do not fit even with QLoRA",
+        ),
+        pytest.param(
+            "70B", STAGE2, "4090", None, "fail", id="70B on an RTX 4090 does not fit in any way"
+        ),
+        pytest.param("gpt2", STAGE2, "4090", None, "ok", id="gpt2 on an RTX 4090"),
     ],
 )
 def test_adapters_are_not_told_that_they_do_not_fit(
@@ -251,10 +303,25 @@ PLAN = PlanNeeds(
 @pytest.mark.parametrize(
     ("cards", "status", "words"),
     [
-        (("A100", "A100"), "ok", ""),
-        (("A100", "V100", "A100"), "ok", ""),
-        (("A100", "4090"), "fail", "needs 30.0 GiB on each GPU, but the smallest chosen GPU"),
-        (("A100",), "fail", "the plan is for 2 GPUs on each node"),
+        pytest.param(("A100", "A100"), "ok", "", id="two A100, as the plan says"),
+        pytest.param(
+            ("A100", "V100", "A100"),
+            "ok",
+            "",
+            id="a V100 that has the 30 GiB, and an A100 that the plan does not use",
+        ),
+        pytest.param(
+            ("A100", "4090"),
+            "fail",
+            "needs 30.0 GiB on each GPU, but the smallest chosen GPU",
+            id="an RTX 4090 does not have the 30 GiB of the plan",
+        ),
+        pytest.param(
+            ("A100",),
+            "fail",
+            "the plan is for 2 GPUs on each node",
+            id="one GPU where the plan has two",
+        ),
     ],
 )
 def test_a_plan_on_another_machine(cards: tuple[str, ...], status: str, words: str) -> None:
@@ -319,9 +386,21 @@ def test_pinning_was_no_default_before_0_19_5() -> None:
 @pytest.mark.parametrize(
     ("command", "env", "ranks", "nodes"),
     [
-        (ABSENT, NO_ENV, 4, 1),
-        (ABSENT, Environment(variables={"CUDA_VISIBLE_DEVICES": "2,3"}), 2, 1),
-        (LaunchCommand(launcher="torchrun", num_gpus=2, num_nodes=3), NO_ENV, 2, 3),
+        pytest.param(ABSENT, NO_ENV, 4, 1, id="one rank for each GPU of the node"),
+        pytest.param(
+            ABSENT,
+            Environment(variables={"CUDA_VISIBLE_DEVICES": "2,3"}),
+            2,
+            1,
+            id="one rank for each visible GPU",
+        ),
+        pytest.param(
+            LaunchCommand(launcher="torchrun", num_gpus=2, num_nodes=3),
+            NO_ENV,
+            2,
+            3,
+            id="torchrun starts two ranks on each of three nodes",
+        ),
     ],
 )
 def test_ranks_of_the_run(command: Any, env: Any, ranks: int, nodes: int) -> None:
@@ -366,7 +445,13 @@ VISION = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("config", [_family(), VISION])
+@pytest.mark.parametrize(
+    "config",
+    [
+        pytest.param(_family(), id="latent attention and experts"),
+        pytest.param(VISION, id="a vision tower beside the text layers"),
+    ],
+)
 def test_a_shape_with_parts_survives_the_snapshot(config: dict[str, Any], tmp_path: Path) -> None:
     """Latent attention, experts and towers come back from JSON as they were."""
     (tmp_path / "config.json").write_text(json.dumps(config))

@@ -40,11 +40,11 @@ def machine(**more: Any) -> Resources:
 @pytest.mark.parametrize(
     ("held", "free", "status"),
     [
-        (0, 200, "ok"),
-        (100, 150, "ok"),
-        (0, 1, "ok"),
-        (0.5, 1, "ok"),
-        (250, 1, "warn"),
+        pytest.param(0, 200, "ok", id="no huge pages and plenty of memory"),
+        pytest.param(100, 150, "ok", id="100 GiB of huge pages, but 150 GiB are left"),
+        pytest.param(0, 1, "ok", id="no huge pages, but memory is short all the same"),
+        pytest.param(0.5, 1, "ok", id="half a GiB of huge pages is too little to matter"),
+        pytest.param(250, 1, "warn", id="huge pages take almost all memory"),
     ],
 )
 def test_huge_pages_matter_only_where_memory_lacks(held: float, free: float, status: str) -> None:
@@ -61,11 +61,11 @@ def test_huge_pages_matter_only_where_memory_lacks(held: float, free: float, sta
 @pytest.mark.parametrize(
     ("total", "used", "free", "status"),
     [
-        (0, 0, 200, "ok"),
-        (8, 7.9, 200, "ok"),
-        (64, 2, 5, "ok"),
-        (64, 60, 5, "warn"),
-        (0.5, 0.5, 5, "ok"),
+        pytest.param(0, 0, 200, "ok", id="no swap"),
+        pytest.param(8, 7.9, 200, "ok", id="swap is full of old pages, but memory is plentiful"),
+        pytest.param(64, 2, 5, "ok", id="memory is short, but swap is hardly used"),
+        pytest.param(64, 60, 5, "warn", id="memory is short and swap is almost full"),
+        pytest.param(0.5, 0.5, 5, "ok", id="memory is short, but swap is too small to matter"),
     ],
 )
 def test_swap(total: float, used: float, free: float, status: str) -> None:
@@ -83,12 +83,14 @@ def test_swap(total: float, used: float, free: float, status: str) -> None:
 @pytest.mark.parametrize(
     ("total", "free", "gpus", "status"),
     [
-        (None, None, 1, "skip"),
-        (64, 1, 8, "ok"),  # `shm-too-small` speaks
-        (16384, 16000, 8, "ok"),
-        (16384, 600, 8, "ok"),
-        (16384, 100, 8, "warn"),
-        (16384, 100, 1, "ok"),
+        pytest.param(None, None, 1, "skip", id="a system without /dev/shm"),
+        pytest.param(
+            64, 1, 8, "ok", id="64 MiB in all, which another check reports"
+        ),  # `shm-too-small` speaks
+        pytest.param(16384, 16000, 8, "ok", id="/dev/shm is almost empty"),
+        pytest.param(16384, 600, 8, "ok", id="600 MiB are left for eight GPUs"),
+        pytest.param(16384, 100, 8, "warn", id="100 MiB are left for eight GPUs"),
+        pytest.param(16384, 100, 1, "ok", id="100 MiB are left, but one GPU does not need them"),
     ],
 )
 def test_shm(total: int | None, free: int | None, gpus: int, status: str) -> None:

@@ -15,7 +15,7 @@ CHECK = bf16_unsupported.hardware_has_bf16
 @pytest.mark.parametrize(
     ("facts", "expected"),
     [
-        (
+        pytest.param(
             {
                 "gpus": m.gpus("A100"),
                 "torch_build": m.torch(),
@@ -23,8 +23,9 @@ CHECK = bf16_unsupported.hardware_has_bf16
                 "environment": m.NO_ENV,
             },
             ["ok"],
+            id="bf16 on an A100",
         ),
-        (
+        pytest.param(
             {
                 "gpus": m.gpus("V100"),
                 "torch_build": m.torch(),
@@ -32,8 +33,9 @@ CHECK = bf16_unsupported.hardware_has_bf16
                 "environment": m.NO_ENV,
             },
             ["fail"],
+            id="bf16 on a V100",
         ),
-        (
+        pytest.param(
             {
                 "gpus": m.gpus("T4"),
                 "torch_live": m.live(bf16_emulated=True),
@@ -42,9 +44,14 @@ CHECK = bf16_unsupported.hardware_has_bf16
                 "environment": m.NO_ENV,
             },
             ["fail"],
+            id="bf16 on a T4 is emulated at best",
         ),
-        ({"gpus": m.gpus("T4"), "torch_build": m.torch(), "environment": m.NO_ENV}, ["skip"]),
-        (
+        pytest.param(
+            {"gpus": m.gpus("T4"), "torch_build": m.torch(), "environment": m.NO_ENV},
+            ["skip"],
+            id="no config on a T4",
+        ),
+        pytest.param(
             {
                 "gpus": m.gpus("T4"),
                 "torch_build": m.torch(),
@@ -52,16 +59,18 @@ CHECK = bf16_unsupported.hardware_has_bf16
                 "environment": m.NO_ENV,
             },
             ["skip"],
+            id="an auto bf16 on a T4",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch(),
                 "run_needs": RunNeeds(config={"bf16": {"enabled": True}}),
                 "environment": m.NO_ENV,
             },
             ["skip"],
+            id="bf16, and the GPUs are unknown",
         ),
-        (
+        pytest.param(
             {
                 "gpus": m.gpus("T4"),
                 "torch_build": m.torch(),
@@ -69,6 +78,7 @@ CHECK = bf16_unsupported.hardware_has_bf16
                 "environment": m.NO_ENV,
             },
             ["fail"],
+            id="the older name of bf16 on a T4",
         ),
     ],
 )

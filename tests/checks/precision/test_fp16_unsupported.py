@@ -15,34 +15,40 @@ CHECK = fp16_unsupported.deepspeed_accepts_fp16
 @pytest.mark.parametrize(
     ("facts", "expected"),
     [
-        (
+        pytest.param(
             {
                 "gpus": m.gpus("V100"),
                 "run_needs": RunNeeds(config={"fp16": {"enabled": True}}),
                 "environment": m.NO_ENV,
             },
             ["ok"],
+            id="fp16 on a V100",
         ),
-        (
+        pytest.param(
             {
                 "gpus": m.gpus("P100"),
                 "run_needs": RunNeeds(config={"fp16": {"enabled": True}}),
                 "environment": m.NO_ENV,
             },
             ["fail"],
+            id="fp16 on a P100",
         ),
-        (
+        pytest.param(
             {
                 "gpus": m.gpus("P100"),
                 "run_needs": RunNeeds(config={"fp16": {"enabled": True}}),
                 "environment": m.env(DS_ALLOW_DEPRECATED_FP16="1"),
             },
             ["ok"],
+            id="fp16 on a P100 that the user allows",
         ),
-        ({"gpus": m.gpus("P100"), "environment": m.NO_ENV}, ["skip"]),
-        (
+        pytest.param(
+            {"gpus": m.gpus("P100"), "environment": m.NO_ENV}, ["skip"], id="no config on a P100"
+        ),
+        pytest.param(
             {"run_needs": RunNeeds(config={"fp16": {"enabled": True}}), "environment": m.NO_ENV},
             ["skip"],
+            id="fp16, and the GPUs are unknown",
         ),
     ],
 )

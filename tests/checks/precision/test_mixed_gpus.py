@@ -15,30 +15,39 @@ CHECK = mixed_gpus.gpus_are_alike
 @pytest.mark.parametrize(
     ("facts", "expected"),
     [
-        ({"gpus": m.gpus("A100", "A100"), "environment": m.NO_ENV}, ["ok"]),
-        ({"gpus": m.gpus("A100", "V100"), "environment": m.NO_ENV}, ["warn"]),
-        (
+        pytest.param(
+            {"gpus": m.gpus("A100", "A100"), "environment": m.NO_ENV}, ["ok"], id="two A100"
+        ),
+        pytest.param(
+            {"gpus": m.gpus("A100", "V100"), "environment": m.NO_ENV},
+            ["warn"],
+            id="an A100 and a V100",
+        ),
+        pytest.param(
             {
                 "gpus": m.gpus("A100", "V100"),
                 "run_needs": RunNeeds(gpus=("0",)),
                 "environment": m.NO_ENV,
             },
             ["skip"],
+            id="an A100 and a V100 of which the run uses one",
         ),
-        (
+        pytest.param(
             {
                 "gpus": m.gpus("V100", "A100", "A100"),
                 "environment": m.env(CUDA_VISIBLE_DEVICES="1,2", CUDA_DEVICE_ORDER="PCI_BUS_ID"),
             },
             ["ok"],
+            id="two A100 are visible beside a V100",
         ),
-        ({"gpus": m.gpus("A100"), "environment": m.NO_ENV}, ["skip"]),
-        (
+        pytest.param({"gpus": m.gpus("A100"), "environment": m.NO_ENV}, ["skip"], id="one GPU"),
+        pytest.param(
             {
                 "gpus": Gpus(gpus=(m.gpu("A100"), m.gpu("A100", 1, memory_total_bytes=40 << 30))),
                 "environment": m.NO_ENV,
             },
             ["warn"],
+            id="A100 with 80 and with 40 GB",
         ),
     ],
 )

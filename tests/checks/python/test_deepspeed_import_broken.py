@@ -15,10 +15,30 @@ CHECK = deepspeed_import_broken.deepspeed_imports
 @pytest.mark.parametrize(
     ("live", "torch", "installed", "expected"),
     [
-        (deepspeed_live(), torch_live(), deepspeed(), "ok"),
-        (deepspeed_live("no module"), torch_live(), deepspeed(), "fail"),
-        (deepspeed_live("no torch"), torch_live(works=False), deepspeed(), "skip"),
-        (deepspeed_live("no module"), torch_live(), deepspeed(None), "skip"),
+        pytest.param(
+            deepspeed_live(), torch_live(), deepspeed(), "ok", id="deepspeed and torch import"
+        ),
+        pytest.param(
+            deepspeed_live("no module"),
+            torch_live(),
+            deepspeed(),
+            "fail",
+            id="deepspeed does not import, torch does",
+        ),
+        pytest.param(
+            deepspeed_live("no torch"),
+            torch_live(works=False),
+            deepspeed(),
+            "skip",
+            id="neither imports, so torch is to blame",
+        ),
+        pytest.param(
+            deepspeed_live("no module"),
+            torch_live(),
+            deepspeed(None),
+            "skip",
+            id="deepspeed is not installed",
+        ),
     ],
 )
 def test_rows(
@@ -33,9 +53,15 @@ def test_rows(
 @pytest.mark.parametrize(
     ("live", "words"),
     [
-        (deepspeed_live("No module named 'torch._six'\n"), "`ImportError: No module named"),
-        (deepspeed_live("SIGABRT", "signal"), "was killed by SIGABRT"),
-        (deepspeed_live("hung for 120 s", "hang"), "did not finish: hung for 120 s"),
+        pytest.param(
+            deepspeed_live("No module named 'torch._six'\n"),
+            "`ImportError: No module named",
+            id="an exception",
+        ),
+        pytest.param(deepspeed_live("SIGABRT", "signal"), "was killed by SIGABRT", id="a signal"),
+        pytest.param(
+            deepspeed_live("hung for 120 s", "hang"), "did not finish: hung for 120 s", id="a hang"
+        ),
     ],
 )
 def test_ways_to_end_are_told_apart(live: DeepSpeedLive, words: str) -> None:

@@ -13,9 +13,13 @@ from tests.checks.python.support import deepspeed, patient
 @pytest.mark.parametrize(
     ("fact", "expected"),
     [
-        (deepspeed(), "ok"),
-        (deepspeed(None), "fail"),
-        (deepspeed("0.19.8", error="deepspeed/version.py cannot be read"), "fail"),
+        pytest.param(deepspeed(), "ok", id="deepspeed is installed"),
+        pytest.param(deepspeed(None), "fail", id="deepspeed is not installed"),
+        pytest.param(
+            deepspeed("0.19.8", error="deepspeed/version.py cannot be read"),
+            "fail",
+            id="deepspeed is installed, but its version cannot be read",
+        ),
     ],
 )
 def test_rows(fact: DeepSpeedInstall, expected: str) -> None:

@@ -17,16 +17,23 @@ CHECK = deepspeed_torch_incompatible.deepspeed_suits_torch
 @pytest.mark.parametrize(
     ("version", "torch", "expected"),
     [
-        ("0.19.8", "2.13.0+cpu", "ok"),
-        ("0.19.8", "2.15.0", "ok"),
-        ("0.8.0", "1.13.1", "ok"),
-        ("0.8.0", "2.0.1", "fail"),
-        ("0.14.0", "2.3.1", "fail"),
-        ("0.14.0", "2.2.2", "ok"),
-        ("0.14.3", "2.4.0", "fail"),
-        ("0.14.4", "2.4.0", "ok"),
-        ("0.19.4", "2.12.0", "warn"),
-        ("0.19.5", "2.12.0", "ok"),
+        pytest.param("0.19.8", "2.13.0+cpu", "ok", id="deepspeed 0.19.8 with torch 2.13"),
+        pytest.param(
+            "0.19.8", "2.15.0", "ok", id="deepspeed 0.19.8 with a torch newer than the table"
+        ),
+        pytest.param("0.8.0", "1.13.1", "ok", id="deepspeed 0.8.0 with torch 1.13"),
+        pytest.param("0.8.0", "2.0.1", "fail", id="deepspeed 0.8.0 is too old for torch 2.0"),
+        pytest.param("0.14.0", "2.3.1", "fail", id="deepspeed 0.14.0 is too old for torch 2.3"),
+        pytest.param("0.14.0", "2.2.2", "ok", id="deepspeed 0.14.0 with torch 2.2"),
+        pytest.param("0.14.3", "2.4.0", "fail", id="deepspeed 0.14.3 is too old for torch 2.4"),
+        pytest.param("0.14.4", "2.4.0", "ok", id="deepspeed 0.14.4 is the first for torch 2.4"),
+        pytest.param("0.19.4", "2.12.0", "warn", id="deepspeed 0.19.4 has faults with torch 2.12"),
+        pytest.param(
+            "0.19.5",
+            "2.12.0",
+            "ok",
+            id="deepspeed 0.19.5 is the first without faults with torch 2.12",
+        ),
     ],
 )
 def test_rows(version: str, torch: str, expected: str) -> None:

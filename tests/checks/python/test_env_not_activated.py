@@ -19,12 +19,42 @@ RUNNING = "running interpreter"
 @pytest.mark.parametrize(
     ("launcher", "who", "installed", "expected"),
     [
-        (ON_PATH, patient(), deepspeed(), "ok"),
-        (OFF_PATH, patient(chosen_by=RUNNING), deepspeed(), "warn"),
-        (OFF_PATH, patient(chosen_by=RUNNING, kind="conda"), deepspeed(), "warn"),
-        (OFF_PATH, patient(chosen_by=RUNNING, kind="system"), deepspeed(), "skip"),
-        (OFF_PATH, patient(chosen_by="--python"), deepspeed(), "skip"),
-        (OFF_PATH, patient(chosen_by=RUNNING), deepspeed(None), "skip"),
+        pytest.param(ON_PATH, patient(), deepspeed(), "ok", id="deepspeed is on PATH"),
+        pytest.param(
+            OFF_PATH,
+            patient(chosen_by=RUNNING),
+            deepspeed(),
+            "warn",
+            id="a venv that was not activated",
+        ),
+        pytest.param(
+            OFF_PATH,
+            patient(chosen_by=RUNNING, kind="conda"),
+            deepspeed(),
+            "warn",
+            id="a conda environment that was not activated",
+        ),
+        pytest.param(
+            OFF_PATH,
+            patient(chosen_by=RUNNING, kind="system"),
+            deepspeed(),
+            "skip",
+            id="the system's Python has nothing to activate",
+        ),
+        pytest.param(
+            OFF_PATH,
+            patient(chosen_by="--python"),
+            deepspeed(),
+            "skip",
+            id="the user chose the interpreter",
+        ),
+        pytest.param(
+            OFF_PATH,
+            patient(chosen_by=RUNNING),
+            deepspeed(None),
+            "skip",
+            id="deepspeed is not installed, so nothing is missing from PATH",
+        ),
     ],
 )
 def test_rows(launcher: Launcher, who: Patient, installed: DeepSpeedInstall, expected: str) -> None:

@@ -19,13 +19,45 @@ def launcher(name: str, *, same: bool | None) -> Launcher:
 @pytest.mark.parametrize(
     ("fact", "chosen_by", "expected"),
     [
-        (launcher("deepspeed", same=True), "VIRTUAL_ENV", "ok"),
-        (launcher("deepspeed", same=None), "VIRTUAL_ENV", "ok"),
-        (Launcher(name="deepspeed"), "VIRTUAL_ENV", "ok"),
-        (launcher("python", same=False), "VIRTUAL_ENV", "ok"),
-        (launcher("deepspeed", same=False), "VIRTUAL_ENV", "fail"),
-        (launcher("deepspeed", same=False), "--python", "warn"),
-        (launcher("torchrun", same=False), "CONDA_PREFIX", "warn"),
+        pytest.param(
+            launcher("deepspeed", same=True),
+            "VIRTUAL_ENV",
+            "ok",
+            id="deepspeed on PATH belongs to the environment",
+        ),
+        pytest.param(
+            launcher("deepspeed", same=None),
+            "VIRTUAL_ENV",
+            "ok",
+            id="nobody can see where deepspeed on PATH belongs",
+        ),
+        pytest.param(
+            Launcher(name="deepspeed"), "VIRTUAL_ENV", "ok", id="deepspeed is not on PATH"
+        ),
+        pytest.param(
+            launcher("python", same=False),
+            "VIRTUAL_ENV",
+            "ok",
+            id="python on PATH is not a launcher",
+        ),
+        pytest.param(
+            launcher("deepspeed", same=False),
+            "VIRTUAL_ENV",
+            "fail",
+            id="deepspeed on PATH belongs to another environment",
+        ),
+        pytest.param(
+            launcher("deepspeed", same=False),
+            "--python",
+            "warn",
+            id="the user chose an environment other than that of PATH",
+        ),
+        pytest.param(
+            launcher("torchrun", same=False),
+            "CONDA_PREFIX",
+            "warn",
+            id="torchrun on PATH belongs to another environment",
+        ),
     ],
 )
 def test_rows(fact: Launcher, chosen_by: str, expected: str) -> None:

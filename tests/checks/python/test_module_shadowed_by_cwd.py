@@ -13,11 +13,28 @@ from tests.checks.python.support import SITE
 @pytest.mark.parametrize(
     ("shadowed", "location", "expected"),
     [
-        ({}, SITE, "ok"),
-        ({"deepspeed": "/job/deepspeed.py"}, SITE, "fail"),
-        ({"deepspeed": "/job/deepspeed/__init__.py"}, SITE, "fail"),
+        pytest.param(
+            {}, SITE, "ok", id="nothing in the working directory has the name of a package"
+        ),
+        pytest.param(
+            {"deepspeed": "/job/deepspeed.py"},
+            SITE,
+            "fail",
+            id="deepspeed.py in the working directory",
+        ),
+        pytest.param(
+            {"deepspeed": "/job/deepspeed/__init__.py"},
+            SITE,
+            "fail",
+            id="a package deepspeed in the working directory",
+        ),
         # A checkout of DeepSpeed itself, installed editable.
-        ({"deepspeed": "/src/DeepSpeed/deepspeed/__init__.py"}, "/src/DeepSpeed", "ok"),
+        pytest.param(
+            {"deepspeed": "/src/DeepSpeed/deepspeed/__init__.py"},
+            "/src/DeepSpeed",
+            "ok",
+            id="the working directory is the source that is installed",
+        ),
     ],
 )
 def test_rows(shadowed: dict[str, str], location: str, expected: str) -> None:

@@ -12,10 +12,17 @@ from dsdoctor_checks.python import several_copies_of_a_package
 @pytest.mark.parametrize(
     ("name", "duplicates", "expected"),
     [
-        ("torch", (), "ok"),
-        ("torch", ("/home/u/.local/lib",), "warn"),
-        ("torch", ("/env",), "ok"),
-        ("numpy", ("/usr/lib/python3/dist-packages",), "ok"),
+        pytest.param("torch", (), "ok", id="one copy of torch"),
+        pytest.param(
+            "torch", ("/home/u/.local/lib",), "warn", id="a second torch in the user's folder"
+        ),
+        pytest.param("torch", ("/env",), "ok", id="the same torch seen twice"),
+        pytest.param(
+            "numpy",
+            ("/usr/lib/python3/dist-packages",),
+            "ok",
+            id="a second numpy, a package that is not judged",
+        ),
     ],
 )
 def test_rows(name: str, duplicates: tuple[str, ...], expected: str) -> None:

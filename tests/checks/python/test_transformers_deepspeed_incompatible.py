@@ -15,18 +15,51 @@ AUTO = RunNeeds(config={"scheduler": {"params": {"warmup_num_steps": "auto"}}})
 @pytest.mark.parametrize(
     ("found", "run", "expected"),
     [
-        (packages(transformers="5.23.0", deepspeed="0.19.8"), RunNeeds(), "ok"),
-        (packages(transformers="5.23.0", deepspeed="0.19.8", accelerate="1.15.0"), AUTO, "ok"),
-        (packages(deepspeed="0.9.0"), RunNeeds(), "skip"),
-        (packages(transformers="5.23.0", deepspeed="0.9.2"), RunNeeds(), "fail"),
-        (
+        pytest.param(
+            packages(transformers="5.23.0", deepspeed="0.19.8"),
+            RunNeeds(),
+            "ok",
+            id="transformers 5.23 with deepspeed 0.19.8",
+        ),
+        pytest.param(
+            packages(transformers="5.23.0", deepspeed="0.19.8", accelerate="1.15.0"),
+            AUTO,
+            "ok",
+            id="transformers 5.23 does not turn an auto warm-up into 0",
+        ),
+        pytest.param(
+            packages(deepspeed="0.9.0"), RunNeeds(), "skip", id="transformers is not installed"
+        ),
+        pytest.param(
+            packages(transformers="5.23.0", deepspeed="0.9.2"),
+            RunNeeds(),
+            "fail",
+            id="deepspeed 0.9.2 is too old for transformers 5.23",
+        ),
+        pytest.param(
             packages(transformers="5.23.0", deepspeed="0.19.8", accelerate="1.0.1"),
             RunNeeds(),
             "fail",
+            id="accelerate 1.0.1 is too old for transformers 5.23",
         ),
-        (packages(transformers="4.57.1", deepspeed="0.19.8"), AUTO, "warn"),
-        (packages(transformers="4.57.1", deepspeed="0.19.8"), RunNeeds(), "ok"),
-        (packages(transformers="4.57.1", deepspeed="0.18.0"), AUTO, "ok"),
+        pytest.param(
+            packages(transformers="4.57.1", deepspeed="0.19.8"),
+            AUTO,
+            "warn",
+            id="deepspeed 0.19.8 rejects the warm-up of 0 that transformers 4.57 fills in",
+        ),
+        pytest.param(
+            packages(transformers="4.57.1", deepspeed="0.19.8"),
+            RunNeeds(),
+            "ok",
+            id="transformers 4.57 and deepspeed 0.19.8 without an auto warm-up",
+        ),
+        pytest.param(
+            packages(transformers="4.57.1", deepspeed="0.18.0"),
+            AUTO,
+            "ok",
+            id="deepspeed 0.18 takes the warm-up of 0 that transformers 4.57 fills in",
+        ),
     ],
 )
 def test_rows(found: Packages, run: RunNeeds, expected: str) -> None:

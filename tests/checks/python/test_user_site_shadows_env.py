@@ -17,11 +17,36 @@ USER = "/home/u/.local/lib/python3.11/site-packages"
 @pytest.mark.parametrize(
     ("who", "origin", "expected"),
     [
-        (patient(kind="conda", user_site=USER), f"{USER}/torch/__init__.py", "warn"),
-        (patient(kind="conda", user_site=USER), f"{SITE}/torch/__init__.py", "ok"),
-        (patient(kind="conda", user_site=USER), "", "ok"),
-        (patient(user_site=None), f"{SITE}/torch/__init__.py", "skip"),
-        (patient(kind="system", user_site=USER), f"{USER}/torch/__init__.py", "skip"),
+        pytest.param(
+            patient(kind="conda", user_site=USER),
+            f"{USER}/torch/__init__.py",
+            "warn",
+            id="torch comes from the user's folder in a conda environment",
+        ),
+        pytest.param(
+            patient(kind="conda", user_site=USER),
+            f"{SITE}/torch/__init__.py",
+            "ok",
+            id="torch comes from the conda environment itself",
+        ),
+        pytest.param(
+            patient(kind="conda", user_site=USER),
+            "",
+            "ok",
+            id="torch is not installed in the conda environment",
+        ),
+        pytest.param(
+            patient(user_site=None),
+            f"{SITE}/torch/__init__.py",
+            "skip",
+            id="a venv does not read the user's folder",
+        ),
+        pytest.param(
+            patient(kind="system", user_site=USER),
+            f"{USER}/torch/__init__.py",
+            "skip",
+            id="the system's Python reads the user's folder by design",
+        ),
     ],
 )
 def test_rows(who: Patient, origin: str, expected: str) -> None:

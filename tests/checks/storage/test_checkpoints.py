@@ -115,10 +115,30 @@ def test_nothing_is_unpickled(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("stage", "removed", "expected"),
     [
-        (2, "rank_1_mp_rank_00_optim", ["zero_pp_rank_1_mp_rank_00_optim_states.pt"]),
-        (2, "mp_rank_00_model", ["mp_rank_00_model_states.pt"]),
-        (3, "rank_0_mp_rank_00_model", ["zero_pp_rank_0_mp_rank_00_model_states.pt"]),
-        (3, "rank_1_mp_rank_00_optim", ["zero_pp_rank_1_mp_rank_00_optim_states.pt"]),
+        pytest.param(
+            2,
+            "rank_1_mp_rank_00_optim",
+            ["zero_pp_rank_1_mp_rank_00_optim_states.pt"],
+            id="ZeRO-2 without the optimizer states of rank 1",
+        ),
+        pytest.param(
+            2,
+            "mp_rank_00_model",
+            ["mp_rank_00_model_states.pt"],
+            id="ZeRO-2 without the model states",
+        ),
+        pytest.param(
+            3,
+            "rank_0_mp_rank_00_model",
+            ["zero_pp_rank_0_mp_rank_00_model_states.pt"],
+            id="ZeRO-3 without the model states of rank 0",
+        ),
+        pytest.param(
+            3,
+            "rank_1_mp_rank_00_optim",
+            ["zero_pp_rank_1_mp_rank_00_optim_states.pt"],
+            id="ZeRO-3 without the optimizer states of rank 1",
+        ),
     ],
 )
 def test_a_missing_shard_is_named(
@@ -210,12 +230,26 @@ def test_a_flipped_byte_needs_deep(copies: dict[int, Path]) -> None:
 @pytest.mark.parametrize(
     ("run", "status"),
     [
-        (RunNeeds(gpus=("0", "1", "2", "3")), "fail"),
-        (RunNeeds(expect_gpus=1), "fail"),
-        (RunNeeds(config={"zero_optimization": {"stage": 3}}), "fail"),
-        (RunNeeds(config={"zero_optimization": {"stage": 1}}), "ok"),
-        (RunNeeds(config={"checkpoint": {"load_universal": True}}), "fail"),
-        (RunNeeds(), "ok"),
+        pytest.param(
+            RunNeeds(gpus=("0", "1", "2", "3")), "fail", id="a checkpoint of two ranks on four GPUs"
+        ),
+        pytest.param(RunNeeds(expect_gpus=1), "fail", id="a checkpoint of two ranks on one GPU"),
+        pytest.param(
+            RunNeeds(config={"zero_optimization": {"stage": 3}}),
+            "fail",
+            id="a ZeRO-2 checkpoint for a run with ZeRO-3",
+        ),
+        pytest.param(
+            RunNeeds(config={"zero_optimization": {"stage": 1}}),
+            "ok",
+            id="a ZeRO-2 checkpoint for a run with ZeRO-1",
+        ),
+        pytest.param(
+            RunNeeds(config={"checkpoint": {"load_universal": True}}),
+            "fail",
+            id="a plain checkpoint where a universal one is asked for",
+        ),
+        pytest.param(RunNeeds(), "ok", id="nothing says how the run differs"),
     ],
 )
 def test_mismatch(copies: dict[int, Path], run: RunNeeds, status: str) -> None:

@@ -90,18 +90,54 @@ def test_odd_but_healthy_places(odd: Place) -> None:
 @pytest.mark.parametrize(
     ("bad", "expected"),
     [
-        (place("--path", kind=None, parent="/data"), ["fail"]),
-        (place("--path", empty=True), ["warn"]),
-        (place("--path", error="`/x` may not be read by this user"), ["fail"]),
-        (place("--path", hung=True, error="did not answer"), ["fail"]),
-        (place("--writable", trial_error="Permission denied", tried=True), ["fail"]),
-        (place("--writable", kind="file"), ["fail"]),
-        (place("NVMe offload", read_only=True), ["fail"]),
-        (place("Triton cache", path="/.triton/cache", writable=False, parent="/"), ["warn"]),
-        (place("--writable", free_bytes=300 * MIB), ["warn"]),
-        (place("temporary files", free_bytes=MIB), ["warn"]),
-        (place("Triton cache", inodes_free=500), ["warn"]),
-        (place("--writable", inodes_free=0), ["fail"]),
+        pytest.param(
+            place("--path", kind=None, parent="/data"), ["fail"], id="a path that does not exist"
+        ),
+        pytest.param(place("--path", empty=True), ["warn"], id="an empty folder"),
+        pytest.param(
+            place("--path", error="`/x` may not be read by this user"),
+            ["fail"],
+            id="a file that this user may not read",
+        ),
+        pytest.param(
+            place("--path", hung=True, error="did not answer"),
+            ["fail"],
+            id="a file system that does not answer",
+        ),
+        pytest.param(
+            place("--writable", trial_error="Permission denied", tried=True),
+            ["fail"],
+            id="a trial file cannot be written",
+        ),
+        pytest.param(
+            place("--writable", kind="file"), ["fail"], id="a file where a folder is needed"
+        ),
+        pytest.param(
+            place("NVMe offload", read_only=True),
+            ["fail"],
+            id="the folder for NVMe offload is on a read-only file system",
+        ),
+        pytest.param(
+            place("Triton cache", path="/.triton/cache", writable=False, parent="/"),
+            ["warn"],
+            id="Triton's cache would be in the root folder",
+        ),
+        pytest.param(
+            place("--writable", free_bytes=300 * MIB), ["warn"], id="300 MiB are left for output"
+        ),
+        pytest.param(
+            place("temporary files", free_bytes=MIB),
+            ["warn"],
+            id="1 MiB is left for temporary files",
+        ),
+        pytest.param(
+            place("Triton cache", inodes_free=500),
+            ["warn"],
+            id="500 inodes are left for Triton's cache",
+        ),
+        pytest.param(
+            place("--writable", inodes_free=0), ["fail"], id="no inode is left for output"
+        ),
     ],
 )
 def test_faults(bad: Place, expected: list[str]) -> None:
@@ -138,9 +174,19 @@ def test_nvme_offload_of_a_model_needs_room() -> None:
 @pytest.mark.parametrize(
     ("env", "command", "hostfile"),
     [
-        (Environment(variables={"SLURM_JOB_NUM_NODES": "4"}), ABSENT, ABSENT),
-        (NO_ENV, LaunchCommand(launcher="torchrun", num_nodes=2), ABSENT),
-        (
+        pytest.param(
+            Environment(variables={"SLURM_JOB_NUM_NODES": "4"}),
+            ABSENT,
+            ABSENT,
+            id="Slurm says that the job has four nodes",
+        ),
+        pytest.param(
+            NO_ENV,
+            LaunchCommand(launcher="torchrun", num_nodes=2),
+            ABSENT,
+            id="torchrun is told of two nodes",
+        ),
+        pytest.param(
             NO_ENV,
             ABSENT,
             Hostfile(
@@ -150,6 +196,7 @@ def test_nvme_offload_of_a_model_needs_room() -> None:
                     HostEntry(host="b", slots=8, line=2),
                 ),
             ),
+            id="the hostfile names two nodes",
         ),
     ],
 )

@@ -22,13 +22,33 @@ def verdict(**quota: Any) -> list[str]:
 @pytest.mark.parametrize(
     ("quota", "status"),
     [
-        ({"used_bytes": 10 * GIB, "soft_bytes": 20 * GIB, "hard_bytes": 22 * GIB}, "ok"),
-        ({"used_bytes": 90 * GIB}, "ok"),
-        ({"used_bytes": int(19.8 * GIB), "hard_bytes": 20 * GIB}, "warn"),
-        ({"used_bytes": 21 * GIB, "soft_bytes": 20 * GIB, "hard_bytes": 25 * GIB}, "warn"),
-        ({"used_bytes": 20 * GIB, "hard_bytes": 20 * GIB}, "fail"),
-        ({"used_files": 99_900, "hard_files": 100_000}, "warn"),
-        ({"used_files": 100_000, "hard_files": 100_000}, "fail"),
+        pytest.param(
+            {"used_bytes": 10 * GIB, "soft_bytes": 20 * GIB, "hard_bytes": 22 * GIB},
+            "ok",
+            id="half of the soft limit is used",
+        ),
+        pytest.param({"used_bytes": 90 * GIB}, "ok", id="no limit is set"),
+        pytest.param(
+            {"used_bytes": int(19.8 * GIB), "hard_bytes": 20 * GIB},
+            "warn",
+            id="99 % of the hard limit is used",
+        ),
+        pytest.param(
+            {"used_bytes": 21 * GIB, "soft_bytes": 20 * GIB, "hard_bytes": 25 * GIB},
+            "warn",
+            id="the soft limit is exceeded",
+        ),
+        pytest.param(
+            {"used_bytes": 20 * GIB, "hard_bytes": 20 * GIB}, "fail", id="the hard limit is reached"
+        ),
+        pytest.param(
+            {"used_files": 99_900, "hard_files": 100_000}, "warn", id="100 files short of the limit"
+        ),
+        pytest.param(
+            {"used_files": 100_000, "hard_files": 100_000},
+            "fail",
+            id="the limit of files is reached",
+        ),
     ],
 )
 def test_quota(quota: dict[str, Any], status: str) -> None:

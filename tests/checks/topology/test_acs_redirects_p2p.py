@@ -19,15 +19,55 @@ PORT = ("0000:17:00.0",)
 @pytest.mark.parametrize(
     ("tree", "how", "expected"),
     [
-        (switch("gpu", "gpu"), PLAIN, "ok"),
-        (switch("gpu", "gpu", redirecting=PORT), PLAIN, "warn"),
-        (switch("gpu", "gpu", redirecting=PORT), LINKED, "ok"),
-        (switch("gpu", "gpu", redirecting=PORT), BARRED, "ok"),
-        (switch("gpu", "gpu", redirecting=PORT, virtual=True), PLAIN, "skip"),
-        (switch("gpu", "gpu", redirecting=None), PLAIN, "skip"),
+        pytest.param(
+            switch("gpu", "gpu"),
+            PLAIN,
+            "ok",
+            id="two GPUs below a switch that passes their transfers",
+        ),
+        pytest.param(
+            switch("gpu", "gpu", redirecting=PORT),
+            PLAIN,
+            "warn",
+            id="the switch redirects transfers of a GPU",
+        ),
+        pytest.param(
+            switch("gpu", "gpu", redirecting=PORT),
+            LINKED,
+            "ok",
+            id="the GPUs use NVLink, so the switch does not matter",
+        ),
+        pytest.param(
+            switch("gpu", "gpu", redirecting=PORT),
+            BARRED,
+            "ok",
+            id="the GPUs cannot reach each other over PCIe at all",
+        ),
+        pytest.param(
+            switch("gpu", "gpu", redirecting=PORT, virtual=True),
+            PLAIN,
+            "skip",
+            id="a virtual machine, which does not see the switch",
+        ),
+        pytest.param(
+            switch("gpu", "gpu", redirecting=None),
+            PLAIN,
+            "skip",
+            id="the registers of the switch may not be read",
+        ),
         # on the shared way to the root it is on the way of no transfer between the two
-        (switch("gpu", "gpu", redirecting=("0000:16:00.0",)), PLAIN, "ok"),
-        (switch("gpu", "gpu", "mlx5_0", redirecting=("0000:17:02.0",)), LINKED, "warn"),
+        pytest.param(
+            switch("gpu", "gpu", redirecting=("0000:16:00.0",)),
+            PLAIN,
+            "ok",
+            id="the port above the switch redirects, which transfers do not pass",
+        ),
+        pytest.param(
+            switch("gpu", "gpu", "mlx5_0", redirecting=("0000:17:02.0",)),
+            LINKED,
+            "warn",
+            id="the switch redirects transfers of the adapter",
+        ),
     ],
 )
 def test_rows(tree: PciTree, how: GpuTopology, expected: str) -> None:

@@ -32,13 +32,15 @@ def node(*affinities: tuple[int, ...] | None) -> Gpus:
 @pytest.mark.parametrize(
     ("found", "cpus", "expected"),
     [
-        (node(NEAR), NEAR, "ok"),
-        (node(NEAR, FAR), (*NEAR, *FAR), "ok"),
-        (node(NEAR), (7, 8, 9), "ok"),
-        (node(NEAR), (), "skip"),
-        (node(None), FAR, "skip"),
-        (node(NEAR), FAR, "warn"),
-        (node(NEAR, FAR), NEAR, "warn"),
+        pytest.param(node(NEAR), NEAR, "ok", id="the process may use the CPUs near the GPU"),
+        pytest.param(
+            node(NEAR, FAR), (*NEAR, *FAR), "ok", id="the process may use the CPUs near both GPUs"
+        ),
+        pytest.param(node(NEAR), (7, 8, 9), "ok", id="one of three CPUs is near the GPU"),
+        pytest.param(node(NEAR), (), "skip", id="the CPUs of the process are unknown"),
+        pytest.param(node(None), FAR, "skip", id="the CPUs near the GPU are unknown"),
+        pytest.param(node(NEAR), FAR, "warn", id="all CPUs are far from the GPU"),
+        pytest.param(node(NEAR, FAR), NEAR, "warn", id="all CPUs are far from the second GPU"),
     ],
 )
 def test_rows(found: Gpus, cpus: tuple[int, ...], expected: str) -> None:

@@ -43,16 +43,22 @@ def pick(*indices: int) -> RunNeeds:
 @pytest.mark.parametrize(
     ("found", "how", "run", "expected"),
     [
-        (gpus(4), BRIDGED, RunNeeds(), "ok"),
-        (gpus(4), BRIDGED, pick(0), "skip"),
-        (gpus(4), BRIDGED, pick(0, 1), "ok"),
-        (gpus(4), BRIDGED, pick(2, 3), "ok"),
-        (gpus(4), BRIDGED, pick(0, 2), "warn"),
-        (gpus(4), BRIDGED, pick(0, 1, 2), "ok"),  # no three are better
-        (gpus(4), FLAT, pick(0, 3), "ok"),
-        (gpus(8), CUBE, pick(0, 7), "warn"),
-        (gpus(8), CUBE, pick(*range(8)), "ok"),
-        (gpus(4), GpuTopology(), pick(0, 2), "ok"),
+        pytest.param(gpus(4), BRIDGED, RunNeeds(), "ok", id="all four GPUs of two bridged pairs"),
+        pytest.param(gpus(4), BRIDGED, pick(0), "skip", id="one GPU"),
+        pytest.param(gpus(4), BRIDGED, pick(0, 1), "ok", id="the first bridged pair"),
+        pytest.param(gpus(4), BRIDGED, pick(2, 3), "ok", id="the second bridged pair"),
+        pytest.param(gpus(4), BRIDGED, pick(0, 2), "warn", id="one GPU of each bridged pair"),
+        pytest.param(
+            gpus(4), BRIDGED, pick(0, 1, 2), "ok", id="three GPUs, which no bridge can join"
+        ),  # no three are better
+        pytest.param(gpus(4), FLAT, pick(0, 3), "ok", id="two GPUs where all are linked alike"),
+        pytest.param(
+            gpus(8), CUBE, pick(0, 7), "warn", id="two GPUs of a cube without a link between them"
+        ),
+        pytest.param(gpus(8), CUBE, pick(*range(8)), "ok", id="all eight GPUs of a cube"),
+        pytest.param(
+            gpus(4), GpuTopology(), pick(0, 2), "ok", id="the links between the GPUs are unknown"
+        ),
     ],
 )
 def test_rows(found: Gpus, how: GpuTopology, run: RunNeeds, expected: str) -> None:
@@ -97,7 +103,11 @@ def test_the_ring_is_told() -> None:
 
 @pytest.mark.parametrize(
     ("how", "chosen", "slowest"),
-    [(BRIDGED, (0, 1), "NV4"), (BRIDGED, (0, 1, 2, 3), "SYS"), (CUBE, (0, 1, 2, 3), "NV1")],
+    [
+        pytest.param(BRIDGED, (0, 1), "NV4", id="a bridged pair"),
+        pytest.param(BRIDGED, (0, 1, 2, 3), "SYS", id="two bridged pairs must cross the sockets"),
+        pytest.param(CUBE, (0, 1, 2, 3), "NV1", id="half of a cube has links all the way round"),
+    ],
 )
 def test_the_best_ring(how: GpuTopology, chosen: tuple[int, ...], slowest: str) -> None:
     ring, worst_hop = best_ring(how, chosen)

@@ -18,13 +18,43 @@ BARRED = topology("X PHB\nPHB X", "GPU_NOT_SUPPORTED")
 @pytest.mark.parametrize(
     ("tree", "how", "expected"),
     [
-        (switch("gpu", "gpu"), PLAIN, "ok"),
-        (switch("gpu", "gpu", iommu="identity"), PLAIN, "ok"),
-        (switch("gpu", "gpu", iommu="DMA"), LINKED, "ok"),
-        (switch("gpu", "gpu", iommu="DMA"), BARRED, "ok"),
-        (switch("gpu", "gpu", iommu="DMA", virtual=True), PLAIN, "skip"),
-        (switch("gpu", "gpu", iommu="DMA"), PLAIN, "warn"),
-        (switch("gpu", "gpu", iommu="DMA-FQ"), PLAIN, "warn"),
+        pytest.param(switch("gpu", "gpu"), PLAIN, "ok", id="the IOMMU is off"),
+        pytest.param(
+            switch("gpu", "gpu", iommu="identity"),
+            PLAIN,
+            "ok",
+            id="the IOMMU passes addresses through",
+        ),
+        pytest.param(
+            switch("gpu", "gpu", iommu="DMA"),
+            LINKED,
+            "ok",
+            id="the IOMMU translates, but the GPUs use NVLink",
+        ),
+        pytest.param(
+            switch("gpu", "gpu", iommu="DMA"),
+            BARRED,
+            "ok",
+            id="the IOMMU translates, but the GPUs cannot reach each other anyway",
+        ),
+        pytest.param(
+            switch("gpu", "gpu", iommu="DMA", virtual=True),
+            PLAIN,
+            "skip",
+            id="a virtual machine, whose host decides",
+        ),
+        pytest.param(
+            switch("gpu", "gpu", iommu="DMA"),
+            PLAIN,
+            "warn",
+            id="the IOMMU translates between the GPUs",
+        ),
+        pytest.param(
+            switch("gpu", "gpu", iommu="DMA-FQ"),
+            PLAIN,
+            "warn",
+            id="the IOMMU translates with a flush queue",
+        ),
     ],
 )
 def test_rows(tree: PciTree, how: GpuTopology, expected: str) -> None:

@@ -27,15 +27,33 @@ def node(*fabrics: dict[str, Any], **more: Any) -> Gpus:
 @pytest.mark.parametrize(
     ("found", "expected"),
     [
-        (node({}, {}), "ok"),
-        (node({"health_summary": None}), "ok"),
-        (node({"health_summary": 0}), "ok"),
-        (node({"health_summary": 9}), "ok"),  # a value of the future
-        (node({"state": 0, "health_summary": 2}), "skip"),  # no fabric
-        (node({"health_summary": 2}, mig_mode=True), "skip"),
-        (node({}, {"health_summary": 3}), "warn"),
-        (node({}, {"health_summary": 2, "health_mask": 4}), "fail"),
-        (node({}, {"clique": 1}), "warn"),
+        pytest.param(node({}, {}), "ok", id="two healthy GPUs in one fabric"),
+        pytest.param(
+            node({"health_summary": None}), "ok", id="the driver does not report the health"
+        ),
+        pytest.param(
+            node({"health_summary": 0}), "ok", id="the driver does not support the health"
+        ),
+        pytest.param(
+            node({"health_summary": 9}), "ok", id="a health that is not known yet"
+        ),  # a value of the future
+        pytest.param(
+            node({"state": 0, "health_summary": 2}), "skip", id="a GPU that is not in a fabric"
+        ),  # no fabric
+        pytest.param(
+            node({"health_summary": 2}, mig_mode=True),
+            "skip",
+            id="GPUs split by MIG do not use the fabric",
+        ),
+        pytest.param(
+            node({}, {"health_summary": 3}), "warn", id="the fabric of one GPU has limited capacity"
+        ),
+        pytest.param(
+            node({}, {"health_summary": 2, "health_mask": 4}),
+            "fail",
+            id="the fabric of one GPU is unhealthy",
+        ),
+        pytest.param(node({}, {"clique": 1}), "warn", id="two GPUs in different cliques"),
     ],
 )
 def test_rows(found: Gpus, expected: str) -> None:

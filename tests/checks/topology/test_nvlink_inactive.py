@@ -34,21 +34,73 @@ V100 = "Tesla V100-SXM2-32GB"
 @pytest.mark.parametrize(
     ("fact", "expected"),
     [
-        (machine("NVIDIA H100 80GB HBM3", "s" * 18, "s" * 18), "ok"),
-        (machine("NVIDIA H100 80GB HBM3", "s" * 18, "s" * 17 + "-"), "fail"),
-        (machine("NVIDIA H100 80GB HBM3", "s" * 18, "-" * 18), "fail"),
-        (machine("NVIDIA H100 80GB HBM3", "s" * 17 + "-"), "fail"),
-        (machine("NVIDIA H100 80GB HBM3", "-" * 18), "ok"),
-        (machine("NVIDIA X900", "?" * 36, "?" * 36), "skip"),
-        (machine("NVIDIA H100 PCIe", "-" * 18, "-" * 18), "ok"),
-        (machine("NVIDIA H100 PCIe", "1" * 12 + "-" * 6, "0" * 12 + "-" * 6, "-" * 18), "ok"),
-        (machine("NVIDIA H100 PCIe", "1" * 12 + "-" * 6, "0" * 11 + "-" * 7), "fail"),
-        (machine("NVIDIA GeForce RTX 3090", "111-", "000-"), "fail"),
-        (machine("NVIDIA GeForce RTX 3090", "1111", "0000"), "ok"),
-        (machine(V100, "12----", "022---", "011---"), "ok"),
-        (machine(V100, "11----", "0-----"), "fail"),
-        (Gpus(gpus=(gpu(0, "NVIDIA A100-SXM4-80GB", "s---", mig=True),)), "skip"),
-        (Gpus(gpus=(Gpu(index=0),)), "skip"),
+        pytest.param(
+            machine("NVIDIA H100 80GB HBM3", "s" * 18, "s" * 18),
+            "ok",
+            id="two H100 with 18 links to the switches",
+        ),
+        pytest.param(
+            machine("NVIDIA H100 80GB HBM3", "s" * 18, "s" * 17 + "-"),
+            "fail",
+            id="one H100 has one link less",
+        ),
+        pytest.param(
+            machine("NVIDIA H100 80GB HBM3", "s" * 18, "-" * 18), "fail", id="one H100 has no links"
+        ),
+        pytest.param(
+            machine("NVIDIA H100 80GB HBM3", "s" * 17 + "-"),
+            "fail",
+            id="a single H100 with one link down",
+        ),
+        pytest.param(
+            machine("NVIDIA H100 80GB HBM3", "-" * 18),
+            "ok",
+            id="a single H100 that is not linked to anything",
+        ),
+        pytest.param(
+            machine("NVIDIA X900", "?" * 36, "?" * 36),
+            "skip",
+            id="links in a state that is not known yet",
+        ),
+        pytest.param(
+            machine("NVIDIA H100 PCIe", "-" * 18, "-" * 18),
+            "ok",
+            id="two H100 PCIe without bridges",
+        ),
+        pytest.param(
+            machine("NVIDIA H100 PCIe", "1" * 12 + "-" * 6, "0" * 12 + "-" * 6, "-" * 18),
+            "ok",
+            id="two H100 PCIe with bridges and a third without",
+        ),
+        pytest.param(
+            machine("NVIDIA H100 PCIe", "1" * 12 + "-" * 6, "0" * 11 + "-" * 7),
+            "fail",
+            id="one end of a bridge has a link less",
+        ),
+        pytest.param(
+            machine("NVIDIA GeForce RTX 3090", "111-", "000-"),
+            "fail",
+            id="a bridge of two RTX 3090 with one link down",
+        ),
+        pytest.param(
+            machine("NVIDIA GeForce RTX 3090", "1111", "0000"), "ok", id="a bridge of two RTX 3090"
+        ),
+        pytest.param(
+            machine(V100, "12----", "022---", "011---"),
+            "ok",
+            id="three V100 that leave some of their links unused",
+        ),
+        pytest.param(
+            machine(V100, "11----", "0-----"),
+            "fail",
+            id="one end of a link between two V100 is down",
+        ),
+        pytest.param(
+            Gpus(gpus=(gpu(0, "NVIDIA A100-SXM4-80GB", "s---", mig=True),)),
+            "skip",
+            id="an A100 split by MIG",
+        ),
+        pytest.param(Gpus(gpus=(Gpu(index=0),)), "skip", id="a GPU without NVLink"),
     ],
 )
 def test_rows(fact: Gpus, expected: str) -> None:
@@ -74,18 +126,40 @@ NO_LINKS: dict[str, Any] = {
 @pytest.mark.parametrize(
     ("fact", "expected"),
     [
-        (bare(H100, "s" * 18, "s" * 18), "ok"),
-        (bare(H100, "-" * 18, "-" * 18), "fail"),
-        (bare(H100, "", "", **NO_LINKS), "fail"),
-        (bare(H100, "-" * 18), "ok"),  # alone: what should it be joined to
-        (bare(H100, "-" * 18, "-" * 18, virtualization="PASSTHROUGH"), "ok"),
-        (bare(H100, "-" * 18, "-" * 18, mig_mode=True), "skip"),
-        (bare(V100, "------", "------"), "fail"),
-        (bare("NVIDIA H100 PCIe", "-" * 18, "-" * 18), "ok"),
-        (bare("NVIDIA H100 NVL", "-" * 18, "-" * 18), "ok"),
-        (bare("NVIDIA H200 NVL", "-" * 18, "-" * 18), "ok"),
-        (bare("NVIDIA GH200 480GB", "-" * 18, "-" * 18), "ok"),
-        (bare("NVIDIA L40S", "", "", **NO_LINKS), "skip"),
+        pytest.param(bare(H100, "s" * 18, "s" * 18), "ok", id="two H100 SXM with all links"),
+        pytest.param(bare(H100, "-" * 18, "-" * 18), "fail", id="two H100 SXM without links"),
+        pytest.param(
+            bare(H100, "", "", **NO_LINKS), "fail", id="two H100 SXM whose driver knows no links"
+        ),
+        pytest.param(
+            bare(H100, "-" * 18), "ok", id="a single H100 SXM without links"
+        ),  # alone: what should it be joined to
+        pytest.param(
+            bare(H100, "-" * 18, "-" * 18, virtualization="PASSTHROUGH"),
+            "ok",
+            id="two H100 SXM without links in a virtual machine",
+        ),
+        pytest.param(
+            bare(H100, "-" * 18, "-" * 18, mig_mode=True), "skip", id="two H100 SXM split by MIG"
+        ),
+        pytest.param(bare(V100, "------", "------"), "fail", id="two V100 SXM without links"),
+        pytest.param(
+            bare("NVIDIA H100 PCIe", "-" * 18, "-" * 18), "ok", id="two H100 PCIe without bridges"
+        ),
+        pytest.param(
+            bare("NVIDIA H100 NVL", "-" * 18, "-" * 18), "ok", id="two H100 NVL without bridges"
+        ),
+        pytest.param(
+            bare("NVIDIA H200 NVL", "-" * 18, "-" * 18), "ok", id="two H200 NVL without bridges"
+        ),
+        pytest.param(
+            bare("NVIDIA GH200 480GB", "-" * 18, "-" * 18),
+            "ok",
+            id="two GH200, which have no sockets for NVLink",
+        ),
+        pytest.param(
+            bare("NVIDIA L40S", "", "", **NO_LINKS), "skip", id="two L40S, which have no NVLink"
+        ),
     ],
 )
 def test_sxm_and_pcie_are_told_apart(fact: Gpus, expected: str) -> None:
@@ -93,7 +167,12 @@ def test_sxm_and_pcie_are_told_apart(fact: Gpus, expected: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("speeds", "expected"), [((26562, 26562), "ok"), ((26562, 13281), "warn"), ((0, 26562), "ok")]
+    ("speeds", "expected"),
+    [
+        pytest.param((26562, 26562), "ok", id="both links at full speed"),
+        pytest.param((26562, 13281), "warn", id="one link at half speed"),
+        pytest.param((0, 26562), "ok", id="one link of unknown speed"),
+    ],
 )
 def test_a_link_that_is_slow(speeds: tuple[int, int], expected: str) -> None:
     links = tuple(
@@ -161,11 +240,25 @@ def unknown_ends(name: str, *counts: int) -> Gpus:
 @pytest.mark.parametrize(
     ("fact", "expected"),
     [
-        (unknown_ends("NVIDIA B300 SXM6 AC", 18, 18), "ok"),
-        (unknown_ends("NVIDIA B300 SXM6 AC", 18, 17), "fail"),
-        (unknown_ends("NVIDIA H20", 17, 17), "fail"),
-        (unknown_ends("NVIDIA H800", 8, 8), "ok"),
-        (unknown_ends("NVIDIA H800 PCIe", 4, 8), "ok"),
+        pytest.param(
+            unknown_ends("NVIDIA B300 SXM6 AC", 18, 18), "ok", id="two B300 with 18 links"
+        ),
+        pytest.param(
+            unknown_ends("NVIDIA B300 SXM6 AC", 18, 17), "fail", id="one B300 with a link less"
+        ),
+        pytest.param(
+            unknown_ends("NVIDIA H20", 17, 17),
+            "fail",
+            id="two H20 with one link less than the product has",
+        ),
+        pytest.param(
+            unknown_ends("NVIDIA H800", 8, 8), "ok", id="two H800 with all of their eight links"
+        ),
+        pytest.param(
+            unknown_ends("NVIDIA H800 PCIe", 4, 8),
+            "ok",
+            id="two H800 PCIe with bridges of different width",
+        ),
     ],
 )
 def test_the_product_decides_where_the_ends_are_unknown(fact: Gpus, expected: str) -> None:

@@ -17,8 +17,12 @@ GPUS = Gpus(gpus=(Gpu(index=0), Gpu(index=1)))
 @pytest.mark.parametrize(
     ("fact", "expected"),
     [
-        (GpuPair(a=0, b=1, nvlinks=18, p2p_read="OK", p2p_write="OK"), "ok"),
-        (
+        pytest.param(
+            GpuPair(a=0, b=1, nvlinks=18, p2p_read="OK", p2p_write="OK"),
+            "ok",
+            id="GPUs with NVLink reach each other",
+        ),
+        pytest.param(
             GpuPair(
                 a=0,
                 b=1,
@@ -27,17 +31,24 @@ GPUS = Gpus(gpus=(Gpu(index=0), Gpu(index=1)))
                 p2p_write="CHIPSET_NOT_SUPPORTED",
             ),
             "ok",
+            id="GPUs without NVLink on a chipset that does not pass transfers",
         ),
-        (
+        pytest.param(
             GpuPair(a=0, b=1, nvlinks=None, p2p_read="NOT_SUPPORTED", p2p_write="NOT_SUPPORTED"),
             "ok",
+            id="the number of links is unknown",
         ),
-        (GpuPair(a=0, b=1, nvlinks=4, p2p_read="UNKNOWN_42", p2p_write="UNKNOWN_42"), "ok"),
-        (
+        pytest.param(
+            GpuPair(a=0, b=1, nvlinks=4, p2p_read="UNKNOWN_42", p2p_write="UNKNOWN_42"),
+            "ok",
+            id="a state that is not known yet",
+        ),
+        pytest.param(
             GpuPair(
                 a=0, b=1, nvlinks=4, p2p_read="DISABLED_BY_REGKEY", p2p_write="DISABLED_BY_REGKEY"
             ),
             "fail",
+            id="the driver's registry key disables transfers over NVLink",
         ),
     ],
 )

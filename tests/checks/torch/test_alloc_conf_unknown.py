@@ -15,10 +15,18 @@ CHECK = alloc_conf_unknown.allocator_setting_is_read
 @pytest.mark.parametrize(
     ("facts", "expected"),
     [
-        ({"environment": m.NO_ENV}, ["ok"]),
-        ({"environment": m.env(PYTORCH_CUDA_ALLOC_CONF="expandable_segments:True")}, ["ok"]),
-        ({"environment": m.env(PYTORCH_CUDA_ALLOC_CONF="a:1", PYTORCH_ALLOC_CONF="a:1")}, ["ok"]),
-        (
+        pytest.param({"environment": m.NO_ENV}, ["ok"], id="no setting"),
+        pytest.param(
+            {"environment": m.env(PYTORCH_CUDA_ALLOC_CONF="expandable_segments:True")},
+            ["ok"],
+            id="a known option",
+        ),
+        pytest.param(
+            {"environment": m.env(PYTORCH_CUDA_ALLOC_CONF="a:1", PYTORCH_ALLOC_CONF="a:1")},
+            ["ok"],
+            id="both variables with the same value",
+        ),
+        pytest.param(
             {
                 "environment": m.env(
                     PYTORCH_CUDA_ALLOC_CONF="expandable_segments:True",
@@ -26,18 +34,32 @@ CHECK = alloc_conf_unknown.allocator_setting_is_read
                 )
             },
             ["warn"],
+            id="both variables with different values",
         ),
-        ({"environment": m.env(PYTORCH_CUDA_ALLOC_CONF="expandable_segment:True")}, ["fail"]),
-        ({"environment": m.env(PYTORCH_CUDA_ALLOC_CONF="expandable_segments=True")}, ["fail"]),
-        (
+        pytest.param(
+            {"environment": m.env(PYTORCH_CUDA_ALLOC_CONF="expandable_segment:True")},
+            ["fail"],
+            id="one letter of the option is missing",
+        ),
+        pytest.param(
+            {"environment": m.env(PYTORCH_CUDA_ALLOC_CONF="expandable_segments=True")},
+            ["fail"],
+            id="an equals sign in place of the colon",
+        ),
+        pytest.param(
             {
                 "environment": m.env(
                     PYTORCH_CUDA_ALLOC_CONF="roundup_power2_divisions:[256:1,512:2,>:4]"
                 )
             },
             ["ok"],
+            id="a list of values in brackets",
         ),
-        ({"environment": m.env(PYTORCH_ALLOC_CONF="brand_new_option:1")}, ["ok"]),
+        pytest.param(
+            {"environment": m.env(PYTORCH_ALLOC_CONF="brand_new_option:1")},
+            ["ok"],
+            id="an option that the table does not know yet",
+        ),
     ],
 )
 def test_verdict(facts: dict[str, Any], expected: list[str]) -> None:
@@ -47,11 +69,30 @@ def test_verdict(facts: dict[str, Any], expected: list[str]) -> None:
 @pytest.mark.parametrize(
     ("torch", "name", "expected"),
     [
-        (m.torch("2.9.1"), "PYTORCH_ALLOC_CONF", "warn"),
-        (m.torch("2.6.0"), "PYTORCH_ALLOC_CONF", "warn"),
-        (m.torch("2.10.0"), "PYTORCH_ALLOC_CONF", "ok"),
-        (m.torch("2.9.1"), "PYTORCH_CUDA_ALLOC_CONF", "ok"),
-        (m.torch("2.9.1+cpu", None), "PYTORCH_ALLOC_CONF", "ok"),
+        pytest.param(
+            m.torch("2.9.1"),
+            "PYTORCH_ALLOC_CONF",
+            "warn",
+            id="torch 2.9 does not read the newer name",
+        ),
+        pytest.param(
+            m.torch("2.6.0"),
+            "PYTORCH_ALLOC_CONF",
+            "warn",
+            id="torch 2.6 does not read the newer name",
+        ),
+        pytest.param(
+            m.torch("2.10.0"), "PYTORCH_ALLOC_CONF", "ok", id="torch 2.10 reads the newer name"
+        ),
+        pytest.param(
+            m.torch("2.9.1"), "PYTORCH_CUDA_ALLOC_CONF", "ok", id="torch 2.9 reads the older name"
+        ),
+        pytest.param(
+            m.torch("2.9.1+cpu", None),
+            "PYTORCH_ALLOC_CONF",
+            "ok",
+            id="a torch build for CPUs has no CUDA allocator",
+        ),
     ],
 )
 def test_the_newer_name_is_read_since_2_10(torch: TorchBuild, name: str, expected: str) -> None:

@@ -15,7 +15,7 @@ CHECK = cpu_only_torch.torch_has_cuda
 @pytest.mark.parametrize(
     ("facts", "expected"),
     [
-        (
+        pytest.param(
             {
                 "torch_build": m.torch(),
                 "gpus": m.gpus("A100"),
@@ -24,8 +24,9 @@ CHECK = cpu_only_torch.torch_has_cuda
                 "environment": m.NO_ENV,
             },
             ["ok"],
+            id="a CUDA build on an A100",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch("2.13.0+cpu", None),
                 "gpus": m.gpus("A100"),
@@ -34,16 +35,18 @@ CHECK = cpu_only_torch.torch_has_cuda
                 "environment": m.NO_ENV,
             },
             ["fail"],
+            id="a build for CPUs on an A100",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch("2.13.0+cpu", None),
                 "nvidia_kernel": m.NO_GPU,
                 "environment": m.NO_ENV,
             },
             ["skip"],
+            id="a build for CPUs on a machine without a GPU",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch("2.13.0+cpu", None),
                 "nvidia_kernel": m.NO_GPU,
@@ -51,8 +54,9 @@ CHECK = cpu_only_torch.torch_has_cuda
                 "run_needs": m.WANTS,
             },
             ["fail"],
+            id="a build for CPUs without a GPU, but the run needs one",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch("2.13.0+cpu", None),
                 "gpus": m.gpus("A100"),
@@ -61,8 +65,9 @@ CHECK = cpu_only_torch.torch_has_cuda
                 "environment": m.env(CUDA_VISIBLE_DEVICES=""),
             },
             ["skip"],
+            id="a build for CPUs while the A100 is hidden on purpose",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch("2.9.1", None, hip="6.4"),
                 "gpus": m.gpus("A100"),
@@ -71,6 +76,7 @@ CHECK = cpu_only_torch.torch_has_cuda
                 "environment": m.NO_ENV,
             },
             ["ok"],
+            id="a build for ROCm beside an A100",
         ),
     ],
 )

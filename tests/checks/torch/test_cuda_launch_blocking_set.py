@@ -14,10 +14,26 @@ CHECK = cuda_launch_blocking_set.launches_do_not_block
 @pytest.mark.parametrize(
     ("facts", "expected"),
     [
-        ({"environment": m.NO_ENV, "nvidia_kernel": m.kernel()}, ["ok"]),
-        ({"environment": m.env(CUDA_LAUNCH_BLOCKING="0"), "nvidia_kernel": m.kernel()}, ["ok"]),
-        ({"environment": m.env(CUDA_LAUNCH_BLOCKING="1"), "nvidia_kernel": m.kernel()}, ["warn"]),
-        ({"environment": m.env(CUDA_LAUNCH_BLOCKING="1"), "nvidia_kernel": m.NO_GPU}, ["skip"]),
+        pytest.param(
+            {"environment": m.NO_ENV, "nvidia_kernel": m.kernel()},
+            ["ok"],
+            id="the variable is not set",
+        ),
+        pytest.param(
+            {"environment": m.env(CUDA_LAUNCH_BLOCKING="0"), "nvidia_kernel": m.kernel()},
+            ["ok"],
+            id="the variable is set to 0",
+        ),
+        pytest.param(
+            {"environment": m.env(CUDA_LAUNCH_BLOCKING="1"), "nvidia_kernel": m.kernel()},
+            ["warn"],
+            id="launches block on a machine with a GPU",
+        ),
+        pytest.param(
+            {"environment": m.env(CUDA_LAUNCH_BLOCKING="1"), "nvidia_kernel": m.NO_GPU},
+            ["skip"],
+            id="launches block on a machine without a GPU",
+        ),
     ],
 )
 def test_verdict(facts: dict[str, Any], expected: list[str]) -> None:

@@ -15,7 +15,7 @@ CHECK = gpu_arch_unsupported.torch_has_code_for_gpus
 @pytest.mark.parametrize(
     ("facts", "expected"),
     [
-        (
+        pytest.param(
             {
                 "torch_build": m.torch(),
                 "torch_live": m.live(arch_list=("sm_75", "sm_80", "sm_86", "sm_90")),
@@ -24,8 +24,9 @@ CHECK = gpu_arch_unsupported.torch_has_code_for_gpus
                 "environment": m.NO_ENV,
             },
             ["ok"],
+            id="an RTX 4090 runs the code for sm_86",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch(),
                 "torch_live": m.live(arch_list=("sm_75", "sm_80")),
@@ -34,8 +35,9 @@ CHECK = gpu_arch_unsupported.torch_has_code_for_gpus
                 "environment": m.NO_ENV,
             },
             ["fail"],
+            id="torch has no code for a V100",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch("2.5.1+cu124", "12.4"),
                 "gpus": m.gpus("5090"),
@@ -43,8 +45,9 @@ CHECK = gpu_arch_unsupported.torch_has_code_for_gpus
                 "environment": m.NO_ENV,
             },
             ["fail"],
+            id="the table says that torch cu124 has no code for an RTX 5090",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch("2.9.1", "12.8"),
                 "gpus": m.gpus("V100"),
@@ -52,8 +55,9 @@ CHECK = gpu_arch_unsupported.torch_has_code_for_gpus
                 "environment": m.NO_ENV,
             },
             ["ok"],
+            id="the table says that torch cu128 has code for a V100",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch(),
                 "torch_live": m.live(arch_list=()),
@@ -62,8 +66,9 @@ CHECK = gpu_arch_unsupported.torch_has_code_for_gpus
                 "environment": m.NO_ENV,
             },
             ["ok"],
+            id="torch lists no architectures, so the table decides",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch("2.99.0", "99.0"),
                 "torch_live": m.live(arch_list=()),
@@ -72,8 +77,9 @@ CHECK = gpu_arch_unsupported.torch_has_code_for_gpus
                 "environment": m.NO_ENV,
             },
             ["skip"],
+            id="torch lists no architectures and is newer than the table",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch(),
                 "torch_live": m.live(arch_list=("sm_80", "compute_80")),
@@ -82,8 +88,9 @@ CHECK = gpu_arch_unsupported.torch_has_code_for_gpus
                 "environment": m.NO_ENV,
             },
             ["ok"],
+            id="an RTX 5090 compiles the PTX for sm_80",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch(),
                 "torch_live": m.live(arch_list=("sm_80",)),
@@ -92,8 +99,9 @@ CHECK = gpu_arch_unsupported.torch_has_code_for_gpus
                 "environment": m.NO_ENV,
             },
             ["warn"],
+            id="torch has code for the A100 but not for the V100 beside it",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch(),
                 "torch_live": m.live(arch_list=("sm_80",)),
@@ -103,8 +111,9 @@ CHECK = gpu_arch_unsupported.torch_has_code_for_gpus
                 "run_needs": RunNeeds(gpus=("1",)),
             },
             ["fail"],
+            id="the run uses the V100, for which torch has no code",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch(),
                 "torch_live": m.live(arch_list=("sm_80",)),
@@ -113,8 +122,9 @@ CHECK = gpu_arch_unsupported.torch_has_code_for_gpus
                 "environment": m.env(CUDA_VISIBLE_DEVICES="0"),
             },
             ["ok"],
+            id="the V100 is hidden, for which torch has no code",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch("2.13.0+cpu", None),
                 "torch_live": m.live(),
@@ -123,8 +133,9 @@ CHECK = gpu_arch_unsupported.torch_has_code_for_gpus
                 "environment": m.NO_ENV,
             },
             ["skip"],
+            id="a torch build for CPUs",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch(),
                 "torch_live": m.live(),
@@ -132,6 +143,7 @@ CHECK = gpu_arch_unsupported.torch_has_code_for_gpus
                 "environment": m.NO_ENV,
             },
             ["skip"],
+            id="the GPUs are unknown",
         ),
     ],
 )

@@ -15,8 +15,10 @@ CHECK = ld_library_path_shadows_torch.torch_loads_its_own
 @pytest.mark.parametrize(
     ("facts", "expected"),
     [
-        ({"library_path": LibraryPath(), "torch_live": m.live()}, ["ok"]),
-        (
+        pytest.param(
+            {"library_path": LibraryPath(), "torch_live": m.live()}, ["ok"], id="no library path"
+        ),
+        pytest.param(
             {
                 "library_path": LibraryPath(
                     shadows=(
@@ -30,8 +32,9 @@ CHECK = ld_library_path_shadows_torch.torch_loads_its_own
                 "torch_live": m.live(),
             },
             ["ok"],
+            id="another libcudart of the same major version, and torch works",
         ),
-        (
+        pytest.param(
             {
                 "library_path": LibraryPath(
                     shadows=(
@@ -43,8 +46,9 @@ CHECK = ld_library_path_shadows_torch.torch_loads_its_own
                 "torch_live": m.live(),
             },
             ["warn"],
+            id="another libcudnn, although torch works",
         ),
-        (
+        pytest.param(
             {
                 "library_path": LibraryPath(
                     shadows=(
@@ -57,8 +61,9 @@ CHECK = ld_library_path_shadows_torch.torch_loads_its_own
                 )
             },
             ["warn"],
+            id="another libcudart, and torch was not tried",
         ),
-        (
+        pytest.param(
             {
                 "library_path": LibraryPath(
                     shadows=(
@@ -72,6 +77,7 @@ CHECK = ld_library_path_shadows_torch.torch_loads_its_own
                 "torch_live": TorchLive(imported=ImportOutcome(ok=False, error_type="OSError")),
             },
             ["fail"],
+            id="another libcudart, and torch does not import",
         ),
     ],
 )

@@ -15,7 +15,7 @@ CHECK = torch_cuda_init_failed.cuda_initializes
 @pytest.mark.parametrize(
     ("facts", "expected"),
     [
-        (
+        pytest.param(
             {
                 "torch_live": m.live(devices=(m.device("A100"),)),
                 "nvidia_kernel": m.kernel(),
@@ -23,8 +23,9 @@ CHECK = torch_cuda_init_failed.cuda_initializes
                 "environment": m.NO_ENV,
             },
             ["ok"],
+            id="CUDA runs on the A100",
         ),
-        (
+        pytest.param(
             {
                 "torch_live": m.live(101, cuda_error="invalid"),
                 "nvidia_kernel": m.kernel(),
@@ -32,8 +33,9 @@ CHECK = torch_cuda_init_failed.cuda_initializes
                 "environment": m.NO_ENV,
             },
             ["fail"],
+            id="CUDA refuses the device number",
         ),
-        (
+        pytest.param(
             {
                 "torch_live": m.live(802),
                 "nvidia_kernel": m.kernel(),
@@ -41,9 +43,14 @@ CHECK = torch_cuda_init_failed.cuda_initializes
                 "environment": m.NO_ENV,
             },
             ["fail"],  # fabric-manager-not-running speaks in its place
+            id="CUDA says that the system is not ready yet",
         ),
-        ({"torch_live": m.live(100), "nvidia_kernel": m.NO_GPU, "environment": m.NO_ENV}, ["skip"]),
-        (
+        pytest.param(
+            {"torch_live": m.live(100), "nvidia_kernel": m.NO_GPU, "environment": m.NO_ENV},
+            ["skip"],
+            id="CUDA sees no device on a machine without a GPU",
+        ),
+        pytest.param(
             {
                 "torch_live": m.live(devices=(m.device("A100", ok=False, error="boom"),)),
                 "nvidia_kernel": m.kernel(),
@@ -51,8 +58,9 @@ CHECK = torch_cuda_init_failed.cuda_initializes
                 "environment": m.NO_ENV,
             },
             ["fail"],
+            id="the A100 fails at its first operation",
         ),
-        (
+        pytest.param(
             {
                 "torch_live": m.live(
                     devices=(m.device("A100", ok=False, error="busy", error_code=46),)
@@ -62,8 +70,9 @@ CHECK = torch_cuda_init_failed.cuda_initializes
                 "environment": m.NO_ENV,
             },
             ["fail"],  # in exclusive mode gpu-busy-exclusive-mode speaks in its place
+            id="another process has taken the A100",
         ),
-        (
+        pytest.param(
             {
                 "torch_live": TorchLive(
                     imported=ImportOutcome(ok=True),
@@ -75,8 +84,9 @@ CHECK = torch_cuda_init_failed.cuda_initializes
                 "environment": m.NO_ENV,
             },
             ["fail"],
+            id="the process hangs while CUDA starts",
         ),
-        (
+        pytest.param(
             {
                 "torch_live": TorchLive(imported=ImportOutcome(ok=False, error_type="OSError")),
                 "nvidia_kernel": m.kernel(),
@@ -84,6 +94,7 @@ CHECK = torch_cuda_init_failed.cuda_initializes
                 "environment": m.NO_ENV,
             },
             ["skip"],
+            id="torch does not import, which another check reports",
         ),
     ],
 )

@@ -15,8 +15,10 @@ CHECK = torch_import_broken.torch_imports
 @pytest.mark.parametrize(
     ("facts", "expected"),
     [
-        ({"torch_build": m.torch(), "torch_live": m.live()}, ["ok"]),
-        (
+        pytest.param(
+            {"torch_build": m.torch(), "torch_live": m.live()}, ["ok"], id="torch imports"
+        ),
+        pytest.param(
             {
                 "torch_build": m.torch(),
                 "torch_live": TorchLive(
@@ -24,8 +26,9 @@ CHECK = torch_import_broken.torch_imports
                 ),
             },
             ["fail"],
+            id="a Python name is missing",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch(),
                 "torch_live": TorchLive(
@@ -33,8 +36,9 @@ CHECK = torch_import_broken.torch_imports
                 ),
             },
             ["fail"],
+            id="a shared library is missing",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch(),
                 "torch_live": TorchLive(
@@ -42,8 +46,9 @@ CHECK = torch_import_broken.torch_imports
                 ),
             },
             ["fail"],
+            id="the process is killed by a signal",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": m.torch(),
                 "torch_live": TorchLive(
@@ -51,8 +56,9 @@ CHECK = torch_import_broken.torch_imports
                 ),
             },
             ["fail"],
+            id="the import hangs",
         ),
-        (
+        pytest.param(
             {
                 "torch_build": TorchBuild(),
                 "torch_live": TorchLive(
@@ -60,6 +66,7 @@ CHECK = torch_import_broken.torch_imports
                 ),
             },
             ["skip"],
+            id="torch is not installed",
         ),
     ],
 )

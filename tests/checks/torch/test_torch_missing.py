@@ -15,10 +15,14 @@ CHECK = torch_missing.torch_is_installed
 @pytest.mark.parametrize(
     ("facts", "expected"),
     [
-        ({"torch_build": m.torch()}, ["ok"]),
-        ({"torch_build": TorchBuild()}, ["fail"]),
-        ({"torch_build": TorchBuild(error="no version")}, ["fail"]),
-        (
+        pytest.param({"torch_build": m.torch()}, ["ok"], id="torch is installed"),
+        pytest.param({"torch_build": TorchBuild()}, ["fail"], id="torch is not installed"),
+        pytest.param(
+            {"torch_build": TorchBuild(error="no version")},
+            ["fail"],
+            id="torch is installed without a version",
+        ),
+        pytest.param(
             {
                 "torch_build": TorchBuild(),
                 "patient": Patient(
@@ -30,6 +34,7 @@ CHECK = torch_missing.torch_is_installed
                 ),
             },
             ["fail"],
+            id="torch is not installed in the venv",
         ),
     ],
 )

@@ -72,7 +72,7 @@ BARE = NvidiaKernel(module_version="580.95.05", modules=("nvidia",), pci=kernel(
             ABSENT,
             ANY,
             "ok",
-            id="a container on a machine without a GPU",
+            id="a container on a machine without a driver",
         ),
         pytest.param(LINUX, BARE, {}, ABSENT, WANTS, "skip", id="a machine without a container"),
         pytest.param(

@@ -64,7 +64,7 @@ def commands(text: str) -> Iterator[list[str]]:
             part, words = words[:end], words[end + 1 :]
             starts = [n for n, word in enumerate(part) if Path(word).name == "dsdoctor"]
             # `pip install dsdoctor` and `helm upgrade dsdoctor` start nothing of ours
-            if starts and not {"install", "venv", "-C", "helm"} & set(part[: starts[0]]):
+            if starts and not {"install", "venv", "-C", "helm", "kubectl"} & set(part[: starts[0]]):
                 yield part[starts[0] + 1 :]
 
 

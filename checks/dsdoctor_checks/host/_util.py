@@ -7,6 +7,18 @@ from dsdoctor_checks._util import chosen
 
 MIB = 1 << 20
 
+#: What shows in a log that the processes of a job share memory: the DataLoader's workers, NCCL, and
+#: DeepSpeed's collectives on CPUs do. A SIGBUS without it may have come from a mapped file.
+SHARED_MEMORY = (
+    "/dev/shm",
+    "shared memory",
+    "DataLoader worker",
+    "utils/data/",
+    "NCCL WARN",
+    "ProcessGroupNCCL",
+    "deepspeed_shm_comm",
+)
+
 
 def ranks(run: RunNeeds, gpus: Gpus | Missing, env: Environment | Missing) -> int:
     """Number of ranks that a job would start on this host: one per GPU, at least one."""

@@ -19,19 +19,11 @@ from __future__ import annotations
 
 from dsdoctor.api import Condition, Level, Scope, Signature
 
+from ._util import SHARED_MEMORY
+
 CONDITION = Condition("native-crash", id="DSD1060", scope=Scope.USER_ENV, since="0.1")
 
 HINT = "run again with `PYTHONFAULTHANDLER=1` to see the library of the top frame, and reinstall that package for this torch and processor"
-
-#: With these in the log a SIGBUS is one of shared memory: `shm-too-small`.
-SHARED = (
-    "/dev/shm",
-    "shared memory",
-    "DataLoader worker",
-    "utils/data/",
-    "NCCL WARN",
-    "ProcessGroupNCCL",
-)
 
 SIGNATURES = (
     Signature(
@@ -60,7 +52,7 @@ SIGNATURES = (
             "exits with return code = -7",
         ),
         not_examples=("exitcode  : -79", "exits with return code = -71"),
-        unless=SHARED,
+        unless=SHARED_MEMORY,
         level=Level.LIKELY,
         masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
     ),

@@ -38,7 +38,7 @@ from dsdoctor.api import (
     warn,
 )
 
-from ._util import MIB, ranks
+from ._util import MIB, SHARED_MEMORY, ranks
 
 CONDITION = Condition(
     "shm-too-small", id="DSD1001", scope=Scope.NODE, since="0.1", fixes=("remount-shm",)
@@ -102,17 +102,6 @@ def shm_is_large(
 
 HINT = (
     "enlarge it (`docker run --shm-size=16g` or `--ipc=host`, a memory-backed volume in Kubernetes)"
-)
-
-#: What shows that a process that got SIGBUS used shared memory; without it the memory may have been
-#: that of a mapped file.
-SIGNS = (
-    "/dev/shm",
-    "shared memory",
-    "DataLoader worker",
-    "utils/data/",
-    "NCCL WARN",
-    "ProcessGroupNCCL",
 )
 
 SIGNATURES = (
@@ -199,7 +188,7 @@ SIGNATURES = (
             "[ERROR] [launch.py:434:sigkill_handler] ['/usr/bin/python', '-u', 'train.py', '--local_rank=1'] exits with return code = -7",
         ),
         not_examples=("return code = -79",),
-        requires=SIGNS,
+        requires=SHARED_MEMORY,
         level=Level.STRONG,
         masks=("dataloader-worker-killed", "nccl-timeout-watchdog"),
     ),
@@ -211,28 +200,28 @@ SIGNATURES = (
         not_examples=(
             "ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: -6) local_rank: 3 (pid: 311) of binary: /opt/env/bin/python",
         ),
-        requires=SIGNS,
+        requires=SHARED_MEMORY,
         level=Level.STRONG,
         masks=("dataloader-worker-killed", "nccl-timeout-watchdog"),
     ),
     Signature(
         pattern=r"\(SIGBUS\)",
         examples=("traceback : Signal 7 (SIGBUS) received by PID 201",),
-        requires=SIGNS,
+        requires=SHARED_MEMORY,
         level=Level.STRONG,
         masks=("dataloader-worker-killed", "nccl-timeout-watchdog"),
     ),
     Signature(
         pattern="signal SIGBUS",
         examples=("signal SIGBUS",),
-        requires=SIGNS,
+        requires=SHARED_MEMORY,
         level=Level.STRONG,
         masks=("dataloader-worker-killed", "nccl-timeout-watchdog"),
     ),
     Signature(
         pattern=r"Signals\.SIGBUS",
         examples=("Signals.SIGBUS",),
-        requires=SIGNS,
+        requires=SHARED_MEMORY,
         level=Level.STRONG,
         masks=("dataloader-worker-killed", "nccl-timeout-watchdog"),
     ),

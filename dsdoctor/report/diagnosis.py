@@ -98,13 +98,30 @@ def _other(diagnosis: Diagnosis, columns: int) -> Iterator[Line]:
 
 
 def _attempts(diagnosis: Diagnosis, columns: int) -> Iterator[Line]:
-    """What ended each start of the workers."""
+    """What ended each start of the workers; starts of which nothing is known are one line."""
+    silent: list[int] = []
+    last = diagnosis.attempts[-1] if diagnosis.attempts else None
     for attempt in diagnosis.attempts:
-        text = attempt.ended_by or "the log does not show what ended it"
-        if diagnosis.outcome is Outcome.CLEAN and attempt is diagnosis.attempts[-1]:
-            text = attempt.ended_by or "no failure"
+        text = attempt.ended_by
+        if not text and diagnosis.outcome is Outcome.CLEAN and attempt is last:
+            text = "no failure"
+        if not text:
+            silent.append(attempt.number)
+            continue
+        yield from _silent(silent, columns)
+        silent = []
         where = f" ({_place(attempt.line)})" if attempt.line else ""
         yield from _wrap(f"attempt {attempt.number}: {text}{where}", columns, "", "body", INDENT)
+    yield from _silent(silent, columns)
+
+
+def _silent(numbers: list[int], columns: int) -> Iterator[Line]:
+    """A line on consecutive starts whose end the log does not show."""
+    if numbers:
+        many = len(numbers) > 1
+        which = f"attempts {numbers[0]} to {numbers[-1]}" if many else f"attempt {numbers[0]}"
+        what = "ended them" if many else "ended it"
+        yield from _wrap(f"{which}: the log does not show what {what}", columns, "", "body", INDENT)
 
 
 def lines(diagnosis: Diagnosis, *, width: int | None = None) -> Iterator[Line]:

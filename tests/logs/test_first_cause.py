@@ -6,7 +6,8 @@ import pytest
 
 from dsdoctor import packs
 from dsdoctor.logs import Source, diagnose, signatures_of
-from dsdoctor.model.diagnosis import Diagnosis, Outcome
+from dsdoctor.model.diagnosis import Attempt, Diagnosis, Outcome
+from dsdoctor.report import diagnosis as report
 
 KNOWN = signatures_of(packs.load(builtin_only=True))
 
@@ -407,3 +408,21 @@ def test_words_at_the_end_of_a_bar_that_never_ended() -> None:
     bars = "".join(f"Map:   0%|  | {n}/19996 [00:00<01:18, 254 examples/s]" for n in range(90))
     assert said(bars + "Terminated\n") == "unrecognised"
     assert said(bars + "\n") == "clean"
+
+
+def test_starts_of_which_nothing_is_known_are_one_line() -> None:
+    ends = ("", "", "The GPU ran out of memory", "", "KeyError: 'x'")
+    found = Diagnosis(
+        outcome=Outcome.UNRECOGNISED,
+        summary="no cause is known",
+        attempts=tuple(
+            Attempt(number=number, ended_by=words) for number, words in enumerate(ends, 1)
+        ),
+    )
+    told = [line for line in report.render(found).splitlines() if line.startswith("attempt")]
+    assert told == [
+        "attempts 1 to 2: the log does not show what ended them",
+        "attempt 3: The GPU ran out of memory",
+        "attempt 4: the log does not show what ended it",
+        "attempt 5: KeyError: 'x'",
+    ]

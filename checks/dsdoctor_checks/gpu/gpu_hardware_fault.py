@@ -327,11 +327,8 @@ SIGNATURES = (
         ),
     ),
     Signature(
-        pattern="the launch timed out and was terminated|Memory access fault by GPU node",
-        examples=(
-            "RuntimeError: CUDA error: the launch timed out and was terminated",
-            "Memory access fault by GPU node-1 (Agent handle: 0x5) on address 0x7000. Reason: Unknown.",
-        ),
+        pattern="the launch timed out and was terminated",
+        examples=("RuntimeError: CUDA error: the launch timed out and was terminated",),
         level=Level.WEAK,
     ),
 )

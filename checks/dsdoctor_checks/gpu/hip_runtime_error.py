@@ -40,6 +40,22 @@ SIGNATURES = (
         masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
     ),
     Signature(
+        pattern=r"Memory access fault by GPU node-\d+ \(Agent handle: \w+\) on address",
+        source="ROCR 1-7 core/runtime/runtime.cpp",
+        message="A kernel on an AMD GPU touched memory that is not mapped",
+        examples=(
+            "Memory access fault by GPU node-1 (Agent handle: 0x5) on address 0x7000. Reason: Unknown.",
+        ),
+        not_examples=("Memory access fault by GPU node-one (Agent handle: ) on address",),
+        level=Level.STRONG,
+        masks=(
+            "nccl-timeout-watchdog",
+            "nccl-unhandled-cuda-error",
+            "rendezvous-timeout",
+            "rank-killed",
+        ),
+    ),
+    Signature(
         pattern=r"\bHSA_STATUS_ERROR_\w+|amdgpu: .{0,80}(?:page fault|GPU reset begin|ring \S+ timeout)",
         source="ROCR 5-7 inc/hsa.h; Linux 5-6 drivers/gpu/drm/amd",
         examples=(

@@ -106,6 +106,18 @@ SIGNATURES = (
         level=Level.CERTAIN,
     ),
     Signature(
+        pattern=r"(?:exec|FATAL): +\"(?!nvidia-)(?P<program>[^\s\"]{1,200})\": executable file not found in \$PATH",
+        source="Go 1 os/exec; runc 1.0-1.3; apptainer and singularity 3-4",
+        message="`{program}` is not installed in the container, or not on its PATH",
+        hint="use an image that has it, or write its full path",
+        examples=(
+            'FATAL:   "accelerate": executable file not found in $PATH',
+            'OCI runtime create failed: exec: "train.sh": executable file not found in $PATH: unknown.',
+        ),
+        not_examples=('exec: "nvidia-smi": executable file not found in $PATH: unknown.',),
+        level=Level.CERTAIN,
+    ),
+    Signature(
         pattern=r"execve\(\): (?P<program>\S{1,200}): No such file or directory",
         source="Slurm 14-25 src/slurmd/slurmstepd/task.c",
         message="`{program}` is not installed on the node, or not in the job's environment",

@@ -25,10 +25,16 @@ HINT = "look for the first rank with a code such as EI0006 or EJ0001, end what s
 
 SIGNATURES = (
     Signature(
-        pattern=r"OPS function error: Hccl[A-Z]\w{1,40}, error code is \d+",
-        source="torch_npu 2.0-2.7 csrc/framework/OpParamMaker.cpp",
-        examples=("RuntimeError: x.cpp:281 OPS function error: HcclAllreduce, error code is 6",),
-        not_examples=("x.cpp:281 OPS function error: Hccl, error code is 6",),
+        pattern=r"(?:OPS function error: Hccl[A-Z]\w{1,40}, error code is \d+|HCCL function error: Hccl[A-Z]\w{1,40})",
+        source="torch_npu 2.0-2.7 csrc/framework/OpParamMaker.cpp, core/npu/NPUException.h",
+        examples=(
+            "RuntimeError: x.cpp:281 OPS function error: HcclAllreduce, error code is 6",
+            "RuntimeError: create:x.cpp:89 HCCL function error: HcclGetRootInfo(&id), error code is 7",
+        ),
+        not_examples=(
+            "x.cpp:281 OPS function error: Hccl, error code is 6",
+            "x.cpp:89 HCCL function error: Hccl",
+        ),
         level=Level.STRONG,
         masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
     ),

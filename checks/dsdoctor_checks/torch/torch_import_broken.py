@@ -29,6 +29,7 @@ from dsdoctor.api import (
     Signature,
     TorchBuild,
     TorchLive,
+    TracebackRule,
     check,
     fail,
     skip,
@@ -133,5 +134,17 @@ SIGNATURES = (
             "ImportError: /shared/torch_extensions/py310_cu121/utils/utils.so: file too short",
         ),
         level=Level.CERTAIN,
+    ),
+)
+
+#: While torch itself is being imported, a module that is missing is one that torch needs.
+TRACEBACK_RULES = (
+    TracebackRule(
+        file="torch/__init__.py",
+        function="<module>",
+        kinds=("ModuleNotFoundError",),
+        source="torch 1.13-2.13 __init__.py: what its modules import while it is loaded",
+        level=Level.STRONG,
+        example='Traceback (most recent call last):\n  File "/env/lib/python3.11/site-packages/torch/__init__.py", line 7, in <module>\n  File "/env/lib/python3.11/site-packages/torch/serialization.py", line 8, in <module>\nModuleNotFoundError: No module named \'typing_extensions\'',
     ),
 )

@@ -54,7 +54,7 @@ def page(facts: dict[str, Any]) -> str:
                     ratios.append(ratio)
                 tables.append(
                     f"| {row['model']} | {row['what']} | {sequence} | {measured:g} {row['unit']} | "
-                    f"{predicted:.4g} | {ratio:.2f} |"
+                    f"{predicted:.{0 if predicted >= 1000 else 2}f} | {ratio:.2f} |"
                 )
     within = sum(0.9 <= ratio <= 1.1 for ratio in ratios)
     text.append(

@@ -98,7 +98,7 @@ def judged(record: dict[str, Any] | None, *, has_device: bool = True) -> dict[st
     if record is None:
         return _unknown("no-verdict", "the health check wrote no verdict")
     verdict, gpus = record.get("verdict"), record.get("gpus") or {}
-    blind = _unknown("no-gpu-visible", "this container sees no GPU; check `runtimeClassName`")
+    blind = _unknown("no-gpu-in-container", "this container sees no GPU; check `runtimeClassName`")
     if not has_device:
         return blind
     message = clean(str(record.get("reason", ""))).removeprefix(PREFIX).strip()

@@ -94,7 +94,7 @@ def test_a_container_without_gpus_says_nothing_of_the_node(
     options = Options("gpu-1", tmp_path, taint=TAINT, device=tmp_path / "nvidiactl")
     assert Agent(options, nodeapi.Api(url), lambda: LOST).round()
     found = cluster.condition("GPUProblem")
-    assert (found["status"], found["reason"]) == ("Unknown", "NoGpuVisible")
+    assert (found["status"], found["reason"]) == ("Unknown", "NoGpuInContainer")
     assert keys(cluster) == ["maintenance"]
 
 

@@ -1,0 +1,339 @@
+"""Messages of `no-gpu-visible`: one signature for each, which makes a long table."""
+
+from __future__ import annotations
+
+from dsdoctor.api import Level, Signature
+
+SIGNATURES = (
+    Signature(
+        pattern=r"torch\.cuda\.is_available\(\)['\x22]?(?: is|:| =| ==| returned| returns)? ?False",
+        examples=(
+            "torch.cuda.is_available() = False",
+            "torch.cuda.is_available(): False",
+            "Attempting to deserialize object on a device but torch.cuda.is_available() is False",
+            "torch.cuda.is_available() False",
+        ),
+        not_examples=(
+            "if torch.cuda.is_available() and x is False:",
+            "torch.cuda.is_available() = True",
+        ),
+        level=Level.HINT,
+    ),
+    Signature(
+        pattern="No CUDA GPUs are available",
+        source="torch 2.13.0 libtorch_cpu.so",
+        examples=("RuntimeError: No CUDA GPUs are available",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern="Found no NVIDIA driver",
+        examples=("RuntimeError: Found no NVIDIA driver on your system.",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern="no CUDA-capable device",
+        examples=(
+            "RuntimeError: cuda runtime error (38) : no CUDA-capable device is detected at /pytorch/aten/src/THC/THCGeneral.cpp:50",
+        ),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern="no GPU resources available",
+        source="deepspeed 0.19.8 launcher/runner.py",
+        examples=("RuntimeError: Unable to proceed, no GPU resources available",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern="No (?:GPU|CUDA devices?) (?:found|available)",
+        examples=(
+            "No GPU found",
+            "No CUDA device found",
+            "No GPU available",
+        ),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern="cudaErrorNoDevice",
+        examples=("cudaErrorNoDevice",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern=r"AMP or APEX \(`--fp16`\).{0,60}can only be used on CUDA",
+        examples=("AMP or APEX (`--fp16`)can only be used on CUDA",),
+        not_examples=("or APEX (`--fp16`)can only be used on CUDA",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern="(?:Error|error|Exception): .{0,40}CUDA is not available",
+        examples=(
+            "RuntimeError: CUDA is not available",
+            "error: CUDA is not available",
+            "Exception: CUDA is not available",
+        ),
+        not_examples=(
+            "/e/torch/amp/autocast_mode.py:204: UserWarning: User provided device_type of 'cuda', but CUDA is not available. Disabling",
+        ),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern="only supported with GPUs, no GPUs found",
+        examples=(
+            "torch.distributed.DistBackendError: ProcessGroupNCCL is only supported with GPUs, no GPUs found!",
+        ),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern="Cannot use fp16 without (?:CUDA|accelerator)",
+        examples=(
+            "SystemError: Cannot use fp16 without CUDA.",
+            "Cannot use fp16 without accelerator",
+        ),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern="Accelerator is not detected, cannot perform",
+        source="deepspeed 0.19.8 runtime/zero/stage_1_and_2.py",
+        examples=("Accelerator is not detected, cannot perform",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern=r"mixed precision requires a GPU(?! \(not 'mps)",
+        examples=("ValueError: fp16 mixed precision requires a GPU",),
+        not_examples=("ValueError: fp16 mixed precision requires a GPU (not 'mps').",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern="GPU (?:or XPU )?is needed for quantization",
+        examples=("RuntimeError: No GPU found. A GPU is needed for quantization.",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern="found no CUDA devices",
+        source="deepspeed 0.19.8 ops/op_builder/builder.py",
+        examples=(
+            "RuntimeError: DeepSpeed JIT builder for 'cpu_adam' found no CUDA devices. Set TORCH_CUDA_ARCH_LIST or make GPUs visible.",
+        ),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern=r"\b0 active drivers",
+        source="torch 2.13.0 _inductor/runtime/autotune_cache.py",
+        examples=("RuntimeError: 0 active drivers ([]). There should only be one.",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern="Failed to infer device type",
+        examples=("RuntimeError: Failed to infer device type",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern="Torch is not able to use GPU",
+        examples=("Torch is not able to use GPU",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern="^No devices were found",
+        examples=("No devices were found",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern=r"arch_list\[-1\] \+= '\+PTX'",
+        source="torch 2.13.0 utils/cpp_extension.py",
+        examples=("arch_list[-1] += '+PTX'",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern="Error: .{0,40}(?:[Tt]raining|[Ii]nference) .{0,30}requires CUDA",
+        examples=(
+            "RuntimeError: Training requires CUDA",
+            "RuntimeError: Inference requires CUDA",
+        ),
+        not_examples=("NOTE: the image requires CUDA 12 or newer at run time",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern=r"\bNo (?:HIP|XPU|NPU|CUDA) (?:GPUs|devices) are available|Error: [Nn]o GPUs? detected|Error: .{0,40}GPU not found",
+        examples=(
+            "RuntimeError: No HIP GPUs are available",
+            "AssertionError: No GPU detected",
+            "RuntimeError: GPU not found",
+        ),
+        not_examples=("GPU not found",),
+    ),
+    Signature(
+        pattern="No supported gpu backend found",
+        examples=(
+            "lightning.fabric.utilities.exceptions.MisconfigurationException: No supported gpu backend found!",
+        ),
+    ),
+    Signature(
+        pattern=r"But your machine only has: \[\]",
+        examples=(" But your machine only has: []",),
+    ),
+    Signature(
+        pattern="`CUDAAccelerator` can ?not run on your system since the accelerator is not available",
+        examples=(
+            "`CUDAAccelerator` cannot run on your system since the accelerator is not available",
+        ),
+    ),
+    Signature(
+        pattern="Flash ?Attention.{0,20} is not available on CPU",
+        source="transformers 5.23.0 modeling_utils.py",
+        examples=(
+            "ValueError: Flash Attention 2 is not available on CPU. Please make sure torch can access a CUDA device.",
+        ),
+        not_examples=("Paged attention is not available on CPU, eager attention is used",),
+    ),
+    Signature(
+        pattern="Unsloth: No NVIDIA GPU found",
+        examples=(
+            "NotImplementedError: Unsloth: No NVIDIA GPU found? Unsloth currently only supports GPUs!",
+        ),
+    ),
+    Signature(
+        pattern="Unsloth cannot find any torch accelerator",
+        examples=("Unsloth cannot find any torch accelerator",),
+    ),
+    Signature(
+        pattern="GPU is required to quantize",
+        source="transformers 5.23.0 quantizers/quantizer_gptq.py",
+        examples=("GPU is required to quantize",),
+    ),
+    Signature(
+        pattern="NVML Shared Library Not Found",
+        examples=("pynvml.NVMLError_LibraryNotFound: NVML Shared Library Not Found",),
+    ),
+    Signature(
+        pattern="No visible GPU devices",
+        examples=("No visible GPU devices",),
+    ),
+    Signature(
+        pattern="CUDA unavailable, invalid device",
+        examples=("CUDA unavailable, invalid device",),
+    ),
+    Signature(
+        pattern=r"torch\.cuda\.device_count\(\): 0\b",
+        examples=("torch.cuda.device_count(): 0",),
+    ),
+    Signature(
+        pattern="Using `load_in_[48]bit=True` requires a GPU",
+        examples=("Using `load_in_4bit=True` requires a GPU",),
+    ),
+    Signature(
+        pattern="(?<!= )NVML_ERROR_LIBRARY_NOT_FOUND",
+        examples=("nvmlInit failed: NVML_ERROR_LIBRARY_NOT_FOUND",),
+        level=Level.STRONG,
+        masks=("cuda-init-driver-state",),
+    ),
+    Signature(
+        pattern="CUDA_ERROR_NO_DEVICE",
+        examples=("Call to cuInit results in CUDA_ERROR_NO_DEVICE",),
+        level=Level.STRONG,
+        masks=("cuda-init-driver-state",),
+    ),
+    Signature(
+        pattern=r"libnvidia-ml\.so\S*: cannot open",
+        examples=(
+            "OSError: libnvidia-ml.so.1: cannot open shared object file: No such file or directory",
+        ),
+        not_examples=("libnvidia-ml.so.1 => /usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1",),
+        level=Level.STRONG,
+        masks=("cuda-init-driver-state",),
+    ),
+    Signature(
+        pattern=r"couldn't find libnvidia-ml\.so",
+        examples=("NVIDIA-SMI couldn't find libnvidia-ml.so library in your system.",),
+        level=Level.STRONG,
+        masks=("cuda-init-driver-state",),
+    ),
+    Signature(
+        pattern="no GPU devices found",
+        examples=("no GPU devices found",),
+        level=Level.STRONG,
+        masks=("cuda-init-driver-state",),
+    ),
+    # messages of scripts and other libraries
+    Signature(
+        pattern=r"(?i)(?:Error|Exception): (?:.{0,60}\W)?no (?:visible |usable |CUDA |NVIDIA ){0,2}GPUs?(?: devices?)? (?:(?:is|are|was|were) )?(?:available|found|detected|visible)",
+        examples=(
+            "AssertionError: No GPUs available",
+            "RuntimeError: You are trying to train with CUDA but no GPU is available.",
+            "Exception: no GPU available",
+            "torch.distributed.DistBackendError: ProcessGroupNCCL is only supported with GPUs, no GPUs found!",
+            "AssertionError: No GPU detected",
+            "RuntimeError: no GPU visible",
+        ),
+        not_examples=(
+            "RuntimeError: CUDA error: an illegal memory access was encountered",
+            "ImportError: libcudart.so.12: file not found",
+        ),
+        level=Level.WEAK,
+    ),
+    Signature(
+        pattern=r"(?i)(?:Error|Exception): (?:.{0,60}\W)?(?:GPU|GPU device|CUDA|CUDA device|CUDA GPU)s? (?:is|are|was|were)? ?not (?:available|found|detected)",
+        examples=(
+            "SystemError: GPU device not found",
+            "RuntimeError: cuda is not available, but the device is set to cuda",
+            "Exception: GPU not available",
+            "RuntimeError: CUDA device not available",
+            "RuntimeError: CUDA GPU not available",
+            "RuntimeError: GPU not detected",
+        ),
+        not_examples=("ImportError: libcudart.so.12: file not found",),
+        level=Level.WEAK,
+    ),
+    Signature(
+        pattern=r"(?i)(?:Error|Exception): (?:.{0,60}\W)?(?:at least one|need a?) ?(?:CUDA|GPU|NVIDIA)(?: GPU| device)? is (?:needed|required)",
+        examples=(
+            "RuntimeError: At least one GPU is needed",
+            "Exception: at least oneCUDA is needed",
+            "RuntimeError: need CUDA is needed",
+            "RuntimeError: at least oneNVIDIA is needed",
+            "RuntimeError: at least oneCUDA is required",
+        ),
+        not_examples=(
+            "RuntimeError: CUDA is required but not available for bitsandbytes. Please consider installing the multi-platform enabled version of bitsandbytes, which is currently a work in progress.",
+        ),
+        level=Level.WEAK,
+    ),
+    Signature(
+        pattern=r"(?i)(?:Error|Exception): (?:.{0,60}\W)?CUDA is required\b",
+        examples=(
+            "RuntimeError: CUDA is required but not available for bitsandbytes. Please consider installing the multi-platform enabled version of bitsandbytes, which is currently a work in progress.",
+            "Exception: CUDA is required",
+        ),
+        not_examples=(
+            "CUDA is required but not available for bitsandbytes. Please consider installing the multi-platform enabled version of bitsandbytes, which is currently a work in progress.",
+        ),
+        level=Level.WEAK,
+    ),
+    Signature(
+        pattern=r"(?i)(?:Error|Exception): (?:.{0,60}\W)?torch\.cuda\.is_available\(\)`? (?:is|returned|should be True but is) `?False",
+        examples=(
+            "ValueError: torch.cuda.is_available() should be True but is False.",
+            "Exception: torch.cuda.is_available() is False",
+            "RuntimeError: torch.cuda.is_available() returned False",
+        ),
+        not_examples=("torch.cuda.is_available() should be True but is False.",),
+        level=Level.WEAK,
+    ),
+    Signature(
+        pattern=r"(?i)(?:Error|Exception): (?:.{0,60}\W)?GPUs? requested but none (?:is|are) available",
+        examples=(
+            "MisconfigurationException: GPUs requested but none are available.",
+            "RuntimeError: GPU requested but none is available",
+        ),
+        not_examples=('raise MisconfigurationException("GPUs requested but none are available.")',),
+        level=Level.WEAK,
+    ),
+    Signature(
+        pattern=r"cuda driver can't be loaded|found no CUDA devices\. Set|op had not been implemented on CPU backend|The NVIDIA Driver was not detected",
+        examples=(
+            "RuntimeError: cuda driver can't be loaded, is cuda enabled?",
+            "RuntimeError: DeepSpeed JIT builder for 'fused_adam' found no CUDA devices. Set TORCH_CUDA_ARCH_LIST",
+            "ValueError: This op had not been implemented on CPU backend.",
+            "The NVIDIA Driver was not detected",
+        ),
+        level=Level.WEAK,
+    ),
+)

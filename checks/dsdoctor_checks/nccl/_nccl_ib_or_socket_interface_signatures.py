@@ -1,0 +1,362 @@
+"""Messages of `nccl-ib-or-socket-interface`: one signature for each, which makes a long table."""
+
+from __future__ import annotations
+
+from dsdoctor.api import Level, Signature
+
+SIGNATURES = (
+    Signature(
+        pattern="socketStartConnect: Connect to .{0,80}failed",
+        examples=(
+            "misc/socket.cc:480 NCCL WARN socketStartConnect: Connect to 10.0.0.2<3> failed : No route to host",
+        ),
+        not_examples=("misc/socket.cc:480 NCCL WARN socketStartConnect: Connect to 10.0.0.2<3>",),
+        level=Level.STRONG,
+        masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern=r"Call to ibv_\w+ failed",
+        examples=("NCCL WARN Call to ibv_reg_mr failed",),
+        not_examples=("NCCL WARN Call to ibv_reg_mr",),
+        level=Level.STRONG,
+        masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern=r"ibv_\w+(?:\(\))? (?:failed|:).{0,40}",
+        examples=(
+            "NCCL WARN Call to ibv_reg_mr failed",
+            "UCX  ERROR mlx5_1: ibv_create_cq() failed: Cannot allocate memory",
+            "ibv_name :",
+        ),
+        not_examples=("NCCL WARN Call to ibv_reg_mr",),
+        level=Level.STRONG,
+        masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern="NET/IB : Got completion.{0,160}(?:error|status=)",
+        examples=(
+            "NET/IB : Got completion ... error",
+            "a:1:2 [3] transport/net_ib.cc:94 NCCL WARN NET/IB : Got completion from peer 10.0.3.2<44120> with status=12 opcode=0 len=0 vendor err 129 (Recv) localGid fe80::1",
+        ),
+        not_examples=("NET/IB : Got completion ...",),
+        level=Level.STRONG,
+        masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern="[Nn]o (?:socket |network )?interface found",
+        examples=(
+            "w-0:88:99 [0] bootstrap.cc:45 NCCL WARN Bootstrap : no socket interface found",
+            "No interface found",
+        ),
+        level=Level.STRONG,
+        masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern="Socket creation failed",
+        examples=("Socket creation failed",),
+        level=Level.STRONG,
+        masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern="(?:[Uu]nable to find (?:address|interface)|Unable to find interface)",
+        examples=(
+            "RuntimeError: [enforce fail at /pytorch/third_party/gloo/gloo/transport/tcp/device.cc:83] ifa != nullptr. Unable to find address for: eth9",
+            "Unable to find interface",
+        ),
+        level=Level.STRONG,
+        masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern="no socket interface",
+        examples=("w-0:88:99 [0] bootstrap.cc:45 NCCL WARN Bootstrap : no socket interface found",),
+        level=Level.STRONG,
+        masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern="socketPollConnect: ",
+        examples=(
+            "NCCL WARN socketPollConnect: Connect to 172.17.0.1<41113> returned 113(No route to host) errno 115(Operation now in progress)",
+        ),
+        level=Level.STRONG,
+        masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern=r"NCCL WARN \S+ ?: [Cc]onnect(?: to \S+)? (?:returned|failed)",
+        examples=(
+            "misc/socket.cc:480 NCCL WARN socketStartConnect: Connect to 10.0.0.2<3> failed : No route to host",
+            "NCCL WARN socketPollConnect: Connect to 172.17.0.1<41113> returned 113(No route to host) errno 115(Operation now in progress)",
+        ),
+        not_examples=("NCCL WARN NET/IB : mlx5_0:1 Got async event : GID table change",),
+        level=Level.STRONG,
+        masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern="No usable listening interface",
+        examples=("No usable listening interface",),
+        level=Level.STRONG,
+        masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern=r"NET/IB : \S+ (?:Got async (?:error )?event: ?(?!GID|client)|async fatal event)",
+        examples=(
+            "NET/IB : x1 Got async event:",
+            "NET/IB : x1 async fatal event",
+        ),
+        not_examples=(": x1 Got async event:",),
+        level=Level.STRONG,
+        masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern="NET/IB : .{0,30}Got async event : (?:port error|local catastrophic|device fatal)",
+        examples=(
+            "NCCL WARN NET/IB : mlx5_1:1 Got async event : port error",
+            "NET/IB : Got async event : local catastrophic",
+            "NET/IB : Got async event : device fatal",
+        ),
+        not_examples=(": mlx5_1:1 Got async event : port error",),
+        level=Level.STRONG,
+        masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern="Gloo connectFullMesh failed",
+        source="torch 2.13.0 libtorch_cpu.so",
+        examples=(
+            "RuntimeError: Gloo connectFullMesh failed with [../third_party/gloo/gloo/transport/tcp/pair.cc:144] no error",
+        ),
+        level=Level.STRONG,
+        masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern=r"ncclOsSocket\w+: .{0,80}(?:failed|error)",
+        examples=(
+            "ncclOsSocketname: failed",
+            "ncclOsSocketname: error",
+        ),
+        not_examples=("ncclOsSocketname:",),
+        level=Level.STRONG,
+        masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern="NET/IB : Unable to open device",
+        examples=(
+            "n:1:1 [0] transport/net_ib.cc:210 NCCL WARN NET/IB : Unable to open device mlx5_0",
+        ),
+        level=Level.STRONG,
+        masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern=r"\bWARN (?:Net : )?(?:Connect|Call to connect|connect).{0,100}(?:refused|timed out|No route|unreachable|failed)",
+        examples=(
+            "NCCL WARN Net : Connect to 1.2.3.4<5> failed : Connection refused",
+            "NCCL WARN Call to connect returned Connection timed out",
+            "WARN connect ... refused",
+            "WARN Connect ... No route",
+            "WARN Connect ... unreachable",
+        ),
+        not_examples=("NCCL WARN Net : Connect to 1.2.3.4<5>",),
+        level=Level.STRONG,
+        masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern="ncclSystemError",
+        examples=(
+            "ncclSystemError: System call (e.g. socket, malloc) or external library call failed or device error.",
+            "ncclSystemError: System call (socket, malloc, munmap, etc) failed.",
+        ),
+        level=Level.HINT,
+        masks=("rendezvous-timeout",),  # the store's client is there: it met
+        echo=True,
+    ),
+    Signature(
+        pattern="ncclRemoteError|remote process exited or there was a network error|NCCL WARN .{0,60}[Cc]onnection closed by remote peer",
+        examples=(
+            "ncclRemoteError: A call failed possibly due to a network error or a remote process exiting prematurely.",
+            "NCCL WARN socketProgress: Connection closed by remote peer node-b<4>",
+            "remote process exited or there was a network error",
+        ),
+        not_examples=("sftp: connection closed by remote peer, reconnecting",),
+        level=Level.HINT,
+        masks=("rendezvous-timeout",),  # the store's client is there: it met
+        echo=True,
+    ),
+    Signature(
+        pattern=r"NET/OFI .{0,60}(?:completed with error|[Cc]ouldn't|failed|[Ee]rror)|gloo/transport/tcp/pair\.cc:\d+\] ?(?:connect \[|Connect timeout|timed out|\w+\.ss_family == )",
+        examples=(
+            "NCCL WARN NET/OFI Request 0x7f completed with error. RC: 113.",
+            "RuntimeError: [/x/third_party/gloo/gloo/transport/tcp/pair.cc:799] connect [127.0.1.1]:41017: Connection refused",
+            "[enforce fail at /x/gloo/transport/tcp/pair.cc:200] ss1.ss_family == ss2.ss_family. 10 vs 2",
+        ),
+        not_examples=(
+            "NCCL INFO NET/OFI Initializing aws-ofi-nccl 1.7.4",
+            "RuntimeError: [x/gloo/transport/tcp/pair.cc:598] Connection closed by peer [10.0.0.2]:1",
+        ),
+        level=Level.STRONG,
+        masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern=r"misc/ibv\w+\.(?:cc|cu|h):\d+ (?:NCCL )?WARN (?!.{0,40}(?:Failed to open libib|libibverbs|async event|dlvsym|dlopen|plugin|Plugin|[Cc]onnection closed by remote|No device found|NCCL_\w+ set|Magic|magic|could not get|PCI_ORDERING|Adaptive|adaptive|GID table|client rereg))",
+        examples=(
+            "a:1:2 [0] misc/ibvwrap.cc:262 NCCL WARN Call to ibv_reg_mr failed with error Cannot allocate memory",
+            "misc/ibvname.cu:7 WARN ",
+            "misc/ibvname.h:7 WARN ",
+        ),
+        not_examples=("n1:9:12 [0] misc/ibvwrap.cc:63 NCCL WARN Failed to open libibverbs.so[.1]",),
+        level=Level.HINT,
+        echo=True,
+    ),
+    Signature(
+        pattern=r"net_ib\.(?:cc|cu|h):\d+ (?:NCCL )?WARN (?!.{0,40}(?:Failed to open libib|libibverbs|async event|dlvsym|dlopen|plugin|Plugin|[Cc]onnection closed by remote|No device found|NCCL_\w+ set|Magic|magic|could not get|PCI_ORDERING|Adaptive|adaptive|GID table|client rereg))",
+        examples=(
+            "n1:9:12 [0] transport/net_ib.cc:1102 NCCL WARN NET/IB : Unable to register memory region, 4096 bytes",
+            "net_ib.cu:7 WARN ",
+            "net_ib.h:7 WARN ",
+        ),
+        not_examples=(
+            "n1:9:12 [0] transport/net_ib.cc:94 NCCL WARN NET/IB : mlx5_0:1 Got async event : GID table change",
+        ),
+        level=Level.HINT,
+        echo=True,
+    ),
+    Signature(
+        pattern=r"net_ib/\w+\.(?:cc|cu|h):\d+ (?:NCCL )?WARN (?!.{0,40}(?:Failed to open libib|libibverbs|async event|dlvsym|dlopen|plugin|Plugin|[Cc]onnection closed by remote|No device found|NCCL_\w+ set|Magic|magic|could not get|PCI_ORDERING|Adaptive|adaptive|GID table|client rereg))",
+        examples=(
+            "net_ib/name.cc:7 WARN ",
+            "net_ib/name.cu:7 WARN ",
+            "net_ib/name.h:7 WARN ",
+        ),
+        not_examples=("net_ib/name.cc:7 WARN",),
+        level=Level.HINT,
+        echo=True,
+    ),
+    Signature(
+        pattern=r"net_socket\.(?:cc|cu|h):\d+ (?:NCCL )?WARN (?!.{0,40}(?:Failed to open libib|libibverbs|async event|dlvsym|dlopen|plugin|Plugin|[Cc]onnection closed by remote|No device found|NCCL_\w+ set|Magic|magic|could not get|PCI_ORDERING|Adaptive|adaptive|GID table|client rereg))",
+        examples=(
+            "net_socket.cc:7 WARN ",
+            "net_socket.cu:7 WARN ",
+            "net_socket.h:7 WARN ",
+        ),
+        not_examples=("n1:411:460 [0] INFO transport/net_socket.cu:118 -> 2",),
+        level=Level.HINT,
+        echo=True,
+    ),
+    Signature(
+        pattern=r"misc/socket\.(?:cc|cu|h):\d+ (?:NCCL )?WARN (?!.{0,40}(?:Failed to open libib|libibverbs|async event|dlvsym|dlopen|plugin|Plugin|[Cc]onnection closed by remote|No device found|NCCL_\w+ set|Magic|magic|could not get|PCI_ORDERING|Adaptive|adaptive|GID table|client rereg))",
+        examples=(
+            "n1:9:12 [0] misc/socket.cc:441 NCCL WARN socketFinalizeAccept: wrong type 4 != 3",
+            "misc/socket.cu:7 WARN ",
+            "misc/socket.h:7 WARN ",
+        ),
+        not_examples=("n1:9:12 [0] misc/socket.cc:441 NCCL WARN",),
+        level=Level.HINT,
+        echo=True,
+    ),
+    Signature(
+        pattern=r"include/socket\.(?:cc|cu|h):\d+ (?:NCCL )?WARN (?!.{0,40}(?:Failed to open libib|libibverbs|async event|dlvsym|dlopen|plugin|Plugin|[Cc]onnection closed by remote|No device found|NCCL_\w+ set|Magic|magic|could not get|PCI_ORDERING|Adaptive|adaptive|GID table|client rereg))",
+        examples=(
+            "n1:9:12 [0] include/socket.h:344 WARN Socket creation failed : Address family not supported by protocol",
+            "include/socket.cc:7 WARN ",
+            "include/socket.cu:7 WARN ",
+        ),
+        not_examples=("n1:9:12 [0] include/socket.h:344 WARN",),
+        level=Level.HINT,
+        echo=True,
+    ),
+    Signature(
+        pattern=r"bootstrap\.(?:cc|cu|h):\d+ (?:NCCL )?WARN (?!.{0,40}(?:Failed to open libib|libibverbs|async event|dlvsym|dlopen|plugin|Plugin|[Cc]onnection closed by remote|No device found|NCCL_\w+ set|Magic|magic|could not get|PCI_ORDERING|Adaptive|adaptive|GID table|client rereg))",
+        examples=(
+            "w-0:88:99 [0] bootstrap.cc:45 NCCL WARN Bootstrap : no socket interface found",
+            "bootstrap.cu:7 WARN ",
+            "bootstrap.h:7 WARN ",
+        ),
+        not_examples=("n1:9:12 [0] NCCL INFO bootstrap.cc:130 -> 2",),
+        level=Level.HINT,
+        echo=True,
+    ),
+    # torch repeats NCCL's warning below `Last error:`, without the file and line that name its part
+    Signature(
+        pattern=r"connecting to address .{0,80}with family -?\d+ is neither AF_INET",
+        examples=(
+            "Net : connecting to address  with family 0 is neither AF_INET(2) nor AF_INET6(10)",
+        ),
+        not_examples=("Net : connecting to address  with family 0 is neither",),
+        level=Level.STRONG,
+        near=("NCCL", "nccl"),
+        masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern=r"Invalid NCCL_COMM_ID\b",
+        examples=("n1:9:12 [0] NCCL WARN Invalid NCCL_COMM_ID, please use format: <ipv4>:<port>",),
+        level=Level.STRONG,
+        near=("NCCL", "nccl"),
+        masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern=r"No valid (?:<IPv4_or_hostname>:<port>|\[IPv6\]:port) pair found",
+        examples=(
+            "Net : No valid <IPv4_or_hostname>:<port> pair found",
+            "No valid [IPv6]:port pair found",
+        ),
+        level=Level.STRONG,
+        near=("NCCL", "nccl"),
+        masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern="Net : (?:error encountered when getting address info|unsupported IP family)",
+        examples=(
+            "Net : error encountered when getting address info : Name or service not known",
+            "Net : unsupported IP family",
+        ),
+        level=Level.STRONG,
+        near=("NCCL", "nccl"),
+        masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern="socketFinalizeAccept(?: from .{0,80})?: wrong type",
+        examples=("socketFinalizeAccept from 10.0.0.2<4>: wrong type 3 != 4",),
+        not_examples=("from 10.0.0.2<4>: wrong type 3 != 4",),
+        level=Level.STRONG,
+        near=("NCCL", "nccl"),
+        masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern="ncclSocketReady: unexpected socket state",
+        examples=("ncclSocketReady: unexpected socket state 8",),
+        level=Level.STRONG,
+        near=("NCCL", "nccl"),
+        masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern=r"\bError: network \S{0,40} ?not found\.",
+        examples=("Error: network IBext not found.",),
+        not_examples=("Error: network bridge not found in the compose file",),
+        level=Level.STRONG,
+        near=("NCCL", "nccl"),
+        masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern="Failed to initialize any NET plugin",
+        examples=("Failed to initialize any NET plugin",),
+        level=Level.STRONG,
+        near=("NCCL", "nccl"),
+        masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern=r"NCCL WARN \[Proxy Service \d+\] Failed to execute operation",
+        examples=(
+            "proxy.cc:1519 NCCL WARN [Proxy Service 1] Failed to execute operation Connect from rank 1, retcode 2",
+            "proxy.cc:1495 NCCL WARN [Proxy Service 9] Failed to execute operation Setup from rank 9, retcode 3",
+        ),
+        not_examples=(
+            "WARN [Proxy Service 1] Failed to execute operation Connect from rank 1, retcode 2",
+        ),
+        level=Level.HINT,
+        echo=True,
+    ),
+    Signature(
+        pattern=r"[Ff]ailed to (?:modify|create) (?:QP|qp)\b|[Uu]nable to (?:modify|create) (?:QP|qp)\b",
+        examples=(
+            "Failed to modify QP to RTR: Connection timed out",
+            "Unable to create QP.",
+        ),
+    ),
+)

@@ -1,0 +1,334 @@
+"""Messages of `transformers-deepspeed-incompatible`: one signature for each, which makes a long table."""
+
+from __future__ import annotations
+
+from dsdoctor.api import Level, Signature
+
+SIGNATURES = (
+    Signature(
+        pattern=r"No module named 'transformers\.(?:deepspeed|integrations\.deepspeed)",
+        examples=(
+            "ModuleNotFoundError: No module named 'transformers.deepspeed'",
+            "No module named 'transformers.integrations.deepspeed",
+        ),
+        level=Level.STRONG,
+        masks=("dependency-version-conflict",),
+    ),
+    Signature(
+        pattern=r"cannot import name '\w+' from 'transformers\.(?:deepspeed|integrations)",
+        examples=(
+            "ImportError: cannot import name 'HfDeepSpeedConfig' from 'transformers.deepspeed' (/opt/env/lib/python3.10/site-packages/transformers/deepspeed.py)",
+            "cannot import name 'name' from 'transformers.integrations",
+        ),
+        not_examples=(
+            "import name 'HfDeepSpeedConfig' from 'transformers.deepspeed' (/opt/env/lib/python3.10/site-packages/transformers/deepspeed.py)",
+        ),
+        level=Level.STRONG,
+        masks=("dependency-version-conflict",),
+    ),
+    Signature(
+        pattern=r"(?:Accelerator|DeepSpeedPlugin|AcceleratorState|HfTrainerDeepSpeedConfig|DeepSpeedEngine|deepspeed_init)(?:\.\w+)?\(\) got an unexpected",
+        examples=(
+            "TypeError: Accelerator.__init__() got an unexpected keyword argument 'logging_dir'",
+            "TypeError: DeepSpeedEngine.backward() got an unexpected keyword argument 'sync_gradients'",
+            "DeepSpeedPlugin() got an unexpected",
+            "AcceleratorState() got an unexpected",
+            "HfTrainerDeepSpeedConfig() got an unexpected",
+            "TypeError: deepspeed_init() got an unexpected keyword argument 'resume_from_checkpoint'",
+        ),
+        not_examples=(
+            "TypeError: LoraConfig.__init__() got an unexpected keyword argument 'exclude_modules'",
+        ),
+        level=Level.STRONG,
+        masks=("dependency-version-conflict",),
+    ),
+    Signature(
+        pattern=r"'(?:Accelerator\w*|DummyOptim|DummyScheduler|DeepSpeedPlugin|HfTrainerDeepSpeedConfig|HfDeepSpeedConfig|(?:FP16_|BF16_)?DeepSpeedZeroOptimizer\w*|DeepSpeedCPUAdam|DeepSpeedOptimizerWrapper|DeepSpeedEngineWrapper)' object has no attribute(?! 'ds_opt)",
+        examples=(
+            "AttributeError: 'DeepSpeedZeroOptimizer_Stage3' object has no attribute 'train'",
+            "AttributeError: 'Accelerator' object has no attribute 'deepspeed_config'",
+            "AttributeError: 'DummyOptim' object has no attribute 'step'",
+            "'DummyScheduler' object has no attribute",
+            "AttributeError: 'DeepSpeedPlugin' object has no attribute 'select'",
+            "'HfTrainerDeepSpeedConfig' object has no attribute",
+            "'HfDeepSpeedConfig' object has no attribute",
+            "'DeepSpeedCPUAdam' object has no attribute",
+            "'DeepSpeedOptimizerWrapper' object has no attribute",
+            "'DeepSpeedEngineWrapper' object has no attribute",
+        ),
+        not_examples=("AttributeError: 'DeepSpeedCPUAdam' object has no attribute 'ds_opt_adam'",),
+        level=Level.STRONG,
+        masks=("dependency-version-conflict",),
+    ),
+    Signature(
+        pattern=r"cannot import name '\w{0,40}(?:[dD]eep[sS]peed|DummyOptim|DummySched)\w{0,40}' from '(?:transformers|accelerate)[\w.]{0,80}'",
+        source="huggingface_hub 2.4.0 utils/_runtime.py",
+        examples=(
+            "ImportError: cannot import name 'HfDeepSpeedConfig' from 'transformers.deepspeed' (/opt/env/lib/python3.10/site-packages/transformers/deepspeed.py)",
+            "cannot import name 'nameDummyOptimname' from 'transformersname'",
+            "cannot import name 'nameDummySchedname' from 'transformersname'",
+            "cannot import name 'namedeepspeedname' from 'acceleratename'",
+        ),
+        not_examples=(
+            "ImportError: cannot import name 'inf' from 'torch._six' (unknown location)",
+        ),
+        level=Level.STRONG,
+        masks=("dependency-version-conflict",),
+    ),
+    Signature(
+        pattern=r"No module named 'accelerate\.utils\.deepspeed",
+        examples=("No module named 'accelerate.utils.deepspeed",),
+        level=Level.STRONG,
+        masks=("dependency-version-conflict",),
+    ),
+    Signature(
+        pattern=r"deepspeed_init\(\) (?:missing|takes)",
+        examples=(
+            "deepspeed_init() missing",
+            "deepspeed_init() takes",
+        ),
+        level=Level.STRONG,
+        masks=("dependency-version-conflict",),
+    ),
+    Signature(
+        pattern="property 'deepspeed_plugin' of",
+        examples=("property 'deepspeed_plugin' of",),
+        level=Level.STRONG,
+        masks=("dependency-version-conflict",),
+    ),
+    Signature(
+        pattern="DeepSpeed version must be [<>]=",
+        examples=("ImportError: DeepSpeed version must be >= 0.6.5. Please update DeepSpeed.",),
+        level=Level.STRONG,
+        masks=("dependency-version-conflict",),
+    ),
+    Signature(
+        pattern=r"deepspeed[<>=!]=?\S+ is required for a normal functioning",
+        source="transformers 5.23.0 utils/versions.py",
+        examples=(
+            "ImportError: deepspeed>=0.9.3 is required for a normal functioning of this module, but found deepspeed==0.8.0.",
+        ),
+        not_examples=(
+            "ImportError: accelerate>=0.26.0 is required for a normal functioning of this module, but found accelerate==0.21.0.",
+        ),
+        level=Level.STRONG,
+        masks=("dependency-version-conflict",),
+    ),
+    Signature(
+        pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute 'base_model_prefix'",
+        examples=(
+            "'DeepSpeednameEngine' object has no attribute 'base_model_prefix'",
+            "'PipelineEngine' object has no attribute 'base_model_prefix'",
+        ),
+        not_examples=("Engine' object has no attribute 'base_model_prefix' is fine",),
+        level=Level.WEAK,
+    ),
+    Signature(
+        pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute 'config_class'",
+        examples=(
+            "'DeepSpeednameEngine' object has no attribute 'config_class'",
+            "'PipelineEngine' object has no attribute 'config_class'",
+        ),
+        not_examples=("Engine' object has no attribute 'config_class' is fine",),
+        level=Level.WEAK,
+    ),
+    Signature(
+        pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute 'peft_config'",
+        examples=(
+            "AttributeError: 'DeepSpeedEngine' object has no attribute 'peft_config'",
+            "'PipelineEngine' object has no attribute 'peft_config'",
+        ),
+        not_examples=("AttributeError: 'SearchEngine' object has no attribute 'peft_config'",),
+        level=Level.WEAK,
+    ),
+    Signature(
+        pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute 'pretrained_model'",
+        examples=(
+            "'DeepSpeednameEngine' object has no attribute 'pretrained_model'",
+            "'PipelineEngine' object has no attribute 'pretrained_model'",
+        ),
+        not_examples=("Engine' object has no attribute 'pretrained_model' is fine",),
+        level=Level.WEAK,
+    ),
+    Signature(
+        pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute 'warnings_issued'",
+        examples=(
+            "'DeepSpeednameEngine' object has no attribute 'warnings_issued'",
+            "'PipelineEngine' object has no attribute 'warnings_issued'",
+        ),
+        not_examples=("Engine' object has no attribute 'warnings_issued' is fine",),
+        level=Level.WEAK,
+    ),
+    Signature(
+        pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute 'is_gradient_checkpointing'",
+        examples=(
+            "'DeepSpeednameEngine' object has no attribute 'is_gradient_checkpointing'",
+            "'PipelineEngine' object has no attribute 'is_gradient_checkpointing'",
+        ),
+        not_examples=("Engine' object has no attribute 'is_gradient_checkpointing' is fine",),
+        level=Level.WEAK,
+    ),
+    Signature(
+        pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute 'gradient_checkpointing_\w{1,20}'",
+        examples=(
+            "'DeepSpeednameEngine' object has no attribute 'gradient_checkpointing_name'",
+            "'PipelineEngine' object has no attribute 'gradient_checkpointing_name'",
+        ),
+        not_examples=("Engine' object has no attribute 'gradient_checkpointing_ is fine",),
+        level=Level.WEAK,
+    ),
+    Signature(
+        pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute 'get_base_model'",
+        examples=(
+            "'DeepSpeednameEngine' object has no attribute 'get_base_model'",
+            "'PipelineEngine' object has no attribute 'get_base_model'",
+        ),
+        not_examples=("Engine' object has no attribute 'get_base_model' is fine",),
+        level=Level.WEAK,
+    ),
+    Signature(
+        pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute 'push_to_hub'",
+        examples=(
+            "'DeepSpeednameEngine' object has no attribute 'push_to_hub'",
+            "'PipelineEngine' object has no attribute 'push_to_hub'",
+        ),
+        not_examples=("Engine' object has no attribute 'push_to_hub' is fine",),
+        level=Level.WEAK,
+    ),
+    Signature(
+        pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute 'save_pretrained'",
+        examples=(
+            "AttributeError: 'DeepSpeedHybridEngine' object has no attribute 'save_pretrained'",
+            "'PipelineEngine' object has no attribute 'save_pretrained'",
+        ),
+        not_examples=("Engine' object has no attribute 'save_pretrained' is fine",),
+        level=Level.WEAK,
+    ),
+    Signature(
+        pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute '_?hf_\w{1,30}'",
+        examples=(
+            "'DeepSpeednameEngine' object has no attribute 'hf_name'",
+            "'PipelineEngine' object has no attribute 'hf_name'",
+        ),
+        not_examples=("Engine' object has no attribute '_hf_ is fine",),
+        level=Level.WEAK,
+    ),
+    Signature(
+        pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute 'active_adapters?'",
+        examples=(
+            "'DeepSpeednameEngine' object has no attribute 'active_adapter'",
+            "'PipelineEngine' object has no attribute 'active_adapter'",
+        ),
+        not_examples=("Engine' object has no attribute 'active_adapter' is fine",),
+        level=Level.WEAK,
+    ),
+    Signature(
+        pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute 'is_loaded_in_\wbit'",
+        examples=(
+            "'DeepSpeednameEngine' object has no attribute 'is_loaded_in_nbit'",
+            "'PipelineEngine' object has no attribute 'is_loaded_in_nbit'",
+        ),
+        not_examples=("Engine' object has no attribute 'is_loaded_in_ is fine",),
+        level=Level.WEAK,
+    ),
+    Signature(
+        pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute 'no_sync'",
+        examples=(
+            "'DeepSpeednameEngine' object has no attribute 'no_sync'",
+            "'PipelineEngine' object has no attribute 'no_sync'",
+        ),
+        not_examples=("Engine' object has no attribute 'no_sync' is fine",),
+        level=Level.WEAK,
+    ),
+    Signature(
+        pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute 'offload_states'",
+        examples=(
+            "'DeepSpeednameEngine' object has no attribute 'offload_states'",
+            "'PipelineEngine' object has no attribute 'offload_states'",
+        ),
+        not_examples=("Engine' object has no attribute 'offload_states' is fine",),
+        level=Level.WEAK,
+    ),
+    Signature(
+        pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute '(?:set|is)_gradient_accumulation_boundary'",
+        examples=(
+            "'DeepSpeednameEngine' object has no attribute 'set_gradient_accumulation_boundary'",
+            "'PipelineEngine' object has no attribute 'set_gradient_accumulation_boundary'",
+            "'DeepSpeednameEngine' object has no attribute 'is_gradient_accumulation_boundary'",
+        ),
+        not_examples=(
+            "Engine' object has no attribute 'is_gradient_accumulation_boundary' is fine",
+        ),
+        level=Level.WEAK,
+    ),
+    Signature(
+        pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute 'get_global_grad_norm'",
+        examples=(
+            "'DeepSpeednameEngine' object has no attribute 'get_global_grad_norm'",
+            "'PipelineEngine' object has no attribute 'get_global_grad_norm'",
+        ),
+        not_examples=("Engine' object has no attribute 'get_global_grad_norm' is fine",),
+        level=Level.WEAK,
+    ),
+    Signature(
+        pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute 'coalesce_grad_reduction'",
+        examples=(
+            "'DeepSpeednameEngine' object has no attribute 'coalesce_grad_reduction'",
+            "'PipelineEngine' object has no attribute 'coalesce_grad_reduction'",
+        ),
+        not_examples=("Engine' object has no attribute 'coalesce_grad_reduction' is fine",),
+        level=Level.WEAK,
+    ),
+    Signature(
+        pattern="object has no attribute '(?:hf_deepspeed_config|deepspeed_(?:plugin|engine|config|engine_wrapped)|trainer_config_finalize|trainer_config_process)'",
+        examples=(
+            "AttributeError: 'TrainingArguments' object has no attribute 'hf_deepspeed_config'",
+            "AttributeError: 'AcceleratorState' object has no attribute 'deepspeed_plugin'",
+            "object has no attribute 'trainer_config_finalize'",
+            "object has no attribute 'trainer_config_process'",
+        ),
+        level=Level.STRONG,
+        masks=("dependency-version-conflict",),
+    ),
+    Signature(
+        pattern=r"'\w*(?:Trainer|Accelerator\w*|Arguments)' object has no attribute '\w*deepspeed\w*'|'(?:Hf\w*)?Deep[Ss]peed(?!Engine'|CPUAdam')\w*' object has no attribute '(?!ds_opt)",
+        examples=(
+            "AttributeError: 'CustomTrainer' object has no attribute 'is_deepspeed_enabled'",
+            "AttributeError: 'DeepSpeedGPTInference' object has no attribute 'config'",
+            "AttributeError: 'DeepSpeedStrategy' object has no attribute '_deepspeed_engine'",
+        ),
+        not_examples=(
+            "AttributeError: 'DeepSpeedEngine' object has no attribute 'generate'",
+            "AttributeError: 'Net' object has no attribute 'deepspeed'",
+        ),
+        masks=("dependency-version-conflict",),
+    ),
+    Signature(
+        pattern=r"\b(?:Warmup\w*LR|OneCycle|LRRangeTest|Deep[Ss]peed\w+|Fused(?:Adam|Lamb|Lion)|DeepSpeedZeroOptimizer\w*|FP16_\w+Optimizer|Init)(?:\.\w+)?\(\) (?:got an unexpected keyword argument|missing \d+ required (?:positional|keyword-only)|takes \d+ positional|takes from \d+ to \d+ positional)",
+        examples=(
+            "TypeError: WarmupDecayLR.step() got an unexpected keyword argument 'increment'",
+            "TypeError: DeepSpeedCPUAdam.__init__() got an unexpected keyword argument 'foreach'",
+            "TypeError: DeepSpeedZeroConfig.__init__() takes 1 positional argument but 2 were given",
+            "OneCycle() got an unexpected keyword argument",
+            "LRRangeTest() got an unexpected keyword argument",
+            "TypeError: FusedAdam.__init__() got an unexpected keyword argument 'learning_rate'",
+            "DeepSpeedZeroOptimizername() got an unexpected keyword argument",
+            "FP16_nameOptimizer() got an unexpected keyword argument",
+            "Init() got an unexpected keyword argument",
+            "WarmupnameLR() missing 7 required positional",
+            "WarmupnameLR() takes from 7 to 7 positional",
+        ),
+        not_examples=("TypeError: Net.forward() got an unexpected keyword argument 'mask'",),
+    ),
+    Signature(
+        pattern="Error: .{0,20}make sure to properly initialize your accelerator",
+        source="accelerate 1.15.0 state.py",
+        examples=(
+            "ValueError: Please make sure to properly initialize your accelerator via `accelerator = Accelerator()` before",
+            "[rank1]: ValueError: Please make sure to properly initialize your accelerator via `accelerator = Accelerator()`",
+        ),
+        not_examples=("make sure to properly initialize your accelerator first, says the guide",),
+        level=Level.WEAK,
+        near=("AcceleratorState().deepspeed_plugin", "accelerate/accelerator.py"),
+    ),
+)

@@ -1,0 +1,410 @@
+"""Messages of `checkpoint-mismatch`: one signature for each, which makes a long table."""
+
+from __future__ import annotations
+
+from dsdoctor.api import Level, Signature
+
+SIGNATURES = (
+    Signature(
+        pattern=r"(?:No such file|does not exist|not found|Errno 2\]|missing).{0,300}_(?:optim|model)_states\.pt|_(?:optim|model)_states\.pt.{0,120}(?:does not exist|not found|No such)",
+        examples=(
+            "FileNotFoundError: [Errno 2] No such file or directory: 'c/global_step9/zero_pp_rank_1_mp_rank_00_optim_states.pt'",
+            "/c/mp_rank_00_model_states.pt does not exist",
+        ),
+        not_examples=("Saved c/mp_rank_00_model_states.pt",),
+        level=Level.CERTAIN,
+    ),
+    Signature(
+        pattern="(?i)checkpoint being loaded used a (?:DP|TP|MP) world size|expected .{0,40}zero checkpoint",
+        examples=(
+            "ZeRORuntimeException: The checkpoint being loaded used a DP world size of 4 but the current world size is 2",
+            "AssertionError: The checkpoint being loaded used a TP world size of 2 but the current TP world size is 1.",
+            "expected zero checkpoint",
+        ),
+        not_examples=("loading zero checkpoint shards",),
+        level=Level.CERTAIN,
+    ),
+    Signature(
+        pattern="Unable to find latest file|Can't find a valid checkpoint at",
+        examples=(
+            "Unable to find latest file at c/latest, if trying to load latest checkpoint make sure it exists",
+            "ValueError: Can't find a valid checkpoint at out/checkpoint-5",
+        ),
+        level=Level.WEAK,
+    ),
+    Signature(
+        pattern=r"in (?:_load_zero_checkpoint|load_checkpoint|_load_checkpoint|_get_all_zero_checkpoint\w*|_rigid_load_state_dict|_load_rigid\w*|_load_elastic\w*)\b",
+        examples=(
+            '  File "/x/deepspeed/runtime/engine.py", line 3, in _load_zero_checkpoint',
+            '  File "/x/deepspeed/runtime/zero/stage_1_and_2.py", line 2300, in _load_elastic_checkpoint',
+            'File "/opt/env/lib/python3.10/site-packages/deepspeed/runtime/engine.py", line 2811, in load_checkpoint',
+            'File "/opt/env/lib/python3.10/site-packages/deepspeed/runtime/engine.py", line 2860, in _load_checkpoint',
+            'File "/opt/train/lib/python3.11/site-packages/deepspeed/runtime/engine.py", line 4848, in _get_all_zero_checkpoints',
+            'File "/opt/env/lib/python3.10/site-packages/deepspeed/runtime/zero/stage3.py", line 2700, in _rigid_load_state_dict',
+            "in _load_rigidname",
+        ),
+        not_examples=(
+            "def load_checkpoint(path)",
+            "load_checkpoint(path)",
+        ),
+        level=Level.HINT,
+        near=("_states.pt", "world size", "global_step", "zero_pp_rank"),
+    ),
+    Signature(
+        pattern="loaded state dict (?:contains a parameter group|has a different number of parameter groups)",
+        source="torch 2.13.0 optim/optimizer.py, include/torch/csrc/api/include/torch/optim/serialize.h",
+        examples=(
+            "ValueError: loaded state dict has a different number of parameter groups",
+            "ValueError: loaded state dict contains a parameter group that doesn't match the size of optimizer's group",
+        ),
+    ),
+    Signature(
+        pattern=r"Expected \d+ of '\*_(?:optim|model)_states\.pt' under",
+        examples=(
+            "ValueError: Expected 8 of '*_optim_states.pt' under 'ckpt/global_step90' but found 6 files.",
+            "Expected 7 of '*_model_states.pt' under",
+        ),
+        not_examples=("saved 8 of '*_optim_states.pt' under './global_step7'",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern="failed to resume from checkpoint",
+        source="transformers 5.23.0 integrations/deepspeed.py",
+        examples=("ValueError: [deepspeed] failed to resume from checkpoint out/run1",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern="Unable to find 'latest' file",
+        source="deepspeed 0.19.8 utils/zero_to_fp32.py",
+        examples=("ValueError: Unable to find 'latest' file at adapters/latest",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern="No ZeRO files found in",
+        source="deepspeed 0.19.8 checkpoint/zero_checkpoint.py",
+        examples=("No ZeRO files found in",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern="can't find .{0,60}state files in directory",
+        source="deepspeed 0.19.8 checkpoint/ds_to_universal.py",
+        examples=("can't find state files in directory",),
+        not_examples=("find state files in directory",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern="can't find model states file at",
+        source="deepspeed 0.19.8 utils/zero_to_fp32.py",
+        examples=(
+            "FileNotFoundError: can't find model states file at 'x/zero_pp_rank_0_mp_rank_00_model_states.pt'",
+        ),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern="is not a (?:zero|model state) checkpoint",
+        source="deepspeed 0.19.8 utils/zero_to_fp32.py",
+        examples=(
+            "is not a zero checkpoint",
+            "is not a model state checkpoint",
+        ),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern="Empty ds_version in checkpoint",
+        source="deepspeed 0.19.8 runtime/bf16_optimizer.py, runtime/zero/stage_1_and_2.py",
+        examples=("Empty ds_version in checkpoint",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern="Invalid for universal checkpoint",
+        source="deepspeed 0.19.8 runtime/engine.py",
+        examples=("Invalid for universal checkpoint",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern=r"assert len\(self\.ckpt_list\) > 0",
+        source="deepspeed 0.19.8 runtime/state_dict_factory.py",
+        examples=("    assert len(self.ckpt_list) > 0",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern=r"Required \S+ state is missing in checkpoint",
+        source="deepspeed 0.19.8 checkpoint/ds_to_universal.py",
+        examples=("Required x1 state is missing in checkpoint",),
+        not_examples=("x1 state is missing in checkpoint",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern=r"in (?:_rigid_load_state_dict|_load_elastic_checkpoint|_restore_base_optimizer_state|_restore_from_elastic\w*|_load_global_state|load_hp_checkpoint_state\w*)\b",
+        examples=(
+            '  File "/x/deepspeed/runtime/zero/stage3.py", line 2700, in _rigid_load_state_dict',
+            '  File "/x/deepspeed/runtime/zero/stage_1_and_2.py", line 2200, in _restore_base_optimizer_state',
+            "in _load_elastic_checkpoint",
+            "in _restore_from_elasticname",
+            "in _load_global_state",
+            "in load_hp_checkpoint_statename",
+        ),
+        not_examples=("self._rigid_load_state_dict(sd)",),
+        level=Level.WEAK,
+    ),
+    Signature(
+        pattern="Invalid checkpoints and world size for sd",
+        source="deepspeed 0.19.8 runtime/state_dict_factory.py",
+        examples=("Invalid checkpoints and world size for sd",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern="optimizer global state is missing",
+        source="deepspeed 0.19.8 runtime/base_optimizer.py, runtime/zero/stage3.py",
+        examples=("optimizer global state is missing",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern="neither 'model' or 'module' keys",
+        source="deepspeed 0.19.8 runtime/state_dict_factory.py, inference/engine.py",
+        examples=("neither 'model' or 'module' keys",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern="different from saved mp_world_size",
+        source="deepspeed 0.19.8 runtime/state_dict_factory.py",
+        examples=("AssertionError: checkpoint count 4 is different from saved mp_world_size 2",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern="State dicts of all partitions must",
+        source="deepspeed 0.19.8 runtime/zero/stage_1_and_2.py",
+        examples=("AssertionError: State dicts of all partitions must have the same step value",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern=r"key: \S+ is not found in the checkpoint",
+        source="deepspeed 0.19.8 runtime/state_dict_factory.py",
+        examples=(
+            "AssertionError: key: fp32_groups is not found in the checkpoint out/mp_rank_00",
+        ),
+        not_examples=("fp32_groups is not found in the checkpoint out/mp_rank_00",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern="[Ee]xpert checkpoint file (?:not found|is corrupt)",
+        examples=(
+            "Expert checkpoint file not found",
+            "Expert checkpoint file is corrupt",
+        ),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern="support for pipeline checkpoint loading",
+        source="deepspeed 0.19.8 runtime/engine.py",
+        examples=("support for pipeline checkpoint loading",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern=r"checkpoint version: \S+ is not supported",
+        source="deepspeed 0.19.8 runtime/state_dict_factory.py",
+        examples=("checkpoint version: x1 is not supported",),
+        not_examples=("checkpoint version: x1 is not",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern=r"failed to find (?:frozen \S+|optimizer param) in named params",
+        source="deepspeed 0.19.8 runtime/engine.py, runtime/zero/stage3.py",
+        examples=(
+            "ValueError: failed to find frozen lm_head.weight in named params",
+            "failed to find optimizer param in named params",
+        ),
+        not_examples=("to find frozen lm_head.weight in named params",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern="Cannot load a checkpoint with gradient clipping",
+        source="deepspeed 0.19.8 runtime/zero/stage_1_and_2.py",
+        examples=("Cannot load a checkpoint with gradient clipping",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern="checkpoint parameter-alignment layout does not",
+        source="deepspeed 0.19.8 runtime/zero/stage_1_and_2.py",
+        examples=("checkpoint parameter-alignment layout does not",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern="[Uu]nable to (?:load|find) .{0,40}(?:model states checkpoint|zero_pp_rank_)",
+        examples=(
+            "Unable to load model states checkpoint",
+            "Unable to find model states checkpoint",
+            "Unable to load zero_pp_rank_",
+        ),
+        not_examples=(
+            "RuntimeError: [enforce fail at /pytorch/third_party/gloo/gloo/transport/tcp/device.cc:83] ifa != nullptr. Unable to find address for: eth9",
+        ),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern=r"^(?:[\w.]*\.)?\w*(?:Error|Exception): (?=.{0,300}[Cc]heckpoint).{0,300}\b(?:dp_world_size|ZeRO|zero stage|partition(?:s|ed|ing)?|shards?|global_step\d*|universal|mp_rank|pp_rank)\b",
+        examples=(
+            "RuntimeError: checkpoint was written with 8 shards, found 4",
+            "ValueError: Loading a universal checkpoint needs its own folder",
+            "deepspeed.runtime.zero.utils.ZeRORuntimeException: The checkpoint being loaded used a DP world size of 16 but the current world size is 8. Automatic adjustment of ZeRO's optimizer state partitioning with a new world size is not currently supported.",
+            "RuntimeError: Checkpoint dp_world_size",
+            "RuntimeError: Checkpoint zero stage",
+            "ValueError: Expected 8 of '*_optim_states.pt' under 'ckpt/global_step90' but found 6 files. Possibly due to an overwrite of an old checkpoint, or a checkpoint didn't get saved by one or more processes.",
+            "RuntimeError: Checkpoint mp_rank",
+            "RuntimeError: Checkpoint pp_rank",
+        ),
+        not_examples=("ValueError: checkpoint folder is empty",),
+        level=Level.HINT,
+        not_near=("CUDA out of memory",),
+    ),
+    Signature(
+        pattern="number of checkpoints to be equal",
+        examples=("number of checkpoints to be equal",),
+    ),
+    Signature(
+        pattern="mp_size mismatch in checkpoint",
+        examples=("mp_size mismatch in checkpoint",),
+    ),
+    Signature(
+        pattern=r"can't find \S{0,40}global_step\* files",
+        examples=("FileNotFoundError: can't find */global_step* files in directory 'out'",),
+        not_examples=("find */global_step* files in directory 'out'",),
+    ),
+    Signature(
+        pattern="CheckpointingException: ",
+        examples=("CheckpointingException: ",),
+    ),
+    Signature(
+        pattern="CheckpointException ranks",
+        source="torch 2.13.0 distributed/checkpoint/api.py",
+        examples=("CheckpointException ranks",),
+    ),
+    Signature(
+        pattern="Missing key in checkpoint state_dict",
+        source="torch 2.13.0 distributed/checkpoint/default_planner.py",
+        examples=("Missing key in checkpoint state_dict",),
+    ),
+    Signature(
+        pattern=r"value from checkpoint \([^)]{0,80}\) is not equal",
+        examples=(
+            "AssertionError: tensor_model_parallel_size value from checkpoint (2) is not equal to the input argument value (4).",
+        ),
+        not_examples=("value from checkpoint (2) taken",),
+    ),
+    Signature(
+        pattern=r"heckpoint(?: was|s were) saved with .{1,120}\b(?:but|while|current|load)",
+        examples=(
+            "RuntimeError: Checkpoint was saved with pipeline_parallel_size=2 but the job has 4",
+            "heckpoints were saved with   but",
+            "heckpoint was saved with   while",
+            "heckpoint was saved with   current",
+            "heckpoint was saved with   load",
+        ),
+        not_examples=("checkpoint was saved with 8 ranks",),
+    ),
+    Signature(
+        pattern="(?:Cannot find|Can't find|[Nn]o such file.{0,300}|does not exist.{0,80})latest_universal",
+        examples=(
+            "Cannot findlatest_universal",
+            "Can't findlatest_universal",
+            "No such file ... latest_universal",
+            "does not exist ... latest_universal",
+        ),
+        not_examples=(
+            "RuntimeError: Cannot find a working triton installation. More information on installing Triton can be found at https://github.com/openai/triton",
+        ),
+    ),
+    Signature(
+        pattern=r"No such file or directory: '[^']{0,300}rng_state_\d{1,5}\.pth'",
+        source="huggingface_hub 2.4.0 cli/upload.py",
+        examples=(
+            "FileNotFoundError: [Errno 2] No such file or directory: 'out/checkpoint-9/rng_state_3.pth'",
+        ),
+        not_examples=("FileNotFoundError: [Errno 2] No such file or directory: 'g++'",),
+    ),
+    Signature(
+        pattern="KeyError: 'dp_world_size'",
+        examples=("KeyError: 'dp_world_size'",),
+    ),
+    Signature(
+        pattern=r"Did not find `(?:pytorch_model|optimizer|model)\w{0,40}`",
+        examples=(
+            "Did not find `pytorch_modelname`",
+            "ValueError: Did not find `optimizer_0` in runs/3",
+            "Did not find `modelname`",
+        ),
+        not_examples=("Did not find `model is fine",),
+    ),
+    Signature(
+        pattern=r"\d checkpoint\(s\) found but",
+        examples=("7 checkpoint(s) found but",),
+        not_examples=(" checkpoint(s) found but ",),
+    ),
+    Signature(
+        pattern=r"ValueError: unknown zero stage \d",
+        examples=("ValueError: unknown zero stage 7",),
+        not_examples=("ValueError: unknown zero stage is fine",),
+    ),
+    Signature(
+        pattern="KeyError: '?partition_count",
+        examples=("KeyError: partition_count",),
+    ),
+    Signature(
+        pattern=r"^(?:in )?current model is torch\.Size",
+        examples=(
+            "current model is torch.Size([16, 4]).",
+            "in current model is torch.Size([32, 8]).",
+        ),
+        not_examples=("the shape in current model is torch.Size([16, 4])",),
+        near=("lora", "adapter", "deepspeed"),
+    ),
+    Signature(
+        pattern="Error opening \\\"zarr\\\" driver|rror reading local file \\\"|No ZeRO files found|No such file or directory: '[^']{0,300}\\.distcp'",
+        examples=(
+            'ValueError: Error opening "zarr" driver: Error reading local file "w/.zarray"',
+            "FileNotFoundError: [Errno 2] No such file or directory: 'ckpt/__1_0.distcp'",
+            "No ZeRO files found",
+        ),
+        not_examples=("FileNotFoundError: [Errno 2] No such file or directory: 'g++'",),
+    ),
+    Signature(
+        pattern="^KeyError: '(?:(?:model|optimizer|lr_scheduler|ema|net)?_?state_dict|optimizer_states?|global_step|pytorch-lightning_version|hyper_parameters|ds_version|model|module)'",
+        examples=(
+            "KeyError: 'state_dict'",
+            "KeyError: 'optimizer_state_dict'",
+            "KeyError: 'optimizer_state'",
+            "KeyError: 'global_step'",
+            "KeyError: 'pytorch-lightning_version'",
+            "KeyError: 'hyper_parameters'",
+            "KeyError: 'ds_version'",
+            "KeyError: 'model'",
+            "KeyError: 'module'",
+        ),
+        level=Level.HINT,
+        near=(
+            "torch.load(",
+            "load_checkpoint",
+            "load_from_checkpoint",
+            "load_state_dict",
+            "checkpoint[",
+            "ckpt[",
+        ),
+    ),
+    Signature(
+        pattern=r"not a valid (?:DeepSpeed )?checkpoint\b|Can't get attribute '\w{1,80}' on <module 'deepspeed",
+        examples=(
+            "FileNotFoundError: The provided path is not a valid DeepSpeed checkpoint: out/last.ckpt",
+            "AttributeError: Can't get attribute 'ZeroStageEnum' on <module 'deepspeed.runtime.zero' from 'x'>",
+        ),
+        not_examples=(
+            "get attribute 'ZeroStageEnum' on <module 'deepspeed.runtime.zero' from 'x'>",
+        ),
+    ),
+    Signature(
+        pattern=r"[Gg]lobal shape mismatch for loaded \(",
+        examples=(
+            "Global shape mismatch for loaded ((64, 8)) and expected ((32, 8)) tensor for key a.weight",
+            "CheckpointingException: Global shape mismatch for loaded (torch.Size([4])) and expected ((8,)) tensor",
+        ),
+    ),
+)

@@ -9,6 +9,8 @@ to as they are.
 Whose folders and links are accepted: `safe_path`.
 
 Standard library only: the hooks that run before every job use it.
+
+Over 400 lines because all that writes has to be read together to be trusted.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""`dsdoctor fleet`: many nodes at once."""
+"""`dsdoctor fleet`: many nodes at once.
+
+Over 400 lines because the commands of the group share their options.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The first cause by what happened: other ranks' echoes, time, launchers, retries, restarts."""
+"""The first cause by what happened: other ranks' echoes, time, launchers, retries, restarts.
+
+Over 400 lines because each rule of the first cause has a log of its own here.
+"""
 
 from __future__ import annotations
 

@@ -296,3 +296,27 @@ def test_children_are_started_by_the_one_starter() -> None:
             if of_os and (name in names or name.startswith("exec") or name == "system"):
                 broken.append(f"{place} calls os.{name}")
     assert broken == []
+
+
+#: Modules over 400 lines that should be divided and are not yet; the list only gets shorter.
+TO_BE_DIVIDED = {
+    "dsdoctor/hook/install.py",
+    "dsdoctor/judge.py",
+    "dsdoctor/logs/diagnose.py",
+    "dsdoctor/logs/first.py",
+    "dsdoctor/logs/scan.py",
+    "dsdoctor/process.py",
+    "dsdoctor/run/supervise.py",
+}
+
+
+def test_a_long_module_says_why() -> None:
+    root = ENGINE.parent
+    unexplained = set()
+    for folder in ("dsdoctor", "checks", "tests", "tools", "benchmarks", "docs"):
+        for path in (root / folder).rglob("*.py"):
+            text = path.read_text(encoding="utf-8")
+            told = "Over 400 lines because" in (ast.get_docstring(ast.parse(text)) or "")
+            if text.count("\n") > 400 and not told:
+                unexplained.add(path.relative_to(root).as_posix())
+    assert unexplained == TO_BE_DIVIDED

@@ -1,4 +1,4 @@
-"""Messages of `no-gpu-visible`: one signature for each, which makes a long table."""
+"""Messages of `no-gpu-visible`, one signature for each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages of `hostfile-or-ssh-problem`: one signature for each, which makes a long table."""
+"""Messages of `hostfile-or-ssh-problem`, one signature for each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages of `nccl-ib-or-socket-interface`: one signature for each, which makes a long table."""
+"""Messages of `nccl-ib-or-socket-interface`, one signature for each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages of `transformers-deepspeed-incompatible`: one signature for each, which makes a long table."""
+"""Messages of `transformers-deepspeed-incompatible`, one signature for each."""
 
 from __future__ import annotations
 

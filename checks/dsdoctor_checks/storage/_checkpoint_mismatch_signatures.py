@@ -1,4 +1,7 @@
-"""Messages of `checkpoint-mismatch`: one signature for each, which makes a long table."""
+"""Messages of `checkpoint-mismatch`, one signature for each.
+
+Over 400 lines because it is a table.
+"""
 
 from __future__ import annotations
 

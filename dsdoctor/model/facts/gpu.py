@@ -8,7 +8,7 @@ of the GPU (or of the pair) says why, under the dotted name of the value
 Enumerations with names that people know (brand, architecture, topology, P2P) are strings; a value
 that NVML has added since is `UNKNOWN_<value>`. Enumerations that are compared stay numbers.
 
-Longer than other modules because it declares one record for each NVML structure and documents
+Over 400 lines because it declares one record for each NVML structure and documents
 every field; there is no logic to move out.
 """
 

@@ -11,7 +11,7 @@ some ways of starting a program on many nodes mix the lines of several:
 Nothing here changes the machine or judges it. Scripts that may hang run as children with a
 deadline. Standard library only; PAYLOAD holds those scripts (see `dsdoctor fleet bundle`).
 
-One file, however long: it is sent to a node as a whole.
+Over 400 lines because it is sent to a node as one file.
 """
 
 from __future__ import annotations

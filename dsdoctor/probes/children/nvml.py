@@ -24,7 +24,7 @@ Nothing here changes the machine: no setter, no event registration. Standard lib
 only, Python 3.8 and later, since the interpreter may be that of the environment under examination.
 --deep-ok adds slower questions: the error counters of every NVLink.
 
-One file, however long: it is started as a script in an interpreter that cannot import dsdoctor.
+Over 400 lines because it runs as one script, in an interpreter that cannot import dsdoctor.
 """
 
 from __future__ import annotations

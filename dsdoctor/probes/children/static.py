@@ -17,7 +17,7 @@ Every record is written at once, as one line on stdout:
 Nothing of the environment is executed: packages are folders with names, modules are files, and
 constants are read from source text. Standard library only, Python 3.8 and later.
 
-One file, however long: it is started as a script in an interpreter that cannot import dsdoctor.
+Over 400 lines because it runs as one script, in an interpreter that cannot import dsdoctor.
 """
 
 from __future__ import annotations

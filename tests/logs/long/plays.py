@@ -1,6 +1,8 @@
 """The scenarios of the long logs: a real run that trains, and then what happens to it.
 
 The label of each is written here, before any tool reads the log.
+
+Over 400 lines because it is a table: each play with all that makes it fail.
 """
 
 from __future__ import annotations

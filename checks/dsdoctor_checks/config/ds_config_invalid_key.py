@@ -1,9 +1,10 @@
 """The DeepSpeed config contains a key that this DeepSpeed does not accept.
 
 ## Why it matters
-DeepSpeed silently ignores unknown top-level keys, so a typo leaves the default in force. If most
-of the keys are unknown, the file belongs to another program that reads DeepSpeed's sections out of
-it (such as GPT-NeoX), and its own keys are not reported. In `zero_optimization`, `fp16`, `bf16` and the other validated sections an unknown key is an error.
+DeepSpeed silently ignores unknown top-level keys, so a typo leaves the default in force. A file with
+some of DeepSpeed's keys among more keys of another program (such as GPT-NeoX's, which passes
+DeepSpeed's on) belongs to that program, and its own keys are not reported. In `zero_optimization`,
+`fp16`, `bf16` and the other validated sections an unknown key is an error.
 `optimizer.params` and `scheduler.params` become keyword arguments of the class, so an unknown name
 is a `TypeError` when the engine creates it. Since 0.19.7 sections of removed features are an error
 too, even with `"enabled": false`.
@@ -87,7 +88,8 @@ def keys_are_known(
     removal = version is None or at_least(version, REMOVED_SINCE)
     yield from _removed(config, removal, shown)
     strange = [key for key in config.parsed if not _expected(key)]
-    if len(strange) * 2 <= len(config.parsed) or len(strange) <= _FEW:
+    ours = len(config.parsed) - len(strange)
+    if not ours or len(strange) <= max(ours, _FEW):
         for key in strange:
             yield from _unknown(config, key, newer=newer, version=shown)
     for section, known in STRICT.items():

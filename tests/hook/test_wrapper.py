@@ -47,7 +47,8 @@ class Result:
         )
         left = sorted(p.name for p in run.iterdir()) if run.is_dir() else []
         self.left = [name for name in left if name != gatelog.NAME]
-        self.gate = gatelog.read(run)
+        # as `hook status` would read it; a log that is no file is refused there
+        self.gate = gatelog.read(run) if (run / gatelog.NAME).is_file() else []
 
 
 def call(

@@ -18,6 +18,8 @@ class Observation(enum.Enum):
     """The kernel killed a rank because memory ran out."""
     KILLED = "killed"
     """A rank was killed and nobody said why."""
+    PEER_GONE = "peer-gone"
+    """A rank says that another one closed its connection."""
     LAUNCHER_GONE = "launcher-gone"
     """The launcher ended before its ranks."""
     WRONG_VALUES = "wrong-values"

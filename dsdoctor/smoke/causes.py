@@ -169,7 +169,13 @@ def find(made: Attempt, registry: Registry) -> tuple[SmokeCause, ...]:
         return (_launcher_gone(made, registry),)
     dead = _died(made)
     if dead:
-        told = [cause for cause in told if not _only_a_signal(cause, registry)]
+        told = [
+            cause
+            for cause in told
+            if not _only_a_signal(cause, registry)
+            # what the others say of a rank that was killed
+            and not _is(cause.condition, Observation.PEER_GONE, registry)
+        ]
         if not told:
             return (_killed(made, registry, dead),)
     if made.reason in ("hang", "timeout"):

@@ -15,13 +15,14 @@ resume from the last checkpoint.
 
 from __future__ import annotations
 
-from dsdoctor.api import Condition, Level, Scope, Signature
+from dsdoctor.api import Condition, Level, Observation, Scope, Signature
 
 CONDITION = Condition(
     "peer-connection-lost",
     id="DSD857",
     scope=Scope.JOB,
     since="0.1",
+    names=(Observation.PEER_GONE,),
     transient="a node or a network that dropped the connection can be back next time",
 )
 

@@ -2,18 +2,23 @@
 
     guard.py RUN_ID FOLDER
 
-Standard input is a pipe whose other end dsdoctor keeps open. When it closes, every process that
-carries the run's marker is killed, and FOLDER is removed. Standard library only.
+Standard input is a pipe whose other end dsdoctor keeps open. When it closes, what carries the run's
+marker gets a moment to end by itself (a rank that compiles an op removes its lock); then it is
+killed, and FOLDER is removed. Standard library only.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
 import sys
 import time
 
+#: The file that dsdoctor touches; ranks that miss it clean up and end. They look every second.
+ALIVE = "alive"
+GRACE_SECONDS = 8.0
 #: For processes that start others while they are being killed.
 SECONDS = 5.0
 
@@ -61,8 +66,14 @@ def main() -> None:
     while os.read(0, 1):
         pass
     needle = b"DSDOCTOR_RUN=" + run_id.encode()
-    end = time.monotonic() + SECONDS
+    with contextlib.suppress(OSError):
+        os.unlink(os.path.join(folder, ALIVE))
+    end = time.monotonic() + GRACE_SECONDS
     left = marked(needle)
+    while left and time.monotonic() < end:
+        time.sleep(0.1)
+        left = marked(needle)
+    end = time.monotonic() + SECONDS
     while left and time.monotonic() < end:
         for pid in left:
             kill(pid, needle)

@@ -107,7 +107,7 @@ def take_output(folder: Any, rank: Any) -> Any:
 
 
 def follow_parent(folder: Any, patience: Any) -> Any:
-    """Ends this process when the parent no longer touches its file: nobody would end it else."""
+    """Ends this process when the parent no longer touches its file, or its guard has removed it."""
 
     def watch() -> Any:
         path = os.path.join(folder, "alive")
@@ -116,11 +116,16 @@ def follow_parent(folder: Any, patience: Any) -> Any:
         while True:
             time.sleep(1.0)
             now = seen
-            with contextlib.suppress(OSError):
+            removed = False
+            try:
                 now = os.stat(path).st_mtime
+            except FileNotFoundError:
+                removed = seen is not None
+            except OSError:
+                pass
             if now != seen:
                 seen, since = now, time.monotonic()
-            elif time.monotonic() - since > patience:
+            elif removed or time.monotonic() - since > patience:
                 locks.release_own()
                 os._exit(ORPHANED)
 

@@ -1,7 +1,4 @@
-"""`dsdoctor fleet`: many nodes at once.
-
-Over 400 lines because the commands of the group share their options.
-"""
+"""`dsdoctor fleet`: many nodes at once."""
 
 from __future__ import annotations
 
@@ -15,12 +12,11 @@ from typing import Any
 import click
 import msgspec
 
-from dsdoctor import files, hostfile, interpreter, settings
-from dsdoctor.cli import common, html, loading
+from dsdoctor import files, hostfile, interpreter
+from dsdoctor.cli import common, fleet_diff, html, loading
 from dsdoctor.errors import UsageError
 from dsdoctor.fleet import (
     bundle,
-    compare,
     cross,
     fanout,
     merge,
@@ -33,7 +29,6 @@ from dsdoctor.fleet import (
 )
 from dsdoctor.fleet import folder as stored
 from dsdoctor.host import LocalHost
-from dsdoctor.report import changes as changed
 
 MASTER_PORT = 29500
 
@@ -310,64 +305,6 @@ def bundle_command(*, output: str | None) -> None:
     loading.write(bundle.collector(), output)
 
 
-@command.command("diff", short_help="Compare the reports of two nodes, or two folders.")
-@click.argument("one")
-@click.argument("other")
-@click.option(
-    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True
-)
-@click.option("-v", "--verbose", is_flag=True, help="Show every difference.")
-def diff(*, one: str, other: str, form: str, verbose: bool) -> int:
-    """Compare two nodes' reports, or two folders of them; exit 1 where they differ.
-
-    Verdicts come first, then versions and settings; nodes with the same change share a line.
-    """
-    registry = loading.load_registry()
-    judge = nodes.Judge(registry, registry.select(), common.policy(settings.Settings(), ()))
-    before, after = _reports(one, judge), _reports(other, judge)
-    changes = compare.verdicts(before, after)
-    rows = compare.compare(
-        {name: node.traits for name, node in before.items()},
-        {name: node.traits for name, node in after.items()},
-    )
-    if form == "json":
-        loading.write(
-            msgspec.json.format(
-                msgspec.json.encode(
-                    {
-                        "schema": "dsdoctor/fleet-diff",
-                        "version": 1,
-                        "rows": rows,
-                        "verdicts": changes,
-                    }
-                )
-            ).decode()
-            + "\n",
-            None,
-        )
-    else:
-        verdicts, traits = (
-            [
-                changed.line(
-                    f"{row['nodes']}: {row[key]}", row["before"], row["after"], verbose=verbose
-                )
-                for row in part
-            ]
-            for part, key in ((changes, "condition"), (rows, "trait"))
-        )
-        loading.write(changed.text(verdicts, traits, (), verbose=verbose), None)
-    return 1 if rows or changes else 0
-
-
-def _reports(path: str, judge: nodes.Judge) -> dict[str, nodes.NodeReport]:
-    place = Path(path)
-    if place.is_dir():
-        return {node.name: node for node in stored.judge_files(stored.files_of(place), judge)}
-    if not place.is_file():
-        raise UsageError(f"`{path}` is neither a report nor a folder of reports")
-    return {"": judge.report(path, stored.snapshot_bytes(place))}
-
-
 @command.command("smoke", short_help="Train on pairs of nodes, and name the bad node.")
 @click.option("--hostfile", "hosts_in", required=True, metavar="FILE", help="Nodes and slots.")
 @click.option("--cpu", type=click.IntRange(min=1), metavar="N", help="N ranks a node, on CPUs.")
@@ -421,3 +358,6 @@ def _pairing_text(found: pairing.PairingVerdict) -> str:
         lines.append(f"UNKNOWN {names.fold(found.undecided)}: no verdict")
     lines.append(f"{len(found.good)} good: {names.fold(found.good) or 'none'}")
     return "\n".join(lines) + "\n"
+
+
+command.add_command(fleet_diff.command)

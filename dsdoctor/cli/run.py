@@ -225,12 +225,34 @@ def show_command(
 @command.command("diff")
 @click.argument("before")
 @click.argument("after")
+@click.option("--format", "form", type=click.Choice(["text", "html"]), default="text")
+@click.option("-o", "--output", metavar="FILE", help="Write the report there.")
 @click.pass_obj
-def diff_command(base: Path, before: str, after: str) -> int:
+def diff_command(base: Path, before: str, after: str, form: str, output: str | None) -> int:
     """Compare two runs: step time, memory, loss, and what differed."""
+    from dsdoctor.cli import html  # noqa: PLC0415
     from dsdoctor.run import report  # noqa: PLC0415
 
-    _write(report.compare(store.find(base, before), store.find(base, after)), None)
+    form = html.form_of(form, output)
+    left, right = store.find(base, before), store.find(base, after)
+    if form == "html":
+        from dsdoctor.report.html import run_diff as pages  # noqa: PLC0415  # an extra
+        from dsdoctor.run import metrics  # noqa: PLC0415
+
+        kept = [
+            pages.KeptRun(
+                name=folder.name,
+                record=record,
+                steps=metrics.step_rows(folder),
+                samples=metrics.flat_samples(folder, report.started(record)),
+            )
+            for folder, record in (left, right)
+        ]
+        changes = report.fact_changes(left[0], right[0])
+        rows = report.figure_rows(left[1], right[1])
+        _write(pages.page(kept[0], kept[1], rows, changes), output)
+    else:
+        _write(report.compare(left, right), output)
     return 0
 
 

@@ -77,7 +77,7 @@ def heat(report: FleetReport) -> Heat | None:
     by_verdict = {name: VERDICTS.get(word, "unknown") for name, word in verdict_of.items()}
     shapes += _cells(by_verdict, members, labels, 2, wide)
     for place, (condition, cells) in enumerate(list(rows.items())[:MOST_ROWS], start=1):
-        shapes.append(text(LEFT - 8, 15 + CELL * place, _short(condition, 28), "", "end"))
+        shapes.append(text(LEFT - 8, 15 + CELL * place, short(condition, 28), "", "end"))
         shapes += _cells(cells, members, labels, 2 + CELL * place, wide)
     height = 6 + CELL * (1 + min(len(rows), MOST_ROWS))
     label = f"{len(nodes)} nodes by {len(rows)} conditions"
@@ -99,7 +99,7 @@ def _cells(
         x = LEFT + wide * place
         css = "f-panel" if worst is None else f"f-{worst}"
         count = sum(status == worst for status in found)
-        words = f"{_short(labels[place], 80)}: "
+        words = f"{short(labels[place], 80)}: "
         words += "nothing" if worst is None else f"{worst} on {count} of {len(inside)}"
         shapes.append(rect(x, y, wide - 1, CELL - 2, css, title=words))
         if worst in LETTERS:
@@ -107,7 +107,8 @@ def _cells(
     return shapes
 
 
-def _short(words: str, most: int) -> str:
+def short(words: str, most: int) -> str:
+    """The beginning of a text that is longer than this many characters."""
     return words if len(words) <= most else words[: most - 1] + "…"
 
 
@@ -148,12 +149,12 @@ def page(report: FleetReport) -> str:
         drift=[_drifted(found) for found in drift[:MOST_LINES]],
         drift_hidden=len(drift) - len(drift[:MOST_LINES]),
         groups=[
-            (group, _short(group.nodes, LONGEST), _short(differences(group, usual), LONGEST))
+            (group, short(group.nodes, LONGEST), short(differences(group, usual), LONGEST))
             for group in report.groups[:MOST_LINES]
         ],
         groups_hidden=len(report.groups) - len(report.groups[:MOST_LINES]),
         usual=usual,
-        short=lambda words: _short(words, LONGEST),
+        short=lambda words: short(words, LONGEST),
     )
 
 
@@ -163,8 +164,8 @@ def _drifted(found: FleetFinding) -> tuple[str, str, str, str, str, int]:
     return (
         found.status,
         seen.get("trait", ""),
-        _short(seen.get("value", "") or "not there", LONGEST),
-        _short(seen.get("expected", "") or "not there", LONGEST),
-        _short(found.nodes, LONGEST),
+        short(seen.get("value", "") or "not there", LONGEST),
+        short(seen.get("expected", "") or "not there", LONGEST),
+        short(found.nodes, LONGEST),
         found.count,
     )

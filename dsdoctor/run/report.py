@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -109,50 +110,79 @@ def show(folder: Path, record: RunRecord) -> str:
     return "\n".join(map(clean, lines)) + "\n"
 
 
-def _figures(record: RunRecord) -> dict[str, str]:
+def _values(record: RunRecord) -> dict[str, tuple[float | None, str]]:
+    """What two runs are compared by: name to value and unit."""
     figures = record.figures
     peak = max(figures.peak_gpu_bytes.values(), default=None)
     host = figures.peak_host_bytes
-
-    def shown(value: float | None, unit: str = "") -> str:
-        return "-" if value is None else f"{value:.4g}{unit}"
-
+    predicted = None if figures.predicted is None else figures.predicted.gpu_bytes
     return {
-        "status": ending(record),
-        "duration": duration(record.seconds),
-        "steps": shown(figures.steps),
-        "step time": shown(figures.step_seconds, " s"),
-        "tokens/s": shown(figures.tokens_per_second),
-        "samples/s": shown(figures.samples_per_second),
-        "loss": shown(figures.loss),
-        "peak GPU memory": shown(None if peak is None else peak / GIB, " GiB"),
-        "predicted": shown(
-            None if figures.predicted is None else figures.predicted.gpu_bytes / GIB, " GiB"
-        ),
-        "peak host memory": shown(None if host is None else host / GIB, " GiB"),
+        "steps": (figures.steps, ""),
+        "step time": (figures.step_seconds, " s"),
+        "tokens/s": (figures.tokens_per_second, ""),
+        "samples/s": (figures.samples_per_second, ""),
+        "loss": (figures.loss, ""),
+        "peak GPU memory": (None if peak is None else peak / GIB, " GiB"),
+        "predicted": (None if predicted is None else predicted / GIB, " GiB"),
+        "peak host memory": (None if host is None else host / GIB, " GiB"),
     }
 
 
-def compare(before: tuple[Path, RunRecord], after: tuple[Path, RunRecord]) -> str:
-    """Two runs side by side, then what differed between them."""
-    left, right = _figures(before[1]), _figures(after[1])
-    wide = max(len(value) for value in [*left.values(), before[0].name])
-    lines = [f"{'':<18}{before[0].name:<{wide}}  {after[0].name}"]
-    lines += [
-        f"{name:<18}{left[name]:<{wide}}  {right[name]}"
-        for name in left
-        if left[name] != "-" or right[name] != "-"
+def _percent(before: float | None, after: float | None) -> str:
+    """Change against the first run.
+
+    >>> _percent(0.5, 0.4), _percent(2.0, 2.0), _percent(0.0, 1.0)
+    ('-20 %', '', '')
+    """
+    if not before or after is None:
+        return ""
+    change = 100 * (after / before - 1)
+    return f"{change:+.3g} %" if math.isfinite(change) and abs(change) >= 0.05 else ""  # noqa: PLR2004
+
+
+def figure_rows(before: RunRecord, after: RunRecord) -> list[tuple[str, str, str, str]]:
+    """Name, value of each run, and the change in percent; what neither run has is left out."""
+    rows = [
+        ("status", ending(before), ending(after), ""),
+        (
+            "duration",
+            duration(before.seconds),
+            duration(after.seconds),
+            _percent(before.seconds, after.seconds),
+        ),
     ]
-    if before[1].command != after[1].command:
-        lines.append(f"command: {clean(shlex.join(before[1].command))}")
-        lines.append(f"      →  {clean(shlex.join(after[1].command))}")
+    right = _values(after)
+    for name, (value, unit) in _values(before).items():
+        other = right[name][0]
+        if value is None and other is None:
+            continue
+        texts = ["-" if one is None else f"{one:.4g}{unit}" for one in (value, other)]
+        rows.append((name, texts[0], texts[1], _percent(value, other)))
+    return rows
+
+
+def fact_changes(before: Path, after: Path) -> list[str]:
+    """What differed between two runs' machines, if the snapshots of both are there."""
     snapshots = []
-    for folder, _ in (before, after):
+    for folder in (before, after):
         try:
             data = files.read(folder / "snapshot.json")
             snapshots.append(from_json(data, str(folder / "snapshot.json")))
         except (OSError, UsageError):
-            break
-    if len(snapshots) == 2:  # noqa: PLR2004
-        lines += known_good.changes(snapshots[0], snapshots[1])
+            return []
+    return known_good.changes(snapshots[0], snapshots[1])
+
+
+def compare(before: tuple[Path, RunRecord], after: tuple[Path, RunRecord]) -> str:
+    """Two runs side by side, then what differed between them."""
+    rows = [("", before[0].name, after[0].name, ""), *figure_rows(before[1], after[1])]
+    wide = [max(len(row[column]) for row in rows) for column in (1, 2)]
+    lines = [
+        f"{name:<18}{left:<{wide[0]}}  {right:<{wide[1]}}  {change}"
+        for name, left, right, change in rows
+    ]
+    if before[1].command != after[1].command:
+        lines.append(f"command: {clean(shlex.join(before[1].command))}")
+        lines.append(f"      →  {clean(shlex.join(after[1].command))}")
+    lines += fact_changes(before[0], after[0])
     return "\n".join(clean(line).rstrip() for line in lines) + "\n"

@@ -11,6 +11,7 @@ import msgspec
 
 from dsdoctor import logs, packs
 from dsdoctor.cli.diff import verdict_changes
+from dsdoctor.fleet import diff_page as fleet_diff_page
 from dsdoctor.fleet import page as fleet_page
 from dsdoctor.fleet.merge import merge
 from dsdoctor.fleet.nodes import NodeFinding, NodeReport
@@ -30,7 +31,7 @@ from dsdoctor.model.facts.machine import OsInfo
 from dsdoctor.model.facts.pci import PciPlace, PciTree
 from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.model.report import Report
-from dsdoctor.model.run_record import Notice, PassedSignal, RankEnd, RunRecord
+from dsdoctor.model.run_record import Figures, Notice, PassedSignal, RankEnd, RunRecord
 from dsdoctor.model.smoke import (
     PHASES,
     Bandwidth,
@@ -48,7 +49,8 @@ from dsdoctor.recommend import models
 from dsdoctor.recommend.machine import machine_of
 from dsdoctor.recommend.options import PlanOptions
 from dsdoctor.recommend.planning import recommend
-from dsdoctor.report.html import check, diagnosis, diff, launch_plan, run, smoke
+from dsdoctor.report.html import check, diagnosis, diff, launch_plan, run, run_diff, smoke
+from dsdoctor.run.report import figure_rows
 from tests.checks import machines
 
 REGISTRY = packs.load(builtin_only=True)
@@ -251,6 +253,50 @@ def ran(word: str = "train") -> str:
     return run.page(record, steps, samples, "exited with status 1")
 
 
+def ran_twice(word: str = "train") -> str:
+    """The page on two runs: the second one is faster, needs more memory and was stopped early."""
+
+    def kept(name: str, pace: float, memory: int, steps: int) -> run_diff.KeptRun:
+        seconds = pace * steps
+        record = RunRecord(
+            id=name,
+            host="gpu-17",
+            command=("deepspeed", "train.py", word, "--zero", name),
+            started="2026-11-22T06:10:00+00:00",
+            seconds=seconds,
+            status=0,
+            figures=Figures(steps=steps, step_seconds=pace, peak_gpu_bytes={"0": memory * GIB}),
+            notices=[Notice(time=seconds / 2, key="gpu", text=f"GPU 3 is throttled: {word}")],
+        )
+        rows = [
+            {"t": pace * n, "step": n, "loss": 2 + 9 / (n + 1), "seconds": pace}
+            for n in range(steps)
+        ]
+        samples = [
+            {"seconds": 2.0 * n, "host.used": 90 * GIB}
+            | {f"gpu{g}.used": (memory - g) * GIB for g in range(8)}
+            for n in range(int(seconds / 2))
+        ]
+        return run_diff.KeptRun(name=name, record=record, steps=rows, samples=samples)
+
+    before, after = kept(f"zero-2 {word}", 3.6, 50, 1000), kept(f"zero-3 {word}", 2.4, 62, 1100)
+    rows = figure_rows(before.record, after.record)
+    return run_diff.page(before, after, rows, [f"driver: 535 → {word}"])
+
+
+def fleet_compared(word: str = "after") -> str:
+    """The page on a fleet before and after an upgrade that reached a half of it."""
+    verdicts = [
+        {"nodes": "gpu[1-4]", "condition": "driver-too-old", "before": "fail", "after": "-"},
+        {"nodes": f"gpu[9-12],{word}", "condition": "gpu-lost", "before": "-", "after": "fail"},
+    ]
+    traits = [
+        {"nodes": f"gpu{n}", "trait": f"driver {word}", "before": word, "after": f"580.{n}"}
+        for n in range(1, 1102)
+    ]
+    return fleet_diff_page.page(("before", word), (1200, 1200), verdicts, traits)
+
+
 def compared(**given: Any) -> str:
     """The page on a machine before and after its driver was upgraded."""
     before, after = snapshot(**given), snapshot(**given)
@@ -305,6 +351,10 @@ def all_pages() -> dict[str, str]:
         "hostile-smoke": proved(HOSTILE),
         "run": ran(),
         "hostile-run": ran(HOSTILE),
+        "run-diff": ran_twice(),
+        "hostile-run-diff": ran_twice(HOSTILE),
+        "fleet-diff": fleet_compared(),
+        "hostile-fleet-diff": fleet_compared(HOSTILE),
         "diff": compared(),
         "hostile-diff": compared(host=HOSTILE),
         "fleet": fleet(),

@@ -20,6 +20,7 @@ from dsdoctor.logs.quote import around
 from dsdoctor.model.run_record import RunRecord
 from dsdoctor.model.smoke import SmokeReport
 from dsdoctor.report.html import check, page
+from tests.checks import machines
 from tests.html import samples
 
 STYLE = (page.FOLDER / "style.css").read_text()
@@ -176,6 +177,24 @@ def test_a_run_shows_its_curves_and_events_on_one_axis() -> None:
     assert "rank 5 ended" in text
 
 
+def test_two_runs_share_the_time_axis_and_are_told_apart_without_color() -> None:
+    text = PAGES["run-diff"]
+    titles = ["loss", "step time, s", "GPU memory in use, highest of all GPUs, GiB", "loss by step"]
+    assert [f">{title}</text>" in text for title in titles] == [True] * 4
+    assert text.count('class="chart"') == 7, "five curves, two strips of events"
+    assert text.count('class="series l1"') == text.count('class="series l2 dashed"') == 7
+    assert text.count(">0 s</text>") == 6, "all but the loss by step are over time"
+    assert "-33.3 %" in text
+    assert "driver: 535 → train" in text
+
+
+def test_a_fleet_compared_says_which_nodes_changed_how() -> None:
+    text = PAGES["fleet-diff"]
+    assert text.index("driver-too-old") < text.index("Versions and settings that changed")
+    assert "gpu[1-4]" in text
+    assert "101 more rows are left out" in text
+
+
 def test_phases_that_were_not_reached_have_no_bar() -> None:
     text = PAGES["smoke"]
     assert text.count("not-reached</text>") == 2
@@ -307,6 +326,36 @@ def test_a_kept_run_becomes_a_page(tmp_path: Path) -> None:
     given = ["--runs-dir", str(folder.parent), "show", "one", "-o", str(tmp_path / "r.html")]
     assert run("run", *given) == 0
     assert ">loss</text>" in (tmp_path / "r.html").read_text()
+
+
+def test_two_kept_runs_become_a_page(tmp_path: Path) -> None:
+    for name, loss in (("one", 3.5), ("two", 2.5)):
+        folder = tmp_path / "runs" / name
+        folder.mkdir(parents=True)
+        record = RunRecord(id=name, started="2026-11-22T06:10:00+00:00", seconds=9, status=0)
+        (folder / "run.json").write_bytes(msgspec.json.encode(record))
+        (folder / "steps.jsonl").write_text(f'{{"t": 1, "step": 1, "loss": {loss}}}\n')
+    given = ["--runs-dir", str(tmp_path / "runs"), "diff", "one", "two"]
+    assert run("run", *given, "-o", str(tmp_path / "d.html")) == 0
+    text = (tmp_path / "d.html").read_text()
+    assert "before, solid: <bdi>one</bdi>" in text
+    assert ">loss by step</text>" in text
+    assert run("run", *given, "-o", str(tmp_path / "d.txt")) == 0
+    assert (tmp_path / "d.txt").read_text().split()[:2] == ["one", "two"]
+
+
+def test_two_reports_of_a_fleet_become_a_page(tmp_path: Path) -> None:
+    for name, driver in (("before", "535.104.05"), ("after", "580.95.05")):
+        found = samples.snapshot()
+        for fact in (machines.kernel(driver), machines.nvml(driver)):
+            found.put(fact)
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "gpu-17.json").write_bytes(found.to_json())
+    folders = [str(tmp_path / name) for name in ("before", "after")]
+    assert run("fleet", "diff", *folders, "-o", str(tmp_path / "d.html")) == 1
+    text = (tmp_path / "d.html").read_text()
+    assert "580.95.05" in text
+    assert "driver-too-old" in text
 
 
 def test_jinja_is_loaded_for_pages_only() -> None:

@@ -81,7 +81,7 @@ def test_two_runs_are_compared(tmp_path: Path) -> None:
     folders = sorted(path.name for path in (tmp_path / "runs").iterdir())
     shown = run(tmp_path, "diff", *folders)
     row = next(line for line in shown.stdout.splitlines() if line.startswith("loss"))
-    assert row.split() == ["loss", "2.5", "1.25"]
+    assert row.split() == ["loss", "2.5", "1.25", "-50", "%"]
     assert "command:" in shown.stdout
 
 

@@ -143,10 +143,17 @@ def ticks(low: float, high: float, count: int = 4) -> list[float]:
 
 @dataclasses.dataclass(frozen=True)
 class Series:
-    """One curve of a chart: points in order of x; y is None where nothing was measured."""
+    """One curve of a chart.
+
+    Attributes:
+        name: what it shows.
+        points: in order of x; y is None where nothing was measured.
+        dashed: drawn as a dashed line, for readers who do not tell its color from another.
+    """
 
     name: str
     points: Sequence[tuple[float, float | None]]
+    dashed: bool = False
 
 
 WIDTH, HEIGHT = 720.0, 170.0
@@ -216,7 +223,7 @@ def chart(
     shapes += x_axis(span, x_unit, HEIGHT)
     for place, one in enumerate(series):
         drawn = _curve(one, span, up)
-        shapes.append(path(drawn, f"series l{color(place)}"))
+        shapes.append(path(drawn, f"series l{color(place)}" + " dashed" * one.dashed))
     if limit is not None:
         shapes.append(line(LEFT, up(limit), WIDTH - RIGHT, up(limit), "limit"))
     ends = f"{min(values):g} to {max(values):g}"

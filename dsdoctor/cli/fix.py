@@ -2,15 +2,70 @@
 
 from __future__ import annotations
 
-import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import click
 
 from dsdoctor.cli import loading, options
 from dsdoctor.errors import UsageError
-from dsdoctor.model.fix_plan import FixRequest, Reach
+from dsdoctor.model.fix_plan import Plan, PlanDocument, Reach
 from dsdoctor.registry import Registry
+
+if TYPE_CHECKING:
+    from dsdoctor.collect import Progress
+    from dsdoctor.repair import Ending
+
+
+class Terminal:
+    """Reports on stderr, shows plans on stdout, and asks on the terminal (`repair.Dialogue`).
+
+    Attributes:
+        form: `text`, or `json`: then the document alone goes to stdout, at the end.
+    """
+
+    def __init__(self, form: str) -> None:
+        self.form = form
+
+    def say(self, text: str) -> None:
+        """One line of progress, on stderr."""
+        click.echo(text, err=True)
+
+    def show(self, plan: Plan, heading: str = "") -> None:
+        """A plan as text; JSON has it at the end."""
+        if self.form == "text":
+            from dsdoctor.report import fix_plan as report  # noqa: PLC0415  # `--list` needs none
+
+            if heading:
+                click.echo(f"{heading}\n")
+            click.echo(report.render(plan))
+
+    def show_rest(self, document: PlanDocument) -> None:
+        """What has no plan, and why."""
+        for lacking in document.impossible:
+            self.say(f"dsdoctor: `{lacking.name}` is not possible here: {lacking.why}")
+        for name in document.nothing_to_do:
+            self.say(f"`{name}`: nothing to do")
+        if not (document.plans or document.impossible or document.nothing_to_do):
+            self.say("nothing to do")
+
+    def can_ask(self) -> bool:
+        """Whether somebody reads the question and can type an answer."""
+        return sys.stdin.isatty() and sys.stdout.isatty()
+
+    def confirm(self, question: str) -> bool:
+        """Asks on stderr; no is the default."""
+        return click.confirm(question, default=False, err=True)
+
+    @contextmanager
+    def waiting(self) -> Iterator[Progress | None]:
+        """The status line of a terminal; none where the document alone is wanted."""
+        from dsdoctor.cli.progress import Progress as StatusLine  # noqa: PLC0415
+
+        with StatusLine(enabled=self.form == "text" and sys.stderr.isatty()) as line:
+            yield line.tell
 
 
 @click.command("fix")
@@ -74,13 +129,17 @@ def command(
     if list_all and not undo:
         loading.write(listing(loading.load_registry(checks_dir)), None)
         return 0
-    from dsdoctor.cli import repair  # noqa: PLC0415  # `--list` needs neither
+    from dsdoctor import repair  # noqa: PLC0415  # `--list` needs neither
     from dsdoctor.job_request import run_needs  # noqa: PLC0415
 
+    dialogue = Terminal(form)
     if undo:
         if asked or dry_run or list_all:
             raise UsageError("`--undo` reverts the last fix; it takes no name and no `--dry-run`")
-        return repair.undo_last(form, yes=yes)
+        ending, undone = repair.undo_last(dialogue, ask=not yes)
+        if form == "json" and undone is not None:
+            write_json(undone)
+        return status_of(ending)
     registry = loading.load_registry(checks_dir)
     for name in asked:
         registry.cure(name)
@@ -94,32 +153,54 @@ def command(
         quick=quick,
         deep=deep,
     )
-    request = FixRequest(
-        reach=Reach(reach),
-        in_place=in_place,
-        asked=asked,
-        python=sys.executable,
-        state=str(repair.data_folder()),
-        arch_list=os.environ.get("TORCH_CUDA_ARCH_LIST", ""),
-    )
     session = repair.Session(
+        dialogue,
         registry=registry,
-        request=request,
+        request=repair.request_of(asked, Reach(reach), in_place=in_place),
         needs=needs,
         python=python,
         timeout=timeout,
-        quiet=form == "json",
         checks_dir=checks_dir,
     )
     document = session.plan()
+    if not dry_run and (yes or (form == "text" and dialogue.can_ask())):
+        ending = session.apply(document, ask=not yes)
+        if form == "json":
+            write_json(document)
+        return status_of(ending)
+    ending = repair.shown(document)
+    show(document, dialogue, as_shell=dry_run)
     if dry_run:
-        return repair.show(document, form, as_shell=True)
-    if yes or (repair.interactive() and form == "text"):
-        return session.apply(document, form, ask=not yes)
-    status = repair.show(document, form)
-    if status == repair.SHOWN:
+        return 0
+    if ending is repair.Ending.SHOWN:
         click.echo("dsdoctor: nothing was changed; `--yes` applies the plan", err=True)
-    return status
+    return status_of(ending)
+
+
+def status_of(ending: Ending) -> int:
+    """The exit status that the help states."""
+    return {"done": 0, "not-repaired": 1, "shown": 4}[ending.value]
+
+
+def write_json(document: PlanDocument) -> None:
+    """The document on stdout."""
+    from dsdoctor.report import fix_plan as report  # noqa: PLC0415  # `--list` needs none
+
+    loading.write(report.as_json(document), None)
+
+
+def show(document: PlanDocument, dialogue: Terminal, *, as_shell: bool) -> None:
+    """Prints plans that are not applied: as JSON, as a shell script, or for a reader."""
+    from dsdoctor.report import fix_plan as report  # noqa: PLC0415  # `--list` needs none
+
+    if dialogue.form == "json":
+        write_json(document)
+    elif as_shell:
+        loading.write(report.shell(document.plans), None)
+    else:
+        for plan in document.plans:
+            dialogue.show(plan, "or, instead:" if plan.alternative else "")
+    dialogue.show_rest(document)
 
 
 def listing(registry: Registry) -> str:

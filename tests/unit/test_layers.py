@@ -38,7 +38,7 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
         "pack_names pack_places packs logs paste paste_words probes profiles settings",
         "collect judge known_good launch_site named_job fixes",
         "error_pages examine job_request fact_pages lint pack_template report",
-        "calls compose smoke fleet hook preflight run testing",
+        "calls compose smoke fleet hook preflight repair run testing",
         "cli guard __init__ __main__",
     )
 )

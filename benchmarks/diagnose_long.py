@@ -110,7 +110,8 @@ def grep(literals: Path, paths: list[str], place: Path) -> float:
 
 def literals_of(place: Path) -> Path:
     """What grep is given: the literals that `diagnose` looks for."""
-    from dsdoctor.logs.scan import Known, Scanner
+    from dsdoctor.logs.knowledge import Known
+    from dsdoctor.logs.scan import Scanner
 
     scanner = Scanner([Known(*row[:5]) for row in signatures_of(packs.load(builtin_only=True))])
     path = place / "literals"

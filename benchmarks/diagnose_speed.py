@@ -31,8 +31,9 @@ sys.path[:0] = [str(ROOT), str(ROOT / "checks")]
 
 from dsdoctor import packs  # noqa: E402
 from dsdoctor.logs import Source, signatures_of  # noqa: E402
+from dsdoctor.logs.knowledge import Known  # noqa: E402
 from dsdoctor.logs.necessary import necessary  # noqa: E402
-from dsdoctor.logs.scan import Known, Scanner  # noqa: E402
+from dsdoctor.logs.scan import Scanner  # noqa: E402
 
 PROVOKED = ROOT / "tests" / "logs" / "provoked" / "logs"
 WORDS = re.findall(

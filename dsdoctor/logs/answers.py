@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from dsdoctor.logs.errors import Error
+from dsdoctor.logs.hits import Hit, Scan
 from dsdoctor.logs.knowledge import Answered
-from dsdoctor.logs.scan import Hit, Scan
 
 #: What the error index says of an exception, None where it says nothing.
 Answer = Callable[[Error], Answered | None]

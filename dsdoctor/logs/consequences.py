@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from dsdoctor.logs.candidates import Choice, Order, when
+from dsdoctor.logs.echoes import is_echo
 from dsdoctor.logs.errors import Error
-from dsdoctor.logs.first import Choice, Order, is_echo, when
-from dsdoctor.logs.scan import Hit, Scan
+from dsdoctor.logs.hits import Hit, Scan
 from dsdoctor.model.diagnosis import Consequence, Line
 
 #: More are not listed; a job of 1,024 ranks falls in one way.

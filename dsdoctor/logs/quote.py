@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from dsdoctor.logs.diagnose import presentable
+from dsdoctor.logs.presentable import presentable
 from dsdoctor.logs.reader import ReadError, blocks, decode, find_sources
 
 #: Lines before and after the one that is quoted.

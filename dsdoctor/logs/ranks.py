@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from dsdoctor.logs.scan import Hit
+from dsdoctor.logs.hits import Hit
 
 #: Ranks that are named.
 MOST_NAMED = 4

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Iterator
 
-from dsdoctor.logs.diagnose import presentable
+from dsdoctor.logs.presentable import presentable
 from dsdoctor.model.smoke import Comparison, Figures, Phase, Rank, SmokeReport
 from dsdoctor.report.text import Line
 

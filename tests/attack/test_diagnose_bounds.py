@@ -125,10 +125,10 @@ def test_many_parts_are_counted() -> None:
 
 
 def test_memory_is_flat_however_many_logs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dsdoctor.logs.scan.MOST_KEPT", 0)
+    monkeypatch.setattr("dsdoctor.logs.hits.MOST_KEPT", 0)
     text = (RANK.format(7) * 40).encode()
     few = [scan_size(text)]
-    monkeypatch.setattr("dsdoctor.logs.scan.MOST_KEPT", bounds.MOST_KEPT)
+    monkeypatch.setattr("dsdoctor.logs.hits.MOST_KEPT", bounds.MOST_KEPT)
     assert few[0] < scan_size(text) / 4
 
 

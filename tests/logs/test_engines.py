@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from dsdoctor import packs
 from dsdoctor.logs import Source, anchors, signatures_of
-from dsdoctor.logs.diagnose import judge
+from dsdoctor.logs.knowledge import Known
 from dsdoctor.logs.necessary import necessary
-from dsdoctor.logs.scan import Known, Scanner
+from dsdoctor.logs.scan import Scanner
+from dsdoctor.logs.verdict import judge
 
 KNOWN = [Known(*row) for row in signatures_of(packs.load(builtin_only=True))]
 REAL = sorted({text for one in KNOWN for text in necessary(one.signature.pattern)})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import io
+import pkgutil
 import re
 import time
 
@@ -12,27 +13,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from dsdoctor import packs
+from dsdoctor import logs, packs
 from dsdoctor.api import Signature
 from dsdoctor.logs import (
     Source,
     diagnose,
     errors,
-    first,
-    frames,
+    line_reader,
     marks,
-    normalize,
-    prefixes,
-    products,
-    progress,
-    raised,
     reader,
-    scan,
     signatures_of,
 )
-from dsdoctor.logs.diagnose import judge
+from dsdoctor.logs.knowledge import Known
+from dsdoctor.logs.line_reader import MOST_SLOW
 from dsdoctor.logs.necessary import necessary
-from dsdoctor.logs.scan import LONGEST, MOST_SLOW, Known, Scanner
+from dsdoctor.logs.pieces import LONGEST
+from dsdoctor.logs.scan import Scanner
+from dsdoctor.logs.verdict import judge
 from dsdoctor.model import redact
 from dsdoctor.report import terminal
 from dsdoctor.report.diagnosis import lines, render
@@ -49,23 +46,10 @@ MEGABYTE = 1_000_000
 
 def engine_patterns() -> list[tuple[str, str]]:
     """Every pattern of the engine that sees a line of a log."""
-    # the package gives the name `diagnose` to the function
-    judging = importlib.import_module("dsdoctor.logs.diagnose")
     found = [(f"mark {name}", pattern) for name, (_, pattern) in marks.MARKS.items()]
     found += [(f"plain {name}", pattern.pattern) for pattern, name in errors.PLAIN_ERRORS]
-    for module in (
-        errors,
-        first,
-        prefixes,
-        products,
-        progress,
-        raised,
-        scan,
-        judging,
-        redact,
-        frames,
-        normalize,
-    ):
+    names = [found.name for found in pkgutil.iter_modules(logs.__path__, "dsdoctor.logs.")]
+    for module in (redact, *map(importlib.import_module, names)):
         found += [
             (f"{module.__name__}.{name}", value.pattern)
             for name, value in vars(module).items()
@@ -133,7 +117,7 @@ def test_a_signature_that_is_slow_is_left_out(
     monkeypatch: pytest.MonkeyPatch, before: int, *, heard: bool
 ) -> None:
     """So many slow searches in vain, and the line that does match is not searched any more."""
-    monkeypatch.setattr(scan, "SLOW", -1.0)
+    monkeypatch.setattr(line_reader, "SLOW", -1.0)
     signature = Signature(
         pattern=r"the pump has stopped.{0,999} for good",
         examples=("the pump has stopped for good",),

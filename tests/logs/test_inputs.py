@@ -17,8 +17,9 @@ import pytest
 
 from dsdoctor import packs
 from dsdoctor.logs import ReadError, Source, diagnose, diagnose_paths, find_sources, signatures_of
+from dsdoctor.logs.knowledge import Known
 from dsdoctor.logs.prefixes import strip_prefixes
-from dsdoctor.logs.scan import Known, Scanner
+from dsdoctor.logs.scan import Scanner
 from dsdoctor.model.diagnosis import Diagnosis
 from tests.support.diagnosing import diagnose_command
 

@@ -302,9 +302,6 @@ def test_children_are_started_by_the_one_starter() -> None:
 TO_BE_DIVIDED = {
     "dsdoctor/hook/install.py",
     "dsdoctor/judge.py",
-    "dsdoctor/logs/diagnose.py",
-    "dsdoctor/logs/first.py",
-    "dsdoctor/logs/scan.py",
     "dsdoctor/process.py",
     "dsdoctor/run/supervise.py",
 }

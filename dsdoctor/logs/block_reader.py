@@ -1,0 +1,151 @@
+"""Works through the blocks of one log: what lines are looked at, and in which order."""
+
+from __future__ import annotations
+
+import bisect
+import collections
+
+from dsdoctor.logs import reader
+from dsdoctor.logs.course import Course
+from dsdoctor.logs.hits import TAIL, Scan
+from dsdoctor.logs.line_reader import COURSE, FRAME_LINES, LineReader
+from dsdoctor.logs.pieces import LONGEST
+from dsdoctor.logs.prefixes import strip_prefixes
+from dsdoctor.logs.ready import ReadySignatures
+from dsdoctor.logs.window import CONTEXT, Window
+
+#: Lines that are known to add nothing, and the longest of them: floods repeat few lines.
+MOST_DULL, LONGEST_DULL = 10_000, 1000
+#: Bytes after which it is asked whether the run went on, so that what it outlived takes no room.
+STRETCH = 1 << 18
+
+
+class BlockReader:
+    """Reads one log, block by block."""
+
+    def __init__(self, ready: ReadySignatures, index: int, rank: int | None) -> None:
+        self.ready = ready
+        self.lines = LineReader(ready, index, rank)
+        self.course = Course(self.lines)
+        self.tail: collections.deque[tuple[int, bytes]] = collections.deque(maxlen=TAIL)
+        self.carry = b""
+        self.done = 0  # bytes of `carry` that are done already
+        self.fragment = False  # the last line that was done is not at its end yet
+
+    def feed(self, block: bytes, *, last: bool) -> None:
+        """Works through a block.
+
+        The last lines of a block wait for the next one, so that a hit always has its context on
+        both sides.
+        """
+        window = Window(self.carry + block, self.done)
+        data, begin = window.data, self.done
+        end = len(data)
+        if not last:
+            kept = window.back(end, CONTEXT)
+            if data.find(b"\n", max(0, kept - 1)) < 0:
+                kept = end  # an endless line: no use to wait
+            elif kept and data[kept - 1] != 10:  # noqa: PLR2004  # newline
+                kept = data.find(b"\n", kept) + 1
+            end = max(begin, kept)
+        if end > begin:
+            self._stretches(window, begin, end)
+        first = window.back(end, FRAME_LINES)
+        self.carry = data[first:]
+        self.done = end - first
+
+    def _stretches(self, window: Window, begin: int, end: int) -> None:
+        data = window.data
+        if self.fragment:  # the line in front of the first byte is not to be seen again
+            hot = {begin + at: texts for at, texts in self.ready.hot(data[begin:end]).items()}
+        else:
+            hot = self.ready.hot(data)
+        places = sorted(place for place in hot if begin <= place < end)
+        if not self.lines.result.lines:
+            self.course.runs.learn(data[begin:end])
+        starts = self.course.runs.find(data, begin, end)
+        cuts = {place for place, _ in starts if place > begin}
+        place = begin
+        while end - place > STRETCH:
+            place = data.find(b"\n", place + STRETCH, end) + 1 or end
+            cuts.add(place)
+        news = dict(starts)
+        first = begin
+        for stop in sorted({*cuts, end}):
+            if stop <= first:
+                continue
+            if first in news and (self.lines.result.lines or first > begin):
+                self.course.begin_run(window, first, own=news[first])
+            low, high = bisect.bisect_left(places, first), bisect.bisect_left(places, stop)
+            self._work(window, first, stop, {place: hot[place] for place in places[low:high]})
+            self.course.went_on(window, first, stop, fragment=self.fragment)
+            first = stop
+
+    def _work(self, window: Window, begin: int, end: int, hot: dict[int, set[str]]) -> None:
+        data = window.data
+        number = self.lines.result.lines + (0 if self.fragment else 1)
+        place = begin
+        for start, literals in hot.items():
+            while self.lines.traces.busy and place < start:
+                self.lines.line(window, place, number, set())
+                place = data.find(b"\n", place, end) + 1
+                number += 1
+            number += data.count(b"\n", place, start)
+            place = start
+            if self.lines.traces.busy:
+                self.lines.line(window, start, number, literals)
+            elif not literals <= self.lines.spent:
+                self._once(window, start, number, literals)
+            following = data.find(b"\n", start, end) + 1
+            place = following or end
+            number += 1 if following else 0
+        while self.lines.traces.busy and place < end:
+            self.lines.line(window, place, number, set())
+            following = data.find(b"\n", place, end) + 1
+            place = following or end
+            number += 1 if following else 0
+        number += data.count(b"\n", place, end)
+        self.fragment = data[end - 1] != 10  # noqa: PLR2004  # newline
+        self.lines.result.lines = number if self.fragment else number - 1
+        self._note_tail(data, begin, end)
+
+    def _once(self, window: Window, start: int, number: int, literals: set[str]) -> None:
+        """Takes a line outside of tracebacks, unless the same line added nothing before."""
+        raw = window.line(start)
+        if raw in self.lines.dull:
+            return
+        before = self.lines.added()
+        self.lines.line(window, start, number, literals)
+        if self.lines.added() == before and len(raw) <= LONGEST_DULL and not literals & COURSE:
+            if len(self.lines.dull) >= MOST_DULL:
+                self.lines.dull.clear()
+            self.lines.dull.add(raw)
+
+    def _note_tail(self, data: bytes, begin: int, end: int) -> None:
+        number = self.lines.result.lines
+        found: list[tuple[int, bytes]] = []
+        stop = end if self.fragment else end - 1
+        for _ in range(TAIL):
+            start = max(begin, data.rfind(b"\n", begin, stop) + 1)
+            line = data[start : min(stop, start + LONGEST)]
+            if stop - start > LONGEST:  # bars that were never ended, and what was said last
+                line = line[: LONGEST // 2] + data[stop - LONGEST // 2 : stop]
+            if line.strip():
+                found.append((number, line))
+            number -= 1
+            stop = start - 1
+            if stop <= begin:
+                break
+        self.tail.extend(reversed(found))
+
+    def finish(self) -> Scan:
+        """What the log shows."""
+        result = self.lines.result
+        result.errors = self.lines.traces.errors
+        self.course.restore()
+        if not result.hits and not result.errors:
+            result.hits = self.lines.ignored
+        result.tail = [
+            (number, strip_prefixes(reader.decode(line))[0]) for number, line in self.tail
+        ]
+        return result

@@ -1,0 +1,148 @@
+"""From hits to the conditions that may be the first failure."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import re
+from collections.abc import Collection, Iterable, Sequence
+
+from dsdoctor.logs.errors import Error
+from dsdoctor.logs.hits import Failure, Hit, Scan
+from dsdoctor.logs.knowledge import Known, Rule
+from dsdoctor.logs.necessary import necessary
+from dsdoctor.model.condition import Level, Signature
+
+HANG_LINES = re.compile(
+    r"KeyboardInterrupt|SIGTERM|SIGINT|Killing subprocess|CANCELLED|exit code|^\^C|Terminated",
+)
+#: A rule of a traceback has no pattern, so its hit has a signature of this kind.
+BY_PLACE = {level: Signature(pattern="", examples=(), level=level) for level in Level}
+Order = tuple[int, str, int, int]
+
+
+@dataclasses.dataclass
+class Candidate:
+    """A failure that may be the first.
+
+    Attributes:
+        known: the condition; None for an exception that no condition knows.
+        hits: lines that show the condition, the best first.
+        error: the exception that no condition knows.
+        level: how sure the best line is.
+        first: when it was first seen.
+        echo: it only follows from the death of another rank.
+        masks: conditions that follow from it.
+    """
+
+    known: Known | None
+    hits: list[Hit]
+    error: Error | None
+    level: Level
+    first: Order
+    echo: bool
+    masks: set[str]
+
+    @property
+    def rank(self) -> int | None:
+        """The rank on which it was first seen."""
+        return self.hits[0].rank if self.hits else self.error.rank if self.error else None
+
+    @property
+    def name(self) -> str:
+        """The condition, or the exception."""
+        return self.known.condition if self.known else self.error.type if self.error else ""
+
+
+@dataclasses.dataclass
+class Choice:
+    """The answer.
+
+    Attributes:
+        ranked: candidates, the most likely first; of one kind: conditions, or one exception.
+        masked: conditions that are explained, to what explains them.
+        decided_by: the evidence that decided, "" where there was nothing to decide.
+        silent: the first failure, of a rank that printed nothing of it.
+    """
+
+    ranked: list[Candidate]
+    masked: dict[str, str]
+    decided_by: str = ""
+    silent: Failure | None = None
+
+
+def when(item: Hit | Error, *, many: bool) -> Order:
+    """Sorts by time where several logs are compared, by line within one."""
+    if many:
+        return (0 if item.when else 1, item.when, item.line, item.source)
+    return (0, "", item.source, item.line)
+
+
+def sorted_errors(scans: Sequence[Scan]) -> list[Error]:
+    """All exceptions, the first in front."""
+    many = len(scans) > 1
+    return sorted((e for scan in scans for e in scan.errors), key=lambda e: when(e, many=many))
+
+
+def ruled(
+    scans: Sequence[Scan], rules: Iterable[Rule], answered: Collection[Error] = ()
+) -> list[Hit]:
+    """Hits of the traceback rules: functions that raise for one reason alone."""
+    found: list[Hit] = []
+    rules = tuple(rules)
+    for error in sorted_errors(scans):
+        if error in answered:
+            continue
+        for one in rules:
+            rule = one.rule
+            if rule.kinds and error.type not in rule.kinds:
+                continue
+            if any(
+                f.function == rule.function and f.file.endswith(rule.file) for f in error.frames
+            ):
+                known = Known(*one[:4], BY_PLACE[rule.level])
+                found.append(
+                    Hit(known, error.source, error.line, error.text, error.rank, {}, error.when)
+                )
+    return found
+
+
+def counts(hit: Hit, scan: Scan, flags: set[str]) -> bool:
+    """Whether a hit counts, by what else its log shows."""
+    signature = hit.known.signature
+    if any(text in flags for text in signature.unless):
+        return False
+    if signature.requires and not any(text in flags for text in signature.requires):
+        return False
+    return not signature.final or _is_final(hit, scan)
+
+
+def _is_final(hit: Hit, scan: Scan) -> bool:
+    literals = necessary(hit.known.signature.pattern)
+    after = [text for number, text in scan.tail if number > hit.line]
+    return all(any(a in text for a in literals) or HANG_LINES.search(text) for text in after)
+
+
+def conditions_of(hits: Iterable[Hit], *, many: bool) -> list[Candidate]:
+    """The conditions that the hits show, each with its lines, the best first."""
+    grouped: dict[str, list[Hit]] = collections.defaultdict(list)
+    for hit in hits:
+        grouped[hit.known.condition].append(hit)
+    found = []
+    for condition, rows in grouped.items():
+        own = [hit for hit in rows if not hit.known.signature.echo] or rows
+        own.sort(key=lambda hit: when(hit, many=many))
+        level = max(hit.known.signature.level for hit in own)
+        best = [hit for hit in own if hit.known.signature.level == level]
+        chosen = {id(hit) for hit in best}  # by value, 20,000 ranks would cost minutes
+        rest = sorted(
+            (h for h in rows if id(h) not in chosen), key=lambda hit: when(hit, many=many)
+        )
+        masks = {name for hit in rows for name in hit.known.signature.masks} - {condition}
+        found.append(
+            Candidate(
+                best[0].known, best + rest, None, level, when(best[0], many=many),
+                all(hit.known.signature.echo for hit in rows), masks,
+            )
+        )  # fmt: skip
+    return found

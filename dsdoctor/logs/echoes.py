@@ -1,0 +1,56 @@
+"""Exceptions that only echo a death elsewhere, and those that do not say why they were raised."""
+
+from __future__ import annotations
+
+import re
+
+from dsdoctor.logs.errors import Error
+
+#: Exceptions that only echo a death elsewhere.
+ECHOES = re.compile(
+    r"ChildFailedError|Connection closed by peer|Connection reset by peer|SignalException"
+    r"|exits with return code|Broken pipe|CalledProcessError.*returned non-zero exit status"
+    r"|DataLoader worker .* exited unexpectedly|KeyboardInterrupt|SystemExit: 1$"
+    r"|ProcessRaisedException|ProcessExitedException|ncclRemoteError|communicator was aborted"
+    r"|NCCL operation aborted|recvValue failed|Cannot recover watchdog|ActorDiedError"
+    r"|WorkerCrashedError|RayTaskError|RemoteException|BrokenPipeError|EOFError$"
+    r"|OSError: handle is closed",  # CPython multiprocessing/connection.py
+)
+#: Exceptions that speak of the machine, the libraries or the network: their reason stands
+#: elsewhere in the log.
+OPAQUE = frozenset(
+    {
+        "BrokenPipeError", "CalledProcessError", "ChildFailedError", "ConnectionError",
+        "ConnectionRefusedError", "ConnectionResetError", "DistBackendError", "DistError",
+        "DistNetworkError", "DistStoreError", "ImportError", "MemoryError",
+        "ModuleNotFoundError", "OSError", "RendezvousConnectionError", "RendezvousTimeoutError",
+        "TimeoutError", "TimeoutExpired", "BlockingIOError", "ProcessExitedException",
+        "AcceleratorError", "SubprocessError", "HTTPError", "KeyboardInterrupt",
+        "RendezvousError",
+    },
+)  # fmt: skip
+OPAQUE_TEXT = re.compile(
+    r"CUDA(?:[ _]driver)? error|cuda runtime error|NCCL|nccl|cuDNN|CUDNN|CUBLAS|CUSOLVER|HIP error"
+    r"|can't start new thread|Resource temporarily unavailable|driver|gloo/transport"
+    r"|Error building extension|Failed to import|HCCL|returned non-zero|Ninja|ninja|metadata",
+)
+
+
+def is_echo(error: Error) -> bool:
+    """Whether an exception only tells that another rank, or a child, has died."""
+    return _orphaned(error) or bool(ECHOES.search(f"{error.type}: {error.message}".rstrip(": ")))
+
+
+def _orphaned(error: Error) -> bool:
+    """A child that multiprocessing was starting when its parent died."""
+    return (
+        bool(error.frames)
+        and error.frames[-1].file.endswith("multiprocessing/spawn.py")
+        and error.frames[-1].function == "_main"
+        and error.type in {"EOFError", "UnpicklingError"}
+    )
+
+
+def is_opaque(error: Error) -> bool:
+    """Whether an exception tells what failed, and not why."""
+    return error.type in OPAQUE or bool(OPAQUE_TEXT.search(error.message))

@@ -1,0 +1,36 @@
+"""Which evidence decided between candidates, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dsdoctor.logs.candidates import Candidate
+from dsdoctor.logs.hits import Failure
+from dsdoctor.model.condition import Level
+
+
+def why_reported(failure: Failure) -> str:
+    """By the report of torchrun."""
+    return f"torchrun reports rank {failure.rank} as the first failure (exit code {failure.code})"
+
+
+def why_before(first: Candidate, echoes: Sequence[Candidate]) -> str:
+    """In which evidence a failure precedes what follows from it."""
+    if not echoes:
+        return ""
+    item = first.hits[0] if first.hits else first.error
+    stamps = sorted(hit.when for one in echoes for hit in one.hits if hit.when)
+    rank = f"rank {first.rank} " if first.rank is not None else ""
+    if item is not None and item.when and stamps and item.when < stamps[0]:
+        return f"{rank}failed at {item.when}, before the lines that follow from it ({stamps[0]})"
+    names = ", ".join(sorted(one.name for one in echoes))
+    return f"{names}: lines that the other ranks print when one has died"
+
+
+def why_between(first: Candidate, second: Candidate, band: Level) -> str:
+    """In which evidence one of two candidates comes first."""
+    if min(first.level, band) != min(second.level, band):
+        return f"its message is more certain than that of {second.name}"
+    if first.first[1] and second.first[1] and first.first[1] != second.first[1]:
+        return f"by time: {first.first[1]}, {second.name} at {second.first[1]}"
+    return f"it stands before {second.name} in the log"

@@ -1,0 +1,17 @@
+"""What the launcher reports of its workers: failures and restarts."""
+
+from __future__ import annotations
+
+import re
+
+#: torchrun's elastic agent, before it starts the workers anew.
+RESTART = "will restart worker group"
+#: torchrun's elastic agent, of a worker that failed; it tells of the restart at level INFO alone.
+FAILED = "failed (exitcode:"
+#: torchrun's elastic agent, at its end.
+FIRST = "Root Cause (first observed failure)"
+#: Lines of its report on one failure.
+REPORT_LINES = 9
+REPORT = re.compile(
+    r"\btime\s*: (?P<time>\S+)|\brank\s*: (?P<rank>\d{1,6})|\bexitcode\s*: (?P<code>-?\d{1,4})"
+)

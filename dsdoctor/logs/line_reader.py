@@ -1,0 +1,230 @@
+"""Takes single lines: signatures, marks, exceptions, reports of the launcher."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import re
+import time
+
+from dsdoctor.logs import reader
+from dsdoctor.logs.errors import CHAINS, ERROR_LITERALS, IGNORED, TRACEBACK, Tracebacks
+from dsdoctor.logs.frames import frames_of
+from dsdoctor.logs.hits import KEPT, Failure, Hit, Scan
+from dsdoctor.logs.launcher_lines import FAILED, FIRST, REPORT, REPORT_LINES, RESTART
+from dsdoctor.logs.marks import FATAL_MARKS, MARK_LITERALS, MARK_PATTERNS
+from dsdoctor.logs.pieces import LONGEST, segments_of, shortened
+from dsdoctor.logs.prefixes import strip_prefixes
+from dsdoctor.logs.progress import Steps, last_steps
+from dsdoctor.logs.ready import ReadySignatures
+from dsdoctor.logs.stamps import stamp
+from dsdoctor.logs.window import CONTEXT_BYTES, Window
+
+#: Lines in front of an exception in which its frames are looked for.
+FRAME_LINES = 40
+#: Lines behind an exception on which its text may go on.
+MORE_LINES = 3
+#: A search that takes longer (s) is one on a line that was made to be slow ...
+SLOW = 0.005
+#: ... and after so many of them in a log, the signature is left out of the rest of it.
+MOST_SLOW = 20
+#: Lines that matter each time they come.
+COURSE = frozenset({RESTART, FAILED, FIRST, TRACEBACK, IGNORED, *CHAINS})
+
+
+class LineReader:
+    """What the lines of one log have shown so far.
+
+    Attributes:
+        result: what was found.
+        traces: the exceptions.
+        per_signature: hits of each signature, by its number.
+        matched: lines that a pattern fitted.
+        spent: literals that can tell nothing new.
+        dull: lines that added nothing and cannot add anything.
+        steps: how far the run has come.
+        fell: where a worker failed since the last restart: number of the line, time stamp, steps.
+        fatal: signs of a death, and how far the run had come.
+        ignored: hits on tracebacks that were ignored; they count if nothing else does.
+    """
+
+    def __init__(self, ready: ReadySignatures, index: int, rank: int | None) -> None:
+        self.ready = ready
+        self.index = index
+        self.rank = rank
+        self.result = Scan()
+        self.traces = Tracebacks(index)
+        self.per_signature: collections.Counter[int] = collections.Counter()
+        self.matched = 0
+        self.spent: set[str] = set()
+        self.dull: set[bytes] = set()
+        self.steps: Steps = {}
+        self.fell: tuple[int, str, Steps] | None = None
+        self.fatal: dict[str, Steps] = {}
+        self.ignored: list[Hit] = []
+        self._slow: collections.Counter[int] = collections.Counter()
+
+    def renew(self) -> None:
+        """Takes every line as new: less is known than before."""
+        self.spent.clear()
+        self.dull.clear()
+
+    def added(self) -> tuple[int, ...]:
+        """Grows with all that a line can add."""
+        return (
+            self.matched, len(self.traces.errors), len(self.result.marks), len(self.result.flags)
+        )  # fmt: skip
+
+    def steps_before(self, window: Window, start: int) -> Steps:
+        """How far the run had come at a place in the window."""
+        return {**self.steps, **last_steps(window.data, max(0, start - CONTEXT_BYTES), start)}
+
+    def line(self, window: Window, start: int, number: int, literals: set[str]) -> None:
+        """Takes a line, of which the literals are known."""
+        raw = window.line(start)
+        if RESTART in literals:
+            self.result.restarts.append((number, window.when(start)))
+        if FAILED in literals and self.fell is None:
+            self.fell = (number, window.when(start), self.steps_before(window, start))
+        if FIRST in literals:
+            self._failure(window, start, number)
+        segments = segments_of(raw, literals)
+        for segment in segments:
+            text, rank = strip_prefixes(shortened(segment, literals))
+            if rank is None:
+                rank = self.rank
+            here = literals
+            if literals:
+                if len(segments) > 1:
+                    here = {t for t in literals if t.encode() in segment}
+                self._marks(text, number, here)
+                for name in FATAL_MARKS:
+                    if name in self.result.marks and name not in self.fatal:
+                        self.fatal[name] = self.steps_before(window, start)
+                if not self.traces.in_source(text, rank):
+                    self._signatures(window, start, number, text, rank, here)
+            known = len(self.traces.errors)
+            self.traces.line(text, number, rank, here, lambda: window.when(start))
+            if len(self.traces.errors) > known:
+                self._place(window, start, rank)
+            while self.traces.ignored:
+                self._set_aside(*self.traces.ignored.pop())
+        self.spent.update(filter(self._is_spent, literals - self.spent))
+
+    def _set_aside(self, first: int, last: int, rank: int | None) -> None:
+        """Takes hits on an ignored traceback out; they count if nothing else does."""
+        ignored = [
+            hit for hit in self.result.hits if first <= hit.line <= last and hit.rank == rank
+        ]
+        self.result.hits = [hit for hit in self.result.hits if hit not in ignored]
+        self.ignored += ignored[: KEPT - len(self.ignored)]
+
+    def _failure(self, window: Window, start: int, number: int) -> None:
+        found: dict[str, str] = {}
+        for line in window.lines(start, 0, REPORT_LINES)[1]:
+            for match in REPORT.finditer(line):
+                found.update({k: v for k, v in match.groupdict().items() if v})
+        if {"rank", "code"} <= found.keys():
+            text = strip_prefixes(reader.decode(window.line(start)[:LONGEST]))[0]
+            failure = Failure(
+                number, text, int(found["rank"]), int(found["code"]), stamp(found.get("time", "")),
+                self.steps_before(window, start),
+            )  # fmt: skip
+            self.result.failures.append(failure)
+
+    def _place(self, window: Window, start: int, rank: int | None) -> None:
+        """Notes the frames of the newest exception and the lines on which its text goes on."""
+        front, behind = window.lines(start, FRAME_LINES, MORE_LINES)
+        pairs = [strip_prefixes(line) for line in front]
+        own = [text for text, who in pairs if who is None or rank is None or who == rank]
+        more = " ".join(strip_prefixes(line)[0].strip() for line in behind)
+        error = self.traces.errors[-1]
+        self.traces.errors[-1] = dataclasses.replace(
+            error, frames=frames_of(own), more=more, steps=self.steps_before(window, start)
+        )
+
+    def _is_spent(self, literal: str) -> bool:
+        """All that the literal could tell is known already, so floods of it cost little."""
+        if literal in {RESTART, FAILED, FIRST} or (
+            literal in ERROR_LITERALS and not self.traces.full
+        ):
+            return False
+        if literal in self.ready.flags and literal not in self.result.flags:
+            return False
+        if not all(name in self.result.marks for name in MARK_LITERALS.get(literal, ())):
+            return False
+        return all(
+            self.per_signature[one.number] >= KEPT and not one.known.signature.final
+            for one in self.ready.by_literal.get(literal, ())
+        )
+
+    def _marks(self, text: str, number: int, literals: set[str]) -> None:
+        for literal in literals:
+            if literal in self.ready.flags:
+                self.result.flags.add(literal)
+            for name in MARK_LITERALS.get(literal, ()):
+                if name not in self.result.marks and MARK_PATTERNS[name].search(text):
+                    self.result.marks[name] = (number, text[:LONGEST])
+
+    def _signatures(
+        self,
+        window: Window,
+        start: int,
+        number: int,
+        text: str,
+        rank: int | None,
+        literals: set[str],
+    ) -> None:
+        around = bare = None
+        for index, ready in self.ready.speaking(literals):
+            known = ready.known
+            signature = known.signature
+            seen = self.per_signature[index]
+            if seen >= KEPT and not signature.final:
+                continue
+            if self._slow[index] >= MOST_SLOW:
+                continue
+            found = self._search(index, ready.pattern, text)
+            if found is None:
+                continue
+            self.matched += 1
+            # most lines fit no pattern, and to take sentences out of a line costs more than that
+            bare = self.ready.bare(text) if bare is None else bare
+            if bare != text:
+                found = self._search(index, ready.pattern, bare)
+            if found is None:
+                continue
+            if signature.near or signature.not_near:
+                if around is None:
+                    around = window.around(start)
+                if signature.near and not any(t in around for t in signature.near):
+                    continue
+                if any(t in around for t in signature.not_near):
+                    continue
+            self.per_signature[index] += 1
+            hit = Hit(
+                known=known,
+                source=self.index,
+                line=number,
+                text=bare,
+                rank=rank,
+                groups={k: v for k, v in found.groupdict().items() if v is not None},
+                when=window.when(start),
+                steps=self.steps_before(window, start),
+            )
+            if seen >= KEPT:  # a hang: the last one counts
+                for place in range(len(self.result.hits) - 1, -1, -1):
+                    if self.result.hits[place].known is known:
+                        self.result.hits[place] = hit
+                        break
+            else:
+                self.result.hits.append(hit)
+
+    def _search(self, index: int, pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
+        if len(text) < LONGEST // 4:
+            return pattern.search(text)
+        begun = time.thread_time()
+        found = pattern.search(text)
+        if time.thread_time() - begun > SLOW:
+            self._slow[index] += 1
+        return found

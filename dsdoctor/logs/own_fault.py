@@ -1,0 +1,97 @@
+"""Whether an exception is the script's own fault, or one of the environment."""
+
+from __future__ import annotations
+
+import re
+
+from dsdoctor.logs.echoes import is_echo
+from dsdoctor.logs.errors import Error
+from dsdoctor.logs.products import STACK, caller_of, package_of, passer_of
+
+#: Words of the hub and of Python that tell of a wrong name in the script, not of the machine.
+OWN_MISTAKE = re.compile(
+    r"is not a local folder and is not a valid model identifier|EntryNotFoundError"
+    r"|does not appear to have a file named|Unable to load vocabulary",
+)
+#: Exceptions that are never the script's own: the machine, the network, the disk, an accelerator.
+FOREIGN = frozenset(
+    {
+        "AcceleratorError", "BlockingIOError", "BrokenPipeError", "ChildFailedError",
+        "ConnectionError", "ConnectionRefusedError", "ConnectionResetError", "DistBackendError",
+        "DistError", "DistNetworkError", "DistStoreError", "GatedRepoError", "HTTPError",
+        "HfHubHTTPError", "MemoryError", "NotADirectoryError", "OSError", "PermissionError",
+        "ProcessExitedException", "RendezvousConnectionError", "RendezvousError",
+        "RendezvousTimeoutError", "RepositoryNotFoundError", "SubprocessError", "TimeoutError",
+        "TimeoutExpired", "CalledProcessError", "KeyboardInterrupt", "OutOfMemoryError",
+        "SIGSEGV", "SIGABRT", "SIGBUS", "SIGILL", "SIGFPE", "LocalEntryNotFoundError",
+        "IOError", "SSLError", "InternalTorchDynamoError", "BackendCompilerFailed",
+    },
+)  # fmt: skip
+FOREIGN_TEXT = re.compile(
+    r"CUDA(?:[ _]driver)? error|cuda runtime error|NCCL|nccl|cuDNN|CUDNN|CUBLAS|CUSOLVER|HIP error"
+    r"|can't start new thread|Resource temporarily unavailable|driver|gloo/transport|HCCL|MPS "
+    r"|\b40[134] (?:Client Error|Unauthorized|Forbidden)"
+    r"|Input/output error|INTERNAL ASSERT|(?i:\bout of memory\b)|unhandled (?:system|cuda) error",
+)
+#: The user's data on the device: an index beyond a table, which the kernel asserts.
+DATA_ASSERT = re.compile(r"device-side assert|Assertion `[^`]{1,200}` failed")
+#: A package that a training environment brings; a missing module of another name is the script's.
+PACKAGES = re.compile(
+    r"No module named '?(?:torch|deepspeed|transformers|accelerate|peft|trl|datasets|flash_attn"
+    r"|apex|xformers|triton|bitsandbytes|numpy|scipy|sklearn|pandas|mpi4py|vllm|sentencepiece"
+    r"|tokenizers|huggingface_hub|safetensors|diffusers|einops|wandb|tensorboard|packaging|ninja"
+    r"|psutil|yaml|cv2|PIL|tqdm|mmcv|pkg_resources|distutils|setuptools|amp_C|fused_\w+|\w+_cuda)\b",
+)
+IMPORTED = re.compile(r"cannot import name .{1,200} \((?P<path>[/~.\w][^()]{1,400}\.py)\)$")
+#: Libraries that only read data, so that what they refuse is the script's, whoever called them.
+LIBRARIES_OF_DATA = frozenset({"numpy", "pandas", "json", "yaml", "PIL", "cv2", "sklearn", "scipy"})
+
+
+def is_user_code(error: Error) -> bool:
+    """Whether an exception is the script's own: its last frame is the user's, or its data fail."""
+    text = f"{error.type}: {error.message}"
+    if error.type in {"SystemExit", "DeviceAssert"} or DATA_ASSERT.search(text):
+        return True
+    if error.type == "FileNotFoundError" or OWN_MISTAKE.search(text):
+        return _users(error) or OWN_MISTAKE.search(text) is not None
+    if error.type in {"ModuleNotFoundError", "ImportError"}:
+        return (bool(error.file) and not PACKAGES.search(text) and error.type[0] == "M") or (
+            _own_import(error)
+        )
+    if error.text.startswith("ray.exceptions."):  # of a worker that is gone
+        return False
+    if _of_a_library(error):
+        return _users(error)
+    if error.type in FOREIGN or FOREIGN_TEXT.search(text) or is_echo(error):
+        return False
+    return _users(error)
+
+
+def _of_a_library(error: Error) -> bool:
+    """An `OSError` that a library of the script raises of the data, not the system of a file."""
+    raiser = passer_of(error.frames)
+    return (
+        error.type in {"OSError", "IOError"}
+        and raiser is not None
+        and package_of(raiser.file) not in STACK | {"", "python"}
+        and "[Errno" not in error.message
+    )
+
+
+def _users(error: Error) -> bool:
+    """The frame that raised is the user's, or of a library that only reads the user's data.
+
+    Of an exception without a traceback nothing is known but its name.
+    """
+    raiser = passer_of(error.frames)
+    if raiser is None:
+        return not error.traced or bool(error.file)
+    product = package_of(raiser.file)
+    called = bool(error.file) or caller_of(error.frames) is not None
+    return product in LIBRARIES_OF_DATA | {""} or (product not in STACK and called)
+
+
+def _own_import(error: Error) -> bool:
+    """A name that one file of the script looks for in another and does not find."""
+    found = IMPORTED.search(error.message)
+    return bool(found and error.file and not package_of(found["path"]))

@@ -1,0 +1,22 @@
+"""What of a log is safe to print."""
+
+from __future__ import annotations
+
+import re
+
+from dsdoctor.model.redact import mask as _mask
+
+LONGEST_SHOWN = 400
+UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+def presentable(text: str) -> str:
+    r"""A line that is safe to print: no controls, no secrets, not endless.
+
+    >>> presentable("a\x1b[2Jb")
+    'a[2Jb'
+    """
+    # cut twice: masking costs time, and a secret that the first cut halves is beyond the second
+    text = UNPRINTABLE.sub("", text[: 4 * LONGEST_SHOWN].replace("\t", " ")).strip()
+    text = _mask(text)
+    return text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 1] + "…"

@@ -1,0 +1,112 @@
+"""Signatures made ready for a search."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterable, Sequence
+
+from dsdoctor.logs.anchors import matcher
+from dsdoctor.logs.errors import ERROR_LITERALS
+from dsdoctor.logs.knowledge import Known
+from dsdoctor.logs.launcher_lines import FAILED, FIRST, RESTART
+from dsdoctor.logs.marks import MARK_LITERALS
+from dsdoctor.logs.necessary import necessary
+from dsdoctor.model.condition import Boilerplate
+
+#: Sets of literals of which the signatures are kept.
+MOST_SETS = 10_000
+
+
+class Ready:
+    """A signature made ready; its pattern is compiled when its literal is first met."""
+
+    def __init__(self, number: int, known: Known) -> None:
+        self.number = number
+        self.known = known
+
+    @functools.cached_property
+    def pattern(self) -> re.Pattern[str]:
+        """The compiled pattern."""
+        return re.compile(self.known.signature.pattern)
+
+
+class ReadySignatures:
+    """Signatures made ready for a search.
+
+    Attributes:
+        flags: literals of `requires` and `unless`.
+        by_literal: what is searched for, to the signatures that it speaks for.
+    """
+
+    def __init__(
+        self,
+        known: Sequence[Known],
+        engine: str = "auto",
+        boilerplate: Sequence[Boilerplate] = (),
+        own: Iterable[str] = (),
+    ) -> None:
+        self.own = tuple(own)
+        #: By a literal of each sentence.
+        self.boilerplate = [
+            (words, re.compile(one.pattern))
+            for one in boilerplate
+            for words in necessary(one.pattern)
+        ]
+        self.flags: set[str] = set()
+        self._speaking: dict[frozenset[str], list[tuple[int, Ready]]] = {}
+        self.by_literal: dict[str, list[Ready]] = {}
+        self.number_of = {id(item): number for number, item in enumerate(known)}
+        self._known = known  # the numbers are by identity
+        for number, item in enumerate(known):
+            signature = item.signature
+            ready = Ready(number, item)
+            for literal in necessary(signature.pattern):
+                self.by_literal.setdefault(literal, []).append(ready)
+            self.flags.update(signature.requires)
+            self.flags.update(signature.unless)
+        self._matcher = matcher(
+            sorted(
+                {
+                    *self.by_literal,
+                    *self.flags,
+                    *ERROR_LITERALS,
+                    *MARK_LITERALS,
+                    RESTART,
+                    FAILED,
+                    FIRST,
+                }
+            ),
+            engine,
+        )
+
+    @property
+    def engine(self) -> str:
+        """Name of the engine that finds literals."""
+        return self._matcher.name
+
+    def speaking(self, literals: set[str]) -> list[tuple[int, Ready]]:
+        """The signatures that some literals of a line speak for, in order."""
+        key = frozenset(literals)
+        found = self._speaking.get(key)
+        if found is None:
+            if len(self._speaking) >= MOST_SETS:
+                self._speaking.clear()
+            rows = (one for text in literals for one in self.by_literal.get(text, ()))
+            found = sorted({one.number: one for one in rows}.items())
+            self._speaking[key] = found
+        return found
+
+    def bare(self, text: str) -> str:
+        """A line without the sentences that are no evidence."""
+        for words, sentence in self.boilerplate:
+            if words in text:
+                text = sentence.sub("", text)
+        for told in self.own:
+            if told in text:
+                text = text.replace(told, "")
+        return text
+
+    def hot(self, data: bytes) -> dict[int, set[str]]:
+        """Start of a line to the literals in that line."""
+        return self._matcher.find(data)

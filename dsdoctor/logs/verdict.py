@@ -1,0 +1,170 @@
+"""The verdict on what was found in the logs: a pure function.
+
+What is not recognized is never called sound, and a guess is never given for an answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dsdoctor.logs import reader
+from dsdoctor.logs.answers import Answer, answered_by
+from dsdoctor.logs.attempts import attempts
+from dsdoctor.logs.candidates import Choice, sorted_errors
+from dsdoctor.logs.consequences import consequences
+from dsdoctor.logs.echoes import is_echo
+from dsdoctor.logs.endings import is_cut_off, last_words, only_began
+from dsdoctor.logs.errors import Error
+from dsdoctor.logs.expect import expectation
+from dsdoctor.logs.first import choose
+from dsdoctor.logs.hits import Failure, Scan
+from dsdoctor.logs.knowledge import Rule
+from dsdoctor.logs.marks import FATAL_MARKS
+from dsdoctor.logs.own_fault import is_user_code
+from dsdoctor.logs.presentable import presentable
+from dsdoctor.logs.raised import explained, raised_by, releases_of
+from dsdoctor.logs.recovered import outran, went_on
+from dsdoctor.logs.shown import causes_of, first_error_of, line_of
+from dsdoctor.model.condition import Level
+from dsdoctor.model.diagnosis import Cause, Diagnosis, Line, Outcome
+
+#: Outcomes of an exception that no condition knows.
+UNKNOWN = frozenset({Outcome.UNRECOGNISED, Outcome.USER_CODE})
+
+
+def judge(
+    sources: Sequence[reader.Source],
+    scans: Sequence[Scan],
+    *,
+    rules: Sequence[Rule] = (),
+    expect: Sequence[str] = (),
+    answer: Answer | None = None,
+) -> Diagnosis:
+    """The verdict on what was found."""
+    names = [source.name for source in sources]
+    answered = answered_by(scans, answer) if answer is not None else {}
+    choice = choose(scans, rules, answered)
+    error = _first_error(scans, choice)
+    marks: dict[str, tuple[int, str, int]] = {}
+    for index, scan in enumerate(scans):
+        for name, (number, text) in scan.marks.items():
+            marks.setdefault(name, (number, text, index))
+    blank = not any(scan.tail or scan.hits for scan in scans)
+    open_end = ("spawned" in marks and not {"finished", "died"} & set(marks)) or only_began(scans)
+    answers = tuple(
+        expectation(name, marks, lambda mark: line_of(mark[2], mark[0], mark[1], None, names))
+        for name in expect
+    )
+    causes = causes_of(choice, names)
+    died = error is not None or any(name in marks for name in FATAL_MARKS)
+    if not died and (_only_hints(choice) or went_on(causes, scans) or outran(causes, scans)):
+        causes = ()
+    outcome, summary = _outcome(causes, error, marks, choice.silent, blank=blank, open_end=open_end)
+    said = answered.get(error) if error is not None and outcome in UNKNOWN else None
+    if said is not None and said.known is not None:
+        said = None
+    if said is not None and error is not None:
+        outcome = Outcome.UNRECOGNISED
+        summary = presentable(f"{error.type}: {error.message}" if error.message else error.type)
+    if outcome is Outcome.CLEAN and (said_last := last_words(scans)):
+        outcome, summary = Outcome.UNRECOGNISED, f"the log ends with {presentable(said_last)!r}"
+    if outcome is Outcome.CLEAN and any(is_cut_off(scan.tail) for scan in scans):
+        outcome, summary = Outcome.UNRECOGNISED, "the log breaks off within a traceback"
+    unknown = outcome is Outcome.UNRECOGNISED
+    if choice.silent is not None:
+        error = None  # what others print of it
+    decided = choice.decided_by if outcome in {Outcome.CAUSE, Outcome.USER_CODE} else ""
+    return Diagnosis(
+        outcome=outcome,
+        summary=summary,
+        first_error=first_error_of(error, names) if error is not None else None,
+        causes=causes if outcome is Outcome.CAUSE else (),
+        considered=_considered(scans, names, marks) if unknown else (),
+        files=len(sources),
+        lines=sum(scan.lines for scan in scans),
+        truncated=blank or (open_end and unknown),
+        expectations=answers,
+        decided_by=presentable(decided),
+        raised_by=raised_by(error, _releases(scans)) if unknown and error is not None else None,
+        explained=explained(said) if said is not None else None,
+        attempts=attempts(scans, names),
+        consequences=consequences(
+            choice, scans, lambda *row: line_of(row[0], row[1], row[2], row[3], names)
+        )
+        if outcome is Outcome.CAUSE
+        else (),
+    )
+
+
+def _outcome(
+    causes: tuple[Cause, ...],
+    error: Error | None,
+    marks: dict[str, tuple[int, str, int]],
+    silent: Failure | None,
+    *,
+    blank: bool,
+    open_end: bool,
+) -> tuple[Outcome, str]:
+    if causes:
+        return Outcome.CAUSE, causes[0].message
+    if blank:
+        return Outcome.UNRECOGNISED, "the log is empty"
+    if silent is not None:
+        return Outcome.UNRECOGNISED, (
+            f"rank {silent.rank} ended first, with exit status {silent.code}, and its lines do not "
+            "show why"
+        )
+    if error is not None:
+        what = presentable(f"{error.type}: {error.message}" if error.message else error.type)
+        if is_user_code(error):
+            return Outcome.USER_CODE, f"the first exception is the script's own: {what}"
+        return Outcome.UNRECOGNISED, f"no known condition fits: {what}"
+    if any(name in marks for name in FATAL_MARKS):
+        return Outcome.UNRECOGNISED, "the run died and the log does not show why"
+    if open_end:
+        return Outcome.UNRECOGNISED, "the log ends before the processes it started have ended"
+    return Outcome.CLEAN, "the log shows no failure"
+
+
+def _only_hints(choice: Choice) -> bool:
+    """Nothing but lines that follow from a failure, of which the log shows none."""
+    return all(one.echo and one.level is Level.HINT for one in choice.ranked)
+
+
+def _first_error(scans: Sequence[Scan], choice: Choice) -> Error | None:
+    chosen = choice.ranked[0].error if choice.ranked else None
+    if chosen is not None:
+        return chosen
+    errors = sorted_errors(scans)
+    own = [error for error in errors if not is_echo(error)]
+    for place, error in enumerate(own):
+        if "Caught " in error.message and "worker process" in error.message:
+            # the worker's own traceback stands right behind
+            inner = [
+                e for e in own[place + 1 :] if e.rank == error.rank and e.source == error.source
+            ]
+            return inner[0] if inner else error
+        return error
+    return errors[0] if errors else None
+
+
+def _releases(scans: Sequence[Scan]) -> dict[str, str]:
+    return releases_of(text for scan in scans for text in (mark[1] for mark in scan.marks.values()))
+
+
+def _considered(
+    scans: Sequence[Scan],
+    names: Sequence[str],
+    marks: dict[str, tuple[int, str, int]],
+) -> tuple[Line, ...]:
+    lines = [
+        line_of(e.source, e.line, e.text, e.rank, names) for scan in scans for e in scan.errors[:3]
+    ][:5]
+    for name in FATAL_MARKS:
+        if name in marks:
+            number, text, source = marks[name]
+            lines.append(line_of(source, number, text, None, names))
+    if not lines:
+        for index, scan in enumerate(scans[:3]):
+            lines += [line_of(index, number, text, None, names) for number, text in scan.tail[-2:]]
+    return tuple(lines[:8])

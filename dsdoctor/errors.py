@@ -5,3 +5,7 @@ from __future__ import annotations
 
 class UsageError(Exception):
     """One clear line: what is, what was expected, what to do. Exit status 2, no traceback."""
+
+
+class NotMeasuredError(UsageError):
+    """A model could not be run on shapes; the text says why."""

@@ -159,7 +159,7 @@ def read_plan(path: str) -> PlanNeeds:
     from dsdoctor import reading  # noqa: PLC0415
     from dsdoctor.model.decode import DecodeError  # noqa: PLC0415
     from dsdoctor.model.launch_plan import decode  # noqa: PLC0415  # only with --plan
-    from dsdoctor.probes.demand import certain_bytes  # noqa: PLC0415
+    from dsdoctor.recommend.demand import certain_bytes  # noqa: PLC0415
     from dsdoctor.recommend.memory import at_peak  # noqa: PLC0415
 
     expected = "expected what `dsdoctor recommend --format json` prints"

@@ -5,12 +5,12 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from dsdoctor.errors import UsageError
+from dsdoctor.errors import NotMeasuredError, UsageError
 from dsdoctor.host import Host
 from dsdoctor.model.launch_plan import LaunchPlan
 from dsdoctor.recommend import measured, models
 from dsdoctor.recommend.machine import Machine
-from dsdoctor.recommend.measured import Measured, NotMeasuredError
+from dsdoctor.recommend.measured import Measured
 from dsdoctor.recommend.options import PlanOptions
 from dsdoctor.recommend.planning import Measure, recommend
 from dsdoctor.recommend.setting import Setting

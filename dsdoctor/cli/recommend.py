@@ -15,8 +15,9 @@ from dsdoctor.cli.output import wants_colour
 from dsdoctor.errors import UsageError
 from dsdoctor.host import Host, LocalHost
 from dsdoctor.model.launch_plan import LaunchPlan, encode
+from dsdoctor.model.units import GIB
 from dsdoctor.recommend import choice, files
-from dsdoctor.recommend.machine import GIB, Machine, capability, machine_from, machine_of
+from dsdoctor.recommend.machine import Machine, capability, machine_from, machine_of
 from dsdoctor.recommend.options import (
     ATTENTIONS,
     FINETUNES,

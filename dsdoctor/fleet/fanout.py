@@ -95,19 +95,6 @@ def _ray(order: Order, told: Told | None) -> dict[str, Answer]:
     return ray.collect(order, told)
 
 
-class _Said:
-    """What one node has said, up to a limit: a broken node must not fill our memory."""
-
-    def __init__(self) -> None:
-        self.lines: list[bytes] = []
-        self._left = frames.MOST_BYTES
-
-    def take(self, line: bytes) -> None:
-        self._left -= len(line) + 1
-        if self._left >= 0:
-            self.lines.append(line)
-
-
 def recording(
     read: Callable[[], dict[str, Any] | None],
 ) -> tuple[dict[str, Any] | None, str | None]:
@@ -152,15 +139,15 @@ def _clustershell(order: Order, told: Told | None) -> dict[str, Answer]:
             "or give `--engine srun`"
         )
     answers: dict[str, Answer] = {}
-    output: dict[str, _Said] = {}
-    errors: dict[str, _Said] = {}
+    output: dict[str, frames.Kept] = {}
+    errors: dict[str, frames.Kept] = {}
 
     class Listener(event_module.EventHandler):  # type: ignore[misc, name-defined]
         """Keeps what nodes print, and notes when they end."""
 
         def ev_read(self, worker: Any, node: str, sname: str, msg: bytes) -> None:
             kept = output if sname == worker.SNAME_STDOUT else errors
-            kept.setdefault(str(node), _Said()).take(bytes(msg))
+            kept.setdefault(str(node), frames.Kept()).take_line(bytes(msg))
 
         def ev_hup(self, worker: Any, node: str, rc: int) -> None:  # noqa: ARG002
             _settle(str(node), rc)
@@ -172,8 +159,10 @@ def _clustershell(order: Order, told: Told | None) -> dict[str, Answer]:
 
     def _settle(node: str, status: int | None) -> None:
         now = time.time()
-        words = b"\n".join(errors.pop(node, _Said()).lines)
-        document, reason = recording(lambda: frames.document(output.pop(node, _Said()).lines))
+        words = errors.pop(node, frames.Kept()).whole()
+        document, reason = recording(
+            lambda: frames.document(output.pop(node, frames.Kept()).lines())
+        )
         if document is None and reason is None:
             reason = why(status, words, order)
         answers[node] = (document, reason, now)

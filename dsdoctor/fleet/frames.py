@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import re
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from dsdoctor.model import decode
@@ -61,10 +61,38 @@ def document(lines: Iterable[bytes]) -> dict[str, Any] | None:
     return value
 
 
-class Channels:
-    """Lines of many nodes, as an engine mixes them, sorted by the node that printed them."""
+class Kept:
+    """The start of what a node or an engine printed: the rest must not fill our memory."""
 
     def __init__(self) -> None:
+        self._kept = bytearray()
+
+    def take(self, chunk: bytes) -> None:
+        """Keeps a chunk, up to `MOST_BYTES` in all."""
+        self._kept += chunk[: MOST_BYTES - len(self._kept)]
+
+    def take_line(self, line: bytes) -> None:
+        """Keeps a line that came without its end."""
+        self.take(line + b"\n")
+
+    def whole(self) -> bytes:
+        """All that was kept."""
+        return bytes(self._kept)
+
+    def lines(self) -> list[bytes]:
+        """The same, a line each, without their ends."""
+        return self.whole().split(b"\n")
+
+
+class Channels:
+    """Lines of many nodes, as an engine mixes them, sorted by the node that printed them.
+
+    Args:
+        other: called with each line that is not part of a recording.
+    """
+
+    def __init__(self, other: Callable[[bytes], None] | None = None) -> None:
+        self._other = other
         self._lines: dict[str, list[bytes]] = {}
         self._bytes: dict[str, int] = {}
         self._received: dict[str, float] = {}
@@ -88,7 +116,11 @@ class Channels:
         self._rest = b""
 
     def _line(self, line: bytes) -> None:
-        if MARK not in line or len(line) > LONGEST_LINE:
+        if MARK not in line:
+            if self._other is not None:
+                self._other(line)
+            return
+        if len(line) > LONGEST_LINE:
             return
         found = _CHANNEL.match(line)
         if found is None:

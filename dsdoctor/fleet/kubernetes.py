@@ -12,7 +12,7 @@ import functools
 import json
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from dsdoctor import process
@@ -20,6 +20,7 @@ from dsdoctor.errors import UsageError
 from dsdoctor.fleet import frames
 from dsdoctor.fleet.fanout import Answer, Order, Told, recording, why
 from dsdoctor.fleet.report import clean
+from dsdoctor.model.host_name import is_dns_name
 from dsdoctor.model.redact import mask
 
 #: Where the chart and the kustomize folder of `deploy/` put the agent.
@@ -28,9 +29,8 @@ SELECTOR = "app.kubernetes.io/name=dsdoctor"
 #: Each kubectl is a process of about 50 MiB.
 _AT_ONCE = 16
 _LIST_SECONDS = 30.0
-#: Namespaces, containers and the parts of names between dots (RFC 1123).
+#: Namespaces and containers (RFC 1123 label).
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
-_NAME = re.compile(r"[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?")
 _SELECTOR = re.compile(r"[A-Za-z0-9!(][A-Za-z0-9 ._/=!(),-]{0,1000}")
 _RIGHTS = "expected the rights `list` on `pods` and `create` on `pods/exec`"
 
@@ -152,7 +152,7 @@ def _pod(item: Mapping[str, Any]) -> Pod | None:
     name, node = str(meta["name"]), str(spec.get("nodeName") or "")
     if meta.get("deletionTimestamp") or phase in ("Succeeded", "Failed"):
         return None
-    if not _NAME.fullmatch(name) or (node and not _NAME.fullmatch(node)):
+    if not is_dns_name(name) or (node and not is_dns_name(node)):
         return None  # the API server has none of these
     return Pod(name, node, "" if phase == "Running" else f"pod {name} is {_why_not(phase, status)}")
 
@@ -211,32 +211,17 @@ def _ask(order: Order, wanted: Target, pod: Pod) -> Answer:
     argv = ["kubectl", "exec", *wanted.place, "--stdin"]
     argv += [] if wanted.container is None else [f"--container={wanted.container}"]
     argv += [pod.name, "--", order.python, "-", *order.arguments]
-    lines = _Lines()
+    printed = frames.Kept()
     try:
         done = process.run(
-            argv, timeout=order.timeout, stdin=order.collector.encode(), on_stdout=lines.take
+            argv, timeout=order.timeout, stdin=order.collector.encode(), on_stdout=printed.take
         )
     except OSError as error:
         raise UsageError(f"`kubectl` cannot be run ({error.strerror})") from None
-    document, reason = recording(functools.partial(frames.document, lines.whole()))
+    document, reason = recording(functools.partial(frames.document, printed.lines()))
     if document is None and reason is None:
         reason = _reason(done, order)
     return document, reason, time.time()
-
-
-class _Lines:
-    """What a pod prints, up to a limit: it must not fill our memory."""
-
-    def __init__(self) -> None:
-        self._kept = bytearray()
-
-    def take(self, chunk: bytes) -> None:
-        """Keeps what comes."""
-        self._kept += chunk[: frames.MOST_BYTES - len(self._kept)]
-
-    def whole(self) -> Sequence[bytes]:
-        """The lines."""
-        return bytes(self._kept).split(b"\n")
 
 
 #: What kubectl adds for the status of the command that it ran.

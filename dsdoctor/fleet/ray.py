@@ -55,27 +55,22 @@ def collect(order: Order, told: Told | None) -> dict[str, Answer]:
         "timeout": order.timeout,
     }
     word = base64.urlsafe_b64encode(json.dumps(options).encode()).decode()
-    said = frames.Channels()
-    kept: list[bytes] = []
+    words = frames.Kept()
+    said = frames.Channels(other=words.take_line)
     with tempfile.TemporaryDirectory(prefix="dsdoctor-ray-") as folder:
         files.write(Path(folder, "collector.py"), order.collector)
         files.write(Path(folder, "ray_job.py"), (CHILDREN / "ray_job.py").read_bytes())
         argv = ["ray", "job", "submit", "--address", str(order.address), "--working-dir", folder]
         argv += ["--", "python", "ray_job.py", word]
-
-        def take(chunk: bytes) -> None:
-            said.take(chunk)
-            kept.append(chunk)
-
         try:
-            done = process.run(argv, timeout=order.timeout + _JOB_SECONDS, on_stdout=take)
+            done = process.run(argv, timeout=order.timeout + _JOB_SECONDS, on_stdout=said.take)
         except OSError as error:
             raise UsageError(
                 f"`ray` cannot be run ({error.strerror}); install the cluster's version with "
                 "`pip install 'ray[default]'`"
             ) from None
     said.end()
-    return _answers(order, done, b"".join(kept), said, told)
+    return _answers(order, done, words.whole(), said, told)
 
 
 def _answers(

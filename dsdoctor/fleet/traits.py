@@ -10,13 +10,13 @@ from dsdoctor.model.facts.base import Fact, Missing
 from dsdoctor.model.facts.gpu import Gpus, Nvml
 from dsdoctor.model.facts.machine import Environment, NvidiaKernel, OsInfo, Resources
 from dsdoctor.model.facts.python import DeepSpeedInstall, Packages, Patient, TorchBuild, TorchLive
+from dsdoctor.model.units import GIB
 
 #: Traits whose difference breaks a run: both ends of a collective must be of one version.
 BREAKING = ("torch", "DeepSpeed", "NCCL", "Python")
 #: Variables that are another on each node, or for each rank, by their nature.
 _OWN = ("SLURM", "PMI", "PMIX", "OMPI_COMM", "MASTER_", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE")
 _OWN_NAMES = frozenset({"HOME", "RANK", "LOCAL_RANK", "WORLD_SIZE", "GROUP_RANK", "TMPDIR"})
-_GIB = 1 << 30
 
 
 class Facts(Protocol):
@@ -53,7 +53,7 @@ def traits_of(facts: Facts) -> dict[str, str]:
     if isinstance(resources, Resources):
         found["CPUs"] = str(resources.cpus_logical)
         # a few MiB are another on every machine
-        found["memory"] = f"{resources.memory_total_bytes / _GIB:.0f} GiB"
+        found["memory"] = f"{resources.memory_total_bytes / GIB:.0f} GiB"
     found |= _software(facts)
     node = facts.get(FleetNode)
     if isinstance(node, FleetNode):

@@ -28,6 +28,7 @@ from dsdoctor import files, process
 from dsdoctor.hook import nodeapi
 from dsdoctor.hook.decide import PREFIX
 from dsdoctor.hook.outputs import clean, cut
+from dsdoctor.model.host_name import is_dns_name
 
 CONDITION = "GPUProblem"
 #: The hook's own limits end it; this is for a child that they do not end.
@@ -280,7 +281,7 @@ def parsed(argv: Sequence[str] | None) -> tuple[Options, str]:
     parser.add_argument("--device", type=Path, default=DEVICE)
     parser.add_argument("--once", action="store_true")
     given = vars(parser.parse_args(argv))
-    if not nodeapi.is_node_name(given["node"]):
+    if not is_dns_name(given["node"]):
         parser.error(
             f"`--node {given['node']}`: expected the node's name, or `NODE_NAME` from "
             "`spec.nodeName`"

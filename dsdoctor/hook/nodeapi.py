@@ -23,7 +23,6 @@ TIMEOUT_SECONDS = 10.0
 _TRIES = 4
 _CONFLICT = 409
 _MOST_BYTES = 8 << 20
-_NODE_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 _TAINT_KEY = re.compile(
     r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 )
@@ -35,15 +34,6 @@ class ApiError(Exception):
     def __init__(self, text: str, status: int = 0) -> None:
         super().__init__(text)
         self.status = status
-
-
-def is_node_name(name: str) -> bool:
-    """Whether a name may be a node's: it becomes part of a path.
-
-    >>> [is_node_name(name) for name in ("gpu-1.cluster", "../pods", "", "Gpu")]
-    [True, False, False, False]
-    """
-    return _NODE_NAME.fullmatch(name) is not None and ".." not in name
 
 
 def is_taint_key(key: str) -> bool:

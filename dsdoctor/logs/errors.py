@@ -19,6 +19,8 @@ LONGEST_TRACEBACK = 600
 OLDEST_TRACEBACK = 4000
 
 TRACEBACK = "Traceback (most recent call last)"
+#: The head of a rank's traceback behind what another rank printed without the end of its line yet.
+GLUED_HEAD = re.compile(r"(?<=\S)\[rank(?P<rank>\d{1,6})\]: (?=Traceback \()")
 EXCEPTION = re.compile(
     r"^(?:\|?\s*)?(?P<type>(?:[A-Za-z_]\w*\.){0,8}[A-Za-z_]\w*"
     r"(?:Error|Exception|Interrupt|Exit|Timeout|Failure|Mismatch\w*|NotFound|Warning))"
@@ -176,6 +178,9 @@ class Tracebacks:
         if IGNORED in literals:
             self._unraisable[rank] = number
         if TRACEBACK in literals and TRACEBACK in text:
+            head = GLUED_HEAD.search(text)
+            if head is not None:
+                text, rank = text[head.start() :], int(head["rank"])
             self._begun(text, number, rank)
             return
         stripped = text.strip()

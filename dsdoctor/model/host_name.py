@@ -11,6 +11,10 @@ import re
 #: Letters, digits, `_`, `.` and `-` (RFC 952, 1123; `_` is common on clusters), the `:` and `%` of
 #: IPv6 addresses, and an account in front as ssh takes it; never an option, a path or a group.
 _SHAPE = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}@)?[A-Za-z0-9_:][A-Za-z0-9_.:%-]{0,252}")
+#: A name of Kubernetes (RFC 1123 subdomain): nodes, pods. Dots separate parts that are never empty.
+_DNS_NAME = re.compile(
+    r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*"
+)
 EXPECTED = "a host name or an address, of letters, digits, `.`, `-` and `_`"
 
 
@@ -23,3 +27,14 @@ def is_host_name(text: str) -> bool:
     [False, False, False, False, False, False]
     """
     return _SHAPE.fullmatch(text) is not None
+
+
+def is_dns_name(text: str) -> bool:
+    """Whether a text may be the name of a Kubernetes object such as a node or a pod (RFC 1123).
+
+    >>> [is_dns_name(name) for name in ("gpu-1.cluster", "train-0")]
+    [True, True]
+    >>> [is_dns_name(name) for name in ("../pods", "a..b", "-x", "Gpu", "a" * 254, "")]
+    [False, False, False, False, False, False]
+    """
+    return _DNS_NAME.fullmatch(text) is not None

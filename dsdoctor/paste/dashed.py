@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dsdoctor.model.facts.gpu import Gpus
 from dsdoctor.model.facts.machine import Resources
 from dsdoctor.model.facts.python import TorchBuild, TorchLive
+from dsdoctor.model.units import GIB
 from dsdoctor.paste.lines import Line
 from dsdoctor.paste.reader import (
     EMPTY,
@@ -32,7 +33,6 @@ _ITEM = re.compile(
 #: What all three print behind their own version: it tells their first line from a later one of
 #: another tool's list.
 _PLATFORM = re.compile(r"\s*(?:[-*•]\s+)?Platform\s*:")
-_GIB = 1 << 30
 #: Lines of the longest such list, with a config of accelerate in it.
 _MOST = 60
 #: Keys that name a distribution, by what stands before `version`.
@@ -113,4 +113,4 @@ def _gpu(value: str, line: Line, into: Statements) -> None:
 def _memory(value: str, line: Line, into: Statements) -> None:
     found = re.match(r"(\d{1,6}(?:\.\d{1,3})?) ?GB", value)
     if found:
-        into.state(Resources, "memory_total_bytes", int(float(found[1]) * _GIB), line)
+        into.state(Resources, "memory_total_bytes", int(float(found[1]) * GIB), line)

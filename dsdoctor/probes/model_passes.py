@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dsdoctor import interpreter
+from dsdoctor.errors import NotMeasuredError
 from dsdoctor.host import Host, HostError
-from dsdoctor.recommend.measured import NotMeasuredError
 
 #: Importing torch and transformers from a cold disk, and a few seconds for each pass.
 START_SECONDS = 120.0

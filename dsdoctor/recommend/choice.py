@@ -9,8 +9,9 @@ import msgspec
 
 from dsdoctor.errors import UsageError
 from dsdoctor.model.launch_plan import MemoryOption
+from dsdoctor.model.units import GIB
 from dsdoctor.recommend import memory
-from dsdoctor.recommend.machine import GIB, Machine
+from dsdoctor.recommend.machine import Machine
 from dsdoctor.recommend.measured import Measured
 from dsdoctor.recommend.options import HEADROOM, OPTIMIZERS, PlanOptions
 from dsdoctor.recommend.setting import MAX_LIVE, Setting

@@ -10,12 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dsdoctor.model.launch_plan import MemoryItem
+from dsdoctor.model.units import GIB, MIB
 from dsdoctor.recommend.activations import Moment
 from dsdoctor.recommend.setting import Setting
 from dsdoctor.recommend.shape import ModelShape
-
-GIB = 1 << 30
-MIB = 1 << 20
 
 #: CUDA context with lazy loading, measured on an A100 with torch 2.1 (0.47 GiB).
 CUDA_CONTEXT = 481 * MIB

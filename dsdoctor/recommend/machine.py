@@ -11,8 +11,8 @@ from dsdoctor.model.facts.base import Missing
 from dsdoctor.model.facts.gpu import Gpu, Gpus, MigDevice
 from dsdoctor.model.facts.machine import OsInfo, Resources
 from dsdoctor.model.facts.run import RunNeeds
+from dsdoctor.model.units import GIB, gib
 
-GIB = 1 << 30
 #: What a card may hold without being in use: screens, the driver, a persistence daemon.
 IDLE_SHARE = 0.05
 IDLE_BYTES = 1 << 30
@@ -115,7 +115,7 @@ def _pick(found: Sequence[Gpu], visible: Sequence[Gpu], selector: str, value: st
 
 
 def _gib(size: int) -> str:
-    return f"{size / GIB:.1f} GiB"
+    return f"{gib(size)} GiB"
 
 
 def _busy(gpu: Gpu, free: int, total: int) -> str | None:

@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dsdoctor.errors import UsageError
+from dsdoctor.errors import NotMeasuredError
 from dsdoctor.recommend.activations import Moment, fused_loss_bytes
 from dsdoctor.recommend.setting import Setting
 from dsdoctor.recommend.shape import ModelShape
@@ -19,10 +19,6 @@ from dsdoctor.recommend.traits import traits_of
 MEASURED_BATCHES = (1, 4, 16, 64)
 _DTYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
 _ATTENTION = {"flash": ("sdpa", "ones"), "sdpa": ("sdpa", "padded"), "eager": ("eager", "ones")}
-
-
-class NotMeasuredError(UsageError):
-    """The model could not be run on shapes; the text says why."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -11,10 +11,9 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 
 from dsdoctor.model.launch_plan import MemoryItem
+from dsdoctor.model.units import GIB, MIB
 from dsdoctor.recommend.activations import Moment, moments
 from dsdoctor.recommend.device import (
-    GIB,
-    MIB,
     PARTITIONS_GRADIENTS,
     SUB_GROUP,
     device_items,

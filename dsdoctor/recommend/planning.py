@@ -14,8 +14,9 @@ from dsdoctor.model.launch_plan import (
     Reach,
     Reason,
 )
+from dsdoctor.model.units import GIB
 from dsdoctor.recommend import choice, output
-from dsdoctor.recommend.machine import GIB, Machine, machine_from, machine_of
+from dsdoctor.recommend.machine import Machine, machine_from, machine_of
 from dsdoctor.recommend.measured import Measured
 from dsdoctor.recommend.models import ASSUMED_VOCAB
 from dsdoctor.recommend.options import (

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dsdoctor.model.facts.memory import MemoryDemand
+from dsdoctor.model.units import gib
 
-GIB = 1 << 30
 _NAME = 24
 _COLUMN = 11
 
 
-def _gib(size: int) -> str:
-    return f"{size / GIB:.1f}" if size else "-"
+def _cell(size: int) -> str:
+    return gib(size) if size else "-"
 
 
 def lines(demand: MemoryDemand) -> Iterator[str]:
@@ -22,16 +22,16 @@ def lines(demand: MemoryDemand) -> Iterator[str]:
         columns = (demand.gpu_items, demand.plain_items)
         yield f"  {'':<{_NAME}}{'recompute':>{_COLUMN}}{'without':>{_COLUMN}}"
         for name in dict.fromkeys([*demand.gpu_items, *demand.plain_items]):
-            cells = "".join(f"{_gib(items.get(name, 0)):>{_COLUMN}}" for items in columns)
+            cells = "".join(f"{_cell(items.get(name, 0)):>{_COLUMN}}" for items in columns)
             yield f"  {name:<{_NAME}}{cells}"
         sums = (demand.gpu_bytes, demand.plain_bytes)
-        yield f"  {'peak':<{_NAME}}" + "".join(f"{_gib(size):>{_COLUMN}}" for size in sums)
+        yield f"  {'peak':<{_NAME}}" + "".join(f"{_cell(size):>{_COLUMN}}" for size in sums)
         yield ""
     ranks = f" (all {demand.ranks_here} ranks together)" if demand.ranks_here > 1 else ""
     yield f"memory of each host{ranks}, GiB"
     for name, size in demand.host_items.items():
-        yield f"  {name:<{_NAME}}{_gib(size):>{_COLUMN}}"
-    yield f"  {'peak':<{_NAME}}{_gib(demand.host_bytes):>{_COLUMN}}"
+        yield f"  {name:<{_NAME}}{_cell(size):>{_COLUMN}}"
+    yield f"  {'peak':<{_NAME}}{_cell(demand.host_bytes):>{_COLUMN}}"
     if demand.fits:
         yield ""
         yield "what fits: the largest micro-batch, and the longest sequence, the other as given"
@@ -39,4 +39,4 @@ def lines(demand: MemoryDemand) -> Iterator[str]:
     for row in demand.fits:
         mode = "yes" if row.checkpointing else "no"
         batch, tokens = row.micro_batch or "-", row.sequence or "-"
-        yield f"  {row.gpus:<6}{mode:<11}{_gib(row.gpu_bytes):>9}{batch:>8}{tokens:>9}"
+        yield f"  {row.gpus:<6}{mode:<11}{_cell(row.gpu_bytes):>9}{batch:>8}{tokens:>9}"

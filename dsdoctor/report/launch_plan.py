@@ -6,18 +6,14 @@ import textwrap
 from collections.abc import Iterable
 
 from dsdoctor.model.launch_plan import LaunchPlan, MemoryItem, MemoryOption
+from dsdoctor.model.units import gib
 from dsdoctor.recommend.output import command_line
 
-GIB = 1 << 30
 #: Below this width figures stand under each other.
 NARROW = 80
 _OFFLOAD = {"none": "", "optimizer": "+o", "optimizer+parameters": "+op"}
 _COLUMN = 8
 _NAME = 22
-
-
-def _gib(size: int) -> str:
-    return f"{size / GIB:.1f}"
 
 
 def _clean(text: str) -> str:
@@ -42,8 +38,8 @@ def bar(used: int, limit: int | None, width: int) -> str:
 
 
 def _share(place: str, used: int, limit: int | None) -> str:
-    of = f" of {_gib(limit)}" if limit else ""
-    return f"{place} {_gib(used)}{of} GiB"
+    of = f" of {gib(limit)}" if limit else ""
+    return f"{place} {gib(used)}{of} GiB"
 
 
 def _option(option: MemoryOption, width: int) -> list[str]:
@@ -97,11 +93,11 @@ def _table(
             cells = ""
             for _, items, _ in part:
                 size = sum(item.bytes for item in items if (item.name, item.phase) == (name, phase))
-                cells += f"{_gib(size) if size else '-':>{_COLUMN}}"
+                cells += f"{gib(size) if size else '-':>{_COLUMN}}"
             when = "" if phase == "resident" else f"  {phase}"
             label = name.removesuffix(" (ranks)")
             lines.append(f"  {label:<{_NAME}}{cells}{when}")
-        peaks = "".join(f"{_gib(total):>{_COLUMN}}" for _, _, total in part)
+        peaks = "".join(f"{gib(total):>{_COLUMN}}" for _, _, total in part)
         lines.append(f"  {'peak':<{_NAME}}{peaks}")
     return lines
 
@@ -135,7 +131,7 @@ def _reach(plan: LaunchPlan) -> list[str]:
     for row in rows:
         mode = "yes" if row.checkpointing else "no"
         batch, tokens = row.micro_batch or "-", row.sequence or "-"
-        lines.append(f"  {row.gpus:<6}{mode:<11}{_gib(row.gpu_bytes):>9}{batch:>8}{tokens:>9}")
+        lines.append(f"  {row.gpus:<6}{mode:<11}{gib(row.gpu_bytes):>9}{batch:>8}{tokens:>9}")
     return lines
 
 

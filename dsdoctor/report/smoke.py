@@ -7,10 +7,9 @@ from collections.abc import Iterable, Iterator
 
 from dsdoctor.logs.presentable import presentable
 from dsdoctor.model.smoke import Comparison, Figures, Phase, Rank, SmokeReport
+from dsdoctor.model.units import GIB, MIB
 from dsdoctor.report.text import Line
 
-MIB = 1 << 20
-GIB = 1 << 30
 WORDS = {"ok": "ok", "fail": "FAIL", "stopped": "stop", "not-reached": "-"}
 #: Styles of the first word of a line.
 STYLES = {"FAIL": "fail", "CAUSE": "fail", "stop": "unknown"}

@@ -16,7 +16,8 @@ import msgspec
 
 from dsdoctor import files, process
 from dsdoctor.model.run_record import Figures, PassedSignal, RunRecord
-from dsdoctor.run.notices import GIB, Notices, duration
+from dsdoctor.model.units import GIB
+from dsdoctor.run.notices import Notices, duration
 from dsdoctor.run.progress import Progress
 
 if TYPE_CHECKING:

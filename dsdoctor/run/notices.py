@@ -8,9 +8,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from dsdoctor.model.units import GIB
 from dsdoctor.run.progress import Progress
 
-GIB = 1 << 30
 #: Shares of the guides (row A7) from which memory is worth a line.
 HOST_SHARE = 0.80
 GPU_SHARE = 0.95

@@ -16,7 +16,7 @@ from dsdoctor.model.facts.machine import Environment
 from dsdoctor.model.facts.python import DeepSpeedInstall
 from dsdoctor.model.run_record import Prediction
 from dsdoctor.model.snapshot import Snapshot
-from dsdoctor.probes.demand import demand_of, ranks_of
+from dsdoctor.recommend.demand import demand_of, ranks_of
 
 #: Options of Hugging Face's example scripts, TRL, LLaMA-Factory and of many others.
 MODEL = ("model_name_or_path", "model", "model_name", "model_path", "base_model")

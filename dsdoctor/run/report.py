@@ -14,10 +14,11 @@ from dsdoctor.model import decode
 from dsdoctor.model.diagnosis import Diagnosis
 from dsdoctor.model.run_record import RunRecord
 from dsdoctor.model.snapshot import from_json
+from dsdoctor.model.units import GIB
 from dsdoctor.report.text import clean
 from dsdoctor.run import store
 from dsdoctor.run.ending import status_words, success_line
-from dsdoctor.run.notices import GIB, duration
+from dsdoctor.run.notices import duration
 
 _COMMAND = 48
 

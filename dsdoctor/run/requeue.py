@@ -3,7 +3,7 @@
 `scontrol requeue` ends the job's processes, dsdoctor's too, with SIGTERM and after `KillWait`
 seconds (30 by default) with SIGKILL. `ExcNodeList` can be changed only once the job is pending,
 that is in this interval; Slurm starts a requeued job again two minutes later at the earliest.
-Source: scontrol(1) of Slurm 20.02 to 25.05, and measured with 24.11.
+Source: scontrol(1) of Slurm 20.02 to 25.05, and measured with 22.05.8.
 """
 
 from __future__ import annotations

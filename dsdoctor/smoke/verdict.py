@@ -21,8 +21,6 @@ from dsdoctor.smoke.attempt import Attempt
 from dsdoctor.smoke.job import SmokePlan, offload_of
 from dsdoctor.smoke.track import Progress
 
-GIB = 1 << 30
-
 
 def report(made: Attempt, registry: Registry) -> SmokeReport:
     """The report of one attempt."""

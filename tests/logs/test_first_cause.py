@@ -139,6 +139,19 @@ def test_a_bar_that_is_drawn_again_at_the_end_is_no_step() -> None:
     assert said(f"{bar}\n{OOM.format(0)}{bar}\n") == "gpu-oom"
 
 
+def test_a_traceback_behind_an_unfinished_line_of_another_rank_keeps_its_frames() -> None:
+    found = read(
+        "steps: 3 loss: 0.6667\n"
+        "steps: 4 loss: 0.5000[rank1]: Traceback (most recent call last):\n"
+        '[rank1]:   File "/home/user/train.py", line 11, in <module>\n'
+        '[rank1]:     {}["missing"]\n'
+        "[rank1]: KeyError: 'missing'\n"
+    )
+    assert found.first_error is not None
+    assert (found.first_error.rank, found.first_error.line) == (1, 11)
+    assert found.first_error.file == "/home/user/train.py"
+
+
 def test_text_behind_a_bar_is_a_line_of_its_own() -> None:
     assert said("Loading:   0%|          | 0/4 [00:00<?, ?it/s]Killed\n") == "host-oom-killed"
 

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dsdoctor.model.launch_plan import LaunchPlan, decode, encode
+from dsdoctor.model.units import GIB
 from dsdoctor.recommend.choice import LADDER, OFFLOADS
-from dsdoctor.recommend.machine import GIB, machine_of
+from dsdoctor.recommend.machine import machine_of
 from dsdoctor.recommend.models import PRESETS, from_size, resolve
 from dsdoctor.recommend.options import HEADROOM, OPTIMIZERS, PlanOptions
 from dsdoctor.recommend.planning import recommend

@@ -15,7 +15,8 @@ from dsdoctor.model.facts.gpu import Gpu, GpuProcess, Gpus, MigDevice
 from dsdoctor.model.facts.machine import OsInfo, Resources
 from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.model.launch_plan import LaunchPlan
-from dsdoctor.recommend.machine import GIB, Machine, capability, machine_from
+from dsdoctor.model.units import GIB
+from dsdoctor.recommend.machine import Machine, capability, machine_from
 from dsdoctor.recommend.models import resolve
 from dsdoctor.recommend.planning import PlanOptions, recommend
 from dsdoctor.testing import FakeHost

@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
+from dsdoctor.errors import NotMeasuredError
 from dsdoctor.host import LocalHost
+from dsdoctor.model.units import GIB
 from dsdoctor.probes import model_passes
 from dsdoctor.recommend import measured, memory
-from dsdoctor.recommend.device import GIB
-from dsdoctor.recommend.measured import Measured, NotMeasuredError, Pass
+from dsdoctor.recommend.measured import Measured, Pass
 from dsdoctor.recommend.models import PRESETS, written
 from dsdoctor.recommend.setting import Setting
 from tests.support.command import clean_environment, dsdoctor

@@ -92,7 +92,9 @@ def test_the_rank_whose_exception_ended_the_job_is_named(
     tmp_path: Path, script: str, launcher: str
 ) -> None:
     done = quick(tmp_path, "--", *_command(launcher, tmp_path), script, "key")
-    assert done.returncode == 1
+    # `deepspeed` passes on the status of the rank that it finds dead first, and Gloo may abort the
+    # rank that is left alone (128 + 6 as a shell counts, -6 modulo 256 as `deepspeed` does)
+    assert done.returncode in ({1, 250} if launcher == "deepspeed" else {1})
     found = record(tmp_path)["diagnosis"]
     assert found["outcome"] == "user-code", found["summary"]
     assert found["first_error"]["type"] == "KeyError"

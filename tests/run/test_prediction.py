@@ -13,9 +13,9 @@ from dsdoctor.model.facts.launch import LaunchCommand
 from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.model.run_record import Figures, Prediction, RunRecord
 from dsdoctor.model.snapshot import Snapshot
-from dsdoctor.probes.demand import demand_of
+from dsdoctor.model.units import GIB
+from dsdoctor.recommend.demand import demand_of
 from dsdoctor.run.ending import success_line
-from dsdoctor.run.notices import GIB
 from dsdoctor.run.prediction import predict
 
 CONFIG: dict[str, Any] = {

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from dsdoctor.model.units import GIB
 from dsdoctor.run.hang import HangClock, summary
-from dsdoctor.run.notices import GIB, Notices
+from dsdoctor.run.notices import Notices
 from dsdoctor.run.progress import Progress, parse
 from tests.run.support import folder_of, free_port, quick, record, run
 

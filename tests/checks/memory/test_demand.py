@@ -28,8 +28,9 @@ from dsdoctor.api import (
 )
 from dsdoctor.host import HostError
 from dsdoctor.job_request import shape
-from dsdoctor.probes.demand import memory_demand, setting_of, shape_of
+from dsdoctor.probes.demand import memory_demand
 from dsdoctor.recommend import memory
+from dsdoctor.recommend.demand import setting_of, shape_of
 from dsdoctor.recommend.models import from_config
 from dsdoctor.recommend.presets import PRESETS
 from dsdoctor.recommend.setting import Setting

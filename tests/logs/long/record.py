@@ -67,7 +67,7 @@ def record(case: Scenario, python: Path, cache: Path, base: str, into: Path) -> 
     finally:
         shutil.rmtree(work, ignore_errors=True)
     texts = {
-        name: text.replace("/mnt/work/log", "/home/user/slurm-1.out")
+        name: text.replace(str(provoke.STAGE / "work/log"), "/home/user/slurm-1.out")
         for name, text in texts.items()
     }
     whole = "\n".join(texts.values())

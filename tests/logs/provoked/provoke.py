@@ -37,6 +37,8 @@ DATE = "2026-11-21"
 DEADLINE = 240  # of one scenario, all its commands together
 KERNEL = os.uname().release.partition("-")[0]
 SHORTEST_HOST = 4  # a shorter name of this machine is rather a word of the log (and inside, it is node-a anyway)
+#: Where a scenario finds its folders, the environment and the caches before its own places hide them.
+STAGE = Path("/mnt")
 CGROUPS = Path("/sys/fs/cgroup")
 
 
@@ -58,23 +60,22 @@ def inside(name: str, work: Path, venv: Path, cache: Path) -> int:
         subprocess.run(["mount", *map(str, args)], check=True)
 
     case = load()[name]
-    stage = Path("/mnt")
-    mount("-t", "tmpfs", "tmpfs", stage)
+    mount("-t", "tmpfs", "tmpfs", STAGE)
     for source, at in ((work, "work"), (venv, "venv"), (cache, "cache")):
-        (stage / at).mkdir()
-        mount("--bind", source, stage / at)
+        (STAGE / at).mkdir()
+        mount("--bind", source, STAGE / at)
     for place in ("/opt", "/tmp", "/home"):
         mount("-t", "tmpfs", "-o", "mode=1777,size=2g", "tmpfs", place)
     mount("-t", "tmpfs", "-o", "size=1g", "tmpfs", "/dev/shm")
     for folder in (RUN, HOME, TRAIN, EXTRA):
         folder.mkdir(parents=True)
-    mount("--bind", stage / "venv", TRAIN)
+    mount("--bind", STAGE / "venv", TRAIN)
     if case.extra:
-        mount("--bind", stage / "cache/extra", EXTRA)
+        mount("--bind", STAGE / "cache/extra", EXTRA)
     if case.warm:
         ops = HOME / ".cache/torch_extensions"
         ops.mkdir(parents=True)
-        mount("--bind", stage / "cache/ops", ops)
+        mount("--bind", STAGE / "cache/ops", ops)
     etc = {
         "hosts": "127.0.0.1 localhost\n127.0.0.1 node-a\n",
         "resolv.conf": "",
@@ -82,15 +83,15 @@ def inside(name: str, work: Path, venv: Path, cache: Path) -> int:
         "hostname": "node-a\n",
     }
     for file, text in etc.items():
-        (stage / file).write_text(text)
-        mount("--bind", stage / file, f"/etc/{file}")
+        (STAGE / file).write_text(text)
+        mount("--bind", STAGE / file, f"/etc/{file}")
     socket.sethostname("node-a")
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
     os.chdir(RUN)
-    bench = Bench(stage / "work/log")
+    bench = Bench(STAGE / "work/log")
     bench.log.touch()
     code = case.play(bench)
-    (stage / "work/code").write_text(str(code))
+    (STAGE / "work/code").write_text(str(code))
     return 0
 
 

@@ -1,0 +1,331 @@
+"""What a run will take: the memory model on the config or plan that was given."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+from packaging.version import InvalidVersion, Version
+
+from dsdoctor.api import DeepSpeedInstall, Environment, Gpus, LaunchCommand, RunNeeds
+from dsdoctor.model import partial
+from dsdoctor.model.facts.base import Missing
+from dsdoctor.model.facts.memory import Fit, MemoryDemand
+from dsdoctor.model.facts.run import PlanNeeds
+from dsdoctor.model.launch_plan import MemoryItem
+from dsdoctor.recommend import memory
+from dsdoctor.recommend.choice import Limits
+from dsdoctor.recommend.device import QUANTISED_BITS
+from dsdoctor.recommend.options import HEADROOM, OPTIMIZERS, choose_attention, choose_images
+from dsdoctor.recommend.reach import reach
+from dsdoctor.recommend.setting import MAX_LIVE, Setting
+from dsdoctor.recommend.shape import Latent, ModelShape, Tower
+
+#: `pin_memory` of an offload section is true unless said otherwise from this release on.
+PINNED_BY_DEFAULT = Version("0.19.5")
+#: Items that depend on the data, on buffers that DeepSpeed can shrink, on NCCL, on how a script
+#: loads its weights, or that are a guess for each process.
+_VARIABLE = frozenset(
+    {
+        "NCCL",
+        "activations",
+        "data loader workers",
+        "dequantised matrix",
+        "finished gradients",
+        "flattening",
+        "fragmentation",
+        "gathered parameters",
+        "boundary gradients",
+        "gradient in flight",
+        "logits",
+        "norm in fp64",
+        "processes",
+        "weights being loaded",
+        "working block",
+        "workspaces",
+    }
+)
+#: What NVMe offload takes out of host memory.
+_SWAPPED = frozenset({"master weights", "optimizer"})
+_PARTITIONED = 3
+
+
+def ranks_of(
+    run: RunNeeds,
+    gpus: Gpus | Missing,
+    env: Environment | Missing,
+    command: LaunchCommand | Missing,
+) -> tuple[int, int]:
+    """GPUs that the run uses on this host (0 = none), and its nodes."""
+    nodes = 1
+    if isinstance(command, LaunchCommand):
+        nodes = command.num_nodes or 1
+        if command.num_gpus:
+            return command.num_gpus, nodes
+    if run.gpus or run.expect_gpus:
+        return len(run.gpus) or run.expect_gpus or 0, nodes
+    if isinstance(gpus, Missing):
+        return 0, nodes
+    count = len(gpus.gpus)
+    visible = None if isinstance(env, Missing) else env.get("CUDA_VISIBLE_DEVICES")
+    if visible is not None:
+        count = min(count, len([token for token in visible.split(",") if token.strip()]))
+    return count, nodes
+
+
+def _number(value: object, default: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
+        return default
+    return int(value)
+
+
+def _section(config: Mapping[str, object], key: str) -> Mapping[str, object]:
+    value = config.get(key)
+    return value if isinstance(value, dict) else {}
+
+
+def _on(section: Mapping[str, object]) -> bool:
+    return section.get("enabled") is True or section.get("enabled") == "auto"
+
+
+def setting_of(
+    config: Mapping[str, object], *, world: int, nodes: int, on_gpu: bool, pinned: bool
+) -> Setting:
+    """The setting that a DeepSpeed config stands for, with DeepSpeed 0.19.8's defaults."""
+    zero = _section(config, "zero_optimization")
+    stage = zero.get("stage")
+    stage = stage if isinstance(stage, int) and 0 <= stage <= _PARTITIONED else 0
+    devices = {
+        part: _section(zero, f"offload_{part}").get("device") for part in ("optimizer", "param")
+    }
+    away = {part for part, device in devices.items() if device in ("cpu", "nvme")}
+    offload = "none"
+    if stage and "optimizer" in away:
+        offload = "optimizer"
+    if stage == _PARTITIONED and away == {"optimizer", "param"}:
+        offload = "optimizer+parameters"
+    precision = "fp32"
+    if _on(_section(config, "fp16")):
+        precision = "fp16"
+    if _on(_section(config, "bf16")):
+        precision = "bf16"
+    kind = str(_section(config, "optimizer").get("type", "adamw")).lower()
+    overlap = zero.get("overlap_comm")
+    pins = [_section(zero, f"offload_{part}").get("pin_memory", pinned) for part in away]
+    return Setting(
+        stage=stage,
+        offload=offload,
+        micro_batch=_number(config.get("train_micro_batch_size_per_gpu"), 1),
+        accumulation=_number(config.get("gradient_accumulation_steps"), 1),
+        world=max(world, 1) * nodes,
+        nodes=nodes,
+        precision=precision,
+        checkpointing=True,
+        state_bytes=OPTIMIZERS.get(kind, 8),
+        bucket=_number(zero.get("reduce_bucket_size"), 500_000_000),
+        overlap=overlap if isinstance(overlap, bool) else stage == _PARTITIONED,
+        max_live=_number(zero.get("stage3_max_live_parameters"), MAX_LIVE),
+        pin_memory=any(pin is True for pin in pins),
+        on_gpu=on_gpu,
+    )
+
+
+def shape_of(model: Mapping[str, object]) -> ModelShape:
+    """The shape that `RunNeeds.model` holds."""
+    names = {field.name for field in dataclasses.fields(ModelShape)}
+    known: dict[str, Any] = {key: value for key, value in model.items() if key in names}
+    if isinstance(known.get("latent"), dict):
+        known["latent"] = Latent(**known["latent"])
+    known["towers"] = tuple(
+        Tower(**{**tower, "blocks": shape_of(tower["blocks"])}) for tower in known.get("towers", ())
+    )
+    known["sizes"] = tuple(known.get("sizes", ()))
+    return ModelShape(**known)
+
+
+def of_plan(plan: PlanNeeds) -> MemoryDemand:
+    """What the plan of --plan says that it takes."""
+    return MemoryDemand(
+        source="plan",
+        what=f"the plan `{plan.path}` ({plan.option})",
+        ranks_here=max(plan.gpus_per_node, 1),
+        on_gpu=plan.gpus_per_node > 0,
+        gpu_bytes=plan.gpu_bytes,
+        gpu_state_bytes=plan.gpu_state_bytes,
+        host_bytes=plan.host_bytes,
+        host_state_bytes=plan.host_state_bytes,
+        gpu_items=plan.gpu_items,
+        host_items=plan.host_items,
+        pinned_rounding_bytes=plan.host_items.get("pinned rounding", 0),
+    )
+
+
+def _words(setting: Setting, ranks: int) -> str:
+    moved = {"none": "", "optimizer": " with the optimizer offloaded"}.get(
+        setting.offload, " with optimizer and parameters offloaded"
+    )
+    where = f"{ranks} {'GPU' if ranks == 1 else 'GPUs'}" if setting.on_gpu else "the CPU"
+    nodes = f" of each of {setting.nodes} nodes" if setting.nodes > 1 else ""
+    return f"ZeRO-{setting.stage}{moved} on {where}{nodes}"
+
+
+def _kind(item: MemoryItem) -> str:
+    """What an item is; without a GPU, that of all ranks of a host has the same name and a mark."""
+    return item.name.removesuffix(" (ranks)")
+
+
+def certain_bytes(items: Iterable[MemoryItem]) -> int:
+    """The peak of what has to be there whatever the data look like."""
+    return memory.peak(item for item in items if _kind(item) not in _VARIABLE)
+
+
+def _without_weights(need: memory.Memory, setting: Setting, run: RunNeeds) -> memory.Memory:
+    """Moves the weights to the host where they alone are offloaded.
+
+    DeepSpeed 0.19.8 allows it (zero/stage3.py: `offload_param` without `offload_optimizer`), and
+    the memory model has no option of that kind.
+    """
+    zero = _section(run.config or {}, "zero_optimization")
+    away = _section(zero, "offload_param").get("device") in ("cpu", "nvme")
+    if not away or setting.stage != _PARTITIONED or setting.offload != "none":
+        return need
+    kept = tuple(item for item in need.gpu if item.name != "parameters")
+    moved = tuple(
+        MemoryItem(name="parameters", bytes=item.bytes * setting.ranks_per_node)
+        for item in need.gpu
+        if item.name == "parameters"
+    )
+    return memory.Memory(kept, need.host + moved)
+
+
+def _floors(model: ModelShape, adapters: Setting, run: RunNeeds) -> tuple[int, int]:
+    """What adapters on weights in 4 bits take for certain, on a GPU and on this host.
+
+    Buckets and the rounding of pinned blocks are left out: the one follows the trained parameters,
+    the other the size of blocks, which are not those of 16-bit weights.
+    """
+    small = dataclasses.replace(adapters, bucket=0)
+    need = _without_weights(memory.estimate(model, small), small, run)
+    width = 8 * adapters.width / QUANTISED_BITS
+    gpu, host = (
+        [
+            msgspec.structs.replace(item, bytes=int(item.bytes / width))
+            if _kind(item) == "parameters"
+            else item
+            for item in items
+            if item.name != "pinned rounding"
+        ]
+        for items in (need.gpu, need.host)
+    )
+    return certain_bytes(gpu), certain_bytes(host)
+
+
+def _fits(model: ModelShape, setting: Setting, free: int | None) -> tuple[Fit, ...]:
+    """What fits on GPUs with so much free memory; none where it is not known."""
+    if free is None or not setting.on_gpu:
+        return ()
+    limits = Limits(free, None, HEADROOM["speed"])
+    return tuple(
+        Fit(**msgspec.structs.asdict(row)) for row in reach(model, setting, limits, workers=0)
+    )
+
+
+def demand_of(
+    run: RunNeeds,
+    ranks: int,
+    nodes: int,
+    deepspeed: DeepSpeedInstall | Missing,
+    free: int | None = None,
+) -> MemoryDemand:
+    """The demand of --model with --config on so many GPUs of so many hosts.
+
+    Args:
+        run: what was asked for.
+        ranks: GPUs of this host, 0 = none.
+        nodes: hosts.
+        deepspeed: decides over the default of `pin_memory`.
+        free: bytes that the fullest GPU has free, None = not known.
+    """
+    model = shape_of(run.model or {})
+    setting = setting_of(
+        run.config or {},
+        world=max(ranks, 1),
+        nodes=nodes,
+        on_gpu=ranks > 0,
+        pinned=_pins(deepspeed),
+    )
+    sequence = run.sequence or min(model.max_length, 2048)
+    setting = dataclasses.replace(
+        setting,
+        sequence=sequence,
+        attention=choose_attention(model, None)[0],
+        image_tokens=choose_images(model, sequence, None)[0],
+    )
+    adapters = dataclasses.replace(setting, lora_rank=run.lora_rank)
+    if run.finetune == "lora":
+        setting = adapters
+    need = _without_weights(memory.estimate(model, setting), setting, run)
+    plain = dataclasses.replace(setting, checkpointing=False)
+    kept = _without_weights(memory.estimate(model, plain), plain, run)
+    host = {item.name: item.bytes for item in need.host}
+    host_bytes, host_state = need.host_bytes, certain_bytes(need.host)
+    nvme = _section(_section(run.config or {}, "zero_optimization"), "offload_optimizer")
+    if nvme.get("device") == "nvme":
+        swapped = sum(host.pop(name, 0) for name in _SWAPPED)
+        host_bytes, host_state = host_bytes - swapped, host_state - swapped
+    gpu_floor = host_floor = None
+    if run.finetune != "full":
+        gpu_floor, host_floor = _floors(model, adapters, run)
+    trained = {"full": [], "lora": ["frozen weights are held in 16 bits"]}
+    assumed = [*trained.get(run.finetune or "", ["all parameters are trained"])]
+    assumed.append("activations are recomputed")
+    if run.sequence is None:
+        assumed.append(f"sequences of {sequence} tokens")
+    if setting.image_tokens:
+        assumed.append(f"{setting.image_tokens} tokens of a sequence are an image")
+    if run.config is None:
+        assumed.append("no config: ZeRO-0 in fp32")
+    return MemoryDemand(
+        source="model",
+        what=f"{model.name}{', adapters' if setting.lora_rank else ''}, {_words(setting, ranks)}",
+        ranks_here=max(ranks, 1),
+        on_gpu=ranks > 0,
+        gpu_bytes=need.gpu_bytes,
+        gpu_state_bytes=certain_bytes(need.gpu),
+        gpu_floor_bytes=gpu_floor,
+        host_floor_bytes=host_floor,
+        host_state_bytes=host_state,
+        host_bytes=host_bytes,
+        gpu_items={item.name: item.bytes for item in memory.at_peak(need.gpu)},
+        plain_bytes=kept.gpu_bytes,
+        plain_items={item.name: item.bytes for item in memory.at_peak(kept.gpu)},
+        host_items=host,
+        fits=_fits(model, setting, free),
+        pinned_rounding_bytes=host.get("pinned rounding", 0),
+        assumed=tuple(assumed),
+    )
+
+
+def _pins(deepspeed: DeepSpeedInstall | Missing) -> bool:
+    if isinstance(deepspeed, Missing) or deepspeed.version is None:
+        return True
+    try:
+        return Version(deepspeed.version) >= PINNED_BY_DEFAULT
+    except InvalidVersion:
+        return True
+
+
+def free_of(gpus: Gpus | Missing) -> int | None:
+    """Bytes that the fullest GPU has free, None = not known."""
+    if isinstance(gpus, Missing):
+        return None
+    with contextlib.suppress(partial.NotStated):  # a paste need not say it
+        sizes = [
+            gpu.memory_total_bytes if gpu.memory_free_bytes is None else gpu.memory_free_bytes
+            for gpu in gpus.gpus
+        ]
+        return min((size for size in sizes if size), default=None)
+    return None

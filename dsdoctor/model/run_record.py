@@ -106,6 +106,8 @@ class RunRecord(msgspec.Struct, kw_only=True):
         seconds: how long the job ran.
         status: exit status of the command; negative = signal; None while it runs.
         preflight: `passed`, `failed`, `inconclusive` or `off`.
+        gpus: indices of the GPUs that were sampled, as `nvidia-smi -L` prints them.
+        gpus_chosen_by: what limits the command to them; "" = nothing, it can see all GPUs.
         figures: what it achieved.
         notices: what was reported on the way.
         rank_ends: ranks in the order in which they ended.
@@ -135,6 +137,8 @@ class RunRecord(msgspec.Struct, kw_only=True):
     seconds: float = 0.0
     status: int | None = None
     preflight: str = "off"
+    gpus: list[int] = []
+    gpus_chosen_by: str = ""
     figures: Figures = msgspec.field(default_factory=Figures)
     notices: list[Notice] = []
     rank_ends: list[RankEnd] = []

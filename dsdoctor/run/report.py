@@ -88,6 +88,9 @@ def show(folder: Path, record: RunRecord) -> str:
         f"ended     {record.ended or 'not yet'}: {ending(record)}",
         f"figures   {success_line(record)}",
     ]
+    if record.gpus or record.gpus_chosen_by:
+        chosen = f" ({record.gpus_chosen_by})" if record.gpus_chosen_by else ""
+        lines.append(f"GPUs      {', '.join(map(str, record.gpus)) or 'none'}{chosen}")
     if record.attempts > 1:
         lines.append(f"attempts  {record.attempts}")
     if record.requeued_for:

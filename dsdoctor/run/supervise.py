@@ -18,7 +18,7 @@ from typing import Any, TextIO
 from dsdoctor import files, process
 from dsdoctor.errors import UsageError
 from dsdoctor.model.run_record import Notice, PassedSignal, RankEnd, RunRecord
-from dsdoctor.run import hang, terminal
+from dsdoctor.run import gpus, hang, terminal
 from dsdoctor.run.keep import OutputKeeper
 from dsdoctor.run.metrics import write_metrics
 from dsdoctor.run.notices import Notices, gpu_evidence
@@ -75,9 +75,17 @@ def announced(folder: Path, env: Mapping[str, str], torch: str | None) -> dict[s
 class Watcher:
     """The sampling child; the job does not notice when it dies."""
 
-    def __init__(self, pid: int, options: RunOptions, folder: Path, disks: Sequence[str]) -> None:
+    def __init__(
+        self,
+        pid: int,
+        options: RunOptions,
+        folder: Path,
+        disks: Sequence[str],
+        seen: gpus.GpuChoice,
+    ) -> None:
         self._arguments = [sys.executable, "-I", "-S", str(WATCHER), "--pid", str(pid)]
         self._arguments += ["--every", str(options.every), "--file", str(folder / "samples.jsonl")]
+        self._arguments += ["--gpus", seen.selector] + ["--pci-order"] * seen.by_pci
         for disk in disks:
             self._arguments += ["--disk", disk]
         if interface := os.environ.get("NCCL_SOCKET_IFNAME", "").lstrip("^="):
@@ -184,7 +192,7 @@ class Supervisor:
         self._begun, self._begun_wall = time.monotonic(), time.time()
         try:
             self._start(env, relay)
-            return self._watch(relay, wake)
+            return self._watch(relay, wake, env)
         finally:
             if self._terminal is not None:
                 self._terminal.end()
@@ -249,11 +257,13 @@ class Supervisor:
             if self._terminal.typed:
                 relay.add_input(0, self._terminal.outer)
 
-    def _watch(self, relay: Relay, wake: int) -> int:
+    def _watch(self, relay: Relay, wake: int, env: Mapping[str, str]) -> int:
         job = self._job
         if job is None:
             raise UsageError("the command was not started")
-        watcher = Watcher(job.pid, self.options, self.folder, _disks(self.folder))
+        seen = gpus.choose(self.options.command, env)
+        self.record.gpus_chosen_by = seen.why
+        watcher = Watcher(job.pid, self.options, self.folder, _disks(self.folder), seen)
         self._start_watcher(watcher, relay)
         ended: float | None = None
         try:
@@ -303,6 +313,10 @@ class Supervisor:
             self.record.rank_ends.append(
                 RankEnd(rank=end["rank"], pid=end["pid"], time=round(moment, 2))
             )
+        indices = {int(gpu["index"]) for gpu in sample.get("gpus") or ()}
+        self.record.gpus = sorted(indices.union(self.record.gpus))
+        if sample.get("gpus_unsure"):
+            self.record.gpus_chosen_by = gpus.UNSURE
         for line in sample.get("kernel") or ():
             _write_line(self._kernel, line)
         for line in gpu_evidence(sample):

@@ -1128,6 +1128,7 @@ typedef struct {
 
 static int event_set;
 static int delivered;
+static int registered[MAX_GPUS];
 
 API nvmlEventSetCreate(int **out)
 {
@@ -1139,10 +1140,13 @@ API nvmlEventSetCreate(int **out)
 API nvmlDeviceRegisterEvents(Device *device, u64 types, int *set)
 {
     ENTER("nvmlDeviceRegisterEvents", device);
-    return set == &event_set && types == XID_CRITICAL ? OK : NOT_SUPPORTED;
+    if (set != &event_set || types != XID_CRITICAL)
+        return NOT_SUPPORTED;
+    registered[device->gpu] = 1;
+    return OK;
 }
 
-/* `xid_events`: a list of {"gpu", "code"}, of which each is delivered once. */
+/* `xid_events`: a list of {"gpu", "code"}, of which each is delivered once, to who registered. */
 API nvmlEventSetWait_v2(int *set, EventData *out, unsigned milliseconds)
 {
     const char *gpu;
@@ -1150,7 +1154,8 @@ API nvmlEventSetWait_v2(int *set, EventData *out, unsigned milliseconds)
     ENTER_SYSTEM("nvmlEventSetWait_v2");
     if (set != &event_set)
         return INVALID_ARGUMENT;
-    gpu = look("xid_events.%d.gpu", delivered);
+    while ((gpu = look("xid_events.%d.gpu", delivered)) && !registered[atoi(gpu)])
+        delivered++;
     if (!gpu) {
         pause_for(milliseconds / 1000.0);
         return TIMEOUT;

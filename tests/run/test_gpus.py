@@ -6,8 +6,11 @@ Each test waits for what dsdoctor says, then lets the job end.
 from __future__ import annotations
 
 import copy
+import importlib.util
 import json
 import os
+import socket
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -15,8 +18,10 @@ from typing import Any
 
 import pytest
 
+from dsdoctor.probes import children
+from dsdoctor.run import gpus
 from tests.nvml import fakenvml, scenarios
-from tests.run.support import folder_of, python, record, running, wait_for
+from tests.run.support import folder_of, python, record, run, running, wait_for
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="watching needs Linux"),
@@ -31,6 +36,7 @@ print("steps: 1 loss: 2.0", flush=True)
 while not os.path.exists(sys.argv[1]): time.sleep(0.05)
 sys.exit(int(open(sys.argv[1]).read()))
 """
+SAMPLER = Path(children.__path__[0]) / "watch_gpus.py"
 LOST = 15  # NVML_ERROR_GPU_IS_LOST
 Change = Callable[[Any], Any]
 
@@ -146,6 +152,152 @@ def test_new_ecc_errors_are_said(machine: Machine) -> None:
 
     said = watched(machine, change, "GPU 1 reports new uncorrectable ECC errors", 0)
     assert not any("GPU 0 reports" in line for line in said)
+
+
+def _trouble_on_gpu_0(scenario: Any) -> None:
+    """What another job does to its GPU: full, hot, and then an Xid."""
+    card = scenario["gpus"][0]
+    card.update(event_reasons=0x40, memory_used=card["memory_total"])
+    scenario["xid_events"] = [{"gpu": 0, "code": 79}, {"gpu": 1, "code": 31}]
+
+
+def test_the_gpu_of_another_job_is_neither_sampled_nor_commented_on(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
+    said = watched(machine, _trouble_on_gpu_0, "GPU 1 at PCI", 0)
+    assert not any("GPU 0" in line or "Xid 79" in line for line in said)
+    found = record(machine.folder)
+    assert (found["gpus"], found["gpus_chosen_by"]) == ([1], "`CUDA_VISIBLE_DEVICES=1`")
+    assert set(found["figures"]["peak_gpu_bytes"]) == {"1"}
+    shown = run(machine.folder, "show", "last").stdout
+    assert "GPUs      1 (`CUDA_VISIBLE_DEVICES=1`)" in shown
+
+
+def _first_sample(scenario: Any, folder: Path, *words: str) -> dict[str, Any]:
+    """The first line of the sampling child."""
+    with subprocess.Popen(
+        [sys.executable, str(SAMPLER), "30", *words],
+        env={**os.environ, **fakenvml.environment(scenario, folder)},
+        stdout=subprocess.PIPE,
+    ) as child:
+        assert child.stdout is not None
+        line = child.stdout.readline()
+        child.kill()
+    found: dict[str, Any] = json.loads(line)
+    return found
+
+
+def _uuid(index: int) -> str:
+    found: str = scenarios.rtx_3090_x2_nvlink()["gpus"][index]["uuid"]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("words", "indices"),
+    [
+        ((), [0, 1]),
+        (("all",), [0, 1]),
+        (("only:1,0",), [1, 0]),
+        (("only:1,7,0",), [1]),
+        (("only:-1",), []),
+        (("only:",), []),
+        (("only:NoDevFiles",), []),
+        (("only:{uuid}",), [1]),
+        (("only:{start}",), [1]),
+        (("not:0",), [1]),
+        (("job:1",), [1]),
+        (("job:6,7",), [0, 1]),
+    ],
+)
+def test_a_selector_chooses_as_cuda_does(
+    words: tuple[str, ...], indices: list[int], tmp_path: Path
+) -> None:
+    uuid = _uuid(1)
+    short = next(uuid[:n] for n in range(8, len(uuid)) if not _uuid(0).startswith(uuid[:n]))
+    given = [word.format(uuid=uuid, start=short) for word in words]
+    found = _first_sample(scenarios.rtx_3090_x2_nvlink(), tmp_path, *given)
+    assert sorted(row["index"] for row in found["gpus"]) == sorted(indices)
+    assert len(found["others"]) == 2 - len(indices)
+    assert found["unsure"] is False
+
+
+def test_memory_of_a_mig_device_is_its_own(tmp_path: Path) -> None:
+    scenario = scenarios.a100_mig()
+    slices = [one for one in scenario["gpus"][0]["mig_devices"] if one]
+    whole = _first_sample(scenario, tmp_path)["gpus"][0]["total"]
+    (row,) = _first_sample(scenario, tmp_path, f"only:{slices[1]['uuid']}")["gpus"]
+    assert (row["index"], row["uuid"]) == (0, slices[1]["uuid"])
+    assert row["total"] == slices[1]["memory_total"] < whole
+    both = f"only:{slices[0]['uuid']},{slices[1]['uuid']}"
+    (row,) = _first_sample(scenario, tmp_path, both)["gpus"]
+    assert row["total"] == slices[0]["memory_total"] + slices[1]["memory_total"]
+
+
+@pytest.mark.parametrize(("order", "count"), [((), 2), (("pci",), 1)])
+def test_numbers_of_unlike_gpus_are_certain_in_pci_order_only(
+    order: tuple[str, ...], count: int, tmp_path: Path
+) -> None:
+    found = _first_sample(scenarios.mixed_a100_3090(), tmp_path, "only:1", *order)
+    assert len(found["gpus"]) == count
+    assert found["unsure"] is (count == 2)
+
+
+DEEPSPEED = ["deepspeed"]
+
+
+@pytest.mark.parametrize(
+    ("command", "env", "selector"),
+    [
+        (["python", "t.py"], {}, "all"),
+        (["env", "CUDA_VISIBLE_DEVICES=3", "python", "t.py"], {"CUDA_VISIBLE_DEVICES": "1"}, "only:3"),
+        (["python", "t.py"], {"CUDA_VISIBLE_DEVICES": ""}, "only:"),
+        (["python", "t.py"], {"CUDA_VISIBLE_DEVICES": "MIG-1/2"}, "only:MIG-1/2"),
+        (["python", "t.py"], {"SLURM_JOB_GPUS": "1"}, "all"),
+        (["python", "t.py"], {"SLURM_JOB_ID": "7", "SLURM_JOB_GPUS": "0-1,3"}, "job:0,1,3"),
+        (["python", "t.py"],
+         {"SLURM_JOB_ID": "7", "SLURM_JOB_GPUS": "0-3", "SLURM_STEP_GPUS": "2"}, "job:2"),
+        (["python", "t.py"],
+         {"SLURM_JOB_ID": "7", "SLURM_JOB_GPUS": "2", "CUDA_VISIBLE_DEVICES": "0"}, "only:0"),
+        ([*DEEPSPEED, "t.py"], {"CUDA_VISIBLE_DEVICES": "2"}, "only:2"),
+        ([*DEEPSPEED, "--include", "localhost:4,5", "t.py"], {"CUDA_VISIBLE_DEVICES": "2"}, "only:4,5"),
+        ([*DEEPSPEED, "--include=far:0@{here}:6", "t.py"], {}, "only:6"),
+        ([*DEEPSPEED, "--include", "far:4,5", "t.py"], {}, "all"),
+        ([*DEEPSPEED, "--exclude", "localhost:0", "t.py"], {}, "not:0"),
+        ([*DEEPSPEED, "--exclude", "localhost", "t.py"], {}, "only:"),
+        ([*DEEPSPEED, "--num_gpus", "2", "t.py"], {"CUDA_VISIBLE_DEVICES": "6,7"}, "only:0,1"),
+        ([*DEEPSPEED, "--hostfile", "{hosts}", "t.py"], {}, "only:0,1,2"),
+        ([*DEEPSPEED, "--hostfile", "{hosts}", "--include", "localhost", "t.py"], {}, "only:0,1,2"),
+        (["srun", "-n", "1", *DEEPSPEED, "--include", "localhost:1", "t.py"], {}, "only:1"),
+        (["accelerate", "launch", "--gpu_ids", "1,2", "t.py"], {}, "only:1,2"),
+        (["accelerate", "launch", "--gpu-ids", "all", "t.py"], {"CUDA_VISIBLE_DEVICES": "1"}, "only:1"),
+        (["torchrun", "--nproc-per-node", "2", "t.py"], {}, "all"),
+    ],
+)  # fmt: skip
+def test_what_a_command_can_see(
+    command: list[str], env: dict[str, str], selector: str, tmp_path: Path
+) -> None:
+    hosts = tmp_path / "hosts"
+    hosts.write_text("far slots=8\nlocalhost slots=3\n")
+    words = [word.format(here=socket.gethostname(), hosts=hosts) for word in command]
+    found = gpus.choose(words, env)
+    assert found.selector == selector
+    assert found.by_pci is False
+    assert gpus.choose(words, {**env, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}).by_pci is True
+
+
+def test_an_xid_in_the_kernel_log_of_another_gpu_is_left_out() -> None:
+    spec = importlib.util.spec_from_file_location("watch_host", SAMPLER.with_name("watch_host.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    watcher = module.Gpus.__new__(module.Gpus)
+    watcher.latest = {"others": ["0000:3b:00"]}
+    xid = "[1.0] NVRM: Xid (PCI:0000:{}:00): 79, pid=1, GPU has fallen off the bus."
+    assert watcher.is_other(xid.format("3b"))
+    assert not watcher.is_other(xid.format("af"))
+    assert not watcher.is_other("[1.0] nvidia-nvswitch0: SXid (PCI:0000:3b:00.0): 20034, Fatal")
 
 
 def test_the_watcher_of_gpus_leaves_nothing_behind(machine: Machine) -> None:

@@ -1,12 +1,19 @@
-r"""Sample every GPU through NVML, one JSON line each time, in a process that may hang.
+r"""Sample GPUs through NVML, one JSON line each time, in a process that may hang.
 
-    python watch_gpus.py SECONDS
+    python watch_gpus.py SECONDS [SELECTOR [pci]]
+
+SELECTOR: `all`; `only:` with what CUDA_VISIBLE_DEVICES takes; `not:` with numbers; `job:` with
+numbers of the host, which count where more GPUs than these are seen (a control group hides the
+others and renumbers). `pci`: CUDA numbers GPUs by PCI address, as NVML does; without it, numbers
+are certain only where all GPUs are of one model.
 
 Prints {"t": epoch, "gpus": [{"index", "uuid", "name", "used", "total", "util", "power_w",
 "temp_c", "throttle": [names], "ecc": uncorrected errors since the driver was loaded, "bdf",
-"lost": the driver no longer reaches it}], "xids": [{"gpu", "bdf", "code"}] since the last line}. A
-value that the driver does not report is null. An Xid is printed at once. Ends when its output is
-closed. Standard library and pynvml, Python 3.8 and later.
+"lost": the driver no longer reaches it}], "xids": [{"gpu", "bdf", "code"}] since the last line,
+"others": PCI addresses of GPUs that are not chosen, "unsure": numbers may be those of other GPUs,
+so all are sampled}. A value that the driver does not report is null; of MIG devices, memory is
+theirs and the rest is their GPU's. An Xid is printed at once. Ends when its output is closed.
+Standard library and pynvml, Python 3.8 and later.
 """
 
 from __future__ import annotations
@@ -78,17 +85,115 @@ class Events:
         return []
 
 
-def read(nvml: Any, handle: Any, index: int, bdf: str) -> dict[str, Any]:
-    memory = ask(nvml.nvmlDeviceGetMemoryInfo, handle)
+def text_of(value: Any) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value or "")
+
+
+class UnsureError(Exception):
+    """Numbers of GPUs do not say which they are."""
+
+
+class Selection:
+    """GPUs of the host by number, and those that a selector chooses.
+
+    `chosen` holds index, handle, and the MIG devices of it that are chosen (none = the whole GPU).
+    """
+
+    def __init__(self, nvml: Any, selector: str, by_pci: bool) -> None:
+        self.nvml = nvml
+        count = nvml.nvmlDeviceGetCount()
+        self.handles = [ask(nvml.nvmlDeviceGetHandleByIndex, index) for index in range(count)]
+        self.unsure = False
+        try:
+            self.chosen = self.choose(selector, by_pci)
+        except UnsureError:
+            self.unsure = True
+            self.chosen = dict.fromkeys(range(count), ())
+        self.others = [
+            place
+            for index, handle in enumerate(self.handles)
+            if index not in self.chosen and handle is not None
+            for place in [address(nvml, handle)]
+            if place
+        ]
+
+    def choose(self, selector: str, by_pci: bool) -> dict[int, tuple[Any, ...]]:
+        kind, _, text = selector.partition(":")
+        words = [word.strip() for word in text.split(",") if word.strip()]
+        everything: dict[int, tuple[Any, ...]] = dict.fromkeys(range(len(self.handles)), ())
+        if kind == "all" or (kind == "job" and len(self.handles) <= len(words)):
+            return everything
+        if any(word.isdigit() for word in words) and kind != "job" and not by_pci:
+            names = {ask(self.nvml.nvmlDeviceGetName, handle) for handle in self.handles}
+            if len(names) > 1:
+                raise UnsureError
+        if kind == "not":
+            left = {int(word) for word in words if word.isdigit()}
+            return {index: () for index in everything if index not in left}
+        found: dict[int, tuple[Any, ...]] = {}
+        for word in words:
+            one = self.named(word)
+            if one is None:
+                break  # CUDA reads no further either
+            index, slices = one
+            found[index] = found.get(index, ()) + slices
+        return found
+
+    def named(self, word: str) -> tuple[int, tuple[Any, ...]] | None:
+        """The GPU or MIG device of a number, a UUID or the beginning of one."""
+        if word.isdigit():
+            return (int(word), ()) if int(word) < len(self.handles) else None
+        lowered = word.lower()
+        if lowered.startswith("mig-gpu-"):  # drivers before 470: MIG-GPU-UUID/GI/CI
+            lowered = lowered[4:].partition("/")[0]
+        if not lowered.startswith(("gpu-", "mig-")):
+            return None
+        for index, handle in enumerate(self.handles):
+            if handle is None:
+                continue
+            if text_of(ask(self.nvml.nvmlDeviceGetUUID, handle)).lower().startswith(lowered):
+                return index, ()
+            for device in self.slices(handle):
+                if text_of(ask(self.nvml.nvmlDeviceGetUUID, device)).lower().startswith(lowered):
+                    return index, (device,)
+        return None
+
+    def slices(self, handle: Any) -> list[Any]:
+        count = ask(self.nvml.nvmlDeviceGetMaxMigDeviceCount, handle) or 0
+        found = [
+            ask(self.nvml.nvmlDeviceGetMigDeviceHandleByIndex, handle, place)
+            for place in range(count)
+        ]
+        return [device for device in found if device is not None]
+
+
+class Memory:
+    """Bytes in use and in all."""
+
+    def __init__(self, used: int, total: int) -> None:
+        self.used, self.total = used, total
+
+
+def memory_of(nvml: Any, handle: Any, slices: tuple[Any, ...]) -> Memory | None:
+    """Of the MIG devices together where there are some, else of the GPU."""
+    found = [ask(nvml.nvmlDeviceGetMemoryInfo, device) for device in slices or (handle,)]
+    known = [memory for memory in found if memory is not None]
+    if not known:
+        return None
+    return Memory(sum(int(m.used) for m in known), sum(int(m.total) for m in known))
+
+
+def read(nvml: Any, handle: Any, index: int, bdf: str, slices: tuple[Any, ...]) -> dict[str, Any]:
+    memory = memory_of(nvml, handle, slices)
     util = ask(nvml.nvmlDeviceGetUtilizationRates, handle)
     power = ask(nvml.nvmlDeviceGetPowerUsage, handle)
     reasons = ask(nvml.nvmlDeviceGetCurrentClocksThrottleReasons, handle)
-    uuid = ask(nvml.nvmlDeviceGetUUID, handle)
+    uuids = [text_of(ask(nvml.nvmlDeviceGetUUID, device)) for device in slices or (handle,)]
     return {
         "index": index,
-        "uuid": uuid.decode() if isinstance(uuid, bytes) else uuid,
-        "used": None if memory is None else int(memory.used),
-        "total": None if memory is None else int(memory.total),
+        "uuid": ",".join(uuids) or None,
+        "used": None if memory is None else memory.used,
+        "total": None if memory is None else memory.total,
         "util": None if util is None else int(util.gpu),
         "power_w": None if power is None else round(power / 1000.0, 1),
         "temp_c": ask(nvml.nvmlDeviceGetTemperature, handle, 0),
@@ -108,21 +213,26 @@ def main() -> None:
         import pynvml as nvml
 
         nvml.nvmlInit()
-        count = nvml.nvmlDeviceGetCount()
-        handles = [(index, ask(nvml.nvmlDeviceGetHandleByIndex, index)) for index in range(count)]
+        selection = Selection(nvml, (*sys.argv, "all")[2], "pci" in sys.argv[3:])
     except Exception:
         return  # no GPU to sample; the check says why
+    chosen = selection.chosen
+    handles = [
+        (index, handle)
+        for index, handle in enumerate(selection.handles)
+        if index in chosen and handle is not None
+    ]
     events = Events(nvml, handles)
-    places = {index: address(nvml, handle) for index, handle in handles if handle is not None}
+    places = {index: address(nvml, handle) for index, handle in handles}
     xids: list[dict[str, Any]] = []
     while os.getppid() == parent:
         rows = [
-            read(nvml, handle, index, places[index])
-            for index, handle in handles
-            if handle is not None
+            read(nvml, handle, index, places[index], chosen[index]) for index, handle in handles
         ]
+        line = {"t": time.time(), "gpus": rows, "xids": xids}
+        line.update(others=selection.others, unsure=selection.unsure)
         try:
-            print(json.dumps({"t": time.time(), "gpus": rows, "xids": xids}), flush=True)
+            print(json.dumps(line), flush=True)
         except (OSError, ValueError):
             return
         xids = events.wait(every)

@@ -1,6 +1,7 @@
 r"""Sample the host beneath a running job, one JSON line each time.
 
     python watch_host.py --pid PID --every SECONDS --file FILE [--disk PATH]… [--interface NAME]
+                         [--gpus SELECTOR] [--pci-order]
 
 Each line goes to FILE (rotated once at 64 MiB) and to standard output. Ends when standard input is
 closed: whoever started it has gone. Nothing is changed on the machine. Linux; elsewhere the lines
@@ -11,7 +12,11 @@ hold only what can be read there. Standard library only, Python 3.8 and later.
      "net": {"errors", "dropped"},
      "ranks": [{"pid", "rank", "rss", "cpu"}],          cpu: seconds since the process started
      "ended": [{"pid", "rank", "t"}],                   since the last line, in order
-     "kernel": [lines], "gpus": [...], "xids": [{"gpu", "bdf", "code"}], "gpus_silent": seconds}
+     "kernel": [lines], "gpus": [...], "xids": [{"gpu", "bdf", "code"}], "gpus_silent": seconds,
+     "gpus_others": PCI addresses of GPUs that are not the job's,
+     "gpus_unsure": their numbers do not say which are}
+
+Lines of the kernel about Xids of other GPUs are left out.
 """
 
 from __future__ import annotations
@@ -36,6 +41,8 @@ KERNEL = re.compile(
     r"|EXT4-fs error|XFS .*error|nvidia|NVRM|mlx5|Memory cgroup|hung_task|blocked for more than",
     re.IGNORECASE,
 )
+#: `NVRM: Xid (PCI:0000:3b:00): 79, …`; the SXid of an NVSwitch is every GPU's.
+XID_PLACE = re.compile(r"\bXid \(PCI:([0-9a-f:]{7,})", re.IGNORECASE)
 KERNEL_LINES = 50
 #: Fields of /proc/PID/stat behind the name, up to the resident pages.
 STAT_FIELDS = 22
@@ -227,7 +234,7 @@ class Kernel:
 class Gpus:
     """The newest line of `watch_gpus.py`."""
 
-    def __init__(self, every: float) -> None:
+    def __init__(self, every: float, selector: str, by_pci: bool) -> None:
         self.buffer = b""
         self.latest: dict[str, Any] | None = None
         self.xids: list[dict[str, Any]] = []
@@ -236,7 +243,7 @@ class Gpus:
         beside = os.path.join(os.path.dirname(os.path.abspath(__file__)), "watch_gpus.py")
         try:
             self.child = subprocess.Popen(
-                [sys.executable, beside, str(every)],
+                [sys.executable, beside, str(every), selector] + ["pci"] * by_pci,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
@@ -258,6 +265,14 @@ class Gpus:
                 self.latest = json.loads(line)
                 self.xids += self.latest.get("xids") or ()
                 self.heard = time.monotonic()
+
+    def is_other(self, line: str) -> bool:
+        """Whether a line of the kernel is about a GPU that is not the job's."""
+        found = XID_PLACE.search(line)
+        if found is None or self.latest is None:
+            return False
+        place = found.group(1).lower()
+        return place in {str(one)[-len(place) :] for one in self.latest.get("others") or ()}
 
     def new_xids(self) -> list[dict[str, Any]]:
         """Those that were not yet reported."""
@@ -307,8 +322,10 @@ def main() -> None:
     parser.add_argument("--file", required=True)
     parser.add_argument("--disk", action="append", default=[])
     parser.add_argument("--interface")
+    parser.add_argument("--gpus", default="all")
+    parser.add_argument("--pci-order", action="store_true")
     given = parser.parse_args()
-    ranks, kernel, gpus = Ranks(given.pid), Kernel(), Gpus(given.every)
+    ranks, kernel, gpus = Ranks(given.pid), Kernel(), Gpus(given.every, given.gpus, given.pci_order)
     output = Output(given.file)
     folder = cgroup_folder(given.pid)
     try:
@@ -345,10 +362,13 @@ def watch(
                 "net": network(given.interface) if given.interface else None,
                 "ranks": rows,
                 "ended": ranks.ended(moments),
-                "kernel": kernel.lines(),
+                "kernel": [line for line in kernel.lines() if not gpus.is_other(line)],
                 "gpus": gpus.latest["gpus"] if gpus.latest else [],
                 "xids": gpus.new_xids(),
             }
+            if gpus.latest is not None:
+                sample["gpus_others"] = gpus.latest.get("others") or []
+                sample["gpus_unsure"] = bool(gpus.latest.get("unsure"))
             if gpus.heard is not None:
                 sample["gpus_silent"] = round(time.monotonic() - gpus.heard, 1)
             moments = []

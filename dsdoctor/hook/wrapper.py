@@ -5,6 +5,11 @@ gone (127), may not be run (126), lies on a dead network disk, is killed, finds 
 crash of Python is status 1, which is the word for "faulty" in several protocols. The script passes
 a status on only if the verdict file of this very run bears it out. As root it first makes sure that
 nobody but root could have changed the interpreter or laid out the run folder.
+
+A shell cannot hold a process: it may bury a child at any moment, and the number then passes on to a
+process of another account. The script therefore signals nobody by number. dsdoctor runs in a
+process group of its own, and what ends it (a time limit, the end of the script) is in that group
+and signals number 0, "my own group".
 """
 
 from __future__ import annotations
@@ -68,21 +73,17 @@ leave() { # status
 python=@PYTHON@
 work=
 line=
-late=
-child=
+leash=
 stopped=
 
 # a signal to this script ends dsdoctor, which ends its own children, and what is left is cleaned up
 stop() { # name
   stopped=$1
-  [ -n "$child" ] && kill -TERM "$child" 2>/dev/null
+  [ -n "$leash" ] && { echo stop >&9; } 2>/dev/null
 }
 trap 'stop TERM' TERM
 trap 'stop INT' INT
 trap 'stop HUP' HUP
-# the shell gives up by itself: `wait` ends when a trapped signal comes, also when the child cannot
-# be killed because the kernel holds it (state D)
-trap 'late=1' USR1
 stamp=$(date +%s 2>/dev/null)
 token=$$-${job:-0}-$stamp
 ended() { # process: gone, or waiting to be buried
@@ -94,15 +95,45 @@ clean() {
   [ -n "$work" ] && rm -rf "$work" 2>/dev/null
 }
 
-say() { # words: to syslog; waited for, since what is left behind dies with this script
-  logger -t dsdoctor -p daemon.warning "$1" >/dev/null 2>&1 </dev/null &
-  teller=$!
+# What runs in a process group of its own, where number 0 means that group: a number in a variable
+# may have passed on to a process of somebody else. Without `setsid` the group is that of whoever
+# called this script, and nothing is signalled.
+setsid=$(command -v setsid 2>/dev/null)
+# logger: waited for, since what is left behind dies with this script, but not for long
+tell='
+read -r _ _ _ _ group _ </proc/self/stat
+[ "$group" = "$$" ] || exec logger -t dsdoctor -p daemon.warning "$1"
+{ sleep 0.5 || sleep 1; kill -KILL 0; } &
+logger -t dsdoctor -p daemon.warning "$1"
+kill -KILL 0
+'
+# dsdoctor: ended by the word on descriptor 3, or by its end, which comes when this script is gone
+# however it ended; this shell can always be killed, also when the kernel holds dsdoctor (state D)
+guard='
+limit=$1 late=$2 path=$3
+shift 3
+read -r _ _ _ _ group _ </proc/self/stat
+[ "$group" = "$$" ] || { PATH=$path; export PATH; exec "$@" 3<&-; }
+(PATH=$path; export PATH; exec "$@") 3<&- &
+child=$!
+trap "" TERM
+{
+  read -r word
   left=10
-  until ended "$teller" || [ "$left" = 0 ]; do
+  until [ "$word" = done ] || [ "$left" = 0 ]; do
+    # told again, since a process that is not yet what it shall be loses a signal
+    kill -TERM 0
     left=$((left - 1))
-    sleep 0.05 2>/dev/null || { sleep 1 && left=0; }
+    sleep 0.1 || { sleep 1 && left=0; }
   done
-  [ "$left" = 0 ] && kill -KILL "$teller" 2>/dev/null
+  kill -KILL 0
+} <&3 >/dev/null 2>&1 &
+{ sleep "$limit" && : >"$late"; kill -KILL 0; } 3<&- >/dev/null 2>&1 &
+wait "$child" 2>/dev/null
+'
+say() { # words: to syslog
+  $setsid /bin/sh -c "$tell" tell "$1" >/dev/null 2>&1 </dev/null 9>&- &
+  wait $! 2>/dev/null
 }
 
 pass() { # cause, words
@@ -142,38 +173,26 @@ token=$$-${job:-0}-${work##*.}-$stamp
 note begin "$stamp"
 
 [ -z "$stopped" ] || pass stopped "this script was ended by SIG$stopped"
-PATH=@PATH@ "$python" -I -m dsdoctor hook @KIND@ --json "$verdict" --token "$token" \
-  --run-folder "$run" @OPTIONS@ >"$said" 2>&1 </dev/null &
+mkfifo "$work/leash" 2>/dev/null || pass run-folder "$work cannot be written"
+exec 9<>"$work/leash"
+leash=1
+$setsid /bin/sh -c "$guard" guard @LIMIT@ "$work/late" @PATH@ "$python" -I -m dsdoctor \
+  hook @KIND@ --json "$verdict" --token "$token" --run-folder "$run" @OPTIONS@ \
+  3<"$work/leash" 9>&- >"$said" 2>&1 </dev/null &
 child=$!
-(
-  trap 'kill -KILL $! 2>/dev/null; exit 0' TERM
-  sleep @LIMIT@ &
-  wait $!
-  # a script that was killed may have left its number to another process: only a parent is told
-  { read -r _ _ _ parent _ </proc/self/stat; } 2>/dev/null
-  [ "${parent:-$$}" = $$ ] && kill -USR1 $$
-) >/dev/null 2>&1 </dev/null &
-timer=$!
 [ -n "$stopped" ] || wait "$child" 2>/dev/null
 status=$?
 if [ -n "$stopped" ]; then
-  # told again, since a process that is not yet what it shall be loses a signal; no `wait`, which
-  # bash does not always leave a second time
-  left=10
-  until ended "$child" && ended "$timer" || [ "$left" = 0 ]; do
-    kill -TERM "$child" "$timer" 2>/dev/null
+  # no `wait`, which bash does not always leave a second time
+  left=20
+  until ended "$child" || [ "$left" = 0 ]; do
     left=$((left - 1))
     sleep 0.1 2>/dev/null || { sleep 1 && left=0; }
   done
-  kill -KILL "$child" 2>/dev/null
   pass stopped "this script was ended by SIG$stopped"
 fi
-if [ -n "$late" ]; then
-  kill -KILL "$child" 2>/dev/null
-  pass wrapper-timeout "no answer within @LIMIT@ s"
-fi
-child=
-kill "$timer" 2>/dev/null
+echo done >&9
+[ -e "$work/late" ] && pass wrapper-timeout "no answer within @LIMIT@ s"
 
 { IFS= read -r line <"$verdict"; } 2>/dev/null
 word() { # key: its word in the verdict

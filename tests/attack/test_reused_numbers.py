@@ -6,6 +6,7 @@ Each program runs in a pid namespace of its own, where `ns_last_pid` says which 
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -14,10 +15,12 @@ from pathlib import Path
 import pytest
 
 from dsdoctor import process
+from dsdoctor.hook.wrapper import Wrapper
 
+SHELLS = [name for name in ("dash", "bash") if shutil.which(name)]
 ROOT = Path(__file__).parent.parent.parent
 _BEGIN = """
-    import os, signal, subprocess, sys, time
+    import contextlib, os, signal, subprocess, sys, time
     from pathlib import Path
     from dsdoctor import process
 
@@ -114,6 +117,63 @@ def test_the_guard_of_a_run_that_was_killed() -> None:
         assert other is not None
         guard.kill(meant.pid, needle)
         assert is_alive(other)
+    """)
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize("end", ["itself", "signal"])
+def test_the_scripts_of_hooks(tmp_path: Path, shell: str, end: str) -> None:
+    """What the script has started ends early, and its numbers pass on to others."""
+    stand_in = tmp_path / "python"
+    stand_in.write_text(
+        f"#!/bin/sh\ntrap 'exit 1' TERM\necho $$ >{tmp_path}/written\n"
+        f"mkfifo {tmp_path}/go\nmv {tmp_path}/written {tmp_path}/begun\n"
+        f"read -r _ <{tmp_path}/go\nexit 0\n"
+    )
+    stand_in.chmod(0o755)
+    script = tmp_path / "hook.sh"
+    text = Wrapper("slurm-prolog", str(stand_in), budget=30, run_folder=str(tmp_path / "run"))
+    script.write_text(text.render().replace("/bin/sh -c", f"{shell} -c"))
+    in_namespace(f"""
+        folder = Path({str(tmp_path)!r})
+        hook = subprocess.Popen([{shell!r}, str(folder / "hook.sh")], cwd="/")
+        while not (folder / "begun").exists():
+            time.sleep(0.02)
+        main = int((folder / "begun").read_text())
+
+        def parent(pid):
+            return int(Path(f"/proc/{{pid}}/stat").read_text().rpartition(")")[2].split()[1])
+
+        spared = {{1, hook.pid, main, parent(main)}}
+
+        def others():
+            for path in Path("/proc").glob("[0-9]*"):
+                pid = int(path.name)
+                try:
+                    if pid not in spared and parent(pid) != main:
+                        yield pid
+                except OSError:
+                    pass
+
+        while len(meant := list(others())) < 2:
+            time.sleep(0.02)
+        for pid in meant:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        for pid in meant:
+            while os.path.exists(f"/proc/{{pid}}"):
+                with contextlib.suppress(ChildProcessError):
+                    os.waitpid(pid, os.WNOHANG)
+                time.sleep(0.01)
+        passed_on = [made for pid in meant if (made := recycle(pid)) is not None]
+        assert passed_on, "no number was recycled, so nothing is shown"
+        if {end!r} == "signal":
+            hook.send_signal(signal.SIGTERM)
+        else:
+            (folder / "go").write_text("\\n")
+        hook.wait()
+        time.sleep(0.5)
+        assert all(made.poll() is None for made in passed_on)
     """)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -76,6 +77,7 @@ def call(
         run_folder=str(run),
         fail_closed=fail_closed,
     ).render()
+    text = text.replace("/bin/sh -c", f"{shutil.which(shell)} -c")
     if disabled is not None:
         text = text.replace("/etc/dsdoctor/disabled", shlex.quote(str(disabled)))
     script = tmp_path / "hook.sh"
@@ -152,7 +154,7 @@ def test_the_log_says_what_was_decided_and_how_long_it_took(tmp_path: Path, shel
 
 
 def test_a_script_that_is_killed_has_begun_and_not_ended(tmp_path: Path) -> None:
-    done = call(tmp_path, "kill -KILL $PPID; sleep 0.2")
+    done = call(tmp_path, "read -r _ _ _ script _ </proc/$PPID/stat; kill -KILL $script; sleep 60")
     assert [row["event"] for row in done.gate] == ["begin"]
     (now,) = gatelog.summarize(done.gate, "here")
     assert (now.ran, now.killed) == (1, 0)
@@ -233,6 +235,7 @@ def start(
     options: tuple[str, ...] = (),
     env: dict[str, str] | None = None,
     tools: Path | None = None,
+    without_setsid: bool = False,
 ) -> Started:
     """Starts a hook of root's, or one that users run, and does not wait for its end."""
     if body is not None:
@@ -251,7 +254,10 @@ def start(
         run_folder=None if temporary else str(run),
         fail_closed=fail_closed,
     ).render()
+    text = text.replace("/bin/sh -c", f"{shutil.which(shell)} -c")
     script = tmp_path / "hook.sh"
+    if without_setsid:
+        text = text.replace("command -v setsid", "command -v no-such-program")
     if tools is not None:
         text = text.replace("PATH=/usr/sbin", f"PATH={tools}:/usr/sbin")
     script.write_text(text.replace("/tmp/dsdoctor.", f"{folder}/dsdoctor."))
@@ -337,6 +343,36 @@ def test_a_signal_ends_what_dsdoctor_itself_has_started(tmp_path: Path, shell: s
     done = hook.ends_by("SIGTERM")
     assert done.status == 0
     assert hook.left() == []
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize("deaf", [False, True])
+def test_what_a_killed_script_has_started_ends(tmp_path: Path, shell: str, deaf: bool) -> None:
+    body = f"{'trap : TERM; ' * deaf}echo >{tmp_path}/begun; {'exec ' * (not deaf)}sleep 60; exit 1"
+    hook = start(tmp_path, shell, body, temporary=True)
+    hook.await_file("begun")
+    hook.process.kill()
+    hook.process.communicate(timeout=60)
+    deadline = time.monotonic() + 20
+    while left_running(tmp_path) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert left_running(tmp_path) == []
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_without_setsid_the_callers_group_is_left_alone(tmp_path: Path, shell: str) -> None:
+    """The script still judges; what dsdoctor itself does not end goes on."""
+    body = f"echo $$ >{tmp_path}/a; mv {tmp_path}/a {tmp_path}/begun; exec sleep 60"
+    hook = start(tmp_path, shell, body, temporary=True, without_setsid=True)
+    hook.await_file("begun")
+    done = hook.ends_by("SIGTERM")
+    assert done.status == 0, "the script was signalled by its own guard"
+    os.kill(int((tmp_path / "begun").read_text()), signal.SIGKILL)
+    (tmp_path / "tmp").rmdir()
+    body = "echo dsdoctor: ok; say pass $t; exit 0"
+    hook = start(tmp_path, shell, body, temporary=True, without_setsid=True)
+    hook.process.communicate(timeout=60)
+    assert (hook.process.returncode, hook.left()) == (0, [])
 
 
 def freezer() -> Path | None:
@@ -464,4 +500,6 @@ def test_the_script_is_posix(tmp_path: Path, kind: str) -> None:
         script = tmp_path / "s.sh"
         script.write_text(Wrapper(kind, "/opt/a b/python", run_folder=folder).render())
         assert "@" not in script.read_text().replace("$@", "")
+        signals = set(re.findall(r"\bkill (?!-0 )[^;}\n]*", script.read_text()))
+        assert signals == {"kill -TERM 0", "kill -KILL 0"}, "a process is signalled by its number"
         subprocess.run(["sh", "-n", str(script)], check=True)

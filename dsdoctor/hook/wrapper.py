@@ -10,6 +10,8 @@ A shell cannot hold a process: it may bury a child at any moment, and the number
 process of another account. The script therefore signals nobody by number. dsdoctor runs in a
 process group of its own, and what ends it (a time limit, the end of the script) is in that group
 and signals number 0, "my own group".
+
+Over 400 lines because the script is one text that an administrator reads as a whole.
 """
 
 from __future__ import annotations

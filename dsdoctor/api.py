@@ -42,6 +42,7 @@ from dsdoctor.model.facts.gpu import (
     NvmlError,
     RecoveryAction,
 )
+from dsdoctor.model.facts.job_end import EccCounts, JobRemains, LeftProcess
 from dsdoctor.model.facts.kernel_log import BusEvents, KernelLog, XidEvent
 from dsdoctor.model.facts.launch import (
     DeepSpeedEnvFile,
@@ -154,6 +155,7 @@ __all__ = [
     "DeepSpeedLive",
     "DeepTrial",
     "DsConfig",
+    "EccCounts",
     "Env",
     "Environment",
     "EventReason",
@@ -180,12 +182,14 @@ __all__ = [
     "Hostfile",
     "ImportOutcome",
     "Impossible",
+    "JobRemains",
     "KernelLog",
     "LaunchCommand",
     "LaunchFiles",
     "LaunchParse",
     "Launcher",
     "Launchers",
+    "LeftProcess",
     "Level",
     "LibCuda",
     "Libaio",

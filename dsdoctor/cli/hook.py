@@ -90,6 +90,7 @@ def _options(function: Callable[..., Any]) -> Callable[..., Any]:
 _SHORT = {
     "slurm-prolog": "Slurm's Prolog: may this job start here?",
     "slurm-task-prolog": "Slurm's TaskProlog: tell the user what is wrong.",
+    "slurm-epilog": "Slurm's Epilog: what did the job leave?",
     "slurm-health": "Slurm's HealthCheckProgram: drain and resume.",
     "pbs-prologue": "PBS's prologue: may this job start here?",
     "lsf-pre-exec": "LSF's pre-execution command: may this job start?",
@@ -219,11 +220,14 @@ def install_command(
     notes: list[str] = []
     if target in schedulers.FILES:
         notes = site.places(folder, python or sys.executable, run_folder)
-    if target == "slurm":
+    if target in ("slurm", "epilog"):
         scontrol = shutil.which("scontrol") or "/usr/bin/scontrol"
         notes = site.places(folder, python or sys.executable, run_folder)
-        notes += filter(None, [site.usable_by_users(python or sys.executable)])
-        notes += site.slurm_notes(site.slurm_config(scontrol), budget)
+        config = site.slurm_config(scontrol)
+        if target == "slurm":
+            notes += filter(None, [site.usable_by_users(python or sys.executable)])
+        notes += site.slurm_notes(config, budget) if target == "slurm" else []
+        notes += site.epilog_notes(config, budget) if target == "epilog" else []
     if dry_run:
         for path, (text, mode) in wanted.files.items():
             click.echo(f"# would write {path} (mode {mode:o})\n{text}")
@@ -246,8 +250,9 @@ def uninstall_command(*, target: str, into: str | None, force: bool) -> None:
     Refuses while Slurm's configuration names the scripts: nodes drain without their Prolog.
     """
     folder = Path(into) if into else install.TARGETS[target]
-    if target == "slurm" and not force:
-        site.must_not_be_in_use(shutil.which("scontrol") or "/usr/bin/scontrol", folder)
+    if target in ("slurm", "epilog") and not force:
+        scripts = folder if target == "slurm" else folder / "epilog.sh"
+        site.must_not_be_in_use(shutil.which("scontrol") or "/usr/bin/scontrol", scripts)
     for line in install.remove(target, folder):
         click.echo(line)
     if target == "slurm":

@@ -49,6 +49,7 @@ class Decision:
         detail: the same in words.
         faults: confirmed failures.
         warnings: what is worth telling besides.
+        notes: of the warnings, those about the job that has ended (`slurm-epilog`).
         counts: findings by status.
         reused: the verdict is an earlier one's.
         would_block: it would have, but for --dry-run.
@@ -61,6 +62,7 @@ class Decision:
     detail: str = ""
     faults: tuple[Fault, ...] = ()
     warnings: tuple[Fault, ...] = ()
+    notes: tuple[Fault, ...] = ()
     counts: dict[str, int] = dataclasses.field(default_factory=dict)
     reused: bool = False
     would_block: bool = False
@@ -119,6 +121,10 @@ def warnings_of(judged: dict[str, Any], *, wants_gpu: bool = True) -> tuple[Faul
     )
 
 
+def _of_job(judged: dict[str, Any]) -> dict[str, Any]:
+    return {"findings": [row for row in judged.get("findings", ()) if row.get("of_job")]}
+
+
 def decide(
     judged: dict[str, Any],
     *,
@@ -138,6 +144,7 @@ def decide(
         counts=dict(judged.get("counts", {})),
         reused=reused,
         warnings=warnings_of(judged, wants_gpu=wants_gpu),
+        notes=warnings_of(_of_job(judged)),
         problems=tuple(str(text) for text in judged.get("problems", ())),
     )
     if faults:

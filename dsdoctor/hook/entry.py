@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from dsdoctor import files
 from dsdoctor.errors import UsageError
@@ -94,7 +95,7 @@ def _run(request: Request, env: Mapping[str, str] | None) -> int:
     if KILL_SWITCH.exists():
         _log(f"hook={request.kind} decision=pass cause=disabled `{KILL_SWITCH}` exists")
         return ILL.get(request.kind, 0)
-    decision, folder, request, gpus = _decide(request, env, begun)
+    decision, folder, request, known = _decide(request, env, begun)
     decision = outputs.settle(request, decision)
     _say_why_requeued(request, env)
     seconds = time.monotonic() - begun
@@ -105,8 +106,8 @@ def _run(request: Request, env: Mapping[str, str] | None) -> int:
         "time": time.time(),
         "job": job,
         "node": node,
-        "gpus": gpus,
         "seconds": round(seconds, 3),
+        **known,
     }
     problems = (*request.problems, *decision.problems)
     if problems:
@@ -121,24 +122,42 @@ def _run(request: Request, env: Mapping[str, str] | None) -> int:
         if not request.token:  # else the script of `hook install` writes it
             gatelog.write(folder.path, **outputs.note(request, decision, job, node, seconds))
         gatelog.rotate(folder.path)
-        if request.kind == "slurm-prolog":
-            folder.keep_job(node, job, record)
-            if decision.block:
-                folder.stamp(node, record)
+        _keep(request, decision, folder, node, job, record)
     _tell(request, decision, folder, seconds, node)
     _log(outputs.log_line(request, decision, job, node, seconds))
+    for found in decision.notes:
+        _log(outputs.note_line(request, found, job, node))
     for problem in problems:
         _log(f"hook={request.kind} configuration: {outputs.clean(problem)}")
     if request.kind == "slurm-health" and folder is not None:
         from dsdoctor.hook import health  # noqa: PLC0415  # the others start no Slurm command
 
         return health.act(request, decision, folder, node)
-    if request.kind == "slurm-prolog" and decision.block:
+    if request.kind in ("slurm-prolog", "slurm-epilog") and decision.block:
         _tell_slurm(request, decision, node, job, begun)
     if not told and decision.block:
         _log(f"hook={request.kind} decision=pass cause=verdict-unwritten `{request.json}`")
         return 0
     return outputs.exit_status(request, decision)
+
+
+def _keep(  # all that one note consists of
+    request: Request,
+    decision: Decision,
+    folder: RunFolder,
+    node: str,
+    job: str,
+    record: dict[str, Any],
+) -> None:
+    """Notes a job for its task prolog and its epilog, and a drain for the health program."""
+    if request.kind == "slurm-prolog":
+        folder.keep_job(node, job, record)
+    elif request.kind == "slurm-epilog":
+        folder.forget_job(node, job)
+    else:
+        return
+    if decision.block:
+        folder.stamp(node, record)
 
 
 def _tell_slurm(request: Request, decision: Decision, node: str, job: str, begun: float) -> None:
@@ -152,7 +171,7 @@ def _tell_slurm(request: Request, decision: Decision, node: str, job: str, begun
     def seconds(calls: int) -> float:
         return max(0.1, min(health.USER_SECONDS, (end - time.monotonic()) / calls))
 
-    both = request.job_comment and bool(job)
+    both = request.job_comment and bool(job) and request.kind == "slurm-prolog"
     if request.reason_from_prolog:
         health.tell_reason(node, decision.reason, seconds(2 if both else 1))
     if both:
@@ -174,8 +193,11 @@ def _say_why_requeued(request: Request, env: Mapping[str, str]) -> None:
 
 def _decide(
     request: Request, env: Mapping[str, str], begun: float
-) -> tuple[Decision, RunFolder | None, Request, dict[str, str]]:
-    """The decision; whatever goes wrong in here is our illness and lets the job pass."""
+) -> tuple[Decision, RunFolder | None, Request, dict[str, Any]]:
+    """The decision, and what else the record holds.
+
+    Whatever goes wrong in here is dsdoctor's own failure and lets the job pass.
+    """
     folder: RunFolder | None = None
     try:
         path = Path(request.run_folder) if request.run_folder else default_path()
@@ -188,10 +210,10 @@ def _decide(
                 fail_closed=request.fail_closed,
                 dry_run=request.dry_run,
             )
-            return found, folder, request, {}
+            return found, folder, request, _known(env, None)
         request = _configured(request)
         supervisor = Supervisor(request, folder, env, begun)
-        return supervisor.run(), folder, request, supervisor.uuids
+        return supervisor.run(), folder, request, _known(env, supervisor)
     except RunFolderError as error:
         cause, detail = "run-folder", str(error)
     except UsageError as error:
@@ -199,7 +221,16 @@ def _decide(
     except Exception as error:  # noqa: BLE001  # a bug of ours never drains a node
         cause, detail = "crash", f"{type(error).__name__}: {error}"
     found = unknown(cause, detail, fail_closed=request.fail_closed, dry_run=request.dry_run)
-    return found, folder, request, {}
+    return found, folder, request, _known(env, None)
+
+
+def _known(env: Mapping[str, str], supervisor: Supervisor | None) -> dict[str, Any]:
+    """What a prolog notes for the epilog of the same job, and an epilog for the health program."""
+    uid = env.get("SLURM_JOB_UID", "")
+    found: dict[str, Any] = {"gpus": {}, "uid": int(uid) if uid.isdecimal() else None}
+    if supervisor is not None:
+        found |= {"gpus": supervisor.uuids, "ecc": supervisor.ecc, "left": supervisor.left}
+    return found
 
 
 def _configured(request: Request) -> Request:

@@ -49,6 +49,7 @@ class Summary:
         passed: runs that let pass what was judged.
         unjudged: cause to runs that let pass what could not be judged.
         blocked: condition, or cause under --fail-closed, to runs that blocked.
+        noted: condition to runs of an epilog that noted what their job left.
         killed: runs that began and did not end; Slurm ends a prolog that is too slow.
         seconds: wall time of each run that ended, sorted.
     """
@@ -59,6 +60,7 @@ class Summary:
     passed: int = 0
     unjudged: dict[str, int] = dataclasses.field(default_factory=dict)
     blocked: dict[str, int] = dataclasses.field(default_factory=dict)
+    noted: dict[str, int] = dataclasses.field(default_factory=dict)
     killed: int = 0
     seconds: list[float] = dataclasses.field(default_factory=list)
 
@@ -77,6 +79,7 @@ class Summary:
             "passed": self.passed,
             "unjudged": self.unjudged,
             "blocked": self.blocked,
+            "noted": self.noted,
             "killed": self.killed,
             "seconds_p50": self.quantile(_MEDIAN),
             "seconds_p99": self.quantile(_TAIL),
@@ -202,6 +205,8 @@ def _add(summary: Summary, first: dict[str, str], end: dict[str, str] | None, no
     seconds = _number(end.get("seconds"))
     if seconds is not None and 0 <= seconds <= _LONGEST_SECONDS:
         summary.seconds.append(seconds)
+    for word in filter(None, end.get("noted", "").split("+")):
+        summary.noted[word] = summary.noted.get(word, 0) + 1
     cause = end.get("cause", "")
     if end.get("decision") == "block":
         word = end.get("condition") or cause or "unnamed"
@@ -232,7 +237,11 @@ def text(summaries: Iterable[Summary], hours: float) -> str:
             + (f", {one.killed} killed" if one.killed else "")
             + (f", {going} running" if going else "")
         )
-        for title, counts in (("passed unjudged", one.unjudged), ("blocked", one.blocked)):
+        for title, counts in (
+            ("passed unjudged", one.unjudged),
+            ("blocked", one.blocked),
+            ("left by jobs", one.noted),
+        ):
             if counts:
                 pairs = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
                 lines.append(f"  {title}: " + ", ".join(f"{word} {count}" for word, count in pairs))
@@ -258,6 +267,15 @@ def metrics(summaries: Iterable[Summary]) -> list[str]:
             f'cause="{word}"}} {count}'
             for decision, word, count in rows
         ]
+    lines += [
+        "# HELP dsdoctor_gate_noted epilogs of the last 24 h that noted what their job left",
+        "# TYPE dsdoctor_gate_noted gauge",
+    ]
+    lines += [
+        f'dsdoctor_gate_noted{{node="{one.node}",hook="{one.hook}",condition="{word}"}} {count}'
+        for one in listed
+        for word, count in sorted(one.noted.items())
+    ]
     lines += [
         "# HELP dsdoctor_gate_seconds wall time of the runs of the last 24 h",
         "# TYPE dsdoctor_gate_seconds gauge",

@@ -12,11 +12,13 @@ from typing import Any
 
 from dsdoctor.hook import outputs
 from dsdoctor.hook.decide import PREFIX, Decision
+from dsdoctor.hook.job_end import left_behind
 from dsdoctor.hook.request import Request
 from dsdoctor.hook.rundir import RunFolder
 
-#: What slurmctld writes as the reason when a prolog has ended with another status than 0.
-PROLOG_ERROR = "Prolog error"
+#: What slurmctld writes as the reason when a prolog or an epilog has ended with another status
+#: than 0.
+SLURM_REASONS = ("Prolog error", "Epilog error")
 SCONTROL_SECONDS = 5.0
 #: The same where a job waits for it. Together with the budget it is less than the limit of the
 #: script (budget + 2 s), which would let a job pass that was blocked.
@@ -48,8 +50,18 @@ def plan(
     since: str,
     decision: Decision,
     stamp: dict[str, Any] | None,
+    *,
+    held: bool = False,
 ) -> list[tuple[str, str]]:
     """What to tell Slurm: (`drain`, reason), (`reason`, reason) or (`resume`, "").
+
+    Args:
+        state: flags of the node, as `parse_node` returns them.
+        reason: of its drain.
+        since: time of the reason.
+        decision: on the node, as it is now.
+        stamp: what the prolog or epilog that drained it left.
+        held: processes that the epilog found on a GPU still run; nothing is resumed.
 
     >>> sick = Decision(block=True, verdict="faulty", cause="x")
     >>> plan(frozenset({"IDLE"}), "", "", sick, None)[0][0]
@@ -62,7 +74,7 @@ def plan(
     """
     drained = "DRAIN" in state
     ours = reason.startswith(PREFIX)
-    stamped = reason == PROLOG_ERROR and stamp is not None and _belongs(stamp, since)
+    stamped = reason in SLURM_REASONS and stamp is not None and _belongs(stamp, since)
     if decision.block:
         if not drained:
             return [("drain", decision.reason)]
@@ -72,7 +84,7 @@ def plan(
     if stamped and stamp is not None:
         # it is ours and must say so before anything is undone; the next run resumes
         return [("reason", str(stamp.get("reason") or f"{PREFIX} blocked a job"))]
-    return [("resume", "")] if ours else []
+    return [("resume", "")] if ours and not held else []
 
 
 def _belongs(stamp: dict[str, Any], since: str) -> bool:
@@ -91,7 +103,9 @@ def act(request: Request, decision: Decision, folder: RunFolder, node: str) -> i
     if line is None:
         return status
     state, reason, since = parse_node(line.strip())
-    for what, text in plan(state, reason, since, decision, folder.stamped(node)):
+    stamp = folder.stamped(node)
+    held = bool(left_behind(stamp))
+    for what, text in plan(state, reason, since, decision, stamp, held=held):
         if request.dry_run:
             sys.stdout.write(f"dry run: would {what} {node} {text}\n")
             continue

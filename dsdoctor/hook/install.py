@@ -18,13 +18,14 @@ from dsdoctor.safe_path import is_root
 
 #: What hooks leave in the run folder (dsdoctor/hook/rundir.py, gatelog.py and the scripts).
 _LEFT = re.compile(
-    r"(?:node|node-snapshot)\.json|lock|fail-open|gate\.log(?:\.1)?"
+    r"(?:node|node-snapshot)\.json|lock|fail-open|epilogs|gate\.log(?:\.1)?"
     r"|(?:job|blocked|own|worker|run)\..*"
 )
 _SEAL = "# sha256 of the other lines: "
 
 TARGETS = {
     "slurm": Path("/etc/slurm/dsdoctor"),
+    "epilog": Path("/etc/slurm/dsdoctor"),
     "kubernetes": Path("dsdoctor-kubernetes"),
     "npd": Path("/etc/node-problem-detector/dsdoctor"),
     "nagios": Path("/usr/local/lib/dsdoctor"),
@@ -87,6 +88,8 @@ def plan(target: str, options: InstallOptions) -> Plan:
     others = {"pbs": schedulers.pbs, "lsf": schedulers.lsf, "sge": schedulers.sge}
     if target in others:
         return Plan(*others[target](options))
+    if target == "epilog":
+        return _epilog(options)
     return {"slurm": _slurm, "kubernetes": _kubernetes, "npd": _npd, "nagios": _nagios}[target](
         options
     )
@@ -103,8 +106,7 @@ def _slurm(options: InstallOptions) -> Plan:
         first.insert(0, "# scontrol is called only where a job is blocked, to tell its user why")
     if options.reason_from_prolog:
         prolog_options.append("--reason-from-prolog")
-        warning = "# --reason-from-prolog calls scontrol here, which Slurm's manual advises against"
-        first.insert(0, warning)
+        first.insert(0, _CALLS_SCONTROL)
     files = {
         "prolog.sh": Wrapper(
             "slurm-prolog",
@@ -172,6 +174,43 @@ Everything passes while /etc/dsdoctor/disabled exists. Defaults of the hooks sta
             "GPUs, install with `--gpus all`.\n"
         )
     return Plan({into / name: (w.render(), 0o755) for name, w in files.items()}, advice)
+
+
+#: Stands in an epilog that drains with our reason itself.
+_CALLS_SCONTROL = "# --reason-from-prolog calls scontrol here, which Slurm's manual advises against"
+
+
+def _epilog(options: InstallOptions) -> Plan:
+    first = [f"export DSDOCTOR_SCONTROL={options.scontrol}"] if options.reason_from_prolog else []
+    if options.slurm_conf and first:
+        first.append(f"export SLURM_CONF=${{SLURM_CONF:-{options.slurm_conf}}}")
+    chosen = ["--gpus", options.gpus] if options.gpus else []
+    script = Wrapper(
+        "slurm-epilog",
+        options.python,
+        options=(*chosen, *(["--reason-from-prolog"] if first else [])),
+        budget=options.budget,
+        run_folder=options.run_folder,
+        fail_closed=options.fail_closed,
+        first="\n".join([_CALLS_SCONTROL, *first] if first else first),
+        trust=options.trust,
+    )
+    path = options.into / "epilog.sh"
+    advice = f"""\
+Write these lines into slurm.conf, then `scontrol reconfigure`:
+
+Epilog={path}
+    judges the node after every job: processes that the job left on a GPU, memory errors and Xids
+    of its time, its files in /dev/shm; status 1 drains the node, the rest is only logged
+PrologEpilogTimeout=60
+    the default is to wait for ever; the script itself gives up after \
+{int(options.budget + GRACE_SECONDS)} s
+
+The errors of a job's time are known only where the Prolog of `hook install slurm` runs as well, and
+its health program writes `dsdoctor: …` in place of `Epilog error`.
+Everything passes while /etc/dsdoctor/disabled exists.
+"""
+    return Plan({path: (script.render(), 0o755)}, advice)
 
 
 def gate(options: InstallOptions) -> Wrapper:
@@ -380,7 +419,8 @@ def remove(target: str, into: Path) -> list[str]:
         UsageError: there is nothing of ours, or a file cannot be removed.
     """
     names = {
-        "slurm": ("prolog.sh", "task-prolog.sh", "health.sh"),
+        "slurm": ("prolog.sh", "task-prolog.sh", "health.sh", "epilog.sh"),
+        "epilog": ("epilog.sh",),
         "kubernetes": ("gate-configmap.yaml", "job.yaml"),
         "npd": ("dsdoctor.json", "npd.sh"),
         "nagios": ("check_dsdoctor",),
@@ -402,7 +442,9 @@ def remove(target: str, into: Path) -> list[str]:
         said.append(f"removed {path}")
     if not said:
         raise UsageError(f"`{into}` holds no file of dsdoctor; expected {', '.join(names)}")
-    said += [line for folder in sorted(run_folders) for line in _empty(folder)]
+    # the epilog shares its folders with the other scripts for Slurm
+    shared = {folder for path in into.glob("*.sh") for folder in _run_folders(path)}
+    said += [line for folder in sorted(run_folders - shared) for line in _empty(folder)]
     try:
         into.rmdir()
     except OSError:

@@ -6,7 +6,7 @@ import dataclasses
 import re
 from typing import Any
 
-from dsdoctor.hook.decide import PREFIX, Decision
+from dsdoctor.hook.decide import PREFIX, Decision, Fault
 from dsdoctor.hook.request import Request
 
 #: Exit statuses of Kubernetes' init container, for `podFailurePolicy`.
@@ -166,6 +166,21 @@ def log_line(request: Request, decision: Decision, job: str, node: str, seconds:
     return f"{' '.join(parts)} {cut(clean(decision.reason), 300)}"
 
 
+def note_line(request: Request, found: Fault, job: str, node: str) -> str:
+    """The line for syslog about what a job left."""
+    words = f"hook={request.kind} note={found.condition} job={clean(job)} node={clean(node)}"
+    return f"{words} {cut(clean(found.message), 300)}"
+
+
+def noted(decision: Decision) -> str:
+    """Conditions of what a job left, joined by `+`: one word in the log of the gate.
+
+    >>> noted(Decision(notes=(Fault("", "b", ""), Fault("", "a", ""), Fault("", "b", ""))))
+    'a+b'
+    """
+    return "+".join(sorted({found.condition for found in decision.notes}))
+
+
 def note(
     request: Request, decision: Decision, job: str, node: str, seconds: float
 ) -> dict[str, object]:
@@ -180,6 +195,7 @@ def note(
         "cause": decision.cause,
         "condition": decision.faults[0].condition if decision.block and decision.faults else "",
         "seconds": f"{seconds:.2f}",
+        "noted": noted(decision),
     }
 
 
@@ -198,6 +214,7 @@ def record(request: Request, decision: Decision, more: dict[str, Any]) -> dict[s
         "would_block": decision.would_block,
         "reused": decision.reused,
         "counts": decision.counts,
+        "noted": noted(decision),
         "token": request.token,
         "findings": [
             {

@@ -13,6 +13,7 @@ KINDS: dict[str, tuple[str, tuple[str, ...]]] = {
         "Slurm's TaskProlog: tell the user about the environment",
         ("user-env", "job"),
     ),
+    "slurm-epilog": ("Slurm's Epilog: may the node take its next job?", ("node",)),
     "slurm-health": ("Slurm's HealthCheckProgram: drain, and resume own drains", ("node",)),
     "pbs-prologue": ("PBS's prologue: may this job start on this node?", ("node",)),
     "lsf-pre-exec": ("LSF's pre-execution command: may this job start here?", ("node",)),
@@ -110,7 +111,7 @@ class Request:
     @property
     def shared(self) -> bool:
         """Whether its verdict is about the node alone, and so serves other hooks."""
-        return self.scopes == ("node",)
+        return self.scopes == ("node",) and self.kind != "slurm-epilog"
 
 
 def parse(argv: Sequence[str]) -> Request | None:
@@ -184,7 +185,7 @@ def gpu_selectors(request: Request, env: Mapping[str, str]) -> tuple[str, ...] |
     if request.gpus is not None:
         word = request.gpus.strip().lower()
         return None if word == "all" else () if word in ("none", "") else _items(request.gpus)
-    if request.kind == "slurm-prolog":
+    if request.kind in ("slurm-prolog", "slurm-epilog"):
         for name in ("SLURM_JOB_GPUS", "CUDA_VISIBLE_DEVICES"):
             if env.get(name):
                 return expanded(env[name])

@@ -29,7 +29,9 @@ _LOCK_FILE = "lock"
 _COUNTERS = "fail-open"
 _STAMP = "blocked"
 _JOB = "job"
-_KEEP_SECONDS = 86400.0
+_EPILOGS = "epilogs"
+#: How long the note of a job is kept that no epilog removes; the epilog of a longer job has none.
+_KEEP_SECONDS = 7 * 86400.0
 
 
 class RunFolderError(Exception):
@@ -157,15 +159,42 @@ class RunFolder:
         return {entry.name: entry.stat().st_size for entry in sorted(entries, key=lambda e: e.name)}
 
     def keep_job(self, node: str, job: str, value: dict[str, Any]) -> None:
-        """Keeps the verdict of a job's prolog; those of yesterday's jobs go."""
+        """Keeps the verdict of a job's prolog; those of last week's jobs go."""
         self.write(_job_file(node, job), value)
         with contextlib.suppress(OSError):
             for old in self.path.glob(f"{_JOB}.*"):
                 if time.time() - old.stat().st_mtime > _KEEP_SECONDS:
                     old.unlink()
 
+    def jobs(self, node: str) -> dict[str, dict[str, Any]]:
+        """Job to what its prolog noted on a node, for jobs whose epilog has not run yet."""
+        found = {}
+        for path in self.path.glob(f"{_JOB}.{_safe(node)}.*.json"):
+            value = self.read(path.name)
+            if value is not None and value.get("node") == node and value.get("job"):
+                found[str(value["job"])] = value
+        return found
+
+    def epilogs_since(self) -> float:
+        """When the first epilog of this boot ran, in seconds since the epoch; now, if this is it.
+
+        No epilog removes the notes of jobs that began and ended before.
+        """
+        path = self.path / _EPILOGS
+        try:
+            handle = files.open_append(path, mode=0o644, strict=True)
+            os.close(handle)
+            return path.stat().st_mtime
+        except OSError:
+            return time.time()
+
+    def forget_job(self, node: str, job: str) -> None:
+        """Removes what a job's prolog noted, when the job has ended."""
+        with contextlib.suppress(OSError):
+            (self.path / _job_file(node, job)).unlink()
+
     def stamp(self, node: str, value: dict[str, Any]) -> bool:
-        """Leaves word that this node's prolog has blocked a job; `slurm-health` looks for it."""
+        """Leaves word that a prolog or an epilog drains this node; `slurm-health` looks for it."""
         return self.write(f"{_STAMP}.{_safe(node)}.json", value)
 
     def stamped(self, node: str) -> dict[str, Any] | None:

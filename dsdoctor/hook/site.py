@@ -139,19 +139,16 @@ def slurm_notes(config: Mapping[str, str], budget: float) -> list[str]:
     flags = config.get("PrologFlags", "").lower().split(",")
     if not {"alloc", "contain"} & {flag.strip() for flag in flags}:
         notes.append("PrologFlags has no Alloc: nothing is judged before a job's first step")
-    limit = budget + GRACE_SECONDS
-    for name, what in (
-        ("PrologEpilogTimeout", "Slurm ends the prolog and drains the node"),
-        ("BatchStartTimeout", "Slurm takes a batch job for lost"),
-        ("SlurmdTimeout", "Slurm sets the node down"),
-    ):
-        seconds = _seconds(config.get(name, ""))
-        if seconds is not None and 0 < seconds <= limit:
-            notes.append(
-                f"{name} is {seconds:g} s, but the script may take {limit:g} s: {what} first"
-            )
-    if _seconds(config.get("PrologEpilogTimeout", "")) in (None, 65534):
-        notes.append("PrologEpilogTimeout is not set: Slurm waits for a prolog without a limit")
+    notes += _limits(
+        config,
+        budget,
+        (
+            ("PrologEpilogTimeout", "Slurm ends the prolog and drains the node"),
+            ("BatchStartTimeout", "Slurm takes a batch job for lost"),
+            ("SlurmdTimeout", "Slurm sets the node down"),
+        ),
+        "prolog",
+    )
     states = config.get("HealthCheckNodeState", "").upper()
     if config.get("HealthCheckProgram", "(null)") != "(null)" and "ANY" not in states:
         notes.append(f"HealthCheckNodeState is {states}: drained nodes are not resumed; set ANY")
@@ -162,13 +159,42 @@ def slurm_notes(config: Mapping[str, str], budget: float) -> list[str]:
     return notes
 
 
+def epilog_notes(config: Mapping[str, str], budget: float) -> list[str]:
+    """The same for an epilog."""
+    if not config:
+        return ["Slurm did not answer `scontrol show config`; its parameters were not tested"]
+    limit = (("PrologEpilogTimeout", "Slurm ends the epilog and drains the node"),)
+    notes = _limits(config, budget, limit, "epilog")
+    if config.get("Prolog", "(null)") in ("(null)", ""):
+        notes.append(
+            "Prolog is not set: errors of a job's time are not known without the prolog's note"
+        )
+    return notes
+
+
+def _limits(
+    config: Mapping[str, str], budget: float, names: tuple[tuple[str, str], ...], script: str
+) -> list[str]:
+    """Time-outs of Slurm that are shorter than a script may take, or that do not exist."""
+    limit, notes = budget + GRACE_SECONDS, []
+    for name, what in names:
+        seconds = _seconds(config.get(name, ""))
+        if seconds is not None and 0 < seconds <= limit:
+            notes.append(
+                f"{name} is {seconds:g} s, but the script may take {limit:g} s: {what} first"
+            )
+    if _seconds(config.get("PrologEpilogTimeout", "")) in (None, 65534):
+        notes.append(f"PrologEpilogTimeout is not set: no limit ends the {script}")
+    return notes
+
+
 def _seconds(text: str) -> float | None:
     found = re.match(r"(\d+)(?: sec)?$", text.strip())
     return float(found[1]) if found else None
 
 
 def named_by_slurm(config: Mapping[str, str], into: Path) -> list[str]:
-    """Parameters of Slurm that name a file in a folder.
+    """Parameters of Slurm that name a file in a folder, or this file.
 
     >>> named_by_slurm({"Prolog": "/etc/slurm/dsdoctor/prolog.sh"}, Path("/etc/slurm/dsdoctor"))
     ['Prolog']

@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dsdoctor.hook import job_end
 from dsdoctor.hook.decide import Decision, decide, unknown
 from dsdoctor.hook.request import RESERVE, Request, gpu_selectors, job_id, node_name
 from dsdoctor.hook.rundir import NODE_FILE, STUCK_SECONDS, RunFolder, default_path, read_job
@@ -30,6 +31,8 @@ _POLL = 0.02
 #: How long a worker may take to end its own children: at the end of the budget, and after a signal.
 _LAST_SECONDS = 0.1
 _END_SECONDS = 0.5
+#: Kept of an epilog's budget for judging, when it has waited for processes to end.
+_JUDGE_SECONDS = 1.0
 #: Status of a worker that was asked for what cannot be (`worker.MISUSE`, not imported here).
 _MISUSE = 2
 
@@ -63,6 +66,8 @@ class Supervisor:
         self.deadline = begun + request.budget - RESERVE
         self.selectors = gpu_selectors(request, env)
         self.uuids: dict[str, str] = {}
+        self.ecc: dict[str, Any] = {}
+        self.left: list[Any] = []
         if request.kind == "slurm-task-prolog" and self.selectors and request.gpus is None:
             self.selectors = self._by_uuid(self.selectors)
 
@@ -97,6 +102,9 @@ class Supervisor:
             judged = own
         known = judged.get("uuids", {})
         self.uuids = {s: known.get(s, s) for s in self.selectors or known}
+        counts = judged.get("ecc", {})
+        self.ecc = {uuid: counts[uuid] for uuid in self.uuids.values() if uuid in counts}
+        self.left = judged.get("left", [])
         return decide(
             judged,
             wants_gpu=self.selectors != (),
@@ -164,6 +172,11 @@ class Supervisor:
             "only_named": self.request.kind == "slurm-task-prolog",
             "config": self.request.config,
         }
+        if self.request.kind == "slurm-epilog":
+            node, job = node_name(self.env), job_id(self.env)
+            task["mode"] = "ended"
+            task["ended"] = job_end.describe(self.env, self.folder, node, job)
+            task["until"] = self.deadline - _JUDGE_SECONDS
         worker = self._start(task, None)
         if isinstance(worker, Decision):
             return worker

@@ -3,8 +3,9 @@
     python -I -m dsdoctor.hook.worker '{"mode": "node", …}'
 
 Modes: `node` reads the node, judges it and leaves snapshot and verdict for every hook of the next
-minute; `judge` judges that snapshot for some GPUs; `full` reads and judges for one job. On stdout
-stands which probe has begun (`+nvml`) and which has ended (`-nvml`).
+minute; `judge` judges that snapshot for some GPUs; `full` reads and judges for one job; `ended`
+reads and judges the node after one. On stdout stands which probe has begun (`+nvml`) and which has
+ended (`-nvml`).
 """
 
 from __future__ import annotations
@@ -18,15 +19,20 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from dsdoctor import files, interpreter, packs, process, settings
 from dsdoctor.api import Probe
 from dsdoctor.errors import UsageError
 from dsdoctor.examine import Request, all_probes, examine, read_config, read_machine
+from dsdoctor.hook import job_end
 from dsdoctor.hook.rundir import NODE_FILE, SNAPSHOT_FILE, RunFolder, boot_id
 from dsdoctor.host import LocalHost
 from dsdoctor.judge import Policy, judge
 from dsdoctor.model.facts.base import Fact, Missing
-from dsdoctor.model.facts.gpu import Gpus, GpuTopology, Nvml
+from dsdoctor.model.facts.gpu import Gpu, Gpus, GpuTopology, Nvml
+from dsdoctor.model.facts.job_end import EccCounts, JobEnd, JobRemains
+from dsdoctor.model.facts.kernel_log import KernelLog
 from dsdoctor.model.facts.machine import Environment, NvidiaKernel, OsInfo, Resources
 from dsdoctor.model.facts.python import Patient, PatientChoice
 from dsdoctor.model.facts.run import RunNeeds, Scope
@@ -40,10 +46,14 @@ from dsdoctor.version import __version__
 SCALE = 3.0
 #: After this a worker gives up, so that its lock is free again.
 TOTAL_SECONDS = 60.0
-#: What may be read before every job: no patient, no compiler, nothing that imports torch.
+#: What may be read before every job: no patient, no compiler, nothing that imports torch. Nor the
+#: kernel log: a fatal Xid stays in it after the reset that cured the GPU, drivers before 570 do not
+#: report that reset, and the gate would block jobs for a day.
 NODE_FACTS: frozenset[type[Fact]] = frozenset(
     {Environment, Gpus, GpuTopology, NvidiaKernel, Nvml, OsInfo, Resources}
 )
+#: Besides, after a job: what it left. The log is read only for the Xids of its time.
+ENDED_FACTS: frozenset[type[Fact]] = frozenset({*NODE_FACTS, JobRemains, KernelLog})
 #: What says which GPUs a *job* sees; a verdict on the node must not depend on it.
 JOB_VARIABLES = ("CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "NVIDIA_VISIBLE_DEVICES")
 #: Status of a worker that was asked for what cannot be; its last line says why.
@@ -70,6 +80,24 @@ def node_units(registry: Registry, ignore: Iterable[str]) -> tuple[Unit, ...]:
     return tuple(u for u in units if u.condition.scope is Scope.NODE and u.family != "ops")
 
 
+def ended_units(registry: Registry, ignore: Iterable[str]) -> tuple[Unit, ...]:
+    """The same, but for conditions that rest on the kernel log without asking about the job."""
+    return tuple(
+        unit
+        for unit in node_units(registry, ignore)
+        if is_of_job(unit) or KernelLog not in _facts(unit)
+    )
+
+
+def is_of_job(unit: Unit) -> bool:
+    """Whether a condition is about what a job left."""
+    return JobRemains in _facts(unit)
+
+
+def _facts(unit: Unit) -> set[type]:
+    return {need.kind for need in needs(unit.check.function)} if unit.check else set()
+
+
 def is_confirmed(finding: Finding) -> bool:
     """Whether a failure was measured, and does not rest on an answer that was late or broken."""
     evidence = finding.evidence
@@ -79,6 +107,8 @@ def is_confirmed(finding: Finding) -> bool:
 def summary(report: Report, snapshot: Snapshot, registry: Registry, key: str) -> dict[str, Any]:
     """What a hook needs of a report, ready for JSON."""
     families = {unit.condition.name: unit.family for unit in registry}
+    of_job = {unit.condition.name for unit in registry if is_of_job(unit)}
+    remains = snapshot.get(JobRemains)
     gpus = snapshot.get(Gpus)
     listed = () if isinstance(gpus, Missing) else gpus.gpus
     unsure = {f"{f.condition}: {f.message}": f for f in report.findings if f.status in _UNSURE}
@@ -95,6 +125,10 @@ def summary(report: Report, snapshot: Snapshot, registry: Registry, key: str) ->
         "verdict": report.verdict.value,
         "counts": report.counts,
         "uuids": {str(gpu.index): gpu.uuid for gpu in listed if gpu.uuid},
+        "ecc": {gpu.uuid: msgspec.to_builtins(ecc_counts(gpu)) for gpu in listed if gpu.uuid},
+        "left": []
+        if isinstance(remains, Missing)
+        else [[one.pid, one.started] for one in remains.processes if one.certain],
         "mig": [device.uuid for gpu in listed for device in gpu.mig_devices or () if device.uuid],
         "unsure": [*unsure, *late, *(f"{k}: {v}" for k, v in _unread(snapshot).items())],
         "unsure_cause": "check-crash" if crashed else "unread",
@@ -108,11 +142,20 @@ def summary(report: Report, snapshot: Snapshot, registry: Registry, key: str) ->
                 "scope": finding.scope.value if finding.scope else "node",
                 "family": families.get(finding.condition, ""),
                 "confirmed": is_confirmed(finding),
+                "of_job": finding.condition in of_job,
             }
             for finding in report.findings
             if finding.status in (Status.FAIL, Status.WARN)
         ],
     }
+
+
+def ecc_counts(gpu: Gpu) -> EccCounts:
+    """The memory errors of a GPU, for the epilog to compare with."""
+    health = gpu.health
+    return EccCounts(
+        corrected=health.ecc_volatile_corrected, uncorrected=health.ecc_volatile_uncorrected
+    )
 
 
 def _is_late(finding: Finding) -> bool:
@@ -151,6 +194,9 @@ def main(task: Mapping[str, Any]) -> int:
     task = {**task, "ignore": ignore}
     if task["mode"] == "full":
         snapshot, report = _full(task, registry, policy_of)
+        name = str(task["result"])
+    elif task["mode"] == "ended":
+        snapshot, report = _ended_job(task, registry, policy_of)
         name = str(task["result"])
     else:
         units = node_units(registry, task["ignore"])
@@ -236,6 +282,29 @@ def _full(
         progress=_tell,
     )
     return examine(request, registry, units, Policy(scopes=scopes, limits=limits))
+
+
+def _ended_job(
+    task: Mapping[str, Any], registry: Registry, limits: Mapping[str, Mapping[str, float]]
+) -> tuple[Snapshot, Report]:
+    """The node after a job, when the job's processes have ended or the time to wait is over."""
+    request = Request(
+        run=RunNeeds(quick=True),
+        host=LocalHost(node_env(os.environ), scale=SCALE),
+        timeout=TOTAL_SECONDS,
+        facts=ENDED_FACTS,
+        given=(msgspec.convert(task["ended"], JobEnd),),
+        progress=_tell,
+    )
+    snapshot = read_machine(request, registry)
+    remains = snapshot.get(JobRemains)
+    if not isinstance(remains, Missing) and remains.processes:
+        left = job_end.wait([(one.pid, one.started) for one in remains.processes], task["until"])
+        kept = tuple(one for one in remains.processes if (one.pid, one.started) in left)
+        snapshot.put(msgspec.structs.replace(remains, processes=kept))
+    snapshot.put(_needs(tuple(task["gpus"])))
+    units = ended_units(registry, task["ignore"])
+    return snapshot, judge(snapshot, units, registry, Policy(limits=limits))
 
 
 def without(

@@ -45,6 +45,7 @@ decision=pass
 verdict_word=
 cause=
 condition=
+noted=
 # whatever ends this script, also a shell that can no longer fork, ends it with this status
 answer=@ELSE@
 trap 'exit "$answer"' EXIT
@@ -68,7 +69,7 @@ leave() { # status
   fi
   seconds=$((took / 100)).$((took / 10 % 10))$((took % 10))
   note end "$((${stamp:-0} + took / 100))" "decision=$decision" "verdict=$verdict_word" \
-    "cause=$cause" "condition=$condition" "seconds=$seconds"
+    "cause=$cause" "condition=$condition" "seconds=$seconds" "noted=$noted"
   exit "$1"
 }
 [ -e @DISABLED@ ] && { @SAY_OFF@; leave @OFF@; }
@@ -201,7 +202,7 @@ word() { # key: its word in the verdict
   value=${line#*\"$1\": \"}
   [ "$value" = "$line" ] && value=
   value=${value%%\"*}
-  case $value in *[!a-zA-Z0-9_-]*) value= ;; esac
+  case $value in *[!a-zA-Z0-9_+-]*) value= ;; esac
 }
 word decision
 decision=${value:-pass}
@@ -210,6 +211,8 @@ verdict_word=$value
 word cause
 cause=$value
 [ -n "$line" ] || cause=verdict-unwritten
+word noted
+noted=$value
 [ "$decision" = block ] && word condition && condition=$value
 # the word of a verdict counts only together with the token of this run
 case "$status $line" in
@@ -300,7 +303,7 @@ _COUNT = (
 #: A full disk, or a log that was made unwritable, changes no status.
 _NOTE = (
     '[ -z "$run" ] || printf \'%s\\n\' "time=$2 event=$1 hook=@KIND@ node=${SLURMD_NODENAME-} '
-    'job=$job run=$token ${3-} ${4-} ${5-} ${6-} ${7-}" >>"$run/@LOG@"'
+    'job=$job run=$token ${3-} ${4-} ${5-} ${6-} ${7-} ${8-}" >>"$run/@LOG@"'
 )
 _THIS_RUN = r'*"\"token\": \"$token\""*'
 #: Kind to status and the word in the verdict that bears it out.

@@ -26,6 +26,15 @@ _TORCH_KB = 200 << 10
 _PRIVATE = "shm"
 
 
+def is_job_segment(name: str) -> bool:
+    """Whether a file in /dev/shm has the name of a segment that a training job makes.
+
+    >>> is_job_segment("torch_77_1"), is_job_segment("PostgreSQL.1")
+    (True, False)
+    """
+    return _OURS.match(name) is not None
+
+
 def shared_with_others(mountinfo: str) -> bool:
     r"""Whether processes outside this container may have segments in its /dev/shm.
 

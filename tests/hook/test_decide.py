@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dsdoctor.cli.hook import command as hook_command
-from dsdoctor.hook import health, outputs, request
+from dsdoctor.hook import health, job_end, outputs, request
 from dsdoctor.hook.decide import Decision, Fault, decide, unknown
 from dsdoctor.hook.request import KINDS, Request, configured, expanded, gpu_selectors, parse
 
@@ -263,6 +265,9 @@ SINCE = __import__("datetime").datetime.fromtimestamp(1010).isoformat(timespec="
         ("ALLOCATED", "", FAULTY, None, "drain"),
         ("IDLE+DRAIN", "Prolog error", FAULTY, STAMP, "reason"),
         ("IDLE+DRAIN", "Prolog error", FAULTY, None, None),
+        ("IDLE+DRAIN", "Epilog error", FAULTY, STAMP, "reason"),
+        ("IDLE+DRAIN", "Epilog error", FAULTY, None, None),
+        ("IDLE+DRAIN", "Epilog error", HEALTHY, STAMP, "reason"),
         ("IDLE+DRAIN", "dsdoctor: x", FAULTY, STAMP, None),
         ("IDLE+DRAIN", "disk swap", FAULTY, STAMP, None),
         ("IDLE+DRAIN", "dsdoctor: x", HEALTHY, None, "resume"),
@@ -288,6 +293,25 @@ def test_a_prolog_error_of_another_time_is_not_ours() -> None:
     state = frozenset({"IDLE", "DRAIN"})
     assert health.plan(state, "Prolog error", late, HEALTHY, STAMP) == []
     assert health.plan(state, "Prolog error", "rubbish", HEALTHY, STAMP) == []
+
+
+def test_nothing_is_resumed_while_a_process_that_the_epilog_found_runs() -> None:
+    state = frozenset({"IDLE", "DRAIN"})
+    assert health.plan(state, "dsdoctor: x", SINCE, HEALTHY, STAMP, held=True) == []
+    ((what, _),) = health.plan(state, "Epilog error", SINCE, HEALTHY, STAMP, held=True)
+    assert what == "reason"
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_a_process_is_known_by_its_number_and_start_time() -> None:
+    with subprocess.Popen(["sleep", "60"]) as child:
+        started = int(Path(f"/proc/{child.pid}/stat").read_text().rpartition(")")[2].split()[19])
+        stamp = {"left": [[child.pid, started], [child.pid, started + 1]]}
+        assert job_end.left_behind(stamp) == [child.pid]
+        child.kill()
+        child.wait()
+        assert job_end.left_behind(stamp) == []
+    assert job_end.left_behind(None) == []
 
 
 def test_scontrol_lines_are_read() -> None:

@@ -169,7 +169,7 @@ def test_slurms_parameters_are_judged() -> None:
     assert site.slurm_notes(good, 5.0) == ["Slurm 22.05.8; tested with 22.05"]
     for name, value, word in (
         ("PrologFlags", "(null)", "no Alloc"),
-        ("PrologEpilogTimeout", "65534", "without a limit"),
+        ("PrologEpilogTimeout", "65534", "no limit ends the prolog"),
         ("PrologEpilogTimeout", "6", "drains the node first"),
         ("BatchStartTimeout", "5 sec", "lost first"),
         ("SlurmdTimeout", "7 sec", "down first"),

@@ -503,3 +503,96 @@ def test_a_failure_that_rests_on_a_hang_never_blocks(hanging: tuple[Node, Any]) 
     assert later.status == 0, later.out
     assert later.verdict["verdict"] == "unknown"
     assert later.verdict["reused"] is True
+
+
+class Job:
+    """A job's process, and a node whose NVML lists it on GPU 0."""
+
+    def __init__(self, node: Node, number: str = "42") -> None:
+        self.child = subprocess.Popen(["sleep", "600"], env={"SLURM_JOB_ID": number})
+        scenario: Any = copy.deepcopy(scenarios.h200_x8())
+        used = {"pid": self.child.pid, "used_bytes": 4 << 30}
+        scenario["gpus"][0]["compute_processes"] = [used]
+        node.set(scenario)
+
+    def __enter__(self) -> Job:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.child.kill()
+        self.child.wait()
+
+
+ENDED = {"SLURM_JOB_ID": "42", "SLURM_JOB_UID": "0", "SLURM_JOB_GPUS": "0,1"}
+
+
+def test_an_epilog_drains_for_a_process_of_the_job_that_does_not_end(node: Node) -> None:
+    with Job(node) as job:
+        done = node.hook("slurm-epilog", "--budget", "4", **ENDED)
+        assert done.status == 1, done.out
+        assert f"job 42 has ended, but process {job.child.pid} (`sleep`)" in done.out
+        stamp = json.loads((node.run / "blocked.n1.json").read_text())
+        assert [pid for pid, _ in stamp["left"]] == [job.child.pid]
+
+
+def test_an_epilog_lets_the_process_of_another_job_be(node: Node) -> None:
+    with Job(node, number="43"):
+        assert node.hook("slurm-epilog", **ENDED).status == 0
+
+
+def test_an_epilog_waits_for_a_process_that_is_ending(node: Node) -> None:
+    with Job(node) as job:
+        seen = f"grep -qs -e -job_remains {node.run}/worker.*.log"
+        ender = f"until {seen}; do sleep 0.1; done; kill {job.child.pid}"
+        with subprocess.Popen(["sh", "-c", ender]):
+            done = node.hook("slurm-epilog", "--budget", "20", **ENDED)
+        assert done.status == 0, done.out
+
+
+def test_an_epilog_notes_the_errors_of_the_job(node: Node) -> None:
+    """Compared with what the prolog noted; the node itself is judged by its state."""
+    scenario = copy.deepcopy(scenarios.h200_x8())
+    node.set(scenario)
+    assert node.hook("slurm-prolog", **ENDED).status == 0
+    noted = json.loads((node.run / "job.n1.42.json").read_text())
+    assert (noted["uid"], len(noted["ecc"])) == (0, 2)
+    uuid = noted["gpus"]["0"]
+    noted["ecc"][uuid]["uncorrected"] = -1
+    (node.run / "job.n1.42.json").write_text(json.dumps(noted))
+    done = node.hook("slurm-epilog", **ENDED)
+    assert (done.status, done.verdict["noted"]) == (0, "gpu-errors-in-job")
+    assert not (node.run / "job.n1.42.json").exists()
+    assert "noted=gpu-errors-in-job" in (node.run / "gate.log").read_text()
+
+
+def test_an_epilog_drains_for_a_gpu_that_the_job_lost(node: Node) -> None:
+    assert node.hook("slurm-prolog", **ENDED).status == 0
+    node.set(with_fault(fail={"*@1": 15}))
+    done = node.hook("slurm-epilog", **ENDED)
+    assert done.status == 1
+    assert "gpu-lost" in done.out, "a verdict of before the job was used"
+
+
+def test_an_epilog_knows_the_other_jobs_of_its_user(node: Node) -> None:
+    """Those that began since epilogs run here: of the others no epilog removes the note."""
+    file = Path(f"/dev/shm/psm_dsdoctor_epilog_{os.getpid()}")
+    second, third = {**ENDED, "SLURM_JOB_ID": "43"}, {**ENDED, "SLURM_JOB_ID": "44"}
+    noted = []
+    try:
+        file.write_bytes(bytes(2 << 20))
+        node.hook("slurm-prolog", **second)
+        noted.append(node.hook("slurm-epilog", **ENDED).verdict["noted"])
+        node.hook("slurm-prolog", **third)
+        noted.append(node.hook("slurm-epilog", **ENDED).verdict["noted"])
+        node.hook("slurm-epilog", **third)
+    finally:
+        file.unlink()
+    assert noted == ["job-left-shm-files", ""]
+    assert not (node.run / "job.n1.44.json").exists()
+
+
+def test_an_epilog_that_cannot_judge_drains_nothing(node: Node) -> None:
+    node.set(with_fault(hang={"nvmlInit": 30}))
+    done = node.hook("slurm-epilog", "--budget", "2", **ENDED)
+    assert done.status == 0
+    assert done.verdict["cause"] in ("nvml-slow", "timeout")

@@ -60,6 +60,7 @@ SlurmdTimeout=60
 SchedulerParameters=batch_sched_delay=0,sched_interval=2{scheduler}
 GresTypes=gpu
 Prolog={d}/prolog.sh
+{epilog}
 TaskProlog={d}/task-prolog.sh
 {prolog}
 {health}
@@ -95,6 +96,7 @@ class Cluster:
         self.health_on = False
         self.nohold = False
         self.advised = True
+        self.epilog_on = False
 
     # ---- the daemons
 
@@ -112,7 +114,7 @@ class Cluster:
             f"AutoDetect=off\nNodeName=n[1-2] Name=gpu Type=fake File={self.folder}/gpu[0-1]\n"
         )
         (self.folder / "cgroup.conf").write_text("CgroupAutomount=no\n")
-        for name in ("prolog", "task-prolog", "health"):
+        for name in ("prolog", "task-prolog", "health", "epilog"):
             script = self.folder / f"{name}.sh"
             script.write_text(
                 "#!/bin/sh\n"
@@ -147,6 +149,7 @@ class Cluster:
             scheduler=",nohold_on_prolog_fail" if self.nohold else "",
             health=_HEALTH.format(d=self.folder) if self.health_on else "",
             prolog=_PROLOG if self.advised else "",
+            epilog=f"Epilog={self.folder}/epilog.sh" if self.epilog_on else "",
         )
         (self.folder / "slurm.conf").write_text(text)
         if reload:
@@ -157,7 +160,9 @@ class Cluster:
         text = self.run("scontrol", "show", "config")
         nohold, health = "nohold_on_prolog_fail" in text, "health.sh" in text
         advised = re.search(r"^PrologFlags\s*=.*Alloc", text, re.MULTILINE) is not None
-        return (nohold, health, advised) == (self.nohold, self.health_on, self.advised)
+        epilog = re.search(r"^Epilog\s*=.*epilog.sh", text, re.MULTILINE) is not None
+        found = (nohold, health, advised, epilog)
+        return found == (self.nohold, self.health_on, self.advised, self.epilog_on)
 
     def stop(self) -> None:
         files = [self.folder / "run" / f"slurmd-{node}.pid" for node in NODES]
@@ -178,8 +183,8 @@ class Cluster:
 
     # ---- the nodes
 
-    def install(self, *options: str, run_folder: Path | None = None) -> None:
-        """`dsdoctor hook install slurm` for both nodes."""
+    def install(self, *options: str, run_folder: Path | None = None, target: str = "slurm") -> None:
+        """`dsdoctor hook install` for both nodes."""
         for node in NODES:
             subprocess.run(
                 [
@@ -188,7 +193,7 @@ class Cluster:
                     "dsdoctor",
                     "hook",
                     "install",
-                    "slurm",
+                    target,
                     "--into",
                     str(self.folder / node),
                     "--budget",

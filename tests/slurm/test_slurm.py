@@ -1,4 +1,7 @@
-"""The hooks under a real Slurm: what drains, what does not, what the user reads."""
+"""The hooks under a real Slurm: what drains, what does not, what the user reads.
+
+Over 400 lines because the tests share one cluster, which takes seconds to start.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import copy
 import fcntl
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -53,8 +57,8 @@ def cluster(running: Cluster) -> Iterator[Cluster]:
     for node in NODES:
         running.machine(node, healthy())
     running.install()
-    if running.health_on or running.nohold or not running.advised:
-        running.health_on = running.nohold = False
+    if running.health_on or running.nohold or running.epilog_on or not running.advised:
+        running.health_on = running.nohold = running.epilog_on = False
         running.advised = True
         running.configure()
     running.resume()
@@ -153,6 +157,76 @@ def test_the_health_program_gives_the_drain_our_reason_and_undoes_it(cluster: Cl
     cluster.run("scancel", "--user=root")
     cluster.machine("n1", healthy())
     cluster.wait(lambda: not drained(cluster, "n1"), "resumed")
+
+
+def test_the_epilog_drains_for_a_process_that_the_job_left_on_a_gpu(cluster: Cluster) -> None:
+    """It has left its session, as a container engine's does, so that Slurm does not end it."""
+    cluster.install("--no-job-comment")
+    cluster.install(target="epilog")
+    cluster.epilog_on = cluster.health_on = True
+    pidfile = cluster.folder / "left.pid"
+    scenario = healthy()
+    command = (
+        f"setsid sh -c 'echo $$ >{pidfile}.new; mv {pidfile}.new {pidfile}; exec sleep 600' & "
+        f"until [ -e {cluster.folder}/listed ]; do sleep 0.1; done"
+    )
+    job = cluster.submit("-w", "n1", "--gres=gpu:2", command=command)
+    cluster.wait(pidfile.exists, "the process that will stay")
+    pid = int(pidfile.read_text())
+    try:
+        scenario["gpus"][0]["compute_processes"] = [{"pid": pid, "used_bytes": 4 << 30}]
+        cluster.machine("n1", scenario)
+        cluster.configure()
+        (cluster.folder / "listed").touch()
+        cluster.wait(lambda: drained(cluster, "n1"), "drained by the epilog")
+        assert cluster.job(job)["JobState"] in ("COMPLETED", "COMPLETING")
+        cluster.wait(
+            lambda: cluster.state("n1")[1].startswith("dsdoctor: DSD1606 job-left-gpu-busy"),
+            "our reason",
+        )
+        cluster.machine("n1", healthy())
+        ran = health_runs(cluster, "n1")
+        cluster.wait(lambda: health_runs(cluster, "n1") > ran + 1, "the health program ran twice")
+        assert drained(cluster, "n1"), "resumed while the process still runs"
+    finally:
+        os.kill(pid, signal.SIGKILL)
+    cluster.wait(lambda: not drained(cluster, "n1"), "resumed")
+
+
+def health_runs(cluster: Cluster, node: str) -> int:
+    rows = cluster.status(node)
+    return sum(row["ran"] for row in rows if row["hook"] == "slurm-health")
+
+
+def test_the_epilog_only_notes_files_in_shm(cluster: Cluster) -> None:
+    cluster.install(target="epilog")
+    cluster.epilog_on = True
+    cluster.configure()
+    file = Path(f"/dev/shm/psm_dsdoctor_test_{os.getpid()}")
+    try:
+        job = cluster.submit("-w", "n1", command=f"head -c 2000000 /dev/zero >{file}")
+        cluster.wait(lambda: noted(cluster, "n1") == {"job-left-shm-files": 1}, "noted")
+        assert not drained(cluster, "n1")
+        assert not (cluster.folder / "n1" / "run" / f"job.n1.{job}.json").exists()
+    finally:
+        file.unlink(missing_ok=True)
+
+
+def noted(cluster: Cluster, node: str) -> dict[str, int]:
+    rows = [row for row in cluster.status(node) if row["hook"] == "slurm-epilog"]
+    return rows[0]["noted"] if rows else {}
+
+
+def test_an_epilog_without_dsdoctor_drains_nothing(cluster: Cluster) -> None:
+    cluster.install(target="epilog")
+    cluster.delete_dsdoctor()
+    cluster.epilog_on = True
+    cluster.configure()
+    runs_on_n1(cluster)
+    cluster.wait(
+        lambda: unjudged(cluster, "n1", hook="slurm-epilog") == 1, "the epilog was let pass"
+    )
+    assert not drained(cluster, "n1")
 
 
 def test_the_health_program_drains_and_resumes_only_its_own(cluster: Cluster) -> None:
@@ -259,9 +333,11 @@ def test_a_missing_interpreter_does_not_drain(cluster: Cluster) -> None:
     assert unjudged(cluster, "n1") - before == 3
 
 
-def unjudged(cluster: Cluster, node: str, cause: str = "no-interpreter") -> int:
+def unjudged(
+    cluster: Cluster, node: str, cause: str = "no-interpreter", hook: str = "slurm-prolog"
+) -> int:
     runs = cluster.status(node)
-    return sum(row["unjudged"].get(cause, 0) for row in runs if row["hook"] == "slurm-prolog")
+    return sum(row["unjudged"].get(cause, 0) for row in runs if row["hook"] == hook)
 
 
 def test_a_full_disk_does_not_drain(cluster: Cluster) -> None:

@@ -1,0 +1,161 @@
+"""Reads what a job that has ended left on this node; only an epilog asks for it."""
+
+from __future__ import annotations
+
+import re
+import time
+
+from dsdoctor.api import Gpus, KernelLog, Missing, probe
+from dsdoctor.host import Host, HostError, read_text
+from dsdoctor.model.facts.base import Why
+from dsdoctor.model.facts.job_end import JobEnd, JobRemains, LeftProcess
+from dsdoctor.model.facts.kernel_log import XidEvent
+from dsdoctor.probes.memory import SHM, is_job_segment
+
+#: Slurm's name for the cgroup of a job, in v1 and v2 (Slurm 22.05, cgroup.conf).
+_CGROUP = re.compile(r"/job_(\d+)(?:/|$)", re.MULTILINE)
+_VARIABLE = re.compile(rb"(?:^|\0)SLURM_JOB_ID=(\d+)(?:\0|$)")
+
+
+def job_of(cgroup: str, environ: bytes) -> str:
+    r"""The Slurm job of a process by its cgroup, or else by its environment; empty if unknown.
+
+    >>> job_of("0::/system.slice/slurmstepd.scope/job_12/step_0/user/task_0\n", b"")
+    '12'
+    >>> job_of("0::/user.slice\n", b"HOME=/\0SLURM_JOB_ID=7\0"), job_of("", b"X=SLURM_JOB_ID=7\0")
+    ('7', '')
+    """
+    found = _CGROUP.search(cgroup)
+    if found:
+        return found[1]
+    variable = _VARIABLE.search(environ)
+    return variable[1].decode() if variable else ""
+
+
+def parse_stat(text: str) -> tuple[str, str, int]:
+    """Name, state and start time (clock ticks since boot) of a process in its `stat`.
+
+    >>> parse_stat("7 (python 3) S 1 7 7 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 4711 0 0")
+    ('python 3', 'S', 4711)
+    """
+    name = text[text.index("(") + 1 : text.rindex(")")]
+    fields = text.rpartition(")")[2].split()
+    return name, fields[0], int(fields[19])
+
+
+def _read(host: Host, path: str) -> bytes:
+    try:
+        return host.read(path)
+    except HostError:
+        return b""
+
+
+def _job(host: Host, pid: str) -> str:
+    cgroup = _read(host, f"/proc/{pid}/cgroup").decode("utf-8", "replace")
+    return job_of(cgroup, _read(host, f"/proc/{pid}/environ"))
+
+
+def _uid(host: Host, pid: str) -> int | None:
+    try:
+        return host.stat(f"/proc/{pid}").uid
+    except HostError:
+        return None
+
+
+def other_jobs(host: Host, end: JobEnd) -> set[str]:
+    """Jobs of the same owner that have processes on this node."""
+    found = set()
+    for pid in host.listdir("/proc"):
+        if pid.isdigit() and _uid(host, pid) == end.uid:
+            found.add(_job(host, pid))
+    return found - {"", end.job}
+
+
+def left_processes(
+    host: Host, end: JobEnd, gpus: Gpus | Missing, others: tuple[str, ...]
+) -> tuple[LeftProcess, ...]:
+    """The job's processes among those that NVML lists.
+
+    A process of which neither cgroup nor environment names a job may be the job's if its owner has
+    no other job here; root's are not, since monitors run as root.
+    """
+    users: dict[int, dict[int, int | None]] = {}
+    for gpu in () if isinstance(gpus, Missing) else gpus.gpus:
+        for process in gpu.processes or ():
+            users.setdefault(process.pid, {})[gpu.index] = process.used_bytes
+    found = []
+    for pid, used in sorted(users.items()):
+        job = _job(host, str(pid))
+        owned = end.uid and _uid(host, str(pid)) == end.uid and not others
+        if job != end.job and (job or not owned):
+            continue
+        try:
+            name, state, started = parse_stat(read_text(host, f"/proc/{pid}/stat"))
+        except (HostError, ValueError, IndexError):
+            continue  # it has ended since
+        if state == "Z":
+            continue
+        sizes = [size for size in used.values() if size is not None]
+        found.append(
+            LeftProcess(
+                pid=pid,
+                started=started,
+                name=name,
+                gpus=tuple(sorted(used)),
+                used_bytes=sum(sizes) if sizes else None,
+                certain=job == end.job,
+            )
+        )
+    return tuple(found)
+
+
+def left_files(host: Host, end: JobEnd) -> dict[str, int]:
+    """Files of the job's owner in /dev/shm that changed since the job began, with their sizes.
+
+    The services of the node run as root too, so that of root's files only those count that have
+    the names of DeepSpeed's, NCCL's and torch's.
+    """
+    if end.uid is None:
+        return {}
+    try:
+        names = host.listdir(SHM)
+    except HostError:
+        return {}
+    found = {}
+    for name in names:
+        if end.uid == 0 and not is_job_segment(name):
+            continue
+        try:
+            seen = host.stat(f"{SHM}/{name}")
+        except HostError:
+            continue
+        if seen.kind == "file" and seen.uid == end.uid and seen.mtime >= (end.begun or 0.0):
+            found[f"{SHM}/{name}"] = seen.size
+    return found
+
+
+def xids_since(log: KernelLog | Missing, seconds: float) -> tuple[XidEvent, ...] | None:
+    """Xids of the last seconds; None if the log was not read or has no times."""
+    if isinstance(log, Missing) or any(event.age_s is None for event in log.xids):
+        return None
+    return tuple(event for event in log.xids if (event.age_s or 0.0) <= seconds)
+
+
+@probe
+def job_remains(
+    host: Host, end: JobEnd | Missing, gpus: Gpus | Missing, log: KernelLog | Missing
+) -> JobRemains:
+    """What the job left: processes on GPUs, files in /dev/shm, and Xids of its time."""
+    if isinstance(end, Missing):
+        raise HostError(Why.NOT_ASKED, "no job has just ended; `hook slurm-epilog` judges this")
+    others = tuple(sorted({*end.others, *(other_jobs(host, end) if end.uid else ())}))
+    return JobRemains(
+        job=end.job,
+        user=end.user,
+        begun=end.begun,
+        ecc=end.ecc,
+        processes=left_processes(host, end, gpus, others),
+        shm={} if others else left_files(host, end),
+        others=others,
+        xids=None if end.begun is None else xids_since(log, time.time() - end.begun),
+    )

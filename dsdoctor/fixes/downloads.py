@@ -11,7 +11,15 @@ import re
 from typing import Any
 
 from dsdoctor.api import FixRequest, OsInfo, Packages, Patient, TorchBuild, Why, probe
-from dsdoctor.fixes.archives import BASE_URL, COMPONENTS, last_release, platform_of
+from dsdoctor.fixes.archives import (
+    BASE_URL,
+    COMPONENTS,
+    CONTENT_SHA256,
+    MANIFEST_SHA256,
+    is_pinned,
+    last_release,
+    platform_of,
+)
 from dsdoctor.host import Host, HostError, exists
 from dsdoctor.interpreter import CHILDREN
 from dsdoctor.model.facts.repair import (
@@ -111,8 +119,7 @@ def toolkit_archives(
         raise HostError(Why.UNSUPPORTED, "torch is no CUDA build")
     if managers.conda:
         raise HostError(Why.NOT_ASKED, "conda serves")
-    mirror = host.env.get("DSDOCTOR_CUDA_ARCHIVES")
-    base = (mirror or BASE_URL).rstrip("/")
+    base = (host.env.get("DSDOCTOR_CUDA_ARCHIVES") or BASE_URL).rstrip("/")
     release = last_release(torch.cuda)
     url = f"{base}/redistrib_{release}.json"
     executable = str(host.query("executable"))
@@ -121,27 +128,38 @@ def toolkit_archives(
     if not result.ok:
         words = result.error_text or f"`{url}` did not answer within {INDEX_SECONDS:g} s"
         raise HostError(Why.ABSENT, words)
-    if mirror:
-        vouch_for(result.stdout, host.env.get("DSDOCTOR_CUDA_ARCHIVES_SHA256", ""), url)
+    vouch_for(result.stdout, release, host.env.get("DSDOCTOR_CUDA_ARCHIVES_SHA256", ""), url)
     return read_manifest(result.text, base, url, release, platform_of(system.machine))
 
 
-def vouch_for(manifest: bytes, given: str, url: str) -> None:
-    """Believes a mirror's manifest, which holds the checksums of its archives, only by its own.
+def vouch_for(manifest: bytes, release: str, given: str, url: str) -> None:
+    """Accepts a manifest, which contains the checksums of the archives, only by its own checksum.
 
-    NVIDIA's manifest comes over TLS from NVIDIA; a mirror could name any archive with its checksum.
+    Whoever can write to the site that it comes from could name any archive with its checksum.
+
+    Args:
+        manifest: as it was fetched.
+        release: which one was asked for.
+        given: SHA-256 of the manifest that the user vouches for, in place of ours; "" if none.
+        url: where it was fetched.
 
     Raises:
-        HostError: nobody has vouched for it, or it is another one.
+        HostError: nobody vouches for it, or it differs.
     """
     found = hashlib.sha256(manifest).hexdigest()
-    if found == given.strip().lower():
+    if found == given.strip().lower() or (not given and is_pinned(manifest, release)):
         return
-    said = f"`DSDOCTOR_CUDA_ARCHIVES_SHA256` says {given}" if given else "nobody vouches for it"
+    known = MANIFEST_SHA256.get(release) or (release in CONTENT_SHA256 and "another content")
+    if given:
+        expected = f"`DSDOCTOR_CUDA_ARCHIVES_SHA256` is {given}"
+    elif known:
+        expected = f"NVIDIA's of CUDA {release} has {known}"
+    else:
+        expected = f"dsdoctor does not know that of CUDA {release}"
     raise HostError(
         Why.DENIED,
-        f"the manifest `{url}` has the SHA-256 {found}, but {said}; compare it with NVIDIA's and "
-        f"set `DSDOCTOR_CUDA_ARCHIVES_SHA256={found}`",
+        f"the manifest `{url}` has the SHA-256 {found}, but {expected}; if you have verified it "
+        f"elsewhere, set `DSDOCTOR_CUDA_ARCHIVES_SHA256={found}`",
     )
 
 

@@ -6,6 +6,7 @@ import hashlib
 import http.server
 import io
 import json
+import re
 import shlex
 import subprocess
 import sys
@@ -17,7 +18,10 @@ from typing import Any
 
 import pytest
 
+from dsdoctor.fixes import archives
 from dsdoctor.fixes.archives import COMPONENTS
+from dsdoctor.fixes.downloads import vouch_for
+from dsdoctor.host import HostError
 from tests.fixes.fakes import Machine
 from tests.support.command import dsdoctor
 from tests.support.patient import tree
@@ -294,9 +298,43 @@ def test_a_manifest_that_nobody_vouches_for_is_not_believed(
     del machine.env["DSDOCTOR_CUDA_ARCHIVES_SHA256"]
     done = dsdoctor(*FIX, env=machine.env)
     assert done.status == 1
-    assert "nobody vouches for it" in done.err
+    assert "NVIDIA's of CUDA 12.3.2 has 1b6eacf335dd" in done.err
     assert [name for name in mirror.asked if name.endswith("xz")] == []
     machine.env["DSDOCTOR_CUDA_ARCHIVES_SHA256"] = "0" * 64
     done = dsdoctor(*FIX, env=machine.env)
     assert done.status == 1
-    assert f"says {'0' * 64}" in done.err
+    assert f"is {'0' * 64}" in done.err
+
+
+def test_every_release_that_is_asked_for_is_pinned() -> None:
+    pinned = {**archives.MANIFEST_SHA256, **archives.CONTENT_SHA256}
+    assert set(archives.LAST_UPDATE.values()) <= pinned.keys()
+    assert all(re.fullmatch("[0-9a-f]{64}", digest) for digest in pinned.values())
+    assert len(set(pinned.values())) == len(pinned)
+    assert not archives.MANIFEST_SHA256.keys() & archives.CONTENT_SHA256.keys()
+
+
+def accepted(manifest: bytes, release: str, given: str = "") -> bool:
+    try:
+        vouch_for(manifest, release, given, "https://site/m.json")
+    except HostError:
+        return False
+    return True
+
+
+def test_a_manifest_counts_by_our_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also NVIDIA's own site is not asked which bytes are right."""
+    ours = b'{"a": 1, "b": {"c": "d"}}'
+    digest = hashlib.sha256(ours).hexdigest()
+    monkeypatch.setitem(archives.MANIFEST_SHA256, "12.3.2", digest)
+    monkeypatch.setitem(archives.CONTENT_SHA256, "11.7.1", archives.content_sha256(ours))
+    assert accepted(ours, "12.3.2")
+    assert not accepted(ours + b"\n", "12.3.2"), "of this one the bytes are known"
+    assert not accepted(ours, "12.4.1"), "the manifest of another release"
+    assert not accepted(ours, "14.0.0"), "a release that nobody knows"
+    assert accepted(ours, "14.0.0", digest)
+    assert accepted(ours + b"\n", "12.3.2", hashlib.sha256(ours + b"\n").hexdigest().upper())
+    assert not accepted(ours, "12.3.2", "0" * 64), "what is asked for goes before the table"
+    assert accepted(b'{"b": {"c": "d"},\n\n "a": 1}\n', "11.7.1")
+    for other in (b'{"a": 2, "b": {"c": "d"}}', b"not JSON", b"[" * 100_000, b""):
+        assert not accepted(other, "11.7.1")

@@ -170,7 +170,7 @@ class Notices:
             if ecc is not None and ecc > self._ecc.setdefault(index, int(ecc)):
                 yield f"ecc {index}", f"GPU {index} reports new uncorrectable ECC errors"
         for xid in _xids(sample):
-            yield f"xid {xid['bdf']} {xid['code']}", _xid_words(xid)
+            yield f"xid {xid['bdf']} {xid['code']}", xid_words(xid)
         silent = sample.get("gpus_silent")
         if silent is not None and silent > SILENT_SECONDS:
             yield "nvml-silent", f"NVML has not answered for {silent:.0f} s; the driver may hang"
@@ -255,7 +255,8 @@ def _xids(sample: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
             yield {"gpu": None, "bdf": found[1].lower(), "code": int(found[2])}
 
 
-def _xid_words(xid: Mapping[str, Any]) -> str:
+def xid_words(xid: Mapping[str, Any]) -> str:
+    """An Xid in a sentence."""
     gpu = "the GPU" if xid["gpu"] is None else f"GPU {xid['gpu']}"
     return f"{gpu} at PCI {xid['bdf']} reports Xid {xid['code']}"
 

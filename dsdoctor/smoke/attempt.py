@@ -15,6 +15,19 @@ from dsdoctor.smoke.track import Progress, Tracker
 Teller = Callable[[str, str, float | None], None]
 
 
+@dataclasses.dataclass(frozen=True)
+class GpuError:
+    """What the driver reported of a GPU.
+
+    Attributes:
+        words: for the reader.
+        line: for the diagnosis; empty where the program is at fault and not the GPU.
+    """
+
+    words: str
+    line: str = ""
+
+
 @dataclasses.dataclass
 class Attempt:
     """How one run went: observations only.
@@ -32,6 +45,7 @@ class Attempt:
         tails: rank to last lines.
         launcher_tail: last lines of the launcher.
         kernel: the kernel's word on memory.
+        gpu_errors: what the driver reported of the planned GPUs.
         folder: where logs lie, until the attempt is cleaned up.
         seconds: wall time.
         started: when it began, in seconds since the epoch.
@@ -54,6 +68,7 @@ class Attempt:
     tails: dict[int, tuple[str, ...]] = dataclasses.field(default_factory=dict)
     launcher_tail: tuple[str, ...] = ()
     kernel: tuple[str, ...] = ()
+    gpu_errors: tuple[GpuError, ...] = ()
     seconds: float = 0.0
     started: float = dataclasses.field(default_factory=time.time)
     error: str = ""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
 
 from dsdoctor import logs
 from dsdoctor.model.diagnosis import Cause, Diagnosis, Outcome
@@ -150,7 +152,32 @@ def _memory(made: Attempt, registry: Registry) -> list[SmokeCause]:
 
 
 def find(made: Attempt, registry: Registry) -> tuple[SmokeCause, ...]:
-    """Why a run failed, most likely first; empty when nothing is recognised."""
+    """Why a run failed, most likely first; empty when nothing is recognised.
+
+    What the driver reported of a GPU comes before what the ranks say: they see its consequences.
+    """
+    told = _of_ranks(made, registry)
+    driver: dict[str, SmokeCause] = {}
+    for cause in _of_driver(made, registry):
+        driver.setdefault(cause.condition, cause)
+    named_twice = [cause for cause in told if cause.condition in driver]
+    known = {cause.condition for cause in named_twice}
+    return (
+        *(cause for name, cause in driver.items() if name not in known),
+        *named_twice,
+        *(cause for cause in told if cause.condition not in known),
+    )
+
+
+def _of_driver(made: Attempt, registry: Registry) -> Iterator[SmokeCause]:
+    known = logs.signatures_of(registry)
+    for error in made.gpu_errors:
+        source = logs.Source("gpus.log", data=f"{error.line}\n".encode())
+        for cause in logs.diagnose([source], known).causes:
+            yield msgspec.structs.replace(_of_log(cause), message=error.words)
+
+
+def _of_ranks(made: Attempt, registry: Registry) -> tuple[SmokeCause, ...]:
     wrong = next(
         (
             progress.failure

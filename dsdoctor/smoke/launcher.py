@@ -20,6 +20,7 @@ from dsdoctor.errors import UsageError
 from dsdoctor.model.redact import mask
 from dsdoctor.smoke import evidence
 from dsdoctor.smoke.attempt import Attempt, Teller
+from dsdoctor.smoke.gpus import GpuWatch
 from dsdoctor.smoke.job import SmokePlan
 from dsdoctor.smoke.track import Progress, Tracker
 from dsdoctor.smoke.watch import Watch
@@ -281,6 +282,7 @@ class Lines:
 def _run(made: Attempt, base_env: Mapping[str, str], python: str, tell: Teller) -> None:
     begun = time.monotonic()
     kernel = evidence.Kernel()
+    gpus = GpuWatch(made.folder, base_env) if made.plan.device == "cuda" else None
     log = made.folder / "launcher.log"
     child: process.Child | None = None
     try:
@@ -323,6 +325,8 @@ def _run(made: Attempt, base_env: Mapping[str, str], python: str, tell: Teller) 
         made.tracker.read(time.monotonic())
         made.kernel = kernel.killed(p.pid for p in made.tracker.ranks if p.pid and p.is_here)
         kernel.close()
+        if gpus is not None:
+            made.gpu_errors = gpus.end(made.plan.uuids)
         made.launcher_tail = evidence.tail(log)
         made.tails = {
             progress.rank: evidence.tail(made.folder / f"rank-{progress.rank}.log")

@@ -50,7 +50,7 @@ def report(made: Attempt, registry: Registry) -> SmokeReport:
             changed=made.plan.changed,
         ),
         causes=found,
-        warnings=tuple(judge.slow_words(made, figures)),
+        warnings=(*(e.words for e in made.gpu_errors), *judge.slow_words(made, figures)),
         partial=made.reason == "interrupted",
         seconds=round(made.seconds, 2),
         patient=_versions(made),

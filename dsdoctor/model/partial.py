@@ -87,7 +87,9 @@ OPEN: dict[type, frozenset[str]] = {
     gpu.Nvml: frozenset({"cuda_version", "slow_seconds", "driver_version"}),
     python.TorchBuild: frozenset({"nccl", "cudnn", "cuda_wheels"}),
     python.TorchLive: frozenset({"cuda_error", "cuda_error_code", "cxx11_abi"}),
-    python.DeepSpeedInstall: frozenset({"installed_ops", "built_for_torch", "built_for_cuda"}),
+    python.DeepSpeedInstall: frozenset(
+        {"installed_ops", "built_for_torch", "built_for_cuda", "built_for_accelerator"}
+    ),
     python.DeepSpeedLive: frozenset({"accelerator"}),
     python.Patient: frozenset({"implementation"}),
     toolchain.Compilers: frozenset({"ninja_in_env"}),

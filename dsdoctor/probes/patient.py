@@ -272,6 +272,7 @@ def _deepspeed_install(
     }
     given = value.get("torch_info")
     info = given if any(ops.values()) and isinstance(given, dict) else {}
+    accelerator = value.get("accelerator_name") if any(ops.values()) else None
     return _build(
         DeepSpeedInstall,
         {
@@ -280,6 +281,7 @@ def _deepspeed_install(
             "installed_ops": ops,
             "built_for_torch": _known_version(info.get("version")),
             "built_for_cuda": _known_version(info.get("cuda_version")),
+            "built_for_accelerator": accelerator if isinstance(accelerator, str) else None,
             "error": error,
         },
     )

@@ -162,6 +162,7 @@ def test_deepspeed_with_prebuilt_ops(bare: Path) -> None:
     info = (
         "version='0.19.8'\ninstalled_ops={'cpu_adam': True, 'fused_adam': False}\n"
         "torch_info={'version': '2.5', 'cuda_version': '12.4', 'bf16_support': True}\n"
+        "accelerator_name='cpu'\n"
     )
     put(
         site_of(bare),
@@ -174,15 +175,20 @@ def test_deepspeed_with_prebuilt_ops(bare: Path) -> None:
     assert deepspeed.version == "0.19.8"
     assert deepspeed.prebuilt == ("cpu_adam",)
     assert (deepspeed.built_for_torch, deepspeed.built_for_cuda) == ("2.5", "12.4")
+    assert deepspeed.built_for_accelerator == "cpu"
     assert deepspeed.error is None
 
 
 def test_deepspeed_without_prebuilt_ops_was_built_for_none(bare: Path) -> None:
-    info = "version='0.19.8'\ninstalled_ops={'cpu_adam': False}\ntorch_info={'version': '0.0'}\n"
+    info = (
+        "version='0.19.8'\ninstalled_ops={'cpu_adam': False}\ntorch_info={'version': '0.0'}\n"
+        "accelerator_name='cpu'\n"
+    )
     files = {"deepspeed/__init__.py": "", "deepspeed/git_version_info_installed.py": info}
     put(site_of(bare), files)
     deepspeed = read(bare)[3]
     assert deepspeed.built_for_torch is None
+    assert deepspeed.built_for_accelerator is None
     assert deepspeed.prebuilt == ()
 
 

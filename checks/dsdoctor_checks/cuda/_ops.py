@@ -148,12 +148,13 @@ class Need:
 
 
 def loadable(torch: TorchBuild, deepspeed: DeepSpeedInstall | Missing) -> tuple[str, ...]:
-    """Pre-built ops that match this torch and its CUDA, as DeepSpeed checks when it loads them."""
+    """Pre-built ops that DeepSpeed loads on a GPU: they match this torch, its CUDA, and GPUs."""
     if isinstance(deepspeed, Missing):
         return ()
     same_torch = deepspeed.built_for_torch in (None, _two(torch.version))
     same_cuda = deepspeed.built_for_cuda in (None, _two(torch.cuda))
-    return deepspeed.prebuilt if same_torch and same_cuda else ()
+    for_gpus = deepspeed.built_for_accelerator in (None, "cuda")
+    return deepspeed.prebuilt if same_torch and same_cuda and for_gpus else ()
 
 
 def _two(version: str | None) -> str:

@@ -1,15 +1,22 @@
-"""Ops were pre-built for another torch or CUDA version.
+"""Ops were pre-built for another torch or CUDA version, or where no GPU was visible.
 
 ## Why it matters
 DeepSpeed compares the torch and CUDA versions its pre-built ops were compiled for with the installed
 ones, and refuses to load a mismatched op: `PyTorch version mismatch!`. It happens when torch is
 upgraded and DeepSpeed is not rebuilt.
 
+Since 0.14.1 it also records the accelerator it saw. Where no GPU was visible (a login node, the build
+of an image) that is the CPU, and on a machine with GPUs DeepSpeed silently ignores these ops and
+compiles each of them when it is first needed, which takes minutes and a CUDA toolkit.
+
 ## What to do
-Rebuild DeepSpeed in this environment, or install it without pre-built ops.
+Rebuild DeepSpeed in this environment, or install it without pre-built ops. Where no GPU is visible, set
+`DS_ACCELERATOR=cuda` for the build.
 
 ## References
-- DeepSpeed op_builder/builder.py: `validate_torch_op_version`
+- DeepSpeed op_builder/builder.py: `validate_torch_op_version`, `OpBuilder.load`
+- https://github.com/deepspeedai/DeepSpeed/pull/5206
+- https://github.com/deepspeedai/DeepSpeed/issues/7011
 """
 
 from __future__ import annotations
@@ -20,7 +27,9 @@ from typing import Any
 from dsdoctor.api import (
     Condition,
     DeepSpeedInstall,
+    DeepSpeedLive,
     Finding,
+    Missing,
     RunNeeds,
     Scope,
     TorchBuild,
@@ -45,11 +54,14 @@ CONDITION = Condition(
 
 @check(CONDITION)
 def ops_match_torch(
-    deepspeed: DeepSpeedInstall, torch: TorchBuild, run: RunNeeds
+    deepspeed: DeepSpeedInstall, torch: TorchBuild, run: RunNeeds, live: DeepSpeedLive | Missing
 ) -> Iterator[Finding]:
-    """Compares major and minor versions, as DeepSpeed does when it loads an op."""
+    """Compares accelerator, major and minor versions, as DeepSpeed does when it loads an op."""
     if not deepspeed.prebuilt:
         yield skip("no op is pre-built")
+        return
+    if (ignored := _ignored(deepspeed, live)) is not None:
+        yield ignored
         return
     wrong: list[str] = []
     built, now = pair(deepspeed.built_for_torch), pair(torch.version)
@@ -71,10 +83,34 @@ def ops_match_torch(
         return
     unused = run.config is not None and not set(needed_ops(run.config)) & set(deepspeed.prebuilt)
     yield (warn if unused else fail)(
-        f"{listed(f'`{op}`' for op in deepspeed.prebuilt)} "
-        f"{'was' if len(deepspeed.prebuilt) == 1 else 'were'} pre-built for {listed(wrong)}",
+        f"{_built(deepspeed)} for {listed(wrong)}",
         effect="loading such an op fails with `PyTorch version mismatch!` or `CUDA version mismatch!`",
         hint="run `pip install --force-reinstall --no-cache-dir --no-deps --no-build-isolation "
         "deepspeed` in this environment",
         **evidence,
+    )
+
+
+def _built(deepspeed: DeepSpeedInstall) -> str:
+    were = "was" if len(deepspeed.prebuilt) == 1 else "were"
+    return f"{listed(f'`{op}`' for op in deepspeed.prebuilt)} {were} pre-built"
+
+
+def _ignored(deepspeed: DeepSpeedInstall, live: DeepSpeedLive | Missing) -> Finding | None:
+    """Ops that DeepSpeed does not look at, since it runs on another accelerator.
+
+    That a login node has none is not a reason to rebuild them.
+    """
+    built = deepspeed.built_for_accelerator
+    used = None if isinstance(live, Missing) else live.accelerator
+    if built is None or used in (None, "cpu", built):
+        return None
+    return warn(
+        f"{_built(deepspeed)} for the accelerator `{built}`, but DeepSpeed uses `{used}` here",
+        effect="DeepSpeed ignores these ops and compiles each of them when it is first needed",
+        hint=f"run `DS_ACCELERATOR={used} pip install --force-reinstall --no-cache-dir --no-deps "
+        "--no-build-isolation deepspeed` with the `DS_BUILD_` variables of these ops",
+        ops=list(deepspeed.prebuilt),
+        built_for_accelerator=built,
+        accelerator=used,
     )

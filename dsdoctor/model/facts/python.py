@@ -229,6 +229,8 @@ class DeepSpeedInstall(Fact, frozen=True, kw_only=True):
         installed_ops: op name to whether it was pre-built.
         built_for_torch: torch version that pre-built ops were built for (`2.5`), None = none were.
         built_for_cuda: CUDA version of those ops.
+        built_for_accelerator: the accelerator that DeepSpeed saw when it built them (`cpu` where no
+            GPU was visible), None = none were built, or not recorded (before 0.14.1).
         error: its metadata exists but its files could not be read, or the reverse.
     """
 
@@ -237,6 +239,7 @@ class DeepSpeedInstall(Fact, frozen=True, kw_only=True):
     installed_ops: dict[str, bool] = {}
     built_for_torch: str | None = None
     built_for_cuda: str | None = None
+    built_for_accelerator: str | None = None
     error: str | None = None
 
     @property

@@ -425,6 +425,7 @@ def read_deepspeed(path: list[str], finders: dict[str, str]) -> dict[str, Any]:
     value["version"] = known.get("version")
     value["installed_ops"] = known.get("installed_ops") or {}
     value["torch_info"] = known.get("torch_info") or {}
+    value["accelerator_name"] = known.get("accelerator_name")
     return value
 
 

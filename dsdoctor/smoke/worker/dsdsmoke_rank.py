@@ -341,10 +341,14 @@ def build_folder(builder: Any) -> Any:
     """Where torch builds an op; None for one that was built with DeepSpeed or cannot be told."""
     # private names, which another version may lack
     with contextlib.suppress(Exception):
-        from deepspeed.git_version_info import installed_ops
+        from deepspeed import git_version_info as built
+        from deepspeed.accelerator import get_accelerator
         from torch.utils.cpp_extension import _get_build_directory
 
-        if not installed_ops.get(builder.name):
+        own = get_accelerator().device_name()
+        ready = built.installed_ops.get(builder.name)
+        # ops that were built for another accelerator are not used (DeepSpeed 0.14.1 and later)
+        if not ready or getattr(built, "accelerator_name", own) != own:
             return _get_build_directory(builder.name, False)
     return None
 

@@ -100,6 +100,25 @@ CHECK = cuda_toolkit_missing.toolkit_is_there
             {
                 "torch_build": m.torch(),
                 "cuda_toolkits": m.toolkits(),
+                "deep_speed_install": DeepSpeedInstall(
+                    version="0.19.8",
+                    installed_ops={"fused_adam": True},
+                    built_for_torch="2.9",
+                    built_for_cuda="12.8",
+                    built_for_accelerator="cpu",
+                ),
+                "run_needs": m.ADAM,
+                "environment": m.NO_ENV,
+                "nvidia_kernel": m.kernel(),
+                "gpus": m.gpus("A100"),
+            },
+            ["fail"],
+            id="no toolkit, and the optimizer was built where no GPU was visible",
+        ),
+        pytest.param(
+            {
+                "torch_build": m.torch(),
+                "cuda_toolkits": m.toolkits(),
                 "deep_speed_install": m.DEEPSPEED,
                 "run_needs": m.OFFLOAD,
                 "environment": m.NO_ENV,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dsdoctor.api import DeepSpeedInstall, RunNeeds, TorchBuild
+from dsdoctor.api import DeepSpeedInstall, DeepSpeedLive, ImportOutcome, RunNeeds, TorchBuild
 from dsdoctor.testing import judge
 from dsdoctor_checks.ops import prebuilt_op_mismatch
 
@@ -94,3 +94,34 @@ def test_rows(fact: DeepSpeedInstall, run: RunNeeds, expected: str) -> None:
         ).status
         == expected
     )
+
+
+@pytest.mark.parametrize(
+    ("built", "used", "expected"),
+    [
+        pytest.param("cpu", "cuda", "warn", id="built where no GPU was visible, used on GPUs"),
+        pytest.param("cuda", "cuda", "ok", id="built for GPUs and used on GPUs"),
+        pytest.param("cuda", "cpu", "ok", id="built for GPUs, checked on a login node"),
+        pytest.param(None, "cuda", "ok", id="a release that does not record the accelerator"),
+        pytest.param("cpu", None, "ok", id="DeepSpeed was not imported"),
+    ],
+)
+def test_ops_of_another_accelerator_are_ignored_by_deepspeed(
+    built: str | None, used: str | None, expected: str
+) -> None:
+    judged = judge(
+        prebuilt_op_mismatch.ops_match_torch,
+        deep_speed_install=DeepSpeedInstall(
+            version="0.19.8", installed_ops={"fused_adam": True}, built_for_torch="2.9",
+            built_for_cuda="12.8", built_for_accelerator=built,
+        ),
+        deep_speed_live=DeepSpeedLive(imported=ImportOutcome(ok=True), accelerator=used),
+        torch_build=TorchBuild(version="2.9.1+cu128", cuda="12.8"),
+        run_needs=FUSED,
+    )  # fmt: skip
+    assert judged.status == expected
+    if expected == "warn":
+        assert f"for the accelerator `{built}`, but DeepSpeed uses `{used}` here" in str(
+            judged.worst
+        )
+        assert f"DS_ACCELERATOR={used}" in str(judged.worst)

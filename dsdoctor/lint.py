@@ -20,14 +20,16 @@ import msgspec
 
 from dsdoctor import yaml_text
 from dsdoctor.errors import UsageError
+from dsdoctor.fact_source import Facts
 from dsdoctor.hostfile import parse_hostfile
-from dsdoctor.judge import JUDGE_SECONDS, Facts, Policy, not_judged, unit_findings, without_wider
+from dsdoctor.judge import JUDGE_SECONDS, Policy, not_judged, unit_findings
 from dsdoctor.model.facts.base import Fact
 from dsdoctor.model.facts.python import DeepSpeedInstall
 from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.model.finding import Finding, Status
 from dsdoctor.model.snapshot import Snapshot, masked
 from dsdoctor.model.snapshot import of as snapshot_of
+from dsdoctor.precedence import without_wider
 from dsdoctor.probes.command_line import parse_command
 from dsdoctor.probes.config import parse_config
 from dsdoctor.probes.hostfile import parse_env_file

@@ -32,6 +32,7 @@ import msgspec
 from dsdoctor import files, packs
 from dsdoctor import judge as judging
 from dsdoctor.api import Check, Fact, Finding, Limits, Missing, Probe, Signature, Status, Why
+from dsdoctor.fact_source import Facts
 from dsdoctor.host.door import DiskUsage, Host, HostError, Stat
 from dsdoctor.host.fake import FakeHost
 from dsdoctor.host.local import LocalHost
@@ -187,7 +188,7 @@ def judge(
     raised.clear()
     unit = Unit(check.condition, title="", page="", family="", pack="", check=watched)
     policy = judging.Policy(limits={check.condition.name: thresholds or {}})
-    findings = judging.unit_findings(unit, judging.Facts(facts_of), policy, Registry())
+    findings = judging.unit_findings(unit, Facts(facts_of), policy, Registry())
     if raised:
         raise raised[0]
     judged = Judged(findings)

@@ -13,8 +13,7 @@ from typing import Any
 import click
 
 from dsdoctor.errors import UsageError
-from dsdoctor.hook import entry, gatelog, install, schedulers, site
-from dsdoctor.hook.install import account_number
+from dsdoctor.hook import entry, gatelog, install, installed, owner, schedulers, site
 from dsdoctor.hook.request import BUDGET, KINDS, MAX_AGE, Request, node_name
 from dsdoctor.hook.rundir import default_path
 from dsdoctor.safe_path import UnsafePathError
@@ -33,7 +32,7 @@ _trust_option = click.option(
     "--trust-owner",
     multiple=True,
     metavar="ACCOUNT",
-    callback=lambda _ctx, _param, names: tuple(account_number(name) for name in names),
+    callback=lambda _ctx, _param, names: tuple(owner.account_number(name) for name in names),
     help="Let root run an interpreter that belongs to this account.",
 )
 
@@ -214,7 +213,7 @@ def install_command(
             trust=trust_owner,
         ),
     )
-    warning = "" if target == "kubernetes" else install.judge(python or sys.executable, trust_owner)
+    warning = "" if target == "kubernetes" else owner.judge(python or sys.executable, trust_owner)
     if warning:
         click.echo(f"dsdoctor: {warning}", err=True)
     notes: list[str] = []
@@ -232,7 +231,7 @@ def install_command(
         for path, (text, mode) in wanted.files.items():
             click.echo(f"# would write {path} (mode {mode:o})\n{text}")
     else:
-        for line in install.apply(wanted):
+        for line in installed.apply(wanted):
             click.echo(line)
         click.echo("")
     click.echo(wanted.advice, nl=False)
@@ -253,7 +252,7 @@ def uninstall_command(*, target: str, into: str | None, force: bool) -> None:
     if target in ("slurm", "epilog") and not force:
         scripts = folder if target == "slurm" else folder / "epilog.sh"
         site.must_not_be_in_use(shutil.which("scontrol") or "/usr/bin/scontrol", scripts)
-    for line in install.remove(target, folder):
+    for line in installed.remove(target, folder):
         click.echo(line)
     if target == "slurm":
         click.echo("Take the lines that name this folder out of slurm.conf as well.")

@@ -13,13 +13,14 @@ from dsdoctor.errors import UsageError
 from dsdoctor.fleet.replay import FleetNode
 from dsdoctor.fleet.traits import traits_of
 from dsdoctor.fleet.verdict_cache import UNLIKE, Memory, Values
-from dsdoctor.judge import JUDGE_SECONDS, Policy, not_judged, without_wider
+from dsdoctor.judge import JUDGE_SECONDS, Policy, not_judged
 from dsdoctor.model.facts.base import Fact, Missing, Why
 from dsdoctor.model.facts.gpu import Gpus
 from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.model.finding import Finding
 from dsdoctor.model.snapshot import SCHEMA, VERSION
 from dsdoctor.model.vital import VITAL
+from dsdoctor.precedence import without_wider
 from dsdoctor.registry import Registry, Unit
 
 F = TypeVar("F", bound=Fact)

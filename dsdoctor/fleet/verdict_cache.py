@@ -7,9 +7,10 @@ import typing
 from collections.abc import Callable, Hashable
 from typing import Any, Protocol, TypeVar
 
+from dsdoctor.fact_source import Facts, Source
 from dsdoctor.fleet import reads
 from dsdoctor.fleet.replay import FleetNode
-from dsdoctor.judge import Facts, Policy, Source, unit_findings
+from dsdoctor.judge import Policy, unit_findings
 from dsdoctor.model.facts.base import Fact, Missing
 from dsdoctor.model.facts.gpu import Gpus
 from dsdoctor.model.facts.machine import NvidiaKernel, OsInfo, Resources

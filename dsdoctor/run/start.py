@@ -18,9 +18,10 @@ from dsdoctor.errors import UsageError
 from dsdoctor.model.masking import mask_words
 from dsdoctor.model.run_record import RunRecord
 from dsdoctor.run import store
+from dsdoctor.run.dump_variables import announced
 from dsdoctor.run.options import REFUSED, RunOptions
 from dsdoctor.run.preflight_seconds import SECONDS
-from dsdoctor.run.supervise import Supervisor, announced
+from dsdoctor.run.supervise import Supervisor
 from dsdoctor.version import __version__
 
 #: The check gets so much longer than its own limit before it is left alone.

@@ -5,12 +5,9 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import re
-import select
 import signal
-import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
@@ -25,134 +22,19 @@ from dsdoctor.run.notices import Notices, gpu_evidence
 from dsdoctor.run.options import RunOptions
 from dsdoctor.run.progress import Progress, Step
 from dsdoctor.run.relay import Relay
+from dsdoctor.run.watcher import Watcher
 
-WATCHER = Path(__file__).parent.parent / "probes" / "children" / "watch_host.py"
 #: Signals that are passed on to the job.
 PASSED = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGCONT")
 #: How long output may still come after the command has ended (a grandchild holds the pipe).
 DRAIN_SECONDS = 1.0
 #: How long a hung job may take to end itself before it is killed (`--on-hang stop`).
 STOP_SECONDS = 30.0
-#: How long the watcher may take for its last sample.
-LAST_SECONDS = 1.5
 #: A watcher that dies is started again so often.
 WATCHER_STARTS = 3
-
 #: What NVML reported of GPUs at fault.
 GPU_LOG = "gpus.log"
-
 Speaker = Callable[[str], None]
-
-
-def announced(folder: Path, env: Mapping[str, str], torch: str | None) -> dict[str, str]:
-    """Variables that make dumps possible and change no result; what the user has set stays.
-
-    Torch 2.9 renamed the flight recorder's variables and warns of the old names
-    (`ProcessGroupNCCL.hpp` and `FlightRecorder.hpp` of torch 2.1 to 2.15, read 2026-11).
-
-    Args:
-        folder: of the run.
-        env: the job's environment.
-        torch: version of torch there; None = not known.
-    """
-    prefix = str(folder / "flight-recorder" / "rank-")
-    numbers = [int(part) for part in re.findall(r"\d+", torch or "")[:2]]
-    old = bool(numbers) and numbers < [2, 9]
-    size, file = (
-        ("TORCH_NCCL_TRACE_BUFFER_SIZE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE")
-        if old
-        else ("TORCH_FR_BUFFER_SIZE", "TORCH_FR_DUMP_TEMP_FILE")
-    )
-    wanted = {
-        "TORCH_NCCL_DUMP_ON_TIMEOUT": "1",
-        size: "2000",
-        file: prefix,
-        "PYTHONFAULTHANDLER": "1",
-    }
-    return {name: value for name, value in wanted.items() if name not in env}
-
-
-class Watcher:
-    """The sampling child; the job does not notice when it dies."""
-
-    def __init__(
-        self,
-        pid: int,
-        options: RunOptions,
-        folder: Path,
-        disks: Sequence[str],
-        seen: gpus.GpuChoice,
-    ) -> None:
-        self._arguments = [sys.executable, "-I", "-S", str(WATCHER), "--pid", str(pid)]
-        self._arguments += ["--every", str(options.every), "--file", str(folder / "samples.jsonl")]
-        self._arguments += ["--gpus", seen.selector] + ["--pci-order"] * seen.by_pci
-        for disk in disks:
-            self._arguments += ["--disk", disk]
-        if interface := os.environ.get("NCCL_SOCKET_IFNAME", "").lstrip("^="):
-            self._arguments += ["--interface", interface.split(",")[0]]
-        self.starts = 0
-        self.out = -1
-        self._held = -1
-        self._buffer = b""
-        self._child: process.Attached | None = None
-
-    def start(self) -> None:
-        """Starts it (again)."""
-        self.close()
-        self.starts += 1
-        inner_in, self._held = os.pipe()
-        self.out, inner_out = os.pipe()
-        null = os.open(os.devnull, os.O_WRONLY)
-        try:
-            self._child = process.start_attached(
-                self._arguments, stdin=inner_in, stdout=inner_out, stderr=null, env=os.environ
-            )
-        finally:
-            for number in (inner_in, inner_out, null):
-                os.close(number)
-        os.set_blocking(self.out, False)
-
-    def samples(self) -> list[dict[str, Any]] | None:
-        """New samples; None = it has ended."""
-        try:
-            data = os.read(self.out, 1 << 20)
-        except BlockingIOError:
-            return []
-        if not data:
-            return None
-        *lines, self._buffer = (self._buffer + data).split(b"\n")
-        found: list[dict[str, Any]] = []
-        for line in lines:
-            with contextlib.suppress(ValueError):
-                found.append(json.loads(line))
-        return found
-
-    def last_samples(self) -> list[dict[str, Any]]:
-        """Asks it to end; what it still reports, above all the counters after a death."""
-        found: list[dict[str, Any]] = []
-        if self._held >= 0:
-            os.close(self._held)
-            self._held = -1
-        deadline = time.monotonic() + LAST_SECONDS
-        while self.out >= 0 and (left := deadline - time.monotonic()) > 0:
-            if select.select([self.out], [], [], left)[0]:
-                samples = self.samples()
-                if samples is None:
-                    break
-                found += samples
-        return found
-
-    def close(self) -> None:
-        """Ends it: its standard input closes."""
-        for number in (self._held, self.out):
-            if number >= 0:
-                with contextlib.suppress(OSError):
-                    os.close(number)
-        self._held = self.out = -1
-        if self._child is not None and self._child.wait(1.0) is None:
-            self._child.signal_group(signal.SIGKILL)
-            self._child.wait(1.0)
-        self._child = None
 
 
 class Supervisor:
@@ -263,7 +145,7 @@ class Supervisor:
             raise UsageError("the command was not started")
         seen = gpus.choose(self.options.command, env)
         self.record.gpus_chosen_by = seen.why
-        watcher = Watcher(job.pid, self.options, self.folder, _disks(self.folder), seen)
+        watcher = Watcher(job.pid, self.options, self.folder, seen)
         self._start_watcher(watcher, relay)
         ended: float | None = None
         try:
@@ -413,15 +295,3 @@ def _is_foreground() -> bool:
         return os.isatty(0) and os.tcgetpgrp(0) == os.getpgrp()
     except OSError:
         return False
-
-
-def _disks(folder: Path) -> list[str]:
-    """Where a job writes: its folder, its caches, temporary files, our own records."""
-    named = [os.environ.get(name, "") for name in ("HF_HOME", "TRITON_CACHE_DIR", "TMPDIR")]
-    candidates = [str(Path.cwd()), str(Path.home()), "/tmp", str(folder), *named]  # noqa: S108
-    seen: dict[int, str] = {}
-    for path in candidates:
-        with contextlib.suppress(OSError):
-            if path:
-                seen.setdefault(os.stat(path).st_dev, path)  # noqa: PTH116
-    return list(seen.values())

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from dsdoctor.errors import UsageError
-from dsdoctor.hook import entry, install, trust
+from dsdoctor.hook import entry, owner, trust
 from dsdoctor.hook.request import Request
 from dsdoctor.hook.wrapper import Wrapper
 from tests.attack.conftest import MALLORY, Trap
@@ -144,7 +144,7 @@ def test_a_personal_environment_is_not_installed_into_roots_prolog(trap: Trap) -
         assert "belongs to uid 61234" in done.stderr
         assert not (trap.folder / "i").exists()
     with pytest.raises(UsageError):
-        install.judge(str(python), ())
+        owner.judge(str(python), ())
     done = hook(
         *("install", "npd", "--into", str(trap.folder / "i"), "--python", str(python)),
         *("--trust-owner", str(MALLORY)),

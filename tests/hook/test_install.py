@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dsdoctor.errors import UsageError
-from dsdoctor.hook import install, site
+from dsdoctor.hook import install, installed, site
 
 
 def dsdoctor(*argv: str) -> subprocess.CompletedProcess[str]:
@@ -98,7 +98,7 @@ def test_reason_from_prolog_is_off_and_says_what_slurm_says(tmp_path: Path) -> N
 def test_a_folder_that_may_not_be_written(tmp_path: Path) -> None:
     plan = install.plan("npd", install.InstallOptions(into=Path("/dev/null/x"), python="/p"))
     with pytest.raises(UsageError, match="cannot be written"):
-        install.apply(plan)
+        installed.apply(plan)
 
 
 def test_an_edited_script_is_kept_beside_the_new_one(tmp_path: Path) -> None:

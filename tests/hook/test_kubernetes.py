@@ -15,7 +15,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from dsdoctor.hook import install
+from dsdoctor.hook import install, installed
 from dsdoctor.hook.outputs import K8S_JOB_FAULT, K8S_NODE_FAULT
 from tests.nvml import fakenvml, scenarios
 
@@ -136,7 +136,7 @@ def test_the_exit_statuses_of_the_manifests_command(
 
 def test_the_npd_plugin_keeps_the_protocol(tmp_path: Path) -> None:
     plan = install.plan("npd", install.InstallOptions(into=tmp_path, python=sys.executable))
-    install.apply(plan)
+    installed.apply(plan)
     text = (tmp_path / "dsdoctor.json").read_text()
     config = json.loads(text)
     (rule,) = config["rules"]

@@ -1,0 +1,160 @@
+"""Files of `hook install` on disk: written, recognized as ours, removed."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import re
+from pathlib import Path
+
+from dsdoctor import files
+from dsdoctor.errors import UsageError
+from dsdoctor.hook import schedulers
+from dsdoctor.hook.install import Plan
+from dsdoctor.hook.wrapper import MARK
+
+#: What hooks leave in the run folder (dsdoctor/hook/rundir.py, gatelog.py and the scripts).
+_LEFT = re.compile(
+    r"(?:node|node-snapshot)\.json|lock|fail-open|epilogs|gate\.log(?:\.1)?"
+    r"|(?:job|blocked|own|worker|run)\..*"
+)
+_SEAL = "# sha256 of the other lines: "
+
+
+def apply(wanted: Plan) -> list[str]:
+    """Writes the files; says what it did.
+
+    Raises:
+        UsageError: a file of somebody else stands there, or the folder cannot be written.
+    """
+    said = []
+    for path, (text, mode) in wanted.files.items():
+        if path.exists() and not _ours(path):
+            raise UsageError(
+                f"`{path}` exists and was not written by dsdoctor; move it away, or give `--into`"
+            )
+        try:
+            kept = _keep_edited(path, text)
+            files.write(path, sealed(text), mode=mode, strict=True, make=0o755, durable=True)
+        except OSError as error:
+            raise UsageError(
+                f"`{path}` cannot be written ({error.strerror}); give `--into`, or run as root"
+            ) from None
+        said += [f"kept your edited {path.name} as {kept}"] if kept else []
+        said.append(f"wrote {path}")
+    return said
+
+
+def sealed(text: str) -> str:
+    """A script with the checksum of its other lines, by which a later one knows it was not edited.
+
+    Files without a comment line of ours (JSON, YAML) stay as they are.
+    """
+    lines = text.split("\n")
+    if not text.startswith("#!") or _SEAL in text:
+        return text
+    return "\n".join([lines[0], f"{_SEAL}{_digest(text)}", *lines[1:]])
+
+
+def _digest(text: str) -> str:
+    whole = "\n".join(line for line in text.split("\n") if not line.startswith(_SEAL))
+    return hashlib.sha256(whole.encode()).hexdigest()
+
+
+def is_edited(text: str) -> bool:
+    r"""Whether somebody changed a script after it was written; one without a checksum may be.
+
+    >>> is_edited(sealed("#!/bin/sh\n:\n")), is_edited(sealed("#!/bin/sh\n:\n") + "x")
+    (False, True)
+    """
+    return f"{_SEAL}{_digest(text)}\n" not in text
+
+
+def _keep_edited(path: Path, new: str) -> Path | None:
+    """Moves an edited script aside before it is written anew; where to, None if it was not edited.
+
+    Raises:
+        OSError: it cannot be moved.
+    """
+    if not path.exists() or not new.startswith("#!"):
+        return None
+    if not is_edited(path.read_text(encoding="utf-8", errors="replace")):
+        return None
+    number = 1
+    while (kept := path.with_name(f"{path.name}.edited-{number}")).exists():
+        number += 1
+    files.copy(path, kept, mode=0o644, strict=True)
+    return kept
+
+
+def remove(target: str, into: Path) -> list[str]:
+    """Removes what `apply` wrote; files that are not ours stay.
+
+    Raises:
+        UsageError: there is nothing of ours, or a file cannot be removed.
+    """
+    names = {
+        "slurm": ("prolog.sh", "task-prolog.sh", "health.sh", "epilog.sh"),
+        "epilog": ("epilog.sh",),
+        "kubernetes": ("gate-configmap.yaml", "job.yaml"),
+        "npd": ("dsdoctor.json", "npd.sh"),
+        "nagios": ("check_dsdoctor",),
+        **schedulers.FILES,
+    }[target]
+    said = []
+    run_folders = set()
+    for path in (into / name for name in names):
+        if not path.exists():
+            continue
+        run_folders |= _run_folders(path)
+        if not _ours(path):
+            said.append(f"left {path}: it was not written by dsdoctor")
+            continue
+        try:
+            path.unlink()
+        except OSError as error:
+            raise UsageError(f"`{path}` cannot be removed ({error.strerror})") from None
+        said.append(f"removed {path}")
+    if not said:
+        raise UsageError(f"`{into}` holds no file of dsdoctor; expected {', '.join(names)}")
+    # the epilog shares its folders with the other scripts for Slurm
+    shared = {folder for path in into.glob("*.sh") for folder in _run_folders(path)}
+    said += [line for folder in sorted(run_folders - shared) for line in _empty(folder)]
+    try:
+        into.rmdir()
+    except OSError:
+        return said  # others' files are in it
+    return [*said, f"removed {into}"]
+
+
+def _run_folders(script: Path) -> set[Path]:
+    """The run folder that a script of ours uses."""
+    text = script.read_text(encoding="utf-8", errors="replace")
+    found = re.findall(r"(?m)^\s*run=(/\S+|'/[^']+')$", text) if MARK in text else []
+    return {Path(name.strip("'")) for name in found}
+
+
+def _empty(folder: Path) -> list[str]:
+    """Removes what hooks left in a run folder, and the folder if nothing else is in it."""
+    try:
+        names = sorted(path.name for path in folder.iterdir())
+    except OSError:
+        return []
+    for name in names:
+        if _LEFT.fullmatch(name):
+            with contextlib.suppress(OSError):
+                tree = name == "fail-open" or name.startswith("run.")
+                files.remove(folder / name, strict=True, tree=tree)
+    try:
+        files.remove_folder(folder, strict=True)
+    except OSError:
+        return [f"left {folder}: it contains files of others"]
+    return [f"removed {folder}"]
+
+
+def _ours(path: Path) -> bool:
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+    return MARK in text or '"source": "dsdoctor-monitor"' in text

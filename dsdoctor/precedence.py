@@ -1,0 +1,93 @@
+"""Which findings give way to others: to a narrower condition, or to one that hides a fact."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from dsdoctor.model.finding import Finding, Status
+from dsdoctor.registry import Registry, Unit
+
+
+def narrower_of(finding: Finding, unit: Unit, registry: Registry) -> Unit | None:
+    """The narrower condition that the error text of a failure shows, if it shows one."""
+    text = str(finding.evidence.get("error_text", ""))
+    if finding.status is not Status.FAIL or not text:
+        return None
+    for name in unit.condition.narrower:
+        narrower = registry.find(name)
+        if narrower and _recognizes(narrower, text):
+            return narrower
+    return None
+
+
+def _recognizes(unit: Unit, text: str) -> bool:
+    """Whether a condition's signatures match a line of a text."""
+    return any(
+        re.search(signature.pattern, line)
+        for signature in unit.signatures
+        for line in text.splitlines()
+    )
+
+
+def without_wider(findings: list[Finding], registry: Registry) -> list[Finding]:
+    """Drops a condition's failures where a narrower condition failed as well.
+
+    Where both name keys of a config, only those about the same key are dropped.
+    """
+    failed: dict[str, list[Finding]] = {}
+    for finding in findings:
+        if finding.status is Status.FAIL:
+            failed.setdefault(finding.condition, []).append(finding)
+    kept: list[Finding] = []
+    for finding in findings:
+        unit = registry.find(finding.condition)
+        narrower = [
+            one
+            for name in (unit.condition.narrower if unit else ())
+            for one in failed.get(name, ())
+        ]
+        bad = finding.status in (Status.FAIL, Status.WARN)
+        if bad and any(_overlap(_keys(finding), _keys(one)) for one in narrower):
+            continue
+        kept.append(finding)
+    return kept
+
+
+def without_blinded(findings: list[Finding], registry: Registry) -> list[Finding]:
+    """Skips what is unknown only because a condition that failed hides the fact.
+
+    A failed NVML leaves every check of a GPU without an answer: one line says why.
+    """
+    causes: dict[str, str] = {}
+    for finding in findings:
+        unit = registry.find(finding.condition) if finding.status is Status.FAIL else None
+        for kind in unit.condition.blinds if unit else ():
+            causes.setdefault(kind.key(), finding.condition)
+    return [
+        msgspec.structs.replace(
+            finding,
+            status=Status.SKIP,
+            message=f"not judged because of `{causes[finding.evidence['fact']]}`",
+        )
+        if finding.status is Status.UNKNOWN and finding.evidence.get("fact") in causes
+        else finding
+        for finding in findings
+    ]
+
+
+def _keys(finding: Finding) -> set[str]:
+    """Dotted keys of a config that a finding is about; empty where it names none."""
+    several, one = finding.evidence.get("keys"), finding.evidence.get("key")
+    found = {str(key) for key in several} if isinstance(several, (dict, list, tuple)) else set()
+    return found | ({one} if isinstance(one, str) else set())
+
+
+def _overlap(one: set[str], other: set[str]) -> bool:
+    """Whether two findings may be about the same thing."""
+    if not one or not other:
+        return True
+    return any(
+        f"{a}.".startswith(f"{b}.") or f"{b}.".startswith(f"{a}.") for a in one for b in other
+    )

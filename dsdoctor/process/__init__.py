@@ -1,0 +1,47 @@
+"""The one place that starts processes: deadlines, marker, abandon, sweep (docs/architecture.md).
+
+Every child gets a session of its own and `DSDOCTOR_RUN=<uuid>` in its environment. torchrun's
+workers start sessions of their own, so a kill of the process group is not enough: descendants are
+found by the marker in `/proc/*/environ`. A child that cannot be killed (state D) is abandoned.
+"""
+
+from dsdoctor.process.attached import Attached, start_attached
+from dsdoctor.process.child import OUTPUT_LIMIT, Account, Child, Result, run
+from dsdoctor.process.detached import Detached, start_detached
+from dsdoctor.process.guard import Guard
+from dsdoctor.process.marker import (
+    MARKER,
+    RUN_ID,
+    become_subreaper,
+    carries_marker,
+    is_rank,
+    marked,
+    marked_pids,
+)
+from dsdoctor.process.signals import signal_one
+from dsdoctor.process.sweep import kill_all, sweep
+from dsdoctor.process.workers import parallel
+
+__all__ = [
+    "MARKER",
+    "OUTPUT_LIMIT",
+    "RUN_ID",
+    "Account",
+    "Attached",
+    "Child",
+    "Detached",
+    "Guard",
+    "Result",
+    "become_subreaper",
+    "carries_marker",
+    "is_rank",
+    "kill_all",
+    "marked",
+    "marked_pids",
+    "parallel",
+    "run",
+    "signal_one",
+    "start_attached",
+    "start_detached",
+    "sweep",
+]

@@ -1,0 +1,92 @@
+"""The user's own command, in the foreground."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+
+from dsdoctor.process.signals import POSIX, signal_group
+
+
+class Attached:
+    """The user's own command, in the foreground: its streams are the caller's business.
+
+    Nothing here ends it: no deadline, no marker, no sweep. `dsdoctor run` is a guest beside it.
+
+    Attributes:
+        pid: its process id, and on POSIX the id of its group.
+    """
+
+    def __init__(self, child: subprocess.Popen[bytes]) -> None:
+        self._child = child
+        self.pid = child.pid
+
+    def poll(self) -> int | None:
+        """Exit status (negative: signal), None while it runs."""
+        return self._child.poll()
+
+    def wait(self, timeout: float) -> int | None:
+        """Waits so long at most for its exit status."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._child.wait(timeout)
+        return self._child.returncode
+
+    def signal_group(self, number: int) -> None:
+        """Passes a signal on to the command and its group, unless the command has ended."""
+        if self._child.poll() is None:
+            signal_group(self.pid, number)
+
+
+def start_attached(
+    argv: Sequence[str],
+    *,
+    stdin: int | None,
+    stdout: int,
+    stderr: int,
+    env: Mapping[str, str],
+    terminal: int | None = None,
+    foreground: int | None = None,
+) -> Attached:
+    """Starts the user's command in a group of its own.
+
+    Args:
+        argv: the command.
+        stdin: its standard input; None = inherited.
+        stdout: descriptor for its output.
+        stderr: descriptor for its errors.
+        env: its environment.
+        terminal: the inner side of a pseudo-terminal that becomes its controlling terminal.
+        foreground: a terminal whose foreground it takes, so that Ctrl-C reaches it and it may read.
+
+    Raises:
+        OSError: the program does not exist or may not be run.
+    """
+
+    def prepare() -> None:  # pragma: no cover  # runs in the child, before exec
+        if terminal is not None:
+            import fcntl  # noqa: PLC0415  # POSIX only
+            import termios  # noqa: PLC0415
+
+            fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
+            return
+        os.setpgid(0, 0)
+        if foreground is not None:
+            signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+            with contextlib.suppress(OSError):
+                os.tcsetpgrp(foreground, os.getpid())
+            signal.signal(signal.SIGTTOU, signal.SIG_DFL)
+
+    child = subprocess.Popen(  # nothing else runs in this process yet
+        list(argv),
+        stdin=stdin,
+        stdout=stdout,
+        stderr=stderr,
+        env=dict(env),
+        start_new_session=terminal is not None,
+        preexec_fn=prepare if POSIX else None,  # noqa: PLW1509  # calls nothing that takes a lock
+        restore_signals=True,
+    )
+    return Attached(child)

@@ -1,0 +1,119 @@
+"""What a report says besides its findings: what was examined, and the verdict."""
+
+from __future__ import annotations
+
+import contextlib
+
+from dsdoctor.fact_source import has_gpu
+from dsdoctor.model import partial
+from dsdoctor.model.facts.base import Fact, Missing, Why
+from dsdoctor.model.facts.gpu import Gpus, GpuTopology, Nvml
+from dsdoctor.model.facts.machine import NvidiaKernel, OsInfo
+from dsdoctor.model.facts.memory import MemoryDemand
+from dsdoctor.model.facts.pci import PciTree
+from dsdoctor.model.facts.python import DeepSpeedInstall, PatientChoice, TorchBuild
+from dsdoctor.model.finding import Status
+from dsdoctor.model.matrix import build as build_matrix
+from dsdoctor.model.report import PatientLine, Report, Verdict
+from dsdoctor.model.snapshot import Snapshot
+from dsdoctor.model.vital import VITAL
+
+
+def describe(report: Report, snapshot: Snapshot) -> None:
+    """Fills in what was examined: host, GPUs, driver, environment, and notes on the run."""
+    with contextlib.suppress(partial.NotStated):
+        _describe_gpus(report, snapshot)
+    with contextlib.suppress(partial.NotStated):
+        _describe_driver(report, snapshot)
+    report.host = _stated(snapshot.get(OsInfo), "hostname") or ""
+    choice = snapshot.get(PatientChoice)
+    report.patient = PatientLine(
+        python=_stated(choice, "executable"),
+        chosen_by=_stated(choice, "chosen_by"),
+        torch=_stated(snapshot.get(TorchBuild), "version"),
+        deepspeed=_stated(snapshot.get(DeepSpeedInstall), "version"),
+    )
+    _note_run(report, snapshot)
+    if snapshot.partial:
+        report.notes.append("interrupted: this report is partial")
+    if snapshot.origin:
+        report.origin = snapshot.origin
+    if snapshot.pasted:
+        spoken = {f.condition for f in report.findings if f.status is not Status.SKIP}
+        report.judged = len(spoken)
+
+
+def _stated(fact: Fact | Missing, name: str) -> str | None:
+    """A field of a fact, None where the fact is missing or does not state it."""
+    if isinstance(fact, Missing):
+        return None
+    try:
+        value = getattr(fact, name)
+    except partial.NotStated:
+        return None
+    return None if value is None else str(value)
+
+
+def _describe_gpus(report: Report, snapshot: Snapshot) -> None:
+    gpus = snapshot.get(Gpus)
+    if not isinstance(gpus, Missing):
+        names: dict[str, int] = {}
+        for gpu in gpus.gpus:
+            name = gpu.name or "unreadable GPU"
+            names[name] = names.get(name, 0) + 1
+        report.gpus = [f"{count} × {name}" for name, count in names.items()]
+    matrix = build_matrix(gpus, snapshot.get(GpuTopology), snapshot.get(PciTree))
+    if matrix is not None:
+        report.topology = matrix
+    demand = snapshot.get(MemoryDemand)
+    if not isinstance(demand, Missing) and demand.source == "model":
+        report.memory = demand
+
+
+def _describe_driver(report: Report, snapshot: Snapshot) -> None:
+    nvml, kernel = snapshot.get(Nvml), snapshot.get(NvidiaKernel)
+    if not isinstance(nvml, Missing):
+        report.driver = nvml.driver_version
+    if report.driver is None and not isinstance(kernel, Missing):
+        report.driver = kernel.module_version
+
+
+def _note_run(report: Report, snapshot: Snapshot) -> None:
+    run = snapshot.run
+    report.config = run.config_path
+    if run.config_named_by:
+        report.notes.append(f"`{run.config_path}` is judged because {run.config_named_by} names it")
+    if run.followed:
+        report.notes.append(f"the command that was judged is {run.followed}")
+    if run.not_followed:
+        report.notes.append(f"the command was not judged: {run.not_followed}")
+    if run.quick:
+        report.notes.append("torch not started (--quick)")
+
+
+def unread_of(snapshot: Snapshot) -> dict[str, str]:
+    """Vital facts that could not be read, each with the reason."""
+    found: dict[str, str] = {}
+    for kind in VITAL:
+        value = snapshot.get(kind)
+        asked = snapshot.run.wants_gpu or has_gpu(snapshot)
+        if isinstance(value, Missing) and (value.is_unknown or (value.why is Why.DENIED and asked)):
+            found[kind.key()] = value.detail
+    return found
+
+
+def verdict_of(report: Report, snapshot: Snapshot) -> Verdict:
+    """The verdict that the findings and the facts allow: healthy only where all that is vital is.
+
+    A report of pasted text is never healthy.
+    """
+    statuses = {finding.status for finding in report.findings}
+    if Status.FAIL in statuses:
+        return Verdict.FAULTY
+    if snapshot.pasted:
+        return Verdict.UNKNOWN  # what a text leaves out may be what is wrong
+    nothing = all(isinstance(snapshot.get(kind), Missing) for kind in VITAL)
+    unsure = statuses & {Status.UNKNOWN, Status.CRASH}
+    if unsure or report.unread or nothing or report.partial:
+        return Verdict.UNKNOWN
+    return Verdict.HEALTHY

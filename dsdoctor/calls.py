@@ -245,10 +245,8 @@ def smoke(
     """
     import dataclasses  # noqa: PLC0415  # `import dsdoctor` stays light
 
-    from dsdoctor import interpreter, packs  # noqa: PLC0415
+    from dsdoctor import interpreter, packs, this_machine  # noqa: PLC0415
     from dsdoctor.host import LocalHost, account  # noqa: PLC0415
-    from dsdoctor.job_request import parse_gpus  # noqa: PLC0415
-    from dsdoctor.model.facts.run import RunNeeds  # noqa: PLC0415
     from dsdoctor.model.smoke import EXIT  # noqa: PLC0415
     from dsdoctor.report import smoke as report  # noqa: PLC0415
     from dsdoctor.smoke import request  # noqa: PLC0415
@@ -273,8 +271,7 @@ def smoke(
     )
     if steps is not None:
         asked = dataclasses.replace(asked, steps=steps)
-    needs = RunNeeds(gpus=parse_gpus(words), quick=True)
-    made = request.plan(asked, lambda: request.read(needs, registry))
+    made = request.plan(asked, lambda: this_machine.read(words, registry))
     found = prove(
         made, chosen, registry, ProofOptions(timeout=timeout, budget=bisect_budget, bisect=bisect)
     )
@@ -300,7 +297,7 @@ def recommend(
 
     Args:
         model: a config.json, the name of a preset, or a size such as `1.5B`.
-        gpus: GPUs of this machine to use; None = all.
+        gpus: GPUs of this machine to use; None = all that are visible.
         gpu_memory_gib: plan for another machine, whose GPUs have this much memory.
         gpu_count: how many of those.
         compute_capability: of those.
@@ -311,14 +308,10 @@ def recommend(
     Raises:
         UsageError: the model is not known, or an option does not fit.
     """
-    from dsdoctor.examine import Request, read_machine  # noqa: PLC0415
-    from dsdoctor.model.facts.base import Fact  # noqa: PLC0415
-    from dsdoctor.model.facts.gpu import Gpus  # noqa: PLC0415
-    from dsdoctor.model.facts.machine import OsInfo, Resources  # noqa: PLC0415
-    from dsdoctor.model.facts.run import RunNeeds  # noqa: PLC0415
+    from dsdoctor import this_machine  # noqa: PLC0415
     from dsdoctor.packs import load  # noqa: PLC0415
     from dsdoctor.recommend import models  # noqa: PLC0415
-    from dsdoctor.recommend.machine import machine_from, machine_of  # noqa: PLC0415
+    from dsdoctor.recommend.machine import machine_of  # noqa: PLC0415
     from dsdoctor.recommend.options import PlanOptions  # noqa: PLC0415
     from dsdoctor.recommend.planning import recommend as plan_for  # noqa: PLC0415
     from dsdoctor.report.launch_plan import render  # noqa: PLC0415
@@ -329,12 +322,7 @@ def recommend(
             gpu_gib=gpu_memory_gib, count=gpu_count, cc=compute_capability, host_gib=host_memory_gib
         )
     else:
-        run = RunNeeds(gpus=_words(gpus), quick=True)
-        kinds: tuple[type[Fact], ...] = (Gpus, Resources, OsInfo)
-        snapshot = read_machine(Request(run=run, facts=frozenset(kinds)), load())
-        machine = machine_from(
-            snapshot.get(Gpus), snapshot.get(Resources), run, snapshot.get(OsInfo), None
-        )
+        machine = this_machine.read(None if gpus is None else _words(gpus), load()).machine()
     try:
         wanted = PlanOptions(**options)
     except TypeError:

@@ -13,11 +13,11 @@ from dsdoctor import launch_site
 from dsdoctor.cli import html, measuring, proving
 from dsdoctor.cli.output import wants_colour
 from dsdoctor.errors import UsageError
-from dsdoctor.host import Host, LocalHost
+from dsdoctor.host import LocalHost
 from dsdoctor.model.launch_plan import LaunchPlan, encode
 from dsdoctor.model.units import GIB
 from dsdoctor.recommend import choice, files
-from dsdoctor.recommend.machine import Machine, capability, machine_from, machine_of
+from dsdoctor.recommend.machine import Machine, capability, machine_of
 from dsdoctor.recommend.options import (
     ATTENTIONS,
     FINETUNES,
@@ -29,31 +29,14 @@ from dsdoctor.recommend.options import (
 from dsdoctor.report.launch_plan import render
 
 
-def _this_machine(host: Host, gpus: str | None, timeout: float | None) -> Machine:
-    """Facts of this host, collected as `check` does; torch is not started."""
-    from dsdoctor.cli import loading  # noqa: PLC0415  # the engine is not needed for --gpu-memory
-    from dsdoctor.examine import Request, read_machine  # noqa: PLC0415
-    from dsdoctor.job_request import parse_gpus  # noqa: PLC0415
-    from dsdoctor.model.facts.gpu import Gpus  # noqa: PLC0415
-    from dsdoctor.model.facts.machine import OsInfo, Resources  # noqa: PLC0415
-    from dsdoctor.model.facts.run import RunNeeds  # noqa: PLC0415
+def _this_machine(gpus: str | None, timeout: float | None) -> Machine:
+    from dsdoctor import this_machine  # noqa: PLC0415  # the engine is not needed for --gpu-memory
+    from dsdoctor.cli import loading  # noqa: PLC0415
 
-    needs = RunNeeds(gpus=parse_gpus(loading.items(gpus)), quick=True)
-    snapshot = read_machine(
-        Request(run=needs, timeout=timeout, facts=frozenset({Gpus, Resources, OsInfo})),
-        loading.load_registry(),
-    )
-    return machine_from(
-        snapshot.get(Gpus),
-        snapshot.get(Resources),
-        needs,
-        snapshot.get(OsInfo),
-        host.env.get("CUDA_VISIBLE_DEVICES"),
-    )
+    return this_machine.read(loading.items(gpus), loading.load_registry(), timeout).machine()
 
 
 def _machine(
-    host: Host,
     *,
     gpus: str | None,
     gpu_memory: float | None,
@@ -70,7 +53,7 @@ def _machine(
                 "`--gpu-count` and `--gpu-cc` describe another machine; "
                 "give `--gpu-memory` with them"
             )
-        machine = _this_machine(host, gpus, timeout)
+        machine = _this_machine(gpus, timeout)
         if host_memory is not None:
             machine = dataclasses.replace(machine, host_bytes=int(host_memory * GIB))
         return machine if cpus is None else dataclasses.replace(machine, cpus=cpus)
@@ -278,7 +261,6 @@ def command(
     named = launch_site.host_names(host, hosts, hostfile, nodes)
     here = gpu_memory is None
     machine = _machine(
-        host,
         gpus=gpus,
         gpu_memory=gpu_memory,
         gpu_count=gpu_count,

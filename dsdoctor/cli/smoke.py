@@ -14,14 +14,13 @@ from typing import Any
 import click
 import msgspec
 
-from dsdoctor import files, interpreter, known_good
+from dsdoctor import files, interpreter, known_good, this_machine
 from dsdoctor.cli import common, html, loading, options, output
 from dsdoctor.cli.phases import shown
 from dsdoctor.errors import UsageError
 from dsdoctor.host import LocalHost, account
-from dsdoctor.job_request import parse_gpus, run_needs
+from dsdoctor.job_request import run_needs
 from dsdoctor.model import smoke as model
-from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.model.smoke import SmokeReport
 from dsdoctor.registry import Registry
 from dsdoctor.report import smoke as text_report
@@ -40,11 +39,6 @@ def _fault(text: str | None) -> dict[str, Any] | None:
         raise UsageError(f"`--fault {text}` is not known; expected one such as `corrupt@1`")
     phase = match[3] or ("collectives" if match[1] == "corrupt" else "steps")
     return {"kind": match[1], "rank": int(match[2]), "phase": phase}
-
-
-def _machine(gpus: str | None) -> request.MachineFacts:
-    needs = RunNeeds(gpus=parse_gpus(loading.items(gpus)), quick=True)
-    return request.read(needs, loading.load_registry())
 
 
 @click.command("smoke", short_help="Prove launch settings by a short real run.")
@@ -130,7 +124,7 @@ def command(
             full_size=full_size, steps=steps, precision=precision, launcher=launcher,
             hostfile=hostfile, master_port=master_port, fault=_fault(fault),
         ),
-        lambda: _machine(gpus),
+        lambda: this_machine.read(loading.items(gpus), loading.load_registry()),
     )  # fmt: skip
     if folder is not None:
         keep.check_folder(folder)

@@ -11,24 +11,18 @@ import msgspec
 
 from dsdoctor import hostfile
 from dsdoctor.errors import UsageError
-from dsdoctor.examine import Request, read_machine
 from dsdoctor.host import free_port
-from dsdoctor.model.facts.base import Fact, Missing
+from dsdoctor.model.facts.base import Missing
 from dsdoctor.model.facts.gpu import Gpus
-from dsdoctor.model.facts.machine import NvidiaKernel, OsInfo, Resources
-from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.model.launch_plan import LaunchPlan
-from dsdoctor.model.snapshot import Snapshot
 from dsdoctor.probes.config import parse_config
 from dsdoctor.recommend import files, models, output
 from dsdoctor.recommend.models import ModelShape
-from dsdoctor.recommend.planning import Machine, PlanOptions, machine_from, recommend
-from dsdoctor.registry import Registry
+from dsdoctor.recommend.planning import Machine, PlanOptions, recommend
 from dsdoctor.smoke import job as planning
 from dsdoctor.smoke.job import DEFAULT_CONFIG, TINY, SmokePlan
+from dsdoctor.this_machine import MachineFacts
 
-#: Facts of the machine that a plan is made from.
-FACTS: set[type[Fact]] = {Gpus, Resources, OsInfo, NvidiaKernel}
 DEFAULT_CPU_RANKS = 2
 #: Fewer steps than this show no trend of the loss.
 FEWEST_STEPS = 3
@@ -50,35 +44,6 @@ class SmokeOptions:
     hostfile: str | None = None
     master_port: int | None = None
     fault: dict[str, Any] | None = None
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class MachineFacts:
-    """What was read of this machine."""
-
-    gpus: Gpus | Missing
-    resources: Resources | Missing
-    os: OsInfo | Missing
-    needs: RunNeeds
-    nvidia_devices: int = 0
-
-
-def read(needs: RunNeeds, registry: Registry) -> MachineFacts:
-    """Reads what a plan is made from; torch is not started."""
-    snapshot = read_machine(Request(run=needs, facts=frozenset(FACTS)), registry)
-    return MachineFacts(
-        gpus=snapshot.get(Gpus),
-        resources=snapshot.get(Resources),
-        os=snapshot.get(OsInfo),
-        needs=needs,
-        nvidia_devices=nvidia_devices(snapshot),
-    )
-
-
-def nvidia_devices(snapshot: Snapshot) -> int:
-    """How many NVIDIA GPUs sit in this machine, whether a driver serves them or not."""
-    found = snapshot.get(NvidiaKernel)
-    return 0 if isinstance(found, Missing) else len(found.pci)
 
 
 def _read_config(path: str) -> dict[str, Any]:
@@ -137,7 +102,7 @@ def _machine(asked: SmokeOptions, look: Callable[[], MachineFacts]) -> tuple[Mac
             None,
         )
     seen = look()
-    machine = machine_from(seen.gpus, seen.resources, seen.needs, seen.os)
+    machine = seen.machine()
     if not machine.devices and seen.nvidia_devices:
         raise UsageError(
             f"{seen.nvidia_devices} NVIDIA GPUs are installed, but none can be used; run "

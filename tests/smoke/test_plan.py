@@ -19,6 +19,7 @@ from dsdoctor.recommend.models import resolve
 from dsdoctor.recommend.planning import PlanOptions, machine_of, recommend
 from dsdoctor.smoke import job as planning
 from dsdoctor.smoke import launcher, predict, request
+from dsdoctor.this_machine import MachineFacts
 
 CPU = {"device": "cpu"}
 
@@ -30,11 +31,13 @@ def gpu(index: int) -> Gpu:
     )  # fmt: skip
 
 
-def seen(count: int = 0, *, broken: int = 0, asked: tuple[str, ...] = ()) -> request.MachineFacts:
+def seen(
+    count: int = 0, *, broken: int = 0, asked: tuple[str, ...] = (), visible: str | None = None
+) -> MachineFacts:
     resources = Resources(
         cpus_logical=8, cpus_usable=8, memory_total_bytes=64 << 30, memory_available_bytes=60 << 30
     )
-    return request.MachineFacts(
+    return MachineFacts(
         gpus=Gpus(gpus=tuple(gpu(index) for index in range(count)))
         if count
         else Missing(why=Why.ABSENT, detail="no driver"),
@@ -42,6 +45,7 @@ def seen(count: int = 0, *, broken: int = 0, asked: tuple[str, ...] = ()) -> req
         os=OsInfo(system="Linux", release="6", machine="x86_64", hostname="n"),
         needs=RunNeeds(gpus=asked),
         nvidia_devices=broken,
+        visible=visible,
     )
 
 
@@ -69,6 +73,15 @@ def test_gpus_that_cannot_be_used_are_not_passed_over(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="4 NVIDIA GPUs are installed, but none can be used"):
         request.plan(request.SmokeOptions(), lambda: seen(broken=4))
     assert request.plan(request.SmokeOptions(cpu=3), lambda: seen(broken=4)).world == 3
+
+
+def test_gpus_that_the_environment_hides_are_not_used(tmp_path: Path) -> None:
+    hidden = request.plan(request.SmokeOptions(), lambda: seen(4, visible="3,1"))
+    assert hidden.launch.gpu_ids == (1, 3)
+    with pytest.raises(UsageError, match="CUDA_VISIBLE_DEVICES=3,1` leaves 2"):
+        request.plan(request.SmokeOptions(gpus="0"), lambda: seen(4, asked=("0",), visible="3,1"))
+    with pytest.raises(UsageError, match="4 NVIDIA GPUs are installed, but none can be used"):
+        request.plan(request.SmokeOptions(), lambda: seen(4, broken=4, visible=""))
 
 
 def test_guide_a6_the_debug_launch_is_ten_steps_of_one_small_batch() -> None:

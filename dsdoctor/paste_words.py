@@ -8,7 +8,8 @@ import re
 _WORDS = re.compile(
     r"(?i)PyTorch version|NVIDIA-SMI|Failed to initialize NVML|NVSMI LOG|DeepSpeed C\+\+/CUDA ext"
     r"|DeepSpeed general env|\(UUID: |\bGPU0\s|transformers|accelerate|llama-?factory"
-    r"|Cuda compilation tools|NVIDIA Corporation|Package\s+Version|\w=="
+    r"|Cuda compilation tools|NVIDIA Corporation|Package\s+Version|Name\s+Version\s+Build"
+    r"|\w==|Name: [\w.-]+\s+Version: \d|No devices were found|determine the device handle"
 )
 
 

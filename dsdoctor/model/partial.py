@@ -83,6 +83,7 @@ def _opened(name: str) -> None:
 OPEN: dict[type, frozenset[str]] = {
     machine.OsInfo: frozenset({"machine", "libc", "container"}),
     machine.NvidiaKernel: frozenset({"module_version", "module_open", "dxg"}),
+    machine.PciGpu: frozenset({"driver"}),
     machine.NvidiaSmi: frozenset({"returncode", "gpus", "driver_version", "cuda_version"}),
     gpu.Nvml: frozenset({"cuda_version", "slow_seconds", "driver_version"}),
     python.TorchBuild: frozenset({"nccl", "cudnn", "cuda_wheels"}),

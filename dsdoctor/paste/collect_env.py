@@ -16,6 +16,7 @@ from dsdoctor.paste.lines import Line
 from dsdoctor.paste.reader import (
     EMPTY,
     Reader,
+    state_conda_package,
     state_cuda,
     state_cuda_available,
     state_gpu,
@@ -35,7 +36,8 @@ _NEXT = re.compile(
 _KEY = re.compile(r"\s*(?P<key>[A-Z][\w ()./]{1,48}?)\s*:(?:\s+(?P<value>.*))?$")
 _GPU = re.compile(r"\s*GPU (?P<index>\d{1,3}): (?P<name>[^(]{2,80}?)(?:\s*\(UUID.*)?$")
 _PACKAGE = re.compile(
-    r"\s*\[(?:pip|pip3|pip2|conda)\]\s+(?P<name>[\w.-]{1,60})(?:==|\s+)(?P<v>\S+)"
+    r"\s*\[(?P<tool>pip|pip3|pip2|conda)\]\s+(?P<name>[\w.-]{1,60})(?:==|\s+)(?P<v>\S+)"
+    r"(?:\s+(?P<build>\S+))?"
 )
 _VARIABLE = re.compile(r"\s*(?P<name>[A-Z][A-Z0-9_]{2,60})=(?P<value>.*)$")
 _LIBRARIES = re.compile(r"\s*Versions of relevant libraries\s*:")
@@ -79,6 +81,7 @@ def _gcc(value: str, line: Line, into: Statements) -> None:
         into.state(Compilers, f"{compiler}.kind", "gcc", line)
         into.state(Compilers, f"{compiler}.command", "gcc", line)
         into.state(Compilers, f"{compiler}.error", None, line)
+    into.state(Compilers, "cc.path", "gcc", line)  # it ran the gcc on PATH
 
 
 def _os(value: str, line: Line, into: Statements) -> None:
@@ -183,7 +186,9 @@ def _region(lines: Sequence[Line], place: int, into: Statements) -> int:
             return at
         key = _KEY.match(line.text)
         name, value = (key["key"].strip(), (key["value"] or "").rstrip("` ")) if key else ("", "")
-        if name == "GPU models and configuration":
+        if name == "GPU models and configuration" and value == "No CUDA":
+            _no_gpu(line, into)
+        elif name == "GPU models and configuration":
             listed.open = True
             listed.take(value, line, into)
         elif listed.takes(line.text, name, line, into) or (
@@ -196,6 +201,13 @@ def _region(lines: Sequence[Line], place: int, into: Statements) -> int:
         else:
             _other(line, into)
     return end
+
+
+def _no_gpu(line: Line, into: Statements) -> None:
+    """`No CUDA` stands there where torch found no device and `nvidia-smi -L` listed none either."""
+    into.state(Gpus, "gpus[]", None, line)
+    into.state(Gpus, "count", 0, line)
+    into.state(Gpus, "stopped_at", None, line)
 
 
 class _Listed:
@@ -229,6 +241,9 @@ class _Listed:
 
 def _other(line: Line, into: Statements) -> None:
     package = _PACKAGE.match(line.text)
+    if package and package["tool"] == "conda":
+        state_conda_package(package["name"], package["v"], package["build"] or "", line, into)
+        return
     if package:
         state_package(package["name"], package["v"], line, into)
         return

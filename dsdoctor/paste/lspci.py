@@ -15,7 +15,8 @@ _GPU = re.compile(
     r"(?:3D controller|VGA compatible controller)"
     r"(?: \[03\d\d\])?: NVIDIA Corporation (?P<rest>.*)$"
 )
-_ID = re.compile(r"\[10de:(?P<id>[0-9a-f]{4})\]")
+#: With `-nn`; without it, `Device` and the id where the names of that machine are older.
+_ID = re.compile(r"\[10de:(?P<id>[0-9a-f]{4})\]|^Device (?P<bare>[0-9a-f]{4})\b")
 _OTHER = re.compile(r"\s*(?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.\d ")
 _DRIVER = re.compile(r"\s+Kernel driver in use: (?P<driver>[\w-]{1,30})$")
 
@@ -32,7 +33,9 @@ def _read(lines: Sequence[Line], into: Statements) -> None:
             into.state(NvidiaKernel, f"pci.{number}.bdf", bus, line)
             code = _ID.search(gpu["rest"])
             if code:
-                into.state(NvidiaKernel, f"pci.{number}.device_id", f"0x{code['id']}", line)
+                into.state(
+                    NvidiaKernel, f"pci.{number}.device_id", f"0x{code['id'] or code['bare']}", line
+                )
         elif inside and driver:
             into.state(NvidiaKernel, f"pci.{number}.driver", driver["driver"], line)
         elif _OTHER.match(line.text) or not line.text.strip():

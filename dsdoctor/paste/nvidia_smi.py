@@ -57,6 +57,21 @@ _FAILURES = (
         (9, "DRIVER_NOT_LOADED", "Driver Not Loaded"),
     ),
 )
+#: What it prints where the driver works and a GPU does not: the words for it and their code.
+_HANDLE = re.compile(
+    r"Unable to determine the device handle for (?:GPU|gpu) ?"
+    r"(?P<bus>[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d):\s+"
+    r"(?P<word>GPU is lost|Unknown Error|Not Found|GPU requires reset)"
+)
+_HANDLE_CODES = {
+    "GPU is lost": (15, "GPU_IS_LOST"),
+    "GPU requires reset": (16, "RESET_REQUIRED"),
+    "Not Found": (6, "NOT_FOUND"),
+    "Unknown Error": (999, "UNKNOWN"),
+}
+_NO_DEVICES = re.compile(r"\s*No devices were found\s*$")
+#: The number of such a GPU is not printed: its place in the list is behind those that have one.
+_NUMBERLESS = 1000
 
 
 def _read(lines: Sequence[Line], into: Statements) -> None:
@@ -85,6 +100,18 @@ def _failure(line: Line, into: Statements) -> None:
             into.state(NvidiaSmi, "error", line.text.strip()[:200], line)
             into.state(NvidiaSmi, "timed_out", False, line)
             return
+    lost = _HANDLE.search(line.text)
+    if lost:
+        code, name = _HANDLE_CODES[lost["word"]]
+        error = {"code": code, "name": name, "message": lost["word"], "call": "nvidia-smi"}
+        number = _NUMBERLESS + int(lost["bus"].replace(":", "").replace(".", ""), 16)
+        into.state(Gpus, f"gpus.{number}.pci_bdf", bdf(lost["bus"]), line)
+        into.state(Gpus, f"gpus.{number}.error", error, line)
+    elif _NO_DEVICES.match(line.text):
+        into.state(Gpus, "gpus[]", None, line)
+        into.state(Gpus, "count", 0, line)
+        into.state(Gpus, "stopped_at", None, line)
+        into.state(Nvml, "error", None, line)  # without a driver it prints something else
 
 
 def _table(lines: Sequence[Line], place: int, head: re.Match[str], into: Statements) -> int:

@@ -15,6 +15,11 @@ _ROW = re.compile(
     r"\s*(?P<name>[A-Za-z][\w.-]{0,60})\s+(?P<version>\d[\w.+!-]{0,60})(?:\s+\S{1,200})?\s*$"
 )
 _FROZEN = re.compile(r"(?P<name>[A-Za-z][\w.-]{0,60})==(?P<version>\d[\w.+!-]{0,60})\s*$")
+#: What `pip freeze` prints of a wheel that was installed from a file or an address.
+_WHEEL = re.compile(
+    r"(?P<name>[A-Za-z][\w.-]{0,60}) @ \S{0,200}/(?:[A-Za-z][\w.]{0,60})-"
+    r"(?P<version>\d[\w.+!%]{0,60})-(?:cp|py)\d\S*$"
+)
 #: Fewer lines of `name==version` are as likely what is asked for (requirements) as what is there.
 _FEWEST = 10
 
@@ -25,13 +30,29 @@ def _read(lines: Sequence[Line], into: Statements) -> None:
             _table(lines, place + 2, into)
     run: list[tuple[Line, re.Match[str]]] = []
     for line in lines:
-        found = _FROZEN.match(line.text)
+        found = _FROZEN.match(line.text) or _WHEEL.match(line.text)
         if found:
             run.append((line, found))
         elif line.text.strip() and not re.match(r"(?:-e |\S+ @ |#)", line.text):
             _frozen(run, into)
             run = []
     _frozen(run, into)
+    _headless(lines, into)
+
+
+def _headless(lines: Sequence[Line], into: Statements) -> None:
+    """A list whose head was cut off: rows of two cells in the order in which pip sorts them."""
+    run: list[tuple[Line, re.Match[str]]] = []
+    for line in [*lines, Line(0, "")]:
+        row = _ROW.match(line.text)
+        if row and (not run or run[-1][1]["name"].lower() < row["name"].lower()):
+            run.append((line, row))
+            continue
+        if len(run) >= _FEWEST and not _RULE.match(lines[run[0][0].number - 2].text):
+            into.recognized()
+            for at, found in run:
+                state_package(found["name"], found["version"], at, into)
+        run = [(line, row)] if row else []
 
 
 def _table(lines: Sequence[Line], place: int, into: Statements) -> None:
@@ -48,7 +69,7 @@ def _frozen(run: list[tuple[Line, re.Match[str]]], into: Statements) -> None:
         return
     into.recognized()
     for line, found in run:
-        state_package(found["name"], found["version"], line, into)
+        state_package(found["name"], found["version"].replace("%2B", "+"), line, into)
 
 
 READER = Reader("pip list", _read)

@@ -39,6 +39,12 @@ EMPTY = re.compile(
 )
 VERSION = re.compile(r"\d{1,5}(?:\.\w{1,24}){1,5}(?:[+-][\w.]{1,60})?")
 _LOCAL = re.compile(r"\+(?:cu(?P<major>1\d|9)(?P<minor>\d)\b|(?P<cpu>cpu\b)|rocm(?P<hip>[\d.]+))")
+#: The CUDA runtime that a torch wheel of PyPI pins, at the CUDA version that it was built for.
+_RUNTIME = re.compile(r"nvidia-cuda-runtime(?:-cu\d{2})?")
+#: Of a build string of conda: `py3.12_cuda11.8_cudnn9.1.0_0`, `cuda126_generic_py312h…`.
+_CONDA_CUDA = re.compile(
+    r"cuda(?:(?P<dotted>\d{1,2}\.\d{1,2})|(?P<major>1\d|9)(?P<minor>\d)(?!\d))"
+)
 _PLATFORM = re.compile(r"(?P<system>Linux|Windows|macOS|Darwin)-(?P<rest>[\w.+~-]{1,120})$")
 _MACHINE = re.compile(r"-(?P<machine>x86_64|aarch64|arm64|ppc64le|AMD64)(?=-|$)")
 _LIBC = re.compile(r"-with-glibc(\d\.\d{1,3})")
@@ -125,10 +131,43 @@ def state_package(name: str, text: str, line: Line, into: Statements) -> None:
     into.state(Packages, f"packages.{key}", {"name": key, "version": value}, line)
     if key == "torch":
         state_torch(value, line, into)
+        _state_pinned_cuda(line, into)
+    elif _RUNTIME.fullmatch(key):
+        _state_pinned_cuda(line, into)
     elif key == "deepspeed":
         state_deepspeed(value, line, into)
     elif re.fullmatch(r"nvidia-nccl-cu\d+", key):
         into.state(TorchBuild, "nccl", value, line)
+
+
+def _state_pinned_cuda(line: Line, into: Statements) -> None:
+    """States the CUDA version of a torch of PyPI, whose version does not name it."""
+    packages = ("nvidia-cuda-runtime-cu11", "nvidia-cuda-runtime-cu12", "nvidia-cuda-runtime")
+    found = [into.value(Packages, f"packages.{name}") for name in packages]
+    pinned = [one["version"] for one in found if one]
+    torch = into.value(TorchBuild, "version")
+    if torch and "+" not in torch and len(pinned) == 1 and not into.states(TorchBuild, "cuda"):
+        state_cuda(pinned[0], line, into)
+
+
+def state_conda_package(name: str, text: str, build: str, line: Line, into: Statements) -> None:
+    """States a package of conda; of `pytorch` its build string says what it was built for."""
+    if name == "python":
+        state_python(text, line, into)
+    elif name in ("pytorch", "libtorch", "pytorch-gpu", "pytorch-cpu"):
+        found = _CONDA_CUDA.search(build)
+        if name == "pytorch":
+            state_package("torch", text, line, into)
+        if name != "pytorch" or into.states(TorchBuild, "cuda"):
+            return
+        if found:
+            cuda = found["dotted"] or f"{found['major']}.{found['minor']}"
+            state_cuda(cuda, line, into)
+        elif re.search(r"(?:^|_)cpu(?:_|$)", build):
+            into.state(TorchBuild, "cuda", None, line)
+            into.state(TorchBuild, "hip", None, line)
+    elif build.startswith("pypi") or not re.match(r"(?:lib|_|ld_impl|cuda|nvidia)", name):
+        state_package(name, text, line, into)
 
 
 def state_gpu(index: int, name: str, line: Line, into: Statements) -> bool:

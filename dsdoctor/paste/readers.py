@@ -8,6 +8,7 @@ from __future__ import annotations
 from dsdoctor.paste import (
     accelerate_env,
     collect_env,
+    conda_list,
     ds_report,
     llamafactory_env,
     lspci,
@@ -16,6 +17,7 @@ from dsdoctor.paste import (
     nvidia_smi_list,
     nvidia_smi_query,
     pip_list,
+    pip_show,
     topo,
     transformers_env,
 )
@@ -34,4 +36,6 @@ READERS: tuple[Reader, ...] = (
     nvcc.READER,
     lspci.READER,
     pip_list.READER,
+    pip_show.READER,
+    conda_list.READER,
 )

@@ -56,6 +56,11 @@ class Statements:
         """Whether a field was stated already."""
         return (kind.key(), path) in self._found
 
+    def value(self, kind: type[Fact], path: str) -> Any:
+        """What was stated of a field; None where nothing was."""
+        found = self._found.get((kind.key(), path))
+        return found[0] if found else None
+
     def snapshot(self) -> Snapshot | None:
         """The partial snapshot, secrets masked; None where nothing was recognized."""
         if not self._readers:

@@ -14,6 +14,8 @@ from dsdoctor.model.facts.toolchain import CudaToolkits
 from dsdoctor.model.partial import NotStated
 from dsdoctor.model.snapshot import Snapshot
 from dsdoctor.paste import environment_of, may_state
+from dsdoctor.paste.pip_show import PYPI_CUDA
+from dsdoctor_checks.torch._tables import VARIANTS
 from tests.paste import texts
 
 
@@ -97,6 +99,14 @@ CASES: list[tuple[str, str, Any]] = [
     ("pip list", "deep_speed_install/version", "0.15.4"),
     ("pip list", "torch_build/nccl", "2.20.5"),
     ("pip freeze", "packages/packages/ninja/version", "1.10.0"),
+    ("pip show", "torch_build/version", "2.2.1"),
+    ("pip show", "torch_build/cuda", "12.1"),
+    ("pip show", "patient/version", "3.10"),
+    ("pip show", "deep_speed_install/version", "0.14.0"),
+    ("conda list", "torch_build/version", "2.4.1"),
+    ("conda list", "torch_build/cuda", "11.8"),
+    ("conda list", "patient/version", "3.12.7"),
+    ("conda list", "packages/packages/numpy/version", "1.26.4"),
 ]
 
 
@@ -257,3 +267,73 @@ def test_a_list_of_packages_may_be_quoted_alone() -> None:
     assert packages.version("torch") == "2.2.1"
     assert not isinstance(snapshot.get(OsInfo), OsInfo)
     assert environment_of("Versions of relevant libraries: see below\n") is None
+
+
+@pytest.mark.parametrize(
+    ("build", "cuda"),
+    [
+        ("py3.7_cuda10.0.130_cudnn7.6.3_0", "10.0"),
+        ("cuda126_generic_py312_h7e8668a_200", "12.6"),
+        ("py3.12_cpu_0", None),
+        ("cpu_mkl_py310_h2a6f7c1_100", None),
+    ],
+)
+def test_a_build_of_conda_names_the_cuda_version(build: str, cuda: str | None) -> None:
+    text = f"# Name  Version  Build  Channel\npytorch  2.4.1  {build}  pytorch\n"
+    assert stated(text).facts["torch_build"]["cuda"] == cuda
+
+
+def test_a_list_states_the_cuda_that_torch_pins() -> None:
+    rows = "nvidia-cuda-runtime-cu12 12.1.105\ntorch 2.2.1\n"
+    head = "Package Version\n------- -------\n"
+    assert stated(head + rows).facts["torch_build"]["cuda"] == "12.1"
+    for other in ("torch 2.2.1+cu118\n", "torch 2.2.0a0+git1234\n"):
+        built = stated(head + rows.replace("torch 2.2.1\n", other)).facts["torch_build"]
+        assert built.get("cuda") in (None, "11.8")
+
+
+def test_the_builds_of_pypi_are_the_first_of_the_table_of_builds() -> None:
+    for release, builds in VARIANTS.items():
+        assert PYPI_CUDA[".".join(map(str, release))] == builds[0]
+
+
+def test_a_list_without_its_head_is_known_by_its_order() -> None:
+    names = "absl aiohttp attrs certifi deepspeed einops filelock hjson numpy torch".split()  # noqa: SIM905
+    rows = "".join(f"{name}   1.{number}.0\n" for number, name in enumerate(names))
+    assert stated(rows).facts["deep_speed_install"]["version"] == "1.4.0"
+    mixed = "".join(reversed(rows.splitlines(keepends=True)))
+    assert environment_of(mixed) is None
+    assert environment_of(rows.partition("\n")[2]) is None  # nine rows may be anything
+
+
+def test_freeze_names_a_wheel_by_its_address() -> None:
+    wheel = "torch @ https://host/whl/cu121/torch-2.1.0%2Bcu121-cp310-cp310-linux_x86_64.whl\n"
+    assert stated(texts.PIP_FREEZE + wheel).facts["torch_build"]["version"] == "2.1.0+cu121"
+
+
+def test_nvidia_smi_names_a_lost_gpu_by_its_address() -> None:
+    found = stated("GPU 0: NVIDIA H100 PCIe (UUID: GPU-1111aaaa)\n" + texts.SMI_LOST)
+    gpus = found.facts["gpus"]["gpus"]
+    assert gpus[0]["name"] == "NVIDIA H100 PCIe"
+    assert gpus[1]["pci_bdf"] == "0000:02:00.0"
+    assert gpus[1]["error"]["code"] == 15
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "$ nvidia-smi\nNo devices were found\n",
+        texts.COLLECT_ENV[: texts.COLLECT_ENV.index("GPU models")]
+        + "GPU models and configuration: No CUDA\nNvidia driver version: No CUDA\n",
+    ],
+)
+def test_no_gpu_where_the_tools_found_none(text: str) -> None:
+    gpus = stated(text).get(Gpus)
+    assert not isinstance(gpus, Missing)
+    assert gpus.gpus == ()
+    assert gpus.count == 0
+
+
+def test_lspci_prints_an_id_in_place_of_a_name_that_it_does_not_know() -> None:
+    found = stated(texts.LSPCI_BARE)
+    assert found.facts["nvidia_kernel"]["pci"][0]["device_id"] == "0x1db6"

@@ -271,6 +271,8 @@ LSPCI = """\
 65:00.0 VGA compatible controller [0300]: ASPEED Technology, Inc. ASPEED Graphics Family [1a03:2000]
 """
 
+LSPCI_BARE = "5a:00.0 3D controller: NVIDIA Corporation Device 1db6 (rev a1)\n"
+
 PIP_LIST = """\
 Package                  Version
 ------------------------ ----------
@@ -279,6 +281,40 @@ deepspeed                0.15.4
 numpy                    1.26.4
 nvidia-nccl-cu12         2.20.5
 torch                    2.4.0
+"""
+
+PIP_SHOW = """\
+Name: torch
+Version: 2.2.1
+Summary: Tensors and Dynamic neural networks in Python with strong GPU acceleration
+Home-page: https://pytorch.org/
+License: BSD-3
+Location: /opt/env/lib/python3.10/site-packages
+Requires: filelock, fsspec, jinja2, networkx, nvidia-cublas-cu12, nvidia-nccl-cu12, sympy
+Required-by: accelerate, peft
+---
+Name: deepspeed
+Version: 0.14.0
+Location: /opt/env/lib/python3.10/site-packages
+Requires: hjson, ninja, torch
+"""
+
+CONDA_LIST = """\
+# packages in environment at /opt/conda/envs/train:
+#
+# Name                    Version                   Build  Channel
+_libgcc_mutex             0.1                        main
+cuda-cudart               11.8.89                       0    nvidia
+deepspeed                 0.14.4                   pypi_0    pypi
+numpy                     1.26.4          py312hc5e2394_0
+python                    3.12.7               h5148396_0
+pytorch                   2.4.1           py3.12_cuda11.8_cudnn9.1.0_0    pytorch
+pytorch-cuda              11.8                 h7e8668a_5    pytorch
+pyyaml                    6.0.2           py312h5eee18b_0
+"""
+
+SMI_LOST = """\
+Unable to determine the device handle for GPU 0000:02:00.0: GPU is lost.  Reboot the system to recover this GPU
 """
 
 PIP_FREEZE = "".join(
@@ -305,4 +341,6 @@ ALL = {
     "lspci": LSPCI,
     "pip list": PIP_LIST,
     "pip freeze": PIP_FREEZE,
+    "pip show": PIP_SHOW,
+    "conda list": CONDA_LIST,
 }

@@ -8,6 +8,17 @@ from dsdoctor_checks._util import numbers
 #: docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html
 FLOOR: dict[int, str] = {11: "450.80.02", 12: "525.60.13", 13: "580.65.06"}
 
+#: Minimum driver of the CUDA versions before minor-version compatibility, on Linux.
+#: CUDA 11.4 toolkit release notes, table 2 (docs.nvidia.com/cuda/archive/11.4.0).
+EXACT_FLOOR: dict[str, str] = {
+    "9.0": "384.81",
+    "9.1": "390.46",
+    "9.2": "396.26",
+    "10.0": "410.48",
+    "10.1": "418.39",
+    "10.2": "440.33",
+}
+
 #: Driver that shipped with each toolkit, which fully supports that CUDA version.
 #: CUDA 13.4 U1 toolkit release notes, table 3.
 OWN_DRIVER: dict[str, str] = {
@@ -59,12 +70,24 @@ NVML_VERSION_MISMATCH = 18
 NVML_UNKNOWN = 999
 
 
-def supported(driver: str) -> str | None:
-    """The newest CUDA version that a driver fully supports; None for a driver before CUDA 11.
+def floor(cuda: tuple[int, int]) -> str | None:
+    """The minimum driver for a CUDA version; None if the table does not have it.
 
-    >>> supported("535.104.05"), supported("580.95.05"), supported("610.43.02"), supported("390.1")
+    >>> floor((12, 8)), floor((10, 2)), floor((8, 0))
+    ('525.60.13', '440.33', None)
+    """
+    return FLOOR.get(cuda[0]) or EXACT_FLOOR.get(f"{cuda[0]}.{cuda[1]}")
+
+
+def supported(driver: str) -> str | None:
+    """The newest CUDA version that a driver fully supports; None for a driver before CUDA 9.
+
+    >>> supported("535.104.05"), supported("580.95.05"), supported("610.43.02"), supported("375.1")
     ('12.2', '13.0', '13.3', None)
+    >>> supported("418.67")
+    '10.1'
     """
     have = numbers(driver)
-    fitting = [cuda for cuda, own in OWN_DRIVER.items() if numbers(own) <= have]
+    drivers = EXACT_FLOOR | OWN_DRIVER
+    fitting = [cuda for cuda, own in drivers.items() if numbers(own) <= have]
     return fitting[-1] if fitting else None

@@ -108,27 +108,29 @@ def driver_supports_torch(
             f"{which} would be loaded on driver {driver}, but {why}",
             effect="CUDA initialization fails with error 804; every rank exits at startup",
             hint="remove the compat folder from `LD_LIBRARY_PATH`; if torch then reports a driver that"
-            f" is too old, upgrade it to {_tables.FLOOR.get(built[0], torch.cuda)} or newer",
+            f" is too old, upgrade it to {_tables.floor(built) or torch.cuda} or newer",
             gpu=name,
             path=lib.path if isinstance(lib, LibCuda) else None,
             error=_tables.COMPAT_UNSUPPORTED,
-            floor=_tables.FLOOR.get(built[0]),
+            floor=_tables.floor(built),
             **evidence,
         )
         return
-    floor = _tables.FLOOR.get(built[0])
+    floor = _tables.floor(built)
     if floor is None and code != _tables.TOO_OLD:
-        yield skip(f"the minimum driver for CUDA {built[0]} is not known", **evidence)
+        yield skip(f"the minimum driver for CUDA {torch.cuda} is not known", **evidence)
         return
     if code != _tables.TOO_OLD and numbers(loaded) >= numbers(floor):
         yield ok(f"driver {loaded} is {floor} or newer", floor=floor, **evidence)
         return
     supported = _tables.supported(loaded)
     what = f"`cuda-compat` libcuda {loaded}" if compat else f"driver {loaded}"
-    does = f"supports up to CUDA {supported}" if supported else "is older than CUDA 11"
+    does = f"supports up to CUDA {supported}" if supported else "is older than CUDA 9"
     options = f"upgrade the driver to {floor} or newer" if floor else "upgrade the driver"
     if supported:
-        options = f"install a torch build for CUDA {supported.split('.')[0]}.x, or {options}"
+        major = pair(supported)
+        which = f"{major[0]}.x" if major and major[0] in _tables.FLOOR else f"{supported} or older"
+        options = f"install a torch build for CUDA {which}, or {options}"
     if not consumer and not compat:
         options += f", or on data-center GPUs install `cuda-compat-{built[0]}-{built[1]}`"
     yield fail(

@@ -126,7 +126,8 @@ def some_gpu_visible(
             **evidence,
         )
         return
-    on_bus = len(kernel.pci) if isinstance(kernel, NvidiaKernel) else 0
+    # counted one by one: of a paste, the list may be longer
+    on_bus = sum(1 for _ in kernel.pci) if isinstance(kernel, NvidiaKernel) else 0
     if gpus_hidden(os, kernel, env):
         yield say(
             f"{on_bus} NVIDIA GPUs on the PCI bus, but none is assigned to this container or job",

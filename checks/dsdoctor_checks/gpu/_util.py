@@ -14,12 +14,15 @@ RESET_REQUIRED = 16
 
 
 def named(gpu: Gpu) -> str:
-    """A GPU's name in messages.
+    """A GPU's name in messages; of a lost GPU a paste states its PCI address, and no index.
 
     >>> named(Gpu(index=3, name="NVIDIA H200"))
     'GPU 3 (NVIDIA H200)'
     """
-    return f"GPU {gpu.index} ({gpu.name})" if gpu.name else f"GPU {gpu.index}"
+    number: int | None = gpu.index
+    if number is None:
+        return f"the GPU at {gpu.pci_bdf}"
+    return f"GPU {number} ({gpu.name})" if gpu.name else f"GPU {number}"
 
 
 def word(enabled: bool | None) -> str:

@@ -62,7 +62,7 @@ class ShmLimits(Limits, frozen=True, kw_only=True):
 @check(CONDITION)
 def shm_is_large(
     resources: Resources,
-    os: OsInfo,
+    os: OsInfo | Missing,
     run: RunNeeds,
     gpus: Gpus | Missing,
     env: Environment | Missing,
@@ -73,17 +73,20 @@ def shm_is_large(
         yield skip("this system has no /dev/shm")
         return
     size = resources.shm_total_bytes // MIB
-    free = None if resources.shm_free_bytes is None else resources.shm_free_bytes // MIB
     count = ranks(run, gpus, env)
     need = max(limits.min_mib, limits.per_rank_mib * count)
     if size >= need:
-        yield ok(shm_mib=size, shm_free_mib=free)
+        free = resources.shm_free_bytes
+        yield ok(shm_mib=size, shm_free_mib=None if free is None else free // MIB)
         return
+    container = None if isinstance(os, Missing) else os.container
     hint = (
         "mount an `emptyDir` with `medium: Memory` at /dev/shm"
-        if os.container == "kubernetes"
+        if container == "kubernetes"
         else "start the container with `--shm-size=16g` or `--ipc=host`"
-        if os.container
+        if container
+        else "start the container with `--shm-size=16g`, or run `mount -o remount,size=50% /dev/shm`"
+        if isinstance(os, Missing)
         else "run `mount -o remount,size=50% /dev/shm` as root"
     )
     fatal = count > 1 and size <= limits.fatal_mib
@@ -93,10 +96,9 @@ def shm_is_large(
         effect="DataLoader workers stop with a bus error, or NCCL cannot extend its segment",
         hint=hint,
         shm_mib=size,
-        shm_free_mib=free,
         ranks=count,
         min_mib=need,
-        container=os.container,
+        container=container,
     )
 
 

@@ -68,7 +68,7 @@ def torch_accepts_compiler(
         return
     _, standard, oldest = row
     evidence: dict[str, Any] = {
-        "compiler": compiler.path,
+        "compiler": compiler.command,
         "compiler_version": compiler.version,
         "torch": torch.version,
         "standard": standard,

@@ -93,4 +93,4 @@ def driver_of(
 
 def machine_of(os: OsInfo | Missing) -> str:
     """The architecture of the machine; x86-64 if it is not known."""
-    return "x86_64" if isinstance(os, Missing) else os.machine
+    return "x86_64" if isinstance(os, Missing) else os.machine or "x86_64"

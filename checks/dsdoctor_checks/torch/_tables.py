@@ -38,6 +38,16 @@ _ARM13 = ("sm_80", "sm_90", "sm_100", "sm_110", "sm_120", "compute_120")
 #: First and last release whose cu128 and cu129 wheels contain code for Volta (7.0).
 _VOLTA = ((2, 8), (2, 10))
 INDEX = "https://download.pytorch.org/whl"
+#: Major compute capability to the first CUDA whose compiler and libraries have code for it (release
+#: notes of the CUDA toolkits 9.0, 11.0, 11.8, 12.8 and 13.0; 11.0 was called 10.1 in CUDA 12).
+FIRST_CUDA: dict[int, tuple[int, int]] = {
+    7: (9, 0),
+    8: (11, 0),
+    9: (11, 8),
+    10: (12, 8),
+    11: (12, 8),
+    12: (12, 8),
+}
 
 
 def archs(release: Release, cuda: str, machine: str = "x86_64") -> tuple[str, ...] | None:

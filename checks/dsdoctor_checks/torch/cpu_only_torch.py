@@ -33,10 +33,12 @@ from dsdoctor.api import (
     Signature,
     TorchBuild,
     TorchLive,
+    Why,
     check,
     fail,
     ok,
     skip,
+    warn,
 )
 from dsdoctor_checks._util import capabilities, gpu_expected, pair
 from dsdoctor_checks.torch._builds import NEWEST, NONE_FITS, choose, driver_of, machine_of
@@ -69,6 +71,17 @@ def torch_has_cuda(
         return
     if torch.cuda is not None or torch.hip is not None:
         yield ok(torch=torch.version, cuda=torch.cuda, hip=torch.hip)
+        return
+    unasked = isinstance(gpus, Missing) and gpus.why is Why.NOT_ASKED
+    unasked = unasked and isinstance(os, Missing) and isinstance(kernel, Missing)
+    if unasked and "+cpu" in torch.version and not gpu_expected(run, kernel, gpus, env):
+        # a list of packages says nothing of GPUs, and who pastes it rarely means to train without
+        yield warn(
+            f"torch {torch.version} is a CPU build, which uses no GPU",
+            effect="DeepSpeed runs on the CPU and uses no GPU",
+            hint="install a CUDA build of torch if the job is to use GPUs",
+            torch=torch.version,
+        )
         return
     if not gpu_expected(run, kernel, gpus, env):
         yield skip(f"torch {torch.version} is a CPU build, and no GPU is present or requested")

@@ -17,6 +17,7 @@ Blackwell one for CUDA 12.8 or newer.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from dsdoctor.api import (
     Condition,
@@ -41,6 +42,7 @@ from dsdoctor.api import (
     warn,
 )
 from dsdoctor_checks._util import (
+    Capability,
     capabilities,
     code_for,
     dotted,
@@ -93,38 +95,70 @@ def torch_has_code_for_gpus(
         return
     machine = machine_of(os)
     arch_list, source = _arch_list(torch, live, machine)
-    if not arch_list:
+    too_new = _too_new(torch.cuda, devices)
+    if not arch_list and not too_new:
         yield skip(f"what torch {torch.version} was compiled for is not known", source=source)
         return
-    bad = {name: cc for name, cc in devices.items() if code_for(arch_list, cc) is None}
+    served = {name: code_for(arch_list, cc) for name, cc in devices.items()}
+    bad = {
+        name: cc
+        for name, cc in devices.items()
+        if served[name] is None and (arch_list or name in too_new)
+    }
     # If another GPU works and the run names none, it can exclude the one without code.
     say = warn if len(bad) < len(devices) and not run.gpus else fail
     release = two(torch.version)
     driver = driver_of(kernel, nvml, lib)
     build = choose(release, driver, set(devices.values()), machine) if release else None
     hint = f"run `{build.command(torch.version)}`" if build else NONE_FITS
-    if say is warn:
-        hint += ", or exclude that GPU with `CUDA_VISIBLE_DEVICES`"
+    evidence: dict[str, Any] = {
+        "torch": torch.version,
+        "torch_cuda": torch.cuda,
+        "arch_list": list(arch_list),
+        "source": source,
+        "wheel": f"torch {build.release[0]}.{build.release[1]} from {build.index}"
+        if build
+        else None,
+    }
+    exclude = ", or exclude that GPU with `CUDA_VISIBLE_DEVICES`" if say is warn else ""
     for name, cc in bad.items():
+        first = ".".join(map(str, too_new.get(name, ())))
         yield say(
-            f"{name} has capability {dotted(cc)}, but torch {torch.version} has code for"
-            f" {', '.join(arch_list)}",
+            f"{name} has capability {dotted(cc)}, but torch {torch.version} "
+            + (
+                f"has code for {', '.join(arch_list)}"
+                if arch_list
+                else f"was built for CUDA {torch.cuda}, and CUDA {first} is the first with code for it"
+            ),
             effect="the first kernel fails with `no kernel image is available` (error 209)",
-            hint=hint,
+            hint=hint + exclude,
             gpu=name,
             capability=dotted(cc),
-            torch=torch.version,
-            torch_cuda=torch.cuda,
-            arch_list=list(arch_list),
-            source=source,
-            wheel=f"torch {build.release[0]}.{build.release[1]} from {build.index}"
-            if build
-            else None,
+            needs_cuda=first or None,
             error=209,
+            **evidence,
         )
-    if not bad:
-        served = {name: code_for(arch_list, cc) for name, cc in devices.items()}
+    for name in too_new.keys() - bad.keys():
+        yield warn(
+            f"{name} has capability {dotted(devices[name])}, but torch {torch.version} was built for "
+            f"CUDA {torch.cuda}, which has no code for it; torch compiles {served[name]} at startup",
+            effect="torch reports that the GPU is not compatible; cuBLAS and cuDNN of that CUDA have "
+            "no code for it either",
+            hint=hint,
+            gpu=name,
+            capability=dotted(devices[name]),
+            needs_cuda=".".join(map(str, too_new[name])),
+            **evidence,
+        )
+    if not bad and not too_new:
         yield ok(served_by=served, arch_list=list(arch_list), source=source)
+
+
+def _too_new(cuda: str, devices: dict[str, Capability]) -> dict[str, tuple[int, int]]:
+    """GPUs that a CUDA version has no code for, and the first version that has."""
+    built = two(cuda)
+    firsts = {name: _tables.FIRST_CUDA.get(cc[0]) for name, cc in devices.items()}
+    return {name: first for name, first in firsts.items() if first and built and built < first}
 
 
 HINT = (

@@ -39,6 +39,7 @@ CONDITION = Condition(
     scope=Scope.NODE,
     since="0.1",
     narrower=(
+        "cpu-only-torch",
         "driver-missing",
         "driver-too-old",
         "driver-library-mismatch",

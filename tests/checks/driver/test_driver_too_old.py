@@ -27,6 +27,28 @@ CHECK = driver_too_old.driver_supports_torch
         ),
         pytest.param(
             {
+                "torch_build": m.torch("1.6.0", "10.2"),
+                "nvidia_kernel": m.kernel("418.67"),
+                "nvml": m.nvml("418.67"),
+                "lib_cuda": m.libcuda("418.67"),
+                "gpus": m.gpus("V100"),
+            },
+            ["fail"],
+            id="before CUDA 11 each version has a minimum of its own: 418 is too old for 10.2",
+        ),
+        pytest.param(
+            {
+                "torch_build": m.torch("1.6.0", "10.1"),
+                "nvidia_kernel": m.kernel("418.67"),
+                "nvml": m.nvml("418.67"),
+                "lib_cuda": m.libcuda("418.67"),
+                "gpus": m.gpus("V100"),
+            },
+            ["ok"],
+            id="driver 418 is new enough for torch cu101 on a V100",
+        ),
+        pytest.param(
+            {
                 "torch_build": m.torch("2.11.0", "13.0"),
                 "nvidia_kernel": m.kernel("535.104.05"),
                 "nvml": m.nvml("535.104.05"),

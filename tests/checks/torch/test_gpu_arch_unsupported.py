@@ -49,6 +49,38 @@ CHECK = gpu_arch_unsupported.torch_has_code_for_gpus
         ),
         pytest.param(
             {
+                "torch_build": m.torch("1.7.1", "10.2"),
+                "gpus": m.gpus("A100"),
+                "os_info": m.LINUX,
+                "environment": m.NO_ENV,
+            },
+            ["fail"],
+            id="a torch that no table has was built with a CUDA older than an A100",
+        ),
+        pytest.param(
+            {
+                "torch_build": m.torch("1.7.1", "10.2"),
+                "torch_live": m.live(arch_list=("sm_70", "sm_75", "compute_37")),
+                "gpus": m.gpus("A100"),
+                "os_info": m.LINUX,
+                "environment": m.NO_ENV,
+            },
+            ["warn"],
+            id="PTX of a CUDA older than an A100 is compiled, but the libraries have no code",
+        ),
+        pytest.param(
+            {
+                "torch_build": m.torch("2.9.1", "12.8"),
+                "torch_live": m.live(arch_list=("sm_80", "compute_90")),
+                "gpus": m.gpus("5090"),
+                "os_info": m.LINUX,
+                "environment": m.NO_ENV,
+            },
+            ["ok"],
+            id="PTX is enough where torch's CUDA knows the GPU",
+        ),
+        pytest.param(
+            {
                 "torch_build": m.torch("2.9.1", "12.8"),
                 "gpus": m.gpus("V100"),
                 "os_info": m.LINUX,

@@ -1,0 +1,48 @@
+"""`conda list` (also mamba's): packages with their builds.
+
+Source: conda/cli/main_list.py of conda 4.5 to 26, read 2026-11-22.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from dsdoctor.paste.lines import Line
+from dsdoctor.paste.reader import Reader, state_conda_package
+from dsdoctor.paste.statements import Statements
+
+_HEAD = re.compile(r"\s*#? ?Name\s+Version\s+Build(?:\s+Channel)?\s*$")
+_ROW = re.compile(
+    r"\s*(?P<name>[a-z_][\w.-]{0,60})\s+(?P<version>\d[\w.+!-]{0,60})\s+"
+    r"(?P<build>[\w.+-]{1,80})(?:\s+\S{1,120})?\s*$"
+)
+#: Without its head a list is known by the builds of its rows: `py310h06a4308_0`, `pypi_0 pypi`.
+_BUILD = re.compile(r"(?:\w+_\d{1,3}|\d{1,3}|\d{1,3}_\w+)$")
+_FEWEST = 10
+
+
+def _read(lines: Sequence[Line], into: Statements) -> None:
+    headed = False
+    run: list[tuple[Line, re.Match[str]]] = []
+    for line in lines:
+        row = _ROW.match(line.text)
+        if _HEAD.match(line.text):
+            headed = True
+        elif row and (headed or _BUILD.match(row["build"])):
+            run.append((line, row))
+        elif line.text.strip(" -#\u2500"):
+            _say(run, into, headed=headed)
+            headed, run = False, []
+    _say(run, into, headed=headed)
+
+
+def _say(run: list[tuple[Line, re.Match[str]]], into: Statements, *, headed: bool) -> None:
+    if not run or (not headed and len(run) < _FEWEST):
+        return
+    into.recognized()
+    for line, row in run:
+        state_conda_package(row["name"], row["version"], row["build"], line, into)
+
+
+READER = Reader("conda list", _read)

@@ -2,13 +2,17 @@
 
     python benchmarks/soak_slurm.py --jobs 60 --seed 1
 
-Needs root and Slurm (tests/system-deps.sh). The Slurm is the one of tests/slurm; the GPUs are a
-simulated NVML. Faults: a lost GPU, a driver that hangs, a deleted dsdoctor, a full disk. After each
-job the fault may be healed. What must hold:
+Needs root and Slurm (tests/system-deps.sh). The Slurm is the one of tests/slurm, with the prolog
+and the epilog of `hook install`; the GPUs are a simulated NVML. Faults: a lost GPU, a driver that
+hangs, a deleted dsdoctor, a full disk, a slow network disk (simulated: the interpreter starts 1 s
+late, or when the budget is over). After each job the fault may be healed. Each node has its own
+jobs and faults, so that one waits while the other decides. What must hold:
 
-- a node drains only while a GPU of the job is lost, and then the job does not run there;
+- a node drains only while a GPU of the job is lost, and then the job does not run there, unless its
+  prolog was too slow for its budget, which is counted;
 - any other fault lets the job run;
-- `dsdoctor hook status` counts as many prologs as there were jobs (a full disk may cost a line);
+- `dsdoctor hook status` counts as many prologs and epilogs as there were jobs (a full disk may cost
+  a line);
 - at the end both nodes are idle, and no process or folder of a run is left.
 """
 
@@ -18,10 +22,12 @@ import argparse
 import contextlib
 import os
 import random
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections import Counter
 from pathlib import Path
@@ -29,23 +35,25 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
+from dsdoctor.hook import gatelog
 from tests.nvml import scenarios
 from tests.slurm.cluster import NODES, Cluster, lacking
 
-FAULTS = ("none", "none", "gpu-lost", "driver-hangs", "doctor-deleted", "disk-full")
-BUDGET = "5"
-HANG_SECONDS = 8
+FAULTS = ("none", "none", "gpu-lost", "driver-hangs", "doctor-deleted", "disk-full", "disk-slow")
 
 
 class Node:
     """One node, its fault, and what was seen on it."""
 
-    def __init__(self, cluster: Cluster, name: str) -> None:
+    def __init__(self, cluster: Cluster, name: str, budget: float, dice: random.Random) -> None:
         self.cluster = cluster
+        self.budget = budget
+        self.dice = dice
         self.name = name
         self.fault = "none"
         self.jobs = 0
         self.on_full_disk = 0
+        self.sound: dict[Path, str] = {}
 
     @property
     def run(self) -> Path:
@@ -60,25 +68,41 @@ class Node:
         if fault == "gpu-lost":
             scenario["fail"] = {"*@0": 15, "*@1": 15}
         elif fault == "driver-hangs":
-            scenario["hang"] = {"nvmlInit": HANG_SECONDS}
+            scenario["hang"] = {"nvmlInit": self.budget + 3}
         self.cluster.machine(self.name, scenario)
         if fault == "doctor-deleted":
-            self.cluster.delete_dsdoctor(self.name)
+            self._interpreter("/nowhere/bin/python")
+        elif fault == "disk-slow":
+            slow = self.cluster.folder / f"slow-{self.name}"
+            seconds = self.dice.choice((1, self.budget + 3))
+            slow.write_text(f'#!/bin/sh\nsleep {seconds:g}\nexec {sys.executable} "$@"\n')
+            slow.chmod(0o755)
+            self._interpreter(str(slow))
         elif fault == "disk-full":
             with contextlib.suppress(OSError), (self.run / "filler").open("wb", 0) as file:
                 while True:
                     file.write(b"x" * 4096)
 
+    def _interpreter(self, path: str) -> None:
+        for script in (self.cluster.folder / self.name).glob("*.sh"):
+            self.sound[script] = script.read_text()
+            script.write_text(re.sub(r"(?m)^python=.*$", f"python={path}", self.sound[script]))
+
     def _heal(self) -> None:
         (self.run / "filler").unlink(missing_ok=True)
-        if self.fault == "doctor-deleted":
-            self.cluster.install("--budget", BUDGET)
-            for other in NODES:  # both nodes were installed anew
-                if other != self.name and OTHERS[other].fault == "doctor-deleted":
-                    self.cluster.delete_dsdoctor(other)
+        for script, text in self.sound.items():
+            script.write_text(text)
+        self.sound.clear()
 
+    def resume(self) -> None:
+        """Back to service, without the jobs of the other node."""
+        self.cluster.run("scontrol", "update", f"nodename={self.name}", "state=resume")
+        self.cluster.wait(lambda: self.cluster.state(self.name)[0] == "IDLE", "resumed")
 
-OTHERS: dict[str, Node] = {}
+    def settled(self) -> bool:
+        """No job is on the node any more: its epilog has ended."""
+        state = self.cluster.state(self.name)[0]
+        return not any(word in state for word in ("COMPLETING", "ALLOCATED", "MIXED"))
 
 
 def job(node: Node, wrong: list[str]) -> str:
@@ -86,11 +110,14 @@ def job(node: Node, wrong: list[str]) -> str:
     node.jobs += 1
     node.on_full_disk += node.fault == "disk-full"
     done = node.cluster.srun("-w", node.name, "--gres=gpu:2", "echo", "it runs")
+    node.cluster.wait(node.settled, "the end of the epilog")
     ran = "it runs" in done.stdout
     drained = "DRAIN" in node.cluster.state(node.name)[0]
     faulty = node.fault == "gpu-lost"
     if drained and not faulty:
         wrong.append(f"job {node.jobs}: a sound {node.name} ({node.fault}) was drained")
+    if ran and faulty and too_slow(node):
+        return "passed unjudged"
     if ran and faulty:
         wrong.append(f"job {node.jobs}: ran on {node.name}, whose GPUs are lost")
     if not ran and not faulty:
@@ -100,40 +127,66 @@ def job(node: Node, wrong: list[str]) -> str:
     return "ran" if ran else "blocked"
 
 
+def too_slow(node: Node) -> bool:
+    """Whether the last prolog of a node let its job pass because the budget was over."""
+    rows = [row for row in gatelog.read(node.run) if row["hook"] == "slurm-prolog"]
+    return rows[-1].get("cause") in ("timeout", "nvml-slow", "wrapper-timeout")
+
+
 def accounts(node: Node, wrong: list[str]) -> dict[str, Any]:
     """What `hook status` says, against what was done."""
-    rows = [row for row in node.cluster.status(node.name) if row["hook"] == "slurm-prolog"]
-    row = rows[0] if rows else {"ran": 0}
-    if not node.jobs - node.on_full_disk <= row["ran"] <= node.jobs:
-        wrong.append(f"{node.name}: {node.jobs} prologs, but `hook status` counts {row['ran']}")
+    rows = {row["hook"]: row for row in node.cluster.status(node.name)}
+    for hook in ("slurm-prolog", "slurm-epilog"):
+        ran = rows.get(hook, {"ran": 0})["ran"]
+        if not node.jobs - node.on_full_disk <= ran <= node.jobs:
+            wrong.append(f"{node.name}: {node.jobs} jobs, but `hook status` counts {ran} {hook}")
     left = sorted(path.name for path in node.run.glob("run.*"))
     if left:
         wrong.append(f"{node.name}: left behind: {', '.join(left)}")
-    return row
+    return rows
 
 
-def soak(cluster: Cluster, jobs: int, dice: random.Random) -> list[str]:
+def soak(nodes: list[Node], jobs: int) -> list[str]:
     """Runs the jobs; returns what must not have happened."""
     wrong: list[str] = []
     seen: Counter[tuple[str, str]] = Counter()
-    for name in NODES:
-        OTHERS[name] = Node(cluster, name)
-    for number in range(jobs):
-        node = OTHERS[dice.choice(NODES)]
-        fault = dice.choice(FAULTS)
-        node.inject(fault)
-        word = job(node, wrong)
-        seen[fault, word] += 1
-        if "DRAIN" in cluster.state(node.name)[0]:
-            node.inject("none")
-            cluster.resume()
-        print(f"{number + 1:4} {node.name} {fault:15} {word}", flush=True)
+    left = iter(range(1, jobs + 1))
+    lock = threading.Lock()
+
+    def work(node: Node) -> None:
+        while True:
+            with lock:
+                number = next(left, None)
+            if number is None:
+                return
+            fault = node.dice.choice(FAULTS)
+            node.inject(fault)
+            word = job(node, wrong)
+            seen[fault, word] += 1
+            if "DRAIN" in node.cluster.state(node.name)[0]:
+                node.inject("none")
+                node.resume()
+            print(f"{number:4} {node.name} {fault:15} {word}", flush=True)
+
+    def worker(node: Node) -> None:
+        try:
+            work(node)
+        except BaseException as error:  # noqa: BLE001  # a thread that dies must not look like a good end
+            wrong.append(f"{node.name}: {error!r}")
+
+    threads = [threading.Thread(target=worker, args=(node,)) for node in nodes]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     for (fault, word), count in sorted(seen.items()):
-        print(f"{fault:15} {word:8} {count}")
-    for node in OTHERS.values():
+        print(f"{fault:15} {word:15} {count}")
+    for node in nodes:
         node.inject("none")
-        row = accounts(node, wrong)
-        print(f"{node.name}: {node.jobs} jobs ({node.on_full_disk} on a full disk); status: {row}")
+        print(f"{node.name}: {node.jobs} jobs ({node.on_full_disk} on a full disk)")
+        for row in accounts(node, wrong).values():
+            print(f"  {row}")
+    cluster = nodes[0].cluster
     cluster.resume()
     wait_for_workers(cluster, wrong)
     return wrong
@@ -158,6 +211,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--jobs", type=int, default=60)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--budget", type=float, default=5, help="seconds of prolog and epilog")
     asked = parser.parse_args()
     if os.geteuid() != 0 or lacking():
         sys.exit(f"needs root and Slurm; not found: {', '.join(lacking()) or 'root'}")
@@ -173,15 +227,23 @@ def main() -> int:
                 ["mount", "-t", "tmpfs", "-o", "size=512k,mode=755", "soak", str(disk)], check=True
             )
             cluster.machine(name, scenarios.rtx_3090_x2_nvlink())
-        cluster.install("--budget", BUDGET)
+        cluster.install("--budget", str(asked.budget))
+        cluster.install("--budget", str(asked.budget), target="epilog")
+        cluster.epilog_on = True
         cluster.start()
-        wrong = soak(cluster, asked.jobs, random.Random(asked.seed))
+        nodes = [
+            Node(cluster, name, asked.budget, random.Random(f"{asked.seed}/{name}"))
+            for name in NODES
+        ]
+        wrong = soak(nodes, asked.jobs)
     finally:
         cluster.stop()
         for disk in disks:
             subprocess.run(["umount", "-l", str(disk)], check=False)
         shutil.rmtree(folder, ignore_errors=True)
-    print(f"{asked.jobs} jobs, seed {asked.seed}, {time.monotonic() - begun:.0f} s")
+    load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
+    asked_for = f"{asked.jobs} jobs, seed {asked.seed}, budget {asked.budget:g} s"
+    print(f"{asked_for}: {time.monotonic() - begun:.0f} s, load {load}")
     print("\n".join(wrong) or "every job was decided as it should be, and is accounted for")
     return 1 if wrong else 0
 

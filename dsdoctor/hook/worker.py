@@ -10,6 +10,7 @@ ended (`-nvml`).
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -173,8 +174,9 @@ def _unread(snapshot: Snapshot) -> dict[str, str]:
 
 
 def _tell(name: str, ended: bool) -> None:
-    sys.stdout.write(f"{'-' if ended else '+'}{name}\n")
-    sys.stdout.flush()
+    # straight to the file: where its disk is full, a probe must not end with this line
+    with contextlib.suppress(OSError):
+        os.write(1, f"{'-' if ended else '+'}{name}\n".encode())
 
 
 def _ended(number: int, _frame: object) -> None:

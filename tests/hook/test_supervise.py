@@ -505,6 +505,22 @@ def test_a_failure_that_rests_on_a_hang_never_blocks(hanging: tuple[Node, Any]) 
     assert later.verdict["reused"] is True
 
 
+def test_a_worker_that_cannot_write_its_progress_ends(node: Node) -> None:
+    """On a full disk it held the lock for a minute, and later prologs judged nothing."""
+    node.run.mkdir(mode=0o755)
+    task = {"mode": "node", "folder": str(node.run), "key": "k", "ignore": [], "limits": {}}
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-I", "-m", "dsdoctor.hook.worker", json.dumps(task)],
+            env=node.env,
+            stdout=full,
+            timeout=50,
+            check=False,
+        )
+    assert done.returncode == 0
+    assert json.loads((node.run / "node.json").read_text())["verdict"] == "healthy"
+
+
 class Job:
     """A job's process, and a node whose NVML lists it on GPU 0."""
 

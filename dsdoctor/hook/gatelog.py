@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import math
 import os
 import sys
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from dsdoctor import files
+from dsdoctor.hook.request import masked_name
 from dsdoctor.safe_path import UnsafePathError
 
 if sys.platform != "win32":
@@ -37,6 +39,8 @@ _LATEST, _LONGEST_SECONDS = 1e11, 1e6
 #: A run that began so long ago and has no end was killed: no budget is longer.
 _KILLED_AFTER_SECONDS = 300.0
 _MEDIAN, _TAIL = 0.5, 0.99
+#: The same words in each line of a log of 16 MiB.
+_masked = functools.lru_cache(maxsize=4096)(masked_name)
 
 
 @dataclasses.dataclass
@@ -189,7 +193,7 @@ def summarize(
     found: dict[tuple[str, str], Summary] = {}
     for lines in runs.values():
         first = lines[0]
-        key = (first.get("node") or node, first["hook"])
+        key = (_masked(first.get("node") or node), _masked(first["hook"]))
         ends = [row for row in lines if row.get("event") == "end"]
         _add(found.setdefault(key, Summary(*key)), first, ends[-1] if ends else None, now)
     for summary in found.values():
@@ -205,11 +209,11 @@ def _add(summary: Summary, first: dict[str, str], end: dict[str, str] | None, no
     seconds = _number(end.get("seconds"))
     if seconds is not None and 0 <= seconds <= _LONGEST_SECONDS:
         summary.seconds.append(seconds)
-    for word in filter(None, end.get("noted", "").split("+")):
+    for word in filter(None, _masked(end.get("noted", "")).split("+")):
         summary.noted[word] = summary.noted.get(word, 0) + 1
-    cause = end.get("cause", "")
+    cause = _masked(end.get("cause", ""))
     if end.get("decision") == "block":
-        word = end.get("condition") or cause or "unnamed"
+        word = _masked(end.get("condition", "")) or cause or "unnamed"
         summary.blocked[word] = summary.blocked.get(word, 0) + 1
     elif cause:
         summary.unjudged[cause] = summary.unjudged.get(cause, 0) + 1

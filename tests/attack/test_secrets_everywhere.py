@@ -7,12 +7,15 @@ import json
 import os
 import sys
 import tarfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from dsdoctor.fleet import frames
+from dsdoctor.model.masking import mask
 from tests.support.command import Outcome, clean_environment, dsdoctor
 from tests.support.planted import FORMS, NAMES, PLACES, PLANTED
 
@@ -230,7 +233,9 @@ def test_what_run_keeps_and_what_it_sends(tmp_path: Path) -> None:
         ("show", "last"), ("show", "last", "--format", "json"), ("list",),
         ("show", "last", "--format", "html", "-o", "run.html"), ("list", "--format", "json"),
         ("show", "last", "--bundle", "send.tar.gz"), ("export", "last", "--format", "json"),
-        ("diff", "last", "last"),
+        ("diff", "last", "last"), ("diff", "last", "last", "--format", "html", "-o", "diff.html"),
+        ("export", "last"), ("export", "last", "--steps"), ("export", "last", "-o", "samples.csv"),
+        ("export", "last", "--steps", "--format", "json", "-o", "steps.json"),
     )  # fmt: skip
     for given in commands:
         done = planted.run("run", "--runs-dir", "runs", *given)
@@ -245,6 +250,112 @@ def test_what_run_keeps_and_what_it_sends(tmp_path: Path) -> None:
         assert path.parent.stat().st_mode & 0o077 == 0
     for path in set(planted.written()) - set(own):
         assert leaks(packed(path)) == [], path
+
+
+def words_of(planted: tuple[Any, ...]) -> list[tuple[str, str]]:
+    """The words that are a secret wherever they stand, each with what must not be found of it."""
+    return [
+        (word, one.secret)
+        for one in planted
+        for word in one.line.split()
+        if one.secret in word and one.secret not in mask(word)
+    ]
+
+
+@pytest.mark.parametrize("form", ["text", "json", "prometheus"])
+def test_the_log_of_the_gate(tmp_path: Path, form: str) -> None:
+    """Names of nodes and jobs are whatever a scheduler, or a job's owner, has set."""
+    run = tmp_path / "run"
+    run.mkdir()
+    hidden = words_of((*FORMS, *PLACES, *NAMES))
+    assert len(hidden) > 50
+    lines = []
+    for number, (word, _) in enumerate(hidden):
+        for place in ("node", "hook", "cause", "condition", "noted", "job"):
+            words = {"hook": "npd", "node": "n1", "run": f"{place}-{number}", place: word}
+            decision = "block" if place == "condition" else "pass"
+            lines.append(
+                f"time={int(time.time())} event=end decision={decision} seconds=1 "
+                + " ".join(f"{name}={value}" for name, value in words.items())
+            )
+    (run / "gate.log").write_text("".join(f"{line}\n" for line in lines))
+    planted = Planted(tmp_path)
+    done = planted.run("hook", "status", "--run-folder", str(run), "--format", form)
+    assert done.status == 0, done.err
+    assert "npd" in done.out
+    assert [word for word, secret in hidden if secret in done.out + done.err] == []
+
+
+@pytest.mark.parametrize("kind", ["slurm-prolog", "slurm-task-prolog", "npd", "k8s"])
+def test_what_a_hook_keeps(tmp_path: Path, kind: str) -> None:
+    """The job and the node that a scheduler names are in the log, the verdict and the metrics."""
+    planted = Planted(tmp_path)
+    run = tmp_path / "run"
+    word = FORMS[len(kind)].secret
+    planted.env.update(SLURM_JOB_ID=word, SLURMD_NODENAME=f"gpu-{word}")
+    argv = ["hook", kind, "--run-folder", str(run), "--json", "v.json"]
+    argv += ["--textfile", "gate.prom"] if kind != "k8s" else []
+    done = planted.run(*argv)
+    assert word not in done.out + done.err
+    told = planted.run("hook", "status", "--run-folder", str(run))
+    assert kind in told.out
+    assert word not in told.out + told.err
+    for path in (*planted.written(), *run.rglob("*")):
+        if path.is_file():
+            assert leaks(path.read_text(errors="replace")) == [], path
+            assert leaks(path.name) == [], path
+
+
+LAUNCHER = """\
+#!/bin/sh
+# the temporary files of the moment, and every planted secret on both streams
+mkdir "$SEEN/$$"
+cp -r "$TMPDIR" "$SEEN/$$/temporary"
+cp -r . "$SEEN/$$/folder"
+cat train.log
+cat train.log >&2
+exit 1
+"""
+
+
+@pytest.mark.train
+def test_runs_of_pairs(tmp_path: Path) -> None:
+    """Launcher and log-in print all that was planted; what `fleet smoke` writes is looked at."""
+    planted = Planted(tmp_path)
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for name in ("ssh", "pdsh"):
+        (tools / name).write_text(LAUNCHER)
+        (tools / name).chmod(0o755)
+    seen = tmp_path / "seen"
+    seen.mkdir()
+    planted.env.update(PATH=f"{tools}:{planted.env['PATH']}", SEEN=str(seen))
+    (planted.folder / "pair.hostfile").write_text("gpu1 slots=1\ngpu2 slots=1\n")
+    config = {
+        "train_micro_batch_size_per_gpu": 1,
+        "wandb": {"enabled": False, "team": FORMS[0].secret},
+        "my_api_key": "hunter2x",
+    }
+    (planted.folder / "ds_config.json").write_text(json.dumps(config))
+    done = planted.run(
+        "fleet", "smoke", "--hostfile", "pair.hostfile", "--cpu", "1", "--format", "json",
+        "--config", "ds_config.json", "--timeout", "60",
+    )  # fmt: skip
+    assert done.status in (1, 3), (done.out, done.err)
+    assert "gpu" in done.out
+    assert leaks(done.out) == []
+    assert leaks(done.err) == []
+    for path in planted.written():
+        if path.name != "pair.hostfile":
+            assert leaks(path.read_text(errors="replace")) == [], path
+    ours = [
+        path
+        for path in seen.rglob("*")
+        if path.is_file() and ("/temporary/" in str(path) or "/folder/dsdoctor-" in str(path))
+    ]
+    assert {"job.json", "hostfile", "launcher.log"} <= {path.name for path in ours}
+    for path in ours:
+        assert leaks(path.read_text(errors="replace")) == [], path
 
 
 def test_the_log_and_the_journal_of_a_fix(tmp_path: Path) -> None:

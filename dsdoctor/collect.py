@@ -115,7 +115,7 @@ def collect(
         probes: what to run.
         wanted: facts to collect; None = all.
         timeout: seconds for everything; what is not there by then is missing.
-        progress: is told what begins and ends.
+        progress: called with what begins and ends.
     """
     state = _Collection(host, given, progress)
     begun = time.monotonic()

@@ -49,7 +49,7 @@ def parse_hostfile(text: str, path: str, *, asked: bool = True) -> Hostfile:
             problems.append(LineProblem(line=number, text=line[:200], reason=wrong))
             continue
         if host in seen:
-            reason = f"`{host}` stands on line {seen[host]} already"
+            reason = f"`{host}` is already on line {seen[host]}"
             problems.append(LineProblem(line=number, text=line, reason=reason))
             continue
         seen[host] = number

@@ -100,7 +100,7 @@ def choose(host: Host, explicit: str | None = None) -> PatientChoice:
         explicit: what `--python` was given: an interpreter, a command or an environment's folder.
 
     Raises:
-        UsageError: what the user named is no interpreter, or there is none at all.
+        UsageError: what the user named is not an interpreter, or none was found.
     """
     if explicit:
         return _named(host, explicit, "--python")
@@ -255,7 +255,7 @@ def site_folders(host: Host, prefix: str, python: str | None = None) -> list[str
     Args:
         host: the machine.
         prefix: the environment's folder.
-        python: its interpreter, whose name may tell the version.
+        python: its interpreter, whose name may contain the version.
     """
     config = _venv_config(host, prefix)
     version = _version(host, python or _python_in(host, prefix))
@@ -291,7 +291,7 @@ def site_folders(host: Host, prefix: str, python: str | None = None) -> list[str
 
 
 def _version(host: Host, python: str | None) -> str:
-    """`python3.11` where the interpreter's name tells it, else a pattern."""
+    """`python3.11` if the interpreter's name contains it, else a pattern."""
     if python is not None:
         try:
             real = host.readlink(python)

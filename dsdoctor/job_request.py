@@ -154,7 +154,7 @@ def read_plan(path: str) -> PlanNeeds:
     """What a launch plan will take.
 
     Raises:
-        UsageError: the file cannot be read or is no launch plan.
+        UsageError: the file cannot be read or is not a launch plan.
     """
     from dsdoctor import reading  # noqa: PLC0415
     from dsdoctor.model.decode import DecodeError  # noqa: PLC0415

@@ -119,7 +119,7 @@ def programs(
     except UsageError:
         if python is not None:
             raise
-        return (), (f"no Python was found, so `{launcher}` stands for that of your environment",)
+        return (), (f"no Python was found, so `{launcher}` is assumed to be your environment's",)
     folder = posixpath.dirname(chosen.executable)
     if host.system == "Windows" or not os.path.isabs(chosen.executable):  # noqa: PTH117
         return (), ()

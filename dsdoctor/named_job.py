@@ -52,7 +52,7 @@ def resolve(run: RunNeeds, host: Host) -> RunNeeds:
 
 
 def _follow(words: tuple[str, ...], host: Host, cwd: str) -> tuple[tuple[str, ...], str, str]:
-    """The innermost command, where it was found, and why it could not be told."""
+    """The innermost command, where it was found, and why it could not be determined."""
     if len(words) == 1 and " " in words[0]:
         try:
             words = tuple(shlex.split(words[0]))

@@ -102,7 +102,7 @@ def cures_of(module: ModuleType) -> Iterator[Cure]:
     """Fixes that a module defines.
 
     Raises:
-        PackError: a fix has no page, or asks for what is no fact.
+        PackError: a fix has no page, or has a parameter that is not a fact.
     """
     for value in vars(module).values():
         if not isinstance(value, Fix) or value.function.__module__ != module.__name__:

@@ -88,7 +88,7 @@ def preflight(
         The report, None on ranks that do not look.
 
     Raises:
-        PreflightError: a failure is confirmed (what could not be told stops nothing).
+        PreflightError: a failure is confirmed (an inconclusive check stops nothing).
         UsageError: the config is not there, or the configuration of dsdoctor is broken.
     """
     if not speaks(os.environ):

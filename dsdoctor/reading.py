@@ -1,4 +1,4 @@
-"""Reads a file that somebody named: bounded in size and time, whatever it turns out to be."""
+"""Reads a file that was named on the command line: bounded in size and time, whatever it is."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def read(path: str | Path, *, size: int = SIZE) -> bytes:
     A device is refused, a pipe is read for PIPE_SECONDS at most.
 
     Raises:
-        DecodeError: it is too large, is no file, or a pipe does not end.
+        DecodeError: it is too large, is not a file, or is a pipe that does not end.
         OSError: it cannot be read.
     """
     if str(path) == "-":

@@ -1,4 +1,4 @@
-"""Reads YAML that somebody else wrote: an alias may stand for another ten, and so on.
+"""Reads YAML of unknown origin: an alias may expand to ten others, and so on.
 
 A kilobyte of nested aliases is a few objects in memory and gigabytes once it is written out, and an
 alias may name what contains it. Both are refused.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-#: Values of a document, each alias counted as what it stands for.
+#: Values of a document, each alias counted as what it expands to.
 MOST_VALUES = 100_000
 
 

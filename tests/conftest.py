@@ -42,6 +42,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     left_out = {Path(path).absolute() for path in options.ignore or ()}
     left_out |= {root / nodeid for nodeid in _skipped}
     asked = [Path(argument).absolute() for argument in session.config.args if "::" not in argument]
+    if not all(path.exists() for path in asked):
+        return  # pytest collects nothing then, and names the path itself
     found = []
     for line in lost(root, asked, _collected):
         path = root / line.partition(":")[0]

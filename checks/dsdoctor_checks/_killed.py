@@ -21,7 +21,7 @@ def shortage(outcome: ImportOutcome, module: str, resources: Resources | Missing
     free = None if isinstance(resources, Missing) else resources.memory_available_bytes
     if free is not None and free < NEEDED:
         return skip(
-            f"the kernel killed `import {module}` for lack of memory (`host-memory-low`)",
+            f"the kernel killed `import {module}` because memory ran out (`host-memory-low`)",
             signal=outcome.signal,
             available_bytes=free,
         )

@@ -47,7 +47,7 @@ def load_snapshot(path: str) -> Snapshot:
     """Reads a snapshot file.
 
     Raises:
-        UsageError: it cannot be read or is none.
+        UsageError: it cannot be read or is not one.
     """
     try:
         data = reading.read(path)

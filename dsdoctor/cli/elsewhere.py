@@ -67,7 +67,7 @@ class Given:
         """The machine that was read elsewhere, with the job of the options.
 
         Raises:
-            UsageError: a file cannot be read or is none.
+            UsageError: a file cannot be read or is not one.
         """
         if self.from_report is not None:
             from dsdoctor.cli import pasted  # noqa: PLC0415  # readers only where they are needed

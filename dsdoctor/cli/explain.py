@@ -10,7 +10,7 @@ from dsdoctor.cli import loading
 from dsdoctor.errors import UsageError
 from dsdoctor.registry import Registry, Unit, needs
 
-#: A text that is none of the messages of the index.
+#: A text that is not one of the messages of the index.
 NO_MESSAGE = (
     "no product of the error index raises this message; expected the text of an exception, "
     "a condition or an id; `dsdoctor diagnose LOG` reads a whole log"

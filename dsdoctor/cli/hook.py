@@ -23,7 +23,7 @@ from dsdoctor.safe_path import UnsafePathError
 def command() -> None:
     """Decide before a job, in the words of a scheduler.
 
-    Only a confirmed fault blocks. What could not be told, and every illness of dsdoctor itself,
+    Only a confirmed fault blocks. An inconclusive check, and any failure of dsdoctor itself,
     lets the job pass with a line in syslog, unless --fail-closed is given.
     """
 
@@ -49,7 +49,7 @@ def _options(function: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option("--gpus", metavar="0,1", help="GPUs of the job, `all` or `none`."),
         click.option("--json", metavar="FILE", help="Write the verdict there."),
-        click.option("--fail-closed", is_flag=True, help="Block also what cannot be told."),
+        click.option("--fail-closed", is_flag=True, help="Block on an inconclusive check as well."),
         click.option("--dry-run", is_flag=True, help="Report only; block nothing."),
         click.option("--enforce", is_flag=True, help="slurm-task-prolog: end the task on a fault."),
         click.option("--live", is_flag=True, help="k8s: start torch too; needs a larger budget."),
@@ -88,7 +88,7 @@ def _options(function: Callable[..., Any]) -> Callable[..., Any]:
 #: What stands beside each kind in the list of commands, which is cut at 80 columns.
 _SHORT = {
     "slurm-prolog": "Slurm's Prolog: may this job start here?",
-    "slurm-task-prolog": "Slurm's TaskProlog: tell the user what is wrong.",
+    "slurm-task-prolog": "Slurm's TaskProlog: inform the user of what is wrong.",
     "slurm-epilog": "Slurm's Epilog: what did the job leave?",
     "slurm-health": "Slurm's HealthCheckProgram: drain and resume.",
     "pbs-prologue": "PBS's prologue: may this job start here?",
@@ -155,7 +155,7 @@ def status_command(*, run_folder: tuple[str, ...], hours: float, form: str) -> N
 @click.option(
     "--budget", type=click.FloatRange(min=1), default=BUDGET, show_default=True, metavar="SECONDS"
 )
-@click.option("--fail-closed", is_flag=True, help="Block also what cannot be told.")
+@click.option("--fail-closed", is_flag=True, help="Block on an inconclusive check as well.")
 @click.option("--run-folder", default="/run/dsdoctor", show_default=True, metavar="DIR")
 @click.option("--gpus", type=click.Choice(["all"]), help="Judge all GPUs for every job.")
 @click.option("--enforce", is_flag=True, help="The task prolog ends tasks on a confirmed fault.")

@@ -26,7 +26,7 @@ def items(text: str | None) -> tuple[str, ...] | None:
 
 
 def load_registry(checks_dir: Iterable[str] = ()) -> Registry:
-    """All packs; broken ones are told of on stderr.
+    """All packs; broken ones are reported on stderr.
 
     Raises:
         UsageError: the built-in pack itself is broken, or a --checks-dir is not a folder or holds

@@ -177,7 +177,7 @@ def run(argv: Sequence[str] | None = None) -> int:
         click.echo("dsdoctor: interrupted", err=True)
         return INTERRUPTED
     except BrokenPipeError:
-        # the reader has gone (`| head`): nobody is left to be told
+        # the reader has gone (`| head`): nobody is left to read
         guard.give_up_output()
         return 0
     except OSError as error:

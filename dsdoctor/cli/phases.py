@@ -16,7 +16,7 @@ NOTE_COLUMNS = 60
 BAR_COLUMNS = 16
 #: `0:08:15`, which nothing beside it may cut.
 CLOCK_COLUMNS = 7
-#: How often a log is told that the run goes on, in seconds.
+#: How often a log gets a line that the run goes on, in seconds.
 LINE_SECONDS = 10.0
 
 

@@ -178,7 +178,7 @@ class _Finite(click.FloatRange):
     show_default=True,
 )
 @click.option(
-    "-v", "--verbose", is_flag=True, help="Itemise every option, not the chosen one alone."
+    "-v", "--verbose", is_flag=True, help="Itemise every option, not only the chosen one."
 )
 @click.option("-o", "--output", "folder", metavar="DIR", help="Write config and scripts there.")
 @click.option("--prove", is_flag=True, help="Run `smoke` with the settings at once.")

@@ -148,7 +148,7 @@ def execute(
     *,
     folder: str | None,
 ) -> int:
-    """Runs a plan, tells the report, keeps what was proven; returns the exit status.
+    """Runs a plan, passes on the report, keeps what was proven; returns the exit status.
 
     Raises:
         UsageError: the plan cannot be run here, or the folder cannot be written.

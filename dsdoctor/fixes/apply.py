@@ -224,7 +224,7 @@ class Applier:
                 before = inventory.take(step.inventory, step.argv, env)
             except inventory.InventoryError as error:
                 raise StepError(
-                    f"the list of installed packages cannot be had, so undo could not restore it: "
+                    f"the list of installed packages cannot be read, so undo could not restore it: "
                     f"{error}"
                 ) from None
             self.journal.note(
@@ -290,7 +290,7 @@ class Applier:
 
         Args:
             check_options: options that the check of this fix was run with (`--config …`).
-            bad_before: conditions that were not ok; not being judged any more is no cure.
+            bad_before: conditions that were not ok; one that is no longer judged is not fixed.
         """
         if not self.plan.proves:
             return []
@@ -314,7 +314,7 @@ class Applier:
         except (ValueError, KeyError):
             return [f"the re-check did not work: {result.error_text}"]
         seen = {finding["condition"] for finding in findings}
-        # what is good and what could not be tried may stand side by side: that is no relapse
+        # ok and skip may appear together for one condition: that is not a relapse
         good = {finding["condition"] for finding in findings if finding["status"] == "ok"}
         bad = [
             f"`{finding['condition']}` is {_STILL[finding['status']]}: {finding['message']}"

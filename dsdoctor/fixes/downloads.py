@@ -55,7 +55,7 @@ def read_pip_report(text: str) -> tuple[str, tuple[Wheel, ...]]:
     """Version of the metapackage, and the wheels, in what `pip install --report -` prints.
 
     Raises:
-        ValueError: it is no such report.
+        ValueError: it is not such a report.
     """
     try:
         rows = json.loads(text)["install"]
@@ -165,7 +165,7 @@ def vouch_for(manifest: bytes, release: str, given: str, url: str) -> None:
 
 def _below(relative: str) -> str:
     if relative.startswith("/") or ".." in relative.split("/") or "://" in relative:
-        raise ValueError(f"`{relative}` is no path below the mirror")
+        raise ValueError(f"`{relative}` is not a path below the mirror")
     return relative
 
 
@@ -173,7 +173,7 @@ def read_manifest(text: str, base: str, url: str, release: str, platform: str) -
     """The archives of a manifest.
 
     Raises:
-        HostError: it is none.
+        HostError: it is not one.
     """
     try:
         manifest: dict[str, Any] = json.loads(text)
@@ -193,7 +193,7 @@ def read_manifest(text: str, base: str, url: str, release: str, platform: str) -
                 )
             )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise HostError(Why.BROKEN, f"`{url}` is no manifest of archives ({error})") from None
+        raise HostError(Why.BROKEN, f"`{url}` is not a manifest of archives ({error})") from None
     return ToolkitArchives(
         release=release, manifest=url, archives=tuple(archives), lacking=tuple(lacking)
     )

@@ -101,7 +101,7 @@ def of_result(result: Result, timeout: float) -> str:
 
 
 def of_fetch(url: str, result: Result, timeout: float) -> str:
-    """Why an archive could not be had."""
+    """Why an archive could not be fetched."""
     if result.timed_out:
         return f"`{url}` was not there within {timeout:g} s; check the network, then run this again"
     return result.error_text or f"`{url}` could not be fetched (status {result.returncode})"

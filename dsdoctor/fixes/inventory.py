@@ -21,7 +21,7 @@ Inventory = dict[str, str]
 
 
 class InventoryError(Exception):
-    """The list of packages could not be had; one line."""
+    """The list of packages could not be read; one line."""
 
 
 def _listing(manager: str, argv: Sequence[str]) -> list[str]:
@@ -86,7 +86,7 @@ def take(manager: str, argv: Sequence[str], env: Mapping[str, str]) -> Inventory
     """Asks a package manager what is installed.
 
     Raises:
-        InventoryError: it does not tell.
+        InventoryError: it does not say.
     """
     listing = _listing(manager, argv)
     try:

@@ -177,7 +177,7 @@ class Journal:
                 record = json.loads(line)
             except (ValueError, RecursionError):
                 record = None
-            # a place for each line, so that its number tells it
+            # a place for each line, so that its number gives the place
             found.append(record if isinstance(record, dict) else {})
         return found
 

@@ -52,7 +52,7 @@ def plan_one(
         elif issubclass(need.kind, Fact):
             value = snapshot.get(need.kind)
         else:
-            return Impossible(name=name, why=f"its parameter `{need.name}` is no fact")
+            return Impossible(name=name, why=f"its parameter `{need.name}` is not a fact")
         if isinstance(value, Missing) and not need.may_be_missing:
             return Impossible(name=name, why=value.detail)
         arguments[need.name] = value
@@ -66,7 +66,7 @@ def plan_one(
         return None
     # what a fix says of its reach does not count where a step goes farther
     reach = max(made.reach, reach_of(made.steps), key=lambda reach: reach.order)
-    # what is only told changes nothing, however far it would reach
+    # a step that is only shown changes nothing, however far it would reach
     if not made.only_told and not request.allows(reach):
         return Impossible(
             name=name,

@@ -1,4 +1,4 @@
-"""Many nodes: collect through an engine that exists, merge, tell what differs.
+"""Many nodes: collect through an existing engine, merge, show what differs.
 
 `bundle` makes the one file that runs on a node; `fanout` has ClusterShell, srun or pdsh run it;
 `frames` and `replay` turn what comes back into snapshots; `nodes` judges each, by way of `memory`

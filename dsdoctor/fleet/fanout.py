@@ -282,7 +282,7 @@ def _whole(
         order: what to run where.
         argv: the engine's command line.
         stdin: for the engine.
-        told: is told of each node.
+        told: called with each node.
         env: the engine's environment.
         refused: raises UsageError if the engine itself did not work.
         channels: node to what the engine puts before its lines, where that is not its name.

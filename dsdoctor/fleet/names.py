@@ -15,7 +15,7 @@ _PART = re.compile(r"\[([^\[\]]*)\]")
 
 
 def expand(text: str) -> list[str]:
-    """The names that a folded text stands for, in its order.
+    """The names that a folded text expands to, in its order.
 
     >>> expand("gpu[001-003,7],login")
     ['gpu001', 'gpu002', 'gpu003', 'gpu7', 'login']
@@ -23,7 +23,7 @@ def expand(text: str) -> list[str]:
     ['r1n1', 'r1n2', 'r2n1', 'r2n2']
 
     Raises:
-        UsageError: it is no list of nodes.
+        UsageError: it is not a list of nodes.
     """
     found: dict[str, None] = {}
     for item in _items(text):
@@ -49,7 +49,7 @@ def _items(text: str) -> Iterator[str]:
 
 
 def _names_of(item: str) -> list[str]:
-    """The names that one part stands for; every one is a host name."""
+    """The names that one part expands to; each is a host name."""
     found = [""]
     at = 0
     for part in _PART.finditer(item):

@@ -28,7 +28,7 @@ _REMEMBERED = 4096
 
 
 class NodeFinding(msgspec.Struct, frozen=True, kw_only=True):
-    """A finding that is worth telling.
+    """A finding that is worth reporting.
 
     Attributes:
         status: `fail`, `warn`, `unknown` or `crash`.
@@ -51,7 +51,7 @@ class NodeReport(msgspec.Struct, frozen=True, kw_only=True):
         verdict: `healthy`, `faulty`, `unknown` or `silent`.
         traits: what should be the same everywhere.
         findings: what is wrong on the node itself.
-        gpus: how many GPUs NVML lists, None where it does not tell.
+        gpus: how many GPUs NVML lists, None if it does not say.
         node: what only matters between nodes.
     """
 
@@ -121,7 +121,7 @@ class Decoders:
         self._made: dict[tuple[type, bytes], Any] = {}
 
     def decode(self, kind: type[F], data: msgspec.Raw, digest: bytes | None) -> F | Missing:
-        """The fact that some JSON stands for; without a digest it is not remembered."""
+        """The fact that some JSON encodes; without a digest it is not cached."""
         if digest is not None and (kind, digest) in self._made:
             found: F | Missing = self._made[kind, digest]
             return found
@@ -180,7 +180,7 @@ class Judge:
             origin: where it comes from, for errors; None = the node's name.
 
         Raises:
-            UsageError: it is none, or is of a newer version.
+            UsageError: it is not one, or is of a newer version.
         """
         try:
             raw = _DECODER.decode(data)

@@ -33,7 +33,7 @@ def address(text: str) -> str:
     """The address of a cluster, as `ray job submit` takes it.
 
     Raises:
-        UsageError: it is none.
+        UsageError: it is not one.
     """
     if not _ADDRESS.fullmatch(text) or text.startswith("-"):
         raise UsageError(

@@ -96,7 +96,7 @@ def column(value: Any, path: Path) -> Hashable:
             values = tuple(map(tail, head(value)))
             kinds = tuple(map(type, values))
             if _SCALARS.issuperset(kinds):
-                return values, kinds  # 1 and True are no one key
+                return values, kinds  # 1 and True are different keys
         except (AttributeError, TypeError):
             pass
     return _column(value, path)

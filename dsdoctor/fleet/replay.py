@@ -174,7 +174,7 @@ def _run(probe: Probe, host: ReplayHost, snapshot: Snapshot) -> None:
         value = probe.function(host)
     except HostError as error:
         value = error.missing
-    except Exception as error:  # noqa: BLE001  # a broken recording is no crash of the fleet
+    except Exception as error:  # noqa: BLE001  # a broken recording must not crash the fleet command
         value = Missing(why=Why.BROKEN, detail=f"{type(error).__name__}: {error}")
     (kind,) = gives(probe.function)
     _put(snapshot, kind, value)

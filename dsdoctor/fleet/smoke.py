@@ -33,7 +33,7 @@ class Runs:
         options: further options of `dsdoctor smoke`.
         timeout: seconds for one run.
         at_once: pairs that run at the same time.
-        told: is told how a pair ended, with its cause.
+        told: called when a pair has ended, with its cause.
     """
 
     slots: Mapping[str, int]
@@ -44,7 +44,7 @@ class Runs:
     told: Callable[[Pair, bool | None, str], None] | None = None
 
     def run(self, pairs: Sequence[Pair]) -> dict[Pair, bool | None]:
-        """Runs pairs that share no node; True passed, False failed, None cannot be told."""
+        """Runs pairs that share no node; True passed, False failed, None inconclusive."""
         with concurrent.futures.ThreadPoolExecutor(self.at_once) as pool:
             results = pool.map(self._one, pairs, range(len(pairs)))
             return dict(zip(pairs, results, strict=True))

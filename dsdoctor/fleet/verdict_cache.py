@@ -37,7 +37,7 @@ Way = tuple[Place, ...]
 
 
 class DigestSource(Source, Protocol):
-    """A source of facts that tells cheaply whether two nodes' are the same."""
+    """A source of facts that shows cheaply whether two nodes' are the same."""
 
     def digest(self, kind: type[Fact]) -> bytes:
         """Changes when the fact does."""

@@ -1,4 +1,4 @@
-"""The gate before a job: a decision within a budget, told in the words of a scheduler.
+"""The gate before a job: a decision within a budget, in the words of a scheduler.
 
 `supervise` starts `worker` (which reads and judges the machine) and never waits for it longer than
 the budget; `decide` turns a verdict into pass or block; `outputs` says it to Slurm, Kubernetes,

@@ -46,7 +46,7 @@ IGNORED = ("host", "memory", "storage", "nccl", "torch", "launch", "container")
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """What the agent was told.
+    """What the agent was asked for.
 
     Attributes:
         node: name of this node in Kubernetes.
@@ -132,7 +132,7 @@ class Agent:
     """The rounds of one node.
 
     Attributes:
-        options: what it was told.
+        options: what it was asked for.
         metrics: the text of `/metrics`, of the last round.
         last: when the last round ended, monotonic.
     """
@@ -175,7 +175,7 @@ class Agent:
         if options.taint and found["status"] != "Unknown":
             taint = {"key": options.taint, "effect": options.effect}
             nodeapi.set_taint(self.api, options.node, taint, present=found["status"] == "True")
-        # a node that begins healthy is no news
+        # a node that starts healthy is not reported
         news = changed and not (found["status"] == "False" and not known)
         if options.events and (news or known.get("reason", found["reason"]) != found["reason"]):
             kind = "Normal" if found["status"] == "False" else "Warning"
@@ -243,7 +243,7 @@ def serve(agent: Agent, port: int) -> http.server.ThreadingHTTPServer:
             self.wfile.write(data)
 
         def log_message(self, *_: object) -> None:
-            """A scrape is no news."""
+            """Scrapes are not logged."""
 
     server = http.server.ThreadingHTTPServer(("", port), Handler)
     server.daemon_threads = True

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-#: Begins every reason that is told to a scheduler, so that only our own drains are undone.
+#: Begins every reason that is passed to a scheduler, so that only our own drains are undone.
 PREFIX = "dsdoctor:"
 #: Families whose conditions mean nothing to a job without GPUs.
 GPU_FAMILIES = ("driver", "gpu", "topology", "nccl", "cuda", "torch")
@@ -23,7 +23,7 @@ class Fault:
         id, condition: which.
         message: with the measured value.
         hint: the way out.
-        scope: who can mend it.
+        scope: who can fix it.
     """
 
     id: str
@@ -34,7 +34,7 @@ class Fault:
 
     @property
     def line(self) -> str:
-        """As a scheduler is told."""
+        """As a scheduler receives it."""
         return f"{self.id} {self.condition}: {self.message}"
 
 
@@ -45,10 +45,10 @@ class Decision:
     Attributes:
         block: the job must not start here.
         verdict: `healthy`, `faulty` or `unknown`.
-        cause: why a job passes although nothing could be told, by name, else None.
+        cause: why a job passes though the check was inconclusive, by name, else None.
         detail: the same in words.
         faults: confirmed failures.
-        warnings: what is worth telling besides.
+        warnings: what else is worth reporting.
         notes: of the warnings, those about the job that has ended (`slurm-epilog`).
         counts: findings by status.
         reused: the verdict is an earlier one's.
@@ -75,7 +75,7 @@ class Decision:
             more = f" (and {len(self.faults) - 1} more)" if len(self.faults) > 1 else ""
             return f"{PREFIX} {self.faults[0].line}{more}"
         if self.cause is not None:
-            return f"{PREFIX} could not tell ({self.cause}): {self.detail}"
+            return f"{PREFIX} inconclusive ({self.cause}): {self.detail}"
         return f"{PREFIX} ok"
 
 
@@ -171,7 +171,7 @@ def decide(
 def unknown(
     cause: str, detail: str, *, fail_closed: bool = False, dry_run: bool = False
 ) -> Decision:
-    """The decision where nothing could be told: pass, and count why."""
+    """The decision for an inconclusive check: pass, and count why."""
     return Decision(
         block=fail_closed and not dry_run,
         would_block=fail_closed and dry_run,

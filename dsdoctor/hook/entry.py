@@ -28,17 +28,17 @@ from dsdoctor.safe_path import is_root, trusted_accounts, why_untrusted
 KILL_SWITCH = Path("/etc/dsdoctor/disabled")
 SYSTEM_CONFIG = Path("/etc/dsdoctor/config.toml")
 _LOG_SECONDS = 0.2
-#: What a monitor is told where dsdoctor itself is at fault: in Nagios' protocol 2 is CRITICAL and 1
+#: What a monitor receives if dsdoctor itself is at fault: in Nagios' protocol 2 is CRITICAL and 1
 #: WARNING, in node-problem-detector's 1 is a problem of the node.
 ILL = {"npd": 2, "nagios": 3}
-_WORDS_OF_ILLNESS = {"nagios": "DSDOCTOR UNKNOWN - could not tell ({0})\n"}
+_WORDS_OF_ILLNESS = {"nagios": "DSDOCTOR UNKNOWN - inconclusive ({0})\n"}
 #: Statuses of verdicts that this process has given.
 _ended: list[int] = []
 
 
 def _stopped(number: int, _frame: object) -> None:
     """A signal: `SystemExit` lets the supervisor end its worker and remove its files."""
-    signal.signal(number, signal.SIG_IGN)  # the wrapper may tell us more than once
+    signal.signal(number, signal.SIG_IGN)  # the wrapper may signal us more than once
     sys.exit(128 + number)
 
 
@@ -67,7 +67,7 @@ def main(argv: list[str], by_click: Callable[[], int]) -> int:
         status = by_click()
     except Exception as error:  # noqa: BLE001  # status 1 would be a verdict
         _log(f"hook={kind} decision=pass cause=crash {type(error).__name__}: {error}")
-        _print(_WORDS_OF_ILLNESS.get(kind, "dsdoctor: could not tell ({0})\n").format("crash"))
+        _print(_WORDS_OF_ILLNESS.get(kind, "dsdoctor: inconclusive ({0})\n").format("crash"))
         return ill
     if status not in (0, ill) and not _ended:
         _print(_WORDS_OF_ILLNESS.get(kind, "").format("usage"))
@@ -82,7 +82,7 @@ def fast(argv: list[str]) -> int | None:
 
 
 def run(request: Request, env: Mapping[str, str] | None = None) -> int:
-    """Decides, tells everybody, and returns the exit status."""
+    """Decides, reports the decision, and returns the exit status."""
     status = _run(request, env)
     _ended.append(status)
     return status

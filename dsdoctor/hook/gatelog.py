@@ -132,7 +132,7 @@ def parse(line: str) -> dict[str, str]:
 
 
 def _plain(word: str) -> str:
-    """A word that steers neither a terminal nor the parser of Prometheus, whoever wrote it."""
+    """A word without characters that control a terminal or end a value of Prometheus."""
     return "".join(
         c if c.isprintable() and c not in '"\\' else "\N{REPLACEMENT CHARACTER}"
         for c in word[:_WORD]

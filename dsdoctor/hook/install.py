@@ -23,13 +23,13 @@ TARGETS = {
 
 @dataclasses.dataclass(frozen=True)
 class InstallOptions:
-    """What `hook install` was told.
+    """What `hook install` was asked for.
 
     Attributes:
         into: folder for the files.
         python: interpreter that dsdoctor is installed in.
         budget: seconds to a decision.
-        fail_closed: what cannot be told blocks.
+        fail_closed: an inconclusive check blocks.
         run_folder: where root's hooks keep verdicts.
         gpus: `all` where Slurm does not manage GPUs, so that a job never names them.
         enforce: the task prolog ends tasks.
@@ -89,7 +89,7 @@ def _slurm(options: InstallOptions) -> Plan:
     first = list(exports) if options.reason_from_prolog or options.job_comment else []
     if options.job_comment:
         prolog_options.append("--job-comment")
-        first.insert(0, "# scontrol is called only where a job is blocked, to tell its user why")
+        first.insert(0, "# scontrol is called only where a job is blocked, to inform its user")
     if options.reason_from_prolog:
         prolog_options.append("--reason-from-prolog")
         first.insert(0, _CALLS_SCONTROL)
@@ -151,7 +151,7 @@ TaskProlog={into}/task-prolog.sh
     optional: reports what is wrong with the allocation, and with the environment that the job
     names (`DSDOCTOR_PYTHON`, `VIRTUAL_ENV`, `CONDA_PREFIX`), in the job's output
 
-Everything passes while /etc/dsdoctor/disabled exists. Defaults of the hooks stand in the table
+Everything passes while /etc/dsdoctor/disabled exists. Defaults of the hooks are in the table
 [hook] of /etc/dsdoctor/config.toml: budget, max_age, dry_run, fail_closed, textfile, ignore.
 """
     if options.gpus is None:
@@ -228,7 +228,7 @@ kubectl apply -f {options.into}/gate-configmap.yaml
 
 status 1 of the init container (the node is at fault): `Ignore`, the pod is tried anew, not counted
 status 4 (the environment or the job is at fault): `FailJob`, another node would not help
-anything that could not be told: status 0, the job starts
+an inconclusive check: status 0, the job starts
 """
     return Plan({options.into / name: (text, 0o644) for name, text in files.items()}, advice)
 

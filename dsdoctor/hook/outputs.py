@@ -238,7 +238,7 @@ def prometheus(
     """The text format of Prometheus, for the textfile collector of node_exporter."""
     kind = f'hook="{request.kind}"'
     lines = [
-        "# HELP dsdoctor_hook_healthy 1 healthy, 0 faulty, -1 could not be told",
+        "# HELP dsdoctor_hook_healthy 1 healthy, 0 faulty, -1 inconclusive",
         "# TYPE dsdoctor_hook_healthy gauge",
         f"dsdoctor_hook_healthy{{{kind}}} "
         + {"healthy": "1", "faulty": "0"}.get(decision.verdict, "-1"),
@@ -259,7 +259,7 @@ def prometheus(
         for fault in {f.condition: f for f in decision.faults}.values()
     ]
     lines += [
-        "# HELP dsdoctor_hook_fail_open_total jobs let pass although nothing could be told",
+        "# HELP dsdoctor_hook_fail_open_total jobs let pass though the check was inconclusive",
         "# TYPE dsdoctor_hook_fail_open_total counter",
     ]
     lines += [

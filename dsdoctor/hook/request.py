@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 KINDS: dict[str, tuple[str, tuple[str, ...]]] = {
     "slurm-prolog": ("Slurm's Prolog: may this job start on this node?", ("node",)),
     "slurm-task-prolog": (
-        "Slurm's TaskProlog: tell the user about the environment",
+        "Slurm's TaskProlog: inform the user about the environment",
         ("user-env", "job"),
     ),
     "slurm-epilog": ("Slurm's Epilog: may the node take its next job?", ("node",)),
@@ -64,7 +64,7 @@ class Request:
         budget: seconds until a decision, counted from the start of the process.
         gpus: selectors as given: indices or UUIDs, `all`, `none`; None = what the scheduler says.
         json: file for the verdict.
-        fail_closed: what cannot be told blocks too.
+        fail_closed: an inconclusive check blocks too.
         dry_run: report only; nothing is blocked.
         enforce: the task prolog ends the task on a confirmed failure.
         live: torch may be started (Kubernetes).

@@ -137,7 +137,7 @@ class RunFolder:
             return 0.0
 
     def count(self, cause: str) -> None:
-        """Counts a decision that let a job pass although nothing could be told.
+        """Counts a decision that let a job pass though the check was inconclusive.
 
         One byte is appended for each, so that the shell wrapper can count without an interpreter.
         """

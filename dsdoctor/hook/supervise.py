@@ -38,7 +38,7 @@ _MISUSE = 2
 
 
 def process_age() -> float:
-    """Seconds since this process was started, by the kernel's clock; 0 where it does not tell."""
+    """Seconds since this process was started, by the kernel's clock; 0 if it does not say."""
     try:
         fields = Path("/proc/self/stat").read_bytes().rpartition(b")")[2].split()
         started = int(fields[19]) / os.sysconf("SC_CLK_TCK")

@@ -76,7 +76,7 @@ def node_env(env: Mapping[str, str]) -> dict[str, str]:
 
 
 def node_units(registry: Registry, ignore: Iterable[str]) -> tuple[Unit, ...]:
-    """Conditions of the scope `node`; the compilers of a build are no business of a gate."""
+    """Conditions of the scope `node`; a gate does not judge the compilers of a build."""
     units = registry.select((), tuple(ignore))
     return tuple(u for u in units if u.condition.scope is Scope.NODE and u.family != "ops")
 

@@ -327,8 +327,8 @@ _JOBS = {
 }
 #: What a monitor hears where nothing is known: the status of its protocol, and a line.
 MONITORS = {
-    "npd": (2, "dsdoctor: could not tell ($1)"),
-    "nagios": (3, "DSDOCTOR UNKNOWN - could not tell ($1): $2"),
+    "npd": (2, "dsdoctor: inconclusive ($1)"),
+    "nagios": (3, "DSDOCTOR UNKNOWN - inconclusive ($1): $2"),
 }
 
 
@@ -342,7 +342,7 @@ class Wrapper:
         options: further options of the hook.
         budget: seconds to a decision.
         run_folder: of root; None = a fresh temporary one for each run (hooks that users run).
-        fail_closed: what cannot be told blocks.
+        fail_closed: an inconclusive check blocks.
         first: lines before all else.
         trust: accounts that may own the interpreter besides root, by number.
     """

@@ -1,6 +1,6 @@
 """The only door to the machine: what probes may ask, and what cannot be answered.
 
-Everything a probe may do stands in the `Host` protocol; `local`, `replay` and `fake` implement it.
+Everything a probe may do is in the `Host` protocol; `local`, `replay` and `fake` implement it.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ class Host(Protocol):
 
 
 def exists(host: Host, path: str) -> bool:
-    """Whether a path is there; what cannot be told counts as not there."""
+    """Whether a path is there; what cannot be read counts as absent."""
     try:
         host.stat(path)
     except HostError:
@@ -152,7 +152,7 @@ def read_text(host: Host, path: str) -> str:
 
 
 def as_host_error(error: OSError, what: str) -> HostError:
-    """The HostError that an OSError stands for."""
+    """The HostError for an OSError."""
     if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ENXIO, errno.ENODEV):
         return HostError(Why.ABSENT, f"`{what}` does not exist")
     if error.errno in (errno.EACCES, errno.EPERM):

@@ -1,4 +1,4 @@
-"""Which literals stand in which lines of a block: three engines with one answer.
+"""Which literals occur in which lines of a block: three engines with the same answer.
 
 `words` is pure Python. A log of a gigabyte has a few thousand different words, so a block is cut
 into its set of words at the speed of C, and only literals whose words are all there are searched
@@ -39,7 +39,7 @@ _LETTERS = bytes(
 _DIGITS = b"0123456789"
 
 Hot = dict[int, set[str]]
-"""Start of a line to the literals that stand in it."""
+"""Start of a line to the literals in it."""
 
 
 class Matcher(Protocol):
@@ -58,7 +58,7 @@ class Matcher(Protocol):
 
 
 def _usable(literals: Iterable[str]) -> list[tuple[str, bytes]]:
-    """Literals that can stand in a line at all, in a fixed order."""
+    """Literals that can occur in a line at all, in a fixed order."""
     return [
         (text, text.encode())
         for text in sorted(set(literals))
@@ -66,7 +66,7 @@ def _usable(literals: Iterable[str]) -> list[tuple[str, bytes]]:
     ]
 
 
-#: A word that a literal asks for, with what may stand on either side of it within a word.
+#: A word that a literal asks for, with what may be on either side of it within a word.
 _Atom = tuple[bytes, bool, bool]
 
 
@@ -102,7 +102,7 @@ def _words(data: bytes) -> set[bytes]:
     """The words of a block.
 
     Without their digits most lines of progress are the same line, so few are cut into words. Where
-    a literal stands in a line, it does so without digits in the line without digits.
+    a literal occurs in a line, it occurs without its digits in the line without digits.
     """
     lines = set(data.translate(_LETTERS, _DIGITS).split(b"\n"))
     return set(b" ".join(lines).split())

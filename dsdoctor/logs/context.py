@@ -68,13 +68,13 @@ def _judged(cause: Cause, findings: Sequence[Finding], registry: Registry, where
             return _confirmed(cause, f"{finding.message} (`{finding.condition}`)", where)
     if own and all(finding.status is Status.OK for finding in own):
         message = (
-            f"`check` finds this no longer on {where}: it has been mended since, "
+            f"`check` no longer finds this on {where}: it has been fixed since, "
             "or the log is of another machine or environment"
         )
         return msgspec.structs.replace(cause, now=Now(status="refuted", message=message))
     reasons = [finding.message for finding in own if finding.message]
     if reasons:
-        message = f"{where} cannot tell: {reasons[0]}"
+        message = f"{where} is inconclusive: {reasons[0]}"
     else:
         message = "it shows in logs alone; no check looks for it on a machine"
     return msgspec.structs.replace(cause, now=Now(status="unknown", message=message))

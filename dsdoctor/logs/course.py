@@ -1,4 +1,4 @@
-"""What the run outlived: it is no candidate any more, and is told at most."""
+"""What the run outlived: no longer a candidate for the cause, at most reported."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dsdoctor.logs.progress import STEPS, Step, Steps, first_step, last_steps, w
 from dsdoctor.logs.runs import Openings
 from dsdoctor.logs.window import Window
 
-#: What was outlived and is still told.
+#: What was outlived and is still reported.
 MOST_OUTLIVED = 20
 #: A last run of fewer lines that shows nothing leaves the one before it to be explained.
 SHORT_RUN = 40
@@ -33,7 +33,7 @@ class Course:
         Args:
             window: the block.
             start: place of the first line of the new run.
-            own: the lines with which the log began tell it, and they may be those of one run.
+            own: the log's own first lines mark it, and they may be those of one run.
         """
         result = self.lines.result
         if not (result.hits or self.lines.traces.errors or set(FATAL_MARKS) & result.marks.keys()):
@@ -74,7 +74,7 @@ class Course:
         def is_over(line: int, before: Steps) -> bool:
             behind = {kind: step for kind, step in steps.items() if line < numbers[kind]}
             if behind and not before.keys() & behind.keys():
-                # not counted so before: what these kinds count from here on tells
+                # not counted so before: what these kinds count from here on decides
                 rest = window.data[begin:end].split(b"\n")[max(0, line - first) :]
                 since = {kind: first_step(rest, kind) for kind in behind}
                 before = {

@@ -37,7 +37,7 @@ OPAQUE_TEXT = re.compile(
 
 
 def is_echo(error: Error) -> bool:
-    """Whether an exception only tells that another rank, or a child, has died."""
+    """Whether an exception only says that another rank, or a child, has died."""
     return _orphaned(error) or bool(ECHOES.search(f"{error.type}: {error.message}".rstrip(": ")))
 
 
@@ -52,5 +52,5 @@ def _orphaned(error: Error) -> bool:
 
 
 def is_opaque(error: Error) -> bool:
-    """Whether an exception tells what failed, and not why."""
+    """Whether an exception says what failed, and not why."""
     return error.type in OPAQUE or bool(OPAQUE_TEXT.search(error.message))

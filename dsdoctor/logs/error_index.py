@@ -26,7 +26,7 @@ DIGEST = 5
 ENOUGH_WORDS = 4
 #: Share of a message's words that a text must have where it is looked up without a log.
 ALMOST = 0.6
-#: Exceptions that Python raises in the same words, so that only the place tells them apart.
+#: Exceptions that Python raises in the same words, so that only the place distinguishes them.
 PYTHONS_OWN = frozenset({"AttributeError", "IndexError", "KeyError", "NameError", "StopIteration"})
 #: Words of a text that are looked at.
 MOST_WORDS = 600
@@ -219,7 +219,7 @@ class ErrorIndex:
         return Match(entry, self.labels.get(entry.key))
 
     def find(self, error: Error) -> Match | None:
-        """The entry that an exception of a log is; None where it is none, or cannot be told."""
+        """The entry of an exception in a log; None if it is not in the index, or several match."""
         raiser = raiser_of(error.frames)
         product = package_of(raiser.file) if raiser is not None else ""
         if raiser is not None and not product:
@@ -353,7 +353,7 @@ def load(folder: Path, product: str) -> ErrorIndex:
 
 
 def find(folder: Path, error: Error) -> Match | None:
-    """The message that an exception of a log is; None where it is none of the index."""
+    """The message that an exception of a log is; None if it is not in the index."""
     raiser = raiser_of(error.frames)
     product = package_of(raiser.file) if raiser is not None else ""
     if raiser is not None and error.type != WRAPPED and product not in products(folder):

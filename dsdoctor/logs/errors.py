@@ -70,7 +70,7 @@ class Error:
     Attributes:
         source: index of the log.
         line: number of the line that names it.
-        rank: the rank, where told.
+        rank: the rank, if known.
         type: name of the exception.
         message: its text.
         file: source file of the deepest frame that is not a library's.
@@ -79,7 +79,7 @@ class Error:
         when: time stamp, "" without.
         traced: it stood under a traceback.
         library: deepest frame of all.
-        frames: calls above it, the deepest last, as far as the lines in front of it tell.
+        frames: calls above it, the deepest last, as far as the lines before it show.
         more: the lines behind it, on which its text may go on.
         begun: number of the line at which its traceback begins.
         chain: number that the exceptions of one chain share.

@@ -14,7 +14,7 @@ from dsdoctor.model.diagnosis import Expectation, Line
 
 #: Names of `ZeroStageEnum`, which Python 3.12 and later print in place of the number.
 STAGES = {"disabled": "0", "optimizer_states": "1", "gradients": "2", "weights": "3"}
-#: Expectation to what tells of it: mark, its group, the value that proves it ("" = its presence).
+#: Expectation to what shows it: mark, its group, the value that proves it ("" = its presence).
 #: A mark with a value refutes by any other; one without only proves.
 PROOFS: dict[str, tuple[tuple[str, str, str], ...]] = {
     "zero0": (("zero-config", "n", "0"), ("zero", "n", "0")),
@@ -126,5 +126,5 @@ def _gpus(
                 state, message = "refuted", f"{message}, but on the CPU"
         return Expectation(name=name, state=state, message=message, evidence=line_of(marks[mark]))
     return Expectation(
-        name=name, state="not-shown", message="the log does not tell the size of the world"
+        name=name, state="not-shown", message="the log does not state the world size"
     )

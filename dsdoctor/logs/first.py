@@ -147,7 +147,7 @@ def _masked(candidates: Sequence[Candidate]) -> dict[str, str]:
 def _band(*, many: bool) -> Level:
     """The level from which on not the level decides but who came first.
 
-    Where ranks have files of their own, time stamps tell that better than lines in one file do.
+    Where ranks have files of their own, time stamps decide, rather than the order of lines.
     """
     return Level.LIKELY if many else Level.STRONG
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-#: Only phrases that tell a cause; "fatal error" stands before "error", which is part of it.
+#: Only phrases that name a cause; "fatal error" stands before "error", which is part of it.
 FOREIGN: dict[str, tuple[str, ...]] = {
     "No such file or directory": (
         "没有那个文件或目录",

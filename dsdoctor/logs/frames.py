@@ -35,7 +35,7 @@ class Frame(NamedTuple):
 
 
 def frames_of(lines: Iterable[str]) -> tuple[Frame, ...]:
-    """The frames told by lines, the outermost first; a new traceback begins anew.
+    """The frames in lines, the outermost first; a new traceback starts over.
 
     >>> frames_of(['  File "/x/a.py", line 3, in f', "│ /x/b.py:7 in g       │"])
     (Frame(file='/x/a.py', function='f', line=3), Frame(file='/x/b.py', function='g', line=7))

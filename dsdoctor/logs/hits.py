@@ -24,7 +24,7 @@ class Hit:
         source: index of the log.
         line: number of the line, from 1.
         text: the line without prefixes.
-        rank: the rank, where told.
+        rank: the rank, if known.
         groups: named groups of the pattern.
         when: time stamp of the line or of one shortly before it, "" without.
         steps: how far the run had come.

@@ -64,7 +64,7 @@ class Knowledge(list[Row]):
 
     Attributes:
         rules: traceback rules.
-        boilerplate: sentences that are no evidence.
+        boilerplate: sentences that are not evidence.
         own: dsdoctor's own titles and hints, which a preflight report leaves in the log of its job.
         observed: the condition that names what dsdoctor sees by itself.
         conditions: all of them by name, with a signature that the error index speaks for.

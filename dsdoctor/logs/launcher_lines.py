@@ -6,7 +6,7 @@ import re
 
 #: torchrun's elastic agent, before it starts the workers anew.
 RESTART = "will restart worker group"
-#: torchrun's elastic agent, of a worker that failed; it tells of the restart at level INFO alone.
+#: torchrun's elastic agent, of a worker that failed; it reports the restart at level INFO only.
 FAILED = "failed (exitcode:"
 #: torchrun's elastic agent, at its end.
 FIRST = "Root Cause (first observed failure)"

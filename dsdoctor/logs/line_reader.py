@@ -40,7 +40,7 @@ class LineReader:
         traces: the exceptions.
         per_signature: hits of each signature, by its number.
         matched: lines that a pattern fitted.
-        spent: literals that can tell nothing new.
+        spent: literals that can add nothing new.
         dull: lines that added nothing and cannot add anything.
         steps: how far the run has come.
         fell: where a worker failed since the last restart: number of the line, time stamp, steps.
@@ -144,7 +144,7 @@ class LineReader:
         )
 
     def _is_spent(self, literal: str) -> bool:
-        """All that the literal could tell is known already, so floods of it cost little."""
+        """All that the literal could add is known already, so floods of it cost little."""
         if literal in {RESTART, FAILED, FIRST} or (
             literal in ERROR_LITERALS and not self.traces.full
         ):

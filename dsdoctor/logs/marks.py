@@ -6,7 +6,7 @@ import re
 
 #: What follows the name of an offload block that names a device.
 OFFLOADED = r"['\"]?\s*[=:]\s*.{0,60}device['\"]?\s*[=:]\s*['\"<]?\S*?(?P<v>cpu|nvme)"
-#: Signs that a literal tells whole.
+#: Signs that a literal covers whole.
 WORDS = {
     "spawned": "spawned with command",
     "finished": "exits successfully",

@@ -19,7 +19,7 @@ from dsdoctor.logs.anchors import COMMON
 
 #: A bare word.
 PLAIN = re.compile(r"[A-Za-z_]*")
-#: Texts that a stretch of a pattern may stand for before it is cut.
+#: Texts that a stretch of a pattern may match before it is cut.
 MOST_SPELT = 24
 
 _parser: Any = importlib.import_module("re._parser" if sys.version_info >= (3, 11) else "sre_parse")
@@ -33,7 +33,7 @@ class _Part(NamedTuple):
 
     Attributes:
         spelt: all texts that it can match, where they are few.
-        needed: texts of which every match contains one, where they can be told.
+        needed: texts of which every match contains one, where they can be derived.
     """
 
     spelt: _Texts | None
@@ -126,7 +126,7 @@ _PREPARED: dict[str, tuple[str, ...]] = {}
 
 
 def prepare(path: Path) -> None:
-    """Takes over what was derived beforehand; a file that cannot be read is no loss but time."""
+    """Takes over what was derived beforehand; a file that cannot be read costs only time."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         rows = json.loads(path.read_text(encoding="utf-8"))
         _PREPARED.update({pattern: tuple(texts) for pattern, texts in rows.items()})
@@ -134,7 +134,7 @@ def prepare(path: Path) -> None:
 
 @functools.cache  # whoever reads many logs asks for each
 def necessary(pattern: str) -> tuple[str, ...]:
-    r"""Texts of which every match contains at least one; empty where none can be told.
+    r"""Texts of which every match contains at least one; empty if none can be derived.
 
     >>> necessary(r"(?:cannot import name '\w+' from|has no attribute) 'torch")
     ("cannot import name '", 'has no attribute')

@@ -1,7 +1,7 @@
 """Lines that terminals, browsers and other languages changed, in the words of the program again.
 
 A signature knows how a program words its failure. What reaches a log may be broken over two lines,
-drawn into a box, escaped for HTML or a URL, or told by an operating system in another language.
+drawn into a box, escaped for HTML or a URL, or written by an operating system in another language.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _posix(found: re.Match[str]) -> str:
 
 
 def reworded(text: str) -> str:
-    """A line without boxes and escapes, and in English where its error number tells the words.
+    """A line without boxes and escapes, and in English where its error number determines the words.
 
     >>> reworded("libx.so:%20undefined%20symbol:%20f")
     'libx.so: undefined symbol: f'
@@ -79,7 +79,7 @@ def variants(lines: Sequence[tuple[int, str]]) -> Iterator[tuple[int, str]]:
     """Other readings of numbered lines: each in the program's words, and joined with the next.
 
     Lines are joined where a terminal may have broken them: the first is long, or is an error whose
-    words go on, and the second is no line of its own.
+    sentence continues, and the second is not a line of its own.
     """
     plain = [(number, reworded(text)) for number, text in lines]
     for place, (number, text) in enumerate(plain):

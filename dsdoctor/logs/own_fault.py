@@ -8,7 +8,7 @@ from dsdoctor.logs.echoes import is_echo
 from dsdoctor.logs.errors import Error
 from dsdoctor.logs.products import STACK, caller_of, package_of, passer_of
 
-#: Words of the hub and of Python that tell of a wrong name in the script, not of the machine.
+#: Words of the hub and of Python for a wrong name in the script, not for the machine.
 OWN_MISTAKE = re.compile(
     r"is not a local folder and is not a valid model identifier|EntryNotFoundError"
     r"|does not appear to have a file named|Unable to load vocabulary",

@@ -63,7 +63,7 @@ def _record(text: str) -> str | None:
 
 
 def strip_prefixes(text: str) -> tuple[str, int | None]:
-    """A line without what launchers and log shippers put in front, and the rank that they tell.
+    """A line without what launchers and log shippers put in front, and the rank that they name.
 
     >>> strip_prefixes("node-a: [rank3]: KeyError: 'x'")
     ("KeyError: 'x'", 3)

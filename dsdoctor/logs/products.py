@@ -1,4 +1,4 @@
-"""Whose source file it is: the frames of a traceback told apart by product."""
+"""Whose source file it is: the frames of a traceback, sorted by product."""
 
 from __future__ import annotations
 

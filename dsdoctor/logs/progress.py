@@ -22,7 +22,7 @@ PROGRESS = re.compile(
 EPOCH = 1e6
 #: A loss of 0.0 is what a step that was skipped reports.
 NO_PROGRESS = re.compile(r"(?i)\bnan\b|\binf\b|loss'?[:=]? *0\.0*(?:\D|$)|overflow|skipping")
-#: What one of must stand in such a line.
+#: Such a line contains one of these.
 LITERALS = (b"it/s", b"s/it", b"loss", b"Loss", b"step=")
 #: Lines looked at, from the end of a block, for each literal.
 MOST_TRIES = 8

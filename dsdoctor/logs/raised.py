@@ -24,7 +24,7 @@ REPOSITORIES = {
     "triton": ("triton-lang/triton", "python/"),
     "trl": ("huggingface/trl", ""),
 }
-#: How products tell their release in a log: `DeepSpeed info: version=0.19.8`, `torch==2.4.0`.
+#: How products state their release in a log: `DeepSpeed info: version=0.19.8`, `torch==2.4.0`.
 RELEASE = re.compile(
     r"(?i)\b(?P<product>accelerate|datasets|deepspeed|diffusers|huggingface_hub|peft|torch"
     r"|transformers|triton|trl)(?: info: version|[ _]version|==| v)[ :=.]{0,6}"
@@ -43,7 +43,7 @@ def issues_of(product: str) -> str:
 
 
 def releases_of(lines: Iterable[str]) -> dict[str, str]:
-    """The releases that lines of a log tell.
+    """The releases that lines of a log state.
 
     >>> releases_of(["[INFO] DeepSpeed info: version=0.15.1, git-hash=unknown"])
     {'deepspeed': '0.15.1'}
@@ -66,7 +66,7 @@ def explained(said: Answered) -> Explained:
 
 
 def raised_by(error: Error, releases: dict[str, str]) -> RaisedBy | None:
-    """Who raised an exception; None for the user's own code, and where no frame is told."""
+    """Who raised an exception; None for the user's own code, and if no frame is shown."""
     frame = raiser_of(error.frames)
     product = package_of(frame.file) if frame is not None else ""
     if frame is None or not product:

@@ -50,7 +50,7 @@ class Source:
         name: how it is shown.
         path: where it is; None for standard input or for `data`.
         data: the content itself, for tests and for text that is already there.
-        rank: rank told by the file name.
+        rank: rank in the file name.
         stream: what standard input is read through, where its first bytes were read before.
     """
 
@@ -71,7 +71,7 @@ RANK_NAMES = (
 
 
 def rank_of_name(name: str) -> int | None:
-    """The rank that a file name tells.
+    """The rank that a file name contains.
 
     >>> rank_of_name("slurm-4711_12.out"), rank_of_name("a/attempt_0/3/stderr.log")
     (12, 3)
@@ -241,7 +241,7 @@ def _wide_encoding(head: bytes) -> str | None:
         return "utf-16-be"
     sample = head[:4096]
     half = len(sample) // 2
-    if half >= 8:  # noqa: PLR2004  # too short to tell
+    if half >= 8:  # noqa: PLR2004  # too short to judge
         if sample[1::2].count(0) > 0.7 * half and sample[0::2].count(0) < 0.1 * half:
             return "utf-16-le"
         if sample[0::2].count(0) > 0.7 * half and sample[1::2].count(0) < 0.1 * half:
@@ -250,7 +250,7 @@ def _wide_encoding(head: bytes) -> str | None:
 
 
 def _pieces(stream: BinaryIO) -> Iterator[bytes]:
-    """Raw pieces; a compressed file that is cut off gives what can still be had."""
+    """Raw pieces; a compressed file that is cut off yields what can still be read."""
     read = getattr(stream, "read1", stream.read)
     held = bytearray()
     while True:

@@ -98,7 +98,7 @@ class ReadySignatures:
         return found
 
     def bare(self, text: str) -> str:
-        """A line without the sentences that are no evidence."""
+        """A line without the sentences that are not evidence."""
         for words, sentence in self.boilerplate:
             if words in text:
                 text = sentence.sub("", text)

@@ -1,8 +1,8 @@
 """Several runs in one log: where the next one begins.
 
 `nohup … >> train.log` and a log of a fixed name hold run after run. What ended the last one is
-what is asked for. No clock tells them apart in most logs, so the log itself does: a run begins with
-the lines with which the log began, or with the line that its launcher writes once.
+what is asked for. Most logs have no clock to separate them, so the log itself does: a run begins
+with the lines with which the log began, or with the line that its launcher writes once.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ OPENING, ALIKE = 8, 4
 WITHIN = 16
 #: Shortest text of the first line, without what differs from run to run, that is searched for.
 SHORTEST = 14
-#: A text that occurs this often in a block is no opening.
+#: A text that occurs this often in a block does not open a run.
 MOST = 200
 LONGEST = 400
 #: What differs between two runs: words with digits in them.
@@ -67,14 +67,14 @@ class Openings:
             self.forget()
 
     def forget(self) -> None:
-        """The first lines are no sign of a new run: they recur within one."""
+        """Stops taking the first lines for the opening of a run: they recur within one."""
         self._opening, self._needle = [], b""
 
     def find(self, data: bytes, begin: int, end: int) -> list[tuple[int, bool]]:
         """Where runs may begin in a stretch of whole lines, sorted.
 
         Returns:
-            The place of the first line, and whether the log's own opening tells it.
+            The place of the first line, and whether the log's own opening marks it.
         """
         found: dict[int, bool] = {}
         for needle in (*STARTS, self._needle):

@@ -27,7 +27,7 @@ class Condition:
     Attributes:
         name: kebab-case, names the problem and never the cure.
         id: `DSDnnn` or `DSDnnnn`; hundreds by family, never re-used.
-        scope: who can mend it.
+        scope: who can fix it.
         since: first version of dsdoctor that has it.
         fixes: names of fixes that may cure it.
         leads_to: conditions seen afterwards when this one was predicted.
@@ -74,7 +74,7 @@ class Level(enum.IntEnum):
 
 @dataclasses.dataclass(frozen=True)
 class Signature:
-    """One message of a product, as it stands in a log.
+    """One message of a product, as it appears in a log.
 
     The literal text that a log is searched for, before the pattern is tried, is derived from the
     pattern (`dsdoctor.logs.necessary`).

@@ -26,7 +26,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
         file: name of the log.
         line: number, from 1.
         text: the line, harmless to print, secrets masked.
-        rank: the rank that wrote it, where the log tells.
+        rank: the rank that wrote it, if the log says.
     """
 
     file: str
@@ -39,7 +39,7 @@ class FirstError(msgspec.Struct, frozen=True, kw_only=True):
     """The first exception of the first rank that failed.
 
     Attributes:
-        rank: the rank, where the log tells.
+        rank: the rank, if the log says.
         type: name of the exception, or of the signal.
         message: its text.
         file: source file of the deepest frame of the user's own code; the log's name without one.
@@ -197,7 +197,7 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
         attempts: the starts of the workers, where there were several.
         consequences: what followed from the first cause, by rank, at most 64.
         environment: what was found in the output of `collect_env`, `ds_report`, `nvidia-smi`, …
-            that stands in the text; left out where there is none.
+            that is in the text; omitted if there is none.
         left_out: parts of the logs that were not read, and the limit that was reached; left out
             of JSON if everything was read.
     """
@@ -228,7 +228,7 @@ _EXIT = {Outcome.CAUSE: 1, Outcome.USER_CODE: 0, Outcome.CLEAN: 0, Outcome.UNREC
 def exit_code(diagnosis: Diagnosis) -> int:
     """What `diagnose` exits with: 1 for a cause, 3 for none or a log that is cut off, else 0.
 
-    A failure of an environment that stands in the text is a cause as well.
+    A failure found in an environment within the text counts as a cause as well.
     """
     environment = diagnosis.environment
     if isinstance(environment, Report) and environment.worst() is Status.FAIL:

@@ -115,7 +115,7 @@ _TAILS = _words("b64 base64 data default header id json new old plain raw str st
 _SEGMENT = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _NAME_CHARACTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-")
 _LONGEST_NAME = 120
-#: Values that are no secret whatever their name.
+#: Values that are not secret whatever their name.
 _PLAIN = re.compile(
     r"(?i)(?:none|null|nil|true|false|yes|no|on|off|auto|unset|undefined|required|missing|\*+"
     r"|<[^>]*>|\[masked\]?|\$\{?\w+\}?|%\w+%|)(?:@.*)?",
@@ -207,7 +207,7 @@ def _whole_name(text: str, start: int, end: int) -> str:
 
 
 def _named(text: str, pattern: re.Pattern[str]) -> str:
-    """Masks values behind names; where one is no secret, the search goes on inside the value."""
+    """Masks values behind names; where one is not a secret, the search goes on inside the value."""
     kept: list[str] = []
     done = at = 0
     while (found := pattern.search(text, at)) is not None:
@@ -300,7 +300,7 @@ def mask_tree(value: Any, name: str = "") -> Any:
 
     Args:
         value: what JSON can hold.
-        name: of the field that it stands in.
+        name: of the field that contains it.
     """
     if isinstance(value, str):
         return mask_value(name, value) if name else mask(value)

@@ -21,7 +21,7 @@ class Matrix(msgspec.Struct, kw_only=True):
     Attributes:
         names: `GPU0`, …, then RDMA adapters by name.
         rows: one for each name: `X` for itself, else `NV18`, `PIX`, … or `?`.
-        cpus: CPUs near each GPU, as ranges; "" for what is not told and for adapters.
+        cpus: CPUs near each GPU, as ranges; "" for what is not reported and for adapters.
         numa: NUMA node of each device, as text.
     """
 

@@ -31,7 +31,7 @@ class Observation(enum.Enum):
     CHECKPOINT_DIFFERS = "checkpoint-differs"
     """A checkpoint does not give back what was saved."""
     NO_RANK_ENVIRONMENT = "no-rank-environment"
-    """The launcher did not tell a process its rank."""
+    """The launcher did not pass a process its rank."""
     WRONG_RANKS = "wrong-ranks"
     """The launcher started other ranks than it was asked for."""
     WRONG_DEVICES = "wrong-devices"

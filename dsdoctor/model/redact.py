@@ -11,7 +11,7 @@ from dsdoctor.model.masking import MASK, mask, mask_tree, mask_value, mask_words
 
 __all__ = ["MASK", "mask", "mask_tree", "mask_value", "mask_words", "redact", "secret_name"]
 
-#: Accounts and hosts that tell nobody anything.
+#: Accounts and hosts that identify nobody.
 _COMMON_USERS = frozenset(
     {
         "admin",
@@ -114,7 +114,7 @@ class _Redaction:
         return self._name("ip", found[0])
 
     def text(self, text: str, key: str = "") -> str:
-        """One text; `key` is the name of the field that it stands in."""
+        """One text; `key` is the name of the field that contains it."""
         if self._paths is not None:
             text = self._paths.sub(lambda found: self._name("path", found[0]), text)
         text = _HOME.sub(self._home, text)

@@ -42,7 +42,7 @@ class PassedSignal(msgspec.Struct, frozen=True, kw_only=True):
     """A signal that somebody sent to `dsdoctor run`, and that the job got.
 
     Attributes:
-        name: `SIGTERM` and the like.
+        name: such as `SIGTERM`.
         time: seconds since the start of the job.
     """
 

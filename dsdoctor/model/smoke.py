@@ -76,7 +76,7 @@ class Rank(msgspec.Struct, frozen=True, kw_only=True):
         last_phase: where it was last.
         device: what it computed on.
         device_uuid: UUID of that GPU, empty on a CPU.
-        step_ms: median time of its steps, without waiting for others where that can be told.
+        step_ms: median time of its steps, without waiting for others where that can be separated.
         peak_host_bytes: most memory that the process held (VmHWM).
         peak_device_bytes: most GPU memory that torch allocated; None without a GPU.
         model_state_bytes: the engine's own tensors before a step; None where not measured.
@@ -228,7 +228,7 @@ class SmokeReport(msgspec.Struct, frozen=True, kw_only=True):
         verdict: `pass`, `fail` or `unknown`.
         summary: one sentence.
         proved: what the run has shown.
-        not_proved: what it has not, and how it could be.
+        not_proved: what it did not prove, and how that could be proved.
         phases: in order.
         ranks: in order.
         figures: what was measured.

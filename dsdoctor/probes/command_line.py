@@ -44,7 +44,7 @@ def _drop_options(words: list[str], takes: frozenset[str]) -> list[str]:
 
 
 def _unwrap(words: list[str]) -> tuple[list[str], dict[str, str]]:
-    """Takes away what stands in front of the program: assignments, `env`, `nohup`, `uv run`."""
+    """Removes what precedes the program: assignments, `env`, `nohup`, `uv run`."""
     env: dict[str, str] = {}
     while words:
         name = posixpath.basename(words[0])
@@ -256,7 +256,7 @@ def launch_command(host: Host, run: RunNeeds) -> LaunchCommand:
 
 
 def command_of(run: RunNeeds) -> LaunchCommand | None:
-    """The command of a run, as the words alone tell it; None = it has none."""
+    """The command of a run, from its words alone; None = it has none."""
     words = run.command
     if not words:
         return None

@@ -1,4 +1,4 @@
-"""Options of launchers, and of what may stand in front of them: which take a value."""
+"""Options of launchers, and of what may precede them: which take a value."""
 
 from __future__ import annotations
 

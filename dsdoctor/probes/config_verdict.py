@@ -39,7 +39,7 @@ def parse_verdict(
         return Missing(why=Why.BROKEN, detail=detail)
     for record in records:
         if "error" in record:
-            # why it cannot be imported is told by the check of the import itself
+            # why it cannot be imported is reported by the check of the import itself
             detail = f"DeepSpeed could not be asked about the config: {record.get('text')}"
             return Missing(why=Why.ABSENT, detail=mask(detail))
     version = next((r["value"] for r in records if r.get("fact") == "version"), None)

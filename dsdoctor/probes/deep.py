@@ -165,7 +165,7 @@ def deep_trial(
 ) -> DeepTrial:
     """Tries GPUs and ranks out, after NVML and torch have been read: this makes contexts."""
     if not run.deep:
-        raise HostError(Why.NOT_ASKED, "GPUs and ranks are tried out with `--deep` alone")
+        raise HostError(Why.NOT_ASKED, "GPUs and ranks are tried only with `--deep`")
     if not live.imported.ok:
         raise HostError(Why.ABSENT, "torch cannot be imported, so nothing was tried out")
     names = names_of(run, gpus, live, env)
@@ -228,7 +228,7 @@ def extension_trial(
 ) -> ExtensionTrial:
     """Builds a trivial extension in the patient, where `--deep` asks for it."""
     if not run.deep:
-        raise HostError(Why.NOT_ASKED, "an extension is built with `--deep` alone")
+        raise HostError(Why.NOT_ASKED, "an extension is built only with `--deep`")
     if not live.imported.ok:
         raise HostError(Why.ABSENT, "torch cannot be imported, so no extension was built")
     outcome = run_child(

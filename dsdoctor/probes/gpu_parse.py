@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class ParsedNvml(msgspec.Struct, frozen=True, kw_only=True):
-    """What the records told.
+    """What the records say.
 
     nvml: the driver, or the error that NVML gave; None if the records end before either
     gpus: the GPUs; None if NVML was not asked for them

@@ -1,6 +1,6 @@
 """Reads Xids and PCIe errors from the kernel's log, where this user may read it.
 
-NVML tells only of Xids that come while one listens; those of the past stand in the log alone.
+NVML reports only Xids that occur while one listens; past ones are in the log only.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def parse_log(text: str, uptime: float | None, source: str) -> KernelLog:
 
     Args:
         text: the log, oldest first.
-        uptime: seconds since boot; None = ages cannot be told.
+        uptime: seconds since boot; None = ages are unknown.
         source: which tool printed it.
 
     >>> line = "<3>[  100.5] NVRM: Xid (PCI:0000:1b:00): 79, pid=7, GPU has fallen off the bus."
@@ -109,7 +109,7 @@ def kernel_log(host: Host, kernel: NvidiaKernel | Missing) -> KernelLog:
     if host.system != "Linux":
         raise HostError(Why.UNSUPPORTED, f"the kernel's log is not read on {host.system}")
     if isinstance(kernel, NvidiaKernel) and not (kernel.pci or kernel.device_nodes):
-        raise HostError(Why.ABSENT, "there is no NVIDIA GPU that the kernel's log could tell of")
+        raise HostError(Why.ABSENT, "there is no NVIDIA GPU that the kernel's log could mention")
     reasons: list[str] = []
     why = Why.ABSENT
     for name, options in TOOLS:

@@ -62,7 +62,7 @@ def _real(host: Host, path: str) -> str:
 
 
 def identity(host: Host, executable: str) -> tuple[str, str]:
-    """What tells one environment from another.
+    """What distinguishes one environment from another.
 
     A virtual environment's python is a link to the one that it was made with, so there the folder
     counts; elsewhere the file that all links lead to.
@@ -80,7 +80,7 @@ def _of_patient(host: Host, patient: Patient) -> tuple[str, str]:
 
 
 def same_env(host: Host, interpreter: str, patient: Patient) -> bool | None:
-    """Whether an interpreter is the patient; None where that cannot be told (a shell wrapper)."""
+    """Whether an interpreter is the patient; None if that is unknown (a shell wrapper)."""
     if not _PYTHON.fullmatch(posixpath.basename(interpreter)):
         return None
     path = interpreter if "/" in interpreter else host.which(interpreter)

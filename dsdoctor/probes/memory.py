@@ -151,7 +151,7 @@ def parse_detail(meminfo: str, mountinfo: str) -> MemoryDetail:
 def memory_detail(host: Host, system: OsInfo | Missing) -> MemoryDetail:
     """What of the host's memory a job cannot have, and why."""
     if host.system != "Linux":
-        raise HostError(Why.UNSUPPORTED, "huge pages, swap and /dev/shm are read on Linux alone")
+        raise HostError(Why.UNSUPPORTED, "huge pages, swap and /dev/shm are read only on Linux")
     try:
         mounts = read_text(host, "/proc/self/mountinfo")
     except HostError:

@@ -414,7 +414,7 @@ def _no_device(host: Host) -> bool:
 
 @probe
 def nvml(host: Host) -> tuple[Nvml | Missing, Gpus | Missing, GpuTopology | Missing]:
-    """Driver and GPUs as NVML tells them, asked in a child because any call may hang.
+    """Driver and GPUs as NVML reports them, asked in a child because any call may hang.
 
     What was learned before a hang or a crash counts; what is lacking names the call.
     """
@@ -432,7 +432,7 @@ NVML_FACTS: tuple[type[Fact], ...] = (Nvml, Gpus, GpuTopology)
 def from_child(
     parsed: gpu_parse.ParsedNvml, result: Result, *, no_device: bool
 ) -> tuple[Nvml | Missing, Gpus | Missing, GpuTopology | Missing]:
-    """Facts from what the child told, and from how it ended.
+    """Facts from what the child printed, and from how it ended.
 
     Args:
         parsed: its records.

@@ -160,12 +160,12 @@ def _why_silent(records: Records, result: Result, part: str) -> Missing:
             return Missing(why=Why.BROKEN, detail=f"{part} could not be read: {record.get('text')}")
     python = result.argv[0] if result.argv else "python"
     if result.timed_out:
-        detail = f"`{python}` did not tell of its packages within {result.seconds:.0f} s"
+        detail = f"`{python}` did not list its packages within {result.seconds:.0f} s"
         return Missing(why=Why.TIMEOUT, detail=detail)
     how = _ended(result) or "exit status 0"
     said = f": {result.error_text}" if result.stderr.strip() else ""
     return Missing(
-        why=Why.BROKEN, detail=f"`{python}` ended with {how} before it told of {part}{said}"
+        why=Why.BROKEN, detail=f"`{python}` ended with {how} before it reported {part}{said}"
     )
 
 
@@ -264,7 +264,7 @@ def _deepspeed_install(
     version = value.get("version") or (listed.version if listed else None)
     error = value.get("error")
     if version is None and error is None:
-        error = f"`{value.get('path')}` tells no version"
+        error = f"`{value.get('path')}` has no version"
     given_ops = value.get("installed_ops")
     ops = {
         str(name): bool(built)

@@ -75,12 +75,12 @@ def _is_local(host: Host, name: str) -> bool:
 
 
 def _answers(host: Host, address: str, port: int) -> bool:
-    """Whether somebody listens on a port of another node; HostError where that cannot be told."""
+    """Whether a process listens on a port of another node; HostError if that is unknown."""
     reason = host.connect(address, port, CONNECT_SECONDS)
     if reason is None or "refused" in reason.lower():
         return reason is None
     raise HostError(
-        Why.UNSUPPORTED, f"whether port {port} of `{address}` is free cannot be told ({reason})"
+        Why.UNSUPPORTED, f"whether port {port} of `{address}` is free is unknown ({reason})"
     )
 
 

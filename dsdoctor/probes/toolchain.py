@@ -356,7 +356,7 @@ def python_tag(version: str) -> str | None:
 
 
 def builders_in(folder: str, processes: Sequence[Mapping[str, Any]]) -> tuple[int, ...]:
-    """Pids of compilers and the like that work in a folder, and of whoever holds its lock.
+    """Pids of compilers and build tools that work in a folder, and of the holder of its lock.
 
     torch keeps the lock file open from the beginning of a build to its end (`FileBaton` of
     torch/utils/file_baton.py); those that wait for it do not open it.

@@ -91,7 +91,7 @@ def load(text: str) -> Floors:
     """A profile by the name of a bundled one, or by file.
 
     Raises:
-        UsageError: there is neither, or it is no profile.
+        UsageError: neither exists, or it is not a profile.
     """
     path = BUNDLED / f"{text}.toml"
     if text not in bundled():

@@ -54,7 +54,7 @@ class Moment:
 def _norm_bytes(
     model: ModelShape, setting: Setting, *, feeds_linear: bool = True, size: int | None = None
 ) -> int:
-    """Bytes a token that one norm keeps, with its output; over the hidden width if not told.
+    """Bytes a token that one norm keeps, with its output; over the hidden width if not given.
 
     LayerNorm keeps its input and its output. RMSNorm of transformers casts its input to fp32 and
     keeps that, then the normalised input that the trained weight multiplies, and its output.

@@ -94,7 +94,7 @@ def _on(section: Mapping[str, object]) -> bool:
 def setting_of(
     config: Mapping[str, object], *, world: int, nodes: int, on_gpu: bool, pinned: bool
 ) -> Setting:
-    """The setting that a DeepSpeed config stands for, with DeepSpeed 0.19.8's defaults."""
+    """The setting that a DeepSpeed config describes, with DeepSpeed 0.19.8's defaults."""
     zero = _section(config, "zero_optimization")
     stage = zero.get("stage")
     stage = stage if isinstance(stage, int) and 0 <= stage <= _PARTITIONED else 0

@@ -1,6 +1,6 @@
 """What DeepSpeed 0.19.8's own estimators of model-state memory say.
 
-They are here to be compared with, not to be followed: docs/recommend.md tells where they are wrong.
+They are here to be compared with, not to be followed: docs/recommend.md says where they are wrong.
 Tests hold these formulas against DeepSpeed's functions.
 """
 

@@ -40,7 +40,7 @@ def _summary(plan: LaunchPlan) -> str:
 
 
 def _plain(text: str) -> str:
-    """A name that can stand in a comment."""
+    """A name that is safe in a comment."""
     return "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
@@ -83,7 +83,7 @@ def launch_script(plan: LaunchPlan) -> str:
 def accelerate_config(plan: LaunchPlan) -> str:
     """The YAML that `accelerate launch --config_file` reads.
 
-    Paths, addresses and ports stand on the command line, which wins over this file.
+    Paths, addresses and ports are on the command line, which overrides this file.
     """
     gpus = ",".join(map(str, plan.gpu_ids)) if plan.gpu_ids else "all"
     lines = [
@@ -111,7 +111,7 @@ def accelerate_config(plan: LaunchPlan) -> str:
 
 
 def _slurm_command(plan: LaunchPlan) -> str:
-    """What one task on each node runs: torchrun or accelerate, told of the node by Slurm."""
+    """What one task on each node runs: torchrun or accelerate, with its node from Slurm."""
     script = shlex.quote(plan.script)
     if plan.launcher == "accelerate":
         return (
@@ -133,7 +133,7 @@ def _slurm_command(plan: LaunchPlan) -> str:
 def sbatch_script(plan: LaunchPlan, folder: str) -> str:
     """A Slurm script: one launcher on each node, the rendezvous on the first one.
 
-    Slurm copies the script away before it runs it, so the folder of the plan stands in it.
+    Slurm copies the script away before it runs it, so the script names the folder of the plan.
     """
     threads = int(plan.env.get("OMP_NUM_THREADS", "1"))
     cpus = plan.gpus_per_node * max(threads, 1 + plan.workers)
@@ -222,7 +222,7 @@ def read(path: str | Path) -> LaunchPlan:
     """A plan that was saved: `launch.json`, or the folder that holds it.
 
     Raises:
-        UsageError: it cannot be read, is no plan, or contradicts its own DeepSpeed config.
+        UsageError: it cannot be read, is not a plan, or contradicts its own DeepSpeed config.
     """
     place = Path(path)
     if place.is_dir():

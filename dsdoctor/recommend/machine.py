@@ -1,4 +1,4 @@
-"""The hardware to plan for: what the facts tell of this host, or what the user describes."""
+"""The hardware to plan for: what the facts say of this host, or what the user describes."""
 
 from __future__ import annotations
 
@@ -234,7 +234,7 @@ def machine_from(
     os: OsInfo | Missing,
     visible: str | None = None,
 ) -> Machine:
-    """The machine as the facts tell it; --gpus chooses among its GPUs.
+    """The machine as the facts describe it; --gpus chooses among its GPUs.
 
     Args:
         gpus: the GPUs, or why they are not known.
@@ -298,9 +298,9 @@ def capability(text: str) -> tuple[int, int]:
     (8, 6)
 
     Raises:
-        UsageError: it is none.
+        UsageError: it is not one.
     """
     match = _CAPABILITY.match(text)
     if match is None:
-        raise UsageError(f"`--gpu-cc {text}` is no compute capability; expected one such as `8.0`")
+        raise UsageError(f"`--gpu-cc {text}` is not a compute capability; expected such as `8.0`")
     return int(match[1]), int(match[2])

@@ -56,14 +56,14 @@ def from_size(
     1500000000
 
     Raises:
-        UsageError: the text is no size, or the shape given with it is impossible.
+        UsageError: the text is not a size, or the shape given with it is impossible.
     """
     match = _SIZE.match(text.strip())
     if match is None:
-        raise UsageError(f"`{text}` is no model size, expected a number and K, M, B or T (`1.5B`)")
+        raise UsageError(f"`{text}` is not a model size; expected such as `350M` or `1.5B`")
     count = round(float(match[1]) * _UNITS[match[2].lower()])
     if not 0 < count <= _MOST:
-        raise UsageError(f"`{text}` is no model size, expected more than 0 and at most 100T")
+        raise UsageError(f"`{text}` is not a model size; expected more than 0 and at most 100T")
     for name, given in (("layers", layers), ("hidden", hidden), ("heads", heads)):
         if given is not None and given <= 0:
             raise UsageError(f"{name} is {given}, expected more than 0")
@@ -197,7 +197,7 @@ def resolve(
     """What `--model` means: a file or folder that is there, a size, or a preset.
 
     Raises:
-        UsageError: it is none of them, or it is one and cannot be read.
+        UsageError: it is not one of them, or it cannot be read.
     """
     given = {"--layers": layers, "--hidden": hidden, "--heads": heads, "--vocab": vocab}
     asked = [name for name, value in given.items() if value is not None]
@@ -298,15 +298,15 @@ def _read(text: str) -> tuple[str, dict[str, Any]]:
 
 def _unknown(text: str) -> str:
     if _NEARLY_A_SIZE.match(text.strip()):
-        return f"`{text}` is no model size, expected a number and K, M, B or T (`1.5B`)"
+        return f"`{text}` is not a model size; expected such as `350M` or `1.5B`"
     key = text.lower().replace("_", "-").rpartition("/")[2]
     near = difflib.get_close_matches(key, [*PRESETS, *ALIASES], n=1)
     if near:
         return (
-            f"`{text}` is no preset, no size and no file, the nearest preset is `{near[0]}`; "
+            f"`{text}` is not a preset, a size or a file; the nearest preset is `{near[0]}`; "
             "give that, a `config.json` or a size such as `1.5B`"
         )
     return (
-        f"`{text}` is no preset, no size and no file, expected a `config.json`, a size such as "
+        f"`{text}` is not a preset, a size or a file; expected a `config.json`, a size such as "
         f"`1.5B`, or one of {', '.join(PRESETS)}"
     )

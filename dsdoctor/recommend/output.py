@@ -27,7 +27,7 @@ _OPTIMIZERS: dict[str, tuple[str, dict[str, Any]]] = {
     "muon": ("Muon", {"lr": 1e-3, "weight_decay": 0.0, "momentum": 0.95}),
     "sgd": ("SGD", {"lr": 1e-3, "momentum": 0.0}),
 }
-#: Optimizers that ZeRO takes only when told that they are untested with it.
+#: Optimizers that ZeRO takes only with `zero_allow_untested_optimizer`.
 _UNTESTED = frozenset({"sgd", "lamb"})
 
 

@@ -86,7 +86,7 @@ def _rank(rank: Rank, width: int, *, brief: bool) -> Iterator[str]:
     yield from _wrap(f"rank {rank.rank} {rank.outcome}{where} {rank.error}", width, "  ", "    ")
     if brief and rank.outcome == "failed":
         return
-    # what hangs tells by its stack, what died by its last words
+    # what hangs is explained by its stack, what died by its last output
     lines = rank.stack[:SHOWN_LINES] if rank.stack else rank.log_tail[-SHOWN_LINES:]
     yield from (f"    | {presentable(line)}" for line in lines if line.strip())
 

@@ -18,7 +18,7 @@ IDLE_CPU = 0.05
 IDLE_GPU = 5
 STACK_SECONDS = 15.0
 _FRAME = re.compile(r"^\s+(?P<function>[\w<>.]+) \((?P<file>[^():]+):(?P<line>\d+)\)")
-#: Frames below which a rank waits: the one above tells in what.
+#: Frames below which a rank waits: the one above says in what.
 _WAITING = re.compile(r"^(?:wait|_wait|synchronize|sleep|select|poll|acquire|recv|read)$")
 
 
@@ -76,7 +76,7 @@ def stacks(folder: Path, ranks: Mapping[int, int]) -> dict[int, str]:
 
 
 def where(stack: str) -> str:
-    r"""The call in which the main thread waits, as `function (file:line)`; "" where it is not told.
+    r"""The call in which the main thread waits, as `function (file:line)`; "" if unknown.
 
     >>> where('Thread 7 (idle): "MainThread"\n    all_reduce (c10d.py:9)\n    main (t.py:3)\n')
     'all_reduce (c10d.py:9)'

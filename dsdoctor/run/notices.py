@@ -136,7 +136,7 @@ class Notices:
                 self._first_kills = int(kills)
             self.oom_kills = int(kills) - self._first_kills
             if self.oom_kills > 0:
-                yield "oom-kill", "the kernel killed a process of the job for lack of memory"
+                yield "oom-kill", "the kernel killed a process of the job because memory ran out"
 
     def _disks(self, disks: Sequence[Mapping[str, Any]], now: float) -> Iterator[tuple[str, str]]:
         for disk in disks:

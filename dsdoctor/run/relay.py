@@ -53,7 +53,7 @@ class Relay:
 
     @property
     def open(self) -> bool:
-        """Whether a stream of the job has not ended."""
+        """Whether a stream of the job is still open."""
         return bool(self._own)
 
     def copy(self, seconds: float) -> set[int]:

@@ -35,7 +35,7 @@ class Attempt:
     Attributes:
         plan: what was run.
         argv, env: the real command and the variables set for it.
-        tracker: what the ranks told.
+        tracker: what the ranks reported.
         reason: `ended`, `rank-died`, `rank-failed`, `hang`, `timeout`, `launcher-gone`,
             `not-started` or `interrupted`.
         returncode: of the launcher; negative = signal; None = it was ended by us.

@@ -232,7 +232,7 @@ def _killed(made: Attempt, registry: Registry, dead: Sequence[Progress]) -> Smok
     first = min(dead, key=lambda progress: progress.died or 0.0)
     said = "exit status 0" if made.returncode == 0 else f"exit status {made.returncode}"
     text = (
-        f"rank {first.rank} was killed in {first.place()} without a word; the kernel reports no "
+        f"rank {first.rank} was killed in {first.place()} with no output; the kernel reports no "
         f"out-of-memory kill, the launcher says {said}"
     )
     lines = [line for line in made.launcher_tail if "return code" in line or "ignal" in line]

@@ -102,7 +102,7 @@ def main_thread_first(lines: Iterable[str]) -> tuple[str, ...]:
 
 
 class Kernel:
-    """The kernel's own word on processes that it killed for lack of memory."""
+    """The kernel's own messages about processes that it killed when memory ran out."""
 
     def __init__(self) -> None:
         self._kmsg: int | None = None
@@ -114,7 +114,7 @@ class Kernel:
 
     @staticmethod
     def _counter() -> int | None:
-        """How often memory ran out in our own control group; None where it does not tell."""
+        """How often memory ran out in our own control group; None if it does not say."""
         total: int | None = None
         folders = [Path("/sys/fs/cgroup")]
         with contextlib.suppress(OSError):
@@ -212,7 +212,7 @@ def _remove_segments(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def is_mine(info: os.stat_result, kind: int) -> bool:
-    """Whether what a `stat` tells of is of a kind (`stat.S_IFDIR`, …) and of this user."""
+    """Whether what a `stat` describes is of a kind (`stat.S_IFDIR`, …) and of this user."""
     mine = not hasattr(os, "getuid") or info.st_uid == os.getuid()
     return mine and stat.S_IFMT(info.st_mode) == kind
 

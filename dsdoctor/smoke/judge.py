@@ -147,7 +147,7 @@ def own_ms(made: Attempt) -> dict[int, float]:
     """Median time that each rank spent on its own in a step: the forward pass.
 
     With ZeRO-3 the forward pass waits for the weights of others, so that a slow rank slows all:
-    there the matmul of the numerics phase stands for it.
+    there the matmul of the numerics phase is used instead.
     """
     found: dict[int, float] = {}
     for progress in made.tracker.ranks:

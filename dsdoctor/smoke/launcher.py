@@ -120,7 +120,7 @@ def _fill(plan: SmokePlan, folder: Path) -> int:
 def _is_owned(folder: Path) -> bool:
     """Whether the dsdoctor of a run still lives, perhaps in a container or on a host of its own.
 
-    Their processes have numbers that mean others here, so its lock tells.
+    Their process numbers mean other processes here, so its lock decides.
     """
     if sys.platform == "win32":
         return False
@@ -191,7 +191,7 @@ def attempt(
         python: the patient's interpreter.
         timeout: seconds for everything but the compiling of ops.
         base_env: the user's variables.
-        tell: is told where the run is.
+        tell: called with where the run is.
 
     Raises:
         UsageError: the plan has no command that can be run here.

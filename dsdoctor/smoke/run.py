@@ -108,7 +108,7 @@ def prove(
         registry: conditions that causes are named after.
         options: time limits.
         env: the user's variables.
-        tell: is told of phases and tries as they begin.
+        tell: called with phases and tries as they begin.
 
     Raises:
         UsageError: the plan has no command that can be run here.

@@ -29,7 +29,7 @@ DEADLINES = {
 
 @dataclasses.dataclass
 class Progress:
-    """What one rank has told.
+    """What one rank has reported.
 
     Attributes:
         rank: its number.

@@ -231,10 +231,10 @@ def test_a_monitor_never_hears_a_problem_from_a_doctor_that_is_ill(
 ) -> None:
     npd = start(script(trap, "npd", body), shell)
     assert npd.returncode == 2
-    assert npd.stdout.startswith("dsdoctor: could not tell (")
+    assert npd.stdout.startswith("dsdoctor: inconclusive (")
     nagios = start(script(trap, "nagios", body), shell)
     assert nagios.returncode == 3
-    assert nagios.stdout.startswith("DSDOCTOR UNKNOWN - could not tell (")
+    assert nagios.stdout.startswith("DSDOCTOR UNKNOWN - inconclusive (")
 
 
 FAULTY = 'printf \'{"verdict": "faulty", "token": "%s"}\\n\' "$t" >"$f"; echo GPU lost'

@@ -180,8 +180,8 @@ def test_an_archive_that_is_gone(machine: Machine, mirror: Mirror) -> None:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"<html>login</html>", "is no manifest of archives"),
-        (b'{"cuda_nvcc": []}', "is no manifest of archives"),
+        (b"<html>login</html>", "is not a manifest of archives"),
+        (b'{"cuda_nvcc": []}', "is not a manifest of archives"),
         (b"{}", "has no cuda_nvcc"),
         (None, "answers 404"),
     ],
@@ -207,7 +207,7 @@ def test_a_manifest_may_not_lead_elsewhere(machine: Machine, mirror: Mirror) -> 
     mirror.manifest(manifest)
     done = dsdoctor(*FIX, env=machine.env)
     assert done.status == 1
-    assert "is no path below the mirror" in done.err
+    assert "is not a path below the mirror" in done.err
 
 
 FETCH = Path(__file__).parent.parent.parent / "dsdoctor" / "probes" / "children" / "fetch.py"
@@ -240,7 +240,7 @@ def test_an_archive_stays_in_its_folder(tmp_path: Path, mirror: Mirror) -> None:
         (archive(up), "outside of its folder"),
         (archive(link("top/l", "/etc")), "links `top/l` to `/etc`"),
         (archive(link("top/l", "../../x")), "links `top/l`"),
-        (b"no archive at all", "is no archive"),
+        (b"no archive at all", "is not an archive"),
     ):
         done = fetch(mirror, content, tmp_path / "into")
         assert done.returncode == 1

@@ -27,7 +27,7 @@ LOST = {
         {"status": "fail", "condition": "nvlink-inactive", "hint": "later"},
     ],
 }
-LATE = {"verdict": "unknown", "cause": "timeout", "reason": "dsdoctor: could not tell (timeout): x"}
+LATE = {"verdict": "unknown", "cause": "timeout", "reason": "dsdoctor: inconclusive (timeout): x"}
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def test_a_fault_sets_condition_taint_and_event(cluster: Cluster, url: str, tmp_
     )
     assert found["lastTransitionTime"].endswith("Z")
     assert keys(cluster) == ["maintenance", TAINT]
-    (event,) = cluster.events  # a node that begins healthy is no news
+    (event,) = cluster.events  # a node that starts healthy is not reported
     assert (event["type"], event["reason"]) == ("Warning", "GpuLost")
     assert event["message"].startswith("DSD601 gpu-lost")
     assert event["involvedObject"]["name"] == "gpu-1"

@@ -89,7 +89,7 @@ def mounted(script: str, folder: Path) -> Iterator[Path]:
         ("healthy", 0, "dsdoctor: ok"),
         ("node", K8S_NODE_FAULT, "gpu-lost"),
         ("environment", K8S_JOB_FAULT, "-missing"),
-        ("hangs", 0, "could not tell"),
+        ("hangs", 0, "inconclusive"),
         ("no-python", 0, ""),
     ],
 )

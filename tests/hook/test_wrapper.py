@@ -302,7 +302,7 @@ def test_a_signal_to_a_script_whose_child_is_deaf(tmp_path: Path, shell: str) ->
     hook = start(tmp_path, shell, body, temporary=True, fail_closed=True)
     hook.await_file("begun")
     done = hook.ends_by("SIGTERM")
-    assert done.status == 1, "--fail-closed blocks what could not be told"
+    assert done.status == 1, "--fail-closed blocks on an inconclusive check"
     assert done.seconds < 8
     assert hook.left() == []
 

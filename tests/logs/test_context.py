@@ -38,9 +38,9 @@ def saved(tmp_path: Path, torch: TorchBuild | Missing) -> Path:
     ("torch", "status", "words"),
     [
         (TorchBuild(), "confirmed", "still so on `gpu-17` as of 2026-01-05T08:00:00+00:00: torch is"),
-        (TorchBuild(version="2.13.0+cu130"), "refuted", "`check` finds this no longer on `gpu-17`"),
-        (Missing(why=Why.TIMEOUT, detail="it hung"), "unknown", "cannot tell: it hung"),
-        (Missing(why=Why.NOT_ASKED, detail="not read"), "unknown", "cannot tell: not read"),
+        (TorchBuild(version="2.13.0+cu130"), "refuted", "`check` no longer finds this on `gpu-17`"),
+        (Missing(why=Why.TIMEOUT, detail="it hung"), "unknown", "is inconclusive: it hung"),
+        (Missing(why=Why.NOT_ASKED, detail="not read"), "unknown", "is inconclusive: not read"),
     ],
 )  # fmt: skip
 def test_a_snapshot_confirms_refutes_or_cannot_tell(

@@ -137,7 +137,7 @@ def test_gpus_that_cannot_be_read() -> None:
 
 @pytest.mark.parametrize("text", ["", "8", "8.x", "sm_80", "8.0.0", "-8.0"])
 def test_what_is_no_capability(text: str) -> None:
-    with pytest.raises(UsageError, match="no compute capability"):
+    with pytest.raises(UsageError, match="not a compute capability"):
         capability(text)
 
 

@@ -202,7 +202,7 @@ BAD: list[tuple[str, list[dict[str, Any]], str]] = [
         sample(0.0, cgroup={"folder": "/g", "used": 9 * GIB, "limit": 10 * GIB, "oom_kills": 0})
      ], "memory of the job's control group is 90% full (9.0 of 10.0 GiB)"),
     ("oom kill", [sample(0.0), sample(2.0, cgroup={"folder": "/g", "oom_kills": 1})],
-     "the kernel killed a process of the job for lack of memory"),
+     "the kernel killed a process of the job because memory ran out"),
     ("gpu memory", [sample(0.0, gpus=[{"index": 3, "used": 79 * GIB, "total": 80 * GIB}])],
      "GPU 3 memory is 99% full (79.0 of 80.0 GiB)"),
     ("heat", [sample(float(t), gpus=[{"index": 1, "throttle": ["hw-thermal"]}]) for t in range(0, 8, 2)],

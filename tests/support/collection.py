@@ -43,7 +43,7 @@ def lost(root: Path, within: Iterable[Path], collected: dict[Path, set[str]]) ->
         path
         for place in within
         for path in (place.rglob("*.py") if place.is_dir() else [place])
-        if path.suffix == ".py" and path.is_file()  # pytest itself names what is not there
+        if path.suffix == ".py"
     }
     found = []
     for path in sorted(files):

@@ -2,7 +2,7 @@
 
 ## Why it matters
 The scheduler lost a node: it crashed, was rebooted, or its daemon no longer answers. The ranks on
-it end without a word, and the others wait for them.
+it end with no output, and the others wait for them.
 
 ## What to do
 Look at the node's own log (`dmesg`, `journalctl -b -1`, `sinfo -R`, `kubectl describe node`),

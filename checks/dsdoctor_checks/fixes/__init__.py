@@ -1,1 +1,1 @@
-"""Cures: one fix, one file; a cure may serve several conditions."""
+"""Fixes: one fix, one file; a fix may cover several conditions."""

@@ -1,6 +1,6 @@
 """Edits of a config as text: whatever is not edited, comments included, stays as it is.
 
-Lines are those of the `lines` of `DsConfig`; keys are dotted. Values of scalars must stand on the
+Lines are those of the `lines` of `DsConfig`; keys are dotted. Values of scalars must be on the
 line of their key, as they do in every config that was seen; an edit that cannot be made is None.
 """
 

@@ -45,7 +45,7 @@ def jit_ops(
     deepspeed: DeepSpeedInstall | Missing,
     cache: ExtensionCache | Missing,
 ) -> tuple[str, ...] | None:
-    """Ops that the first run has to compile; None if there is no config to tell from."""
+    """Ops that the first run has to compile; None if there is no config to derive them from."""
     if run.config is None:
         return None
     done: set[str] = set()

@@ -42,7 +42,7 @@ class DiskLimits(Limits, frozen=True, kw_only=True):
     """Free space in MiB below which a place is too full.
 
     Attributes:
-        output_mib: in a `--writable` directory, if no `--model` tells the size of a checkpoint.
+        output_mib: in a `--writable` directory, if no `--model` gives the size of a checkpoint.
         extensions_mib: where ops are built.
         cache_mib: other caches.
         temporary_mib: where compilers write.

@@ -25,14 +25,14 @@ class Why(enum.Enum):
 
 
 class Missing(msgspec.Struct, frozen=True, kw_only=True):
-    """Stands where a fact would: why it could not be had, in words a user can act on."""
+    """Replaces a fact: why it could not be read, in words a user can act on."""
 
     why: Why
     detail: str
 
     @property
     def is_unknown(self) -> bool:
-        """Whether the lack is itself a trouble (a time-out, a broken answer)."""
+        """Whether the absence is itself a problem (a time-out, a broken answer)."""
         return self.why in (Why.TIMEOUT, Why.BROKEN)
 
 

@@ -41,7 +41,7 @@ PIECE = 900
 READ_LIMIT = 1 << 20
 #: Name of a script to its compressed text; filled in by `dsdoctor fleet bundle`.
 PAYLOAD: dict[str, str] = {}
-#: Names, and beginnings of names, of variables that are told; filled in likewise.
+#: Names, and beginnings of names, of variables that are reported; filled in likewise.
 VARIABLES: dict[str, list[str]] = {"names": [], "prefixes": []}
 VERSION = ""
 #: What finds secrets: the doctor's own masking, filled in likewise.

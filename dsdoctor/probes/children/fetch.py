@@ -71,7 +71,7 @@ def _parts(name: str) -> List[str]:
 
 
 def _make_way(root: str, path: str) -> None:
-    """Makes the folder of a file, and removes a file or link that stands in its place."""
+    """Makes the folder of a file, and removes a file or link in its place."""
     folder = os.path.dirname(path)
     if not _inside(root, folder):
         stop("the archive holds `%s`, which is outside of its folder" % path)
@@ -166,7 +166,7 @@ def main() -> None:
             stop("`%s`: a file may not become that large here (`ulimit -f`); raise it" % folder)
         stop("`%s`: %s" % (folder, error))
     except tarfile.TarError as error:
-        stop("`%s` is no archive that can be unpacked (%s)" % (url, error))
+        stop("`%s` is not an archive that can be unpacked (%s)" % (url, error))
     finally:
         if os.path.exists(part):
             os.unlink(part)

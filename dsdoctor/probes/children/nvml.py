@@ -15,7 +15,7 @@ behind what was learned before that, every record is written at once, as one lin
     {"fact": "nvml_error", "value": {...}}         instead of all these: NVML does not start
     {"done": true}
 
-A value that could not be read is null and stands in "unread" of its GPU (or pair) under its dotted
+A value that could not be read is null and listed in "unread" of its GPU (or pair) under its dotted
 name, with NVML's code: {"health.recovery_action": {"code": 3, "name": "NOT_SUPPORTED"}}, or as part
 of its group ("links", "fabric"). A null without such an entry was not asked for: it has no meaning
 there (the far end of an inactive link).
@@ -105,7 +105,7 @@ class Unread(NamedTuple):
     name: str
 
     def record(self) -> dict[str, object]:
-        """Return this as it stands in a record."""
+        """Return this as it appears in a record."""
         return {"code": self.code, "name": self.name}
 
 
@@ -143,7 +143,7 @@ class Nvml:
             emit({"step": step})
 
     def unread(self, code: int) -> Unread:
-        """Return the reason that NVML's `code` stands for."""
+        """Return the reason that NVML's `code` means."""
         return Unread(code, self._names.get(code, f"ERROR_{code}"))
 
     def error(self, unread: Unread, call: str) -> dict[str, object]:
@@ -173,7 +173,7 @@ class Nvml:
             return Answer(target(*args), None)
         except self._pynvml.NVMLError as error:
             return Answer(None, self.unread(int(error.value)))
-        except Exception as error:  # noqa: BLE001 - bytes that are no text, a changed signature
+        except Exception as error:  # noqa: BLE001 - bytes that are not text, a changed signature
             if type(error).__name__ == "NVMLLibraryMismatchError":
                 # What pynvml makes of a missing symbol in functions that have versions.
                 return Answer(None, self.unread(FUNCTION_NOT_FOUND))
@@ -385,7 +385,7 @@ class Gpu:
         if unread is None:
             try:
                 values = convert(answer.value)
-            except Exception as error:  # noqa: BLE001 - an answer of another type is no answer
+            except Exception as error:  # noqa: BLE001 - an answer of another type counts as unread
                 unread = Unread(None, type(error).__name__)
             else:
                 for path, value in zip(paths, values):
@@ -400,12 +400,12 @@ class Gpu:
             self.fill(paths, self.call(function, *args), convert)
 
     def first(self, *calls: tuple[Any, ...]) -> Answer:
-        """Return the first answer that there is: later calls stand in for what a driver lacks."""
+        """Return the first answer: later calls replace what a driver does not offer."""
         answer = Answer(None, None)
         for call in calls:
             latest = self.call(*call)
             lacking = latest.unread is not None and latest.unread.code == FUNCTION_NOT_FOUND
-            # "Not supported" tells more than that an alternative does not exist either.
+            # "Not supported" says more than that an alternative does not exist either.
             if answer.unread is None or not lacking:
                 answer = latest
             if answer.unread is None or answer.unread.code not in (
@@ -466,7 +466,7 @@ class Gpu:
         self.ask(IDENTITY)
 
     def memory(self) -> None:
-        """Read the memory; version 2 tells what the driver keeps from what is used."""
+        """Read the memory; version 2 separates what the driver reserves from what is used."""
         answer = Answer(None, self._nvml.unread(FUNCTION_NOT_FOUND))
         version = self._nvml.constant("nvmlMemory_v2")
         if version is not None:
@@ -509,7 +509,7 @@ class Gpu:
         self.ask(LOAD)
 
     def health(self) -> None:
-        """Read what tells whether the GPU is well."""
+        """Read what shows whether the GPU is healthy."""
         path = "health.recovery_action"
         self.fill((path,), self.fields({path: (FIELD_RECOVERY_ACTION, 0)})[path], number)
         path = "health.temperature_memory_c"
@@ -596,7 +596,7 @@ class Gpu:
         for link in range(MAX_LINKS if count is None else min(count, MAX_LINKS)):
             answer = self.call("nvmlDeviceGetNvLinkState", link)
             if count is None and answer.unread is not None:
-                # Not told how many there are: the first refusal is the end of the list.
+                # NVML does not say how many there are: the first refusal is the end of the list.
                 if link == 0:
                     states.append(answer)
                 break
@@ -844,7 +844,7 @@ def main(arguments: Sequence[str]) -> int:
         examine(deep="--deep-ok" in arguments)
         emit({"done": True})
     except OSError:
-        # Nobody reads any more: there is nothing left to do, and no one to tell.
+        # Nobody reads any more: there is nothing left to do, and no reader.
         return 1
     # No nvmlShutdown: it may hang as any call may, and the end of the process does as much.
     return 0

@@ -54,13 +54,13 @@ if TYPE_CHECKING:
 
 SENTINEL = "\x1edsdoctor:"
 
-#: Modules whose file is told.
+#: Modules whose file is reported.
 KEY_MODULES = (
     "torch", "deepspeed", "transformers", "accelerate", "peft", "trl", "datasets", "bitsandbytes",
     "flash_attn", "numpy", "pydantic", "triton", "ninja", "mpi4py", "pynvml", "psutil", "packaging",
     "hjson", "tqdm", "einops", "safetensors", "tokenizers", "setuptools", "torchvision", "xformers",
 )  # fmt: skip
-#: Distributions whose requirements are told.
+#: Distributions whose requirements are reported.
 KEY_PACKAGES = (
     "torch", "deepspeed", "transformers", "accelerate", "peft", "trl", "datasets", "bitsandbytes",
     "flash-attn", "numpy", "pydantic", "triton",
@@ -72,7 +72,7 @@ HARMLESS = frozenset(
         "sqlite3", "test", "this", "tkinter", "turtle", "turtledemo", "venv", "wsgiref", "zipapp",
     )
 )  # fmt: skip
-#: More than this is no source file of constants.
+#: A larger file is not a source file of constants.
 READ_LIMIT = 1 << 20
 
 
@@ -190,7 +190,7 @@ def header(text: str, name: str) -> list[str]:
 
 
 def distribution(folder: str, entry: str) -> tuple[str, str] | None:
-    """Name and version by the name of a metadata folder, None if it is none."""
+    """Name and version by the name of a metadata folder, None if it is not one."""
     if entry.startswith(("~", ".")):  # what pip leaves of a package that it could not remove
         return None
     if entry.endswith(".dist-info"):

@@ -110,7 +110,7 @@ def message_of(error: BaseException) -> str:
     try:
         return str(error)
     except Exception as second:
-        return "its message could not be had (" + type(second).__name__ + ")"
+        return "its message could not be read (" + type(second).__name__ + ")"
 
 
 def traceback_of(error: BaseException) -> str:
@@ -212,7 +212,7 @@ def read_build(torch: Any) -> str | None:
 
 
 def failure(error: BaseException) -> dict[str, Any]:
-    """An exception as a record tells it."""
+    """An exception as it appears in a record."""
     code = getattr(error, "error_code", None)
     return {
         "ok": False,
@@ -367,7 +367,7 @@ def main(arguments: list[str]) -> None:
     examine(selectors)
     faulthandler.cancel_dump_traceback_later()
     emit({"done": True})
-    # not through the destructors of torch: they may hang or crash, and tell nothing
+    # not through the destructors of torch: they may hang or crash, and add no information
     sys.stderr.flush()
     os._exit(0)
 

@@ -14,7 +14,7 @@ import time
 from typing import Iterator, List, Optional
 
 NAME = "lock"
-#: Where a builder on another host or in another container cannot be seen, only age tells.
+#: Where a builder on another host or in another container cannot be seen, only its age decides.
 UNSEEN_SECONDS = 600.0
 #: A builder that has just made the file may not be found yet, or may end in this moment.
 LOOKS, BETWEEN_SECONDS = 3, 0.3
@@ -46,7 +46,7 @@ def holders(path: str) -> List[int]:
 
 
 def _mount(path: str) -> str:
-    """File system that a path lies on, empty where that cannot be told."""
+    """File system that a path lies on, empty if unknown."""
     real, best, kind = os.path.realpath(path), "", ""
     with contextlib.suppress(OSError), open("/proc/self/mounts") as stream:
         for line in stream:

@@ -338,7 +338,7 @@ class Run(Communication):
 
 
 def build_folder(builder: Any) -> Any:
-    """Where torch builds an op; None for one that was built with DeepSpeed or cannot be told."""
+    """Where torch builds an op; None for one that was built with DeepSpeed or is unknown."""
     # private names, which another version may lack
     with contextlib.suppress(Exception):
         from deepspeed import git_version_info as built

@@ -1,4 +1,4 @@
-"""How a rank tells the parent what it does: JSON lines in a file of its own.
+"""How a rank reports to the parent what it does: JSON lines in a file of its own.
 
 Runs in the patient, on Python 3.8 and newer, before torch is imported.
 """

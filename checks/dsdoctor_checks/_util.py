@@ -325,6 +325,8 @@ def other_accelerator(
         return _ACCELERATORS[name]
     if name in (None, "cuda") and isinstance(torch, TorchBuild) and torch.hip is not None:
         return "AMD ROCm"
+    if isinstance(torch, TorchBuild) and torch.cuda is not None:
+        return None  # a build for NVIDIA, whatever else is installed
     if name is None and isinstance(packages, Packages) and "torch-npu" in packages.packages:
         return _ACCELERATORS["npu"]
     return None

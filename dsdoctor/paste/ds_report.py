@@ -38,7 +38,10 @@ def _read(lines: Sequence[Line], into: Statements) -> None:
 def _line(line: Line, into: Statements) -> None:
     op = _OP.match(line.text)
     if op and op["op"] != "ninja":
-        return  # what is stated of an op is what was tried then, not what a job will need
+        # `compatible` is what was tried then, not what a job will need; `installed` is pre-built
+        if op["built"] == "YES":
+            into.state(DeepSpeedInstall, f"installed_ops.{op['op']}", value=True, line=line)
+        return
     found = _DOTTED.match(line.text)
     if found is None:
         return

@@ -105,8 +105,17 @@ def _log(lines: Sequence[Line], place: int, into: Statements) -> int:
     report = _Report(into)
     for at in range(place + 1, len(lines)):
         if lines[at].fence or _TITLE.match(lines[at].text) or not report.take(lines[at]):
+            report.finish()
             return at - 1
+    report.finish()
     return len(lines)
+
+
+#: Counters of uncorrected errors since the driver was loaded: since Ampere by memory (SRAM also by
+#: kind, since driver 530), before it the total.
+_UNCORRECTED = re.compile(
+    r"E(?:CC|cc) Errors/Volatile/(?:[SD]RAM Uncorrectable(?: Parity| SEC-DED)?|Double Bit/Total)$"
+)
 
 
 class _Report:
@@ -118,6 +127,7 @@ class _Report:
         self._attached: int | None = None
         self._above: list[tuple[int, str]] = []
         self._blank = 0
+        self._errors: dict[int, tuple[int, Line]] = {}
 
     def take(self, line: Line) -> bool:
         """Takes a line; False where the report is over."""
@@ -150,11 +160,23 @@ class _Report:
             self._driver(key, value, line)
         elif path == "Product Name":
             state_gpu(self._index, value, line, self._into)
+        elif _UNCORRECTED.search(path):
+            number = _number(value.strip())
+            if number is not None:
+                count, at = self._errors.get(self._index, (0, line))
+                self._errors[self._index] = (count + number, line if number else at)
         elif path in _FIELDS:
             field, read = _FIELDS[path]
             known = read(value.strip())
             if known is not None:
                 self._into.state(Gpus, f"gpus.{self._index}.{field}", known, line)
+            if field == "gsp_version" and known is not None:
+                self._into.state(Gpus, f"gpus.{self._index}.gsp_enabled", value=True, line=line)
+
+    def finish(self) -> None:
+        """States the sums of what was counted."""
+        for index, (count, line) in self._errors.items():
+            self._into.state(Gpus, f"gpus.{index}.health.ecc_volatile_uncorrected", count, line)
 
     def _driver(self, key: str, value: str, line: Line) -> None:
         if key == "Driver Version" and re.fullmatch(r"\d{3}\.[\d.]+", value):

@@ -51,8 +51,8 @@ def packages_know_numpy_2(
     if not at_least(numpy, "2"):
         yield ok(numpy=numpy)
         return
-    deepspeed = packages.version("deepspeed")
     works = isinstance(live, DeepSpeedLive) and live.imported.ok
+    deepspeed = None if works else packages.version("deepspeed")
     if not works and not at_least(deepspeed, "0.14.4"):
         yield fail(
             f"numpy {numpy} is installed, but deepspeed {deepspeed} supports only NumPy 1; 0.14.4 is"

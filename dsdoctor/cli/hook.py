@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from dsdoctor.errors import UsageError
-from dsdoctor.hook import entry, gatelog, install, installed, owner, schedulers, site
+from dsdoctor.hook import entry, gatelog, in_use, install, installed, owner, schedulers, site
 from dsdoctor.hook.request import BUDGET, KINDS, MAX_AGE, Request, node_name
 from dsdoctor.hook.rundir import default_path
 from dsdoctor.safe_path import UnsafePathError
@@ -242,16 +242,21 @@ def install_command(
 @command.command("uninstall", short_help="Remove what `hook install` has written.")
 @click.argument("target", type=click.Choice(sorted(install.TARGETS)))
 @click.option("--into", metavar="DIR", help="Folder of the files.")
-@click.option("--force", is_flag=True, help="Also where Slurm's configuration names the scripts.")
+@click.option(
+    "--force", is_flag=True, help="Also where the scheduler's configuration names the scripts."
+)
 def uninstall_command(*, target: str, into: str | None, force: bool) -> None:
     """Remove what `hook install` has written, and what its hooks left in their run folder.
 
-    Refuses while Slurm's configuration names the scripts: nodes drain without their Prolog.
+    Refuses while the scheduler's configuration names the scripts: without its Prolog, a node of
+    Slurm drains.
     """
     folder = Path(into) if into else install.TARGETS[target]
     if target in ("slurm", "epilog") and not force:
         scripts = folder if target == "slurm" else folder / "epilog.sh"
         site.must_not_be_in_use(shutil.which("scontrol") or "/usr/bin/scontrol", scripts)
+    if target in schedulers.FILES and not force:
+        in_use.must_not_name(target, folder)
     for line in installed.remove(target, folder):
         click.echo(line)
     if target == "slurm":

@@ -12,8 +12,9 @@ from dsdoctor.hook.request import Request
 #: Exit statuses of Kubernetes' init container, for `podFailurePolicy`.
 K8S_NODE_FAULT = 1
 K8S_JOB_FAULT = 4
-#: PBS deletes a job whose prologue ends with 1, and requeues it for any higher status (Altair's
-#: and Adaptive Computing's administrator guides, read 2026-11).
+#: PBS aborts a batch job whose prologue ends with 1, and requeues it for any other status but 0
+#: (OpenPBS, src/resmom/start_exec.c of 2026-04-10, after `run_pelog`; TORQUE 4.1.3 administrator's
+#: guide, G.5 "Prologue error processing"; both read 2026-11-22).
 PBS_REQUEUE = 2
 #: node-problem-detector cuts its messages there (`max_output_length`).
 NPD_LENGTH = 80

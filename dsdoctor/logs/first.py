@@ -35,6 +35,8 @@ from dsdoctor.model.condition import Level
 NEAR, FAR = 40, 400
 #: Lines behind an exception on which its text goes on.
 MORE = 14
+#: A signal in torchrun's report.
+ENDED = re.compile(r"^\s*(?:exitcode\s*: -\d|traceback : Signal \d)")
 #: Lines below a failure after which the run is taken to have outlived it.
 ALIVE = 1000
 
@@ -173,8 +175,10 @@ def choose(
     if len(scans) == 1 and (line := _outlived(scans[0], hits, errors)):
         hits = [hit for hit in hits if hit.line > line]
         errors = [error for error in errors if error.line > line]
-    candidates = conditions_of(hits, many=many)
     failure = _first_failure(scans)
+    if failure is not None:
+        hits = [hit for hit in hits if not _ended_by_agent(hit, failure)]
+    candidates = conditions_of(hits, many=many)
     error = _unknown(errors, hits, failure.rank if failure else None)
     roots = [one for one in candidates if not one.echo]
     echoes = [one for one in candidates if one.echo]
@@ -216,6 +220,15 @@ def choose(
 
 def _first_failure(scans: Sequence[Scan]) -> Failure | None:
     return next((failure for scan in reversed(scans) for failure in reversed(scan.failures)), None)
+
+
+def _ended_by_agent(hit: Hit, failure: Failure) -> bool:
+    """What torchrun reports of a rank that it ended itself, after the first had failed.
+
+    The agent sends SIGTERM, and SIGKILL to what has not ended 30 seconds later (torch,
+    distributed/elastic/multiprocessing/api.py). It lists those ranks above the first failure.
+    """
+    return failure.code > 0 and hit.line < failure.line and bool(ENDED.search(hit.text))
 
 
 def _is_silent(failure: Failure, echoes: Sequence[Candidate], errors: Sequence[Error]) -> bool:

@@ -43,6 +43,8 @@ PACKAGES = re.compile(
     r"|psutil|yaml|cv2|PIL|tqdm|mmcv|pkg_resources|distutils|setuptools|amp_C|fused_\w+|\w+_cuda)\b",
 )
 IMPORTED = re.compile(r"cannot import name .{1,200} \((?P<path>[/~.\w][^()]{1,400}\.py)\)$")
+#: Functions that look a key up: what they do not find, their caller asked for.
+LOOKUPS = frozenset({"__getitem__", "__missing__", "get_loc", "_check_valid_index_key"})
 #: Libraries that only read data, so that what they refuse is the script's, whoever called them.
 LIBRARIES_OF_DATA = frozenset({"numpy", "pandas", "json", "yaml", "PIL", "cv2", "sklearn", "scipy"})
 
@@ -64,7 +66,30 @@ def is_user_code(error: Error) -> bool:
         return _users(error)
     if error.type in FOREIGN or FOREIGN_TEXT.search(text) or is_echo(error):
         return False
+    if _while_importing(error):
+        return False
+    if error.type in {"KeyError", "IndexError"} and _looked_up(error):
+        return True
     return _users(error)
+
+
+def _while_importing(error: Error) -> bool:
+    """An installed package fails while it is imported: it does not fit another, or this Python."""
+    raiser = passer_of(error.frames)
+    return (
+        raiser is not None
+        and raiser.function == "<module>"
+        and package_of(raiser.file) not in {"", "python"}
+    )
+
+
+def _looked_up(error: Error) -> bool:
+    """The script asks a container of a library for what is not in it."""
+    frames = list(error.frames)
+    while frames and frames[-1].function in LOOKUPS:
+        frames.pop()
+    asked = bool(frames) and len(frames) < len(error.frames)
+    return asked and not package_of(frames[-1].file)
 
 
 def _of_a_library(error: Error) -> bool:

@@ -31,6 +31,7 @@ STARTS = (
     "nohup: 忽略输入".encode(),
     b"main] cmd = ",  # DeepSpeed, launcher/runner.py
     b"Setting OMP_NUM_THREADS environment variable for each process",  # torch, distributed/run.py
+    b"queued and waiting for resources",  # Slurm, src/srun/allocate.c, src/salloc/salloc.c
 )
 
 

@@ -442,3 +442,63 @@ def test_starts_of_which_nothing_is_known_are_one_line() -> None:
         "attempt 4: the log does not show what ended it",
         "attempt 5: KeyError: 'x'",
     ]
+
+
+def test_a_rank_that_the_agent_kills_after_the_first_failure_is_no_cause() -> None:
+    killed = (
+        "  exitcode  : -9 (pid: 31)\n  traceback : Signal 9 (SIGKILL) received by PID 31\n"
+        "Root Cause (first observed failure):\n"
+    )
+    text = REPORT.replace("Root Cause (first observed failure):\n", killed)
+    assert killed in text
+    assert said(steps(1, 9) + text.format(rank=1, code=1)) == "unrecognised"
+    assert said(steps(1, 9) + text.format(rank=1, code=-9)) == "host-oom-killed"
+
+
+def test_a_key_that_a_container_does_not_have_was_asked_for_by_its_caller() -> None:
+    head = 'Traceback (most recent call last):\n  File "/home/me/train.py", line 30, in main\n'
+    inner = '  File "/x/site-packages/datasets/dataset_dict.py", line 75, in {}\n'
+    assert said(head + inner.format("__getitem__") + "KeyError: 'test'\n") == "user-code"
+    assert said(head + inner.format("map") + "KeyError: 'test'\n") == "unrecognised"
+
+
+def test_what_fails_while_a_package_is_imported_is_not_the_scripts() -> None:
+    text = (
+        'Traceback (most recent call last):\n  File "/home/me/train.py", line 3, in <module>\n'
+        '  File "/x/site-packages/referencing/typing.py", line 22, in {}\n'
+        "TypeError: type 'Any' is not an acceptable base type\n"
+    )
+    assert said(text.format("<module>")) == "unrecognised"
+    assert said(text.format("resolve")) == "user-code"
+
+
+def test_the_store_of_ranks_that_have_ended_is_not_missed() -> None:
+    closed = (
+        "W0212 13:45:53.870000 1584 site-packages/torch/distributed/elastic/rendezvous/"
+        "dynamic_rendezvous.py:1282] The node 'n3_1584_0' has failed to shutdown the rendezvous "
+        "'955' due to an error of type RendezvousConnectionError.\n"
+    )
+    ended = (
+        "[rank3]:[W212 13:45:51.138217909 ProcessGroupNCCL.cpp:1250] Warning: WARNING: process "
+        "group has NOT been destroyed before we destruct ProcessGroupNCCL.\n"
+    )
+    assert said(steps(1, 60) + ended + closed) == "clean"
+    assert said("starting workers for entrypoint: python\n" + closed) == "rendezvous-timeout"
+
+
+def test_a_step_whose_task_aborts_is_not_cancelled_by_anybody() -> None:
+    ends = (
+        "slurmstepd: error: *** STEP 42.0 ON n17 CANCELLED AT 2020-01-31T15:03:43 ***\n"
+        "srun: error: n17: task 1: Killed\n"
+    )
+    abort = "[n17:53890] *** MPI_ERRORS_ARE_FATAL (processes in this communicator will now abort,\n"
+    image = "FATAL:   container creation failed: mount hook function failure: mount /scratch\n"
+    told = "srun: forcing job termination\n"
+    assert said(steps(1, 9) + ends) == "job-cancelled"
+    assert said(abort + ends) == "unrecognised"
+    assert said(image + told + ends) == "unrecognised"
+
+
+def test_a_job_that_srun_queues_begins_a_run() -> None:
+    queued = "srun: job {} queued and waiting for resources\n"
+    assert said(queued.format(1714) + MEMORY + queued.format(1720) + FULL) == "disk-full"

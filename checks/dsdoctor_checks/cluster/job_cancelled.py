@@ -22,13 +22,19 @@ HINT = "ask who cancelled it (`sacct -j JOB -o State%30`), and resume from the l
 
 SIGNATURES = (
     Signature(
-        pattern=r"\*\*\* (?:JOB|STEP) \S+ ON \S+ CANCELLED AT \S+ \*\*\*",
+        pattern=r"\*\*\* JOB \S+ ON \S+ CANCELLED AT \S+ \*\*\*",
         source="slurm 20.02-25.05 src/slurmd/slurmstepd, src/common/slurm_protocol_defs.c",
-        examples=(
-            "slurmstepd: error: *** JOB 412 ON n3 CANCELLED AT 2024-05-06T07:08:09 ***",
-            "slurmstepd: error: *** STEP 412.0 ON n3 CANCELLED AT 2024-05-06T07:08:09 ***",
-        ),
+        examples=("slurmstepd: error: *** JOB 412 ON n3 CANCELLED AT 2024-05-06T07:08:09 ***",),
         not_examples=("*** JOB 412 ON n3 CANCELLED AT 2024-05-06T07:08:09 DUE TO TIME LIMIT ***",),
+        echo=True,
+    ),
+    Signature(
+        # a step ends like that as well when one of its tasks calls MPI_Abort, or has no container
+        pattern=r"\*\*\* STEP \S+ ON \S+ CANCELLED AT \S+ \*\*\*",
+        source="slurm 20.02-25.05 src/slurmd/slurmstepd, src/common/slurm_protocol_defs.c",
+        examples=("slurmstepd: error: *** STEP 412.0 ON n3 CANCELLED AT 2024-05-06T07:08:09 ***",),
+        not_examples=("*** STEP 412.0 ON n3 CANCELLED AT 2024-05-06T07:08:09 DUE TO NODE FAILURE",),
+        unless=("MPI_ERRORS_ARE_FATAL", "MPI_ABORT was invoked", "container creation failed"),
         echo=True,
     ),
     Signature(

@@ -151,12 +151,16 @@ SIGNATURES = (
         masks=("no-gpu-visible",),
     ),
     Signature(
-        pattern=r"(?i)cuda runtime error \(30\)|CUDA error: unknown error|cudaErrorUnknown|CUDA_ERROR_UNKNOWN",
+        # torch's watchdog only polls work that has started, on a context that exists
+        pattern=r"(?i)cuda runtime error \(30\)|(?<!with exception: )CUDA error: unknown error|cudaErrorUnknown|CUDA_ERROR_UNKNOWN",
         examples=(
             "RuntimeError: cuda runtime error (30) : unknown error at x.cpp:50",
             "RuntimeError: CUDA error: unknown error",
             "cudaErrorUnknown: unknown error",
             "CUDA_ERROR_UNKNOWN",
+        ),
+        not_examples=(
+            "[E1 ProcessGroupNCCL.cpp:1895] [PG ID 0 Rank 0] Process group watchdog thread terminated with exception: CUDA error: unknown error",
         ),
     ),
     Signature(

@@ -220,14 +220,13 @@ SIGNATURES = (
         near=("LOCAL_RANK", "WORLD_SIZE", '"RANK"', "'RANK'", "MASTER_PORT"),
     ),
     Signature(
-        pattern=r"^(?:\w+\.)*AssertionError: (?:(?:data|tensor|pipeline|context|model|intra_layer|embedding)[\w ]{0,24} group is not initialized|torch\.distributed is not (?:available or not )?initialized)|Error: .{0,160}\blaunch (?:it )?with [`'\x22]?(?:torchrun|accelerate launch|deepspeed|python -m torch\.distributed)",
+        pattern=r"^(?:\w+\.)*AssertionError: torch\.distributed is not (?:available or not )?initialized|Error: .{0,160}\blaunch (?:it )?with [`'\x22]?(?:torchrun|accelerate launch|deepspeed|python -m torch\.distributed)",
         examples=(
-            "AssertionError: data parallel group is not initialized",
             "AssertionError: torch.distributed is not initialized",
             "ValueError: Sharded training is asked for. Please launch with `torchrun`",
         ),
         not_examples=(
-            "the data parallel group is not initialized yet, waiting",
+            "expected AssertionError: torch.distributed is not initialized, and got it",
             "you may also launch with torchrun",
         ),
         level=Level.HINT,

@@ -106,11 +106,10 @@ SIGNATURES = (
         masks=("launched-without-deepspeed",),
     ),
     Signature(
-        pattern="DLL load failed(?: while importing MPI)?: |MPI_ERRORS_ARE_FATAL|error occurred in MPI_Init",
+        pattern="DLL load failed(?: while importing MPI)?: |error occurred in MPI_Init",
         examples=(
             "ImportError: DLL load failed while importing MPI: The specified module could not be found.",
             "*** An error occurred in MPI_Init_thread",
-            "*** MPI_ERRORS_ARE_FATAL (processes in this communicator will now abort,",
         ),
         near=("mpi4py", "MPI"),
         unless=("attempting to detect MPI environment",),

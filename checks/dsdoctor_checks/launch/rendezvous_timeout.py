@@ -47,6 +47,12 @@ SIGNATURES = (
         ),
         level=Level.WEAK,
         masks=("nccl-timeout-watchdog",),
+        # the ranks had met, and the node of the store ended before this one
+        unless=(
+            "Rendezvous complete for workers",
+            "process group has NOT been destroyed before",
+            "destroy_process_group() was not called before",
+        ),
         echo=True,
     ),
     Signature(

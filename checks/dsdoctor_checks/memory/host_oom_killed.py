@@ -31,6 +31,16 @@ CONDITION = Condition(
 
 HINT = "request more host memory for the job, offload less, or start fewer ranks and workers"
 
+#: What ends the tasks of a Slurm step: their job's end, srun itself, or a task that aborts.
+STEP_ENDED = (
+    "DUE TO TIME LIMIT",
+    "DUE TO PREEMPTION",
+    "*** JOB ",
+    "srun: forcing job termination",
+    "MPI_ERRORS_ARE_FATAL",
+    "MPI_ABORT was invoked",
+)
+
 SIGNATURES = (
     Signature(
         pattern="[Oo]ut of memory: Kill",
@@ -161,7 +171,7 @@ SIGNATURES = (
             "/usr/bin/bash: line 1: 40811 Killed                  python -u train.py --config c.yaml",
         ),
         masks=("nccl-timeout-watchdog", "rendezvous-timeout"),
-        unless=("DUE TO TIME LIMIT", "DUE TO PREEMPTION", "*** JOB "),
+        unless=STEP_ENDED,
         echo=True,
     ),
     Signature(
@@ -169,7 +179,7 @@ SIGNATURES = (
         examples=("srun: error: n2: task 1: Killed",),
         not_examples=("RuntimeError: DataLoader worker (pid 40011) is killed by signal: Killed.",),
         masks=("nccl-timeout-watchdog", "rendezvous-timeout"),
-        unless=("DUE TO TIME LIMIT", "DUE TO PREEMPTION", "*** JOB "),
+        unless=STEP_ENDED,
         echo=True,
     ),
     Signature(

@@ -89,6 +89,14 @@ SIGNATURES = (
         not_near=("integrations.deepspeed", "transformers.deepspeed"),
     ),
     Signature(
+        # typing_extensions before 4.4 passes Python's own TypeVar on, which takes no default
+        pattern=r"TypeVar\.__init__\(\) got an unexpected keyword argument 'default'",
+        source="CPython 3.11-3.12 Objects/typevarobject.c, Lib/typing.py",
+        examples=("TypeError: TypeVar.__init__() got an unexpected keyword argument 'default'",),
+        hint="upgrade typing_extensions: `python -m pip install -U typing_extensions`",
+        level=Level.STRONG,
+    ),
+    Signature(
         pattern=r"cannot import name '\w+' from 'typing_extensions(?:\.[\w.]+)?'",
         source="huggingface_hub 2.4.0 utils/_runtime.py",
         examples=("cannot import name 'name' from 'typing_extensions'",),

@@ -84,4 +84,37 @@ SIGNATURES = (
         not_examples=("OSError: org/model does not appear to have a file named config.json.",),
         level=Level.STRONG,
     ),
+    Signature(
+        pattern=r"OSError: Error no file named (?P<file>[\w.]{1,80}).{0,200} in directory (?P<path>/[^\s']{1,300}?)\.?$",
+        source="transformers 5.23.0 modeling_utils.py; earlier releases list more names",
+        message="`{path}` contains no weights, neither `{file}` nor another of their names",
+        examples=(
+            "OSError: Error no file named pytorch_model.bin, model.safetensors, tf_model.h5 or flax_model.msgpack found in directory /data/model.",
+            "OSError: Error no file named model.safetensors found in directory /data/model",
+        ),
+        not_examples=("OSError: Error no file named model.safetensors found in directory model.",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern=r"ValueError: Can't find '(?P<file>adapter_config\.json)' at '(?P<path>/[^']{1,300})'",
+        source="peft src/peft/config.py, commit 0397041",
+        message="`{path}` contains no `{file}`",
+        examples=("ValueError: Can't find 'adapter_config.json' at '/data/out/checkpoint-500/'",),
+        not_examples=("ValueError: Can't find 'adapter_config.json' at 'org/model'",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        # a name is looked up on the hub only where no such folder is here
+        pattern=r"HFValidationError: Repo id must be in the form 'repo_name' or 'namespace/repo_name': '(?P<path>(?:/|\.{1,2}/|~)[^']{1,300})'",
+        source="huggingface_hub 2.4.0 utils/_validators.py",
+        message="`{path}` is not there, so it was taken for the name of a repository",
+        examples=(
+            "huggingface_hub.errors.HFValidationError: Repo id must be in the form 'repo_name' or 'namespace/repo_name': '/data/model'. Use `repo_type` argument if needed.",
+            "huggingface_hub.utils._validators.HFValidationError: Repo id must be in the form 'repo_name' or 'namespace/repo_name': '../models/llama'. Use `repo_type` argument if needed.",
+            "HFValidationError: Repo id must be in the form 'repo_name' or 'namespace/repo_name': '~/models/7b/llama'.",
+        ),
+        not_examples=(
+            "HFValidationError: Repo id must be in the form 'repo_name' or 'namespace/repo_name': 'a/b/c'.",
+        ),
+    ),
 )

@@ -8,7 +8,7 @@ import os
 import platform
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -80,21 +80,38 @@ def execute(options: RunOptions, speak: Speaker) -> int:
         added = announced(folder, env, _torch(folder))
         env |= added
         record.env_set = added
+    # a second Ctrl-C often comes when the job has just ended; its status and record still count
+    interrupted: list[int] = []
+    handler = signal.getsignal(signal.SIGINT)
+    if handler is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, lambda number, _: interrupted.append(number))
     try:
-        status = _attempts(options, folder, record, env, speak)
+        status = _attempts(options, folder, record, env, speak, interrupted)
+        record.ended, record.status = _now(), status
+        signal.signal(signal.SIGINT, handler)
+        _finish(options, folder, record, speak)
     except UsageError:  # nothing was started: there is nothing to keep
         with contextlib.suppress(OSError):
             files.remove(folder, tree=True)
         raise
-    record.ended, record.status = _now(), status
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    return status if status >= 0 else 128 - status
+
+
+def _finish(options: RunOptions, folder: Path, record: RunRecord, speak: Speaker) -> None:
+    """Records the end; the status counts, also where this fails or is interrupted."""
+    status = record.status or 0
     try:
         _end(folder, record, status, speak, quiet=options.quiet)
         store.prune(options.base)
         if options.requeue and status != 0:
             _requeue(options, folder, record, speak)
-    except OSError as error:  # the job's status counts, not what we could not write
+    except OSError as error:
         speak(f"the record of this run is incomplete: {error.strerror or error}")
-    return status if status >= 0 else 128 - status
+    except KeyboardInterrupt:
+        store.save(folder, record)
+        speak("interrupted: the end of this run was not diagnosed")
 
 
 def _may_start(options: RunOptions, folder: Path, record: RunRecord, speak: Speaker) -> bool:
@@ -139,9 +156,23 @@ def _torch(folder: Path) -> str | None:
 
 
 def _attempts(
-    options: RunOptions, folder: Path, record: RunRecord, env: dict[str, str], speak: Speaker
+    options: RunOptions,
+    folder: Path,
+    record: RunRecord,
+    env: dict[str, str],
+    speak: Speaker,
+    interrupted: Sequence[int],
 ) -> int:
-    """Starts the command, again where its death was of a passing cause and that is allowed."""
+    """Starts the command, again where its death was of a passing cause and that is allowed.
+
+    Args:
+        options: what `dsdoctor run` was asked for.
+        folder: of the run.
+        record: of the run.
+        env: the job's environment.
+        speak: says a line.
+        interrupted: signals that came while no command was running.
+    """
     before: str | None = None
     while True:
         supervisor = Supervisor(options, folder, record, speak)
@@ -155,7 +186,7 @@ def _attempts(
         if status == 0 or left <= 0 or options.requeue or _was_ended(record, status):
             return status
         cause = _passing_cause(folder)
-        if cause is None or cause[0] == before:
+        if cause is None or cause[0] == before or interrupted:
             return status
         before, why = cause
         speak(f"{before}: {why}; starting again, {left} restart{'s' * (left != 1)} left")

@@ -48,6 +48,7 @@ class Supervisor:
         self.progress = Progress(self._on_step)
         self.ranks: dict[int, int] = {}
         self._gpu_lines: set[str] = set()
+        self._seen = gpus.GpuChoice()
         self.hung = hang.HangClock()
         self._keeper = OutputKeeper(folder)
         self._begun = time.monotonic()
@@ -143,9 +144,8 @@ class Supervisor:
         job = self._job
         if job is None:
             raise UsageError("the command was not started")
-        seen = gpus.choose(self.options.command, env)
-        self.record.gpus_chosen_by = seen.why
-        watcher = Watcher(job.pid, self.options, self.folder, seen)
+        self._seen = gpus.choose(self.options.command, env)
+        watcher = Watcher(job.pid, self.options, self.folder, self._seen)
         self._start_watcher(watcher, relay)
         ended: float | None = None
         try:
@@ -197,8 +197,9 @@ class Supervisor:
             )
         indices = {int(gpu["index"]) for gpu in sample.get("gpus") or ()}
         self.record.gpus = sorted(indices.union(self.record.gpus))
-        if sample.get("gpus_unsure"):
-            self.record.gpus_chosen_by = gpus.UNSURE
+        if "gpus_others" in sample:  # NVML has answered: there is something to choose from
+            unsure = bool(sample.get("gpus_unsure"))
+            self.record.gpus_chosen_by = gpus.UNSURE if unsure else self._seen.why
         for line in sample.get("kernel") or ():
             _write_line(self._kernel, line)
         for line in gpu_evidence(sample):

@@ -1,4 +1,4 @@
-"""Writes the generated pages: conditions, errors by product, the command line, JSON Schemas.
+"""Writes the generated pages: conditions, errors by product, command line, man page, JSON Schemas.
 
 `python docs/generate.py --check` exits 1, names the pages that have drifted and shows how.
 """
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import manual
 import msgspec
 
 from dsdoctor import error_pages, fact_pages, packs
@@ -36,6 +37,8 @@ ROOT = Path(__file__).parent
 PACK = ROOT.parent / "checks" / "dsdoctor_checks"
 #: Not a page: a stale one costs time and changes no answer, so it may drift a little.
 LITERALS = PACK / prepared.LITERALS
+#: Installed by the wheel, see `shared-data` in pyproject.toml.
+MAN = ROOT / "man" / "dsdoctor.1"
 #: Folders that hold nothing but generated pages.
 GENERATED = ("conditions/", "errors/")
 FORMAT: dict[str, Any] = {"terminal_width": 80, "help_option_names": ["-h", "--help"]}
@@ -46,6 +49,7 @@ def pages() -> dict[Path, str]:
     registry = packs.load(builtin_only=True)
     made: dict[Path, str] = {
         ROOT / "cli.md": command_line(),
+        MAN: manual.render(group, FORMAT),
         ROOT / "facts.md": facts(registry),
         ROOT / "limits.md": limits(registry),
         ROOT / "schema" / "snapshot.json": snapshot_schema(),
@@ -142,7 +146,7 @@ def command_line() -> str:
     """The help of every command, as a terminal of 80 columns shows it."""
     parts = [
         "# The command line",
-        "Generated from the program's own help.",
+        "Generated from the program's own help. The wheel installs it as a man page too.",
         *_helps(group, click.Context(group, info_name="dsdoctor", **FORMAT)),
     ]
     return "\n\n".join(parts) + "\n"

@@ -15,6 +15,7 @@ wants pdsh pdsh
 wants ip iproute2
 wants ps procps
 wants chromium chromium
+wants groff groff-base
 wants kubectl kubernetes-client
 [ ${#need[@]} = 0 ] && exit 0
 export DEBIAN_FRONTEND=noninteractive

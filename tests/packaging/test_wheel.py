@@ -46,4 +46,7 @@ def test_the_wheel_works_in_a_clean_environment(tmp_path: Path) -> None:
     import zipfile
 
     tops = {name.split("/")[0] for name in zipfile.ZipFile(wheel).namelist()}
-    assert {t for t in tops if not t.endswith(".dist-info")} == {"dsdoctor", "dsdoctor_checks"}
+    ours = {t for t in tops if not t.endswith((".dist-info", ".data"))}
+    assert ours == {"dsdoctor", "dsdoctor_checks"}
+    page = tmp_path / "env" / "share" / "man" / "man1" / "dsdoctor.1"
+    assert page.read_bytes() == (ROOT / "docs" / "man" / "dsdoctor.1").read_bytes()

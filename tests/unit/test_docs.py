@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import jsonschema
+import pytest
 
 from dsdoctor.cli.main import COMMANDS
 from dsdoctor.model.facts.machine import OsInfo
@@ -29,6 +30,26 @@ def test_generated_pages_are_fresh() -> None:
         timeout=60,
     )
     assert (made.returncode, made.stdout) == (0, ""), made.stdout + made.stderr
+
+
+@pytest.mark.system
+def test_the_man_page_is_sound_and_names_every_command_and_option() -> None:
+    path = ROOT / "docs" / "man" / "dsdoctor.1"
+    shown = subprocess.run(
+        ["groff", "-man", "-Tutf8", "-P-c", "-P-b", "-P-u", "-ww", "-rLL=200n", path],
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+    assert shown.stderr == ""
+    text = re.sub(r"\s+", " ", shown.stdout)
+    words = re.findall(
+        r"^  (-\w, )?(--[\w-]+)", (ROOT / "docs" / "cli.md").read_text(), re.MULTILINE
+    )
+    assert len(words) > 100
+    assert [option for _, option in words if option not in text] == []
+    assert [name for name in COMMANDS if f"dsdoctor {name} [OPTIONS]" not in text] == []
+    assert "dsdoctor run [OPTIONS] -- CMD ARGS…" in text
 
 
 def test_documents_keep_their_schemas() -> None:

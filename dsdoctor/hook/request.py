@@ -247,7 +247,7 @@ def masked_name(name: str) -> str:
     """A name that others have set, without a secret that they have put into it.
 
     >>> masked_name("gpu-1"), masked_name("redis://:secret@cache:6379/0")
-    ('gpu-1', 'redis://:[masked]@cache:6379/0')
+    ('gpu-1', 'redis://[masked]@cache:6379/0')
     """
     if len(name) <= _SHORT_NAME and all(c.isalnum() or c in "._-[]+" for c in name):
         return name

@@ -1,6 +1,7 @@
 """Every regular expression of the engine and the checks, against input made to blow it up.
 
-The patterns are read from the source, so none is forgotten. For each repeat in a pattern a text is
+The patterns are read from the source, so none is forgotten; those that are put together from tables
+are recorded while all modules are imported and a log is diagnosed. For each repeat in a pattern a text is
 made that leads to it, goes round in it, and then does not match. What takes exponential or cubic
 time shows at once; patterns that read text without bounds have tests of their own for linear time.
 """
@@ -8,7 +9,10 @@ time shows at once; patterns that read text without bounds have tests of their o
 from __future__ import annotations
 
 import ast
+import json
 import re
+import subprocess
+import sys
 import time
 import warnings
 from collections.abc import Iterator
@@ -145,13 +149,69 @@ def test_the_patterns_are_found() -> None:
     assert any(place.startswith("checks/") for place in places)
 
 
-def attack(text: str) -> str:
+#: Imports everything, reads a log and a config, and prints each pattern that our code has compiled.
+RECORDER = """
+import importlib, json, pkgutil, re, sys, warnings
+warnings.simplefilter("ignore")
+made = {}
+original = re.compile
+
+def record(pattern, flags=0):
+    got = original(pattern, flags)
+    text = got.pattern if isinstance(got.pattern, str) else got.pattern.decode("latin-1")
+    module = sys._getframe(1).f_globals.get("__name__", "")
+    if module.startswith("dsdoctor"):
+        made[text, int(got.flags) & ~int(re.UNICODE | re.DEBUG)] = module
+    return got
+
+re.compile = record
+import dsdoctor, dsdoctor_checks
+for package in (dsdoctor, dsdoctor_checks):
+    for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+from dsdoctor.cli.main import run
+for argv in (["diagnose", "train.log"], ["lint", "ds_config.json"], ["triage", "train.log"]):
+    assert run(argv) in (0, 1), argv
+print("RECORDED " + json.dumps([[*key, module] for key, module in sorted(made.items())]))
+"""
+
+
+def compiled_patterns(folder: Path) -> list[tuple[str, int, str]]:
+    (folder / "train.log").write_text(
+        'Traceback (most recent call last):\n  File "/x/t.py", line 1, in f\n'
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\n"
+    )
+    (folder / "ds_config.json").write_text(
+        '{"train_batch_size": 8, "zero_optimization": {"stage": 2}}'
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", RECORDER],
+        cwd=folder, capture_output=True, text=True, timeout=120, check=True,
+    )  # fmt: skip
+    line = next(line for line in done.stdout.splitlines() if line.startswith("RECORDED "))
+    return [tuple(row) for row in json.loads(line.removeprefix("RECORDED "))]
+
+
+def test_patterns_that_are_made_from_tables(tmp_path: Path) -> None:
+    known = {text for text, _ in ALL}
+    recorded = compiled_patterns(tmp_path)
+    assert "dsdoctor.model.masking" in {module for *_, module in recorded}
+    rest = [row for row in recorded if row[0] not in known]
+    assert {"dsdoctor.logs.foreign", "dsdoctor.logs.marks"} <= {module for *_, module in rest}
+    slow = {
+        (module, text[:80]): why for text, flags, module in rest if (why := attack(text, flags))
+    }
+    assert slow == {}
+
+
+def attack(text: str, flags: int = 0) -> str:
     """The slowest input that was found to be too slow; empty where none is."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        compiled = re.compile(text)
+        compiled = re.compile(text, flags)
         pumps: list[tuple[str, str]] = []
-        _sample(parser.parse(text), pumps)
+        _sample(parser.parse(text, flags), pumps)
     for lead, one in list(dict.fromkeys(pumps))[:12]:
         for end in ENDS:
             for size in SIZES:

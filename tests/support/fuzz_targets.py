@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import io
 import json
 import shlex
 import tempfile
@@ -165,6 +167,71 @@ def paste(data: bytes) -> None:
     check(data)
 
 
+def _kept(texts: dict[str, bytes]) -> None:
+    """Everything that `run` shows of a kept run with these files, and of one beside it."""
+    from dsdoctor.cli.run import command as run_command
+
+    with tempfile.TemporaryDirectory() as folder:
+        base = Path(folder)
+        for name, of_this in (("20260101-000000-a", {}), ("20260102-000000-b", texts)):
+            (base / name).mkdir()
+            for file, data in {
+                "run.json": _RECORD,
+                "snapshot.json": _GOOD_SNAPSHOT,
+                **of_this,
+            }.items():
+                (base / name / file).write_bytes(data)
+        html = str(base / "x.html")
+        for words in (
+            ["list"], ["list", "--format", "json"],
+            ["show", "20260102"], ["show", "20260102", "--format", "json"],
+            ["show", "20260102", "-o", html], ["export", "20260102"],
+            ["export", "20260102", "--steps", "--format", "json"],
+            ["diff", "20260101", "20260102"], ["diff", "20260102", "20260101", "-o", html],
+            ["show", "20260102", "--bundle", str(base / "x.tar.gz")],
+        ):  # fmt: skip
+            said = io.StringIO()
+            with contextlib.redirect_stdout(said), contextlib.suppress(UsageError):
+                run_command.main(["--runs-dir", folder, *words], standalone_mode=False)
+            harmless(said.getvalue().replace("\r\n", "\n"))  # of CSV
+
+
+def run_record(data: bytes) -> None:
+    _kept({"run.json": data})
+
+
+def run_samples(data: bytes) -> None:
+    _kept({"samples.jsonl": data, "samples.jsonl.1": data[::-1], "steps.jsonl": data})
+
+
+def run_snapshot(data: bytes) -> None:
+    _kept({"snapshot.json": data})
+
+
+_RECORD = json.dumps(
+    {
+        "schema": "dsdoctor/run", "version": 1, "dsdoctor": "0.1.0", "id": "20260102-000000-b",
+        "host": "gpu1", "command": ["deepspeed", "t.py"], "pid": 7, "cwd": "/x", "status": 1,
+        "env_set": {"NCCL_DEBUG": "INFO"}, "started": "2026-01-02T00:00:00+00:00",
+        "ended": "2026-01-02T00:10:00+00:00", "seconds": 600.0, "preflight": "passed",
+        "gpus": [0, 1], "figures": {
+            "steps": 7, "step_seconds": 0.5, "loss": 2.5, "tokens_per_second": 900.0,
+            "peak_gpu_bytes": {"0": 1 << 30}, "peak_host_bytes": 1 << 31,
+            "predicted": {"gpu_bytes": 1 << 30}, "throttled_seconds": {"0": 3.5},
+        },
+        "notices": [{"time": 1.0, "key": "k", "text": "t"}],
+        "rank_ends": [{"rank": 0, "pid": 8, "time": 2.0}],
+        "signals": [{"name": "SIGTERM", "time": 3.0}], "output_bytes": 10, "changed": ["a"],
+        "diagnosis": {"outcome": "cause", "causes": [
+            {"condition": "gpu-oom", "title": "t", "message": "m", "hint": "h", "confidence": 0.9,
+             "evidence": [{"file": "f", "line": 1, "text": "x", "rank": 0}]}]},
+    }
+).encode()  # fmt: skip
+_SAMPLE = (
+    b'{"t": 1767312001.5, "host": {"used": 5}, "gpus": [{"index": 0, "uuid": "GPU-1", "used": 7, '
+    b'"util": 3, "power_w": 90.5, "temp_c": 40}], "ranks": [{"rank": 0, "rss": 9, "cpu": 1.5}], '
+    b'"step": 3, "loss": NaN, "seconds": 1.0}\n'
+)
 _GOOD_SNAPSHOT = replay.snapshot_of(RECORDING).to_json()
 _CONFIG = {
     "train_batch_size": 32, "fp16": {"enabled": True}, "bf16": {"enabled": "auto"},
@@ -196,6 +263,9 @@ TARGETS: dict[str, tuple[Callable[[bytes], Any], list[bytes]]] = {
         [b"NCCL_DEBUG=INFO srun -N 2 deepspeed --num_gpus 4 --include h:0,1 t.py --lr 1"],
     ),
     "nvml": (nvml, [b'[{"step": "init", "ok": true}, {"step": "gpu", "index": 0, "name": "x"}]']),
+    "run-record": (run_record, [_RECORD]),
+    "run-samples": (run_samples, [_SAMPLE * 3]),
+    "run-snapshot": (run_snapshot, [_GOOD_SNAPSHOT]),
     "paste": (paste, [b"RuntimeError: CUDA out of memory. Tried to allocate 20.00 MiB\n"]),
 }
 WORDS = (

@@ -114,7 +114,8 @@ def command(
 ) -> int:
     """Fix what the checks found: show the plan, ask, apply, verify.
 
-    Without NAME, plans every fix that the current findings name.
+    Without NAME, plans every fix that the current findings name. As root, all of it runs as the
+    account that owns the environment, or that `--as-user` names; with `--reach system` as root.
 
     Exit status: 0 nothing to do, or applied and verified; 1 not fixed; 4 plan shown, not applied.
 
@@ -129,9 +130,12 @@ def command(
     if list_all and not undo:
         loading.write(listing(loading.load_registry(checks_dir)), None)
         return 0
-    from dsdoctor import repair  # noqa: PLC0415  # `--list` needs neither
+    from dsdoctor import interpreter, repair  # noqa: PLC0415  # `--list` needs neither
+    from dsdoctor.host import LocalHost, account  # noqa: PLC0415
     from dsdoctor.job_request import run_needs  # noqa: PLC0415
 
+    if Reach(reach) is not Reach.SYSTEM:  # files, journal and programs as the owner of it all
+        account.become_owner(interpreter.choose(LocalHost(), python).executable)
     dialogue = Terminal(form)
     if undo:
         if asked or dry_run or list_all:

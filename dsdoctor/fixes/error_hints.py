@@ -9,6 +9,7 @@ import shutil
 from pathlib import Path
 
 from dsdoctor.process import Result
+from dsdoctor.safe_path import UnsafePathError
 
 #: Words in the output of a program to what they mean; the first that is found counts.
 MEANINGS: tuple[tuple[str, str], ...] = (
@@ -112,6 +113,11 @@ def of_os_error(error: OSError) -> str:
     where = f"`{error.filename}`" if error.filename else "a file"
     if error.errno == errno.ENOSPC:
         return f"the disk is full at {where}; free some space, then run this fix again"
+    if isinstance(error, UnsafePathError):
+        return (
+            f"{error.strerror}, and root does not write there; pass `--as-user ACCOUNT` to carry "
+            "out the fix as that account"
+        )
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return f"{where} may not be written by this user ({error.strerror}); ask its owner"
     return f"{where}: {error.strerror or error}"

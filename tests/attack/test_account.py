@@ -148,6 +148,43 @@ def test_smoke_becomes_the_owner_of_the_interpreter(trap: Trap) -> None:
     assert "belongs to uid 61234, so everything runs as that account" in done.stderr
 
 
+@needs_python
+def test_a_fix_writes_as_the_owner_of_the_environment(trap: Trap) -> None:
+    """The file, its journal and its undo: root does none of it, and no planted name matters."""
+    trap.file("venv/pyvenv.cfg", f"home = {Path(str(SYSTEM_PYTHON)).parent}\n")
+    python = trap.home / "venv" / "bin" / "python"
+    python.parent.mkdir()
+    trap.give(python.parent)
+    python.symlink_to(str(SYSTEM_PYTHON))
+    trap.give(python)
+    broken = "gpu1 slots=8\ngpu1 slots=8\n"
+    hosts = trap.file("hostfile", broken)
+    trap.link(".hostfile.dsdoctor-new")
+
+    def fix(*argv: str) -> subprocess.CompletedProcess[str]:
+        code = (
+            "import dataclasses, sys\nfrom dsdoctor.host import account\n"
+            "plain = account.account_of\n"
+            f"account.account_of = lambda uid: plain(uid)._replace(home={str(trap.home)!r})\n"
+            "from dsdoctor.cli.main import run\nsys.exit(run(sys.argv[1:]))\n"
+        )
+        given = ["fix", *argv, "--yes", "--python", str(python)]
+        return subprocess.run(
+            [str(SYSTEM_PYTHON), "-c", code, *given], env=anybody(trap), cwd="/",
+            capture_output=True, text=True, check=False, timeout=120,
+        )  # fmt: skip
+
+    done = fix("repair-hostfile", "--hostfile", str(hosts), "--quick", "--reach", "home")
+    assert hosts.read_text() != broken, done.stdout + done.stderr
+    assert done.stderr.count("everything runs as that account") == 1
+    made = [path for path in trap.home.rglob("*") if "dsdoctor" in str(path.relative_to(trap.home))]
+    assert [path for path in made if path.suffix == ".jsonl"], "its journal is with its owner"
+    assert {path.lstat().st_uid for path in (hosts, *made)} == {MALLORY}
+    undone = fix("--undo")
+    assert undone.returncode == 0, undone.stderr
+    assert hosts.read_text() == broken
+
+
 def test_smoke_asks_before_anything_is_started(trap: Trap, monkeypatch: pytest.MonkeyPatch) -> None:
     from click.testing import CliRunner
 

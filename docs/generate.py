@@ -8,8 +8,8 @@ from __future__ import annotations
 import difflib
 import json
 import sys
+import zlib
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -81,16 +81,22 @@ def knowledge(registry: Registry) -> bytes:
     (pack,) = registry.packs
     stated = {f"{unit.place.partition('.')[2].replace('.', '/')}.py": unit for unit in pack.units}
     rows = []
-    for file, number in prepared.checksums(PACK).items():
+    for file in prepared.modules(PACK):
+        source = (PACK / file).read_bytes()
         unit = stated.get(file)
         said = stated_by(unit) if unit is not None else None
-        if said is not None:  # examples are for tests and for pages
+        if said is not None:  # examples and sources are for tests and for pages
             said = said._replace(
-                signatures=tuple(replace(s, examples=(), not_examples=()) for s in said.signatures),
-                rules=tuple(replace(rule, example="") for rule in said.rules),
+                signatures=tuple(
+                    msgspec.structs.replace(s, examples=(), not_examples=(), source="")
+                    for s in said.signatures
+                ),
+                rules=tuple(
+                    msgspec.structs.replace(rule, example="", source="") for rule in said.rules
+                ),
             )
         sentences = pack.boilerplate if file == "boilerplate.py" else ()
-        rows.append(prepared.Row(file, number, said, tuple(sentences)))
+        rows.append(prepared.Row(file, len(source), zlib.crc32(source), said, tuple(sentences)))
     return prepared.render(rows)
 
 

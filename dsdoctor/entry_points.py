@@ -35,16 +35,15 @@ def entry_points(group: str) -> list[EntryPoint]:
     seen: set[str] = set()
     for folder in sys.path:
         try:
-            entries = sorted(entry.path for entry in os.scandir(folder or "."))
+            names = os.listdir(folder or ".")  # noqa: PTH208  # a start lists every folder
         except OSError:
             continue
-        for path in entries:
-            if not path.endswith((".dist-info", ".egg-info")):
-                continue
-            project = re.sub(r"[-_.]+", "-", os.path.basename(path).split("-")[0]).lower()  # noqa: PTH119
+        for name in sorted(name for name in names if name.endswith((".dist-info", ".egg-info"))):
+            project = re.sub(r"[-_.]+", "-", name.split("-")[0]).lower()
             if project in seen:
                 continue
             seen.add(project)
+            path = os.path.join(folder or ".", name)  # noqa: PTH118
             text = _read(f"{path}/entry_points.txt")
             if f"[{group}]" in text:
                 origin = _origin(path)
@@ -94,8 +93,8 @@ def _asked(group: str) -> list[EntryPoint]:
 
 def _read(path: str) -> str:
     try:
-        with open(path, encoding="utf-8", errors="replace") as file:  # noqa: PTH123
-            return file.read()
+        with open(path, "rb", buffering=0) as file:  # noqa: PTH123
+            return file.read().decode("utf-8", "replace")
     except OSError:
         return ""
 

@@ -20,6 +20,7 @@ import errno
 import os
 import select
 import stat
+import sys
 import time
 from pathlib import Path
 
@@ -339,7 +340,13 @@ def make_folder(path: str | Path, *, mode: int = 0o777, strict: bool = False) ->
 
 def user_config_folder() -> Path | None:
     """Where a user keeps configuration; None for an account without a home."""
-    import platformdirs  # noqa: PLC0415  # the gate's fast path reads no configuration
+    if sys.platform == "linux":  # the two usual places; to import platformdirs takes 6 ms
+        named, home = Path(os.environ.get("XDG_CONFIG_HOME", "")), Path(os.environ.get("HOME", ""))
+        if named.is_absolute():
+            return named / "dsdoctor"
+        if home.is_absolute():
+            return home / ".config" / "dsdoctor"
+    import platformdirs  # noqa: PLC0415
 
     try:
         return Path(platformdirs.user_config_dir("dsdoctor"))

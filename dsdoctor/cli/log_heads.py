@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 import io
 import itertools
 import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import BinaryIO, cast
+
+import msgspec
 
 from dsdoctor.errors import UsageError
 from dsdoctor.logs import reader
@@ -57,7 +58,7 @@ def heads(
         if source.path is None:
             head = sys.stdin.buffer.read(MOST_BYTES)
             joined = cast("BinaryIO", io.BufferedReader(reader.Joined(head, sys.stdin.buffer)))
-            kept.append(dataclasses.replace(source, stream=joined))
+            kept.append(msgspec.structs.replace(source, stream=joined))
         else:
             kept.append(source)
             if source.name in wanted:

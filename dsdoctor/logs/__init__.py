@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from dsdoctor.logs import flight_recorder
 from dsdoctor.logs.bounds import Budget
 from dsdoctor.logs.diagnose import diagnose
 from dsdoctor.logs.knowledge import Answered, Knowledge, Known, Row, Rule, knowledge_of
@@ -46,6 +45,8 @@ def diagnose_paths(
     budget: Budget | None = None,
 ) -> Diagnosis:
     """Reads files, folders and `-`, and names the cause; a missing file is a ReadError."""
+    from dsdoctor.logs import flight_recorder  # noqa: PLC0415  # a short log has no dumps
+
     budget = budget or Budget()
     paths = list(paths)
     read = ((name, flight_recorder.read(name, data)) for name, data in find_dumps(paths))

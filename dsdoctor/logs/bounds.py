@@ -7,9 +7,10 @@ was not read.
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from collections.abc import Iterable, Iterator
+
+import msgspec
 
 #: Seconds for reading all logs; waiting for a pipe does not count.
 MOST_SECONDS = 600.0
@@ -25,8 +26,7 @@ MOST_KEPT = 64 << 20
 NAMED = 5
 
 
-@dataclasses.dataclass
-class Budget:
+class Budget(msgspec.Struct):
     """What is left for one diagnosis.
 
     Attributes:
@@ -41,8 +41,8 @@ class Budget:
     files: int = MOST_FILES
     size: int = MOST_BYTES
     kept: int = 0
-    left_out: list[str] = dataclasses.field(default_factory=list)
-    _begun: float = dataclasses.field(default_factory=time.monotonic)
+    left_out: list[str] = msgspec.field(default_factory=list)
+    _begun: float = msgspec.field(default_factory=time.monotonic)
     _waited: float = 0.0
     _read: int = 0
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import collections
-import dataclasses
 import re
 from collections.abc import Collection, Iterable, Sequence
+
+import msgspec
 
 from dsdoctor.logs.errors import Error
 from dsdoctor.logs.hits import Failure, Hit, Scan
@@ -21,8 +22,7 @@ BY_PLACE = {level: Signature(pattern="", examples=(), level=level) for level in 
 Order = tuple[int, str, int, int]
 
 
-@dataclasses.dataclass
-class Candidate:
+class Candidate(msgspec.Struct, eq=False):
     """A failure that may be the first.
 
     Attributes:
@@ -54,8 +54,7 @@ class Candidate:
         return self.known.condition if self.known else self.error.type if self.error else ""
 
 
-@dataclasses.dataclass
-class Choice:
+class Choice(msgspec.Struct):
     """The answer.
 
     Attributes:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import collections
-import dataclasses
+
+import msgspec
 
 from dsdoctor.logs.errors import Error
 from dsdoctor.logs.hits import Hit, Scan
@@ -40,7 +41,7 @@ class Course:
             if own:
                 self.runs.forget()
             return
-        self.before = dataclasses.replace(result, errors=list(self.lines.traces.errors))
+        self.before = msgspec.structs.replace(result, errors=list(self.lines.traces.errors))
         ended: list[Hit | Error] = [*result.hits, *self.lines.traces.errors]
         result.outlived = (result.outlived + ended)[-MOST_OUTLIVED:]
         result.began = result.lines + 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -12,7 +13,6 @@ from dsdoctor.logs.answers import Answer
 from dsdoctor.logs.bounds import Budget
 from dsdoctor.logs.endings import is_changed
 from dsdoctor.logs.first import choose
-from dsdoctor.logs.flight_recorder import Dump, Missing, missing
 from dsdoctor.logs.hits import Scan
 from dsdoctor.logs.knowledge import Knowledge, Known
 from dsdoctor.logs.presentable import presentable
@@ -22,6 +22,9 @@ from dsdoctor.logs.verdict import judge
 from dsdoctor.model.condition import Boilerplate, Level
 from dsdoctor.model.diagnosis import Cause, Diagnosis, Outcome
 from dsdoctor.model.observation import Observation
+
+if TYPE_CHECKING:
+    from dsdoctor.logs.flight_recorder import Dump, Missing
 
 #: A cause below this may be named by lines that a terminal changed.
 SYMPTOM = 0.85
@@ -78,6 +81,10 @@ def diagnose(
     found = judge(wanted, scans, rules=more.rules, expect=expect, answer=answer)
     if budget.left_out:
         found = _with_gaps(found, budget)
+    if not dumps:
+        return found
+    from dsdoctor.logs.flight_recorder import missing  # noqa: PLC0415  # dumps are rare
+
     late = missing(dumps)
     return found if late is None else _with_missing(found, late, more)
 

@@ -9,11 +9,12 @@ product. A message of a log matches an entry when the entry's chunks are in it, 
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+
+import msgspec
 
 from dsdoctor.logs.errors import Error
 from dsdoctor.logs.products import inner_path, package_of, raiser_of
@@ -58,8 +59,7 @@ def digest(words: Sequence[str]) -> str:
     return blake2b(" ".join(words).encode(), digest_size=DIGEST).hexdigest()
 
 
-@dataclasses.dataclass(frozen=True)
-class Entry:
+class Entry(msgspec.Struct, frozen=True):
     """A message that a product can raise.
 
     Attributes:
@@ -98,8 +98,7 @@ class Entry:
         return digest(what)
 
 
-@dataclasses.dataclass(frozen=True)
-class Label:
+class Label(msgspec.Struct, frozen=True):
     """What an entry asks of the reader.
 
     Attributes:
@@ -111,16 +110,14 @@ class Label:
     text: str = ""
 
 
-@dataclasses.dataclass(frozen=True)
-class Match:
+class Match(msgspec.Struct, frozen=True):
     """The entry that a message is, and the answer to it, None where there is none yet."""
 
     entry: Entry
     label: Label | None
 
 
-@dataclasses.dataclass(frozen=True)
-class Header:
+class Header(msgspec.Struct, frozen=True):
     """Where the entries of a product come from: its releases, and the day of the harvest."""
 
     product: str

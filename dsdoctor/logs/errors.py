@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Callable
+
+import msgspec
 
 from dsdoctor.logs.frames import Frame
 from dsdoctor.logs.progress import Steps
@@ -63,8 +64,7 @@ ERROR_LITERALS = (TRACEBACK, "Error", "Exception", "Interrupt", IGNORED, *PLAIN_
 LIBRARY = ("site-packages", "dist-packages", "/lib/python", "<frozen", "\\lib\\", "/lib64/python")
 
 
-@dataclasses.dataclass(frozen=True)
-class Error:
+class Error(msgspec.Struct, frozen=True, eq=False):
     """An exception, or a death by other means, seen in the log.
 
     Attributes:
@@ -101,11 +101,10 @@ class Error:
     more: str = ""
     begun: int = 0
     chain: int = 0
-    steps: Steps = dataclasses.field(default_factory=dict, hash=False)
+    steps: Steps = msgspec.field(default_factory=dict)
 
 
-@dataclasses.dataclass
-class _Trace:
+class _Trace(msgspec.Struct):
     """A traceback that is being read.
 
     Attributes:

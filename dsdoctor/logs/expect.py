@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
-from dsdoctor.logs.marks import MARK_PATTERNS
+from dsdoctor.logs.marks import mark_pattern
 from dsdoctor.model.diagnosis import Expectation, Line
 
 #: Names of `ZeroStageEnum`, which Python 3.12 and later print in place of the number.
@@ -55,7 +55,7 @@ def known_expectations() -> tuple[str, ...]:
 
 def _value(mark: str, group: str, text: str) -> tuple[str, str] | None:
     """The value that a mark shows, and the words that show it."""
-    match = MARK_PATTERNS[mark].search(text)
+    match = mark_pattern(mark).search(text)
     if match is None:
         return None
     value = (match[group] or "") if group else ""

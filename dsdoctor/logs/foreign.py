@@ -5,6 +5,7 @@ Sources: the translations that glibc, bash, make, gcc and binutils come with.
 
 from __future__ import annotations
 
+import functools
 import re
 
 #: Only phrases that name a cause; "fatal error" stands before "error", which is part of it.
@@ -118,7 +119,11 @@ FOREIGN: dict[str, tuple[str, ...]] = {
     ),
 }
 ENGLISH = {foreign: word for word, many in FOREIGN.items() for foreign in many}
-PHRASES = re.compile("|".join(map(re.escape, ENGLISH)))
+
+
+@functools.cache
+def _phrases() -> re.Pattern[str]:
+    return re.compile("|".join(map(re.escape, ENGLISH)))
 
 
 def translated(text: str) -> str:
@@ -129,10 +134,8 @@ def translated(text: str) -> str:
     >>> translated("erreur fatale : Python.h : Aucun fichier ou dossier de ce type")
     'fatal error: Python.h: No such file or directory'
     """
-    if text.isascii() and not PHRASES.search(text):
+    if not any(phrase in text for phrase in ENGLISH):
         return text
-    plain, count = PHRASES.subn(lambda found: ENGLISH[found[0]], text)
-    if not count:
-        return text
+    plain = _phrases().sub(lambda found: ENGLISH[found[0]], text)
     plain = plain.replace("\uff1a", ": ").replace("\u00a0", " ").replace(" : ", ": ")
     return re.sub(r": {2,9}", ": ", plain)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
+import msgspec
 
 from dsdoctor.logs.bounds import MOST_KEPT, Budget
 from dsdoctor.logs.errors import Error
@@ -15,8 +15,7 @@ KEPT = 4
 TAIL, FEW = 40, 5
 
 
-@dataclasses.dataclass(frozen=True)
-class Hit:
+class Hit(msgspec.Struct, frozen=True, eq=False):
     """A line that a signature recognises.
 
     Attributes:
@@ -37,11 +36,10 @@ class Hit:
     rank: int | None
     groups: dict[str, str]
     when: str
-    steps: Steps = dataclasses.field(default_factory=dict, hash=False)
+    steps: Steps = msgspec.field(default_factory=dict)
 
 
-@dataclasses.dataclass(frozen=True)
-class Failure:
+class Failure(msgspec.Struct, frozen=True, eq=False):
     """What torchrun reports as the first failure of its workers.
 
     Attributes:
@@ -58,11 +56,10 @@ class Failure:
     rank: int
     code: int
     when: str
-    steps: Steps = dataclasses.field(default_factory=dict, hash=False)
+    steps: Steps = msgspec.field(default_factory=dict)
 
 
-@dataclasses.dataclass
-class Scan:
+class Scan(msgspec.Struct):
     """What was found in one log.
 
     Attributes:
@@ -80,17 +77,17 @@ class Scan:
         outlived: the last of what went wrong before the run went on.
     """
 
-    hits: list[Hit] = dataclasses.field(default_factory=list)
-    errors: list[Error] = dataclasses.field(default_factory=list)
-    flags: set[str] = dataclasses.field(default_factory=set)
-    marks: dict[str, tuple[int, str]] = dataclasses.field(default_factory=dict)
-    tail: list[tuple[int, str]] = dataclasses.field(default_factory=list)
+    hits: list[Hit] = msgspec.field(default_factory=list)
+    errors: list[Error] = msgspec.field(default_factory=list)
+    flags: set[str] = msgspec.field(default_factory=set)
+    marks: dict[str, tuple[int, str]] = msgspec.field(default_factory=dict)
+    tail: list[tuple[int, str]] = msgspec.field(default_factory=list)
     lines: int = 0
     step: tuple[int, str, Step] | None = None
-    restarts: list[tuple[int, str]] = dataclasses.field(default_factory=list)
+    restarts: list[tuple[int, str]] = msgspec.field(default_factory=list)
     began: int = 0
-    failures: list[Failure] = dataclasses.field(default_factory=list)
-    outlived: list[Hit | Error] = dataclasses.field(default_factory=list)
+    failures: list[Failure] = msgspec.field(default_factory=list)
+    outlived: list[Hit | Error] = msgspec.field(default_factory=list)
 
     def bound(self, budget: Budget) -> None:
         """Keeps less of this log if much is kept of the logs before it."""

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import collections
-import dataclasses
 import re
 import time
+
+import msgspec
 
 from dsdoctor.logs import reader
 from dsdoctor.logs.errors import CHAINS, ERROR_LITERALS, IGNORED, TRACEBACK, Tracebacks
 from dsdoctor.logs.frames import frames_of
 from dsdoctor.logs.hits import KEPT, Failure, Hit, Scan
 from dsdoctor.logs.launcher_lines import FAILED, FIRST, REPORT, REPORT_LINES, RESTART
-from dsdoctor.logs.marks import FATAL_MARKS, MARK_LITERALS, MARK_PATTERNS
+from dsdoctor.logs.marks import FATAL_MARKS, MARK_LITERALS, mark_pattern
 from dsdoctor.logs.pieces import LONGEST, segments_of, shortened
 from dsdoctor.logs.prefixes import strip_prefixes
 from dsdoctor.logs.progress import Steps, last_steps
@@ -139,7 +140,7 @@ class LineReader:
         own = [text for text, who in pairs if who is None or rank is None or who == rank]
         more = " ".join(strip_prefixes(line)[0].strip() for line in behind)
         error = self.traces.errors[-1]
-        self.traces.errors[-1] = dataclasses.replace(
+        self.traces.errors[-1] = msgspec.structs.replace(
             error, frames=frames_of(own), more=more, steps=self.steps_before(window, start)
         )
 
@@ -154,8 +155,8 @@ class LineReader:
         if not all(name in self.result.marks for name in MARK_LITERALS.get(literal, ())):
             return False
         return all(
-            self.per_signature[one.number] >= KEPT and not one.known.signature.final
-            for one in self.ready.by_literal.get(literal, ())
+            self.per_signature[number] >= KEPT and not self.ready.known[number].signature.final
+            for number in self.ready.by_literal.get(literal, ())
         )
 
     def _marks(self, text: str, number: int, literals: set[str]) -> None:
@@ -163,7 +164,7 @@ class LineReader:
             if literal in self.ready.flags:
                 self.result.flags.add(literal)
             for name in MARK_LITERALS.get(literal, ()):
-                if name not in self.result.marks and MARK_PATTERNS[name].search(text):
+                if name not in self.result.marks and mark_pattern(name).search(text):
                     self.result.marks[name] = (number, text[:LONGEST])
 
     def _signatures(

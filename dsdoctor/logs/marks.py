@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 
 #: What follows the name of an offload block that names a device.
@@ -73,7 +74,12 @@ FATAL_MARKS = (
     "terminate",
     "segfault",
 )
-MARK_PATTERNS = {name: re.compile(pattern) for name, (_, pattern) in MARKS.items()}
 MARK_LITERALS: dict[str, list[str]] = {}
 for _name, (_literal, _) in MARKS.items():
     MARK_LITERALS.setdefault(_literal, []).append(_name)
+
+
+@functools.cache
+def mark_pattern(name: str) -> re.Pattern[str]:
+    """The pattern of a sign; most are never met in one log."""
+    return re.compile(MARKS[name][1])

@@ -9,11 +9,12 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
-import json
 import re
 import sys
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import msgspec
 
 from dsdoctor.logs.anchors import COMMON
 
@@ -127,9 +128,8 @@ _PREPARED: dict[str, tuple[str, ...]] = {}
 
 def prepare(path: Path) -> None:
     """Takes over what was derived beforehand; a file that cannot be read costs only time."""
-    with contextlib.suppress(OSError, ValueError, AttributeError):
-        rows = json.loads(path.read_text(encoding="utf-8"))
-        _PREPARED.update({pattern: tuple(texts) for pattern, texts in rows.items()})
+    with contextlib.suppress(OSError, ValueError):
+        _PREPARED.update(msgspec.json.decode(path.read_bytes(), type=dict[str, tuple[str, ...]]))
 
 
 @functools.cache  # whoever reads many logs asks for each

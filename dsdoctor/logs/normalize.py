@@ -7,7 +7,6 @@ drawn into a box, escaped for HTML or a URL, or written by an operating system i
 from __future__ import annotations
 
 import errno
-import html
 import os
 import re
 import urllib.parse
@@ -65,6 +64,8 @@ def reworded(text: str) -> str:
     if ESCAPED.search(text):
         text = urllib.parse.unquote(text)
     if "&" in text:
+        import html  # noqa: PLC0415  # its table of names is long
+
         text = html.unescape(text)
     text = BOX.sub("", text).translate(QUOTES).replace("\\\\", "\\")
     text = text.removeprefix("> ")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import re
 
 MONTHS = "Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec"
@@ -44,6 +43,8 @@ MOST_PREFIXES = 5
 
 def _record(text: str) -> str | None:
     """The line within a JSON record, None where there is none."""
+    import json  # noqa: PLC0415  # for logs that a shipper wrapped
+
     found: object = None
     with contextlib.suppress(ValueError, RecursionError):
         found, _ = json.JSONDecoder().raw_decode(text)

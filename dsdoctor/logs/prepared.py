@@ -1,8 +1,9 @@
 """What the built-in pack knows of logs, read from one file instead of from two hundred modules.
 
-`python docs/generate.py` writes the file: a row for each module, with a checksum of its source. A
-module that was changed since is noticed, and then the modules themselves are loaded: a stale file
-costs time and changes no answer.
+`python docs/generate.py` writes the file: a row for each module, with the size and a checksum of
+its source. A module that was changed since is noticed, and then the modules themselves are loaded:
+a stale file costs time and changes no answer. As `make` does, it takes a module that is not newer
+than the file, and of the same size, as unchanged: to read two hundred modules takes 4 ms.
 """
 
 from __future__ import annotations
@@ -31,35 +32,52 @@ class Row(msgspec.Struct, frozen=True, omit_defaults=True):
 
     Attributes:
         file: below the pack's folder.
+        size: of its source, in bytes.
         sum: checksum of its source.
         stated: what its condition states of logs.
         boilerplate: what it declares to be no evidence.
     """
 
     file: str
+    size: int
     sum: int
     stated: Stated | None = None
     boilerplate: tuple[Boilerplate, ...] = ()
 
 
-def checksums(folder: Path) -> dict[str, int]:
-    """Source files of a pack and their checksums.
+def modules(folder: Path) -> dict[str, os.stat_result]:
+    """Source files of a pack, by their names below its folder.
 
     Raises:
         OSError: the folder cannot be read.
     """
-    return dict(_checksums(str(folder), ""))
+    return dict(_modules(str(folder), ""))
 
 
-def _checksums(folder: str, inner: str) -> Iterator[tuple[str, int]]:
+def _modules(folder: str, inner: str) -> Iterator[tuple[str, os.stat_result]]:
     with os.scandir(folder) as entries:
         found = sorted(entries, key=lambda entry: entry.name)
     for entry in found:
         if entry.name.endswith(".py"):
-            with open(entry.path, "rb") as file:  # noqa: PTH123  # of two hundred files
-                yield inner + entry.name, zlib.crc32(file.read())
+            yield inner + entry.name, entry.stat()
         elif "." not in entry.name and entry.name[0] != "_" and entry.is_dir():
-            yield from _checksums(entry.path, f"{inner}{entry.name}/")
+            yield from _modules(entry.path, f"{inner}{entry.name}/")
+
+
+def _is_fresh(folder: Path, rows: Iterable[Row]) -> bool:
+    """Whether the file states what the modules do; OSError where one cannot be read."""
+    written = (folder / FILE).stat().st_mtime_ns
+    found = modules(folder)
+    known = {row.file: row for row in rows}
+    if found.keys() != known.keys():
+        return False
+    for name, stat in found.items():
+        if stat.st_size != known[name].size:
+            return False
+        is_newer = stat.st_mtime_ns >= written
+        if is_newer and zlib.crc32((folder / name).read_bytes()) != known[name].sum:
+            return False
+    return True
 
 
 def render(rows: Iterable[Row]) -> bytes:
@@ -72,7 +90,7 @@ def read(folder: Path) -> Knowledge | None:
     try:
         data = (folder / FILE).read_bytes()
         rows = msgspec.json.Decoder(Row).decode_lines(data)
-        if {row.file: row.sum for row in rows} != checksums(folder):
+        if not _is_fresh(folder, rows):
             return None
     except (OSError, msgspec.MsgspecError):
         return None

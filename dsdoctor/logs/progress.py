@@ -2,22 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-#: A line of a run that trains: the forms in which trainers count steps or epochs beside a loss.
-PROGRESS = re.compile(
-    r"(?P<n>\d{1,9})/\d{1,9} \[[\d:]+<[\d:]+, +[\d.]+ ?(?:it/s|s/it)"
-    r"|(?i:\b(?:global[_ ]?step|micro[_ ]?step|iteration|iter|step|update)s?\b"
-    r"[ :=#]{0,12}[\[(]? {0,12}(?P<s>\d{1,9})\b.{0,600}?loss)"
-    r"|\[ {0,8}(?P<g>\d{1,6}), {1,8}(?P<h>\d{1,9})(?:/ {0,8}\d{1,9})?\].{0,80}loss"
-    r"|(?i:\bepoch\b[^\d\n]{0,12}(?P<f>\d{1,6})[^\w\n]{1,4}(?P<i>\d{1,9}) ?/ ?\d{1,9}\b"
-    r".{0,200}loss)"
-    r"|(?i:\bepoch\b[ :=#]*\[?(?P<p>\d{1,9}).{0,200}?loss)"
-    r"|^\{'(?:train_)?loss': .{0,200}'epoch': '?(?P<e>\d{1,6}(?:\.\d{1,9})?)"
-    r"|^\{'loss': |'train_runtime'|\[Rank 0\] step=(?P<d>\d{1,9}), skipped"
-)
 #: Epochs and the steps in them, as one number.
 EPOCH = 1e6
 #: A loss of 0.0 is what a step that was skipped reports.
@@ -53,6 +42,22 @@ class Step(NamedTuple):
         return abs(self.reached - before.reached) >= STEPS
 
 
+#: A line of a run that trains: the forms in which trainers count steps or epochs beside a loss.
+@functools.cache  # most short logs show no progress
+def _progress() -> re.Pattern[str]:
+    return re.compile(
+        r"(?P<n>\d{1,9})/\d{1,9} \[[\d:]+<[\d:]+, +[\d.]+ ?(?:it/s|s/it)"
+        r"|(?i:\b(?:global[_ ]?step|micro[_ ]?step|iteration|iter|step|update)s?\b"
+        r"[ :=#]{0,12}[\[(]? {0,12}(?P<s>\d{1,9})\b.{0,600}?loss)"
+        r"|\[ {0,8}(?P<g>\d{1,6}), {1,8}(?P<h>\d{1,9})(?:/ {0,8}\d{1,9})?\].{0,80}loss"
+        r"|(?i:\bepoch\b[^\d\n]{0,12}(?P<f>\d{1,6})[^\w\n]{1,4}(?P<i>\d{1,9}) ?/ ?\d{1,9}\b"
+        r".{0,200}loss)"
+        r"|(?i:\bepoch\b[ :=#]*\[?(?P<p>\d{1,9}).{0,200}?loss)"
+        r"|^\{'(?:train_)?loss': .{0,200}'epoch': '?(?P<e>\d{1,6}(?:\.\d{1,9})?)"
+        r"|^\{'loss': |'train_runtime'|\[Rank 0\] step=(?P<d>\d{1,9}), skipped"
+    )
+
+
 def step_of(text: str, place: int = 0) -> Step | None:
     """The step that a line reports.
 
@@ -61,7 +66,7 @@ def step_of(text: str, place: int = 0) -> Step | None:
     >>> step_of("INFO:root:[9,   200/ 6090] train_loss: 2.728")
     Step(place=0, kind='s', reached=9000200.0)
     """
-    found = PROGRESS.search(text)
+    found = _progress().search(text)
     if found is None or NO_PROGRESS.search(text):
         return None
     for epoch, step in (("g", "h"), ("f", "i")):

@@ -8,11 +8,8 @@ from __future__ import annotations
 
 import codecs
 import contextlib
-import dataclasses
-import gzip
 import importlib
 import io
-import lzma
 import os
 import re
 import sys
@@ -20,6 +17,8 @@ import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, cast
+
+import msgspec
 
 from dsdoctor import safe_path
 from dsdoctor.logs.bounds import BLOCK, MOST_ENTRIES, Budget
@@ -42,8 +41,7 @@ class ReadError(Exception):
     """A log cannot be read; the text says which and why."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Source:
+class Source(msgspec.Struct, frozen=True):
     """One log.
 
     Attributes:
@@ -208,9 +206,13 @@ def _open(source: Source) -> Iterator[BinaryIO]:
         head = raw.read(6)
         joined = cast("BinaryIO", io.BufferedReader(Joined(head, raw), BLOCK))
         if head.startswith(GZIP_MAGIC):
+            import gzip  # noqa: PLC0415  # most logs are plain
+
             unpacked = stack.enter_context(contextlib.closing(gzip.GzipFile(fileobj=joined)))
             yield cast("BinaryIO", unpacked)
         elif head.startswith(XZ_MAGIC):
+            import lzma  # noqa: PLC0415
+
             yield cast("BinaryIO", lzma.LZMAFile(joined))  # noqa: SIM115
         elif head.startswith(ZSTD_MAGIC):
             yield _zstd(joined, source.name)
@@ -256,10 +258,10 @@ def _pieces(stream: BinaryIO) -> Iterator[bytes]:
     while True:
         try:
             piece = read(BLOCK)
-        except (EOFError, OSError, lzma.LZMAError, zlib.error):
+        except (EOFError, OSError, zlib.error):
             piece = b""
         except Exception as error:
-            if "zst" not in type(error).__module__.lower():
+            if not any(name in type(error).__module__.lower() for name in ("lzma", "zst")):
                 raise
             piece = b""
         if not held and len(piece) >= BLOCK:

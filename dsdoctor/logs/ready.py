@@ -18,6 +18,11 @@ from dsdoctor.model.condition import Boilerplate
 MOST_SETS = 10_000
 
 
+@functools.lru_cache(maxsize=1024)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern)
+
+
 class Ready:
     """A signature made ready; its pattern is compiled when its literal is first met."""
 
@@ -35,8 +40,9 @@ class ReadySignatures:
     """Signatures made ready for a search.
 
     Attributes:
+        known: the signatures.
         flags: literals of `requires` and `unless`.
-        by_literal: what is searched for, to the signatures that it speaks for.
+        by_literal: what is searched for, to the numbers of the signatures that it speaks for.
     """
 
     def __init__(
@@ -49,22 +55,20 @@ class ReadySignatures:
         self.own = tuple(own)
         #: By a literal of each sentence.
         self.boilerplate = [
-            (words, re.compile(one.pattern))
-            for one in boilerplate
-            for words in necessary(one.pattern)
+            (words, one.pattern) for one in boilerplate for words in necessary(one.pattern)
         ]
         self.flags: set[str] = set()
         self._speaking: dict[frozenset[str], list[tuple[int, Ready]]] = {}
-        self.by_literal: dict[str, list[Ready]] = {}
+        self._ready: dict[int, Ready] = {}
+        self.by_literal: dict[str, list[int]] = {}
         self.number_of = {id(item): number for number, item in enumerate(known)}
-        self._known = known  # the numbers are by identity
+        self.known = known  # the numbers are by identity
         for number, item in enumerate(known):
             signature = item.signature
-            ready = Ready(number, item)
             for literal in necessary(signature.pattern):
-                self.by_literal.setdefault(literal, []).append(ready)
-            self.flags.update(signature.requires)
-            self.flags.update(signature.unless)
+                self.by_literal.setdefault(literal, []).append(number)
+            if signature.requires or signature.unless:
+                self.flags.update(signature.requires, signature.unless)
         self._matcher = matcher(
             sorted(
                 {
@@ -92,16 +96,22 @@ class ReadySignatures:
         if found is None:
             if len(self._speaking) >= MOST_SETS:
                 self._speaking.clear()
-            rows = (one for text in literals for one in self.by_literal.get(text, ()))
-            found = sorted({one.number: one for one in rows}.items())
+            numbers = {one for text in literals for one in self.by_literal.get(text, ())}
+            found = [(number, self._made(number)) for number in sorted(numbers)]
             self._speaking[key] = found
         return found
+
+    def _made(self, number: int) -> Ready:
+        ready = self._ready.get(number)
+        if ready is None:
+            ready = self._ready[number] = Ready(number, self.known[number])
+        return ready
 
     def bare(self, text: str) -> str:
         """A line without the sentences that are not evidence."""
         for words, sentence in self.boilerplate:
             if words in text:
-                text = sentence.sub("", text)
+                text = _compiled(sentence).sub("", text)
         for told in self.own:
             if told in text:
                 text = text.replace(told, "")

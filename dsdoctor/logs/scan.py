@@ -6,13 +6,12 @@ so memory is flat.
 
 from __future__ import annotations
 
-import dataclasses
+import msgspec
 
 from dsdoctor.logs import reader
 from dsdoctor.logs.block_reader import BlockReader
 from dsdoctor.logs.bounds import Budget
 from dsdoctor.logs.hits import Hit, Scan
-from dsdoctor.logs.normalize import variants
 from dsdoctor.logs.ready import ReadySignatures
 
 
@@ -37,6 +36,8 @@ class Scanner(ReadySignatures):
 
         For logs in which `scan` found no cause.
         """
+        from dsdoctor.logs.normalize import variants  # noqa: PLC0415  # most logs need it not
+
         rows = list(variants(scan.tail))
         text = "\n".join(row[1].replace("\n", " ") for row in rows)
         blocks = BlockReader(self, index, None)
@@ -45,7 +46,7 @@ class Scanner(ReadySignatures):
         found = blocks.finish()
         scan.flags |= found.flags
         return [
-            dataclasses.replace(hit, line=rows[hit.line - 1][0])
+            msgspec.structs.replace(hit, line=rows[hit.line - 1][0])
             for hit in found.hits
             if hit.line <= len(rows)
         ]

@@ -20,7 +20,6 @@ from dsdoctor.logs.first import choose
 from dsdoctor.logs.hits import Failure, Scan
 from dsdoctor.logs.knowledge import Rule
 from dsdoctor.logs.marks import FATAL_MARKS
-from dsdoctor.logs.own_fault import is_user_code
 from dsdoctor.logs.presentable import presentable
 from dsdoctor.logs.raised import explained, raised_by, releases_of
 from dsdoctor.logs.recovered import outran, went_on
@@ -115,6 +114,8 @@ def _outcome(
             "show why"
         )
     if error is not None:
+        from dsdoctor.logs.own_fault import is_user_code  # noqa: PLC0415  # most logs have a cause
+
         what = presentable(f"{error.type}: {error.message}" if error.message else error.type)
         if is_user_code(error):
             return Outcome.USER_CODE, f"the first exception is the script's own: {what}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import enum
 
 import msgspec
@@ -20,8 +19,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """
 
 
-@dataclasses.dataclass(frozen=True)
-class Condition:
+class Condition(msgspec.Struct, frozen=True):
     """A nameable problem: what checks predict, signatures recognise and fixes cure.
 
     Attributes:
@@ -72,8 +70,7 @@ class Level(enum.IntEnum):
     """The message states the cause itself, and nothing before it can be deeper."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Signature:
+class Signature(msgspec.Struct, frozen=True):
     """One message of a product, as it appears in a log.
 
     The literal text that a log is searched for, before the pattern is tried, is derived from the
@@ -117,8 +114,7 @@ class Signature:
     echo: bool = False
 
 
-@dataclasses.dataclass(frozen=True)
-class TracebackRule:
+class TracebackRule(msgspec.Struct, frozen=True):
     """A function of a product that raises for one reason alone, whatever its words.
 
     Attributes:
@@ -138,8 +134,7 @@ class TracebackRule:
     level: Level = Level.LIKELY
 
 
-@dataclasses.dataclass(frozen=True)
-class Boilerplate:
+class Boilerplate(msgspec.Struct, frozen=True):
     """A sentence with which a product explains what may have happened: evidence of nothing.
 
     Attributes:

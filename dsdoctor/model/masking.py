@@ -8,6 +8,7 @@ to nodes, so it needs the standard library of Python 3.8 only.
 
 from __future__ import annotations
 
+import functools
 import re
 
 TYPE_CHECKING = False
@@ -16,71 +17,98 @@ if TYPE_CHECKING:
 
 MASK = "[masked]"
 
+#: Patterns are compiled when they are first used: most text holds nothing to mask.
+_once = functools.lru_cache(maxsize=None)
+
+
 # Each pattern begins with a literal, and a repeat that may run on is not followed by anything that
 # can fail or cannot begin again inside itself: text of any kind costs linear time.
-_FORMS = re.compile(
-    r"-----BEGIN (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----"
-    r"(?:(?!-----END ).)*(?:-----END [A-Z0-9 ]{0,40}-----)?"
-    r"|(?<![A-Za-z0-9])(?:"
-    r"hf_[A-Za-z0-9]{16,}"
-    r"|api_org_[A-Za-z0-9]{16,}"
-    r"|gh[oprsu]_[A-Za-z0-9]{16,}"
-    r"|github_pat_[A-Za-z0-9_]{20,}"
-    r"|gl(?:pat|ptt|dt|rt|cbt|ft|soat|agent|imt)-[A-Za-z0-9_.-]{16,}"
-    r"|A(?:KIA|SIA|BIA|CCA)[A-Z0-9]{16}(?![A-Za-z0-9])"
-    r"|[rs]k_(?:live|test)_[A-Za-z0-9]{16,}"
-    r"|nvapi-[A-Za-z0-9_-]{20,}"
-    r"|pypi-[A-Za-z0-9_-]{20,}"
-    r"|npm_[A-Za-z0-9]{30,}"
-    r"|dckr_(?:pat|oat)_[A-Za-z0-9_-]{16,}"
-    r"|xox[abceoprs]-[A-Za-z0-9-]{10,}"
-    r"|xapp-[A-Za-z0-9-]{20,}"
-    r"|AIza[A-Za-z0-9_-]{30,}"
-    r"|GOCSPX-[A-Za-z0-9_-]{20,}"
-    r"|ya29\.[A-Za-z0-9_-]{20,}"
-    r"|gsk_[A-Za-z0-9]{30,}"
-    r"|r8_[A-Za-z0-9]{30,}"
-    r"|wandb_v1_[A-Za-z0-9_-]{20,}"
-    r"|hv[sbr]\.[A-Za-z0-9_-]{20,}"
-    r"|dapi[0-9a-f]{32}"
-    r"|do[opr]_v1_[0-9a-f]{32,}"
-    r"|tskey-[A-Za-z0-9-]{16,}"
-    r"|shp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}"
-    r"|lin_api_[A-Za-z0-9]{20,}"
-    r"|ATATT3[A-Za-z0-9_=-]{20,}"
-    r"|AGE-SECRET-KEY-1[A-Z0-9]{30,}"
-    r")"
-    r"|(?<![A-Za-z0-9_-])(?:"
-    r"sk-(?=[A-Za-z_-]{0,80}[0-9])[A-Za-z0-9_-]{20,}"
-    r"|SG\.[A-Za-z0-9_-]{16,40}\.[A-Za-z0-9_-]{16,60}"
-    r"|eyJ[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]{5,}(?:\.[A-Za-z0-9_-]*)?"
-    r"|[0-9]{8,10}:AA[A-Za-z0-9_-]{33}(?![A-Za-z0-9_-])"
-    r")",
-    re.DOTALL,
-)
-_HOOK = re.compile(
-    r"(?<=hooks\.slack\.com/)[^\s\"'<>]+|(?<=/api/webhooks/)[^\s\"'<>]+|(?<=\.webhook\.office\.com/)[^\s\"'<>]+"
-)
-_USERINFO = re.compile(r"(?<=://)[^\s/'\"]*:[^\s/'\"]*@|(?<=://)[A-Za-z0-9_%.~-]{20,}@")
+@_once
+def _forms() -> re.Pattern[str]:
+    return re.compile(
+        r"-----BEGIN (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----"
+        r"(?:(?!-----END ).)*(?:-----END [A-Z0-9 ]{0,40}-----)?"
+        r"|(?<![A-Za-z0-9])(?:"
+        r"hf_[A-Za-z0-9]{16,}"
+        r"|api_org_[A-Za-z0-9]{16,}"
+        r"|gh[oprsu]_[A-Za-z0-9]{16,}"
+        r"|github_pat_[A-Za-z0-9_]{20,}"
+        r"|gl(?:pat|ptt|dt|rt|cbt|ft|soat|agent|imt)-[A-Za-z0-9_.-]{16,}"
+        r"|A(?:KIA|SIA|BIA|CCA)[A-Z0-9]{16}(?![A-Za-z0-9])"
+        r"|[rs]k_(?:live|test)_[A-Za-z0-9]{16,}"
+        r"|nvapi-[A-Za-z0-9_-]{20,}"
+        r"|pypi-[A-Za-z0-9_-]{20,}"
+        r"|npm_[A-Za-z0-9]{30,}"
+        r"|dckr_(?:pat|oat)_[A-Za-z0-9_-]{16,}"
+        r"|xox[abceoprs]-[A-Za-z0-9-]{10,}"
+        r"|xapp-[A-Za-z0-9-]{20,}"
+        r"|AIza[A-Za-z0-9_-]{30,}"
+        r"|GOCSPX-[A-Za-z0-9_-]{20,}"
+        r"|ya29\.[A-Za-z0-9_-]{20,}"
+        r"|gsk_[A-Za-z0-9]{30,}"
+        r"|r8_[A-Za-z0-9]{30,}"
+        r"|wandb_v1_[A-Za-z0-9_-]{20,}"
+        r"|hv[sbr]\.[A-Za-z0-9_-]{20,}"
+        r"|dapi[0-9a-f]{32}"
+        r"|do[opr]_v1_[0-9a-f]{32,}"
+        r"|tskey-[A-Za-z0-9-]{16,}"
+        r"|shp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}"
+        r"|lin_api_[A-Za-z0-9]{20,}"
+        r"|ATATT3[A-Za-z0-9_=-]{20,}"
+        r"|AGE-SECRET-KEY-1[A-Z0-9]{30,}"
+        r")"
+        r"|(?<![A-Za-z0-9_-])(?:"
+        r"sk-(?=[A-Za-z_-]{0,80}[0-9])[A-Za-z0-9_-]{20,}"
+        r"|SG\.[A-Za-z0-9_-]{16,40}\.[A-Za-z0-9_-]{16,60}"
+        r"|eyJ[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]{5,}(?:\.[A-Za-z0-9_-]*)?"
+        r"|[0-9]{8,10}:AA[A-Za-z0-9_-]{33}(?![A-Za-z0-9_-])"
+        r")",
+        re.DOTALL,
+    )
+
+
+@_once
+def _hook() -> re.Pattern[str]:
+    return re.compile(
+        r"(?<=hooks\.slack\.com/)[^\s\"'<>]+|(?<=/api/webhooks/)[^\s\"'<>]+|(?<=\.webhook\.office\.com/)[^\s\"'<>]+"
+    )
+
+
+@_once
+def _userinfo() -> re.Pattern[str]:
+    return re.compile(r"(?<=://)[^\s/'\"]*:[^\s/'\"]*@|(?<=://)[A-Za-z0-9_%.~-]{20,}@")
+
+
 #: Parameters of URLs that sign or authorise: AWS, Azure SAS, Google, CloudFront, and common ones.
-_PARAMETER = re.compile(
-    r"(?i)([?&;](?:amp;)?(?:x-(?:amz|goog|ms)-(?:signature|credential|security-token)"
-    r"|sig|signature|awsaccesskeyid|googleaccessid|key-pair-id|policy|(?:[a-z]{1,20}[_-])?token"
-    r"|(?:[a-z]{1,20}[_-])?(?:api)?key|auth|password|secret|code|jwt)=)([^&;\s\"'<>#]+)"
-)
-_HEADER = re.compile(
-    r"(?i)(?<![a-z0-9])((?:proxy-)?authorization[\"']?\s{0,4}[:=]\s{0,4}[\"']?"
-    r"(?:(?:bearer|basic|token|digest|negotiate|apikey)\s{1,4})?)([^\s\"',;]+)"
-    r"|(?<![a-z0-9])(bearer\s{1,4})(?=[a-z._~+/-]{0,200}[0-9=])([a-z0-9._~+/-]{12,}=*)"
-    r"|(?<![a-z0-9])(basic\s{1,4})(?=[a-z+/]{0,200}[0-9=])([a-z0-9+/]{12,}=*)"
-    r"|(?<![a-z0-9-])((?:set-)?cookie[\"']?:\s{0,4}[\"']?)([^\r\n\"']+)"
-)
+@_once
+def _parameter() -> re.Pattern[str]:
+    return re.compile(
+        r"(?i)([?&;](?:amp;)?(?:x-(?:amz|goog|ms)-(?:signature|credential|security-token)"
+        r"|sig|signature|awsaccesskeyid|googleaccessid|key-pair-id|policy|(?:[a-z]{1,20}[_-])?token"
+        r"|(?:[a-z]{1,20}[_-])?(?:api)?key|auth|password|secret|code|jwt)=)([^&;\s\"'<>#]+)"
+    )
+
+
+@_once
+def _header() -> re.Pattern[str]:
+    return re.compile(
+        r"(?i)(?<![a-z0-9])((?:proxy-)?authorization[\"']?\s{0,4}[:=]\s{0,4}[\"']?"
+        r"(?:(?:bearer|basic|token|digest|negotiate|apikey)\s{1,4})?)([^\s\"',;]+)"
+        r"|(?<![a-z0-9])(bearer\s{1,4})(?=[a-z._~+/-]{0,200}[0-9=])([a-z0-9._~+/-]{12,}=*)"
+        r"|(?<![a-z0-9])(basic\s{1,4})(?=[a-z+/]{0,200}[0-9=])([a-z0-9+/]{12,}=*)"
+        r"|(?<![a-z0-9-])((?:set-)?cookie[\"']?:\s{0,4}[\"']?)([^\r\n\"']+)"
+    )
+
+
 #: curl -u name:password, sshpass -p password, the lines of a .netrc
-_COMMAND = re.compile(
-    r"(?<![\w-])(curl[^\n]{0,200}?\s(?:-u|--user)[ =]?[\"']?[^\s:\"']{1,80}:)([^\s\"']+)"
-    r"|(?<![\w-])(sshpass\s{1,4}-p\s{0,4}[\"']?)([^\s\"']+)"
-    r"|(?<![\w-])(login\s{1,4}\S{1,80}\s{1,4}password\s{1,4})(\S+)"
-)
+@_once
+def _command() -> re.Pattern[str]:
+    return re.compile(
+        r"(?<![\w-])(curl[^\n]{0,200}?\s(?:-u|--user)[ =]?[\"']?[^\s:\"']{1,80}:)([^\s\"']+)"
+        r"|(?<![\w-])(sshpass\s{1,4}-p\s{0,4}[\"']?)([^\s\"']+)"
+        r"|(?<![\w-])(login\s{1,4}\S{1,80}\s{1,4}password\s{1,4})(\S+)"
+    )
+
 
 # ---- names ---------------------------------------------------------------------------------------
 
@@ -115,19 +143,33 @@ _TAILS = _words("b64 base64 data default header id json new old plain raw str st
 _SEGMENT = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _NAME_CHARACTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-")
 _LONGEST_NAME = 120
+
+
 #: Values that are not secret whatever their name.
-_PLAIN = re.compile(
-    r"(?i)(?:none|null|nil|true|false|yes|no|on|off|auto|unset|undefined|required|missing|\*+"
-    r"|<[^>]*>|\[masked\]?|\$\{?\w+\}?|%\w+%|)(?:@.*)?",
-)
-_ASSIGNED = re.compile(
-    r"(?i)(?:pass|pwd|pw|secret|cred|jwt|key|token|auth|pat|sas|sig|cookie|webhook)"
-    r"[A-Za-z0-9_.-]{0,40}(?P<after>\\{0,3}[\"']?\s{0,4}(?:=>|:=|=|:)\s{0,4})"
-)
-_OPTION = re.compile(
-    r"(?i)(?<![a-z0-9_-])--?[a-z0-9_.-]{0,40}(?:pass|pwd|secret|cred|jwt|key|token|auth|pat)"
-    r"[a-z0-9_.-]{0,20}(?P<after>\s{1,4})(?!-)"
-)
+@_once
+def _plain() -> re.Pattern[str]:
+    return re.compile(
+        r"(?i)(?:none|null|nil|true|false|yes|no|on|off|auto|unset|undefined|required|missing|\*+"
+        r"|<[^>]*>|\[masked\]?|\$\{?\w+\}?|%\w+%|)(?:@.*)?",
+    )
+
+
+@_once
+def _assigned() -> re.Pattern[str]:
+    return re.compile(
+        r"(?i)(?:pass|pwd|pw|secret|cred|jwt|key|token|auth|pat|sas|sig|cookie|webhook)"
+        r"[A-Za-z0-9_.-]{0,40}(?P<after>\\{0,3}[\"']?\s{0,4}(?:=>|:=|=|:)\s{0,4})"
+    )
+
+
+@_once
+def _option() -> re.Pattern[str]:
+    return re.compile(
+        r"(?i)(?<![a-z0-9_-])--?[a-z0-9_.-]{0,40}(?:pass|pwd|secret|cred|jwt|key|token|auth|pat)"
+        r"[a-z0-9_.-]{0,20}(?P<after>\s{1,4})(?!-)"
+    )
+
+
 #: A value in quotes, or up to the next space; a weak name's value is judged by its beginning.
 _VALUE = re.compile(r"\\{0,3}(?:\"[^\"\\]+|'[^'\\]+|[^\s\"'&]+)")
 _LONGEST_JUDGED = 300
@@ -190,7 +232,7 @@ def _random_looking(value: str) -> bool:
 def _is_secret(name: str, value: str) -> bool:
     """Whether a value under a name is a secret."""
     kind = _kind(name)
-    if not kind or _PLAIN.fullmatch(value):
+    if not kind or _plain().fullmatch(value):
         return False
     if kind == "strong":
         # TOKEN=1 is a switch, and a path names a file
@@ -241,14 +283,14 @@ def mask(text: str) -> str:
     """
     if not _SUSPICIOUS.search(text):
         return text
-    text = _FORMS.sub(MASK, text)
-    text = _HOOK.sub(MASK, text)
-    text = _USERINFO.sub(MASK + "@", text)
-    text = _PARAMETER.sub(_keep_name, text)
-    text = _HEADER.sub(_keep_name, text)
-    text = _COMMAND.sub(_keep_name, text)
-    text = _named(text, _ASSIGNED)
-    return _named(text, _OPTION)
+    text = _forms().sub(MASK, text)
+    text = _hook().sub(MASK, text)
+    text = _userinfo().sub(MASK + "@", text)
+    text = _parameter().sub(_keep_name, text)
+    text = _header().sub(_keep_name, text)
+    text = _command().sub(_keep_name, text)
+    text = _named(text, _assigned())
+    return _named(text, _option())
 
 
 def _keep_name(found: re.Match[str]) -> str:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
-import shutil
 import textwrap
 from collections.abc import Iterator
+
+import msgspec
 
 from dsdoctor.model.facts.memory import MemoryDemand
 from dsdoctor.model.finding import Finding, Status
 from dsdoctor.model.matrix import Matrix
 from dsdoctor.model.report import Report, Verdict
-from dsdoctor.report import demand, topology
 
 WORDS = {
     Status.OK: "ok",
@@ -32,8 +31,7 @@ COUNTED = (
 INDENT = "      "
 
 
-@dataclasses.dataclass(frozen=True)
-class Line:
+class Line(msgspec.Struct, frozen=True):
     """One line of the report.
 
     Attributes:
@@ -74,6 +72,15 @@ def shown(report: Report, verbosity: int) -> Iterator[Finding]:
             yield finding
 
 
+def columns_of(width: int | None) -> int:
+    """Columns to fill: those that were asked for or else the terminal's, at most 110."""
+    if width is None:
+        import shutil  # noqa: PLC0415  # it brings three compressors
+
+        width = shutil.get_terminal_size((100, 24)).columns
+    return max(24, min(width, 110))
+
+
 def lines(report: Report, *, verbosity: int = 0, width: int | None = None) -> Iterator[Line]:
     """The report, line by line.
 
@@ -82,7 +89,7 @@ def lines(report: Report, *, verbosity: int = 0, width: int | None = None) -> It
         verbosity: -2 only the summary, -1 failures, 0 troubles, 1 everything.
         width: columns; None = the terminal's, at most 110.
     """
-    columns = max(24, min(width or shutil.get_terminal_size((100, 24)).columns, 110))
+    columns = columns_of(width)
     if verbosity > -2:  # noqa: PLR2004  # -qq
         # an item is not broken: its spaces do not count as such while the line is wrapped
         items = [item.replace(" ", "\N{NO-BREAK SPACE}") for item in _header(report)]
@@ -92,12 +99,16 @@ def lines(report: Report, *, verbosity: int = 0, width: int | None = None) -> It
     for finding in shown(report, verbosity):
         yield from _finding(finding, columns)
     if verbosity >= 1 and isinstance(report.topology, Matrix):
+        from dsdoctor.report import topology  # noqa: PLC0415  # `diagnose` has neither
+
         yield Line("")
         for row in topology.lines(report.topology, columns):
             yield Line(clean(row), "table")
         yield from _wrap(topology.LEGEND, columns, "", "note")
         yield Line("")
     if verbosity >= 0 and isinstance(report.memory, MemoryDemand):
+        from dsdoctor.report import demand  # noqa: PLC0415
+
         for row in demand.lines(report.memory):
             yield Line(clean(row), "table")
         yield Line("")

@@ -234,6 +234,8 @@ def test_an_account_without_a_home_has_no_configuration_of_its_own(
         raise RuntimeError("could not determine the home directory")
 
     monkeypatch.delenv("DSDOCTOR_CONFIG", raising=False)
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
     monkeypatch.setattr("platformdirs.user_config_dir", homeless)
     assert packs.load(only_root_owned=True).problems == []
     assert settings.load() == settings.Settings()

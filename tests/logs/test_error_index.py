@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import datetime as dt
 import re
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from dsdoctor import packs
@@ -129,7 +129,7 @@ def test_the_longer_message_wins_and_a_tie_has_no_answer() -> None:
     found = index(short, long).find(error("the batch is too small now"))
     assert found is not None
     assert found.entry is long
-    other = dataclasses.replace(short, chunks=(chunk("is too small now"),))
+    other = msgspec.structs.replace(short, chunks=(chunk("is too small now"),))
     tie = index(short, other).find(error("the batch is too small now"))
     assert tie is not None
     assert tie.label is None

@@ -7,6 +7,7 @@ import io
 import pkgutil
 import re
 import time
+from typing import get_type_hints
 
 import pytest
 from hypothesis import given, settings
@@ -54,6 +55,12 @@ def engine_patterns() -> list[tuple[str, str]]:
             (f"{module.__name__}.{name}", value.pattern)
             for name, value in vars(module).items()
             if isinstance(value, re.Pattern) and isinstance(value.pattern, str)
+        ]
+        found += [  # those that are compiled when they are first used
+            (f"{module.__name__}.{name}", value().pattern)
+            for name, value in vars(module).items()
+            if hasattr(value, "cache_info")
+            and get_type_hints(value.__wrapped__) == {"return": re.Pattern[str]}
         ]
     return found
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -54,3 +55,15 @@ def test_a_quick_check_pays_for_no_other_command() -> None:
         "dsdoctor.fixes",
     }
     assert not loaded & ((HEAVY - {"psutil"}) | others)
+
+
+#: What a log needs only where it is packed, wrapped or a dump, or where a machine is read.
+RARE = {"platformdirs", "pickle", "gzip", "html", "json", "dataclasses", "dsdoctor.registry"}
+
+
+def test_a_short_log_pays_for_no_rare_one(tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    log.write_text("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n")
+    out, loaded = modules_after("diagnose", str(log))
+    assert out.startswith("CAUSE")
+    assert not loaded & (HEAVY | ENGINE | RARE)

@@ -496,7 +496,7 @@ def test_a_step_whose_task_aborts_is_not_cancelled_by_anybody() -> None:
     told = "srun: forcing job termination\n"
     assert said(steps(1, 9) + ends) == "job-cancelled"
     assert said(abort + ends) == "unrecognised"
-    assert said(image + told + ends) == "unrecognised"
+    assert said(image + told + ends) == "container-not-started"
 
 
 def test_a_job_that_srun_queues_begins_a_run() -> None:

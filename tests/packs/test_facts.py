@@ -61,5 +61,5 @@ def test_a_fact_that_does_not_exist_is_one_line_with_the_closest() -> None:
 
 def test_facts_that_the_engine_reads_name_their_probe() -> None:
     given = {page.name for page in PAGES if page.probe is None}
-    assert given == {"Findings", "FixRequest", "PatientChoice", "RunNeeds"} & given
+    assert given == {"Findings", "FixRequest", "JobEnd", "PatientChoice", "RunNeeds"} & given
     assert {page.name for page in PAGES if page.name in exported} > {"TorchBuild", "Gpus"}

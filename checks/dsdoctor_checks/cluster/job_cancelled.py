@@ -29,12 +29,12 @@ SIGNATURES = (
         echo=True,
     ),
     Signature(
-        # a step ends like that as well when one of its tasks calls MPI_Abort, or has no container
+        # a step ends like that as well when one of its tasks calls MPI_Abort
         pattern=r"\*\*\* STEP \S+ ON \S+ CANCELLED AT \S+ \*\*\*",
         source="slurm 20.02-25.05 src/slurmd/slurmstepd, src/common/slurm_protocol_defs.c",
         examples=("slurmstepd: error: *** STEP 412.0 ON n3 CANCELLED AT 2024-05-06T07:08:09 ***",),
         not_examples=("*** STEP 412.0 ON n3 CANCELLED AT 2024-05-06T07:08:09 DUE TO NODE FAILURE",),
-        unless=("MPI_ERRORS_ARE_FATAL", "MPI_ABORT was invoked", "container creation failed"),
+        unless=("MPI_ERRORS_ARE_FATAL", "MPI_ABORT was invoked"),
         echo=True,
     ),
     Signature(

@@ -1,0 +1,83 @@
+"""The job's container did not start.
+
+## Why it matters
+Nothing of the job has run: the container runtime could not read the image, mount a folder, or
+set up the container. What Slurm or the kubelet prints below only ends the other tasks.
+
+## What to do
+Correct what the runtime names: the path of the image, a folder to mount that is on no node or not
+in the image, or a full cache. Then start the image alone, on the node that failed:
+`apptainer exec IMAGE true`, or `srun --container-image=IMAGE true`.
+
+## References
+- https://apptainer.org/docs/user/latest/bind_paths_and_mounts.html
+- https://github.com/NVIDIA/pyxis/wiki
+- https://kubernetes.io/docs/concepts/containers/images/#imagepullbackoff
+"""
+
+from __future__ import annotations
+
+from dsdoctor.api import Condition, Level, Scope, Signature
+
+CONDITION = Condition("container-not-started", id="DSD1152", scope=Scope.JOB, since="0.1")
+
+HINT = "correct what the container runtime names, and start the image alone on that node"
+
+#: What ends the other tasks of a step without a container.
+_VICTIMS = ("job-cancelled", "host-oom-killed", "rank-killed", "rendezvous-timeout")
+
+SIGNATURES = (
+    Signature(
+        pattern=r"^FATAL: +container creation failed: (?P<why>.{1,300})",
+        source="apptainer 1.0-1.4, singularity 3.5-3.11 internal/app/starter/master_linux.go",
+        message="the container was not created: {why}",
+        examples=(
+            "FATAL:   container creation failed: mount hook function failure: mount /data->/data error: while mounting /data: destination /data doesn't exist in container",
+        ),
+        not_examples=("the test expects FATAL:   container creation failed: mount /data",),
+        level=Level.STRONG,
+        masks=_VICTIMS,
+    ),
+    Signature(
+        pattern=r"^FATAL: +could not open image (?P<image>/\S{1,300}): (?P<why>.{1,300})",
+        source="apptainer 1.0-1.4, singularity 3.5-3.11 internal/pkg/runtime/launch",
+        message="the image `{image}` could not be opened: {why}",
+        examples=(
+            "FATAL:   could not open image /data/torch.sif: failed to retrieve path for /data/torch.sif: lstat /data/torch.sif: no such file or directory",
+            "FATAL:   could not open image /data/torch.sif: the image's architecture (arm64) could not run on the host's (amd64)",
+        ),
+        not_examples=("FATAL:   could not open image torch.png: unknown format",),
+        level=Level.STRONG,
+        masks=_VICTIMS,
+    ),
+    Signature(
+        pattern=r"(?:^|error: )pyxis: (?:couldn't start container|container start failed with error code: \d+|failed to create container filesystem|failed to import docker image)",
+        source="pyxis 0.9-0.20 pyxis_slurmstepd.c",
+        examples=(
+            "slurmstepd: error: pyxis: couldn't start container",
+            "pyxis: couldn't start container",
+            "slurmstepd: error: pyxis: container start failed with error code: 1",
+            "slurmstepd: error: pyxis: failed to create container filesystem",
+            "slurmstepd: error: pyxis: failed to import docker image",
+        ),
+        not_examples=("the pyxis: couldn't start containers of old images, says the wiki",),
+        masks=_VICTIMS,
+    ),
+    Signature(
+        pattern=r"\b(?:Reason: +|\d/\d +)(?:ErrImagePull|ImagePullBackOff|InvalidImageName|CreateContainerConfigError|CreateContainerError|RunContainerError)\b|kubelet +(?:\S+ +)?Failed to pull image ",
+        source="kubernetes 1.20-1.34 pkg/kubelet/images/types.go, pkg/kubelet/kuberuntime/kuberuntime_container.go",
+        examples=(
+            "      Reason:       ErrImagePull",
+            "      Reason:       ImagePullBackOff",
+            "train-worker-3   0/1   ImagePullBackOff   0   4m",
+            "      Reason:       InvalidImageName",
+            "      Reason:       CreateContainerConfigError",
+            "      Reason:       CreateContainerError",
+            "train-worker-3   0/1   RunContainerError   2   4m",
+            'Warning  Failed  2m  kubelet  Failed to pull image "lab/train:9": not found',
+        ),
+        not_examples=("retried after ImagePullBackOff", "Reason: RunContainerErrors"),
+        level=Level.STRONG,
+        masks=_VICTIMS,
+    ),
+)

@@ -94,6 +94,8 @@ class Aliases {
     c10::OptionalDeviceGuard guard;
     if (device) guard.reset_device(target);
     Tensor out = at::empty_strided(tensor.sizes(), tensor.strides(), at::TensorOptions().dtype(tensor.dtype()).device(target));
+    // of shapes alone a small result is 0: a loss or a norm that is read must be finite
+    if (meta && tensor.numel() && !only_shapes((int64_t)out.nbytes())) memset(out.data_ptr(), 0, out.nbytes());
     if (!meta && tensor.numel())
       memcpy(out.data_ptr(), tensor.data_ptr(), at::detail::computeStorageNbytes(tensor.sizes(), tensor.strides(), tensor.element_size()));
     return out;

@@ -11,6 +11,9 @@ from typing import Any
 
 import pytest
 
+from tests.nvml import scenarios
+from tests.standin import bed
+
 pytestmark = [pytest.mark.standin, pytest.mark.timeout(300)]
 Shown = Callable[..., dict[str, str]]
 
@@ -23,6 +26,35 @@ for step in range(40):
 FILL = (
     TRAIN + "kept = [torch.empty(1 << 30, dtype=torch.uint8, device='cuda') for _ in range(64)]\n"
 )
+
+NAN = """
+import torch
+x = torch.ones(64, 64, device="cuda")
+for step in range(40):
+    print(f"step {step} loss: {(x @ x).mean().item():.4f}", flush=True)
+    x = x / (x - x) - x / (x - x) if step == 9 else x
+"""
+ACCELERATE = """
+import torch
+from accelerate import Accelerator
+from accelerate.utils import DummyOptim
+from torch.utils.data import DataLoader, TensorDataset
+one = Accelerator()
+torch.manual_seed(0)
+model = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 1))
+rows = torch.randn(512, 64)
+data = DataLoader(TensorDataset(rows, rows.sum(1, keepdim=True)), batch_size=4)
+model, optimizer, data = one.prepare(model, DummyOptim(model.parameters()), data)
+for step, (x, y) in enumerate(data):
+    loss = ((model(x.to(one.device, torch.bfloat16)) - y.to(one.device)) ** 2).mean()
+    one.backward(loss)
+    optimizer.step()
+    if one.is_main_process:
+        print(f"step {step} loss: {loss.item():.4f}", flush=True)
+uuid = torch.cuda.get_device_properties(one.device).uuid
+print(f"rank {one.process_index} of {one.num_processes} on GPU-{uuid}", flush=True)
+one.end_training()
+"""
 
 
 def watched(env: dict[str, str], code: str, tmp_path: Path) -> subprocess.CompletedProcess[str]:
@@ -58,6 +90,34 @@ def test_what_ended_it_is_named(
     said = done.stdout + done.stderr
     assert f"dsdoctor: cause: {condition}: " in said, said
     assert words in said
+
+
+def test_a_loss_that_is_not_a_number_is_said(shown: Shown, tmp_path: Path) -> None:
+    done = watched(shown(), NAN, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "the loss is NaN" in done.stderr
+
+
+def test_a_plan_runs_through_accelerate(shown: Shown, tmp_path: Path) -> None:
+    """`recommend` writes launch.sh, accelerate starts a rank on each GPU, `run` watches it."""
+    env = shown(memory=80 << 30)
+    plan = tmp_path / "plan"
+    (tmp_path / "train.py").write_text(ACCELERATE, "utf-8")
+    status, _ = bed.dsdoctor(
+        env, "recommend", "--model", "gpt2", "--gpus", "0,1", "--launcher", "accelerate",
+        "--micro-batch", "4", "--script", str(tmp_path / "train.py"), "-o", str(plan),
+    )  # fmt: skip
+    assert status == 0
+    done = subprocess.run(
+        [sys.executable, "-m", "dsdoctor", "run", "--", str(plan / "launch.sh")],
+        env=env, cwd=tmp_path, capture_output=True, text=True, timeout=280, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    assert "cause:" not in done.stderr
+    uuids = [gpu["uuid"] for gpu in scenarios.h100_x8()["gpus"][:2]]
+    for rank, uuid in enumerate(uuids):
+        assert f"rank {rank} of 2 on {uuid}" in done.stdout
+    assert done.stdout.count(" loss: ") == 64
 
 
 @pytest.mark.timeout(960)

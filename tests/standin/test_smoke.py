@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,8 +16,10 @@ pytestmark = [pytest.mark.standin, pytest.mark.timeout(400)]
 Shown = Callable[..., dict[str, str]]
 
 
-def smoke(env: dict[str, str], gpus: str, *more: str) -> tuple[int, dict[str, Any]]:
-    return bed.dsdoctor(env, "smoke", "--gpus", gpus, "--no-bisect", *more, seconds=360)
+def smoke(
+    env: dict[str, str], gpus: str, *more: str, seconds: float = 360
+) -> tuple[int, dict[str, Any]]:
+    return bed.dsdoctor(env, "smoke", "--gpus", gpus, "--no-bisect", *more, seconds=seconds)
 
 
 def uuids(*gpus: int) -> list[str]:
@@ -36,6 +39,49 @@ def test_training_passes(shown: Shown, built_in: int, gpus: str, more: tuple[str
     assert [rank["device_uuid"] for rank in report["ranks"]] == uuids(*chosen)
     figures = report["figures"]
     assert figures["last_loss"] == pytest.approx(figures["reference_loss"], rel=0.01)
+
+
+@pytest.mark.timeout(960)
+def test_the_optimizer_trains_on_the_host(shown: Shown, tmp_path: Path) -> None:
+    """DeepSpeed's own CPU Adam, compiled by DeepSpeed; an Xid that ends nothing is a warning."""
+    config = tmp_path / "offload.json"
+    zero = {"stage": 2, "offload_optimizer": {"device": "cpu", "pin_memory": True}}
+    optimizer = {"type": "AdamW", "params": {"lr": 1e-4}}
+    batch = {"train_micro_batch_size_per_gpu": 2}
+    config.write_text(
+        json.dumps(
+            {**batch, "bf16": {"enabled": True}, "optimizer": optimizer, "zero_optimization": zero}
+        ),
+        "utf-8",
+    )
+    env = shown(xid_events=[{"gpu": 0, "code": 94}])
+    status, report = smoke(env, "0,1", "--config", str(config), seconds=900)
+    assert (status, report["verdict"]) == (0, "pass"), json.dumps(report, indent=1)
+    assert any("ZeRO-2 with the optimizer on the host" in line for line in report["proved"])
+    assert any("GPU 0" in line and "Xid 94" in line for line in report["warnings"])
+
+
+@pytest.mark.timeout(960)
+def test_eight_ranks_train(shown: Shown) -> None:
+    everyone = ",".join(map(str, range(8)))
+    status, report = smoke(shown(gpus=8), everyone, "--timeout", "800", seconds=900)
+    assert (status, report["verdict"]) == (0, "pass"), json.dumps(report, indent=1)
+    assert [rank["device_uuid"] for rank in report["ranks"]] == uuids(*range(8))
+
+
+def test_an_xid_comes_before_what_the_ranks_say(shown: Shown) -> None:
+    env = shown(
+        xid_events=[{"gpu": 1, "code": 79}],
+        fail={"cudaLaunchKernel@1": 719},
+        after={"cudaLaunchKernel@1": 3000},
+    )
+    status, report = smoke(env, "0,1")
+    assert status == 1
+    first, *others = report["causes"]
+    assert first["condition"] == "gpu-hardware-fault", json.dumps(report["causes"], indent=1)
+    assert "GPU 1" in first["message"]
+    assert "Xid 79" in first["message"]
+    assert [cause["condition"] for cause in others] == ["cuda-kernel-failed"]
 
 
 @pytest.mark.parametrize(("fault", "condition", "rank", "words"), [

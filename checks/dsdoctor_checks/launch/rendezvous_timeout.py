@@ -147,7 +147,8 @@ SIGNATURES = (
         echo=True,
     ),
     Signature(
-        pattern="[Ee]rror: (?:Connection (?:timed out|refused|reset by peer)|Broken pipe|No route to host|.{0,40}(?:[Tt]emporary failure in name resolution|Name or service not known))",
+        # "with error: " are the words of NCCL's watchdog, which asks a store whose rank has gone
+        pattern="(?<!with )[Ee]rror: (?:Connection (?:timed out|refused|reset by peer)|Broken pipe|No route to host|.{0,40}(?:[Tt]emporary failure in name resolution|Name or service not known))",
         examples=(
             "RuntimeError: Connection timed out",
             "RuntimeError: Connection refused",
@@ -155,7 +156,10 @@ SIGNATURES = (
             "RuntimeError: Broken pipe",
             "RuntimeError: No route to host",
         ),
-        not_examples=("mirror 2: Connection timed out, trying mirror 3",),
+        not_examples=(
+            "mirror 2: Connection timed out, trying mirror 3",
+            '[W1 ProcessGroupNCCL.cpp:1771] Failed to check the "should dump" flag on TCPStore, (maybe TCPStore server has shut down too early), with error: Broken pipe',
+        ),
         masks=("nccl-timeout-watchdog",),
         near=(
             "TCPStore",

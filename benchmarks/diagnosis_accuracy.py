@@ -19,6 +19,7 @@ ABOUT = """\
 How often `diagnose` is right, from `benchmarks/diagnosis_figures.json`; made by
 `python benchmarks/diagnosis_accuracy.py --write docs/accuracy.md`. A *first run* is one on cases
 that were labelled before any version of the tool had read them: only those say what to expect.
+Of a set that is *held back* nothing was learnt, but an earlier version has read it.
 "False causes" counts logs of healthy runs, of the script's own errors and of failures that no
 condition names, for which a cause was named.
 """
@@ -41,7 +42,8 @@ def page(figures: dict[str, Any]) -> str:
     text += ["| cases | run | commit | right | of 50 lines or more | false causes |"]
     text += ["|---|---|---|---|---|---|"]
     for run in runs:
-        kind = "**first run**" if run["first"] else "learnt from"
+        kind = "held back" if run.get("held") else "learnt from"
+        kind = "**first run**" if run["first"] else kind
         text.append(
             f"| {run['set']} | {kind}, {run['date']} | `{run['commit']}` | "
             f"{share([run['right'], run['all']])} | {share(run['long'])} | {share(run['false'])} |"

@@ -145,6 +145,18 @@ def answers(python: Path, lines: list[list[str]]) -> list[Answer]:
     return [Answer(status, bare(json.loads(text or "null"))) for status, text in rows]
 
 
+def _run(
+    argv: Sequence[str | Path], env: dict[str, str], cwd: Path
+) -> subprocess.CompletedProcess[bytes]:
+    try:
+        return subprocess.run(
+            argv, env=env, cwd=cwd, capture_output=True, timeout=SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired:
+        words = " ".join(map(str, argv))
+        raise SystemExit(f"`{words}` did not end within {SECONDS} s") from None
+
+
 def hook_answer(python: Path, kind: str, scenario: Any, folder: Path) -> Answer:
     """A hook as its scheduler runs it, on a machine of the fake NVML library."""
     from tests.nvml import fakenvml
@@ -157,7 +169,7 @@ def hook_answer(python: Path, kind: str, scenario: Any, folder: Path) -> Answer:
     # nothing of this machine's own scheduler, but where its tools are
     env = {"PATH": os.defpath, "HOME": str(folder), **fakenvml.environment(scenario, folder)}
     env |= {"SLURMD_NODENAME": "n1", "DSDOCTOR_PYTHON": sys.executable}
-    done = subprocess.run(argv, env=env, cwd="/", capture_output=True, timeout=SECONDS, check=False)
+    done = _run(argv, env, Path("/"))
     if not verdict.is_file():
         return Answer(done.returncode, None)
     document = bare(json.loads(verdict.read_text()))
@@ -175,9 +187,7 @@ def smoke_answer(python: Path, options: Sequence[str], folder: Path) -> Answer:
         *("--python", sys.executable, "--format", "json", *words),
     ]
     env = _environment(XDG_STATE_HOME=str(folder / "state"))
-    done = subprocess.run(
-        argv, env=env, cwd=folder, capture_output=True, timeout=SECONDS, check=False
-    )
+    done = _run(argv, env, folder)
     return Answer(done.returncode, outcome(json.loads(done.stdout or "null")))
 
 

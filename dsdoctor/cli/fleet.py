@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import sys
@@ -13,7 +14,7 @@ import click
 import msgspec
 
 from dsdoctor import files, hostfile, interpreter
-from dsdoctor.cli import common, fleet_diff, html, loading
+from dsdoctor.cli import common, fleet_diff, fleet_pods, html, loading
 from dsdoctor.errors import UsageError
 from dsdoctor.fleet import (
     bundle,
@@ -47,7 +48,18 @@ def _places(function: Any) -> Any:
         click.option(
             "--selector",
             metavar="LABELS",
-            help="Pods to ask, with --kubernetes [the agent's own in `dsdoctor`].",
+            help="Pods to ask, with --kubernetes [the agent's own in `dsdoctor`]; nodes, with "
+            "--pod-image.",
+        ),
+        click.option(
+            "--pod-image",
+            metavar="IMAGE",
+            help="Start a pod of this image on each node, with --kubernetes, and delete it.",
+        ),
+        click.option(
+            "--runtime-class",
+            metavar="NAME",
+            help="Runtime class of these pods, or `none` [nvidia].",
         ),
         click.option("--namespace", metavar="NAME", help="Their namespace [that of kubectl]."),
         click.option("--container", metavar="NAME", help="Their container [the pod's default]."),
@@ -193,9 +205,14 @@ def _asked(places: dict[str, Any], slots: dict[str, int]) -> tuple[list[str], st
 def _refuse_strays(places: dict[str, Any], given: str) -> None:
     """Options that mean nothing for the way in which the nodes are reached."""
     if given != "kubernetes":
-        for name in ("selector", "namespace", "container"):
+        for name in ("selector", "namespace", "container", "pod_image", "runtime_class"):
             if places[name] is not None:
-                raise UsageError(f"`--{name}` goes with `--kubernetes`; pass both")
+                option = name.replace("_", "-")
+                raise UsageError(f"`--{option}` goes with `--kubernetes`; pass both")
+    if places["runtime_class"] is not None and places["pod_image"] is None:
+        raise UsageError("`--runtime-class` goes with `--pod-image`; pass both")
+    if places["container"] is not None and places["pod_image"] is not None:
+        raise UsageError("`--container` and `--pod-image` are mutually exclusive; pass one of them")
     if given in ("kubernetes", "ray"):
         for name in ("engine", "ssh_options", "topology"):
             if places[name]:
@@ -204,17 +221,14 @@ def _refuse_strays(places: dict[str, Any], given: str) -> None:
 
 
 def _order(
-    places: dict[str, Any], slots: dict[str, int], master_port: int
+    places: dict[str, Any], slots: dict[str, int], master_port: int, stack: contextlib.ExitStack
 ) -> tuple[fanout.Order, str | None]:
     """What to run where, and the rendezvous where the nodes are known beforehand."""
     wanted, engine = _asked(places, slots)
     target, address, master = None, None, None
     arguments: list[str] = ["--patient", places["python"]] if places["python"] else []
     if engine == "kubernetes":
-        from dsdoctor.fleet import kubernetes  # noqa: PLC0415  # few ask for it
-
-        asked = kubernetes.target(places["selector"], places["namespace"], places["container"])
-        target = kubernetes.find(asked)
+        target = fleet_pods.target(places, stack)
         wanted = list(target.pods)
     elif engine == "ray":
         from dsdoctor.fleet import ray  # noqa: PLC0415  # few ask for it
@@ -244,10 +258,7 @@ def _order(
     return order, master
 
 
-def _from_nodes(
-    places: dict[str, Any], slots: dict[str, int], judge: nodes.Judge, master_port: int
-) -> tuple[list[nodes.NodeReport], str | None]:
-    order, master = _order(places, slots, master_port)
+def _answers(order: fanout.Order) -> dict[str, fanout.Answer]:
     wanted = len(order.nodes) or "?"
     done = 0
 
@@ -257,8 +268,17 @@ def _from_nodes(
         if sys.stderr.isatty():
             click.echo(f"\r{done}/{wanted} nodes", nl=done == wanted, err=True)
 
+    return fanout.collect(order, told)
+
+
+def _from_nodes(
+    places: dict[str, Any], slots: dict[str, int], judge: nodes.Judge, master_port: int
+) -> tuple[list[nodes.NodeReport], str | None]:
+    with contextlib.ExitStack() as stack:
+        order, master = _order(places, slots, master_port, stack)
+        answers = _answers(order)
     reports = []
-    for name, (recording, reason, received) in fanout.collect(order, told).items():
+    for name, (recording, reason, received) in answers.items():
         if recording is None:
             reports.append(nodes.silent(name, reason or "no report"))
             continue

@@ -97,6 +97,27 @@ def find(wanted: Target) -> Target:
     Raises:
         UsageError: kubectl or the cluster does not answer, or no pod matches.
     """
+    pods = listed(wanted)
+    if not pods:
+        where = f"namespace `{wanted.namespace}`" if wanted.namespace else "the context's namespace"
+        raise UsageError(
+            f"no pod matches `--selector {wanted.selector}` in {where}; see `kubectl get pods "
+            "--all-namespaces --show-labels`, or pass `--pod-image` to start one on each node"
+        )
+    nodes = [pod.node for pod in pods]
+    # a node's name says more, as long as there is one pod on each
+    by_node = all(nodes) and len(set(nodes)) == len(nodes)
+    return dataclasses.replace(
+        wanted, pods={(pod.node if by_node else pod.name): pod for pod in pods}
+    )
+
+
+def listed(wanted: Target) -> list[Pod]:
+    """The pods of a selector that have not ended.
+
+    Raises:
+        UsageError: kubectl or the cluster does not answer.
+    """
     argv = ["kubectl", "get", "pods", *wanted.place, f"--selector={wanted.selector}"]
     argv += ["--output=json", f"--request-timeout={_LIST_SECONDS:g}s"]
     try:
@@ -107,31 +128,25 @@ def find(wanted: Target) -> Target:
             "pods (`dsdoctor fleet bundle`) and pass `--from`"
         ) from None
     if not done.ok:
-        raise UsageError(_refused(done))
+        raise UsageError(refusal(done, "kubectl get pods", "may not list pods", _RIGHTS))
     try:
         items = json.loads(done.stdout)["items"]
-        pods = [pod for pod in (_pod(item) for item in items) if pod is not None]
+        return [pod for pod in (_pod(item) for item in items) if pod is not None]
     except (ValueError, KeyError, TypeError, AttributeError):
         raise UsageError("`kubectl get pods --output=json` did not print a list of pods") from None
-    if not pods:
-        where = f"namespace `{wanted.namespace}`" if wanted.namespace else "the context's namespace"
-        raise UsageError(
-            f"no pod matches `--selector {wanted.selector}` in {where}; see "
-            "`kubectl get pods --all-namespaces --show-labels`"
-        )
-    nodes = [pod.node for pod in pods]
-    # a node's name says more, as long as there is one pod on each
-    by_node = all(nodes) and len(set(nodes)) == len(nodes)
-    return dataclasses.replace(
-        wanted, pods={(pod.node if by_node else pod.name): pod for pod in pods}
-    )
 
 
-def _refused(done: process.Result) -> str:
+def refusal(done: process.Result, command: str, forbidden: str, rights: str) -> str:
+    """Why kubectl failed, in one line.
+
+    Args:
+        done: how it ended.
+        command: in words.
+        forbidden: what the user may not do, if the cluster says so.
+        rights: that are expected.
+    """
     if done.timed_out:
-        return (
-            f"`kubectl get pods` did not answer within {_LIST_SECONDS:g} s; try `kubectl version`"
-        )
+        return f"`{command}` did not answer in time; try `kubectl version`"
     lines = [clean(line) for line in done.error_text.splitlines() if line.strip()]
     # log lines of its libraries (klog: `E1122 09:00:00.1`) come before the message
     said = (
@@ -139,10 +154,10 @@ def _refused(done: process.Result) -> str:
     )
     line = mask(said[-1])[:300]
     if "(Forbidden)" in line or "forbidden" in line:
-        return f"`kubectl` may not list pods: {line}; {_RIGHTS}"
+        return f"`kubectl` {forbidden}: {line}; {rights}"
     if "(Unauthorized)" in line or "must be logged in" in line:
         return f"`kubectl` is not logged in: {line}; log in to the cluster first"
-    return f"`kubectl get pods` failed: {line}; expected a cluster that answers"
+    return f"`{command}` failed: {line}; expected a cluster that answers"
 
 
 def _pod(item: Mapping[str, Any]) -> Pod | None:

@@ -13,7 +13,7 @@ from dsdoctor.model.facts.memory import MemoryDemand
 from dsdoctor.model.facts.pci import PciTree
 from dsdoctor.model.facts.python import DeepSpeedInstall, PatientChoice, TorchBuild
 from dsdoctor.model.finding import Status
-from dsdoctor.model.matrix import build as build_matrix
+from dsdoctor.model.matrix_of import build as build_matrix
 from dsdoctor.model.report import PatientLine, Report, Verdict
 from dsdoctor.model.snapshot import Snapshot
 from dsdoctor.model.vital import VITAL

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
 import click
 import msgspec
 
-from dsdoctor import logs
 from dsdoctor.cli import loading
 from dsdoctor.errors import UsageError
-from dsdoctor.registry import Registry, Unit, needs
+
+if TYPE_CHECKING:
+    from dsdoctor import logs
+    from dsdoctor.registry import Registry, Unit
 
 #: A text that is not one of the messages of the index.
 NO_MESSAGE = (
@@ -26,25 +31,39 @@ def command(name: str | None, form: str, checks_dir: tuple[str, ...]) -> int:
 
     A MESSAGE is the text of an exception that a product raises, in quotes.
     """
-    registry = loading.load_registry(checks_dir)
-    if name is None:
-        loading.write(listing(registry, form), None)
-        return 0
-    if " " in name.strip():
-        said = logs.signatures_of(registry).answer_text(name)
-        if said is None:
-            raise UsageError(NO_MESSAGE)
+    if name is not None and " " in name.strip():
+        said = answer_to(name, checks_dir)
         if said.known is None:
             loading.write(message_page(said), None)
             return 0
         name = said.known.condition
+    registry = loading.load_registry(checks_dir)
+    if name is None:
+        loading.write(listing(registry, form), None)
+        return 0
     unit = registry.get(name)
     loading.write(as_json([unit]) if form == "json" else page(unit), None)
     return 0
 
 
+def answer_to(message: str, checks_dir: Iterable[str]) -> logs.Answered:
+    """What the error index says of a message; UsageError where it says nothing."""
+    from dsdoctor import logs  # noqa: PLC0415  # the page of a condition needs no logs
+    from dsdoctor.logs import prepared  # noqa: PLC0415
+
+    known = prepared.knowledge(checks_dir)
+    if known is None:
+        known = logs.signatures_of(loading.load_registry(checks_dir))
+    said = known.answer_text(message)
+    if said is None:
+        raise UsageError(NO_MESSAGE)
+    return said
+
+
 def message_page(said: logs.Answered) -> str:
     """What the error index says of a message, as Markdown."""
+    from dsdoctor import logs  # noqa: PLC0415
+
     entry = said.entry
     rows = [
         f"# {entry.exception} of {entry.product}",
@@ -61,6 +80,8 @@ def message_page(said: logs.Answered) -> str:
 
 def page(unit: Unit) -> str:
     """A condition's page as Markdown."""
+    from dsdoctor.registry import needs  # noqa: PLC0415  # a message needs no packs
+
     condition = unit.condition
     rows = [
         f"# {condition.name} ({condition.id})",

@@ -14,7 +14,6 @@ import os
 import shutil
 import site
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -250,6 +249,8 @@ def become(account: Account) -> None:
     for name in set(os.environ) - set(changed):
         del os.environ[name]
     os.environ.update(changed)
+    import tempfile  # noqa: PLC0415  # a diagnosis that root makes needs none
+
     tempfile.tempdir = None  # chosen anew: root's may be closed to the account
 
 

@@ -9,7 +9,7 @@ take longer to make ready than `plain` takes to search a short log for one liter
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable
 from typing import Any, Protocol
 
 #: Words of the logs of healthy runs: a literal is better looked for by another of its words.
@@ -263,7 +263,7 @@ class GrowingMatcher:
         name: of the engine in use.
     """
 
-    def __init__(self, literals: Sequence[str]) -> None:
+    def __init__(self, literals: Collection[str]) -> None:
         self._literals = literals
         self._engine: Matcher = PlainMatcher(literals)
         self._seen = 0
@@ -291,7 +291,7 @@ ENGINES: dict[str, Callable[[Iterable[str]], Matcher]] = {
 }
 
 
-def fastest(literals: Sequence[str], ready: Matcher | None = None) -> Matcher:
+def fastest(literals: Collection[str], ready: Matcher | None = None) -> Matcher:
     """The fastest engine that works here; the one that is ready where it is that already."""
     try:
         return HyperscanMatcher(literals)
@@ -299,7 +299,7 @@ def fastest(literals: Sequence[str], ready: Matcher | None = None) -> Matcher:
         return ready if isinstance(ready, WordMatcher) else WordMatcher(literals)
 
 
-def matcher(literals: Sequence[str], engine: str = "auto") -> Matcher:
+def matcher(literals: Collection[str], engine: str = "auto") -> Matcher:
     """The engine that is named; with `auto`, the one that suits the length of the text.
 
     Raises:

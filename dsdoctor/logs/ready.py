@@ -69,20 +69,11 @@ class ReadySignatures:
                 self.by_literal.setdefault(literal, []).append(number)
             if signature.requires or signature.unless:
                 self.flags.update(signature.requires, signature.unless)
-        self._matcher = matcher(
-            sorted(
-                {
-                    *self.by_literal,
-                    *self.flags,
-                    *ERROR_LITERALS,
-                    *MARK_LITERALS,
-                    RESTART,
-                    FAILED,
-                    FIRST,
-                }
-            ),
-            engine,
-        )
+        literals = {
+            *self.by_literal, *self.flags, *ERROR_LITERALS, *MARK_LITERALS,
+            RESTART, FAILED, FIRST,
+        }  # fmt: skip
+        self._matcher = matcher(literals, engine)
 
     @property
     def engine(self) -> str:

@@ -11,7 +11,8 @@ from dsdoctor import packs
 from dsdoctor.api import Missing, Why
 from dsdoctor.judge import judge
 from dsdoctor.model import snapshot as snapshots
-from dsdoctor.model.matrix import Matrix, build
+from dsdoctor.model.matrix import Matrix
+from dsdoctor.model.matrix_of import build
 from dsdoctor.report import machine, text, topology
 from tests.checks import machines
 from tests.checks.topology.support import gpus, switch

@@ -10,7 +10,7 @@ from dsdoctor.model.facts.base import Missing
 from dsdoctor.model.facts.gpu import Gpu, Gpus, GpuTopology
 from dsdoctor.model.facts.pci import PciPlace, PciTree
 from dsdoctor.model.facts.run import RunNeeds
-from dsdoctor.model.matrix import ranges
+from dsdoctor.model.matrix_of import ranges
 from dsdoctor.report.html.page import gib
 from dsdoctor.report.html.svg import Drawing, Part, Shape, circle, line, stacked, text
 

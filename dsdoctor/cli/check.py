@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import time
 from typing import Any
 
 import click
 
-from dsdoctor import job_request
+from dsdoctor import job_request, locales
 from dsdoctor.cli import common, html, job, loading, options
 from dsdoctor.cli.elsewhere import Given
 from dsdoctor.cli.output import show, wants_colour
@@ -16,6 +17,7 @@ from dsdoctor.judge import judge
 from dsdoctor.model.facts.run import Scope
 from dsdoctor.model.finding import Status
 from dsdoctor.model.report import FAIL_ON, Report, exit_code
+from dsdoctor.registry import Registry
 from dsdoctor.report import machine, text
 
 
@@ -57,6 +59,7 @@ from dsdoctor.report import machine, text
 )
 @click.option("-v", "--verbose", is_flag=True, help="Also show what passed and what was skipped.")
 @click.option("-q", "--quiet", count=True, help="Show failures only; -qq shows only the last line.")
+@options.language_option
 @click.argument("command_line", nargs=-1, type=click.UNPROCESSED)
 def command(
     *,
@@ -82,6 +85,7 @@ def command(
     fail_on: str | None,
     verbose: bool,
     quiet: int,
+    lang: str | None,
     command_line: tuple[str, ...],
     **job_given: Any,
 ) -> int:
@@ -136,8 +140,21 @@ def command(
 
         loading.write(pages.page(report, snapshot), output)
     else:
+        if form == "text":
+            report = translated(report, registry, lang)
         _print(report, form, output, 1 if verbose else -quiet)
     return exit_code(report, fail_on)
+
+
+def translated(report: Report, registry: Registry, lang: str | None) -> Report:
+    """The report in the reader's language."""
+    wanted = locales.wanted(lang, os.environ)
+    if wanted not in locales.LANGUAGES:
+        return report
+    from dsdoctor import language  # noqa: PLC0415  # English needs no catalogue
+
+    titles = {unit.condition.name: unit.title for unit in registry}
+    return language.of_report(report, titles, wanted)
 
 
 def _print(report: Report, form: str, output: str | None, verbosity: int) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 
 import click
 import msgspec
 
-from dsdoctor import logs
-from dsdoctor.cli import html, loading, log_heads
+from dsdoctor import locales, logs
+from dsdoctor.cli import html, loading, log_heads, options
 from dsdoctor.cli.output import show, wants_colour
 from dsdoctor.errors import UsageError
 from dsdoctor.logs import prepared
@@ -55,6 +56,7 @@ def _expected(text: str | None) -> list[str]:
 )
 @click.option("--checks-dir", multiple=True, metavar="DIR", help="Directory of additional checks.")
 @click.option("-o", "--output", metavar="FILE", help="Write the report to FILE.")
+@options.language_option
 def command(
     *,
     paths: tuple[str, ...],
@@ -67,6 +69,7 @@ def command(
     timeout: float | None,
     checks_dir: tuple[str, ...],
     output: str | None,
+    lang: str | None,
 ) -> int:
     """Find out from its logs why a run died.
 
@@ -123,10 +126,16 @@ def command(
 
         near = around(paths, pages.places(diagnosis))
         loading.write(pages.page(diagnosis, near), output)
-    elif output is None and wants_colour():
-        show(lambda width: report.lines(diagnosis, width=width))
     else:
-        loading.write(report.render(diagnosis), output)
+        told = diagnosis
+        if (wanted := locales.wanted(lang, os.environ)) in locales.LANGUAGES:
+            from dsdoctor import language  # noqa: PLC0415  # English needs no catalogue
+
+            told = language.of_diagnosis(diagnosis, wanted)
+        if output is None and wants_colour():
+            show(lambda width: report.lines(told, width=width))
+        else:
+            loading.write(report.render(told), output)
     return exit_code(diagnosis)
 
 

@@ -48,6 +48,15 @@ def become_user(function: C) -> C:
     return option(function)
 
 
+def language_option(function: C) -> C:
+    """The option that names the language of a report for people."""
+    option = click.option(
+        "--lang", "lang", type=click.Choice(["en", "zh"]),
+        help="Language of the text report [$LANGUAGE, $LC_MESSAGES, $LANG].",
+    )  # fmt: skip
+    return option(function)
+
+
 def environment_options(function: C) -> C:
     """Options that say what is examined."""
     options = [

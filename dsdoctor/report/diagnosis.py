@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import textwrap
 from collections.abc import Iterator
 
 from dsdoctor.model.diagnosis import Cause, Diagnosis, Outcome, RaisedBy
@@ -11,6 +10,7 @@ from dsdoctor.model.diagnosis import Line as LogLine
 from dsdoctor.model.report import Report
 from dsdoctor.report import text as text_report
 from dsdoctor.report.text import Line, clean
+from dsdoctor.report.wrap import wrap
 
 WORDS = {
     Outcome.CAUSE: "CAUSE",
@@ -33,13 +33,7 @@ INDENT = "      "
 
 def _wrap(text: str, columns: int, indent: str, style: str, hang: str | None = None) -> list[Line]:
     """Lines of at most `columns`; a word that is longer is cut, as nothing else fits a terminal."""
-    rows = textwrap.wrap(
-        clean(text),
-        columns,
-        initial_indent=indent,
-        subsequent_indent=indent if hang is None else hang,
-        break_on_hyphens=False,
-    )
+    rows = wrap(clean(text), columns, indent, indent if hang is None else hang, break_long=True)
     return [Line(row, style) for row in rows]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator
 
 import msgspec
@@ -11,6 +10,7 @@ from dsdoctor.model.facts.memory import MemoryDemand
 from dsdoctor.model.finding import Finding, Status
 from dsdoctor.model.matrix import Matrix
 from dsdoctor.model.report import Report, Verdict
+from dsdoctor.report.wrap import wrap
 
 WORDS = {
     Status.OK: "ok",
@@ -190,14 +190,8 @@ def _stated_at(finding: Finding) -> Iterator[str]:
 def _wrap(
     text: str, columns: int, indent: str, style: str, *, first: str | None = None
 ) -> Iterator[Line]:
-    for line in textwrap.wrap(
-        text,
-        columns,
-        initial_indent=indent if first is None else first,
-        subsequent_indent=indent,
-        break_on_hyphens=False,
-        break_long_words=False,
-    ):
+    begin = indent if first is None else first
+    for line in wrap(text, columns, begin, indent, break_long=False):
         yield Line(line, style)
 
 

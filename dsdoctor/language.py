@@ -1,0 +1,158 @@
+"""Reports in another language than English, from catalogues of gettext's form.
+
+Checks write English; JSON and every other format for programs stay English. A text of a finding is
+looked up in the catalogue of its condition: as it is, or as a template that was filled in, whose
+fields (`{toolkit.root}`) are those of the source. What is not in the catalogue stays English, and
+so does a text whose fields would mix both languages.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import functools
+import re
+from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+
+import msgspec
+
+from dsdoctor.locales import LANGUAGES
+from dsdoctor.model.diagnosis import Cause, Diagnosis
+from dsdoctor.model.finding import Finding, Status
+from dsdoctor.model.report import Report
+
+PACKAGE = "dsdoctor_checks"
+FIELD = re.compile(r"\{[^{}\n]*\}")
+_CODE = re.compile(r"`[^`]*`")
+_PROSE = re.compile(r"[A-Za-z]{2,},? [a-z]{2,}")
+_ENTRY = re.compile(r'^(msgctxt|msgid|msgstr)\s+(".*")$|^(".*")$')
+
+
+def entries(text: str) -> Iterator[tuple[str, str, str]]:
+    r"""Context, English and translation of each entry of a `.po` file.
+
+    >>> list(entries('msgctxt "a"\nmsgid "one "\n"two"\nmsgstr "x"\n'))
+    [('a', 'one two', 'x')]
+    """
+    found: dict[str, str] = {}
+    field = ""
+    for line in [*text.splitlines(), 'msgctxt ""']:
+        match = _ENTRY.match(line.strip())
+        if match is None:
+            continue
+        if match[1] in ("msgctxt", "msgid") and "msgstr" in found:
+            if found.get("msgid"):
+                yield found.get("msgctxt", ""), found["msgid"], found["msgstr"]
+            found = {}
+        field = match[1] or field
+        found[field] = found.get(field, "") + str(ast.literal_eval(match[2] or match[3]))
+
+
+@dataclasses.dataclass(frozen=True)
+class Catalogue:
+    """The translations into one language.
+
+    Attributes:
+        texts: condition to English to translation.
+    """
+
+    texts: Mapping[str, Mapping[str, str]]
+
+    def translate(self, condition: str, text: str) -> str | None:
+        """The translation of a text of a condition; None = there is none."""
+        known = self.texts.get(condition, {})
+        if text in known:
+            return known[text]
+        for english, translation in known.items():
+            if "{" not in english:
+                continue
+            match = _pattern(english).fullmatch(text)
+            if match is None:
+                continue
+            values = [self._value(condition, value) for value in match.groups()]
+            if None in values:
+                continue
+            names = FIELD.findall(english)
+            filled = dict(zip(names, values, strict=True))
+            parts = re.split(f"({FIELD.pattern})", translation)
+            return "".join(filled.get(part) or part for part in parts)
+        return None
+
+    def _value(self, condition: str, value: str) -> str | None:
+        """A field's value; one that is a sentence of its own has to be translated too."""
+        if not _PROSE.search(_CODE.sub("`", value)):
+            return value
+        return self.translate(condition, value)
+
+
+@functools.cache
+def _pattern(english: str) -> re.Pattern[str]:
+    return re.compile("(.+?)".join(map(re.escape, FIELD.split(english))), re.DOTALL)
+
+
+@functools.cache
+def catalogue(language: str) -> Catalogue | None:
+    """The catalogue of a language; None for English, or where it was not installed."""
+    spec = find_spec(PACKAGE) if language in LANGUAGES else None
+    if spec is None or spec.origin is None:
+        return None
+    path = Path(spec.origin).parent / "_locale" / language / "LC_MESSAGES" / f"{PACKAGE}.po"
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError:
+        return None
+    texts: dict[str, dict[str, str]] = {}
+    for condition, english, translation in entries(text):
+        texts.setdefault(condition, {})[english] = translation
+    return Catalogue(texts)
+
+
+def of_report(report: Report, titles: Mapping[str, str], language: str) -> Report:
+    """The report in a language: what is wrong in one sentence, then the measured values.
+
+    Args:
+        report: in English.
+        titles: condition to its title.
+        language: as `locales.wanted` returns it.
+    """
+    own = catalogue(language)
+    if own is None:
+        return report
+    return msgspec.structs.replace(
+        report, findings=[_finding(one, titles, own) for one in report.findings]
+    )
+
+
+def _finding(finding: Finding, titles: Mapping[str, str], own: Catalogue) -> Finding:
+    if finding.status in (Status.OK, Status.SKIP):
+        return finding
+    name = finding.condition
+    message = own.translate(name, finding.message) or finding.message
+    title = own.translate(name, titles.get(name, ""))
+    return msgspec.structs.replace(
+        finding,
+        message=f"{title}：{message}" if title else message,
+        effect=own.translate(name, finding.effect) or finding.effect,
+        hint=own.translate(name, finding.hint) or finding.hint,
+    )
+
+
+def of_diagnosis(diagnosis: Diagnosis, language: str) -> Diagnosis:
+    """The diagnosis in a language."""
+    own = catalogue(language)
+    if own is None:
+        return diagnosis
+    return msgspec.structs.replace(
+        diagnosis, causes=tuple(_cause(cause, own) for cause in diagnosis.causes)
+    )
+
+
+def _cause(cause: Cause, own: Catalogue) -> Cause:
+    name = cause.condition
+    return msgspec.structs.replace(
+        cause,
+        message=own.translate(name, cause.message) or cause.message,
+        hint=own.translate(name, cause.hint) or cause.hint,
+    )

@@ -1,0 +1,32 @@
+"""Which language a reader wants: all that a report in English needs of the catalogues."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+#: Languages with a catalogue.
+LANGUAGES = ("zh",)
+#: Variables of a locale, in gettext's order.
+VARIABLES = ("LC_ALL", "LC_MESSAGES", "LANG")
+
+
+def wanted(given: str | None, env: Mapping[str, str]) -> str:
+    """The language of reports: what was asked for, else that of the environment.
+
+    >>> wanted(None, {"LANG": "zh_CN.UTF-8"}), wanted("en", {"LANG": "zh_CN.UTF-8"})
+    ('zh', 'en')
+    >>> wanted(None, {"LANGUAGE": "de:zh", "LANG": "de_DE"}), wanted(None, {"LANGUAGE": "zh"})
+    ('zh', 'en')
+    """
+    if given is not None:
+        return given
+    locale = next((env[name] for name in VARIABLES if env.get(name)), "C")
+    if locale.partition(".")[0] in ("C", "POSIX"):
+        return "en"  # gettext ignores LANGUAGE there
+    named = env.get("LANGUAGE") or locale
+    for word in named.split(":"):
+        language = re.split("[_.@]", word, maxsplit=1)[0].lower()
+        if language == "en" or language in LANGUAGES:
+            return language
+    return "en"

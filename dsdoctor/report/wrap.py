@@ -1,0 +1,74 @@
+"""Lines of a given width, for texts with wide characters too."""
+
+from __future__ import annotations
+
+import functools
+import textwrap
+
+#: Marks that no line begins with.
+_CLOSING = "，。；：、！？）》」』%)],.;:"
+
+
+@functools.cache
+def _width(character: str) -> int:
+    import unicodedata  # noqa: PLC0415  # a library that a report in ASCII does not need
+
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def columns_of(text: str) -> int:
+    """Columns that a text takes on a terminal.
+
+    >>> columns_of("GPU 显存不足")
+    12
+    """
+    return sum(map(_width, text))
+
+
+def _pieces(text: str) -> list[str]:
+    """What must stay together: words with the space behind them, or one wide character."""
+    pieces: list[str] = []
+    for character in text:
+        wide = _width(character) == 2  # noqa: PLR2004
+        joined = pieces and (
+            character in _CLOSING
+            or character == " "
+            or (not wide and not pieces[-1].endswith(" ") and _width(pieces[-1][-1]) == 1)
+        )
+        if joined:
+            pieces[-1] += character
+        else:
+            pieces.append(character)
+    return pieces
+
+
+def wrap(text: str, columns: int, first: str, indent: str, *, break_long: bool) -> list[str]:
+    """Lines of at most so many columns.
+
+    Args:
+        text: what is wrapped.
+        columns: of the terminal.
+        first: begins the first line.
+        indent: begins all others.
+        break_long: a word that is longer than a line is cut.
+    """
+    if text.isascii() or not any(_width(character) == 2 for character in text):  # noqa: PLR2004
+        return textwrap.wrap(
+            text,
+            columns,
+            initial_indent=first,
+            subsequent_indent=indent,
+            break_on_hyphens=False,
+            break_long_words=break_long,
+        )
+    lines, line = [], first
+    room = columns - columns_of(indent)
+    pieces = _pieces(text)
+    if break_long:
+        pieces = [part for one in pieces for part in ([one] if columns_of(one) <= room else one)]
+    for piece in pieces:
+        if columns_of((line + piece).rstrip()) > columns and line.strip():
+            lines.append(line.rstrip())
+            line = indent
+        line += piece
+    return [*lines, line.rstrip()]

@@ -1,0 +1,148 @@
+"""Reports in Chinese: the catalogue follows the source, and programs still get English."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import json
+import re
+from collections import Counter
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from dsdoctor import language, packs
+from dsdoctor.cli import main
+from dsdoctor.model.finding import fail
+from dsdoctor.model.report import Report
+from dsdoctor.report import text
+from dsdoctor.report.wrap import columns_of, wrap
+from tests.html import samples
+
+REGISTRY = packs.load(builtin_only=True)
+PO = Path(inspect.getfile(importlib.import_module("dsdoctor_checks"))).parent
+PO = PO / "_locale" / "zh" / "LC_MESSAGES" / "dsdoctor_checks.po"
+ENTRIES = list(language.entries(PO.read_text(encoding="utf-8")))
+CODE = re.compile(r"`[^`]*`")
+OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
+
+
+def _templates(module: str) -> set[str]:
+    """Every text of a module; the fields of a formatted one in braces, as they are written."""
+    found = set()
+    for node in ast.walk(ast.parse(inspect.getsource(importlib.import_module(module)))):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found.add(node.value)
+        elif isinstance(node, ast.JoinedStr):
+            parts = [
+                str(part.value)
+                if isinstance(part, ast.Constant)
+                else "{" + ast.unparse(part.value) + "}"
+                for part in node.values
+                if isinstance(part, ast.Constant | ast.FormattedValue)
+            ]
+            found.add("".join(parts))
+    return found
+
+
+@pytest.mark.parametrize("name", sorted({condition for condition, _, _ in ENTRIES}))
+def test_what_is_translated_is_in_the_source(name: str) -> None:
+    unit = REGISTRY.find(name)
+    assert unit is not None
+    own = [row for row in ENTRIES if row[0] == name]
+    known = _templates(unit.place) | {unit.title, unit.hint}
+    assert [english for _, english, _ in own if english not in known] == []
+    assert len({english for _, english, _ in own}) == len(own)
+    translated = {english for _, english, _ in own}
+    assert {unit.title, *filter(None, [unit.hint])} <= translated, "title and hint of its page"
+    for _, english, chinese in own:
+        for pattern in (language.FIELD, CODE):
+            assert Counter(pattern.findall(english)) == Counter(pattern.findall(chinese)), english
+        assert re.search("[\u4e00-\u9fff]", chinese), english
+
+
+def test_forty_conditions_are_translated() -> None:
+    assert len({condition for condition, _, _ in ENTRIES}) == 40
+
+
+def _own() -> language.Catalogue:
+    found = language.catalogue("zh")
+    assert found is not None
+    return found
+
+
+def test_a_template_takes_its_values_over() -> None:
+    said = "run `/opt/py -m pip install ninja`"
+    assert (
+        _own().translate("jit-build-ninja-missing", said) == "运行 `/opt/py -m pip install ninja`"
+    )
+    assert _own().translate("gpu-oom", said) is None, "a text of another condition"
+
+
+def test_a_sentence_in_a_field_is_translated_or_all_stays_english() -> None:
+    upgrade = "upgrade the driver to 580 or newer"
+    given = f"install a torch build for CUDA 12.x, or {upgrade}"
+    expected = "安装为 CUDA 12.x 构建的 torch，或 将驱动升级到 580 或更新版本"
+    assert _own().translate("driver-too-old", given) == expected
+    more = f"{given}, or on data-center GPUs install `cuda-compat-13-0`"
+    assert _own().translate("driver-too-old", more) is None
+
+
+def test_check_in_chinese_keeps_values_and_json_stays_english(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = tmp_path / "snapshot.json"
+    found.write_bytes(samples.snapshot().to_json())
+
+    def shown(*words: str) -> str:
+        main.run(["check", "--from", str(found), *words])
+        return capsys.readouterr().out
+
+    chinese = shown("--lang", "zh")
+    assert "torch 所用的 CUDA 版本高于 NVIDIA 驱动支持的版本：" in chinese.replace("\n      ", "")
+    assert "535.104.05" in chinese
+    assert shown("--lang", "zh", "--format", "json") != ""
+    assert json.loads(shown("--lang", "zh", "--json")).pop("findings") == json.loads(
+        shown("--json")
+    ).pop("findings")
+
+
+def test_the_environment_names_the_language(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "train.log"
+    log.write_text(OOM)
+    monkeypatch.setenv("LC_ALL", "zh_CN.UTF-8")
+    main.run(["diagnose", str(log)])
+    assert "GPU 显存不足" in capsys.readouterr().out
+    main.run(["diagnose", str(log), "--lang", "en"])
+    assert "The GPU ran out of memory" in capsys.readouterr().out
+    main.run(["diagnose", str(log), "--json"])
+    assert "显存" not in capsys.readouterr().out
+
+
+def test_every_title_reaches_the_reader_of_a_report() -> None:
+    names = sorted({condition for condition, _, _ in ENTRIES})
+    titles = {unit.condition.name: unit.title for unit in REGISTRY}
+    made = [msgspec.structs.replace(fail("measured"), condition=name) for name in names]
+    report = language.of_report(Report(findings=made), titles, "zh")
+    shown = text.render(report, width=60)
+    assert re.sub(r"\n +", "", shown).count("：measured") == 40
+    assert all(columns_of(line) <= 60 for line in shown.splitlines() if "`" not in line)
+
+
+def test_chinese_is_wrapped_by_its_width() -> None:
+    said = "提示：安装与 torch 的 CUDA 版本对应的 toolkit，并将 `CUDA_HOME` 指向它"
+    for columns in (24, 40, 60):
+        rows = wrap(said, columns, "", "  ", break_long=False)
+        assert max(map(columns_of, rows)) <= columns
+        assert "".join(row.strip() for row in rows).replace(" ", "") == said.replace(" ", "")
+        assert not any(row.strip().startswith(("，", "：")) for row in rows)
+
+
+def test_a_long_word_is_cut_where_that_is_asked_for() -> None:
+    said = f"读取 {'/x' * 40} 失败"
+    assert max(map(columns_of, wrap(said, 30, "", "  ", break_long=True))) <= 30
+    assert any("/x" * 40 in row for row in wrap(said, 30, "", "  ", break_long=False))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import re
 import shlex
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -18,6 +19,11 @@ import yaml
 from dsdoctor import profiles
 from dsdoctor.cli.main import COMMANDS, group
 from dsdoctor.settings import HookSettings, Settings
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 ROOT = Path(__file__).parent.parent.parent
 DOCS = ROOT / "docs"
@@ -108,6 +114,20 @@ def test_both_readmes_have_the_same_headings_blocks_and_links() -> None:
     assert [one for one in links(ENGLISH) if one != CHINESE.name] == [
         one for one in links(CHINESE) if one != ENGLISH.name
     ]
+
+
+def test_the_badges_say_what_the_project_file_says() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    classifiers = " ".join(project["project"]["classifiers"])
+    minors = sorted(int(found) for found in re.findall(r"Python :: 3\.(\d+)", classifiers))
+    assert project["tool"]["mypy"]["strict"] is True
+    expected = [
+        f"python-3.{minors[0]}_to_3.{minors[-1]}-blue",
+        f"license-{project['project']['license'].replace('-', '--')}-blue",
+        "mypy-strict-blue",
+    ]
+    text = ENGLISH.read_text(encoding="utf-8")
+    assert re.findall(r"img\.shields\.io/badge/([^)]+)\)", text) == expected
 
 
 def test_the_readme_shows_every_command_that_a_user_starts_with() -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import venv
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -50,3 +52,25 @@ def test_the_wheel_works_in_a_clean_environment(tmp_path: Path) -> None:
     assert ours == {"dsdoctor", "dsdoctor_checks"}
     page = tmp_path / "env" / "share" / "man" / "man1" / "dsdoctor.1"
     assert page.read_bytes() == (ROOT / "docs" / "man" / "dsdoctor.1").read_bytes()
+    _bill_of_materials_is_whole(python, tmp_path / "sbom.json")
+
+
+def _bill_of_materials_is_whole(python: Path, file: Path) -> None:
+    """The command of docs/contributing/releasing.md, on the environment of the wheel."""
+    made = run(
+        sys.executable, "-m", "cyclonedx_py", "environment", "--pyproject", ROOT / "pyproject.toml",
+        "--output-reproducible", "--validate", "--of", "JSON", "-o", file, python, cwd=file.parent,
+    )  # fmt: skip
+    assert made.returncode == 0, made.stderr
+    document = json.loads(file.read_text())
+    assert document["bomFormat"] == "CycloneDX"
+    component = document["metadata"]["component"]
+    assert (component["name"], component["licenses"][0]["license"]["id"]) == (
+        "dsdoctor", "Apache-2.0",
+    )  # fmt: skip
+    (direct,) = (d for d in document["dependencies"] if d["ref"] == component["bom-ref"])
+    named = {re.split("[<>=~]", one)[0].lower() for one in direct["dependsOn"]}
+    wanted = metadata.requires("dsdoctor") or []
+    core = {re.split("[<>=~;]", one)[0].strip().lower() for one in wanted if ";" not in one}
+    assert named >= core
+    assert {"click", "msgspec", "psutil"} <= core

@@ -18,7 +18,7 @@ from typing import IO
 from dsdoctor import files, process
 from dsdoctor.errors import UsageError
 from dsdoctor.model.redact import mask
-from dsdoctor.smoke import evidence
+from dsdoctor.smoke import build_times, evidence
 from dsdoctor.smoke.attempt import Attempt, Teller
 from dsdoctor.smoke.gpus import GpuWatch
 from dsdoctor.smoke.job import SmokePlan
@@ -211,6 +211,7 @@ def attempt(
             timeout=timeout,
         )
         _run(made, base_env, python, tell or (lambda *_: None))
+        build_times.remember(made.tracker.ranks)
         yield made
     finally:
         stubborn = process.sweep()

@@ -6,7 +6,7 @@ import time
 
 from dsdoctor import process
 from dsdoctor.model.smoke import PHASES
-from dsdoctor.smoke import evidence
+from dsdoctor.smoke import build_times, evidence
 from dsdoctor.smoke.attempt import Attempt, Teller
 from dsdoctor.smoke.track import DEADLINES
 
@@ -25,6 +25,7 @@ class Watch:
 
     def __init__(self, made: Attempt, child: process.Child, tell: Teller) -> None:
         self.made, self.child, self.tell = made, child, tell
+        self._build_times = build_times.known()
         self.begun = time.monotonic()
         self.building = 0.0
         self.trouble: float | None = None
@@ -70,7 +71,8 @@ class Watch:
             return "teardown"
         phase = slowest.phase
         if phase == "build-ops":
-            self.tell(phase, f"{slowest.place()}; the first build takes minutes", None)
+            expected = build_times.expectation(slowest, self._build_times)
+            self.tell(phase, f"{slowest.place()}; {expected}", None)
         elif phase == "steps":
             steps = self.made.plan.job["steps"]
             self.tell(phase, f"step {slowest.step} of {steps}", slowest.step / steps)

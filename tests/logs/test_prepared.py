@@ -21,9 +21,11 @@ PACK = Path(dsdoctor_checks.__file__).parent
 
 
 @pytest.fixture
-def pack(tmp_path: Path) -> Path:
+def pack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of the pack, whose file is fresh."""
-    made = runpy.run_path(str(PACK.parents[1] / "docs" / "generate.py"))
+    docs = PACK.parents[1] / "docs"
+    monkeypatch.syspath_prepend(docs)  # generate.py imports its neighbor
+    made = runpy.run_path(str(docs / "generate.py"))
     copy = tmp_path / "pack"
     shutil.copytree(PACK, copy, ignore=shutil.ignore_patterns("__pycache__"))
     (copy / prepared.FILE).write_bytes(made["knowledge"](packs.load(builtin_only=True)))

@@ -26,6 +26,7 @@ HINT = "correct what the container runtime names, and start the image alone on t
 #: What ends the other tasks of a step without a container.
 _VICTIMS = ("job-cancelled", "host-oom-killed", "rank-killed", "rendezvous-timeout")
 
+#: A message that names the reason, such as a full disk or a denied folder, says more than these.
 SIGNATURES = (
     Signature(
         pattern=r"^FATAL: +container creation failed: (?P<why>.{1,300})",
@@ -35,7 +36,6 @@ SIGNATURES = (
             "FATAL:   container creation failed: mount hook function failure: mount /data->/data error: while mounting /data: destination /data doesn't exist in container",
         ),
         not_examples=("the test expects FATAL:   container creation failed: mount /data",),
-        level=Level.STRONG,
         masks=_VICTIMS,
     ),
     Signature(
@@ -47,7 +47,6 @@ SIGNATURES = (
             "FATAL:   could not open image /data/torch.sif: the image's architecture (arm64) could not run on the host's (amd64)",
         ),
         not_examples=("FATAL:   could not open image torch.png: unknown format",),
-        level=Level.STRONG,
         masks=_VICTIMS,
     ),
     Signature(

@@ -327,10 +327,10 @@ def _hooks(_folder: Path, both: Sequence[Path]) -> Rows:
         return []
 
     def run(python: Path, name: str, place: Path) -> Answer:
-        kind, _, scenario = name.partition(" ")
+        kind, _, scenario = name.partition("/")
         return hook_answer(python, kind, scenarios.ALL[scenario](), place)
 
-    return _by_run(run, [f"{kind} {name}" for kind in HOOKS for name in scenarios.ALL], both)
+    return _by_run(run, [f"{kind}/{name}" for kind in HOOKS for name in scenarios.ALL], both)
 
 
 def _smokes(_folder: Path, both: Sequence[Path]) -> Rows:

@@ -44,7 +44,9 @@ def decide(event):
     job = event.job
     env = dict(os.environ, PBS_JOBID=str(job.id))
     env.pop("CUDA_VISIBLE_DEVICES", None)
-    if "ngpus=" not in str(job.exec_vnode):
+    # exec_vnode has the GPUs only where the scheduler's `resources:` names ngpus
+    asked = "%s %s" % (job.exec_vnode, getattr(job, "schedselect", ""))
+    if "ngpus=" not in asked:
         env["CUDA_VISIBLE_DEVICES"] = ""  # the job asks for no GPU, and none blocks it
     child = subprocess.Popen(
         [@SCRIPT@],

@@ -155,12 +155,12 @@ class Ended(SystemExit):
     """What PBS raises from `accept` and `reject`."""
 
 
-def pbs_event(tmp_path: Path, hook: Path, vnode: str) -> tuple[str, list[str]]:
+def pbs_event(hook: Path, vnode: str, select: str) -> tuple[str, list[str]]:
     """What a hook answers to execjob_begin, by PBS's documented interface; and what it logs."""
     said: list[str] = []
 
     class Event:
-        job = types.SimpleNamespace(id="12.pbs", exec_vnode=vnode)
+        job = types.SimpleNamespace(id="12.pbs", exec_vnode=vnode, schedselect=select)
 
         def accept(self) -> None:
             raise Ended("accept")
@@ -185,12 +185,14 @@ def test_the_hook_of_pbs_rejects_a_faulty_node_only(
     hook = installed(tmp_path, "pbs") / "pbs_hook.py"
     for name, value in fakenvml.environment(lost(), tmp_path).items():
         monkeypatch.setenv(name, value)
-    answer, said = pbs_event(tmp_path, hook, "(n1:ncpus=1:ngpus=2)")
+    answer, said = pbs_event(hook, "(n1:ncpus=1:ngpus=2)", "1:ncpus=1:ngpus=2")
     assert answer.startswith("reject dsdoctor: DSD601 gpu-lost")
     assert said == [answer.removeprefix("reject ")]
-    assert pbs_event(tmp_path, hook, "(n1:ncpus=1)") == ("accept", [])
+    assert pbs_event(hook, "(n1:ncpus=1)", "1:ncpus=1") == ("accept", [])
+    # as OpenPBS 23.06 was seen to do where its scheduler's `resources:` does not name ngpus
+    assert pbs_event(hook, "(n1:ncpus=1)", "1:ncpus=1:ngpus=2")[0].startswith("reject")
     (hook.parent / "prologue.sh").unlink()
-    answer, said = pbs_event(tmp_path, hook, "(n1:ncpus=1:ngpus=2)")
+    answer, said = pbs_event(hook, "(n1:ncpus=1:ngpus=2)", "1:ncpus=1:ngpus=2")
     assert answer == "accept"
     assert "hook passed the job" in said[0]
 

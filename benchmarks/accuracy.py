@@ -18,6 +18,7 @@ from typing import Any
 
 from dsdoctor.recommend import memory
 from dsdoctor.recommend.models import from_config
+from dsdoctor.recommend.saved import saved_of
 from dsdoctor.recommend.setting import Setting
 from dsdoctor.recommend.shape import ModelShape
 
@@ -29,8 +30,10 @@ HEADING = "## Memory plans"
 
 def rows(model: ModelShape, row: dict[str, Any]) -> Iterator[tuple[int, float, float]]:
     """Sequence, measured and predicted, in the unit of the row."""
+    saved = saved_of(row.get("modules_to_save", ()), model)
+    beside = {"saved": saved.parameters, "saved_head": saved.head}
     for sequence, measured in zip(row["sequences"], row["measured"], strict=True):
-        sized = memory.estimate(model, Setting(sequence=sequence, **row["setting"]))
+        sized = memory.estimate(model, Setting(sequence=sequence, **beside, **row["setting"]))
         size = sized.host_bytes if row.get("host") else sized.gpu_bytes
         yield sequence, measured, size / UNITS[row["unit"]]
 

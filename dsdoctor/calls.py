@@ -98,6 +98,7 @@ def check(
     sequence: int | None = None,
     finetune: str | None = None,
     lora_rank: int | None = None,
+    modules_to_save: Sequence[str] = (),
     profile: str | Path | None = None,
     framework: str | None = None,
 ) -> Outcome[Report]:
@@ -123,6 +124,8 @@ def check(
         sequence: sequence length of `model`, in tokens.
         finetune: how `model` is trained: `full` or `lora`.
         lora_rank: rank of the adapters.
+        modules_to_save: modules that are trained in full beside them (`embed_tokens`, `lm_head`,
+            `vision`, or `NAME=COUNT`).
         profile: requirements: a name or a TOML file.
         framework: what passes the config to DeepSpeed: `hf`, `lightning`, `accelerate` or
             `native`; None = read from the script of `command`.
@@ -159,6 +162,7 @@ def check(
         sequence=sequence,
         finetune=finetune,
         lora_rank=lora_rank,
+        modules_to_save=",".join(modules_to_save) or None,
         profile=_text(profile),
         framework=framework,
     )

@@ -94,6 +94,7 @@ def with_job(
     sequence: int | None = None,
     finetune: str | None = None,
     lora_rank: int | None = None,
+    modules_to_save: str | None = None,
     profile: str | None = None,
     framework: str | None = None,
 ) -> RunNeeds:
@@ -117,11 +118,20 @@ def with_job(
             raise UsageError(f"`{option}` requires `--model`; pass both")
     if lora_rank is not None and finetune != "lora":
         raise UsageError("`--lora-rank` requires `--finetune lora`; pass both")
+    if modules_to_save is not None and finetune != "lora":
+        raise UsageError("`--modules-to-save` requires `--finetune lora`; pass both")
     if framework is not None and framework not in FRAMEWORKS:
         raise UsageError(
             f"`--framework {framework[:40]}` is not a framework; expected one of"
             f" {', '.join(FRAMEWORKS)}"
         )
+    described = None if model is None else shape(model)
+    saved = tuple(filter(None, (modules_to_save or "").split(",")))
+    if saved and described is not None:
+        from dsdoctor.recommend.demand import shape_of  # noqa: PLC0415
+        from dsdoctor.recommend.saved import saved_of  # noqa: PLC0415
+
+        saved_of(saved, shape_of(described))
     changed: RunNeeds = msgspec.structs.replace(
         needs,
         paths=paths,
@@ -130,7 +140,8 @@ def with_job(
         sequence=sequence,
         finetune=finetune,
         lora_rank=lora_rank or 16,
-        model=None if model is None else shape(model),
+        modules_to_save=saved,
+        model=described,
         plan=None if plan is None else read_plan(plan),
         framework=framework or "",
         floors=None if profile is None else read_profile(profile),

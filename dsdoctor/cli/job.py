@@ -52,6 +52,11 @@ def job_options(function: C) -> C:
         click.option(
             "--lora-rank", type=click.IntRange(min=1), metavar="N", help="Of --finetune lora [16]."
         ),
+        click.option(
+            "--modules-to-save",
+            metavar="A,B",
+            help="Of --finetune lora: embed_tokens, lm_head, vision, or NAME=COUNT.",
+        ),
         framework_option,
         click.option("--profile", metavar="P", help="Requirements: name or TOML file."),
     ]

@@ -120,6 +120,11 @@ class _Finite(click.FloatRange):
     is_flag=True,
     help="Adapters stay in fp32 (PEFT's default; DeepSpeed with bf16 or fp16 casts them).",
 )
+@click.option(
+    "--modules-to-save",
+    metavar="A,B",
+    help="Trained in full beside adapters: embed_tokens, lm_head, vision, or NAME=COUNT.",
+)
 @click.option("--fused-loss", is_flag=True, help="The loss is fused with the output layer (Liger).")
 @click.option(
     "--loads-first", is_flag=True, help="The script loads the model before DeepSpeed divides it."
@@ -205,6 +210,7 @@ def command(
     lora_rank: int,
     lora_dropout: bool,
     lora_fp32: bool,
+    modules_to_save: str | None,
     fused_loss: bool,
     loads_first: bool,
     optimizer: str,
@@ -293,6 +299,7 @@ def command(
             lora_rank=lora_rank,
             lora_dropout=lora_dropout,
             lora_fp32=lora_fp32,
+            modules_to_save=tuple(filter(None, (modules_to_save or "").split(","))),
             fused_loss=fused_loss,
             loads_first=loads_first,
             optimizer=optimizer,

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 
+from dsdoctor.recommend.saved import trained_head, trained_parameters
 from dsdoctor.recommend.setting import Setting
 from dsdoctor.recommend.shape import ModelShape, Tower
 from dsdoctor.recommend.traits import traits_of
@@ -336,7 +337,7 @@ def fused_loss_bytes(model: ModelShape, setting: Setting) -> int:
     tokens = setting.micro_batch * setting.sequence
     pieces = -(-model.vocab // model.hidden)
     piece = min(tokens, 1 << (-(-tokens // pieces) - 1).bit_length())
-    head = 0 if setting.lora_rank else model.embedding_parameters
+    head = trained_head(model, setting)
     gradients = setting.width * (tokens * model.hidden + head)
     return (setting.width + 4) * piece * model.vocab + gradients
 
@@ -352,8 +353,7 @@ def moments(model: ModelShape, setting: Setting) -> tuple[Moment, ...]:
     kept = kept_bytes(model, setting) + towers
     blocks = kept - tokens * _norm_bytes(model, setting)  # the last norm is done by then
     working, matrix = _block_backward(model, setting)
-    trained = model.lora_parameters(setting.lora_rank) if setting.lora_rank else model.parameters
-    head = 0 if setting.lora_rank else model.embedding_parameters
+    trained, head = trained_parameters(model, setting), trained_head(model, setting)
     logits = logits_bytes(model, setting)
     head_logits = min(logits, setting.width * tokens * model.vocab)
     tied = head if model.tied else 0

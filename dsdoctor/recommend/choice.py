@@ -14,6 +14,7 @@ from dsdoctor.recommend import memory
 from dsdoctor.recommend.machine import Machine
 from dsdoctor.recommend.measured import Measured
 from dsdoctor.recommend.options import HEADROOM, OPTIMIZERS, PlanOptions
+from dsdoctor.recommend.saved import Saved, saved_of
 from dsdoctor.recommend.setting import MAX_LIVE, Setting
 from dsdoctor.recommend.shape import ModelShape
 
@@ -133,7 +134,8 @@ def base_setting(
     small, tiny = free < 16 * GIB, free < 4 * GIB
     bucket = 5_000_000 if tiny else 50_000_000 if small else 200_000_000
     rank = 0 if options.finetune == "full" else options.lora_rank
-    trained = model.lora_parameters(rank) if rank else model.parameters
+    saved = saved_of(options.modules_to_save, model) if rank else Saved()
+    trained = model.lora_parameters(rank) + saved.parameters if rank else model.parameters
     bucket = min(bucket, max(1_000_000, trained + trained % 2))
     live = 50_000_000 if tiny else 200_000_000 if small else MAX_LIVE
     return Setting(
@@ -146,6 +148,8 @@ def base_setting(
         lora_rank=rank,
         lora_dropout=options.lora_dropout,
         lora_fp32=options.lora_fp32,
+        saved=saved.parameters,
+        saved_head=saved.head,
         quantised=options.finetune == "qlora",
         fused_loss=options.fused_loss,
         loads_first=options.loads_first,

@@ -21,6 +21,7 @@ from dsdoctor.recommend.choice import Limits
 from dsdoctor.recommend.device import QUANTISED_BITS
 from dsdoctor.recommend.options import HEADROOM, OPTIMIZERS, choose_attention, choose_images
 from dsdoctor.recommend.reach import reach
+from dsdoctor.recommend.saved import saved_of
 from dsdoctor.recommend.setting import MAX_LIVE, Setting
 from dsdoctor.recommend.shape import Latent, ModelShape, Tower
 
@@ -264,7 +265,10 @@ def demand_of(
         attention=choose_attention(model, None)[0],
         image_tokens=choose_images(model, sequence, None)[0],
     )
-    adapters = dataclasses.replace(setting, lora_rank=run.lora_rank)
+    saved = saved_of(run.modules_to_save, model)
+    adapters = dataclasses.replace(
+        setting, lora_rank=run.lora_rank, saved=saved.parameters, saved_head=saved.head
+    )
     if run.finetune == "lora":
         setting = adapters
     need = _without_weights(memory.estimate(model, setting), setting, run)

@@ -50,7 +50,7 @@ def _weights(model: ModelShape, trained: int, setting: Setting) -> list[MemoryIt
     held = model.parameters + (trained if setting.lora_rank else 0)
     whole = setting.width * held
     if setting.lora_rank and setting.lora_fp32:
-        whole += (4 - setting.width) * trained
+        whole += (4 - setting.width) * (trained - setting.saved)
     if setting.quantised:
         linear = model.block_parameters
         whole -= int(linear * (setting.width - QUANTISED_BITS / 8))
@@ -71,8 +71,10 @@ def _own_gradients(model: ModelShape, trained: int, setting: Setting) -> tuple[f
     share = trained / setting.world
     if setting.stage == 3:  # noqa: PLR2004  # its partitions are cut before gradients are made
         return setting.width * share, 0
-    # an adapter is small beside a partition
-    whole = share if setting.lora_rank else max(share, model.whole_gradients(setting.world))
+    if setting.lora_rank:  # an adapter is small beside a partition, an embedding is not
+        whole = min(trained, share + (model.embedding_parameters if setting.saved_head else 0))
+    else:
+        whole = max(share, model.whole_gradients(setting.world))
     return setting.width * share, setting.width * (whole - share)
 
 

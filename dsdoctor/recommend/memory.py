@@ -20,6 +20,7 @@ from dsdoctor.recommend.device import (
     item_of,
     largest_gradient,
 )
+from dsdoctor.recommend.saved import trained_parameters
 from dsdoctor.recommend.setting import MAX_LIVE, Setting
 from dsdoctor.recommend.shape import ModelShape
 
@@ -147,7 +148,7 @@ def estimate(
         passes: the moments of forward and backward pass, where they were measured; None = by
             formula.
     """
-    trained = model.lora_parameters(setting.lora_rank) if setting.lora_rank else model.parameters
+    trained = trained_parameters(model, setting)
     device = device_items(model, trained, setting, passes or moments(model, setting))
     ranks = setting.ranks_per_node
     host = [item_of("processes", PROCESS_BYTES * ranks)]

@@ -36,6 +36,7 @@ class PlanOptions:
         lora_rank: rank of the adapters.
         lora_dropout: adapters drop some of their input.
         lora_fp32: adapters are in fp32.
+        modules_to_save: modules that are trained in full beside adapters (`saved.saved_of`).
         fused_loss: the loss is fused with the output layer (Liger kernels).
         loads_first: the script loads the whole model before DeepSpeed divides it.
         optimizer: a key of OPTIMIZERS.
@@ -63,6 +64,7 @@ class PlanOptions:
     lora_rank: int = 16
     lora_dropout: bool = True
     lora_fp32: bool = False
+    modules_to_save: tuple[str, ...] = ()
     fused_loss: bool = False
     loads_first: bool = False
     optimizer: str = "adamw"
@@ -219,6 +221,10 @@ def validate(options: PlanOptions, world: int) -> None:
         if getattr(options, name) not in values:
             words = ", ".join(str(value) for value in values if value)
             raise UsageError(f"{name} is `{getattr(options, name)}`, expected one of {words}")
+    if options.modules_to_save and options.finetune == "full":
+        raise UsageError(
+            "`--modules-to-save` belongs to adapters; pass `--finetune lora` or `--finetune qlora`"
+        )
     if options.hosts and len(options.hosts) != options.nodes:
         raise UsageError(
             f"{len(options.hosts)} hosts are named for {options.nodes} nodes; name each node once"

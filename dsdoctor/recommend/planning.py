@@ -32,6 +32,7 @@ from dsdoctor.recommend.options import (
     validate,
 )
 from dsdoctor.recommend.reach import reach
+from dsdoctor.recommend.saved import trained_parameters
 from dsdoctor.recommend.setting import Setting
 from dsdoctor.recommend.shape import ModelShape
 
@@ -295,7 +296,6 @@ def _plan(
     reached: tuple[Reach, ...],
 ) -> LaunchPlan:
     global_batch = setting.micro_batch * setting.accumulation * setting.world
-    rank = setting.lora_rank
     return LaunchPlan(
         argv=output.argv(launch),
         env=output.environment(launch),
@@ -317,7 +317,7 @@ def _plan(
         model=PlanModel(
             name=model.name,
             parameters=model.parameters,
-            trainable=model.lora_parameters(rank) if rank else model.parameters,
+            trainable=trained_parameters(model, setting),
             layers=model.layers,
             hidden=model.hidden,
             heads=model.heads,

@@ -28,6 +28,8 @@ class Setting:
         lora_dropout: adapters drop some of their input, for which they keep a copy and a mask.
         lora_fp32: adapters are in fp32 and cast their input (PEFT's default, where no engine casts
             the whole model).
+        saved: parameters of modules that are trained in full beside adapters.
+        saved_head: the embedding or the output layer is among them.
         quantised: frozen weights are held in 4 bits (QLoRA).
         fused_loss: the loss is computed with the output layer, piece by piece (Liger kernels), so
             that logits never exist as a whole.
@@ -54,6 +56,8 @@ class Setting:
     lora_rank: int = 0
     lora_dropout: bool = True
     lora_fp32: bool = False
+    saved: int = 0
+    saved_head: bool = False
     quantised: bool = False
     fused_loss: bool = False
     loads_first: bool = False

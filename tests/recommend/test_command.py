@@ -37,7 +37,7 @@ def nvml(tmp_path: Path, scenario: Any, *argv: str, **env: str) -> Outcome:
     [
         ((), "--model"),
         (("--model", "gpt2-x1"), "the nearest preset is `gpt2-xl`"),
-        (("--model", "1.5X"), "`1.5X` is no model size"),
+        (("--model", "1.5X"), "`1.5X` is not a model size"),
         (("--model", "empty.json"), "`empty.json` is not JSON"),
         (("--model", "."), "holds no `config.json`"),
         (("--model", "gpt2", "--layers", "3"), "leave it out"),
@@ -53,7 +53,7 @@ def nvml(tmp_path: Path, scenario: Any, *argv: str, **env: str) -> Outcome:
         (("--model", "gpt2", "--cpu", "2", *WHAT_IF), "`--cpu 2` asks for ranks on CPUs"),
         (("--model", "gpt2", "--gpu-memory", "nan"), "--gpu-memory"),
         (("--model", "gpt2", "--host-memory", "inf"), "--host-memory"),
-        (("--model", "gpt2", "--gpu-cc", "8", *WHAT_IF), "no compute capability"),
+        (("--model", "gpt2", "--gpu-cc", "8", *WHAT_IF), "is not a compute capability"),
         (("--model", "gpt2", "--precision", "fp16"), "fp16 was asked for on a CPU"),
         (("--model", "gpt2", "--global-batch", "33", *WHAT_IF), "not a multiple of 4"),
         (("--model", "gpt2", "--slurm"), "give its folder with `-o DIR`"),

@@ -107,6 +107,7 @@ class RunNeeds(Fact, frozen=True, kw_only=True):
         sequence: sequence length in tokens, for activations; None = not given.
         finetune: `full` (all parameters) or `lora` (adapters); None = not given.
         lora_rank: rank of the adapters.
+        modules_to_save: modules that are trained in full beside them.
         plan: resources of the plan given with --plan.
         floors: minimum requirements of the profile given with --profile.
     """
@@ -132,6 +133,7 @@ class RunNeeds(Fact, frozen=True, kw_only=True):
     sequence: int | None = None
     finetune: str | None = None
     lora_rank: int = 16
+    modules_to_save: tuple[str, ...] = ()
     plan: PlanNeeds | None = None
     floors: Floors | None = None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 from dsdoctor.api import Missing, OsInfo, probe
 from dsdoctor.host import Host, HostError, read_text
@@ -58,22 +59,31 @@ def _sees_all(host: Host) -> bool:
         return False
 
 
-def _left(host: Host, visible: bool) -> tuple[int, dict[str, int], tuple[str, ...]]:
-    """Number of files in /dev/shm; the stale segments among them; those of this user."""
+class _Left(NamedTuple):
+    """What is in /dev/shm: number of files, stale segments, those of this user, their owners."""
+
+    files: int
+    segments: dict[str, int] = {}
+    mine: tuple[str, ...] = ()
+    owners: dict[str, int] = {}
+
+
+def _left(host: Host, visible: bool) -> _Left:
     try:
         names = host.listdir(SHM)
     except HostError:
-        return 0, {}, ()
+        return _Left(0)
     ours = [name for name in names if _OURS.match(name)]
     if not ours or len(ours) > _MANY or not visible:
-        return len(names), {}, ()
+        return _Left(len(names))
     try:
         user = host.stat("/proc/self").uid
         used = mapped(host, user)
     except HostError:
-        return len(names), {}, ()
+        return _Left(len(names))
     left: dict[str, int] = {}
     mine: list[str] = []
+    owners: dict[str, int] = {}
     for name in ours:
         path = f"{SHM}/{name}"
         try:
@@ -83,9 +93,10 @@ def _left(host: Host, visible: bool) -> tuple[int, dict[str, int], tuple[str, ..
         if path in used or found.kind != "file" or (user and found.uid != user):
             continue
         left[path] = found.size
+        owners[str(found.uid)] = owners.get(str(found.uid), 0) + found.size
         if found.uid == user:
             mine.append(path)
-    return len(names), left, tuple(mine)
+    return _Left(len(names), left, tuple(mine), owners)
 
 
 def mapped(host: Host, user: int) -> set[str]:
@@ -159,14 +170,15 @@ def memory_detail(host: Host, system: OsInfo | Missing) -> MemoryDetail:
     detail = parse_detail(read_text(host, "/proc/meminfo"), mounts)
     inside = isinstance(system, OsInfo) and system.container is not None
     visible = not inside or _sees_all(host) or not shared_with_others(mounts)
-    files, left, mine = _left(host, visible)
+    left = _left(host, visible)
     return MemoryDetail(
         hugepages_bytes=detail.hugepages_bytes,
         hugepages_free_bytes=detail.hugepages_free_bytes,
         swap_total_bytes=detail.swap_total_bytes,
         swap_free_bytes=detail.swap_free_bytes,
-        shm_files=files,
-        shm_left=left,
-        shm_mine=mine,
+        shm_files=left.files,
+        shm_left=left.segments,
+        shm_mine=left.mine,
+        shm_owners=left.owners,
         cgroup=detail.cgroup,
     )

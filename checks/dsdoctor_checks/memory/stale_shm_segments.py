@@ -32,6 +32,10 @@ CONDITION = Condition(
 )
 
 
+#: Accounts named in the message.
+_NAMED = 3
+
+
 class StaleShmLimits(Limits, frozen=True, kw_only=True):
     """How much stale shared memory is worth a warning.
 
@@ -52,7 +56,7 @@ def no_segment_is_stale(detail: MemoryDetail, limits: StaleShmLimits) -> Iterato
         return
     several = len(left) != 1
     others = len(left) - len(detail.shm_mine)
-    theirs = f"; {others} of them belong to other users" if others else ""
+    theirs = f"; {others} of them belong to other users{_owners(detail)}" if others else ""
     yield warn(
         f"{len(left)} shared-memory {'segments' if several else 'segment'} in /dev/shm"
         f" {'hold' if several else 'holds'} {size} MiB, but no process maps"
@@ -65,4 +69,16 @@ def no_segment_is_stale(detail: MemoryDetail, limits: StaleShmLimits) -> Iterato
         mib=size,
         of_other_users=others,
         left=left,
+        mib_by_uid={uid: held // MIB for uid, held in detail.shm_owners.items()},
     )
+
+
+def _owners(detail: MemoryDetail) -> str:
+    """The accounts that hold the most, by number: a snapshot contains no names of accounts.
+
+    >>> _owners(MemoryDetail(shm_owners={"1007": 66 << 20, "0": 1 << 20}))
+    ' (by owner: uid 1007 66 MiB, uid 0 1 MiB)'
+    """
+    rows = sorted(detail.shm_owners.items(), key=lambda row: (-row[1], row[0]))[:_NAMED]
+    words = ", ".join(f"uid {uid} {held // MIB} MiB" for uid, held in rows)
+    return f" (by owner: {words})" if words else ""

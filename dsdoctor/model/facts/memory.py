@@ -20,6 +20,7 @@ class MemoryDetail(Fact, frozen=True, kw_only=True):
             and mapped by no process. Empty if that cannot be known: in a container that may share
             /dev/shm with processes outside it, and for segments of other users unless run as root.
         shm_mine: of these, those that this user owns.
+        shm_owners: number of each account that owns stale segments, and their size in bytes.
         cgroup: `v1`, `v2`, or None if no controller limits memory.
     """
 
@@ -30,6 +31,7 @@ class MemoryDetail(Fact, frozen=True, kw_only=True):
     shm_files: int = 0
     shm_left: dict[str, int] = msgspec.field(default_factory=dict)
     shm_mine: tuple[str, ...] = ()
+    shm_owners: dict[str, int] = msgspec.field(default_factory=dict)
     cgroup: str | None = None
 
 

@@ -133,6 +133,7 @@ def test_left_overs_in_dev_shm() -> None:
     fact = memory_detail.function(host, ABSENT)
     assert fact.shm_left == {"/dev/shm/nccl-left": 20}
     assert fact.shm_mine == ("/dev/shm/nccl-left",)
+    assert fact.shm_owners == {"0": 20}
     assert fact.shm_files == 3
     assert fact.hugepages_bytes == 4 * GIB
     assert fact.hugepages_free_bytes == 1000 * 2 * MIB
@@ -195,6 +196,19 @@ def test_stale_segments(
     judged = judge(stale_shm_segments.no_segment_is_stale, memory_detail=detail)
     expected(judged)
     assert hint in judged.findings[0].hint
+
+
+def test_stale_segments_are_attributed_to_their_owners() -> None:
+    detail = MemoryDetail(
+        shm_left={BUFFER: 66 * MIB, f"{BUFFER}1": 9 * MIB},
+        shm_mine=(f"{BUFFER}1",),
+        shm_owners={"0": 9 * MIB, "1007": 66 * MIB},
+    )
+    (found,) = judge(stale_shm_segments.no_segment_is_stale, memory_detail=detail).findings
+    assert found.message.endswith(
+        "1 of them belong to other users (by owner: uid 1007 66 MiB, uid 0 9 MiB)"
+    )
+    assert found.evidence["mib_by_uid"] == {"0": 9, "1007": 66}
 
 
 V1 = (

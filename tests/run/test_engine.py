@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -56,15 +57,24 @@ CONFIG = {
 }
 
 
+@pytest.fixture(name="port")
+def _port() -> Iterator[str]:
+    """A master port; DeepSpeed's ops leave their shared memory behind, whose names have it."""
+    port = str(free_port())
+    yield port
+    for path in Path("/dev/shm").glob(f"deepspeed_*_{port}_*"):
+        path.unlink()
+
+
 def test_steps_loss_and_times_are_those_that_deepspeed_prints(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, port: str
 ) -> None:
     monkeypatch.setenv("DS_ACCELERATOR", "cpu")
     script, config = tmp_path / "train.py", tmp_path / "ds_config.json"
     script.write_text(TRAIN)
     config.write_text(json.dumps(CONFIG))
     done = quick(
-        tmp_path, "--", "deepspeed", "--num_gpus", "2", "--master_port", str(free_port()),
+        tmp_path, "--", "deepspeed", "--num_gpus", "2", "--master_port", port,
         str(script), "--config", str(config), timeout=1000,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr

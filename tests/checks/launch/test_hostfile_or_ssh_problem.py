@@ -26,7 +26,10 @@ from tests.checks.launch.rows import command, gpus
             "node-a slots=2\nnode-b 8 gpus\n", "fail", "line 2", id="a line without slots="
         ),
         pytest.param(
-            "node-a slots=2\nnode-a slots=2\n", "fail", "stands on line 1", id="a host named twice"
+            "node-a slots=2\nnode-a slots=2\n",
+            "fail",
+            "is already on line 1",
+            id="a host named twice",
         ),
         pytest.param(
             "node-a slots=two\n", "fail", "HOST slots=N", id="a number of slots in letters"

@@ -31,8 +31,8 @@ _POLL = 0.02
 #: How long a worker may take to end its own children: at the end of the budget, and after a signal.
 _LAST_SECONDS = 0.1
 _END_SECONDS = 0.5
-#: Kept of an epilog's budget for judging, when it has waited for processes to end.
-_JUDGE_SECONDS = 1.0
+#: Share of an epilog's budget for judging, when it has waited for processes to end.
+_JUDGE_SHARE = 0.3
 #: Status of a worker that was asked for what cannot be (`worker.MISUSE`, not imported here).
 _MISUSE = 2
 
@@ -176,7 +176,7 @@ class Supervisor:
             node, job = node_name(self.env), job_id(self.env)
             task["mode"] = "ended"
             task["ended"] = job_end.describe(self.env, self.folder, node, job)
-            task["until"] = self.deadline - _JUDGE_SECONDS
+            task["until"] = self.deadline - _JUDGE_SHARE * self.request.budget
         worker = self._start(task, None)
         if isinstance(worker, Decision):
             return worker

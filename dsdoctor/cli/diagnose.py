@@ -96,8 +96,9 @@ def command(
         known = logs.signatures_of(registry)
     try:
         budget = logs.Budget() if timeout is None else logs.Budget(seconds=timeout)
-        sources, texts = log_heads.heads(logs.find_sources(paths, budget), paths)
-        diagnosis = logs.diagnose(sources, known, expect=expected, budget=budget)
+        found, dumps = logs.find(paths, budget)
+        sources, texts = log_heads.heads(found, paths)
+        diagnosis = logs.diagnose(sources, known, expect=expected, dumps=dumps, budget=budget)
     except logs.ReadError as error:
         raise UsageError(str(error)) from None
     if snapshot is not None or here or texts:

@@ -13,6 +13,7 @@ from dsdoctor.logs.reader import ReadError, Source, find_dumps, find_sources
 from dsdoctor.model.diagnosis import Diagnosis
 
 if TYPE_CHECKING:  # short logs are read without the packs
+    from dsdoctor.logs.flight_recorder import Dump
     from dsdoctor.registry import Registry
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "diagnose",
     "diagnose_paths",
     "explained",
+    "find",
     "find_sources",
     "signatures_of",
 ]
@@ -45,11 +47,22 @@ def diagnose_paths(
     budget: Budget | None = None,
 ) -> Diagnosis:
     """Reads files, folders and `-`, and names the cause; a missing file is a ReadError."""
-    from dsdoctor.logs import flight_recorder  # noqa: PLC0415  # a short log has no dumps
-
     budget = budget or Budget()
-    paths = list(paths)
-    read = ((name, flight_recorder.read(name, data)) for name, data in find_dumps(paths))
-    dumps = {name: dump for name, dump in read if dump is not None}
+    sources, dumps = find(list(paths), budget)
+    return diagnose(sources, signatures, expect=expect, dumps=dumps, budget=budget)
+
+
+def find(paths: Sequence[str], budget: Budget) -> tuple[list[Source], tuple[Dump, ...]]:
+    """Logs in files, folders and `-`, and dumps of torch's flight recorder beside them.
+
+    Raises:
+        ReadError: a file is missing.
+    """
+    dumps: dict[str, Dump] = {}
+    for name, data in find_dumps(paths):
+        from dsdoctor.logs import flight_recorder  # noqa: PLC0415  # most logs have no dumps
+
+        if (dump := flight_recorder.read(name, data)) is not None:
+            dumps[name] = dump
     sources = [one for one in find_sources(paths, budget) if one.name not in dumps]
-    return diagnose(sources, signatures, expect=expect, dumps=tuple(dumps.values()), budget=budget)
+    return sources, tuple(dumps.values())

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from dsdoctor import packs
+from dsdoctor.cli.diagnose import command
 from dsdoctor.logs import diagnose_paths, flight_recorder, signatures_of
 
 
@@ -93,3 +95,5 @@ def test_a_folder_with_dumps_names_the_missing_rank(tmp_path: Path) -> None:
     assert found.causes[0].condition == "nccl-timeout-watchdog"
     assert "rank 1 never started collective 7" in found.causes[0].message
     assert found.files == 1
+    typed = CliRunner().invoke(command, [str(tmp_path)])
+    assert "rank 1 never started collective 7" in " ".join(typed.output.split())

@@ -28,7 +28,7 @@ _SCRIPTS = Path(__file__).parent.parent / "probes" / "children"
 
 
 #: Those of them that read the machine and nothing of the examined environment.
-_OWN_SCRIPTS = ("checkpoint.py", "nvml.py", "trial_compile.py", "trial_write.py")
+_OWN_SCRIPTS = ("checkpoint.py", "nvml.py", "trial_compile.py", "trial_write.py", "watch_gpus.py")
 
 
 class _Choice:

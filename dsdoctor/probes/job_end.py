@@ -50,9 +50,14 @@ def _read(host: Host, path: str) -> bytes:
         return b""
 
 
-def _job(host: Host, pid: str) -> str:
+def _job(host: Host, pid: str, end: JobEnd) -> str:
+    """The Slurm job of a process; its environment counts only if it runs as the job's owner.
+
+    Whoever starts a process writes its environment, and no other account may have a node drained.
+    """
     cgroup = _read(host, f"/proc/{pid}/cgroup").decode("utf-8", "replace")
-    return job_of(cgroup, _read(host, f"/proc/{pid}/environ"))
+    owned = end.uid is not None and _uid(host, pid) == end.uid
+    return job_of(cgroup, _read(host, f"/proc/{pid}/environ") if owned else b"")
 
 
 def _uid(host: Host, pid: str) -> int | None:
@@ -67,7 +72,7 @@ def other_jobs(host: Host, end: JobEnd) -> set[str]:
     found = set()
     for pid in host.listdir("/proc"):
         if pid.isdigit() and _uid(host, pid) == end.uid:
-            found.add(_job(host, pid))
+            found.add(_job(host, pid, end))
     return found - {"", end.job}
 
 
@@ -85,7 +90,7 @@ def left_processes(
             users.setdefault(process.pid, {})[gpu.index] = process.used_bytes
     found = []
     for pid, used in sorted(users.items()):
-        job = _job(host, str(pid))
+        job = _job(host, str(pid), end)
         owned = end.uid and _uid(host, str(pid)) == end.uid and not others
         if job != end.job and (job or not owned):
             continue

@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from dsdoctor import process
+from dsdoctor.host.account import isolated
 from dsdoctor.run.gpus import GpuChoice
 from dsdoctor.run.options import RunOptions
 
 WATCHER = Path(__file__).parent.parent / "probes" / "children" / "watch_host.py"
+_GPU_WATCHER = WATCHER.with_name("watch_gpus.py")
 #: How long the watcher may take for its last sample.
 LAST_SECONDS = 1.5
 
@@ -28,6 +30,8 @@ class Watcher:
         self._arguments = [sys.executable, "-I", "-S", str(WATCHER), "--pid", str(pid)]
         self._arguments += ["--every", str(options.every), "--file", str(folder / "samples.jsonl")]
         self._arguments += ["--gpus", seen.selector] + ["--pci-order"] * seen.by_pci
+        for option in isolated([sys.executable, str(_GPU_WATCHER)])[1:-1]:
+            self._arguments.append(f"--gpu-python-option={option}")
         for disk in _disks(folder):
             self._arguments += ["--disk", disk]
         if interface := os.environ.get("NCCL_SOCKET_IFNAME", "").lstrip("^="):

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dsdoctor import files, process
+from dsdoctor.host.account import isolated
 from dsdoctor.run.notices import gpu_evidence, xid_words
 from dsdoctor.smoke.attempt import GpuError
 
@@ -33,7 +34,7 @@ class GpuWatch:
         self._child: process.Detached | None = None
         with contextlib.suppress(OSError):
             self._child = process.start_detached(
-                [sys.executable, str(WATCHER), str(EVERY)], output=self._path, env=env
+                isolated([sys.executable, str(WATCHER), str(EVERY)]), output=self._path, env=env
             )
 
     def end(self, uuids: Collection[str]) -> tuple[GpuError, ...]:

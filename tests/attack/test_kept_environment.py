@@ -350,3 +350,21 @@ def test_a_log_that_is_a_link_to_a_private_file_is_not_quoted(
             assert "root" in done.stderr
     finally:
         trap.victim.write_text("root's own\n")
+
+
+def test_what_samples_gpus_for_root_takes_no_code_from_the_jobs_path(trap: Trap) -> None:
+    ran = trap.folder / "ran"
+    for name in ("pynvml", "sitecustomize"):
+        trap.file(f"{name}.py", EVIL.format(str(ran)))
+    argv = [sys.executable, "-I", "-m", "dsdoctor", "run", "--preflight", "off", "--as-user", "root"]
+    done = subprocess.run(
+        [*argv, "--", "sleep", "2"],
+        env=kept(trap, PYTHONPATH=str(trap.home), XDG_STATE_HOME=str(trap.folder / "state")),
+        cwd="/",
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    assert not ran.exists()

@@ -57,7 +57,8 @@ def test_processes_belong_to_the_job_by_cgroup_environment_or_owner() -> None:
     host.process(13, 1002)
     host.process(14, 0)
     host.process(15, 1001, env="SLURM_JOB_ID=7", state="Z")
-    found = remains(host, END, 10, 11, 12, 13, 14, 15, 16).processes
+    host.process(17, 1002, env="SLURM_JOB_ID=7")  # another account's word
+    found = remains(host, END, 10, 11, 12, 13, 14, 15, 16, 17).processes
     assert [(one.pid, one.certain) for one in found] == [(10, True), (11, True), (12, False)]
     assert (found[0].gpus, found[0].used_bytes, found[0].started) == ((0, 1), 10, 4711)
 

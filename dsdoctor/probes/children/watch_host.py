@@ -1,7 +1,7 @@
 r"""Sample the host beneath a running job, one JSON line each time.
 
     python watch_host.py --pid PID --every SECONDS --file FILE [--disk PATH]… [--interface NAME]
-                         [--gpus SELECTOR] [--pci-order]
+                         [--gpus SELECTOR] [--pci-order] [--gpu-python-option=OPTION]…
 
 Each line goes to FILE (rotated once at 64 MiB) and to standard output. Ends when standard input is
 closed: whoever started it has gone. Nothing is changed on the machine. Linux; elsewhere the lines
@@ -234,7 +234,7 @@ class Kernel:
 class Gpus:
     """The newest line of `watch_gpus.py`."""
 
-    def __init__(self, every: float, selector: str, by_pci: bool) -> None:
+    def __init__(self, every: float, selector: str, by_pci: bool, options: list[str]) -> None:
         self.buffer = b""
         self.latest: dict[str, Any] | None = None
         self.xids: list[dict[str, Any]] = []
@@ -243,7 +243,7 @@ class Gpus:
         beside = os.path.join(os.path.dirname(os.path.abspath(__file__)), "watch_gpus.py")
         try:
             self.child = subprocess.Popen(
-                [sys.executable, beside, str(every), selector] + ["pci"] * by_pci,
+                [sys.executable, *options, beside, str(every), selector] + ["pci"] * by_pci,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
@@ -324,8 +324,10 @@ def main() -> None:
     parser.add_argument("--interface")
     parser.add_argument("--gpus", default="all")
     parser.add_argument("--pci-order", action="store_true")
+    parser.add_argument("--gpu-python-option", action="append", default=[])
     given = parser.parse_args()
-    ranks, kernel, gpus = Ranks(given.pid), Kernel(), Gpus(given.every, given.gpus, given.pci_order)
+    ranks, kernel = Ranks(given.pid), Kernel()
+    gpus = Gpus(given.every, given.gpus, given.pci_order, given.gpu_python_option)
     output = Output(given.file)
     folder = cgroup_folder(given.pid)
     try:

@@ -11,7 +11,7 @@ import base64
 import tempfile
 from pathlib import Path
 
-from dsdoctor.model.facts.python import Patient
+from dsdoctor.model.facts.python import PatientChoice
 from dsdoctor.report.html import check
 from tests.html import browser, samples
 
@@ -22,9 +22,7 @@ WIDTH, HEIGHT = 1000, 620
 def made() -> str:
     """The page of the simulated machine, with the interpreter that a reader would have."""
     found = samples.snapshot()
-    found.put(
-        Patient(executable="/opt/train/bin/python", version="3.11.9", chosen_by="VIRTUAL_ENV")
-    )
+    found.put(PatientChoice(executable="/opt/train/bin/python", chosen_by="VIRTUAL_ENV"))
     return check.page(samples.judged(found), found)
 
 

@@ -143,9 +143,13 @@ class BlockReader:
         result = self.lines.result
         result.errors = self.lines.traces.errors
         self.course.restore()
-        if not result.hits and not result.errors:
+        died = self.lines.fell is not None or self.lines.fatal or result.failures
+        trained = bool(self.lines.steps) and not died  # an excerpt shows no steps
+        if not (trained or result.hits or result.errors):
             result.hits = self.lines.ignored
-        result.tail = [
-            (number, strip_prefixes(reader.decode(line))[0]) for number, line in self.tail
-        ]
+        tail = list(self.tail)
+        if trained:
+            aside = self.lines.aside
+            tail = [row for row in tail if not any(row[0] in lines for lines in aside)] or tail[-1:]
+        result.tail = [(number, strip_prefixes(reader.decode(line))[0]) for number, line in tail]
         return result

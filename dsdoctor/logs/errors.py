@@ -58,9 +58,21 @@ PLAIN_LITERALS = (
 CHAINS = ("During handling of the above exception", "was the direct cause of the following")
 #: What Python writes above the traceback of an exception that it ignores: of finalizers, mostly.
 IGNORED = "Exception ignored"
+#: ... and torch's compiler above one in its own helper process (_inductor/compile_worker of
+#: torch 2.13), which may go on when the rank that it served has ended.
+HELPER = "Uncaught exception in compile_worker subprocess"
 #: Lines between an exception whose text ends with a colon and the traceback that is its reason.
 REASON_LINES = 3
-ERROR_LITERALS = (TRACEBACK, "Error", "Exception", "Interrupt", IGNORED, *PLAIN_LITERALS, *CHAINS)
+ERROR_LITERALS = (
+    TRACEBACK,
+    "Error",
+    "Exception",
+    "Interrupt",
+    IGNORED,
+    HELPER,
+    *PLAIN_LITERALS,
+    *CHAINS,
+)
 LIBRARY = ("site-packages", "dist-packages", "/lib/python", "<frozen", "\\lib\\", "/lib64/python")
 
 
@@ -108,7 +120,7 @@ class _Trace(msgspec.Struct):
     """A traceback that is being read.
 
     Attributes:
-        ignored: Python says that it ignores the exception.
+        ignored: Python says that it ignores the exception, or it is a helper's own.
         source: the last line was that of a frame, so a line of source text follows.
     """
 
@@ -174,7 +186,7 @@ class Tracebacks:
         """
         if any(words in literals for words in CHAINS):
             self._chained.add(rank)
-        if IGNORED in literals:
+        if IGNORED in literals or HELPER in literals:
             self._unraisable[rank] = number
         if TRACEBACK in literals and TRACEBACK in text:
             head = GLUED_HEAD.search(text)

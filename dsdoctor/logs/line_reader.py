@@ -9,7 +9,7 @@ import time
 import msgspec
 
 from dsdoctor.logs import reader
-from dsdoctor.logs.errors import CHAINS, ERROR_LITERALS, IGNORED, TRACEBACK, Tracebacks
+from dsdoctor.logs.errors import CHAINS, ERROR_LITERALS, HELPER, IGNORED, TRACEBACK, Tracebacks
 from dsdoctor.logs.frames import frames_of
 from dsdoctor.logs.hits import KEPT, Failure, Hit, Scan
 from dsdoctor.logs.launcher_lines import FAILED, FIRST, REPORT, REPORT_LINES, RESTART
@@ -30,7 +30,7 @@ SLOW = 0.005
 #: ... and after so many of them in a log, the signature is left out of the rest of it.
 MOST_SLOW = 20
 #: Lines that matter each time they come.
-COURSE = frozenset({RESTART, FAILED, FIRST, TRACEBACK, IGNORED, *CHAINS})
+COURSE = frozenset({RESTART, FAILED, FIRST, TRACEBACK, IGNORED, HELPER, *CHAINS})
 
 
 class LineReader:
@@ -46,7 +46,9 @@ class LineReader:
         steps: how far the run has come.
         fell: where a worker failed since the last restart: number of the line, time stamp, steps.
         fatal: signs of a death, and how far the run had come.
-        ignored: hits on tracebacks that were ignored; they count if nothing else does.
+        ignored: hits on tracebacks that were ignored; they count if nothing else
+            explains a death, or if the log is only an excerpt.
+        aside: lines of the last of these tracebacks.
     """
 
     def __init__(self, ready: ReadySignatures, index: int, rank: int | None) -> None:
@@ -63,6 +65,7 @@ class LineReader:
         self.fell: tuple[int, str, Steps] | None = None
         self.fatal: dict[str, Steps] = {}
         self.ignored: list[Hit] = []
+        self.aside: collections.deque[range] = collections.deque(maxlen=KEPT)
         self._slow: collections.Counter[int] = collections.Counter()
 
     def renew(self) -> None:
@@ -113,10 +116,11 @@ class LineReader:
         self.spent.update(filter(self._is_spent, literals - self.spent))
 
     def _set_aside(self, first: int, last: int, rank: int | None) -> None:
-        """Takes hits on an ignored traceback out; they count if nothing else does."""
+        """Takes hits on an ignored traceback out; see `ignored`."""
         ignored = [
             hit for hit in self.result.hits if first <= hit.line <= last and hit.rank == rank
         ]
+        self.aside.append(range(first, last + 1))
         self.result.hits = [hit for hit in self.result.hits if hit not in ignored]
         self.ignored += ignored[: KEPT - len(self.ignored)]
 

@@ -356,7 +356,17 @@ def test_what_samples_gpus_for_root_takes_no_code_from_the_jobs_path(trap: Trap)
     ran = trap.folder / "ran"
     for name in ("pynvml", "sitecustomize"):
         trap.file(f"{name}.py", EVIL.format(str(ran)))
-    argv = [sys.executable, "-I", "-m", "dsdoctor", "run", "--preflight", "off", "--as-user", "root"]
+    argv = [
+        sys.executable,
+        "-I",
+        "-m",
+        "dsdoctor",
+        "run",
+        "--preflight",
+        "off",
+        "--as-user",
+        "root",
+    ]
     done = subprocess.run(
         [*argv, "--", "sleep", "2"],
         env=kept(trap, PYTHONPATH=str(trap.home), XDG_STATE_HOME=str(trap.folder / "state")),

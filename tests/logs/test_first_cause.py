@@ -295,6 +295,35 @@ def test_an_exception_that_python_ignores_is_not_the_cause() -> None:
     assert said(text) == said(text.split("\n", 1)[1]) == "dataloader-worker-killed"
 
 
+IGNORED_AT_EXIT = (
+    "Exception ignored in atexit callback: <function matmul_ext_update_autotune_table at 0x7f>\n"
+    "Traceback (most recent call last):\n"
+    '  File "/opt/env/lib/python3.11/site-packages/deepspeed/ops/transformer/inference/triton/'
+    'matmul_ext.py", line 105, in put\n'
+    '    os.replace(self.file_path + ".tmp", self.file_path)\n'
+    "FileNotFoundError: [Errno 2] No such file or directory: "
+    "'/home/user/.triton/autotune/Fp16Matmul_2d_kernel.pickle.tmp' -> "
+    "'/home/user/.triton/autotune/Fp16Matmul_2d_kernel.pickle'\n"
+)
+
+
+def test_an_exception_that_python_ignores_at_the_end_of_a_good_run_is_no_failure() -> None:
+    assert said(steps(1, 40) + IGNORED_AT_EXIT) == "clean"
+    died = steps(1, 40) + IGNORED_AT_EXIT + "train.py exits with return code = -11\n"
+    assert said(died) != "clean"
+
+
+def test_a_helper_process_that_outlives_its_rank_is_not_the_cause() -> None:
+    helper = (
+        "Uncaught exception in compile_worker subprocess\n"
+        "Traceback (most recent call last):\n"
+        '  File "/opt/env/lib/python3.11/site-packages/torch/_inductor/compile_worker/__main__.py", '
+        "line 38, in main\n"
+        "OSError: [Errno 107] Transport endpoint is not connected\n"
+    )
+    assert said(key_error(0) + helper) == "user-code"
+
+
 def test_source_text_of_a_traceback_is_no_evidence() -> None:
     text = (
         "Traceback (most recent call last):\n"

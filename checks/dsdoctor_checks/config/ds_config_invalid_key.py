@@ -172,12 +172,26 @@ HINT = "correct the key that the error names"
 
 SIGNATURES = (
     Signature(
-        pattern=r"\d+ validation errors? for (?:DeepSpeed|\w*Config)\w*",
+        # the classes of its config; other libraries (vLLM, for one) have pydantic models as well
+        pattern=r"\d+ validation errors? for (?:DeepSpeed\w*|CSVConfig|CometConfig|CommsLoggerConfig|CompileConfig|HybridEngineConfig|TPConfig|TPTrainingConfig|TensorBoardConfig|WandbConfig|ZenFlowConfig)\b",
+        source="deepspeed 0.19.8: subclasses of DeepSpeedConfigModel",
         examples=(
             "ValidationError: 1 validation error for DeepSpeedZeroConfig",
             "pydantic_core._pydantic_core.ValidationError: 2 validation errors for DeepSpeedFP16Config",
+            "ValidationError: 1 validation error for CSVConfig",
+            "ValidationError: 1 validation error for CometConfig",
+            "ValidationError: 1 validation error for CommsLoggerConfig",
+            "ValidationError: 1 validation error for CompileConfig",
+            "ValidationError: 1 validation error for HybridEngineConfig",
+            "ValidationError: 1 validation error for TPConfig",
+            "ValidationError: 1 validation error for TPTrainingConfig",
+            "ValidationError: 1 validation error for TensorBoardConfig",
+            "ValidationError: 1 validation error for WandbConfig",
+            "ValidationError: 1 validation error for ZenFlowConfig",
         ),
-        not_examples=(" validation error for  ",),
+        not_examples=(
+            "pydantic_core._pydantic_core.ValidationError: 1 validation error for ModelConfig",
+        ),
         level=Level.STRONG,
         not_near=("Input should be", "value is not a valid"),
     ),

@@ -9,14 +9,26 @@ the other ranks wait for it.
 Install the package, or set `"enabled": false`.
 
 ## References
-deepspeed/monitor/monitor.py, deepspeed/monitor/utils.py (0.19.8, 2026-11-22)
+- deepspeed/monitor/monitor.py, deepspeed/monitor/utils.py (0.19.8, 2026-11-22)
+- transformers/integrations/integration_utils.py (5.23.0, 2026-11-22)
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dsdoctor.api import Condition, DsConfig, Finding, Packages, Scope, check, fail, ok
+from dsdoctor.api import (
+    Condition,
+    DsConfig,
+    Finding,
+    Level,
+    Packages,
+    Scope,
+    Signature,
+    check,
+    fail,
+    ok,
+)
 from dsdoctor_checks._util import at_least
 
 from ._tables import enabled
@@ -59,3 +71,21 @@ def monitors_are_installed(config: DsConfig, packages: Packages) -> Iterator[Fin
         )
     if clean:
         yield ok()
+
+
+HINT = "install the package, or take the monitor out of the config or out of `report_to`"
+
+SIGNATURES = (
+    Signature(
+        pattern=r"\w{1,40}Callback requires [`']?(?P<package>[A-Za-z][\w-]{1,40})\S{0,30} to be installed",
+        message="A callback of transformers' Trainer needs `{package}`, which is not installed",
+        source="transformers 5.23.0 integrations/integration_utils.py",
+        examples=(
+            "RuntimeError: WandbCallback requires wandb to be installed. Run `pip install wandb`.",
+            "RuntimeError: CometCallback requires comet-ml>=3.43.2 to be installed. Run `pip install comet-ml>=3.43.2`.",
+            "RuntimeError: CodeCarbonCallback requires `codecarbon` to be installed. Run `pip install codecarbon`.",
+        ),
+        not_examples=("WandbCallback requires wandb",),
+        level=Level.CERTAIN,
+    ),
+)

@@ -68,14 +68,18 @@ SIGNATURES = (
         level=Level.STRONG,
     ),
     Signature(
-        pattern=r"(?:huggingface\.co|hf\.co|modelscope|hf-mirror)\S{0,20}.{0,80}Max retries",
+        pattern=r"(?:huggingface\.co|hf\.co|modelscope|hf-mirror)\S{0,20}.{0,80}Max retries(?!.{0,1500} thrown while requesting )",
         examples=(
             "ConnectionError: HTTPSConnectionPool(host='huggingface.co', port=443): Max retries exceeded",
             "hf.cox1 ... Max retries",
             "modelscopex1 ... Max retries",
             "hf-mirrorx1 ... Max retries",
         ),
-        not_examples=("port=443): Max retries exceeded",),
+        # huggingface_hub warns before each of its own retries, and raises when it gives up
+        not_examples=(
+            "port=443): Max retries exceeded",
+            "'(MaxRetryError(\"HTTPSConnectionPool(host='huggingface.co', port=443): Max retries exceeded with url: /x\"), '(Request ID: 1)')' thrown while requesting HEAD https://huggingface.co/x",
+        ),
         level=Level.STRONG,
     ),
     Signature(
@@ -91,7 +95,7 @@ SIGNATURES = (
         level=Level.STRONG,
     ),
     Signature(
-        pattern=r"(?:Failed to resolve|Read timed out|Connection to|HTTPSConnectionPool\(host=)\s?'?(?:cdn-lfs|huggingface\.co|hf\.co|hf-mirror\.com|raw\.githubusercontent\.com)\S{0,80} ?.{0,60}(?:timed out|resolve|Max retries|Read|SSL|refused|Proxy)",
+        pattern=r"(?:Failed to resolve|Read timed out|Connection to|HTTPSConnectionPool\(host=)\s?'?(?:cdn-lfs|huggingface\.co|hf\.co|hf-mirror\.com|raw\.githubusercontent\.com)\S{0,80} ?.{0,60}(?:timed out|resolve|Max retries|Read|SSL|refused|Proxy)(?!.{0,1500} thrown while requesting )",
         examples=(
             "requests.exceptions.ReadTimeout: HTTPSConnectionPool(host='huggingface.co', port=443): Read timed out. (read timeout=10)",
             "Failed to resolvecdn-lfsx1 ... timed out",
@@ -108,6 +112,7 @@ SIGNATURES = (
         ),
         not_examples=(
             "requests.exceptions.ReadTimeout: HTTPSConnectionPool(host='huggingface.co', port=443):",
+            "'(MaxRetryError(\"HTTPSConnectionPool(host='huggingface.co', port=443): Max retries exceeded with url: /x\"), '(Request ID: 1)')' thrown while requesting HEAD https://huggingface.co/x",
         ),
     ),
     Signature(
@@ -199,7 +204,7 @@ SIGNATURES = (
         level=Level.WEAK,
     ),
     Signature(
-        pattern=r"(?:Max[Rr]etr|SSLError|Timeout|Connection).{0,120}host='(?:huggingface\.co|hf-mirror\.com)'",
+        pattern=r"(?:Max[Rr]etr|SSLError|Timeout|Connection).{0,120}host='(?:huggingface\.co|hf-mirror\.com)'(?!.{0,1500} thrown while requesting )",
         examples=(
             "SSLError(MaxRetryError(\"HTTPSConnectionPool(host='huggingface.co', port=443)",
             "Timeout ... host='huggingface.co'",

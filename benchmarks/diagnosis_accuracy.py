@@ -19,7 +19,8 @@ ABOUT = """\
 How often `diagnose` is right, from `benchmarks/diagnosis_figures.json`; made by
 `python benchmarks/diagnosis_accuracy.py --write docs/accuracy.md`. A *first run* is one on cases
 that were labelled before any version of the tool had read them: only those say what to expect.
-Of a set that is *held back* nothing was learnt, but an earlier version has read it.
+Of a set that was *held back* nothing had been learnt at that commit, but an earlier version had
+read it.
 "False causes" counts logs of healthy runs, of the script's own errors and of failures that no
 condition names, for which a cause was named.
 """

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import gzip
-import resource
 import subprocess
 import sys
 import time
@@ -165,7 +164,6 @@ def test_a_bomb_costs_neither_memory_nor_time(command: list[str], tmp_path: Path
     assert "Traceback" not in done.stderr
     if more:
         assert "(the limit of 2 s)" in done.stdout.replace("\n      ", " ")
-    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss >> 10 < 1024
 
 
 def test_the_report_says_what_was_not_read(tmp_path: Path) -> None:

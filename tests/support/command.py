@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import resource
 import subprocess
 import sys
 import time
@@ -63,8 +64,18 @@ def clean_environment(tmp_path: Path, **more: str) -> dict[str, str]:
 
 
 def dsdoctor(
-    *argv: str, env: Mapping[str, str], cwd: Path | None = None, timeout: float = 150
+    *argv: str,
+    env: Mapping[str, str],
+    cwd: Path | None = None,
+    timeout: float = 150,
+    address_mib: int | None = None,
 ) -> Outcome:
+    """Runs the command, with no more than so much address space."""
+
+    def bound() -> None:
+        if address_mib is not None:
+            resource.setrlimit(resource.RLIMIT_AS, (address_mib << 20, address_mib << 20))
+
     begun = time.monotonic()
     done = subprocess.run(
         [sys.executable, "-m", "dsdoctor", *argv],
@@ -75,6 +86,7 @@ def dsdoctor(
         errors="replace",
         timeout=timeout,
         check=False,
+        preexec_fn=bound,  # the suite starts no threads here
     )
     return Outcome(done.returncode, done.stdout, done.stderr, time.monotonic() - begun)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 import signal
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,6 +31,8 @@ EVIDENCE = ("output-*.log.gz", "kernel.log", "gpus.log", "control-group.log", "s
 ENDING = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT")
 #: How long the scheduler may take to answer.
 SCHEDULER_SECONDS = 5.0
+#: How long Slurm may take to settle the state of a job whose processes it is ending.
+SETTLING_SECONDS = 3.0
 
 
 def figures_of(progress: Progress, notices: Notices) -> Figures:
@@ -68,8 +71,13 @@ def ask_scheduler(folder: Path, env: Mapping[str, str]) -> None:
     tool = shutil.which("scontrol")
     if not job.isdigit() or tool is None:
         return
+    until = time.monotonic() + SETTLING_SECONDS
     with contextlib.suppress(OSError):
         answer = process.run([tool, "show", "job", job], timeout=SCHEDULER_SECONDS)
+        # this state hides the one that says how the job ended
+        while answer.ok and "JobState=COMPLETING" in answer.text and time.monotonic() < until:
+            time.sleep(0.25)
+            answer = process.run([tool, "show", "job", job], timeout=SCHEDULER_SECONDS)
         if answer.ok:
             from dsdoctor.model.redact import mask  # noqa: PLC0415
 

@@ -12,7 +12,7 @@ from dsdoctor.cli import loading
 @click.command("facts")
 @click.argument("name", required=False, metavar="[FACT]")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
-@click.option("--checks-dir", multiple=True, metavar="DIR", help="Folder of further checks.")
+@click.option("--checks-dir", multiple=True, metavar="DIR", help="Directory of additional checks.")
 def command(name: str | None, form: str, checks_dir: tuple[str, ...]) -> int:
     """Show what a fact contains, or list the facts that checks can ask for.
 

@@ -21,7 +21,7 @@ from dsdoctor.safe_path import UnsafePathError
 
 @click.group("hook")
 def command() -> None:
-    """Decide before a job, in the words of a scheduler.
+    """Decide whether a job may start, in a scheduler's own protocol.
 
     Only a confirmed fault blocks. An inconclusive check, and any failure of dsdoctor itself,
     lets the job pass with a line in syslog, unless --fail-closed is given.
@@ -94,9 +94,9 @@ _SHORT = {
     "pbs-prologue": "PBS's prologue: may this job start here?",
     "lsf-pre-exec": "LSF's pre-execution command: may this job start?",
     "sge-prolog": "Grid Engine's prolog: may this job start here?",
-    "k8s": "An init container of Kubernetes.",
-    "npd": "A plugin of node-problem-detector.",
-    "nagios": "A plugin of Nagios and its kin.",
+    "k8s": "An init container for Kubernetes.",
+    "npd": "A plugin for node-problem-detector.",
+    "nagios": "A plugin for Nagios and compatible monitors.",
 }
 
 
@@ -148,7 +148,7 @@ def status_command(*, run_folder: tuple[str, ...], hours: float, form: str) -> N
         )
 
 
-@command.command("install", short_help="Write scripts or manifests; say what to configure.")
+@command.command("install", short_help="Write scripts or manifests; print what to configure.")
 @click.argument("target", type=click.Choice(sorted(install.TARGETS)))
 @click.option("--into", metavar="DIR", help="Folder for the files.")
 @click.option("--python", metavar="PATH", help="Interpreter that holds dsdoctor [this one].")
@@ -186,7 +186,7 @@ def install_command(
     trust_owner: tuple[int, ...],
     dry_run: bool,
 ) -> None:
-    """Write scripts or manifests and say what to configure."""
+    """Write scripts or manifests, and print what to configure."""
     if python is not None and target != "kubernetes" and not Path(python).is_absolute():
         raise UsageError(
             f"`--python {python}` is not an absolute path; a hook runs without PATH, expected "

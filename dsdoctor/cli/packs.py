@@ -11,7 +11,7 @@ from dsdoctor.errors import UsageError
 
 
 @click.group("packs", invoke_without_command=True)
-@click.option("--checks-dir", multiple=True, metavar="DIR", help="Folder of further checks.")
+@click.option("--checks-dir", multiple=True, metavar="DIR", help="Directory of additional checks.")
 @click.pass_context
 def command(context: click.Context, checks_dir: tuple[str, ...]) -> int:
     """List the packs of checks. Exit status 1 when one is broken."""

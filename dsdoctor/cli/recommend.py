@@ -106,7 +106,11 @@ class _Finite(click.FloatRange):
 @click.option("--seq-len", type=click.IntRange(min=1), help="Tokens in a sequence.")
 @click.option("--micro-batch", type=click.IntRange(min=1), help="Sequences on a GPU at once.")
 @click.option("--global-batch", type=click.IntRange(min=1), help="Sequences in one step.")
-@click.option("--precision", type=click.Choice(["bf16", "fp16", "fp32"]), help="By the hardware.")
+@click.option(
+    "--precision",
+    type=click.Choice(["bf16", "fp16", "fp32"]),
+    help="Training precision [by the hardware].",
+)
 @click.option("--finetune", type=click.Choice(FINETUNES), default="full", show_default=True)
 @click.option("--lora-rank", type=click.IntRange(min=1), default=16, show_default=True)
 @click.option(

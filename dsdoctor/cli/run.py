@@ -53,7 +53,7 @@ class RunGroup(click.Group):
     show_default=True,
     help="Check what the command needs before it starts.",
 )
-@click.option("--force", is_flag=True, help="Start although the check fails.")
+@click.option("--force", is_flag=True, help="Start even if the check fails.")
 @click.option(
     "--env",
     "announce",
@@ -68,7 +68,7 @@ class RunGroup(click.Group):
     default="15m",
     show_default=True,
     metavar="TIME",
-    help="Report a hang after so long without output and work; 0 turns it off.",
+    help="Report a hang after this long without output or work; 0 turns it off.",
 )
 @click.option(
     "--on-hang",
@@ -82,7 +82,7 @@ class RunGroup(click.Group):
     type=click.IntRange(0, 100),
     default=0,
     show_default=True,
-    help="Restart so often where the cause can pass on its own.",
+    help="Restart up to this many times if the cause can pass on its own.",
 )
 @click.option(
     "--requeue",

@@ -33,7 +33,7 @@ _ASK = (
     show_default=True,
     help="What to print.",
 )
-@click.option("--checks-dir", multiple=True, metavar="DIR", help="Folder of further checks.")
+@click.option("--checks-dir", multiple=True, metavar="DIR", help="Directory of additional checks.")
 @click.option("-o", "--output", metavar="FILE", help="Write the report there.")
 def command(issue: str, *, form: str, checks_dir: tuple[str, ...], output: str | None) -> int:
     """Judge the logs and the environment in the text of an issue.

@@ -18,9 +18,9 @@ KINDS: dict[str, tuple[str, tuple[str, ...]]] = {
     "pbs-prologue": ("PBS's prologue: may this job start on this node?", ("node",)),
     "lsf-pre-exec": ("LSF's pre-execution command: may this job start here?", ("node",)),
     "sge-prolog": ("Grid Engine's prolog: may this job start on this node?", ("node",)),
-    "k8s": ("an init container of Kubernetes", ("node", "user-env", "job")),
-    "npd": ("a plugin of node-problem-detector", ("node",)),
-    "nagios": ("a plugin of Nagios and its kin", ("node",)),
+    "k8s": ("an init container for Kubernetes", ("node", "user-env", "job")),
+    "npd": ("a plugin for node-problem-detector", ("node",)),
+    "nagios": ("a plugin for Nagios and compatible monitors", ("node",)),
 }
 #: Scheduler, as kinds begin, to the variables of its jobs' numbers.
 JOB_VARIABLES = {

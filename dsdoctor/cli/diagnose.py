@@ -31,14 +31,7 @@ def _expected(text: str | None) -> list[str]:
 
 @click.command("diagnose")
 @click.argument("paths", metavar="LOG…", nargs=-1, required=True)
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json", "html"]),
-    default="text",
-    show_default=True,
-    help="Output format.",
-)
+@options.report_format
 @click.option(
     "--expect", metavar="NAMES", help="What should have been active, such as zero3,offload,4gpus."
 )

@@ -14,7 +14,7 @@ import click
 import msgspec
 
 from dsdoctor import files, hostfile, interpreter
-from dsdoctor.cli import common, fleet_diff, fleet_pods, html, loading
+from dsdoctor.cli import common, fleet_diff, fleet_pods, html, loading, options
 from dsdoctor.errors import UsageError
 from dsdoctor.fleet import (
     bundle,
@@ -107,13 +107,7 @@ def _places(function: Any) -> Any:
 @click.option("--select", multiple=True, metavar="WHAT", help="Only these: family, id, name.")
 @click.option("--ignore", multiple=True, metavar="WHAT", help="All but these.")
 @click.option("--fail-on", type=click.Choice(["warn", "unknown", "fail"]), help="Exit 1 at this.")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json", "html"]),
-    default="text",
-    show_default=True,
-)
+@options.report_format
 @click.option("-o", "--output", metavar="FILE", help="Write the report there.")
 @click.option("-v", "--verbose", is_flag=True, help="Show every finding and every group.")
 def check(

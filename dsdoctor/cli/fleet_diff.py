@@ -8,7 +8,7 @@ import click
 import msgspec
 
 from dsdoctor import settings
-from dsdoctor.cli import common, html, loading
+from dsdoctor.cli import common, html, loading, options
 from dsdoctor.errors import UsageError
 from dsdoctor.fleet import compare, nodes
 from dsdoctor.fleet import folder as stored
@@ -20,13 +20,7 @@ Rows = list[dict[str, str]]
 @click.command("diff", short_help="Compare the reports of two nodes, or two folders.")
 @click.argument("one")
 @click.argument("other")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json", "html"]),
-    default="text",
-    show_default=True,
-)
+@options.report_format
 @click.option("-o", "--output", metavar="FILE", help="Write the report there.")
 @click.option("-v", "--verbose", is_flag=True, help="Show every difference.")
 def command(*, one: str, other: str, form: str, output: str | None, verbose: bool) -> int:

@@ -48,6 +48,15 @@ def become_user(function: C) -> C:
     return option(function)
 
 
+def report_format(function: C) -> C:
+    """The option of a report that is text, JSON or a page."""
+    option = click.option(
+        "--format", "form", type=click.Choice(["text", "json", "html"]), default="text",
+        show_default=True, help="Output format.",
+    )  # fmt: skip
+    return option(function)
+
+
 def language_option(function: C) -> C:
     """The option that names the language of a report for people."""
     option = click.option(

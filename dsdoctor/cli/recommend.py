@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from dsdoctor import launch_site
-from dsdoctor.cli import html, measuring, proving
+from dsdoctor.cli import html, measuring, options, proving
 from dsdoctor.cli.output import wants_colour
 from dsdoctor.errors import UsageError
 from dsdoctor.host import LocalHost
@@ -179,13 +179,7 @@ class _Finite(click.FloatRange):
     metavar="SECONDS",
     help="Limit for reading the machine.",
 )
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json", "html"]),
-    default="text",
-    show_default=True,
-)
+@options.report_format
 @click.option(
     "-v", "--verbose", is_flag=True, help="Itemise every option, not only the chosen one."
 )

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from dsdoctor import proc_stat
 from dsdoctor.hook.rundir import RunFolder
 
 #: How often a process that is ending is looked at.
@@ -48,10 +49,10 @@ def describe(env: Mapping[str, str], folder: RunFolder, node: str, job: str) -> 
 def is_there(pid: int, started: int) -> bool:
     """Whether a process still runs: one of this number and this start time that has not ended."""
     try:
-        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
-        return fields[0] != b"Z" and int(fields[19]) == started
-    except (OSError, ValueError, IndexError):
+        found = proc_stat.parse(Path(f"/proc/{pid}/stat").read_bytes())
+    except (OSError, ValueError):
         return False
+    return found.state != "Z" and found.started == started
 
 
 def wait(left: list[tuple[int, int]], until: float) -> list[tuple[int, int]]:

@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dsdoctor import proc_stat
 from dsdoctor.hook import job_end
 from dsdoctor.hook.decide import Decision, decide, unknown
 from dsdoctor.hook.request import RESERVE, Request, gpu_selectors, job_id, node_name
@@ -40,10 +41,10 @@ _MISUSE = 2
 def process_age() -> float:
     """Seconds since this process was started, by the kernel's clock; 0 if it does not say."""
     try:
-        fields = Path("/proc/self/stat").read_bytes().rpartition(b")")[2].split()
-        started = int(fields[19]) / os.sysconf("SC_CLK_TCK")
+        ticks = proc_stat.parse(Path("/proc/self/stat").read_bytes()).started
+        started = ticks / os.sysconf("SC_CLK_TCK")
         return max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - started)
-    except (OSError, ValueError, IndexError, AttributeError):
+    except (OSError, ValueError, AttributeError):
         return 0.0
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import time
 
+from dsdoctor import proc_stat
 from dsdoctor.api import Gpus, KernelLog, Missing, probe
-from dsdoctor.host import Host, HostError, read_text
+from dsdoctor.host import Host, HostError
 from dsdoctor.model.facts.base import Why
 from dsdoctor.model.facts.job_end import JobEnd, JobRemains, LeftProcess
 from dsdoctor.model.facts.kernel_log import XidEvent
@@ -30,17 +31,6 @@ def job_of(cgroup: str, environ: bytes) -> str:
         return found[1]
     variable = _VARIABLE.search(environ)
     return variable[1].decode() if variable else ""
-
-
-def parse_stat(text: str) -> tuple[str, str, int]:
-    """Name, state and start time (clock ticks since boot) of a process in its `stat`.
-
-    >>> parse_stat("7 (python 3) S 1 7 7 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 4711 0 0")
-    ('python 3', 'S', 4711)
-    """
-    name = text[text.index("(") + 1 : text.rindex(")")]
-    fields = text.rpartition(")")[2].split()
-    return name, fields[0], int(fields[19])
 
 
 def _read(host: Host, path: str) -> bytes:
@@ -95,8 +85,8 @@ def left_processes(
         if job != end.job and (job or not owned):
             continue
         try:
-            name, state, started = parse_stat(read_text(host, f"/proc/{pid}/stat"))
-        except (HostError, ValueError, IndexError):
+            name, state, started = proc_stat.parse(host.read(f"/proc/{pid}/stat"))
+        except (HostError, ValueError):
             continue  # it has ended since
         if state == "Z":
             continue

@@ -140,7 +140,7 @@ def parse(content: str, origin: str) -> Floors:
     """A profile from its text.
 
     Raises:
-        UsageError: it is no TOML, a table or key is unknown, or a value is not of its kind.
+        UsageError: it is not TOML, a table or key is unknown, or a value is not of its kind.
     """
     try:
         tables = tomllib.loads(content)

@@ -11,10 +11,11 @@ from typing import Any
 
 from dsdoctor import files, process
 from dsdoctor.host.account import isolated
+from dsdoctor.interpreter import CHILDREN
 from dsdoctor.run.notices import gpu_evidence, xid_words
 from dsdoctor.smoke.attempt import GpuError
 
-WATCHER = Path(__file__).parent.parent / "probes" / "children" / "watch_gpus.py"
+WATCHER = CHILDREN / "watch_gpus.py"
 #: Seconds between two samples; an Xid is written at once.
 EVERY = 2.0
 #: A run of 10 minutes on 16 GPUs writes 2 MB.

@@ -114,7 +114,7 @@ def success_line(record: RunRecord) -> str:
     figures = record.figures
     parts = [duration(record.seconds)]
     if figures.steps is not None:
-        steps = f"{figures.steps} steps"
+        steps = f"{figures.steps} step{'' if figures.steps == 1 else 's'}"
         parts.append(
             steps if figures.step_seconds is None else f"{steps} at {figures.step_seconds:.3g} s"
         )

@@ -81,7 +81,13 @@ def _only_a_signal(cause: Cause, registry: Registry) -> bool:
 
 
 def _died(made: Attempt) -> list[Progress]:
-    return [p for p in made.tracker.ranks if p.died is not None and p.failure is None]
+    """The ranks that died without a word, the first one first.
+
+    On a busy machine one look may find several ranks dead. Those that were asked to end by SIGTERM
+    come last: the launcher asks when another rank has already died.
+    """
+    dead = [p for p in made.tracker.ranks if p.died is not None and p.failure is None]
+    return sorted(dead, key=lambda progress: (progress.terminated, progress.died or 0.0))
 
 
 def _hang(made: Attempt, registry: Registry) -> SmokeCause | None:
@@ -229,10 +235,11 @@ def _launcher_gone(made: Attempt, registry: Registry) -> SmokeCause:
 
 
 def _killed(made: Attempt, registry: Registry, dead: Sequence[Progress]) -> SmokeCause:
-    first = min(dead, key=lambda progress: progress.died or 0.0)
+    first = dead[0]
+    how = "ended by SIGTERM" if first.terminated else "killed"
     said = "exit status 0" if made.returncode == 0 else f"exit status {made.returncode}"
     text = (
-        f"rank {first.rank} was killed in {first.place()} with no output; the kernel reports no "
+        f"rank {first.rank} was {how} in {first.place()} with no output; the kernel reports no "
         f"out-of-memory kill, the launcher says {said}"
     )
     lines = [line for line in made.launcher_tail if "return code" in line or "ignal" in line]

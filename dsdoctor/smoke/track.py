@@ -36,12 +36,15 @@ class Progress:
         events: its lines, in order.
         since: when (by our clock) its present phase was first seen.
         died: when (by our clock) its process was seen to be gone before it was done.
+        terminated: whether it was asked to end (SIGTERM), as a launcher asks the ranks that are
+            left; such a rank is not the one that died first.
     """
 
     rank: int
     events: list[Event] = dataclasses.field(default_factory=list)
     since: float = 0.0
     died: float | None = None
+    terminated: bool = False
 
     @property
     def phase(self) -> str:
@@ -117,6 +120,13 @@ class Tracker:
                 progress.events.append(event)
                 new = True
         return new
+
+    def note_death(self, progress: Progress, now: float) -> None:
+        """Notes that the process of a rank is gone, and whether it had been asked to end."""
+        progress.died = now
+        with contextlib.suppress(OSError):
+            written = (self._folder / f"rank-{progress.rank}.sigterm").stat().st_size
+            progress.terminated = written > 0
 
     def _lines(self, rank: int) -> list[Event]:
         path = self._folder / f"rank-{rank}.jsonl"

@@ -51,7 +51,7 @@ class Watch:
                 # its last lines may have come between the two looks
                 tracker.read(now)
                 if not progress.done:
-                    progress.died = now
+                    tracker.note_death(progress, now)
 
     def note_segments(self) -> None:
         """Notes the shared memory of the ranks, which outlives one that is killed."""

@@ -398,14 +398,14 @@ def main() -> Any:
     for name, value in (("RANK", rank), ("LOCAL_RANK", local), ("WORLD_SIZE", world)):
         os.environ.setdefault(name, str(value))
     follow_parent(folder, job["patience"])
-    stacks = take_output(folder, rank)
+    kept_open = take_output(folder, rank)
     reporter = Reporter(folder, rank)
     reporter.write("begin")
     reporter.write("ok", {"host": platform.node(), "local_rank": local})
     Run(job, folder, reporter, local, world).all()
     reporter.write("done")
-    if stacks is not None:
-        stacks.flush()
+    for stream in kept_open:
+        stream.flush()
     return 0
 
 

@@ -89,7 +89,10 @@ class Reporter:
 
 
 def take_output(folder: Any, rank: Any) -> Any:
-    """Sends everything that this process prints, C++ code included, into a file of its own."""
+    """Sends everything that this process prints, C++ code included, into a file of its own.
+
+    Returns the streams for the stacks of signals, which the caller keeps open.
+    """
     log = os.open(
         os.path.join(folder, "rank-%d.log" % rank), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600
     )
@@ -102,8 +105,12 @@ def take_output(folder: Any, rank: Any) -> Any:
     if hasattr(faulthandler, "register"):
         stacks = open(os.path.join(folder, "rank-%d.stack" % rank), "w", encoding="utf-8")
         faulthandler.register(signal.SIGUSR2, file=stacks, all_threads=True)
-        return stacks
-    return None
+        # A launcher ends the other ranks by SIGTERM when one has died. The stack written here tells
+        # them from that one; `chain` lets the signal end the process as it would have anyway.
+        asked = open(os.path.join(folder, "rank-%d.sigterm" % rank), "w", encoding="utf-8")
+        faulthandler.register(signal.SIGTERM, file=asked, all_threads=False, chain=True)
+        return stacks, asked
+    return ()
 
 
 def follow_parent(folder: Any, patience: Any) -> Any:

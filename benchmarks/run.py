@@ -1,17 +1,25 @@
 """What `dsdoctor run` costs a job: the same job with and without it, in turns, in one run.
 
-    python benchmarks/run.py [--rounds 5]
+    python benchmarks/run.py [--rounds 3]
 
 Prints the step time with / without (goal 1.01), the memory of dsdoctor's own processes (goal
 80 MiB), the time it adds to the start (goal 0.3 s, without the check), the share of a core that
 sampling takes with 64 ranks on the node (goal 2 %), and what 1 GiB of output costs (goal: within a
 minute, nothing lost, memory as with none, at most 216 MB kept).
+
+A round is four jobs, without, with, with, without, so that a machine that becomes slower or faster
+affects both alike. Steps of a job's first two seconds do not count: the watcher starts in them. The
+wall time of a step counts what the watcher takes from the job, and also whatever else runs on the
+machine; its processor time counts only what slows the job's own work (caches, memory, the clock).
+The ratio of the two jobs without dsdoctor shows how much of a difference is noise.
 """
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import hashlib
+import json
 import os
 import statistics
 import subprocess
@@ -20,17 +28,25 @@ import tempfile
 import time
 from pathlib import Path
 
+#: Steps of about 20 ms that print as a trainer does.
 STEP = """
-import statistics, time
-times = []
-data = list(range(40000))
-for step in range(60):
-    begun = time.perf_counter()
+import json, sys, time
+warm, measured = float(sys.argv[1]), float(sys.argv[2])
+data = list(range(100000))
+wall, cpu = [], []
+begun, step = time.perf_counter(), 0
+while time.perf_counter() - begun < warm + measured:
+    step += 1
+    before, used = time.perf_counter(), time.process_time()
     for _ in range(10): sum(x * x for x in data[::4])
-    times.append(time.perf_counter() - begun)
     print(f"step {step} loss: 2.0", flush=True)
-print("median", statistics.median(times))
+    if before - begun > warm:
+        wall.append(time.perf_counter() - before)
+        cpu.append(time.process_time() - used)
+print(json.dumps([wall, cpu]))
 """
+STARTS = 5
+WARM_SECONDS, MEASURED_SECONDS = 2.0, 6.0
 RANKS = """
 import os, subprocess, sys, time
 kids = [subprocess.Popen([sys.executable, "-S", "-c", "import time; time.sleep(20)"],
@@ -50,11 +66,46 @@ for _ in range({BLOCKS}):
 RUN = [sys.executable, "-m", "dsdoctor", "run", "--preflight", "off", "-q", "--"]
 
 
-def median_step(prefix: list[str], env: dict[str, str]) -> float:
+@dataclasses.dataclass(frozen=True)
+class Steps:
+    """Median times of a step, s."""
+
+    wall: float
+    cpu: float
+
+
+def median_steps(prefix: list[str], env: dict[str, str]) -> Steps:
+    times = [str(WARM_SECONDS), str(MEASURED_SECONDS)]
     done = subprocess.run(
-        [*prefix, sys.executable, "-c", STEP], env=env, capture_output=True, text=True, check=True
+        [*prefix, sys.executable, "-c", STEP, *times],
+        env=env,
+        capture_output=True,
+        text=True,
+        check=True,
     )
-    return float(done.stdout.split()[-1])
+    wall, cpu = json.loads(done.stdout.splitlines()[-1])
+    return Steps(statistics.median(wall), statistics.median(cpu))
+
+
+def one_round(env: dict[str, str]) -> list[Steps]:
+    """Without, with, with, without."""
+    return [median_steps(prefix, env) for prefix in ([], RUN, RUN, [])]
+
+
+def spread(ratios: list[float]) -> str:
+    return f"{statistics.median(ratios):.3f} ({min(ratios):.3f} to {max(ratios):.3f})"
+
+
+def print_steps(rounds: list[list[Steps]]) -> None:
+    for name in ("wall", "cpu"):
+        times = [[getattr(job, name) for job in four] for four in rounds]
+        ratios = [(b + c) / (a + d) for a, b, c, d in times]
+        noise = [max(a, d) / min(a, d) for a, _, _, d in times]
+        step = statistics.median(a for a, *_ in times)
+        print(
+            f"{name} time of a step of {step * 1000:.1f} ms, with / without: {spread(ratios)}; "
+            f"without / without: {spread(noise)}"
+        )
 
 
 def seconds(command: list[str], env: dict[str, str]) -> float:
@@ -145,16 +196,16 @@ def flood(env: dict[str, str], folder: Path) -> tuple[float, float, bool, float]
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=3)
     rounds = parser.parse_args().rounds
     with tempfile.TemporaryDirectory() as folder:
         env = {**os.environ, "DSDOCTOR_RUNS": folder}
-        pairs = [(median_step([], env), median_step(RUN, env)) for _ in range(rounds)]
-        starts = [seconds([*RUN, "true"], env) - seconds(["true"], env) for _ in range(rounds)]
+        steps = [one_round(env) for _ in range(rounds)]
+        starts = [seconds([*RUN, "true"], env) - seconds(["true"], env) for _ in range(STARTS)]
         share, memory = many_ranks(env)
         took, peak, whole, kept = flood(env, Path(folder))
-    ratio = statistics.median(ours / plain for plain, ours in pairs)
-    print(f"step time with / without: {ratio:.3f} (median of {rounds} pairs)")
+    print(f"{rounds} rounds of four jobs, median of their ratios (smallest to largest):")
+    print_steps(steps)
     print(f"start: {statistics.median(starts):.2f} s beyond the command's own")
     print(f"64 ranks: {share:.1%} of a core, {memory:.0f} MiB (proportional set size)")
     state = "whole" if whole else "NOT whole"

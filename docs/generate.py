@@ -28,6 +28,8 @@ from dsdoctor.model.schema import (
     launch_schema,
     plan_schema,
     report_schema,
+    run_diff_schema,
+    run_schema,
     smoke_schema,
     snapshot_schema,
 )
@@ -57,6 +59,8 @@ def pages() -> dict[Path, str]:
         ROOT / "schema" / "smoke.json": smoke_schema(),
         ROOT / "schema" / "launch.json": launch_schema(),
         ROOT / "schema" / "plan.json": plan_schema(),
+        ROOT / "schema" / "run.json": run_schema(),
+        ROOT / "schema" / "run-diff.json": run_diff_schema(),
     }
     rows = ["# Conditions", "", "| id | condition | what it names |", "|---|---|---|"]
     for unit in registry:

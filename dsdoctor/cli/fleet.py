@@ -40,7 +40,7 @@ def command() -> None:
 
 
 def _places(function: Any) -> Any:
-    options = [
+    choices = [
         click.option("--nodes", "node_list", metavar="gpu[001-512]", help="Nodes by name."),
         click.option("--hostfile", metavar="FILE", help="Nodes and slots of DeepSpeed's hostfile."),
         click.option("--slurm", is_flag=True, help="Nodes of this Slurm allocation, by srun."),
@@ -93,7 +93,7 @@ def _places(function: Any) -> Any:
         ),
         click.option("--save", metavar="DIR", help="Save the nodes' reports in this folder."),
     ]
-    for option in reversed(options):
+    for option in reversed(choices):
         function = option(function)
     return function
 
@@ -338,10 +338,10 @@ def smoke_command(*, hosts_in: str, timeout: float, form: str, **given: Any) -> 
         slots = dict.fromkeys(slots, given["cpu"])
     # the same interpreter on every node, whatever a log-in there finds first
     given["python"] = given["python"] or interpreter.choose(LocalHost()).executable
-    options: list[str] = []
+    words: list[str] = []
     for name, value in given.items():
         if value is not None:
-            options += [f"--{name}", str(value)]
+            words += [f"--{name}", str(value)]
 
     def told(pair: pairing.Pair, passed: bool | None, cause: str) -> None:
         word = {True: "passed", False: "failed", None: "no verdict"}[passed]
@@ -350,7 +350,7 @@ def smoke_command(*, hosts_in: str, timeout: float, form: str, **given: Any) -> 
     runs = smoke.Runs(
         slots=slots,
         command=[sys.executable, "-m", "dsdoctor", "smoke"],
-        options=options,
+        options=words,
         timeout=timeout,
         told=told,
     )

@@ -225,7 +225,7 @@ def show_command(
 @command.command("diff")
 @click.argument("before")
 @click.argument("after")
-@click.option("--format", "form", type=click.Choice(["text", "html"]), default="text")
+@click.option("--format", "form", type=click.Choice(["text", "json", "html"]), default="text")
 @click.option("-o", "--output", metavar="FILE", help="Write the report there.")
 @click.pass_obj
 def diff_command(base: Path, before: str, after: str, form: str, output: str | None) -> int:
@@ -251,6 +251,8 @@ def diff_command(base: Path, before: str, after: str, form: str, output: str | N
         changes = report.fact_changes(left[0], right[0])
         rows = report.figure_rows(left[1], right[1])
         _write(pages.page(kept[0], kept[1], rows, changes), output)
+    elif form == "json":
+        _write(_json(report.document(left, right)), output)
     else:
         _write(report.compare(left, right), output)
     return 0
@@ -282,6 +284,12 @@ def export_command(base: Path, run: str | None, form: str, steps: bool, output: 
         metrics.to_tensorboard(Path(output), trained, samples)
         return 0
     rows = trained if steps else samples
+    if not rows:
+        what = "reported no step" if steps else "has no samples: it ended too soon"
+        click.echo(f"dsdoctor: run {folder.name} {what}", err=True)
+        text = "" if form == "csv" else "[]\n"
+        _write(text, output)
+        return 0
     text = metrics.to_csv(rows) if form == "csv" else msgspec.json.encode(rows).decode() + "\n"
     _write(text, output)
     return 0

@@ -11,6 +11,8 @@ from dsdoctor.model.facts.base import Fact
 from dsdoctor.model.fix_plan import PlanDocument
 from dsdoctor.model.launch_plan import LaunchPlan
 from dsdoctor.model.report import Report
+from dsdoctor.model.run_diff import RunDiff
+from dsdoctor.model.run_record import RunRecord
 from dsdoctor.model.smoke import SmokeReport
 from dsdoctor.model.snapshot import Snapshot
 
@@ -69,3 +71,13 @@ def launch_schema() -> str:
 def plan_schema() -> str:
     """Schema of `fix --format json`; with one plan its keys stand at top level too."""
     return _text(msgspec.json.schema(PlanDocument, schema_hook=_anything), "dsdoctor/plan")
+
+
+def run_schema() -> str:
+    """Schema of `run show --format json`, of each row of `run list`, and of a kept `run.json`."""
+    return _text(msgspec.json.schema(RunRecord, schema_hook=_anything), "dsdoctor/run")
+
+
+def run_diff_schema() -> str:
+    """Schema of `run diff --format json`."""
+    return _text(msgspec.json.schema(RunDiff, schema_hook=_anything), "dsdoctor/run-diff")

@@ -114,10 +114,9 @@ def success_line(record: RunRecord) -> str:
     figures = record.figures
     parts = [duration(record.seconds)]
     if figures.steps is not None:
-        steps = f"{figures.steps} step{'' if figures.steps == 1 else 's'}"
-        parts.append(
-            steps if figures.step_seconds is None else f"{steps} at {figures.step_seconds:.3g} s"
-        )
+        parts.append(f"last step {figures.steps}")  # jobs count from 0, from 1 or from a checkpoint
+    if figures.step_seconds is not None:
+        parts.append(f"{figures.step_seconds:.3g} s per step")
     if figures.tokens_per_second is not None:
         parts.append(f"{figures.tokens_per_second:,.0f} tokens/s")
     if figures.loss is not None:

@@ -138,6 +138,8 @@ def to_csv(rows: list[dict[str, Any]]) -> str:
     Raises:
         UsageError: there are far more cells than a run can have.
     """
+    if not rows:
+        return ""
     columns = list(dict.fromkeys(key for row in rows for key in row))
     if len(columns) * len(rows) > _MOST_CELLS:
         raise UsageError(

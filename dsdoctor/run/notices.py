@@ -281,9 +281,11 @@ def _until(room: float, slope: float | None, verb: str = "growing") -> str:
 def duration(seconds: float) -> str:
     """A time for a reader.
 
-    >>> duration(42.4), duration(150), duration(7260)
-    ('42 s', '2 min 30 s', '2 h 1 min')
+    >>> duration(0.31), duration(42.4), duration(150), duration(7260)
+    ('0.31 s', '42 s', '2 min 30 s', '2 h 1 min')
     """
+    if seconds < 10:  # noqa: PLR2004
+        return f"{round(seconds, 3):.2g} s"
     whole = round(seconds)
     if whole < 60:  # noqa: PLR2004
         return f"{whole} s"

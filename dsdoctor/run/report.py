@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 import math
 import shlex
@@ -12,6 +13,7 @@ from dsdoctor import files, known_good
 from dsdoctor.errors import UsageError
 from dsdoctor.model import decode
 from dsdoctor.model.diagnosis import Diagnosis
+from dsdoctor.model.run_diff import ComparedRun, FigureChange, RunDiff
 from dsdoctor.model.run_record import RunRecord
 from dsdoctor.model.snapshot import from_json
 from dsdoctor.model.units import GIB
@@ -21,6 +23,13 @@ from dsdoctor.run.ending import status_words, success_line
 from dsdoctor.run.notices import duration
 
 _COMMAND = 48
+#: Differences that do not count: starting an interpreter takes up to a second more or less, steps
+#: are timed by the moments at which their lines arrive, and memory is sampled.
+_LEAST_SECONDS = 1.0
+_LEAST_STEP_SECONDS = 0.001
+_LEAST_GIB = 0.1
+#: Two runs of one command differ by so much in times, throughput and memory.
+_NOISE = 0.01
 
 
 def started(record: RunRecord) -> float:
@@ -114,55 +123,103 @@ def show(folder: Path, record: RunRecord) -> str:
     return "\n".join(map(clean, lines)) + "\n"
 
 
-def _values(record: RunRecord) -> dict[str, tuple[float | None, str]]:
-    """What two runs are compared by: name to value and unit."""
+@dataclasses.dataclass(frozen=True)
+class _Figure:
+    """What two runs are compared by.
+
+    Attributes:
+        value: of one run; None = nothing reported it.
+        unit: of the value.
+        least: a difference below this does not count, in the unit of the value.
+        share: nor does one below this share of the first value.
+    """
+
+    value: float | None
+    unit: str = ""
+    least: float = 0.0
+    share: float = 0.0005
+
+
+def _values(record: RunRecord) -> dict[str, _Figure]:
+    """The figures of a run by name."""
     figures = record.figures
     peak = max(figures.peak_gpu_bytes.values(), default=None)
-    host = figures.peak_host_bytes
     predicted = None if figures.predicted is None else figures.predicted.gpu_bytes
     return {
-        "steps": (figures.steps, ""),
-        "step time": (figures.step_seconds, " s"),
-        "tokens/s": (figures.tokens_per_second, ""),
-        "samples/s": (figures.samples_per_second, ""),
-        "loss": (figures.loss, ""),
-        "peak GPU memory": (None if peak is None else peak / GIB, " GiB"),
-        "predicted": (None if predicted is None else predicted / GIB, " GiB"),
-        "peak host memory": (None if host is None else host / GIB, " GiB"),
+        "duration": _Figure(record.seconds, "s", _LEAST_SECONDS, _NOISE),
+        "last step": _Figure(figures.steps),
+        "step time": _Figure(figures.step_seconds, "s", _LEAST_STEP_SECONDS, _NOISE),
+        "tokens/s": _Figure(figures.tokens_per_second, share=_NOISE),
+        "samples/s": _Figure(figures.samples_per_second, share=_NOISE),
+        "loss": _Figure(figures.loss),
+        "peak GPU memory": _memory(peak),
+        "predicted": _memory(predicted),
+        "peak host memory": _memory(figures.peak_host_bytes),
     }
 
 
-def _percent(before: float | None, after: float | None) -> str:
-    """Change against the first run.
+def _memory(count: int | None) -> _Figure:
+    return _Figure(None if count is None else count / GIB, "GiB", _LEAST_GIB, _NOISE)
 
-    >>> _percent(0.5, 0.4), _percent(2.0, 2.0), _percent(0.0, 1.0)
-    ('-20 %', '', '')
+
+def _change(before: _Figure, after: _Figure) -> float | None:
+    """Change against the first run in percent; None where there is none that counts.
+
+    >>> _change(_Figure(0.5), _Figure(0.4)), _change(_Figure(0.0), _Figure(1.0))
+    (-20.0, None)
+    >>> _change(_Figure(0.01, "s", 1.0), _Figure(0.02, "s", 1.0)) is None
+    True
     """
-    if not before or after is None:
+    if not before.value or after.value is None:
+        return None
+    difference = after.value - before.value
+    if abs(difference) < max(before.least, before.share * abs(before.value)):
+        return None
+    change = 100 * difference / before.value
+    return round(change, 1) if math.isfinite(change) and difference else None
+
+
+def _percent(change: float | None) -> str:
+    """A change in words.
+
+    >>> _percent(-20.0), _percent(3.21), _percent(1234.5), _percent(None)
+    ('-20 %', '+3.2 %', '+1,234 %', '')
+    """
+    if change is None:
         return ""
-    change = 100 * (after / before - 1)
-    return f"{change:+.3g} %" if math.isfinite(change) and abs(change) >= 0.05 else ""  # noqa: PLR2004
+    digits = 0 if abs(change) >= 10 else 1  # noqa: PLR2004
+    return f"{change:+,.{digits}f} %".replace(".0 %", " %")
+
+
+def figures(before: RunRecord, after: RunRecord) -> list[FigureChange]:
+    """What at least one of two runs has a value for, and how it changed."""
+    right = _values(after)
+    return [
+        FigureChange(
+            name=name,
+            unit=left.unit,
+            before=left.value,
+            after=right[name].value,
+            change_percent=_change(left, right[name]),
+        )
+        for name, left in _values(before).items()
+        if left.value is not None or right[name].value is not None
+    ]
 
 
 def figure_rows(before: RunRecord, after: RunRecord) -> list[tuple[str, str, str, str]]:
     """Name, value of each run, and the change in percent; what neither run has is left out."""
-    rows = [
-        ("status", ending(before), ending(after), ""),
-        (
-            "duration",
-            duration(before.seconds),
-            duration(after.seconds),
-            _percent(before.seconds, after.seconds),
-        ),
-    ]
-    right = _values(after)
-    for name, (value, unit) in _values(before).items():
-        other = right[name][0]
-        if value is None and other is None:
-            continue
-        texts = ["-" if one is None else f"{one:.4g}{unit}" for one in (value, other)]
-        rows.append((name, texts[0], texts[1], _percent(value, other)))
+    rows = [("status", ending(before), ending(after), "")]
+    for row in figures(before, after):
+        texts = [_value_text(row.name, row.unit, value) for value in (row.before, row.after)]
+        rows.append((row.name, texts[0], texts[1], _percent(row.change_percent)))
     return rows
+
+
+def _value_text(name: str, unit: str, value: float | None) -> str:
+    if value is None:
+        return "-"
+    return duration(value) if name == "duration" else f"{value:.4g} {unit}".rstrip()
 
 
 def fact_changes(before: Path, after: Path) -> list[str]:
@@ -175,6 +232,27 @@ def fact_changes(before: Path, after: Path) -> list[str]:
         except (OSError, UsageError):
             return []
     return known_good.changes(snapshots[0], snapshots[1])
+
+
+def document(before: tuple[Path, RunRecord], after: tuple[Path, RunRecord]) -> RunDiff:
+    """Two runs for a program to read."""
+    runs = [
+        ComparedRun(
+            id=folder.name,
+            host=record.host,
+            command=record.command,
+            started=record.started,
+            status=record.status,
+            ending=ending(record),
+        )
+        for folder, record in (before, after)
+    ]
+    return RunDiff(
+        before=runs[0],
+        after=runs[1],
+        figures=figures(before[1], after[1]),
+        changes=fact_changes(before[0], after[0]),
+    )
 
 
 def compare(before: tuple[Path, RunRecord], after: tuple[Path, RunRecord]) -> str:

@@ -75,7 +75,7 @@ def test_a_run_that_works_is_one_line_with_its_figures(
     done = quick(tmp_path, "--", *_command(launcher, tmp_path), script, "none")
     assert done.returncode == 0, done.stderr
     (last,) = [line for line in done.stderr.splitlines() if line.startswith("dsdoctor: ")]
-    assert "6 steps at 0.2 s" in last
+    assert "last step 6; 0.2 s per step" in last
     assert "loss 0.3333" in last
     figures = record(tmp_path)["figures"]
     assert (figures["steps"], figures["samples_per_second"]) == (6, 40.0)

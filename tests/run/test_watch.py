@@ -7,12 +7,16 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
+from dsdoctor.model.run_record import RunRecord
+from dsdoctor.model.schema import run_diff_schema, run_schema
 from dsdoctor.model.units import GIB
 from dsdoctor.run.hang import HangClock, summary
 from dsdoctor.run.notices import Notices
 from dsdoctor.run.progress import Progress, parse
+from dsdoctor.run.report import figure_rows
 from tests.run.support import folder_of, free_port, quick, record, run
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="watching needs Linux")
@@ -84,6 +88,29 @@ def test_two_runs_are_compared(tmp_path: Path) -> None:
     row = next(line for line in shown.stdout.splitlines() if line.startswith("loss"))
     assert row.split() == ["loss", "2.5", "1.25", "-50", "%"]
     assert "command:" in shown.stdout
+    document = json.loads(run(tmp_path, "diff", *folders, "--format", "json").stdout)
+    jsonschema.validate(document, json.loads(run_diff_schema()))
+    assert [document[side]["id"] for side in ("before", "after")] == folders
+    (loss,) = (row for row in document["figures"] if row["name"] == "loss")
+    assert (loss["before"], loss["after"], loss["change_percent"]) == (2.5, 1.25, -50.0)
+    kept = json.loads(run(tmp_path, "show", folders[0], "--format", "json").stdout)
+    jsonschema.validate(kept, json.loads(run_schema()))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ({"seconds": 0.01}, {"seconds": 0.02}, ["0.01 s", "0.02 s", ""]),
+        ({"seconds": 9000.0}, {"seconds": 9020.0}, ["2 h 30 min", "2 h 30 min", ""]),
+        ({"seconds": 100.0}, {"seconds": 120.0}, ["1 min 40 s", "2 min", "+20 %"]),
+    ],
+)
+def test_a_difference_that_starting_alone_makes_is_not_a_change(
+    before: dict[str, float], after: dict[str, float], expected: list[str]
+) -> None:
+    rows = figure_rows(RunRecord(**before), RunRecord(**after))  # type: ignore[arg-type]
+    (row,) = (row for row in rows if row[0] == "duration")
+    assert list(row[1:]) == expected
 
 
 def test_samples_and_steps_are_exported(tmp_path: Path) -> None:

@@ -143,7 +143,7 @@ def page(record: RunRecord, steps: Sequence[Row], samples: Sequence[Row], status
     moments = timed(steps)
     f = record.figures
     figures = [
-        ("steps", f.steps, ""),
+        ("last step", f.steps, ""),
         ("step time", f.step_seconds, "s, median"),
         ("loss", f.loss, ""),
         ("throughput", f.tokens_per_second, "tokens/s"),

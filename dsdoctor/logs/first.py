@@ -26,6 +26,7 @@ from dsdoctor.logs.errors import KEPT_ERRORS, Error
 from dsdoctor.logs.evidence import why_before, why_between, why_reported
 from dsdoctor.logs.hits import KEPT, Failure, Hit, Scan
 from dsdoctor.logs.knowledge import Rule
+from dsdoctor.logs.launcher_lines import EXITED, SIGNALLED
 from dsdoctor.logs.marks import FATAL_MARKS
 from dsdoctor.logs.products import package_of
 from dsdoctor.model.condition import Level
@@ -37,6 +38,8 @@ NEAR, FAR = 40, 400
 MORE = 14
 #: A signal in torchrun's report.
 ENDED = re.compile(r"^\s*(?:exitcode\s*: -\d|traceback : Signal \d)")
+#: Signs of a death that a launcher reports with its status.
+REPORTS = ("died", "exit-code", "exitcode")
 #: Lines below a failure after which the run is taken to have outlived it.
 ALIVE = 1000
 
@@ -178,6 +181,7 @@ def choose(
     failure = _first_failure(scans)
     if failure is not None:
         hits = [hit for hit in hits if not _ended_by_agent(hit, failure)]
+    hits = _without_late_reports(hits, scans, errors)
     candidates = conditions_of(hits, many=many)
     error = _unknown(errors, hits, failure.rank if failure else None)
     roots = [one for one in candidates if not one.echo]
@@ -229,6 +233,30 @@ def _ended_by_agent(hit: Hit, failure: Failure) -> bool:
     distributed/elastic/multiprocessing/api.py). It lists those ranks above the first failure.
     """
     return failure.code > 0 and hit.line < failure.line and bool(ENDED.search(hit.text))
+
+
+def _without_late_reports(
+    hits: list[Hit], scans: Sequence[Scan], errors: Sequence[Error]
+) -> list[Hit]:
+    """The hits without signals that a launcher reports below an exit of another process.
+
+    A process that ends by itself prints why, and its launcher reports that first. What dies of a
+    signal afterwards, on another node or while it is ended, has lost its peer.
+    """
+    exited: dict[int, int] = {}
+    for index, scan in enumerate(scans):
+        lines = [scan.marks[name] for name in REPORTS if name in scan.marks]
+        number, text = min(lines, default=(0, ""))
+        if EXITED.search(text):
+            exited[index] = number
+    late = {
+        id(hit)
+        for hit in hits
+        if hit.line > exited.get(hit.source, hit.line) and SIGNALLED.search(hit.text)
+    }
+    kept = [hit for hit in hits if id(hit) not in late]
+    explained = errors or any(not hit.known.signature.echo for hit in kept)
+    return kept if late and explained else hits
 
 
 def _is_silent(failure: Failure, echoes: Sequence[Candidate], errors: Sequence[Error]) -> bool:

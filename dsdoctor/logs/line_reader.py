@@ -94,6 +94,8 @@ class LineReader:
             self._failure(window, start, number)
         segments = segments_of(raw, literals)
         for segment in segments:
+            # a bar that stands in front of it on the same line tells how far the run had come
+            at = start + max(0, raw.find(segment)) if len(raw) > len(segment) else start
             text, rank = strip_prefixes(shortened(segment, literals))
             if rank is None:
                 rank = self.rank
@@ -104,13 +106,13 @@ class LineReader:
                 self._marks(text, number, here)
                 for name in FATAL_MARKS:
                     if name in self.result.marks and name not in self.fatal:
-                        self.fatal[name] = self.steps_before(window, start)
+                        self.fatal[name] = self.steps_before(window, at)
                 if not self.traces.in_source(text, rank):
-                    self._signatures(window, start, number, text, rank, here)
+                    self._signatures(window, (start, at), number, text, rank, here)
             known = len(self.traces.errors)
             self.traces.line(text, number, rank, here, lambda: window.when(start))
             if len(self.traces.errors) > known:
-                self._place(window, start, rank)
+                self._place(window, (start, at), rank)
             while self.traces.ignored:
                 self._set_aside(*self.traces.ignored.pop())
         self.spent.update(filter(self._is_spent, literals - self.spent))
@@ -137,15 +139,16 @@ class LineReader:
             )  # fmt: skip
             self.result.failures.append(failure)
 
-    def _place(self, window: Window, start: int, rank: int | None) -> None:
+    def _place(self, window: Window, place: tuple[int, int], rank: int | None) -> None:
         """Notes the frames of the newest exception and the lines on which its text goes on."""
+        start, at = place
         front, behind = window.lines(start, FRAME_LINES, MORE_LINES)
         pairs = [strip_prefixes(line) for line in front]
         own = [text for text, who in pairs if who is None or rank is None or who == rank]
         more = " ".join(strip_prefixes(line)[0].strip() for line in behind)
         error = self.traces.errors[-1]
         self.traces.errors[-1] = msgspec.structs.replace(
-            error, frames=frames_of(own), more=more, steps=self.steps_before(window, start)
+            error, frames=frames_of(own), more=more, steps=self.steps_before(window, at)
         )
 
     def _is_spent(self, literal: str) -> bool:
@@ -174,12 +177,13 @@ class LineReader:
     def _signatures(
         self,
         window: Window,
-        start: int,
+        place: tuple[int, int],
         number: int,
         text: str,
         rank: int | None,
         literals: set[str],
     ) -> None:
+        start, at = place
         around = bare = None
         for index, ready in self.ready.speaking(literals):
             known = ready.known
@@ -199,6 +203,8 @@ class LineReader:
                 found = self._search(index, ready.pattern, bare)
             if found is None:
                 continue
+            if any(words in self.result.flags for words in signature.not_after):
+                continue
             if signature.near or signature.not_near:
                 if around is None:
                     around = window.around(start)
@@ -215,15 +221,20 @@ class LineReader:
                 rank=rank,
                 groups={k: v for k, v in found.groupdict().items() if v is not None},
                 when=window.when(start),
-                steps=self.steps_before(window, start),
+                steps=self.steps_before(window, at),
             )
-            if seen >= KEPT:  # a hang: the last one counts
-                for place in range(len(self.result.hits) - 1, -1, -1):
-                    if self.result.hits[place].known is known:
-                        self.result.hits[place] = hit
-                        break
-            else:
-                self.result.hits.append(hit)
+            self._keep(hit, seen)
+
+    def _keep(self, hit: Hit, seen: int) -> None:
+        """Keeps a hit; of a hang, the last one in place of the one before."""
+        hits = self.result.hits
+        if seen < KEPT:
+            hits.append(hit)
+            return
+        for place in range(len(hits) - 1, -1, -1):
+            if hits[place].known is hit.known:
+                hits[place] = hit
+                return
 
     def _search(self, index: int, pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
         if len(text) < LONGEST // 4:

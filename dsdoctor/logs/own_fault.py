@@ -11,7 +11,8 @@ from dsdoctor.logs.products import STACK, caller_of, package_of, passer_of
 #: Words of the hub and of Python for a wrong name in the script, not for the machine.
 OWN_MISTAKE = re.compile(
     r"is not a local folder and is not a valid model identifier|EntryNotFoundError"
-    r"|does not appear to have a file named|Unable to load vocabulary",
+    r"|does not appear to have a file named|Unable to load vocabulary"
+    r"|Repo id must (?:be in the form|use alphanumeric)|Incorrect path_or_model_id",
 )
 #: Exceptions that are never the script's own: the machine, the network, the disk, an accelerator.
 FOREIGN = frozenset(

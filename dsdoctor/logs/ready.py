@@ -41,7 +41,7 @@ class ReadySignatures:
 
     Attributes:
         known: the signatures.
-        flags: literals of `requires` and `unless`.
+        flags: literals of `requires`, `unless` and `not_after`.
         by_literal: what is searched for, to the numbers of the signatures that it speaks for.
     """
 
@@ -67,8 +67,8 @@ class ReadySignatures:
             signature = item.signature
             for literal in necessary(signature.pattern):
                 self.by_literal.setdefault(literal, []).append(number)
-            if signature.requires or signature.unless:
-                self.flags.update(signature.requires, signature.unless)
+            if signature.requires or signature.unless or signature.not_after:
+                self.flags.update(signature.requires, signature.unless, signature.not_after)
         literals = {
             *self.by_literal, *self.flags, *ERROR_LITERALS, *MARK_LITERALS,
             RESTART, FAILED, FIRST,

@@ -88,6 +88,7 @@ class Signature(msgspec.Struct, frozen=True):
         hint: what to do, where it differs from the condition's hint; "" = the condition's.
         unless: literal texts whose presence anywhere in the log refutes the hit.
         requires: literal texts of which one must be somewhere in the log.
+        not_after: literal texts whose presence further up in the same log refutes the hit.
         near: literal texts of which one must stand within 12 lines of the hit, or on it.
         not_near: literal texts none of which may stand within 12 lines of the hit.
         final: the hit counts only when nothing but its like follows (a hang at this line).
@@ -107,6 +108,7 @@ class Signature(msgspec.Struct, frozen=True):
     hint: str = ""
     unless: tuple[str, ...] = ()
     requires: tuple[str, ...] = ()
+    not_after: tuple[str, ...] = ()
     near: tuple[str, ...] = ()
     not_near: tuple[str, ...] = ()
     final: bool = False

@@ -531,3 +531,51 @@ def test_a_step_whose_task_aborts_is_not_cancelled_by_anybody() -> None:
 def test_a_job_that_srun_queues_begins_a_run() -> None:
     queued = "srun: job {} queued and waiting for resources\n"
     assert said(queued.format(1714) + MEMORY + queued.format(1720) + FULL) == "disk-full"
+
+
+NCCL_CUDA = (
+    "[rank0]: Traceback (most recent call last):\n"
+    '[rank0]:   File "/home/me/train.py", line 30, in main\n[rank0]:     dist.new_group(ranks)\n'
+    '[rank0]:   File "/opt/env/lib/python3.11/site-packages/torch/distributed/distributed_c10d.py",'
+    " line 5276, in new_group\n[rank0]:     return _new_group_with_tag(\n"
+    "[rank0]: torch.distributed.DistBackendError: NCCL error in: NCCLUtils.cpp:230, unhandled cuda "
+    "error (run with NCCL_DEBUG=INFO for details), NCCL version 2.27.5\n"
+    "[rank0]: ncclUnhandledCudaError: Call to CUDA function failed.\n"
+)
+ENDED = "n{}: [2026-01-02 03:04:0{},547] [ERROR] [launch.py:341:sigkill_handler] ['python', 'train.py'] exits with return code = {}\n"
+
+
+def test_a_signal_that_a_launcher_reports_after_an_exit_is_no_cause() -> None:
+    assert said(NCCL_CUDA + ENDED.format(1, 2, 1) + ENDED.format(2, 3, -11)) == (
+        "nccl-unhandled-cuda-error"
+    )
+    assert said(NCCL_CUDA + ENDED.format(1, 2, -11) + ENDED.format(2, 3, 1)) == "native-crash"
+
+
+def test_a_bar_on_the_line_of_the_schedulers_word_stands_in_front_of_it() -> None:
+    bars = "".join(f"\r 60%|███| {n}/3750 [3:53:13<2:41:48,  6.43s/it]" for n in range(2200, 2307))
+    word = "slurmstepd-n1: error: *** JOB 231 ON n1 CANCELLED AT 2024-06-02T18:42:45 ***\n"
+    late = "\r 62%|███| 2307/3750 [4:00:13<2:26:35,  6.10s/it]\n"
+    assert said(bars + word + late) == "job-cancelled"
+
+
+def test_a_step_that_srun_ends_itself_is_not_cancelled_by_anybody() -> None:
+    over = "slurmstepd: error: *** STEP 418.0 ON n1 CANCELLED AT 2026-01-29T13:55:18 ***\n"
+    ends = "srun: Terminating StepId=418.0\n"
+    assert said("srun: error: n1: task 3: Exited with exit code 1\n" + ends + over) == (
+        "unrecognised"
+    )
+    assert said(over + ends) == "job-cancelled"
+    assert said("0: [n1:43722] Signal: Aborted (6)\n" + ends + over) == "native-crash"
+
+
+def test_a_name_that_the_hub_refuses_is_the_scripts() -> None:
+    hub = "/opt/env/lib/python3.11/site-packages/huggingface_hub/utils/_validators.py"
+    text = (
+        "Traceback (most recent call last):\n"
+        f'  File "{hub}", line 160, in validate_repo_id\n    raise HFValidationError(\n'
+        "huggingface_hub.errors.HFValidationError: Repo id must use alphanumeric chars or '-', '_', "
+        "'.', '--' and '..' are forbidden, '-' and '.' cannot start or end the name, max length is "
+        "96: 'a_long_name'.\n"
+    )
+    assert said(text) == "user-code"

@@ -29,12 +29,14 @@ SIGNATURES = (
         echo=True,
     ),
     Signature(
-        # a step ends like that as well when one of its tasks calls MPI_Abort
+        # a step ends like that as well when one of its tasks calls MPI_Abort, and when srun ends
+        # it because a task failed (`--kill-on-bad-exit`, `--wait`), which srun says first
         pattern=r"\*\*\* STEP \S+ ON \S+ CANCELLED AT \S+ \*\*\*",
         source="slurm 20.02-25.05 src/slurmd/slurmstepd, src/common/slurm_protocol_defs.c",
         examples=("slurmstepd: error: *** STEP 412.0 ON n3 CANCELLED AT 2024-05-06T07:08:09 ***",),
         not_examples=("*** STEP 412.0 ON n3 CANCELLED AT 2024-05-06T07:08:09 DUE TO NODE FAILURE",),
         unless=("MPI_ERRORS_ARE_FATAL", "MPI_ABORT was invoked"),
+        not_after=("srun: Terminating StepId=", "srun: Terminating job step"),
         echo=True,
     ),
     Signature(

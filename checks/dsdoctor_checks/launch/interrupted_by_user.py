@@ -36,6 +36,16 @@ SIGNATURES = (
         masks=("rank-killed",),
     ),
     Signature(
+        # trainers that end in order, so that Python prints no traceback
+        pattern=r"Detected KeyboardInterrupt, attempting graceful shutdown|Keyboard interruption\. Exiting from early training",
+        source="lightning 1.0-2.5 pytorch/trainer/call.py; cvnets and corenet engine/training_engine.py",
+        examples=(
+            "trainer/call.py:54: Detected KeyboardInterrupt, attempting graceful shutdown...",
+            "LOGS    - Keyboard interruption. Exiting from early training",
+        ),
+        masks=("rank-killed",),
+    ),
+    Signature(
         pattern=r"Main process received SIGINT, exiting",
         source="deepspeed 0.9-0.19 launcher/launch.py",
         examples=(

@@ -16,7 +16,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dsdoctor.api import Condition, Finding, Launchers, Patient, Scope, check, fail, ok, warn
+from dsdoctor.api import (
+    Condition,
+    Finding,
+    Launchers,
+    Patient,
+    Scope,
+    Signature,
+    check,
+    fail,
+    ok,
+    warn,
+)
 
 CONDITION = Condition("launcher-of-other-env", id="DSD909", scope=Scope.USER_ENV, since="0.1")
 #: Launchers that start ranks with their own interpreter, and the module of each.
@@ -50,3 +61,26 @@ def launchers_are_of_this_env(launchers: Launchers, patient: Patient) -> Iterato
     here = [launcher.path for launcher in launchers.launchers if launcher.same_env]
     if here:
         yield ok(launchers=here)
+
+
+HINT = "start the launcher as a module of the environment's interpreter: `python -m deepspeed.launcher.runner train.py`"
+
+SIGNATURES = (
+    Signature(
+        # only the runner passes these options to launch.py, and a release knows its own
+        pattern=r"\blaunch\.py: error: unrecognized arguments: .{0,400}--(?:enable_each_rank_log|save_pid|no_local_rank|enable_elastic_training|m(?:in|ax)_elastic_nodes|bind_cores_to_rank|bind_core_list)\b",
+        source="deepspeed 0.6-0.19 launcher/runner.py, launcher/launch.py",
+        message="DeepSpeed's `launch.py` refuses an option that its runner passes: the two are of different releases",
+        examples=(
+            "launch.py: error: unrecognized arguments: --enable_each_rank_log=None",
+            "launch.py: error: unrecognized arguments: --save_pid=1 --no_local_rank",
+            "launch.py: error: unrecognized arguments: --no_local_rank",
+            "launch.py: error: unrecognized arguments: --enable_elastic_training",
+            "launch.py: error: unrecognized arguments: --min_elastic_nodes=1",
+            "launch.py: error: unrecognized arguments: --max_elastic_nodes=2",
+            "launch.py: error: unrecognized arguments: --bind_cores_to_rank",
+            "launch.py: error: unrecognized arguments: --bind_core_list=0-7",
+        ),
+        not_examples=("launch.py: error: unrecognized arguments: --enable_each_rank",),
+    ),
+)

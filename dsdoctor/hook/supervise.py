@@ -138,6 +138,10 @@ class Supervisor:
                 return {**found, "reused": worker is None}
             ended = worker.poll() if worker else None
             if worker is not None and ended is not None:
+                # it may have written its verdict and ended since our look
+                found = self.folder.fresh(NODE_FILE, self._max_age, self.key)
+                if found is not None:
+                    return {**found, "reused": False}
                 return self._ended(worker, ended)
             if worker is None:
                 lock = self.folder.lock()

@@ -12,6 +12,7 @@ import glob as globbing
 import json
 import os
 import platform
+import random
 import shutil
 import socket
 import stat as stat_module
@@ -143,10 +144,30 @@ except OSError as e:
 """
 
 
-def free_port() -> int:
-    """A TCP port of this machine that nobody listens on now."""
+#: Where ports for listening are looked for, and where the kernel says which ports it deals out.
+_PORTS, _PORT_TRIALS = (20_000, 32_000), 50
+_DEALT = "/proc/sys/net/ipv4/ip_local_port_range"
+
+
+def free_port(address: str = "") -> int:
+    """A TCP port of this machine that nobody listens on now.
+
+    It is used seconds later, so it lies below those that the kernel deals out to connections and
+    to listeners that name no port (`ip_local_port_range`), where there is room.
+
+    Args:
+        address: of the listener, "" for every address.
+    """
+    first, last = _PORTS
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        last = min(last, int(Path(_DEALT).read_text(encoding="ascii").split()[0]))
+    for _ in range(_PORT_TRIALS if last > first else 0):
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            port = random.randrange(first, last)  # noqa: S311  # no secret
+            probe.bind((address, port))
+            return port
     with socket.socket() as probe:
-        probe.bind(("", 0))
+        probe.bind((address, 0))
         return int(probe.getsockname()[1])
 
 

@@ -108,8 +108,7 @@ def _reach(
         host=name,
         addresses=addresses,
         ssh=True,
-        # within half a round trip of the middle
-        skew_s=round(theirs - (before + after) / 2, 1),
+        skew_s=round(theirs - min(max(theirs, before), after), 1),
         python=python_there,
     )
 

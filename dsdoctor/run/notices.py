@@ -22,6 +22,10 @@ SLOW_FACTOR = 1.5
 SLOW_AFTER_STEPS = 20
 #: Samples that a trend is taken over.
 TREND_SAMPLES = 60
+#: How far ahead a trend of a disk is trusted, as a multiple of the time it was seen for. With the
+#: usual two seconds between samples, a full trend looks ahead for `DISK_SECONDS`; a burst of a few
+#: seconds, which may be that of another job, does not.
+TREND_REACH = 15.0
 #: How long a GPU may be throttled before it is reported; a single sample is noise.
 THROTTLED_SAMPLES = 3
 LOSS_SCALE_FLOOR = 1
@@ -57,6 +61,11 @@ class Trend:
         value = [sum(row[1] for row in part) / len(part) for part in (first, second)]
         seconds = middle[1] - middle[0]
         return (value[1] - value[0]) / seconds if seconds > 0 else None
+
+    @property
+    def seconds(self) -> float:
+        """From the oldest value to the newest."""
+        return self.rows[-1][0] - self.rows[0][0] if self.rows else 0.0
 
 
 class Notices:
@@ -141,8 +150,10 @@ class Notices:
     def _disks(self, disks: Sequence[Mapping[str, Any]], now: float) -> Iterator[tuple[str, str]]:
         for disk in disks:
             path, free = str(disk["path"]), int(disk["free"])
-            slope = self._trend(f"disk {path}", now, -free).slope()
-            soon = slope is not None and slope > 0 and free / slope < DISK_SECONDS
+            trend = self._trend(f"disk {path}", now, -free)
+            slope = trend.slope()
+            reach = min(DISK_SECONDS, TREND_REACH * trend.seconds)
+            soon = slope is not None and slope > 0 and free / slope < reach
             if free < LEAST_DISK_BYTES or soon:
                 yield (
                     f"disk {path}",

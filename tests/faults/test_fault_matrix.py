@@ -15,7 +15,6 @@ from tests.support.command import TEST_RUN, clean_environment, dsdoctor, left_ru
 
 pytestmark = [
     pytest.mark.skipif(not sys.platform.startswith("linux"), reason="shell scripts and /proc"),
-    pytest.mark.timeout(170),
 ]
 
 #: Scales every limit, so that a tool that hangs costs 3 s and not 10.

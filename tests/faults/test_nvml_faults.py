@@ -16,7 +16,6 @@ from tests.support.command import Outcome, clean_environment, dsdoctor
 pytestmark = [
     pytest.mark.skipif(not sys.platform.startswith("linux"), reason="a shared library for Linux"),
     pytest.mark.system,
-    pytest.mark.timeout(170),
 ]
 
 

@@ -13,7 +13,7 @@ from tests.fixes.test_managers import cuda_checks
 from tests.support.command import dsdoctor
 from tests.support.patient import freeze, stub_torch, tree, venv
 
-pytestmark = [pytest.mark.network, pytest.mark.system, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.network, pytest.mark.system]
 CODE = """
 #include <cuda_runtime.h>
 #include <curand_kernel.h>

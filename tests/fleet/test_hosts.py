@@ -25,7 +25,6 @@ pytestmark = [
         reason="needs root and sshd (tests/system-deps.sh)",
     ),
     pytest.mark.system,
-    pytest.mark.timeout(170),
 ]
 LIMIT = "15"
 

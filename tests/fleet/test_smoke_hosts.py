@@ -22,7 +22,6 @@ pytestmark = [
     ),
     pytest.mark.system,
     pytest.mark.train,
-    pytest.mark.timeout(600),
 ]
 
 

@@ -15,7 +15,6 @@ from tests.nvml import fakenvml, scenarios
 
 pytestmark = [
     pytest.mark.skipif(not sys.platform.startswith("linux"), reason="a shared library for Linux"),
-    pytest.mark.timeout(150),
 ]
 #: Of the second run, which uses the verdict of the first one.
 BUDGET = 3

@@ -18,7 +18,6 @@ from tests.nvml import fakenvml, scenarios
 
 pytestmark = [
     pytest.mark.skipif(not sys.platform.startswith("linux"), reason="a shared library for Linux"),
-    pytest.mark.timeout(150),
 ]
 OLD = "0.0.9"
 

@@ -31,6 +31,10 @@ if "dash" in SHELLS and os.path.realpath(shutil.which("sh") or "") == os.path.re
     shutil.which("dash") or ""
 ):
     SHELLS.remove("dash")  # it is `sh` here; no test runs twice
+#: Seconds of a budget that a loaded machine does not use up.
+SLOW = 60.0
+#: Seconds after which a child would end by itself that no signal ends.
+DEAF = 100
 VERDICT = (
     "while [ $# -gt 0 ]; do case $1 in --json) f=$2;; --token) t=$2;; esac; shift; done\n"
     'say() { printf \'{"kind": "x", "decision": "%s", "token": "%s", "a": 1}\\n\' "$1" "$2" >"$f"; }\n'
@@ -61,7 +65,7 @@ def call(
     fail_closed: bool = False,
     run: Path | None = None,
     mode: int = 0o755,
-    budget: float = 1.0,
+    budget: float = SLOW,
     disabled: Path | None = None,
 ) -> Result:
     """Runs the script with a stand-in interpreter, in the empty environment of slurmd."""
@@ -88,7 +92,7 @@ def call(
         env={"SLURM_JOB_ID": "7", TEST_RUN: str(tmp_path)},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=150,
         check=False,
         cwd="/",
     )
@@ -140,6 +144,7 @@ def test_every_other_ending_passes_and_is_counted(
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_the_log_says_what_was_decided_and_how_long_it_took(tmp_path: Path, shell: str) -> None:
+    begun = time.time()
     call(tmp_path, "echo dsdoctor: ok; say pass $t; exit 0", shell=shell)
     call(tmp_path, "say block $t; exit 1", shell=shell)
     call(tmp_path, "exit 0", shell=shell)
@@ -149,8 +154,8 @@ def test_the_log_says_what_was_decided_and_how_long_it_took(tmp_path: Path, shel
     ends = done.gate[1::2]
     assert [row["decision"] for row in ends] == ["pass", "block", "pass", "pass"]
     assert [row["cause"] for row in ends] == ["", "", "verdict-unwritten", ""]
-    assert 1.2 <= float(ends[3]["seconds"]) < 30
-    assert abs(float(ends[0]["time"]) - time.time()) < 60
+    assert 1.2 <= float(ends[3]["seconds"]) <= time.time() - begun + 1
+    assert all(begun - 1 <= float(end["time"]) <= time.time() + 1 for end in ends)
 
 
 def test_a_script_that_is_killed_has_begun_and_not_ended(tmp_path: Path) -> None:
@@ -187,10 +192,11 @@ def test_a_verdict_of_an_earlier_run_does_not_block(tmp_path: Path, shell: str) 
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_a_child_that_hears_no_signal_is_left_behind(tmp_path: Path, shell: str) -> None:
-    done = call(tmp_path, "trap '' TERM INT HUP USR1; sleep 30 & wait; exit 1", shell=shell)
+    body = f"trap '' TERM INT HUP USR1; sleep {DEAF} & wait; exit 1"
+    done = call(tmp_path, body, shell=shell, budget=1.0)
     assert done.status == 0
     assert done.causes == {"wrapper-timeout": 1}
-    assert 2.5 < done.seconds < 6
+    assert 2.5 < done.seconds < DEAF
 
 
 @dataclasses.dataclass
@@ -203,7 +209,7 @@ class Started:
     temporary: Path
 
     def await_file(self, name: str) -> None:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 100
         while not (self.folder / name).exists():
             assert time.monotonic() < deadline, f"no {name}"
             assert self.process.poll() is None, self.process.communicate()
@@ -213,12 +219,12 @@ class Started:
         """What it left when it was sent a signal."""
         begun = time.monotonic()
         self.process.send_signal(getattr(signal, name))
-        out, _ = self.process.communicate(timeout=60)
+        out, _ = self.process.communicate(timeout=100)
         return Result(self.process.returncode, out, time.monotonic() - begun, self.run)
 
     def left(self) -> list[str]:
         """What still runs after a moment, and temporary folders."""
-        deadline = time.monotonic() + 3
+        deadline = time.monotonic() + 60
         while left_running(self.folder) and time.monotonic() < deadline:
             time.sleep(0.02)
         return [*left_running(self.folder), *(str(p) for p in self.temporary.iterdir())]
@@ -250,7 +256,7 @@ def start(
         "slurm-task-prolog" if temporary else "slurm-prolog",
         str(python),
         options=options,
-        budget=30,
+        budget=200,
         run_folder=None if temporary else str(run),
         fail_closed=fail_closed,
     ).render()
@@ -281,14 +287,14 @@ def test_a_signal_to_the_script_ends_dsdoctor_and_leaves_nothing(
     ended = tmp_path / "ended"
     body = (
         f"trap 'kill -KILL $nap; echo >{ended}; exit 1' TERM\n"
-        f"say block $t; sleep 60 & nap=$!; echo >{tmp_path}/begun; wait"
+        f"say block $t; sleep {DEAF} & nap=$!; echo >{tmp_path}/begun; wait"
     )
     hook = start(tmp_path, shell, body, temporary=temporary)
     hook.await_file("begun")
     assert len(list(hook.temporary.iterdir())) == (1 if temporary else 0)
     done = hook.ends_by(name)
     assert done.status == 0
-    assert done.seconds < 5
+    assert done.seconds < DEAF
     assert ended.exists(), "dsdoctor was not told to end"
     assert hook.left() == []
     if not temporary:
@@ -298,12 +304,12 @@ def test_a_signal_to_the_script_ends_dsdoctor_and_leaves_nothing(
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_a_signal_to_a_script_whose_child_is_deaf(tmp_path: Path, shell: str) -> None:
-    body = f"trap '' TERM; echo >{tmp_path}/begun; exec sleep 60"
+    body = f"trap '' TERM; echo >{tmp_path}/begun; exec sleep {DEAF}"
     hook = start(tmp_path, shell, body, temporary=True, fail_closed=True)
     hook.await_file("begun")
     done = hook.ends_by("SIGTERM")
     assert done.status == 1, "--fail-closed blocks on an inconclusive check"
-    assert done.seconds < 8
+    assert done.seconds < DEAF
     assert hook.left() == []
 
 
@@ -315,12 +321,12 @@ def test_a_signal_before_dsdoctor_is_started(tmp_path: Path, shell: str) -> None
     slow = bin_folder / "date"
     slow.write_text(f"#!/bin/sh\necho >{tmp_path}/begun; sleep 0.5\n")
     slow.chmod(0o755)
-    body = f"echo >{tmp_path}/started; exec sleep 60"
+    body = f"echo >{tmp_path}/started; exec sleep {DEAF}"
     hook = start(tmp_path, shell, body, temporary=True, tools=bin_folder)
     hook.await_file("begun")
     done = hook.ends_by("SIGTERM")
     assert (done.status, hook.left()) == (0, [])
-    assert done.seconds < 8
+    assert done.seconds < DEAF
     assert not (tmp_path / "started").exists()
 
 
@@ -352,8 +358,8 @@ def test_what_a_killed_script_has_started_ends(tmp_path: Path, shell: str, deaf:
     hook = start(tmp_path, shell, body, temporary=True)
     hook.await_file("begun")
     hook.process.kill()
-    hook.process.communicate(timeout=60)
-    deadline = time.monotonic() + 20
+    hook.process.communicate(timeout=100)
+    deadline = time.monotonic() + 60
     while left_running(tmp_path) and time.monotonic() < deadline:
         time.sleep(0.02)
     assert left_running(tmp_path) == []
@@ -371,7 +377,7 @@ def test_without_setsid_the_callers_group_is_left_alone(tmp_path: Path, shell: s
     (tmp_path / "tmp").rmdir()
     body = "echo dsdoctor: ok; say pass $t; exit 0"
     hook = start(tmp_path, shell, body, temporary=True, without_setsid=True)
-    hook.process.communicate(timeout=60)
+    hook.process.communicate(timeout=100)
     assert (hook.process.returncode, hook.left()) == (0, [])
 
 
@@ -427,12 +433,12 @@ def test_a_child_in_state_d_is_not_waited_for(tmp_path: Path) -> None:
             f"echo $$ >{group}/tasks; (sleep 0.2; echo FROZEN >{group}/freezer.state) "
             ">/dev/null 2>&1 &\n"
             # the freezer must not freeze itself
-            f"echo $! >{group.parent}/tasks; sleep 60; exit 1"
+            f"echo $! >{group.parent}/tasks; sleep {DEAF}; exit 1"
         )
-        done = call(tmp_path, body)
+        done = call(tmp_path, body, budget=1.0)
         assert done.causes == {"wrapper-timeout": 1}
         assert done.status == 0
-        assert done.seconds < 6
+        assert done.seconds < DEAF
         states = [
             Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
             for pid in (group / "tasks").read_text().split()
@@ -486,9 +492,9 @@ def test_kubernetes_may_pass_on_status_4(tmp_path: Path) -> None:
 
 def test_nothing_is_left_running(tmp_path: Path) -> None:
     """The timer's `sleep` would hold slurmd's pipe open and stop it from seeing the end."""
-    done = call(tmp_path, "say pass $t; exit 0", budget=30)
-    assert done.seconds < 5
-    deadline = time.monotonic() + 2
+    done = call(tmp_path, "say pass $t; exit 0")
+    assert done.seconds < SLOW
+    deadline = time.monotonic() + SLOW / 2
     while left_running(tmp_path) and time.monotonic() < deadline:
         time.sleep(0.02)
     assert left_running(tmp_path) == []

@@ -96,14 +96,14 @@ def test_no_pattern_is_slow(row: Row) -> None:
     literal = necessary(signature.pattern)[0]
     # patterns see at most scan.LONGEST characters; a megabyte is far beyond that
     for text in ("a" * 1_000_000, " " * 1_000_000):
-        start = time.perf_counter()
+        start = time.thread_time()
         pattern.search(text)
-        assert time.perf_counter() - start < 1.0
+        assert time.thread_time() - start < 1.0
     text = ((literal + " ") * 4000)[:4000]
-    start = time.perf_counter()
+    start = time.thread_time()
     for _ in range(10):
         pattern.search(text)
-    assert time.perf_counter() - start < 1.0
+    assert time.thread_time() - start < 1.0
 
 
 def test_conditions_have_a_page() -> None:

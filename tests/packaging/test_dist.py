@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent.parent
-pytestmark = [pytest.mark.packaging, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.packaging]
 
 
 def build(kind: str, source: Path, out: Path) -> Path:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent.parent
-pytestmark = [pytest.mark.packaging, pytest.mark.network, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.packaging, pytest.mark.network]
 
 
 def run(*argv: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:

@@ -94,7 +94,6 @@ def judge_installed(python: Path, pack: Path, python_path: str | None = None) ->
 
 @pytest.mark.packaging
 @pytest.mark.network
-@pytest.mark.timeout(400)
 def test_it_installs_into_a_clean_environment(pack: Path, tmp_path: Path) -> None:
     venv.create(tmp_path / "env", with_pip=True)
     python = tmp_path / "env" / "bin" / "python"

@@ -239,7 +239,6 @@ MEASURED: dict[str, tuple[dict[str, Any], tuple[Setting, ...]]] = {
 
 
 @pytest.mark.train
-@pytest.mark.timeout(600)
 def test_transformers_has_the_same_tensors_and_peaks(tmp_path: Path) -> None:
     """Every family on shapes: each tensor is listed, and no peak is more than 5 % too low."""
     asked = {

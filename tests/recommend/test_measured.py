@@ -56,7 +56,6 @@ def top(record: dict[str, Any]) -> int:
 
 @pytest.mark.train
 @pytest.mark.system
-@pytest.mark.timeout(600)
 def test_shapes_take_what_real_tensors_take() -> None:
     """The same model on the CPU, with values: every storage that it allocates, at every moment."""
     kinds = [
@@ -77,7 +76,6 @@ def test_shapes_take_what_real_tensors_take() -> None:
 
 @pytest.mark.train
 @pytest.mark.system
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     ("name", "rows"),
     [
@@ -99,7 +97,6 @@ def test_peaks_are_those_of_the_cuda_allocator(
 
 @pytest.mark.train
 @pytest.mark.system
-@pytest.mark.timeout(600)
 def test_a_type_that_no_formula_covers_is_planned_for(tmp_path: Path) -> None:
     config = {
         "model_type": "opt",

@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -27,7 +27,7 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 def run(
-    folder: Path, *words: str, timeout: float = 120, stdin: str = ""
+    folder: Path, *words: str, timeout: float = 500, stdin: str = ""
 ) -> subprocess.CompletedProcess[str]:
     """The whole command; words stand behind `dsdoctor run`."""
     return subprocess.run(
@@ -41,7 +41,7 @@ def run(
     )
 
 
-def quick(folder: Path, *words: str, timeout: float = 120) -> subprocess.CompletedProcess[str]:
+def quick(folder: Path, *words: str, timeout: float = 500) -> subprocess.CompletedProcess[str]:
     """Without the check before the start, and sampled often."""
     split = words.index("--") if "--" in words else 0
     options, command = words[:split], words[split:] if split or "--" in words else ("--", *words)
@@ -67,6 +67,16 @@ def running(folder: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
                 os.killpg(child.pid, signal.SIGKILL)
 
 
+#: What other programs on the machine may cause while a test runs.
+_OF_THE_MACHINE = re.compile(r"dsdoctor: (?:host memory is |`/[^`]*` (?:has|is) )")
+
+
+def spoken(stderr: str) -> list[str]:
+    """What dsdoctor itself has said, without notices on memory and disks of the whole machine."""
+    lines = [line for line in stderr.splitlines() if line.startswith("dsdoctor: ")]
+    return [line for line in lines if not _OF_THE_MACHINE.match(line)]
+
+
 def record(folder: Path) -> dict[str, Any]:
     """`run.json` of the only run."""
     (path,) = (folder / "runs").glob("*/run.json")
@@ -79,7 +89,7 @@ def folder_of(folder: Path) -> Path:
     return path
 
 
-def wait_for(what: Any, seconds: float = 60) -> Any:
+def wait_for(what: Any, seconds: float = 200) -> Any:
     """Waits for an event, never for a time."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
@@ -88,13 +98,6 @@ def wait_for(what: Any, seconds: float = 60) -> Any:
             return found
         time.sleep(0.05)
     raise AssertionError("it did not happen")
-
-
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port: int = one.getsockname()[1]
-        return port
 
 
 def python(text: str) -> Sequence[str]:

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.run.support import folder_of, free_port, quick, record
+from dsdoctor.host import free_port
+from tests.run.support import folder_of, quick, record
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="watching needs Linux"),

@@ -26,7 +26,6 @@ from tests.run.support import folder_of, python, record, run, running, wait_for
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="watching needs Linux"),
     pytest.mark.skipif(fakenvml.find_compiler() is None, reason="needs a C compiler"),
-    pytest.mark.timeout(90),
 ]
 
 #: Ends when a file is written, with the status that it holds.
@@ -89,7 +88,7 @@ def watched(machine: Machine, change: Change | None, notice: str, status: int) -
             lines.append(child.stderr.readline())
             assert lines[-1], "dsdoctor ended without it"
         machine.end(status)
-        _, rest = child.communicate(timeout=60)
+        _, rest = child.communicate(timeout=200)
         assert child.returncode == status
     return [*lines, *rest.splitlines()]
 

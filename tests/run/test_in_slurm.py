@@ -20,7 +20,6 @@ pytestmark = [
         reason="needs root and Slurm (tests/system-deps.sh)",
     ),
     pytest.mark.system,
-    pytest.mark.timeout(300),
 ]
 
 XID = "NVRM: Xid (PCI:0000:3b:00): 79, pid=4711, GPU has fallen off the bus."

@@ -10,6 +10,7 @@ from typing import Any
 import jsonschema
 import pytest
 
+from dsdoctor.host import free_port
 from dsdoctor.model.run_record import RunRecord
 from dsdoctor.model.schema import run_diff_schema, run_schema
 from dsdoctor.model.units import GIB
@@ -17,7 +18,7 @@ from dsdoctor.run.hang import HangClock, summary
 from dsdoctor.run.notices import Notices
 from dsdoctor.run.progress import Progress, parse
 from dsdoctor.run.report import figure_rows
-from tests.run.support import folder_of, free_port, quick, record, run
+from tests.run.support import folder_of, quick, record, run
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="watching needs Linux")
 
@@ -114,7 +115,11 @@ def test_a_difference_that_starting_alone_makes_is_not_a_change(
 
 
 def test_samples_and_steps_are_exported(tmp_path: Path) -> None:
-    text = "print('step 3 loss: 2.5'); import time; time.sleep(0.5)"
+    text = (  # ends when it has been sampled
+        "import glob, os, time; print('step 3 loss: 2.5', flush=True)\n"
+        "found = os.environ['DSDOCTOR_RUNS'] + '/*/samples.jsonl'\n"
+        "while not any(map(os.path.getsize, glob.glob(found))): time.sleep(0.05)"
+    )
     quick(tmp_path, "--", sys.executable, "-c", text)
     steps = run(tmp_path, "export", "--steps").stdout.splitlines()
     assert steps[0].split(",")[0] == "t"
@@ -267,6 +272,16 @@ def test_a_disk_that_fills_is_reported_with_the_time_left() -> None:
     ]
     (text,) = said(*rows)
     assert text == "`/data` has 80.0 GiB left, filling by 60.00 GiB a minute: full in 1 min 20 s"
+
+
+def test_a_burst_of_a_few_seconds_says_nothing_about_the_next_half_hour() -> None:
+    rows = [
+        sample(
+            t / 5, disks=[{"path": "/data", "free": 57 * GIB - t * GIB // 150, "total": 900 * GIB}]
+        )
+        for t in range(40)
+    ]
+    assert said(*rows) == []
 
 
 def test_steps_that_slow_down_are_reported_with_the_gpu_that_is_behind() -> None:

@@ -29,7 +29,6 @@ pytestmark = [
         reason="needs root and Slurm (tests/system-deps.sh)",
     ),
     pytest.mark.system,
-    pytest.mark.timeout(300),
 ]
 
 

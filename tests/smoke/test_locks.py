@@ -160,7 +160,6 @@ def test_a_rank_without_parent_ends_its_compiler_and_gives_its_lock_back(lock: P
 
 
 @pytest.mark.train
-@pytest.mark.timeout(300)
 def test_a_stale_lock_is_named_at_once(smoke: Smoke) -> None:
     fresh = smoke.folder / "fresh"
     left = fresh / "deepspeed_shm_comm" / "lock"
@@ -177,7 +176,6 @@ def test_a_stale_lock_is_named_at_once(smoke: Smoke) -> None:
 
 
 @pytest.mark.train
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_ended_while_an_op_compiles_it_leaves_no_lock(smoke: Smoke, number: int) -> None:
     fresh = smoke.folder / "fresh"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import sys
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 from dsdoctor import packs
 from dsdoctor.api import Missing, OsInfo, Resources, RunNeeds, Status, Why
 from dsdoctor.collect import collect
-from dsdoctor.host import HostError, LocalHost, RecordingHost, ReplayHost
+from dsdoctor.host import HostError, LocalHost, RecordingHost, ReplayHost, free_port
 from dsdoctor.judge import judge
 from dsdoctor.model.facts.python import PatientChoice
 from dsdoctor.model.report import Verdict
@@ -20,6 +21,24 @@ from dsdoctor.testing import FakeHost
 
 REGISTRY = packs.load(builtin_only=True)
 CHOICE = PatientChoice(executable="python3", chosen_by="python3 on PATH", why="test")
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the range is read from /proc")
+def test_a_free_port_is_not_one_that_the_kernel_deals_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    dealt = Path("/proc/sys/net/ipv4/ip_local_port_range")
+    first, last = map(int, dealt.read_text().split())
+    assert not any(first <= free_port() <= last for _ in range(20))
+    monkeypatch.setattr("dsdoctor.host.local._PORTS", (first, first))  # no room below
+    assert first <= free_port("127.0.0.1") <= last
+
+
+def test_a_port_that_is_taken_is_not_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as taken:
+        taken.bind(("", free_port()))
+        taken.listen()
+        port = taken.getsockname()[1]
+        monkeypatch.setattr("dsdoctor.host.local._PORTS", (port, port + 1))
+        assert free_port() != port
 
 
 def test_a_recording_replays_to_the_same_facts() -> None:

@@ -116,8 +116,8 @@ class NodeReach(msgspec.Struct, frozen=True, kw_only=True):
         ssh: a login without a password succeeded; None = not tried.
         error: message of ssh or of the resolver.
         timed_out: ssh did not finish before its deadline.
-        skew_s: that node's clock minus this node's, in seconds, accurate to about a round trip;
-            None = unknown.
+        skew_s: that node's clock minus this node's, in seconds, as far as it is certain: 0 = it
+            answered with a time between question and answer; None = unknown.
         python: the environment's interpreter exists there at the same path; None = unknown.
     """
 

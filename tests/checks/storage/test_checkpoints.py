@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import importlib.util
 import shutil
-import socket
 import struct
 import zipfile
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Any
 import pytest
 
 from dsdoctor.api import Checkpoint, CheckpointFile, Finding, LaunchCommand, RunNeeds
-from dsdoctor.host import LocalHost
+from dsdoctor.host import LocalHost, free_port
 from dsdoctor.probes.storage import checkpoint as probe
 from dsdoctor.testing import judge
 from dsdoctor_checks.storage import (
@@ -35,16 +34,10 @@ pytestmark = [
 ]
 
 
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
-
-
 @pytest.fixture(scope="session")
 def originals(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
     base = tmp_path_factory.mktemp("checkpoints")
-    return make(base, (0, 2, 3), free_port())
+    return make(base, (0, 2, 3), free_port("127.0.0.1"))
 
 
 @pytest.fixture

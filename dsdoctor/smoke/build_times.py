@@ -44,10 +44,25 @@ def remember(ranks: Iterable[Progress]) -> None:
             files.write(_place(), data, mode=0o600, make=0o700, strict=True)
 
 
-def expectation(rank: Progress, times: dict[str, float]) -> str:
-    """How long the op that a rank builds may take, in words."""
-    notes = [event for event in rank.events if event.phase == PHASE and "op" in event.data]
-    seconds = times.get(str(notes[-1].data["op"])) if notes else None
+def compiling(ranks: Iterable[Progress], times: dict[str, float]) -> str:
+    """The ops that ranks load now, and how long each may take, in words; empty between two ops."""
+    ops = dict.fromkeys(op for rank in ranks if (op := _loading(rank)) is not None)
+    return ", ".join(f"{op} ({_expectation(times.get(op))})" for op in ops)
+
+
+def _loading(rank: Progress) -> str | None:
+    """The op that a rank has begun to load and not yet loaded."""
+    if rank.phase != PHASE:
+        return None
+    for event in reversed(rank.events):
+        if "loaded" in event.data:
+            return None
+        if "op" in event.data:
+            return str(event.data["op"])
+    return None
+
+
+def _expectation(seconds: float | None) -> str:
     if seconds is None:
         return "the first build takes minutes"
     return f"the last build took {duration(seconds)}"

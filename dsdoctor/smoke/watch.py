@@ -71,8 +71,8 @@ class Watch:
             return "teardown"
         phase = slowest.phase
         if phase == "build-ops":
-            expected = build_times.expectation(slowest, self._build_times)
-            self.tell(phase, f"{slowest.place()}; {expected}", None)
+            ops = build_times.compiling(self.made.tracker.ranks, self._build_times)
+            self.tell(phase, ops, None)
         elif phase == "steps":
             steps = self.made.plan.job["steps"]
             self.tell(phase, f"step {slowest.step} of {steps}", slowest.step / steps)

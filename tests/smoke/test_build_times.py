@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import platform
 import types
 from pathlib import Path
@@ -60,4 +61,25 @@ def test_the_phase_says_how_long_the_op_took_last_time(op: str, words: str) -> N
     told: list[tuple[str, str, float | None]] = []
     watch = Watch(made, None, lambda *row: told.append(row))  # type: ignore[arg-type]
     watch._tell_place()
-    assert told == [("build-ops", f"build-ops ({op}); {words}", None)]
+    assert told == [("build-ops", f"{op} ({words})", None)]
+
+
+def test_ops_that_ranks_compile_side_by_side_are_all_named() -> None:
+    busy = _rank(
+        ("begin", {}), ("note", {"op": "A"}), ("note", {"loaded": "A"}), ("note", {"op": "B"})
+    )
+    idle = _rank(("begin", {}), ("note", {"op": "C"}), ("note", {"loaded": "C"}))
+    other = _rank(("begin", {}), ("note", {"op": "D"}))
+    said = build_times.compiling([busy, idle, other], {"D": 65.0})
+    assert said == "B (the first build takes minutes), D (the last build took 1 min 5 s)"
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_each_op_is_compiled_by_one_rank_of_the_host(
+    ranks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(Path(build_times.__file__).parent / "worker"))
+    share = importlib.import_module("dsdsmoke_rank").share
+    taken = [op for rank in range(ranks) for op in share(["A", "B", "C"], rank, ranks)]
+    assert sorted(taken) == ["A", "B", "C"]
+    assert share(["A", "B"], 5, 1) == [], "a launcher that does not say how many ranks a host has"

@@ -156,14 +156,17 @@ class Run(Communication):
             )
 
     def build_ops(self, found: Any) -> Any:
-        """Loads the ops that this run needs; one rank of each host compiles, the others wait."""
+        """Loads the ops that this run needs: first each op is compiled by one rank of the host.
+
+        The ranks of a host share the ops between them and so compile side by side.
+        """
         from deepspeed.accelerator import get_accelerator
 
-        dist = self.torch.distributed
+        dist, ops = self.torch.distributed, self.job["ops"]
         found["seconds"] = {}
 
-        def load() -> Any:
-            for name in self.job["ops"]:
+        def load(names: Any) -> Any:
+            for name in names:
                 builder = get_accelerator().create_op_builder(name)
                 if builder is None or type(builder).__name__ == "NotImplementedBuilder":
                     continue
@@ -174,12 +177,12 @@ class Run(Communication):
                     refuse_stale_lock(name, os.path.join(folder, locks.NAME))
                 builder.load(verbose=False)
                 found["seconds"][name] = round(time.monotonic() - begun, 2)
+                self.report.note(loaded=name)
 
-        if self.local_rank == 0:
-            load()
+        mine = share(ops, self.local_rank, number("LOCAL_WORLD_SIZE", "LOCAL_SIZE") or 1)
+        load(mine)
         dist.barrier()
-        if self.local_rank != 0:
-            load()
+        load([name for name in ops if name not in mine])
         dist.barrier()
 
     def engine_init(self, found: Any) -> Any:
@@ -335,6 +338,11 @@ class Run(Communication):
         found["peak_host_bytes"] = peak_host()
         self.engine = self.optimizer = None
         self.torch.distributed.destroy_process_group()
+
+
+def share(ops: Any, local_rank: Any, ranks: Any) -> Any:
+    """The ops that a rank compiles, of those of a host with so many ranks."""
+    return ops[local_rank::ranks] if local_rank < ranks else []
 
 
 def build_folder(builder: Any) -> Any:

@@ -140,4 +140,19 @@ SIGNATURES = (
         not_examples=("bash: my_torchrun: command not found",),
         level=Level.STRONG,
     ),
+    Signature(
+        pattern=r"\b(?:ba|da|z|k)?sh: (?:line \d+: |\d+: )?(?P<program>/\S{1,300}/(?:python[\d.]*|torchrun|deepspeed|accelerate)): (?:No such file or directory|not found)$",
+        source="bash 3-5, dash 0.5",
+        message="`{program}` does not exist on this node",
+        hint="install the environment under the same path on each node, or put it on a file system that all of them mount",
+        examples=(
+            "bash: /opt/env/bin/python: No such file or directory",
+            "10.0.0.3: bash: line 1: /opt/env/bin/torchrun: No such file or directory",
+            "sh: 1: /opt/env/bin/deepspeed: not found",
+            "n2: zsh: /opt/env/bin/accelerate: No such file or directory",
+            "ksh: /opt/env/bin/python3.11: not found",
+        ),
+        not_examples=("bash: /opt/env/bin/activate: No such file or directory",),
+        level=Level.STRONG,
+    ),
 )

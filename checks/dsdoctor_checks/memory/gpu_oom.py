@@ -252,6 +252,8 @@ SIGNATURES = (
             "CUBLAS_STATUS_NOT_INITIALIZED when calling cublasCreate(handle)",
         ),
         level=Level.WEAK,
+        # a kernel's assertion leaves a context in which cuBLAS does not start either
+        unless=("device-side assert", "Assertion `"),
     ),
     Signature(
         pattern="Some modules are dispatched on the CPU or the disk",

@@ -111,6 +111,17 @@ SIGNATURES = (
         not_near=("integrations.deepspeed", "transformers.deepspeed"),
     ),
     Signature(
+        pattern=r"cannot import name '\w+' from 'deepspeed(?:\.[\w.]+)?'",
+        source="CPython 3.8-3.14 Python/ceval.c; names that deepspeed 0.9-0.19 moved or removed",
+        message="The installed DeepSpeed does not have the name that is imported from it",
+        hint="install the DeepSpeed release that the importing file was written for",
+        examples=(
+            "ImportError: cannot import name 'get_accelerator' from 'deepspeed'",
+            "ImportError: cannot import name 'HybridEngine' from 'deepspeed.runtime.hybrid_engine' (/x/deepspeed/runtime/hybrid_engine.py)",
+        ),
+        not_examples=("cannot import name 'x' from 'torch'",),
+    ),
+    Signature(
         pattern=r"cannot import name '\w+' from 'packaging(?:\.[\w.]+)?'",
         source="huggingface_hub 2.4.0 utils/_runtime.py",
         examples=("cannot import name 'name' from 'packaging'",),

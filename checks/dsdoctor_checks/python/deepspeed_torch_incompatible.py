@@ -116,15 +116,6 @@ SIGNATURES = (
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
     ),
     Signature(
-        pattern=r"cannot import name '\w+' from 'deepspeed(?:\.[\w.]+)?'",
-        source="huggingface_hub 2.4.0 utils/_runtime.py",
-        examples=(
-            "ImportError: cannot import name 'get_accelerator' from 'deepspeed'",
-            "ImportError: cannot import name 'HybridEngine' from 'deepspeed.runtime.hybrid_engine' (/x/deepspeed/runtime/hybrid_engine.py)",
-        ),
-        not_examples=("cannot import name 'x' from 'torch'",),
-    ),
-    Signature(
         pattern=r"(?:cannot import name '\w+' from 'torch\.|module 'torch\.?[\w.]*' has no attribute ')",
         examples=(
             "ImportError: cannot import name 'ReduceOp' from 'torch.distributed'",

@@ -21,9 +21,11 @@ from dsdoctor.api import (
     DeepSpeedInstall,
     Finding,
     Launchers,
+    Level,
     Missing,
     Patient,
     Scope,
+    Signature,
     check,
     ok,
     skip,
@@ -66,3 +68,24 @@ def env_is_on_path(
         deepspeed=deepspeed.version,
         python_on_path=None if python is None else python.path,
     )
+
+
+HINT = "activate the environment in the job script, before the line that starts the run"
+
+SIGNATURES = (
+    Signature(
+        pattern=r": \d+: (?:source|conda|mamba|micromamba|workon): not found$",
+        source="dash 0.5 src/exec.c; `sh` on Debian and Ubuntu",
+        message="the script runs in `sh`, which has neither `source` nor the shell functions of conda, so the environment is not activated",
+        hint="start the script with `bash`, or write `#!/bin/bash` on its first line",
+        examples=(
+            "run.sh: 18: source: not found",
+            "/opt/job.sh: 3: conda: not found",
+            "train.sh: 4: mamba: not found",
+            "train.sh: 4: micromamba: not found",
+            "sh: 1: workon: not found",
+        ),
+        not_examples=("run.sh: 18: source: not found in the list",),
+        level=Level.WEAK,
+    ),
+)

@@ -28,10 +28,9 @@ SIGNATURES = (
         level=Level.CERTAIN,
     ),
     Signature(
-        pattern="Unable to find latest file|Can't find a valid checkpoint at",
+        pattern="Unable to find latest file",
         examples=(
             "Unable to find latest file at c/latest, if trying to load latest checkpoint make sure it exists",
-            "ValueError: Can't find a valid checkpoint at out/checkpoint-5",
         ),
         level=Level.WEAK,
     ),

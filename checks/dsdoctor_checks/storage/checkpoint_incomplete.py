@@ -132,4 +132,13 @@ SIGNATURES = (
         examples=("ValueError: No valid checkpoint found in output directory (out)",),
         level=Level.CERTAIN,
     ),
+    Signature(
+        pattern=r"Can't find a valid checkpoint at (?P<path>\S.{0,400}?)$",
+        source="transformers 4.36-5.23 trainer.py, integrations/deepspeed.py",
+        message="`{path}` contains no checkpoint that the run can resume from",
+        hint="pass a directory with a `global_step*` folder, or start without `resume_from_checkpoint`",
+        examples=("ValueError: Can't find a valid checkpoint at /data/out/checkpoint-500",),
+        not_examples=("ValueError: Can't find a valid checkpoint at  ",),
+        level=Level.STRONG,
+    ),
 )

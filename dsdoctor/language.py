@@ -22,6 +22,7 @@ from dsdoctor.locales import LANGUAGES
 from dsdoctor.model.diagnosis import Cause, Diagnosis
 from dsdoctor.model.finding import Finding, Status
 from dsdoctor.model.report import Report
+from dsdoctor.model.smoke import SmokeCause, SmokeReport
 
 PACKAGE = "dsdoctor_checks"
 FIELD = re.compile(r"\{[^{}\n]*\}")
@@ -154,5 +155,27 @@ def _cause(cause: Cause, own: Catalogue) -> Cause:
     return msgspec.structs.replace(
         cause,
         message=own.translate(name, cause.message) or cause.message,
+        hint=own.translate(name, cause.hint) or cause.hint,
+    )
+
+
+def of_smoke(report: SmokeReport, language: str) -> SmokeReport:
+    """The report of a smoke run in a language: its causes."""
+    own = catalogue(language)
+    if own is None:
+        return report
+    return msgspec.structs.replace(
+        report, causes=tuple(_smoke_cause(cause, own) for cause in report.causes)
+    )
+
+
+def _smoke_cause(cause: SmokeCause, own: Catalogue) -> SmokeCause:
+    name = cause.condition
+    title = own.translate(name, cause.title)
+    message = own.translate(name, cause.message) or cause.message
+    return msgspec.structs.replace(
+        cause,
+        title=title or cause.title,
+        message=f"{title}：{message}" if title else message,
         hint=own.translate(name, cause.hint) or cause.hint,
     )

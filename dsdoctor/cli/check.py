@@ -135,14 +135,14 @@ def command(
         from dsdoctor import known_good  # noqa: PLC0415  # only where something failed
 
         report.notes += filter(None, [known_good.since_last(snapshot)])
+    # what programs read stays English
+    told = translated(report, registry, lang) if form in ("text", "html") else report
     if form == "html":
         from dsdoctor.report.html import check as pages  # noqa: PLC0415  # an extra
 
-        loading.write(pages.page(report, snapshot), output)
+        loading.write(pages.page(told, snapshot), output)
     else:
-        if form == "text":
-            report = translated(report, registry, lang)
-        _print(report, form, output, 1 if verbose else -quiet)
+        _print(told, form, output, 1 if verbose else -quiet)
     return exit_code(report, fail_on)
 
 

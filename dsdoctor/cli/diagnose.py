@@ -14,7 +14,7 @@ from dsdoctor.cli.output import show, wants_colour
 from dsdoctor.errors import UsageError
 from dsdoctor.logs import prepared
 from dsdoctor.logs.expect import GPUS, known_expectations
-from dsdoctor.model.diagnosis import exit_code
+from dsdoctor.model.diagnosis import Diagnosis, exit_code
 from dsdoctor.report import diagnosis as report
 
 
@@ -119,18 +119,24 @@ def command(
         from dsdoctor.report.html import diagnosis as pages  # noqa: PLC0415  # an extra
 
         near = around(paths, pages.places(diagnosis))
-        loading.write(pages.page(diagnosis, near), output)
+        loading.write(pages.page(translated(diagnosis, lang), near), output)
     else:
-        told = diagnosis
-        if (wanted := locales.wanted(lang, os.environ)) in locales.LANGUAGES:
-            from dsdoctor import language  # noqa: PLC0415  # English needs no catalogue
-
-            told = language.of_diagnosis(diagnosis, wanted)
+        told = translated(diagnosis, lang)
         if output is None and wants_colour():
             show(lambda width: report.lines(told, width=width))
         else:
             loading.write(report.render(told), output)
     return exit_code(diagnosis)
+
+
+def translated(diagnosis: Diagnosis, lang: str | None) -> Diagnosis:
+    """The diagnosis in the reader's language."""
+    wanted = locales.wanted(lang, os.environ)
+    if wanted not in locales.LANGUAGES:
+        return diagnosis
+    from dsdoctor import language  # noqa: PLC0415  # English needs no catalogue
+
+    return language.of_diagnosis(diagnosis, wanted)
 
 
 def _agree(

@@ -61,7 +61,7 @@ def language_option(function: C) -> C:
     """The option that names the language of a report for people."""
     option = click.option(
         "--lang", "lang", type=click.Choice(["en", "zh"]),
-        help="Language of the text report [$LANGUAGE, $LC_MESSAGES, $LANG].",
+        help="Language of text and HTML [$LANGUAGE, $LC_MESSAGES, $LANG].",
     )  # fmt: skip
     return option(function)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import shutil
 import signal
@@ -14,7 +15,7 @@ from typing import Any
 import click
 import msgspec
 
-from dsdoctor import files, interpreter, known_good, this_machine
+from dsdoctor import files, interpreter, known_good, locales, this_machine
 from dsdoctor.cli import common, html, loading, options, output
 from dsdoctor.cli.phases import shown
 from dsdoctor.errors import UsageError
@@ -78,6 +79,7 @@ def _fault(text: str | None) -> dict[str, Any] | None:
 @click.option("--format", "form", type=click.Choice(["text", "json", "html"]), default="text")
 @click.option("-o", "--output", "folder", metavar="DIR", help="Write the proven settings to DIR.")
 @click.option("-v", "--verbose", is_flag=True, help="Also show the last lines of the launcher.")
+@options.language_option
 @options.as_user
 @click.option("--fault", hidden=True, help="Break a rank on purpose: `corrupt@1`.")
 def command(
@@ -100,6 +102,7 @@ def command(
     form: str,
     folder: str | None,
     verbose: bool,
+    lang: str | None,
     fault: str | None,
 ) -> int:
     """Prove launch settings with a short real run through your own launcher.
@@ -134,7 +137,7 @@ def command(
             timeout=timeout, budget=bisect_budget,
             bisect=sys.stderr.isatty() if bisect is None else bisect,
         ),
-        lambda report: show(report, form, verbose=verbose, page=page),
+        lambda report: show(report, form, verbose=verbose, page=page, lang=lang),
         folder=folder,
     )  # fmt: skip
 
@@ -191,8 +194,20 @@ def keep_known_good(report: SmokeReport, python: str, registry: Registry) -> Non
         keep.known_good(snapshot.to_json(), report)
 
 
-def show(report: SmokeReport, form: str, *, verbose: bool, page: str | None = None) -> None:
-    """Prints a report, or writes its page."""
+def show(
+    report: SmokeReport,
+    form: str,
+    *,
+    verbose: bool,
+    page: str | None = None,
+    lang: str | None = None,
+) -> None:
+    """Prints a report, or writes its page; for people in the reader's language."""
+    wanted = locales.wanted(lang, os.environ)
+    if form != "json" and wanted in locales.LANGUAGES:
+        from dsdoctor import language  # noqa: PLC0415  # English needs no catalogue
+
+        report = language.of_smoke(report, wanted)
     if form == "html":
         from dsdoctor.report.html import smoke as pages  # noqa: PLC0415  # an extra
 

@@ -14,9 +14,10 @@ import msgspec
 import pytest
 
 from dsdoctor import language, packs
-from dsdoctor.cli import main
+from dsdoctor.cli import main, smoke
 from dsdoctor.model.finding import fail
 from dsdoctor.model.report import Report
+from dsdoctor.model.smoke import SmokeCause, SmokeReport
 from dsdoctor.report import text
 from dsdoctor.report.wrap import columns_of, wrap
 from tests.html import samples
@@ -121,6 +122,28 @@ def test_the_environment_names_the_language(
     assert "The GPU ran out of memory" in capsys.readouterr().out
     main.run(["diagnose", str(log), "--json"])
     assert "显存" not in capsys.readouterr().out
+
+
+def test_a_page_for_people_is_in_their_language(tmp_path: Path) -> None:
+    log, page = tmp_path / "train.log", tmp_path / "page.html"
+    log.write_text(OOM)
+    main.run(["diagnose", str(log), "--lang", "zh", "-o", str(page)])
+    assert "GPU 显存不足" in page.read_text()
+
+
+def test_the_causes_of_a_smoke_run_are_translated(capsys: pytest.CaptureFixture[str]) -> None:
+    unit = REGISTRY.get("gpu-oom")
+    cause = SmokeCause(
+        condition=unit.condition.name, title=unit.title, message="measured", hint=unit.hint
+    )
+    report = SmokeReport(verdict="fail", summary="a rank failed", causes=(cause,))
+    smoke.show(report, "text", verbose=False, lang="zh")
+    shown = capsys.readouterr().out
+    assert "GPU 显存不足" not in unit.title
+    assert "显存" in shown
+    assert unit.hint not in shown
+    smoke.show(report, "json", verbose=False, lang="zh")
+    assert json.loads(capsys.readouterr().out)["causes"][0]["title"] == unit.title
 
 
 def test_every_title_reaches_the_reader_of_a_report() -> None:

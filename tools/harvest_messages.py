@@ -18,11 +18,12 @@ import datetime as dt
 import itertools
 import re
 import sys
-import tarfile
-import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
+
+import native_messages
+from released import SCOPES, release_of, sources
 
 from dsdoctor.logs import error_index
 from dsdoctor.logs.error_index import CHUNK, Entry, digest
@@ -43,47 +44,6 @@ PERCENT = re.compile(r"%(?:\(\w+\))?[-#0 +]*\d*(?:\.\d+)?[a-zA-Z]")
 BRACES = re.compile(r"\{\{|\}\}|\{[^{}]*\}")
 #: A word that touches a hole is not wholly literal.
 GLUED = re.compile(rf"[A-Za-z_0-9]*{HOLE}[A-Za-z_0-9{HOLE}]*")
-#: Which files of a product are read: those that a training job runs.
-SCOPES: dict[str, tuple[str, ...]] = {
-    "accelerate": (
-        "accelerate/accelerator.py", "accelerate/commands/launch.py", "accelerate/data_loader.py",
-        "accelerate/optimizer.py", "accelerate/scheduler.py", "accelerate/state.py",
-        "accelerate/launchers.py", "accelerate/utils/",
-    ),
-    "bitsandbytes": ("bitsandbytes/",),
-    "deepspeed": ("deepspeed/",),
-    "lightning": (
-        "lightning/fabric/accelerators/", "lightning/fabric/connector.py",
-        "lightning/fabric/fabric.py", "lightning/fabric/plugins/",
-        "lightning/fabric/strategies/", "lightning/fabric/utilities/",
-        "lightning/pytorch/accelerators/", "lightning/pytorch/plugins/",
-        "lightning/pytorch/strategies/", "lightning/pytorch/trainer/",
-    ),
-    "peft": ("peft/",),
-    "torch": (
-        "torch/amp/", "torch/cuda/", "torch/distributed/checkpoint/",
-        "torch/distributed/device_mesh.py", "torch/distributed/distributed_c10d.py",
-        "torch/distributed/elastic/", "torch/distributed/fsdp/", "torch/distributed/launch.py",
-        "torch/distributed/launcher/", "torch/distributed/rendezvous.py",
-        "torch/distributed/run.py", "torch/distributed/utils.py", "torch/multiprocessing/",
-        "torch/nn/parallel/", "torch/serialization.py",
-        "torch/utils/checkpoint.py", "torch/utils/cpp_extension.py", "torch/utils/data/_utils/",
-        "torch/utils/data/dataloader.py", "torch/utils/data/dataset.py",
-        "torch/utils/data/distributed.py", "torch/utils/data/sampler.py",
-    ),
-    "transformers": (
-        "transformers/integrations/deepspeed.py", "transformers/deepspeed.py",
-        "transformers/trainer.py", "transformers/training_args.py",
-    ),
-    "triton": ("triton/",),
-    "trl": ("trl/",),
-}  # fmt: skip
-#: Where folders of a source archive are found once they are installed.
-INSTALLED = {
-    "op_builder/": "deepspeed/ops/op_builder/",
-    "accelerator/": "deepspeed/accelerator/",
-    "src/": "",
-}
 
 
 class Found(NamedTuple):
@@ -210,6 +170,9 @@ def messages(tree: ast.Module, module: Module) -> Iterator[Row]:
                 yield from visit(child, child.name, "")
                 module.names = outer
                 continue
+            if isinstance(child, ast.ClassDef):
+                for said, text in worded(child):
+                    yield said, "__str__", child.name, "", module.texts(text)
             if isinstance(child, ast.Raise) and (told := raised(child)) is not None:
                 kind, args = told
                 texts = module.texts(ast.Tuple(elts=args)) if args else [""]
@@ -223,6 +186,23 @@ def messages(tree: ast.Module, module: Module) -> Iterator[Row]:
             yield from visit(child, function, deeper)
 
     return visit(tree, "<module>", "")
+
+
+def worded(node: ast.ClassDef) -> Iterator[tuple[ast.stmt, ast.expr]]:
+    """The words that an exception's class adds itself: what its `__str__` returns."""
+    is_exception = any(ast.unparse(base).endswith(("Error", "Exception")) for base in node.bases)
+    methods = [one for one in node.body if isinstance(one, ast.FunctionDef)] if is_exception else []
+    for method in methods:
+        for stmt in ast.walk(method):
+            if isinstance(stmt, ast.Return) and stmt.value is not None:
+                if method.name == "__str__":
+                    yield stmt, stmt.value
+            elif (
+                isinstance(stmt, ast.Assign)
+                and method.name == "__init__"
+                and ast.unparse(stmt.targets[0]) == "self.message"
+            ):
+                yield stmt, stmt.value
 
 
 def raised(node: ast.Raise) -> tuple[str, list[ast.expr]] | None:
@@ -246,41 +226,6 @@ def logged(node: ast.expr) -> tuple[str, ast.expr] | None:
     return None
 
 
-def sources(path: Path, product: str) -> Iterator[tuple[str, str]]:
-    """File within the package and text of each source file of an archive or a folder."""
-    rows: Iterator[tuple[str, bytes]]
-    if path.is_dir():
-        files = sorted((path / product).rglob("*.py"))
-        rows = ((one.relative_to(path).as_posix(), one.read_bytes()) for one in files)
-    elif path.suffix == ".whl":
-        rows = _zipped(path)
-    else:
-        rows = _tarred(path)
-    for name, data in rows:
-        inner = name
-        for folder, there in INSTALLED.items():
-            if inner.startswith(folder):
-                inner = there + inner[len(folder) :]
-        if inner.startswith(SCOPES[product]) and "/test" not in inner:
-            yield inner, data.decode("utf-8", "replace")
-
-
-def _zipped(path: Path) -> Iterator[tuple[str, bytes]]:
-    with zipfile.ZipFile(path) as archive:
-        for name in sorted(archive.namelist()):
-            if name.endswith(".py"):
-                yield name, archive.read(name)
-
-
-def _tarred(path: Path) -> Iterator[tuple[str, bytes]]:
-    with tarfile.open(path) as archive:
-        for member in sorted(archive.getmembers(), key=lambda one: one.name):
-            if member.isfile() and member.name.endswith(".py"):
-                handle = archive.extractfile(member)
-                if handle is not None:
-                    yield member.name.partition("/")[2], handle.read()
-
-
 def constants_of(trees: Mapping[str, ast.Module]) -> dict[str, str]:
     """Constants in capitals that have one text in the whole product."""
     found: dict[str, set[str]] = {}
@@ -298,6 +243,9 @@ def harvest(path: Path, product: str, release: str) -> Iterator[Found]:
     """Every message of one release."""
     trees = {}
     for name, text in sources(path, product):
+        if not name.endswith(".py"):
+            yield from harvest_native(name, text, product, release)
+            continue
         try:
             trees[name] = ast.parse(text)
         except SyntaxError:  # templates and files for another Python
@@ -314,15 +262,13 @@ def harvest(path: Path, product: str, release: str) -> Iterator[Found]:
                 yield Found(entry, stmt.lineno, text.replace(HOLE, "{}"), why)
 
 
-def release_of(path: Path, product: str) -> str:
-    """The release that an archive's name tells, or that an installed package's folder tells."""
-    if path.is_dir():
-        info = next(path.glob(f"{product}-*.dist-info"))
-        return info.name[len(product) + 1 : -len(".dist-info")].partition("+")[0]
-    found = re.match(rf"{product}-(\d[\d.]*\d)", path.name)
-    if found is None:
-        raise SystemExit(f"{path.name}: expected an archive such as {product}-1.2.3.tar.gz")
-    return found[1]
+def harvest_native(name: str, text: str, product: str, release: str) -> Iterator[Found]:
+    """Every message of a C++ source; its words never begin a log's message for sure."""
+    for one in native_messages.messages(text):
+        _, chunks = chunks_of(one.text)
+        if chunks:
+            entry = Entry(product, one.exception, name, one.function, (release,), chunks, False)
+            yield Found(entry, one.line, one.text.replace(HOLE, "{}"), one.condition)
 
 
 def spans(present: Sequence[int]) -> str:

@@ -39,8 +39,6 @@ VALIDATED = {"Assertion failed": "AssertionError", "Value error": "ValueError"}
 #: Kinds of answer that name no condition.
 REFUSAL, INTERNAL = "refusal", "internal"
 SUFFIX, LABELS = ".index", ".labels"
-#: A chunk of several words, as it is stored.
-STORED = re.compile(r"[2-6]:[0-9a-f]{10}")
 
 
 def words_of(text: str) -> list[str]:
@@ -324,15 +322,33 @@ def products(folder: Path) -> frozenset[str]:
 
 @functools.lru_cache(maxsize=32)
 def _text(folder: Path, product: str) -> tuple[str, frozenset[str]]:
-    """The index of a product as it is stored, and the chunks that are in it."""
+    """The index of a product as it is stored, and its words: the chunks among them."""
     text = (folder / f"{product}{SUFFIX}").read_text(encoding="utf-8")
-    return text, frozenset(STORED.findall(text))
+    return text, frozenset(text.split())
 
 
 def _may_know(folder: Path, product: str, text: str) -> bool:
-    """Whether an index has a chunk of a text; it takes much less time than to parse the index."""
-    there = {f"{count}:{name}" for count, name in _chunks_of(text) if count > 1}
-    return not there.isdisjoint(_text(folder, product)[1])
+    """Whether an index has a message all of whose chunks a text has.
+
+    It takes much less time than to parse the index, which few errors need.
+    """
+    stored, words = _text(folder, product)
+    there = {f"{count}:{name}" for count, name in _chunks_of(text)}
+    marked = there | {f"^{chunk}" for chunk in there}
+    return any(
+        there.issuperset(row.lstrip("^").split())
+        for chunk in marked & words
+        for row in _rows_with(stored, chunk)
+    )
+
+
+def _rows_with(stored: str, chunk: str) -> Iterator[str]:
+    """The chunks of each message of a stored index that has one of them."""
+    at = stored.find(chunk)
+    while at >= 0:
+        end = stored.index("\n", at)
+        yield stored[stored.rindex("\t", 0, at) + 1 : end]
+        at = stored.find(chunk, end)
 
 
 @functools.lru_cache(maxsize=32)
@@ -356,7 +372,7 @@ def find(folder: Path, error: Error) -> Match | None:
     if raiser is not None and error.type != WRAPPED and product not in products(folder):
         return None
     names = [product] if product in products(folder) else sorted(products(folder))
-    if len(names) > 1:
+    if len(names) > 1 or error.message.strip():
         text = f"{error.message} {error.more}"
         names = [name for name in names if _may_know(folder, name, text)]
     found = (load(folder, name).find(error) for name in names)

@@ -17,6 +17,7 @@ REPOSITORIES = {
     "datasets": ("huggingface/datasets", "src/"),
     "deepspeed": ("deepspeedai/DeepSpeed", ""),
     "diffusers": ("huggingface/diffusers", "src/"),
+    "flash_attn": ("Dao-AILab/flash-attention", ""),
     "huggingface_hub": ("huggingface/huggingface_hub", "src/"),
     "peft": ("huggingface/peft", "src/"),
     "torch": ("pytorch/pytorch", ""),
@@ -26,8 +27,8 @@ REPOSITORIES = {
 }
 #: How products state their release in a log: `DeepSpeed info: version=0.19.8`, `torch==2.4.0`.
 RELEASE = re.compile(
-    r"(?i)\b(?P<product>accelerate|datasets|deepspeed|diffusers|huggingface_hub|peft|torch"
-    r"|transformers|triton|trl)(?: info: version|[ _]version|==| v)[ :=.]{0,6}"
+    r"(?i)\b(?P<product>accelerate|datasets|deepspeed|diffusers|flash_attn|huggingface_hub"
+    r"|peft|torch|transformers|triton|trl)(?: info: version|[ _]version|==| v)[ :=.]{0,6}"
     r"(?P<release>\d{1,4}\.\d{1,3}(?:\.\d{1,3})?)"
 )
 

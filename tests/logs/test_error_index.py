@@ -22,7 +22,7 @@ KNOWN = signatures_of(REGISTRY)
 FOLDER = Path(packs.__file__).parent.parent / "checks" / "dsdoctor_checks" / "_error_index"
 PRODUCTS = sorted(error_index.products(FOLDER))
 ROW = re.compile(
-    r"#(?:product \w+|made \d{4}-\d\d-\d\d|releases [\d. ]+)|>[\w/.]+\.py"
+    r"#(?:product \w+|made \d{4}-\d\d-\d\d|releases [\d. ]+)|>[\w/.]+\.(?:py|cpp|cu|h|hpp)"
     r"|[\w.]+\t[\w<>]+\t\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*\t\^?(?:[1-6]:[0-9a-f]{10} ?)*"
 )
 LONGEST_AGE = dt.timedelta(days=400)
@@ -201,3 +201,124 @@ def test_explain_of_an_unknown_message_is_misuse(tmp_path: Path) -> None:
     done = dsdoctor("explain", "nobody has ever raised this", env=clean_environment(tmp_path))
     assert done.status == 2
     assert "error index" in done.err
+
+
+def traced(file: str, function: str, line: str) -> str:
+    return (
+        'Traceback (most recent call last):\n  File "/home/me/train.py", line 9, in <module>\n'
+        f'    main()\n  File "/x/site-packages/{file}", line 7, in {function}\n    raise\n{line}\n'
+    )
+
+
+@pytest.mark.parametrize(
+    ("file", "function", "line", "answer"),
+    [
+        (
+            "transformers/hf_argparser.py",
+            "parse_args_into_dataclasses",
+            "ValueError: Some specified arguments are not used by the HfArgumentParser: ['--x']",
+            "the options that the message lists",
+        ),
+        (
+            "transformers/hf_argparser.py",
+            "parse_dict",
+            "ValueError: Some keys are not used by the HfArgumentParser: ['x']",
+            "the keys that the message lists",
+        ),
+        (
+            "flash_attn/flash_attn_interface.py",
+            "_flash_attn_forward",
+            "RuntimeError: FlashAttention only support fp16 and bf16 data type",
+            "fp16 or bf16",
+        ),
+        (
+            "flash_attn/flash_attn_interface.py",
+            "_flash_attn_forward",
+            "RuntimeError: FlashAttention forward only supports head dimension at most 256",
+            "another attention implementation",
+        ),
+        (
+            "triton/compiler/compiler.py",
+            "_init_handles",
+            (
+                "triton.runtime.errors.OutOfResources: out of resource: shared memory, Required: "
+                "131072, Hardware limit: 101376. Reducing block sizes or `num_stages` may help."
+            ),
+            "Reduce the block sizes",
+        ),
+        (
+            "triton/backends/nvidia/driver.py",
+            "libcuda_dirs",
+            "AssertionError: libcuda.so cannot found!",
+            "libcuda.so.1",
+        ),
+        (
+            "bitsandbytes/functional.py",
+            "is_on_gpu",
+            (
+                "RuntimeError: Input tensors need to be on the same GPU, but found the following "
+                "tensor and device combinations: []"
+            ),
+            "to one GPU",
+        ),
+    ],
+)
+def test_libraries_of_a_training_job_are_answered(
+    file: str, function: str, line: str, answer: str
+) -> None:
+    found = read(traced(file, function, line))
+    assert found.outcome is Outcome.UNRECOGNISED
+    assert found.causes == ()
+    assert found.explained is not None
+    assert found.explained.kind == REFUSAL
+    assert answer in found.explained.text
+
+
+@pytest.mark.parametrize(
+    ("file", "function", "line", "condition"),
+    [
+        (
+            "bitsandbytes/cextension.py",
+            "get_native_library",
+            "RuntimeError: Configured CUDA binary not found at /x/libbitsandbytes_cuda131.so",
+            "bitsandbytes-cuda-setup",
+        ),
+        (
+            "flash_attn/flash_attn_interface.py",
+            "_flash_attn_forward",
+            "RuntimeError: FlashAttention only supports Ampere GPUs or newer.",
+            "flash-attn-needs-ampere",
+        ),
+        (
+            "triton/runtime/build.py",
+            "_build",
+            (
+                "RuntimeError: Failed to find C compiler. Please specify via CC environment "
+                "variable."
+            ),
+            "jit-build-compiler-missing",
+        ),
+    ],
+)
+def test_libraries_of_a_training_job_name_conditions(
+    file: str, function: str, line: str, condition: str
+) -> None:
+    found = read(traced(file, function, line))
+    assert [cause.condition for cause in found.causes] == [condition]
+
+
+def test_a_healthy_run_that_shows_such_messages_has_no_finding() -> None:
+    text = (
+        "WARNING: Could not load bitsandbytes native library: libcuda.so.1\n"
+        "UserWarning: FlashAttention only supports Ampere GPUs or newer, using sdpa\n"
+        "Flash Attention 2 only supports torch.float16 and torch.bfloat16 dtypes\n"
+    )
+    steps = "".join(f"{{'loss': {9 / n:.3f}, 'step': {n}}}\n" for n in range(1, 60))
+    found = read(text + steps + "Training completed.\n")
+    assert found.causes == ()
+    assert found.explained is None
+
+
+def test_a_message_that_only_shares_words_is_not_looked_up() -> None:
+    one = error("the model is on the same GPU as the number of heads", file="", function="")
+    assert error_index.find(FOLDER, one) is None

@@ -1,0 +1,108 @@
+"""Released packages: their sources, read from archives that are never installed or run."""
+
+from __future__ import annotations
+
+import re
+import tarfile
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import native_messages
+
+#: Which files of a product are read: those that a training job runs.
+SCOPES: dict[str, tuple[str, ...]] = {
+    "accelerate": (
+        "accelerate/accelerator.py", "accelerate/commands/launch.py", "accelerate/data_loader.py",
+        "accelerate/optimizer.py", "accelerate/scheduler.py", "accelerate/state.py",
+        "accelerate/launchers.py", "accelerate/utils/",
+    ),
+    "bitsandbytes": ("bitsandbytes/",),
+    "deepspeed": ("deepspeed/",),
+    "flash_attn": (
+        "flash_attn/", "csrc/flash_attn/", "csrc/flash_attn_ck/", "csrc/fused_dense_lib/",
+        "csrc/layer_norm/ln_api.cpp", "csrc/rotary/", "csrc/xentropy/",
+    ),
+    "lightning": (
+        "lightning/fabric/accelerators/", "lightning/fabric/connector.py",
+        "lightning/fabric/fabric.py", "lightning/fabric/plugins/",
+        "lightning/fabric/strategies/", "lightning/fabric/utilities/",
+        "lightning/pytorch/accelerators/", "lightning/pytorch/plugins/",
+        "lightning/pytorch/strategies/", "lightning/pytorch/trainer/",
+    ),
+    "peft": ("peft/",),
+    "torch": (
+        "torch/amp/", "torch/cuda/", "torch/distributed/checkpoint/",
+        "torch/distributed/device_mesh.py", "torch/distributed/distributed_c10d.py",
+        "torch/distributed/elastic/", "torch/distributed/fsdp/", "torch/distributed/launch.py",
+        "torch/distributed/launcher/", "torch/distributed/rendezvous.py",
+        "torch/distributed/run.py", "torch/distributed/utils.py", "torch/multiprocessing/",
+        "torch/nn/parallel/", "torch/serialization.py",
+        "torch/utils/checkpoint.py", "torch/utils/cpp_extension.py", "torch/utils/data/_utils/",
+        "torch/utils/data/dataloader.py", "torch/utils/data/dataset.py",
+        "torch/utils/data/distributed.py", "torch/utils/data/sampler.py",
+    ),
+    "transformers": (
+        "transformers/integrations/deepspeed.py", "transformers/deepspeed.py",
+        "transformers/hf_argparser.py", "transformers/trainer.py", "transformers/training_args.py",
+    ),
+    "triton": (
+        "triton/_utils.py", "triton/backends/", "triton/common/", "triton/compiler/",
+        "triton/knobs.py", "triton/language/", "triton/runtime/",
+    ),
+    "trl": ("trl/",),
+}  # fmt: skip
+#: Sources that are read: Python's, and the C++ that a source archive has.
+READ = (".py", *native_messages.SUFFIXES)
+#: Where folders of a source archive are found once they are installed.
+INSTALLED = {
+    "op_builder/": "deepspeed/ops/op_builder/",
+    "accelerator/": "deepspeed/accelerator/",
+    "src/": "",
+}
+
+
+def sources(path: Path, product: str) -> Iterator[tuple[str, str]]:
+    """File within the package and text of each source file of an archive or a folder."""
+    rows: Iterator[tuple[str, bytes]]
+    if path.is_dir():
+        files = sorted(one for one in (path / product).rglob("*") if one.suffix in READ)
+        rows = ((one.relative_to(path).as_posix(), one.read_bytes()) for one in files)
+    elif path.suffix == ".whl":
+        rows = _zipped(path)
+    else:
+        rows = _tarred(path)
+    for name, data in rows:
+        inner = name
+        for folder, there in INSTALLED.items():
+            if inner.startswith(folder):
+                inner = there + inner[len(folder) :]
+        if inner.startswith(SCOPES[product]) and "/test" not in inner:
+            yield inner, data.decode("utf-8", "replace")
+
+
+def _zipped(path: Path) -> Iterator[tuple[str, bytes]]:
+    with zipfile.ZipFile(path) as archive:
+        for name in sorted(archive.namelist()):
+            if name.endswith(READ):
+                yield name, archive.read(name)
+
+
+def _tarred(path: Path) -> Iterator[tuple[str, bytes]]:
+    with tarfile.open(path) as archive:
+        for member in sorted(archive.getmembers(), key=lambda one: one.name):
+            if member.isfile() and member.name.endswith(READ):
+                handle = archive.extractfile(member)
+                if handle is not None:
+                    yield member.name.partition("/")[2], handle.read()
+
+
+def release_of(path: Path, product: str) -> str:
+    """The release that an archive's name tells, or that an installed package's folder tells."""
+    if path.is_dir():
+        info = next(path.glob(f"{product}-*.dist-info"))
+        return info.name[len(product) + 1 : -len(".dist-info")].partition("+")[0]
+    found = re.match(rf"{product}-(\d[\d.]*\d)", path.name)
+    if found is None:
+        raise SystemExit(f"{path.name}: expected an archive such as {product}-1.2.3.tar.gz")
+    return found[1]

@@ -133,6 +133,7 @@ from dsdoctor.model.fix_plan import (
     reach_of,
 )
 from dsdoctor.model.observation import Observation
+from dsdoctor.model.partial import NotStated
 
 __all__ = [
     "Boilerplate",
@@ -211,6 +212,7 @@ __all__ = [
     "Network",
     "NodeReach",
     "NodesReach",
+    "NotStated",
     "NvidiaKernel",
     "NvidiaSmi",
     "Nvml",

@@ -88,6 +88,7 @@ def judge(
         partial=snapshot.partial,
         unread=report_head.unread_of(snapshot),
         seconds=round(snapshot.seconds.get("total", 0.0) + time.monotonic() - begun, 3),
+        facts_as_of=registry.facts_as_of or msgspec.UNSET,
     )
     report_head.describe(report, snapshot)
     if snapshot.pasted:

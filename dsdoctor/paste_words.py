@@ -9,7 +9,8 @@ _WORDS = re.compile(
     r"(?i)PyTorch version|NVIDIA-SMI|Failed to initialize NVML|NVSMI LOG|DeepSpeed C\+\+/CUDA ext"
     r"|DeepSpeed general env|\(UUID: |\bGPU0\s|transformers|accelerate|llama-?factory"
     r"|Cuda compilation tools|NVIDIA Corporation|Package\s+Version|Name\s+Version\s+Build"
-    r"|\w==|Name: [\w.-]+\s+Version: \d|No devices were found|determine the device handle"
+    r"|pip[\d.]{0,5} (?:list|freeze)\b|\w==|Name: [\w.-]+\s+Version: \d|No devices were found"
+    r"|determine the device handle"
 )
 
 

@@ -220,6 +220,11 @@ class Registry:
         for pack in packs:
             self.add(pack)
 
+    @property
+    def facts_as_of(self) -> str:
+        """The oldest day on which the tables of a pack were compared with their sources."""
+        return min((pack.facts_as_of for pack in self.packs if pack.facts_as_of), default="")
+
     def add(self, pack: Pack) -> None:
         """Adds a pack, all or none: a pack that repeats a name, an id or a fact is a problem."""
         clash = self._unit_clash(pack) or self._cure_clash(pack) or self._fact_clash(pack)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
 
 from dsdoctor.fact_source import has_gpu
 from dsdoctor.model import partial
@@ -11,7 +12,7 @@ from dsdoctor.model.facts.gpu import Gpus, GpuTopology, Nvml
 from dsdoctor.model.facts.machine import NvidiaKernel, OsInfo
 from dsdoctor.model.facts.memory import MemoryDemand
 from dsdoctor.model.facts.pci import PciTree
-from dsdoctor.model.facts.python import DeepSpeedInstall, PatientChoice, TorchBuild
+from dsdoctor.model.facts.python import DeepSpeedInstall, Patient, PatientChoice, TorchBuild
 from dsdoctor.model.finding import Status
 from dsdoctor.model.matrix_of import build as build_matrix
 from dsdoctor.model.report import PatientLine, Report, Verdict
@@ -41,6 +42,46 @@ def describe(report: Report, snapshot: Snapshot) -> None:
     if snapshot.pasted:
         spoken = {f.condition for f in report.findings if f.status is not Status.SKIP}
         report.judged = len(spoken)
+        missing = [name for name, known in _usual(report, snapshot) if not known]
+        if missing:
+            report.notes.append(f"the paste does not state {' or '.join(_grouped(missing))}")
+
+
+def _usual(report: Report, snapshot: Snapshot) -> Iterator[tuple[str, bool]]:
+    """What most conditions need, and whether a paste states it."""
+    torch = snapshot.get(TorchBuild)
+    yield "the GPUs", bool(report.gpus) or _states(snapshot.get(Gpus), "gpus")
+    yield "the driver", report.driver is not None
+    yield "Python", _stated(snapshot.get(Patient), "version") is not None
+    yield "torch", report.patient.torch is not None or _states(torch, "version")
+    yield (
+        "the CUDA version of torch",
+        report.patient.torch is None or _states(torch, "cuda"),
+    )
+    yield (
+        "DeepSpeed",
+        report.patient.deepspeed is not None or _states(snapshot.get(DeepSpeedInstall), "version"),
+    )
+
+
+def _grouped(names: list[str]) -> list[str]:
+    """Names for a sentence that joins them with its last conjunction.
+
+    >>> _grouped(["a", "b", "c"]), _grouped(["a"])
+    (['a, b', 'c'], ['a'])
+    """
+    return [", ".join(names[:-1]), names[-1]] if len(names) > 1 else names
+
+
+def _states(fact: Fact | Missing, name: str) -> bool:
+    """Whether a fact states a field, None included."""
+    if isinstance(fact, Missing):
+        return False
+    try:
+        getattr(fact, name)
+    except partial.NotStated:
+        return False
+    return True
 
 
 def _stated(fact: Fact | Missing, name: str) -> str | None:
@@ -59,7 +100,8 @@ def _describe_gpus(report: Report, snapshot: Snapshot) -> None:
     if not isinstance(gpus, Missing):
         names: dict[str, int] = {}
         for gpu in gpus.gpus:
-            name = gpu.name or "unreadable GPU"
+            cut = snapshot.pasted and gpu.error is None  # old drivers print what fits of a name
+            name = gpu.name or ("GPU" if cut else "unreadable GPU")
             names[name] = names.get(name, 0) + 1
         report.gpus = [f"{count} × {name}" for name, count in names.items()]
     matrix = build_matrix(gpus, snapshot.get(GpuTopology), snapshot.get(PciTree))

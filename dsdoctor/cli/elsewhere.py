@@ -74,7 +74,7 @@ class Given:
 
             snapshot = pasted.load_paste(self.from_report)
         else:
-            snapshot = common.load_snapshot(str(self.from_file))
+            snapshot = _saved(str(self.from_file))
         if needs is None:
             return snapshot
         import msgspec  # noqa: PLC0415
@@ -107,3 +107,23 @@ class Given:
             name = f"a machine like {self.like}"
         made = compose.composed(here, node, name)
         return compose.with_job(made, needs, LocalHost(), registry)
+
+
+def _saved(path: str) -> Snapshot:
+    """The snapshot in a file.
+
+    Raises:
+        UsageError: it is not one; where it is a paste, the option for those is named.
+    """
+    try:
+        return common.load_snapshot(path)
+    except UsageError as error:
+        from dsdoctor.cli import pasted  # noqa: PLC0415
+
+        try:
+            pasted.load_paste(path)
+        except UsageError:
+            raise error from None
+        raise UsageError(
+            f"`{path}` is the output of a tool, not a snapshot; pass `--from-report {path}`"
+        ) from None

@@ -61,6 +61,8 @@ class Report(msgspec.Struct, kw_only=True):
             or whose facts were composed; "" = one machine.
         judged: conditions that could be judged, of `conditions`; only for such a report.
         conditions: how many there are.
+        facts_as_of: the oldest day on which a pack's tables were compared with their sources
+            (`2026-11-21`); left out where no pack says so.
         memory: what the model of `--model` takes with the config, and what fits; left out without.
         topology: how GPUs and network adapters reach each other; left out where there are not two.
     """
@@ -82,6 +84,7 @@ class Report(msgspec.Struct, kw_only=True):
     origin: str | msgspec.UnsetType = msgspec.UNSET
     judged: int | msgspec.UnsetType = msgspec.UNSET
     conditions: int | msgspec.UnsetType = msgspec.UNSET
+    facts_as_of: str | msgspec.UnsetType = msgspec.UNSET
     memory: MemoryDemand | msgspec.UnsetType = msgspec.UNSET
     topology: Matrix | msgspec.UnsetType = msgspec.UNSET
 

@@ -20,6 +20,11 @@ _WHEEL = re.compile(
     r"(?P<name>[A-Za-z][\w.-]{0,60}) @ \S{0,200}/(?:[A-Za-z][\w.]{0,60})-"
     r"(?P<version>\d[\w.+!%]{0,60})-(?:cp|py)\d\S*$"
 )
+#: A shell's line that starts pip, with what stands in front of it in a terminal or a notebook.
+_COMMAND = re.compile(
+    r"\s*(?:\([^()]{1,40}\)\s*)?(?:\S{0,80}[$#>%!\u276f\u279c]\s*)?"
+    r"(?:\S{0,80}python[\d.]{0,5} -m |uv )?pip[\d.]{0,5} (?:list|freeze)(?:\s|$)"
+)
 #: Fewer lines of `name==version` are as likely what is asked for (requirements) as what is there.
 _FEWEST = 10
 
@@ -28,6 +33,8 @@ def _read(lines: Sequence[Line], into: Statements) -> None:
     for place, line in enumerate(lines[:-1]):
         if _HEAD.match(line.text) and _RULE.match(lines[place + 1].text):
             _table(lines, place + 2, into)
+        if _COMMAND.match(line.text):
+            _answer(lines, place + 1, into)
     run: list[tuple[Line, re.Match[str]]] = []
     for line in lines:
         found = _FROZEN.match(line.text) or _WHEEL.match(line.text)
@@ -38,6 +45,15 @@ def _read(lines: Sequence[Line], into: Statements) -> None:
             run = []
     _frozen(run, into)
     _headless(lines, into)
+
+
+def _answer(lines: Sequence[Line], place: int, into: Statements) -> None:
+    """What stands right below the command that printed it, also a few rows that `grep` let pass."""
+    for line in lines[place:]:
+        found = _ROW.match(line.text) or _FROZEN.match(line.text) or _WHEEL.match(line.text)
+        if found is None:
+            return
+        state_package(found["name"], found["version"].replace("%2B", "+"), line, into)
 
 
 def _headless(lines: Sequence[Line], into: Statements) -> None:

@@ -48,6 +48,8 @@ _CONDA_CUDA = re.compile(
 _PLATFORM = re.compile(r"(?P<system>Linux|Windows|macOS|Darwin)-(?P<rest>[\w.+~-]{1,120})$")
 _MACHINE = re.compile(r"-(?P<machine>x86_64|aarch64|arm64|ppc64le|AMD64)(?=-|$)")
 _LIBC = re.compile(r"-with-glibc(\d\.\d{1,3})")
+#: What a cut leaves of a name: the vendor or the brand, and no product.
+_NO_PRODUCT = frozenset({"nvidia", "tesla", "nvidia tesla", "geforce", "nvidia geforce", "quadro"})
 #: Drivers print these in place of a name that does not fit.
 _CUT = "..."
 
@@ -174,7 +176,8 @@ def state_gpu(index: int, name: str, line: Line, into: Statements) -> bool:
     """States a GPU and what follows from its product; False for a name that is cut or none."""
     text = name.strip()
     into.state(Gpus, f"gpus.{index}.index", index, line)
-    if not text or text.endswith((_CUT, "..")) or len(text) > 80:  # noqa: PLR2004
+    cut = text.endswith((_CUT, "..")) or text.lower() in _NO_PRODUCT
+    if not text or cut or len(text) > 80:  # noqa: PLR2004
         return False
     into.state(Gpus, f"gpus.{index}.name", text, line)
     known = product(text)

@@ -120,6 +120,9 @@ def lines(report: Report, *, verbosity: int = 0, width: int | None = None) -> It
     worst = next(shown(report, 0), None)
     if worst is not None and worst.id and verbosity > -2:  # noqa: PLR2004
         yield from _wrap(f"for details, run `dsdoctor explain {worst.id}`", columns, "", "note")
+    dated = worst is not None or isinstance(report.judged, int) or verbosity >= 1
+    if isinstance(report.facts_as_of, str) and dated and verbosity > -2:  # noqa: PLR2004
+        yield from _wrap(f"built-in tables as of {clean(report.facts_as_of)}", columns, "", "note")
 
 
 def _header(report: Report) -> Iterator[str]:

@@ -135,6 +135,7 @@ def usual_places_and_trials() -> list[Fact]:
 def report_on(snapshot: Snapshot) -> Report:
     report = judge(snapshot, list(REGISTRY), REGISTRY)
     report.seconds = 1.9
+    report.facts_as_of = "2026-11-21"
     return report
 
 

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 
 from dsdoctor import packs
 from dsdoctor.cli.main import group
+from dsdoctor.errors import UsageError
 from dsdoctor.judge import judge
 from dsdoctor.model.finding import Status
 from dsdoctor.model.report import Report, Verdict
@@ -85,6 +86,115 @@ def troubles(report: Report) -> set[str]:
 )
 def test_what_is_wrong_is_named(text: str, conditions: set[str]) -> None:
     assert conditions <= troubles(report_of(text))
+
+
+#: GPU, driver and release alone: what no build of the release can change is named.
+_GPU = "GPU 0: {gpu} (UUID: GPU-67a571b1-79ee-1016-8ea3-c1fff3f1c1d2)\n"
+_PIP = "$ pip list | grep torch\ntorch         {torch}\ntorchvision   0.20.1\n"
+
+
+@pytest.mark.parametrize(
+    ("gpu", "torch", "driver", "found"),
+    [
+        ("Tesla K40m", "2.5.1", "470.161.03", {"gpu-arch-unsupported"}),
+        ("Tesla K80", "2.5.1", "470.161.03", set()),  # the build for CUDA 11.8 runs there
+        ("Tesla K80", "2.9.1", "470.161.03", {"gpu-arch-unsupported", "driver-too-old"}),
+        ("NVIDIA GeForce RTX 5090", "2.5.1", "590.48.01", {"gpu-arch-unsupported"}),
+        ("NVIDIA GeForce RTX 5090", "2.7.1", "590.48.01", set()),  # one build of three has code
+        ("NVIDIA A100-SXM4-80GB", "2.15.0", "535.104.05", {"driver-too-old"}),
+        ("NVIDIA A100-SXM4-80GB", "2.5.1", "470.161.03", set()),
+        ("Tesla K40m", "1.4.0", "418.67", set()),  # not in the tables
+        ("NVIDIA A100-SXM4-80GB", "2.15.0+cpu", "535.104.05", {"cpu-only-torch"}),
+    ],
+)
+def test_a_torch_without_its_cuda_is_judged_over_all_its_builds(
+    gpu: str, torch: str, driver: str, found: set[str]
+) -> None:
+    smi = f"| NVIDIA-SMI {driver}   Driver Version: {driver}   CUDA Version: 11.4     |\n"
+    report = report_of(_PIP.format(torch=torch) + smi + _GPU.format(gpu=gpu))
+    assert troubles(report) == found
+
+
+def test_one_gpu_of_two_without_code_is_a_warning() -> None:
+    text = _PIP.format(torch="2.5.1") + _GPU.format(gpu="NVIDIA GeForce RTX 5090")
+    text += _GPU.format(gpu="NVIDIA L4").replace("GPU 0", "GPU 1").replace("67a571b1", "67a571b2")
+    found = [f for f in report_of(text).findings if f.condition == "gpu-arch-unsupported"]
+    assert [(f.status, f.evidence.get("gpu")) for f in found] == [
+        (Status.WARN, "GPU 0 (NVIDIA GeForce RTX 5090)")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("python", "torch", "found"),
+    [
+        ("3.8.18", "2.6.0", {"python-too-old"}),  # DeepSpeed's release is not stated
+        ("3.9.18", "2.6.0", set()),
+        (None, "2.6.0", set()),
+    ],
+)
+def test_python_is_judged_by_the_packages_that_are_stated(
+    python: str | None, torch: str, found: set[str]
+) -> None:
+    lines = [
+        f"PyTorch version: {torch}",
+        "Is debug build: False",
+        "ROCM used to build PyTorch: N/A",
+    ]
+    lines += [f"Python version: {python} (64-bit runtime)"] if python else []
+    lines += ["Versions of relevant libraries:", "[pip3] numpy==1.24.4", f"[pip3] torch=={torch}"]
+    assert troubles(report_of("\n".join(lines))) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (
+            texts.PIP_LIST,
+            "the paste does not state the GPUs, the driver, Python or the CUDA version of torch",
+        ),
+        (_GPU.format(gpu="NVIDIA L4"), "the paste does not state the driver, Python, torch or"),
+    ],
+)
+def test_a_paste_says_what_it_leaves_out(text: str, words: str) -> None:
+    _, output = run("check", "--from-report", "-", stdin=text)
+    assert words in " ".join(output.split())
+    assert "\nbuilt-in tables as of 20" in output
+
+
+def test_a_paste_given_as_a_snapshot_names_the_option_for_it(tmp_path: Path) -> None:
+    path = tmp_path / "issue.md"
+    path.write_text(texts.SMI, encoding="utf-8")
+    with pytest.raises(UsageError, match=r"pass `--from-report .*issue\.md`"):
+        run("check", "--from", str(path))
+    path.write_text("nothing of a machine", encoding="utf-8")
+    with pytest.raises(UsageError, match="is not a snapshot: JSON is malformed"):
+        run("check", "--from", str(path))
+
+
+@pytest.mark.parametrize(
+    ("text", "packages"),
+    [
+        ("$ pip list | grep torch\ntorch    2.5.1\n", {"torch": "2.5.1"}),
+        ("(env) me@box:~$ pip3 freeze\ntorch==2.5.1\n\nnumpy==2\n", {"torch": "2.5.1"}),
+        ("please run pip list\ntorch    2.5.1\n", None),  # prose
+        ("pip install:\ntorch==2.5.1\n", None),  # what is asked for
+    ],
+)
+def test_a_few_rows_below_their_command_are_a_list(
+    text: str, packages: dict[str, str] | None
+) -> None:
+    snapshot = environment_of(text)
+    if packages is None:
+        assert snapshot is None or "packages" not in snapshot.facts
+        return
+    assert snapshot is not None
+    found = snapshot.facts.get("packages", {}).get("packages", {})
+    assert {name: entry["version"] for name, entry in found.items()} == packages
+
+
+def test_a_name_that_was_cut_is_not_an_unreadable_gpu() -> None:
+    report = report_of(_GPU.format(gpu="NVIDIA"))
+    assert report.gpus == ["1 × GPU"]
 
 
 @pytest.mark.parametrize("name", sorted(texts.ALL))

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 import importlib.util
 import sys
 from pathlib import Path
 from types import ModuleType
 
+import msgspec
 import pytest
 
 import dsdoctor_checks
+from dsdoctor import packs
+from dsdoctor.judge import judge
+from dsdoctor.model.snapshot import Snapshot
+from dsdoctor.registry import Registry
 
 ROOT = Path(__file__).parents[2]
 
@@ -58,11 +64,21 @@ def test_the_pack_states_the_oldest_day() -> None:
     assert min(table["read"] for table in TABLES) == dsdoctor_checks.FACTS_AS_OF
 
 
+def test_a_report_states_the_oldest_day_of_the_packs() -> None:
+    registry = packs.load(builtin_only=True)
+    assert judge(Snapshot(), list(registry), registry).facts_as_of == dsdoctor_checks.FACTS_AS_OF
+    registry.packs.append(dataclasses.replace(registry.packs[0], facts_as_of="2026-01-02"))
+    assert judge(Snapshot(), [], registry).facts_as_of == "2026-01-02"
+    assert judge(Snapshot(), [], Registry()).facts_as_of is msgspec.UNSET
+
+
+@pytest.mark.train  # the authorities are torch's and DeepSpeed's own files
 @pytest.mark.parametrize("name", sorted(REFRESH.OFFLINE))
 def test_a_table_agrees_with_what_is_installed(name: str) -> None:
     assert list(REFRESH.OFFLINE[name]()) == []
 
 
+@pytest.mark.train
 def test_a_difference_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(REFRESH, "SAME_FAMILY", {12: ("12.0",)})
     monkeypatch.setattr(REFRESH, "STANDARDS", (("2.0", "C++17", 4),))

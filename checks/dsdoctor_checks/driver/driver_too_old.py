@@ -29,6 +29,7 @@ from dsdoctor.api import (
     Level,
     LibCuda,
     Missing,
+    NotStated,
     NvidiaKernel,
     NvidiaSmi,
     Nvml,
@@ -44,6 +45,7 @@ from dsdoctor.api import (
 )
 from dsdoctor_checks._util import chosen, cuda_works, numbers, pair
 from dsdoctor_checks.driver import _tables
+from dsdoctor_checks.torch._builds import least_cuda
 
 CONDITION = Condition(
     "driver-too-old",
@@ -82,7 +84,11 @@ def driver_supports_torch(
     run: RunNeeds,
 ) -> Iterator[Finding]:
     """Compares the libcuda that a job loads with the minimum for torch's CUDA major version."""
-    built = pair(torch.cuda)
+    try:
+        built = pair(torch.cuda)
+    except NotStated:  # a paste often has `torch 2.5.1` and no more
+        yield from _no_build_runs(torch.version, _kernel_driver(kernel, nvml, smi), lib, live)
+        raise
     if built is None:
         yield skip("torch is not a CUDA build" if torch.installed else "torch is not installed")
         return
@@ -142,6 +148,32 @@ def driver_supports_torch(
         error=_tables.TOO_OLD,
         **evidence,
     )
+
+
+def _no_build_runs(
+    version: str | None, driver: str | None, lib: LibCuda | Missing, live: TorchLive | Missing
+) -> Iterator[Finding]:
+    """A driver that is too old for every published build of a release, whichever is installed."""
+    least = least_cuda(version)
+    floor = _tables.floor(pair(least) or (0, 0))
+    compat = isinstance(lib, LibCuda) and lib.compat
+    if driver is None or floor is None or compat or cuda_works(live):
+        return
+    if numbers(driver) < numbers(floor):
+        supported = _tables.supported(driver)
+        does = f"supports up to CUDA {supported}" if supported else "is older than CUDA 9"
+        yield fail(
+            f"driver {driver} {does}, but every published build of torch {version} is for CUDA "
+            f"{least} or newer",
+            effect="CUDA initialization fails with error 35; every rank exits at startup",
+            hint=f"upgrade the driver to {floor} or newer, or install an older torch",
+            driver=driver,
+            serves=supported,
+            torch=version,
+            torch_cuda=least,
+            floor=floor,
+            error=_tables.TOO_OLD,
+        )
 
 
 HINT = (

@@ -21,6 +21,7 @@ from dsdoctor.api import (
     Condition,
     Finding,
     Missing,
+    NotStated,
     Packages,
     Patient,
     Scope,
@@ -49,18 +50,17 @@ def python_is_new_enough(
     if isinstance(packages, Missing):
         yield skip(f"the installed packages are unknown: {packages.detail}")
         return
-    needs = [
-        (name, version, oldest)
-        for name, release, oldest in OLDEST_PYTHON
-        if (version := packages.version(name)) is not None and at_least(version, release)
-    ]
+    needs, gap = _needs(packages)
     if not needs or python >= max(oldest for _, _, oldest in needs):
+        if gap is not None:
+            raise gap  # a package that the paste leaves out may need a newer one
         yield ok(python=patient.version)
         return
     name, version, oldest = max(needs, key=lambda need: need[2])
+    which = f"`{patient.executable}` is" if patient.executable else "the environment has"
     works = name == "torch" and isinstance(torch, TorchLive) and torch.imported.ok
     yield (warn if works else fail)(
-        f"`{patient.executable}` is Python {patient.version}, but {name} {version} needs "
+        f"{which} Python {patient.version}, but {name} {version} needs "
         f"{oldest[0]}.{oldest[1]} or newer",
         effect="imports fail with `SyntaxError` or `ImportError`",
         hint=f"create an environment with Python {oldest[0]}.{oldest[1]} or newer",
@@ -69,3 +69,18 @@ def python_is_new_enough(
         version=version,
         oldest=f"{oldest[0]}.{oldest[1]}",
     )
+
+
+def _needs(packages: Packages) -> tuple[list[tuple[str, str, tuple[int, int]]], NotStated | None]:
+    """The oldest Python of each package that is known, and a package of which nothing is known."""
+    found: list[tuple[str, str, tuple[int, int]]] = []
+    gap: NotStated | None = None
+    for name, release, oldest in OLDEST_PYTHON:
+        try:
+            version = packages.version(name)
+        except NotStated as unstated:
+            gap = gap or unstated
+            continue
+        if version is not None and at_least(version, release):
+            found.append((name, version, oldest))
+    return found, gap

@@ -94,3 +94,12 @@ def driver_of(
 def machine_of(os: OsInfo | Missing) -> str:
     """The architecture of the machine; x86-64 if it is not known."""
     return "x86_64" if isinstance(os, Missing) else os.machine or "x86_64"
+
+
+def least_cuda(version: str | None) -> str | None:
+    """The oldest CUDA version that a release was published for; None if the table does not have it.
+
+    >>> least_cuda("2.9.1"), least_cuda("2.5.1"), least_cuda("1.4")
+    ('12.6', '11.8', None)
+    """
+    return min(VARIANTS.get(pair(version) or (0, 0), ()), key=numbers, default=None)

@@ -27,6 +27,7 @@ from dsdoctor.api import (
     Level,
     LibCuda,
     Missing,
+    NotStated,
     NvidiaKernel,
     Nvml,
     OsInfo,
@@ -86,16 +87,23 @@ def torch_has_code_for_gpus(
     lib: LibCuda | Missing,
 ) -> Iterator[Finding]:
     """Each GPU needs machine code of its major version, or PTX."""
-    if torch.cuda is None:
+    machine = machine_of(os)
+    try:
+        built_for = torch.cuda
+    except NotStated:  # a paste often has `torch 2.5.1` and no more
+        devices = capabilities(gpus, live, run, env)
+        driver = driver_of(kernel, nvml, lib)
+        yield from _no_build_has_code(torch.version, devices, machine, driver, run)
+        raise
+    if built_for is None:
         yield skip("torch is not a CUDA build" if torch.installed else "torch is not installed")
         return
     devices = capabilities(gpus, live, run, env)
     if not devices:
         yield skip("no GPU whose compute capability is known")
         return
-    machine = machine_of(os)
     arch_list, source = _arch_list(torch, live, machine)
-    too_new = _too_new(torch.cuda, devices)
+    too_new = _too_new(built_for, devices)
     if not arch_list and not too_new:
         yield skip(f"what torch {torch.version} was compiled for is not known", source=source)
         return
@@ -152,6 +160,42 @@ def torch_has_code_for_gpus(
         )
     if not bad and not too_new:
         yield ok(served_by=served, arch_list=list(arch_list), source=source)
+
+
+def _no_build_has_code(
+    version: str | None,
+    devices: dict[str, Capability],
+    machine: str,
+    driver: str | None,
+    run: RunNeeds,
+) -> Iterator[Finding]:
+    """GPUs that no published build of a release has code for, whichever is installed."""
+    release = two(version) or (0, 0)
+    published = _tables.VARIANTS.get(release, ())
+    lists = [known for cuda in published if (known := _tables.archs(release, cuda, machine))]
+    if not lists:
+        return
+    bad = {
+        name: capability
+        for name, capability in devices.items()
+        if not any(code_for(known, capability) for known in lists)
+    }
+    say = warn if len(bad) < len(devices) and not run.gpus else fail
+    build = choose(release, driver, set(devices.values()), machine)
+    for name, capability in bad.items():
+        yield say(
+            f"{name} has capability {dotted(capability)}, but no published build of torch "
+            f"{dotted(release)} has code for it",
+            effect="the first kernel fails with `no kernel image is available` (error 209)",
+            hint=f"run `{build.command(version)}`"
+            if build
+            else "run on another GPU, or build torch from source for this one",
+            gpu=name,
+            capability=dotted(capability),
+            torch=version,
+            builds=list(published),
+            error=209,
+        )
 
 
 def _too_new(cuda: str, devices: dict[str, Capability]) -> dict[str, tuple[int, int]]:

@@ -17,7 +17,7 @@ from dsdoctor.model.facts.config import DsConfig
 from dsdoctor.model.facts.fabric import FabricManager
 from dsdoctor.model.facts.gpu import Gpu, Gpus, GpuTopology, Nvml
 from dsdoctor.model.facts.kernel_log import KernelLog
-from dsdoctor.model.facts.launch import Hostfile, LaunchCommand
+from dsdoctor.model.facts.launch import Hostfile, LaunchCommand, MasterPort
 from dsdoctor.model.facts.machine import LibCuda, NvidiaKernel, NvidiaSmi, OsInfo, Resources
 from dsdoctor.model.facts.memory import MemoryDemand, MemoryDetail
 from dsdoctor.model.facts.network import NcclFiles, Network
@@ -25,6 +25,7 @@ from dsdoctor.model.facts.pci import PciTree
 from dsdoctor.model.facts.python import DeepSpeedLive, TorchLive
 from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.model.facts.storage import Checkpoint, Storage
+from dsdoctor.model.facts.toolchain import Compilers, CudaToolkits, ExtensionCache, Libaio
 from dsdoctor.model.snapshot import Snapshot
 from dsdoctor.named_job import resolve
 from dsdoctor.products import PRODUCTS, product
@@ -43,6 +44,10 @@ JOB: frozenset[type[Fact]] = frozenset(
 )
 #: What only an environment on its own machine can answer; of a composed one nobody knows it.
 BOTH: frozenset[type[Fact]] = frozenset({TorchLive, DeepSpeedLive})
+#: Tools and ports of one host, where no file system is shared.
+TOOLS: frozenset[type[Fact]] = frozenset(
+    {CudaToolkits, Compilers, ExtensionCache, Libaio, MasterPort}
+)
 _NOT_TRIED = Missing(
     why=Why.NOT_ASKED, detail="this environment was not started on the machine that is judged"
 )
@@ -127,6 +132,21 @@ def composed(here: Snapshot, node: Snapshot, name: str) -> Snapshot:
     for kind in BOTH:
         made.facts.pop(kind.key(), None)
         made.missing[kind.key()] = _NOT_TRIED
+    return made
+
+
+def without_machine(here: Snapshot, why: str) -> Snapshot:
+    """This machine's packages, variables and job, for other machines that nobody has read.
+
+    Args:
+        here: what was read.
+        why: the machine does not count.
+    """
+    made = _copy(here)
+    missing = Missing(why=Why.NOT_ASKED, detail=f"{why}, which were not read")
+    for kind in NODE | BOTH | TOOLS:
+        made.facts.pop(kind.key(), None)
+        made.missing[kind.key()] = missing
     return made
 
 

@@ -119,7 +119,10 @@ class RunRecord(msgspec.Struct, kw_only=True):
         changed: facts that changed since the environment last worked, one sentence each.
         attempts: how often the command was started (`--restarts`).
         checkpoint: the last checkpoint that the job reported to save; "" = it reported none.
-        slurm_job: id of the Slurm job around it; "" = there is none.
+        slurm_job: id of the Slurm job around it, or that it started; "" = there is none.
+        slurm_state: how Slurm says that job ended, such as `TIMEOUT`; "" = it was not asked.
+        elsewhere: the command of Slurm (`srun`, `salloc`) that ran the job on other hosts; then
+            nothing of this host was sampled for it. "" = the job ran on this host.
         requeued_for: condition for which that job was put back into the queue; "" = it was not.
     """
 
@@ -151,4 +154,6 @@ class RunRecord(msgspec.Struct, kw_only=True):
     attempts: int = 1
     checkpoint: str = ""
     slurm_job: str = ""
+    slurm_state: str = ""
+    elsewhere: str = ""
     requeued_for: str = ""

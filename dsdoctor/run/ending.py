@@ -6,10 +6,11 @@ A job that ends well does not wait for the imports that read logs.
 from __future__ import annotations
 
 import contextlib
+import re
 import shutil
 import signal
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -65,12 +66,35 @@ def sources_of(folder: Path) -> list[str]:
     return found
 
 
-def ask_scheduler(folder: Path, env: Mapping[str, str]) -> None:
-    """Writes down what Slurm says of the job: its output never shows a time limit or a requeue."""
-    job = env.get("SLURM_JOB_ID", "")
+def ask_scheduler(folder: Path, job: str) -> str:
+    """Writes down what Slurm says of a job: its output never shows a time limit or a requeue.
+
+    Args:
+        folder: of the run.
+        job: its number; "" = there is none.
+
+    Returns:
+        How the job ended, such as `TIMEOUT`; "" if Slurm does not say.
+    """
+    if not job.isdigit():
+        return ""
+    text = _from_controller(job) or _from_accounting(job)
+    if not text:
+        return ""
+    from dsdoctor.model.redact import mask  # noqa: PLC0415
+
+    with contextlib.suppress(OSError):
+        lines = "\n".join(mask(line) for line in text.splitlines())
+        files.write(folder / "scheduler.log", lines, mode=0o600)
+    state = re.search(r"\bJobState=([A-Z_]+)", text) or re.match(rf"{job}\s+([A-Z_]+)\b", text)
+    return state[1] if state else ""
+
+
+def _from_controller(job: str) -> str:
+    """`scontrol show job`, which knows a job for some minutes after its end (`MinJobAge`)."""
     tool = shutil.which("scontrol")
-    if not job.isdigit() or tool is None:
-        return
+    if tool is None:
+        return ""
     until = time.monotonic() + SETTLING_SECONDS
     with contextlib.suppress(OSError):
         answer = process.run([tool, "show", "job", job], timeout=SCHEDULER_SECONDS)
@@ -78,11 +102,21 @@ def ask_scheduler(folder: Path, env: Mapping[str, str]) -> None:
         while answer.ok and "JobState=COMPLETING" in answer.text and time.monotonic() < until:
             time.sleep(0.25)
             answer = process.run([tool, "show", "job", job], timeout=SCHEDULER_SECONDS)
-        if answer.ok:
-            from dsdoctor.model.redact import mask  # noqa: PLC0415
+        return answer.text if answer.ok else ""
+    return ""
 
-            text = "\n".join(mask(line) for line in answer.text.splitlines())
-            files.write(folder / "scheduler.log", text, mode=0o600)
+
+def _from_accounting(job: str) -> str:
+    """The same from `sacct`, for a job that the controller has forgotten."""
+    tool = shutil.which("sacct")
+    if tool is None:
+        return ""
+    columns = "--format=JobID,State%20,ExitCode,NodeList%64"
+    argv = [tool, "--noheader", "--allocations", f"--jobs={job}", columns]
+    with contextlib.suppress(OSError):
+        answer = process.run(argv, timeout=SCHEDULER_SECONDS)
+        return answer.text if answer.ok else ""
+    return ""
 
 
 def diagnose(folder: Path, registry: Registry) -> Diagnosis | None:
@@ -174,6 +208,9 @@ def death_lines(record: RunRecord, diagnosis: Diagnosis | None, folder: Path) ->
     if ending:
         before = max(0.0, record.seconds - ending[0].time)
         yield f"{ending[0].name} was sent to the job {before:.1f} s before its end"
+    if record.elsewhere and record.slurm_job:
+        state = f": {record.slurm_state}" if record.slurm_state else ""
+        yield f"Slurm job {record.slurm_job}{state}"
     yield from _cause_lines(diagnosis, ending)
     if len(record.rank_ends) > 1 and not ending:
         first, second = record.rank_ends[:2]

@@ -7,6 +7,7 @@ Writes `snapshot.json` and `report.json` into the folder and exits as `check` do
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,11 +15,12 @@ from pathlib import Path
 import msgspec
 
 from dsdoctor import files, packs, settings
-from dsdoctor.examine import Request, examine
-from dsdoctor.judge import Policy
-from dsdoctor.model.facts.run import RunNeeds
+from dsdoctor.examine import Request, examine, read_machine
+from dsdoctor.judge import Policy, judge
+from dsdoctor.model.facts.run import RunNeeds, Scope
 from dsdoctor.model.report import exit_code
 from dsdoctor.probes.command_line import parse_command
+from dsdoctor.run import elsewhere
 from dsdoctor.run.preflight_seconds import SECONDS
 
 
@@ -38,8 +40,20 @@ def main(arguments: Sequence[str]) -> int:
     registry = packs.load()
     found, _ = settings.without_leftovers(settings.load(), registry)
     units = registry.select((), found.ignore)
-    request = Request(run=needs_of(command, quick=mode == "quick"), timeout=SECONDS[mode])
-    snapshot, report = examine(request, registry, units, Policy(limits=found.limits))
+    starter = elsewhere.starter(command, os.environ)
+    quick = mode == "quick" or bool(starter)  # torch here says nothing about the job's nodes
+    request = Request(run=needs_of(command, quick=quick), timeout=SECONDS[mode])
+    policy = Policy(limits=found.limits)
+    if starter:
+        from dsdoctor import compose  # noqa: PLC0415  # only where it is needed
+
+        units = tuple(unit for unit in units if unit.condition.scope is not Scope.NODE)
+        snapshot = compose.without_machine(
+            read_machine(request, registry, units), f"`{starter}` runs the job on other hosts"
+        )
+        report = judge(snapshot, units, registry, policy)
+    else:
+        snapshot, report = examine(request, registry, units, policy)
     files.write(Path(folder, "snapshot.json"), snapshot.to_json(), mode=0o600)
     files.write(Path(folder, "report.json"), msgspec.json.encode(report), mode=0o600)
     return exit_code(report)

@@ -100,6 +100,10 @@ def show(folder: Path, record: RunRecord) -> str:
     if record.gpus or record.gpus_chosen_by:
         chosen = f" ({record.gpus_chosen_by})" if record.gpus_chosen_by else ""
         lines.append(f"GPUs      {', '.join(map(str, record.gpus)) or 'none'}{chosen}")
+    if record.elsewhere:
+        state = f", {record.slurm_state}" if record.slurm_state else ""
+        job = f"job {record.slurm_job}{state}; " if record.slurm_job else ""
+        lines.append(f"Slurm     {job}`{record.elsewhere}` ran it on other hosts")
     if record.attempts > 1:
         lines.append(f"attempts  {record.attempts}")
     if record.requeued_for:

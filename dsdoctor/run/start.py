@@ -8,6 +8,7 @@ import os
 import platform
 import signal
 import sys
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from dsdoctor import files, process
 from dsdoctor.errors import UsageError
 from dsdoctor.model.masking import mask_words
 from dsdoctor.model.run_record import RunRecord
-from dsdoctor.run import store
+from dsdoctor.run import elsewhere, store
 from dsdoctor.run.dump_variables import announced
 from dsdoctor.run.options import REFUSED, RunOptions
 from dsdoctor.run.preflight_seconds import SECONDS
@@ -62,6 +63,7 @@ def execute(options: RunOptions, speak: Speaker) -> int:
         cwd=str(Path.cwd()),
         started=_now(),
         slurm_job=os.environ.get("SLURM_JOB_ID", ""),
+        elsewhere=elsewhere.starter(options.command, os.environ),
     )
     store.save(folder, record)
     try:
@@ -176,7 +178,11 @@ def _attempts(
     before: str | None = None
     while True:
         supervisor = Supervisor(options, folder, record, speak)
+        begun = time.time()
         status = supervisor.run(env)
+        if record.elsewhere and status != 0:
+            started = elsewhere.find_job(folder, supervisor.session, begun, time.time())
+            record.slurm_job = env.get("SLURM_JOB_ID", "") or started
         from dsdoctor.run import ending  # noqa: PLC0415  # reads logs: not needed while it runs
 
         record.figures = ending.figures_of(supervisor.progress, supervisor.notices)
@@ -287,7 +293,7 @@ def _end(folder: Path, record: RunRecord, status: int, speak: Speaker, *, quiet:
         return
     from dsdoctor import packs  # noqa: PLC0415
 
-    ending.ask_scheduler(folder, os.environ)
+    record.slurm_state = ending.ask_scheduler(folder, record.slurm_job)
     diagnosis = ending.diagnose(folder, packs.load())
     if diagnosis is not None:
         record.diagnosis = ending.document(diagnosis)

@@ -38,7 +38,15 @@ Speaker = Callable[[str], None]
 
 
 class Supervisor:
-    """One start of a command, from its first to its last byte."""
+    """One start of a command, from its first to its last byte.
+
+    Attributes:
+        notices: what was reported on the way.
+        progress: what the job has reported.
+        ranks: rank to its process.
+        hung: since when nothing has happened.
+        session: id of the session that the command is in.
+    """
 
     def __init__(
         self, options: RunOptions, folder: Path, record: RunRecord, speak: Speaker
@@ -50,6 +58,7 @@ class Supervisor:
         self._gpu_lines: set[str] = set()
         self._seen = gpus.GpuChoice()
         self.hung = hang.HangClock()
+        self.session = 0
         self._keeper = OutputKeeper(folder)
         self._begun = time.monotonic()
         self._begun_wall = time.time()
@@ -132,6 +141,7 @@ class Supervisor:
         finally:
             for end in ends:
                 os.close(end)
+        self.session = os.getsid(0) if inner is None else self._job.pid
         for number in self._early:
             self._on_signal(number, None)
         if self._terminal is not None:
@@ -145,7 +155,11 @@ class Supervisor:
         if job is None:
             raise UsageError("the command was not started")
         self._seen = gpus.choose(self.options.command, env)
-        watcher = Watcher(job.pid, self.options, self.folder, self._seen)
+        if self.record.elsewhere:
+            self._seen = gpus.GpuChoice("only:", f"`{self.record.elsewhere}` runs it elsewhere")
+        watcher = Watcher(
+            job.pid, self.options, self.folder, self._seen, keep=not self.record.elsewhere
+        )
         self._start_watcher(watcher, relay)
         ended: float | None = None
         try:
@@ -189,6 +203,8 @@ class Supervisor:
             self._take(sample)
 
     def _take(self, sample: Mapping[str, Any]) -> None:
+        if self.record.elsewhere:  # what this host does says nothing about the job
+            sample = {"t": sample["t"]}
         self.ranks = {row["rank"]: row["pid"] for row in sample.get("ranks") or ()} or self.ranks
         for end in sample.get("ended") or ():
             moment = float(end["t"]) - self._begun_wall

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.nvml import fakenvml, scenarios
 from tests.slurm.cluster import NODES, Cluster, lacking
 
 pytestmark = [
@@ -150,3 +152,36 @@ def test_a_fault_of_the_script_is_not_requeued(cluster: Cluster, tmp_path: Path)
     job = submit(cluster, tmp_path, OWN_FAULT.format(python=sys.executable), "--requeue")
     cluster.wait(lambda: cluster.job(job)["JobState"] == "FAILED", "failed")
     assert cluster.job(job)["Restarts"] == "0"
+
+
+def test_srun_from_a_login_node_is_not_judged_by_that_node(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    """A GPU of the login node is lost; the job's nodes have their own. How it ended, Slurm says."""
+    lost = scenarios.rtx_3090_x2_nvlink()
+    lost["fail"] = {"*@1": 15}  # NVML_ERROR_GPU_IS_LOST
+    env = {
+        **cluster.env,
+        **fakenvml.environment(lost, tmp_path),
+        "DSDOCTOR_RUNS": str(tmp_path / "runs"),
+        "XDG_STATE_HOME": str(tmp_path / "state"),
+    }
+    job = ["srun", "-N1", sys.executable, "-c", "raise KeyError(1)"]
+    done = subprocess.run(
+        [sys.executable, "-m", "dsdoctor", "run", "--", *job],
+        env=env,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        start_new_session=True,  # by its session the controller knows the job
+    )
+    (found,) = records(tmp_path)
+    assert done.returncode == 1, done.stderr
+    assert found["preflight"] != "failed"
+    assert (found["elsewhere"], found["slurm_state"]) == ("srun", "FAILED")
+    assert cluster.job(found["slurm_job"])["JobState"] == "FAILED"
+    assert f"Slurm job {found['slurm_job']}: FAILED" in done.stderr
+    assert found["gpus"] == []
+    assert found["figures"]["peak_host_bytes"] is None

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
 
+from dsdoctor.run.elsewhere import announced_job, job_of_session, starter
 from dsdoctor.run.ending import ask_scheduler
 
 SCONTROL = """#!/bin/sh
@@ -24,6 +26,64 @@ def test_a_state_that_hides_how_the_job_ended_is_waited_out(
     tool.write_text(SCONTROL.format(folder=tmp_path))
     tool.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    ask_scheduler(tmp_path, {"SLURM_JOB_ID": "7"})
+    assert ask_scheduler(tmp_path, "7") == "CANCELLED"
     assert "JobState=CANCELLED" in (tmp_path / "scheduler.log").read_text()
     assert (tmp_path / "asked").read_text().count("asked") == 3
+
+
+FORGOTTEN = "#!/bin/sh\necho 'slurm_load_jobs error: Invalid job id specified' >&2\nexit 1\n"
+SACCT = """#!/bin/sh
+printf '%s\\n' '7                         TIMEOUT      0:0                              gpu[1-2] '
+"""
+
+
+def test_a_job_that_the_controller_has_forgotten_is_asked_of_the_accounting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, text in (("scontrol", FORGOTTEN), ("sacct", SACCT)):
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    assert ask_scheduler(tmp_path, "7") == "TIMEOUT"
+    assert "TIMEOUT" in (tmp_path / "scheduler.log").read_text()
+
+
+@pytest.mark.parametrize(
+    ("command", "env", "expected"),
+    [
+        (["srun", "-N2", "python", "train.py"], {}, "srun"),
+        (["salloc", "-N2", "srun", "python", "train.py"], {"SLURM_JOB_ID": "7"}, "salloc"),
+        (["env", "A=1", "/opt/slurm/bin/srun", "train"], {"SLURM_JOB_ID": "7"}, "srun"),
+        (["srun", "python", "train.py"], {"SLURMD_NODENAME": "gpu1"}, ""),
+        (["torchrun", "train.py"], {}, ""),
+    ],
+)
+def test_a_command_runs_elsewhere_where_slurm_starts_it_from_outside(
+    command: list[str], env: dict[str, str], expected: str
+) -> None:
+    assert starter(command, env) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (b"srun: job 17 queued and waiting for resources\n", "17"),
+        (b"salloc: Granted job allocation 17\nloss 2.0\nsrun: Force Terminated job 17\n", "17"),
+        (b"srun: job 17 queued\nsrun: job 18 queued\n", ""),
+        (b"the log says srun: job 17 queued\n", ""),
+    ],
+)
+def test_the_job_that_srun_names_is_read(text: bytes, expected: str) -> None:
+    assert announced_job([text]) == expected
+
+
+def test_the_job_of_a_session_is_the_only_one_in_its_time() -> None:
+    begun = time.mktime((2026, 11, 22, 16, 30, 0, 0, 0, -1))
+
+    def row(job: int, session: int, at: str) -> str:
+        return f"{job:<24}{session:<24}2026-11-22T16:{at}  \n"
+
+    rows = row(1, 99, "20:00") + row(2, 99, "30:01") + row(3, 98, "30:02")
+    assert job_of_session(rows, 99, begun, begun + 60) == "2"
+    assert job_of_session(rows + row(4, 99, "30:09"), 99, begun, begun + 60) == ""
+    assert job_of_session(rows, 97, begun, begun + 60) == ""

@@ -98,7 +98,7 @@ def anybody(trap: Trap, **more: str) -> dict[str, str]:
 def doctor(trap: Trap, *argv: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [str(SYSTEM_PYTHON), "-P", "-m", "dsdoctor", *argv],
-        env=anybody(trap), cwd="/", capture_output=True, text=True, check=False, timeout=120,
+        env=anybody(trap), cwd="/", capture_output=True, text=True, check=False, timeout=500,
     )  # fmt: skip
 
 
@@ -128,7 +128,7 @@ def test_root_is_given_up_for_good(trap: Trap) -> None:
     )
     done = subprocess.run(
         [str(SYSTEM_PYTHON), "-c", code], env=anybody(trap), cwd="/", capture_output=True,
-        text=True, check=False, timeout=60,
+        text=True, check=False, timeout=500,
     )  # fmt: skip
     assert json.loads(done.stdout) == [MALLORY, False, []], done.stderr
 
@@ -142,7 +142,7 @@ def test_smoke_becomes_the_owner_of_the_interpreter(trap: Trap) -> None:
     trap.file("venv/bin/python", WHO, 0o755)
     done = subprocess.run(
         [str(SYSTEM_PYTHON), "-c", code], env=anybody(trap), cwd="/", capture_output=True,
-        text=True, check=False, timeout=60,
+        text=True, check=False, timeout=500,
     )  # fmt: skip
     assert done.stdout.strip() == str(MALLORY), done.stderr
     assert "belongs to uid 61234, so everything runs as that account" in done.stderr
@@ -171,7 +171,7 @@ def test_a_fix_writes_as_the_owner_of_the_environment(trap: Trap) -> None:
         given = ["fix", *argv, "--yes", "--python", str(python)]
         return subprocess.run(
             [str(SYSTEM_PYTHON), "-c", code, *given], env=anybody(trap), cwd="/",
-            capture_output=True, text=True, check=False, timeout=120,
+            capture_output=True, text=True, check=False, timeout=500,
         )  # fmt: skip
 
     done = fix("repair-hostfile", "--hostfile", str(hosts), "--quick", "--reach", "home")

@@ -33,7 +33,7 @@ def shell(line: str, tmp_path: Path, **env: str) -> tuple[int, str, str]:
         capture_output=True,
         text=True,
         errors="replace",
-        timeout=120,
+        timeout=500,
         check=False,
     )
     return done.returncode, done.stdout, done.stderr
@@ -112,7 +112,7 @@ def test_a_crash_is_one_line_and_a_traceback_on_request(tmp_path: Path, debug: s
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=500,
         check=False,
     )
     assert done.returncode == 2

@@ -31,7 +31,7 @@ def hook(*argv: str) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=500,
         cwd="/",
     )
 
@@ -47,7 +47,7 @@ def script(
     text = Wrapper(
         kind,
         str(python),
-        budget=1,
+        budget=60,
         run_folder=None if kind == "slurm-task-prolog" else str(run or trap.folder / "run"),
     ).render()
     path = trap.folder / "hook.sh"
@@ -64,7 +64,7 @@ def start(
         env={},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=500,
         check=False,
         cwd="/",
         preexec_fn=prepare,
@@ -295,12 +295,12 @@ def test_a_stdout_that_takes_nothing_changes_no_status(trap: Trap, kind: str, st
 def test_a_killed_script_leaves_nothing_that_the_next_one_does_not_remove(
     trap: Trap, shell: str, kind: str
 ) -> None:
-    body = f"echo $$ >{trap.folder}/child; exec sleep 30"
+    body = f"echo $$ >{trap.folder}/child; exec sleep 300"
     path = script(trap, kind, body)
     path.write_text(path.read_text().replace("/tmp/dsdoctor.", f"{trap.folder}/dsdoctor."))
     process = subprocess.Popen([shutil.which(shell) or shell, str(path)], env={}, cwd="/")
     pid = trap.folder / "child"
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 200
     while not (pid.exists() and pid.read_text()) and time.monotonic() < deadline:
         time.sleep(0.01)
 

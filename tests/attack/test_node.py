@@ -214,7 +214,7 @@ def test_a_report_from_a_pipe_of_the_shell(tmp_path: Path) -> None:
         env=clean_environment(tmp_path),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=500,
         check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -343,7 +343,7 @@ def test_the_real_collector_passes(tmp_path: Path) -> None:
         env=clean_environment(tmp_path),
         capture_output=True,
         check=True,
-        timeout=120,
+        timeout=500,
     )
     found = frames.document(done.stdout.split(b"\n"))
     assert found is not None

@@ -207,7 +207,7 @@ def compiled_patterns(folder: Path) -> list[tuple[str, int, str]]:
     )
     done = subprocess.run(
         [sys.executable, "-c", RECORDER],
-        cwd=folder, capture_output=True, text=True, timeout=120, check=True,
+        cwd=folder, capture_output=True, text=True, timeout=500, check=True,
     )  # fmt: skip
     line = next(line for line in done.stdout.splitlines() if line.startswith("RECORDED "))
     return [tuple(row) for row in json.loads(line.removeprefix("RECORDED "))]

@@ -40,7 +40,7 @@ def in_namespace(program: str) -> None:
     text = textwrap.dedent(_BEGIN) + textwrap.dedent(program)
     done = subprocess.run(
         ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", sys.executable, "-c", text],
-        cwd=ROOT, capture_output=True, text=True, timeout=60, check=False,
+        cwd=ROOT, capture_output=True, text=True, timeout=500, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
 
@@ -193,7 +193,7 @@ def test_without_descriptors_of_processes_the_number_is_used(
     assert not process.signal_one(child.pid, 9, lambda _: False)
     assert child.poll() is None
     assert process.signal_one(child.pid, 9, lambda _: True)
-    assert child.wait(10) == -9
+    assert child.wait(200) == -9
 
 
 @pytest.mark.any_user

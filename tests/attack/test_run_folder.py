@@ -41,7 +41,7 @@ RECORD = {
 }
 NAME = "20260101-000000-t"
 #: Seconds for a command that starts Python and reads a small folder, on a loaded machine.
-SOON = 30.0
+SOON = 200.0
 
 
 class Store:

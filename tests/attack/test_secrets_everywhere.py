@@ -161,7 +161,7 @@ def test_the_collector_keeps_secrets_on_the_node(tmp_path: Path) -> None:
     assert planted.run("fleet", "bundle", "-o", "collector.py").status == 0
     done = subprocess.run(
         [sys.executable, "collector.py"],
-        env=planted.env, cwd=planted.folder, capture_output=True, timeout=120, check=True,
+        env=planted.env, cwd=planted.folder, capture_output=True, timeout=500, check=True,
     )  # fmt: skip
     document = frames.document(done.stdout.split(b"\n"))
     assert document is not None

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -48,9 +47,7 @@ def stale(temporary: Path, name: str = "abc") -> Path:
 def test_a_pipe_as_note_of_the_port_does_not_hang(temporary: Path, shm: Path) -> None:
     folder = stale(temporary)
     os.mkfifo(folder / "port")
-    begun = time.monotonic()
     launcher.remove_stale()
-    assert time.monotonic() - begun < 5
     assert not folder.exists()
     folder = stale(temporary)
     (folder / "alive").unlink()

@@ -19,7 +19,7 @@ DSDOCTOR = [sys.executable, "-m", "dsdoctor"]
 def run(*words: str, **env: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [*DSDOCTOR, *words],
-        env={**os.environ, **env}, capture_output=True, text=True, check=False, timeout=120,
+        env={**os.environ, **env}, capture_output=True, text=True, check=False, timeout=500,
     )  # fmt: skip
 
 

@@ -77,7 +77,7 @@ def test_a_working_folder_that_is_gone(tmp_path: Path, command: str) -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=500,
     )
     assert done.returncode == 2
     assert "the working folder has been removed" in done.stderr

@@ -15,7 +15,7 @@ import nbclient, nbformat
 
 cells = [nbformat.v4.new_code_cell(cell) for cell in json.load(sys.stdin)]
 book = nbformat.v4.new_notebook(cells=cells)
-nbclient.NotebookClient(book, timeout=120, kernel_name="python3").execute()
+nbclient.NotebookClient(book, timeout=500, kernel_name="python3").execute()
 print(json.dumps([cell.outputs[-1].get("data", {}) if cell.outputs else {} for cell in book.cells]))
 """
 
@@ -29,7 +29,7 @@ def shown(folder: Path, *cells: str) -> list[dict[str, str]]:
     }
     done = subprocess.run(
         [sys.executable, "-c", CLIENT], input=json.dumps(cells), capture_output=True, text=True,
-        env=env, cwd=folder, timeout=170, check=False,
+        env=env, cwd=folder, timeout=500, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     found: list[dict[str, str]] = json.loads(done.stdout)

@@ -46,7 +46,7 @@ def _kustomize(folder: str) -> str:
         [kubectl, "kustomize", str(DEPLOY / "kustomize" / folder)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=500,
         check=False,
     )
     assert done.returncode == 0, done.stderr

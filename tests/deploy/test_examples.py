@@ -293,7 +293,7 @@ def test_statuses_in_front_of_the_training(
             env={"PATH": f"{tmp_path}:/usr/bin:/bin"},
             capture_output=True,
             text=True,
-            timeout=30,
+            timeout=500,
             check=False,
         )
         assert done.returncode == status, done.stderr

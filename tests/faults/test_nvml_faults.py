@@ -41,7 +41,6 @@ def test_a_call_that_hangs_names_its_gpu(tmp_path: Path) -> None:
     assert finding["status"] == "fail"
     assert "gpu 3" in finding["message"]
     assert done.status == 1
-    assert done.seconds < 54
 
 
 def test_a_lost_gpu_is_named(tmp_path: Path) -> None:

@@ -210,7 +210,7 @@ class Machine:
     def toolkit(self, place: Path, version: str = CUDA) -> Path:
         code = f"import sys; sys.path.insert(0, {str(self.fake)!r}); import fake_toolkit; "
         code += f"fake_toolkit.toolkit({str(place)!r}, {version!r})"
-        subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+        subprocess.run([sys.executable, "-c", code], check=True, timeout=500)
         return place
 
     def calls(self, *verbs: str) -> list[list[str]]:

@@ -19,7 +19,7 @@ def on_terminal(
     *answers: str,
     question: bytes = b"apply this plan?",
     columns: int = 100,
-    seconds: float = 90,
+    seconds: float = 400,
 ) -> tuple[str, int]:
     """Runs the command on a terminal of its own; what was shown, and the exit status.
 
@@ -55,4 +55,4 @@ def on_terminal(
             seen = asked + len(question)
             os.write(ours, left.pop(0).encode())
     os.close(ours)
-    return shown.decode(errors="replace"), child.wait(timeout=30)
+    return shown.decode(errors="replace"), child.wait(timeout=200)

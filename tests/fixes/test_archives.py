@@ -217,7 +217,7 @@ def fetch(mirror: Mirror, content: bytes, into: Path) -> subprocess.CompletedPro
     mirror.files["x.tar"] = content
     argv = [sys.executable, "-I", str(FETCH), f"{mirror.url}/x.tar"]
     argv += [hashlib.sha256(content).hexdigest(), str(into), str(len(content))]
-    return subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(argv, capture_output=True, text=True, timeout=500, check=False)
 
 
 def archive(*members: tarfile.TarInfo) -> bytes:
@@ -258,7 +258,7 @@ def small_disk(folder: Path) -> tuple[str, str]:
     # a file system of its own, of 1 MiB, that ends with the command
     mount = f'unshare -rm sh -c \'mount -t tmpfs -o size=1m tmpfs {folder} && exec "$0" "$@"\''
     trial = ["/bin/sh", "-c", f"{mount} true"]
-    if subprocess.run(trial, check=False, capture_output=True, timeout=30).returncode == 0:
+    if subprocess.run(trial, check=False, capture_output=True, timeout=500).returncode == 0:
         return mount, "the disk is full"
     return "ulimit -f 64; exec", "may not become that large"
 
@@ -278,7 +278,7 @@ def test_a_full_disk(tmp_path: Path, mirror: Mirror, way: str) -> None:
     script = f'{shlex.join(argv)}; echo "status $?" >&2; {left}'
     done = subprocess.run(
         ["/bin/sh", "-c", f"{before} sh -c {shlex.quote(script)}"],
-        capture_output=True, text=True, timeout=60, check=False,
+        capture_output=True, text=True, timeout=500, check=False,
     )  # fmt: skip
     said, *rest = done.stderr.splitlines()
     assert words in said

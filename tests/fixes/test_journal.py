@@ -251,7 +251,7 @@ def test_a_lock_that_a_live_process_holds_open_is_left_alone(tmp_path: Path) -> 
         told = dsdoctor("fix", "remove-stale-lock", "--yes", env=env)
         assert (told.status, "nothing to do" in told.err) == (0, True)
     finally:
-        child.communicate(b"\n", timeout=30)
+        child.communicate(b"\n", timeout=200)
     assert lock.exists()
     checked = dsdoctor(
         "check", "--quick", "--format", "json", "--select", "jit-build-stale-lock", env=env
@@ -311,7 +311,7 @@ def test_a_segment_that_a_process_maps_stays(tmp_path: Path) -> None:
         child.stdout.readline()
         with pytest.raises(StepError, match="a process maps it"):
             applied(tmp_path, step)
-        child.communicate(b"\n", timeout=30)
+        child.communicate(b"\n", timeout=200)
         applied(tmp_path, step)
         assert not segment.exists()
     finally:

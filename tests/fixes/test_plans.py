@@ -69,7 +69,7 @@ def test_no_golden_plan_is_left_over_and_every_fix_has_one() -> None:
 @pytest.mark.parametrize("case", list(CASES))
 def test_the_shell_of_every_plan_is_shell(case: str) -> None:
     for shell in ("/bin/sh", "bash"):
-        subprocess.run([shell, "-n", str(GOLDEN / f"{case}.sh")], check=True, timeout=30)
+        subprocess.run([shell, "-n", str(GOLDEN / f"{case}.sh")], check=True, timeout=200)
 
 
 def test_a_plan_says_that_it_cannot_be_undone_wherever_it_says_how() -> None:
@@ -108,7 +108,7 @@ def test_a_value_is_never_run_by_the_shell_it_is_pasted_into(tmp_path: Path) -> 
     steps = (Env(env={"CUDA_HOME": nasty, "PATH": f"{nasty}:$PATH"}, why="w\ntouch no"),)
     text = fix_plan.shell([Plan(name="p", title=f"t\ntouch {mark}", steps=steps)])
     text = text.replace("\n)", '\nprintf "%s\\n" "$CUDA_HOME" "$PATH"\n)')
-    done = subprocess.run(["/bin/sh"], input=text, capture_output=True, text=True, timeout=30,
+    done = subprocess.run(["/bin/sh"], input=text, capture_output=True, text=True, timeout=200,
                           check=True, env={"PATH": "/usr/bin:/bin"})  # fmt: skip
     assert done.stdout.splitlines() == [nasty, f"{nasty}:/usr/bin:/bin"]
     assert not mark.exists()
@@ -126,7 +126,7 @@ def test_pasted_shell_stops_at_the_first_failure_and_never_writes_a_masked_secre
     )
     text = fix_plan.shell([Plan(name="p", title="t", steps=steps, activate="touch activated")])
     assert "hf_aaa" not in text
-    done = subprocess.run(["/bin/sh"], input=text, capture_output=True, text=True, timeout=30,
+    done = subprocess.run(["/bin/sh"], input=text, capture_output=True, text=True, timeout=200,
                           check=False, cwd=tmp_path)  # fmt: skip
     assert done.returncode != 0
     assert "holds secrets that are not printed" in done.stderr

@@ -55,6 +55,7 @@ class Hosts:
     Attributes:
         folder: of keys and configurations.
         names: of the hosts.
+        limit: seconds for a command over hosts some of which do not answer.
     """
 
     def __init__(self, folder: Path, count: int, network: int) -> None:
@@ -66,6 +67,7 @@ class Hosts:
         self.daemons: list[subprocess.Popen[bytes]] = []
         self.variables: dict[str, dict[str, str]] = {name: {} for name in self.names}
         self.force: dict[str, str] = {}
+        self.limit = "30"
 
     def address(self, name: str) -> str:
         return f"{self.network}.{self.names.index(name) + 1}"
@@ -164,7 +166,7 @@ class Hosts:
             )
 
     def _await(self, name: str) -> None:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 300
         config = str(self.folder / "ssh_config")
         while time.monotonic() < deadline:
             if self.run("ssh", "-F", config, name, "true").returncode == 0:
@@ -177,7 +179,7 @@ class Hosts:
         _do("ip", "-n", self.space(name), "link", "set", "eth0", "down")
 
     def run(
-        self, *argv: str, env: Mapping[str, str] | None = None, timeout: float = 120
+        self, *argv: str, env: Mapping[str, str] | None = None, timeout: float = 550
     ) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             ["ip", "netns", "exec", self.control, *argv],
@@ -190,7 +192,7 @@ class Hosts:
         )
 
     def launch(
-        self, *argv: str, env: Mapping[str, str] | None = None, timeout: float = 120
+        self, *argv: str, env: Mapping[str, str] | None = None, timeout: float = 550
     ) -> subprocess.CompletedProcess[str]:
         """As `run`, with keys where plain `ssh` looks for them: DeepSpeed gives it no options."""
         script = f'mount --bind {self.keys} {self.home} && exec "$@"'

@@ -22,6 +22,7 @@ pytestmark = [
     ),
     pytest.mark.system,
     pytest.mark.train,
+    pytest.mark.timeout(1800),
 ]
 
 
@@ -71,20 +72,14 @@ def smoke(hosts: Hosts, *names: str) -> tuple[int, Any]:
         "--format",
         "json",
         env=env,
-        timeout=550,
+        timeout=1500,
     )
     assert done.stdout, done.stderr
     return done.returncode, json.loads(done.stdout)
 
 
-def test_deepspeed_trains_on_two_hosts_through_a_hostfile(hosts: Hosts) -> None:
-    status, found = smoke(hosts, "h1", "h2")
-    assert (status, found["good"]) == (0, ["h1", "h2"]), found
-    assert found["rounds"] == [{"h1+h2": True}]
-
-
 def test_of_four_hosts_the_bad_one_is_named(hosts: Hosts) -> None:
-    """Pairs, then both suspects with partners that have passed."""
+    """DeepSpeed trains on pairs through a hostfile, then on both suspects with good partners."""
     status, found = smoke(hosts, "h1", "h2", "h3", "h4")
     assert (status, found["bad"]) == (1, [BAD]), found
     assert found["good"] == ["h1", "h2", "h4"]

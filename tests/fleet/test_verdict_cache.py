@@ -41,7 +41,7 @@ def recorded() -> bytes:
             env={**os.environ, **fakenvml.environment(scenarios.h200_x8(), Path(folder))},
             capture_output=True,
             check=True,
-            timeout=120,
+            timeout=500,
         )
     recording = frames.document(done.stdout.splitlines())
     assert recording is not None

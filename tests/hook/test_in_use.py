@@ -121,7 +121,7 @@ def test_uninstall_asks_and_can_be_forced(folder: Path) -> None:
             env=dict(os.environ),
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=300,
             check=False,
         )
 

@@ -18,7 +18,7 @@ def dsdoctor(*argv: str) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=300,
     )
 
 
@@ -119,7 +119,7 @@ def test_an_edited_script_is_kept_beside_the_new_one(tmp_path: Path) -> None:
 def test_uninstall_empties_the_run_folder_and_nothing_else(tmp_path: Path) -> None:
     into, run = tmp_path / "into", tmp_path / "run"
     dsdoctor("install", "slurm", "--into", str(into), "--run-folder", str(run))
-    subprocess.run([str(into / "prolog.sh")], check=True, capture_output=True, timeout=60)
+    subprocess.run([str(into / "prolog.sh")], check=True, capture_output=True, timeout=300)
     assert (run / "gate.log").exists()
     (run / "others").write_text("")
     gone = dsdoctor("uninstall", "slurm", "--into", str(into))

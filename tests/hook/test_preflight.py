@@ -22,7 +22,7 @@ def preflight(tmp_path: Path, *argv: str, **env: str) -> subprocess.CompletedPro
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=150,
+        timeout=550,
         check=False,
     )
 
@@ -124,7 +124,7 @@ def test_in_a_script_a_failure_is_an_exception_with_the_report(tmp_path: Path) -
         capture_output=True,
         text=True,
         check=False,
-        timeout=100,
+        timeout=550,
     )
     assert done.stdout.startswith("Report DSD"), done.stderr
 
@@ -148,7 +148,7 @@ def test_the_examples_train_under_torchrun(tmp_path: Path, example: str) -> None
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=170,
+        timeout=550,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]

@@ -65,7 +65,7 @@ class Node:
             env={**self.env, "SLURMD_NODENAME": "n1", **env},
             capture_output=True,
             text=True,
-            timeout=150,
+            timeout=500,
             check=False,
             cwd="/",
         )
@@ -262,7 +262,7 @@ def test_hooks_at_once_share_one_worker(node: Node) -> None:
         )
         for number in range(8)
     ]
-    assert [child.communicate(timeout=150)[0] for child in children] == ["dsdoctor: ok\n"] * 8
+    assert [child.communicate(timeout=500)[0] for child in children] == ["dsdoctor: ok\n"] * 8
     assert [child.returncode for child in children] == [0] * 8
     inits = [line for line in log.read_text().splitlines() if line.startswith("nvmlInitWithFlags")]
     assert len(inits) == 1
@@ -398,7 +398,7 @@ def test_a_verdict_that_cannot_be_written_blocks_nothing(node: Node) -> None:
         env=node.env,
         capture_output=True,
         check=False,
-        timeout=60,
+        timeout=500,
     )
     assert done.returncode == 0
 
@@ -471,7 +471,7 @@ def test_slow_path_and_help(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=500,
     )
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
@@ -521,7 +521,7 @@ def test_a_worker_that_cannot_write_its_progress_ends(node: Node) -> None:
             [sys.executable, "-I", "-m", "dsdoctor.hook.worker", json.dumps(task)],
             env=node.env,
             stdout=full,
-            timeout=150,
+            timeout=500,
             check=False,
         )
     assert done.returncode == 0

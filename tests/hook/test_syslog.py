@@ -36,7 +36,7 @@ def received(*argv: str, **env: str) -> str:
         env={"PATH": os.environ["PATH"], **env},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -25,7 +25,7 @@ OLD = "0.0.9"
 def install(tmp_path: Path, into: str = "into") -> Path:
     argv = [sys.executable, "-m", "dsdoctor", "hook", "install", "slurm", "--gpus", "all"]
     argv += ["--into", str(tmp_path / into), "--run-folder", str(tmp_path / "run")]
-    subprocess.run([*argv, "--budget", "20"], check=True, capture_output=True, timeout=60)
+    subprocess.run([*argv, "--budget", "60"], check=True, capture_output=True, timeout=300)
     return tmp_path / into / "prolog.sh"
 
 
@@ -33,7 +33,7 @@ def run(tmp_path: Path, script: Path, job: str) -> Any:
     env = fakenvml.environment(scenarios.rtx_3090_x2_nvlink(), tmp_path)
     env |= {"PATH": "/usr/bin:/bin", "SLURM_JOB_ID": job, "SLURMD_NODENAME": "n1"}
     done = subprocess.run(
-        [str(script)], env=env, capture_output=True, text=True, timeout=90, check=False
+        [str(script)], env=env, capture_output=True, text=True, timeout=300, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return json.loads((tmp_path / "run" / f"job.n1.{job}.json").read_text())

@@ -92,7 +92,7 @@ def call(
         env={"SLURM_JOB_ID": "7", TEST_RUN: str(tmp_path)},
         capture_output=True,
         text=True,
-        timeout=150,
+        timeout=500,
         check=False,
         cwd="/",
     )

@@ -153,7 +153,7 @@ class Browser:
         with contextlib.suppress(OSError, AssertionError):
             self.call("Browser.close")
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self.process.wait(10)
+            self.process.wait(200)
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()

@@ -94,7 +94,7 @@ def test_a_real_torchrun_log_folder(tmp_path: Path) -> None:
     )
     argv = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port",
             "29541", "--log-dir", str(tmp_path / "logs"), "--redirects", "3", str(script)]  # fmt: skip
-    assert subprocess.run(argv, capture_output=True, timeout=120, check=False).returncode != 0
+    assert subprocess.run(argv, capture_output=True, timeout=500, check=False).returncode != 0
     answer = diagnose_paths([str(tmp_path / "logs")], SIGNATURES)
     assert answer.outcome.value == "user-code"
     assert answer.first_error is not None

@@ -92,7 +92,7 @@ def test_a_short_log_loads_neither_checks_nor_the_fast_engine(tmp_path: Path) ->
         "sys.stderr.write(' '.join(sys.modules))\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=500
     )
     loaded = set(done.stderr.split())
     assert "deepspeed-missing" in done.stdout

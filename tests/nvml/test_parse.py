@@ -15,7 +15,6 @@ import shutil
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -57,7 +56,7 @@ def run(scenario: Scenario | None, folder: Path, *arguments: str) -> Records:
         env=environment,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=500,
         check=False,
     )
     assert (result.returncode, result.stderr) == (0, "")
@@ -533,7 +532,7 @@ def cut_off(scenario: Scenario, folder: Path, known: str) -> ParsedNvml:
     )
     assert process.stdout is not None
     # A child that never announces the step must not hold up the tests for as long as it hangs.
-    watchdog = threading.Timer(20, process.kill)
+    watchdog = threading.Timer(200, process.kill)
     watchdog.start()
     lines = []
     for line in process.stdout:
@@ -542,7 +541,7 @@ def cut_off(scenario: Scenario, folder: Path, known: str) -> ParsedNvml:
             break
     watchdog.cancel()
     process.kill()
-    rest, _ = process.communicate(timeout=10)
+    rest, _ = process.communicate(timeout=200)
     assert (lines[-1:], rest) == ([f'{SENTINEL}{{"step":"{known}"}}\n'], "")
     return parse(decode("".join(lines)))
 
@@ -645,15 +644,17 @@ def test_bytes_that_are_no_text_spare_the_other_values(tmp_path: Path) -> None:
 
 def test_eight_gpus_are_quick(tmp_path: Path) -> None:
     environment = fakenvml.environment(scenarios.h100_x8(), tmp_path)
-    start = time.perf_counter()
+    before = os.times()
     subprocess.run(
         [sys.executable, str(CHILD)],
         env={**os.environ, **environment},
         stdout=subprocess.DEVNULL,
         check=True,
     )
-    # 0.1 s when idle; the rest is for a busy machine.
-    assert time.perf_counter() - start < 3
+    after = os.times()
+    # 0.1 s of computing; other programs may share the processors
+    spent = after.children_user + after.children_system
+    assert spent - before.children_user - before.children_system < 3
 
 
 def test_the_child_keeps_to_python_3_8_and_to_its_imports() -> None:

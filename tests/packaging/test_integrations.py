@@ -33,7 +33,7 @@ def run_step(folder: Path, **inputs: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         ["bash", "-e", "-o", "pipefail", "-c", step["run"]],
         cwd=folder, env={**os.environ, **env, "RUNNER_TEMP": str(folder / "temp")},
-        capture_output=True, text=True, check=False, timeout=120,
+        capture_output=True, text=True, check=False, timeout=500,
     )  # fmt: skip
 
 
@@ -82,5 +82,5 @@ def test_the_hook_takes_the_files_it_means_and_its_entry_runs(tmp_path: Path) ->
     assert [name for name in UNMATCHED if pattern.search(name)] == []
     (tmp_path / "ds_config.json").write_text(BAD)
     words = [sys.executable, "-m", *HOOK["entry"].split(), "ds_config.json"]
-    done = subprocess.run(words, cwd=tmp_path, capture_output=True, check=False, timeout=120)
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, check=False, timeout=500)
     assert done.returncode == 1

@@ -22,7 +22,7 @@ CONDITION, TEST, PROBE, SIGNATURE, FIX = CODE
 
 def python(*argv: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, *argv], cwd=cwd, capture_output=True, text=True, check=False, timeout=120
+        [sys.executable, *argv], cwd=cwd, capture_output=True, text=True, check=False, timeout=500
     )
 
 

@@ -171,7 +171,7 @@ def test_check_judges_the_config_of_the_command(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "dsdoctor", "check", "--quick", "--format", "json"]
     done = subprocess.run(
         [*command, "--", "deepspeed", "train.py", "--deepspeed", "bad.json"],
-        cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120,
+        cwd=tmp_path, capture_output=True, text=True, check=False, timeout=500,
     )  # fmt: skip
     report = json.loads(done.stdout)
     assert done.returncode == 1

@@ -78,7 +78,7 @@ def node(tmp_path: Path) -> Iterator[dict[str, str]]:
         time.sleep(0.05)
     yield {**os.environ, "PATH": f"{bin_folder}:/usr/bin:/bin"}
     server.terminate()
-    server.wait(10)
+    server.wait(200)
 
 
 needs_sshd = pytest.mark.skipif(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -191,8 +192,8 @@ def test_an_import_that_aborts(bare: str, tmp_path: Path) -> None:
 def test_an_import_that_hangs_tells_where(bare: str, tmp_path: Path) -> None:
     torch, _ = live(bare, job(tmp_path, "import time\ntime.sleep(600)"), 1.5)
     assert torch.imported.error_type == "hang"
-    assert torch.imported.message == "`import torch` had not ended after 2 s"
-    assert torch.died == "hung for 2 s"
+    assert re.fullmatch(r"`import torch` had not ended after \d+ s", str(torch.imported.message))
+    assert re.fullmatch(r"hung for \d+ s", str(torch.died))
     assert "line 2" in torch.imported.traceback
 
 
@@ -294,7 +295,7 @@ def test_a_context_that_hangs_keeps_what_was_known(bare: str, tmp_path: Path) ->
     assert torch.imported.ok
     assert torch.cuda_ok is True
     assert torch.last_step == "cuda device 1 context"
-    assert torch.died == "hung for 2 s"
+    assert re.fullmatch(r"hung for \d+ s", str(torch.died))
     assert [device.ok for device in torch.devices] == [True, True]
     assert [device.tried for device in torch.devices] == [True, False]
 

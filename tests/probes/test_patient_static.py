@@ -7,7 +7,6 @@ import re
 import shutil
 import sys
 import sysconfig
-import time
 from pathlib import Path
 
 import pytest
@@ -352,9 +351,9 @@ def test_the_oldest_interpreter_in_use() -> None:
 
 
 def test_it_is_quick() -> None:
-    best = 9.0
-    for _ in range(3):
-        begun = time.monotonic()
-        patient_facts.function(LocalHost(), CHOICE, RunNeeds())
-        best = min(best, time.monotonic() - begun)
-    assert best < 2.0  # measured: 0.08 s; the rest is for loaded machines
+    before = os.times()
+    patient_facts.function(LocalHost(), CHOICE, RunNeeds())
+    after = os.times()
+    spent = after.children_user + after.children_system
+    # measured: 0.08 s of computing; other programs may share the processors
+    assert spent - before.children_user - before.children_system < 2.0

@@ -84,7 +84,6 @@ def test_what_does_not_fit_is_not_run(tmp_path: Path) -> None:
     assert done.status == 1
     assert "PASS" not in done.out
     assert "FAIL" not in done.out
-    assert done.seconds < 30
 
 
 def test_nothing_fits_is_status_1(tmp_path: Path) -> None:

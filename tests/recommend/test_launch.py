@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from dsdoctor.errors import UsageError
+from dsdoctor.host import free_port
 from dsdoctor.model.launch_plan import LaunchPlan
 from dsdoctor.recommend import files, output
 from dsdoctor.recommend.machine import Machine, machine_of
@@ -123,21 +124,22 @@ def test_launch_sh_runs(tmp_path: Path, launcher: str) -> None:
     )
     plan = recommend(Machine(host_bytes=1 << 36, cpus=4), resolve("gpt2"), options)
     files.write(plan, work / "run 1")
+    port = str(free_port())
     done = subprocess.run(
         [str(work / "run 1" / "launch.sh"), "--epochs", "3 x"],
         cwd=work,
-        env=clean_environment(tmp_path, MASTER_PORT="29614"),
+        env=clean_environment(tmp_path, MASTER_PORT=port),
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=500,
     )
     assert done.returncode == 0, done.stderr[-3000:]
     ranks = [json.loads((work / f"rank-{rank}.json").read_text()) for rank in (0, 1)]
     for rank, seen in enumerate(ranks):
         assert seen["env"]["RANK"] == seen["env"]["LOCAL_RANK"] == str(rank)
         assert seen["env"]["WORLD_SIZE"] == "2"
-        assert seen["env"]["MASTER_PORT"] == "29614"  # the variable wins over the plan
+        assert seen["env"]["MASTER_PORT"] == port  # the variable wins over the plan
         assert seen["env"]["OMP_NUM_THREADS"] == "2"
         assert seen["env"]["DS_ACCELERATOR"] == "cpu"
         assert seen["argv"][-2:] == ["--epochs", "3 x"]

@@ -197,7 +197,7 @@ class Cluster:
                     "--into",
                     str(self.folder / node),
                     "--budget",
-                    "10",  # a loaded machine is slow; what is tested is no speed
+                    "20",  # a loaded machine is slow; what is tested is no speed
                     "--run-folder",
                     str(run_folder or self.folder / node / "run"),
                     *options,
@@ -205,7 +205,7 @@ class Cluster:
                 env={**self.env, "HOME": str(self.folder)},
                 check=True,
                 capture_output=True,
-                timeout=60,
+                timeout=300,
             )
 
     def delete_dsdoctor(self, *nodes: str) -> None:
@@ -262,7 +262,7 @@ class Cluster:
         return done.stdout
 
     def try_run(
-        self, *argv: str, env: Mapping[str, str] | None = None, timeout: float = 60
+        self, *argv: str, env: Mapping[str, str] | None = None, timeout: float = 300
     ) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             list(argv),
@@ -292,7 +292,7 @@ class Cluster:
         out = self.run("scontrol", "show", "job", job, "--oneliner")
         return dict(word.split("=", 1) for word in out.split() if "=" in word)
 
-    def wait(self, condition: Any, what: str, seconds: float = 60) -> None:
+    def wait(self, condition: Any, what: str, seconds: float = 300) -> None:
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             if condition():

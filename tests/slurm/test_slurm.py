@@ -97,7 +97,9 @@ def test_a_job_runs_when_the_prolog_passes(cluster: Cluster) -> None:
 
 def test_the_gpus_of_the_job_are_judged_and_no_others(cluster: Cluster) -> None:
     cluster.machine("n1", broken(gpu=1))
-    one = cluster.submit("-w", "n1", "--gres=gpu:1", "-n1", command="echo done; sleep 3")
+    end = cluster.folder / "first-may-end"
+    holds = f"until [ -e {end} ]; do sleep 0.1; done"
+    one = cluster.submit("-w", "n1", "--gres=gpu:1", "-n1", command=holds)
     found = verdict(cluster, "n1", one)
     assert list(found["gpus"]) == ["0"]
     assert found["gpus"]["0"].startswith("GPU-")
@@ -107,6 +109,7 @@ def test_the_gpus_of_the_job_are_judged_and_no_others(cluster: Cluster) -> None:
     found = verdict(cluster, "n1", two)
     assert found["decision"] == "block"
     assert found["findings"][0]["condition"] == "gpu-lost"
+    end.touch()
 
 
 @pytest.mark.parametrize("nohold", [False, True])
@@ -281,7 +284,8 @@ def test_a_hanging_probe_does_not_drain(cluster: Cluster) -> None:
     cluster.install("--budget", "3")
     cluster.machine("n1", scenario)
     runs_on_n1(cluster)
-    assert "nvml-slow" in causes(cluster.folder / "n1" / "run")
+    # on a loaded machine the worker has not even asked the driver by then
+    assert causes(cluster.folder / "n1" / "run") & {"nvml-slow", "timeout"}
     # the worker was left behind; when the driver answers at last it ends, and frees its lock
     cluster.wait(lambda: lock_is_free(cluster.folder / "n1" / "run"), "the worker's end")
 
@@ -410,10 +414,10 @@ def test_run_under_srun_records_scancel(cluster: Cluster) -> None:
 
 def test_fleet_check_in_an_allocation(cluster: Cluster) -> None:
     """`fleet check --slurm` in a job of two nodes: both report, each under its own name."""
-    command = f"{sys.executable} -m dsdoctor fleet check --slurm --format json --timeout 40"
+    command = f"{sys.executable} -m dsdoctor fleet check --slurm --format json --timeout 300"
     env = {"DSDOCTOR_PYTHON": sys.executable}
     done = cluster.try_run(
-        "salloc", "-N2", "--gres=gpu:2", "sh", "-c", command, env=env, timeout=110
+        "salloc", "-N2", "--gres=gpu:2", "sh", "-c", command, env=env, timeout=500
     )
     assert done.stdout, done.stderr
     report = json.loads(done.stdout)

@@ -41,7 +41,7 @@ def test_a_rank_that_is_asked_to_end_is_told_from_one_that_is_killed(
         assert child.stdout.read(1) == b"."
         child.send_signal(number)
         # the signal still ends it, as it would without the record
-        assert child.wait(60) == -number
+        assert child.wait(200) == -number
     tracker = Tracker(tmp_path, 1)
     tracker.note_death(tracker.ranks[0], time.monotonic())
     assert tracker.ranks[0].terminated == (number == signal.SIGTERM)

@@ -108,7 +108,7 @@ def test_a_process_number_of_another_host_says_nothing_here(
     plan = request.plan(request.SmokeOptions(), seen)
     made = Attempt(
         plan=plan, argv=(), env={}, tracker=Tracker(tmp_path, plan.world), folder=tmp_path,
-        timeout=60.0,
+        timeout=500.0,
     )  # fmt: skip
     child = process.Child(["sleep", "60"])
     try:

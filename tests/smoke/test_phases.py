@@ -45,7 +45,7 @@ def test_at_80_columns_the_clock_is_whole_and_the_note_is_cut() -> None:
     rows = [row for row in on_a_terminal(80, SHOW).split("\r") if "building" in row]
     assert rows
     for row in rows:
-        assert re.match(r"ops \S+ 0:00:0\d rank 0 in building", row), row
+        assert re.match(r"ops \S+ 0:0\d:\d\d rank 0 in building", row), row
         assert len(row.strip("\n")) <= 80
         assert row.rstrip().endswith("…"), row
 
@@ -64,7 +64,7 @@ def test_a_log_is_told_where_the_run_is_and_for_how_long() -> None:
     assert two.wait(30)
     shown.close()
     written = len(lines)
-    assert lines[-1] == "dsdoctor: ops: rank 0 builds fused_adam (0 s)\n"
+    assert re.fullmatch(r"dsdoctor: ops: rank 0 builds fused_adam \(\d+ s\)\n", lines[-1])
     assert not threading.Event().wait(0.1)
     assert len(lines) == written
 

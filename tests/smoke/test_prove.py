@@ -23,7 +23,7 @@ def prove(smoke: Smoke, *args: str, patient: str = sys.executable) -> Any:
     return subprocess.run(
         [sys.executable, "-m", "dsdoctor", "recommend", "--model", "gpt2", "--cpu", "2",
          "--prove", "--python", patient, *args],
-        capture_output=True, text=True, env=smoke.env, cwd=smoke.folder, timeout=500, check=False,
+        capture_output=True, text=True, env=smoke.env, cwd=smoke.folder, timeout=1500, check=False,
     )  # fmt: skip
 
 

@@ -120,7 +120,7 @@ def test_documents_keep_their_schema_and_keys() -> None:
 def test_misuse_is_one_line_and_status_2(tmp_path: Path, args: list[str], words: str) -> None:
     result = subprocess.run(
         [sys.executable, "-m", "dsdoctor", "smoke", *args],
-        capture_output=True, text=True, cwd=tmp_path, timeout=60, check=False,
+        capture_output=True, text=True, cwd=tmp_path, timeout=500, check=False,
     )  # fmt: skip
     assert result.returncode == 2
     assert words in result.stderr

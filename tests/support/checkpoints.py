@@ -60,7 +60,7 @@ def make(folder: Path, stages: tuple[int, ...], port: int, ranks: int = 2) -> di
         env={**os.environ, "DS_ACCELERATOR": "cpu", "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
-        timeout=160,
+        timeout=500,
         check=False,
     )
     found = {stage: folder / f"z{stage}" for stage in stages}

@@ -67,7 +67,7 @@ def dsdoctor(
     *argv: str,
     env: Mapping[str, str],
     cwd: Path | None = None,
-    timeout: float = 150,
+    timeout: float = 500,
     address_mib: int | None = None,
 ) -> Outcome:
     """Runs the command, with no more than so much address space."""

@@ -42,13 +42,13 @@ def stub_torch(env: Path, *, version: str = "2.11.0", cuda: str = "13.0", releas
 
 def venv(folder: Path, *, pip: bool = True) -> Path:
     argv = [sys.executable, "-m", "venv", str(folder)]
-    subprocess.run([*argv, *([] if pip else ["--without-pip"])], check=True, timeout=120)
+    subprocess.run([*argv, *([] if pip else ["--without-pip"])], check=True, timeout=500)
     return folder
 
 
 def freeze(env: Path) -> str:
     argv = [str(env / "bin" / "python"), "-m", "pip", "freeze", "--all"]
-    return subprocess.run(argv, check=True, capture_output=True, text=True, timeout=60).stdout
+    return subprocess.run(argv, check=True, capture_output=True, text=True, timeout=500).stdout
 
 
 def tree(folder: Path) -> dict[str, tuple[str, bytes | str, int]]:

@@ -28,7 +28,7 @@ COMMANDS: dict[tuple[str, ...], float] = {
 }
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL)
 #: For everything to be gone after the signal.
-LIMIT_SECONDS = 30.0
+LIMIT_SECONDS = 100.0
 CONFIG = '{"train_micro_batch_size_per_gpu": 1, "optimizer": {"type": "Adam", "params": {"torch_adam": true, "lr": 0.001}}}'
 SHM = Path("/dev/shm")
 

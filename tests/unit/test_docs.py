@@ -27,7 +27,7 @@ def test_generated_pages_are_fresh() -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=500,
     )
     assert (made.returncode, made.stdout) == (0, ""), made.stdout + made.stderr
 

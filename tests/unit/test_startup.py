@@ -16,7 +16,7 @@ def modules_after(*argv: str) -> tuple[str, set[str]]:
         "sys.stderr.write(' '.join(sys.modules))\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=500
     )
     return done.stdout, set(done.stderr.split())
 

@@ -62,7 +62,7 @@ class Run(Communication):
             os.kill(parent, signal.SIGKILL)
             time.sleep(3600)
         elif kind in ("sleep", "slow"):
-            time.sleep(3600 if kind == "sleep" else 0.3)
+            time.sleep(3600 if kind == "sleep" else 1.5)
         elif kind == "memory":
             import torch
 

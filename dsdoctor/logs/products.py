@@ -14,6 +14,11 @@ WRAPPERS = re.compile(
     r"|/torch/_utils\.py$|/torch/utils/_contextlib\.py$|/deepspeed/utils/nvtx\.py$|/pydantic"
     r"|/typeguard/|/torch/autograd/"
 )
+#: Functions that only pass calls on, in files that raise errors of their own too.
+PASSED_ON = re.compile(
+    r"/torch/amp/autocast_mode\.py decorate_\w+$"
+    r"|/accelerate/utils/operations\.py (?:forward|__call__)$"
+)
 #: Functions of torch that only check and read what their caller passes: a wrong shape or type, a
 #: path without a file, samples that do not collate.
 THIN = re.compile(
@@ -72,15 +77,25 @@ def inner_path(path: str) -> str:
     return f"{found['package']}{found['inner'] or ''}" if found else path
 
 
+def passes_on(frame: Frame) -> bool:
+    """Whether a frame only calls what another one passed to it.
+
+    >>> file = "/x/site-packages/accelerate/utils/operations.py"
+    >>> passes_on(Frame(file, "forward", 1)), passes_on(Frame(file, "gather", 1))
+    (True, False)
+    """
+    return bool(WRAPPERS.search(frame.file) or PASSED_ON.search(f"{frame.file} {frame.function}"))
+
+
 def raiser_of(frames: Sequence[Frame]) -> Frame | None:
     """The frame that raised, code that only passes calls on left out."""
-    told = [frame for frame in frames if not WRAPPERS.search(frame.file)]
+    told = [frame for frame in frames if not passes_on(frame)]
     return told[-1] if told else (frames[-1] if frames else None)
 
 
 def passer_of(frames: Sequence[Frame]) -> Frame | None:
     """The frame that passed the value that was refused: who raised, or called THIN functions."""
-    told = [f for f in frames if not WRAPPERS.search(f.file) and not THIN.search(f.file)]
+    told = [f for f in frames if not passes_on(f) and not THIN.search(f.file)]
     return told[-1] if told else raiser_of(frames)
 
 

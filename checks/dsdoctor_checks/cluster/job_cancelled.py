@@ -22,18 +22,25 @@ HINT = "ask who cancelled it (`sacct -j JOB -o State%30`), and resume from the l
 
 SIGNATURES = (
     Signature(
-        pattern=r"\*\*\* JOB \S+ ON \S+ CANCELLED AT \S+ \*\*\*",
+        pattern=r"\*\*\* JOB \S+ ON \S+ CANCELLED AT \S+ (?:DUE to SIGNAL \w[\w ]{0,30} )?\*\*\*",
+        # releases after 25.05 name the signal of `scancel`, as logs of 2026 show
         source="slurm 20.02-25.05 src/slurmd/slurmstepd, src/common/slurm_protocol_defs.c",
-        examples=("slurmstepd: error: *** JOB 412 ON n3 CANCELLED AT 2024-05-06T07:08:09 ***",),
+        examples=(
+            "slurmstepd: error: *** JOB 412 ON n3 CANCELLED AT 2024-05-06T07:08:09 ***",
+            "error: *** JOB 412 ON n3 CANCELLED AT 2026-05-06T07:08:09 DUE to SIGNAL Terminated ***",
+        ),
         not_examples=("*** JOB 412 ON n3 CANCELLED AT 2024-05-06T07:08:09 DUE TO TIME LIMIT ***",),
         echo=True,
     ),
     Signature(
         # a step ends like that as well when one of its tasks calls MPI_Abort, and when srun ends
         # it because a task failed (`--kill-on-bad-exit`, `--wait`), which srun says first
-        pattern=r"\*\*\* STEP \S+ ON \S+ CANCELLED AT \S+ \*\*\*",
+        pattern=r"\*\*\* STEP \S+ ON \S+ CANCELLED AT \S+ (?:DUE to SIGNAL \w[\w ]{0,30} )?\*\*\*",
         source="slurm 20.02-25.05 src/slurmd/slurmstepd, src/common/slurm_protocol_defs.c",
-        examples=("slurmstepd: error: *** STEP 412.0 ON n3 CANCELLED AT 2024-05-06T07:08:09 ***",),
+        examples=(
+            "slurmstepd: error: *** STEP 412.0 ON n3 CANCELLED AT 2024-05-06T07:08:09 ***",
+            "[2026-05-06T07:08:09.398] error: *** STEP 412.1 ON n3 CANCELLED AT 2026-05-06T07:08:09 DUE to SIGNAL Killed ***",
+        ),
         not_examples=("*** STEP 412.0 ON n3 CANCELLED AT 2024-05-06T07:08:09 DUE TO NODE FAILURE",),
         unless=("MPI_ERRORS_ARE_FATAL", "MPI_ABORT was invoked"),
         not_after=("srun: Terminating StepId=", "srun: Terminating job step"),

@@ -43,7 +43,7 @@ SIGNATURES = (
         masks=("dependency-version-conflict",),
     ),
     Signature(
-        pattern=r"'(?:Accelerator\w*|DummyOptim|DummyScheduler|DeepSpeedPlugin|HfTrainerDeepSpeedConfig|HfDeepSpeedConfig|(?:FP16_|BF16_)?DeepSpeedZeroOptimizer\w*|DeepSpeedCPUAdam|DeepSpeedOptimizerWrapper|DeepSpeedEngineWrapper)' object has no attribute(?! 'ds_opt)",
+        pattern=r"'(?:Accelerator\w*|DummyOptim|DummyScheduler|DeepSpeedPlugin|HfTrainerDeepSpeedConfig|HfDeepSpeedConfig|(?:FP16_|BF16_)?DeepSpeedZeroOptimizer\w*|DeepSpeedCPUAdam|DeepSpeedOptimizerWrapper|DeepSpeedEngineWrapper)' object has no attribute(?! '(?:ds_opt|ipg_))",
         examples=(
             "AttributeError: 'DeepSpeedZeroOptimizer_Stage3' object has no attribute 'train'",
             "AttributeError: 'Accelerator' object has no attribute 'deepspeed_config'",
@@ -56,7 +56,11 @@ SIGNATURES = (
             "'DeepSpeedOptimizerWrapper' object has no attribute",
             "'DeepSpeedEngineWrapper' object has no attribute",
         ),
-        not_examples=("AttributeError: 'DeepSpeedCPUAdam' object has no attribute 'ds_opt_adam'",),
+        not_examples=(
+            "AttributeError: 'DeepSpeedCPUAdam' object has no attribute 'ds_opt_adam'",
+            # DeepSpeed sets it in `engine.backward`, which a script that calls `loss.backward` skips
+            "AttributeError: 'DeepSpeedZeroOptimizer' object has no attribute 'ipg_buffer'",
+        ),
         level=Level.STRONG,
         masks=("dependency-version-conflict",),
     ),
@@ -291,7 +295,7 @@ SIGNATURES = (
         masks=("dependency-version-conflict",),
     ),
     Signature(
-        pattern=r"'\w*(?:Trainer|Accelerator\w*|Arguments)' object has no attribute '\w*deepspeed\w*'|'(?:Hf\w*)?Deep[Ss]peed(?!Engine'|CPUAdam')\w*' object has no attribute '(?!ds_opt)",
+        pattern=r"'\w*(?:Trainer|Accelerator\w*|Arguments)' object has no attribute '\w*deepspeed\w*'|'(?:Hf\w*)?Deep[Ss]peed(?!Engine'|CPUAdam')\w*' object has no attribute '(?!ds_opt|ipg_)",
         examples=(
             "AttributeError: 'CustomTrainer' object has no attribute 'is_deepspeed_enabled'",
             "AttributeError: 'DeepSpeedGPTInference' object has no attribute 'config'",

@@ -37,6 +37,8 @@ def main() -> int:
     options = parser.parse_args()
     bin_dir = Path(options.python).parent
     env = {**os.environ, "PATH": f"{bin_dir}:{os.environ['PATH']}"}
+    # pip compiles what it installs; without its byte code dsdoctor would be compiled in each run
+    env.pop("PYTHONDONTWRITEBYTECODE", None)
     ours = [sys.executable, "-m", "dsdoctor"]
     rows = {
         "bare interpreter": [sys.executable, "-c", "pass"],

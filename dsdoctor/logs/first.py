@@ -48,12 +48,19 @@ def _same_rank(one: int | None, other: int | None) -> bool:
     return one is None or other is None or one == other
 
 
-def _covers(hit: Hit, error: Error) -> bool:
-    """Whether the words of an exception, or the lines just behind it, are the hit's."""
+def _covers(hit: Hit, error: Error, writers: int = 1) -> bool:
+    """Whether the words of an exception, or the lines just behind it, are the hit's.
+
+    Args:
+        hit: what a signature recognised.
+        error: the exception.
+        writers: ranks whose lines may stand between those of one rank.
+    """
+    more = MORE * writers if hit.rank is not None and hit.rank == error.rank else MORE
     return (
         hit.source == error.source
         and _same_rank(hit.rank, error.rank)
-        and error.begun - 1 <= hit.line <= error.line + MORE
+        and error.begun - 1 <= hit.line <= error.line + more
     )
 
 
@@ -77,8 +84,13 @@ def _unknown(errors: Sequence[Error], hits: Sequence[Hit], rank: int | None = No
     of_source: dict[int, list[Hit]] = collections.defaultdict(list)
     for hit in hits:
         of_source[hit.source].append(hit)
+    writers: dict[int, set[int | None]] = collections.defaultdict(set)
     for error in errors:
-        if any(_covers(h, error) and not _follows(h, error) for h in of_source[error.source]):
+        writers[error.source].add(error.rank)
+    for error in errors:
+        count = len(writers[error.source])
+        rows = of_source[error.source]
+        if any(_covers(h, error, count) and not _follows(h, error) for h in rows):
             covered.add((error.source, error.rank, error.chain))
     alike = {
         _shape(error) for error in errors if (error.source, error.rank, error.chain) in covered
@@ -212,8 +224,12 @@ def choose(
     if failure and len({one.rank for one in contest}) > 1:
         there = [one for one in contest if one.rank == failure.rank]
         if there:
-            contest = there + [one for one in contest if one not in there]
-            decided = why_reported(failure)
+            before = [
+                one for one in contest if _is_outside(one, scans) and one.first < there[0].first
+            ]
+            led = before + there
+            contest = led + [one for one in contest if one not in led]
+            decided = "" if before else why_reported(failure)
     if contest:
         first = contest[0].name
         masked = {name: by or first for name, by in masked.items() if name != first}
@@ -224,6 +240,15 @@ def choose(
 
 def _first_failure(scans: Sequence[Scan]) -> Failure | None:
     return next((failure for scan in reversed(scans) for failure in reversed(scan.failures)), None)
+
+
+def _is_outside(candidate: Candidate, scans: Sequence[Scan]) -> bool:
+    """Whether it was read in a log that no rank wrote: of the kernel, of a scheduler."""
+    if len(scans) == 1:
+        return False
+    scan = scans[candidate.hits[0].source]
+    ranks = {hit.rank for hit in scan.hits} | {error.rank for error in scan.errors}
+    return ranks <= {None} and not scan.failures and scan.step is None
 
 
 def _ended_by_agent(hit: Hit, failure: Failure) -> bool:

@@ -205,6 +205,9 @@ class LineReader:
                 continue
             if any(words in self.result.flags for words in signature.not_after):
                 continue
+            steps = self.steps_before(window, at)
+            if signature.startup and steps:
+                continue
             if signature.near or signature.not_near:
                 if around is None:
                     around = window.around(start)
@@ -221,7 +224,7 @@ class LineReader:
                 rank=rank,
                 groups={k: v for k, v in found.groupdict().items() if v is not None},
                 when=window.when(start),
-                steps=self.steps_before(window, at),
+                steps=steps,
             )
             self._keep(hit, seen)
 

@@ -15,7 +15,7 @@ UNIT = r"[\w.-]{1,64} [\w./@:-]{1,64}\[\d{1,9}\]: "
 PREFIXES = re.compile(
     r"(?:"
     r"\[(?:rank|default|trainer/)?\s?(?P<a>\d{1,6})\]\s?:\s?|"  # [rank3]:  [default0]:  [3]:
-    r"(?P<b>\d{1,5}): |"  # srun --label
+    r" {0,4}(?P<b>\d{1,5}): |"  # srun --label, which pads the number
     r"\[\d+,(?P<c>\d+)\]<std(?:out|err)>:\s?|"  # mpirun --tag-output
     r"\((?:(?:[^\s()=]{1,80} )?pid=\d+(?:, ip=[\d.]+)?|raylet|autoscaler|gcs_server)"
     r"(?:, ip=[\d.]+)?\) ?|"  # Ray

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from dsdoctor.logs.hits import TAIL, Scan
-from dsdoctor.logs.progress import step_of
+from dsdoctor.logs.progress import LOADING, step_of
 from dsdoctor.model.diagnosis import Cause
 
 
@@ -19,7 +19,8 @@ def went_on(causes: Sequence[Cause], scans: Sequence[Scan]) -> bool:
         if last is None:
             continue
         seen = True
-        if not any(number > last and step_of(text) for number, text in scan.tail):
+        behind = (text for number, text in scan.tail if number > last)
+        if not any(step_of(text) and not LOADING.search(text) for text in behind):
             return False
     return seen
 

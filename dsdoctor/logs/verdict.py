@@ -56,7 +56,10 @@ def judge(
     )
     causes = causes_of(choice, names)
     died = error is not None or any(name in marks for name in FATAL_MARKS)
-    if not died and (_only_hints(choice) or went_on(causes, scans) or outran(causes, scans)):
+    stuck = open_end and _is_sure(choice)
+    if not died and (
+        _only_hints(choice) or went_on(causes, scans) or (not stuck and outran(causes, scans))
+    ):
         causes = ()
     outcome, summary = _outcome(causes, error, marks, choice.silent, blank=blank, open_end=open_end)
     said = answered.get(error) if error is not None and outcome in UNKNOWN else None
@@ -125,6 +128,11 @@ def _outcome(
     if open_end:
         return Outcome.UNRECOGNISED, "the log ends before the processes it started have ended"
     return Outcome.CLEAN, "the log shows no failure"
+
+
+def _is_sure(choice: Choice) -> bool:
+    """Whether a message states the cause, so that a job that never trained waits for it to end."""
+    return bool(choice.ranked) and choice.ranked[0].level >= Level.STRONG
 
 
 def _only_hints(choice: Choice) -> bool:

@@ -94,6 +94,8 @@ class Signature(msgspec.Struct, frozen=True):
         final: the hit counts only when nothing but its like follows (a hang at this line).
         compared: groups of the pattern whose values must agree between ranks; where they do not,
             the message says which rank shows what.
+        startup: what it says can only happen before the first step, so that below steps it fits
+            something else.
         echo: the other ranks print it when one has died, and launchers when they clean up: any
             failure that is not an echo explains it.
     """
@@ -113,6 +115,7 @@ class Signature(msgspec.Struct, frozen=True):
     not_near: tuple[str, ...] = ()
     final: bool = False
     compared: tuple[str, ...] = ()
+    startup: bool = False
     echo: bool = False
 
 

@@ -579,3 +579,37 @@ def test_a_name_that_the_hub_refuses_is_the_scripts() -> None:
         "96: 'a_long_name'.\n"
     )
     assert said(text) == "user-code"
+
+
+def test_the_kernels_word_before_the_failure_of_a_rank_comes_first() -> None:
+    kernel = (
+        "May  6 07:08:02 n1 kernel: NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.\n"
+    )
+    error = "[2026-05-06 07:08:09,001] [INFO] step\n" + NCCL_CUDA
+    sources = [
+        Source(name="journal.log", data=kernel.encode()),
+        Source(name="train.log", data=(error + REPORT.format(rank=0, code=1)).encode()),
+    ]
+    found = diagnose(sources, KNOWN)
+    assert found.causes[0].condition == "gpu-hardware-fault"
+
+
+def test_a_message_of_startup_fits_no_failure_below_steps() -> None:
+    error = "RuntimeError: CUDA error: unknown error\n"
+    assert said(error) == "cuda-init-driver-state"
+    assert said(steps(1, 90) + error) == "unrecognised"
+
+
+def test_text_that_goes_on_far_below_its_exception_between_the_lines_of_many_ranks() -> None:
+    head = "{0:2}: Traceback (most recent call last):\n{0:2}: RuntimeError: Error(s) in loading state_dict for Net:\n"
+    rest = "{:2}: \tsize mismatch for w: copying a param with shape torch.Size([4]) from checkpoint, the shape in current model is torch.Size([0]).\n"
+    text = "".join(map(head.format, range(16))) + "".join(map(rest.format, range(16)))
+    assert said(text) == "zero3-empty-weights"
+
+
+def test_a_job_that_waits_for_a_host_that_refused_is_not_taken_for_one_that_goes_on() -> None:
+    start = "[2026-05-06 07:00:03,210] [INFO] [launch.py:256:main] process 4 spawned with command: ['python']\n"
+    refused = "n2: ssh: connect to host n2 port 22: Connection refused\n"
+    loading = "".join(f"n1: Loading checkpoint shards: {n} done\n" for n in range(60))
+    bar = "n1: Loading checkpoint shards: 100%|####| 4/4 [00:11<00:00,  2.77s/it]\n"
+    assert said(start + refused + loading + bar) == "hostfile-or-ssh-problem"

@@ -22,12 +22,13 @@ HINT = "read `kubectl describe pod` for the resource that ran short, and raise t
 
 SIGNATURES = (
     Signature(
-        pattern=r"\bReason: +Evicted\b|\bEvicted +\S+ +(?:\(x\d+ over \S+\) +)?kubelet\b",
+        pattern=r"\bReason: +Evicted\b|\bEvicted +\S+ +(?:\(x\d+ over \S+\) +)?kubelet\b|\bEvicted +pod/\S+ +The node ",
         source="kubernetes 1.20-1.34 pkg/kubelet, pkg/scheduler: events and pod status",
         examples=(
             "Reason:       Evicted",
             "Warning  Evicted  2m  kubelet  The node was low on resource: memory.",
             "Warning  Evicted  2m  (x3 over 5m)  kubelet  The node had condition",
+            "2m   Warning   Evicted   pod/worker-1   The node had condition: [DiskPressure].",
         ),
         not_examples=("Reason:       EvictedByNobody",),
         level=Level.STRONG,

@@ -162,6 +162,7 @@ SIGNATURES = (
         not_examples=(
             "[E1 ProcessGroupNCCL.cpp:1895] [PG ID 0 Rank 0] Process group watchdog thread terminated with exception: CUDA error: unknown error",
         ),
+        startup=True,
     ),
     Signature(
         pattern="could not insert 'nvidia|modprobe: (?:FATAL|ERROR).{0,60}nvidia",

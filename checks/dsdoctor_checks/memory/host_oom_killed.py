@@ -225,9 +225,16 @@ SIGNATURES = (
         masks=("gpu-oom", "nccl-timeout-watchdog"),
     ),
     Signature(
-        pattern="low on resource: memory|oom_reaper: reaped process|systemd-oomd.{0,80}[Kk]illed",
+        pattern="low on resource: memory",
+        source="kubernetes 1.20-1.34 pkg/kubelet/eviction/helpers.go",
+        message="The kubelet evicted the pod because the memory of the node ran out",
+        examples=("The node was low on resource: memory. Threshold quantity: 100Mi",),
+        level=Level.CERTAIN,
+        masks=("nccl-timeout-watchdog", "pod-evicted", "rank-killed"),
+    ),
+    Signature(
+        pattern="oom_reaper: reaped process|systemd-oomd.{0,80}[Kk]illed",
         examples=(
-            "The node was low on resource: memory. Threshold quantity: 100Mi",
             "oom_reaper: reaped process 22 (python), now anon-rss:0kB",
             "systemd-oomd ... Killed",
         ),

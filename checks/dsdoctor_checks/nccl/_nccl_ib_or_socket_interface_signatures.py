@@ -168,18 +168,6 @@ SIGNATURES = (
         echo=True,
     ),
     Signature(
-        pattern="ncclRemoteError|remote process exited or there was a network error|NCCL WARN .{0,60}[Cc]onnection closed by remote peer",
-        examples=(
-            "ncclRemoteError: A call failed possibly due to a network error or a remote process exiting prematurely.",
-            "NCCL WARN socketProgress: Connection closed by remote peer node-b<4>",
-            "remote process exited or there was a network error",
-        ),
-        not_examples=("sftp: connection closed by remote peer, reconnecting",),
-        level=Level.HINT,
-        masks=("rendezvous-timeout",),  # the store's client is there: it met
-        echo=True,
-    ),
-    Signature(
         pattern=r"NET/OFI .{0,60}(?:completed with error|[Cc]ouldn't|failed|[Ee]rror)|gloo/transport/tcp/pair\.cc:\d+\] ?(?:connect \[|Connect timeout|timed out|\w+\.ss_family == )",
         examples=(
             "NCCL WARN NET/OFI Request 0x7f completed with error. RC: 113.",

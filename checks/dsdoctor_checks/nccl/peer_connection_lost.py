@@ -11,6 +11,7 @@ resume from the last checkpoint.
 
 ## References
 - gloo/transport/tcp/pair.cc
+- https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/types.html (`ncclRemoteError`)
 """
 
 from __future__ import annotations
@@ -45,6 +46,20 @@ SIGNATURES = (
             "mirror 2: Connection reset by peer, trying mirror 3; Connection closed by peer",
         ),
         level=Level.HINT,
+        echo=True,
+    ),
+    Signature(
+        # NCCL cannot distinguish a peer that died from a network that failed
+        pattern="ncclRemoteError|remote process exited or there was a network error|NCCL WARN .{0,60}[Cc]onnection closed by remote peer",
+        source="NCCL 2.9-2.30 src/misc/socket.cc; torch 1.9-2.13 distributed/c10d/NCCLUtils.hpp",
+        examples=(
+            "ncclRemoteError: A call failed possibly due to a network error or a remote process exiting prematurely.",
+            "NCCL WARN socketProgress: Connection closed by remote peer node-b<4>",
+            "remote process exited or there was a network error",
+        ),
+        not_examples=("sftp: connection closed by remote peer, reconnecting",),
+        level=Level.HINT,
+        masks=("rendezvous-timeout",),  # the store's client is there: it met
         echo=True,
     ),
 )

@@ -34,7 +34,8 @@ SIGNATURES = (
     ),
     Signature(
         # a step ends like that as well when one of its tasks calls MPI_Abort, and when srun ends
-        # it because a task failed (`--kill-on-bad-exit`, `--wait`), which srun says first
+        # it because a task failed (`--kill-on-bad-exit`, `--wait`) or because the script ended srun
+        # itself, which srun says first; a job that is cancelled has a line of its own
         pattern=r"\*\*\* STEP \S+ ON \S+ CANCELLED AT \S+ (?:DUE to SIGNAL \w[\w ]{0,30} )?\*\*\*",
         source="slurm 20.02-25.05 src/slurmd/slurmstepd, src/common/slurm_protocol_defs.c",
         examples=(
@@ -43,7 +44,11 @@ SIGNATURES = (
         ),
         not_examples=("*** STEP 412.0 ON n3 CANCELLED AT 2024-05-06T07:08:09 DUE TO NODE FAILURE",),
         unless=("MPI_ERRORS_ARE_FATAL", "MPI_ABORT was invoked"),
-        not_after=("srun: Terminating StepId=", "srun: Terminating job step"),
+        not_after=(
+            "srun: Terminating StepId=",
+            "srun: Terminating job step",
+            "srun: forcing job termination",
+        ),
         echo=True,
     ),
     Signature(

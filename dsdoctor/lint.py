@@ -61,18 +61,23 @@ class FileReport:
         path: the file.
         kind: `config`, `hostfile`, `env-file`, `accelerate`, `trainer`, `script`.
         findings: warnings and failures; `evidence` has `file` and, where it is known, `line`.
-        parts: how many configs, launch lines and so on it holds.
+        parts: how many configs, launch lines and so on were judged.
+        not_judged: lines that launch a job with words that only a shell can fill in.
     """
 
     path: str
     kind: str
     findings: list[Finding]
     parts: int = 1
+    not_judged: tuple[int, ...] = ()
 
 
 @dataclasses.dataclass
 class _Part:
-    """Something in a file that can be judged by itself: facts, and the first line of it."""
+    """Something in a file that can be judged by itself: facts, and the first line of it.
+
+    Without families it is there and cannot be judged.
+    """
 
     facts: list[Fact]
     families: tuple[str, ...]
@@ -126,7 +131,8 @@ class Linter:
         if not kind:
             return None
         findings = [finding for part in parts for finding in self._judged(part, shown)]
-        return FileReport(path=shown, kind=kind, findings=findings, parts=len(parts))
+        left = tuple(part.line for part in parts if not part.families)
+        return FileReport(shown, kind, findings, parts=len(parts) - len(left), not_judged=left)
 
     def _parts(self, path: Path, shown: str, text: str) -> tuple[str, list[_Part]]:
         name = path.name.lower()
@@ -228,8 +234,8 @@ def _yaml_parts(shown: str, text: str) -> tuple[str, list[_Part]]:
 def _script_parts(path: Path, text: str) -> tuple[str, list[_Part]]:
     parts: list[_Part] = []
     for command in launches(text):
-        # what the shell would still replace is not judged
         if any("$" in word or "`" in word for word in command.words):
+            parts.append(_Part([], (), line=command.line))
             continue
         run = RunNeeds(command=command.words, quick=True, cwd=str(path.parent))
         fact = parse_command(command.words)

@@ -70,6 +70,9 @@ def _follow(words: tuple[str, ...], host: Host, cwd: str) -> tuple[tuple[str, ..
         if len(found) != 1:
             count = f"{len(found)} commands that launch a job" if found else "no launch command"
             return words, followed, f"{name} contains {count}, expected one"
+        script = parse_command(found[0].words).script or ""
+        if script.startswith("$"):  # options, the script or both: only the shell knows
+            return words, followed, f"`{script}` in line {found[0].line} of {name} is not known"
         followed = name if name.startswith("the") else f"line {found[0].line} of {name}"
         words = (*_carried(words[:place]), *found[0].words)
     return words, followed, "shells start shells"

@@ -21,6 +21,8 @@ from dsdoctor.report.text import clean
 
 SCHEMA = "dsdoctor/lint"
 VERSION = 1
+#: Launch lines that were not judged, of which the text names so many.
+MOST_NAMED = 5
 WORDS = {Status.FAIL: "FAIL", Status.WARN: "WARN", Status.CRASH: "CRASH"}
 
 
@@ -128,7 +130,12 @@ def _rendered(
             "version": VERSION,
             "deepspeed": version,
             "files": [
-                {"path": report.path, "kind": report.kind, "findings": report.findings}
+                {
+                    "path": report.path,
+                    "kind": report.kind,
+                    "findings": report.findings,
+                    "not_judged": report.not_judged,
+                }
                 for report in reports
             ],
         }
@@ -137,8 +144,16 @@ def _rendered(
     if not quiet:
         failures = sum(finding.status is not Status.WARN for finding in findings)
         against = f"DeepSpeed {version}" if version else "no particular DeepSpeed release"
+        left = [f"{report.path}:{line}" for report in reports for line in report.not_judged]
+        checked = sum(report.parts > 0 for report in reports)
+        if left:
+            more = f" and {len(left) - MOST_NAMED} more" if len(left) > MOST_NAMED else ""
+            rows.append(
+                f"not judged, because only a shell can fill in their variables: "
+                f"{', '.join(left[:MOST_NAMED])}{more}"
+            )
         rows.append(
-            f"{len(reports)} file{'s' * (len(reports) != 1)} checked against {against}: "
+            f"{checked} file{'s' * (checked != 1)} checked against {against}: "
             f"{failures} failure{'s' * (failures != 1)}, {len(findings) - failures} "
             f"warning{'s' * (len(findings) - failures != 1)}"
         )

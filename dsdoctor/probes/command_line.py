@@ -185,7 +185,7 @@ def _endpoint(launcher: str, options: dict[str, str]) -> tuple[str | None, int |
     if launcher == "torchrun" and options.get("rdzv_endpoint"):
         host, _, text = options["rdzv_endpoint"].rpartition(":")
         port = int(text) if re.fullmatch("[0-9]{1,9}", text) else None
-    return host or None, port
+    return (None if "$" in (host or "") else host or None), port
 
 
 def parse_command(argv: Sequence[str]) -> LaunchCommand:
@@ -223,7 +223,9 @@ def parse_command(argv: Sequence[str]) -> LaunchCommand:
     problems = tuple(
         f"--{name} {options[name]}"
         for name in ("num_gpus", "num_nodes", "master_port")
-        if ruling == "deepspeed" and name in options and _number(options, name) is None
+        if ruling == "deepspeed"
+        and "$" not in options.get(name, "$")  # a shell may still replace it
+        and _number(options, name) is None
     )
     return LaunchCommand(
         argv=clean,

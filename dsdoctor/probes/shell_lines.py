@@ -1,7 +1,8 @@
 """Finds the launch lines of a shell script or of a `bash -c` string. Pure, and no shell is started.
 
-Only simple commands are understood: assignments, `export`, `cd` and the command itself. What a
-shell would first compute (`$(…)`, loops) is left as it stands.
+Only simple commands are understood: assignments, arrays, `export`, `cd` and the command itself.
+What a shell would first compute (`$(…)`, loops) is left as it stands: a variable that is computed,
+or that two branches set differently, is not known.
 """
 
 from __future__ import annotations
@@ -14,12 +15,20 @@ from typing import NamedTuple
 
 from dsdoctor.probes.command_tables import MODULES, PROGRAMS, TRAINERS
 
-_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
+_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
 _END = frozenset({";", "&&", "||", "|", "&", ";;", "(", ")", "{", "}", "\n", "|&"})
 #: Words in front of a command that the shell itself takes.
 _KEYWORDS = frozenset({"if", "then", "else", "elif", "do", "while", "until", "!", "time", "exec"})
 _HEREDOC = re.compile(r"<<-?\s*(['\"]?)(\w+)\1")
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
+#: In place of what a shell computes, while a line is split into words; no shell has the name.
+_COMPUTED = "${\N{HORIZONTAL ELLIPSIS}}"
+_OPENS = frozenset({"if", "case", "for", "while", "until", "select"})
+_CLOSES = frozenset({"fi", "esac", "done"})
+_ARRAY = re.compile(
+    r"^[ \t]*(?:(?:export|local|readonly|declare(?: -\w+)?) )?"
+    r"(?P<name>[A-Za-z_]\w*)(?P<more>\+)?=\("
+)
 
 
 class ShellCommand(NamedTuple):
@@ -55,30 +64,167 @@ def logical_lines(text: str) -> Iterator[tuple[int, str]]:
         yield begun, held
 
 
+class _Variables:
+    """What a script has set so far.
+
+    Attributes:
+        known: values of variables.
+        arrays: items of arrays.
+        depth: how many blocks (`if`, `for`) stand around the line.
+    """
+
+    def __init__(self) -> None:
+        self.known: dict[str, str] = {}
+        self.arrays: dict[str, list[str]] = {}
+        self.depth = 0
+        self._unsure: set[str] = set()
+
+    def set(self, word: str) -> None:
+        """Takes an assignment; what was computed, or depends on a branch, is not known."""
+        name, _, value = word.partition("=")
+        if name.endswith("+"):
+            name = name[:-1]
+            unknown = name not in self.known or self.depth > 0
+            value = self.known.get(name, "") + value
+        else:
+            unknown = self.depth > 0 and self.known.get(name, value) != value
+        if name in self._unsure and self.depth > 0:
+            return
+        self._unsure.discard(name)
+        if unknown or _COMPUTED in value:
+            self.known.pop(name, None)
+            self._unsure.add(name)
+        else:
+            self.known[name] = value
+
+    def set_array(self, name: str, items: list[str], *, more: bool) -> None:
+        """Takes an array, or items that are appended to one."""
+        if self.depth > 0 and (more or name in self.arrays):
+            self.arrays.pop(name, None)
+        elif not more:
+            self.arrays[name] = items
+        elif name in self.arrays:
+            self.arrays[name] = [*self.arrays[name], *items]
+
+    def fill(self, word: str) -> str:
+        """A word with the variables that are known."""
+        return _VARIABLE.sub(lambda found: self.known.get(found[1] or found[2], found[0]), word)
+
+    def split(self, line: str) -> str:
+        """A line in which unquoted variables of several words are those words, and arrays items."""
+
+        def words(found: re.Match[str]) -> str:
+            value = self.known.get(found["a"] or found["b"] or "")
+            if found["array"]:
+                items = self.arrays.get(found["array"])
+                return found[0] if items is None else " ".join(map(shlex.quote, items))
+            if value is None or not any(blank in value.strip() for blank in " \t"):
+                return found[0]
+            return " ".join(map(shlex.quote, value.split()))
+
+        return _UNQUOTED.sub(words, line)
+
+
+_ARRAY_INSIDE = re.compile(r"\b([A-Za-z_]\w*)\+?=\(")
+#: A whole word that is one variable without quotes, or an array with or without them. In an
+#: assignment no shell splits.
+_UNQUOTED = re.compile(
+    r"(?:(?<=\s)|^)(?:\$(?:\{(?P<a>\w+)\}|(?P<b>\w+))|(?P<quote>\"?)\$\{(?P<array>\w+)\[[@*]\]\}"
+    r"(?P=quote))(?=[\s;&|]|$)"
+)
+
+
 def commands(text: str) -> list[ShellCommand]:
     r"""Simple commands in order, variables that the text itself sets put in.
 
     >>> commands('N=2\nexport A=b\ntorchrun --nproc-per-node $N \\\n  t.py # go')[0].words
     ('torchrun', '--nproc-per-node', '2', 't.py')
+    >>> commands('A="--nnodes 2"\nP=$(free_port)\ntorchrun $A --master_port $P t.py')[0].words
+    ('torchrun', '--nnodes', '2', '--master_port', '$P', 't.py')
     """
-    known: dict[str, str] = {}
+    variables = _Variables()
     found: list[ShellCommand] = []
-    for number, line in logical_lines(text):
-        for words in _simple(line):
+    for number, line in _with_arrays(text, variables):
+        for words in _simple(variables.split(_masked(line))):
             rest = list(words)
-            while rest and rest[0] in _KEYWORDS:
-                rest.pop(0)
+            while rest and rest[0] in _KEYWORDS | _OPENS | _CLOSES:
+                word = rest.pop(0)
+                variables.depth += (word in _OPENS) - (word in _CLOSES)
+                if word in _OPENS - _KEYWORDS:
+                    rest = []  # `for x in …`, `case $x in`: no command
             if rest[:1] == ["export"]:
                 rest = rest[1:]
-            filled = [_fill(word, known) for word in rest]
+            filled = [variables.fill(word) for word in rest]
             assigned = 0
             while assigned < len(filled) and _ASSIGNMENT.match(filled[assigned]):
                 assigned += 1
             if assigned == len(filled):
-                known.update(word.partition("=")[::2] for word in filled)
+                for word in filled:
+                    variables.set(word)
                 continue
-            found.append(ShellCommand(number, tuple(filled)))
+            shown = tuple(word.replace(_COMPUTED, "$(\N{HORIZONTAL ELLIPSIS})") for word in filled)
+            found.append(ShellCommand(number, shown))
     return found
+
+
+def _with_arrays(text: str, variables: _Variables) -> Iterator[tuple[int, str]]:
+    """Logical lines without the arrays, which are noted where they stand."""
+    name, more, held = "", False, ""
+    for number, line in logical_lines(text):
+        begun = None if name else _ARRAY.match(line)
+        if begun:
+            name, more, held = begun["name"], bool(begun["more"]), line[begun.end() :]
+        elif name:
+            held += "\n" + line
+        else:
+            for other in _ARRAY_INSIDE.findall(line):  # behind `then` or `&&`: perhaps
+                variables.arrays.pop(other, None)
+            yield number, line
+            continue
+        words, closed = _array_words(_masked(held))
+        if closed:
+            variables.set_array(name, [variables.fill(word) for word in words], more=more)
+            name = ""
+
+
+def _array_words(text: str) -> tuple[list[str], bool]:
+    """Items up to the closing bracket, and whether it was there."""
+    lexer = shlex.shlex(text, posix=True, punctuation_chars="()")
+    lexer.whitespace_split = True
+    lexer.commenters = "#"
+    words: list[str] = []
+    try:
+        for word in lexer:
+            if word.startswith(")"):
+                return words, True
+            words.append(word)
+    except ValueError:
+        return words, False
+    return words, False
+
+
+def _masked(line: str) -> str:
+    """A line with one unknown variable in place of each command or sum that a shell computes."""
+    made, place = "", 0
+    while place < len(line):
+        if line.startswith("$(", place):
+            end = _closing(line, place + 1)
+            made, place = made + _COMPUTED, end
+        elif line[place] == "`" and (end := line.find("`", place + 1)) > 0:
+            made, place = made + _COMPUTED, end + 1
+        else:
+            made, place = made + line[place], place + 1
+    return made
+
+
+def _closing(line: str, place: int) -> int:
+    """Behind the bracket that closes the one at a place; the end of the line where none does."""
+    depth = 0
+    for at in range(place, len(line)):
+        depth += (line[at] == "(") - (line[at] == ")")
+        if not depth:
+            return at + 1
+    return len(line)
 
 
 def _simple(line: str) -> Iterator[list[str]]:
@@ -98,10 +244,6 @@ def _simple(line: str) -> Iterator[list[str]]:
         return
     if words:
         yield words
-
-
-def _fill(word: str, known: dict[str, str]) -> str:
-    return _VARIABLE.sub(lambda found: known.get(found[1] or found[2], found[0]), word)
 
 
 def is_launch(words: Sequence[str]) -> bool:

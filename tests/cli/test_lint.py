@@ -95,6 +95,18 @@ def test_a_file_is_judged_by_what_it_is(
     assert done.returncode == (1 if first["status"] == "fail" else 0)
 
 
+def test_a_launch_line_that_only_a_shell_completes_is_named(tmp_path: Path) -> None:
+    (tmp_path / "run.sh").write_text("set -e\ndeepspeed --num_gpus $1 train.py\n")
+    (tmp_path / "ok.sh").write_text("deepspeed --num_gpus 2 train.py\n")
+    done = lint(tmp_path, ".")
+    assert done.returncode == 0
+    first, summary = done.stdout.splitlines()
+    assert first.endswith("only a shell can fill in their variables: ./run.sh:2")
+    assert summary.startswith("1 file checked")
+    files = json.loads(lint(tmp_path, "--format", "json", "run.sh").stdout)["files"]
+    assert [(file["kind"], file["not_judged"]) for file in files] == [("script", [2])]
+
+
 def test_files_of_others_are_passed_over_in_a_folder_and_refused_by_name(tmp_path: Path) -> None:
     (tmp_path / "package.json").write_text('{"name": "x", "version": "1"}')
     (tmp_path / "train.py").write_text("import deepspeed\n")

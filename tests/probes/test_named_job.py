@@ -110,6 +110,10 @@ UNCLEAR = [
     (("bash", "none.sh"), "contains no launch command"),
     (("bash", "absent.sh"), "does not exist"),
     (("bash",), "interactive shell"),
+    (
+        ("bash", "-c", "torchrun $ARGS t.py"),
+        "`$ARGS` in line 1 of the one behind `-c` is not known",
+    ),
     (("deepspeed 'open",), "cannot be split"),
 ]
 
@@ -162,6 +166,47 @@ LAUNCH_LINES = [
 @pytest.mark.parametrize(("text", "first"), LAUNCH_LINES, ids=[row[0][:40] for row in LAUNCH_LINES])
 def test_launch_lines_of_a_script(text: str, first: list[str]) -> None:
     assert [command.words[0] for command in launches(text)] == first
+
+
+#: Script, and the words of its one launch line.
+SET_BY_THE_SCRIPT = [
+    ('A="--nnodes 2 --x y"\ntorchrun $A t.py', "torchrun --nnodes 2 --x y t.py"),
+    ('A="a b"\ntorchrun t.py --name "$A"', "torchrun t.py --name|a b"),
+    ("A='a b'\nB=$A\ntorchrun t.py \"$B\"", "torchrun t.py|a b"),
+    ("P=$(free_port)\ndeepspeed --master_port $P t.py", "deepspeed --master_port $P t.py"),
+    ("P=`free_port`\ndeepspeed --master_port=$P t.py", "deepspeed --master_port=$P t.py"),
+    ("H=$(scontrol show hostnames $X | head -n1)\ntorchrun --rdzv_endpoint=${H}:1 t.py",
+     "torchrun --rdzv_endpoint=${H}:1 t.py"),
+    ("torchrun --a $((8/$N)) --b 1 t.py", "torchrun --a $(…) --b 1 t.py"),
+    ("A=(\n  --nnodes=2 # two\n  '--x y'\n)\nexec torchrun \"${A[@]}\" t.py",
+     "torchrun --nnodes=2|--x y|t.py"),
+    ("A=(--a 1)\nA+=(--b 2)\ntorchrun ${A[@]} t.py", "torchrun --a 1 --b 2 t.py"),
+    ('N=2\nA=(--n "$N")\ntorchrun ${A[@]} t.py', "torchrun --n 2 t.py"),
+    ("A=(--a 1)\nif x; then A+=(--b 2); fi\ntorchrun ${A[@]} t.py", "torchrun ${A[@]} t.py"),
+    ("torchrun ${A[@]} t.py", "torchrun ${A[@]} t.py"),
+    ("A='--a 1'\nA+=' --b 2'\ntorchrun $A t.py", "torchrun --a 1 --b 2 t.py"),
+    ("A+=' --b 2'\ntorchrun $A t.py", "torchrun $A t.py"),
+    ("if x; then\n  N=1\nelse\n  N=2\nfi\ntorchrun --n $N t.py", "torchrun --n $N t.py"),
+    ("if x; then\n  N=1\nelse\n  N=1\nfi\ntorchrun --n $N t.py", "torchrun --n 1 t.py"),
+    ("if x; then N=1; else N=2; fi\nN=3\ntorchrun --n $N t.py", "torchrun --n 3 t.py"),
+    ("N=1\nfor N in 1 2; do N=4; done\ntorchrun --n $N t.py", "torchrun --n $N t.py"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "words"), SET_BY_THE_SCRIPT, ids=[row[0][:40] for row in SET_BY_THE_SCRIPT]
+)
+def test_what_a_script_sets_is_filled_in_and_what_it_computes_is_not(text: str, words: str) -> None:
+    (command,) = launches(text)
+    assert " ".join(command.words) == words.replace("|", " ")
+    for part in words.split("|")[1:]:
+        assert part in command.words
+
+
+def test_a_variable_that_only_the_shell_knows_is_no_bad_option() -> None:
+    command = parse_command(["deepspeed", "--master_port", "$PORT", "--master_addr", "$H", "t.py"])
+    assert (command.problems, command.master_port, command.master_addr) == ((), None, None)
+    assert parse_command(["deepspeed", "--master_port", "x", "t.py"]).problems
 
 
 @pytest.mark.train

@@ -55,6 +55,7 @@ def headings(path: Path) -> list[int]:
 def links(path: Path) -> list[str]:
     """Targets of relative links, without anchors."""
     prose = BLOCK.sub("", path.read_text(encoding="utf-8"))
+    prose = re.sub(r"`[^`\n]+`", "", prose)  # `kernel[grid](...)` is code
     targets = re.findall(r"\]\(([^)\s]+)\)", prose)
     return [one.partition("#")[0] for one in targets if not re.match(r"[a-z]+:|#", one)]
 

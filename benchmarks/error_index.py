@@ -35,7 +35,10 @@ VALUES = (
     "/data/ckpt/global_step100", "fp16", "4096", "None", "torch.Size([16, 32])",
 )  # fmt: skip
 #: The Python function that calls a product's C++, which has no frame of its own.
-NATIVE_CALLERS = {"flash_attn": ("flash_attn/flash_attn_interface.py", "_flash_attn_forward")}
+NATIVE_CALLERS = {
+    "flash_attn": ("flash_attn/flash_attn_interface.py", "_flash_attn_forward"),
+    "torch": ("torch/distributed/distributed_c10d.py", "all_reduce"),
+}
 #: What was judged by reading: the day, how it was drawn, and what came out.
 DRAWN = """## Drawn samples
 
@@ -46,6 +49,7 @@ raised them and no cause.
 |---|---|---:|---:|---:|
 | 2026-11-22 | A | | 98 | 2 |
 | 2026-11-22 | B | 79 | 18 | 3 |
+| 2026-11-22 | C | 5 | 55 | 0 |
 
 A: `--draw 100 --seed 13 --unanswered` from bitsandbytes 0.50.2, triton 3.9.0 and flash_attn 2.8.3,
 before any answer was written for them. The two false causes are patterns that fit other products'
@@ -54,6 +58,7 @@ words: `bf16-unsupported` for an atomic operation that a kernel asks for, and
 B: `--draw 100 --seed 14` from the same archives with their first answers: two answers asked for
 the wrong thing, and one blamed the kernel for a check of Triton's own state. The answers were
 corrected after each.
+C: `--draw 60 --seed 15 --unanswered` from torch 2.13.0.
 """
 KINDS = ("condition", error_index.REFUSAL, error_index.INTERNAL, "no answer")
 

@@ -4,6 +4,11 @@
     python tools/harvest_messages.py deepspeed DIR/*    # writes <index folder>/deepspeed.index
     python tools/harvest_messages.py --show deepspeed DIR/deepspeed-0.19.8.tar.gz
 
+A folder is read as well, such as a wheel that is unpacked beside the C++ sources of its tag. Of
+torch 2.1 to 2.13 the headers of its wheels were read, and of `torch/csrc/distributed/c10d` a dozen
+checks that users meet, each found in the libraries of the releases that are named for it; the
+libraries of 2.13 with CUDA were not looked at.
+
 Archives are read, never installed or run. What is written identifies a message and does not
 contain it: exception, file, function, releases, and hashes of its literal words
 (dsdoctor/logs/error_index.py). `--show` prints the messages that have no answer yet, for

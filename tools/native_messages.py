@@ -39,7 +39,7 @@ STRING = r'"(?:[^"\\\n]|\\.)*"'
 COMMENT = re.compile(rf"(?P<kept>{STRING})|//[^\n]*|/\*.*?\*/", re.DOTALL)
 LITERAL = re.compile(STRING)
 #: What joins two literals without a value between them.
-JOINT = re.compile(r"[\s,+]*|\s*<<\s*")
+JOINT = re.compile(r"(?:[\s,+]|<<|(?:c10::str|std::string)\()*")
 BRACES = re.compile(r"\{[^{}]*\}")
 ESCAPE = re.compile(r"\\(?:[ntr]|x[0-9a-f]{2}|(.))")
 #: A definition at the left margin: the name before its parameters.

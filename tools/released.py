@@ -41,6 +41,8 @@ SCOPES: dict[str, tuple[str, ...]] = {
         "torch/utils/checkpoint.py", "torch/utils/cpp_extension.py", "torch/utils/data/_utils/",
         "torch/utils/data/dataloader.py", "torch/utils/data/dataset.py",
         "torch/utils/data/distributed.py", "torch/utils/data/sampler.py",
+        # headers of a wheel, and the sources of its release's tag beside them in a folder
+        "torch/include/torch/csrc/distributed/c10d/", "torch/csrc/distributed/c10d/",
     ),
     "transformers": (
         "transformers/integrations/deepspeed.py", "transformers/deepspeed.py",

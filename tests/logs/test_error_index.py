@@ -261,6 +261,36 @@ def traced(file: str, function: str, line: str) -> str:
             ),
             "to one GPU",
         ),
+        (
+            "torch/distributed/distributed_c10d.py",
+            "all_reduce",
+            "RuntimeError: No backend type associated with device type cpu",
+            "a back end for",
+        ),
+        (
+            "torch/distributed/distributed_c10d.py",
+            "all_gather_into_tensor",
+            ("ValueError: output tensor size must be equal to world_size times input tensor size"),
+            "as the group has ranks",
+        ),
+        (
+            "torch/distributed/utils.py",
+            "_verify_param_shape_across_processes",
+            (
+                "RuntimeError: [1]: params[0] in this process with sizes [10, 5] appears not to "
+                "match sizes of the same param in process 0."
+            ),
+            "the same model on every rank",
+        ),
+        (
+            "torch/distributed/elastic/rendezvous/utils.py",
+            "parse_rendezvous_endpoint",
+            (
+                "ValueError: The port number of the rendezvous endpoint 'n1:99999' must be an "
+                "integer between 0 and 65536."
+            ),
+            "HOST:PORT",
+        ),
     ],
 )
 def test_libraries_of_a_training_job_are_answered(

@@ -237,10 +237,10 @@ def _launcher_gone(made: Attempt, registry: Registry) -> SmokeCause:
 def _killed(made: Attempt, registry: Registry, dead: Sequence[Progress]) -> SmokeCause:
     first = dead[0]
     how = "ended by SIGTERM" if first.terminated else "killed"
-    said = "exit status 0" if made.returncode == 0 else f"exit status {made.returncode}"
+    said = "has not ended" if made.returncode is None else f"says exit status {made.returncode}"
     text = (
         f"rank {first.rank} was {how} in {first.place()} with no output; the kernel reports no "
-        f"out-of-memory kill, the launcher says {said}"
+        f"out-of-memory kill, the launcher {said}"
     )
     lines = [line for line in made.launcher_tail if "return code" in line or "ignal" in line]
     return named(registry, Observation.KILLED, text, lines[-3:])

@@ -14,8 +14,9 @@ from dsdoctor.smoke.track import DEADLINES
 TICK = 0.1
 #: Seconds between two looks at the shared memory of the ranks.
 SEGMENT_SECONDS = 0.5
-#: What the launcher gets to notice by itself that a rank has died, so that its log says so.
-NOTICE_SECONDS = 6.0
+#: What the launcher gets to notice by itself that a rank has died, so that its log says so. It
+#: looks once a second and gives the other ranks time to end; a busy machine makes it slow.
+NOTICE_SECONDS = 20.0
 #: How long ranks may outlive the launcher before that counts as its death.
 ORPHAN_SECONDS = 1.5
 

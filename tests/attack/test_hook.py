@@ -250,8 +250,15 @@ def test_a_verdict_reaches_the_monitor(trap: Trap, shell: str) -> None:
     assert start(script(trap, "npd", f"{other}; exit 1"), shell).returncode == 2
 
 
-@pytest.mark.parametrize("shell", SHELLS)
-@pytest.mark.parametrize(("kind", "status"), [("slurm-task-prolog", 0), ("npd", 2), ("nagios", 3)])
+@pytest.mark.parametrize(
+    ("shell", "kind", "status"),
+    [
+        (shell, kind, status)
+        for shell in SHELLS
+        for kind, status in (("slurm-task-prolog", 0), ("npd", 2), ("nagios", 3))
+        if shell != "bash" or kind == "nagios"  # bash tries for 15 s before it gives up
+    ],
+)
 def test_a_shell_that_cannot_fork_ends_with_what_lets_pass(
     trap: Trap, shell: str, kind: str, status: int
 ) -> None:

@@ -225,6 +225,12 @@ def test_patterns_that_are_made_from_tables(tmp_path: Path) -> None:
     assert slow == {}
 
 
+def _seconds(pattern: re.Pattern[str], data: str) -> float:
+    begun = time.process_time()
+    pattern.search(data)
+    return time.process_time() - begun
+
+
 def attack(text: str, flags: int = 0) -> str:
     """The slowest input that was found to be too slow; empty where none is."""
     with warnings.catch_warnings():
@@ -236,9 +242,8 @@ def attack(text: str, flags: int = 0) -> str:
         for end in ENDS:
             for size in SIZES:
                 data = lead + one * max(1, size // max(1, len(one))) + end
-                begun = time.process_time()
-                compiled.search(data)
-                if time.process_time() - begun > LIMIT_SECONDS:
+                # twice, since programs beside this one empty its caches
+                if all(_seconds(compiled, data) > LIMIT_SECONDS for _ in range(2)):
                     return f"{lead!r} + {one!r} * {size} + {end!r}"
     return ""
 

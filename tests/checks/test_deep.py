@@ -109,9 +109,9 @@ def scripted(tmp_path: Path, fault: str = "") -> LocalHost:
     package.mkdir(parents=True)
     (package / "__init__.py").write_text(FAKE_TORCH)
     (package / "distributed.py").write_text(FAKE_DIST)
-    return LocalHost(
-        clean_environment(tmp_path, PYTHONPATH=str(tmp_path / "stub"), FAKE=fault), scale=0.1
-    )
+    env = clean_environment(tmp_path, PYTHONPATH=str(tmp_path / "stub"), FAKE=fault)
+    # a tenth of the limits where one is waited for
+    return LocalHost(env, scale=0.1 if "hangs" in fault else 1.0)
 
 
 def on(host: LocalHost, *cards: str) -> DeepTrial:

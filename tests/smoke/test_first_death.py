@@ -73,3 +73,13 @@ def test_ranks_that_were_all_asked_to_end_were_not_killed(tmp_path: Path) -> Non
         made.tracker.note_death(progress, 7.0)
     (cause,) = verdict.report(made, packs.load(builtin_only=True)).causes
     assert "rank 0 was ended by SIGTERM" in cause.message
+
+
+def test_a_launcher_that_goes_on_has_no_status(tmp_path: Path) -> None:
+    made = Attempt(
+        plan=request.plan(request.SmokeOptions(), seen), argv=(), env={},
+        tracker=Tracker(tmp_path, 2), folder=tmp_path, reason="rank-died",
+    )  # fmt: skip
+    made.tracker.note_death(made.tracker.ranks[1], 7.0)
+    (cause,) = verdict.report(made, packs.load(builtin_only=True)).causes
+    assert cause.message.endswith("the launcher has not ended")

@@ -285,8 +285,10 @@ def export_command(base: Path, run: str | None, form: str, steps: bool, output: 
         return 0
     rows = trained if steps else samples
     if not rows:
+        from dsdoctor.report.text import clean  # noqa: PLC0415
+
         what = "reported no step" if steps else "has no samples: it ended too soon"
-        click.echo(f"dsdoctor: run {folder.name} {what}", err=True)
+        click.echo(f"dsdoctor: run {clean(folder.name)} {what}", err=True)
         text = "" if form == "csv" else "[]\n"
         _write(text, output)
         return 0

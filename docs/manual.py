@@ -6,6 +6,7 @@ groff's `man` macros (groff_man(7)), which mandoc reads too. Everything beyond A
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -91,7 +92,8 @@ def _command(command: click.Command, context: click.Context) -> Iterator[str]:
     pieces = usage.partition(context.command_path)[2].strip()
     yield f'.SS "{escaped(context.command_path)}"'
     yield f"\\fB{escaped(context.command_path)}\\fR {escaped(pieces)}"
-    yield from _paragraphs(command.help or "")
+    # Python 3.13 strips the indentation of docstrings itself
+    yield from _paragraphs(inspect.cleandoc(command.help or ""))
     yield from _options(command, context)
     yield from _paragraphs(command.epilog or "")
     if isinstance(command, click.Group):

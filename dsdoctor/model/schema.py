@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import msgspec
@@ -34,8 +35,23 @@ def _anything(kind: type) -> dict[str, Any]:
     raise NotImplementedError(kind)
 
 
+def _clean(node: Any) -> Any:
+    """The same with docstrings as Python 3.13 has them; older ones keep their indentation."""
+    if isinstance(node, list):
+        return [_clean(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    return {
+        key: inspect.cleandoc(value)
+        if key == "description" and isinstance(value, str)
+        else _clean(value)
+        for key, value in node.items()
+    }
+
+
 def _text(schema: dict[str, Any], name: str) -> str:
     schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": name, **schema}
+    schema = _clean(schema)
     return msgspec.json.format(msgspec.json.encode(schema), indent=2).decode() + "\n"
 
 

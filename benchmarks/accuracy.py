@@ -26,6 +26,8 @@ FACTS = Path(__file__).with_name("published.json")
 NOTES = Path(__file__).with_name("accuracy_notes.md")
 UNITS = {"GB": 10**9, "GiB": 1 << 30, "MiB": 1 << 20}
 HEADING = "## Memory plans"
+#: What torch's allocator does not count, and the allowance for its cache.
+OUTSIDE = ("CUDA context", "NCCL", "workspaces", "fragmentation")
 
 
 def rows(model: ModelShape, row: dict[str, Any]) -> Iterator[tuple[int, float, float]]:
@@ -35,6 +37,8 @@ def rows(model: ModelShape, row: dict[str, Any]) -> Iterator[tuple[int, float, f
     for sequence, measured in zip(row["sequences"], row["measured"], strict=True):
         sized = memory.estimate(model, Setting(sequence=sequence, **beside, **row["setting"]))
         size = sized.host_bytes if row.get("host") else sized.gpu_bytes
+        if row.get("allocated"):
+            size = memory.peak(item for item in sized.gpu if item.name not in OUTSIDE)
         yield sequence, measured, size / UNITS[row["unit"]]
 
 

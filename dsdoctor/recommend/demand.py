@@ -27,6 +27,8 @@ from dsdoctor.recommend.shape import Latent, ModelShape, Tower
 
 #: `pin_memory` of an offload section is true unless said otherwise from this release on.
 PINNED_BY_DEFAULT = Version("0.19.5")
+#: ZeRO-1 and -2 make buckets with the first gradient from this release on (pull request 7665).
+LATE_BUCKETS = Version("0.18.3")
 #: Items that depend on the data, on buffers that DeepSpeed can shrink, on NCCL, on how a script
 #: loads its weights, or that are a guess for each process.
 _VARIABLE = frozenset(
@@ -44,11 +46,14 @@ _VARIABLE = frozenset(
         "logits",
         "norm in fp64",
         "processes",
+        "reduction copy",
         "weights being loaded",
         "working block",
         "workspaces",
     }
 )
+#: What torch adds to pinned blocks.
+_PINNED = frozenset({"pinned rounding", "pinned cache"})
 #: What NVMe offload takes out of host memory.
 _SWAPPED = frozenset({"master weights", "optimizer"})
 _PARTITIONED = 3
@@ -217,7 +222,7 @@ def _floors(model: ModelShape, adapters: Setting, run: RunNeeds) -> tuple[int, i
             if _kind(item) == "parameters"
             else item
             for item in items
-            if item.name != "pinned rounding"
+            if item.name not in _PINNED
         ]
         for items in (need.gpu, need.host)
     )
@@ -256,7 +261,7 @@ def demand_of(
         world=max(ranks, 1),
         nodes=nodes,
         on_gpu=ranks > 0,
-        pinned=_pins(deepspeed),
+        pinned=_at_least(deepspeed, PINNED_BY_DEFAULT),
     )
     sequence = run.sequence or min(model.max_length, 2048)
     setting = dataclasses.replace(
@@ -264,6 +269,7 @@ def demand_of(
         sequence=sequence,
         attention=choose_attention(model, None)[0],
         image_tokens=choose_images(model, sequence, None)[0],
+        buckets_first=not _at_least(deepspeed, LATE_BUCKETS),
     )
     saved = saved_of(run.modules_to_save, model)
     adapters = dataclasses.replace(
@@ -313,11 +319,12 @@ def demand_of(
     )
 
 
-def _pins(deepspeed: DeepSpeedInstall | Missing) -> bool:
+def _at_least(deepspeed: DeepSpeedInstall | Missing, release: Version) -> bool:
+    """Whether DeepSpeed is of this release or newer, or not known."""
     if isinstance(deepspeed, Missing) or deepspeed.version is None:
         return True
     try:
-        return Version(deepspeed.version) >= PINNED_BY_DEFAULT
+        return Version(deepspeed.version) >= release
     except InvalidVersion:
         return True
 

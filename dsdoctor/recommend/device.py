@@ -34,6 +34,9 @@ QUANTISED_BITS = 4.127
 #: Moments at which no weight has its gradient yet.
 _BEFORE_GRADIENTS = frozenset({"loss", "output layer"})
 
+#: Resident items that are there while a model is loaded.
+_BEFORE_OPTIMIZER = frozenset({"parameters"})
+
 
 def item_of(name: str, size: float, phase: str = "resident") -> MemoryItem:
     """An item in whole bytes."""
@@ -54,14 +57,25 @@ def _weights(model: ModelShape, trained: int, setting: Setting) -> list[MemoryIt
     if setting.quantised:
         linear = model.block_parameters
         whole -= int(linear * (setting.width - QUANTISED_BITS / 8))
-    items = []
-    if setting.partitions_weights and setting.loads_first and setting.on_gpu:
-        items.append(item_of("weights being loaded", setting.width * model.parameters, "load"))
     if not setting.partitions_weights:
-        items.append(item_of("parameters", whole))
-    elif not setting.offloads_parameters:
-        items.append(item_of("parameters", whole / setting.world))
-    return items
+        return [item_of("parameters", whole)]
+    if not setting.offloads_parameters:
+        return [item_of("parameters", whole / setting.world)]
+    return []
+
+
+def _loading(model: ModelShape, setting: Setting, others: Sequence[MemoryItem]) -> MemoryItem:
+    """The whole model on the GPU before ZeRO-3 cuts it, beyond what takes its place later.
+
+    `_configure_distributed_model` moves it there before the optimizer and its buffers are made.
+    """
+    later = sum(
+        item.bytes
+        for item in others
+        if item.phase == "resident" and item.name not in _BEFORE_OPTIMIZER
+    )
+    whole = setting.width * model.parameters if setting.loads_first and setting.on_gpu else 0
+    return item_of("weights being loaded", max(0, whole - later), "load")
 
 
 def _own_gradients(model: ModelShape, trained: int, setting: Setting) -> tuple[float, float]:
@@ -160,6 +174,49 @@ def _bucket_bytes(trained: int, setting: Setting) -> int:
     return setting.width * setting.bucket * (2 if twice else 1)
 
 
+def _gathered(model: ModelShape, setting: Setting) -> int:
+    """Elements of the weights that ZeRO-3 has gathered at the end of the forward pass.
+
+    DeepSpeed holds up to `stage3_max_live_parameters`. Without recomputation, autograd can hold
+    more: `linear` saves a view of its weight, which keeps the gathered storage. DeepSpeed replaces
+    `linear` against this, in a model built under `zero.Init`, and from 0.19.4 on in any model (pull
+    request 8189). Experts that transformers 5 cuts out of one tensor are such views all the same.
+    """
+    if not setting.partitions_weights:
+        return 0
+    if setting.world == 1 and not setting.offloads_parameters:
+        return 0
+    live = max(setting.max_live, model.largest_module)
+    if not setting.checkpointing:
+        live = max(live, _saved_by_linear(model, setting))
+    return min(model.parameters, live)
+
+
+def _saved_by_linear(model: ModelShape, setting: Setting) -> int:
+    """Elements of the gathered weights that autograd keeps until their backward pass."""
+    if setting.loads_first:
+        return model.parameters - model.embedding_parameters - model.positions * model.hidden
+    return 3 * model.expert_layers * model.experts * model.hidden * model.expert_width
+
+
+def _norm_in_pass(model: ModelShape, trained: int, setting: Setting, moment: Moment) -> int:
+    """Bytes of a gradient's norm in fp64 that is computed within the backward pass.
+
+    With the optimizer on the host, ZeRO-1 and -2 take it of each gradient before it leaves the GPU
+    (`set_norm_for_param_grad_in_gpu`). The output layer's comes while all activations are there; a
+    tied one has its gradient with the embedding's, at the end.
+    """
+    if not setting.offloads_optimizer or setting.partitions_weights or setting.stage == 0:
+        return 0
+    if moment.name in _BEFORE_GRADIENTS:
+        return 0
+    last = moment.name == "embedding"
+    largest = largest_gradient(model, trained)
+    if model.tied and not last and moment.gradient:
+        largest = min(largest, model.largest_matrix)
+    return NORM_BYTES * min(-(-trained // setting.world), largest)
+
+
 def _passes(
     model: ModelShape, trained: int, setting: Setting, moments: Sequence[Moment]
 ) -> list[MemoryItem]:
@@ -167,11 +224,12 @@ def _passes(
 
     Buckets are made when the first gradient arrives, so they never meet the logits.
     """
-    gathered = 0
-    if setting.partitions_weights and (setting.world > 1 or setting.offloads_parameters):
-        live = min(model.parameters, max(setting.max_live, model.largest_module))
-        gathered = setting.width * live
+    gathered = setting.width * _gathered(model, setting)
     bucket = 0 if setting.partitions_weights else _bucket_bytes(trained, setting)
+    early = setting.buckets_first and setting.stage > 0
+    copied = 0
+    if setting.partitions_weights and setting.world > 1:  # `reduce_scatter_coalesced` flattens
+        copied = setting.width * min(setting.bucket, trained)
 
     def items_at(moment: Moment, phase: str) -> list[MemoryItem]:
         later = moment.name not in _BEFORE_GRADIENTS
@@ -182,9 +240,11 @@ def _passes(
             item_of("working block", moment.working, phase),
             item_of("gradient in flight", setting.width * moment.gradient, phase),
             item_of("finished gradients", _finished(model, trained, setting, moment), phase),
-            item_of("buckets", bucket if later else 0, phase),
+            item_of("buckets", bucket if later or early else 0, phase),
+            item_of("reduction copy", copied if later else 0, phase),
             item_of("gathered parameters", gathered, phase),
             item_of("dequantised matrix", dequantised if later else 0, phase),
+            item_of("norm in fp64", _norm_in_pass(model, trained, setting, moment), phase),
         ]
         passing = moment.bytes + setting.width * moment.gradient
         return [*found, item_of("fragmentation", FRAGMENTATION * passing, phase)]
@@ -211,6 +271,8 @@ def device_items(
     if setting.partitions_weights:
         device.append(item_of("buckets", _bucket_bytes(trained, setting)))
     device += _passes(model, trained, setting, moments)
+    if setting.partitions_weights:
+        device.append(_loading(model, setting, device))
     if setting.on_gpu:
         device.append(item_of("CUDA context", CUDA_CONTEXT))
         device.append(item_of("workspaces", WORKSPACE))

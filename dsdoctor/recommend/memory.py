@@ -13,13 +13,8 @@ from collections.abc import Iterable, Sequence
 from dsdoctor.model.launch_plan import MemoryItem
 from dsdoctor.model.units import GIB, MIB
 from dsdoctor.recommend.activations import Moment, moments
-from dsdoctor.recommend.device import (
-    PARTITIONS_GRADIENTS,
-    SUB_GROUP,
-    device_items,
-    item_of,
-    largest_gradient,
-)
+from dsdoctor.recommend.device import device_items, item_of
+from dsdoctor.recommend.offload import offloaded_items
 from dsdoctor.recommend.saved import trained_parameters
 from dsdoctor.recommend.setting import MAX_LIVE, Setting
 from dsdoctor.recommend.shape import ModelShape
@@ -34,15 +29,12 @@ __all__ = [
     "estimate",
     "model_state_bytes",
     "peak",
-    "power_of_two",
 ]
 
 #: Assumed, not measured: a Python process with torch, CUDA and deepspeed loaded.
 PROCESS_BYTES = 2 * GIB
 #: Assumed, not measured: one worker of a data loader.
 WORKER_BYTES = 256 * MIB
-#: torch rounds pinned blocks up from this size; smaller ones do not matter.
-PINNED_MINIMUM = 512
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,53 +74,6 @@ def at_peak(items: Iterable[MemoryItem]) -> tuple[MemoryItem, ...]:
     return tuple(item for item in known if item.phase in ("resident", most))
 
 
-def power_of_two(size: int) -> int:
-    """What torch's pinned host allocator takes for a block of this size.
-
-    Every block is rounded up to a power of two (pytorch issue 95823, torch 1.11 and later).
-
-    >>> power_of_two(5), power_of_two(8), power_of_two(0)
-    (8, 8, 0)
-    """
-    return 0 if size <= 0 else 1 << (size - 1).bit_length()
-
-
-def _offloaded(model: ModelShape, trained: int, setting: Setting) -> list[MemoryItem]:
-    """What offload puts into one host, and what pinning rounds up.
-
-    Stages 1 and 2: fp32 master weights, a 16-bit staging copy, fp32 gradients of the rank's
-    partition and a buffer for the largest gradient are pinned, Adam's two moments are not; with
-    accumulation, stage 2 keeps each gradient in host memory (16 bit). Stage 3: gradients (16 bit
-    and fp32) and offloaded weights are pinned, fp32 ones by sub-group.
-    """
-    ranks = setting.ranks_per_node
-    part = -(-trained // setting.world)
-    width = setting.width
-    items = [
-        item_of("master weights", 4 * part * ranks),
-        item_of("optimizer", setting.state_bytes * part * ranks),
-        item_of("gradients in fp32", 4 * part * ranks),
-        item_of("16-bit staging", width * part * ranks),
-    ]
-    if setting.stage < 3:  # noqa: PLR2004
-        largest = width * largest_gradient(model, trained)
-        blocks = [4 * part, width * part, 4 * part, largest]
-        items.append(item_of("gradient buffer", largest * ranks))
-        if setting.accumulation > 1 and setting.stage == PARTITIONS_GRADIENTS:
-            items.append(item_of("accumulated gradients", width * part * ranks))
-    else:
-        full, rest = divmod(part, SUB_GROUP)
-        blocks = [4 * SUB_GROUP] * full + [4 * rest, width * part]
-        if setting.offloads_parameters:
-            weights = -(-model.parameters // setting.world)
-            items.append(item_of("parameters", width * weights * ranks))
-            blocks.append(width * weights)
-    if setting.pin_memory and setting.on_gpu:
-        lost = sum(power_of_two(block) - block for block in blocks if block > PINNED_MINIMUM)
-        items.append(item_of("pinned rounding", lost * ranks))
-    return items
-
-
 def estimate(
     model: ModelShape,
     setting: Setting,
@@ -154,7 +99,7 @@ def estimate(
     host = [item_of("processes", PROCESS_BYTES * ranks)]
     training = [item_of("data loader workers", WORKER_BYTES * workers * ranks)]
     if setting.offloads_optimizer:
-        training += _offloaded(model, trained, setting)
+        training += offloaded_items(model, trained, setting)
     if not setting.on_gpu:
         host += training
         host += [item_of(f"{item.name} (ranks)", item.bytes * ranks, item.phase) for item in device]

@@ -37,6 +37,8 @@ class Setting:
         state_bytes: optimizer state of a parameter beside its master copy (Adam 8, Lion 4, SGD 0).
         bucket: elements of `reduce_bucket_size`.
         overlap: `overlap_comm`, which doubles the bucket.
+        buckets_first: buckets are made before the backward pass, not with its first gradient
+            (DeepSpeed before 0.18.3), so they are there beside the logits.
         max_live: elements of `stage3_max_live_parameters`.
         pin_memory: offloaded tensors are pinned.
         on_gpu: False = ranks run on CPUs, and everything is host memory.
@@ -64,6 +66,7 @@ class Setting:
     state_bytes: int = 8
     bucket: int = 200_000_000
     overlap: bool = True
+    buckets_first: bool = False
     max_live: int = MAX_LIVE
     pin_memory: bool = True
     on_gpu: bool = True

@@ -23,7 +23,8 @@ from dsdoctor.recommend.activations import kept_bytes, logits_bytes, moments
 from dsdoctor.recommend.choice import LADDER
 from dsdoctor.recommend.device import SUB_GROUP
 from dsdoctor.recommend.memory import GIB, Setting
-from dsdoctor.recommend.models import PRESETS, ModelShape, from_size
+from dsdoctor.recommend.models import PRESETS, ModelShape, from_config, from_size
+from dsdoctor.recommend.offload import kept_free, power_of_two, rounding
 from tests.support.ops import compile_ops
 
 CHILDREN = Path(__file__).parent / "children"
@@ -124,6 +125,13 @@ STATE_CASES = [
 ]
 
 
+#: Those whose offloaded tensors are pinned.
+PINNED_CASES = [(1, "optimizer", 2), (2, "optimizer", 2), (3, "optimizer", 1)]
+PINNED_CASES += [(3, "optimizer+parameters", 1)]
+#: Tensors of the child's network, in its order.
+TENSORS = (256 * 1024, 1024, 1024 * 256, 256) * 4 + (256 * 16, 16)
+
+
 def state_setting(stage: int, offload: str, precision: str, accumulation: int) -> Setting:
     return Setting(
         stage=stage,
@@ -140,6 +148,10 @@ def state_setting(stage: int, offload: str, precision: str, accumulation: int) -
     )
 
 
+def pinned_setting(stage: int, offload: str, accumulation: int) -> Setting:
+    return dataclasses.replace(state_setting(stage, offload, "bf16", accumulation), pin_memory=True)
+
+
 @pytest.fixture(scope="session")
 def measured(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, int]]:
     """Two ranks over gloo run all cases; the result is that of rank 0."""
@@ -154,6 +166,20 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, in
         )
         for case in STATE_CASES
     }
+    configs |= {
+        str(case): output.ds_config(
+            pinned_setting(*case),
+            optimizer="adamw",
+            accumulation=case[2],
+            global_batch=4 * case[2],
+        )
+        for case in PINNED_CASES
+    }
+    gathered = dataclasses.replace(state_setting(3, "none", "bf16", 1), bucket=1000, max_live=1000)
+    configs["gathered"] = output.ds_config(
+        gathered, optimizer="adamw", accumulation=1, global_batch=4
+    )
+    configs["gathered"]["zero_optimization"]["stage3_param_persistence_threshold"] = 0
     (folder / "configs.json").write_text(json.dumps(configs))
     done = LocalHost().run(
         [
@@ -215,6 +241,42 @@ def test_an_engine_holds_what_is_predicted(
         whole = width * model.parameters if stage < 2 else part
         expected = sums["resident"] + whole
         assert seen["first backward"] == pytest.approx(expected, rel=0.05, abs=2 * largest)
+
+
+@pytest.mark.train
+@pytest.mark.system
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("case", PINNED_CASES, ids=str)
+def test_pinned_blocks_are_those_of_an_engine(
+    measured: dict[str, dict[str, int]], case: tuple[int, str, int]
+) -> None:
+    """What torch's pinned allocator takes for the tensors that a real engine pins, within 2 %."""
+    stage, offload, _ = case
+    model = dataclasses.replace(from_size("2M", layers=4, hidden=256, heads=2), sizes=TENSORS)
+    model = dataclasses.replace(model, stated_parameters=None)
+    setting = dataclasses.replace(pinned_setting(*case), on_gpu=True)
+    pinned = {"gradients in fp32", "16-bit staging", "parameters", "pinned rounding"}
+    pinned |= {"pinned cache", "accumulated gradients", "gradient buffer"}
+    if stage < 3:
+        pinned.add("master weights")
+    items = memory.estimate(model, setting).host
+    taken = sum(item.bytes for item in items if item.name in pinned) // 2
+    assert measured[str(case)]["pinned"] == pytest.approx(taken, rel=0.02)
+    cached = of(items, "pinned cache")
+    assert bool(cached) == (offload == "optimizer+parameters")
+
+
+@pytest.mark.train
+@pytest.mark.system
+@pytest.mark.timeout(1800)
+def test_autograd_keeps_gathered_weights_that_linear_gets_as_views(
+    measured: dict[str, dict[str, int]],
+) -> None:
+    """Of a whole model without DeepSpeed's `linear`, and of experts cut from one tensor with it."""
+    seen = measured["gathered"]
+    assert seen["wrapped"] < 0.1 * seen["linears"]
+    assert seen["linears"] <= seen["not wrapped"] < 1.1 * seen["linears"]
+    assert seen["experts"] <= seen["views"] < 1.1 * seen["experts"]
 
 
 # ---- properties --------------------------------------------------------------------------------
@@ -312,9 +374,70 @@ def test_no_item_is_negative_and_the_peak_is_below_the_sum(
 
 @pytest.mark.parametrize("size", [1, 2, 3, 1023, 1025, 2**31 + 1])
 def test_pinned_blocks_round_up(size: int) -> None:
-    rounded = memory.power_of_two(size)
+    rounded = power_of_two(size)
     assert size <= rounded < 2 * size or size == rounded
     assert rounded & (rounded - 1) == 0
+
+
+def test_a_model_loaded_first_keeps_its_gathered_weights_without_recomputation() -> None:
+    model, world = PRESETS["llama-3-8b"], {"world": 8}
+    parts = need(model, (3, "none"), **world).gpu
+    whole = need(model, (3, "none"), loads_first=True, **world).gpu
+    again = need(model, (3, "none"), loads_first=True, checkpointing=True, **world).gpu
+    assert of(parts, "gathered parameters") == 2 * memory.MAX_LIVE
+    assert of(whole, "gathered parameters") == 2 * (model.parameters - model.embedding_parameters)
+    assert of(again, "gathered parameters") == 2 * memory.MAX_LIVE
+    assert not of(need(model, (3, "none"), loads_first=True).gpu, "gathered parameters")
+
+
+def test_experts_stay_gathered_without_recomputation() -> None:
+    mixtral = {"hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32}
+    mixtral |= {"num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 32000}
+    model = from_config({"model_type": "mixtral", **mixtral}, "mixtral-8x7b")
+    experts = 3 * 32 * 8 * 4096 * 14336
+    plain = need(model, (3, "none"), world=8).gpu
+    assert of(plain, "gathered parameters") == 2 * experts
+    recomputed = need(model, (3, "none"), world=8, checkpointing=True).gpu
+    assert of(recomputed, "gathered parameters") < 2 * experts
+
+
+def test_norms_of_offloaded_gradients_are_computed_on_the_gpu() -> None:
+    """8 bytes for each element of the largest gradient of a partition, among the activations."""
+    model = PRESETS["llama-3-8b"]
+    there = need(model, (2, "optimizer"), world=8, checkpointing=True).gpu
+    assert of(there, "norm in fp64") == 8 * model.embedding_parameters
+    shared = need(model, (2, "optimizer"), world=64, checkpointing=True).gpu
+    assert of(shared, "norm in fp64") == 8 * -(-model.parameters // 64)
+    tied = need(PRESETS["llama-3.2-1b"], (2, "optimizer"), checkpointing=True).gpu
+    assert of(tied, "norm in fp64") == 8 * PRESETS["llama-3.2-1b"].embedding_parameters
+
+
+def test_loading_ends_before_the_optimizer_is_made() -> None:
+    """Published: 26.0 GiB, where 15 GiB of loaded weights beside all states would be 31.5."""
+    sized = need(PRESETS["llama-3-8b"], (3, "none"), world=8, loads_first=True, checkpointing=True)
+    loading = [item.phase for item in sized.gpu]
+    assert "load" in loading
+    assert {item.phase for item in memory.at_peak(sized.gpu)} != {"resident", "load"}
+
+
+def test_freed_pinned_blocks_are_kept_and_used_again() -> None:
+    assert kept_free([3 << 20, 3 << 20], []) == 8 << 20
+    assert kept_free([3 << 20, 3 << 20], [4 << 20]) == 4 << 20
+    assert kept_free([100], []) == 0
+    assert rounding([3 << 20, 100]) == 1 << 20
+
+
+def test_frozen_weights_stay_in_pinned_blocks_of_their_own() -> None:
+    model = PRESETS["llama-3-8b"]
+    host = need(model, (3, "optimizer+parameters"), lora_rank=16, world=8).host
+    assert of(host, "pinned cache") == 0
+    assert of(host, "parameters") == pytest.approx(2 * model.parameters, rel=0.001)
+
+
+def test_weights_are_pinned_in_a_flat_buffer_even_if_nothing_else_is() -> None:
+    loose = need(from_size("3B"), (3, "optimizer+parameters"), pin_memory=False).host
+    assert of(loose, "pinned rounding") == 8 * GIB - 2 * from_size("3B").parameters
+    assert of(loose, "pinned cache") == 0
 
 
 def test_pinning_costs_what_torch_rounds_and_nothing_when_off() -> None:

@@ -5,20 +5,27 @@ storage that Python can reach is counted: after the backward pass, when the inne
 called, and between two steps. That is what a rank holds, whatever DeepSpeed calls it.
 """
 
+import copy
 import gc
 import json
 import os
 import sys
 import time
+import weakref
 from typing import Any
 
 import deepspeed
 import torch
+from deepspeed.accelerator import get_accelerator
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 WIDTH = 256
 INNER = 4 * WIDTH
 BLOCKS = 4
 OUT = 16
+#: DeepSpeed replaces it for good with the first model of ZeRO-3.
+LINEAR = torch.nn.functional.linear
 
 
 def live_bytes() -> int:
@@ -42,6 +49,92 @@ def settled_bytes() -> int:
     return live_bytes()
 
 
+class Pinned:
+    """Blocks that torch's caching host allocator would take for what DeepSpeed pins.
+
+    torch built for CPUs pins nothing. The rule is that of CachingHostAllocator.h: a request takes a
+    block of the next power of two, a free one of that size if there is one, and none is given back.
+    """
+
+    def __init__(self) -> None:
+        self.reserved = 0
+        self.free: dict[int, int] = {}
+
+    def pin(self, tensor: Any, make_copy: bool = True, match_shape: bool = True) -> Any:
+        """In place of `pin_memory`: a copy whose block is counted."""
+        block = 1 << max(0, tensor.nbytes - 1).bit_length()
+        if self.free.get(block):
+            self.free[block] -= 1
+        else:
+            self.reserved += block
+        pinned = tensor.clone()
+        weakref.finalize(pinned.untyped_storage(), self.freed, block)
+        return pinned
+
+    def freed(self, block: int) -> None:
+        """Keeps a block for the next request of its size."""
+        self.free[block] = self.free.get(block, 0) + 1
+
+
+class Alive(TorchDispatchMode):  # type: ignore[misc]  # torch is not typed here
+    """Bytes of the storages that operators have made and that something, autograd too, keeps."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bytes = 0
+        self.known: set[int] = set()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Counts a storage when it is seen first, and its end."""
+        made = func(*args, **(kwargs or {}))
+        for thing in tree_leaves(made):
+            if isinstance(thing, torch.Tensor):
+                storage = thing.untyped_storage()
+                if storage._cdata not in self.known:
+                    self.known.add(storage._cdata)
+                    self.bytes += storage.nbytes()
+                    weakref.finalize(storage, self.gone, storage._cdata, storage.nbytes())
+        return made
+
+    def gone(self, key: int, size: int) -> None:
+        """Nothing holds this storage any longer."""
+        self.bytes -= size
+        self.known.discard(key)
+
+
+class Experts(torch.nn.Module):  # type: ignore[misc]
+    """Weights of all experts in one tensor, of which `linear` gets views (transformers 5)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weights = torch.nn.Parameter(torch.randn(BLOCKS, WIDTH, WIDTH) / WIDTH)
+
+    def forward(self, data: Any) -> Any:
+        """Each expert in turn."""
+        for number in range(BLOCKS):
+            data = torch.nn.functional.linear(data, self.weights[number])
+        return data
+
+
+def kept_after_forward(model: Any, config: "dict[str, Any]", *, wrapped: bool) -> int:
+    """Bytes that a forward pass of ZeRO-3 leaves behind, activations of one row among them."""
+    config = copy.deepcopy(config)
+    config["zero_optimization"]["memory_efficient_linear"] = wrapped
+    torch.nn.functional.linear = LINEAR
+    engine, *_ = deepspeed.initialize(model=model, config=config)
+    data = torch.ones(1, WIDTH, dtype=torch.bfloat16)
+    for _ in range(2):  # the first pass records the order of modules
+        alive = Alive()
+        with alive:
+            loss = engine(data).float().square().mean()
+            kept = alive.bytes
+        engine.backward(loss)
+        del loss
+        engine.step()
+    engine.destroy()
+    return kept
+
+
 def network() -> Any:
     """Linear layers alone: next to no activations are kept."""
     torch.manual_seed(0)
@@ -57,6 +150,14 @@ def network() -> Any:
 def one(config: "dict[str, Any]") -> "dict[str, int]":
     """Two steps under a config; state of the optimizer is made in the first."""
     before = live_bytes()
+    pins = Pinned()
+    original_pin = get_accelerator().pin_memory
+    if any(
+        section.get("pin_memory")
+        for name, section in config["zero_optimization"].items()
+        if name.startswith("offload")
+    ):
+        get_accelerator().pin_memory = pins.pin
     engine, optimizer, _, _ = deepspeed.initialize(model=network(), config=config)
     seen: dict[str, int] = {"parameters": sum(p.numel() for p in network().parameters())}
     inner = optimizer
@@ -82,6 +183,8 @@ def one(config: "dict[str, Any]") -> "dict[str, int]":
             seen["backward"] = settled_bytes() - before
         engine.step()
     seen["resident"] = live_bytes() - before
+    seen["pinned"] = pins.reserved
+    get_accelerator().pin_memory = original_pin
     engine.destroy()
     return seen
 
@@ -93,10 +196,22 @@ def main() -> None:
     gc.freeze()  # what the imports made need not be looked at each time
     with open(sys.argv[1], encoding="utf-8") as file:
         configs = json.load(file)
-    result = {name: one(config) for name, config in configs.items()}
+    plain = configs.pop("gathered")
+    result: dict[str, Any] = {name: one(config) for name, config in configs.items()}
+    linears = 2 * sum(p.numel() for p in network().parameters() if p.dim() > 1)
+    linears -= 2 * WIDTH * INNER  # the first one's input needs no gradient
+    experts = 2 * sum(p.numel() for p in Experts().parameters())
+    result["gathered"] = {
+        "linears": linears,
+        "experts": experts,
+        "wrapped": kept_after_forward(network(), plain, wrapped=True),
+        "not wrapped": kept_after_forward(network(), plain, wrapped=False),
+        "views": kept_after_forward(Experts(), plain, wrapped=True),
+    }
     if os.environ["RANK"] == "0":
         with open(sys.argv[2], "w", encoding="utf-8") as file:
             json.dump(result, file)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -92,6 +92,7 @@ _SHORT = {
     "slurm-epilog": "Slurm's Epilog: what did the job leave?",
     "slurm-health": "Slurm's HealthCheckProgram: drain and resume.",
     "pbs-prologue": "PBS's prologue: may this job start here?",
+    "pbs-health": "PBS's periodic check: offline and online.",
     "lsf-pre-exec": "LSF's pre-execution command: may this job start?",
     "sge-prolog": "Grid Engine's prolog: may this job start here?",
     "k8s": "An init container for Kubernetes.",
@@ -167,6 +168,11 @@ def status_command(*, run_folder: tuple[str, ...], hours: float, form: str) -> N
     is_flag=True,
     help="Do not write into a blocked job's AdminComment why it was blocked.",
 )
+@click.option(
+    "--offline",
+    is_flag=True,
+    help="PBS: set a faulty node offline (`pbsnodes -o`), and online again when it is sound.",
+)
 @click.option("--image", default="registry.example/train:1", metavar="IMAGE", help="Kubernetes.")
 @_trust_option
 @click.option("--dry-run", is_flag=True, help="Show the files, write nothing.")
@@ -182,6 +188,7 @@ def install_command(
     enforce: bool,
     reason_from_prolog: bool,
     no_job_comment: bool,
+    offline: bool,
     image: str,
     trust_owner: tuple[int, ...],
     dry_run: bool,
@@ -194,6 +201,8 @@ def install_command(
         )
     if not Path(run_folder).is_absolute():
         raise UsageError(f"`--run-folder {run_folder}` is not an absolute path")
+    if offline and target != "pbs":
+        raise UsageError(f"`--offline` is for PBS, not for `{target}`; omit it")
     folder = Path(into) if into else install.TARGETS[target]
     wanted = install.plan(
         target,
@@ -209,6 +218,8 @@ def install_command(
             job_comment=not no_job_comment,
             scontrol=shutil.which("scontrol") or "/usr/bin/scontrol",
             slurm_conf=os.environ.get("SLURM_CONF"),
+            offline=offline,
+            pbsnodes=shutil.which("pbsnodes") or "/opt/pbs/bin/pbsnodes",
             image=image,
             trust=trust_owner,
         ),

@@ -133,6 +133,10 @@ def _run(request: Request, env: Mapping[str, str] | None) -> int:
         from dsdoctor.hook import health  # noqa: PLC0415  # the others start no Slurm command
 
         return health.act(request, decision, folder, node)
+    if request.kind == "pbs-health":
+        from dsdoctor.hook import pbs_node  # noqa: PLC0415
+
+        return pbs_node.act(request, decision, node)
     if request.kind in ("slurm-prolog", "slurm-epilog") and decision.block:
         _tell_slurm(request, decision, node, job, begun)
     if not told and decision.block:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 from dsdoctor.hook import outputs
@@ -163,12 +164,25 @@ def _reason(text: str) -> str:
 
 
 def _scontrol(*words: str, timeout: float = SCONTROL_SECONDS) -> str | None:
-    """Output of scontrol, None when it did not work; it gets a deadline of its own."""
+    return call("DSDOCTOR_SCONTROL", "scontrol", words, timeout=timeout)
+
+
+def call(
+    variable: str, usual: str, words: Sequence[str], *, timeout: float = SCONTROL_SECONDS
+) -> str | None:
+    """Output of a scheduler's command, None when it did not work; it gets a deadline of its own.
+
+    Args:
+        variable: of the environment, which names the program.
+        usual: its name, where the variable is not set.
+        words: what follows.
+        timeout: seconds.
+    """
     import os  # noqa: PLC0415
 
     from dsdoctor import process  # noqa: PLC0415  # no other hook needs it here
 
-    program = os.environ.get("DSDOCTOR_SCONTROL") or "scontrol"
+    program = os.environ.get(variable) or usual
     path = os.environ.get("PATH") or "/usr/sbin:/usr/bin:/sbin:/bin"
     try:
         done = process.run([program, *words], timeout=timeout, env={**os.environ, "PATH": path})

@@ -37,6 +37,8 @@ class InstallOptions:
         job_comment: the prolog writes why it blocked a job into the job's AdminComment.
         scontrol: for the health program.
         slurm_conf: SLURM_CONF for the health program, whose environment lacks it.
+        offline: PBS's hook sets a faulty node offline, and online again.
+        pbsnodes: what does that.
         image: training image, which holds dsdoctor (Kubernetes).
         trust: accounts that may own the interpreter besides root, by number.
     """
@@ -52,6 +54,8 @@ class InstallOptions:
     job_comment: bool = True
     scontrol: str = "/usr/bin/scontrol"
     slurm_conf: str | None = None
+    offline: bool = False
+    pbsnodes: str = "/opt/pbs/bin/pbsnodes"
     image: str = "registry.example/train:1"
     trust: tuple[int, ...] = ()
 

@@ -16,6 +16,7 @@ KINDS: dict[str, tuple[str, tuple[str, ...]]] = {
     "slurm-epilog": ("Slurm's Epilog: may the node take its next job?", ("node",)),
     "slurm-health": ("Slurm's HealthCheckProgram: drain, and resume own drains", ("node",)),
     "pbs-prologue": ("PBS's prologue: may this job start on this node?", ("node",)),
+    "pbs-health": ("PBS's periodic check: set offline, and own nodes back online", ("node",)),
     "lsf-pre-exec": ("LSF's pre-execution command: may this job start here?", ("node",)),
     "sge-prolog": ("Grid Engine's prolog: may this job start on this node?", ("node",)),
     "k8s": ("an init container for Kubernetes", ("node", "user-env", "job")),

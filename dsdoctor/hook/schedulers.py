@@ -9,6 +9,7 @@ it); IBM Spectrum LSF 10.1, "Pre- and post-execution processing"; Grid Engine 6.
 
 from __future__ import annotations
 
+import shlex
 import textwrap
 from typing import TYPE_CHECKING
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 #: Target of `hook install` to its files, in the order in which they are written.
 FILES = {
-    "pbs": ("prologue.sh", "pbs_hook.py"),
+    "pbs": ("prologue.sh", "pbs_hook.py", "health.sh"),
     "lsf": ("pre-exec.sh",),
     "sge": ("prolog.sh",),
 }
@@ -38,6 +39,14 @@ import subprocess
 import pbs
 
 BLOCKED = 2
+#: Sets the node offline and online; empty = the administrator does that.
+HEALTH = @HEALTH@
+
+
+def judge_node():
+    env = dict(os.environ, NODE_NAME=str(pbs.get_local_nodename()))
+    with open(os.devnull, "r+") as null:
+        subprocess.call([HEALTH], env=env, stdin=null, stdout=null, stderr=null, close_fds=True)
 
 
 def decide(event):
@@ -63,7 +72,12 @@ def decide(event):
 found = pbs.event()
 status, line = 0, ""
 try:
-    status, line = decide(found)
+    if HEALTH and found.type == pbs.EXECHOST_PERIODIC:
+        judge_node()
+    else:
+        status, line = decide(found)
+        if HEALTH and status == BLOCKED:
+            judge_node()
 except Exception as error:  # a bug here must not keep jobs from running
     pbs.logmsg(pbs.LOG_WARNING, "dsdoctor: hook passed the job: %s" % error)
 if status == BLOCKED:
@@ -87,6 +101,18 @@ def script(kind: str, options: InstallOptions) -> str:
     ).render()
 
 
+def _pbs_health(options: InstallOptions) -> str:
+    """The script that sets a node offline and online, with twice the time of a job's."""
+    return Wrapper(
+        "pbs-health",
+        options.python,
+        budget=options.budget * 2,
+        run_folder=options.run_folder,
+        first=f"export DSDOCTOR_PBSNODES={shlex.quote(options.pbsnodes)}",
+        trust=options.trust,
+    ).render()
+
+
 _FIRST = {
     "pbs-prologue": '[ -n "${PBS_JOBID-}" ] || PBS_JOBID=${1-}\nexport PBS_JOBID',
     "lsf-pre-exec": "",
@@ -97,21 +123,43 @@ _FIRST = {
 def pbs(options: InstallOptions) -> tuple[dict[Path, tuple[str, int]], str]:
     """Files and advice for PBS Professional, OpenPBS and TORQUE."""
     into = options.into
-    prologue, hook = (into / name for name in FILES["pbs"])
+    prologue, hook, health = (into / name for name in FILES["pbs"])
     text = _PBS_HOOK.replace("@MARK@", MARK).replace("@VERSION@", __version__)
     files = {
         prologue: (script("pbs-prologue", options), 0o755),
-        hook: (text.replace("@SCRIPT@", repr(str(prologue))), 0o644),
+        hook: (
+            text.replace("@SCRIPT@", repr(str(prologue))).replace(
+                "@HEALTH@", repr(str(health)) if options.offline else '""'
+            ),
+            0o644,
+        ),
     }
-    # an alarm rejects the job, so that it must never come before the script's own limit
-    alarm = max(30, int(options.budget + 4 * GRACE_SECONDS))
+    if options.offline:
+        files[health] = (_pbs_health(options), 0o755)
+    # an alarm rejects the job, so that it must never come before the scripts' own limits
+    limits = options.budget * (3 if options.offline else 1)
+    alarm = max(30, int(limits + 4 * GRACE_SECONDS))
+    events = "execjob_begin"
+    node = """\
+    a confirmed fault rejects the job, and PBS requeues it; the node stays in service, so set it
+    offline: pbsnodes -o NODE -C "dsdoctor", or install with --offline"""
+    if options.offline:
+        # quoted: PBS takes a list of events only so
+        events = "'execjob_begin,exechost_periodic'"
+        node = f"""\
+qmgr -c "set hook dsdoctor freq=300"
+    a confirmed fault rejects the job, and PBS requeues it; every 5 minutes, and after a rejection,
+    {health}
+    sets the node offline with a comment that begins with "dsdoctor:", or online again if such a
+    node is sound; root of the nodes must be a PBS manager or operator:
+    qmgr -c "set server operators += root@NODE"\
+"""
     advice = f"""\
 PBS Professional, OpenPBS: a hook judges each node of a job before it begins
 
-qmgr -c "create hook dsdoctor event=execjob_begin,alarm={alarm}"
+qmgr -c "create hook dsdoctor event={events},alarm={alarm}"
 qmgr -c "import hook dsdoctor application/x-python default {hook}"
-    a confirmed fault rejects the job, and PBS requeues it; the node stays in service, so set it
-    offline: pbsnodes -o NODE -C "dsdoctor"
+{node}
 
 TORQUE, or PBS without hooks: the first node of a job only
 

@@ -6,6 +6,7 @@ Over the fake NVML; none of these schedulers is started here.
 from __future__ import annotations
 
 import copy
+import re
 import subprocess
 import sys
 import types
@@ -14,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from dsdoctor.hook import gatelog, install
+from dsdoctor.hook import gatelog, install, pbs_node
+from dsdoctor.hook.decide import Decision
 from dsdoctor.hook.request import Request, gpu_selectors, job_id
 from tests.nvml import fakenvml, scenarios
 
@@ -154,11 +156,14 @@ class Ended(SystemExit):
     """What PBS raises from `accept` and `reject`."""
 
 
-def pbs_event(hook: Path, vnode: str, select: str) -> tuple[str, list[str]]:
+def pbs_event(
+    hook: Path, vnode: str, select: str, *, periodic: bool = False
+) -> tuple[str, list[str]]:
     """What a hook answers to execjob_begin, by PBS's documented interface; and what it logs."""
     said: list[str] = []
 
     class Event:
+        type = 2 if periodic else 1
         job = types.SimpleNamespace(id="12.pbs", exec_vnode=vnode, schedselect=select)
 
         def accept(self) -> None:
@@ -169,6 +174,7 @@ def pbs_event(hook: Path, vnode: str, select: str) -> tuple[str, list[str]]:
 
     pbs = types.ModuleType("pbs")
     pbs.__dict__.update(event=Event, logmsg=lambda _level, text: said.append(text), LOG_WARNING=3)
+    pbs.__dict__.update(EXECHOST_PERIODIC=2, get_local_nodename=lambda: "n1")
     sys.modules["pbs"] = pbs
     try:
         with pytest.raises(Ended) as ended:
@@ -194,6 +200,77 @@ def test_the_hook_of_pbs_rejects_a_faulty_node_only(
     answer, said = pbs_event(hook, "(n1:ncpus=1:ngpus=2)", "1:ncpus=1:ngpus=2")
     assert answer == "accept"
     assert "hook passed the job" in said[0]
+
+
+#: Keeps a node's state in files, as `pbsnodes` of OpenPBS shows and sets it.
+PBSNODES = """#!/bin/sh
+cd {folder}
+echo "$*" >>calls
+case $1 in
+  -o) echo offline >state; echo "$3" >comment ;;
+  -r) echo free >state; : >comment ;;
+  *) printf '%s\\n     state = %s\\n     comment = %s\\n' "$1" "$(cat state)" "$(cat comment)" ;;
+esac
+"""
+
+
+def fake_pbsnodes(folder: Path, state: str = "free", comment: str = "") -> Path:
+    (folder / "state").write_text(f"{state}\n")
+    (folder / "comment").write_text(f"{comment}\n")
+    (folder / "calls").write_text("")
+    program = folder / "pbsnodes"
+    program.write_text(PBSNODES.format(folder=folder))
+    program.chmod(0o755)
+    return program
+
+
+def test_the_hook_of_pbs_sets_its_node_offline_and_online_where_configured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = fake_pbsnodes(tmp_path)
+    hook = installed(tmp_path, "pbs", "--offline") / "pbs_hook.py"
+    script = hook.parent / "health.sh"
+    text = script.read_text()
+    script.write_text(
+        re.sub(r"(?m)^export DSDOCTOR_PBSNODES=.*$", f"export DSDOCTOR_PBSNODES={program}", text)
+    )
+    for name, value in fakenvml.environment(lost(), tmp_path).items():
+        monkeypatch.setenv(name, value)
+    assert pbs_event(hook, "(n1:ngpus=2)", "1:ngpus=2")[0].startswith("reject dsdoctor: DSD601")
+    assert (tmp_path / "state").read_text() == "offline\n"
+    comment = (tmp_path / "comment").read_text().strip()
+    assert comment.startswith("dsdoctor: DSD601 gpu-lost")
+    assert len(comment) <= 80
+    for name, value in fakenvml.environment(scenarios.rtx_3090_x2_nvlink(), tmp_path).items():
+        monkeypatch.setenv(name, value)
+    (tmp_path / "run" / "node.json").unlink()  # a minute later
+    assert pbs_event(hook, "", "", periodic=True) == ("accept", [])
+    assert (tmp_path / "state").read_text() == "free\n"
+
+
+@pytest.mark.parametrize(
+    ("decision", "state", "comment", "expected"),
+    [
+        (Decision(verdict="healthy"), "offline", "dsdoctor: DSD601 x", ["-r -C  n1"]),
+        (Decision(verdict="healthy"), "offline", "new disk", []),
+        (Decision(verdict="healthy"), "offline", "", []),
+        (Decision(verdict="healthy"), "free", "dsdoctor: DSD601 x", []),
+        (Decision(verdict="unknown", cause="timeout"), "offline", "dsdoctor: DSD601 x", []),
+        (Decision(verdict="unknown", cause="timeout"), "free", "", []),
+        (Decision(verdict="faulty", block=True, cause="x"), "offline", "new disk", []),
+    ],
+)
+def test_only_our_own_nodes_of_pbs_go_back_online(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    decision: Decision,
+    state: str,
+    comment: str,
+    expected: list[str],
+) -> None:
+    monkeypatch.setenv("DSDOCTOR_PBSNODES", str(fake_pbsnodes(tmp_path, state, comment)))
+    assert pbs_node.act(Request("pbs-health"), decision, "n1") == int(decision.block)
+    assert (tmp_path / "calls").read_text().splitlines() == ["n1", *expected]
 
 
 @pytest.mark.parametrize("target", ["pbs", "lsf", "sge"])

@@ -50,6 +50,8 @@ def main() -> None:
             "SLURM_JOB_ID": "1",
         }
         env["SLURM_JOB_GPUS"] = "0,1,2,3"
+        # with byte code, as pip installs dsdoctor
+        env.pop("PYTHONDONTWRITEBYTECODE", None)
         run = folder / "run"
         told(
             "bare interpreter", [timed([sys.executable, "-I", "-c", ""], env) for _ in range(runs)]

@@ -200,6 +200,8 @@ def main() -> None:
     rounds = parser.parse_args().rounds
     with tempfile.TemporaryDirectory() as folder:
         env = {**os.environ, "DSDOCTOR_RUNS": folder}
+        # with byte code, as pip installs dsdoctor
+        env.pop("PYTHONDONTWRITEBYTECODE", None)
         steps = [one_round(env) for _ in range(rounds)]
         starts = [seconds([*RUN, "true"], env) - seconds(["true"], env) for _ in range(STARTS)]
         share, memory = many_ranks(env)

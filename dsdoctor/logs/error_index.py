@@ -233,7 +233,11 @@ class ErrorIndex:
             if entry.exception == kind and product in {"", entry.product}
         ]
         return self._best(
-            [(rate, entry) for rate, entry in rated if _known(entry, place, bool(product))]
+            [
+                (rate, entry)
+                for rate, entry in rated
+                if _known(entry, place, bool(product)) and (product or _says_most(entry, message))
+            ]
         )
 
     def search(self, text: str) -> Match | None:
@@ -294,6 +298,16 @@ def _known(entry: Entry, place: tuple[str, str], placed: bool) -> bool:
     if entry.words >= ENOUGH_WORDS and entry.exception not in PYTHONS_OWN:
         return True
     return placed and (entry.file, entry.function) == place
+
+
+def _says_most(entry: Entry, message: str) -> bool:
+    """Whether the words of an entry identify a message of which no place is known.
+
+    `{} is not divisible by {}` is in sentences of many programs. Fields are filled in with numbers
+    and names, so a message mostly consists of the entry's own words, or has a long run of them.
+    """
+    longest = max((count for count, _ in entry.chunks), default=0)
+    return longest >= CHUNK or 2 * entry.words >= len(words_of(message))
 
 
 def _in_order(entry: Entry, there: Mapping[tuple[int, str], Sequence[int]]) -> bool:

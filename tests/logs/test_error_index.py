@@ -352,3 +352,11 @@ def test_a_healthy_run_that_shows_such_messages_has_no_finding() -> None:
 def test_a_message_that_only_shares_words_is_not_looked_up() -> None:
     one = error("the model is on the same GPU as the number of heads", file="", function="")
     assert error_index.find(FOLDER, one) is None
+
+
+def test_a_common_phrase_does_not_identify_a_message_without_a_frame() -> None:
+    known = index(entry("is not divisible by"))
+    long = "global batch size (8) is not divisible by micro batch size (3) times data parallel size"
+    assert known.find(error("hidden size 7 is not divisible by 2", file="")) is not None
+    assert known.find(error(long, file="")) is None
+    assert known.find(error(long)) is not None, "the place says whose message it is"

@@ -127,9 +127,9 @@ def measured(name: str, setting: Any, folder: Path) -> list[dict[str, Any]]:
         timeout=600,
         env={"DS_ACCELERATOR": "cpu", "OMP_NUM_THREADS": "1"},
     )
-    lines = [line for line in done.stdout.splitlines() if line.startswith("RANK ")]
+    lines = [line for line in done.stdout.decode().splitlines() if line.startswith("RANK ")]
     if len(lines) != setting.world:
-        raise SystemExit(done.stderr[-3000:])
+        raise SystemExit(done.stderr[-3000:].decode())
     return [json.loads(line.removeprefix("RANK ")) for line in lines]
 
 

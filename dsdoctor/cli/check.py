@@ -135,6 +135,14 @@ def command(
         from dsdoctor import known_good  # noqa: PLC0415  # only where something failed
 
         report.notes += filter(None, [known_good.since_last(snapshot)])
+    if command_line and not given.names_machine:
+        from dsdoctor.run import elsewhere  # noqa: PLC0415  # only where a command is judged
+
+        if starter := elsewhere.starter(command_line, os.environ):
+            report.notes.append(
+                f"`{starter}` runs the job on its own nodes, and this report judges this host; "
+                f"to judge a node, run `{starter} -N1 dsdoctor check`"
+            )
     # what programs read stays English
     told = translated(report, registry, lang) if form in ("text", "html") else report
     if form == "html":

@@ -63,6 +63,11 @@ class Given:
         """Whether nothing of this machine is judged."""
         return self.from_file is not None or self.from_report is not None
 
+    @property
+    def names_machine(self) -> bool:
+        """Whether another machine than this one is judged."""
+        return self.elsewhere or self.node is not None or self.like is not None
+
     def snapshot(self, needs: RunNeeds | None, registry: Registry) -> Snapshot:
         """The machine that was read elsewhere, with the job of the options.
 

@@ -99,3 +99,13 @@ def test_a_profile_in_a_real_run(tmp_path: Path) -> None:
     bad = dsdoctor(*argv, "--profile", "mine.toml", env=env, cwd=tmp_path)
     assert bad.status == 1
     assert bad.of("requirements-unmet") == "fail"
+
+
+@pytest.mark.parametrize(("inside", "told"), [({}, True), ({"SLURMD_NODENAME": "n1"}, False)])
+def test_srun_from_a_login_node_is_said_to_run_elsewhere(
+    tmp_path: Path, inside: dict[str, str], told: bool
+) -> None:
+    env = {**clean_environment(tmp_path), **inside}
+    done = dsdoctor("check", "--quick", "--json", "--", "srun", "true", env=env, cwd=tmp_path)
+    notes = json.loads(done.out)["notes"]
+    assert any("run `srun -N1 dsdoctor check`" in note for note in notes) == told

@@ -15,7 +15,7 @@ from dsdoctor.logs.hits import KEPT, Failure, Hit, Scan
 from dsdoctor.logs.launcher_lines import FAILED, FIRST, REPORT, REPORT_LINES, RESTART
 from dsdoctor.logs.marks import FATAL_MARKS, MARK_LITERALS, mark_pattern
 from dsdoctor.logs.pieces import LONGEST, segments_of, shortened
-from dsdoctor.logs.prefixes import strip_prefixes
+from dsdoctor.logs.prefixes import TASK_AND_RANK, strip_prefixes
 from dsdoctor.logs.progress import Steps, last_steps
 from dsdoctor.logs.ready import ReadySignatures
 from dsdoctor.logs.stamps import stamp
@@ -48,6 +48,7 @@ class LineReader:
         fatal: signs of a death, and how far the run had come.
         ignored: hits on tracebacks that were ignored; they count if nothing else
             explains a death, or if the log is only an excerpt.
+        by_node: the number in front of a line is that of a node's task, not of a rank.
         aside: lines of the last of these tracebacks.
     """
 
@@ -65,6 +66,7 @@ class LineReader:
         self.fell: tuple[int, str, Steps] | None = None
         self.fatal: dict[str, Steps] = {}
         self.ignored: list[Hit] = []
+        self.by_node = False
         self.aside: collections.deque[range] = collections.deque(maxlen=KEPT)
         self._slow: collections.Counter[int] = collections.Counter()
 
@@ -99,6 +101,7 @@ class LineReader:
             text, rank = strip_prefixes(shortened(segment, literals))
             if rank is None:
                 rank = self.rank
+            shown = self._shown(segment, rank)
             here = literals
             if literals:
                 if len(segments) > 1:
@@ -108,19 +111,20 @@ class LineReader:
                     if name in self.result.marks and name not in self.fatal:
                         self.fatal[name] = self.steps_before(window, at)
                 if not self.traces.in_source(text, rank):
-                    self._signatures(window, (start, at), number, text, rank, here)
+                    self._signatures(window, (start, at), number, text, shown, here)
             known = len(self.traces.errors)
             self.traces.line(text, number, rank, here, lambda: window.when(start))
             if len(self.traces.errors) > known:
-                self._place(window, (start, at), rank)
+                self._place(window, (start, at), rank, shown)
             while self.traces.ignored:
                 self._set_aside(*self.traces.ignored.pop())
         self.spent.update(filter(self._is_spent, literals - self.spent))
 
     def _set_aside(self, first: int, last: int, rank: int | None) -> None:
         """Takes hits on an ignored traceback out; see `ignored`."""
+        ranks = {rank, None} if self.by_node else {rank}
         ignored = [
-            hit for hit in self.result.hits if first <= hit.line <= last and hit.rank == rank
+            hit for hit in self.result.hits if first <= hit.line <= last and hit.rank in ranks
         ]
         self.aside.append(range(first, last + 1))
         self.result.hits = [hit for hit in self.result.hits if hit not in ignored]
@@ -139,7 +143,26 @@ class LineReader:
             )  # fmt: skip
             self.result.failures.append(failure)
 
-    def _place(self, window: Window, place: tuple[int, int], rank: int | None) -> None:
+    def _shown(self, segment: bytes, rank: int | None) -> int | None:
+        """The rank of a line, None where its number is that of a node's task.
+
+        srun labels the lines of all ranks of a node alike where its one task is a launcher.
+        """
+        if rank is None or segment[:1] == b"[":
+            return rank
+        found = TASK_AND_RANK.match(reader.decode(segment[:200]))
+        if found is None:
+            return None if self.by_node else rank
+        if found["task"] != found["rank"] and not self.by_node:
+            self.by_node = True
+            result, traces = self.result, self.traces
+            result.hits = [msgspec.structs.replace(hit, rank=None) for hit in result.hits]
+            traces.errors = [msgspec.structs.replace(one, rank=None) for one in traces.errors]
+        return rank
+
+    def _place(
+        self, window: Window, place: tuple[int, int], rank: int | None, shown: int | None
+    ) -> None:
         """Notes the frames of the newest exception and the lines on which its text goes on."""
         start, at = place
         front, behind = window.lines(start, FRAME_LINES, MORE_LINES)
@@ -148,7 +171,11 @@ class LineReader:
         more = " ".join(strip_prefixes(line)[0].strip() for line in behind)
         error = self.traces.errors[-1]
         self.traces.errors[-1] = msgspec.structs.replace(
-            error, frames=frames_of(own), more=more, steps=self.steps_before(window, at)
+            error,
+            frames=frames_of(own),
+            more=more,
+            steps=self.steps_before(window, at),
+            rank=error.rank if shown == rank else shown,
         )
 
     def _is_spent(self, literal: str) -> bool:

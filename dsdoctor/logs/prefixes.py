@@ -29,6 +29,8 @@ PREFIXES = re.compile(
     r": (?=\[|Traceback|  File |[A-Za-z_.]+Error|    )"  # pdsh: NODE:
     r")",
 )
+#: A line with the number of srun's task in front of torch's rank: one task starts many ranks.
+TASK_AND_RANK = re.compile(r"^ {0,4}(?P<task>\d{1,5}): (?:.{0,80} )?\[rank(?P<rank>\d{1,6})\]:")
 #: fluentd: a time and a tag before the record; fluent-bit: a number and a time within it.
 FLUENT = re.compile(
     rf'^(?:{TIME}|\[\d{{1,9}}\]) [\w.*/-]{{1,200}}: (?:\[\d[\d.]{{0,30}}, )?(?=\{{")'

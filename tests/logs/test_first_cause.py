@@ -613,3 +613,14 @@ def test_a_job_that_waits_for_a_host_that_refused_is_not_taken_for_one_that_goes
     loading = "".join(f"n1: Loading checkpoint shards: {n} done\n" for n in range(60))
     bar = "n1: Loading checkpoint shards: 100%|####| 4/4 [00:11<00:00,  2.77s/it]\n"
     assert said(start + refused + loading + bar) == "hostfile-or-ssh-problem"
+
+
+def test_the_number_of_a_node_in_front_of_a_line_is_not_a_rank() -> None:
+    text = (
+        "1: [2026-05-06 07:08:01,001] [WARNING] [engine.py:4437:load_checkpoint] Unable to find "
+        "latest file at ckpt/latest, if trying to load latest checkpoint please ensure this file "
+        "exists or pass an explicit checkpoint tag when loading a checkpoint.\n"
+        + "".join(f"1: {line}\n" for line in key_error(9).splitlines())
+    )
+    assert said(text.replace("1: ", "")) == "checkpoint-mismatch"
+    assert said(text) == "checkpoint-mismatch"

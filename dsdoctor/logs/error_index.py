@@ -16,7 +16,7 @@ from pathlib import Path
 
 import msgspec
 
-from dsdoctor.logs.errors import Error
+from dsdoctor.logs.errors import PYTHONS_WORDS, Error
 from dsdoctor.logs.products import inner_path, package_of, raiser_of
 
 #: Words that one chunk covers at most.
@@ -233,11 +233,7 @@ class ErrorIndex:
             if entry.exception == kind and product in {"", entry.product}
         ]
         return self._best(
-            [
-                (rate, entry)
-                for rate, entry in rated
-                if _known(entry, place, bool(product)) and (product or _says_most(entry, message))
-            ]
+            [(rate, entry) for rate, entry in rated if _known(entry, place, bool(product), message)]
         )
 
     def search(self, text: str) -> Match | None:
@@ -293,10 +289,11 @@ def _runs_of(words: tuple[str, ...]) -> dict[tuple[int, str], list[int]]:
     return there
 
 
-def _known(entry: Entry, place: tuple[str, str], placed: bool) -> bool:
+def _known(entry: Entry, place: tuple[str, str], placed: bool, message: str) -> bool:
     """Whether the place that raised agrees, as far as the words alone do not decide."""
-    if entry.words >= ENOUGH_WORDS and entry.exception not in PYTHONS_OWN:
-        return True
+    own = entry.exception in PYTHONS_OWN or PYTHONS_WORDS.search(message)
+    if entry.words >= ENOUGH_WORDS and not own:
+        return placed or _says_most(entry, message)
     return placed and (entry.file, entry.function) == place
 
 

@@ -73,6 +73,11 @@ ERROR_LITERALS = (
     *PLAIN_LITERALS,
     *CHAINS,
 )
+#: What CPython 3.8-3.14 says of any call (Python/ceval.c): a product that raises the
+#: same words is known by the place alone.
+PYTHONS_WORDS = re.compile(
+    r"\(\) (?:got an unexpected keyword|got multiple values|missing \d+ required|takes \d+)"
+)
 LIBRARY = ("site-packages", "dist-packages", "/lib/python", "<frozen", "\\lib\\", "/lib64/python")
 
 

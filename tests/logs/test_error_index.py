@@ -124,6 +124,14 @@ def test_what_python_says_itself_needs_the_place() -> None:
     assert one.find(error(text, kind="AttributeError", file="")) is None
 
 
+def test_what_python_says_of_any_call_is_no_products_message() -> None:
+    text = (
+        "TypeError: Accelerator.__init__() got an unexpected keyword argument 'dispatch_batches'\n"
+    )
+    found = diagnose([Source("log", data=text.encode())], KNOWN)
+    assert [cause.condition for cause in found.causes] == ["transformers-deepspeed-incompatible"]
+
+
 def test_the_longer_message_wins_and_a_tie_has_no_answer() -> None:
     short, long = entry("the batch is too"), entry("the batch is too small now")
     found = index(short, long).find(error("the batch is too small now"))

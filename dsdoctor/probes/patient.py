@@ -43,6 +43,8 @@ LiveFacts = tuple[TorchLive | Missing, DeepSpeedLive | Missing]
 STATIC_FACTS: tuple[type[Fact], ...] = (Patient, Packages, TorchBuild, DeepSpeedInstall)
 LIVE_FACTS: tuple[type[Fact], ...] = (TorchLive, DeepSpeedLive)
 
+#: Of the environment examined: children below do not compile in an older one.
+OLDEST_PYTHON = (3, 8)
 #: Reading names in site-packages takes 0.1 s; on a cold network disk it may take this.
 STATIC_SECONDS = 60.0
 #: One step of torch: an import from a cold network disk is slow and healthy.
@@ -83,9 +85,23 @@ def patient_facts(
         records, result = run_child(
             host, choice.executable, "static", timeout=STATIC_SECONDS, cwd=run.cwd
         )
+        if not records and "SyntaxError" in result.error_text:
+            refuse_too_old(host, choice.executable)
     except HostError as error:
         return (error.missing,) * 4
     return parse_static(records, choice, result)
+
+
+def refuse_too_old(host: Host, python: str) -> None:
+    """HostError where the interpreter is older than those in which the children run."""
+    asked = "import sys; sys.stdout.write('%d.%d' % sys.version_info[:2])"
+    said = host.run([python, "-c", asked]).text.strip()
+    found = re.fullmatch(r"(\d)\.(\d+)", said)
+    if found and (int(found[1]), int(found[2])) < OLDEST_PYTHON:
+        oldest = ".".join(map(str, OLDEST_PYTHON))
+        raise HostError(
+            Why.BROKEN, f"`{python}` is Python {said}; dsdoctor can examine {oldest} and newer"
+        )
 
 
 @probe

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
+from dsdoctor.model.facts.gpu import Nvml
+from dsdoctor.model.facts.machine import NvidiaKernel
 from dsdoctor.model.facts.memory import MemoryDemand
+from dsdoctor.model.facts.python import DeepSpeedInstall, TorchBuild
 from dsdoctor.model.finding import Finding, Status
 from dsdoctor.model.matrix import Matrix
 from dsdoctor.model.report import Report, Verdict
@@ -72,6 +76,19 @@ def shown(report: Report, verbosity: int) -> Iterator[Finding]:
             yield finding
 
 
+def folded(findings: Iterable[Finding], verbosity: int) -> Iterator[tuple[Finding, int]]:
+    """Findings, and how many more are unknown for the same reason, which only `-v` shows."""
+    rows = list(findings)
+    alike = Counter(row.message for row in rows if row.status is Status.UNKNOWN)
+    told: set[str] = set()
+    for row in rows:
+        if verbosity >= 1 or row.status is not Status.UNKNOWN:
+            yield row, 0
+        elif row.message not in told:
+            told.add(row.message)
+            yield row, alike[row.message] - 1
+
+
 def columns_of(width: int | None) -> int:
     """Columns to fill: those that were asked for or else the terminal's, at most 110."""
     if width is None:
@@ -96,8 +113,8 @@ def lines(report: Report, *, verbosity: int = 0, width: int | None = None) -> It
         for line in _wrap(" · ".join(items), columns, "", "head"):
             yield Line(line.text.replace("\N{NO-BREAK SPACE}", " "), line.style)
         yield Line("")
-    for finding in shown(report, verbosity):
-        yield from _finding(finding, columns)
+    for finding, more in folded(shown(report, verbosity), verbosity):
+        yield from _finding(finding, columns, more)
     if verbosity >= 1 and isinstance(report.topology, Matrix):
         from dsdoctor.report import topology  # noqa: PLC0415  # `diagnose` has neither
 
@@ -125,6 +142,23 @@ def lines(report: Report, *, verbosity: int = 0, width: int | None = None) -> It
         yield from _wrap(f"built-in tables as of {clean(report.facts_as_of)}", columns, "", "note")
 
 
+def gpu_words(report: Report) -> str:
+    """The GPUs in words, for a heading; what could not be read is not called absent."""
+    if report.gpus:
+        return clean(" + ".join(report.gpus))
+    unread = Nvml.key() in report.unread or NvidiaKernel.key() in report.unread
+    return "GPUs not read" if unread else "no NVIDIA GPU"
+
+
+def package_words(report: Report, kind: type[TorchBuild | DeepSpeedInstall]) -> str:
+    """A package with its version in words, for a heading."""
+    name, patient = ("torch" if kind is TorchBuild else "deepspeed"), report.patient
+    version = patient.torch if kind is TorchBuild else patient.deepspeed
+    if version:
+        return f"{name} {clean(version)}"
+    return f"{name} not read" if kind.key() in report.unread else f"no {name}"
+
+
 def _header(report: Report) -> Iterator[str]:
     if isinstance(report.judged, int):
         yield from _stated_header(report)
@@ -133,14 +167,14 @@ def _header(report: Report) -> Iterator[str]:
         yield clean(report.origin)
     if report.host or not isinstance(report.origin, str):
         yield clean(report.host or "unknown host")
-    yield clean(" + ".join(report.gpus)) if report.gpus else "no NVIDIA GPU"
+    yield gpu_words(report)
     if report.driver:
         yield f"driver {clean(report.driver)}"
     patient = report.patient
     python = clean(patient.python or "no Python interpreter")
     yield f"{python} ({clean(patient.chosen_by)})" if patient.chosen_by else python
-    yield f"torch {clean(patient.torch)}" if patient.torch else "no torch"
-    yield f"deepspeed {clean(patient.deepspeed)}" if patient.deepspeed else "no deepspeed"
+    yield package_words(report, TorchBuild)
+    yield package_words(report, DeepSpeedInstall)
     if report.config:
         yield f"config {clean(report.config)}"
 
@@ -162,7 +196,7 @@ def _stated_header(report: Report) -> Iterator[str]:
             yield f"{word} {clean(value)}"
 
 
-def _finding(finding: Finding, columns: int) -> Iterator[Line]:
+def _finding(finding: Finding, columns: int, more: int = 0) -> Iterator[Line]:
     word = WORDS[finding.status]
     name = f"{finding.condition} ({finding.id})" if finding.id else finding.condition
     style = finding.status.value
@@ -172,6 +206,11 @@ def _finding(finding: Finding, columns: int) -> Iterator[Line]:
         return
     yield Line(f"{word:<6}{name}" if len(word) < len(INDENT) else f"{word}  {name}", style)
     yield from _wrap(clean(finding.message), columns, INDENT, "body")
+    if more:
+        many = "1 more condition is" if more == 1 else f"{more} more conditions are"
+        yield from _wrap(
+            f"{many} unknown for the same reason; list with `-v`", columns, INDENT, "note"
+        )
     if finding.effect:
         yield from _wrap(f"effect: {clean(finding.effect)}", columns, INDENT, "effect")
     if finding.hint:

@@ -357,3 +357,17 @@ def test_it_is_quick() -> None:
     spent = after.children_user + after.children_system
     # measured: 0.08 s of computing; other programs may share the processors
     assert spent - before.children_user - before.children_system < 2.0
+
+
+def test_an_interpreter_that_is_too_old_is_named_with_its_version(tmp_path: Path) -> None:
+    python = tmp_path / "python"
+    python.write_text(
+        '#!/bin/sh\nfor word; do [ "$word" = -c ] && printf 2.7 && exit 0; done\n'
+        'echo "SyntaxError: invalid syntax" >&2\nexit 1\n'
+    )
+    python.chmod(0o755)
+    choice = PatientChoice(executable=str(python), chosen_by="--python")
+    for fact in patient_facts.function(LocalHost(), choice, RunNeeds()):
+        assert isinstance(fact, Missing)
+        assert fact.why is Why.BROKEN
+        assert fact.detail == f"`{python}` is Python 2.7; dsdoctor can examine 3.8 and newer"

@@ -7,6 +7,7 @@ from typing import Any
 
 from dsdoctor.model.facts.gpu import Gpus, GpuTopology
 from dsdoctor.model.facts.pci import PciTree
+from dsdoctor.model.facts.python import DeepSpeedInstall, TorchBuild
 from dsdoctor.model.facts.run import Scope
 from dsdoctor.model.finding import Finding, Status
 from dsdoctor.model.matrix import Matrix
@@ -64,6 +65,9 @@ def page(report: Report, snapshot: Snapshot) -> str:
         title=f"{report.verdict.value} · {report.host} · dsdoctor check",
         report=report,
         patient=report.patient,
+        gpus=text.gpu_words(report),
+        torch=text.package_words(report, TorchBuild),
+        deepspeed=text.package_words(report, DeepSpeedInstall),
         counted=[
             (status.value, report.counts.get(status.value, 0), one, many)
             for status, one, many in text.COUNTED

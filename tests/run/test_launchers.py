@@ -74,7 +74,7 @@ def _sampled(folder: Path) -> set[int]:
     return {rank["rank"] for row in rows for rank in json.loads(row)["ranks"]}
 
 
-@pytest.mark.parametrize("launcher", LAUNCHERS[:2])
+@pytest.mark.parametrize("launcher", LAUNCHERS)
 def test_a_run_that_works_is_one_line_with_its_figures(
     tmp_path: Path, script: str, launcher: str
 ) -> None:

@@ -4,7 +4,8 @@
 
 Standard input is a pipe whose other end dsdoctor keeps open. When it closes, what carries the run's
 marker gets a moment to end by itself (a rank that compiles an op removes its lock); then it is
-killed, and FOLDER is removed. Standard library only.
+killed, and FOLDER is removed, with the shared memory that DeepSpeed's CPU ranks have left under the
+port that FOLDER notes. Standard library only.
 """
 
 from __future__ import annotations
@@ -13,12 +14,16 @@ import contextlib
 import os
 import shutil
 import signal
+import stat
 import sys
 import time
 
 #: The file that dsdoctor touches; ranks that miss it clean up and end. They look every second.
 ALIVE = "alive"
 GRACE_SECONDS = 8.0
+#: The file in which dsdoctor notes the port of the rendezvous, and where shared memory lies.
+PORT = "port"
+SHM = "/dev/shm"  # noqa: S108  # where POSIX shared memory is, not a temporary file of ours
 #: For processes that start others while they are being killed.
 SECONDS = 5.0
 
@@ -58,6 +63,33 @@ def kill(pid: int, needle: bytes) -> None:
             os.close(handle)
 
 
+def is_mapped(path: str) -> bool:
+    """Whether a process has mapped a file."""
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            with contextlib.suppress(OSError), open(f"/proc/{name}/maps", "rb") as file:
+                if os.fsencode(path) in file.read():
+                    return True
+    return False
+
+
+def remove_buffers(folder: str) -> None:
+    """Removes the all-reduce buffers of the run's port (csrc/cpu/comm/shm.cpp of DeepSpeed 0.19).
+
+    Their names have user and port, and ranks that are killed do not remove them.
+    """
+    with contextlib.suppress(OSError, ValueError):
+        with open(os.path.join(folder, PORT), encoding="ascii") as file:
+            port = int(file.read(16))
+        for name in os.listdir(SHM):
+            words = f"deepspeed_allreduce_buffer_{os.getuid()}_", f"_{port}_"
+            path = os.path.join(SHM, name)
+            if name.startswith(words[0]) and words[1] in name and not is_mapped(path):
+                info = os.lstat(path)
+                if stat.S_ISREG(info.st_mode) and info.st_uid == os.getuid():
+                    os.unlink(path)
+
+
 def main() -> None:
     """Waits for the end of dsdoctor, then cleans up."""
     run_id, folder = sys.argv[1:3]
@@ -79,6 +111,7 @@ def main() -> None:
             kill(pid, needle)
         time.sleep(0.05)
         left = marked(needle)
+    remove_buffers(folder)
     shutil.rmtree(folder, ignore_errors=True)
 
 

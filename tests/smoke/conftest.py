@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -19,6 +20,8 @@ import pytest
 from tests.support.ops import compile_ops
 
 SHM = Path("/dev/shm")
+#: In the command of a report: the shared memory of its ranks is named after it.
+PORT = re.compile(r"master[-_]port\W{1,9}(\d+)")
 LIMITED = """
 import sys
 from dsdoctor.smoke import track
@@ -78,6 +81,7 @@ class Smoke:
             "COLUMNS": "100",
         }
         self.shm = {entry.name for entry in SHM.iterdir()}
+        self.ports: set[str] = set()
 
     def start(
         self, *args: str, limits: Mapping[str, float] | None = None, **options: Any
@@ -111,6 +115,7 @@ class Smoke:
         except BaseException:
             os.killpg(child.pid, signal.SIGKILL)
             raise
+        self.ports |= set(PORT.findall(out))
         return Ended(child.returncode, out, err, time.monotonic() - begun)
 
     def config(self, *, stage: int = 1, precision: str = "fp32", **extra: Any) -> str:
@@ -140,12 +145,9 @@ class Smoke:
             if entry.name not in self.shm
             and entry.name.startswith("deepspeed_allreduce")
             # runs of others on this machine have their own
-            and self.port
-            and f"_{self.port}_" in entry.name
+            and any(f"_{port}_" in entry.name for port in self.ports)
         ]
         return left
-
-    port: str = ""
 
 
 @pytest.fixture(scope="session")

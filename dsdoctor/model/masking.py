@@ -174,11 +174,17 @@ def _option() -> re.Pattern[str]:
 _VALUE = re.compile(r"\\{0,3}(?:\"[^\"\\]+|'[^'\\]+|[^\s\"'&]+)")
 _LONGEST_JUDGED = 300
 #: Text without any of these holds nothing to mask.
-_SUSPICIOUS = re.compile(
-    r"(?i)://|pass|pwd|pw|secret|cred|jwt|key|token|auth|pat|sas|sig|cookie|hook|bearer|basic|curl"
-    r"|hf_|api|pypi-|dckr_|gh[oprsu]_|gl[a-z]{2,5}-|A(?:KIA|SIA|BIA|CCA)|[rs]k[_-]|npm_|xox|xapp-|aiza|gocspx"
-    r"|ya29|gsk_|r8_|wandb_|hv[sbr]\.|do[opr]_|shp|lin_|atatt|sg\.|eyj|:AA"
+_CLUES = (
+    r"://|pass|pwd|pw|secret|cred|jwt|key|token|auth|pat|sas|sig|cookie|hook|bearer|basic|curl"
+    r"|hf_|api|pypi-|dckr_|gh[oprsu]_|gl[a-z]{2,5}-|a(?:kia|sia|bia|cca)|[rs]k[_-]|npm_|xox|xapp-|aiza|gocspx"
+    r"|ya29|gsk_|r8_|wandb_|hv[sbr]\.|do[opr]_|shp|lin_|atatt|sg\.|eyj|:aa"
 )
+_LOWER_CLUE = re.compile(_CLUES)
+
+
+@_once
+def _any_clue() -> re.Pattern[str]:
+    return re.compile(_CLUES, re.IGNORECASE)
 
 
 def _segments(name: str) -> list[str]:
@@ -271,6 +277,16 @@ def _named(text: str, pattern: re.Pattern[str]) -> str:
     return "".join([*kept, text[done:]]) if kept else text
 
 
+def _is_suspicious(text: str) -> bool:
+    """Whether a text holds a clue to a secret, in letters of either case.
+
+    Six times as fast in lower case: a pattern that ignores case cannot look up first characters.
+    Only in ASCII do both mean the same.
+    """
+    clue = _LOWER_CLUE.search(text.lower()) if text.isascii() else _any_clue().search(text)
+    return clue is not None
+
+
 def mask(text: str) -> str:
     """Hides what looks like a secret.
 
@@ -281,7 +297,7 @@ def mask(text: str) -> str:
     >>> mask("pdsh -w gpu1 export HF_TOKEN=x1y2z3; export NCCL_DEBUG=INFO")
     'pdsh -w gpu1 export HF_TOKEN=[masked]; export NCCL_DEBUG=INFO'
     """
-    if not _SUSPICIOUS.search(text):
+    if not _is_suspicious(text):
         return text
     text = _forms().sub(MASK, text)
     text = _hook().sub(MASK, text)

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from dsdoctor.model import masking
 from dsdoctor.model.masking import MASK, mask, mask_tree, mask_value, mask_words
 from tests.support.planted import NAMES, ORDINARY, PLANTED, Planted
 
@@ -91,3 +95,21 @@ def test_masking_takes_linear_time(unit: str) -> None:
     short, long = seconds(8_000), seconds(64_000)
     # eight times the text: linear is eight times the time, quadratic sixty-four
     assert long < max(24 * short, 0.05)
+
+
+#: Among them signs that count as k, s and i where a pattern ignores case (Kelvin, long s, dotless i).
+LETTERS = (*"aAkKsSiI:_-./x1", "\u212a", "\u017f", "\u0131", "\u00e9", "hf_", "GL")
+
+
+@given(st.lists(st.sampled_from(LETTERS)))
+def test_the_quick_look_for_clues_sees_what_the_slow_one_sees(pieces: list[str]) -> None:
+    text = "".join(pieces)
+    slow = re.compile(masking._CLUES, re.IGNORECASE).search(text) is not None
+    assert masking._is_suspicious(text) == slow
+
+
+@pytest.mark.parametrize(
+    "text", ["to\u212aEN=x", "pa\u017f\u017f", "AKIA", "akia", "SG.", "GLpat-"]
+)
+def test_a_clue_counts_in_letters_of_either_case(text: str) -> None:
+    assert masking._is_suspicious(text)

@@ -57,13 +57,15 @@ class BlockReader:
     def _stretches(self, window: Window, begin: int, end: int) -> None:
         data = window.data
         if self.fragment:  # the line in front of the first byte is not to be seen again
-            hot = {begin + at: texts for at, texts in self.ready.hot(data[begin:end]).items()}
+            rest, began = self.ready.hot(data[begin:end])
+            hot = {begin + at: texts for at, texts in rest.items()}
+            began = [begin + at for at in began]
         else:
-            hot = self.ready.hot(data)
+            hot, began = self.ready.hot(data)
         places = sorted(place for place in hot if begin <= place < end)
         if not self.lines.result.lines:
             self.course.runs.learn(data[begin:end])
-        starts = self.course.runs.find(data, begin, end)
+        starts = self.course.runs.find(data, begin, end, began)
         cuts = {place for place, _ in starts if place > begin}
         place = begin
         while end - place > STRETCH:

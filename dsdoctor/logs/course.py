@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import functools
 
 import msgspec
 
@@ -68,7 +69,12 @@ class Course:
             return result.lines - lines + (0 if fragment else 1)
 
         self.lines.steps = {**self.lines.steps, **steps}
-        first = result.lines - window.data.count(b"\n", begin, end) + 1
+
+        @functools.cache
+        def first() -> int:
+            """Number of the stretch's first line."""
+            return result.lines - window.data.count(b"\n", begin, end) + 1
+
         result.step = (number_of(last), window.when(last.place), last)
         numbers = {kind: number_of(step) for kind, step in steps.items()}
 
@@ -76,7 +82,7 @@ class Course:
             behind = {kind: step for kind, step in steps.items() if line < numbers[kind]}
             if behind and not before.keys() & behind.keys():
                 # not counted so before: what these kinds count from here on decides
-                rest = window.data[begin:end].split(b"\n")[max(0, line - first) :]
+                rest = window.data[begin:end].split(b"\n")[max(0, line - first()) :]
                 since = {kind: first_step(rest, kind) for kind in behind}
                 before = {
                     kind: step

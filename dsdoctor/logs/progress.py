@@ -106,8 +106,8 @@ def last_steps(data: bytes, begin: int, end: int) -> Steps:
             place = data.rfind(literal, begin, stop)
             if place < 0:
                 break
-            start = max(data.rfind(b"\n", begin, place), data.rfind(b"\r", begin, place)) + 1
-            start = max(start, begin)
+            start = max(begin, data.rfind(b"\n", begin, place) + 1)
+            start = max(start, data.rfind(b"\r", start, place) + 1)
             close = data.find(b"\n", place, min(end, place + LONGEST))
             text = data[start : close if close > 0 else min(end, place + LONGEST)]
             step = step_of(text[:LONGEST].decode("utf-8", "replace"), start)

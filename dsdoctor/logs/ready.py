@@ -12,6 +12,7 @@ from dsdoctor.logs.knowledge import Known
 from dsdoctor.logs.launcher_lines import FAILED, FIRST, RESTART
 from dsdoctor.logs.marks import MARK_LITERALS
 from dsdoctor.logs.necessary import necessary
+from dsdoctor.logs.runs import STARTS
 from dsdoctor.model.condition import Boilerplate
 
 #: Sets of literals of which the signatures are kept.
@@ -73,7 +74,8 @@ class ReadySignatures:
             *self.by_literal, *self.flags, *ERROR_LITERALS, *MARK_LITERALS,
             RESTART, FAILED, FIRST,
         }  # fmt: skip
-        self._matcher = matcher(literals, engine)
+        self._starts = frozenset(STARTS) - literals
+        self._matcher = matcher(literals | self._starts, engine)
 
     @property
     def engine(self) -> str:
@@ -108,6 +110,12 @@ class ReadySignatures:
                 text = text.replace(told, "")
         return text
 
-    def hot(self, data: bytes) -> dict[int, set[str]]:
-        """Start of a line to the literals in that line."""
-        return self._matcher.find(data)
+    def hot(self, data: bytes) -> tuple[dict[int, set[str]], list[int]]:
+        """Start of a line to the literals in that line; and starts of lines that begin a run."""
+        hot = self._matcher.find(data)
+        started = [place for place, literals in hot.items() if not literals.isdisjoint(STARTS)]
+        for place in started:
+            hot[place] -= self._starts
+            if not hot[place]:
+                del hot[place]
+        return hot, started

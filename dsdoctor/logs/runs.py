@@ -8,6 +8,7 @@ with the lines with which the log began, or with the line that its launcher writ
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from dsdoctor.logs import reader
 from dsdoctor.logs.prefixes import strip_prefixes
@@ -27,11 +28,11 @@ CHANGING = re.compile(r"[\w./:+-]*\d[\w./:+-]*")
 FAILED = re.compile(r"Traceback|Error|Exception|Interrupt|^\s*File \"")
 #: Lines that are written once, at the start of a run, by what starts it.
 STARTS = (
-    b"nohup: ignoring input",  # GNU coreutils, src/nohup.c
-    "nohup: 忽略输入".encode(),
-    b"main] cmd = ",  # DeepSpeed, launcher/runner.py
-    b"Setting OMP_NUM_THREADS environment variable for each process",  # torch, distributed/run.py
-    b"queued and waiting for resources",  # Slurm, src/srun/allocate.c, src/salloc/salloc.c
+    "nohup: ignoring input",  # GNU coreutils, src/nohup.c
+    "nohup: 忽略输入",
+    "main] cmd = ",  # DeepSpeed, launcher/runner.py
+    "Setting OMP_NUM_THREADS environment variable for each process",  # torch, distributed/run.py
+    "queued and waiting for resources",  # Slurm, src/srun/allocate.c, src/salloc/salloc.c
 )
 
 
@@ -71,25 +72,28 @@ class Openings:
         """Stops taking the first lines for the opening of a run: they recur within one."""
         self._opening, self._needle = [], b""
 
-    def find(self, data: bytes, begin: int, end: int) -> list[tuple[int, bool]]:
+    def find(
+        self, data: bytes, begin: int, end: int, started: Iterable[int]
+    ) -> list[tuple[int, bool]]:
         """Where runs may begin in a stretch of whole lines, sorted.
+
+        Args:
+            data: a block.
+            begin: place of the stretch in it.
+            end: of the stretch.
+            started: places of the lines of the block that hold one of STARTS.
 
         Returns:
             The place of the first line, and whether the log's own opening marks it.
         """
-        found: dict[int, bool] = {}
-        for needle in (*STARTS, self._needle):
-            if not needle:
-                continue
-            place, count = data.find(needle, begin, end), 0
-            while place >= 0 and count < MOST:
-                count += 1
-                start = max(begin, data.rfind(b"\n", begin, place) + 1)
-                if needle is not self._needle:
-                    found[start] = False
-                elif self._begins(data, start, end):
-                    found.setdefault(start, True)
-                place = data.find(needle, place + len(needle), end)
+        found = dict.fromkeys(sorted(one for one in started if begin <= one < end)[:MOST], False)
+        place, count = data.find(self._needle, begin, end) if self._needle else -1, 0
+        while place >= 0 and count < MOST:
+            count += 1
+            start = max(begin, data.rfind(b"\n", begin, place) + 1)
+            if self._begins(data, start, end):
+                found.setdefault(start, True)
+            place = data.find(self._needle, place + len(self._needle), end)
         return sorted(found.items())
 
     def _begins(self, data: bytes, start: int, end: int) -> bool:

@@ -107,7 +107,7 @@ PLACES = (
     ),
 )
 NAMES = (
-    _named("HF_TOKEN", "hunter2x", "pdsh -w gpu1 export {}={}; cd /work"),
+    _named("HF_TOKEN", "hunter2x", "pdsh -w gpu1 export {}={}; cd /srv/job"),
     _named("SLURM_JWT", "hunter2x"),
     _named("NVIDIA_API_KEY", "hunter2x", "export {}='{}'"),
     _named("HF_HUB_TOKEN", "hunter2x"),

@@ -14,7 +14,8 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 
-from dsdoctor import process
+from dsdoctor import proc_stat, process
+from dsdoctor.probes.children import guard
 
 SHM = Path("/dev/shm")  # noqa: S108  # where POSIX shared memory lives
 _MAPPED = re.compile(r"(?m) /dev/shm/([^/\n]+?)(?: \(deleted\))?$")
@@ -26,7 +27,7 @@ _TAIL_BYTES = 65536
 def is_alive(pid: int) -> bool:
     """Whether a process runs; one that has ended and was not waited for does not."""
     try:
-        text = Path(f"/proc/{pid}/stat").read_text()
+        state = proc_stat.parse(Path(f"/proc/{pid}/stat").read_bytes()).state
     except OSError:
         if Path("/proc/self/stat").exists():
             return False
@@ -35,7 +36,7 @@ def is_alive(pid: int) -> bool:
         except ProcessLookupError:
             return False
         return True
-    return text.rpartition(")")[2].split()[:1] not in (["Z"], ["X"])
+    return state not in ("Z", "X")
 
 
 def tail(path: Path, lines: int = TAIL_LINES) -> tuple[str, ...]:
@@ -177,23 +178,18 @@ def sweep_shared_memory(made: Iterable[str], before: frozenset[str], port: int) 
     """Removes segments that this run has left; returns those that would not go.
 
     What the run made is what its ranks had mapped and was not there before; and DeepSpeed's
-    all-reduce buffers of its port, which stay even after a healthy run on CPUs (their names have
-    user and port, `csrc/cpu/comm/shm.cpp`). Another job that shares the folder, in a container too,
-    may make segments at the same time: what merely is new is not ours.
+    all-reduce buffers of its port, which stay even after a healthy run on CPUs. Another job that
+    shares the folder, in a container too, may make segments at the same time: what merely is new is
+    not ours.
     """
     ours = {name for name in made if name.startswith(("nccl-", "torch_"))}
-    ours |= {name for name in shared_memory() if _is_buffer(name, port)}
+    ours |= {name for name in shared_memory() if guard.is_buffer(name, port)}
     return _remove_segments(ours - before)
 
 
 def sweep_stale_buffers(port: int) -> None:
     """Removes DeepSpeed's buffers of an earlier run of this user that was killed."""
-    _remove_segments(name for name in shared_memory() if _is_buffer(name, port))
-
-
-def _is_buffer(name: str, port: int) -> bool:
-    uid = os.getuid() if hasattr(os, "getuid") else 0
-    return name.startswith(f"deepspeed_allreduce_buffer_{uid}_") and f"_{port}_" in name
+    _remove_segments(name for name in shared_memory() if guard.is_buffer(name, port))
 
 
 def _remove_segments(names: Iterable[str]) -> tuple[str, ...]:
@@ -202,7 +198,7 @@ def _remove_segments(names: Iterable[str]) -> tuple[str, ...]:
     for name in names:
         path = SHM / name
         try:
-            if is_mine(path.lstat(), stat.S_IFREG) and not _is_mapped(path):
+            if is_mine(path.lstat(), stat.S_IFREG) and not guard.is_mapped(str(path)):
                 path.unlink()
         except FileNotFoundError:
             continue
@@ -215,13 +211,3 @@ def is_mine(info: os.stat_result, kind: int) -> bool:
     """Whether what a `stat` describes is of a kind (`stat.S_IFDIR`, …) and of this user."""
     mine = not hasattr(os, "getuid") or info.st_uid == os.getuid()
     return mine and stat.S_IFMT(info.st_mode) == kind
-
-
-def _is_mapped(path: Path) -> bool:
-    needle = str(path)
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            with contextlib.suppress(OSError):
-                if needle in (entry / "maps").read_text(errors="replace"):
-                    return True
-    return False

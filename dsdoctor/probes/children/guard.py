@@ -73,18 +73,24 @@ def is_mapped(path: str) -> bool:
     return False
 
 
-def remove_buffers(folder: str) -> None:
-    """Removes the all-reduce buffers of the run's port (csrc/cpu/comm/shm.cpp of DeepSpeed 0.19).
+def is_buffer(name: str, port: int) -> bool:
+    """Whether shared memory is this user's all-reduce buffer of a rendezvous port.
 
-    Their names have user and port, and ranks that are killed do not remove them.
+    DeepSpeed's CPU ranks leave it even after a healthy run; its name has user and port
+    (csrc/cpu/comm/shm.cpp of DeepSpeed 0.19.8).
     """
+    uid = os.getuid() if hasattr(os, "getuid") else 0
+    return name.startswith(f"deepspeed_allreduce_buffer_{uid}_") and f"_{port}_" in name
+
+
+def remove_buffers(folder: str) -> None:
+    """Removes the buffers of the port that a run's folder notes."""
     with contextlib.suppress(OSError, ValueError):
         with open(os.path.join(folder, PORT), encoding="ascii") as file:
             port = int(file.read(16))
         for name in os.listdir(SHM):
-            words = f"deepspeed_allreduce_buffer_{os.getuid()}_", f"_{port}_"
             path = os.path.join(SHM, name)
-            if name.startswith(words[0]) and words[1] in name and not is_mapped(path):
+            if is_buffer(name, port) and not is_mapped(path):
                 info = os.lstat(path)
                 if stat.S_ISREG(info.st_mode) and info.st_uid == os.getuid():
                     os.unlink(path)

@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
@@ -28,6 +29,7 @@ PACKAGE = "dsdoctor_checks"
 FIELD = re.compile(r"\{[^{}\n]*\}")
 _CODE = re.compile(r"`[^`]*`")
 _PROSE = re.compile(r"[A-Za-z]{2,},? [a-z]{2,}")
+T = TypeVar("T", Finding, Cause, SmokeCause)
 _ENTRY = re.compile(r'^(msgctxt|msgid|msgstr)\s+(".*")$|^(".*")$')
 
 
@@ -129,15 +131,24 @@ def of_report(report: Report, titles: Mapping[str, str], language: str) -> Repor
 def _finding(finding: Finding, titles: Mapping[str, str], own: Catalogue) -> Finding:
     if finding.status in (Status.OK, Status.SKIP):
         return finding
-    name = finding.condition
-    message = own.translate(name, finding.message) or finding.message
-    title = own.translate(name, titles.get(name, ""))
-    return msgspec.structs.replace(
-        finding,
-        message=f"{title}：{message}" if title else message,
-        effect=own.translate(name, finding.effect) or finding.effect,
-        hint=own.translate(name, finding.hint) or finding.hint,
-    )
+    title = own.translate(finding.condition, titles.get(finding.condition, ""))
+    return _translated(finding, own, ("message", "effect", "hint"), title)
+
+
+def _translated(item: T, own: Catalogue, fields: tuple[str, ...], title: str | None = None) -> T:
+    """An item with those of its texts translated that are in the catalogue.
+
+    Args:
+        item: what has a condition.
+        own: the catalogue.
+        fields: names of its texts.
+        title: put in front of the message, which may only state what was measured.
+    """
+    known = {name: getattr(item, name) for name in fields}
+    texts = {name: own.translate(item.condition, text) or text for name, text in known.items()}
+    if title:
+        texts["message"] = f"{title}：{texts['message']}"
+    return msgspec.structs.replace(item, **texts)
 
 
 def of_diagnosis(diagnosis: Diagnosis, language: str) -> Diagnosis:
@@ -145,18 +156,8 @@ def of_diagnosis(diagnosis: Diagnosis, language: str) -> Diagnosis:
     own = catalogue(language)
     if own is None:
         return diagnosis
-    return msgspec.structs.replace(
-        diagnosis, causes=tuple(_cause(cause, own) for cause in diagnosis.causes)
-    )
-
-
-def _cause(cause: Cause, own: Catalogue) -> Cause:
-    name = cause.condition
-    return msgspec.structs.replace(
-        cause,
-        message=own.translate(name, cause.message) or cause.message,
-        hint=own.translate(name, cause.hint) or cause.hint,
-    )
+    causes = tuple(_translated(cause, own, ("message", "hint")) for cause in diagnosis.causes)
+    return msgspec.structs.replace(diagnosis, causes=causes)
 
 
 def of_smoke(report: SmokeReport, language: str) -> SmokeReport:
@@ -164,18 +165,9 @@ def of_smoke(report: SmokeReport, language: str) -> SmokeReport:
     own = catalogue(language)
     if own is None:
         return report
-    return msgspec.structs.replace(
-        report, causes=tuple(_smoke_cause(cause, own) for cause in report.causes)
+    fields = ("title", "message", "hint")
+    causes = tuple(
+        _translated(cause, own, fields, own.translate(cause.condition, cause.title))
+        for cause in report.causes
     )
-
-
-def _smoke_cause(cause: SmokeCause, own: Catalogue) -> SmokeCause:
-    name = cause.condition
-    title = own.translate(name, cause.title)
-    message = own.translate(name, cause.message) or cause.message
-    return msgspec.structs.replace(
-        cause,
-        title=title or cause.title,
-        message=f"{title}：{message}" if title else message,
-        hint=own.translate(name, cause.hint) or cause.hint,
-    )
+    return msgspec.structs.replace(report, causes=causes)

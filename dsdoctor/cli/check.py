@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from dsdoctor import job_request, locales
+from dsdoctor import job_request
 from dsdoctor.cli import common, html, job, loading, options
 from dsdoctor.cli.elsewhere import Given
 from dsdoctor.cli.output import show, wants_colour
@@ -156,8 +156,8 @@ def command(
 
 def translated(report: Report, registry: Registry, lang: str | None) -> Report:
     """The report in the reader's language."""
-    wanted = locales.wanted(lang, os.environ)
-    if wanted not in locales.LANGUAGES:
+    wanted = options.reader_language(lang)
+    if wanted is None:
         return report
     from dsdoctor import language  # noqa: PLC0415  # English needs no catalogue
 

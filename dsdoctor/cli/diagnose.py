@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
 
 import click
 import msgspec
 
-from dsdoctor import locales, logs
+from dsdoctor import logs
 from dsdoctor.cli import html, loading, log_heads, options
 from dsdoctor.cli.output import show, wants_colour
 from dsdoctor.errors import UsageError
@@ -131,8 +130,8 @@ def command(
 
 def translated(diagnosis: Diagnosis, lang: str | None) -> Diagnosis:
     """The diagnosis in the reader's language."""
-    wanted = locales.wanted(lang, os.environ)
-    if wanted not in locales.LANGUAGES:
+    wanted = options.reader_language(lang)
+    if wanted is None:
         return diagnosis
     from dsdoctor import language  # noqa: PLC0415  # English needs no catalogue
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import click
 
+from dsdoctor import locales
 from dsdoctor.model.deadlines import TOTAL_SECONDS
 
 C = TypeVar("C", bound=Callable[..., Any])
@@ -64,6 +66,12 @@ def language_option(function: C) -> C:
         help="Language of text and HTML [$LANGUAGE, $LC_MESSAGES, $LANG].",
     )  # fmt: skip
     return option(function)
+
+
+def reader_language(lang: str | None) -> str | None:
+    """The language that a report for people is translated into; None = it stays English."""
+    wanted = locales.wanted(lang, os.environ)
+    return wanted if wanted in locales.LANGUAGES else None
 
 
 def environment_options(function: C) -> C:

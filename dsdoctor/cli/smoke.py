@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 import shutil
 import signal
@@ -15,7 +14,7 @@ from typing import Any
 import click
 import msgspec
 
-from dsdoctor import files, interpreter, known_good, locales, this_machine
+from dsdoctor import files, interpreter, known_good, this_machine
 from dsdoctor.cli import common, html, loading, options, output
 from dsdoctor.cli.phases import shown
 from dsdoctor.errors import UsageError
@@ -203,8 +202,8 @@ def show(
     lang: str | None = None,
 ) -> None:
     """Prints a report, or writes its page; for people in the reader's language."""
-    wanted = locales.wanted(lang, os.environ)
-    if form != "json" and wanted in locales.LANGUAGES:
+    wanted = None if form == "json" else options.reader_language(lang)
+    if wanted is not None:
         from dsdoctor import language  # noqa: PLC0415  # English needs no catalogue
 
         report = language.of_smoke(report, wanted)

@@ -232,6 +232,20 @@ def agent(
     return "\n".join(lines) + "\n"
 
 
+def one_dead(said: Callable[[int], str], ranks: int, dead: int, code: int) -> str:
+    """What the other ranks say of one that has ended, and torchrun on its node of eight."""
+    first = dead // 8 * 8
+    others = [said(rank) for rank in range(ranks) if rank != dead]
+    return mixed(others) + agent(range(first, first + 8), dead, code)
+
+
+def loader_failed(message: str) -> str:
+    """Rank 4, whose loader has lost a worker."""
+    file = f"{SITE}/torch/utils/data/_utils/signal_handling.py"
+    handler = (file, 73, "handler", "_error_if_any_worker_fails()")
+    return traceback(message, [MAIN, LOOP, handler], "[rank4]: ")
+
+
 def ds_end(ranks: int, code: int, clock: str = "07:09:12") -> str:
     """The end of DeepSpeed's launcher."""
     lines = [
@@ -264,13 +278,7 @@ def node(name: str, text: str) -> str:
 
 @whole(USER)
 def keyerror_rank13_then_watchdogs_of_32() -> str:
-    return (
-        start(32)
-        + train(1, 300)
-        + key_error(13)
-        + mixed([watchdog(n) for n in range(32) if n != 13])
-        + agent(range(8, 16), 13, 1)
-    )
+    return start(32) + train(1, 300) + key_error(13) + one_dead(watchdog, 32, 13, 1)
 
 
 @whole(USER)
@@ -310,13 +318,7 @@ def keyerror_on_node1_in_files_of_nodes() -> dict[str, str]:
 @whole(CRASH)
 def segfault_rank6_then_nccl_errors() -> str:
     segv = f'Fatal Python error: Segmentation fault\n\nCurrent thread 0x00007f1 (most recent call first):\n  File "{SITE}/tokenizers/__init__.py", line 88 in encode\n  File "/home/me/train.py", line 71 in __getitem__\n'
-    return (
-        start(16)
-        + train(1, 120)
-        + segv
-        + mixed([remote(n) for n in range(16) if n != 6])
-        + agent(range(8), 6, -11)
-    )
+    return start(16) + train(1, 120) + segv + one_dead(remote, 16, 6, -11)
 
 
 @whole(CRASH)
@@ -338,13 +340,7 @@ def segfault_under_the_deepspeed_launcher() -> str:
 
 @whole("gpu-oom")
 def oom_rank3_then_broken_pipes() -> str:
-    return (
-        start(8)
-        + train(1, 30)
-        + oom(3)
-        + mixed([store_gone(n) for n in range(8) if n != 3])
-        + agent(range(8), 3, 1)
-    )
+    return start(8) + train(1, 30) + oom(3) + one_dead(store_gone, 8, 3, 1)
 
 
 @whole("gpu-oom")
@@ -362,12 +358,7 @@ def oom_rank3_under_deepspeed_and_sigabrt() -> str:
 
 @whole(*KILLED)
 def killed_by_the_kernel_torchrun() -> str:
-    return (
-        start(8)
-        + train(1, 90)
-        + mixed([remote(n) for n in range(8) if n != 5])
-        + agent(range(8), 5, -9)
-    )
+    return start(8) + train(1, 90) + one_dead(remote, 8, 5, -9)
 
 
 @whole("host-oom-killed")
@@ -422,14 +413,7 @@ def net_plugin_warnings_then_own_valueerror() -> str:
         [MAIN, ("/home/me/train.py", 77, "main", "a, b = batch")],
         "[rank11]: ",
     )
-    return (
-        start(16)
-        + plugin
-        + train(1, 40)
-        + own
-        + mixed([remote(n) for n in range(16) if n != 11])
-        + agent(range(8, 16), 11, 1)
-    )
+    return start(16) + plugin + train(1, 40) + own + one_dead(remote, 16, 11, 1)
 
 
 @whole("gpu-oom")
@@ -657,27 +641,8 @@ def loss_scale_at_its_floor() -> str:
 
 @whole("dataloader-worker-killed", "shm-too-small", "host-oom-killed")
 def loader_worker_killed() -> str:
-    dead = traceback(
-        "RuntimeError: DataLoader worker (pid 9123) is killed by signal: Killed. ",
-        [
-            MAIN,
-            LOOP,
-            (
-                f"{SITE}/torch/utils/data/_utils/signal_handling.py",
-                73,
-                "handler",
-                "_error_if_any_worker_fails()",
-            ),
-        ],
-        "[rank4]: ",
-    )
-    return (
-        start(8)
-        + train(1, 400)
-        + dead
-        + mixed([watchdog(n) for n in range(8) if n != 4])
-        + agent(range(8), 4, 1)
-    )
+    dead = loader_failed("RuntimeError: DataLoader worker (pid 9123) is killed by signal: Killed. ")
+    return start(8) + train(1, 400) + dead + one_dead(watchdog, 8, 4, 1)
 
 
 @whole(USER)
@@ -716,15 +681,7 @@ def device_assert_on_rank1() -> str:
         "[rank1]: ",
     )
     dog = "[rank1]:[E506 07:09:10.412345678 ProcessGroupNCCL.cpp:1895] [PG ID 0 PG GUID 0(default_pg) Rank 1] Process group watchdog thread terminated with exception: CUDA error: device-side assert triggered\nterminate called after throwing an instance of 'c10::DistBackendError'\n"
-    return (
-        start(8)
-        + train(1, 30)
-        + kernel
-        + error
-        + dog
-        + mixed([remote(n) for n in range(8) if n != 1])
-        + agent(range(8), 1, -6)
-    )
+    return start(8) + train(1, 30) + kernel + error + dog + one_dead(remote, 8, 1, -6)
 
 
 @whole("gpu-hardware-fault", "ecc-uncorrectable")
@@ -739,8 +696,7 @@ def uncorrectable_memory_error() -> str:
         + train(1, 999)
         + "gpu-0:4005:5005 [5] enqueue.cc:1204 NCCL WARN Cuda failure 'uncorrectable ECC error encountered'\n"
         + error
-        + mixed([watchdog(n) for n in range(16) if n != 5])
-        + agent(range(8), 5, 1)
+        + one_dead(watchdog, 16, 5, 1)
     )
 
 
@@ -758,8 +714,7 @@ def gpu_fell_off_the_bus() -> dict[str, str]:
         + train(1, 99)
         + "[2026-05-06 07:08:03,001] [INFO] step\n"
         + error
-        + mixed([watchdog(n) for n in range(8) if n != 2])
-        + agent(range(8), 2, 1),
+        + one_dead(watchdog, 8, 2, 1),
     }
 
 
@@ -850,28 +805,10 @@ def nothing_but_watchdogs_of_32() -> str:
 @whole("shm-too-small")
 def shared_memory_full() -> str:
     bus = "ERROR: Unexpected bus error encountered in worker. This might be caused by insufficient shared memory (shm).\n"
-    dead = traceback(
-        "RuntimeError: DataLoader worker (pid 9123) is killed by signal: Bus error. It is possible that dataloader's workers are out of shared memory. Please try to raise your shared memory limit.",
-        [
-            MAIN,
-            LOOP,
-            (
-                f"{SITE}/torch/utils/data/_utils/signal_handling.py",
-                73,
-                "handler",
-                "_error_if_any_worker_fails()",
-            ),
-        ],
-        "[rank4]: ",
+    dead = loader_failed(
+        "RuntimeError: DataLoader worker (pid 9123) is killed by signal: Bus error. It is possible that dataloader's workers are out of shared memory. Please try to raise your shared memory limit."
     )
-    return (
-        start(8)
-        + train(1, 9)
-        + bus * 3
-        + dead
-        + mixed([remote(n) for n in range(8) if n != 4])
-        + agent(range(8), 4, 1)
-    )
+    return start(8) + train(1, 9) + bus * 3 + dead + one_dead(remote, 8, 4, 1)
 
 
 @whole("nccl-ib-or-socket-interface", "rdma-port-down")

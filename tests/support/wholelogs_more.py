@@ -21,6 +21,7 @@ from tests.support.wholelogs import (
     key_error,
     mixed,
     node,
+    one_dead,
     oom,
     remote,
     start,
@@ -154,13 +155,7 @@ def stale_file_handle_on_rank_12() -> str:
         [MAIN, LOOP, ("/home/me/data.py", 55, "__getitem__", "return self.file.read(n)")],
         "[rank12]: ",
     )
-    return (
-        start(16)
-        + train(1, 800)
-        + stale
-        + mixed([watchdog(n) for n in range(16) if n != 12])
-        + agent(range(8, 16), 12, 1)
-    )
+    return start(16) + train(1, 800) + stale + one_dead(watchdog, 16, 12, 1)
 
 
 @whole("path-not-writable")
@@ -354,27 +349,13 @@ def illegal_memory_access_on_rank_3() -> str:
         "[rank3]: ",
     )
     dog = "[rank3]:[E506 07:09:10.412345678 ProcessGroupNCCL.cpp:1895] [PG ID 0 PG GUID 0(default_pg) Rank 3] Process group watchdog thread terminated with exception: CUDA error: an illegal memory access was encountered\nterminate called after throwing an instance of 'c10::DistBackendError'\n"
-    return (
-        start(8)
-        + train(1, 30)
-        + bad
-        + dog
-        + mixed([remote(n) for n in range(8) if n != 3])
-        + agent(range(8), 3, -6)
-    )
+    return start(8) + train(1, 30) + bad + dog + one_dead(remote, 8, 3, -6)
 
 
 @whole(USER)
 def warnings_of_bitsandbytes_then_own_error() -> str:
     warn = f'{SITE}/bitsandbytes/cextension.py:34: UserWarning: The installed version of bitsandbytes was compiled without GPU support. 8-bit optimizers, 8-bit multiplication, and GPU quantization are unavailable.\n  warn("The installed version of bitsandbytes was compiled without GPU support. "\n'
-    return (
-        warn * 8
-        + start(8)
-        + train(1, 300)
-        + key_error(6)
-        + mixed([remote(n) for n in range(8) if n != 6])
-        + agent(range(8), 6, 1)
-    )
+    return warn * 8 + start(8) + train(1, 300) + key_error(6) + one_dead(remote, 8, 6, 1)
 
 
 @whole(USER)

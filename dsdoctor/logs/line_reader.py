@@ -232,9 +232,6 @@ class LineReader:
                 continue
             if any(words in self.result.flags for words in signature.not_after):
                 continue
-            steps = self.steps_before(window, at)
-            if signature.startup and steps:
-                continue
             if signature.near or signature.not_near:
                 if around is None:
                     around = window.around(start)
@@ -242,6 +239,9 @@ class LineReader:
                     continue
                 if any(t in around for t in signature.not_near):
                     continue
+            steps = self.steps_before(window, at)
+            if signature.startup and steps:
+                continue
             self.per_signature[index] += 1
             hit = Hit(
                 known=known,

@@ -218,7 +218,9 @@ def _yaml_parts(shown: str, text: str) -> tuple[str, list[_Part]]:
         return "", []
     kind = "accelerate" if "distributed_type" in found else "trainer"
     parts: list[_Part] = []
-    for key in ("deepspeed", "deepspeed_config"):
+    # `deepspeed_config` of accelerate holds arguments of its plugin, not DeepSpeed's keys
+    keys = ("deepspeed",) if kind == "accelerate" else ("deepspeed", "deepspeed_config")
+    for key in keys:
         inner = found.get(key)
         if isinstance(inner, dict) and CONFIG_KEYS & inner.keys():
             fact = parse_config(json.dumps(inner), shown)
@@ -234,11 +236,13 @@ def _yaml_parts(shown: str, text: str) -> tuple[str, list[_Part]]:
 def _script_parts(path: Path, text: str) -> tuple[str, list[_Part]]:
     parts: list[_Part] = []
     for command in launches(text):
-        if any("$" in word or "`" in word for word in command.words):
+        fact = parse_command(command.words)
+        # what the script gets decides nothing here
+        own = command.words[: len(command.words) - len(fact.script_args)]
+        if any("$" in word or "`" in word for word in own):
             parts.append(_Part([], (), line=command.line))
             continue
         run = RunNeeds(command=command.words, quick=True, cwd=str(path.parent))
-        fact = parse_command(command.words)
         parts.append(_Part([fact], ("launch",), line=command.line, run=run))
     return ("script", parts) if parts else ("", [])
 

@@ -203,21 +203,24 @@ def parse_command(argv: Sequence[str]) -> LaunchCommand:
     options: dict[str, str] = {}
     outer: dict[str, str] = {}
     ruling = launcher
+    started: list[str] = []
     if launcher in {"srun", "mpirun"}:
         outer, rest = _after_starter(launcher, rest)
         rest, more = _unwrap(rest)
         env |= more
+        started = rest[:1]
         inner, rest = _program(rest)
+        ruling = inner
         inner = inner if inner in SWITCHES else None
-        ruling = inner or "python"
         options = outer
     if ruling in SWITCHES:
         options, rest = _options(ruling, rest)
-    if launcher == "other":
-        script, script_args = None, rest
+    if ruling == "other":  # a word that only a shell fills in may be the program or an option
+        unknown = [word for word in started if word.startswith("$")]
+        script, script_args = (unknown[0] if unknown else None), rest
     else:
         script, script_args = _script(ruling, rest)
-    counted = launcher if ruling == "python" else ruling
+    counted = launcher if ruling in ("python", "other") else ruling
     nodes = _number(options, "num_nodes", "nnodes", "num_machines", "nodes", "N")
     host, port = _endpoint(ruling, options)
     problems = tuple(

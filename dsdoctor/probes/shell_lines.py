@@ -20,6 +20,8 @@ _END = frozenset({";", "&&", "||", "|", "&", ";;", "(", ")", "{", "}", "\n", "|&
 #: Words in front of a command that the shell itself takes.
 _KEYWORDS = frozenset({"if", "then", "else", "elif", "do", "while", "until", "!", "time", "exec"})
 _HEREDOC = re.compile(r"<<-?\s*(['\"]?)(\w+)\1")
+#: A quote goes on over no more lines than this; otherwise it is a stray one.
+_QUOTED_LINES = 400
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 #: In place of what a shell computes, while a line is split into words; no shell has the name.
 _COMPUTED = "${\N{HORIZONTAL ELLIPSIS}}"
@@ -44,24 +46,66 @@ class ShellCommand(NamedTuple):
 
 
 def logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Lines with their continuations joined; heredocs and comment lines are left out."""
-    begun, held, until = 0, "", ""
-    for number, raw in enumerate(text.splitlines(), 1):
+    """Lines with their continuations joined, and with the lines that a quote goes on over.
+
+    Heredocs and comment lines are left out. A quote that is not closed soon ends with its line.
+    """
+    rows = list(_continued(text))
+    place, until = 0, ""
+    while place < len(rows):
+        begun, line = rows[place]
+        place += 1
         if until:
-            until = "" if raw.strip() == until else until
+            until = "" if line.strip() == until else until
             continue
-        if not held and raw.lstrip().startswith("#"):
+        if line.lstrip().startswith("#"):
             continue
-        begun = begun if held else number
-        if raw.endswith("\\") and not raw.endswith("\\\\"):
-            held += raw[:-1] + " "
-            continue
-        line, held = held + raw, ""
-        if found := _HEREDOC.search(line):
+        quote, end = _open_quote(line), place
+        while quote and end < min(len(rows), place + _QUOTED_LINES):
+            quote = _open_quote(rows[end][1], quote)
+            end += 1
+        if end > place and not quote:
+            line = "\n".join([line, *(row for _, row in rows[place:end])])
+            place = end
+        elif found := _HEREDOC.search(line):
             until = found[2]
         yield begun, line
+
+
+def _continued(text: str) -> Iterator[tuple[int, str]]:
+    """Lines joined where a backslash ends them, each with the number of its first."""
+    begun, held = 0, ""
+    for number, raw in enumerate(text.splitlines(), 1):
+        begun = begun if held else number
+        comment = not held and raw.lstrip().startswith("#")
+        if raw.endswith("\\") and not raw.endswith("\\\\") and not comment:
+            held += raw[:-1] + " "
+            continue
+        yield begun, held + raw
+        held = ""
     if held:
         yield begun, held
+
+
+def _open_quote(line: str, quote: str = "") -> str:
+    r"""The quote that is open at the end of a line; "" if there is none.
+
+    >>> _open_quote("bash -c 'torchrun"), _open_quote("it\\'s # don't"), _open_quote("x'", "'")
+    ("'", '', '')
+    """
+    place = 0
+    while place < len(line):
+        letter = line[place]
+        if letter == "\\" and quote != "'":
+            place += 1
+        elif quote:
+            quote = "" if letter == quote else quote
+        elif letter in "'\"":
+            quote = letter
+        elif letter == "#" and (place == 0 or line[place - 1].isspace()):
+            break
+        place += 1
+    return quote
 
 
 class _Variables:
@@ -78,17 +122,42 @@ class _Variables:
         self.arrays: dict[str, list[str]] = {}
         self.depth = 0
         self._unsure: set[str] = set()
+        self._before: set[str] = set()
+        self._always = False
 
-    def set(self, word: str) -> None:
-        """Takes an assignment; what was computed, or depends on a branch, is not known."""
+    def keyword(self, word: str) -> None:
+        """Takes a word of a block: where no `else` ends it, what only the block sets is unsure."""
+        if word in _OPENS:
+            if self.depth == 0:
+                self._before, self._always = set(self.known), False
+            self.depth += 1
+        elif word in ("else", "*"):
+            self._always = True
+        elif word in _CLOSES and self.depth > 0:
+            self.depth -= 1
+            if self.depth == 0 and not self._always:
+                for name in self.known.keys() - self._before:
+                    del self.known[name]
+                    self._unsure.add(name)
+
+    def set(self, word: str, *, perhaps: bool = False) -> None:
+        """Takes an assignment; what was computed, or depends on a branch, is not known.
+
+        Args:
+            word: `NAME=value` or `NAME+=value`.
+            perhaps: it follows `&&` or `||`, so that another command decides about it.
+        """
         name, _, value = word.partition("=")
+        perhaps = perhaps or self.depth > 0
         if name.endswith("+"):
             name = name[:-1]
-            unknown = name not in self.known or self.depth > 0
+            unknown = name not in self.known or perhaps
             value = self.known.get(name, "") + value
+        elif perhaps and self.depth == 0:
+            unknown = self.known.get(name) != value
         else:
-            unknown = self.depth > 0 and self.known.get(name, value) != value
-        if name in self._unsure and self.depth > 0:
+            unknown = perhaps and self.known.get(name, value) != value
+        if name in self._unsure and perhaps:
             return
         self._unsure.discard(name)
         if unknown or _COMPUTED in value:
@@ -145,26 +214,43 @@ def commands(text: str) -> list[ShellCommand]:
     variables = _Variables()
     found: list[ShellCommand] = []
     for number, line in _with_arrays(text, variables):
-        for words in _simple(variables.split(_masked(line))):
-            rest = list(words)
-            while rest and rest[0] in _KEYWORDS | _OPENS | _CLOSES:
-                word = rest.pop(0)
-                variables.depth += (word in _OPENS) - (word in _CLOSES)
-                if word in _OPENS - _KEYWORDS:
-                    rest = []  # `for x in …`, `case $x in`: no command
-            if rest[:1] == ["export"]:
-                rest = rest[1:]
-            filled = [variables.fill(word) for word in rest]
-            assigned = 0
-            while assigned < len(filled) and _ASSIGNMENT.match(filled[assigned]):
-                assigned += 1
-            if assigned == len(filled):
-                for word in filled:
-                    variables.set(word)
-                continue
-            shown = tuple(word.replace(_COMPUTED, "$(\N{HORIZONTAL ELLIPSIS})") for word in filled)
-            found.append(ShellCommand(number, shown))
+        found += [ShellCommand(number, words) for words in _commands_of(line, variables)]
     return found
+
+
+def _commands_of(line: str, variables: _Variables) -> Iterator[tuple[str, ...]]:
+    """The commands of a line; its assignments and blocks are noted."""
+    certain = True
+    for joint, words in _simple(variables.split(_masked(line))):
+        perhaps = joint in ("&&", "||") and not (certain and joint == "&&")
+        rest = list(words)
+        while rest and rest[0] in _KEYWORDS | _OPENS | _CLOSES:
+            word = rest.pop(0)
+            variables.keyword(word)
+            if word in _OPENS - _KEYWORDS:
+                rest = []  # `for x in …`, `case $x in`: no command
+        if rest == ["*"]:  # of `case`
+            variables.keyword("*")
+        if rest[:1] == ["export"]:
+            rest = rest[1:]
+        filled = [variables.fill(word) for word in rest]
+        assigned = 0
+        while assigned < len(filled) and _ASSIGNMENT.match(filled[assigned]):
+            assigned += 1
+        # only an assignment of what is written there cannot fail
+        certain = assigned == len(filled) == len(words) and not perhaps
+        certain = certain and not any(_COMPUTED in word for word in filled)
+        if assigned == len(filled):
+            for word in filled:
+                variables.set(word, perhaps=perhaps)
+        elif filled[0] == "eval":
+            yield from (_shown(inner) for _, inner in _simple(" ".join(filled[1:])))
+        else:
+            yield _shown(filled)
+
+
+def _shown(words: Sequence[str]) -> tuple[str, ...]:
+    return tuple(word.replace(_COMPUTED, "$(\N{HORIZONTAL ELLIPSIS})") for word in words)
 
 
 def _with_arrays(text: str, variables: _Variables) -> Iterator[tuple[int, str]]:
@@ -227,23 +313,25 @@ def _closing(line: str, place: int) -> int:
     return len(line)
 
 
-def _simple(line: str) -> Iterator[list[str]]:
+def _simple(line: str) -> Iterator[tuple[str, list[str]]]:
+    """Words of each simple command, behind the operator in front of it ("" = none)."""
     lexer = shlex.shlex(line, posix=True, punctuation_chars=";&|()")
     lexer.whitespace_split = True
     lexer.commenters = "#"
+    joint = ""
     words: list[str] = []
     try:
         for word in lexer:
             if word in _END or (word and set(word) <= set(";&|()")):
                 if words:
-                    yield words
-                words = []
+                    yield joint, words
+                joint, words = word, []
             else:
                 words.append(word)
-    except ValueError:  # a quote that goes on over lines, or is never closed
+    except ValueError:  # a quote that is never closed
         return
     if words:
-        yield words
+        yield joint, words
 
 
 def is_launch(words: Sequence[str]) -> bool:

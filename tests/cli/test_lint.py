@@ -43,6 +43,10 @@ FILES: list[tuple[str, str, str | None, int | None]] = [
     ("unfilled.sh", "deepspeed --num_gpus $N train.py\n", None, None),
     ("acc.yaml", "distributed_type: DEEPSPEED\nnum_processes: 2\ndeepspeed_config:\n  zero_stage: 2\n",
      None, None),
+    ("plugin.yaml", ("distributed_type: DEEPSPEED\ndeepspeed_config:\n  gradient_clipping: 1.0\n"
+     "  gradient_accumulation_steps: 1\n  zero_stage: 3\n"), None, None),
+    ("args.sh", "deepspeed --include a:0 --exclude b:1 train.py --out $OUT\n",
+     "include-exclude-conflict", 1),
     ("axolotl.yml", "base_model: x\ndeepspeed:\n  zero_optimization:\n    stage: 7\n",
      "ds-config-wrong-type", 2),
 ]  # fmt: skip

@@ -151,6 +151,19 @@ def test_options_of_srun_take_the_words_that_are_theirs(line: str, inner: str) -
     assert (found.launcher, found.inner) == ("srun", inner)
 
 
+@pytest.mark.parametrize(
+    ("line", "script"),
+    [
+        ("srun ./solver --steps 16", None),
+        ("srun $ARGS python -u t.py", "$ARGS"),
+        ("srun -n 2 python -u t.py", "t.py"),
+        ("mpirun -np 2 python t.py", "t.py"),
+    ],
+)
+def test_the_script_behind_srun_is_the_one_that_python_runs(line: str, script: str | None) -> None:
+    assert parse_command(line.split()).script == script
+
+
 LAUNCH_LINES = [
     ("for i in 1 2; do torchrun --nproc-per-node 2 t.py; done", ["torchrun"]),
     ("cat <<EOF\ndeepspeed x.py\nEOF\ntorchrun y.py", ["torchrun"]),
@@ -160,6 +173,9 @@ LAUNCH_LINES = [
     ("A=1 CUDA_VISIBLE_DEVICES=0 deepspeed t.py | tee log", ["A=1"]),
     ("deepspeed t.py --name 'it''s'", ["deepspeed"]),
     ("deepspeed t.py --name 'never closed", []),
+    ("echo don't\ntorchrun t.py", ["torchrun"]),
+    ("srun bash -c 'torchrun \\\n --n 2\n'\ndeepspeed t.py", ["srun", "deepspeed"]),
+    ("python - <<'EOF'\nprint('it is')\ndon't\nEOF\ntorchrun t.py", ["torchrun"]),
 ]
 
 
@@ -190,6 +206,16 @@ SET_BY_THE_SCRIPT = [
     ("if x; then\n  N=1\nelse\n  N=1\nfi\ntorchrun --n $N t.py", "torchrun --n 1 t.py"),
     ("if x; then N=1; else N=2; fi\nN=3\ntorchrun --n $N t.py", "torchrun --n 3 t.py"),
     ("N=1\nfor N in 1 2; do N=4; done\ntorchrun --n $N t.py", "torchrun --n $N t.py"),
+    ("if x; then N=1; fi\ntorchrun --n $N t.py", "torchrun --n $N t.py"),
+    ("case $X in a) N=1;; *) N=1;; esac\ntorchrun --n $N t.py", "torchrun --n 1 t.py"),
+    ('N=1\n[ -n "$X" ] && N=2\ntorchrun --n $N t.py', "torchrun --n $N t.py"),
+    ('[ -n "$X" ] && N=2\ntorchrun --n $N t.py', "torchrun --n $N t.py"),
+    ("N=1\ntest $X || export N=2\ntorchrun --n $N t.py", "torchrun --n $N t.py"),
+    ("A='--a 1'\n[ $X ] && A=\"$A --b 2\"\ntorchrun $A t.py", "torchrun $A t.py"),
+    ('A=1 && B="$A 2"\ntorchrun --n $B t.py', "torchrun --n 1 2 t.py"),
+    ("B=0\nA=$(x) && B=1\ntorchrun --n $B t.py", "torchrun --n $B t.py"),
+    ("C='torchrun --n 2 t.py &> log'\necho $C\neval $C", "torchrun --n 2 t.py"),
+    ('A="\n  --a 1\n  --b 2\n"\ntorchrun $A t.py', "torchrun --a 1 --b 2 t.py"),
 ]  # fmt: skip
 
 

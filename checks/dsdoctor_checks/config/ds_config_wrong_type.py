@@ -16,6 +16,7 @@ https://hjson.github.io/syntax.html
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -34,6 +35,7 @@ from dsdoctor.api import (
 )
 from dsdoctor_checks._util import at_least
 
+from ._kinds import refused_in_zero
 from ._tables import BATCH_KEYS, enabled, is_number, leaves, stage_of
 
 CONDITION = Condition(
@@ -57,15 +59,6 @@ _TRUTH = (
     "memory_breakdown",
     "dataloader_drop_last",
 )
-_SIZES = (
-    "reduce_bucket_size",
-    "allgather_bucket_size",
-    "sub_group_size",
-    "stage3_prefetch_bucket_size",
-    "stage3_param_persistence_threshold",
-    "stage3_max_live_parameters",
-    "stage3_max_reuse_distance",
-)
 _SECTIONS = ("fp16", "bf16", "optimizer", "scheduler", "aio", "activation_checkpointing")
 _STAGES = (0, 1, 2, 3)
 _DEVICES = ("none", "cpu", "nvme")
@@ -73,9 +66,8 @@ _DEVICES = ("none", "cpu", "nvme")
 
 def _wrong(config: DsConfig, key: str, expected: str, effect: str) -> Finding:
     value = config.get(key)
-    shown = f'"{value}"' if isinstance(value, str) else f"{value}"
     return fail(
-        f"{config.named(key)} is {shown}, but it must be {expected}",
+        f"{config.named(key)} is {json.dumps(value)}, but it must be {expected}",
         effect=effect,
         hint=f"set `{key}` to {expected}",
         key=key,
@@ -227,12 +219,8 @@ def _zero(config: DsConfig) -> Iterator[Finding]:
     sharded = stage_of(config.section("zero_optimization")) in {1, 2}
     if sharded and is_number(value) and value >= 0 and value % 2 == 1:
         yield _wrong(config, key, "an even number", "`AssertionError` in `deepspeed.initialize`")
-    for name in _SIZES:
-        key = f"zero_optimization.{name}"
-        value = config.get(key)
-        broken = isinstance(value, float) and not value.is_integer()
-        if _given(config, key, value) and (broken or (is_number(value) and value < 0)):
-            yield _wrong(config, key, "an integer of 0 or more", effect)
+    for refused in refused_in_zero(config):
+        yield _wrong(config, refused.key, refused.expected, effect)
 
 
 HINT = "correct the value that the error names"

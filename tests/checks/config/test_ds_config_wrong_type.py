@@ -52,6 +52,32 @@ from tests.checks.config.rows import NOW, OLD, config
             "`True,`",
             id="a value of Python instead of JSON",
         ),
+        pytest.param(
+            '{"zero_optimization": {"stage": 3, "offload_param": false}}',
+            "is false, but it must be an object",
+            id="offload switched off by a boolean",
+        ),
+        pytest.param(
+            '{"zero_optimization": {"stage": 3, "offload_param": null, "overlap_comm": null}}',
+            "",
+            id="null where DeepSpeed accepts it",
+        ),
+        pytest.param(
+            '{"zero_optimization": {"stage": 2, "contiguous_gradients": null}}',
+            "is null, but it must be `true` or `false`",
+            id="null where a switch is expected",
+        ),
+        pytest.param(
+            '{"zero_optimization": {"stage": 2, "reduce_bucket_size": "5e8"}}',
+            "an integer above 0",
+            id="an exponent in quotes",
+        ),
+        pytest.param(
+            '{"zero_optimization": {"offload_optimizer": {"device": "cpu", "pin_memory": "auto",'
+            ' "ratio": 1.5}}}',
+            "a number from 0 to 1",
+            id="more than all of the optimizer offloaded",
+        ),
         pytest.param('{"zero_optimization": {"stage": 4}}', "0, 1, 2 or 3", id="stage 4"),
         pytest.param(
             '{"zero_optimization": {"offload_param": {"device": "gpu"}}}',

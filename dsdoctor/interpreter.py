@@ -118,10 +118,10 @@ def choose(host: Host, explicit: str | None = None) -> PatientChoice:
         held = holding(host, prefix, running) if prefix else ()
         what = f"dsdoctor itself runs in `{running}`"
         candidates.append(("running interpreter", running, held, what))
-    on_path = host.which("python3") or host.which("python")
+    on_path, outside = _on_path(host, prefix)
     if on_path:
         held = holding(host, prefix_of(host, on_path), on_path)
-        what = f"`{on_path}` is the first `{os.path.basename(on_path)}` on PATH"  # noqa: PTH119
+        what = f"`{on_path}` is the first `{os.path.basename(on_path)}` on PATH{outside}"  # noqa: PTH119
         candidates.append(("python3 on PATH", on_path, held, what))
 
     for chosen_by, python, held, what in candidates:
@@ -226,6 +226,21 @@ def _active(host: Host) -> Iterator[tuple[str, str, str]]:
         python = _python_in(host, prefix) if prefix else None
         if python is not None:
             yield variable, prefix, python
+
+
+def _on_path(host: Host, own: str) -> tuple[str | None, str]:
+    """The first Python on PATH outside dsdoctor's own environment, which `uvx` puts in front."""
+
+    def first(path: str | None = None) -> str | None:
+        return host.which("python3", path) or host.which("python", path)
+
+    found = first()
+    if not found or not own or prefix_of(host, found) != own or _venv_config(host, own) is None:
+        return found, ""
+    separator = ";" if host.system == "Windows" else ":"
+    folder = _parent(found)
+    others = [one for one in host.env.get("PATH", "").split(separator) if one.rstrip("/") != folder]
+    return first(separator.join(others)), " outside dsdoctor's own environment"
 
 
 def prefix_of(host: Host, python: str) -> str:

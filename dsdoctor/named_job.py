@@ -24,6 +24,15 @@ from dsdoctor.probes.shell_lines import is_launch, launches
 from dsdoctor.probes.yaml_files import default_accelerate, read_yaml
 
 _SHELL = re.compile(r"(?:ba|da|z|k)?sh$")
+#: `dirname "$0"` in its usual spellings, and the same as an absolute path.
+_FOLDER = (
+    r"\$\(\s*dirname\s+(?:--\s+)?\"?(?:\$\(\s*(?:readlink -f|realpath)\s+\"?)?"
+    r"\$(?:0|\{0\}|BASH_SOURCE|\{BASH_SOURCE(?:\[0\])?(?::-\$0)?\})\"?(?:\s*\)\"?)?\s*\)"
+)
+_FOLDER_OF_SCRIPT = re.compile(
+    rf"(?P<absolute>\$\(\s*cd\s+(?:-P\s+|--\s+)*\"?{_FOLDER}\"?"
+    rf"(?:\s*[&12]?>\s*(?:/dev/null|&1))*\s*(?:&&|;)\s*pwd(?:\s+-P)?\s*\))|{_FOLDER}"
+)
 #: Shells within shells that are followed; more is a loop.
 _DEEPEST = 4
 
@@ -111,6 +120,13 @@ def _shell_text(words: Sequence[str], host: Host, cwd: str) -> tuple[str, str, s
         text = read_text(host, path)
     except HostError as error:
         return "", "", error.missing.detail
+    beside = posixpath.dirname(rest[0]) or "."
+    text = _FOLDER_OF_SCRIPT.sub(
+        lambda found: (
+            posixpath.normpath(posixpath.join(cwd, beside)) if found["absolute"] else beside
+        ),
+        text,
+    )
     # its own arguments stand as $1 and "$@"
     for number, argument in enumerate(rest[1:10], 1):
         text = re.sub(rf"\$(?:{number}\b|\{{{number}\}})", lambda _, word=argument: word, text)  # type: ignore[misc]
@@ -131,8 +147,11 @@ def _framework(parsed: LaunchCommand, host: Host, cwd: str) -> str:
 
 def _config(parsed: LaunchCommand, host: Host, cwd: str) -> tuple[str | None, str]:
     """The DeepSpeed config that a command names, and by what."""
-    if parsed.config_path is not None and parsed.config_path not in PRESETS:
-        return parsed.config_path, "the command line"
+    path = parsed.config_path
+    if path is not None and "$" in path:  # only the shell knows
+        return None, ""
+    if path is not None and path not in PRESETS:
+        return path, "the command line"
     ruling = parsed.inner or parsed.launcher
     if ruling == "accelerate":
         name = parsed.options.get("config_file") or default_accelerate(host)

@@ -18,6 +18,7 @@ from dsdoctor.api import (
     NvidiaKernel,
     OsInfo,
     Packages,
+    Patient,
     RunNeeds,
     TorchBuild,
     TorchLive,
@@ -34,6 +35,30 @@ TEGRA: frozenset[Capability] = frozenset({(5, 3), (6, 2), (7, 2), (8, 7)})
 RENAMED: dict[Capability, Capability] = {(10, 1): (11, 0)}
 
 _ARCH = re.compile(r"^(sm|compute)_(\d+)(\d)([af]?)$")
+
+
+def own_environment(patient: Patient | Missing) -> bool:
+    """Whether dsdoctor's own interpreter is examined for want of a better one.
+
+    With `uvx` and `pipx`, its environment is nobody's place to train in.
+    """
+    return not isinstance(patient, Missing) and patient.chosen_by == "running interpreter"
+
+
+def hint_to_install(patient: Patient | Missing, install: str, *, trains: bool = False) -> str:
+    """What to do about a package that the environment does not have.
+
+    Args:
+        patient: the interpreter examined.
+        install: the command that installs the package there.
+        trains: whether torch is there, so that the environment is a job's, named or not.
+    """
+    named = "activate the environment that the job uses, or pass its interpreter with `--python`"
+    if own_environment(patient) and not trains:
+        return named
+    if not trains and not isinstance(patient, Missing) and patient.chosen_by == "python3 on PATH":
+        return f"{named}; to install it for `{patient.executable}`, run `{install}`"
+    return f"run `{install}`, or pass the job's interpreter with `--python`"
 
 
 def numbers(version: str | None) -> tuple[int, ...]:

@@ -14,8 +14,9 @@ from pathlib import Path
 
 import msgspec
 
-from dsdoctor import files, packs, settings
+from dsdoctor import files, interpreter, packs, settings
 from dsdoctor.examine import Request, examine, read_machine
+from dsdoctor.host import Host, LocalHost
 from dsdoctor.judge import Policy, judge
 from dsdoctor.model.facts.run import RunNeeds, Scope
 from dsdoctor.model.report import exit_code
@@ -34,6 +35,11 @@ def needs_of(command: Sequence[str], *, quick: bool) -> RunNeeds:
     )
 
 
+def chooses_itself(command: Sequence[str], host: Host) -> bool:
+    """Whether the command may start any environment: a script, where none is active or named."""
+    return parse_command(command).launcher == "other" and interpreter.named(host) is None
+
+
 def main(arguments: Sequence[str]) -> int:
     """Examines, writes, and returns the exit status of `check`."""
     folder, mode, *command = arguments
@@ -44,6 +50,8 @@ def main(arguments: Sequence[str]) -> int:
     quick = mode == "quick" or bool(starter)  # torch here says nothing about the job's nodes
     request = Request(run=needs_of(command, quick=quick), timeout=SECONDS[mode])
     policy = Policy(limits=found.limits)
+    if chooses_itself(command, LocalHost()):
+        units = tuple(unit for unit in units if unit.condition.scope is not Scope.USER_ENV)
     if starter:
         from dsdoctor import compose  # noqa: PLC0415  # only where it is needed
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
+
 from dsdoctor import packs
 from dsdoctor.api import (
     BuildLock,
@@ -65,6 +67,7 @@ VENV = Patient(
     bin_dir="/e/bin",
     sys_path=("/e/lib/python3.11/site-packages",),
 )
+OWN = msgspec.structs.replace(VENV, chosen_by="running interpreter")
 CONDA = Patient(
     executable="/c/envs/t/bin/python",
     chosen_by="CONDA_PREFIX",
@@ -342,6 +345,12 @@ CASES: dict[str, Case] = {
     "install-torch-build.cpu": (
         "install-torch-build",
         lambda: {"patient": VENV, "torch": TorchBuild(), "managers": PackageManagers(),
+                 "system": LINUX},
+        ENV_REACH, RUN,
+    ),
+    "install-torch-build.no-way": (
+        "install-torch-build",
+        lambda: {"patient": OWN, "torch": TorchBuild(), "managers": PackageManagers(),
                  "system": LINUX},
         ENV_REACH, RUN,
     ),

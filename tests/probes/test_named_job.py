@@ -105,6 +105,26 @@ def test_a_script_is_followed_to_its_launch_line() -> None:
     assert command.script_args[-2:] == ("--lr", "1e-5")
 
 
+HERE = {
+    '"$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"': "/w/run",
+    '$(cd -- "$(dirname -- "${BASH_SOURCE[0]:-$0}")" &> /dev/null && pwd -P)': "/w/run",
+    '"$(dirname "$0")"': "run",
+    "`dirname $0`": None,
+    '$(dirname "$(readlink -f "$0")")': "run",
+    "$(find_root)": None,
+}
+
+
+@pytest.mark.parametrize("spelled", HERE)
+def test_a_config_beside_the_script_is_found_by_the_scripts_own_place(spelled: str) -> None:
+    text = f'here={spelled}\nexec deepspeed t.py --deepspeed_config "$here/ds.json"\n'
+    host = FakeHost(files={"/w/run/launch.sh": text, "/w/run/ds.json": CONFIG})
+    found = resolve(RunNeeds(cwd="/w", command=("bash", "run/launch.sh")), host)
+    folder = HERE[spelled]
+    assert found.config_path == (None if folder is None else f"{folder}/ds.json")
+    assert (found.config is None) == (folder is None)
+
+
 UNCLEAR = [
     (("bash", "two.sh"), "contains 2 commands that launch a job"),
     (("bash", "none.sh"), "contains no launch command"),

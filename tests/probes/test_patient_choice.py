@@ -40,6 +40,10 @@ def machine(
     )
 
 
+UVX: dict[str, Mapping[str, str]] = {
+    "env": {"PATH": "/doctor/bin:/usr/bin"},
+    "links": {"/doctor/bin/python3": "/doctor/bin/python"},
+}
 VENV = ("/venv/bin/python", "/venv/pyvenv.cfg")
 
 
@@ -99,6 +103,20 @@ VENV = ("/venv/bin/python", "/venv/pyvenv.cfg")
         (machine(*VENV, env={"VIRTUAL_ENV": "/venv"}), None, "VIRTUAL_ENV", "/venv/bin/python"),
         (machine(), None, "python3 on PATH", "/usr/bin/python3"),
         (machine(env={"PATH": "/nowhere"}), None, "running interpreter", "/doctor/bin/python"),
+        # `uvx` puts dsdoctor's own environment in front of PATH
+        (
+            machine(f"/usr/{TORCH}", **UVX),
+            None,
+            "python3 on PATH",
+            "/usr/bin/python3",
+        ),
+        (machine(**UVX), None, "python3 on PATH", "/usr/bin/python3"),
+        (
+            machine(env={"PATH": "/doctor/bin"}, links=UVX["links"]),
+            None,
+            "running interpreter",
+            "/doctor/bin/python",
+        ),
         # a variable that outlived its environment
         (machine(env={"VIRTUAL_ENV": "/gone"}), None, "python3 on PATH", "/usr/bin/python3"),
     ],

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +27,16 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 def run(
-    folder: Path, *words: str, timeout: float = 500, stdin: str = ""
+    folder: Path,
+    *words: str,
+    timeout: float = 500,
+    stdin: str = "",
+    env: Mapping[str, str] | None = None,
 ) -> subprocess.CompletedProcess[str]:
     """The whole command; words stand behind `dsdoctor run`."""
     return subprocess.run(
         [*RUN, *words],
-        env=environment(folder),
+        env=environment(folder) | dict(env or {}),
         input=stdin,
         capture_output=True,
         text=True,

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from dsdoctor.run import preflight
+from dsdoctor.testing import FakeHost
 from tests.run.support import (
     RUN,
     environment,
@@ -191,6 +193,18 @@ def test_the_check_refuses_with_its_own_status(tmp_path: Path) -> None:
     assert "launch-file-missing" in done.stderr
     assert "`--force`" in done.stderr
     assert record(tmp_path)["preflight"] == "failed"
+
+
+def test_a_script_may_activate_an_environment_that_is_not_active_here(tmp_path: Path) -> None:
+    host = FakeHost(env={"PATH": "/usr/bin"})
+    named = FakeHost(env={"DSDOCTOR_PYTHON": "/e/bin/python"}, files={"/e/bin/python": ""})
+    assert preflight.chooses_itself(["bash", "launch.sh"], host)
+    assert not preflight.chooses_itself(["python", "train.py"], host)
+    assert not preflight.chooses_itself(["deepspeed", "train.py"], host)
+    assert not preflight.chooses_itself(["bash", "launch.sh"], named)
+    hidden = {"DSDOCTOR_PYTHON": "", "VIRTUAL_ENV": "", "PATH": "/usr/bin:/bin"}
+    done = run(tmp_path, "--", "bash", "-c", "echo started", env=hidden)
+    assert (done.returncode, done.stdout) == (0, "started\n"), done.stderr
 
 
 def test_force_starts_all_the_same(tmp_path: Path) -> None:

@@ -128,11 +128,10 @@ def install_cuda_toolkit(
     want = torch.cuda
     base, reach = base_of(patient, request)
     if want is None:
-        build = torch.version or "no torch"
-        return Impossible(
-            why=f"torch is {build}, which is not a CUDA build, so it needs no toolkit; "
-            "run `dsdoctor fix install-torch-build` first"
-        )
+        what = f"torch {torch.version} is not a CUDA build, so it needs no toolkit"
+        if torch.version is None:
+            what = "torch is not installed, and the toolkit must match its CUDA version"
+        return Impossible(why=f"{what}; run `dsdoctor fix install-torch-build` first")
     if old := findings.bad("driver-too-old"):
         return Impossible(
             why=f"{old[0].message}: compiled ops could not run; "

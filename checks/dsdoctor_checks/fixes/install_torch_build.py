@@ -31,7 +31,7 @@ from dsdoctor.api import (
     TorchLive,
     fix,
 )
-from dsdoctor_checks._util import GIB, capabilities, dotted, pair
+from dsdoctor_checks._util import GIB, capabilities, dotted, own_environment, pair
 from dsdoctor_checks.fixes._pip import refusal
 from dsdoctor_checks.torch._builds import NEWEST, Build, choose, driver_of
 
@@ -64,6 +64,9 @@ def install_torch_build(
     bad = findings.bad(*CONDITIONS, "cuda-toolkit-mismatch")
     if not bad:
         return None
+    if torch.version is None and own_environment(patient):
+        return Impossible(why=f"`{patient.executable}` is dsdoctor's own; activate the environment that "
+                          "the job uses, or pass its interpreter with `--python`")  # fmt: skip
     if no := refusal(patient, managers, "torch"):
         return no
     driver = driver_of(kernel, nvml, lib)

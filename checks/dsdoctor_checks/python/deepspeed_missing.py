@@ -24,10 +24,12 @@ from dsdoctor.api import (
     Patient,
     Scope,
     Signature,
+    TorchBuild,
     check,
     fail,
     ok,
 )
+from dsdoctor_checks._util import hint_to_install
 
 CONDITION = Condition(
     "deepspeed-missing",
@@ -40,7 +42,7 @@ CONDITION = Condition(
 
 @check(CONDITION)
 def deepspeed_is_installed(
-    deepspeed: DeepSpeedInstall, patient: Patient | Missing
+    deepspeed: DeepSpeedInstall, patient: Patient | Missing, torch: TorchBuild | Missing
 ) -> Iterator[Finding]:
     """Judges the installed files."""
     python = "python3" if isinstance(patient, Missing) else patient.executable
@@ -56,8 +58,11 @@ def deepspeed_is_installed(
         yield fail(
             f"`deepspeed` is not installed for `{python}`",
             effect="`import deepspeed` fails with `ModuleNotFoundError`",
-            hint=f"run `{python} -m pip install deepspeed`, or name the environment that has it "
-            "with `--python`",
+            hint=hint_to_install(
+                patient,
+                f"{python} -m pip install deepspeed",
+                trains=not isinstance(torch, Missing) and torch.version is not None,
+            ),
             python=python,
         )
     else:

@@ -35,7 +35,7 @@ from dsdoctor.api import (
     check,
     fail,
 )
-from dsdoctor_checks._util import capabilities
+from dsdoctor_checks._util import capabilities, hint_to_install
 from dsdoctor_checks.torch._builds import NEWEST, choose, driver_of, machine_of
 
 CONDITION = Condition(
@@ -90,7 +90,7 @@ def torch_is_installed(
     yield fail(
         f"torch is not installed in {where}",
         effect="DeepSpeed cannot be imported",
-        hint=f"run `{install}`, or pass the job's interpreter with `--python`",
+        hint=hint_to_install(patient, install),
         python=python,
         **evidence,
     )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from dsdoctor.api import DeepSpeedInstall
+from dsdoctor.api import DeepSpeedInstall, TorchBuild
 from dsdoctor.testing import judge
 from dsdoctor_checks.python import deepspeed_missing
 from tests.checks.python.support import deepspeed, patient
@@ -29,3 +31,28 @@ def test_rows(fact: DeepSpeedInstall, expected: str) -> None:
         ).status
         == expected
     )
+
+
+NAME_ONE = "activate the environment that the job uses, or pass its interpreter with `--python`"
+
+
+@pytest.mark.parametrize(
+    ("chosen_by", "torch", "hint"),
+    [
+        pytest.param("VIRTUAL_ENV", None, "run `/env/bin/python -m pip", id="an active one"),
+        pytest.param("--python", None, "run `/env/bin/python -m pip", id="a named one"),
+        pytest.param("running interpreter", "2.13.0", "run `/env", id="ours, in which one trains"),
+        pytest.param("running interpreter", None, f"{NAME_ONE}$", id="ours"),
+        pytest.param("python3 on PATH", None, f"{NAME_ONE}; to install", id="one on PATH"),
+    ],
+)
+def test_the_hint_first_names_an_environment_where_nobody_did(
+    chosen_by: str, torch: str | None, hint: str
+) -> None:
+    judged = judge(
+        deepspeed_missing.deepspeed_is_installed,
+        deep_speed_install=deepspeed(None),
+        patient=patient(chosen_by=chosen_by),
+        torch_build=TorchBuild(version=torch),
+    )
+    assert re.match(hint, judged.findings[0].hint)

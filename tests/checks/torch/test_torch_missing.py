@@ -47,3 +47,14 @@ def test_the_hint_names_a_build_that_the_driver_supports() -> None:
     found = judge(CHECK, torch_build=TorchBuild(), nvidia_kernel=kernel, gpus=m.gpus("T4"))
     (finding,) = found.findings
     assert "'torch==2.14.*' --index-url https://download.pytorch.org/whl/cu126" in finding.hint
+
+
+def test_torch_is_not_installed_into_the_environment_of_dsdoctor() -> None:
+    own = Patient(
+        executable="/uv/bin/python", chosen_by="running interpreter", version="3.11.7",
+        prefix="/uv", kind="venv",
+    )  # fmt: skip
+    (finding,) = judge(CHECK, torch_build=TorchBuild(), patient=own).findings
+    assert finding.hint == (
+        "activate the environment that the job uses, or pass its interpreter with `--python`"
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import importlib
-import importlib.abc
+import importlib.machinery
 import importlib.util
 import inspect
 import os
@@ -13,7 +13,7 @@ import sys
 import traceback
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 
 from dsdoctor import files
 from dsdoctor.api import Check, Fix, Probe
@@ -217,7 +217,7 @@ def load_file(path: Path) -> Pack:
         text = files.read(path, strict=True).decode("utf-8")
     except UnsafePathError as error:
         raise PackError(f"root does not run it: {error.strerror}") from None
-    loader = _Source(path, text)
+    loader = _Source(name, path, text)
     spec = importlib.util.spec_from_file_location(name, path, loader=loader)
     if spec is None:
         raise PackError(f"`{path}` is not a Python file")
@@ -241,16 +241,16 @@ def load_file(path: Path) -> Pack:
         raise
 
 
-class _Source(importlib.abc.ExecutionLoader):
+class _Source(importlib.machinery.SourceFileLoader):
     """Runs the text that was judged on its descriptor, and not what stands there a moment later."""
 
-    def __init__(self, path: Path, text: str) -> None:
-        self.path = path
+    def __init__(self, name: str, path: Path, text: str) -> None:
+        super().__init__(name, str(path))
         self.text = text
 
-    def get_filename(self, fullname: str) -> str:  # noqa: ARG002  # the loader's protocol
-        """Where the text came from."""
-        return str(self.path)
+    def get_code(self, fullname: str) -> CodeType:  # noqa: ARG002  # the loader's protocol
+        """The text compiled; byte code that lies beside the file was not judged."""
+        return self.source_to_code(self.text.encode(), self.path)
 
     def get_source(self, fullname: str) -> str:  # noqa: ARG002
         """The text."""

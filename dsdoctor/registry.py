@@ -6,7 +6,6 @@ Over 400 lines because it validates every kind of unit that a pack can bring.
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import functools
 import inspect
 import operator
@@ -132,8 +131,10 @@ def _hint(function: Callable[..., Any], name: str) -> Any:
     annotations of every check costs 30 ms, which every command would pay.
     """
     text = getattr(function, "__annotations__", {}).get(name)
+    names = getattr(function, "__globals__", {})
+    if isinstance(text, str) and isinstance(known := names.get(text), type):
+        return known
     if isinstance(text, str) and re.fullmatch(r"\w+( \| \w+)*", text):
-        names = getattr(function, "__globals__", {})
         kinds = [names.get(part) for part in text.split(" | ")]
         if all(isinstance(kind, type) for kind in kinds):
             return functools.reduce(operator.or_, kinds)
@@ -318,6 +319,8 @@ class Registry:
         """
         cures = self.cures
         if name not in cures:
+            import difflib  # noqa: PLC0415  # only for a typing error
+
             near = difflib.get_close_matches(name, list(cures), n=1, cutoff=0.5)
             raise UsageError(
                 f"no fix is called `{name}`"
@@ -356,6 +359,8 @@ class Registry:
         return (unit.condition.formerly if unit else ()) or msgspec.UNSET
 
     def _nearest(self, word: str) -> str:
+        import difflib  # noqa: PLC0415  # only for a typing error
+
         near = difflib.get_close_matches(word, [*self._by_name, *self._by_id], n=1, cutoff=0.5)
         return f"; did you mean `{near[0]}`?" if near else ""
 

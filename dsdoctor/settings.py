@@ -17,7 +17,6 @@ file must neither stop the gate nor open it.
 
 from __future__ import annotations
 
-import difflib
 import json
 import os
 import sys
@@ -127,6 +126,8 @@ def distrusted(file: Path) -> str:
 
 def nearest(name: str, names: Iterable[str]) -> str:
     """What was probably meant, as the end of a sentence; empty where nothing is near."""
+    import difflib  # noqa: PLC0415  # only for a typing error
+
     near = difflib.get_close_matches(name, list(names), n=1)
     return f"; did you mean `{near[0]}`?" if near else ""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import difflib
 import errno
 import importlib
 import io
@@ -80,6 +79,8 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
         if name not in COMMANDS and not name.startswith("-"):
+            import difflib  # noqa: PLC0415  # only for a typing error
+
             near = difflib.get_close_matches(name, [*COMMANDS, *ALIASES], n=1, cutoff=0.5)
             meant = f"; did you mean `{ALIASES.get(near[0], near[0])}`?" if near else ""
             raise UsageError(

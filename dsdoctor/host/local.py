@@ -12,7 +12,6 @@ import glob as globbing
 import json
 import os
 import platform
-import random
 import shutil
 import socket
 import stat as stat_module
@@ -158,6 +157,8 @@ def free_port(address: str = "") -> int:
     Args:
         address: of the listener, "" for every address.
     """
+    import random  # noqa: PLC0415  # for jobs of several nodes only
+
     first, last = _PORTS
     with contextlib.suppress(OSError, ValueError, IndexError):
         last = min(last, int(Path(_DEALT).read_text(encoding="ascii").split()[0]))

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from dsdoctor.host import addresses
 from dsdoctor.host.door import HostError
 from dsdoctor.model.facts.base import Why
 
@@ -87,17 +88,6 @@ def _open_locks(pid: int) -> list[str]:
     return found
 
 
-def _addresses() -> dict[str, list[str]]:
-    """IP addresses of every interface that has some."""
-    import psutil  # noqa: PLC0415
-
-    wanted = (socket.AF_INET, socket.AF_INET6)
-    return {
-        name: [row.address for row in rows if row.family in wanted]
-        for name, rows in psutil.net_if_addrs().items()
-    }
-
-
 def _cwd() -> str:
     """The working folder.
 
@@ -112,7 +102,7 @@ def _cwd() -> str:
 
 
 QUERIES: dict[str, Callable[[], Any]] = {
-    "addresses": _addresses,
+    "addresses": addresses.by_interface,
     "release": platform.release,
     "machine": platform.machine,
     "hostname": lambda: socket.gethostname().split(".")[0],

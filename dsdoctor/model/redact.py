@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -105,6 +104,8 @@ class _Redaction:
         return found[1] + self._name("user", user)
 
     def _address(self, found: re.Match[str]) -> str:
+        import ipaddress  # noqa: PLC0415  # only for `--redact`
+
         try:
             address = ipaddress.ip_address(found[0])
         except ValueError:

@@ -166,15 +166,21 @@ def differences(before: Snapshot, after: Snapshot) -> list[tuple[str, Any, Any]]
 
 def redacted(snapshot: Snapshot) -> Snapshot:
     """The same snapshot without names of users, hosts and folders of users (`--redact`)."""
-    variables = snapshot.facts.get("environment", {}).get("variables", {})
-    users = {variables[name] for name in ("USER", "LOGNAME") if variables.get(name)}
+    variables = _inner(_inner(snapshot.facts, "environment"), "variables")
+    users = {str(variables[name]) for name in ("USER", "LOGNAME") if variables.get(name)}
     home = str(variables.get("HOME", ""))
     if home.count("/") > 1:
         users.add(home.rstrip("/").rpartition("/")[2])
-    system = snapshot.facts.get("os_info", {})
+    system = _inner(snapshot.facts, "os_info")
     hosts = {str(system["hostname"])} if system.get("hostname") else set()
     tree = redact(msgspec.to_builtins(snapshot), users=users, hosts=hosts)
     return msgspec.convert({**tree, "redacted": True}, Snapshot)
+
+
+def _inner(tree: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """A mapping inside of a tree that came from a file, {} where it is anything else."""
+    value = tree.get(name)
+    return value if isinstance(value, Mapping) else {}
 
 
 def masked(snapshot: Snapshot, keep: Iterable[str] = ()) -> Snapshot:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from dsdoctor.api import Environment, Gpus, RunNeeds, TorchLive, probe
@@ -183,6 +182,8 @@ def deep_trial(
 
     tried: list[TriedGpu] = []
     if names:
+        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415  # only for `--deep`
+
         with ThreadPoolExecutor(max_workers=AT_ONCE) as pool:
             tried = list(pool.map(one, names))
     pairs: tuple[TriedPair, ...] = ()

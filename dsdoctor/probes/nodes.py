@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import concurrent.futures
 import re
 import shlex
 import time
@@ -137,7 +136,9 @@ def nodes_reach(
     python = "/usr/bin/python3" if isinstance(choice, Missing) else str(choice.executable)
     names = [entry.host for entry in hostfile.entries][:MOST]
     ssh, port = host.which("ssh"), _port(launch)
-    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415  # only with a hostfile
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
         found = pool.map(
             lambda name: _reach(
                 host, name, python, ssh, port, local=bool({name, name.partition(".")[0]} & own)

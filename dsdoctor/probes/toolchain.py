@@ -11,7 +11,6 @@ import re
 import shlex
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +31,7 @@ from dsdoctor.api import (
     probe,
 )
 from dsdoctor.host import TOOL_SECONDS, Host, HostError, exists
+from dsdoctor.probes.at_once import at_once
 from dsdoctor.probes.nvidia import trouble
 from dsdoctor.records import decode
 
@@ -238,11 +238,8 @@ def _in_parallel(
     host: Host, programs: Mapping[str, str]
 ) -> dict[str, tuple[str | None, str | None]]:
     """Versions of several nvcc at once, so that one that hangs delays no other."""
-    if not programs:
-        return {}
-    with ThreadPoolExecutor(max_workers=min(8, len(programs))) as pool:
-        answers = pool.map(lambda nvcc: _nvcc_version(host, nvcc), programs.values())
-        return dict(zip(programs, answers, strict=True))
+    answers = at_once(lambda nvcc: _nvcc_version(host, nvcc), programs.values())
+    return dict(zip(programs, answers, strict=True))
 
 
 # ---- compilers ---------------------------------------------------------------------------------
@@ -321,8 +318,7 @@ def compilers(host: Host, patient: Patient | Missing) -> Compilers:
     if host.system == "Windows":
         raise HostError(Why.UNSUPPORTED, "compilers are not looked for on Windows")
     commands = [host.env.get("CXX") or "c++", host.env.get("CC") or "cc"]
-    with ThreadPoolExecutor(max_workers=2) as pool:
-        cxx, cc = pool.map(lambda command: compiler(host, command), commands)
+    cxx, cc = at_once(lambda command: compiler(host, command), commands)
     beside = None
     if isinstance(patient, Patient) and patient.bin_dir:
         candidate = posixpath.join(patient.bin_dir, "ninja")

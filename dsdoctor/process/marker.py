@@ -5,13 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-import uuid
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 MARKER = "DSDOCTOR_RUN"
 #: Marks everything that this process starts.
-RUN_ID = uuid.uuid4().hex
+RUN_ID = os.urandom(16).hex()
 
 
 def marked(env: Mapping[str, str] | None = None) -> dict[str, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 
 from dsdoctor.model.diagnosis import Cause, Diagnosis, Outcome, RaisedBy
@@ -10,7 +9,7 @@ from dsdoctor.model.diagnosis import Line as LogLine
 from dsdoctor.model.report import Report
 from dsdoctor.report import text as text_report
 from dsdoctor.report.text import Line, clean
-from dsdoctor.report.wrap import wrap
+from dsdoctor.report.wrap import terminal_columns, wrap
 
 WORDS = {
     Outcome.CAUSE: "CAUSE",
@@ -125,7 +124,7 @@ def lines(diagnosis: Diagnosis, *, width: int | None = None) -> Iterator[Line]:
         diagnosis: what to show.
         width: columns; None = the terminal's, at most WIDEST.
     """
-    columns = width or shutil.get_terminal_size((WIDEST, 24)).columns
+    columns = width or terminal_columns(WIDEST)
     columns = max(NARROWEST, min(columns, WIDEST))
     for place, cause in enumerate(diagnosis.causes):
         yield from _cause(cause, place, columns)

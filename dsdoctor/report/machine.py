@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import xml.etree.ElementTree as ET  # written, never read
 
 import msgspec
 
@@ -32,6 +31,8 @@ def _body(finding: Finding) -> str:
 
 def junit(report: Report) -> str:
     """JUnit XML: fail = failure, unknown and crash = error, skip = skipped, warn = system-out."""
+    import xml.etree.ElementTree as ET  # noqa: PLC0415  # written, never read, and seldom
+
     counts = report.counts
     errors = counts.get("unknown", 0) + counts.get("crash", 0)
     suite = ET.Element(

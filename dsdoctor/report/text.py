@@ -14,7 +14,7 @@ from dsdoctor.model.facts.python import DeepSpeedInstall, TorchBuild
 from dsdoctor.model.finding import Finding, Status
 from dsdoctor.model.matrix import Matrix
 from dsdoctor.model.report import Report, Verdict
-from dsdoctor.report.wrap import wrap
+from dsdoctor.report.wrap import terminal_columns, wrap
 
 WORDS = {
     Status.OK: "ok",
@@ -92,9 +92,7 @@ def folded(findings: Iterable[Finding], verbosity: int) -> Iterator[tuple[Findin
 def columns_of(width: int | None) -> int:
     """Columns to fill: those that were asked for or else the terminal's, at most 110."""
     if width is None:
-        import shutil  # noqa: PLC0415  # it brings three compressors
-
-        width = shutil.get_terminal_size((100, 24)).columns
+        width = terminal_columns(100)
     return max(24, min(width, 110))
 
 

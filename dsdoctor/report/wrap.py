@@ -3,10 +3,27 @@
 from __future__ import annotations
 
 import functools
+import os
+import sys
 import textwrap
 
 #: Marks that no line begins with.
 _CLOSING = "，。；：、！？）》」』%)],.;:"
+
+
+def terminal_columns(default: int) -> int:
+    """Columns of the terminal, as `shutil.get_terminal_size` says, which brings three compressors.
+
+    Args:
+        default: where the output does not go to a terminal and `COLUMNS` is not set.
+    """
+    given = os.environ.get("COLUMNS", "")
+    if given.isdecimal() and int(given) > 0:
+        return int(given)
+    try:
+        return os.get_terminal_size(sys.__stdout__.fileno()).columns or default  # type: ignore[union-attr]
+    except (AttributeError, ValueError, OSError):  # closed, replaced, or no terminal
+        return default
 
 
 @functools.cache

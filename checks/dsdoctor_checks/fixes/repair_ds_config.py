@@ -11,7 +11,6 @@ Removes the copy.
 
 from __future__ import annotations
 
-import difflib
 import posixpath
 from collections.abc import Callable
 
@@ -153,6 +152,8 @@ def repair_ds_config(
         return Impossible(why=f"`{path}` needs decisions that only you can make: {why}")
     stem, ending = posixpath.splitext(path)
     target = f"{stem}.fixed{ending or '.json'}"
+    import difflib  # noqa: PLC0415  # only where there is something to repair
+
     diff = difflib.unified_diff(
         text.splitlines(), made_text.splitlines(), path, target, lineterm="", n=1
     )

@@ -16,7 +16,6 @@ command in the directory that the script's path is relative to.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator
 
 from dsdoctor.api import (
@@ -54,6 +53,8 @@ def program_and_script_are_there(files: LaunchFiles) -> Iterator[Finding]:
         yield skip("the command contains shell syntax, or names no file")
         return
     if files.program is not None and files.program_path is None:
+        import difflib  # noqa: PLC0415  # only where the program is missing
+
         near = difflib.get_close_matches(files.program, tuple(_LAUNCHERS), 1)
         known = files.program in _LAUNCHERS
         misspelt = near and not known

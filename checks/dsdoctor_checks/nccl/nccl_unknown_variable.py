@@ -14,7 +14,6 @@ Use the intended name, or remove the variable.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator
 
 from dsdoctor.api import (
@@ -49,6 +48,8 @@ def nearest(name: str) -> str | None:
     """
     if name in GONE:
         return GONE[name]
+    import difflib  # noqa: PLC0415  # only for a variable that nobody knows
+
     close = difflib.get_close_matches(name, NAMES, n=1, cutoff=0.8)
     return close[0] if close else None
 

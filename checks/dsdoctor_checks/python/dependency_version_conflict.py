@@ -34,7 +34,7 @@ from dsdoctor.api import (
 )
 
 from . import _dependency_version_conflict_signatures
-from ._util import imports, normalized, parse_requirement
+from ._util import imports, normalized, parse_requirement, plainly_met
 
 CONDITION = Condition("dependency-version-conflict", id="DSD906", scope=Scope.USER_ENV, since="0.1")
 #: Packages whose missing requirements stop the job at import.
@@ -53,6 +53,8 @@ def requirements_are_met(
     for owner, requirements in sorted(packages.requires.items()):
         own = packages.version(owner)
         for text in requirements:
+            if plainly_met(text, packages):
+                continue
             wanted = parse_requirement(text, patient)
             if own is None or wanted is None or wanted.url:
                 continue

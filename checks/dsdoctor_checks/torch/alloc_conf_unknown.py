@@ -17,7 +17,6 @@ only with torch 2.10 or newer.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator
 
 from dsdoctor.api import (
@@ -83,6 +82,8 @@ def _near_miss(value: str) -> tuple[str, str] | None:
         option, equals, setting = key.partition("=")
         if not separator and equals and option.strip() in _OPTIONS:
             return entry.strip(), f"{option.strip()}:{setting.strip()}"
+        import difflib  # noqa: PLC0415  # only where the variable is set
+
         meant = difflib.get_close_matches(key, _OPTIONS, n=1, cutoff=0.88)
         if key and key not in _OPTIONS and meant:
             return key, meant[0]

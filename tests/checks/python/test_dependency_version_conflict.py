@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import msgspec
 import pytest
+from packaging.specifiers import SpecifierSet
 
 from dsdoctor.testing import judge
 from dsdoctor_checks.python import dependency_version_conflict
+from dsdoctor_checks.python._util import plainly_met
 from tests.checks.python.support import deepspeed_live, packages, patient, torch_live
 
 INSTALLED = packages(deepspeed="0.19.8", torch="2.13.0+cpu", pydantic="1.10.13", numpy="2.1.0rc1")
@@ -61,3 +64,40 @@ def test_rows(requirement: str, *, broken: bool, expected: str) -> None:
         "deep_speed_live": live,
     }
     assert judge(dependency_version_conflict.requirements_are_met, **facts).status == expected
+
+
+def test_what_plain_releases_say_is_what_packaging_says() -> None:
+    releases = ("2", "2.0", "2.0.0", "2.1", "1.9.9", "2.0.1", "10.0", "2.1.0")
+    installed = (
+        *releases,
+        "2.0.0+cu130",
+        "2.0+cpu",
+        "2.0rc1",
+        "2.0.post1",
+        "2.0.dev3",
+        "1!2.0",
+        "x",
+    )
+    operators = (">=", "<=", "==", "!=", "<", ">", "~=", "===")
+    met = parsed = 0
+    for have, operator, wanted in itertools.product(installed, operators, releases):
+        if operator == "~=" and "." not in wanted:
+            continue
+        text = f"A_b [x] ({operator} {wanted}) ; python_version < '3'"
+        if plainly_met(text, packages(**{"a-b": have})):
+            met += 1
+            assert SpecifierSet(f"{operator}{wanted}").contains(have, prereleases=True), (
+                have,
+                text,
+            )
+        elif have in releases and operator not in ("~=", "==="):
+            parsed += 1
+            assert not SpecifierSet(f"{operator}{wanted}").contains(have, prereleases=True)
+    assert met > 100 < parsed
+
+
+@pytest.mark.parametrize(
+    "text", ["a @ https://x.org/a.whl", "a>=1.*", "a==2.*", "a>=1,", "a 2", "b", "a>=1 junk", ""]
+)
+def test_what_is_not_plain_is_parsed(text: str) -> None:
+    assert not plainly_met(text, packages(a="2.0"))

@@ -1,0 +1,39 @@
+"""Runs a function over a few things at once, a thread each.
+
+`concurrent.futures` does it too, but brings `logging`: 3 ms that every check would pay.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def at_once(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
+    """What the function returns for each, in order.
+
+    Raises:
+        Exception: what it raised for the first of them that failed, when all have ended.
+    """
+    given = list(items)
+    answers: dict[int, R] = {}
+    errors: dict[int, Exception] = {}
+
+    def one(number: int) -> None:
+        try:
+            answers[number] = function(given[number])
+        except Exception as error:  # noqa: BLE001  # raised again below
+            errors[number] = error
+
+    threads = [threading.Thread(target=one, args=(at,), daemon=True) for at in range(len(given))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[min(errors)]
+    return [answers[number] for number in range(len(given))]

@@ -11,7 +11,6 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
-import shutil
 import site
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -140,6 +139,8 @@ def choose(argv: Sequence[str], env: Mapping[str, str]) -> Account | None:
     """The account to run a command as; None = as who we are."""
     if not is_root():
         return None
+    import shutil  # noqa: PLC0415  # a diagnosis that root makes needs none
+
     program = argv[0] if "/" in argv[0] else shutil.which(argv[0], path=env.get("PATH"))
     if program is None:
         return None

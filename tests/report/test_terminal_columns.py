@@ -19,8 +19,9 @@ def test_the_width_of_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)
     size = os.terminal_size((123, 24))
     monkeypatch.setattr(os, "get_terminal_size", lambda _: size)
-    monkeypatch.setattr("sys.__stdout__", open(os.devnull))  # noqa: PTH123, SIM115
-    assert wrap.terminal_columns(77) == 123
+    with open(os.devnull) as output:  # noqa: PTH123
+        monkeypatch.setattr("sys.__stdout__", output)
+        assert wrap.terminal_columns(77) == 123
 
 
 def test_without_an_output(monkeypatch: pytest.MonkeyPatch) -> None:

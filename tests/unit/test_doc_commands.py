@@ -196,6 +196,9 @@ def of_the_reader(words: str, folder: Path) -> list[str]:
     ]
     if args[:2] == ["hook", "install"] and "--dry-run" not in args and "kubernetes" not in args:
         args += ["--into", "installed"]  # else below /usr/local
+    if args[:2] == ["hook", "status"] and "--run-folder" not in args:
+        (folder / "gate").mkdir(exist_ok=True)
+        args += ["--run-folder", str(folder / "gate")]  # else /run/dsdoctor, made by a gate
     return args
 
 

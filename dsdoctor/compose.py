@@ -15,7 +15,7 @@ from dsdoctor.host import Host
 from dsdoctor.model.facts.base import Fact, Missing, Why
 from dsdoctor.model.facts.config import DsConfig
 from dsdoctor.model.facts.fabric import FabricManager
-from dsdoctor.model.facts.gpu import Gpu, Gpus, GpuTopology, Nvml
+from dsdoctor.model.facts.gpu import Gpus, GpuTopology, Nvml
 from dsdoctor.model.facts.kernel_log import KernelLog
 from dsdoctor.model.facts.launch import Hostfile, LaunchCommand, MasterPort
 from dsdoctor.model.facts.machine import LibCuda, NvidiaKernel, NvidiaSmi, OsInfo, Resources
@@ -26,6 +26,7 @@ from dsdoctor.model.facts.python import DeepSpeedLive, TorchLive
 from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.model.facts.storage import Checkpoint, Storage
 from dsdoctor.model.facts.toolchain import Compilers, CudaToolkits, ExtensionCache, Libaio
+from dsdoctor.model.partial import Source
 from dsdoctor.model.snapshot import Snapshot
 from dsdoctor.named_job import resolve
 from dsdoctor.products import PRODUCTS, product
@@ -48,6 +49,8 @@ BOTH: frozenset[type[Fact]] = frozenset({TorchLive, DeepSpeedLive})
 TOOLS: frozenset[type[Fact]] = frozenset(
     {CudaToolkits, Compilers, ExtensionCache, Libaio, MasterPort}
 )
+#: Where the fields of a machine like a product come from: no line of a text.
+DESCRIBED = "--like"
 _NOT_TRIED = Missing(
     why=Why.NOT_ASKED, detail="this environment was not started on the machine that is judged"
 )
@@ -81,8 +84,7 @@ def with_job(snapshot: Snapshot, run: RunNeeds, host: Host, registry: Registry) 
         registry: packs, for their probes.
     """
     run = resolve(run, host)
-    known = [snapshot.get(kind) for kind in _known(snapshot)]
-    facts = tuple(fact for fact in known if isinstance(fact, Fact))
+    facts = _known(snapshot)
     # the default hostfile lies on the machine that is judged
     wanted = JOB if run.hostfile else JOB - {Hostfile}
     request = Request(run=run, host=host, given=facts, facts=wanted)
@@ -101,13 +103,20 @@ def with_job(snapshot: Snapshot, run: RunNeeds, host: Host, registry: Registry) 
     return made
 
 
-def _known(snapshot: Snapshot) -> list[type[Fact]]:
-    """Facts that describe the job's demand for memory, where the snapshot has them whole."""
+def _known(snapshot: Snapshot) -> tuple[Fact, ...]:
+    """Facts that decide the job's demand for memory, where the snapshot has them whole."""
     from dsdoctor.model.facts.machine import Environment  # noqa: PLC0415
     from dsdoctor.model.facts.python import DeepSpeedInstall  # noqa: PLC0415
 
     kinds: list[type[Fact]] = [Gpus, Environment, DeepSpeedInstall]
-    return [kind for kind in kinds if kind.key() not in snapshot.sources]
+    whole = _copy(snapshot)
+    whole.sources = {
+        key: fields
+        for key, fields in snapshot.sources.items()
+        if any(source.reader != DESCRIBED for source in fields.values())
+    }
+    known = [whole.get(kind) for kind in kinds if kind.key() not in whole.sources]
+    return tuple(fact for fact in known if isinstance(fact, Fact))
 
 
 def composed(here: Snapshot, node: Snapshot, name: str) -> Snapshot:
@@ -120,12 +129,16 @@ def composed(here: Snapshot, node: Snapshot, name: str) -> Snapshot:
     """
     made = _copy(here)
     made.origin = f"this environment on {name}"
+    made.assumed = node.assumed
     for kind in NODE:
         key = kind.key()
         made.facts.pop(key, None)
         made.missing.pop(key, None)
+        made.sources.pop(key, None)
         if key in node.facts:
             made.facts[key] = node.facts[key]
+            if key in node.sources:
+                made.sources[key] = node.sources[key]
         else:
             detail = f"{name} does not state it"
             made.missing[key] = node.missing.get(key, Missing(why=Why.NOT_ASKED, detail=detail))
@@ -162,6 +175,7 @@ def _copy(snapshot: Snapshot) -> Snapshot:
         origin=snapshot.origin,
         pasted=snapshot.pasted,
         sources=dict(snapshot.sources),
+        assumed=snapshot.assumed,
     )
 
 
@@ -194,16 +208,27 @@ def machine_like(text: str, driver: str | None) -> Snapshot:
             f"`--driver {driver}` is not a driver's version; expected one such as `550.54.15`"
         )
     full = next(one for one in PRODUCTS if one == full.removeprefix("Tesla "))
-    total = known.mib << 20
-    gpus = tuple(
-        Gpu(
-            index=index, name=f"NVIDIA {full}", cc_major=known.major, cc_minor=known.minor,
-            memory_total_bytes=total, memory_free_bytes=total, memory_used_bytes=0, processes=(),
-        )
-        for index in range(int(found["count"]))
-    )  # fmt: skip
-    snapshot = Snapshot()
-    snapshot.put(Gpus(gpus=gpus, count=len(gpus)))
+    snapshot = Snapshot(assumed=("all memory of its GPUs is free",))
+    count = int(found["count"])
+    gpu = {
+        "name": f"NVIDIA {full}",
+        "cc_major": known.major,
+        "cc_minor": known.minor,
+        "memory_total_bytes": known.mib << 20,
+        "memory_free_bytes": known.mib << 20,
+    }
+    gpus = [{"index": index, **gpu} for index in range(count)]
+    fields = ["gpus", "count", "stopped_at"]
+    fields += [f"gpus.{index}.{name}" for index in range(count) for name in ("index", *gpu)]
+    _describe(snapshot, Gpus, {"gpus": gpus, "count": count, "stopped_at": None}, fields)
     if driver is not None:
-        snapshot.put(Nvml(driver_version=driver))
+        _describe(snapshot, Nvml, {"driver_version": driver}, ["driver_version"])
     return snapshot
+
+
+def _describe(
+    snapshot: Snapshot, kind: type[Fact], values: dict[str, object], fields: list[str]
+) -> None:
+    """Stores a fact of which only these fields are known."""
+    snapshot.facts[kind.key()] = values
+    snapshot.sources[kind.key()] = dict.fromkeys(fields, Source(reader=DESCRIBED, line=0))

@@ -193,7 +193,7 @@ def _answers(unit: Unit, arguments: Mapping[str, Any]) -> list[Finding]:
 
 def _attributed(findings: list[Finding], seen: partial.Watch) -> Iterator[Finding]:
     """Findings over a partial machine: with the lines they rest on, and none fine on a guess."""
-    lines = sorted({(at.line, at.reader, at.text) for at in seen.sources.values()})
+    lines = sorted({(at.line, at.reader, at.text) for at in seen.sources.values() if at.line})
     stated = [{"line": line, "reader": reader, "text": text} for line, reader, text in lines]
     for finding in findings:
         if seen.open and finding.status is Status.OK:

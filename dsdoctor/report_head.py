@@ -37,6 +37,7 @@ def describe(report: Report, snapshot: Snapshot) -> None:
     _note_run(report, snapshot)
     if snapshot.partial:
         report.notes.append("interrupted: this report is partial")
+    report.notes += [f"assumed: {assumption}" for assumption in snapshot.assumed]
     if snapshot.origin:
         report.origin = snapshot.origin
     if snapshot.pasted:

@@ -162,6 +162,8 @@ class LaunchPlan(msgspec.Struct, frozen=True, kw_only=True):
         hosts: names of the nodes, the first is the master; empty when not known.
         master_port: port on which the ranks meet.
         script: the user's training script.
+        facts_as_of: the oldest day on which the figures that were computed with were compared with
+            their sources (`2026-11-21`); "" in a plan of an older release.
     """
 
     schema: str = SCHEMA
@@ -194,6 +196,7 @@ class LaunchPlan(msgspec.Struct, frozen=True, kw_only=True):
     hosts: tuple[str, ...] = ()
     master_port: int = 29500
     script: str = "train.py"
+    facts_as_of: str = ""
 
 
 def encode(plan: LaunchPlan) -> bytes:

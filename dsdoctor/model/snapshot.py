@@ -42,6 +42,7 @@ class Snapshot(msgspec.Struct, kw_only=True):
         pasted: it was read from text that people pasted; `sources` says what that states.
         sources: fact key to the dotted fields that a text states, each with its place. A fact that
             is here states nothing else.
+        assumed: what nobody read of this machine and is taken for granted, as clauses.
     """
 
     schema: str = SCHEMA
@@ -56,6 +57,7 @@ class Snapshot(msgspec.Struct, kw_only=True):
     origin: str = ""
     pasted: bool = False
     sources: dict[str, dict[str, Source]] = {}
+    assumed: tuple[str, ...] = ()
 
     def get(self, kind: type[F]) -> F | Missing:
         """The fact of a type, or why it is missing."""

@@ -35,6 +35,7 @@ from dsdoctor.recommend.reach import reach
 from dsdoctor.recommend.saved import trained_parameters
 from dsdoctor.recommend.setting import Setting
 from dsdoctor.recommend.shape import ModelShape
+from dsdoctor.recommend.tables import FACTS_AS_OF
 
 #: Measures a model: its shape, a setting, micro-batches, and whether to recompute.
 Measure = Callable[
@@ -350,4 +351,5 @@ def _plan(
         hosts=options.hosts,
         master_port=options.master_port,
         script=options.script,
+        facts_as_of=FACTS_AS_OF,
     )

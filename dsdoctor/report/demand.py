@@ -16,7 +16,7 @@ def _cell(size: int) -> str:
 
 
 def lines(demand: MemoryDemand) -> Iterator[str]:
-    """Items with and without recomputation, then what fits."""
+    """Items with and without recomputation, what fits, and what was taken for granted."""
     if demand.on_gpu:
         yield f"memory of each GPU, GiB: {demand.what}"
         columns = (demand.gpu_items, demand.plain_items)
@@ -40,3 +40,7 @@ def lines(demand: MemoryDemand) -> Iterator[str]:
         mode = "yes" if row.checkpointing else "no"
         batch, tokens = row.micro_batch or "-", row.sequence or "-"
         yield f"  {row.gpus:<6}{mode:<11}{_cell(row.gpu_bytes):>9}{batch:>8}{tokens:>9}"
+    if demand.assumed:
+        yield ""
+        yield "assumed, as neither options nor the config say so:"
+        yield from (f"  {assumption}" for assumption in demand.assumed)

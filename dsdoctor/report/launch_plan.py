@@ -168,6 +168,8 @@ def render(
         if reason.verdict == "note":
             text = _clean(f"{reason.subject}: {reason.text}")
             lines += textwrap.wrap(text, wide, subsequent_indent="  ")
+    if plan.facts_as_of:
+        lines.append(f"built-in tables as of {_clean(plan.facts_as_of)}")
     lines += ["", "launch with" if plan.fits else "nothing fits; the nearest would be"]
     lines.append(f"  {_clean(command_line(plan, folder))}")
     if folder is None:

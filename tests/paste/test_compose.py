@@ -159,6 +159,21 @@ def test_a_machine_like_a_product() -> None:
     assert isinstance(compose.machine_like("2xGeForce RTX 4090", None).get(Nvml), Missing)
 
 
+def test_what_nobody_said_of_a_machine_like_a_product_is_not_judged() -> None:
+    from dsdoctor.judge import judge
+
+    registry = packs.load()
+    made = compose.composed(login(), compose.machine_like("8xH100-SXM", "550.54.15"), "n")
+    made = snapshots.from_json(made.to_json(), "n.json")
+    report = judge(made, list(registry), registry)
+    told = {f.condition: f.status.value for f in report.findings}
+    silent = ("nvml-unusable", "gpu-busy", "persistence-mode-off", "driver-library-mismatch")
+    assert {told[name] for name in silent} == {"skip"}
+    assert (told["mixed-gpus"], told["driver-too-old"]) == ("ok", "fail")
+    assert "assumed: all memory of its GPUs is free" in report.notes
+    assert not any("stated_at" in f.evidence for f in report.findings)
+
+
 @pytest.mark.parametrize("text", ["8xH1", "H100-SXM", "0xA100-SXM-80GB", "x", "8x"])
 def test_a_product_that_is_not_known_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="names no product that is known"):

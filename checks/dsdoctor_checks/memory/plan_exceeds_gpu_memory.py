@@ -91,7 +91,7 @@ def _judged(demand: MemoryDemand, total: int, free: int) -> Finding:
         need, before = (whole, "") if planned else (state, " before any activation")
         return fail(
             f"{demand.what} needs {gib(need)} GiB on each GPU{before}, {least} ({items})",
-            effect="the run stops with `CUDA out of memory`",
+            effect=f"the run stops with `CUDA out of memory`{assumed}",
             hint=_HINT,
             **evidence,
         )
@@ -106,7 +106,7 @@ def _judged(demand: MemoryDemand, total: int, free: int) -> Finding:
         return warn(
             f"{demand.what} needs {gib(max(state, whole))} GiB on each GPU, but {gib(free)} of "
             f"{gib(total)} GiB are free",
-            effect="the run stops with `CUDA out of memory` unless that memory is freed",
+            effect=f"the run stops with `CUDA out of memory` unless that memory is freed{assumed}",
             hint="stop the processes that use it (`nvidia-smi` lists them), or choose other GPUs"
             " with `--gpus`",
             **evidence,

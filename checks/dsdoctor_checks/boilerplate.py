@@ -51,6 +51,27 @@ BOILERPLATE = (
         ),
     ),
     Boilerplate(
+        pattern=r"Failed to load image Python extension: .*",
+        source="torchvision 0.16.2 io/image.py: a warning, reading of images by torchvision.io is off",
+        examples=(
+            "/env/torchvision/io/image.py:13: UserWarning: Failed to load image Python extension: libtorch_cuda_cu.so: cannot open shared object file: No such file or directory",
+        ),
+    ),
+    Boilerplate(
+        pattern=r"Failed to import \w{1,40} plugin due to: .*",
+        source="nvidia-modelopt torch/utils/import_utils.py: a warning, the plugin is off",
+        examples=(
+            "UserWarning: Failed to import diffusers plugin due to: ImportError('peft>=0.17.0 is required for a normal functioning of this module')",
+        ),
+    ),
+    Boilerplate(
+        pattern=r"mkdir -p failed for path .*",
+        source="matplotlib 3.4-3.10 __init__.py: a warning, a temporary folder is used",
+        examples=(
+            "mkdir -p failed for path /home/u/.config/matplotlib: [Errno 13] Permission denied: '/home/u/.config/matplotlib'",
+        ),
+    ),
+    Boilerplate(
         pattern=r"To disable this warning, you can either:.*|If reserved but unallocated memory is large.*",
         source="tokenizers 0.10-0.22, torch 1.11-2.13 c10/cuda/CUDACachingAllocator.cpp",
         examples=(

@@ -29,6 +29,7 @@ from dsdoctor.logs.knowledge import Rule
 from dsdoctor.logs.launcher_lines import EXITED, SIGNALLED
 from dsdoctor.logs.marks import FATAL_MARKS
 from dsdoctor.logs.products import package_of
+from dsdoctor.logs.warned import is_unrelated
 from dsdoctor.model.condition import Level
 
 #: Lines in front of an exception in which the reason for it is looked for, by the level that a
@@ -129,10 +130,11 @@ def _refused_start(error: Error, errors: Sequence[Error]) -> bool:
 
 def _explains(candidate: Candidate, error: Error, errors: Sequence[Error], *, many: bool) -> bool:
     """Whether a condition is a better answer than an exception that no condition knows."""
+    hits = [hit for hit in candidate.hits if not is_unrelated(hit, error)]
     if is_opaque(error):
-        return True
+        return bool(hits)
     errors = [one for one in errors if one.source == error.source]
-    for hit in candidate.hits:
+    for hit in hits:
         level = hit.known.signature.level
         if level is Level.HINT and not _covers(hit, error):
             continue

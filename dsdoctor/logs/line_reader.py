@@ -17,6 +17,7 @@ from dsdoctor.logs.marks import FATAL_MARKS, MARK_LITERALS, mark_pattern
 from dsdoctor.logs.pieces import LONGEST, segments_of, shortened
 from dsdoctor.logs.prefixes import TASK_AND_RANK, strip_prefixes
 from dsdoctor.logs.progress import Steps, last_steps
+from dsdoctor.logs.prose import happened
 from dsdoctor.logs.ready import ReadySignatures
 from dsdoctor.logs.stamps import stamp
 from dsdoctor.logs.window import CONTEXT_BYTES, Window
@@ -225,7 +226,7 @@ class LineReader:
                 continue
             self.matched += 1
             # most lines fit no pattern, and to take sentences out of a line costs more than that
-            bare = self.ready.bare(text) if bare is None else bare
+            bare = happened(self.ready.bare(text)) if bare is None else bare
             if bare != text:
                 found = self._search(index, ready.pattern, bare)
             if found is None:

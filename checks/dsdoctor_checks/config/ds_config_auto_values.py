@@ -190,12 +190,14 @@ SIGNATURES = (
         ),
     ),
     Signature(
-        pattern=r"(?i)(?:invalid|unable|could not|cannot|not|unexpected|error).{0,80}['\x22]auto['\x22]|input_value='auto'",
+        pattern=r"\b(?:[Ii]nvalid (?:literal|value|type)|could not convert|\w{0,40}(?:Error|error):).{0,80}['\x22]auto['\x22]|input_value='auto'",
         examples=(
             "ValueError: could not convert string to float: 'auto'",
+            "invalid literal for int() with base 10: 'auto'",
+            "TypeError: unsupported value 'auto'",
             "Input should be a valid integer [type=int_parsing, input_value='auto', input_type=str]",
         ),
-        not_examples=("'auto' filled in",),
+        not_examples=("'auto' filled in", "options that cannot be set by the launcher are 'auto'"),
         level=Level.STRONG,
         masks=("ds-config-invalid-key",),
         not_near=("device_map", "hf:", "values to 'auto'"),

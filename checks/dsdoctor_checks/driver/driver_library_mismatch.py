@@ -160,16 +160,19 @@ SIGNATURES = (
         ),
     ),
     Signature(
-        pattern=r"unsupported display driver|Error 803|cudaErrorSystemDriverMismatch|runtime error \(803\)",
+        pattern=r"(?<!_CUDA_COMPAT_STATUS=System has )unsupported display driver|Error 803|cudaErrorSystemDriverMismatch|runtime error \(803\)",
         examples=(
             "RuntimeError: Unexpected error from cudaGetDeviceCount(). Error 803: system has unsupported display driver / cuda driver combination",
             "RuntimeError: cuda runtime error (803) : system has unsupported display driver / cuda driver combination at x.cpp:50",
             "cudaErrorSystemDriverMismatch",
         ),
+        not_examples=(
+            "_CUDA_COMPAT_STATUS=System has unsupported display driver / cuda driver combination (CUDA_ERROR_SYSTEM_DRIVER_MISMATCH) cuInit()=803",
+        ),
         level=Level.CERTAIN,
     ),
     Signature(
-        pattern=r"kernel version \S+ does not match DSO version|CUDA_ERROR_SYSTEM_DRIVER_MISMATCH|\(803 vs\. 0\)",
+        pattern=r"kernel version \S+ does not match DSO version|(?<!combination \()CUDA_ERROR_SYSTEM_DRIVER_MISMATCH|\(803 vs\. 0\)",
         examples=(
             "cuda_diagnostics.cc:313] kernel version 470.57.2 does not match DSO version 470.63.1 -- cannot find working devices in this configuration",
             "failed call to cuInit: CUDA_ERROR_SYSTEM_DRIVER_MISMATCH: system has unsupported display driver",

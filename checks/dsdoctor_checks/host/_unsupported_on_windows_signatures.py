@@ -215,6 +215,7 @@ SIGNATURES = (
             "[WinError 2] The system cannot find the path",
         ),
         level=Level.STRONG,
+        near=("subprocess.py", "CreateProcess", "_winapi", "cpp_extension", "deepspeed"),
         masks=("libaio-missing", "cpu-adam-unbuilt"),
         requires=("LNK1", "C:\\", "D:\\", "E:\\", "F:\\", "d:\\", "c:\\", "win32", "Windows"),
     ),
@@ -325,13 +326,14 @@ SIGNATURES = (
         level=Level.HINT,
     ),
     Signature(
-        pattern=r"^failed to create process\.|(?:not (?:yet |currently )?(?:supported|available|work(?:ing)?)|unsupported|does not work|doesn't work) on Windows|not support Windows|Windows is not (?:yet |currently )?supported",
+        pattern=r"^failed to create process\.|(?:Error|ERROR|error|[Ww]arning|WARNING|assert\w{0,5})\b.{0,200}(?:not (?:yet |currently )?(?:supported|available|work(?:ing)?)|unsupported|does not work|doesn't work|not support(?:ed)?) (?:on |for )?Windows|Error: .{0,80}Windows is not (?:yet |currently )?supported",
         examples=(
             "failed to create process.",
             "RuntimeError: this launcher is not supported on Windows",
             "NotImplementedError: Windows is not yet supported",
-            "not support Windows",
+            "AssertionError: the backend does not support Windows",
         ),
+        not_examples=("Currently, the converter is not supported on Windows.",),
         not_near=("Redirects are currently not supported",),
     ),
     Signature(
@@ -431,13 +433,11 @@ SIGNATURES = (
         requires=("Windows", "win32", ":\\", "WinError", ".exe"),
     ),
     Signature(
-        pattern=r"\[WinError (?:193|126|127|1455|3|87)\]",
+        pattern=r"\[WinError (?:193|126|127|87)\]",
         examples=(
             "[WinError 193]",
             'OSError: [WinError 126] The specified module could not be found. Error loading "D:\\env\\torch\\lib\\shm.dll" or one of its dependencies.',
             "[WinError 127]",
-            "[WinError 1455]",
-            "[WinError 3]",
             "[WinError 87]",
         ),
         level=Level.CERTAIN,

@@ -292,7 +292,7 @@ SIGNATURES = (
         level=Level.HINT,
     ),
     Signature(
-        pattern=r"^(?:[\w.]{0,80}\.)?\w{0,40}(?:Error|Exception): (?!.{0,200}(?:out of resource|Required:)).{0,200}(?:[Ss]hared memory|/dev/shm)\b",
+        pattern=r"^(?:[\w.]{0,80}\.)?\w{0,40}(?:Error|Exception): (?!.{0,200}(?:out of resource|Required:|No such file)).{0,200}(?:[Ss]hared memory|/dev/shm)\b",
         examples=(
             "RuntimeError: could not create a shared memory segment",
             "OSError: cannot allocate 2 GB in /dev/shm",
@@ -301,6 +301,7 @@ SIGNATURES = (
         not_examples=(
             "triton.runtime.errors.OutOfResources: out of resource: shared memory, Required: 9",
             "INFO: shared memory is used",
+            "FileNotFoundError: [Errno 2] No such file or directory: '/dev/shm/index-cache/x_doc_idx.npy'",
         ),
         level=Level.HINT,
         not_near=("A100", "head dim"),

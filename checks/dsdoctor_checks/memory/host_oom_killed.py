@@ -69,8 +69,10 @@ SIGNATURES = (
         masks=("dataloader-worker-killed", "nccl-timeout-watchdog"),
     ),
     Signature(
-        pattern="OUT_OF_MEMORY",
-        examples=("OUT_OF_MEMORY",),
+        pattern=r"(?<!\w)OUT_OF_MEMORY\b",
+        source="slurm 17.11-25.05 src/common/slurm_protocol_defs.c: state of a job",
+        examples=("88121.batch OUT_OF_MEMORY 0:125",),
+        not_examples=("failed call to cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY",),
         level=Level.CERTAIN,
         masks=("dataloader-worker-killed", "nccl-timeout-watchdog"),
     ),

@@ -49,6 +49,8 @@ SIGNATURES = (
         examples=(
             "The installed version of bitsandbytes was compiled without GPU support. 8-bit optimizers, 8-bit multiplication, and GPU quantization are unavailable.",
         ),
+        level=Level.HINT,
+        echo=True,  # a warning, behind which training without it goes on
     ),
     Signature(
         pattern="bitsandbytes library load error",

@@ -38,7 +38,10 @@ SIGNATURES = (
         ),
         not_examples=("AttributeError: module 'deepspeed' has no attribute 'initialize'",),
         level=Level.STRONG,
-        not_near=("A matching Triton is not available",),
+        not_near=(
+            "A matching Triton is not available",
+            "import error: No module named 'triton'",  # printed on a machine without GPUs
+        ),
     ),
     Signature(
         pattern="Cannot find a working triton installation",

@@ -225,8 +225,12 @@ SIGNATURES = (
         level=Level.STRONG,
     ),
     Signature(
-        pattern="out of disk space",
-        examples=("out of disk space",),
+        pattern=r"(?i)\b(?:error|exception|failed|fatal|cannot|could not)\b.{0,160}\bout of disk space|^out of disk space",
+        examples=(
+            "wandb: ERROR Unable to write the file: out of disk space",
+            "Out of disk space",
+        ),
+        not_examples=("The next biggest issue is running out of disk space.",),
         level=Level.STRONG,
     ),
     Signature(

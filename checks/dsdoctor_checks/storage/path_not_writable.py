@@ -137,8 +137,10 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"PermissionError: \[Errno 1\] Operation not permitted",
+        source="Linux EPERM; CPython 3.8-3.14 PermissionError",
         examples=("PermissionError: [Errno 1] Operation not permitted: '/data/x'",),
         level=Level.WEAK,
+        not_near=("Dump cache file failed",),  # jieba goes on without its cache
     ),
     Signature(
         pattern="kind: PermissionDenied",

@@ -1,0 +1,42 @@
+"""Lines that speak of errors in general, as documents, scripts and source code do."""
+
+from __future__ import annotations
+
+import re
+
+#: Lines that are no output of a run: a heading of a document or a comment (not the JVM's report of
+#: its own crash, which it writes as comments), a row of a table that quotes an error, a question
+#: of a list of questions, a command of a script that prints, a comment in quoted source code.
+GENERAL = re.compile(
+    r"\s{0,3}#{1,6} (?!A fatal error has been|There is insufficient memory)\S"
+    r"|\s*\| (?!.{0,300}(?:MiB|ERR!|N/A))\S[^|]{0,400} \| [^|]{1,400} \|"
+    r"|\s*(?:[-*+>] |\d+\. +)?\*\*(?:问|Q\d{0,3}|Problem|Symptom|Issue|Error|问题|现象|错误)"
+    r"s?\s?\d{0,3}\*{0,2}[:：.]"
+    r"|\s*(?:printf|echo)(?: -\w+)? ['\"]"
+    r"|\s*(?:-+> ?)?\d+\s{2,}#",
+)
+#: The beginning of a sentence about what may happen to a reader.
+CONDITIONAL = re.compile(
+    r"\b[Ii](?:f|n case)\b(?: you(?:r)?| the| it| there| this| an?| users?| any)?[^.:;!?]{0,40}?"
+    r"\b(?:encounter|ran? into|come across|face|meet|see|get|hit|experience|report|receive"
+    r"|happen|occur|appear|throw|raise|show)(?:s|ed)?(?= |:|：)"
+    r"|\b(?:[Ww]hen|[Oo]nce) (?:you|users?) (?:encounter|ran? into|come across|face|meet|see)s?\b"
+    r"|\b[Ii]gnore (?:the |any |this |an? )?['`\"]?\w*(?:error|ERROR|Error|warning|Warning)"
+    r"|(?:如果|若|假如|倘若)[^。；;]{0,20}?(?:遇到|出现|碰到|报错|看到|提示|发生)",
+)
+
+
+def happened(text: str) -> str:
+    """A line without what it says in general: what is left may be output of a run.
+
+    >>> happened("If you encounter `CUDA error: out of memory`, use a smaller batch.")
+    ''
+    >>> happened("RuntimeError: CUDA error. If you see this, set CUDA_LAUNCH_BLOCKING=1")
+    'RuntimeError: CUDA error. '
+    >>> happened("### Q5: CUDA out of memory")
+    ''
+    """
+    if GENERAL.match(text):
+        return ""
+    found = CONDITIONAL.search(text)
+    return text[: found.start()] if found else text

@@ -17,6 +17,7 @@ wants ps procps
 wants chromium chromium
 wants groff groff-base
 wants kubectl kubernetes-client
+wants promtool prometheus
 [ ${#need[@]} = 0 ] && exit 0
 export DEBIAN_FRONTEND=noninteractive
 apt-get update -q

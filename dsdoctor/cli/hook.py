@@ -236,8 +236,8 @@ def install_command(
         config = site.slurm_config(scontrol)
         if target == "slurm":
             notes += filter(None, [site.usable_by_users(python or sys.executable)])
-        notes += site.slurm_notes(config, budget) if target == "slurm" else []
-        notes += site.epilog_notes(config, budget) if target == "epilog" else []
+        notes += site.slurm_notes(config, budget, folder) if target == "slurm" else []
+        notes += site.epilog_notes(config, budget, folder) if target == "epilog" else []
     if dry_run:
         for path, (text, mode) in wanted.files.items():
             click.echo(f"# would write {path} (mode {mode:o})\n{text}")

@@ -30,8 +30,8 @@ SYSTEM_CONFIG = Path("/etc/dsdoctor/config.toml")
 _LOG_SECONDS = 0.2
 #: What a monitor receives if dsdoctor itself is at fault: in Nagios' protocol 2 is CRITICAL and 1
 #: WARNING, in node-problem-detector's 1 is a problem of the node.
-ILL = {"npd": 2, "nagios": 3}
-_WORDS_OF_ILLNESS = {"nagios": "DSDOCTOR UNKNOWN - inconclusive ({0})\n"}
+UNKNOWN_STATUS = {"npd": 2, "nagios": 3}
+_UNKNOWN_WORDS = {"nagios": "DSDOCTOR UNKNOWN - inconclusive ({0})\n"}
 #: Statuses of verdicts that this process has given.
 _ended: list[int] = []
 
@@ -59,7 +59,7 @@ def main(argv: list[str], by_click: Callable[[], int]) -> int:
         by_click: what says what is wrong with them, or helps.
     """
     kind = argv[0] if argv else ""
-    ill = ILL.get(kind, 2)
+    unknown_status = UNKNOWN_STATUS.get(kind, 2)
     try:
         status = fast(argv)
         if status is not None:
@@ -67,11 +67,11 @@ def main(argv: list[str], by_click: Callable[[], int]) -> int:
         status = by_click()
     except Exception as error:  # noqa: BLE001  # status 1 would be a verdict
         _log(f"hook={kind} decision=pass cause=crash {type(error).__name__}: {error}")
-        _print(_WORDS_OF_ILLNESS.get(kind, "dsdoctor: inconclusive ({0})\n").format("crash"))
-        return ill
-    if status not in (0, ill) and not _ended:
-        _print(_WORDS_OF_ILLNESS.get(kind, "").format("usage"))
-        return ill
+        _print(_UNKNOWN_WORDS.get(kind, "dsdoctor: inconclusive ({0})\n").format("crash"))
+        return unknown_status
+    if status not in (0, unknown_status) and not _ended:
+        _print(_UNKNOWN_WORDS.get(kind, "").format("usage"))
+        return unknown_status
     return status
 
 
@@ -94,7 +94,7 @@ def _run(request: Request, env: Mapping[str, str] | None) -> int:
     env = os.environ if env is None else env
     if KILL_SWITCH.exists():
         _log(f"hook={request.kind} decision=pass cause=disabled `{KILL_SWITCH}` exists")
-        return ILL.get(request.kind, 0)
+        return UNKNOWN_STATUS.get(request.kind, 0)
     decision, folder, request, known = _decide(request, env, begun)
     decision = outputs.settle(request, decision)
     _say_why_requeued(request, env)

@@ -53,6 +53,7 @@ class Summary:
         passed: runs that let pass what was judged.
         unjudged: cause to runs that let pass what could not be judged.
         blocked: condition, or cause under --fail-closed, to runs that blocked.
+        would_block: the same for runs that passed because of --dry-run.
         noted: condition to runs of an epilog that noted what their job left.
         killed: runs that began and did not end; Slurm ends a prolog that is too slow.
         seconds: wall time of each run that ended, sorted.
@@ -64,6 +65,7 @@ class Summary:
     passed: int = 0
     unjudged: dict[str, int] = dataclasses.field(default_factory=dict)
     blocked: dict[str, int] = dataclasses.field(default_factory=dict)
+    would_block: dict[str, int] = dataclasses.field(default_factory=dict)
     noted: dict[str, int] = dataclasses.field(default_factory=dict)
     killed: int = 0
     seconds: list[float] = dataclasses.field(default_factory=list)
@@ -83,6 +85,7 @@ class Summary:
             "passed": self.passed,
             "unjudged": self.unjudged,
             "blocked": self.blocked,
+            "would_block": self.would_block,
             "noted": self.noted,
             "killed": self.killed,
             "seconds_p50": self.quantile(_MEDIAN),
@@ -215,6 +218,8 @@ def _add(summary: Summary, first: dict[str, str], end: dict[str, str] | None, no
     if end.get("decision") == "block":
         word = _masked(end.get("condition", "")) or cause or "unnamed"
         summary.blocked[word] = summary.blocked.get(word, 0) + 1
+    elif would := _masked(end.get("would", "")):
+        summary.would_block[would] = summary.would_block.get(would, 0) + 1
     elif cause:
         summary.unjudged[cause] = summary.unjudged.get(cause, 0) + 1
     else:
@@ -235,15 +240,18 @@ def text(summaries: Iterable[Summary], hours: float) -> str:
     for one in summaries:
         lines.append(f"{one.node} · {one.hook} · last {hours:g} h")
         unjudged, blocked = sum(one.unjudged.values()), sum(one.blocked.values())
-        going = one.ran - one.passed - unjudged - blocked - one.killed
+        would = sum(one.would_block.values())
+        going = one.ran - one.passed - unjudged - blocked - would - one.killed
         lines.append(
             f"  {one.ran} ran: {one.passed} passed, {unjudged} passed unjudged, {blocked} blocked"
+            + (f", {would} passed by dry run" if would else "")
             + (f", {one.killed} killed" if one.killed else "")
             + (f", {going} running" if going else "")
         )
         for title, counts in (
             ("passed unjudged", one.unjudged),
             ("blocked", one.blocked),
+            ("would have blocked, but for dry run", one.would_block),
             ("left by jobs", one.noted),
         ):
             if counts:
@@ -266,6 +274,7 @@ def metrics(summaries: Iterable[Summary]) -> list[str]:
         rows = [("pass", "", one.passed), ("killed", "", one.killed)]
         rows += [("pass-unjudged", word, count) for word, count in sorted(one.unjudged.items())]
         rows += [("block", word, count) for word, count in sorted(one.blocked.items())]
+        rows += [("would-block", word, count) for word, count in sorted(one.would_block.items())]
         lines += [
             f'dsdoctor_gate_runs{{node="{one.node}",hook="{one.hook}",decision="{decision}",'
             f'cause="{word}"}} {count}'

@@ -1,4 +1,4 @@
-"""Slurm's health program: drains a sick node, gives our drains their reason, undoes only those.
+"""Slurm's health program: drains a faulty node, sets the reason of our drains, undoes only those.
 
 `plan` is pure; only `act` and `tell_reason` call `scontrol`.
 """
@@ -64,19 +64,19 @@ def plan(
         stamp: what the prolog or epilog that drained it left.
         held: processes that the epilog found on a GPU still run; nothing is resumed.
 
-    >>> sick = Decision(block=True, verdict="faulty", cause="x")
-    >>> plan(frozenset({"IDLE"}), "", "", sick, None)[0][0]
+    >>> faulty = Decision(block=True, verdict="faulty", cause="x")
+    >>> plan(frozenset({"IDLE"}), "", "", faulty, None)[0][0]
     'drain'
-    >>> well = Decision(verdict="healthy")
-    >>> plan(frozenset({"IDLE", "DRAIN"}), "dsdoctor: DSD601 …", "", well, None)
+    >>> healthy = Decision(verdict="healthy")
+    >>> plan(frozenset({"IDLE", "DRAIN"}), "dsdoctor: DSD601 …", "", healthy, None)
     [('resume', '')]
-    >>> plan(frozenset({"IDLE", "DRAIN"}), "disk swap", "", well, None)
+    >>> plan(frozenset({"IDLE", "DRAIN"}), "disk swap", "", healthy, None)
     []
     """
     drained = "DRAIN" in state
     ours = reason.startswith(PREFIX)
     stamped = reason in SLURM_REASONS and stamp is not None and _belongs(stamp, since)
-    if decision.block:
+    if decision.block or decision.would_block:
         if not drained:
             return [("drain", decision.reason)]
         return [("reason", decision.reason)] if stamped else []

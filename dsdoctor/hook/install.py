@@ -142,15 +142,15 @@ Prolog={into}/prolog.sh
 PrologFlags=Alloc
     runs the Prolog when the job is allocated, not at its first step on the node
 PrologEpilogTimeout=60
-    the default is to wait for ever; the script itself gives up after {limit} s
+    the default is no limit; the script itself gives up after {limit} s
 SchedulerParameters=nohold_on_prolog_fail
     add it to those you have: without it a requeued job is held until somebody releases it;
     with it the job runs on another node after about two minutes
 HealthCheckProgram={into}/health.sh
 HealthCheckInterval=300
 HealthCheckNodeState=ANY
-    drains sick nodes, writes `dsdoctor: …` in place of `Prolog error`, and resumes a node that is
-    well again if the drain was ours
+    drains faulty nodes, writes `dsdoctor: …` in place of `Prolog error`, and resumes a node that
+    is healthy again if it drained it
 TaskProlog={into}/task-prolog.sh
     optional: reports what is wrong with the allocation, and with the environment that the job
     names (`DSDOCTOR_PYTHON`, `VIRTUAL_ENV`, `CONDA_PREFIX`), in the job's output
@@ -193,7 +193,7 @@ Epilog={path}
     judges the node after every job: processes that the job left on a GPU, memory errors and Xids
     of its time, its files in /dev/shm; status 1 drains the node, the rest is only logged
 PrologEpilogTimeout=60
-    the default is to wait for ever; the script itself gives up after \
+    the default is no limit; the script itself gives up after \
 {int(options.budget + GRACE_SECONDS)} s
 
 The errors of a job's time are known only where the Prolog of `hook install slurm` runs as well, and

@@ -47,13 +47,13 @@ def settle(request: Request, decision: Decision) -> Decision:
     Monitors block nothing. A task prolog ends a task only with --enforce, and never for its
     environment: the batch script that activates another one has not run yet.
     """
-    if not decision.block or request.kind not in ("slurm-task-prolog", "npd", "nagios"):
+    if request.kind not in ("slurm-task-prolog", "npd", "nagios"):
         return decision
     enforced = request.kind == "slurm-task-prolog" and (request.enforce or request.fail_closed)
     blocking = any(fault.scope != "user-env" for fault in decision.faults)
     if enforced and (blocking or not decision.faults):
         return decision
-    return dataclasses.replace(decision, block=False)
+    return dataclasses.replace(decision, block=False, would_block=False)
 
 
 def exit_status(request: Request, decision: Decision) -> int:
@@ -79,6 +79,8 @@ def stdout(request: Request, decision: Decision, seconds: float) -> str:
         return cut(clean(_short(decision)), NPD_LENGTH) + "\n"
     if request.kind == "nagios":
         return _nagios(request, decision, seconds)
+    if request.kind == "sge-prolog" and not decision.block:
+        return ""  # it is written into the output of the job
     lines = [clean(decision.reason)]
     if decision.would_block:
         lines[0] += " (dry run: the job passes)"
@@ -108,6 +110,8 @@ def _task_prolog(decision: Decision) -> str:
         if fault.hint:
             lines.append(f"print {PREFIX}   hint: {clean(fault.hint)}")
     lines += [f"print {PREFIX} warning {clean(fault.line)}" for fault in decision.warnings]
+    if decision.cause == "usage":  # the job named an interpreter or a file that does not exist
+        lines.append(f"print {PREFIX} not judged: {clean(decision.detail)}")
     lines.append(f"export DSDOCTOR_VERDICT={decision.verdict}")
     return "\n".join(lines) + "\n"
 
@@ -182,6 +186,17 @@ def noted(decision: Decision) -> str:
     return "+".join(sorted({found.condition for found in decision.notes}))
 
 
+def would(decision: Decision) -> str:
+    """For what a hook would have blocked, but for --dry-run: a condition or a cause, else empty.
+
+    >>> would(Decision(would_block=True, cause="timeout")), would(Decision(cause="timeout"))
+    ('timeout', '')
+    """
+    if not decision.would_block:
+        return ""
+    return decision.faults[0].condition if decision.faults else decision.cause or ""
+
+
 def note(
     request: Request, decision: Decision, job: str, node: str, seconds: float
 ) -> dict[str, object]:
@@ -195,6 +210,7 @@ def note(
         "verdict": decision.verdict,
         "cause": decision.cause,
         "condition": decision.faults[0].condition if decision.block and decision.faults else "",
+        "would": would(decision),
         "seconds": f"{seconds:.2f}",
         "noted": noted(decision),
     }
@@ -213,6 +229,7 @@ def record(request: Request, decision: Decision, more: dict[str, Any]) -> dict[s
         "reason": decision.reason,
         "dry_run": request.dry_run,
         "would_block": decision.would_block,
+        "would": would(decision),
         "reused": decision.reused,
         "counts": decision.counts,
         "noted": noted(decision),

@@ -126,12 +126,13 @@ def parse_config(text: str) -> dict[str, str]:
     return {name.strip(): value.strip() for name, equals, value in rows if equals}
 
 
-def slurm_notes(config: Mapping[str, str], budget: float) -> list[str]:
+def slurm_notes(config: Mapping[str, str], budget: float, into: Path) -> list[str]:
     """What differs in a Slurm's parameters from what the gate needs (slurm.conf(5), 22.05).
 
     Args:
         config: what `slurm_config` returned.
         budget: seconds of the prolog.
+        into: folder of the scripts.
     """
     if not config:
         return ["Slurm did not answer `scontrol show config`; its parameters were not tested"]
@@ -154,12 +155,41 @@ def slurm_notes(config: Mapping[str, str], budget: float) -> list[str]:
         notes.append(f"HealthCheckNodeState is {states}: drained nodes are not resumed; set ANY")
     if config.get("RebootProgram", "(null)") in ("(null)", ""):
         notes.append("RebootProgram is not set: `scontrol reboot` cannot restart a faulty node")
-    if "nohold_on_prolog_fail" not in config.get("SchedulerParameters", ""):
-        notes.append("SchedulerParameters has no nohold_on_prolog_fail: requeued jobs are held")
-    return notes
+    words = config.get("SchedulerParameters", "")
+    if "nohold_on_prolog_fail" not in words:
+        yours = f"{words}," if words not in ("", "(null)") else ""
+        notes.append(
+            "SchedulerParameters has no nohold_on_prolog_fail: requeued jobs are held; write "
+            f"`SchedulerParameters={yours}nohold_on_prolog_fail`"
+        )
+    return notes + _taken(config, into, ("Prolog", "HealthCheckProgram", "TaskProlog"))
 
 
-def epilog_notes(config: Mapping[str, str], budget: float) -> list[str]:
+#: Parameter of Slurm to the script of `hook install` that it shall name.
+_SCRIPTS = {
+    "Prolog": "prolog.sh",
+    "HealthCheckProgram": "health.sh",
+    "TaskProlog": "task-prolog.sh",
+    "Epilog": "epilog.sh",
+}
+
+
+#: Of these, Slurm acts on the exit status.
+_DECIDING = ("Prolog", "Epilog")
+
+
+def _taken(config: Mapping[str, str], into: Path, names: tuple[str, ...]) -> list[str]:
+    """Programs of the site that our lines for slurm.conf would replace."""
+    ours = named_by_slurm(config, into)
+    return [
+        f"{name} is already `{config[name]}`: keep it, and call "
+        f"`{into.absolute()}/{_SCRIPTS[name]}{' || exit 1' * (name in _DECIDING)}` in it"
+        for name in names
+        if config.get(name, "(null)") not in ("(null)", "") and name not in ours
+    ]
+
+
+def epilog_notes(config: Mapping[str, str], budget: float, into: Path) -> list[str]:
     """The same for an epilog."""
     if not config:
         return ["Slurm did not answer `scontrol show config`; its parameters were not tested"]
@@ -169,7 +199,7 @@ def epilog_notes(config: Mapping[str, str], budget: float) -> list[str]:
         notes.append(
             "Prolog is not set: errors of a job's time are not known without the prolog's note"
         )
-    return notes
+    return notes + _taken(config, into, ("Epilog",))
 
 
 def _limits(

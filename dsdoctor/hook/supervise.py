@@ -115,7 +115,7 @@ class Supervisor:
         )
 
     def _must_judge_selection(self, judged: dict[str, Any]) -> bool:
-        """A healthy node is healthy for any of its GPUs; a sick one may have others to give."""
+        """A healthy node is healthy for any of its GPUs; a faulty one may have sound GPUs."""
         if not self.selectors:
             return False
         names = set(judged.get("uuids", {})) | set(judged.get("uuids", {}).values())

@@ -45,6 +45,7 @@ decision=pass
 verdict_word=
 cause=
 condition=
+would=
 noted=
 # whatever ends this script, also a shell that can no longer fork, ends it with this status
 answer=@ELSE@
@@ -55,7 +56,7 @@ hundredths() { # of an uptime, into h; no leading zeros, which would make it oct
   h=${h#0}
   h=${h#0}
 }
-note() { # begin or end, and further words: a line in the log of the gate
+note() { # begin or end, its time, and further words: a line in the log of the gate
   @NOTE@
 }
 leave() { # status
@@ -69,7 +70,7 @@ leave() { # status
   fi
   seconds=$((took / 100)).$((took / 10 % 10))$((took % 10))
   note end "$((${stamp:-0} + took / 100))" "decision=$decision" "verdict=$verdict_word" \
-    "cause=$cause" "condition=$condition" "seconds=$seconds" "noted=$noted"
+    "cause=$cause" "condition=$condition" "would=$would" "seconds=$seconds" "noted=$noted"
   exit "$1"
 }
 [ -e @DISABLED@ ] && { @SAY_OFF@; leave @OFF@; }
@@ -145,6 +146,7 @@ pass() { # cause, words
   verdict_word=unknown
   cause=$1
   condition=
+  would=
   say "hook=@KIND@ decision=@ELSE_WORD@ cause=$1 job=$job $2"
   clean
   @SAY_PASS@
@@ -213,6 +215,8 @@ cause=$value
 [ -n "$line" ] || cause=verdict-unwritten
 word noted
 noted=$value
+word would
+would=$value
 [ "$decision" = block ] && word condition && condition=$value
 # the word of a verdict counts only together with the token of this run
 case "$status $line" in
@@ -295,15 +299,15 @@ work=$(mktemp -d "/tmp/dsdoctor.$(id -u).$space.$$.XXXXXX" 2>/dev/null) ||
   pass run-folder "/tmp cannot be written"
 run=$work
 """
-#: What dsdoctor has printed.
+#: What dsdoctor has printed. Grid Engine writes it into the output of the job.
 _SHOW = '{ cat "$said"; } 2>/dev/null'
 _COUNT = (
     '[ -z "$run" ] || { mkdir -p "$run/fail-open" && printf . >>"$run/fail-open/$1"; } 2>/dev/null'
 )
 #: A full disk, or a log that was made unwritable, changes no status.
 _NOTE = (
-    '[ -z "$run" ] || printf \'%s\\n\' "time=$2 event=$1 hook=@KIND@ node=${SLURMD_NODENAME-} '
-    'job=$job run=$token ${3-} ${4-} ${5-} ${6-} ${7-} ${8-}" >>"$run/@LOG@"'
+    '[ -z "$run" ] || { event=$1 when=$2; shift 2; printf \'%s\\n\' "time=$when event=$event '
+    'hook=@KIND@ node=${SLURMD_NODENAME-} job=$job run=$token $*" >>"$run/@LOG@"; }'
 )
 _THIS_RUN = r'*"\"token\": \"$token\""*'
 #: Kind to status and the word in the verdict that bears it out.
@@ -397,7 +401,7 @@ class Wrapper:
             "CASES": self._cases(),
             "SAY_PASS": say,
             "SAY_OFF": say.replace("$1", "disabled").replace(": $2", ""),
-            "SAY_WORDS": ":" if monitor else _SHOW,
+            "SAY_WORDS": ":" if monitor or self.kind == "sge-prolog" else _SHOW,
             "USAGE": "none" if 2 in self.words else "2",  # noqa: PLR2004  # Nagios: CRITICAL
             "MARK": MARK,
             "VERSION": __version__,

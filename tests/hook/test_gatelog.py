@@ -26,6 +26,18 @@ def fill(folder: Path) -> None:
     gatelog.write(folder, event="end", hook="npd", decision="pass", seconds="0.10")
 
 
+def test_what_a_dry_run_let_pass_is_counted_for_itself(tmp_path: Path) -> None:
+    words = {"hook": "slurm-prolog", "decision": "pass", "cause": "", "seconds": "0.1"}
+    gatelog.write(tmp_path, event="end", **words, run="a", would="gpu-lost")
+    gatelog.write(tmp_path, event="end", **words, run="b", would="")
+    (day,) = gatelog.summarize(gatelog.read(tmp_path), "n1")
+    assert "2 ran: 1 passed, 0 passed unjudged, 0 blocked, 1 passed by dry run\n" in (
+        gatelog.text([day], 24)
+    )
+    assert "would have blocked, but for dry run: gpu-lost 1" in gatelog.text([day], 24)
+    assert any('decision="would-block",cause="gpu-lost"} 1' in x for x in gatelog.metrics([day]))
+
+
 def test_a_day_is_summed_up_by_node_and_hook(tmp_path: Path) -> None:
     fill(tmp_path)
     npd, prolog = sorted(

@@ -163,10 +163,10 @@ def test_slurms_parameters_are_judged() -> None:
         "SlurmdTimeout": "300 sec",
         "RebootProgram": "/sbin/reboot",
         "SchedulerParameters": "nohold_on_prolog_fail",
-        "HealthCheckProgram": "/x/health.sh",
+        "HealthCheckProgram": "/d/health.sh",
         "HealthCheckNodeState": "ANY",
     }
-    assert site.slurm_notes(good, 5.0) == ["Slurm 22.05.8; tested with 22.05"]
+    assert site.slurm_notes(good, 5.0, Path("/d")) == ["Slurm 22.05.8; tested with 22.05"]
     for name, value, word in (
         ("PrologFlags", "(null)", "no Alloc"),
         ("PrologEpilogTimeout", "65534", "no limit ends the prolog"),
@@ -176,10 +176,17 @@ def test_slurms_parameters_are_judged() -> None:
         ("RebootProgram", "(null)", "RebootProgram"),
         ("SchedulerParameters", "(null)", "held"),
         ("HealthCheckNodeState", "IDLE", "set ANY"),
+        ("SchedulerParameters", "a=1,b", "`SchedulerParameters=a=1,b,nohold_on_prolog_fail`"),
+        (
+            "Prolog",
+            "/x/their.sh",
+            "already `/x/their.sh`: keep it, and call `/d/prolog.sh || exit 1`",
+        ),
+        ("HealthCheckProgram", "/x/nhc", "keep it, and call `/d/health.sh` in it"),
     ):
-        (_, note) = site.slurm_notes({**good, name: value}, 5.0)
+        (_, note) = site.slurm_notes({**good, name: value}, 5.0, Path("/d"))
         assert word in note
-    assert "did not answer" in site.slurm_notes({}, 5.0)[0]
+    assert "did not answer" in site.slurm_notes({}, 5.0, Path("/d"))[0]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="starts an interpreter as another account")

@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from dsdoctor.hook import gatelog
 from tests.nvml import fakenvml, scenarios
 from tests.support.command import clean_environment
 
@@ -367,6 +368,8 @@ def test_dry_run_reports_only(node: Node) -> None:
     assert done.status == 0
     assert done.verdict["would_block"] is True
     assert "dry run" in done.out
+    (day,) = gatelog.summarize(gatelog.read(node.run), "n1")
+    assert (day.would_block, day.blocked, day.passed) == ({"gpu-lost": 1}, {}, 0)
     assert not (node.run / "blocked.n1.json").exists()
 
 
@@ -462,6 +465,12 @@ def test_a_task_that_names_its_environment_is_told_and_not_ended(node: Node) -> 
     scopes = {found["scope"] for found in done.verdict["findings"] if found["status"] == "fail"}
     assert scopes == {"user-env"}, done.out
     assert (done.status, done.verdict["decision"]) == (0, "pass")
+
+
+def test_a_task_that_names_an_interpreter_which_is_not_there_reads_so(node: Node) -> None:
+    done = node.hook("slurm-task-prolog", SLURM_JOB_ID="7", DSDOCTOR_PYTHON="/nowhere/python")
+    assert (done.status, done.verdict["cause"]) == (0, "usage")
+    assert re.search(r"(?m)^print dsdoctor: not judged: .*/nowhere/python", done.out)
 
 
 def test_slow_path_and_help(tmp_path: Path) -> None:

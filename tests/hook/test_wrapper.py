@@ -158,6 +158,17 @@ def test_the_log_says_what_was_decided_and_how_long_it_took(tmp_path: Path, shel
     assert all(begun - 1 <= float(end["time"]) <= time.time() + 1 for end in ends)
 
 
+def test_the_log_says_what_a_dry_run_would_have_blocked(tmp_path: Path) -> None:
+    verdict = '{"decision": "pass", "would": "gpu-lost"}'
+    done = call(tmp_path, f"printf '%s\\n' '{verdict}' >\"$f\"; exit 0")
+    assert [row.get("would") for row in done.gate] == [None, "gpu-lost"]
+
+
+def test_grid_engine_writes_no_words_of_a_shell_into_the_output_of_a_job(tmp_path: Path) -> None:
+    done = call(tmp_path, None, kind="sge-prolog")
+    assert (done.status, done.out, done.causes) == (0, "", {"no-interpreter": 1})
+
+
 def test_a_script_that_is_killed_has_begun_and_not_ended(tmp_path: Path) -> None:
     done = call(tmp_path, "read -r _ _ _ script _ </proc/$PPID/stat; kill -KILL $script; sleep 60")
     assert [row["event"] for row in done.gate] == ["begin"]

@@ -139,9 +139,11 @@ def command(
         from dsdoctor.run import elsewhere  # noqa: PLC0415  # only where a command is judged
 
         if starter := elsewhere.starter(command_line, os.environ):
+            there = f"{starter} -N1 dsdoctor check"
             report.notes.append(
-                f"`{starter}` runs the job on its own nodes, and this report judges this host; "
-                f"to judge a node, run `{starter} -N1 dsdoctor check`"
+                f"`{starter}` runs the job on other hosts, and this report judges this one; to "
+                f"judge one of them, run "
+                + (f"`{there}`" if starter in elsewhere.SLURM else "`dsdoctor check` there")
             )
     # what programs read stays English
     told = translated(report, registry, lang) if form in ("text", "html") else report

@@ -123,8 +123,11 @@ def _start(words: tuple[str, ...], base: Path, given: dict[str, Any]) -> int:
         raise UsageError("no command was given; expected `dsdoctor run -- CMD ARGS…`")
     if sys.platform == "win32":
         raise UsageError("`dsdoctor run` needs Linux or macOS; on Windows, run it inside WSL")
+    from dsdoctor.run.detached import refusal  # noqa: PLC0415
     from dsdoctor.run.start import execute, is_first  # noqa: PLC0415
 
+    if why := refusal(words, terminal=sys.stdout.isatty()):
+        raise UsageError(why)
     every = seconds_of(given["every"], "--every")
     if every < 0.1:  # noqa: PLR2004
         raise UsageError(f"`--every {given['every']}` is too short; expected 0.1s or longer")

@@ -44,12 +44,36 @@ def diagnose_paths(
     signatures: Iterable[tuple[str, str, str, Sequence[str], object]],
     *,
     expect: Sequence[str] = (),
+    dumps: Sequence[str] = (),
     budget: Budget | None = None,
 ) -> Diagnosis:
-    """Reads files, folders and `-`, and names the cause; a missing file is a ReadError."""
+    """Reads files, folders and `-`, and names the cause.
+
+    Args:
+        paths: of logs, and of dumps beside them.
+        signatures: as `signatures_of` returns them.
+        expect: what must have been active.
+        dumps: files that are dumps of torch's flight recorder, unless they are broken.
+        budget: how much is read.
+
+    Raises:
+        ReadError: a file is missing.
+    """
     budget = budget or Budget()
-    sources, dumps = find(list(paths), budget)
-    return diagnose(sources, signatures, expect=expect, dumps=dumps, budget=budget)
+    sources, found = find(list(paths), budget)
+    found += tuple(read_dumps(dumps).values())
+    return diagnose(sources, signatures, expect=expect, dumps=found, budget=budget)
+
+
+def read_dumps(paths: Iterable[str]) -> dict[str, Dump]:
+    """Those of these files that are dumps of torch's flight recorder, by name."""
+    dumps: dict[str, Dump] = {}
+    for name, data in find_dumps(paths):
+        from dsdoctor.logs import flight_recorder  # noqa: PLC0415  # most logs have no dumps
+
+        if (dump := flight_recorder.read(name, data)) is not None:
+            dumps[name] = dump
+    return dumps
 
 
 def find(paths: Sequence[str], budget: Budget) -> tuple[list[Source], tuple[Dump, ...]]:
@@ -58,11 +82,6 @@ def find(paths: Sequence[str], budget: Budget) -> tuple[list[Source], tuple[Dump
     Raises:
         ReadError: a file is missing.
     """
-    dumps: dict[str, Dump] = {}
-    for name, data in find_dumps(paths):
-        from dsdoctor.logs import flight_recorder  # noqa: PLC0415  # most logs have no dumps
-
-        if (dump := flight_recorder.read(name, data)) is not None:
-            dumps[name] = dump
+    dumps = read_dumps(paths)
     sources = [one for one in find_sources(paths, budget) if one.name not in dumps]
     return sources, tuple(dumps.values())

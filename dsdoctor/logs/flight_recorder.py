@@ -18,6 +18,8 @@ import msgspec
 MOST_BYTES = 256 << 20
 HEADS = (b"\x80", b"{")
 RANK = re.compile(r"(\d{1,6})(?:\.\w{1,8})?$")
+#: Frames of the product itself, between the collective and the line of the script.
+_WITHIN = re.compile(r"[/\\](?:torch[/\\]distributed|deepspeed[/\\]comm)[/\\]")
 #: Ranks that are named.
 MOST_NAMED = 8
 
@@ -68,7 +70,8 @@ types ['Float']), while ranks 0, 2 wait in it"
         """
         one = self.collective
         what = f"{one.operation}, sizes {one.sizes}, types {one.types}"
-        at = f", called at {one.frames[0]}" if one.frames else ""
+        calls = [frame for frame in one.frames if not _WITHIN.search(frame)] or one.frames
+        at = f", called at {calls[0]}" if calls else ""
         return (
             f"{_ranks(self.missing)} never started collective {one.number} of group `{one.group}` "
             f"({what}{at}), while {_ranks(self.waiting)} wait{'s' * (len(self.waiting) == 1)} in it"

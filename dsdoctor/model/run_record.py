@@ -121,8 +121,8 @@ class RunRecord(msgspec.Struct, kw_only=True):
         checkpoint: the last checkpoint that the job reported to save; "" = it reported none.
         slurm_job: id of the Slurm job around it, or that it started; "" = there is none.
         slurm_state: how Slurm says that job ended, such as `TIMEOUT`; "" = it was not asked.
-        elsewhere: the command of Slurm (`srun`, `salloc`) that ran the job on other hosts; then
-            nothing of this host was sampled for it. "" = the job ran on this host.
+        elsewhere: the command (`srun`, `ssh`, `kubectl exec`…) that ran the job on other hosts;
+            then nothing of this host was sampled for it. "" = the job ran on this host.
         requeued_for: condition for which that job was put back into the queue; "" = it was not.
     """
 

@@ -273,14 +273,19 @@ def _with_arrays(text: str, variables: _Variables) -> Iterator[tuple[int, str]]:
             name = ""
 
 
-def _array_words(text: str) -> tuple[list[str], bool]:
-    """Items up to the closing bracket, and whether it was there."""
-    lexer = shlex.shlex(text, posix=True, punctuation_chars="()")
+def _lexer(text: str, punctuation: str) -> shlex.shlex:
+    """Splits as a shell does: at blanks and at these characters, up to a comment."""
+    lexer = shlex.shlex(text, posix=True, punctuation_chars=punctuation)
     lexer.whitespace_split = True
     lexer.commenters = "#"
+    return lexer
+
+
+def _array_words(text: str) -> tuple[list[str], bool]:
+    """Items up to the closing bracket, and whether it was there."""
     words: list[str] = []
     try:
-        for word in lexer:
+        for word in _lexer(text, "()"):
             if word.startswith(")"):
                 return words, True
             words.append(word)
@@ -315,13 +320,10 @@ def _closing(line: str, place: int) -> int:
 
 def _simple(line: str) -> Iterator[tuple[str, list[str]]]:
     """Words of each simple command, behind the operator in front of it ("" = none)."""
-    lexer = shlex.shlex(line, posix=True, punctuation_chars=";&|()")
-    lexer.whitespace_split = True
-    lexer.commenters = "#"
     joint = ""
     words: list[str] = []
     try:
-        for word in lexer:
+        for word in _lexer(line, ";&|()"):
             if word in _END or (word and set(word) <= set(";&|()")):
                 if words:
                     yield joint, words

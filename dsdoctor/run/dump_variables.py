@@ -6,8 +6,12 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from dsdoctor.run.flight import DUMP, FOLDER, PIPES
 
-def announced(folder: Path, env: Mapping[str, str], torch: str | None) -> dict[str, str]:
+
+def announced(
+    folder: Path, env: Mapping[str, str], torch: str | None, pipes: str = ""
+) -> dict[str, str]:
     """Variables that make dumps possible and change no result; what the user has set stays.
 
     Torch 2.9 renamed the flight recorder's variables and warns of the old names
@@ -17,8 +21,9 @@ def announced(folder: Path, env: Mapping[str, str], torch: str | None) -> dict[s
         folder: of the run.
         env: the job's environment.
         torch: version of torch there; None = not known.
+        pipes: where ranks are to listen for a request to dump; "" = nowhere.
     """
-    prefix = str(folder / "flight-recorder" / "rank-")
+    prefix = str(folder / FOLDER / DUMP)
     numbers = [int(part) for part in re.findall(r"\d+", torch or "")[:2]]
     old = bool(numbers) and numbers < [2, 9]
     size, file = (
@@ -32,4 +37,6 @@ def announced(folder: Path, env: Mapping[str, str], torch: str | None) -> dict[s
         file: prefix,
         "PYTHONFAULTHANDLER": "1",
     }
+    if pipes:
+        wanted[PIPES] = pipes
     return {name: value for name, value in wanted.items() if name not in env}

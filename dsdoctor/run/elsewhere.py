@@ -1,4 +1,4 @@
-"""`srun` from outside of a job's nodes: the command runs elsewhere, and Slurm knows how it ended.
+"""Commands that start the job on other hosts and wait for it; of srun, Slurm knows how it ended.
 
 A task or batch script has `SLURMD_NODENAME`; a shell on a log-in node does not, not even inside
 `salloc`. Sources: srun(1), salloc(1), squeue(1) and sacct(1) of Slurm 22.05 and 25.05; what they
@@ -21,7 +21,10 @@ from dsdoctor import process
 from dsdoctor.probes.command_line import parse_command
 
 #: Commands of Slurm that start a job on other hosts and wait for it.
-STARTERS = frozenset({"srun", "salloc"})
+SLURM = frozenset({"srun", "salloc"})
+#: Others, by their words up to the one that says so.
+_OTHERS = (("ssh",), ("pdsh",), ("clush",), ("kubectl", "exec"), ("kubectl", "run"),
+           ("kubectl", "attach"), ("ray", "job", "submit"))  # fmt: skip
 ASK_SECONDS = 5.0
 #: Times of Slurm are whole seconds, and two clocks that NTP keeps hardly differ.
 _SKEW_SECONDS = 2.0
@@ -34,17 +37,27 @@ _READ_BYTES = 1 << 20
 
 
 def starter(command: Sequence[str], env: Mapping[str, str]) -> str:
-    """The command of Slurm that runs this one on other hosts; "" = it runs on this one.
+    """The command that runs this one on other hosts; "" = it runs on this one.
 
     >>> starter(["srun", "-N2", "python", "train.py"], {})
     'srun'
     >>> starter(["srun", "-N2", "python", "train.py"], {"SLURMD_NODENAME": "n1"})
     ''
+    >>> starter(["ssh", "-t", "gpu1", "torchrun", "train.py"], {})
+    'ssh'
+    >>> starter(["kubectl", "-n", "ml", "exec", "trainer-0", "--", "torchrun", "train.py"], {})
+    'kubectl exec'
     """
-    if env.get("SLURMD_NODENAME"):
-        return ""
-    name = posixpath.basename(parse_command(tuple(command)).program)
-    return name if name in STARTERS else ""
+    program = parse_command(tuple(command)).program
+    name = posixpath.basename(program)
+    if name in SLURM:
+        return "" if env.get("SLURMD_NODENAME") else name
+    place = command.index(program) if program in command else 0
+    words = [word for word in command[place + 1 :] if not word.startswith("-")]
+    for first, *rest in _OTHERS:
+        if first == name and rest == [word for word in words if word in rest][: len(rest)]:
+            return " ".join((first, *rest))
+    return ""
 
 
 def announced_job(parts: Sequence[bytes]) -> str:

@@ -19,6 +19,7 @@ import msgspec
 from dsdoctor import files, process
 from dsdoctor.model.run_record import Figures, PassedSignal, RunRecord
 from dsdoctor.model.units import GIB
+from dsdoctor.run import flight
 from dsdoctor.run.notices import Notices, duration
 from dsdoctor.run.progress import Progress
 
@@ -126,7 +127,7 @@ def diagnose(folder: Path, registry: Registry) -> Diagnosis | None:
     paths = sources_of(folder)
     if not paths:
         return None
-    return logs.diagnose_paths(paths, logs.signatures_of(registry))
+    return logs.diagnose_paths(paths, logs.signatures_of(registry), dumps=flight.dumps_of(folder))
 
 
 def status_words(status: int) -> str:

@@ -6,6 +6,7 @@ import collections
 import contextlib
 import re
 import shutil
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ IDLE_CPU = 0.05
 #: GPU utilization in per cent below which a GPU is idle.
 IDLE_GPU = 5
 STACK_SECONDS = 15.0
+#: In the folder of a run.
+FOLDER = "stacks"
 _FRAME = re.compile(r"^\s+(?P<function>[\w<>.]+) \((?P<file>[^():]+):(?P<line>\d+)\)")
 #: Frames below which a rank waits: the one above says in what.
 _WAITING = re.compile(r"^(?:wait|_wait|synchronize|sleep|select|poll|acquire|recv|read)$")
@@ -59,7 +62,8 @@ def stacks(folder: Path, ranks: Mapping[int, int]) -> dict[int, str]:
         folder: `stacks` of the run.
         ranks: rank to its process.
     """
-    spy = shutil.which("py-spy")
+    beside = str(Path(sys.executable).parent)  # dsdoctor's own environment may not be active
+    spy = shutil.which("py-spy") or shutil.which("py-spy", path=beside)
     found: dict[int, str] = {}
     if spy is None:
         return found

@@ -102,8 +102,8 @@ def show(folder: Path, record: RunRecord) -> str:
         lines.append(f"GPUs      {', '.join(map(str, record.gpus)) or 'none'}{chosen}")
     if record.elsewhere:
         state = f", {record.slurm_state}" if record.slurm_state else ""
-        job = f"job {record.slurm_job}{state}; " if record.slurm_job else ""
-        lines.append(f"Slurm     {job}`{record.elsewhere}` ran it on other hosts")
+        job = f"Slurm job {record.slurm_job}{state}; " if record.slurm_job else ""
+        lines.append(f"where     {job}`{record.elsewhere}` ran it on other hosts")
     if record.attempts > 1:
         lines.append(f"attempts  {record.attempts}")
     if record.requeued_for:

@@ -18,7 +18,7 @@ from dsdoctor import files, process
 from dsdoctor.errors import UsageError
 from dsdoctor.model.masking import mask_words
 from dsdoctor.model.run_record import RunRecord
-from dsdoctor.run import elsewhere, store
+from dsdoctor.run import elsewhere, flight, hang, store
 from dsdoctor.run.dump_variables import announced
 from dsdoctor.run.options import REFUSED, RunOptions
 from dsdoctor.run.preflight_seconds import SECONDS
@@ -78,8 +78,9 @@ def execute(options: RunOptions, speak: Speaker) -> int:
         return REFUSED
     env = dict(os.environ)
     if options.announce:
-        files.make_folder(folder / "flight-recorder", mode=0o700)
-        added = announced(folder, env, _torch(folder))
+        files.make_folder(folder / flight.FOLDER, mode=0o700)
+        pipes = "" if record.elsewhere else flight.pipe_prefix(options.command)
+        added = announced(folder, env, _torch(folder), pipes)
         env |= added
         record.env_set = added
     # a second Ctrl-C often comes when the job has just ended; its status and record still count
@@ -98,6 +99,7 @@ def execute(options: RunOptions, speak: Speaker) -> int:
         raise
     finally:
         signal.signal(signal.SIGINT, handler)
+        flight.forget(record.env_set.get(flight.PIPES, ""))
     return status if status >= 0 else 128 - status
 
 
@@ -180,7 +182,7 @@ def _attempts(
         supervisor = Supervisor(options, folder, record, speak)
         begun = time.time()
         status = supervisor.run(env)
-        if record.elsewhere and status != 0:
+        if record.elsewhere in elsewhere.SLURM and status != 0:
             started = elsewhere.find_job(folder, supervisor.session, begun, time.time())
             record.slurm_job = env.get("SLURM_JOB_ID", "") or started
         from dsdoctor.run import ending  # noqa: PLC0415  # reads logs: not needed while it runs
@@ -188,6 +190,8 @@ def _attempts(
         record.figures = ending.figures_of(supervisor.progress, supervisor.notices)
         record.checkpoint = supervisor.progress.checkpoint or record.checkpoint
         ending.note_control_group(folder, supervisor.notices)
+        if status != 0:  # before a restart is decided: only Slurm knows of a preemption
+            record.slurm_state = ending.ask_scheduler(folder, record.slurm_job)
         left = options.restarts + 1 - record.attempts
         if status == 0 or left <= 0 or options.requeue or _was_ended(record, status):
             return status
@@ -268,6 +272,11 @@ def _set_aside(folder: Path, attempt: int) -> None:
     for pattern in ("output-*.log.gz", "steps.jsonl", "samples.jsonl*", "*.log"):
         for path in folder.glob(pattern):
             path.rename(place / path.name)
+    for name in (hang.FOLDER, flight.FOLDER):
+        if (folder / name).is_dir():
+            (folder / name).rename(place / name)
+    if (place / flight.FOLDER).is_dir():
+        files.make_folder(folder / flight.FOLDER, mode=0o700)  # the variables name it
 
 
 def _end(folder: Path, record: RunRecord, status: int, speak: Speaker, *, quiet: bool) -> None:
@@ -293,7 +302,6 @@ def _end(folder: Path, record: RunRecord, status: int, speak: Speaker, *, quiet:
         return
     from dsdoctor import packs  # noqa: PLC0415
 
-    record.slurm_state = ending.ask_scheduler(folder, record.slurm_job)
     diagnosis = ending.diagnose(folder, packs.load())
     if diagnosis is not None:
         record.diagnosis = ending.document(diagnosis)

@@ -15,7 +15,7 @@ from typing import Any, TextIO
 from dsdoctor import files, process
 from dsdoctor.errors import UsageError
 from dsdoctor.model.run_record import Notice, PassedSignal, RankEnd, RunRecord
-from dsdoctor.run import gpus, hang, terminal
+from dsdoctor.run import flight, gpus, hang, terminal
 from dsdoctor.run.keep import OutputKeeper
 from dsdoctor.run.metrics import write_metrics
 from dsdoctor.run.notices import Notices, gpu_evidence
@@ -63,6 +63,7 @@ class Supervisor:
         self._begun = time.monotonic()
         self._begun_wall = time.time()
         self._job: process.Attached | None = None
+        self._env: Mapping[str, str] = {}
         self._early: list[int] = []
         self._terminal: terminal.Terminal | None = None
         self._steps = os.fdopen(files.open_append(folder / "steps.jsonl"), "a", encoding="utf-8")
@@ -82,6 +83,7 @@ class Supervisor:
         before = signal.set_wakeup_fd(tell, warn_on_full_buffer=False)
         handlers = self._pass_signals()
         self._begun, self._begun_wall = time.monotonic(), time.time()
+        self._env = env
         try:
             self._start(env, relay)
             return self._watch(relay, wake, env)
@@ -154,13 +156,12 @@ class Supervisor:
         job = self._job
         if job is None:
             raise UsageError("the command was not started")
-        self._seen = gpus.choose(self.options.command, env)
-        if self.record.elsewhere:
-            self._seen = gpus.GpuChoice("only:", f"`{self.record.elsewhere}` runs it elsewhere")
-        watcher = Watcher(
-            job.pid, self.options, self.folder, self._seen, keep=not self.record.elsewhere
-        )
-        self._start_watcher(watcher, relay)
+        watcher: Watcher | None = None
+        if not self.record.elsewhere:  # what this host does says nothing about another's job
+            self._seen = gpus.choose(self.options.command, env)
+            watcher = Watcher(job.pid, self.options, self.folder, self._seen)
+            self._start_watcher(watcher, relay)
+        due = time.monotonic() + self.options.every
         ended: float | None = None
         try:
             while True:
@@ -168,7 +169,11 @@ class Supervisor:
                 if wake in woken:
                     with contextlib.suppress(BlockingIOError):
                         os.read(wake, 4096)
-                if watcher.out in woken:
+                if watcher is None:
+                    if time.monotonic() >= due:
+                        due += self.options.every
+                        self._take({"t": time.time()})
+                elif watcher.out in woken:
                     self._sample(watcher, relay)
                 status = job.poll()
                 if status is not None:
@@ -176,10 +181,13 @@ class Supervisor:
                     if not relay.open or time.monotonic() > ended + DRAIN_SECONDS:
                         return status
         finally:
-            relay.forget(watcher.out)
-            for sample in watcher.last_samples():
-                self._take(sample)
-            watcher.close()
+            if watcher is None:
+                self._take({"t": time.time()})
+            else:
+                relay.forget(watcher.out)
+                for sample in watcher.last_samples():
+                    self._take(sample)
+                watcher.close()
 
     def _start_watcher(self, watcher: Watcher, relay: Relay) -> None:
         try:
@@ -203,8 +211,6 @@ class Supervisor:
             self._take(sample)
 
     def _take(self, sample: Mapping[str, Any]) -> None:
-        if self.record.elsewhere:  # what this host does says nothing about the job
-            sample = {"t": sample["t"]}
         self.ranks = {row["rank"]: row["pid"] for row in sample.get("ranks") or ()} or self.ranks
         for end in sample.get("ended") or ():
             moment = float(end["t"]) - self._begun_wall
@@ -238,8 +244,9 @@ class Supervisor:
 
     def _hang(self, sample: Mapping[str, Any], idle: float) -> None:
         ranks = {row["rank"]: row["pid"] for row in sample.get("ranks") or ()}
-        found = hang.stacks(self.folder / "stacks", ranks)
-        told = hang.summary(found, len(ranks))
+        found = hang.stacks(self.folder / hang.FOLDER, ranks)
+        seen = (hang.summary(found, len(ranks)), flight.missing(self._env, self.folder))
+        told = "; ".join(filter(None, seen))
         self.record.hang = f"no output and no work for {idle:.0f} s" + (f": {told}" if told else "")
         self._note("hang", self.record.hang)
         if not found and ranks:

@@ -26,12 +26,9 @@ LAST_SECONDS = 1.5
 class Watcher:
     """The sampling child; the job does not notice when it dies."""
 
-    def __init__(
-        self, pid: int, options: RunOptions, folder: Path, seen: GpuChoice, *, keep: bool = True
-    ) -> None:
-        file = folder / "samples.jsonl" if keep else os.devnull
+    def __init__(self, pid: int, options: RunOptions, folder: Path, seen: GpuChoice) -> None:
         self._arguments = [sys.executable, "-I", "-S", str(WATCHER), "--pid", str(pid)]
-        self._arguments += ["--every", str(options.every), "--file", str(file)]
+        self._arguments += ["--every", str(options.every), "--file", str(folder / "samples.jsonl")]
         self._arguments += ["--gpus", seen.selector] + ["--pci-order"] * seen.by_pci
         for option in isolated([sys.executable, str(_GPU_WATCHER)])[1:-1]:
             self._arguments.append(f"--gpu-python-option={option}")

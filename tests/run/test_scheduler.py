@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from dsdoctor.run.detached import refusal
 from dsdoctor.run.elsewhere import announced_job, job_of_session, starter
 from dsdoctor.run.ending import ask_scheduler
+from tests.run.support import quick, record
 
 SCONTROL = """#!/bin/sh
 cd {folder}
@@ -56,6 +58,11 @@ def test_a_job_that_the_controller_has_forgotten_is_asked_of_the_accounting(
         (["env", "A=1", "/opt/slurm/bin/srun", "train"], {"SLURM_JOB_ID": "7"}, "srun"),
         (["srun", "python", "train.py"], {"SLURMD_NODENAME": "gpu1"}, ""),
         (["torchrun", "train.py"], {}, ""),
+        (["ssh", "gpu1", "torchrun", "train.py"], {"SLURMD_NODENAME": "gpu2"}, "ssh"),
+        (["kubectl", "exec", "-it", "pod/a", "--", "torchrun", "train.py"], {}, "kubectl exec"),
+        (["kubectl", "get", "pods"], {}, ""),
+        (["ray", "job", "submit", "--", "python", "train.py"], {}, "ray job submit"),
+        (["ray", "status"], {}, ""),
     ],
 )
 def test_a_command_runs_elsewhere_where_slurm_starts_it_from_outside(
@@ -87,3 +94,73 @@ def test_the_job_of_a_session_is_the_only_one_in_its_time() -> None:
     assert job_of_session(rows, 99, begun, begun + 60) == "2"
     assert job_of_session(rows + row(4, 99, "30:09"), 99, begun, begun + 60) == ""
     assert job_of_session(rows, 97, begun, begun + 60) == ""
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("sbatch -N2 train.sbatch", "before the launch command in `train.sbatch`"),
+        ("env A=1 /opt/slurm/bin/sbatch", "before the launch command in the batch script"),
+        ("sbatch --wrap=torchrun", "inside `--wrap`"),
+        ("qsub job.pbs", "in `job.pbs`"),
+        ("kubectl apply -f job.yaml", "in the pod's spec"),
+        ("kubectl run a --image=b", "in the pod's spec"),
+        ("ray job submit --no-wait -- python train.py", "omit `--no-wait`"),
+        ("tmux new -d torchrun", "inside tmux"),
+        ("setsid torchrun train.py", "`setsid dsdoctor run -- CMD`"),
+        ("systemd-run --user torchrun train.py", "pass `--scope`"),
+    ],
+)
+def test_what_returns_before_the_job_has_ended_is_refused(command: str, said: str) -> None:
+    assert said in refusal(command.split(), terminal=False)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "torchrun train.py --i -t",
+        "python sbatch.py",
+        "srun -N2 python train.py",
+        "qsub -I",
+        "bsub -Is torchrun train.py",
+        "kubectl exec a -- torchrun train.py",
+        "kubectl run a -it --image=b",
+        "ray job submit -- python train.py --no-wait",
+        "setsid --wait torchrun train.py",
+        "systemd-run --user --scope torchrun train.py",
+        "nohup torchrun train.py",
+        "sh -c sbatch",
+    ],
+)
+def test_what_lasts_as_long_as_its_job_is_not_refused(command: str) -> None:
+    assert refusal(command.split(), terminal=False) == ""
+
+
+def test_nohup_takes_the_output_only_from_a_terminal() -> None:
+    assert "in front" in refusal(["nohup", "torchrun", "train.py"], terminal=True)
+
+
+#: Outside of the job: the second start works. Slurm alone says how the first one ended.
+SRUN = """#!/bin/sh
+echo 'srun: job 7 queued and waiting for resources' >&2
+echo 'steps: 1 loss: 2.0'
+echo x >>{folder}/starts
+[ "$(wc -l <{folder}/starts)" -gt 1 ]
+"""
+STATE = "#!/bin/sh\necho 'JobId=7 JobName=train'\necho '   JobState={state} Reason=None'\n"
+
+
+@pytest.mark.parametrize(("state", "starts"), [("PREEMPTED", 2), ("TIMEOUT", 1)])
+def test_slurm_is_asked_before_a_restart_is_decided(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: str, starts: int
+) -> None:
+    for name, text in (("srun", SRUN), ("scontrol", STATE)):
+        (tmp_path / name).write_text(text.format(folder=tmp_path, state=state))
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    done = quick(tmp_path, "--restarts", "3", "--", "srun", "-N2", "python", "train.py")
+    assert len((tmp_path / "starts").read_text().split()) == starts, done.stderr
+    assert (done.returncode == 0) is (starts == 2)
+    found = record(tmp_path)
+    assert (found["slurm_job"], found["slurm_state"], found["attempts"]) == ("7", state, starts)
+    assert found["figures"]["steps"] == 1  # read without a sampler

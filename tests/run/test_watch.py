@@ -14,6 +14,7 @@ from dsdoctor.host import free_port
 from dsdoctor.model.run_record import RunRecord
 from dsdoctor.model.schema import run_diff_schema, run_schema
 from dsdoctor.model.units import GIB
+from dsdoctor.run.flight import PIPES
 from dsdoctor.run.hang import HangClock, summary
 from dsdoctor.run.notices import Notices
 from dsdoctor.run.progress import Progress, parse
@@ -23,9 +24,16 @@ from tests.run.support import folder_of, quick, record, run
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="watching needs Linux")
 
 TRAIN = """
-import os, sys, time, torch, torch.distributed as dist
+import os, sys, threading, time, torch, torch.distributed as dist
 dist.init_process_group("gloo")
 rank, how = dist.get_rank(), sys.argv[1]
+def monitor():  # NCCL has this thread, Gloo has none; what it writes is torch's own
+    pipe = f"{os.environ['TORCH_NCCL_DEBUG_INFO_PIPE_FILE']}{rank}.pipe"
+    os.mkfifo(pipe)
+    if open(pipe, "rb").read():
+        with open(f"{os.environ['TORCH_FR_DUMP_TEMP_FILE']}{rank}", "wb") as file:
+            file.write(torch._C._distributed_c10d._dump_fr_trace())
+if how == "hang": threading.Thread(target=monitor, daemon=True).start()
 for step in range(1, 7):
     dist.all_reduce(torch.ones(2))
     if rank == 0:
@@ -75,6 +83,9 @@ def test_a_hang_names_the_rank_that_is_waited_for_and_can_be_stopped(
     hang = record(tmp_path)["hang"]
     assert hang.startswith("no output and no work for")
     assert "of 2 ranks wait in" in hang or "rank 1 is in" in hang
+    assert "rank 1 never started collective 5 of group" in hang
+    assert f"called at {script}:" in hang
+    assert list(Path(record(tmp_path)["env_set"][PIPES]).parent.glob("dsdoctor-*.pipe")) == []
     stacks = sorted(path.name for path in (folder_of(tmp_path) / "stacks").iterdir())
     assert stacks == ["rank-0.txt", "rank-1.txt"]
     assert "train.py" in (folder_of(tmp_path) / "stacks" / "rank-1.txt").read_text()

@@ -65,6 +65,7 @@ WRITES_ITSELF = {
     ("smoke/evidence.py", "unlink"),  # shared memory of its own run
     ("guard.py", "os.open"),  # /dev/null, when nobody reads stdout any more
     ("run/start.py", "rename"),  # the output of an earlier attempt, within the run's own folder
+    ("run/flight.py", "os.open"),  # a pipe that a rank of the run reads
     ("run/watcher.py", "os.open"),  # /dev/null for the watcher
     ("run/store.py", "mkdir"),  # a new folder below one that was judged
     ("fleet/smoke.py", "TemporaryDirectory"),  # the hostfile of one pair

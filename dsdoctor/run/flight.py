@@ -1,0 +1,106 @@
+"""Asks torch's flight recorder of each rank what it has recorded, while the job hangs.
+
+NCCL's monitor thread looks into a named pipe once a second; when something was written there, it
+writes its dump and training goes on. torch creates the pipe, as PREFIX + rank + `.pipe`, and a
+process in which that fails dies: hence `/tmp`, which every node has, and not the run's folder.
+Source: `ProcessGroupNCCL.hpp` (DumpPipe) and `ProcessGroupNCCL.cpp` (HeartbeatMonitor) of torch
+2.4 to 2.13, read 2026-11.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import secrets
+import stat
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from dsdoctor import files
+from dsdoctor.probes.command_line import parse_command
+
+PIPES = "TORCH_NCCL_DEBUG_INFO_PIPE_FILE"
+#: In the folder of a run; the names are those that torch's own analyzer looks for.
+FOLDER = "flight-recorder"
+DUMP = "nccl_trace_rank_"
+#: How long the ranks may take for their dumps; the monitor looks once a second.
+ANSWER_SECONDS = 10.0
+_PLACE = Path("/tmp")  # noqa: S108  # see above; the name is not known beforehand
+#: They start ranks on other nodes, where nobody would remove the pipes.
+_FAR = frozenset({"srun", "mpirun"})
+
+
+def pipe_prefix(command: Sequence[str]) -> str:
+    """Where each rank of a job on this host is to create its pipe; "" = nowhere."""
+    if sys.platform != "linux" or not os.access(_PLACE, os.W_OK):
+        return ""
+    if parse_command(tuple(command)).launcher in _FAR:
+        return ""
+    return str(_PLACE / f"dsdoctor-{secrets.token_hex(8)}-rank-")
+
+
+def _pipes(prefix: str) -> dict[int, Path]:
+    """Rank to its pipe."""
+    found: dict[int, Path] = {}
+    start = Path(prefix)
+    for path in start.parent.glob(f"{start.name}*.pipe") if prefix else ():
+        rank = re.fullmatch(r"(\d{1,6})\.pipe", path.name.removeprefix(start.name))
+        with contextlib.suppress(OSError):
+            if rank and stat.S_ISFIFO(path.lstat().st_mode):
+                found[int(rank[1])] = path
+    return found
+
+
+def ask(prefix: str) -> list[int]:
+    """Asks every rank for its dump; the ranks that have a pipe and read it."""
+    asked: list[int] = []
+    for rank, path in sorted(_pipes(prefix).items()):
+        with contextlib.suppress(OSError):  # nobody reads it: the rank has ended
+            number = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+            try:
+                os.write(number, b"1")
+            finally:
+                os.close(number)
+            asked.append(rank)
+    return asked
+
+
+def missing(env: Mapping[str, str], folder: Path) -> str:
+    """Which ranks never started the collective that others wait in; "" = the dumps do not say.
+
+    Args:
+        env: the job's environment.
+        folder: of the run.
+    """
+    asked = ask(env.get(PIPES, ""))
+    if not asked:
+        return ""
+    from dsdoctor.logs import flight_recorder  # noqa: PLC0415  # only where a job hangs
+
+    found: dict[int, flight_recorder.Dump] = {}
+    deadline = time.monotonic() + ANSWER_SECONDS
+    while len(found) < len(asked) and time.monotonic() < deadline:
+        time.sleep(0.1)
+        for rank in set(asked) - set(found):
+            path = folder / FOLDER / f"{DUMP}{rank}"
+            with contextlib.suppress(OSError):
+                data = files.read(path, limit=flight_recorder.MOST_BYTES)
+                if (dump := flight_recorder.read(path.name, data)) is not None:
+                    found[rank] = dump
+    late = flight_recorder.missing(list(found.values()))
+    return "" if late is None else str(late)
+
+
+def dumps_of(folder: Path) -> list[str]:
+    """Dumps that a run has kept."""
+    return [str(path) for path in sorted((folder / FOLDER).glob(f"{DUMP}*")) if path.is_file()]
+
+
+def forget(prefix: str) -> None:
+    """Removes the pipes."""
+    for path in _pipes(prefix).values():
+        with contextlib.suppress(OSError):
+            files.remove(path)

@@ -19,7 +19,8 @@ import msgspec
 from dsdoctor import files, process
 from dsdoctor.model.run_record import Figures, PassedSignal, RunRecord
 from dsdoctor.model.units import GIB
-from dsdoctor.run import flight
+from dsdoctor.run import flight, hang
+from dsdoctor.run.keep import AFTER_STOP
 from dsdoctor.run.notices import Notices, duration
 from dsdoctor.run.progress import Progress
 
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 EVIDENCE = ("output-*.log.gz", "kernel.log", "gpus.log", "control-group.log", "scheduler.log")
 #: Signals by which schedulers and users end a job.
 ENDING = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT")
+#: Ranks that end closer together were seen in one look: their order says nothing.
+LEAST_APART_SECONDS = 0.05
 #: How long the scheduler may take to answer.
 SCHEDULER_SECONDS = 5.0
 #: How long Slurm may take to settle the state of a job whose processes it is ending.
@@ -176,6 +179,35 @@ def _peak(figures: Figures) -> str:
     return f"{text}, {figures.predicted.gpu_bytes / GIB:.1f} GiB predicted{given}"
 
 
+def of_stopped(diagnosis: Diagnosis | None, record: RunRecord) -> Diagnosis | None:
+    """The diagnosis of a hung job that dsdoctor ended: what its signals caused is not the cause."""
+    if diagnosis is None or diagnosis.causes or not stopped(record):
+        return diagnosis
+    from dsdoctor.model.diagnosis import Outcome  # noqa: PLC0415
+
+    return msgspec.structs.replace(
+        diagnosis,
+        outcome=Outcome.UNRECOGNISED,
+        summary="the job hung, and dsdoctor ended it (`--on-hang stop`)",
+        first_error=None,
+    )
+
+
+def stopped(record: RunRecord) -> bool:
+    """Whether dsdoctor ended the job because it hung."""
+    return bool(record.hang) and any(notice.key == hang.STOP for notice in record.notices)
+
+
+def _hang_lines(record: RunRecord, folder: Path) -> Iterator[str]:
+    """Of a hung job that dsdoctor ended."""
+    yield f"cause: the job hung: {record.hang}"
+    yield (
+        f"hint: the stack of each rank is in `{folder / hang.FOLDER}`"
+        if (folder / hang.FOLDER).is_dir()
+        else f"hint: each rank printed its stack at the end; see `{folder}/{AFTER_STOP}-*.log.gz`"
+    )
+
+
 def _cause_lines(diagnosis: Diagnosis | None, ending: Sequence[PassedSignal]) -> Iterator[str]:
     """The cause with its proof and the way out."""
     if diagnosis is not None and diagnosis.causes:
@@ -203,7 +235,9 @@ def _cause_lines(diagnosis: Diagnosis | None, ending: Sequence[PassedSignal]) ->
 def death_lines(record: RunRecord, diagnosis: Diagnosis | None, folder: Path) -> Iterator[str]:
     """At most ten lines about a run that died: what, why, the proof, the way out."""
     yield f"the job {status_words(record.status or 0)} after {duration(record.seconds)}"
-    if record.hang:
+    proof = diagnosis is not None and any(cause.evidence for cause in diagnosis.causes[:1])
+    ours = stopped(record) and not proof
+    if record.hang and not ours:
         yield f"it counted as hung: {record.hang}"
     ending = [sent for sent in record.signals if sent.name in ENDING]
     if ending:
@@ -212,13 +246,14 @@ def death_lines(record: RunRecord, diagnosis: Diagnosis | None, folder: Path) ->
     if record.elsewhere and record.slurm_job:
         state = f": {record.slurm_state}" if record.slurm_state else ""
         yield f"Slurm job {record.slurm_job}{state}"
-    yield from _cause_lines(diagnosis, ending)
-    if len(record.rank_ends) > 1 and not ending:
+    yield from _hang_lines(record, folder) if ours else _cause_lines(diagnosis, ending)
+    if len(record.rank_ends) > 1 and not ending and not stopped(record):
         first, second = record.rank_ends[:2]
-        yield (
-            f"rank {first.rank} (pid {first.pid}) ended first, "
-            f"{max(0.0, second.time - first.time):.1f} s before rank {second.rank}"
-        )
+        if (apart := second.time - first.time) >= LEAST_APART_SECONDS:
+            yield (
+                f"rank {first.rank} (pid {first.pid}) ended first, "
+                f"{apart:.1f} s before rank {second.rank}"
+            )
     if record.checkpoint:
         yield f"last checkpoint that the job reported: `{record.checkpoint}`"
     if record.changed:

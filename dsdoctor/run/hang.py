@@ -18,6 +18,8 @@ IDLE_CPU = 0.05
 #: GPU utilization in per cent below which a GPU is idle.
 IDLE_GPU = 5
 STACK_SECONDS = 15.0
+#: Key of the notice that a hung job is being ended (`--on-hang stop`).
+STOP = "stop"
 #: In the folder of a run.
 FOLDER = "stacks"
 _FRAME = re.compile(r"^\s+(?P<function>[\w<>.]+) \((?P<file>[^():]+):(?P<line>\d+)\)")

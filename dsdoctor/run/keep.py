@@ -18,6 +18,9 @@ SEGMENT_BYTES = 16 << 20
 FLUSH_SECONDS = 2.0
 #: Chunks that may wait for the compressor; beyond that the job waits, and memory stays flat.
 WAITING_CHUNKS = 256
+#: Names of segments: what the job wrote, and what it wrote after dsdoctor had begun to end it: that
+#: says nothing about what was wrong.
+OUTPUT, AFTER_STOP = "output", "after-stop"
 
 _GZIP = 16 + zlib.MAX_WBITS
 
@@ -47,7 +50,8 @@ class OutputKeeper:
         self._in_segment = 0
         self._flushed = time.monotonic()
         self._failed = False
-        self._queue: queue.Queue[bytes | None] = queue.Queue(WAITING_CHUNKS)
+        self._name = OUTPUT
+        self._queue: queue.Queue[bytes | str | None] = queue.Queue(WAITING_CHUNKS)
         self._thread = threading.Thread(target=self._work, daemon=True)
         self._thread.start()
 
@@ -56,6 +60,11 @@ class OutputKeeper:
         self.total += len(data)
         if not self._failed:
             self._queue.put(data)
+
+    def rename(self, name: str) -> None:
+        """What comes from now on goes into segments of another name."""
+        if not self._failed:
+            self._queue.put(name)
 
     def close(self) -> None:
         """Writes what is left."""
@@ -72,7 +81,11 @@ class OutputKeeper:
                 if data is None:
                     self._end_segment()
                     return
-                self._write(data)
+                if isinstance(data, str):
+                    self._end_segment()
+                    self._name = data
+                else:
+                    self._write(data)
             except OSError:
                 # a full disk must not stop the job: nothing more is kept
                 self._failed = True
@@ -102,7 +115,7 @@ class OutputKeeper:
             rest = rest[os.write(self._file, rest) :]
 
     def _begin_segment(self) -> None:
-        path = self._folder / f"output-{len(self._sizes) + 1:06}.log.gz"
+        path = self._folder / f"{self._name}-{len(self._sizes) + 1:06}.log.gz"
         self._file = files.open_new(path)
         self._packer = zlib.compressobj(1, zlib.DEFLATED, _GZIP)
         self._sizes.append((path, 0))

@@ -114,7 +114,7 @@ def show(folder: Path, record: RunRecord) -> str:
         lines.append(f"hang      {record.hang}")
     lines += _cause(record)
     lines += [f"changed   {text}" for text in record.changed]
-    lines += [f"+{duration(note.time):<9} {clean(note.text)}" for note in record.notices]
+    lines += [f"{'+' + duration(note.time):<9} {clean(note.text)}" for note in record.notices]
     ends = [f"rank {end.rank} after {duration(end.time)}" for end in record.rank_ends[:8]]
     if ends:
         lines.append("ended     " + ", ".join(ends))

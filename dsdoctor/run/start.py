@@ -203,13 +203,17 @@ def _attempts(
         if record.checkpoint:
             speak(f"last checkpoint that the job reported: `{record.checkpoint}`")
         record.attempts += 1
+        record.hang = ""
         _set_aside(folder, record.attempts - 1)
 
 
 def _was_ended(record: RunRecord, status: int) -> bool:
     """Whether somebody ended the job on purpose, or a scheduler took its place."""
-    sent = any(one.name in ("SIGINT", "SIGTERM", "SIGQUIT") for one in record.signals)
-    return sent or status in (-signal.SIGINT, -signal.SIGTERM)
+    if any(one.name in ("SIGINT", "SIGTERM", "SIGQUIT") for one in record.signals):
+        return True
+    from dsdoctor.run import ending  # noqa: PLC0415  # only where a job died
+
+    return status in (-signal.SIGINT, -signal.SIGTERM) and not ending.stopped(record)
 
 
 def _passing_cause(folder: Path) -> tuple[str, str] | None:
@@ -269,7 +273,7 @@ def _set_aside(folder: Path, attempt: int) -> None:
     """Moves the output of an attempt into a folder of its own."""
     place = folder / f"attempt-{attempt}"
     files.make_folder(place, mode=0o700)
-    for pattern in ("output-*.log.gz", "steps.jsonl", "samples.jsonl*", "*.log"):
+    for pattern in ("*.log.gz", "steps.jsonl", "samples.jsonl*", "*.log"):
         for path in folder.glob(pattern):
             path.rename(place / path.name)
     for name in (hang.FOLDER, flight.FOLDER):
@@ -302,7 +306,7 @@ def _end(folder: Path, record: RunRecord, status: int, speak: Speaker, *, quiet:
         return
     from dsdoctor import packs  # noqa: PLC0415
 
-    diagnosis = ending.diagnose(folder, packs.load())
+    diagnosis = ending.of_stopped(ending.diagnose(folder, packs.load()), record)
     if diagnosis is not None:
         record.diagnosis = ending.document(diagnosis)
     if snapshot is not None and (before := known_good.last(snapshot)) is not None:

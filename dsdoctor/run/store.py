@@ -187,13 +187,13 @@ def bundle(folder: Path, output: Path, texts: Mapping[str, bytes]) -> None:
 
 
 def texts_of(folder: Path) -> dict[str, bytes]:
-    """Every text of a run, masked, by its name in the archive.
+    """Every text of a run by its name in the archive, without secrets, users, hosts and homes.
 
     What is not a regular file, or exceeds a limit, is named in `left-out.txt`.
     """
-    from dsdoctor.model.redact import mask  # noqa: PLC0415  # for bundles only
+    from dsdoctor.model.redact import redact  # noqa: PLC0415  # for bundles only
 
-    found: dict[str, bytes] = {}
+    found: dict[str, str] = {}
     left_out: list[str] = []
     room = _ALL_TEXT_BYTES
     for path in _files_in(folder):
@@ -213,13 +213,25 @@ def texts_of(folder: Path) -> dict[str, bytes]:
         if b"\0" in data[:4096]:
             continue
         room -= len(data)
-        text = data.decode("utf-8", "replace")
-        found[name] = mask(text).encode()  # whole: a private key is one secret of many lines
+        found[name] = data.decode("utf-8", "replace")
     if left_out:
         more = len(left_out) - _MOST_TEXTS
         rows = left_out[:_MOST_TEXTS] + ([f"and {more} more"] if more > 0 else [])
-        found[LEFT_OUT] = mask("\n".join(rows) + "\n").encode("utf-8", "replace")
-    return found
+        found[LEFT_OUT] = "\n".join(rows) + "\n"
+    users, hosts = _names(folder)
+    # whole texts: a private key is one secret of many lines
+    clean = redact(found, users=users, hosts=hosts)
+    return {name: text.encode("utf-8", "replace") for name, text in clean.items()}
+
+
+def _names(folder: Path) -> tuple[set[str], set[str]]:
+    """Accounts and hosts of a run."""
+    users, hosts = {Path.home().name}, {platform.node()}
+    with contextlib.suppress(OSError, KeyError):
+        users.add(folder.owner())
+    with contextlib.suppress(UsageError):
+        hosts.add(load(folder).host)
+    return users, hosts | {host.partition(".")[0] for host in hosts}
 
 
 def _files_in(folder: Path, depth: int = 0) -> Iterator[Path]:

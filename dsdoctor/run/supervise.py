@@ -16,7 +16,7 @@ from dsdoctor import files, process
 from dsdoctor.errors import UsageError
 from dsdoctor.model.run_record import Notice, PassedSignal, RankEnd, RunRecord
 from dsdoctor.run import flight, gpus, hang, terminal
-from dsdoctor.run.keep import OutputKeeper
+from dsdoctor.run.keep import AFTER_STOP, OutputKeeper
 from dsdoctor.run.metrics import write_metrics
 from dsdoctor.run.notices import Notices, gpu_evidence
 from dsdoctor.run.options import RunOptions
@@ -252,7 +252,8 @@ class Supervisor:
         if not found and ranks:
             self._note("stacks", "install `py-spy` to see where the ranks wait")
         if self.options.on_hang == "stop" and self._job is not None:
-            self._note("stop", "ending the job (`--on-hang stop`)")
+            self._note(hang.STOP, "ending the job (`--on-hang stop`)")
+            self._keeper.rename(AFTER_STOP)
             if not found and hasattr(signal, "SIGABRT"):
                 for rank, pid in ranks.items():  # faulthandler prints the stacks of each rank
                     process.signal_one(pid, signal.SIGABRT, partial(process.is_rank, rank))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import platform
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -19,7 +21,7 @@ from dsdoctor.run.hang import HangClock, summary
 from dsdoctor.run.notices import Notices
 from dsdoctor.run.progress import Progress, parse
 from dsdoctor.run.report import figure_rows
-from tests.run.support import folder_of, quick, record, run
+from tests.run.support import folder_of, quick, record, run, spoken
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="watching needs Linux")
 
@@ -85,6 +87,9 @@ def test_a_hang_names_the_rank_that_is_waited_for_and_can_be_stopped(
     assert "of 2 ranks wait in" in hang or "rank 1 is in" in hang
     assert "rank 1 never started collective 5 of group" in hang
     assert f"called at {script}:" in hang
+    said = spoken(done.stderr)
+    assert any(line.startswith("dsdoctor: cause: the job hung: no output") for line in said)
+    assert not any("SignalException" in line for line in said)  # that was dsdoctor's own SIGTERM
     assert list(Path(record(tmp_path)["env_set"][PIPES]).parent.glob("dsdoctor-*.pipe")) == []
     stacks = sorted(path.name for path in (folder_of(tmp_path) / "stacks").iterdir())
     assert stacks == ["rank-0.txt", "rank-1.txt"]
@@ -141,7 +146,7 @@ def test_samples_and_steps_are_exported(tmp_path: Path) -> None:
 
 def test_a_bundle_holds_no_secret(tmp_path: Path) -> None:
     token = "hf_" + "a1B2" * 9
-    quick(tmp_path, "--", "echo", f"token {token}")
+    quick(tmp_path, "--", "echo", f"token {token} of /home/ann/data on {platform.node()}, 10.1.2.3")
     output = tmp_path / "x.tar.gz"
     assert run(tmp_path, "show", "last", "--bundle", str(output)).returncode == 0
     import tarfile
@@ -150,7 +155,8 @@ def test_a_bundle_holds_no_secret(tmp_path: Path) -> None:
         names = archive.getnames()
         texts = [archive.extractfile(name).read() for name in names]  # type: ignore[union-attr]
     assert any(name.endswith("output-000001.log") for name in names)
-    assert not any(token.encode() in text for text in texts)
+    for word in (token, "ann", platform.node(), "10.1.2.3"):
+        assert not any(re.search(rb"\b%s\b" % re.escape(word.encode()), text) for text in texts)
     again = run(tmp_path, "show", "last", "--bundle", str(output))
     assert again.returncode == 2
     assert "already exists" in again.stderr

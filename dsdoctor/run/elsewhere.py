@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from dsdoctor import process
+from dsdoctor.model.run_record import RunRecord
 from dsdoctor.probes.command_line import parse_command
 
 #: Commands of Slurm that start a job on other hosts and wait for it.
@@ -25,6 +26,12 @@ SLURM = frozenset({"srun", "salloc"})
 #: Others, by their words up to the one that says so.
 _OTHERS = (("ssh",), ("pdsh",), ("clush",), ("kubectl", "exec"), ("kubectl", "run"),
            ("kubectl", "attach"), ("ray", "job", "submit"))  # fmt: skip
+#: How Slurm says that a job has failed. srun's own status may be 0 even so, as it is where a node
+#: has failed (22.05.8).
+FAILED_STATES = frozenset(
+    {"BOOT_FAIL", "CANCELLED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED",
+     "REVOKED", "TIMEOUT"}
+)  # fmt: skip
 ASK_SECONDS = 5.0
 #: Times of Slurm are whole seconds, and two clocks that NTP keeps hardly differ.
 _SKEW_SECONDS = 2.0
@@ -58,6 +65,13 @@ def starter(command: Sequence[str], env: Mapping[str, str]) -> str:
         if first == name and rest == [word for word in words if word in rest][: len(rest)]:
             return " ".join((first, *rest))
     return ""
+
+
+def died(record: RunRecord) -> bool:
+    """Whether a run that has ended died: by its status, or by what Slurm says of its job."""
+    if record.status in (0, None):
+        return record.elsewhere in SLURM and record.slurm_state in FAILED_STATES
+    return True
 
 
 def announced_job(parts: Sequence[bytes]) -> str:

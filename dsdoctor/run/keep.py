@@ -61,7 +61,7 @@ class OutputKeeper:
         if not self._failed:
             self._queue.put(data)
 
-    def rename(self, name: str) -> None:
+    def continue_as(self, name: str) -> None:
         """What comes from now on goes into segments of another name."""
         if not self._failed:
             self._queue.put(name)

@@ -102,7 +102,7 @@ class Notices:
         found = [
             *self._host(sample, now),
             *self._disks(sample.get("disks") or (), now),
-            *self._gpus(sample, passed),
+            *self._gpus(sample, now, passed),
             *self._ranks(sample, now),
             *self._network(sample),
             *self._training(sample, progress),
@@ -160,18 +160,22 @@ class Notices:
                     f"`{path}` has {free / GIB:.1f} GiB left{_until(free, slope, 'filling')}",
                 )
 
-    def _gpus(self, sample: Mapping[str, Any], passed: float) -> Iterator[tuple[str, str]]:
+    def _gpus(
+        self, sample: Mapping[str, Any], now: float, passed: float
+    ) -> Iterator[tuple[str, str]]:
         for gpu in sample.get("gpus") or ():
             index = str(gpu["index"])
             used, total = gpu.get("used"), gpu.get("total")
             if used is not None:
                 self.peak_gpu[index] = max(self.peak_gpu.get(index, 0), int(used))
+                slope = self._trend(f"gpu {index}", now, used).slope()
                 if total and used > GPU_SHARE * total:
                     yield (
                         f"gpu-memory {index}",
                         (
                             f"GPU {index} memory is {used / total:.0%} full "
                             f"({used / GIB:.1f} of {total / GIB:.1f} GiB)"
+                            + _until(total - used, slope)
                         ),
                     )
             yield from self._throttle(index, gpu.get("throttle") or (), passed)

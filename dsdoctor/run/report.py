@@ -18,7 +18,7 @@ from dsdoctor.model.run_record import RunRecord
 from dsdoctor.model.snapshot import from_json
 from dsdoctor.model.units import GIB
 from dsdoctor.report.text import clean
-from dsdoctor.run import store
+from dsdoctor.run import elsewhere, store
 from dsdoctor.run.ending import status_words, success_line
 from dsdoctor.run.notices import duration
 
@@ -46,7 +46,9 @@ def ending(record: RunRecord) -> str:
         return "running" if store.is_running(record) else "unknown: dsdoctor was killed"
     if record.preflight == "failed" and record.seconds == 0:
         return "not started"
-    return "ok" if record.status == 0 else status_words(record.status).removeprefix("was ")
+    if record.status == 0:
+        return f"failed: {record.slurm_state}" if elsewhere.died(record) else "ok"
+    return status_words(record.status).removeprefix("was ")
 
 
 def _command(record: RunRecord) -> str:

@@ -105,11 +105,10 @@ def execute(options: RunOptions, speak: Speaker) -> int:
 
 def _finish(options: RunOptions, folder: Path, record: RunRecord, speak: Speaker) -> None:
     """Records the end; the status counts, also where this fails or is interrupted."""
-    status = record.status or 0
     try:
-        _end(folder, record, status, speak, quiet=options.quiet)
+        _end(folder, record, speak, quiet=options.quiet)
         store.prune(options.base)
-        if options.requeue and status != 0:
+        if options.requeue and elsewhere.died(record):
             _requeue(options, folder, record, speak)
     except OSError as error:
         speak(f"the record of this run is incomplete: {error.strerror or error}")
@@ -181,8 +180,8 @@ def _attempts(
     while True:
         supervisor = Supervisor(options, folder, record, speak)
         begun = time.time()
-        status = supervisor.run(env)
-        if record.elsewhere in elsewhere.SLURM and status != 0:
+        status = record.status = supervisor.run(env)
+        if record.elsewhere in elsewhere.SLURM:
             started = elsewhere.find_job(folder, supervisor.session, begun, time.time())
             record.slurm_job = env.get("SLURM_JOB_ID", "") or started
         from dsdoctor.run import ending  # noqa: PLC0415  # reads logs: not needed while it runs
@@ -190,10 +189,11 @@ def _attempts(
         record.figures = ending.figures_of(supervisor.progress, supervisor.notices)
         record.checkpoint = supervisor.progress.checkpoint or record.checkpoint
         ending.note_control_group(folder, supervisor.notices)
-        if status != 0:  # before a restart is decided: only Slurm knows of a preemption
+        if status != 0 or record.elsewhere:
+            # before a restart is decided: only Slurm knows of a preemption
             record.slurm_state = ending.ask_scheduler(folder, record.slurm_job)
         left = options.restarts + 1 - record.attempts
-        if status == 0 or left <= 0 or options.requeue or _was_ended(record, status):
+        if not elsewhere.died(record) or left <= 0 or options.requeue or _was_ended(record, status):
             return status
         cause = _passing_cause(folder)
         if cause is None or cause[0] == before or interrupted:
@@ -202,7 +202,7 @@ def _attempts(
         speak(f"{before}: {why}; starting again, {left} restart{'s' * (left != 1)} left")
         if record.checkpoint:
             speak(f"last checkpoint that the job reported: `{record.checkpoint}`")
-        record.attempts += 1
+        record.attempts, record.status = record.attempts + 1, None
         record.hang = ""
         _set_aside(folder, record.attempts - 1)
 
@@ -283,7 +283,7 @@ def _set_aside(folder: Path, attempt: int) -> None:
         files.make_folder(folder / flight.FOLDER, mode=0o700)  # the variables name it
 
 
-def _end(folder: Path, record: RunRecord, status: int, speak: Speaker, *, quiet: bool) -> None:
+def _end(folder: Path, record: RunRecord, speak: Speaker, *, quiet: bool) -> None:
     from dsdoctor.run import ending  # noqa: PLC0415
 
     snapshot = None
@@ -293,7 +293,7 @@ def _end(folder: Path, record: RunRecord, status: int, speak: Speaker, *, quiet:
 
         with contextlib.suppress(UsageError):
             snapshot = from_json((folder / "snapshot.json").read_bytes(), "snapshot.json")
-    if status == 0:
+    if not elsewhere.died(record):
         if snapshot is not None:
             known_good.remember(snapshot)
             if record.figures.peak_gpu_bytes:

@@ -20,6 +20,7 @@ from dsdoctor import files
 from dsdoctor.errors import UsageError
 from dsdoctor.model import decode
 from dsdoctor.model.run_record import SCHEMA, VERSION, RunRecord
+from dsdoctor.run.elsewhere import died
 
 #: What all kept runs may take together, bytes on disk.
 KEPT_BYTES = 2 << 30
@@ -151,7 +152,7 @@ def size_of(folder: Path) -> int:
 def prune(base: Path, *, kept: int = KEPT_BYTES) -> list[str]:
     """Removes the oldest runs until the rest fits; never a running one or the last that failed."""
     runs = all_runs(base)
-    failed = [folder for folder, record in runs if record.status not in (0, None)]
+    failed = [folder for folder, record in runs if died(record)]
     spared = set(failed[-1:]) | {folder for folder, _ in runs[-1:]}
     sizes = {folder: size_of(folder) for folder, _ in runs}
     removed: list[str] = []

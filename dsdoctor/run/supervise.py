@@ -253,7 +253,7 @@ class Supervisor:
             self._note("stacks", "install `py-spy` to see where the ranks wait")
         if self.options.on_hang == "stop" and self._job is not None:
             self._note(hang.STOP, "ending the job (`--on-hang stop`)")
-            self._keeper.rename(AFTER_STOP)
+            self._keeper.continue_as(AFTER_STOP)
             if not found and hasattr(signal, "SIGABRT"):
                 for rank, pid in ranks.items():  # faulthandler prints the stacks of each rank
                     process.signal_one(pid, signal.SIGABRT, partial(process.is_rank, rank))

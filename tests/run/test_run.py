@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from dsdoctor.run import preflight
+from dsdoctor.model.run_record import RunRecord
+from dsdoctor.run import preflight, store
 from dsdoctor.testing import FakeHost
 from tests.run.support import (
     RUN,
@@ -349,3 +350,16 @@ def test_a_job_that_ends_well_does_not_wait_for_what_reads_logs(tmp_path: Path) 
     loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
     assert "dsdoctor.run.supervise" in loaded
     assert not loaded & {"dsdoctor.logs", "dsdoctor.packs", "dsdoctor.known_good", "rich"}
+
+
+def test_old_runs_are_removed_but_never_the_last_that_failed(tmp_path: Path) -> None:
+    base = tmp_path / "runs"
+    for number, status in enumerate((1, 0, 3, 0, 0)):
+        folder = store.create(base, ("train.py",))
+        (folder / "output-000001.log.gz").write_bytes(b"x" * 5000)
+        made = RunRecord(id=folder.name, started=f"2026-11-22T10:00:0{number}Z", status=status)
+        store.save(folder, made)
+    store.prune(base, kept=22000)  # each takes 5000 bytes and its record
+    assert [found.status for _, found in store.all_runs(base)] == [3, 0, 0]
+    store.prune(base, kept=0)
+    assert [found.status for _, found in store.all_runs(base)] == [3, 0]

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from dsdoctor import packs
 from dsdoctor.run.detached import refusal
 from dsdoctor.run.elsewhere import announced_job, job_of_session, starter
-from dsdoctor.run.ending import ask_scheduler
-from tests.run.support import quick, record
+from dsdoctor.run.ending import ask_scheduler, diagnose
+from tests.run.support import quick, record, run
 
 SCONTROL = """#!/bin/sh
 cd {folder}
@@ -34,20 +35,38 @@ def test_a_state_that_hides_how_the_job_ended_is_waited_out(
 
 
 FORGOTTEN = "#!/bin/sh\necho 'slurm_load_jobs error: Invalid job id specified' >&2\nexit 1\n"
+#: What a real `sacct` of Slurm 22.05.8 with slurmdbd printed of four jobs. It stands in for one
+#: because slurmdbd needs a database server: half a minute of packages and set-up for each run of
+#: the suite.
 SACCT = """#!/bin/sh
-printf '%s\\n' '7                         TIMEOUT      0:0                              gpu[1-2] '
+printf '%-12s %20s %8s %64s \\n' 7 '{state}' 0:0 'gpu[1-2]'
 """
 
 
+@pytest.mark.parametrize(
+    ("state", "expected", "cause"),
+    [
+        ("TIMEOUT", "TIMEOUT", "job-time-limit"),
+        ("CANCELLED by 0", "CANCELLED", "job-cancelled"),
+        ("NODE_FAIL", "NODE_FAIL", "node-failed"),
+        ("FAILED", "FAILED", None),
+    ],
+)
 def test_a_job_that_the_controller_has_forgotten_is_asked_of_the_accounting(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    state: str,
+    expected: str,
+    cause: str | None,
 ) -> None:
-    for name, text in (("scontrol", FORGOTTEN), ("sacct", SACCT)):
+    for name, text in (("scontrol", FORGOTTEN), ("sacct", SACCT.format(state=state))):
         (tmp_path / name).write_text(text)
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    assert ask_scheduler(tmp_path, "7") == "TIMEOUT"
-    assert "TIMEOUT" in (tmp_path / "scheduler.log").read_text()
+    assert ask_scheduler(tmp_path, "7") == expected
+    found = diagnose(tmp_path, packs.load(builtin_only=True))
+    assert found is not None
+    assert [one.condition for one in found.causes] == ([cause] if cause else [])
 
 
 @pytest.mark.parametrize(
@@ -145,22 +164,33 @@ SRUN = """#!/bin/sh
 echo 'srun: job 7 queued and waiting for resources' >&2
 echo 'steps: 1 loss: 2.0'
 echo x >>{folder}/starts
-[ "$(wc -l <{folder}/starts)" -gt 1 ]
+[ "$(wc -l <{folder}/starts)" -gt 1 ] || exit {status}
 """
-STATE = "#!/bin/sh\necho 'JobId=7 JobName=train'\necho '   JobState={state} Reason=None'\n"
+STATE = """#!/bin/sh
+[ "$(wc -l <{folder}/starts)" -gt 1 ] && state=COMPLETED || state={state}
+echo 'JobId=7 JobName=train'
+echo "   JobState=$state Reason=None"
+"""
 
 
-@pytest.mark.parametrize(("state", "starts"), [("PREEMPTED", 2), ("TIMEOUT", 1)])
+@pytest.mark.parametrize(
+    ("state", "status", "starts"),
+    [("PREEMPTED", 1, 2), ("TIMEOUT", 1, 1), ("NODE_FAIL", 0, 2), ("TIMEOUT", 0, 1)],
+)
 def test_slurm_is_asked_before_a_restart_is_decided(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: str, starts: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: str, status: int, starts: int
 ) -> None:
     for name, text in (("srun", SRUN), ("scontrol", STATE)):
-        (tmp_path / name).write_text(text.format(folder=tmp_path, state=state))
+        (tmp_path / name).write_text(text.format(folder=tmp_path, state=state, status=status))
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     done = quick(tmp_path, "--restarts", "3", "--", "srun", "-N2", "python", "train.py")
     assert len((tmp_path / "starts").read_text().split()) == starts, done.stderr
-    assert (done.returncode == 0) is (starts == 2)
+    assert done.returncode == (status if starts == 1 else 0)
     found = record(tmp_path)
-    assert (found["slurm_job"], found["slurm_state"], found["attempts"]) == ("7", state, starts)
+    ended = state if starts == 1 else "COMPLETED"
+    assert (found["slurm_job"], found["slurm_state"], found["attempts"]) == ("7", ended, starts)
+    listed = run(tmp_path, "list").stdout
+    assert ("  ok  " in listed) is (starts == 2)  # srun's status may be 0 after a failure
+    assert ("cause: job-time-limit" in done.stderr) is (starts == 1)
     assert found["figures"]["steps"] == 1  # read without a sampler

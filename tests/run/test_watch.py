@@ -254,6 +254,10 @@ BAD: list[tuple[str, list[dict[str, Any]], str]] = [
      "the kernel killed a process of the job because memory ran out"),
     ("gpu memory", [sample(0.0, gpus=[{"index": 3, "used": 79 * GIB, "total": 80 * GIB}])],
      "GPU 3 memory is 99% full (79.0 of 80.0 GiB)"),
+    ("gpu memory grows", [
+        sample(float(t), gpus=[{"index": 3, "used": (70 + t / 2) * GIB, "total": 80 * GIB}])
+        for t in range(0, 16, 2)
+     ], "GPU 3 memory is 96% full (77.0 of 80.0 GiB), growing by 30.00 GiB a minute: full in 6 s"),
     ("heat", [sample(float(t), gpus=[{"index": 1, "throttle": ["hw-thermal"]}]) for t in range(0, 8, 2)],
      "GPU 1 is throttled (hw-thermal)"),
     ("ecc", [sample(0.0), sample(2.0, gpus=[{"index": 0, "ecc": 2}])],

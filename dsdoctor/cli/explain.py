@@ -9,6 +9,7 @@ import click
 import msgspec
 
 from dsdoctor.cli import loading
+from dsdoctor.cli.options import language_option, reader_language
 from dsdoctor.errors import UsageError
 
 if TYPE_CHECKING:
@@ -26,7 +27,8 @@ NO_MESSAGE = (
 @click.argument("name", required=False, metavar="[CONDITION|ID|MESSAGE]")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
 @click.option("--checks-dir", multiple=True, metavar="DIR", help="Directory of additional checks.")
-def command(name: str | None, form: str, checks_dir: tuple[str, ...]) -> int:
+@language_option
+def command(name: str | None, form: str, checks_dir: tuple[str, ...], lang: str | None) -> int:
     """Explain a condition or an error message, or list all conditions.
 
     A MESSAGE is the text of an exception that a product raises, in quotes.
@@ -38,11 +40,12 @@ def command(name: str | None, form: str, checks_dir: tuple[str, ...]) -> int:
             return 0
         name = said.known.condition
     registry = loading.load_registry(checks_dir)
+    wanted = reader_language(lang)
     if name is None:
-        loading.write(listing(registry, form), None)
+        loading.write(listing(registry, form, wanted), None)
         return 0
     unit = registry.get(name)
-    loading.write(as_json([unit]) if form == "json" else page(unit), None)
+    loading.write(as_json([unit]) if form == "json" else page(unit, wanted), None)
     return 0
 
 
@@ -78,15 +81,20 @@ def message_page(said: logs.Answered) -> str:
     return "\n".join(rows) + "\n"
 
 
-def page(unit: Unit) -> str:
-    """A condition's page as Markdown."""
+def page(unit: Unit, lang: str | None = None) -> str:
+    """A condition's page as Markdown.
+
+    Args:
+        unit: the condition.
+        lang: of its title and its hint; None = English.
+    """
     from dsdoctor.registry import needs  # noqa: PLC0415  # a message needs no packs
 
     condition = unit.condition
     rows = [
         f"# {condition.name} ({condition.id})",
         "",
-        f"{unit.title}.",
+        *_head(unit, lang),
         "",
         f"- family: {unit.family}",
         f"- fixed by: {condition.scope.value}",
@@ -97,7 +105,7 @@ def page(unit: Unit) -> str:
     if unit.check:
         facts = ", ".join(f"`{need.kind.__name__}`" for need in needs(unit.check.function))
         rows.append(f"- inputs: {facts}")
-    rows.append(f"- recognised in logs: {'yes' if unit.signatures else 'no'}")
+    rows.append(f"- recognized in logs: {'yes' if unit.signatures else 'no'}")
     for label, names in (("leads to", condition.leads_to), ("narrower", condition.narrower)):
         if names:
             rows.append(f"- {label}: {', '.join(f'`{other}`' for other in names)}")
@@ -105,17 +113,36 @@ def page(unit: Unit) -> str:
         rows.append(f"- another start can help: {condition.transient}")
     if condition.fixes:
         commands = ", ".join(f"`dsdoctor fix {name}`" for name in condition.fixes)
-        rows.append(f"- repaired by: {commands}")
+        rows.append(f"- fix: {commands}")
     return "\n".join([*rows, "", unit.page]).rstrip() + "\n"
 
 
-def listing(registry: Registry, form: str) -> str:
+def _head(unit: Unit, lang: str | None) -> list[str]:
+    """The title; in another language with what to do, which the page says in English below."""
+    title, hint = translated(unit, unit.title, lang), translated(unit, unit.hint, lang)
+    if title == unit.title:
+        return [f"{title}."]
+    return [f"{title}。", *(["", f"{hint}。"] if hint and hint != unit.hint else [])]
+
+
+def translated(unit: Unit, text: str, lang: str | None) -> str:
+    """A text of a condition in a language, in English where it is not in the catalogue."""
+    if lang is None:
+        return text
+    from dsdoctor import language  # noqa: PLC0415  # English needs no catalogue
+
+    own = language.catalogue(lang)
+    return (own.translate(unit.condition.name, text) if own else None) or text
+
+
+def listing(registry: Registry, form: str, lang: str | None = None) -> str:
     """All conditions, by id."""
     if form == "json":
         return as_json(list(registry))
     width = max(len(unit.condition.name) for unit in registry)
     return "".join(
-        f"{unit.condition.id:<8} {unit.condition.name:<{width}}  {unit.title}\n"
+        f"{unit.condition.id:<8} {unit.condition.name:<{width}}  "
+        f"{translated(unit, unit.title, lang)}\n"
         for unit in registry
     )
 

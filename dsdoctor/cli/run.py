@@ -11,7 +11,7 @@ from typing import Any
 import click
 import msgspec
 
-from dsdoctor.cli.options import become_user
+from dsdoctor.cli.options import become_user, language_option, reader_language
 from dsdoctor.errors import UsageError
 from dsdoctor.run import store
 from dsdoctor.run.options import RunOptions, seconds_of
@@ -92,6 +92,7 @@ class RunGroup(click.Group):
 @click.option("--metrics", metavar="FILE", help="Rewrite FILE for Prometheus with each sample.")
 @click.option("--runs-dir", metavar="DIR", help="Where runs are kept [$DSDOCTOR_RUNS].")
 @click.option("-q", "--quiet", is_flag=True, help="Report only why the job died.")
+@language_option
 @become_user
 @click.pass_context
 def command(ctx: click.Context, /, **given: Any) -> int:
@@ -152,6 +153,7 @@ def _start(words: tuple[str, ...], base: Path, given: dict[str, Any]) -> int:
         base=base,
         metrics=metrics,
         quiet=given["quiet"] or not first,
+        language=reader_language(given["lang"]),
     )
     status = execute(options, _speak)
     sys.exit(status)  # statuses of commands are not dsdoctor's own

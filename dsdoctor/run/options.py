@@ -32,6 +32,7 @@ class RunOptions:
         base: folder of all runs.
         metrics: file for Prometheus' textfile collector, rewritten with each sample.
         quiet: report nothing while the job runs.
+        language: of the cause and the hint; None = English.
     """
 
     command: tuple[str, ...]
@@ -46,6 +47,7 @@ class RunOptions:
     base: Path = dataclasses.field(default_factory=Path)
     metrics: Path | None = None
     quiet: bool = False
+    language: str | None = None
 
 
 def seconds_of(text: str, option: str) -> float:

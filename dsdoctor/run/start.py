@@ -106,7 +106,7 @@ def execute(options: RunOptions, speak: Speaker) -> int:
 def _finish(options: RunOptions, folder: Path, record: RunRecord, speak: Speaker) -> None:
     """Records the end; the status counts, also where this fails or is interrupted."""
     try:
-        _end(folder, record, speak, quiet=options.quiet)
+        _end(folder, record, speak, options)
         store.prune(options.base)
         if options.requeue and elsewhere.died(record):
             _requeue(options, folder, record, speak)
@@ -283,7 +283,7 @@ def _set_aside(folder: Path, attempt: int) -> None:
         files.make_folder(folder / flight.FOLDER, mode=0o700)  # the variables name it
 
 
-def _end(folder: Path, record: RunRecord, speak: Speaker, *, quiet: bool) -> None:
+def _end(folder: Path, record: RunRecord, speak: Speaker, options: RunOptions) -> None:
     from dsdoctor.run import ending  # noqa: PLC0415
 
     snapshot = None
@@ -301,7 +301,7 @@ def _end(folder: Path, record: RunRecord, speak: Speaker, *, quiet: bool) -> Non
 
                 record.figures.predicted = predict(snapshot)
         store.save(folder, record)
-        if not quiet:
+        if not options.quiet:
             speak(f"done in {ending.success_line(record)}")
         return
     from dsdoctor import packs  # noqa: PLC0415
@@ -312,6 +312,10 @@ def _end(folder: Path, record: RunRecord, speak: Speaker, *, quiet: bool) -> Non
     if snapshot is not None and (before := known_good.last(snapshot)) is not None:
         record.changed = known_good.changes(before, snapshot)
     store.save(folder, record)
+    if diagnosis is not None and options.language:
+        from dsdoctor import language  # noqa: PLC0415  # English needs no catalogue
+
+        diagnosis = language.of_diagnosis(diagnosis, options.language)
     *lines, last = ending.death_lines(record, diagnosis, folder)
     for line in [*lines[: MOST_LINES - 1], last]:
         speak(line)

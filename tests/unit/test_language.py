@@ -7,6 +7,7 @@ import importlib
 import inspect
 import json
 import re
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from dsdoctor.model.smoke import SmokeCause, SmokeReport
 from dsdoctor.report import text
 from dsdoctor.report.wrap import columns_of, wrap
 from tests.html import samples
+from tests.run.support import record, run
 
 REGISTRY = packs.load(builtin_only=True)
 PO = Path(inspect.getfile(importlib.import_module("dsdoctor_checks"))).parent
@@ -145,6 +147,34 @@ def test_the_causes_of_a_smoke_run_are_translated(capsys: pytest.CaptureFixture[
     assert unit.hint not in shown
     smoke.show(report, "json", verbose=False, lang="zh")
     assert json.loads(capsys.readouterr().out)["causes"][0]["title"] == unit.title
+
+
+def test_a_page_and_the_list_have_the_title_and_the_hint_of_the_catalogue(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def shown(*words: str) -> str:
+        assert main.run(["explain", *words]) == 0
+        return capsys.readouterr().out
+
+    unit = REGISTRY.get("gpu-oom")
+    title, hint = (_own().translate("gpu-oom", text) or "" for text in (unit.title, unit.hint))
+    page = shown("gpu-oom", "--lang", "zh")
+    assert page.split("\n\n")[1:3] == [f"{title}。", f"{hint}。"]
+    assert page.endswith(unit.page.rstrip() + "\n")
+    assert title in shown("--lang", "zh")
+    assert shown("gpu-oom", "--lang", "zh", "--format", "json") == shown(
+        "gpu-oom", "--format", "json"
+    )
+    assert shown("gpu-lost", "--lang", "zh") == shown("gpu-lost"), "not in the catalogue"
+
+
+def test_the_last_lines_of_a_run_are_translated_and_its_record_is_not(tmp_path: Path) -> None:
+    words = ["--preflight", "off", "--lang", "zh", "--", sys.executable, "-c"]
+    done = run(tmp_path, *words, f"raise SystemExit({OOM!r})")
+    assert done.returncode == 1
+    assert "cause: gpu-oom: GPU 显存不足" in done.stderr
+    (cause,) = (record(tmp_path)["diagnosis"] or {})["causes"]
+    assert cause["hint"] == REGISTRY.get("gpu-oom").hint
 
 
 def test_every_title_reaches_the_reader_of_a_report() -> None:

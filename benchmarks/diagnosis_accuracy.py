@@ -18,8 +18,8 @@ HEADING = "## Diagnosis"
 ABOUT = """\
 How often `diagnose` is right, from `benchmarks/diagnosis_figures.json`; made by
 `python benchmarks/diagnosis_accuracy.py --write docs/accuracy.md`. A *first run* is one on cases
-that were labelled before any version of the tool had read them: only those say what to expect.
-Of a set that was *held back* nothing had been learnt at that commit, but an earlier version had
+that were labeled before any version of the tool had read them: only those say what to expect.
+Of a set that was *held back* nothing had been learned at that commit, but an earlier version had
 read it.
 "False causes" counts logs of healthy runs, of the script's own errors and of failures that no
 condition names, for which a cause was named.
@@ -50,7 +50,7 @@ def page(figures: dict[str, Any]) -> str:
     text += ["| cases | run | commit | right | of 50 lines or more | false causes |"]
     text += ["|---|---|---|---|---|---|"]
     for run in runs:
-        kind = "held back" if run.get("held") else "learnt from"
+        kind = "held back" if run.get("held") else "learned from"
         kind = "**first run**" if run["first"] else kind
         text.append(
             f"| {run['set']} | {kind}, {run['date']} | `{run['commit']}` | "

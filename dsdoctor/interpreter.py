@@ -131,7 +131,7 @@ def choose(host: Host, explicit: str | None = None) -> PatientChoice:
     # none holds what a job needs: judge the one that a job would be started with
     last = "running interpreter"
     for chosen_by, python, _, what in sorted(candidates, key=lambda row: row[0] == last):
-        why = f"{what}; no environment in sight holds torch or deepspeed"
+        why = f"{what}; no environment here has torch or deepspeed"
         return PatientChoice(executable=python, chosen_by=chosen_by, why=why)
     raise UsageError(
         "no Python interpreter found: no environment is active and `python3` is not on PATH; "

@@ -39,7 +39,7 @@ class Unit:
         family: folder of the file.
         pack: name of the pack.
         check: judges it beforehand, where it can be predicted.
-        signatures: recognise it in a log.
+        signatures: recognize it in a log.
         hint: the cure in one sentence, for a diagnosis.
         place: module that defines it, or the file of a checks.d folder.
         traceback_rules: functions of products that raise for this reason alone.

@@ -19,12 +19,12 @@ from dsdoctor.report import changes as changed
 @click.argument("before")
 @click.argument("after")
 @click.option("--format", "form", type=click.Choice(["text", "json", "html"]), default="text")
-@click.option("-o", "--output", metavar="FILE", help="Write the report there.")
+@click.option("-o", "--output", metavar="FILE", help="Write the report to FILE.")
 @click.option(
     "-v",
     "--verbose",
     is_flag=True,
-    help="Show every value that differs, also those that differ on every run.",
+    help="Show every value that differs, including those that differ on every run.",
 )
 def command(before: str, after: str, form: str, output: str | None, verbose: bool) -> int:
     """Compare two snapshots: verdicts, then versions and settings, then a count of the rest.

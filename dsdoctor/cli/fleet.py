@@ -42,7 +42,7 @@ def command() -> None:
 def _places(function: Any) -> Any:
     choices = [
         click.option("--nodes", "node_list", metavar="gpu[001-512]", help="Nodes by name."),
-        click.option("--hostfile", metavar="FILE", help="Nodes and slots of DeepSpeed's hostfile."),
+        click.option("--hostfile", metavar="FILE", help="Nodes and slots of a hostfile."),
         click.option("--slurm", is_flag=True, help="Nodes of this Slurm allocation, by srun."),
         click.option("--kubernetes", is_flag=True, help="Pods on the nodes, by kubectl exec."),
         click.option(
@@ -61,8 +61,8 @@ def _places(function: Any) -> Any:
             metavar="NAME",
             help="Runtime class of these pods, or `none` [nvidia].",
         ),
-        click.option("--namespace", metavar="NAME", help="Their namespace [that of kubectl]."),
-        click.option("--container", metavar="NAME", help="Their container [the pod's default]."),
+        click.option("--namespace", metavar="NAME", help="Namespace of the pods [kubectl's]."),
+        click.option("--container", metavar="NAME", help="Container of the pods [the default]."),
         click.option("--ray", metavar="ADDRESS", help="Nodes of a Ray cluster, by a Ray job."),
         click.option("--from", "from_dir", metavar="DIR", help="Read saved reports (`--save`)."),
         click.option(
@@ -81,7 +81,11 @@ def _places(function: Any) -> Any:
             metavar="PATH",
             help="Python 3.8 or newer on the nodes, to run the collector.",
         ),
-        click.option("--python", metavar="PATH", help="The job's interpreter on the nodes [ours]."),
+        click.option(
+            "--python",
+            metavar="PATH",
+            help="The job's interpreter on the nodes [the one examined here].",
+        ),
         click.option("--live", is_flag=True, help="Start torch on the nodes."),
         click.option(
             "--timeout",
@@ -102,13 +106,23 @@ def _places(function: Any) -> Any:
 @_places
 @click.option("--golden", metavar="FILE", help="Snapshot that all nodes should match.")
 @click.option(
-    "--master-port", type=click.IntRange(1, 65535), default=MASTER_PORT, show_default=True
+    "--master-port",
+    type=click.IntRange(1, 65535),
+    default=MASTER_PORT,
+    show_default=True,
+    help="Port of the rendezvous, to try between the nodes.",
 )
-@click.option("--select", multiple=True, metavar="WHAT", help="Only these: family, id, name.")
-@click.option("--ignore", multiple=True, metavar="WHAT", help="All but these.")
-@click.option("--fail-on", type=click.Choice(["warn", "unknown", "fail"]), help="Exit 1 at this.")
+@click.option(
+    "--select", multiple=True, metavar="WHAT", help="Run only these conditions: family, id or name."
+)
+@click.option("--ignore", multiple=True, metavar="WHAT", help="Leave out these conditions.")
+@click.option(
+    "--fail-on",
+    type=click.Choice(["warn", "unknown", "fail"]),
+    help="Exit with 1 at this level or above.",
+)
 @options.report_format
-@click.option("-o", "--output", metavar="FILE", help="Write the report there.")
+@click.option("-o", "--output", metavar="FILE", help="Write the report to FILE.")
 @click.option("-v", "--verbose", is_flag=True, help="Show every finding and every group.")
 def check(
     *,
@@ -321,10 +335,12 @@ def bundle_command(*, output: str | None) -> None:
 
 @command.command("smoke", short_help="Train on pairs of nodes, and name the bad node.")
 @click.option("--hostfile", "hosts_in", required=True, metavar="FILE", help="Nodes and slots.")
-@click.option("--cpu", type=click.IntRange(min=1), metavar="N", help="N ranks a node, on CPUs.")
+@click.option("--cpu", type=click.IntRange(min=1), metavar="N", help="Run N CPU ranks per node.")
 @click.option("--config", metavar="FILE", help="DeepSpeed config to prove.")
-@click.option("--model", metavar="MODEL", help="As in `smoke`.")
-@click.option("--python", metavar="PATH", help="The job's interpreter on the nodes [ours].")
+@click.option("--model", metavar="MODEL", help="Model, as for `smoke`.")
+@click.option(
+    "--python", metavar="PATH", help="The job's interpreter on the nodes [the one examined here]."
+)
 @click.option(
     "--timeout", type=click.FloatRange(min=1), default=300.0, show_default=True, metavar="SECONDS"
 )

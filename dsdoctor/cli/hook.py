@@ -152,13 +152,28 @@ def status_command(*, run_folder: tuple[str, ...], hours: float, form: str) -> N
 @command.command("install", short_help="Write scripts or manifests; print what to configure.")
 @click.argument("target", type=click.Choice(sorted(install.TARGETS)))
 @click.option("--into", metavar="DIR", help="Folder for the files.")
-@click.option("--python", metavar="PATH", help="Interpreter that holds dsdoctor [this one].")
 @click.option(
-    "--budget", type=click.FloatRange(min=1), default=BUDGET, show_default=True, metavar="SECONDS"
+    "--python", metavar="PATH", help="Interpreter that dsdoctor is installed for [this one]."
+)
+@click.option(
+    "--budget",
+    type=click.FloatRange(min=1),
+    default=BUDGET,
+    show_default=True,
+    metavar="SECONDS",
+    help="Time limit for a decision.",
 )
 @click.option("--fail-closed", is_flag=True, help="Block on an inconclusive check as well.")
-@click.option("--run-folder", default="/run/dsdoctor", show_default=True, metavar="DIR")
-@click.option("--gpus", type=click.Choice(["all"]), help="Judge all GPUs for every job.")
+@click.option(
+    "--run-folder",
+    default="/run/dsdoctor",
+    show_default=True,
+    metavar="DIR",
+    help="Where hooks keep their state.",
+)
+@click.option(
+    "--gpus", type=click.Choice(["all"]), help="Check all GPUs of the node for every job."
+)
 @click.option("--enforce", is_flag=True, help="The task prolog ends tasks on a confirmed fault.")
 @click.option(
     "--reason-from-prolog", is_flag=True, help="Call scontrol in the Prolog (advised against)."
@@ -171,11 +186,16 @@ def status_command(*, run_folder: tuple[str, ...], hours: float, form: str) -> N
 @click.option(
     "--offline",
     is_flag=True,
-    help="PBS: set a faulty node offline (`pbsnodes -o`), and online again when it is sound.",
+    help="PBS: set a faulty node offline (`pbsnodes -o`), and online again once it is healthy.",
 )
-@click.option("--image", default="registry.example/train:1", metavar="IMAGE", help="Kubernetes.")
+@click.option(
+    "--image",
+    default="registry.example/train:1",
+    metavar="IMAGE",
+    help="Kubernetes: the training image, with dsdoctor installed.",
+)
 @_trust_option
-@click.option("--dry-run", is_flag=True, help="Show the files, write nothing.")
+@click.option("--dry-run", is_flag=True, help="Show the files and write nothing.")
 def install_command(
     *,
     target: str,

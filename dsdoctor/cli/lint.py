@@ -40,11 +40,13 @@ WORDS = {Status.FAIL: "FAIL", Status.WARN: "WARN", Status.CRASH: "CRASH"}
     type=click.Choice(["text", "json", "github", "sarif"]),
     default="text",
     show_default=True,
-    help="What to print.",
+    help="Output format.",
 )
-@click.option("-o", "--output", metavar="FILE", help="Write the report there.")
-@click.option("--select", multiple=True, metavar="WHAT", help="Only these: family, id, name.")
-@click.option("--ignore", multiple=True, metavar="WHAT", help="All but these.")
+@click.option("-o", "--output", metavar="FILE", help="Write the report to FILE.")
+@click.option(
+    "--select", multiple=True, metavar="WHAT", help="Run only these conditions: family, id or name."
+)
+@click.option("--ignore", multiple=True, metavar="WHAT", help="Leave out these conditions.")
 @job.framework_option
 @click.option("--python", metavar="PATH", help="Environment whose DeepSpeed release counts.")
 @click.option(
@@ -52,7 +54,7 @@ WORDS = {Status.FAIL: "FAIL", Status.WARN: "WARN", Status.CRASH: "CRASH"}
     type=click.Choice(["warn", "fail"]),
     default="fail",
     show_default=True,
-    help="Exit 1 at this level or above.",
+    help="Exit with 1 at this level or above.",
 )
 @click.option("-q", "--quiet", is_flag=True, help="Print findings only.")
 def command(

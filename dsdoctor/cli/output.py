@@ -1,4 +1,4 @@
-"""Whether a report is coloured, and how its lines reach the terminal."""
+"""Whether a report is colored, and how its lines reach the terminal."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dsdoctor.report.text import Line
 
 
 def wants_colour() -> bool:
-    """Whether stdout is to be coloured: FORCE_COLOR, NO_COLOR, else whether it is a terminal."""
+    """Whether stdout is to be colored: FORCE_COLOR, NO_COLOR, else whether it is a terminal."""
     if os.environ.get("FORCE_COLOR"):
         return True
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
@@ -19,7 +19,7 @@ def wants_colour() -> bool:
 
 
 def show(lines: Callable[[int], Iterable[Line]]) -> None:
-    """Prints the lines of a report in colour, made for the terminal's width in columns."""
+    """Prints the lines of a report in color, made for the terminal's width in columns."""
     from rich.console import Console  # noqa: PLC0415  # plain reports need no rich
 
     from dsdoctor.report import terminal  # noqa: PLC0415

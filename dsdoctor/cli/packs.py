@@ -14,7 +14,7 @@ from dsdoctor.errors import UsageError
 @click.option("--checks-dir", multiple=True, metavar="DIR", help="Directory of additional checks.")
 @click.pass_context
 def command(context: click.Context, checks_dir: tuple[str, ...]) -> int:
-    """List the packs of checks. Exit status 1 when one is broken."""
+    """List the packs of checks. Exit status 1: one is broken."""
     if context.invoked_subcommand is not None:
         return 0
     registry = packs.load(checks_dir)
@@ -31,12 +31,12 @@ def command(context: click.Context, checks_dir: tuple[str, ...]) -> int:
     return 1 if registry.problems else 0
 
 
-@command.command("new")
+@command.command("new", short_help="Write a pack that passes its own tests.")
 @click.argument("name")
 @click.option(
     "--into",
     metavar="DIR",
-    help="Folder to write; one called NAME-dsdoctor in the working folder by default.",
+    help="Folder to write to [NAME-dsdoctor in the working directory].",
 )
 def new(name: str, into: str | None) -> int:
     """Write a pack that passes its own tests: a check, a probe, a signature and a fix.

@@ -94,25 +94,41 @@ class _Finite(click.FloatRange):
     default=None,
     help="Run the model on shapes to size its passes; a config.json is measured by default.",
 )
-@click.option("--stage", type=click.IntRange(0, 3), help="Size this ZeRO stage only.")
+@click.option("--stage", type=click.IntRange(0, 3), help="Consider only this ZeRO stage.")
 @click.option(
-    "--offload", type=click.Choice(list(choice.OFFLOADS)), help="Size this kind of offload only."
+    "--offload",
+    type=click.Choice(list(choice.OFFLOADS)),
+    help="Consider only this kind of offload.",
 )
-@click.option("--python", metavar="PATH", help="Interpreter or venv that will train.")
+@click.option("--python", metavar="PATH", help="Interpreter or virtual environment of the job.")
 @click.option("--gpus", metavar="0,1", help="GPUs to use (index, UUID, MIG); all by default.")
-@click.option("--nodes", type=click.IntRange(min=1), help="Number of hosts, all alike [1].")
-@click.option("--hosts", metavar="A,B", help="Names of the hosts, the first is the master.")
-@click.option("--hostfile", metavar="FILE", help="Take the names of the hosts from a hostfile.")
-@click.option("--seq-len", type=click.IntRange(min=1), help="Tokens in a sequence.")
-@click.option("--micro-batch", type=click.IntRange(min=1), help="Sequences on a GPU at once.")
-@click.option("--global-batch", type=click.IntRange(min=1), help="Sequences in one step.")
+@click.option("--nodes", type=click.IntRange(min=1), help="Number of identical nodes [1].")
+@click.option("--hosts", metavar="A,B", help="Host names of the nodes; the first is the master.")
+@click.option("--hostfile", metavar="FILE", help="Take the host names from a hostfile.")
+@click.option("--seq-len", type=click.IntRange(min=1), help="Tokens per sequence.")
+@click.option(
+    "--micro-batch", type=click.IntRange(min=1), help="Sequences per GPU and forward pass."
+)
+@click.option("--global-batch", type=click.IntRange(min=1), help="Sequences per optimizer step.")
 @click.option(
     "--precision",
     type=click.Choice(["bf16", "fp16", "fp32"]),
     help="Training precision [by the hardware].",
 )
-@click.option("--finetune", type=click.Choice(FINETUNES), default="full", show_default=True)
-@click.option("--lora-rank", type=click.IntRange(min=1), default=16, show_default=True)
+@click.option(
+    "--finetune",
+    type=click.Choice(FINETUNES),
+    default="full",
+    show_default=True,
+    help="What is trained: all parameters, adapters, or adapters on a 4-bit base.",
+)
+@click.option(
+    "--lora-rank",
+    type=click.IntRange(min=1),
+    default=16,
+    show_default=True,
+    help="Rank of the adapters.",
+)
 @click.option(
     "--lora-dropout/--no-lora-dropout",
     default=True,
@@ -131,10 +147,16 @@ class _Finite(click.FloatRange):
 )
 @click.option("--fused-loss", is_flag=True, help="The loss is fused with the output layer (Liger).")
 @click.option(
-    "--loads-first", is_flag=True, help="The script loads the model before DeepSpeed divides it."
+    "--loads-first",
+    is_flag=True,
+    help="The script loads the whole model before DeepSpeed partitions it.",
 )
 @click.option(
-    "--optimizer", type=click.Choice(sorted(OPTIMIZERS)), default="adamw", show_default=True
+    "--optimizer",
+    type=click.Choice(sorted(OPTIMIZERS)),
+    default="adamw",
+    show_default=True,
+    help="Optimizer of the job.",
 )
 @click.option(
     "--attention",
@@ -154,22 +176,33 @@ class _Finite(click.FloatRange):
     type=click.Choice(list(HEADROOM)),
     default="speed",
     show_default=True,
-    help="What to favour; balanced keeps more head-room.",
+    help="What to favor; `balanced` keeps more headroom than `speed`.",
 )
-@click.option("--master-port", type=click.IntRange(1, 65535), help="First free one from 29500.")
 @click.option(
-    "--gpu-memory", type=_Finite(0.1, 10_000), metavar="GIB", help="Plan for another GPU."
+    "--master-port",
+    type=click.IntRange(1, 65535),
+    help="Port of the rendezvous [the first free one from 29500].",
 )
-@click.option("--gpu-count", type=click.IntRange(1, 1024), metavar="N", help="How many of them.")
-@click.option("--gpu-cc", metavar="8.0", help="Their compute capability.")
-@click.option("--host-memory", type=_Finite(min=0.1), metavar="GIB", help="Host memory.")
-@click.option("--cpus", type=click.IntRange(min=1), metavar="N", help="CPUs of the host.")
+@click.option(
+    "--gpu-memory",
+    type=_Finite(0.1, 10_000),
+    metavar="GIB",
+    help="Plan for a GPU with this much memory, instead of this machine.",
+)
+@click.option(
+    "--gpu-count", type=click.IntRange(1, 1024), metavar="N", help="Number of GPUs to plan for."
+)
+@click.option("--gpu-cc", metavar="8.0", help="Compute capability of these GPUs.")
+@click.option(
+    "--host-memory", type=_Finite(min=0.1), metavar="GIB", help="Host memory to plan for."
+)
+@click.option("--cpus", type=click.IntRange(min=1), metavar="N", help="CPU cores to plan for.")
 @click.option(
     "--cpu",
     "cpu_ranks",
     type=click.IntRange(1, 1024),
     metavar="N",
-    help="CPU ranks, where there is no GPU [1].",
+    help="Number of CPU ranks if there is no GPU [1].",
 )
 @click.option("--script", default="train.py", show_default=True, help="Your training script.")
 @click.option("--slurm", is_flag=True, help="Write an sbatch script too (needs -o).")
@@ -177,14 +210,20 @@ class _Finite(click.FloatRange):
     "--timeout",
     type=_Finite(min=1),
     metavar="SECONDS",
-    help="Limit for reading the machine.",
+    help="Time limit for reading the machine.",
 )
 @options.report_format
 @click.option(
-    "-v", "--verbose", is_flag=True, help="Itemise every option, not only the chosen one."
+    "-v", "--verbose", is_flag=True, help="Itemize every option, not only the chosen one."
 )
-@click.option("-o", "--output", "folder", metavar="DIR", help="Write config and scripts there.")
-@click.option("--prove", is_flag=True, help="Run `smoke` with the settings at once.")
+@click.option(
+    "-o",
+    "--output",
+    "folder",
+    metavar="DIR",
+    help="Write ds_config.json, launch.sh and launch.json to DIR.",
+)
+@click.option("--prove", is_flag=True, help="Run `smoke` with these settings right away.")
 def command(
     *,
     model_name: str,
@@ -350,7 +389,7 @@ def _print(plan: LaunchPlan, form: str, folder: str | None, *, verbose: bool) ->
 
 
 def _coloured(line: str) -> str:
-    """Colour says again what the words say: chosen, too large, more than there is."""
+    """Color says again what the words say: chosen, too large, more than there is."""
     if line.startswith("> "):
         return click.style(line, fg="green", bold=True)
     if line.startswith("    [") and "!]" in line:

@@ -196,7 +196,7 @@ def list_command(base: Path, form: str) -> int:
 @command.command("show")
 @click.argument("run", required=False)
 @click.option("--format", "form", type=click.Choice(["text", "json", "html"]), default="text")
-@click.option("-o", "--output", metavar="FILE", help="Write the report there.")
+@click.option("-o", "--output", metavar="FILE", help="Write the report to FILE.")
 @click.option("--bundle", metavar="FILE", help="Pack a redacted archive (.tar.gz) to send.")
 @click.pass_obj
 def show_command(
@@ -231,7 +231,7 @@ def show_command(
 @click.argument("before")
 @click.argument("after")
 @click.option("--format", "form", type=click.Choice(["text", "json", "html"]), default="text")
-@click.option("-o", "--output", metavar="FILE", help="Write the report there.")
+@click.option("-o", "--output", metavar="FILE", help="Write the report to FILE.")
 @click.pass_obj
 def diff_command(base: Path, before: str, after: str, form: str, output: str | None) -> int:
     """Compare two runs: step time, memory, loss, and what differed."""

@@ -41,27 +41,41 @@ def _fault(text: str | None) -> dict[str, Any] | None:
     return {"kind": match[1], "rank": int(match[2]), "phase": phase}
 
 
-@click.command("smoke", short_help="Prove launch settings by a short real run.")
+@click.command("smoke", short_help="Prove launch settings with a short real run.")
 @click.option("--gpus", metavar="0,1", help="GPUs to run on (index or UUID); all by default.")
 @click.option(
     "--cpu", type=click.IntRange(min=1), metavar="N", help="Run N ranks on CPUs over gloo."
 )
 @click.option("--config", metavar="FILE", help="DeepSpeed config to try.")
-@click.option("--model", "model_name", metavar="MODEL", help="As for `recommend`, or `tiny`.")
-@click.option("--plan", "plan_file", metavar="FILE", help="A launch.json that `recommend` wrote.")
+@click.option(
+    "--model", "model_name", metavar="MODEL", help="Model, as for `recommend`, or `tiny`."
+)
+@click.option("--plan", "plan_file", metavar="FILE", help="Launch plan written by `recommend`.")
 @click.option(
     "--full-size", is_flag=True, help="Build the planned model at full size instead of a small one."
 )
 @click.option(
-    "--steps", type=click.IntRange(min=request.FEWEST_STEPS), default=STEPS, show_default=True
+    "--steps",
+    type=click.IntRange(min=request.FEWEST_STEPS),
+    default=STEPS,
+    show_default=True,
+    help="Training steps.",
 )
-@click.option("--precision", type=click.Choice(["bf16", "fp16", "fp32"]))
-@click.option("--launcher", type=click.Choice(["deepspeed", "torchrun"]))
+@click.option(
+    "--precision",
+    type=click.Choice(["bf16", "fp16", "fp32"]),
+    help="Training precision [that of the config or the plan, else by the hardware].",
+)
+@click.option(
+    "--launcher",
+    type=click.Choice(["deepspeed", "torchrun"]),
+    help="How to launch [that of the plan, else deepspeed].",
+)
 @click.option("--hostfile", metavar="FILE", help="Hostfile of the run, as for `deepspeed`.")
 @click.option(
     "--master-port", type=click.IntRange(1, 65535), help="Port of the rendezvous [a free one]."
 )
-@click.option("--python", metavar="PATH", help="Interpreter or venv to run in.")
+@click.option("--python", metavar="PATH", help="Interpreter or virtual environment to run in.")
 @click.option(
     "--timeout", type=click.FloatRange(min=1), default=300.0, show_default=True, metavar="SECONDS",
     help="Limit for one run, not counting the compilation of ops.",
@@ -73,7 +87,7 @@ def _fault(text: str | None) -> dict[str, Any] | None:
 )
 @click.option(
     "--bisect-budget", type=click.FloatRange(min=1), default=600.0, show_default=True,
-    metavar="SECONDS",
+    metavar="SECONDS", help="Limit for that search.",
 )  # fmt: skip
 @click.option("--format", "form", type=click.Choice(["text", "json", "html"]), default="text")
 @click.option("-o", "--output", "folder", metavar="DIR", help="Write the proven settings to DIR.")

@@ -31,10 +31,10 @@ _ASK = (
     type=click.Choice(["text", "json"]),
     default="text",
     show_default=True,
-    help="What to print.",
+    help="Output format.",
 )
 @click.option("--checks-dir", multiple=True, metavar="DIR", help="Directory of additional checks.")
-@click.option("-o", "--output", metavar="FILE", help="Write the report there.")
+@click.option("-o", "--output", metavar="FILE", help="Write the report to FILE.")
 def command(issue: str, *, form: str, checks_dir: tuple[str, ...], output: str | None) -> int:
     """Judge the logs and the environment in the text of an issue.
 

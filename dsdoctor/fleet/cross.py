@@ -212,7 +212,7 @@ def clocks(nodes: Sequence[NodeReport]) -> list[FleetFinding]:
                 condition="fleet-clock-skew",
                 message=f"the clock is {abs(skew):.0f} s {'ahead of' if skew > 0 else 'behind'} "
                 f"the others, but should be within {SKEW_SECONDS:g} s",
-                hint="synchronise it: `chronyc makestep`, or start `chronyd`",
+                hint="synchronize it: `chronyc makestep`, or start `chronyd`",
                 nodes=name,
                 count=1,
                 evidence={"skew_s": f"{skew:.1f}"},

@@ -35,7 +35,7 @@ class PairingVerdict(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def pairs_of(nodes: Sequence[str]) -> list[Pair]:
-    """Neighbours in twos; an odd one joins the last pair.
+    """Neighbors in twos; an odd one joins the last pair.
 
     >>> pairs_of(["a", "b", "c", "d", "e"])
     [('a', 'b'), ('c', 'd', 'e')]

@@ -1,4 +1,4 @@
-"""Which values of a fact a check has read, so that one judgement serves every node alike in them.
+"""Which values of a fact a check has read, so that one judgment serves every node alike in them.
 
 Checks are pure: one that finds the same values wherever it looks goes the same way and says the
 same. `trace` hands out a stand-in for a fact that notes what is read of it; `columns` takes the

@@ -1,4 +1,4 @@
-"""Judgements of one condition, remembered: nodes that are alike where its check looks share one."""
+"""Judgments of one condition, remembered: nodes that are alike where its check looks share one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dsdoctor.registry import Registry, Unit, needs
 
 F = TypeVar("F", bound=Fact)
 #: Facts that are another on every node (UUIDs, temperatures, names); of these, what a check reads
-#: is compared, of all others the whole. The choice costs or saves time and changes no judgement.
+#: is compared, of all others the whole. The choice costs or saves time and changes no judgment.
 UNLIKE: frozenset[type[Fact]] = frozenset({Gpus, OsInfo, Resources, FleetNode})
 #: The engine looks at these besides what a check asks for.
 _ALWAYS = (RunNeeds, NvidiaKernel)
@@ -138,7 +138,7 @@ class Memory:
         self._hits = self._misses = 0
 
     def findings(self, values: Values) -> list[Finding]:
-        """What is wrong; the same as a judgement of this very node, but for the time it takes."""
+        """What is wrong; the same as a judgment of this very node, but for the time it takes."""
         if self._unlike and self._misses > _TRIALS and self._hits < self._misses:
             return self._judge(values.facts)
         for way, known in self._ways.items():

@@ -39,7 +39,7 @@ PROOFS: dict[str, tuple[tuple[str, str, str], ...]] = {
 }
 #: Signs of stage 3, which refute the other stages.
 STAGE3 = ("stage3", "zero3-offload", "zero-init")
-#: Marks whose other value does not refute: optimiser and parameters are offloaded each for itself.
+#: Marks whose other value does not refute: optimizer and parameters are offloaded each for itself.
 WEAK = frozenset({"offload-config", "offload-param"})
 GPUS = re.compile(r"([1-9]\d{0,5})gpus?")
 WORLD = ("world", "world-size", "distributed")

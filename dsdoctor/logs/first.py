@@ -53,7 +53,7 @@ def _covers(hit: Hit, error: Error, writers: int = 1) -> bool:
     """Whether the words of an exception, or the lines just behind it, are the hit's.
 
     Args:
-        hit: what a signature recognised.
+        hit: what a signature recognized.
         error: the exception.
         writers: ranks whose lines may stand between those of one rank.
     """

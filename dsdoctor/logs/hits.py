@@ -16,7 +16,7 @@ TAIL, FEW = 40, 5
 
 
 class Hit(msgspec.Struct, frozen=True, eq=False):
-    """A line that a signature recognises.
+    """A line that a signature recognizes.
 
     Attributes:
         known: the signature with its condition.
@@ -63,7 +63,7 @@ class Scan(msgspec.Struct):
     """What was found in one log.
 
     Attributes:
-        hits: recognised lines, in order, bounded.
+        hits: recognized lines, in order, bounded.
         errors: exceptions, in order, bounded.
         flags: literal texts of `requires` and `unless` that occur.
         marks: signs of the run's course, to the line where first seen.

@@ -40,7 +40,7 @@ STACK = frozenset(
     },
 )  # fmt: skip
 INSTALLED = re.compile(r"(?:site|dist)-packages/(?P<package>\w+)(?P<inner>/.*)?")
-#: Products that are recognised in a source tree as well.
+#: Products that are recognized in a source tree as well.
 TREE = re.compile(
     r"(?:^|/)(?P<package>deepspeed|op_builder|transformers|accelerate|trl|peft|diffusers|datasets"
     r"|lightning|pytorch_lightning|lightning_fabric|torch|triton|bitsandbytes|flash_attn|mii"

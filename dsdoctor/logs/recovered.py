@@ -11,7 +11,7 @@ from dsdoctor.model.diagnosis import Cause
 
 
 def went_on(causes: Sequence[Cause], scans: Sequence[Scan]) -> bool:
-    """Training goes on below everything that was recognised, so that was no more than a warning."""
+    """Training goes on below everything that was recognized, so that was no more than a warning."""
     named = {cause.condition for cause in causes}
     seen = False
     for scan in scans:
@@ -26,7 +26,7 @@ def went_on(causes: Sequence[Cause], scans: Sequence[Scan]) -> bool:
 
 
 def outran(causes: Sequence[Cause], scans: Sequence[Scan]) -> bool:
-    """The logs go on for long below all that was recognised, so that was no more than a warning."""
+    """The logs go on for long below all that was recognized, so that was no more than a warning."""
     named = {cause.condition for cause in causes}
     seen = False
     for scan in scans:

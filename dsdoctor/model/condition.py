@@ -20,7 +20,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Condition(msgspec.Struct, frozen=True):
-    """A nameable problem: what checks predict, signatures recognise and fixes cure.
+    """A nameable problem: what checks predict, signatures recognize and fixes cure.
 
     Attributes:
         name: kebab-case, names the problem and never the cure.

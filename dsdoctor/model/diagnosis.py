@@ -68,7 +68,7 @@ class Now(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Cause(msgspec.Struct, frozen=True, kw_only=True):
-    """One recognised cause.
+    """One recognized cause.
 
     Attributes:
         condition: its slug.

@@ -1,6 +1,6 @@
 """Finds secrets in text and in JSON-like values, and masks them: the only place that does.
 
-Three kinds are recognised: what is a secret by its form (tokens of known issuers, private keys,
+Three kinds are recognized: what is a secret by its form (tokens of known issuers, private keys,
 JSON web tokens), by its place (passwords and signatures in URLs, HTTP authorisation headers) and by
 the name in front of it (`HF_TOKEN=`, `"api_key":`, `--password`). The collector carries this file
 to nodes, so it needs the standard library of Python 3.8 only.

@@ -58,8 +58,8 @@ def _norm_bytes(
     """Bytes a token that one norm keeps, with its output; over the hidden width if not given.
 
     LayerNorm keeps its input and its output. RMSNorm of transformers casts its input to fp32 and
-    keeps that, then the normalised input that the trained weight multiplies, and its output.
-    Gemma's multiplies in fp32; T5's keeps its 16-bit input too. A frozen weight needs no normalised
+    keeps that, then the normalized input that the trained weight multiplies, and its output.
+    Gemma's multiplies in fp32; T5's keeps its 16-bit input too. A frozen weight needs no normalized
     input. In fp32 training the casts are not copies.
     """
     width, hidden = setting.width, size or model.hidden

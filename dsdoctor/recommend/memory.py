@@ -1,4 +1,4 @@
-"""How much memory a training step takes, itemised per GPU and per host.
+"""How much memory a training step takes, itemized per GPU and per host.
 
 Bytes for each parameter follow the tensors that DeepSpeed 0.19.8 allocates
 (`runtime/zero/stage_1_and_2.py`, `runtime/zero/stage3.py`, `runtime/fp16/fused_optimizer.py`);

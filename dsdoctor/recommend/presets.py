@@ -15,7 +15,7 @@ Numbers = tuple[int, int, int, int, int, int]
 MODERN = ("llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2", "gemma3_text")
 #: Families with a norm before and after both halves of a block.
 _FOUR_NORMS = ("gemma2", "gemma3_text")
-#: Families that normalise queries and keys of each head.
+#: Families that normalize queries and keys of each head.
 _QK_NORM = ("qwen3", "gemma3_text")
 
 

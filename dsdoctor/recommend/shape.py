@@ -67,7 +67,7 @@ class ModelShape:
         qkv_bias, out_bias, mlp_bias: which linear layers have a bias.
         norm_bias: LayerNorm (weight and bias) instead of RMSNorm (weight).
         norms_per_layer: norms in one block.
-        qk_norm: queries and keys are normalised per head.
+        qk_norm: queries and keys are normalized per head.
         experts: feed-forward networks in each mixture-of-experts layer, 0 = a dense model.
         active_experts: experts that each token goes through.
         expert_width: inner width of one expert.

@@ -157,7 +157,7 @@ def render(
         plan: what to show.
         width: columns of the terminal.
         folder: where `-o` wrote its files, None = they were not written.
-        verbose: itemise every option, not the chosen one alone.
+        verbose: itemize every option, not the chosen one alone.
     """
     wide = max(20, min(width, 120))
     lines = [*textwrap.wrap(_head(plan), wide), ""]

@@ -1,4 +1,4 @@
-"""A report in colour, through rich. Words never depend on it."""
+"""A report in color, through rich. Words never depend on it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The report as plain text: no colour, no rich; also the model that the terminal report styles."""
+"""The report as plain text: no color, no rich; also the model that the terminal report styles."""
 
 from __future__ import annotations
 

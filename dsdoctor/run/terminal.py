@@ -1,4 +1,4 @@
-"""The terminal of a job: a pseudo-terminal where we have one, so that colours and bars live."""
+"""The terminal of a job: a pseudo-terminal where we have one, so that colors and bars live."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One attempt to run a plan: what was done and seen, without a judgement."""
+"""One attempt to run a plan: what was done and seen, without a judgment."""
 
 from __future__ import annotations
 

@@ -158,7 +158,7 @@ def _memory(made: Attempt, registry: Registry) -> list[SmokeCause]:
 
 
 def find(made: Attempt, registry: Registry) -> tuple[SmokeCause, ...]:
-    """Why a run failed, most likely first; empty when nothing is recognised.
+    """Why a run failed, most likely first; empty when nothing is recognized.
 
     What the driver reported of a GPU comes before what the ranks say: they see its consequences.
     """

@@ -17,10 +17,10 @@ def otherwise(demand: MemoryDemand) -> str:
     return "LoRA adapters would fit (say which with `--finetune lora` or `--finetune full`)"
 
 
-def itemised(items: Mapping[str, int]) -> str:
+def itemized(items: Mapping[str, int]) -> str:
     """The largest items of a demand.
 
-    >>> itemised({"parameters": 3 << 30, "optimizer": 12 << 30})
+    >>> itemized({"parameters": 3 << 30, "optimizer": 12 << 30})
     'optimizer 12.0, parameters 3.0 GiB'
     """
     largest = sorted(items.items(), key=lambda row: -row[1])[:_SHOWN]

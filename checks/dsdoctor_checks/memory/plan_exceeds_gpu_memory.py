@@ -37,7 +37,7 @@ from dsdoctor.api import (
 )
 from dsdoctor_checks._util import chosen, gib
 
-from ._util import itemised, otherwise
+from ._util import itemized, otherwise
 
 CONDITION = Condition(
     "plan-exceeds-gpu-memory", id="DSD1401", scope=Scope.JOB, since="0.1", leads_to=("gpu-oom",)
@@ -78,7 +78,7 @@ def _judged(demand: MemoryDemand, total: int, free: int) -> Finding:
     }
     assumed = f" (assumed: {', '.join(demand.assumed)})" if demand.assumed else ""
     least = f"but the smallest chosen GPU has {gib(total)} GiB"
-    items = itemised(demand.gpu_items)
+    items = itemized(demand.gpu_items)
     if floor <= total < state:
         return warn(
             f"{demand.what} needs {gib(state)} GiB on each GPU before any activation, {least}; "

@@ -37,7 +37,7 @@ from dsdoctor.api import (
 )
 from dsdoctor_checks._util import gib
 
-from ._util import itemised, otherwise
+from ._util import itemized, otherwise
 
 CONDITION = Condition(
     "plan-exceeds-host-memory",
@@ -100,7 +100,7 @@ def host_memory_is_enough(
     )
     hints.append("or offload less")
     yield (fail if floor > usable else warn)(
-        f"{demand.what} needs {gib(needed)} GiB of host memory ({itemised(demand.host_items)})"
+        f"{demand.what} needs {gib(needed)} GiB of host memory ({itemized(demand.host_items)})"
         f"{rounding}, but {verb} {gib(have)} GiB{tail}"
         f"{f'; {otherwise(demand)}' if open_ways else ''}",
         effect="the kernel kills a rank (exit code -9); pinned memory cannot be swapped out",

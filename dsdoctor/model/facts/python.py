@@ -59,7 +59,7 @@ class Package(msgspec.Struct, frozen=True, kw_only=True):
     """An installed distribution.
 
     Attributes:
-        name: normalised (`nvidia-nccl-cu12`).
+        name: normalized (`nvidia-nccl-cu12`).
         version: version in its metadata.
         location: the folder of sys.path that contains it.
         duplicates: further folders of sys.path that contain the same distribution.
@@ -75,10 +75,10 @@ class Packages(Fact, frozen=True, kw_only=True):
     """All distributions of the environment, and where key modules would be imported from.
 
     Attributes:
-        packages: by normalised name.
+        packages: by normalized name.
         origins: key module to the file that `import` would load; "" = not found.
         shadowed: key module to the file in the working folder or script folder that hides it.
-        requires: requirement strings of key packages, by normalised name.
+        requires: requirement strings of key packages, by normalized name.
     """
 
     packages: dict[str, Package] = {}
@@ -184,14 +184,14 @@ class CudaDevice(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TorchLive(Fact, frozen=True, kw_only=True):
-    """Result of importing torch and initialising CUDA in a child of the environment.
+    """Result of importing torch and initializing CUDA in a child of the environment.
 
     Attributes:
         imported: outcome of `import torch`.
         last_step: the last step that was started: where it died or hung, if it did.
         died: how the child was ended, if it did not exit by itself (`signal 6 (SIGABRT)`,
             `hung for 120 s`).
-        cuda_ok: CUDA initialised; None = not tried (a CPU build, or the import failed).
+        cuda_ok: CUDA initialized; None = not tried (a CPU build, or the import failed).
         cuda_error: torch's message if it did not.
         cuda_error_code: CUDA's error number, if known.
         devices: the devices that torch sees.

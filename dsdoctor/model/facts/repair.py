@@ -51,7 +51,7 @@ class Wheel(msgspec.Struct, frozen=True, kw_only=True):
     """A distribution at a version.
 
     Attributes:
-        name: normalised.
+        name: normalized.
         version: exact version.
     """
 

@@ -170,7 +170,7 @@ def _pre_release() -> str:
 # --- distributions -------------------------------------------------------------------------------
 
 
-def normalised(name: str) -> str:
+def normalized(name: str) -> str:
     """The name as indexes write it."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
@@ -206,7 +206,7 @@ def distribution(folder: str, entry: str) -> tuple[str, str] | None:
         version = "".join(header(text, "Version")[:1])
     else:
         return None
-    return (normalised(name), version) if name and version else None
+    return (normalized(name), version) if name and version else None
 
 
 def complete(path: str) -> bool:

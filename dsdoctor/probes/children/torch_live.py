@@ -223,7 +223,7 @@ def failure(error: BaseException) -> dict[str, Any]:
 
 
 def start_cuda(torch: Any) -> int:
-    """Initialise CUDA; the number of devices, 0 if it did not start."""
+    """Initialize CUDA; the number of devices, 0 if it did not start."""
     step("cuda init")
     try:
         # not is_available(): it gives no reason, and asks NVML where a variable says so

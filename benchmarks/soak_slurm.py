@@ -14,6 +14,11 @@ jobs and faults, so that one waits while the other decides. What must hold:
 - `dsdoctor hook status` counts as many prologs and epilogs as there were jobs (a full disk may cost
   a line);
 - at the end both nodes are idle, and no process or folder of a run is left.
+
+It also prints the wall time of the scripts, as the gate's own log has it, by what disturbed them.
+`undisturbed` is a prolog or epilog of a sound node whose previous job met neither a hanging driver
+nor a slow disk (a worker of that job may still wait). The other node works at the same time, and
+both share the cores of this machine.
 """
 
 from __future__ import annotations
@@ -39,6 +44,8 @@ from dsdoctor.hook import gatelog
 from tests.nvml import scenarios
 from tests.slurm.cluster import NODES, Cluster, lacking
 
+#: What may still go on when the next job begins: a worker that waits for the driver.
+LASTING = ("driver-hangs", "disk-slow")
 FAULTS = ("none", "none", "gpu-lost", "driver-hangs", "doctor-deleted", "disk-full", "disk-slow")
 
 
@@ -51,6 +58,9 @@ class Node:
         self.dice = dice
         self.name = name
         self.fault = "none"
+        self.before = "none"
+        self.runs: set[str] = set()
+        self.seconds: dict[tuple[str, str], list[float]] = {}
         self.jobs = 0
         self.on_full_disk = 0
         self.sound: dict[Path, str] = {}
@@ -63,7 +73,7 @@ class Node:
     def inject(self, fault: str) -> None:
         """Heals what was wrong and breaks something else."""
         self._heal()
-        self.fault = fault
+        self.before, self.fault = self.fault, fault
         scenario: Any = scenarios.rtx_3090_x2_nvlink()
         if fault == "gpu-lost":
             scenario["fail"] = {"*@0": 15, "*@1": 15}
@@ -94,6 +104,21 @@ class Node:
             script.write_text(text)
         self.sound.clear()
 
+    @property
+    def disturbance(self) -> str:
+        """What may make the scripts of the present job slower."""
+        if self.fault == "none" and self.before in LASTING:
+            return f"after {self.before}"
+        return "undisturbed" if self.fault == "none" else self.fault
+
+    def measure(self) -> None:
+        """Keeps the seconds of the runs that ended since the last time."""
+        for row in gatelog.read(self.run):
+            if row.get("event") == "end" and row["run"] not in self.runs:
+                self.runs.add(row["run"])
+                key = (row["hook"], self.disturbance)
+                self.seconds.setdefault(key, []).append(float(row["seconds"]))
+
     def resume(self) -> None:
         """Back to service, without the jobs of the other node."""
         self.cluster.run("scontrol", "update", f"nodename={self.name}", "state=resume")
@@ -111,6 +136,7 @@ def job(node: Node, wrong: list[str]) -> str:
     node.on_full_disk += node.fault == "disk-full"
     done = node.cluster.srun("-w", node.name, "--gres=gpu:2", "echo", "it runs")
     node.cluster.wait(node.settled, "the end of the epilog")
+    node.measure()
     ran = "it runs" in done.stdout
     drained = "DRAIN" in node.cluster.state(node.name)[0]
     faulty = node.fault == "gpu-lost"
@@ -186,10 +212,22 @@ def soak(nodes: list[Node], jobs: int) -> list[str]:
         print(f"{node.name}: {node.jobs} jobs ({node.on_full_disk} on a full disk)")
         for row in accounts(node, wrong).values():
             print(f"  {row}")
+    times(nodes)
     cluster = nodes[0].cluster
     cluster.resume()
     wait_for_workers(cluster, wrong)
     return wrong
+
+
+def times(nodes: list[Node]) -> None:
+    """Prints how long the scripts took, by what disturbed them."""
+    for key in sorted({key for node in nodes for key in node.seconds}):
+        both = sorted(seconds for node in nodes for seconds in node.seconds.get(key, ()))
+        one = gatelog.Summary("", key[0], seconds=both)
+        print(
+            f"{key[0]:13} {key[1]:19} {len(both):4} runs: p50 {one.quantile(0.5):5.2f}, "
+            f"p99 {one.quantile(0.99):5.2f}, max {both[-1]:5.2f} s"
+        )
 
 
 def wait_for_workers(cluster: Cluster, wrong: list[str]) -> None:

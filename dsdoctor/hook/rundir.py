@@ -21,7 +21,7 @@ from dsdoctor import files
 if sys.platform != "win32":
     import fcntl
 
-#: An hour-old lock is not a slow driver any more; whoever holds it is stuck.
+#: Twice what a worker may take: whoever holds the lock longer is stuck.
 STUCK_SECONDS = 120.0
 NODE_FILE = "node.json"
 SNAPSHOT_FILE = "node-snapshot.json"

@@ -92,13 +92,14 @@ def ranks_get_the_same(
         yield ok(written=sorted(written))
         return
     plural = len(lost) > 1
+    others = len(hostfile.entries) - 1
     yield warn(
         f"{listed(f'`{name}`' for name in lost)} {'are' if plural else 'is'} set here, but the "
         "deepspeed launcher does not export "
-        f"{'them' if plural else 'it'} to the other {len(hostfile.entries) - 1} nodes",
+        f"{'them' if plural else 'it'} to the other {'node' if others == 1 else f'{others} nodes'}",
         effect="ranks on other nodes load different libraries or write to different places",
         hint=f"add {'them' if plural else 'it'} to `~/.deepspeed_env`, one `NAME=VALUE` per line",
         variables=lost,
-        nodes=len(hostfile.entries) - 1,
+        nodes=others,
         file=file.path if isinstance(file, DeepSpeedEnvFile) else None,
     )

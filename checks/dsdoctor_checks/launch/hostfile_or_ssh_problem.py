@@ -94,10 +94,11 @@ def hostfile_is_sound(
     others = [entry.host for entry in hostfile.entries if entry.host not in _own_names(os)]
     if isinstance(nodes, Missing) and run.quick and hostfile.asked and others:
         yield skip(
-            f"the lines of `{hostfile.path}` are valid, but whether its {len(others)} other hosts"
-            " resolve and can be reached was not tried (`--quick`)",
+            f"the lines of `{hostfile.path}` are valid, but names and SSH logins of its other hosts"
+            f" ({len(others)}) were not tried (`--quick`)",
             hosts=len(others),
         )
+        return
     if isinstance(nodes, NodesReach):
         yield from _tools(nodes, hostfile, command)
         for node in nodes.nodes:

@@ -80,4 +80,4 @@ def test_one_node_and_no_file() -> None:
     ]
     (finding,) = judge(CHECK, environment=variables, hostfile=TWO).findings
     assert finding.evidence["variables"] == ["HF_HOME", "LD_LIBRARY_PATH"]
-    assert "export them to the other 1 nodes" in finding.message
+    assert "export them to the other node" in finding.message

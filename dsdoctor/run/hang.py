@@ -13,11 +13,14 @@ from typing import Any
 
 from dsdoctor import files, process
 
-#: CPU seconds a second, over all ranks, below which nobody works. Threads that poll stay below it.
-IDLE_CPU = 0.05
+#: CPU seconds a second, over all processes of the job, below which nobody works; and what threads
+#: that only poll may take besides, for each rank (those of a hung rank take a third of it).
+IDLE_CPU, POLLING_CPU = 0.05, 0.01
 #: GPU utilization in per cent below which a GPU is idle.
 IDLE_GPU = 5
 STACK_SECONDS = 15.0
+#: What has not written anything yet is starting: imports from a slow disk take no CPU time either.
+STARTING_SECONDS = 60.0
 #: Key of the notice that a hung job is being ended (`--on-hang stop`).
 STOP = "stop"
 #: In the folder of a run.
@@ -43,11 +46,13 @@ class HangClock:
     def feed(self, sample: Mapping[str, Any], written: int) -> float:
         """Takes a sample and the bytes written so far; seconds for which nothing has happened."""
         now = float(sample["t"])
-        ranks = sample.get("ranks") or ()
-        cpu = sum(float(row["cpu"]) for row in ranks)
-        busy = written != self._written or not ranks
+        job, ranks = sample.get("job") or {}, sample.get("ranks") or ()
+        cpu = float(job.get("cpu") or 0)
+        # what is no Python only waits for a job that is out of sight, such as a container
+        busy = written != self._written or job.get("python") is None
         if self._cpu is not None and self._time is not None and now > self._time:
-            busy = busy or (cpu - self._cpu) / (now - self._time) > IDLE_CPU or cpu < self._cpu
+            idle = IDLE_CPU + POLLING_CPU * len(ranks)
+            busy = busy or (cpu - self._cpu) / (now - self._time) > idle or cpu < self._cpu
         busy = busy or any((gpu.get("util") or 0) > IDLE_GPU for gpu in sample.get("gpus") or ())
         self._cpu, self._time, self._written = cpu, now, written
         if busy:
@@ -87,7 +92,8 @@ def where(stack: str) -> str:
     >>> where('Thread 7 (idle): "MainThread"\n    all_reduce (c10d.py:9)\n    main (t.py:3)\n')
     'all_reduce (c10d.py:9)'
     """
-    main = stack.partition('"MainThread"')[2] or stack
+    # a process that never had a second thread has no names for them
+    main = stack.partition('"MainThread"')[2] or stack.partition("\nThread ")[2] or stack
     for line in main.splitlines()[1:]:
         if line.startswith("Thread "):
             break
@@ -106,7 +112,7 @@ def summary(found: Mapping[int, str], world: int) -> str:
     common, count = groups.most_common(1)[0]
     others = {rank: place for rank, place in sorted(places.items()) if place != common}
     if not others:
-        return f"{count} of {world} ranks wait in {common}"
+        return f"{count} of {world} ranks wait in {common}" if world > 1 else f"it is in {common}"
     told = "; ".join(
         f"rank {rank} is in {place or 'no Python frame'}" for rank, place in others.items()
     )

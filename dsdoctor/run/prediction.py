@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 import msgspec
 
@@ -17,6 +16,7 @@ from dsdoctor.model.facts.python import DeepSpeedInstall
 from dsdoctor.model.run_record import Prediction
 from dsdoctor.model.snapshot import Snapshot
 from dsdoctor.recommend.demand import demand_of, ranks_of
+from dsdoctor.run.script_options import option
 
 #: Options of Hugging Face's example scripts, TRL, LLaMA-Factory and of many others.
 MODEL = ("model_name_or_path", "model", "model_name", "model_path", "base_model")
@@ -28,22 +28,6 @@ MICRO_BATCH = ("per_device_train_batch_size", "micro_batch_size", "train_micro_b
 CHECKPOINTING = ("gradient_checkpointing", "activation_checkpointing")
 #: Methods that train something else than all parameters: their memory is not known from here.
 OTHER_METHODS = re.compile(r"lora|peft|adapter|4bit|8bit|quant|freez", re.IGNORECASE)
-
-
-def option(words: Sequence[str], names: Sequence[str]) -> str | None:
-    """The value of the first of these options that a command has; "" where it has none.
-
-    >>> option(["train.py", "--model-name=x", "--bf16"], ["model_name"])
-    'x'
-    >>> option(["train.py", "--max_length", "512"], ["max_length"])
-    '512'
-    """
-    for place, word in enumerate(words):
-        name, _, value = word.partition("=")
-        if name.startswith("-") and name.lstrip("-").replace("-", "_") in names:
-            following = words[place + 1] if place + 1 < len(words) else ""
-            return value or ("" if following.startswith("-") else following)
-    return None
 
 
 def predict(snapshot: Snapshot) -> Prediction | None:

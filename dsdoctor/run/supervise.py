@@ -231,7 +231,10 @@ class Supervisor:
         if self.options.metrics is not None:
             write_metrics(self.options.metrics, sample, self.progress, self.record)
         idle = self.hung.feed(sample, self._keeper.total)
-        if self.options.hang_after and idle > self.options.hang_after and not self.record.hang:
+        after = self.options.hang_after
+        if not self._keeper.total:
+            after = after and max(after, hang.STARTING_SECONDS)
+        if after and idle > after and not self.record.hang:
             self._hang(sample, idle)
 
     def _keep_gpu_line(self, line: str) -> None:
@@ -244,6 +247,7 @@ class Supervisor:
 
     def _hang(self, sample: Mapping[str, Any], idle: float) -> None:
         ranks = {row["rank"]: row["pid"] for row in sample.get("ranks") or ()}
+        ranks = ranks or {0: int(sample["job"]["python"])}  # one process, or not yet at its ranks
         found = hang.stacks(self.folder / hang.FOLDER, ranks)
         seen = (hang.summary(found, len(ranks)), flight.missing(self._env, self.folder))
         told = "; ".join(filter(None, seen))

@@ -9,6 +9,7 @@ import select
 import signal
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from dsdoctor import process
 from dsdoctor.host.account import isolated
 from dsdoctor.run.gpus import GpuChoice
 from dsdoctor.run.options import RunOptions
+from dsdoctor.run.script_options import output_folders
 
 WATCHER = Path(__file__).parent.parent / "probes" / "children" / "watch_host.py"
 _GPU_WATCHER = WATCHER.with_name("watch_gpus.py")
@@ -32,7 +34,7 @@ class Watcher:
         self._arguments += ["--gpus", seen.selector] + ["--pci-order"] * seen.by_pci
         for option in isolated([sys.executable, str(_GPU_WATCHER)])[1:-1]:
             self._arguments.append(f"--gpu-python-option={option}")
-        for disk in _disks(folder):
+        for disk in _disks(folder, options.command):
             self._arguments += ["--disk", disk]
         if interface := os.environ.get("NCCL_SOCKET_IFNAME", "").lstrip("^="):
             self._arguments += ["--interface", interface.split(",")[0]]
@@ -101,10 +103,11 @@ class Watcher:
         self._child = None
 
 
-def _disks(folder: Path) -> list[str]:
-    """Where a job writes: its folder, its caches, temporary files, our own records."""
+def _disks(folder: Path, command: Sequence[str]) -> list[str]:
+    """Where a job writes: its folder, its output, its caches, temporary files, our own records."""
     named = [os.environ.get(name, "") for name in ("HF_HOME", "TRITON_CACHE_DIR", "TMPDIR")]
     candidates = [str(Path.cwd()), str(Path.home()), "/tmp", str(folder), *named]  # noqa: S108
+    candidates[1:1] = map(str, output_folders(command))
     seen: dict[int, str] = {}
     for path in candidates:
         with contextlib.suppress(OSError):

@@ -52,7 +52,10 @@ def test_a_rank_that_came_late_is_waited_for_again(tmp_path: Path) -> None:
         assert child.wait(300) == 0
     found = record(tmp_path)
     assert (found["attempts"], found["status"], found["checkpoint"]) == (2, 0, "out/checkpoint-1")
-    assert (folder_of(tmp_path) / "attempt-1" / "output-000001.log.gz").is_file()
+    first = folder_of(tmp_path) / "attempt-1"
+    assert (first / "output-000001.log.gz").is_file()
+    assert (first / "flight-recorder").is_dir()
+    assert (folder_of(tmp_path) / "flight-recorder").is_dir()  # the variables name it
 
 
 def _attempts(tmp_path: Path, text: str, *options: str) -> int:

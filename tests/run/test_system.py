@@ -82,9 +82,13 @@ def test_a_full_disk_is_named(tmp_path: Path, small_disk: Path) -> None:
         "    while True:\n"
         "        if file.write(bytes(1 << 20)) == 0 or file.tell() > 64 << 20: break"
     )
-    done = quick(tmp_path, "--", sys.executable, "-c", write, str(small_disk))
+    out = small_disk / "out"  # the script would make it
+    done = quick(
+        tmp_path, "--", sys.executable, "-c", write, str(small_disk), "--output_dir", str(out)
+    )
     assert done.returncode == 1
     assert "cause: disk-full" in done.stderr
+    assert f"disk {small_disk}" in {notice["key"] for notice in record(tmp_path)["notices"]}
 
 
 def test_a_full_disk_below_our_own_records_does_not_stop_the_job(

@@ -16,7 +16,7 @@ from dsdoctor.host import free_port
 from dsdoctor.model.run_record import RunRecord
 from dsdoctor.model.schema import run_diff_schema, run_schema
 from dsdoctor.model.units import GIB
-from dsdoctor.run.flight import PIPES
+from dsdoctor.run.flight import PIPES, pipe_prefix
 from dsdoctor.run.hang import HangClock, summary
 from dsdoctor.run.notices import Notices
 from dsdoctor.run.progress import Progress, parse
@@ -94,6 +94,35 @@ def test_a_hang_names_the_rank_that_is_waited_for_and_can_be_stopped(
     stacks = sorted(path.name for path in (folder_of(tmp_path) / "stacks").iterdir())
     assert stacks == ["rank-0.txt", "rank-1.txt"]
     assert "train.py" in (folder_of(tmp_path) / "stacks" / "rank-1.txt").read_text()
+
+
+#: Two dumps such as NCCL's watchdog leaves when a collective times out, and its message.
+DUMPS = """
+import os, pickle
+row = lambda number, state: {
+    "process_group": ("0", "default_pg"), "collective_seq_id": number, "state": state,
+    "profiling_name": "nccl:all_reduce", "input_sizes": [[8]], "input_dtypes": ["Float"],
+}
+ranks = [[row(1, "completed"), row(2, "started")], [row(1, "completed")]]
+for rank, rows in enumerate(ranks):
+    with open(f"{os.environ['TORCH_FR_DUMP_TEMP_FILE']}{rank}", "wb") as file:
+        pickle.dump({"version": "2.10", "entries": rows}, file)
+print("step 1 loss: 2.0")
+raise SystemExit(1)
+"""
+
+
+def test_dumps_of_the_flight_recorder_are_part_of_the_diagnosis(tmp_path: Path) -> None:
+    done = quick(tmp_path, "--", sys.executable, "-c", DUMPS)
+    assert done.returncode == 1
+    (cause,) = record(tmp_path)["diagnosis"]["causes"]
+    assert "rank 1 never started collective 2 of group `0`" in cause["message"]
+    assert "rank 1 never started collective 2" in done.stderr
+
+
+def test_pipes_are_announced_only_where_they_can_be_removed() -> None:
+    assert pipe_prefix(["torchrun", "train.py"]).startswith("/tmp/dsdoctor-")
+    assert pipe_prefix(["srun", "-N2", "torchrun", "train.py"]) == ""
 
 
 def test_two_runs_are_compared(tmp_path: Path) -> None:
@@ -218,6 +247,7 @@ def sample(t: float, **more: Any) -> dict[str, Any]:
         "disks": [{"path": "/data", "free": 500 * GIB, "total": 900 * GIB}],
         "net": {"errors": 4, "dropped": 0},
         "ranks": [{"pid": 7, "rank": 0, "rss": 1, "cpu": 5.0 + t}],
+        "job": {"cpu": 5.0 + t, "python": 7},
         "gpus": [
             {
                 "index": i,
@@ -328,14 +358,27 @@ def test_a_loss_that_is_not_a_number_is_reported() -> None:
 
 def test_a_job_is_hung_only_when_it_neither_writes_nor_works() -> None:
     clock = HangClock()
-    idle = [
-        sample(float(t), ranks=[{"rank": 0, "pid": 7, "cpu": 5.0}], gpus=[])
-        for t in range(0, 40, 2)
-    ]
-    assert [clock.feed(one, 100) for one in idle][-1] == pytest.approx(36.0)
-    assert clock.feed(sample(40.0, ranks=[{"rank": 0, "pid": 7, "cpu": 9.0}], gpus=[]), 100) == 0
-    assert clock.feed(sample(42.0, ranks=[{"rank": 0, "pid": 7, "cpu": 9.0}]), 100) == 0  # GPUs
-    assert clock.feed(sample(44.0, ranks=[{"rank": 0, "pid": 7, "cpu": 9.0}], gpus=[]), 160) == 0
+    idle: dict[str, Any] = {"job": {"cpu": 5.0, "python": 7}, "gpus": []}
+    waited = [clock.feed(sample(float(t), **idle), 100) for t in range(0, 40, 2)]
+    assert waited[-1] == pytest.approx(36.0)
+    # a loader's worker that reads data, while its rank waits for it
+    works: dict[str, Any] = {**idle, "job": {"cpu": 9.0, "python": 7}}
+    assert clock.feed(sample(40.0, **works), 100) == 0
+    assert clock.feed(sample(42.0, job=works["job"]), 100) == 0  # GPUs
+    assert clock.feed(sample(44.0, **works), 160) == 0  # output
+    assert clock.feed(sample(46.0, **works), 160) == pytest.approx(0.0)
+    assert clock.feed(sample(48.0, **works), 160) == pytest.approx(2.0)
+    # a client of something out of sight
+    assert clock.feed(sample(50.0, job={"cpu": 9.0, "python": None}, gpus=[]), 160) == 0
+
+
+def test_a_process_without_ranks_can_hang_too(tmp_path: Path) -> None:
+    text = "import time\ndef load(): time.sleep(600)\nprint('ready', flush=True)\nload()"
+    done = quick(
+        tmp_path, "--hang-after", "1s", "--on-hang", "stop", "--", sys.executable, "-c", text
+    )
+    assert done.returncode == 128 + 15
+    assert record(tmp_path)["hang"].endswith("it is in load (<string>:2)")
 
 
 def test_the_rank_that_waits_elsewhere_is_named() -> None:

@@ -12,11 +12,15 @@ hold only what can be read there. Standard library only, Python 3.8 and later.
      "net": {"errors", "dropped"},
      "ranks": [{"pid", "rank", "rss", "cpu"}],          cpu: seconds since the process started
      "ended": [{"pid", "rank", "t"}],                   since the last line, in order
+     "job": {"cpu", "python"},                          cpu: of all processes, also those that have
+                                                        ended; python: the first that is one
      "kernel": [lines], "gpus": [...], "xids": [{"gpu", "bdf", "code"}], "gpus_silent": seconds,
      "gpus_others": PCI addresses of GPUs that are not the job's,
      "gpus_unsure": their numbers do not say which are}
 
 Lines of the kernel about Xids of other GPUs are left out.
+
+Over 400 lines because it is one script: an isolated interpreter starts it, which finds no other.
 """
 
 from __future__ import annotations
@@ -63,8 +67,21 @@ def number(path: str) -> int | None:
     return int(text) if text.isdigit() else None
 
 
+def is_python(pid: int) -> bool:
+    try:
+        program = os.readlink("/proc/%d/exe" % pid)
+    except OSError:
+        return False
+    return os.path.basename(program).startswith(("python", "pypy"))
+
+
 class Ranks:
-    """Processes of ranks below the job's first process: the topmost one with each RANK."""
+    """Processes of ranks below the job's first process: the topmost one with each RANK.
+
+    Attributes:
+        cpu: seconds of all processes of the job, and of those that they have waited for.
+        python: the first process that is a Python; None = there is none.
+    """
 
     def __init__(self, root: int) -> None:
         self.root = root
@@ -72,6 +89,8 @@ class Ranks:
         self.seen: dict[int, tuple[str, int | None]] = {}
         self.looks: dict[int, int] = {}
         self.handles: dict[int, tuple[int, int]] = {}
+        self.cpu = 0.0
+        self.python: int | None = None
 
     def children(self, pid: int) -> list[int]:
         found: list[int] = []
@@ -96,22 +115,31 @@ class Ranks:
             self.seen[pid] = (started, rank)
         return rank
 
+    def fields(self, pid: int) -> list[str]:
+        """What the kernel says of a process, from its state on; empty = it has ended."""
+        fields = read("/proc/%d/stat" % pid).rpartition(")")[2].split()
+        return [] if len(fields) < STAT_FIELDS or fields[0] in ("Z", "X") else fields
+
     def stat(self, pid: int) -> tuple[int, float, str] | tuple[None, None, None]:
         """Resident bytes, CPU seconds, start time; None for each that has gone."""
-        fields = read("/proc/%d/stat" % pid).rpartition(")")[2].split()
-        if len(fields) < STAT_FIELDS or fields[0] in ("Z", "X"):
+        fields = self.fields(pid)
+        if not fields:
             return None, None, None
         return int(fields[21]) * PAGE, (int(fields[11]) + int(fields[12])) / TICKS, fields[19]
 
     def look(self) -> dict[int, int]:
         pending: list[tuple[int, int | None]] = [(self.root, None)]
         alive: dict[int, int] = {}
+        ticks, python = 0, None
         while pending:
             pid, inherited = pending.pop()
+            ticks += sum(map(int, self.fields(pid)[11:15]))
+            python = python or (pid if is_python(pid) else None)
             rank = self.rank_of(pid)
             if rank is not None and rank != inherited and rank not in alive:
                 alive[rank] = pid
             pending += [(child, rank) for child in self.children(pid)]
+        self.cpu, self.python = ticks / TICKS, python
         for rank, pid in alive.items():
             if self.known.get(rank) != pid:
                 self.known[rank] = pid
@@ -364,6 +392,7 @@ def watch(
                 "net": network(given.interface) if given.interface else None,
                 "ranks": rows,
                 "ended": ranks.ended(moments),
+                "job": {"cpu": ranks.cpu, "python": ranks.python},
                 "kernel": [line for line in kernel.lines() if not gpus.is_other(line)],
                 "gpus": gpus.latest["gpus"] if gpus.latest else [],
                 "xids": gpus.new_xids(),

@@ -100,9 +100,12 @@ clean() {
 }
 
 # What runs in a process group of its own, where number 0 means that group: a number in a variable
-# may have passed on to a process of somebody else. Without `setsid` the group is that of whoever
-# called this script, and nothing is signalled.
+# may have passed on to a process of somebody else. Where neither setsid, perl nor this shell makes
+# such a group, it is that of whoever called this script, and nothing is signalled.
 setsid=$(command -v setsid 2>/dev/null)
+if [ -z "$setsid" ] && setsid=$(command -v perl 2>/dev/null); then
+  setsid="$setsid -e setpgrp;exec(@ARGV)"
+fi
 # logger: waited for, since what is left behind dies with this script, but not for long
 tell='
 read -r _ _ _ _ group _ </proc/self/stat
@@ -181,10 +184,12 @@ note begin "$stamp"
 mkfifo "$work/leash" 2>/dev/null || pass run-folder "$work cannot be written"
 exec 9<>"$work/leash"
 leash=1
+[ -n "$setsid" ] || set -m 2>/dev/null # bash; dash and busybox do it on a terminal alone
 $setsid /bin/sh -c "$guard" guard @LIMIT@ "$work/late" @PATH@ "$python" -I -m dsdoctor \
   hook @KIND@ --json "$verdict" --token "$token" --run-folder "$run" @OPTIONS@ \
   3<"$work/leash" 9>&- >"$said" 2>&1 </dev/null &
 child=$!
+[ -n "$setsid" ] || set +m 2>/dev/null
 [ -n "$stopped" ] || wait "$child" 2>/dev/null
 status=$?
 if [ -n "$stopped" ]; then

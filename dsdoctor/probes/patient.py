@@ -330,9 +330,16 @@ def _ended(result: Result) -> str | None:
     return f"exit status {status}"
 
 
+#: Python/traceback.c of CPython 3.14.
+_C_STACK = re.compile(r"^(?:Current thread's C stack trace|Cannot get C stack)")
+
+
 def _tail(stderr: bytes) -> str:
     lines = stderr.decode("utf-8", "replace").strip().splitlines()
-    return "\n".join(line[:500] for line in lines[-STDERR_LINES:])
+    # faulthandler of Python 3.14 adds the C stack, which would push out the Python frames
+    native = [number for number, line in enumerate(lines) if _C_STACK.search(line)]
+    lines = lines[: native[0]] if native else lines
+    return "\n".join(line[:500] for line in lines[-STDERR_LINES:]).rstrip()
 
 
 class _End(msgspec.Struct, frozen=True):

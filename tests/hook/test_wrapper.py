@@ -252,7 +252,7 @@ def start(
     options: tuple[str, ...] = (),
     env: dict[str, str] | None = None,
     tools: Path | None = None,
-    without_setsid: bool = False,
+    without: tuple[str, ...] = (),
 ) -> Started:
     """Starts a hook of root's, or one that users run, and does not wait for its end."""
     if body is not None:
@@ -273,8 +273,8 @@ def start(
     ).render()
     text = text.replace("/bin/sh -c", f"{shutil.which(shell)} -c")
     script = tmp_path / "hook.sh"
-    if without_setsid:
-        text = text.replace("command -v setsid", "command -v no-such-program")
+    for program in without:
+        text = text.replace(f"command -v {program}", "command -v no-such-program")
     if tools is not None:
         text = text.replace("PATH=/usr/sbin", f"PATH={tools}:/usr/sbin")
     script.write_text(text.replace("/tmp/dsdoctor.", f"{folder}/dsdoctor."))
@@ -376,18 +376,32 @@ def test_what_a_killed_script_has_started_ends(tmp_path: Path, shell: str, deaf:
     assert left_running(tmp_path) == []
 
 
-@pytest.mark.parametrize("shell", SHELLS)
-def test_without_setsid_the_callers_group_is_left_alone(tmp_path: Path, shell: str) -> None:
+@pytest.mark.parametrize(
+    ("shell", "without"),
+    [*((shell, ("setsid",)) for shell in SHELLS), ("bash", ("setsid", "perl"))],
+)
+def test_without_setsid_a_hanging_interpreter_is_ended_too(
+    tmp_path: Path, shell: str, without: tuple[str, ...]
+) -> None:
+    body = f"trap : TERM; echo >{tmp_path}/begun; sleep 60; sleep 60; exit 1"
+    hook = start(tmp_path, shell, body, temporary=True, without=without)
+    hook.await_file("begun")
+    done = hook.ends_by("SIGTERM")
+    assert (done.status, hook.left()) == (0, [])
+
+
+def test_without_a_group_of_its_own_the_callers_is_left_alone(tmp_path: Path) -> None:
     """The script still judges; what dsdoctor itself does not end goes on."""
+    without = ("setsid", "perl")
     body = f"echo $$ >{tmp_path}/a; mv {tmp_path}/a {tmp_path}/begun; exec sleep 60"
-    hook = start(tmp_path, shell, body, temporary=True, without_setsid=True)
+    hook = start(tmp_path, "dash", body, temporary=True, without=without)
     hook.await_file("begun")
     done = hook.ends_by("SIGTERM")
     assert done.status == 0, "the script was signalled by its own guard"
     os.kill(int((tmp_path / "begun").read_text()), signal.SIGKILL)
     (tmp_path / "tmp").rmdir()
     body = "echo dsdoctor: ok; say pass $t; exit 0"
-    hook = start(tmp_path, shell, body, temporary=True, without_setsid=True)
+    hook = start(tmp_path, "dash", body, temporary=True, without=without)
     hook.process.communicate(timeout=100)
     assert (hook.process.returncode, hook.left()) == (0, [])
 
@@ -516,7 +530,7 @@ def test_the_script_is_posix(tmp_path: Path, kind: str) -> None:
     for folder in ("/run/dsdoctor", None):
         script = tmp_path / "s.sh"
         script.write_text(Wrapper(kind, "/opt/a b/python", run_folder=folder).render())
-        assert "@" not in script.read_text().replace("$@", "")
+        assert not re.search(r"@[A-Z_]+@", script.read_text()), "a word was not filled in"
         signals = set(re.findall(r"\bkill (?!-0 )[^;}\n]*", script.read_text()))
         assert signals == {"kill -TERM 0", "kill -KILL 0"}, "a process is signalled by its number"
         subprocess.run(["sh", "-n", str(script)], check=True)

@@ -189,6 +189,15 @@ def test_an_import_that_aborts(bare: str, tmp_path: Path) -> None:
     assert isinstance(deepspeed, Missing)
 
 
+def test_of_a_dump_of_python_3_14_the_python_frames_are_kept() -> None:
+    python = ["Fatal Python error: Aborted", "", "Current thread 0x7f (most recent call first):"]
+    python += ['  File "/e/torch/__init__.py", line 1 in <module>', ""]
+    native = ["Current thread's C stack trace (most recent call first):"]
+    native += [f'  Binary file "/e/bin/python" [0x{number:x}]' for number in range(30)]
+    found = patient._tail("\n".join([*python, *native]).encode())
+    assert found.splitlines() == python[:-1]
+
+
 def test_an_import_that_hangs_tells_where(bare: str, tmp_path: Path) -> None:
     torch, _ = live(bare, job(tmp_path, "import time\ntime.sleep(600)"), 1.5)
     assert torch.imported.error_type == "hang"

@@ -18,11 +18,12 @@ from typing import Any
 
 import msgspec
 
-from dsdoctor import yaml_text
+from dsdoctor import reading, yaml_text
 from dsdoctor.errors import UsageError
 from dsdoctor.fact_source import Facts
 from dsdoctor.hostfile import parse_hostfile
 from dsdoctor.judge import JUDGE_SECONDS, Policy, not_judged, unit_findings
+from dsdoctor.model.decode import DecodeError
 from dsdoctor.model.facts.base import Fact
 from dsdoctor.model.facts.python import DeepSpeedInstall
 from dsdoctor.model.facts.run import RunNeeds
@@ -122,9 +123,11 @@ class Linter:
         try:
             if path.stat().st_size > LARGEST:
                 return None
-            text = path.read_text(encoding="utf-8", errors="replace")
-        except OSError as error:
-            raise UsageError(f"`{shown}` cannot be read: {error.strerror}") from None
+            data = reading.read(path, size=LARGEST)
+        except (OSError, DecodeError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise UsageError(f"`{shown}` cannot be read: {reason}") from None
+        text = data.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n")
         kind, parts = self._parts(path, shown, text)
         if not kind and named:
             kind, parts = _config_parts(shown, text)

@@ -177,11 +177,11 @@ def test_a_folder_of_hostile_reports(tmp_path: Path) -> None:
     [
         ("/dev/zero", "it is a device"),
         ("/dev/null", "it is a device"),
-        (".", "Is a directory"),
     ],
 )
-def test_what_is_no_file_is_one_line(path: str, words: str, tmp_path: Path) -> None:
-    done = dsdoctor("check", "--from", path, env=clean_environment(tmp_path), cwd=tmp_path)
+@pytest.mark.parametrize("command", ["check --from", "triage", "lint"])
+def test_what_is_no_file_is_one_line(command: str, path: str, words: str, tmp_path: Path) -> None:
+    done = dsdoctor(*command.split(), path, env=clean_environment(tmp_path), cwd=tmp_path)
     assert (done.status, done.out) == (2, "")
     assert words in done.err
     assert len(done.err.splitlines()) == 1

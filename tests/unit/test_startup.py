@@ -55,7 +55,12 @@ SELDOM = {
 }
 
 
-def test_a_quick_check_pays_for_no_other_command() -> None:
+def test_a_quick_check_pays_for_no_other_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(
+        "TORCH_EXTENSIONS_DIR", str(tmp_path)
+    )  # a lock there is a question to psutil
     out, loaded = modules_after("check", "--quick", "--select", "memlock-low,nccl,ops")
     assert "memlock-low" in out or "ok" in out
     others = {

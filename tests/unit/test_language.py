@@ -56,7 +56,7 @@ def test_what_is_translated_is_in_the_source(name: str) -> None:
     assert unit is not None
     own = [row for row in ENTRIES if row[0] == name]
     known = _templates(unit.place) | _templates("dsdoctor_checks._util")
-    known |= {unit.title, unit.hint}
+    known |= {unit.title, unit.hint, *(signature.hint for signature in unit.signatures)}
     assert [english for _, english, _ in own if english not in known] == []
     assert len({english for _, english, _ in own}) == len(own)
     translated = {english for _, english, _ in own}

@@ -6,6 +6,16 @@ from dsdoctor.api import Level, Signature
 
 SIGNATURES = (
     Signature(
+        pattern=r"libcuda\.so\.1: cannot open shared object file",
+        source="glibc elf/dl-load.c; the library is part of NVIDIA's driver",
+        message="`libcuda.so.1` is missing: the NVIDIA driver is not installed, or not in this container",
+        hint="start the container with `--gpus all`, or install the NVIDIA driver; `ldconfig -p | grep libcuda` shows whether it is there",
+        examples=(
+            "ImportError: libcuda.so.1: cannot open shared object file: No such file or directory",
+        ),
+        level=Level.STRONG,
+    ),
+    Signature(
         pattern=r"torch\.cuda\.is_available\(\)['\x22]?(?: is|:| =| ==| returned| returns)? ?False",
         examples=(
             "torch.cuda.is_available() = False",

@@ -2,11 +2,12 @@
 
 ## Why it matters
 WSL uses the driver of Windows, whose libraries are in `/usr/lib/wsl/lib`. A Linux driver that is
-also installed, or a missing `libcuda.so` link, hides them.
+also installed hides them, and the loader does not always know that folder.
 
 ## What to do
-Remove NVIDIA's Linux driver packages from WSL. Add `/usr/lib/wsl/lib` to `LD_LIBRARY_PATH`, and
-create the link there: `ln -s libcuda.so.1 /usr/lib/wsl/lib/libcuda.so`.
+Install the NVIDIA driver in Windows only, and remove NVIDIA's Linux driver packages from WSL. Run
+`wsl --update` and `wsl --shutdown` in Windows. Add `/usr/lib/wsl/lib` to `LD_LIBRARY_PATH`. Pinned memory
+is limited in WSL: turn off `pin_memory`, or raise `memory` in `.wslconfig`.
 
 ## References
 - https://docs.nvidia.com/cuda/wsl-user-guide/index.html
@@ -87,11 +88,34 @@ def wsl_driver_is_used(
         yield ok(**evidence)
 
 
-HINT = "add `/usr/lib/wsl/lib` to `LD_LIBRARY_PATH`, and run `ln -s libcuda.so.1 /usr/lib/wsl/lib/libcuda.so`"
+HINT = (
+    "remove NVIDIA's Linux driver packages from WSL, update the driver in Windows, run `wsl --update` and"
+    " `wsl --shutdown` there, and add `/usr/lib/wsl/lib` to `LD_LIBRARY_PATH`"
+)
+_LIBCUDA = (
+    "in WSL, add `/usr/lib/wsl/lib` to `LD_LIBRARY_PATH`; elsewhere install the NVIDIA driver, or start the"
+    " container with `--gpus all`"
+)
+_PINNED = (
+    "turn off `pin_memory`, or raise `memory` in `.wslconfig` and run `wsl --shutdown` in Windows"
+)
+#: What a log shows of WSL.
+_IN_WSL = ("microsoft-standard", "WSL2", "WSL 2", "wsl2", "/usr/lib/wsl", "/mnt/c/", "DESKTOP-")
 
 SIGNATURES = (
     Signature(
-        pattern=r"libcuda\.so(?:\.1)?: cannot open|find CUDA library (?:libcuda\.so|in \(null\))|libcuda\.so cannot found",
+        pattern=r"libcuda\.so\.1: cannot open shared object file",
+        examples=(
+            "ImportError: libcuda.so.1: cannot open shared object file: No such file or directory",
+        ),
+        level=Level.STRONG,
+        requires=_IN_WSL,
+        masks=("no-gpu-visible", "nccl-unhandled-cuda-error", "nccl-intra-node-transport-failed"),
+    ),
+    Signature(
+        pattern=r"libcuda\.so: cannot open|find CUDA library (?:libcuda\.so|in \(null\))|libcuda\.so cannot found",
+        message="`libcuda.so` of the NVIDIA driver is not found, as often in WSL",
+        hint=_LIBCUDA,
         examples=(
             "OSError: libcuda.so: cannot open shared object file: No such file or directory",
             "NCCL WARN Failed to find CUDA library in (null) (NCCL_CUDA_PATH=(null))",
@@ -177,6 +201,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"Error 2: out of memory|in pin_memory|c10/cuda/driver_api\.cpp|^RuntimeError: [Cc][Uu][Dd][Aa] error: out of memory",
+        hint=_PINNED,
         examples=(
             "UserWarning: CUDA initialization: Unexpected error from cudaGetDeviceCount(). Error 2: out of memory",
             '  File "/x/deepspeed/accelerator/cuda_accelerator.py", line 217, in pin_memory',

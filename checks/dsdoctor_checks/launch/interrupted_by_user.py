@@ -18,7 +18,7 @@ from dsdoctor.api import Condition, Level, Scope, Signature
 
 CONDITION = Condition("interrupted-by-user", id="DSD1262", scope=Scope.JOB, since="0.1")
 
-HINT = "nothing to repair if this was meant; if the run had hung, look at what each rank waited in (`py-spy dump`)"
+HINT = "nothing to fix if this was intended; if the run had hung, start it again and see where each rank waits with `py-spy dump --pid PID`"
 
 SIGNATURES = (
     Signature(

@@ -5,8 +5,9 @@ The watchdog aborts a rank that waited too long in a collective. The rank that r
 cause is on the rank that never reached the collective.
 
 ## What to do
-Find the missing rank with `py-spy dump --pid PID` on each node. If it is only slow, raise the timeout
-(`ddp_timeout` of the Hugging Face trainer).
+Find the missing rank with `py-spy dump --pid PID` on each node. If it is only slow, raise the timeout:
+`ddp_timeout` of the Hugging Face trainer (seconds), else `DEEPSPEED_TIMEOUT` (minutes) or the argument
+`timeout` of `deepspeed.init_distributed` or `torch.distributed.init_process_group`.
 
 ## References
 Detected from logs only.
@@ -33,7 +34,7 @@ CONDITION = Condition(
 
 HINT = (
     "find the rank that never reached the collective (`py-spy dump --pid PID`); if it is only slow,"
-    " raise `ddp_timeout`"
+    " raise the timeout: `ddp_timeout` of the Hugging Face trainer, else `DEEPSPEED_TIMEOUT` (minutes)"
 )
 
 SIGNATURES = (

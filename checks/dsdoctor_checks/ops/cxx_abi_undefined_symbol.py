@@ -6,7 +6,8 @@ at import with an undefined symbol.
 
 ## What to do
 Reinstall the extension for this torch. If there is no matching wheel, build it from source:
-`pip install --no-build-isolation --no-binary :all: PACKAGE`.
+`pip install --force-reinstall --no-deps --no-cache-dir --no-build-isolation --no-binary PACKAGE PACKAGE`.
+Without `--no-cache-dir`, pip takes the wheel that it built for the other torch.
 
 ## References
 Detected from logs only.
@@ -25,8 +26,8 @@ CONDITION = Condition(
 )
 
 HINT = (
-    "reinstall the extension for this torch; without a matching wheel, build it from source with"
-    " `pip install --no-build-isolation --no-binary :all: PACKAGE`"
+    "reinstall the extension for this torch; without a matching wheel, build it from source with `pip"
+    " install --force-reinstall --no-deps --no-cache-dir --no-build-isolation --no-binary PACKAGE PACKAGE`"
 )
 
 SIGNATURES = (

@@ -62,7 +62,7 @@ def libaio_is_there(
     yield fail(
         f"the config offloads to NVMe, which needs `async_io`, but the compiler finds no {what}",
         effect="DeepSpeed refuses to build the op: `Unable to JIT load the async_io op`",
-        hint="install `libaio-dev` (Debian) or `libaio-devel` (Red Hat), or run `conda install libaio`",
+        hint="install `libaio-dev` (Debian) or `libaio-devel` (Red Hat), or run `conda install -c conda-forge libaio`",
         header=libaio.header,
         library=libaio.library,
         compiler=compiler,

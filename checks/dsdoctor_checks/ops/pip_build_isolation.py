@@ -5,7 +5,8 @@ pip builds packages in an empty environment. A setup.py that imports torch does 
 one.
 
 ## What to do
-Install torch first, then build with `pip install --no-build-isolation`.
+Install torch and the build tools first (`pip install torch setuptools wheel packaging ninja`), then
+build with `pip install --no-build-isolation PACKAGE`.
 
 ## References
 Detected from logs only.
@@ -17,7 +18,10 @@ from dsdoctor.api import Condition, Level, Scope, Signature
 
 CONDITION = Condition("pip-build-isolation", id="DSD454", scope=Scope.USER_ENV, since="0.1")
 
-HINT = "install torch first, then build with `pip install --no-build-isolation`"
+HINT = (
+    "install torch and the build tools (`pip install setuptools wheel packaging ninja`), then run"
+    " `pip install --no-build-isolation PACKAGE`"
+)
 
 SIGNATURES = (
     Signature(

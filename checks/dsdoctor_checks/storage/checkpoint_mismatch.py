@@ -6,7 +6,8 @@ the shards are missing or do not match.
 
 ## What to do
 Load it with the world size and ZeRO stage that it was saved with, convert it with
-`python -m deepspeed.checkpoint.ds_to_universal`, or pass `load_optimizer_states=False`.
+`python -m deepspeed.checkpoint.ds_to_universal --input_folder DIR/TAG --output_folder DIR/TAG_universal`
+and set `checkpoint.load_universal` in the config, or pass `load_optimizer_states=False`.
 
 ## References
 - DeepSpeed 0.19.8 runtime/zero/stage_1_and_2.py and stage3.py: `load_state_dict`
@@ -97,7 +98,8 @@ def checkpoint_fits_the_run(
         yield fail(
             "`checkpoint.load_universal` is true, but the checkpoint is not a universal checkpoint",
             effect="loading fails",
-            hint="convert it with `python -m deepspeed.checkpoint.ds_to_universal`",
+            hint="convert it with `python -m deepspeed.checkpoint.ds_to_universal --input_folder"
+            " DIR/TAG --output_folder DIR/TAG_universal`",
             **evidence,
         )
         return
@@ -108,7 +110,7 @@ def checkpoint_fits_the_run(
         yield fail(
             f"the checkpoint was saved with ZeRO stage {have}, but the config sets stage {stage}",
             effect="loading fails: the two stages use different files",
-            hint="set the stage that it was saved with, or convert it to a universal checkpoint",
+            hint="set the stage that it was saved with, or convert it to a universal checkpoint and set `checkpoint.load_universal` to true",
             **evidence,
         )
         return
@@ -120,7 +122,7 @@ def checkpoint_fits_the_run(
             f"the checkpoint was saved by {wrote} {'rank' if wrote == 1 else 'ranks'} "
             f"(ZeRO stage {have}), but this run has {ranks}",
             effect="loading fails: DeepSpeed does not repartition the optimizer states",
-            hint=f"run with {wrote} ranks, or convert it to a universal checkpoint",
+            hint=f"run with {wrote} ranks, or convert it to a universal checkpoint and set `checkpoint.load_universal` to true",
             ranks=ranks,
             wrote=wrote,
             **evidence,
@@ -134,7 +136,7 @@ def _differ(have: int, stage: int) -> bool:
     return (have == _PARTITIONED) != (stage == _PARTITIONED) or (have == 0) != (stage == 0)
 
 
-HINT = "load with the world size and ZeRO stage that it was saved with, convert it with `python -m deepspeed.checkpoint.ds_to_universal`, or pass `load_optimizer_states=False`"
+HINT = "load with the world size and ZeRO stage that it was saved with, or convert it with `python -m deepspeed.checkpoint.ds_to_universal --input_folder DIR/TAG --output_folder DIR/TAG_universal` and set `checkpoint.load_universal` to true"
 
 
 TRACEBACK_RULES = (

@@ -223,3 +223,19 @@ def test_ds_build_ops_does_not_disable_builds_at_first_use(value: str, said: boo
     (finding,) = found.findings
     assert finding.status.value == "fail"
     assert finding.hint.endswith("does not disable builds at first use") is said
+
+
+@pytest.mark.parametrize(
+    ("cuda", "channel"),
+    [
+        pytest.param("12.8", "conda-forge", id="conda-forge has it"),
+        pytest.param("11.8", "nvidia/label/cuda-11.8.0", id="older than conda-forge's first"),
+    ],
+)
+def test_the_hint_names_a_channel_that_has_the_toolkit(cuda: str, channel: str) -> None:
+    found = judge(
+        CHECK, torch_build=m.torch(cuda=cuda), cuda_toolkits=m.toolkits(),
+        deep_speed_install=m.DEEPSPEED, run_needs=m.ADAM, environment=m.NO_ENV,
+        nvidia_kernel=m.kernel(), gpus=m.gpus("A100"),
+    )  # fmt: skip
+    assert f"`conda install -c {channel} cuda-toolkit={cuda}`" in found.findings[0].hint

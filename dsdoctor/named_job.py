@@ -18,12 +18,13 @@ from dsdoctor.framework import framework_of
 from dsdoctor.host import Host, HostError, read_text
 from dsdoctor.model.facts.launch import LaunchCommand
 from dsdoctor.model.facts.run import RunNeeds
-from dsdoctor.probes.command_line import parse_command
+from dsdoctor.probes.command_line import behind_sbatch, parse_command
 from dsdoctor.probes.command_tables import PRESETS, TRAINERS
 from dsdoctor.probes.shell_lines import is_launch, launches
 from dsdoctor.probes.yaml_files import default_accelerate, read_yaml
 
-_SHELL = re.compile(r"(?:ba|da|z|k)?sh$")
+#: What runs a script; sbatch does on the job's first node.
+_SHELL = re.compile(r"(?:ba|da|z|k)?sh$|sbatch$")
 #: `dirname "$0"` in its usual spellings, and the same as an absolute path.
 _FOLDER = (
     r"\$\(\s*dirname\s+(?:--\s+)?\"?(?:\$\(\s*(?:readlink -f|realpath)\s+\"?)?"
@@ -104,7 +105,12 @@ def _carried(words: tuple[str, ...]) -> tuple[str, ...]:
 
 def _shell_text(words: Sequence[str], host: Host, cwd: str) -> tuple[str, str, str]:
     """What the shell would run, its name, and why that is not known."""
-    rest = list(words[1:])
+    if posixpath.basename(words[0]) == "sbatch":
+        wrapped, rest = behind_sbatch(words[1:])
+        if wrapped:
+            return wrapped, "the one behind `--wrap`", ""
+    else:
+        rest = list(words[1:])
     while rest and rest[0].startswith(("-", "+")):
         option = rest.pop(0)
         if not option.startswith("--") and "c" in option[1:]:
@@ -114,7 +120,7 @@ def _shell_text(words: Sequence[str], host: Host, cwd: str) -> tuple[str, str, s
         if option in ("-o", "+o", "--rcfile", "--init-file") and rest:
             rest.pop(0)
     if not rest:
-        return "", "", "an interactive shell starts what is typed"
+        return "", "", "an interactive shell starts what is typed, and sbatch what it reads"
     path = posixpath.join(cwd, rest[0])
     try:
         text = read_text(host, path)

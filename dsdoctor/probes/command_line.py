@@ -24,6 +24,8 @@ from dsdoctor.probes.command_tables import (
     PROGRAMS,
     RUNNER_TAKES,
     RUNNERS,
+    SBATCH_SHORT,
+    SBATCH_SWITCHES,
     SHORT,
     SRUN_SHORT,
     SRUN_SWITCHES,
@@ -34,6 +36,8 @@ from dsdoctor.probes.yaml_files import accelerate_values
 
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 _PYTHON = re.compile(r"(python|pypy)[\d.]*$")
+#: Short options that take a value, and long ones that take none.
+_SLURM = {"srun": (SRUN_SHORT, SRUN_SWITCHES), "sbatch": (SBATCH_SHORT, SBATCH_SWITCHES)}
 
 
 def _drop_options(words: list[str], takes: frozenset[str]) -> list[str]:
@@ -92,25 +96,34 @@ def _options(launcher: str, words: list[str]) -> tuple[dict[str, str], list[str]
 
 
 def _after_starter(launcher: str, words: list[str]) -> tuple[dict[str, str], list[str]]:
-    """Options of srun or mpirun, and the program that they start."""
+    """Options of srun, sbatch or mpirun, and the program that they start."""
     found: dict[str, str] = {}
+    short, switches = _SLURM.get(launcher, (frozenset(), MPI_SWITCHES))
     while words and words[0].startswith("-"):
         word = words.pop(0)
         name, equals, value = word.lstrip("-").partition("=")
         name = name.replace("-", "_")
-        if launcher == "srun" and not word.startswith("--"):
+        if launcher in _SLURM and not word.startswith("--"):
             name, value = word[1:2], word[2:]
-            takes = name in SRUN_SHORT and not value
-        elif launcher == "srun":
-            takes = not equals and name not in SRUN_SWITCHES
+            takes = name in short and not value
         else:
-            takes = not equals and name not in MPI_SWITCHES
+            takes = not equals and name not in switches
         if takes and words:
             value = words.pop(0)
             if name in MPI_TWO and words:
                 value += f" {words.pop(0)}"
         found[name] = value
     return found, words
+
+
+def behind_sbatch(words: Sequence[str]) -> tuple[str, list[str]]:
+    """The command of `--wrap`, and the script with its arguments.
+
+    >>> behind_sbatch(["-N", "2", "--gpus=8", "--parsable", "job.sh", "7"])
+    ('', ['job.sh', '7'])
+    """
+    options, rest = _after_starter("sbatch", list(words))
+    return options.get("wrap", ""), rest
 
 
 def _program(words: list[str]) -> tuple[str, list[str]]:

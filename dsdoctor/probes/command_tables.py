@@ -191,6 +191,11 @@ SRUN_SWITCHES = frozenset(
      "test_only", "unbuffered", "usage", "use_min_nodes", "verbose", "version",
      "wait_all_nodes", "x11"},
 )  # fmt: skip
+#: The same of sbatch, where `-W` and `--wait` take none (sbatch(1) of Slurm 22.05 and 25.05).
+SBATCH_SHORT = SRUN_SHORT - {"W"}
+SBATCH_SWITCHES = SRUN_SWITCHES | {
+    "get_user_env", "ignore_pbs", "no_requeue", "parsable", "requeue", "wait",
+}  # fmt: skip
 #: Options of mpirun with more than one value.
 MPI_TWO = frozenset({"mca", "gmca"})
 MPI_SWITCHES = frozenset(

@@ -24,7 +24,7 @@ from dsdoctor.probes.command_line import parse_command
 #: Commands of Slurm that start a job on other hosts and wait for it.
 SLURM = frozenset({"srun", "salloc"})
 #: Others, by their words up to the one that says so.
-_OTHERS = (("ssh",), ("pdsh",), ("clush",), ("kubectl", "exec"), ("kubectl", "run"),
+_OTHERS = (("sbatch",), ("ssh",), ("pdsh",), ("clush",), ("kubectl", "exec"), ("kubectl", "run"),
            ("kubectl", "attach"), ("ray", "job", "submit"))  # fmt: skip
 #: How Slurm says that a job has failed. srun's own status may be 0 even so, as it is where a node
 #: has failed (22.05.8).

@@ -63,6 +63,7 @@ NAMED = [
     (("bash", "run.sh"), "ds.json", "the command line"),
     (("srun", "-N", "2", "bash", "-c", "deepspeed t.py --deepspeed ds.json"), "ds.json",
      "the command line"),
+    (("sbatch", "--wrap", "deepspeed t.py --deepspeed ds.json"), "ds.json", "the command line"),
 ]  # fmt: skip
 
 
@@ -97,8 +98,9 @@ def test_the_option_rules_over_the_command() -> None:
     assert (found.config_path, found.config_named_by) == ("mine.json", "")
 
 
-def test_a_script_is_followed_to_its_launch_line() -> None:
-    found = of("nohup", "bash", "run.sh", "--lr", "1e-5")
+@pytest.mark.parametrize("starter", ["nohup bash", "sbatch -N 2 -c8 -W --requeue --gres gpu:8"])
+def test_a_script_is_followed_to_its_launch_line(starter: str) -> None:
+    found = of(*starter.split(), "run.sh", "--lr", "1e-5")
     assert found.followed == "line 8 of `run.sh`"
     command = parse_command(found.command)
     assert (command.launcher, command.num_gpus, command.script) == ("deepspeed", 4, "train.py")

@@ -80,6 +80,7 @@ def test_a_job_that_the_controller_has_forgotten_is_asked_of_the_accounting(
         (["ssh", "gpu1", "torchrun", "train.py"], {"SLURMD_NODENAME": "gpu2"}, "ssh"),
         (["kubectl", "exec", "-it", "pod/a", "--", "torchrun", "train.py"], {}, "kubectl exec"),
         (["kubectl", "get", "pods"], {}, ""),
+        (["sbatch", "-N2", "job.sh"], {}, "sbatch"),
         (["ray", "job", "submit", "--", "python", "train.py"], {}, "ray job submit"),
         (["ray", "status"], {}, ""),
     ],

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dsdoctor.logs.errors import Error
 from dsdoctor.logs.hits import Hit, Scan
 from dsdoctor.logs.knowledge import Answered
+from dsdoctor.model.condition import Level
 
 #: What the error index says of an exception, None where it says nothing.
 Answer = Callable[[Error], Answered | None]
@@ -16,7 +17,8 @@ def answered_by(scans: Sequence[Scan], answer: Answer) -> dict[Error, Answered]:
     """What the error index says of each exception of the scans.
 
     A pattern fits the words of many messages; the index knows this one and the place that raised
-    it. So hits on an exception's own lines are dropped if they name another condition.
+    it. So hits on an exception's own lines are dropped if they name another condition. Where the
+    index names no condition, a message that is raised for one reason alone still counts.
     """
     found: dict[Error, Answered] = {}
     for scan in scans:
@@ -31,7 +33,13 @@ def answered_by(scans: Sequence[Scan], answer: Answer) -> dict[Error, Answered]:
 def _corrected(hits: Sequence[Hit], error: Error, said: Answered) -> list[Hit]:
     """The hits of a scan as they are once an exception is known."""
     name = said.known.condition if said.known is not None else ""
-    kept = [hit for hit in hits if hit.known.condition == name or not _on(hit, error)]
+    kept = [
+        hit
+        for hit in hits
+        if hit.known.condition == name
+        or not _on(hit, error)
+        or (said.known is None and hit.known.signature.level >= Level.STRONG)
+    ]
     if said.known is None or any(_on(hit, error) for hit in kept):
         return kept
     hit = Hit(said.known, error.source, error.line, error.text, error.rank, {}, error.when)

@@ -13,7 +13,7 @@ ECHOES = re.compile(
     r"|DataLoader worker .* exited unexpectedly|KeyboardInterrupt|SystemExit: 1$"
     r"|ProcessRaisedException|ProcessExitedException|ncclRemoteError|communicator was aborted"
     r"|NCCL operation aborted|recvValue failed|Cannot recover watchdog|ActorDiedError"
-    r"|WorkerCrashedError|RayTaskError|RemoteException|BrokenPipeError|EOFError$"
+    r"|WorkerCrashedError|RayTaskError|PapermillExecutionError|RemoteException|BrokenPipeError|EOFError$"
     r"|OSError: handle is closed",  # CPython multiprocessing/connection.py
 )
 #: Exceptions that speak of the machine, the libraries or the network: their reason stands

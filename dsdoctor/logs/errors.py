@@ -27,8 +27,10 @@ EXCEPTION = re.compile(
     r"(?:Error|Exception|Interrupt|Exit|Timeout|Failure|Mismatch\w*|NotFound|Warning))"
     r"(?::\s(?P<message>.*)|:?\s*$)",
 )
+#: Under a traceback: a class of any name. One in lower case without a module is a line of source
+#: text that ranks have written into each other.
 ANY_EXCEPTION = re.compile(
-    r"^(?P<type>(?:[A-Za-z_]\w*\.){0,8}[A-Za-z_]\w*)(?::\s(?P<message>.*)|:?\s*$)",
+    r"^(?P<type>(?:(?:[A-Za-z_]\w*\.){1,8}[A-Za-z_]|_*[A-Z])\w*)(?::\s(?P<message>.*)|:?\s*$)",
 )
 FRAME = re.compile(r'^\s*File "(?P<file>[^"]{1,500})", line (?P<line>\d{1,9})')
 PLAIN_ERRORS = (
@@ -78,7 +80,10 @@ ERROR_LITERALS = (
 PYTHONS_WORDS = re.compile(
     r"\(\) (?:got an unexpected keyword|got multiple values|missing \d+ required|takes \d+)"
 )
-LIBRARY = ("site-packages", "dist-packages", "/lib/python", "<frozen", "\\lib\\", "/lib64/python")
+LIBRARY = (
+    "site-packages", "dist-packages", "/lib/python", "<frozen", "\\lib\\", "/lib64/python",
+    ".pyx", ".pxi", "<unknown>",
+)  # fmt: skip
 
 
 class Error(msgspec.Struct, frozen=True, eq=False):

@@ -65,9 +65,47 @@ def _covers(hit: Hit, error: Error, writers: int = 1) -> bool:
     )
 
 
+def _only_warns(candidates: Sequence[Candidate]) -> bool:
+    """Whether all that shows them are warnings: what prints a warning goes on."""
+    return bool(candidates) and all(hit.warned for one in candidates for hit in one.hits)
+
+
+def _only_remarked(hit: Hit, errors: Sequence[Error]) -> bool:
+    """Whether a hint stands in a warning, and nothing fails below it for want of a reason."""
+    return (
+        hit.warned
+        and hit.known.signature.level is Level.HINT
+        and not any(is_opaque(e) and 0 <= e.line - hit.line <= NEAR for e in errors)
+    )
+
+
+def _stopped_by_hand(roots: Sequence[Candidate], errors: Sequence[Error]) -> list[Candidate]:
+    """What says that someone stopped the run, where all else that was seen are warnings."""
+    stops = [error for error in errors if error.type == "KeyboardInterrupt"]
+    stopped = [
+        one for one in roots if any(_covers(hit, error) for hit in one.hits for error in stops)
+    ]
+    return stopped if _only_warns([one for one in roots if one not in stopped]) else []
+
+
 def _follows(hit: Hit, error: Error) -> bool:
     """Whether a hit behind an exception that states its own reason only echoes its death."""
     return hit.known.signature.echo and hit.line > error.line and not is_opaque(error)
+
+
+def _comes_late(hit: Hit, error: Error) -> bool:
+    """Whether a line that fits many causes stands behind a failed import, so is not its reason."""
+    return (
+        error.type == "ModuleNotFoundError"
+        and hit.known.signature.level <= Level.WEAK
+        and (hit.source, hit.rank) == (error.source, error.rank)
+        and hit.line > error.line
+    )
+
+
+def _speaks_for(hit: Hit, error: Error, writers: int) -> bool:
+    """Whether a condition's line gives the reason for an exception."""
+    return _covers(hit, error, writers) and not _follows(hit, error) and not _comes_late(hit, error)
 
 
 def _shape(error: Error) -> str:
@@ -91,7 +129,7 @@ def _unknown(errors: Sequence[Error], hits: Sequence[Hit], rank: int | None = No
     for error in errors:
         count = len(writers[error.source])
         rows = of_source[error.source]
-        if any(_covers(h, error, count) and not _follows(h, error) for h in rows):
+        if any(_speaks_for(hit, error, count) for hit in rows):
             covered.add((error.source, error.rank, error.chain))
     alike = {
         _shape(error) for error in errors if (error.source, error.rank, error.chain) in covered
@@ -128,11 +166,20 @@ def _refused_start(error: Error, errors: Sequence[Error]) -> bool:
     )
 
 
+def _fell_first(error: Error, echoes: Sequence[Candidate]) -> bool:
+    """Whether what other ranks print stands behind the exception of one that failed before them."""
+    return error.rank is not None and all(
+        hit.rank not in {None, error.rank} and hit.line > error.line and hit.source == error.source
+        for one in echoes
+        for hit in one.hits
+    )
+
+
 def _explains(candidate: Candidate, error: Error, errors: Sequence[Error], *, many: bool) -> bool:
     """Whether a condition is a better answer than an exception that no condition knows."""
     hits = [hit for hit in candidate.hits if not is_unrelated(hit, error)]
     if is_opaque(error):
-        return bool(hits)
+        return any(not _comes_late(hit, error) for hit in hits)
     errors = [one for one in errors if one.source == error.source]
     for hit in hits:
         level = hit.known.signature.level
@@ -185,6 +232,7 @@ def choose(
     flags: set[str] = set().union(*(scan.flags for scan in scans)) if scans else set()
     hits = [hit for scan in scans for hit in scan.hits if counts(hit, scan, flags)]
     errors = sorted_errors(scans)
+    hits = [hit for hit in hits if not _only_remarked(hit, errors)]
     if rules:
         known_lines = {(hit.source, hit.line) for hit in hits}
         ruled_hits = ruled(scans, rules, answered)
@@ -204,13 +252,15 @@ def choose(
     decided = ""
     if error is not None:
         better = [one for one in roots if _explains(one, error, errors, many=many)]
-        if not better and (roots or not (echoes and is_opaque(error))):
-            alone = Candidate(None, [], error, Level.LIKELY, when(error, many=many), False, set())
-            decided = why_before(alone, echoes)
+        alone = not better and (roots or not (echoes and is_opaque(error)))
+        if alone or (not better and _fell_first(error, echoes)):
+            only = Candidate(None, [], error, Level.LIKELY, when(error, many=many), False, set())
+            decided = why_before(only, echoes)
             if failure and failure.rank == error.rank:
                 decided = why_reported(failure)
-            return Choice([alone], {one.name: error.type for one in candidates}, decided)
+            return Choice([only], {one.name: error.type for one in candidates}, decided)
         roots = better
+    roots = _stopped_by_hand(roots, errors) or roots
     if failure and not roots and _is_silent(failure, echoes, errors):
         name = f"rank {failure.rank}"
         return Choice([], {one.name: name for one in echoes}, why_reported(failure), failure)
@@ -307,7 +357,11 @@ def _outlived(scan: Scan, hits: Sequence[Hit], errors: Sequence[Error]) -> int:
     if not gaps or len(errors) >= KEPT_ERRORS:
         return 0
     before, behind = gaps[-1]
-    kept = collections.Counter(id(hit.known) for hit in hits if hit.line <= before)
+    kept = collections.Counter(
+        id(hit.known)
+        for hit in hits
+        if hit.line <= before and not any(_covers(hit, error) for error in errors)
+    )
     if max(kept.values(), default=0) >= KEPT:  # it may have gone on
         return 0
     at_the_end = bool(scan.tail) and behind >= scan.tail[0][0]

@@ -27,6 +27,7 @@ class Hit(msgspec.Struct, frozen=True, eq=False):
         groups: named groups of the pattern.
         when: time stamp of the line or of one shortly before it, "" without.
         steps: how far the run had come.
+        warned: it belongs to a warning, so what printed it went on.
     """
 
     known: Known
@@ -37,6 +38,7 @@ class Hit(msgspec.Struct, frozen=True, eq=False):
     groups: dict[str, str]
     when: str
     steps: Steps = msgspec.field(default_factory=dict)
+    warned: bool = False
 
 
 class Failure(msgspec.Struct, frozen=True, eq=False):

@@ -20,6 +20,7 @@ from dsdoctor.logs.progress import Steps, last_steps
 from dsdoctor.logs.prose import happened
 from dsdoctor.logs.ready import ReadySignatures
 from dsdoctor.logs.stamps import stamp
+from dsdoctor.logs.warning_lines import REACH, is_warning
 from dsdoctor.logs.window import CONTEXT_BYTES, Window
 
 #: Lines in front of an exception in which its frames are looked for.
@@ -253,6 +254,7 @@ class LineReader:
                 groups={k: v for k, v in found.groupdict().items() if v is not None},
                 when=window.when(start),
                 steps=steps,
+                warned=is_warning(bare, *window.lines(start, REACH, REACH)),
             )
             self._keep(hit, seen)
 

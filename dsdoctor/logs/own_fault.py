@@ -46,6 +46,11 @@ PACKAGES = re.compile(
 IMPORTED = re.compile(r"cannot import name .{1,200} \((?P<path>[/~.\w][^()]{1,400}\.py)\)$")
 #: Functions that look a key up: what they do not find, their caller asked for.
 LOOKUPS = frozenset({"__getitem__", "__missing__", "get_loc", "_check_valid_index_key"})
+#: Functions that call the script's callbacks: an object that cannot be called so is its own.
+CALLS_BACK = re.compile(
+    r"/transformers/trainer_callback\.py call_event$"
+    r"|/(?:pytorch_lightning|lightning/pytorch)/trainer/call\.py _call_callback_hooks$"
+)
 #: Libraries that only read data, so that what they refuse is the script's, whoever called them.
 LIBRARIES_OF_DATA = frozenset({"numpy", "pandas", "json", "yaml", "PIL", "cv2", "sklearn", "scipy"})
 
@@ -71,6 +76,8 @@ def is_user_code(error: Error) -> bool:
         return False
     if error.type in {"KeyError", "IndexError"} and _looked_up(error):
         return True
+    if error.type in {"AttributeError", "TypeError"} and _called_back(error):
+        return True
     return _users(error)
 
 
@@ -91,6 +98,14 @@ def _looked_up(error: Error) -> bool:
         frames.pop()
     asked = bool(frames) and len(frames) < len(error.frames)
     return asked and not package_of(frames[-1].file)
+
+
+def _called_back(error: Error) -> bool:
+    """A trainer calls what the script registered with it, and that is not of the kind it calls."""
+    return (
+        bool(error.frames)
+        and CALLS_BACK.search(f"{error.frames[-1].file} {error.frames[-1].function}") is not None
+    )
 
 
 def _of_a_library(error: Error) -> bool:

@@ -34,20 +34,27 @@ STACK = frozenset(
         "deepspeed", "diffusers", "flash_attn", "grpc", "httpx", "huggingface_hub", "jax", "jaxlib",
         "keras", "lightning", "lightning_fabric", "megatron", "mii", "mmcv", "mmengine", "nvidia",
         "peft", "pip", "pytorch_lightning", "ray", "requests", "safetensors", "setuptools",
-        "tensorflow", "tokenizers", "torch", "torch_npu", "torch_xla", "torchvision",
-        "transformer_engine", "transformers", "triton", "trl", "urllib3", "vllm", "wandb",
-        "xformers",
+        "tensorflow", "tilelang", "tokenizers", "torch", "torch_npu", "torch_xla", "torchvision",
+        "transformer_engine", "transformers", "triton", "trl", "tvm", "tvm_ffi", "urllib3",
+        "vllm", "wandb", "xformers",
     },
 )  # fmt: skip
 INSTALLED = re.compile(r"(?:site|dist)-packages/(?P<package>\w+)(?P<inner>/.*)?")
-#: Products that are recognized in a source tree as well.
+#: Products that are recognized in a source tree as well. `datasets`, `torch` and `lightning` are
+#: names of folders in many projects, so of these the place in the product's own tree is asked for.
 TREE = re.compile(
-    r"(?:^|/)(?P<package>deepspeed|op_builder|transformers|accelerate|trl|peft|diffusers|datasets"
-    r"|lightning|pytorch_lightning|lightning_fabric|torch|triton|bitsandbytes|flash_attn|mii"
-    r"|mmengine|colossalai|huggingface_hub|tokenizers)(?P<inner>/(?:\w+/)*\w+\.py)$"
+    r"(?:^|/)(?P<package>deepspeed|op_builder|transformers|accelerate|trl|peft|diffusers"
+    r"|pytorch_lightning|lightning_fabric|triton|bitsandbytes|flash_attn|mii|mmengine|colossalai"
+    r"|huggingface_hub|tokenizers|tilelang|tvm|(?<=/src/)datasets|(?<=/src/)lightning|(?<=pytorch/)torch"
+    r"|torch(?=/(?:_\w+|amp|ao|autograd|cuda|distributed|export|fx|jit|nn|optim)/))"
+    r"(?P<inner>/(?:\w+/)*\w+\.py)$"
 )
 #: DeepSpeed's tools for checkpoints, which it copies into them.
 SCRIPTS = re.compile(r"(?:^|/)(?:zero_to_fp32|ds_to_universal)\.py$")
+#: Sources that Cython has compiled into a package.
+COMPILED = re.compile(
+    r"^(?:python/|src/)?(?P<package>\w+)(?P<inner>/(?:[\w-]+/)*\w+\.p(?:yx|xi|xd))$"
+)
 STANDARD = re.compile(r"/lib(?:64)?/python3|/Lib/\w+\.py$|^<")
 
 
@@ -58,8 +65,10 @@ def package_of(path: str) -> str:
     'torch'
     >>> package_of("/home/u/DeepSpeed/deepspeed/runtime/engine.py"), package_of("/home/u/train.py")
     ('deepspeed', '')
+    >>> package_of("python/ray/_raylet.pyx")
+    'ray'
     """
-    found = INSTALLED.search(path) or TREE.search(path)
+    found = INSTALLED.search(path) or TREE.search(path) or COMPILED.search(path)
     if found is None and SCRIPTS.search(path):
         return "deepspeed"
     if found is None:
@@ -73,7 +82,7 @@ def inner_path(path: str) -> str:
     >>> inner_path("/x/site-packages/deepspeed/runtime/engine.py")
     'deepspeed/runtime/engine.py'
     """
-    found = INSTALLED.search(path) or TREE.search(path)
+    found = INSTALLED.search(path) or TREE.search(path) or COMPILED.search(path)
     return f"{found['package']}{found['inner'] or ''}" if found else path
 
 

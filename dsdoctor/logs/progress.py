@@ -28,7 +28,7 @@ class Step(NamedTuple):
 
     Attributes:
         place: where it begins in the data that was searched.
-        kind: how it counts: `n` (a bar), `s` (steps), `e` (epochs), "" (not at all).
+        kind: how it counts: `n` and the total (a bar), `s` (steps), `e` (epochs), "" (not at all).
         reached: how far the run has come.
     """
 
@@ -49,7 +49,7 @@ class Step(NamedTuple):
 @functools.cache  # most short logs show no progress
 def _progress() -> re.Pattern[str]:
     return re.compile(
-        r"(?P<n>\d{1,9})/\d{1,9} \[[\d:]+<[\d:]+, +[\d.]+ ?(?:it/s|s/it)"
+        r"(?P<n>\d{1,9})/(?P<of>\d{1,9}) \[[\d:]+<[\d:]+, +[\d.]+ ?(?:it/s|s/it)"
         r"|(?i:\b(?:global[_ ]?step|micro[_ ]?step|iteration|iter|step|update)s?\b"
         r"[ :=#]{0,12}[\[(]? {0,12}(?P<s>\d{1,9})\b.{0,600}?loss)"
         r"|\[ {0,8}(?P<g>\d{1,6}), {1,8}(?P<h>\d{1,9})(?:/ {0,8}\d{1,9})?\].{0,80}loss"
@@ -65,7 +65,7 @@ def step_of(text: str, place: int = 0) -> Step | None:
     """The step that a line reports.
 
     >>> step_of(" 12%|# | 120/1000 [00:40<04:53,  3.00it/s]")
-    Step(place=0, kind='n', reached=120.0)
+    Step(place=0, kind='n1000', reached=120.0)
     >>> step_of("INFO:root:[9,   200/ 6090] train_loss: 2.728")
     Step(place=0, kind='s', reached=9000200.0)
     """
@@ -75,7 +75,9 @@ def step_of(text: str, place: int = 0) -> Step | None:
     for epoch, step in (("g", "h"), ("f", "i")):
         if found[epoch] is not None:
             return Step(place, "s", float(found[epoch]) * EPOCH + float(found[step]))
-    for kind in ("n", "s", "p", "e", "d"):
+    if found["n"] is not None:  # bars of another length count something else
+        return Step(place, f"n{found['of']}", float(found["n"]))
+    for kind in ("s", "p", "e", "d"):
         if found[kind] is not None:
             return Step(place, {"d": "s"}.get(kind, kind), float(found[kind]))
     return Step(place, "", 0.0)

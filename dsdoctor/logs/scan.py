@@ -45,8 +45,11 @@ class Scanner(ReadySignatures):
         blocks.feed(b"", last=True)
         found = blocks.finish()
         scan.flags |= found.flags
+        warned = {id(hit.known) for hit in scan.hits if hit.warned}
         return [
-            msgspec.structs.replace(hit, line=rows[hit.line - 1][0])
+            msgspec.structs.replace(
+                hit, line=rows[hit.line - 1][0], warned=hit.warned or id(hit.known) in warned
+            )
             for hit in found.hits
             if hit.line <= len(rows)
         ]

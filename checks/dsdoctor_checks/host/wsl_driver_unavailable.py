@@ -113,16 +113,21 @@ SIGNATURES = (
         masks=("no-gpu-visible", "nccl-unhandled-cuda-error", "nccl-intra-node-transport-failed"),
     ),
     Signature(
-        pattern=r"libcuda\.so: cannot open|find CUDA library (?:libcuda\.so|in \(null\))|libcuda\.so cannot found",
+        pattern=r"libcuda\.so: cannot open|find CUDA library (?:libcuda\.so|in \(null\))",
         message="`libcuda.so` of the NVIDIA driver is not found, as often in WSL",
         hint=_LIBCUDA,
         examples=(
             "OSError: libcuda.so: cannot open shared object file: No such file or directory",
             "NCCL WARN Failed to find CUDA library in (null) (NCCL_CUDA_PATH=(null))",
-            "AssertionError: libcuda.so cannot found!",
         ),
         level=Level.STRONG,
         masks=("nccl-unhandled-cuda-error", "nccl-intra-node-transport-failed"),
+    ),
+    Signature(
+        pattern=r"libcuda\.so cannot found",
+        source="triton 2.0-3.5 backends/nvidia/driver.py",
+        examples=("AssertionError: libcuda.so cannot found!",),
+        requires=_IN_WSL,
     ),
     Signature(
         pattern=r"/lib/wsl/\S{1,60}.{0,80}(?:error|not|cannot)",

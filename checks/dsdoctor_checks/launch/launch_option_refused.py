@@ -18,7 +18,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dsdoctor.api import Condition, Finding, LaunchParse, Scope, check, fail, ok
+from dsdoctor.api import (
+    Condition,
+    Finding,
+    LaunchParse,
+    Level,
+    Scope,
+    Signature,
+    check,
+    fail,
+    ok,
+)
 
 CONDITION = Condition(
     "launch-option-refused",
@@ -46,3 +56,25 @@ def the_launcher_accepts_its_options(parse: LaunchParse) -> Iterator[Finding]:
 
 def _help(launcher: str) -> str:
     return "accelerate launch --help" if launcher == "accelerate" else f"{launcher} --help"
+
+
+HINT = "correct the option; an empty value is often a variable that the job script does not set"
+
+SIGNATURES = (
+    Signature(
+        # what argparse prints, under the names that the launchers give themselves; a script of the
+        # user's that is named `run.py` or `launch.py` prints the same
+        pattern=r"^(?P<launcher>torchrun|deepspeed|[Aa]ccelerate(?: <command> \[<args>\])?(?: launch)?(?: command)?): error: (?P<said>.+)",
+        source="torch 1.10-2.13 distributed/run.py; deepspeed 0.9-0.19 launcher/runner.py; accelerate 0.12-1.15 commands/launch.py",
+        message="`{launcher}` refuses the command line: {said}",
+        examples=(
+            "torchrun: error: argument --nnodes: invalid value: ''",
+            "deepspeed: error: unrecognized arguments: --num-gpu 4",
+            "accelerate <command> [<args>] launch: error: argument --num_processes: expected one argument",
+            "Accelerate launch command: error: argument --num_machines: invalid int value: ''",
+            "accelerate launch: error: the following arguments are required: training_script",
+        ),
+        not_examples=("run.py: torchrun: error: the script's own words",),
+        level=Level.STRONG,
+    ),
+)

@@ -40,6 +40,8 @@ STEP_ENDED = (
     "MPI_ERRORS_ARE_FATAL",
     "MPI_ABORT was invoked",
 )
+#: Below these lines Slurm itself kills the tasks that are left.
+STEP_ENDING = ("*** STEP ", "srun: Terminating ")
 
 SIGNATURES = (
     Signature(
@@ -174,6 +176,7 @@ SIGNATURES = (
         ),
         masks=("nccl-timeout-watchdog", "rendezvous-timeout"),
         unless=STEP_ENDED,
+        not_after=STEP_ENDING,
         echo=True,
     ),
     Signature(
@@ -182,6 +185,7 @@ SIGNATURES = (
         not_examples=("RuntimeError: DataLoader worker (pid 40011) is killed by signal: Killed.",),
         masks=("nccl-timeout-watchdog", "rendezvous-timeout"),
         unless=STEP_ENDED,
+        not_after=STEP_ENDING,
         echo=True,
     ),
     Signature(

@@ -133,16 +133,26 @@ SIGNATURES = (
         level=Level.STRONG,
     ),
     Signature(
-        pattern=r"Feature '(?:[\w.]*\.)?bf16[\w.]*' requires \.target sm_80|bf16 is only supported on A100\+ GPUs|CUBLAS_STATUS_NOT_SUPPORTED.{0,200}CUDA_R_16BF|not implemented for 'BFloat16'",
+        pattern=r"Feature '(?:[\w.]*\.)?bf16[\w.]*' requires \.target sm_80|bf16 is only supported on A100\+ GPUs|CUBLAS_STATUS_NOT_SUPPORTED.{0,200}CUDA_R_16BF",
         examples=(
             "ptxas /tmp/x, line 97; error   : Feature '.bf16' requires .target sm_80 or higher",
             "ptxas /tmp/x, line 9; error   : Feature 'cvt.rn.bf16.f32' requires .target sm_80 or higher",
-            "RuntimeError: \"triu_tril_cuda_template\" not implemented for 'BFloat16'",
             "    bf16 is only supported on A100+ GPUs",
             "RuntimeError: CUDA error: CUBLAS_STATUS_NOT_SUPPORTED when calling `cublasGemmEx( handle, opa, opb, m, n, k, &falpha, a, CUDA_R_16BF, lda, b, CUDA_R_16BF, ldb, &fbeta, c, CUDA_R_16BF, ldc, CUDA_R_32F, CUBLAS_GEMM_DEFAULT_TENSOR_OP)`",
         ),
         not_examples=("'.bf16' requires .target sm_80 or higher",),
         level=Level.STRONG,
+        masks=("flash-attn-needs-ampere",),
+    ),
+    Signature(
+        # a release of torch may lack the kernel for a GPU that has the type; `_amp_` is the scaler
+        # of fp16, which has none for bf16 on any GPU
+        pattern=r"RuntimeError: \"(?!_amp_)\w+\" not implemented for 'BFloat16'",
+        source="torch 1.10-2.13 aten/src/ATen/Dispatch.h",
+        examples=("RuntimeError: \"triu_tril_cuda_template\" not implemented for 'BFloat16'",),
+        not_examples=(
+            "RuntimeError: \"_amp_foreach_non_finite_check_and_unscale_cuda\" not implemented for 'BFloat16'",
+        ),
         masks=("flash-attn-needs-ampere",),
     ),
     Signature(

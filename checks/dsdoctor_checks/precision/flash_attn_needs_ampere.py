@@ -21,7 +21,7 @@ HINT = 'use `attn_implementation="sdpa"`, or a GPU of compute capability 8.0 or 
 
 SIGNATURES = (
     Signature(
-        pattern="FlashAttention(?:-2)? (?:only supports|requires|is only supported on|forward only supports|backward (?:for|only)).{0,60}(?:Ampere|Turing|sm8|A100|capability|head dim)",
+        pattern="FlashAttention(?:-2)? (?:only supports|requires|is only supported on|forward only supports|backward (?:for|only)).{0,60}(?:Ampere|Turing|sm8|A100|capability|head dim >)",
         examples=(
             "RuntimeError: FlashAttention only supports Ampere GPUs or newer.",
             "RuntimeError: FlashAttention backward for head dim > 64 requires A100 or H100 GPUs as the implementation needs a large amount of shared memory.",
@@ -33,6 +33,7 @@ SIGNATURES = (
         ),
         not_examples=(
             "RuntimeError: FlashAttention is only supported on CUDA 11.7 and above.  Note: make sure nvcc has a supported version by running nvcc -V.",
+            "RuntimeError: FlashAttention forward only supports head dimension at most 256",
         ),
         level=Level.CERTAIN,
         masks=("gpu-arch-unsupported",),

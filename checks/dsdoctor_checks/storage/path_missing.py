@@ -104,6 +104,28 @@ SIGNATURES = (
         level=Level.STRONG,
     ),
     Signature(
+        pattern=r"RuntimeError: Parent directory (?P<path>.{1,300}) does not exist\.",
+        source="torch 1.12-2.13 caffe2/serialize/inline_container.cc",
+        message="the directory `{path}`, in which `torch.save` is to write, does not exist",
+        hint="create the directory before the checkpoint is saved, on every node that writes one; if the run creates it, check that its file system is mounted and writable",
+        examples=(
+            "RuntimeError: Parent directory c/step3 does not exist.",
+            "RuntimeError: Parent directory /mnt/out/global_step10 does not exist.",
+        ),
+        not_examples=("RuntimeError: Parent directory ok",),
+    ),
+    Signature(
+        pattern=r"FileNotFoundError: Couldn't find (?:a dataset script at (?P<path>/\S{1,300}) or any data file|any data file at (?P<folder>/\S{1,300}?)\.(?:\s|$))",
+        source="datasets 1.18-4.4 load.py",
+        message="`load_dataset` finds no data at the path that it was given",
+        examples=(
+            "FileNotFoundError: Couldn't find a dataset script at /data/train/train.py or any data file in the same directory.",
+            "FileNotFoundError: Couldn't find any data file at /data/train.",
+        ),
+        not_examples=("FileNotFoundError: Couldn't find any data file at org/data.",),
+        level=Level.STRONG,
+    ),
+    Signature(
         # a name is looked up on the hub only where no such folder is here
         pattern=r"HFValidationError: Repo id must be in the form 'repo_name' or 'namespace/repo_name': '(?P<path>(?:/|\.{1,2}/|~)[^']{1,300})'",
         source="huggingface_hub 2.4.0 utils/_validators.py",

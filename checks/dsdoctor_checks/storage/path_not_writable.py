@@ -100,15 +100,6 @@ SIGNATURES = (
         masks=("cpu-adam-unbuilt",),
     ),
     Signature(
-        pattern="Parent directory .{1,200} does not exist",
-        examples=(
-            "RuntimeError: Parent directory c/step3 does not exist.",
-            "RuntimeError: Parent directory /mnt/out/global_step10 does not exist.",
-        ),
-        not_examples=("Parent directory ok",),
-        level=Level.HINT,
-    ),
-    Signature(
         pattern=r"OSError: PermissionError at |(?:mkdir|touch|cp|mv|tee|bash|sh|cannot create \S+|cannot open \S+|cannot create directory .{1,80})?: (?:cannot .{1,120}: )?Permission denied$|problem when trying to write in your cache folder",
         examples=(
             "OSError: PermissionError at /.cache/huggingface/hub when downloading gpt2. Check cache directory permissions.",

@@ -107,6 +107,7 @@ SIGNATURES = (
             "self must be a matrix, got 1-D tensor",
         ),
         level=Level.WEAK,
+        requires=("deepspeed", "DeepSpeed", "ZeRO", "zero3"),
     ),
     Signature(
         pattern=r"tensors must be 2-D|out of bounds for dimension 0 with size 0\b|is invalid for input of size 0\b",

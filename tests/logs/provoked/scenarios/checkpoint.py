@@ -118,6 +118,7 @@ def checkpoint_read_only_torch_save(bench: Bench) -> int:
     r"Parent directory \S+ does not exist",
     needs=("root",),
     also_ok=(
+        "path-missing",
         "disk-full",
         "unrecognised",
     ),

@@ -1,0 +1,51 @@
+"""Whether a line is a warning: what prints it goes on, so it ended nothing by itself."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Sequence
+
+from dsdoctor.logs.prefixes import strip_prefixes
+
+#: Lines in which the rest of a warning is looked for, on either side.
+REACH = 3
+#: A line of Python's `warnings`, of a logger at the level of a warning, or of torch's C++.
+WARNING = re.compile(
+    r"(?:^|[\s\].:])\w{0,40}Warning: |(?:^|[\s\[|-])WARN(?:ING)?(?:[\]\s:|-]|$)"
+    r"|^\[W\d{0,4} ?[^\]]{0,120}\.(?:cpp|cc|h):\d+\]",
+)
+#: Python's head of a warning (Lib/warnings.py: file, line, category).
+HEAD = re.compile(r":\d+: \w*Warning: ")
+#: The source line that Python quotes below a warning.
+QUOTED = re.compile(r"^  \s*(?:\w+\.)?(?:warn|warnings\.warn|warn_\w+|warning_once)\(")
+#: pip's head of the conflicts that it leaves and goes on with (pip 20.3-25 commands/install.py).
+NOTICE = "dependency resolver does not currently"
+SOURCE = re.compile(r"^  \S")
+
+
+def is_warning(text: str, front: Sequence[str], behind: Sequence[str]) -> bool:
+    """Whether a line is a warning, or belongs to one that takes several lines.
+
+    Args:
+        text: the line, without prefixes.
+        front: the lines above it, the nearest last.
+        behind: the lines below it.
+
+    >>> is_warning("x.py:141: UserWarning: CUDA initialization: driver too old", [], [])
+    True
+    >>> is_warning("Cannot access gated repo for url x", [], ["Please log in.", "  warnings.warn("])
+    True
+    >>> is_warning("n1:7:7 [0] NCCL WARN Call to connect failed", [], [])
+    False
+    """
+    if WARNING.search(text) and "CCL WARN " not in text:
+        return True
+    if NOTICE in text or any(NOTICE in line for line in front):
+        return True
+    below = [strip_prefixes(line)[0] for line in behind[:REACH]]
+    own = itertools.takewhile(lambda line: HEAD.search(line) is None, below)
+    if any(QUOTED.search(line) for line in own):
+        return True
+    above = strip_prefixes(front[-1])[0] if front else ""
+    return bool(below) and HEAD.search(above) is not None and SOURCE.search(below[0]) is not None

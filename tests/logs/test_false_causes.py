@@ -1,0 +1,195 @@
+"""What a log shows and what did not end the run: warnings, late lines, threads, other bars."""
+
+from __future__ import annotations
+
+import pytest
+
+from dsdoctor import packs
+from dsdoctor.logs import Source, diagnose, signatures_of
+from dsdoctor.logs.error_index import REFUSAL, Entry
+from dsdoctor.logs.knowledge import Answered
+from dsdoctor.logs.products import package_of
+from dsdoctor.logs.warning_lines import is_warning
+from dsdoctor.model.diagnosis import Diagnosis, Outcome
+
+KNOWN = signatures_of(packs.load(builtin_only=True))
+OWN = (
+    'Traceback (most recent call last):\n  File "/home/me/train.py", line 30, in main\n'
+    "    loss = run(batch)\n"
+)
+DRIVER = (
+    "/x/site-packages/torch/cuda/__init__.py:129: UserWarning: CUDA initialization: The NVIDIA "
+    "driver on your system is too old (found version 11040).\n  return torch._C._cuda_init() > 0\n"
+)
+GATED = (
+    "/x/site-packages/peft/utils/other.py:7: UserWarning: Unable to fetch remote file:\n"
+    "Cannot access gated repo for url https://huggingface.co/org/model/resolve/main/config.json.\n"
+    "  warnings.warn(\n"
+)
+
+
+def read(text: str) -> Diagnosis:
+    return diagnose([Source("log", data=text.encode())], KNOWN)
+
+
+def said(text: str) -> str:
+    found = read(text)
+    return found.causes[0].condition if found.causes else found.outcome.value
+
+
+@pytest.mark.parametrize("warning", [DRIVER, GATED])
+def test_what_only_warns_does_not_explain_an_exception_that_says_why(warning: str) -> None:
+    assert said(warning + OWN + "ValueError: labels of 3 classes, 2 expected\n") == "user-code"
+    assert said(warning + OWN + "KeyboardInterrupt\n") == "interrupted-by-user"
+
+
+def test_what_only_warns_explains_an_exception_that_says_only_what_failed() -> None:
+    assert said(DRIVER + OWN + "RuntimeError: No CUDA GPUs are available\n") == "driver-too-old"
+    assert said(DRIVER) == "driver-too-old"
+
+
+def test_pip_goes_on_with_the_conflicts_that_it_names() -> None:
+    text = (
+        "ERROR: pip's dependency resolver does not currently take into account all the packages "
+        "that are installed. This behaviour is the source of the following dependency conflicts.\n"
+        "peft 0.14.0 requires accelerate>=0.21.0, but you have accelerate 0.20.0 which is "
+        "incompatible.\n"
+        "Successfully installed accelerate-0.20.0\nsrun: error: Unable to create step for job 7: "
+        "Requested node configuration is not available\n"
+    )
+    assert read(text).outcome is Outcome.UNRECOGNISED
+
+
+def test_a_warning_of_several_lines_ends_where_the_next_begins() -> None:
+    behind = ["/x/a.py:9: UserWarning: leaked semaphores", "  warnings.warn("]
+    assert not is_warning("OSError: [Errno 28] No space left on device", [], behind)
+    assert is_warning("[2025-01-01 10:00:00,1] [WARNING] [runner.py:9:f] no hostfile", [], [])
+
+
+def test_what_other_ranks_print_stands_behind_the_rank_that_failed_first() -> None:
+    text = (
+        "[rank0]: Traceback (most recent call last):\n"
+        '[rank0]:   File "/home/me/data.py", line 9, in load\n[rank0]:     read(path)\n'
+        '[rank0]:   File "/x/site-packages/datasets/builder.py", line 8, in read\n'
+        "[rank0]: OSError: the arrow file was removed\n"
+        "[rank1]: Traceback (most recent call last):\n"
+        '[rank1]:   File "/home/me/data.py", line 9, in load\n[rank1]:     wait()\n'
+        "[rank1]: RuntimeError: [/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:534] "
+        "Connection closed by peer [10.0.0.7]:4711\n"
+    )
+    found = read(text)
+    assert found.outcome is not Outcome.CAUSE
+    assert found.first_error is not None
+    assert found.first_error.rank == 0
+
+
+def test_a_weak_line_behind_a_failed_import_is_of_another_command() -> None:
+    missing = OWN + "ModuleNotFoundError: No module named 'plotlib'\n"
+    assert said(missing + "sh: 1: source: not found\n") == "user-code"
+    assert said("sh: 1: source: not found\n" + missing) == "env-not-activated"
+
+
+def test_folders_of_a_project_are_not_the_products_of_the_same_name() -> None:
+    for path in ("/w/proj/datasets/load.py", "/w/proj/torch/reader.py", "/w/lightning/module.py"):
+        assert package_of(path) == ""
+    assert package_of("/w/pytorch/torch/serialization.py") == "torch"
+    assert package_of("/w/torch/nn/modules/linear.py") == "torch"
+    assert package_of("/w/datasets/src/datasets/load.py") == "datasets"
+    text = OWN.replace("train.py", "proj/datasets/mot.py") + "ValueError: no such sequence\n"
+    assert said(text) == "user-code"
+
+
+def test_what_cython_compiled_is_not_the_scripts() -> None:
+    assert package_of("python/ray/_raylet.pyx") == "ray"
+    text = OWN + '  File "zmq/backend/cython/_zmq.py", line 9, in bind\nValueError: bad address\n'
+    compiled = text.replace("zmq/backend/cython/_zmq.py", "python/ray/includes/common.pxi")
+    found = read(compiled).first_error
+    assert found is not None
+    assert found.file == "/home/me/train.py"
+
+
+def test_a_callback_that_cannot_be_called_is_the_scripts() -> None:
+    trainer = '  File "/x/site-packages/transformers/trainer.py", line 8, in train\n    f()\n'
+    called = (
+        '  File "/x/site-packages/transformers/trainer_callback.py", line 9, in {}\n    f(event)\n'
+    )
+    words = "AttributeError: 'Mine' object has no attribute 'on_init_end'\n"
+    assert said(OWN + trainer + called.format("call_event") + words) == "user-code"
+    assert said(OWN + trainer + called.format("on_step_end") + words) == "unrecognised"
+
+
+def test_source_text_that_ranks_write_into_each_other_is_not_an_exception() -> None:
+    text = OWN + "seen: Optional[Data] = None,\nNameError: name 'Data' is not defined\n"
+    found = read(text).first_error
+    assert found is not None
+    assert found.type == "NameError"
+
+
+def test_tasks_that_slurm_kills_when_their_step_ends_were_not_out_of_memory() -> None:
+    watchdog = (
+        "[rank3]:[E506 07:18:09.5 ProcessGroupNCCL.cpp:633] [Rank 3] Watchdog caught collective "
+        "operation timeout: WorkNCCL(SeqNum=2, OpType=BROADCAST, NumelIn=1, Timeout(ms)=600000) "
+        "ran for 600012 milliseconds before timing out.\n"
+    )
+    aborted = "srun: error: n2: task 3: Aborted (core dumped)\n"
+    step = "slurmstepd: error: *** STEP 88121.0 ON n1 CANCELLED AT 2025-02-28T09:10:12 ***\n"
+    killed = "srun: error: n1: task 1: Killed\n"
+    assert said(watchdog + aborted + step + killed) == "nccl-timeout-watchdog"
+    assert said(killed + step + aborted) == "host-oom-killed"
+
+
+def test_exceptions_that_a_run_outlived_for_long_did_not_end_it_however_many() -> None:
+    thread = (
+        "Exception in thread Thread-3:\nTraceback (most recent call last):\n"
+        '  File "/home/me/reader.py", line 8, in run\n    torch.load(path)\n'
+        "RuntimeError: PytorchStreamReader failed reading zip archive: failed finding central "
+        "directory\n"
+    )
+    plain = "".join(f"frame {n} rendered in {n % 7} ms\n" for n in range(1500))
+    ended = "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2024-03-24T19:28:37 DUE TO PREEMPTION ***\n"
+    assert said(thread * 6 + plain + ended) == "job-preempted"
+
+
+def test_bars_of_another_length_count_something_else() -> None:
+    bar = " {:3d}%|###   | {}/{} [00:40<04:53,  3.00it/s]\n"
+    error = OWN + "ValueError: wrong label\n"
+    other = bar.format(90, 9, 10)
+    assert said(bar.format(50, 500, 1000) + error + other) == "user-code"
+    on = "".join(bar.format(n // 10, n, 1000) for n in range(520, 560))
+    assert said(bar.format(50, 500, 1000) + error + on) == "clean"
+
+
+def test_a_message_of_its_own_counts_where_the_index_names_no_condition() -> None:
+    text = OWN + '  File "/x/site-packages/torch/storage.py", line 9, in f\n    g()\n{}\n'
+    entry = Entry("torch", "RuntimeError", "torch/storage.py", "f", ("2.4",), (), anchored=True)
+    answered = Answered(entry, REFUSAL, "a tensor of another kind", None)
+
+    def index(words: str) -> Diagnosis:
+        log = Source("log", data=text.format(words).encode())
+        return diagnose([log], KNOWN, answer=lambda error: answered if error.traced else None)
+
+    strong = index("OSError: libcuda.so: cannot open shared object file: No such file or directory")
+    assert [one.condition for one in strong.causes] == ["wsl-driver-unavailable"]
+    weak = index("RuntimeError: Parent directory /out does not exist.")
+    assert weak.causes == ()
+    assert weak.explained is not None
+
+
+def test_the_launchers_own_parser_is_told_from_that_of_a_script() -> None:
+    refused = "accelerate launch: error: argument --num_machines: invalid int value: ''\n"
+    assert said("usage: accelerate launch [-h]\n" + refused) == "launch-option-refused"
+    assert said("usage: run.py [-h]\n" + refused.replace("accelerate launch", "run.py")) == (
+        "user-code"
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "wanted"),
+    [
+        ("RuntimeError: mat2 must be a matrix, got 1-D tensor", "user-code"),
+        ("RuntimeError: \"_amp_foreach_x_cuda\" not implemented for 'BFloat16'", "user-code"),
+        ("RuntimeError: Parent directory /out/run3 does not exist.", "path-missing"),
+    ],
+)
+def test_messages_with_several_causes(words: str, wanted: str) -> None:
+    assert said(f"{OWN}{words}\n") == wanted

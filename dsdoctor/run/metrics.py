@@ -6,6 +6,8 @@ import contextlib
 import csv
 import io
 import json
+import math
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,11 @@ from dsdoctor.run.progress import Progress
 
 #: Cells of a table: a week of samples of 8 GPUs and ranks has 20 million.
 _MOST_CELLS = 100_000_000
+#: An event file has 64 bits for the step.
+_LARGEST_STEP = 1 << 62
+#: A column as dsdoctor names it. A kept run may come from somebody else, and a spreadsheet takes a
+#: cell that begins with `=`, `+`, `-` or `@` for a formula.
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.]{0,80}")
 
 
 def _rows(
@@ -82,10 +89,8 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
 
 def step_rows(folder: Path) -> list[dict[str, Any]]:
     """The steps of a run: numbers only, whatever the file contains."""
-    from dsdoctor.report.text import clean  # noqa: PLC0415  # a job must not wait for it
-
     return [
-        {clean(key): value for key, value in row.items() if _is_number(value)}
+        {key: value for key, value in row.items() if _NAME.fullmatch(key) and _is_number(value)}
         for row in read_lines(folder / "steps.jsonl")
     ]
 
@@ -100,8 +105,6 @@ def flat_samples(folder: Path, started: float) -> list[dict[str, Any]]:
 
     Samples that are not of this form are left out.
     """
-    from dsdoctor.report.text import clean  # noqa: PLC0415  # a job must not wait for it
-
     rows: list[dict[str, Any]] = []
     samples = read_lines(folder / "samples.jsonl.1") + read_lines(folder / "samples.jsonl")
     for sample in samples:
@@ -109,9 +112,9 @@ def flat_samples(folder: Path, started: float) -> list[dict[str, Any]]:
             row = _flat(sample, started)
             rows.append(
                 {
-                    clean(key): value
+                    key: value
                     for key, value in row.items()
-                    if value is None or _is_number(value)
+                    if _NAME.fullmatch(key) and (value is None or _is_number(value))
                 }
             )
     return rows
@@ -180,5 +183,6 @@ def to_tensorboard(
             tag = key if "." in key else f"training/{key}"
             summary = Summary(value=[Summary.Value(tag=tag, simple_value=float(value))])
             at = row.get("step", round(row.get("seconds", number)))
+            at = at if math.isfinite(at) and abs(at) < _LARGEST_STEP else number
             writer.add_event(Event(step=int(at), summary=summary))
     writer.close()

@@ -1,0 +1,23 @@
+"""A kept run of somebody else: what its files name does not reach a program as a command."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from dsdoctor.run import metrics
+
+FORMULAS = ("=cmd|' /C calc'!A0", "+1+1", "-2+3", "@SUM(1)", "\t=1", "\r=1", " =1", "=1,2", "é")
+
+
+@pytest.mark.parametrize("formula", FORMULAS)
+def test_no_column_of_a_table_is_a_formula(tmp_path: Path, formula: str) -> None:
+    step = {"t": 1.0, "step": 3, "loss": 2.5, "tokens_per_second": 7, formula: 1}
+    (tmp_path / "steps.jsonl").write_text(json.dumps(step) + "\n")
+    sample = {"t": 2.0, "host": {"used": 5, formula: 6}, "ranks": [{"rank": 0, "rss": 1, "cpu": 2}]}
+    (tmp_path / "samples.jsonl").write_text(json.dumps(sample) + "\n")
+    steps, samples = metrics.step_rows(tmp_path), metrics.flat_samples(tmp_path, 1.0)
+    assert metrics.to_csv(steps).splitlines()[0] == "t,step,loss,tokens_per_second"
+    assert metrics.to_csv(samples).splitlines()[0] == "seconds,host.used,rank0.rss,rank0.cpu"

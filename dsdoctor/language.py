@@ -53,6 +53,11 @@ def entries(text: str) -> Iterator[tuple[str, str, str]]:
         found[field] = found.get(field, "") + str(ast.literal_eval(match[2] or match[3]))
 
 
+#: Characters of a text whose values are looked for. Three values take time in the cube of it, and a
+#: value may be a name that somebody else chose.
+LONGEST = 1000
+
+
 @dataclasses.dataclass(frozen=True)
 class Catalogue:
     """The translations into one language.
@@ -68,6 +73,8 @@ class Catalogue:
         known = self.texts.get(condition, {})
         if text in known:
             return known[text]
+        if len(text) > LONGEST:
+            return None
         for english, translation in known.items():
             if "{" not in english:
                 continue

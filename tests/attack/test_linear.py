@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dsdoctor import packs
+from dsdoctor import language, packs
 from dsdoctor.api import Condition, Finding, RunNeeds, Scope, check, warn
 from dsdoctor.examine import Request, examine
 from dsdoctor.fleet import nodes, replay
@@ -148,3 +148,15 @@ def test_a_node_is_judged_within_a_limit(monkeypatch: pytest.MonkeyPatch) -> Non
     assert {finding.message for finding in report.findings} == {
         "not judged: the time limit was over"
     }
+
+
+def test_a_text_with_a_name_of_somebody_elses_is_translated_in_bounded_time() -> None:
+    english = "{one} and {two} and {three} of `{four}`"
+    catalogue = language.Catalogue({"x": {english: "{four}: {one}, {two}, {three}"}})
+    assert catalogue.translate("x", "a and b and c of `d`") == "d: a, b, c"
+    begun = time.process_time()
+    for text in (" and " * 20_000, "a and b and c of `" + " and " * 20_000 + "`"):
+        assert catalogue.translate("x", text) is None
+    longest = (" and " * language.LONGEST)[: language.LONGEST]
+    assert catalogue.translate("x", longest) is None
+    assert time.process_time() - begun < 5.0

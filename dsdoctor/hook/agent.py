@@ -213,8 +213,7 @@ def by_hook(options: Options) -> dict[str, Any] | None:
     try:
         found = json.loads(verdict.read_bytes())
     except (OSError, ValueError):
-        last = [*done.error_text.strip().splitlines(), ""][0]
-        say(f"check status={done.returncode} {last}")
+        say(f"check status={done.returncode} {done.error_text}")
         return None
     return found if isinstance(found, dict) else None
 

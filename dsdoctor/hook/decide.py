@@ -88,16 +88,20 @@ def _rank(row: dict[str, Any]) -> tuple[int, int]:
     )
 
 
+def _fault(row: dict[str, Any]) -> Fault:
+    return Fault(
+        id=str(row.get("id", "")),
+        condition=str(row.get("condition", "")),
+        message=str(row.get("message", "")),
+        hint=str(row.get("hint", "")),
+        scope=str(row.get("scope", "node")),
+    )
+
+
 def faults_of(judged: dict[str, Any], *, wants_gpu: bool) -> tuple[Fault, ...]:
     """Confirmed failures, the decisive one first, less those of GPUs that the job does not use."""
     return tuple(
-        Fault(
-            id=str(row.get("id", "")),
-            condition=str(row.get("condition", "")),
-            message=str(row.get("message", "")),
-            hint=str(row.get("hint", "")),
-            scope=str(row.get("scope", "node")),
-        )
+        _fault(row)
         for row in sorted(judged.get("findings", ()), key=_rank)
         if row.get("status") == "fail"
         and row.get("confirmed")
@@ -108,13 +112,7 @@ def faults_of(judged: dict[str, Any], *, wants_gpu: bool) -> tuple[Fault, ...]:
 def warnings_of(judged: dict[str, Any], *, wants_gpu: bool = True) -> tuple[Fault, ...]:
     """Warnings, and failures that are not confirmed, less those of GPUs that a job does not use."""
     return tuple(
-        Fault(
-            id=str(row.get("id", "")),
-            condition=str(row.get("condition", "")),
-            message=str(row.get("message", "")),
-            hint=str(row.get("hint", "")),
-            scope=str(row.get("scope", "node")),
-        )
+        _fault(row)
         for row in judged.get("findings", ())
         if (row.get("status") == "warn" or (row.get("status") == "fail" and not row["confirmed"]))
         and (wants_gpu or row.get("family") not in GPU_FAMILIES)
@@ -136,7 +134,7 @@ def decide(
     """The decision on a machine that could be judged.
 
     A failure blocks if it is confirmed: one that rests on a time-out or on a broken answer is as
-    unknown as what could not be read at all, since the doctor may be the one that is ill.
+    unknown as what could not be read at all, since dsdoctor itself may be at fault.
     """
     faults = faults_of(judged, wants_gpu=wants_gpu)
     unsure = [str(text) for text in judged.get("unsure", ())] if wants_gpu else []

@@ -36,8 +36,8 @@ DAY_SECONDS = 86400.0
 #: No word of ours is longer; beyond these, times are not ours either.
 _WORD = 200
 _LATEST, _LONGEST_SECONDS = 1e11, 1e6
-#: A run that began so long ago and has no end was killed: no budget is longer.
-_KILLED_AFTER_SECONDS = 300.0
+#: A run that began so long ago and has no end was killed: no budget in `[hook]` is longer.
+_KILLED_AFTER_SECONDS = 700.0
 _MEDIAN, _TAIL = 0.5, 0.99
 #: The same words in each line of a log of 16 MiB.
 _masked = functools.lru_cache(maxsize=4096)(masked_name)

@@ -268,6 +268,15 @@ def configured(request: Request, table: Mapping[str, object]) -> Request:
     for name in ("budget", "max_age", "fail_closed", "dry_run", "textfile", "gpus"):
         if name in table and getattr(request, name) == getattr(default, name):
             changes[name] = table[name]
+    if request.kind == "slurm-task-prolog":
+        changes.pop("textfile", None)  # it runs as the job's user, and the file is root's
+    budget = changes.get("budget")
+    if request.token and isinstance(budget, float) and budget > request.budget:
+        del changes["budget"]
+        again = f"run `dsdoctor hook install` again with `--budget {budget:g}`"
+        problem = f"`budget = {budget:g}` in `[hook]` is ignored: the script ends this hook after "
+        problem += f"{request.budget:g} s and a little; {again}"
+        changes["problems"] = (*request.problems, problem)
     ignore = table.get("ignore", ())
     if isinstance(ignore, list | tuple):
         changes["ignore"] = (*request.ignore, *ignore)

@@ -34,7 +34,7 @@ _LAST_SECONDS = 0.1
 _END_SECONDS = 0.5
 #: Share of an epilog's budget for judging, when it has waited for processes to end.
 _JUDGE_SHARE = 0.3
-#: Status of a worker that was asked for what cannot be (`worker.MISUSE`, not imported here).
+#: Status of a worker whose task names what does not exist (`worker.MISUSE`, not imported here).
 _MISUSE = 2
 
 
@@ -81,7 +81,8 @@ class Supervisor:
     @property
     def key(self) -> str:
         """Under which settings a verdict was made; another setting must not re-use it."""
-        parts = [__version__, sorted(self.request.ignore), os.environ.get("FAKE_NVML")]
+        library = os.environ.get("LD_LIBRARY_PATH")  # where a driver's library is looked for first
+        parts = [__version__, sorted(self.request.ignore), library]
         text = json.dumps([*parts, self.request.limits], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 

@@ -4,8 +4,8 @@
 
 Modes: `node` reads the node, judges it and leaves snapshot and verdict for every hook of the next
 minute; `judge` judges that snapshot for some GPUs; `full` reads and judges for one job; `ended`
-reads and judges the node after one. On stdout stands which probe has begun (`+nvml`) and which has
-ended (`-nvml`).
+reads and judges the node after one. Stdout says which probe has begun (`+nvml`) and which has ended
+(`-nvml`).
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ from dsdoctor.version import __version__
 SCALE = 3.0
 #: After this a worker gives up, so that its lock is free again.
 TOTAL_SECONDS = 60.0
-#: What may be read before every job: no patient, no compiler, nothing that imports torch. Nor the
-#: kernel log: a fatal Xid stays in it after the reset that cured the GPU, drivers before 570 do not
-#: report that reset, and the gate would block jobs for a day.
+#: What may be read before every job: no environment, no compiler, nothing that imports torch. Nor
+#: the kernel log: a fatal Xid stays in it after the reset that cured the GPU, drivers before 570 do
+#: not report that reset, and the gate would block jobs for a day.
 NODE_FACTS: frozenset[type[Fact]] = frozenset(
     {Environment, Gpus, GpuTopology, NvidiaKernel, Nvml, OsInfo, Resources}
 )
@@ -57,7 +57,7 @@ NODE_FACTS: frozenset[type[Fact]] = frozenset(
 ENDED_FACTS: frozenset[type[Fact]] = frozenset({*NODE_FACTS, JobRemains, KernelLog})
 #: What says which GPUs a *job* sees; a verdict on the node must not depend on it.
 JOB_VARIABLES = ("CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "NVIDIA_VISIBLE_DEVICES")
-#: Status of a worker that was asked for what cannot be; its last line says why.
+#: Status of a worker whose task names what does not exist; its last line says why.
 MISUSE = 2
 _UNSURE = (Status.UNKNOWN, Status.CRASH)
 
@@ -192,33 +192,11 @@ def main(task: Mapping[str, Any]) -> int:
         os.set_inheritable(int(task["lock"]), False)  # the lock ends with this process
     folder = RunFolder(Path(task["folder"]))
     registry = packs.load(only_root_owned=True)
-    policy_of, ignore, problems = _settings(task, registry)
+    limits, ignore, problems = _settings(task, registry)
     task = {**task, "ignore": ignore}
-    if task["mode"] == "full":
-        snapshot, report = _full(task, registry, policy_of)
-        name = str(task["result"])
-    elif task["mode"] == "ended":
-        snapshot, report = _ended_job(task, registry, policy_of)
-        name = str(task["result"])
-    else:
-        units = node_units(registry, task["ignore"])
-        policy = Policy(limits=policy_of)
-        if task["mode"] == "judge":
-            snapshot = from_json((folder.path / SNAPSHOT_FILE).read_bytes(), SNAPSHOT_FILE)
-            snapshot.put(_needs(tuple(task["gpus"])))
-            name = str(task["result"])
-        else:
-            request = Request(
-                run=RunNeeds(quick=True),
-                host=LocalHost(node_env(os.environ), scale=SCALE),
-                timeout=TOTAL_SECONDS,
-                facts=NODE_FACTS,
-                progress=_tell,
-            )
-            snapshot = read_machine(request, registry)
-            files.write(folder.path / SNAPSHOT_FILE, snapshot.to_json(), mode=0o600, strict=True)
-            name = NODE_FILE
-        report = judge(snapshot, units, registry, policy)
+    act = {"node": _node, "judge": _selection, "full": _full, "ended": _ended_job}[task["mode"]]
+    snapshot, report = act(task, registry, limits)
+    name = NODE_FILE if task["mode"] == "node" else str(task["result"])
     found = summary(report, snapshot, registry, str(task["key"])) | {"problems": problems}
     if not folder.write(name, found):
         sys.stdout.write(f"the run folder `{folder.path}` cannot be written\n")
@@ -249,6 +227,42 @@ def _needs(gpus: tuple[str, ...]) -> RunNeeds:
     """What a job asks of the node; the highest index says how many GPUs there must be."""
     indices = [int(item) for item in gpus if item.isdecimal()]
     return RunNeeds(quick=True, gpus=gpus, expect_gpus=max(indices) + 1 if indices else None)
+
+
+def _node(
+    task: Mapping[str, Any], registry: Registry, limits: Mapping[str, Mapping[str, float]]
+) -> tuple[Snapshot, Report]:
+    """Reads the node, and keeps what was read for `_selection`."""
+    request = Request(
+        run=RunNeeds(quick=True),
+        host=LocalHost(node_env(os.environ), scale=SCALE),
+        timeout=TOTAL_SECONDS,
+        facts=NODE_FACTS,
+        progress=_tell,
+    )
+    snapshot = read_machine(request, registry)
+    path = Path(task["folder"]) / SNAPSHOT_FILE
+    files.write(path, snapshot.to_json(), mode=0o600, strict=True)
+    return snapshot, _judged(snapshot, task, registry, limits)
+
+
+def _selection(
+    task: Mapping[str, Any], registry: Registry, limits: Mapping[str, Mapping[str, float]]
+) -> tuple[Snapshot, Report]:
+    """Judges what `_node` has read for some of its GPUs."""
+    path = Path(task["folder"]) / SNAPSHOT_FILE
+    snapshot = from_json(path.read_bytes(), SNAPSHOT_FILE)
+    snapshot.put(_needs(tuple(task["gpus"])))
+    return snapshot, _judged(snapshot, task, registry, limits)
+
+
+def _judged(
+    snapshot: Snapshot,
+    task: Mapping[str, Any],
+    registry: Registry,
+    limits: Mapping[str, Mapping[str, float]],
+) -> Report:
+    return judge(snapshot, node_units(registry, task["ignore"]), registry, Policy(limits=limits))
 
 
 def _full(

@@ -2,14 +2,14 @@
 
 A scheduler acts on any status but 0, and an interpreter has many ways to end with another: it is
 gone (127), may not be run (126), lies on a dead network disk, is killed, finds the disk full; and a
-crash of Python is status 1, which is the word for "faulty" in several protocols. The script passes
-a status on only if the verdict file of this very run bears it out. As root it first makes sure that
+crash of Python is status 1, which means "faulty" in several protocols. The script passes a status
+on only if the verdict file of this very run confirms it. As root it first makes sure that
 nobody but root could have changed the interpreter or laid out the run folder.
 
-A shell cannot hold a process: it may bury a child at any moment, and the number then passes on to a
-process of another account. The script therefore signals nobody by number. dsdoctor runs in a
-process group of its own, and what ends it (a time limit, the end of the script) is in that group
-and signals number 0, "my own group".
+A shell may reap a child at any moment, and the kernel then gives its number to a process of another
+account. The script therefore signals no process by number. dsdoctor runs in a process group of its
+own, and what ends it (a time limit, the end of the script) is in that group and signals number 0,
+"my own group".
 
 Over 400 lines because the script is one text that an administrator reads as a whole.
 """
@@ -22,7 +22,7 @@ import shlex
 from dsdoctor.hook import gatelog
 from dsdoctor.version import __version__
 
-#: Stands in every file that we write, and is looked for before we remove one.
+#: In every file that we write, and looked for before we remove one.
 MARK = "written by `dsdoctor hook install`"
 #: What the shell adds to the budget before it gives up on the interpreter itself.
 GRACE_SECONDS = 2
@@ -38,7 +38,7 @@ export PATH
 umask 022
 { read -r begun _ </proc/uptime; } 2>/dev/null || begun=
 job=@JOB@
-# it goes into logs and into the token; a job's owner may set it under some schedulers
+# it goes into logs and into the token; under some schedulers the user of the job can set it
 case $job in *[!]A-Za-z0-9._[-]*) job= ;; esac
 stamp=
 decision=pass
@@ -80,7 +80,7 @@ line=
 leash=
 stopped=
 
-# a signal to this script ends dsdoctor, which ends its own children, and what is left is cleaned up
+# a signal to this script ends dsdoctor, which ends its own children; then the folder is removed
 stop() { # name
   stopped=$1
   [ -n "$leash" ] && { echo stop >&9; } 2>/dev/null
@@ -90,7 +90,7 @@ trap 'stop INT' INT
 trap 'stop HUP' HUP
 stamp=$(date +%s 2>/dev/null)
 token=$$-${job:-0}-$stamp
-ended() { # process: gone, or waiting to be buried
+ended() { # process: gone, or a zombie
   kill -0 "$1" 2>/dev/null || return 0
   { read -r _ _ state _ <"/proc/$1/stat"; } 2>/dev/null && [ "$state" = Z ]
 }
@@ -99,14 +99,14 @@ clean() {
   [ -n "$work" ] && rm -rf "$work" 2>/dev/null
 }
 
-# What runs in a process group of its own, where number 0 means that group: a number in a variable
-# may have passed on to a process of somebody else. Where neither setsid, perl nor this shell makes
-# such a group, it is that of whoever called this script, and nothing is signalled.
+# Each runs in a process group of its own and signals number 0, which means that group: a number in
+# a variable may belong to a process of somebody else by now. Where neither setsid, perl nor this
+# shell makes such a group, it is that of whoever called this script, and nothing is signalled.
 setsid=$(command -v setsid 2>/dev/null)
 if [ -z "$setsid" ] && setsid=$(command -v perl 2>/dev/null); then
   setsid="$setsid -e setpgrp;exec(@ARGV)"
 fi
-# logger: waited for, since what is left behind dies with this script, but not for long
+# logger is waited for, since what is left behind dies with this script, but 0.5 s at most
 tell='
 read -r _ _ _ _ group _ </proc/self/stat
 [ "$group" = "$$" ] || exec logger -t dsdoctor -p daemon.warning "$1"
@@ -114,8 +114,9 @@ read -r _ _ _ _ group _ </proc/self/stat
 logger -t dsdoctor -p daemon.warning "$1"
 kill -KILL 0
 '
-# dsdoctor: ended by the word on descriptor 3, or by its end, which comes when this script is gone
-# however it ended; this shell can always be killed, also when the kernel holds dsdoctor (state D)
+# dsdoctor is ended by a word on descriptor 3, or by the end of that file, which comes when this
+# script is gone, however it ended; this shell can be killed while the kernel holds dsdoctor in
+# state D
 guard='
 limit=$1 late=$2 path=$3
 shift 3
@@ -128,7 +129,7 @@ trap "" TERM
   read -r word
   left=10
   until [ "$word" = done ] || [ "$left" = 0 ]; do
-    # told again, since a process that is not yet what it shall be loses a signal
+    # repeated, since a process that has not called exec yet may lose a signal
     kill -TERM 0
     left=$((left - 1))
     sleep 0.1 || { sleep 1 && left=0; }
@@ -223,7 +224,7 @@ noted=$value
 word would
 would=$value
 [ "$decision" = block ] && word condition && condition=$value
-# the word of a verdict counts only together with the token of this run
+# a verdict counts only together with the token of this run
 case "$status $line" in
 @CASES@
 esac
@@ -315,7 +316,7 @@ _NOTE = (
     'hook=@KIND@ node=${SLURMD_NODENAME-} job=$job run=$token $*" >>"$run/@LOG@"; }'
 )
 _THIS_RUN = r'*"\"token\": \"$token\""*'
-#: Kind to status and the word in the verdict that bears it out.
+#: Kind to status and the word in the verdict that confirms it.
 _WORDS = {
     "pbs-prologue": {2: ("decision", "block")},
     "k8s": {1: ("decision", "block"), 4: ("decision", "block")},
@@ -334,7 +335,7 @@ _JOBS = {
     "lsf": "${LSB_JOBID-}",
     "sge": "${JOB_ID-}",
 }
-#: What a monitor hears where nothing is known: the status of its protocol, and a line.
+#: What a monitor receives for an inconclusive verdict: the status of its protocol, and a line.
 MONITORS = {
     "npd": (2, "dsdoctor: inconclusive ($1)"),
     "nagios": (3, "DSDOCTOR UNKNOWN - inconclusive ($1): $2"),
@@ -367,7 +368,7 @@ class Wrapper:
 
     @property
     def words(self) -> dict[int, tuple[str, str]]:
-        """Statuses that may be passed on, each with the word of the verdict that bears it out."""
+        """Statuses that may be passed on, each with the word of the verdict that confirms it."""
         return _WORDS.get(self.kind, _BLOCKS)
 
     def _cases(self) -> str:
@@ -380,7 +381,7 @@ class Wrapper:
         return "\n".join(rows)
 
     def _else(self) -> int:
-        """The status where nothing is known: that of a fault only if it shall block."""
+        """The status for an inconclusive verdict: that of a fault only with --fail-closed."""
         monitor = MONITORS.get(self.kind)
         if monitor is not None:
             return monitor[0]

@@ -20,6 +20,7 @@ import msgspec
 from dsdoctor import error_pages, fact_pages, packs
 from dsdoctor.cli.explain import page
 from dsdoctor.cli.main import group
+from dsdoctor.hook import install
 from dsdoctor.logs import prepared
 from dsdoctor.logs.knowledge import stated_by
 from dsdoctor.logs.necessary import derived
@@ -70,7 +71,9 @@ def pages() -> dict[Path, str]:
     made[ROOT / "conditions" / "README.md"] = "\n".join(rows) + "\n"
     for file, text in error_pages.pages(PACK / prepared.ERROR_INDEX).items():
         made[ROOT / "errors" / file] = text
-    return made
+    manifests = install.InstallOptions(into=ROOT / "kubernetes", python="python3")
+    files = install.plan("kubernetes", manifests).files
+    return made | {path: text for path, (text, _) in files.items()}
 
 
 def literals(registry: Registry) -> str:

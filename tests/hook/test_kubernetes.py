@@ -44,9 +44,7 @@ def test_the_schemas_do_notice_a_wrong_word() -> None:
 def test_the_documents_hold_what_install_writes() -> None:
     plan = install.plan("kubernetes", install.InstallOptions(into=DOCS, python="python3"))
     for path, (text, _) in plan.files.items():
-        assert path.read_text() == text, (
-            "run `dsdoctor hook install kubernetes` into docs/kubernetes"
-        )
+        assert path.read_text() == text, "run `python docs/generate.py`"
 
 
 def test_the_policy_names_the_statuses_of_the_hook() -> None:

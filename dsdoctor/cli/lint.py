@@ -23,6 +23,7 @@ SCHEMA = "dsdoctor/lint"
 VERSION = 1
 #: Launch lines that were not judged, of which the text names so many.
 MOST_NAMED = 5
+_RELEASE = r"\d+\.\d+(?:\.\d+)?(?:(?:a|b|rc|\.dev|\.post)\d+)?(?:\+\S{1,20})?"
 WORDS = {Status.FAIL: "FAIL", Status.WARN: "WARN", Status.CRASH: "CRASH"}
 
 
@@ -84,7 +85,7 @@ def command(
       dsdoctor lint configs/ scripts/ --format github
       dsdoctor lint --deepspeed 0.16.4 configs/
     """  # noqa: D301  # \b is click's mark, not an escape for Python's reader
-    if version is not None and not re.fullmatch(r"\d+\.\d+(\.\d+)?\S{0,20}", version):
+    if version is not None and not re.fullmatch(_RELEASE, version):
         raise UsageError(f"`--deepspeed {version}` is not a version; expected one such as 0.16.4")
     registry = loading.load_registry()
     settings = common.load_settings(registry)

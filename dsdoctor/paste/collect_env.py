@@ -39,6 +39,8 @@ _PACKAGE = re.compile(
     r"\s*\[(?P<tool>pip|pip3|pip2|conda)\]\s+(?P<name>[\w.-]{1,60})(?:==|\s+)(?P<v>\S+)"
     r"(?:\s+(?P<build>\S+))?"
 )
+#: So many lines of packages in a row are the list, also without its head.
+_CUT_LIST = 2
 _VARIABLE = re.compile(r"\s*(?P<name>[A-Z][A-Z0-9_]{2,60})=(?P<value>.*)$")
 _LIBRARIES = re.compile(r"\s*Versions of relevant libraries\s*:")
 #: Before 3.8 Python reported the newest symbol version that its own executable asks of glibc, not
@@ -156,6 +158,8 @@ def _read(lines: Sequence[Line], into: Statements) -> None:
             place = _region(lines, place, into)
         elif _LIBRARIES.match(lines[place].text):
             place = _libraries(lines, place + 1, into)
+        elif all(_PACKAGE.match(line.text) for line in lines[place : place + _CUT_LIST]):
+            place = _libraries(lines, place, into)  # the head of the list was cut off
         else:
             place += 1
 

@@ -35,6 +35,7 @@ from dsdoctor.probes.command_tables import (
 from dsdoctor.probes.yaml_files import accelerate_values
 
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
+_LAST_PORT = 65535
 _PYTHON = re.compile(r"(python|pypy)[\d.]*$")
 #: Short options that take a value, and long ones that take none.
 _SLURM = {"srun": (SRUN_SHORT, SRUN_SWITCHES), "sbatch": (SBATCH_SHORT, SBATCH_SWITCHES)}
@@ -155,6 +156,10 @@ def _number(options: dict[str, str], *names: str) -> int | None:
     return None
 
 
+def _is_port(options: dict[str, str]) -> bool:
+    return 0 <= (_number(options, "master_port") or 0) <= _LAST_PORT
+
+
 def _script(launcher: str, rest: list[str]) -> tuple[str | None, list[str]]:
     if launcher == "python" and rest[:1] == ["-m"]:
         return (rest[1], rest[2:]) if len(rest) > 1 else (None, [])
@@ -241,7 +246,7 @@ def parse_command(argv: Sequence[str]) -> LaunchCommand:
         for name in ("num_gpus", "num_nodes", "master_port")
         if ruling == "deepspeed"
         and "$" not in options.get(name, "$")  # a shell may still replace it
-        and _number(options, name) is None
+        and (_number(options, name) is None or (name == "master_port" and not _is_port(options)))
     )
     return LaunchCommand(
         argv=clean,

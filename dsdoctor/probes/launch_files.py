@@ -14,6 +14,7 @@ _SHELL = (
     *(".", "alias", "builtin", "cd", "command", "eval", "exec", "export", "module", "set"),
     *("source", "time", "ulimit", "umask", "unset", "wait"),
 )
+_SHELLS = re.compile(r"(?:ba|da|z|k)?sh")
 #: What only a shell understands: then the command is more than its first program.
 _SYNTAX = re.compile(r"[;&|<>`$*?~(){}]")
 
@@ -24,6 +25,14 @@ def _there(host: Host, path: str) -> bool | None:
     except HostError as error:
         return False if error.missing.why is Why.ABSENT else None
     return True
+
+
+def _of_shell(command: LaunchCommand) -> str:
+    """The script of `bash run.sh`; "" = the command starts no shell, or gives it a line."""
+    if not _SHELLS.fullmatch(posixpath.basename(command.program)):
+        return ""
+    rest = command.argv[command.argv.index(command.program) + 1 :]
+    return rest[0] if rest and not rest[0].startswith(("-", "+")) else ""
 
 
 def _found(host: Host, program: str, command: LaunchCommand, run: RunNeeds, bin_dir: str) -> str:
@@ -47,7 +56,11 @@ def launch_files(
         return LaunchFiles(folder=run.cwd)
     program = None if command.program in _SHELL else command.program
     bin_dir = "" if isinstance(patient, Missing) else patient.bin_dir or ""
-    script = command.script if (command.script or "").endswith((".py", ".sh")) else None
+    named = command.script or _of_shell(command)
+    script = named if named.endswith((".py", ".sh")) else None
+    config = (command.inner or command.launcher) == "accelerate" and command.options.get(
+        "config_file"
+    )
     path = None if script is None else posixpath.normpath(posixpath.join(run.cwd, script))
     return LaunchFiles(
         program=program,
@@ -55,5 +68,7 @@ def launch_files(
         script=script,
         script_path=path,
         script_exists=None if path is None else _there(host, path),
+        launcher_config=config or None,
+        launcher_config_exists=_there(host, posixpath.join(run.cwd, config)) if config else None,
         folder=run.cwd,
     )

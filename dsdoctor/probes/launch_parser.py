@@ -14,6 +14,22 @@ from dsdoctor.probes.command_line import launcher_words
 
 #: An import from a cold network disk is slow and healthy.
 SECONDS = 120.0
+#: Commands of accelerate (1.15 commands/accelerate_cli.py).
+_ACCELERATE = frozenset(
+    {"config", "env", "estimate-memory", "launch", "merge-weights", "test", "to-fsdp2",
+     "tpu-config"}
+)  # fmt: skip
+
+
+def _misspelled_command(command: LaunchCommand) -> str:
+    """The word behind `accelerate` that was meant to be `launch`; "" if there is none."""
+    if command.launcher != "other" or posixpath.basename(command.program) != "accelerate":
+        return ""
+    import difflib  # noqa: PLC0415  # only for this command
+
+    word = "".join(command.script_args[:1])
+    near = difflib.get_close_matches(word, ["launch"], 1)
+    return word if near and word not in _ACCELERATE else ""
 
 
 @probe
@@ -22,6 +38,10 @@ def launch_parse(
 ) -> LaunchParse | Missing:
     """The parser's answer, from a child that imports the launcher and starts nothing."""
     launcher = command.inner or command.launcher
+    misspelled = _misspelled_command(command)
+    if misspelled:
+        error = f"`{mask(misspelled)}` is not one of its commands; the closest is `launch`"
+        return LaunchParse(launcher="accelerate", accepted=False, error=error)
     if launcher not in ("deepspeed", "torchrun", "accelerate"):
         raise HostError(Why.NOT_ASKED, "the command starts no launcher that could be asked")
     if run.quick:

@@ -25,6 +25,9 @@ _QUOTED_LINES = 400
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 #: In place of what a shell computes, while a line is split into words; no shell has the name.
 _COMPUTED = "${\N{HORIZONTAL ELLIPSIS}}"
+#: What a plain split into words would get wrong: quotes, escapes, comments, operators.
+_LEXED = re.compile(r"['\"\\#;&|()]")
+_BLANKS = re.compile(r"[ \t\r\n]+")
 _OPENS = frozenset({"if", "case", "for", "while", "until", "select"})
 _CLOSES = frozenset({"fi", "esac", "done"})
 _ARRAY = re.compile(
@@ -93,6 +96,8 @@ def _open_quote(line: str, quote: str = "") -> str:
     >>> _open_quote("bash -c 'torchrun"), _open_quote("it\\'s # don't"), _open_quote("x'", "'")
     ("'", '', '')
     """
+    if not (quote and quote in line) and "'" not in line and '"' not in line:
+        return quote
     place = 0
     while place < len(line):
         letter = line[place]
@@ -296,6 +301,8 @@ def _array_words(text: str) -> tuple[list[str], bool]:
 
 def _masked(line: str) -> str:
     """A line with one unknown variable in place of each command or sum that a shell computes."""
+    if "$(" not in line and "`" not in line:
+        return line
     made, place = "", 0
     while place < len(line):
         if line.startswith("$(", place):
@@ -320,8 +327,13 @@ def _closing(line: str, place: int) -> int:
 
 def _simple(line: str) -> Iterator[tuple[str, list[str]]]:
     """Words of each simple command, behind the operator in front of it ("" = none)."""
+    if not _LEXED.search(line):
+        words = _BLANKS.split(line.strip(" \t\r\n"))
+        if not _END.intersection(words):
+            yield from [("", words)] if words != [""] else []
+            return
     joint = ""
-    words: list[str] = []
+    words = []
     try:
         for word in _lexer(line, ";&|()"):
             if word in _END or (word and set(word) <= set(";&|()")):

@@ -126,6 +126,7 @@ def test_files_of_others_are_passed_over_in_a_folder_and_refused_by_name(tmp_pat
 MISUSE = [
     (("absent.json",), "does not exist"),
     (("--deepspeed", "new", "x"), "is not a version"),
+    (("--deepspeed", "0.16.x", "x"), "is not a version"),
     (("--select", "nonsense", "."), "selects nothing"),
 ]
 

@@ -267,6 +267,13 @@ def test_a_list_of_packages_may_be_quoted_alone() -> None:
     assert packages.version("torch") == "2.2.1"
     assert not isinstance(snapshot.get(OsInfo), OsInfo)
     assert environment_of("Versions of relevant libraries: see below\n") is None
+    cut = environment_of(
+        "[pip3] torch==2.7.0+cu128\n[pip3] triton==3.3.0\n[conda] Could not collect"
+    )
+    assert cut is not None
+    assert isinstance(packages := cut.get(Packages), Packages)
+    assert packages.version("triton") == "3.3.0"
+    assert environment_of("fixed with [pip3] torch==2.7.0\n") is None
 
 
 @pytest.mark.parametrize(

@@ -50,10 +50,12 @@ def options_go_together(
     if command.launcher != "deepspeed":
         return
     for problem in command.problems:
+        port = problem.startswith("--master_port")
+        expected = "a port from 0 to 65535" if port else "an integer"
         yield fail(
-            f"`{problem}` is passed, but the option needs an integer",
-            effect="the launcher prints its usage and stops",
-            hint="pass an integer",
+            f"`{problem}` is passed, but the option needs {expected}",
+            effect="the ranks never meet" if port else "the launcher prints its usage and stops",
+            hint=f"pass {expected}",
             option=problem,
         )
     given = {

@@ -72,11 +72,23 @@ def program_and_script_are_there(files: LaunchFiles) -> Iterator[Finding]:
     if files.script is not None and files.script_exists is False:
         yield fail(
             f"the script `{files.script}` does not exist in `{files.folder}`",
-            effect="every rank fails with `can't open file`",
+            effect="the command fails at once with `No such file or directory`"
+            if files.script.endswith(".sh")
+            else "every rank fails with `can't open file`",
             hint="correct its path, or start in the directory that it is relative to",
             script=files.script_path,
         )
-    if files.program_path is not None and files.script_exists is not False:
+    if files.launcher_config is not None and files.launcher_config_exists is False:
+        yield fail(
+            f"the configuration `{files.launcher_config}` that `accelerate launch` is passed does"
+            f" not exist in `{files.folder}`",
+            effect="`FileNotFoundError` before any rank starts",
+            hint="correct the path behind `--config_file`, or write the file with"
+            " `accelerate config`",
+            config=files.launcher_config,
+        )
+    there = files.script_exists is not False and files.launcher_config_exists is not False
+    if files.program_path is not None and there:
         yield ok(program=files.program_path, script=files.script_path)
 
 

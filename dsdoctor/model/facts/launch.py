@@ -69,9 +69,13 @@ class LaunchFiles(Fact, frozen=True, kw_only=True):
     Attributes:
         program: the program; None if it cannot be determined (shell syntax, a shell builtin).
         program_path: its path, on PATH or beside the interpreter; None = not found.
-        script: the training script; None if none is named or its path contains shell syntax.
+        script: the training script, or the one that a shell runs; None if none is named or its
+            path contains shell syntax.
         script_path: the path that was checked.
         script_exists: it exists; None = unknown.
+        launcher_config: the configuration that `accelerate launch --config_file` names; None if
+            none is named or its path contains shell syntax.
+        launcher_config_exists: it exists; None = unknown.
         folder: working directory of the command.
     """
 
@@ -80,6 +84,8 @@ class LaunchFiles(Fact, frozen=True, kw_only=True):
     script: str | None = None
     script_path: str | None = None
     script_exists: bool | None = None
+    launcher_config: str | None = None
+    launcher_config_exists: bool | None = None
     folder: str = "."
 
 

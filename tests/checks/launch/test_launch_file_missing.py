@@ -18,6 +18,9 @@ HOST = FakeHost(
         "/opt/t/bin/deepspeed": "",
         "/job/train.py": "",
         "/job/run.sh": "",
+        "/job/acc.yml": "",
+        "/usr/bin/sh": "",
+        "/opt/t/bin2/accelerate": "",
         "/abs/train.py": "",
     },
 )
@@ -69,6 +72,18 @@ def look(text: str) -> LaunchFiles:
         pytest.param("deepseed train.py", "fail", id="the launcher's name is misspelled"),
         pytest.param("./rum.sh", "fail", id="the shell script's name is misspelled"),
         pytest.param("torchrun tran.py", "fail", id="the name of torchrun's script is misspelled"),
+        pytest.param("bash rum.sh", "fail fail", id="the shell itself is not on this PATH either"),
+        pytest.param("/usr/bin/sh rum.sh", "fail", id="a shell is passed a misspelled script"),
+        pytest.param("/usr/bin/sh run.sh", "ok", id="a shell is passed a script"),
+        pytest.param("/usr/bin/sh -c train.py", "ok", id="a shell is passed a line"),
+        pytest.param(
+            "/opt/t/bin2/accelerate launch --config_file a.yml train.py",
+            "fail",
+            id="accelerate's configuration does not exist",
+        ),
+        pytest.param(
+            "/opt/t/bin2/accelerate launch --config_file acc.yml train.py", "ok", id="it exists"
+        ),
         pytest.param("python3 sub/train.py", "fail", id="the script is in another folder"),
         pytest.param("python tran.py", "fail fail", id="neither interpreter nor script is found"),
     ],

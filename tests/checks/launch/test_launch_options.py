@@ -37,6 +37,7 @@ PARSED = [
     ("torchrun --nproc-per-node 2", False, "required"),
     ("accelerate launch --num_processes 2 t.py", True, ""),
     ("accelerate launch --num_processes two t.py", False, "invalid int value"),
+    ("accelerate lunch t.py", False, "the closest is `launch`"),
     ("srun -N 2 torchrun --max-restarts x t.py", False, "invalid int value"),
 ]
 

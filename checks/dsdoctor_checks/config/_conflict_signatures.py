@@ -67,6 +67,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="not supported (?:with|for) ZeRO",
+        source="deepspeed 0.19.8 runtime/config.py, runtime/engine.py; accelerate 1.6.0-1.15.0 utils/dataclasses.py",
         examples=(
             "not supported with ZeRO",
             "not supported for ZeRO",
@@ -150,6 +151,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="create a `Dummy(?:Optim|Scheduler)` without",
+        source="accelerate 0.27.2-1.15.0 accelerator.py",
         examples=(
             "create a `DummyOptim` without",
             "create a `DummyScheduler` without",
@@ -168,6 +170,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="MoE(?: is)? not supported with (?:ZeRO )?Stage 3",
+        source="deepspeed 0.14.5-0.19.8 runtime/engine.py",
         examples=("AssertionError: MoE not supported with Stage 3",),
         level=Level.STRONG,
         masks=("libaio-missing",),
@@ -181,6 +184,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="(?:1bit-Adam|1bit-Lamb|0/1 Adam) is not compatible with ZeRO",
+        source="deepspeed 0.14.5-0.16.9 runtime/engine.py",
         examples=(
             "1bit-Adam is not compatible with ZeRO",
             "1bit-Lamb is not compatible with ZeRO",
@@ -191,6 +195,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="Cannot enable both amp with",
+        source="deepspeed 0.14.5-0.16.9 runtime/engine.py",
         examples=("Cannot enable both amp with",),
         level=Level.STRONG,
         masks=("libaio-missing",),
@@ -204,6 +209,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="must be 'cpu', make sure you enabled 'offload_optimizer'",
+        source="deepspeed 0.14.5-0.19.8 ops/adam/cpu_adam.py, ops/lion/cpu_lion.py",
         examples=(
             "AssertionError: CPUAdam param is on cuda:0 and must be 'cpu', make sure you enabled 'offload_optimizer': 'cpu' in your ds config.",
         ),
@@ -234,6 +240,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="ZeRO-3 does not yet support elastic",
+        source="deepspeed 0.14.5-0.16.9 runtime/zero/stage3.py",
         examples=("ZeRO-3 does not yet support elastic",),
         level=Level.STRONG,
         masks=("libaio-missing",),
@@ -281,6 +288,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="(?i)no[_ ]?sync context manager is incompatible",
+        source="deepspeed 0.16.9-0.19.8 runtime/engine.py",
         examples=("AssertionError: no_sync context manager is incompatible with ZeRO stage 2",),
     ),
     Signature(
@@ -293,6 +301,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="(?i)buffer nbytes != file bytes",
+        source="deepspeed 0.14.5 csrc/aio/py_lib/deepspeed_py_aio_handle.cpp, ops/csrc/aio/py_lib/deepspeed_py_aio_handle.cpp",
         examples=("x.swp: buffer nbytes != file bytes 100 != 50",),
     ),
     Signature(
@@ -301,6 +310,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="(?i)expected input to be on cuda",
+        source="deepspeed 0.14.5-0.19.8 ops/csrc/adam/multi_tensor_apply.cuh, ops/csrc/lion/multi_tensor_apply.cuh",
         examples=("RuntimeError: expected input to be on cuda",),
     ),
     Signature(
@@ -312,6 +322,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="This assert indicates that your module has parameters that were not used",
+        source="deepspeed 0.14.5-0.19.8 runtime/zero/stage_1_and_2.py",
         examples=("This assert indicates that your module has parameters that were not used",),
     ),
     Signature(
@@ -354,6 +365,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="(?:still have|expected param .{1,40} to be) inflight",
+        source="deepspeed 0.14.5 runtime/zero/partitioned_param_coordinator.py; deepspeed 0.14.5-0.19.8 runtime/zero/partition_parameters.py",
         examples=(
             "RuntimeError: still have inflight params [<bound method Init>]",
             "expected param x to be inflight",
@@ -531,6 +543,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="Passing along a `device_map`(?: or .{0,40})? requires `low_cpu_mem_usage=True`",
+        source="transformers 4.28.1-4.36.2 modeling_utils.py",
         examples=(
             "ValueError: Passing along a `device_map` requires `low_cpu_mem_usage=True`",
             "ValueError: Passing along a `device_map` or a `tp_plan` requires `low_cpu_mem_usage=True`",
@@ -588,6 +601,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="expected param .{1,40} to (?:not )?be available",
+        source="deepspeed 0.14.5-0.19.8 runtime/zero/partition_parameters.py",
         examples=("expected param x to be available",),
         not_examples=("param x to be available",),
         level=Level.WEAK,

@@ -216,6 +216,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"unsupported operand type\(s\) for [/*%+-]+=?: '(?:str' and '(?:int|float|str)|(?:int|float)' and 'str)'",
+        source="CPython 3.11.7 libpython3.11.so.1.0",
         examples=(
             "TypeError: unsupported operand type(s) for /: 'str' and 'int'",
             "TypeError: unsupported operand type(s) for -: 'str' and 'str'",
@@ -233,6 +234,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"Please specify `\S+` without `auto`|requires you to pass at least one of training or evaluation dataloaders",
+        source="accelerate 0.27.2-1.15.0 utils/dataclasses.py, accelerator.py",
         examples=(
             "ValueError: train_micro_batch_size_per_gpu not found in kwargs. Please specify `train_micro_batch_size_per_gpu` without `auto` (set to correct value) in the DeepSpeed config file or pass it in kwargs.",
             "ValueError: When using DeepSpeed `accelerate.prepare()` requires you to pass at least one of training or evaluation dataloaders with `batch_size` attribute returning an integer value",

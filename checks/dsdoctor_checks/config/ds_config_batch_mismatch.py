@@ -228,6 +228,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="mismatch TrainingArguments|DeepSpeed config values that mismatch",
+        source="transformers 4.28.1-5.23.0 integrations/deepspeed.py",
         examples=(
             "ValueError: Please correct the following DeepSpeed config values that mismatch TrainingArguments values:",
             "ValueError: Please correct the following DeepSpeed config values that mismatch kwargs values:",
@@ -236,6 +237,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="train_batch_size or (?:train_micro_batch_size_per_gpu|micro_batch_per_gpu) needs",
+        source="deepspeed 0.14.5-0.19.8 runtime/config.py",
         examples=(
             "AssertionError: Either train_batch_size or train_micro_batch_size_per_gpu needs to be provided",
             "AssertionError: Either train_batch_size or micro_batch_per_gpu needs to be provided",

@@ -197,6 +197,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="[Ee]xtra (?:fields not|inputs are not) permitted",
+        source="pydantic 2.7.4 config.py; pydantic 1.10.13-2.14.3 v1/errors.py",
         examples=(
             "  Extra inputs are not permitted [type=extra_forbidden]",
             "  extra fields not permitted (type=value_error.extra)",

@@ -195,6 +195,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="version of Cuda that does not match",
+        source="xformers 0.0.29 third_party/flash-attention/csrc/rotary/setup.py, third_party/flash-attention/csrc/xentropy/setup.py",
         examples=(
             "RuntimeError: Cuda extensions are being compiled with a version of Cuda that does not match the version used to compile Pytorch binaries.",
             "RuntimeError: Cuda extensions are being compiled with a version of Cuda that does not match the version used to compile Pytorch binaries. Pytorch binaries were compiled with Cuda 10.2",

@@ -160,6 +160,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="nvcc was not found",
+        source="xformers 0.0.29 third_party/flash-attention/csrc/rotary/setup.py, third_party/flash-attention/csrc/xentropy/setup.py",
         examples=("nvcc was not found",),
         level=Level.STRONG,
         masks=("cpu-adam-unbuilt",),

@@ -42,6 +42,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="no CUDA-capable device",
+        source="cuda runtime 12.9.79 libcudart.so.12",
         examples=(
             "RuntimeError: cuda runtime error (38) : no CUDA-capable device is detected at /pytorch/aten/src/THC/THCGeneral.cpp:50",
         ),
@@ -69,6 +70,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"AMP or APEX \(`--fp16`\).{0,60}can only be used on CUDA",
+        source="transformers 4.28.1-4.36.2 training_args.py",
         examples=("AMP or APEX (`--fp16`)can only be used on CUDA",),
         not_examples=("or APEX (`--fp16`)can only be used on CUDA",),
         level=Level.STRONG,
@@ -94,6 +96,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="Cannot use fp16 without (?:CUDA|accelerator)",
+        source="deepspeed 0.14.5-0.19.8 runtime/zero/stage3.py",
         examples=(
             "SystemError: Cannot use fp16 without CUDA.",
             "Cannot use fp16 without accelerator",
@@ -108,12 +111,14 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"mixed precision requires a GPU(?! \(not 'mps)",
+        source="accelerate 1.6.0 accelerator.py",
         examples=("ValueError: fp16 mixed precision requires a GPU",),
         not_examples=("ValueError: fp16 mixed precision requires a GPU (not 'mps').",),
         level=Level.STRONG,
     ),
     Signature(
         pattern="GPU (?:or XPU )?is needed for quantization",
+        source="transformers 4.36.2-5.23.0 quantizers/quantizer_eetq.py",
         examples=("RuntimeError: No GPU found. A GPU is needed for quantization.",),
         level=Level.STRONG,
     ),
@@ -172,6 +177,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="No supported gpu backend found",
+        source="lightning 2.4.0 fabric/connector.py, pytorch/trainer/connectors/accelerator_connector.py",
         examples=(
             "lightning.fabric.utilities.exceptions.MisconfigurationException: No supported gpu backend found!",
         ),
@@ -211,6 +217,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="NVML Shared Library Not Found",
+        source="nvidia-ml-py 13.615.71 pynvml.py",
         examples=("pynvml.NVMLError_LibraryNotFound: NVML Shared Library Not Found",),
     ),
     Signature(
@@ -329,6 +336,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"(?i)(?:Error|Exception): (?:.{0,60}\W)?GPUs? requested but none (?:is|are) available",
+        source="lightning 2.4.0 fabric/utilities/device_parser.py",
         examples=(
             "MisconfigurationException: GPUs requested but none are available.",
             "RuntimeError: GPU requested but none is available",

@@ -190,6 +190,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="CUDA driver is a stub library",
+        source="cuda runtime 12.9.79 libcudart.so.12",
         examples=("RuntimeError: CUDA error: CUDA driver is a stub library",),
         level=Level.STRONG,
         masks=("no-gpu-visible", "docker-gpu-runtime-missing"),
@@ -220,6 +221,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="OS call failed or operation not supported on this OS",
+        source="cuda runtime 12.9.79 libcudart.so.12",
         examples=(
             "RuntimeError: Unexpected error from cudaGetDeviceCount(). Did you run some cuda functions before calling NumCudaDevices() that might have already set an error? Error 304: OS call failed or operation not supported on this OS",
         ),

@@ -112,6 +112,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="(?i)NVML/RM version mismatch",
+        source="nvidia-ml-py 13.615.71 pynvml.py",
         examples=(
             "pynvml.NVMLError_LibRmVersionMismatch: RM has detected an NVML/RM version mismatch.",
         ),

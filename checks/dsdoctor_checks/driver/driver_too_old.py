@@ -184,6 +184,7 @@ HINT = (
 SIGNATURES = (
     Signature(
         pattern="(?i)CUDA driver version is insufficient",
+        source="cuda runtime 12.9.79 libcudart.so.12",
         examples=(
             "RuntimeError: cuda runtime error (35) : CUDA driver version is insufficient for CUDA runtime version",
             "NCCL WARN Cuda failure 'CUDA driver version is insufficient for CUDA runtime version'",
@@ -203,6 +204,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="compiled with an unsupported toolchain",
+        source="cuda runtime 12.9.79 libcudart.so.12",
         examples=(
             "RuntimeError: CUDA error: the provided PTX was compiled with an unsupported toolchain.",
         ),
@@ -210,6 +212,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="forward compatibility was attempted",
+        source="cuda runtime 12.9.79 libcudart.so.12",
         examples=(
             "RuntimeError: Unexpected error from cudaGetDeviceCount(). Error 804: forward compatibility was attempted on non supported HW",
         ),

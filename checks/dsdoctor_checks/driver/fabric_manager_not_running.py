@@ -117,6 +117,7 @@ HINT = "run `sudo systemctl restart nvidia-fabricmanager`; its version must be t
 SIGNATURES = (
     Signature(
         pattern="(?i)system not yet initialized",
+        source="cuda runtime 12.9.79 libcudart.so.12",
         examples=(
             "RuntimeError: Unexpected error from cudaGetDeviceCount(). Error 802: system not yet initialized",
             "torch.AcceleratorError: CUDA error: system not yet initialized",

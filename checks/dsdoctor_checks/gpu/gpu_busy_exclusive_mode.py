@@ -78,6 +78,7 @@ HINT = "stop the other process, or restore the default compute mode: `nvidia-smi
 SIGNATURES = (
     Signature(
         pattern=r"(?i)devices?(?:\(s\))? (?:is|are|is/are) busy or unavailable",
+        source="cuda runtime 12.9.79 libcudart.so.12",
         examples=(
             "RuntimeError: CUDA error: all CUDA-capable devices are busy or unavailable",
             "RuntimeError: CUDA error: CUDA-capable device(s) is/are busy or unavailable",
@@ -115,6 +116,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"exclusive-thread device already in use|runtime error \(54\)",
+        source="cuda runtime 12.9.79 libcudart.so.12",
         examples=(
             "RuntimeError: CUDA error: exclusive-thread device already in use by a different thread",
             "RuntimeError: cuda runtime error (54) : exclusive-thread device already in use by a different thread at x.cpp:12",

@@ -171,6 +171,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="(?i:uncorrectable (?:ECC|NVLink|error))",
+        source="cuda runtime 12.9.79 libcudart.so.12",
         examples=(
             "RuntimeError: CUDA error: uncorrectable ECC error encountered",
             "torch.AcceleratorError: CUDA error: uncorrectable NVLink error detected during the execution",
@@ -234,6 +235,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="over nvlink or a hardware error",
+        source="cuda runtime 12.9.79 libcudart.so.12",
         examples=(
             "torch.AcceleratorError: CUDA error: Invalid access of peer GPU memory over nvlink or a hardware error",
         ),
@@ -270,6 +272,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="Insufficient External Power",
+        source="nvidia-ml-py 13.615.71 pynvml.py",
         examples=("Insufficient External Power",),
         level=Level.CERTAIN,
         masks=(
@@ -328,6 +331,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="the launch timed out and was terminated",
+        source="cuda runtime 12.9.79 libcudart.so.12",
         examples=("RuntimeError: CUDA error: the launch timed out and was terminated",),
         level=Level.WEAK,
     ),

@@ -42,6 +42,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="(?:not built with|buil[dt] without) libuv",
+        source="torch 2.13.0 libtorch_cpu.so",
         examples=(
             "torch.distributed.DistStoreError: use_libuv was requested but PyTorch was built without libuv support",
             "RuntimeError: use_libuv was requested but PyTorch was not built with libuv support",
@@ -128,6 +129,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"'cl'\S* returned non-zero",
+        source="CPython 3.11.7 subprocess.py, _bootsubprocess.py",
         examples=(
             "subprocess.CalledProcessError: Command '['where', 'cl']' returned non-zero exit status 1.",
         ),
@@ -357,6 +359,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="finished its bootstrapping phase",
+        source="CPython 3.11.7 multiprocessing/spawn.py",
         examples=("finished its bootstrapping phase",),
         level=Level.CERTAIN,
         masks=(

@@ -99,6 +99,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"\"\w{1,60}_mps\w{0,40}\" not implemented for",
+        source="torch 2.13.0 include/torch/headeronly/core/Dispatch.h, libtorch_cpu.so",
         examples=(
             "RuntimeError: \"arange_mps\" not implemented for 'BFloat16'",
             "RuntimeError: \"binary_op_mps\" not implemented for 'Double'",

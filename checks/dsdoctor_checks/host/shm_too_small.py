@@ -109,6 +109,7 @@ HINT = (
 SIGNATURES = (
     Signature(
         pattern="No space left on device(?!: '(?!/dev/shm)[/.~])",
+        source="glibc 2.36 libc.so.6",
         examples=(
             "RuntimeError: unable to write to file </torch_1_2>: No space left on device",
             "OSError: [Errno 28] No space left on device",
@@ -153,6 +154,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="unable to (?:allocate|mmap|write to|open) (?:shared memory|file </torch)",
+        source="torch 2.13.0 libtorch_cpu.so",
         examples=(
             "RuntimeError: unable to allocate shared memory(shm) for file </torch_19_425195680_0>: No space left on device (28)",
             "unable to mmap shared memory",

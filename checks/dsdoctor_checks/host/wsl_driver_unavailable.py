@@ -263,6 +263,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"nvml\w{0,60}(?:: |.{0,20})Not Supported",
+        source="nvidia-ml-py 13.615.71 pynvml.py",
         examples=("nvmlname: Not Supported",),
         not_examples=("Not Supported",),
         level=Level.STRONG,

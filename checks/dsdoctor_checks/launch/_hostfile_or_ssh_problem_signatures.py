@@ -7,6 +7,7 @@ from dsdoctor.api import Level, Signature
 SIGNATURES = (
     Signature(
         pattern="Hostfile (?:contains|is empty|is not)",
+        source="deepspeed 0.14.5-0.19.8 launcher/runner.py, autotuning/utils.py",
         examples=(
             "ValueError: Hostfile contains a bad entry: x y",
             'raise ValueError("Hostfile is empty or not formatted correctly, unable to proceed with launching.")',
@@ -76,12 +77,14 @@ SIGNATURES = (
     ),
     Signature(
         pattern="Host key verification failed",
+        source="OpenSSH 9.2p1 ssh",
         examples=("node-b: Host key verification failed.",),
         level=Level.STRONG,
         masks=("path-not-writable", "rendezvous-timeout"),
     ),
     Signature(
         pattern=r"ssh: connect to host \S+ port",
+        source="OpenSSH 9.2p1 ssh",
         examples=("ssh: connect to host n2 port 22: Connection refused",),
         not_examples=("ssh: connect to host n2",),
         level=Level.STRONG,
@@ -95,6 +98,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="REMOTE HOST IDENTIFICATION",
+        source="OpenSSH 9.2p1 ssh",
         examples=("@    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @",),
         level=Level.STRONG,
         masks=("path-not-writable", "rendezvous-timeout"),
@@ -171,6 +175,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"Bad owner or permissions on \S*\.ssh",
+        source="OpenSSH 9.2p1 ssh",
         examples=("Bad owner or permissions on x1.ssh",),
         not_examples=("Bad owner or permissions on is fine",),
         level=Level.STRONG,
@@ -227,6 +232,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="UNPROTECTED PRIVATE KEY FILE",
+        source="OpenSSH 9.2p1 ssh",
         examples=("@         WARNING: UNPROTECTED PRIVATE KEY FILE!          @",),
         level=Level.STRONG,
         masks=("path-not-writable", "rendezvous-timeout"),
@@ -258,6 +264,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"Error: host \S+ is already defined",
+        source="deepspeed 0.14.5-0.19.8 autotuning/utils.py",
         examples=("RuntimeError: host x1 is already defined",),
         not_examples=("the owner of n1 is already defined",),
         level=Level.STRONG,

@@ -83,12 +83,14 @@ HINT = "start as many ranks per node as it has visible GPUs (`nvidia-smi -L` lis
 SIGNATURES = (
     Signature(
         pattern="invalid device ordinal",
+        source="cuda runtime 12.9.79 libcudart.so.12",
         examples=("RuntimeError: CUDA error: invalid device ordinal",),
         level=Level.CERTAIN,
         masks=("nccl-timeout-watchdog", "no-gpu-visible"),
     ),
     Signature(
         pattern="Invalid device id",
+        source="torch 2.13.0 cuda/__init__.py",
         examples=("AssertionError: Invalid device id",),
         level=Level.CERTAIN,
         masks=("nccl-timeout-watchdog", "no-gpu-visible"),

@@ -139,6 +139,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="Default process group (?:has not been|is not) initialized",
+        source="torch 2.13.0 distributed/distributed_c10d.py",
         examples=(
             "ValueError: Default process group has not been initialized, please make sure to call init_process_group.",
             "AssertionError: Default process group is not initialized",
@@ -233,6 +234,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"MPI world (?:size|rank) \d+ does not match torch world (?:size|rank)",
+        source="deepspeed 0.14.5-0.19.8 comm/comm.py",
         examples=(
             "AssertionError: MPI world size 4 does not match torch world size 1",
             "AssertionError: MPI world rank 1 does not match torch world rank 0",

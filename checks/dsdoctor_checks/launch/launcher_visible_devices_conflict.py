@@ -177,6 +177,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"No slot '?\d+'? specifi\w+ on host",
+        source="deepspeed 0.14.5-0.19.8 launcher/runner.py",
         examples=(
             "No slot 2 specified on host n1",
             "ValueError: No slot '6' specified on host 'n1'",

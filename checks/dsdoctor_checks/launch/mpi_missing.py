@@ -33,6 +33,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="cannot load MPI library",
+        source="mpi4py 4.1.2 _mpiabi.py",
         examples=("RuntimeError: cannot load MPI library",),
         level=Level.CERTAIN,
         masks=("launched-without-deepspeed",),

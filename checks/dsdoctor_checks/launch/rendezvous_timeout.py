@@ -67,6 +67,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"(?:^|\.)Rendezvous(?:Timeout|Connection)Error",
+        source="torch 2.13.0 distributed/elastic/rendezvous/api.py, distributed/elastic/rendezvous/__init__.py",
         examples=(
             "RendezvousConnectionError: The connection to the C10d store has failed. See inner exception for details.",
             "torch.distributed.elastic.rendezvous.api.RendezvousTimeoutError",
@@ -77,6 +78,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"\d+/\d+ clients joined",
+        source="torch 2.13.0 libtorch_cpu.so",
         examples=(
             "DistStoreError: Timed out after 11 seconds waiting for clients. 1/2 clients joined.",
         ),
@@ -137,6 +139,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="client socket has failed to (?:connect|get)(?!.{0,200}system error: 10049)",
+        source="torch 2.13.0 libtorch_cpu.so",
         examples=(
             "[W socket.cpp:601] [c10d] The client socket has failed to connect to [node-0]:29500 (errno: 110 - Connection timed out).",
             "[W socket.cpp:401] [c10d] The client socket has failed to connect to 10.0.0.1:1 (errno: 113 - No route to host).",
@@ -176,6 +179,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"(?:^|\.)RendezvousClosedError",
+        source="torch 2.13.0 distributed/elastic/rendezvous/api.py, distributed/elastic/rendezvous/__init__.py",
         examples=(
             "torch.distributed.elastic.rendezvous.api.RendezvousClosedError",
             "RendezvousClosedError",

@@ -34,6 +34,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"DataLoader worker \(pid\(?s?\)? [\d, ]+\) exited unexpectedly",
+        source="torch 2.13.0 utils/data/dataloader.py, libtorch_python.so",
         examples=(
             "RuntimeError: DataLoader worker (pid(s) 8, 9) exited unexpectedly",
             "RuntimeError: DataLoader worker (pid 771) exited unexpectedly with exit code 1.",

@@ -247,6 +247,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="CUBLAS_STATUS_NOT_INITIALIZED",
+        source="xformers 0.0.29 third_party/cutlass/tools/util/include/cutlass/util/cublas_wrappers.hpp",
         examples=(
             "RuntimeError: CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling `cublasCreate(handle)`",
             "CUBLAS_STATUS_NOT_INITIALIZED when calling cublasCreate(handle)",

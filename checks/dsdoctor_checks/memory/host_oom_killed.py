@@ -190,6 +190,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="DefaultCPUAllocator: (?:can't allocate|not enough) memory",
+        source="torch 2.13.0 libc10.so",
         examples=(
             "RuntimeError: DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes",
             "DefaultCPUAllocator: not enough memory",
@@ -203,6 +204,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="Unable to allocate .{0,40}for an array",
+        source="numpy 2.4.6 _core/_exceptions.py",
         examples=(
             "numpy._core._exceptions._ArrayMemoryError: Unable to allocate 11.2 GiB for an array with shape (3000, 1000, 1000) and data type float32",
         ),
@@ -218,6 +220,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="std::bad_alloc",
+        source="cuda toolkit 12.9.86 libnvvm.so",
         examples=("terminate called after throwing an instance of 'std::bad_alloc'",),
         not_near=("ibv_", "CUDA out of memory"),
     ),
@@ -250,6 +253,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="One of the subprocesses has abruptly died during|in the process pool was terminated abruptly|causing the Operating System to kill the worker|is killed by SIGKILL by OOM killer due to high memory usage",
+        source="datasets 3.6.0 utils/py_utils.py; CPython 3.11.7 concurrent/futures/process.py",
         examples=(
             "RuntimeError: One of the subprocesses has abruptly died during map operation.To debug the error, disable multiprocessing.",
             "concurrent.futures.process.BrokenProcessPool: A process in the process pool was terminated abruptly while the future was running or pending.",
@@ -290,12 +294,14 @@ SIGNATURES = (
     ),
     Signature(
         pattern="[Ee]xceeded job memory limit",
+        source="slurm 22.05.8 slurmd-wlm, libslurmfull.so",
         examples=("slurmstepd: error: Exceeded job memory limit at some point.",),
         level=Level.STRONG,
         masks=("dataloader-worker-killed", "nccl-timeout-watchdog"),
     ),
     Signature(
         pattern=r"(?:Job|Step) \S+ exceeded memory limit",
+        source="slurm 22.05.8 slurmd-wlm",
         examples=(
             "slurmstepd: error: Job 5512 exceeded memory limit (66060288 > 62914560), being killed",
             "Step x1 exceeded memory limit",

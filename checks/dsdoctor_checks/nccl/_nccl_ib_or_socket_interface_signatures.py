@@ -59,6 +59,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="(?:[Uu]nable to find (?:address|interface)|Unable to find interface)",
+        source="torch 2.13.0 libtorch_cpu.so",
         examples=(
             "RuntimeError: [enforce fail at /pytorch/third_party/gloo/gloo/transport/tcp/device.cc:83] ifa != nullptr. Unable to find address for: eth9",
             "Unable to find interface",

@@ -31,6 +31,7 @@ HINT = (
 SIGNATURES = (
     Signature(
         pattern="peer access is not supported",
+        source="cuda runtime 12.9.79 libcudart.so.12",
         examples=(
             "NCCL WARN failed to open CUDA IPC handle : 217 peer access is not supported between these two devices",
             "NCCL WARN failed to peer with device 0(=3d000): 217 peer access is not supported between these two devices",
@@ -116,12 +117,14 @@ SIGNATURES = (
     ),
     Signature(
         pattern="peer mapping resources exhausted",
+        source="cuda runtime 12.9.79 libcudart.so.12",
         examples=("peer mapping resources exhausted",),
         level=Level.STRONG,
         masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
     ),
     Signature(
         pattern="mapping of buffer object failed",
+        source="cuda runtime 12.9.79 libcudart.so.12",
         examples=(
             "host1:2274:2274 [0] allocator.cc:89 (ncclMemAlloc) NCCL WARN Cuda failure 205 'mapping of buffer object failed'",
         ),

@@ -70,6 +70,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"Timed out waiting \d+ms for (?:recv|send)",
+        source="torch 2.13.0 libtorch_cpu.so",
         examples=(
             "RuntimeError: [unbound_buffer.cc:84] Timed out waiting 1800000ms for recv operation to complete",
             "RuntimeError: [/__w/pytorch/pytorch/third_party/gloo/gloo/transport/tcp/unbound_buffer.cc:129] Timed out waiting 10000ms for send operation to complete",
@@ -87,12 +88,14 @@ SIGNATURES = (
     ),
     Signature(
         pattern="in monitoredBarrier",
+        source="torch 2.13.0 libtorch_cpu.so",
         examples=("in monitoredBarrier",),
         level=Level.WEAK,
         echo=True,
     ),
     Signature(
         pattern=r"[Ww]ait timeout after \d+",
+        source="torch 2.13.0 libtorch_cpu.so",
         examples=(
             "torch.distributed.DistStoreError: wait timeout after 600000ms, keys: /default_pg/0//cuda//timeout",
         ),
@@ -108,6 +111,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"[Ss]ocket [Tt]imeout\b",
+        source="torch 2.13.0 distributed/elastic/utils/distributed.py, include/torch/csrc/distributed/c10d/Utils.hpp",
         examples=("RuntimeError: Socket Timeout",),
         not_examples=("[rank0]: Heartbeat ok, socket timeout_s=30",),
         level=Level.WEAK,

@@ -70,6 +70,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"Unable to locate CUTLASS|CUTLASS_PATH \S+ does not contain",
+        source="deepspeed 0.19.8 ops/op_builder/evoformer_attn.py",
         examples=(
             "RuntimeError: Unable to locate CUTLASS. Install nvidia-cutlass, clone CUTLASS next to DeepSpeed",
             "RuntimeError: CUTLASS_PATH /opt/cutlass does not contain CUTLASS headers",
@@ -159,6 +160,7 @@ SIGNATURES = (
     # gcc stops like this only after a fatal error: a missing include
     Signature(
         pattern=r"^\s*compilation terminated\.\s*$",
+        source="gcc 12.2.0 cc1plus, x86_64-linux-gnu-gcc-12",
         examples=(
             "compilation terminated.",
             "      compilation terminated.",

@@ -57,6 +57,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"requires the \w+ op, which failed to build/load",
+        source="deepspeed 0.19.8 utils/pin_memory.py, ops/adam/cpu_adam.py",
         examples=(
             "RuntimeError: DeepSpeedCPUAdam requires the cpu_adam op, which failed to build/load.",
             "RuntimeError: FusedAdam requires the fused_adam op, which failed to build/load.",
@@ -76,6 +77,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"Unable to (?:JIT load the|pre-compile) (?!async_io)\w+",
+        source="deepspeed 0.14.5-0.19.8 ops/op_builder/builder.py, ops/op_builder/xpu/builder.py; deepspeed 0.14.5-0.16.9 setup.py",
         examples=(
             "RuntimeError: Unable to JIT load the cpu_adam op due to it not being compatible",
             "AssertionError: Unable to pre-compile fused_lamb",

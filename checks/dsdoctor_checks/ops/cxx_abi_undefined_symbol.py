@@ -99,6 +99,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"can't load C\+\+/CUDA extensions|xFormers was built for:",
+        source="xformers 0.0.29 _cpp_lib.py",
         examples=(
             "WARNING[XFORMERS]: xFormers can't load C++/CUDA extensions. xFormers was built for:",
             "xFormers was built for:",
@@ -117,6 +118,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="xFormers wasn't buil[dt] with CUDA",
+        source="xformers 0.0.29 ops/fmha/common.py",
         examples=(
             "    xFormers wasn't build with CUDA support",
             "`cutlassF` is not supported because: xFormers wasn't build with CUDA support",

@@ -140,6 +140,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="error trying to exec .?cc1",
+        source="gcc 12.2.0 cc1plus, x86_64-linux-gnu-gcc-12",
         examples=("gcc: error trying to exec 'cc1plus': execvp: No such file or directory",),
         not_examples=("error trying to exec is fine",),
         level=Level.STRONG,
@@ -148,6 +149,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="Failed to find C compiler",
+        source="triton 3.1.0 runtime/build.py",
         examples=(
             "RuntimeError: Failed to find C compiler. Please specify via CC environment variable.",
         ),
@@ -313,6 +315,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"Unable to find vcvarsall\.bat",
+        source="CPython 3.11.7 distutils/_msvccompiler.py, distutils/msvc9compiler.py",
         examples=("Unable to find vcvarsall.bat",),
         level=Level.STRONG,
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),

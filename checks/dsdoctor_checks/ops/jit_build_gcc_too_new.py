@@ -142,6 +142,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="parameter packs not expanded with",
+        source="gcc 12.2.0 cc1plus",
         examples=(
             "std_function.h:435:145: error: parameter packs not expanded with '...':",
             "/usr/include/c++/11/bits/std_function.h:530:146: error: parameter packs not expanded with '...':",

@@ -156,6 +156,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"unrecognized command[- ]line option .?-std=c\+\+(?:14|17|20|2a)",
+        source="gcc 12.2.0 cc1plus, x86_64-linux-gnu-gcc-12",
         examples=(
             "error: unrecognized command line option '-std=c++17'",
             "unrecognized command-line option -std=c++14",
@@ -200,6 +201,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="may be ABI[- ]incompatible with",
+        source="torch 2.13.0 utils/cpp_extension.py",
         examples=(
             "Your compiler (g++ 4.8.5) may be ABI-incompatible with PyTorch!",
             "Your compiler (c++) may be ABI incompatible with PyTorch.",
@@ -316,6 +318,7 @@ SIGNATURES = (
     # only a warning, but the cause if the build then fails and names nothing else
     Signature(
         pattern="may be ABI[- ]incompatible with",
+        source="torch 2.13.0 utils/cpp_extension.py",
         examples=(
             "Your compiler (g++ 4.8.5) may be ABI-incompatible with PyTorch!",
             "Your compiler (c++) may be ABI incompatible with PyTorch.",

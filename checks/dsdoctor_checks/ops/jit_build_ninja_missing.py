@@ -92,6 +92,7 @@ HINT = (
 SIGNATURES = (
     Signature(
         pattern="[Nn]inja is required to load",
+        source="torch 2.13.0 utils/cpp_extension.py",
         examples=("RuntimeError: Ninja is required to load C++ extensions",),
         level=Level.STRONG,
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),

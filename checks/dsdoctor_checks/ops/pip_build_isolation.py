@@ -75,6 +75,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="Unable to import torch, pre-compiling ops will be disabled",
+        source="deepspeed 0.14.5-0.16.9 setup.py",
         examples=(
             "[WARNING] Unable to import torch, pre-compiling ops will be disabled. Please visit https://pytorch.org/",
             "      [WARNING] Unable to import torch, pre-compiling ops will be disabled.",

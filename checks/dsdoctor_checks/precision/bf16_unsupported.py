@@ -92,6 +92,7 @@ HINT = (
 SIGNATURES = (
     Signature(
         pattern=r"(?i)(?:does ?n[o']t|not|n't) support(?:ed)? bf16|bf16 (?:\S+ ){0,3}(?:is )?not supported(?!,? (?:so |and )?(?:using|falling|fallback|we use|use) )|bfloat16 is not supported (?:on|by) (?:your|this|the)",
+        source="torch 2.13.0 libtorch_cpu.so; cuda toolkit 12.9.86 ptxas; deepspeed 0.16.9-0.19.8 runtime/engine.py",
         examples=(
             "ValueError: this setup does not support bf16/gpu",
             "RuntimeError: bf16 is not supported on this device",
@@ -117,6 +118,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="(?:tf32|TF32) requires (?:an )?Ampere",
+        source="transformers 4.28.1-5.23.0 training_args.py",
         examples=(
             "ValueError: --tf32 requires Ampere or a newer GPU arch",
             "ValueError: TF32 requires Ampere or newer",

@@ -362,6 +362,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="Detected that PyTorch and torch(?:vision|audio) were compiled with different",
+        source="torchvision 0.16.2 extension.py",
         examples=(
             "RuntimeError: Detected that PyTorch and torchvision were compiled with different CUDA major versions.",
             "RuntimeError: Detected that PyTorch and torchaudio were compiled with different CUDA versions.",
@@ -426,6 +427,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="requires (?:the )?`(?:accelerate|transformers)[><=]",
+        source="transformers 4.36.2-5.23.0 training_args.py",
         examples=(
             "ImportError: Using the `Trainer` with `PyTorch` requires `accelerate>=0.26.0`: Please run `pip install transformers[torch]`",
             "requires `transformers>",
@@ -440,6 +442,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"Tokenizer class \w+ does not exist or is not currently imported",
+        source="transformers 4.28.1-4.51.3 models/auto/tokenization_auto.py",
         examples=(
             "ValueError: Tokenizer class Qwen2Tokenizer does not exist or is not currently imported.",
         ),
@@ -447,6 +450,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="did not match any variant of untagged enum",
+        source="tokenizers 0.21.0 tokenizers.abi3.so",
         examples=(
             "Exception: data did not match any variant of untagged enum PyPreTokenizerTypeWrapper at line 78 column 3",
         ),
@@ -487,6 +491,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"`pydantic:\w+` has been removed in V2",
+        source="pydantic 2.7.4-2.14.3 _migration.py",
         examples=(
             "pydantic.errors.PydanticImportError: `pydantic:parse_raw_as` has been removed in V2.",
         ),
@@ -668,6 +673,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="Keras 3, but this is not yet",
+        source="transformers 4.51.3 activations_tf.py, modeling_tf_utils.py",
         examples=("Keras 3, but this is not yet",),
     ),
     Signature(
@@ -684,6 +690,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="unable to infer type for attribute",
+        source="pydantic 1.10.13-2.14.3 v1/fields.py",
         examples=("unable to infer type for attribute",),
     ),
     Signature(
@@ -704,6 +711,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="only be an entire path component",
+        source="CPython 3.11.7 pathlib.py",
         examples=("only be an entire path component",),
     ),
     Signature(
@@ -726,22 +734,27 @@ SIGNATURES = (
     ),
     Signature(
         pattern="have conflicting dependencies",
+        source="pip 26.3 _internal/resolution/resolvelib/factory.py",
         examples=("have conflicting dependencies",),
     ),
     Signature(
         pattern="ResolutionImpossible",
+        source="pip 26.3 _internal/resolution/resolvelib/factory.py, _internal/resolution/resolvelib/resolver.py",
         examples=("ResolutionImpossible",),
     ),
     Signature(
         pattern=r"issubclass\(\) arg 1 must be a class",
+        source="CPython 3.11.7 _py_abc.py, libpython3.11.so.1.0",
         examples=("issubclass() arg 1 must be a class",),
     ),
     Signature(
         pattern="overridden by a non-annotated attribute",
+        source="pydantic 2.7.4-2.14.3 _internal/_fields.py",
         examples=("overridden by a non-annotated attribute",),
     ),
     Signature(
         pattern=r"is removed\. use `pattern`",
+        source="pydantic 2.7.4-2.14.3 fields.py",
         examples=("is removed. use `pattern`",),
     ),
     Signature(

@@ -44,6 +44,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"'(?:Accelerator\w*|DummyOptim|DummyScheduler|DeepSpeedPlugin|HfTrainerDeepSpeedConfig|HfDeepSpeedConfig|(?:FP16_|BF16_)?DeepSpeedZeroOptimizer\w*|DeepSpeedCPUAdam|DeepSpeedOptimizerWrapper|DeepSpeedEngineWrapper)' object has no attribute(?! '(?:ds_opt|ipg_))",
+        source="deepspeed 0.14.5-0.19.8 runtime/engine.py; accelerate 1.6.0-1.15.0 state.py",
         examples=(
             "AttributeError: 'DeepSpeedZeroOptimizer_Stage3' object has no attribute 'train'",
             "AttributeError: 'Accelerator' object has no attribute 'deepspeed_config'",
@@ -102,6 +103,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="DeepSpeed version must be [<>]=",
+        source="accelerate 0.27.2-1.15.0 accelerator.py, utils/dataclasses.py",
         examples=("ImportError: DeepSpeed version must be >= 0.6.5. Please update DeepSpeed.",),
         level=Level.STRONG,
         masks=("dependency-version-conflict",),

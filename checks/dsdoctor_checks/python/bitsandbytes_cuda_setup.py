@@ -46,6 +46,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="bitsandbytes was compiled without GPU",
+        source="bitsandbytes 0.45.5 cextension.py",
         examples=(
             "The installed version of bitsandbytes was compiled without GPU support. 8-bit optimizers, 8-bit multiplication, and GPU quantization are unavailable.",
         ),
@@ -62,12 +63,14 @@ SIGNATURES = (
     ),
     Signature(
         pattern="CUDA is required but not available for bitsandbytes",
+        source="transformers 4.51.3 integrations/bitsandbytes.py",
         examples=(
             "RuntimeError: CUDA is required but not available for bitsandbytes. Please consider installing",
         ),
     ),
     Signature(
         pattern="Could not find the bitsandbytes CUDA binary",
+        source="bitsandbytes 0.45.5 cextension.py",
         examples=(
             "Could not find the bitsandbytes CUDA binary at PosixPath('/opt/env/lib/python3.11/site-packages/bitsandbytes/libbitsandbytes_cuda128.so')",
         ),
@@ -117,10 +120,12 @@ SIGNATURES = (
     ),
     Signature(
         pattern="cublasLt ran into an error",
+        source="bitsandbytes 0.45.5 functional.py",
         examples=("Exception: cublasLt ran into an error!",),
     ),
     Signature(
         pattern="cuBLAS API failed with status",
+        source="bitsandbytes 0.45.5 libbitsandbytes_cuda126.so, libbitsandbytes_cuda117.so",
         examples=("cuBLAS API failed with status",),
     ),
     Signature(

@@ -137,6 +137,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="(?i)DeepSpeed is not (?:installed|available)",
+        source="accelerate 0.27.2-1.15.0 accelerator.py, commands/launch.py, state.py",
         examples=(
             "ValueError: DeepSpeed is not installed => run x",
             "DeepSpeed is not available",
@@ -165,6 +166,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="(?i)must have DeepSpeed installed",
+        source="lightning 2.4.0 fabric/strategies/deepspeed.py, pytorch/strategies/deepspeed.py",
         examples=("must have DeepSpeed installed",),
         near=("Error", "Exception: "),
     ),

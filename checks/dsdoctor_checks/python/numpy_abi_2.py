@@ -81,6 +81,7 @@ HINT = "run `python -m pip install 'numpy<2'`, or upgrade the package that the e
 SIGNATURES = (
     Signature(
         pattern="compiled using NumPy 1",
+        source="numpy 2.4.6 core/_multiarray_umath.py",
         examples=("A module that was compiled using NumPy 1.x cannot be run in",),
         level=Level.STRONG,
     ),
@@ -91,6 +92,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"numpy\.dtype size changed",
+        source="numpy 2.4.6 __init__.py",
         examples=("ValueError: numpy.dtype size changed, may indicate binary incompatibility.",),
         level=Level.STRONG,
     ),
@@ -102,6 +104,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="removed in the NumPy 2",
+        source="numpy 2.4.6 __init__.py",
         examples=(
             "AttributeError: `np.float_` was removed in the NumPy 2.0 release. Use `np.float64` instead.",
         ),
@@ -137,6 +140,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="module compiled against A[BP]I version 0x",
+        source="torch 2.13.0 libtorch_python.so",
         examples=(
             "RuntimeError: module compiled against ABI version 0x1000009 but this version of numpy is 0x2000000",
         ),

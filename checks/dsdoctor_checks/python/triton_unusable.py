@@ -52,6 +52,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="PY_SSIZE_T_CLEAN macro must be defined",
+        source="CPython 3.11.7 libpython3.11.so.1.0",
         examples=("SystemError: PY_SSIZE_T_CLEAN macro must be defined for '#' formats",),
     ),
     Signature(
@@ -62,6 +63,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="Triton only support CUDA",
+        source="triton 3.1.0 backends/nvidia/compiler.py",
         examples=("Triton only support CUDA",),
     ),
     Signature(
@@ -98,6 +100,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="Triton is not installed",
+        source="xformers 0.0.29 _flash_attn/modules/block.py, third_party/flash-attention/flash_attn/modules/block.py",
         examples=("Triton is not installed",),
         masks=("cxx-abi-undefined-symbol",),
     ),
@@ -139,6 +142,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"Unsupported \.version [\d.]{1,8}; current version is '",
+        source="cuda toolkit 12.9.86 ptxas",
         examples=(
             "ptxas x.ptx, line 9; fatal   : Unsupported .version 8.7; current version is '8.4'",
         ),

@@ -19,6 +19,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="(?i)checkpoint being loaded used a (?:DP|TP|MP) world size|expected .{0,40}zero checkpoint",
+        source="deepspeed 0.14.5-0.19.8 runtime/engine.py",
         examples=(
             "ZeRORuntimeException: The checkpoint being loaded used a DP world size of 4 but the current world size is 2",
             "AssertionError: The checkpoint being loaded used a TP world size of 2 but the current TP world size is 1.",
@@ -29,6 +30,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="Unable to find latest file",
+        source="deepspeed 0.14.5-0.19.8 runtime/engine.py",
         examples=(
             "Unable to find latest file at c/latest, if trying to load latest checkpoint make sure it exists",
         ),
@@ -62,6 +64,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"Expected \d+ of '\*_(?:optim|model)_states\.pt' under",
+        source="deepspeed 0.14.5-0.19.8 utils/zero_to_fp32.py",
         examples=(
             "ValueError: Expected 8 of '*_optim_states.pt' under 'ckpt/global_step90' but found 6 files.",
             "Expected 7 of '*_model_states.pt' under",
@@ -190,6 +193,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="[Ee]xpert checkpoint file (?:not found|is corrupt)",
+        source="deepspeed 0.19.8 runtime/engine.py, checkpoint/autoep_universal.py",
         examples=(
             "Expert checkpoint file not found",
             "Expert checkpoint file is corrupt",

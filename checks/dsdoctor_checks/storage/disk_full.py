@@ -115,6 +115,7 @@ HINT = "free up space, or set the output directory and the caches (`TMPDIR`, `HF
 SIGNATURES = (
     Signature(
         pattern="No space left on device|StorageFull|Disk quota exceeded",
+        source="glibc 2.36 libc.so.6; safetensors 0.8.0 _safetensors_rust.abi3.so",
         examples=(
             "OSError: [Errno 28] No space left on device: 'out/x.pt'",
             "OSError: [Errno 122] Disk quota exceeded",
@@ -152,6 +153,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="Disk quota exceeded",
+        source="glibc 2.36 libc.so.6",
         examples=(
             "OSError: [Errno 122] Disk quota exceeded",
             "cp: error writing 'out/x.pt': Disk quota exceeded",
@@ -160,6 +162,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="StorageFull",
+        source="safetensors 0.8.0 _safetensors_rust.abi3.so",
         examples=(
             "IoError(Os { code: 28, kind: StorageFull })",
             "safetensors_rust.SafetensorError: Error while serializing: IoError(Os { code: 28, kind: StorageFull })",
@@ -214,6 +217,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="Not enough disk space",
+        source="datasets 3.6.0 builder.py",
         examples=(
             "OSError: Not enough disk space. Needed: 90.12 GiB (download: 30 GiB, generated: 60.12 GiB)",
         ),

@@ -31,6 +31,7 @@ HINT = (
 SIGNATURES = (
     Signature(
         pattern="[Ww]e couldn't connect to '",
+        source="transformers 4.28.1-5.23.0 utils/hub.py",
         examples=("OSError: We couldn't connect to 'https://huggingface.co' to load this file",),
         level=Level.STRONG,
     ),
@@ -51,6 +52,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="Couldn't reach .{1,80}(?:on the Hub|Connection|http)",
+        source="datasets 3.6.0 load.py",
         examples=(
             "ConnectionError: Couldn't reach 'tatsu-lab/alpaca' on the Hub (ConnectTimeout)",
             "Couldn't reach xConnection",
@@ -91,6 +93,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="Distant resource does not seem",
+        source="huggingface_hub 0.17.3-0.24.7 file_download.py",
         examples=("Distant resource does not seem",),
         level=Level.STRONG,
     ),
@@ -215,6 +218,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="on the Hugging Face Hub either: ",
+        source="datasets 3.6.0 load.py",
         examples=("on the Hugging Face Hub either: ",),
         level=Level.WEAK,
     ),
@@ -245,6 +249,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="[Tt]emporary failure in name resolution",
+        source="glibc 2.36 libc.so.6",
         examples=("socket.gaierror: [Errno -3] Temporary failure in name resolution",),
         level=Level.WEAK,
         near=(
@@ -258,6 +263,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="Name or service not known",
+        source="glibc 2.36 libc.so.6",
         examples=("10.0.0.3: ssh: Could not resolve hostname node-9: Name or service not known",),
         level=Level.WEAK,
         near=(

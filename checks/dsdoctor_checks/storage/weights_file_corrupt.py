@@ -59,18 +59,21 @@ HINT = "download the file again (`git lfs pull`, `hf download --force-download M
 SIGNATURES = (
     Signature(
         pattern="HeaderTooLarge",
+        source="safetensors 0.4.5 _safetensors_rust.cpython-311-x86_64-linux-gnu.so",
         examples=("SafetensorError: Error while deserializing header: HeaderTooLarge",),
         level=Level.STRONG,
         masks=("checkpoint-mismatch",),
     ),
     Signature(
         pattern="header too large",
+        source="safetensors 0.8.0 _safetensors_rust.abi3.so",
         examples=("safetensors_rust.SafetensorError: Error while deserializing: header too large",),
         level=Level.STRONG,
         masks=("checkpoint-mismatch",),
     ),
     Signature(
         pattern="InvalidHeader",
+        source="safetensors 0.4.5 _safetensors_rust.cpython-311-x86_64-linux-gnu.so",
         examples=(
             "safetensors_rust.SafetensorError: Error while deserializing header: InvalidHeaderDeserialization",
         ),
@@ -79,6 +82,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="MetadataIncompleteBuffer",
+        source="safetensors 0.4.5 _safetensors_rust.cpython-311-x86_64-linux-gnu.so",
         examples=(
             "safetensors_rust.SafetensorError: Error while deserializing header: MetadataIncompleteBuffer",
         ),
@@ -87,6 +91,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="incomplete metadata",
+        source="safetensors 0.8.0 _safetensors_rust.abi3.so",
         examples=(
             "safetensors._safetensors_rust.SafetensorError: Error while deserializing header: incomplete metadata, file not fully covered",
         ),
@@ -110,6 +115,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="PytorchStreamReader failed",
+        source="torch 2.13.0 libtorch_cpu.so",
         examples=(
             "RuntimeError: PytorchStreamReader failed reading zip archive: failed finding central directory",
         ),
@@ -133,6 +139,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="deserializing header",
+        source="safetensors 0.8.0 _safetensors_rust.abi3.so",
         examples=("SafetensorError: Error while deserializing header: HeaderTooLarge",),
         level=Level.STRONG,
         masks=("checkpoint-mismatch",),
@@ -148,6 +155,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="Unable to load weights from pytorch checkpoint file",
+        source="transformers 4.28.1-4.51.3 modeling_utils.py",
         examples=(
             "OSError: Unable to load weights from pytorch checkpoint file for '/m/pytorch_model-00003-of-00007.bin'",
         ),
@@ -156,6 +164,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="without having git-lfs installed",
+        source="transformers 4.28.1-4.51.3 modeling_utils.py, modeling_tf_utils.py",
         examples=(
             "OSError: You seem to have cloned a repository without having git-lfs installed.",
         ),
@@ -231,6 +240,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="[Ss]torage has wrong (?:byte )?size",
+        source="torch 2.13.0 libtorch_python.so",
         examples=("RuntimeError: storage has wrong byte size: expected 4096 got 64",),
         masks=("checkpoint-mismatch",),
     ),
@@ -250,6 +260,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="is not a valid JSON file",
+        source="transformers 4.28.1-5.23.0 utils/generic.py, processing_utils.py",
         examples=(
             "OSError: It looks like the config file at 'm/config.json' is not a valid JSON file.",
         ),
@@ -295,6 +306,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="Bad CRC-32 for file",
+        source="CPython 3.11.7 zipfile.py",
         examples=("Bad CRC-32 for file",),
         masks=("checkpoint-mismatch",),
     ),
@@ -306,6 +318,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="Not a gzipped file",
+        source="CPython 3.11.7 gzip.py",
         examples=("Not a gzipped file",),
         masks=("checkpoint-mismatch",),
     ),

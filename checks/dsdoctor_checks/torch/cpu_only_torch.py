@@ -119,6 +119,7 @@ HINT = (
 SIGNATURES = (
     Signature(
         pattern="[Tt]orch not compiled with CUDA enabled",
+        source="torch 2.13.0 cuda/__init__.py, libtorch_python.so",
         examples=(
             "AssertionError: Torch not compiled with CUDA enabled",
             "RuntimeError: torch not compiled with CUDA enabled",
@@ -128,6 +129,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="(?:fp16|FP16|half precision).{0,200}can only be used on CUDA",
+        source="transformers 4.28.1-4.36.2 training_args.py",
         examples=(
             "ValueError: fp16 mixed precision (`--fp16`) can only be used on CUDA devices.",
             "ValueError: Mixed precision training with AMP or APEX (`--fp16`) and half precision evaluation (`--fp16_full_eval`) can only be used on CUDA devices.",
@@ -240,6 +242,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="(?:PyTorch|Torch|torch) was compiled without CUDA support",
+        source="torch 2.13.0 cuda/__init__.py",
         examples=(
             "RuntimeError: PyTorch was compiled without CUDA support",
             "[rank1]: RuntimeError: PyTorch was compiled without CUDA support",

@@ -22,6 +22,7 @@ HINT = "remove the folder of the other cuDNN from `LD_LIBRARY_PATH`"
 SIGNATURES = (
     Signature(
         pattern=r"cuDNN version incompatibility|compiled against \(?\d.{0,30}but (?:linked against|runtime version)",
+        source="torch 2.13.0 backends/cudnn/__init__.py",
         examples=(
             "RuntimeError: cuDNN version incompatibility: PyTorch was compiled  against (8, 9, 2) but found runtime version (8, 5, 0).",
             "RuntimeError: cuDNN version incompatibility: PyTorch was compiled against (7, 6, 5) but linked against (8, 0, 4)",

@@ -221,6 +221,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="no kernel image is available",
+        source="cuda runtime 12.9.79 libcudart.so.12",
         examples=(
             "RuntimeError: CUDA error: no kernel image is available for execution on the device",
         ),
@@ -228,6 +229,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"CUDA error:? ?\S* ?invalid device function",
+        source="cuda runtime 12.9.79 libcudart.so.12",
         examples=("RuntimeError: CUDA error: invalid device function",),
         not_examples=("invalid device function name",),
         level=Level.STRONG,
@@ -246,6 +248,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="device kernel image is invalid",
+        source="cuda runtime 12.9.79 libcudart.so.12",
         examples=("device kernel image is invalid",),
         level=Level.STRONG,
     ),
@@ -291,6 +294,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"(?:Feature|Modifier|Instruction) '(?![^']{0,40}bf16)[^']{1,90}'.{0,40} (?:requires|not supported on) \.target",
+        source="cuda toolkit 12.9.86 ptxas",
         examples=(
             "Feature 'x' requires .target",
             "ptxas /tmp/k.ptx, line 4; error   : Modifier '.evict_first' on 'ld' requires .target sm_70 or higher",
@@ -312,6 +316,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="PTX JIT compilation failed",
+        source="cuda runtime 12.9.79 libcudart.so.12",
         examples=("RuntimeError: CUDA error: a PTX JIT compilation failed",),
         level=Level.STRONG,
         masks=("triton-unusable",),
@@ -351,6 +356,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"'sm_\w+' is not a recognized processor for this target",
+        source="cuda toolkit 12.9.86 libnvvm.so",
         examples=("'sm_121' is not a recognized processor for this target (ignoring processor)",),
         not_examples=(
             "'znver9' is not a recognized processor for this target (ignoring processor)",

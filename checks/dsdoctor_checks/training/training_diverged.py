@@ -35,6 +35,7 @@ HINT = "train in bf16, or lower `initial_scale_power` and the learning rate"
 SIGNATURES = (
     Signature(
         pattern="loss scale already at minimum|Minimum loss scale reached",
+        source="deepspeed 0.14.5-0.19.8 runtime/fp16/loss_scaler.py; fairscale 0.4.13 experimental/optim/dynamic_loss_scaler.py",
         examples=(
             "Exception: Current loss scale already at minimum - cannot decrease scale anymore. Exiting run.",
             "FloatingPointError: Minimum loss scale reached (0.0001). Your loss is probably exploding.",
@@ -73,6 +74,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="probability tensor contains either `?inf`?, `?nan",
+        source="torch 2.13.0 libtorch_cpu.so",
         examples=(
             "RuntimeError: probability tensor contains either `inf`, `nan` or element < 0",
             "RuntimeError: probability tensor contains either inf, nan or element < 0",

@@ -7,8 +7,13 @@ import signal
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from tests.support.collection import lost
+
+# How long one example takes is the machine's load, not the code's
+settings.register_profile("suite", deadline=None)
+settings.load_profile("suite")
 
 # A shell that starts the suite in the background has Ctrl-C ignored, `nohup` a hang-up, and
 # programs inherit that: the tests that send one would wait for nothing.

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+
+import click
 
 from dsdoctor.report.text import Line
 
@@ -26,3 +28,18 @@ def show(lines: Callable[[int], Iterable[Line]]) -> None:
 
     console = Console(highlight=False)
     terminal.show(lines(console.width), console)
+
+
+def colored_plan(lines: list[str]) -> Iterator[str]:
+    """A launch plan in color, which says again what the words say: chosen, or too large."""
+    dim = False
+    for line in lines:
+        # a reason may go on over several lines, all of them indented
+        refused = line.startswith(("    too large:", "    alternative:"))
+        dim = refused or (dim and line.startswith("    "))
+        if line.startswith("> "):
+            yield click.style(line, fg="green", bold=True)
+        elif line.startswith("    [") and "!]" in line:
+            yield click.style(line, fg="red")
+        else:
+            yield click.style(line, dim=True) if dim else line

@@ -11,7 +11,7 @@ import click
 
 from dsdoctor import launch_site
 from dsdoctor.cli import html, measuring, options, proving
-from dsdoctor.cli.output import wants_colour
+from dsdoctor.cli.output import colored_plan, wants_colour
 from dsdoctor.errors import UsageError
 from dsdoctor.host import LocalHost
 from dsdoctor.model.launch_plan import LaunchPlan, encode
@@ -273,7 +273,7 @@ def command(
 ) -> int:
     """Compute launch settings for a model on this machine, or on one that is described.
 
-    Takes the first setting that fits with head-room: a lower ZeRO stage before a higher, no offload
+    Takes the first setting that fits with headroom: a lower ZeRO stage before a higher, no offload
     before offload, a bigger micro-batch before accumulation. docs/recommend.md derives the figures.
 
     \b
@@ -384,16 +384,5 @@ def _print(plan: LaunchPlan, form: str, folder: str | None, *, verbose: bool) ->
         return
     text = render(plan, shutil.get_terminal_size().columns, folder, verbose=verbose)
     if wants_colour():
-        text = "".join(_coloured(line) for line in text.splitlines(keepends=True))
+        text = "".join(colored_plan(text.splitlines(keepends=True)))
     click.echo(text, nl=False, color=wants_colour())
-
-
-def _coloured(line: str) -> str:
-    """Color says again what the words say: chosen, too large, more than there is."""
-    if line.startswith("> "):
-        return click.style(line, fg="green", bold=True)
-    if line.startswith("    [") and "!]" in line:
-        return click.style(line, fg="red")
-    if line.startswith(("    too large:", "    alternative:")):
-        return click.style(line, dim=True)
-    return line

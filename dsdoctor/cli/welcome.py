@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+import textwrap
+
 import click
 
 from dsdoctor.cli import loading
@@ -21,7 +24,7 @@ SECONDS = 10.0
 NEXT = (
     ("dsdoctor check", "will a job start here?"),
     ("dsdoctor recommend --model MODEL", "which settings fit?"),
-    ("dsdoctor smoke", "does a short real run work?"),
+    ("dsdoctor smoke", "does a short run work?"),
     ("dsdoctor run -- CMD", "start a job under watch"),
     ("dsdoctor diagnose LOG", "why did a run die?"),
 )
@@ -48,10 +51,19 @@ def show() -> int:
         rows = [("GPUs", _gpus(snapshot)), ("environment", _environment(snapshot))]
     click.echo(f"dsdoctor {__version__}\n")
     for name, text in rows:
-        click.echo(f"  {name:<13}{clean(text)}")
+        click.echo(
+            textwrap.fill(
+                clean(text),
+                max(40, shutil.get_terminal_size((80, 24)).columns - 1),
+                initial_indent=f"  {name:<13}",
+                subsequent_indent=" " * 15,
+                break_long_words=False,
+                break_on_hyphens=False,
+            )
+        )
     click.echo()
     for command, question in NEXT:
-        click.echo(f"  {command:<35}{question}")
+        click.echo(f"  {command:<34}{question}")
     click.echo("\nAll commands: dsdoctor --help")
     return 0
 

@@ -11,7 +11,7 @@ from dsdoctor.fleet.merge import FleetFinding, FleetReport, Group
 
 FINDINGS = 12
 GROUPS = 6
-MESSAGE_LINES = 2
+MESSAGE_LINES = 3
 _CONTROLS = re.compile(
     "[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )

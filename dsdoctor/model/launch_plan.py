@@ -58,7 +58,7 @@ class MemoryOption(msgspec.Struct, frozen=True, kw_only=True):
         host_bytes: peak on each host.
         gpu_limit_bytes: what the fullest chosen GPU has free; None = no GPU.
         host_limit_bytes: what the host allows; None = not known.
-        fits: both are below their limits less the head-room.
+        fits: both are below their limits less the headroom.
         verdict: `chosen`, `alternative` (fits, another was preferred) or `too large`.
         reason: why.
     """

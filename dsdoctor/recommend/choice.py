@@ -55,7 +55,7 @@ class Limits:
     error: float = FORMULA_ERROR
 
     def kept_free(self, need: memory.Memory) -> int:
-        """Bytes that stay free on a GPU: the head-room, or what the figures may be wrong by."""
+        """Bytes that stay free on a GPU: the headroom, or what the figures may be wrong by."""
         passing = need.gpu_bytes - sum(item.bytes for item in need.gpu if item.phase == "resident")
         return int(max(self.headroom * (self.gpu or 0), self.error * passing))
 
@@ -78,7 +78,7 @@ class Limits:
                 parts.append(
                     f"needs {wanted / GIB:.1f} GiB on each {place} ({most.name} alone "
                     f"{most.bytes / GIB:.1f}), but {have / GIB:.1f} GiB are free, of which "
-                    f"{spare / GIB:.1f} are kept as head-room"
+                    f"{spare / GIB:.1f} are kept as headroom"
                 )
         return "; ".join(parts)
 
@@ -272,7 +272,7 @@ def _judged(
         reason = (
             "takes the least memory on each GPU of all options that fit"
             if objective == "memory"
-            else "the first option that fits with head-room, in order of the data moved for a step"
+            else "the first option that fits with headroom, in order of the data moved per step"
         )
     elif row.fits and objective == "memory":
         reason = f"takes no less memory than {won.name}"

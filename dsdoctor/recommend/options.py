@@ -99,18 +99,21 @@ def choose_precision(machine: Machine, asked: str | None) -> tuple[str, Reason]:
     mixed = len({device.cc for device in machine.devices}) > 1
     text = f"compute capability {lowest[0]}.{lowest[1]}" + (", the lowest here," if mixed else "")
     if asked == "fp16" and lowest[0] < FP16_MAJOR:
-        raise UsageError(f"fp16 was asked for on {text} but DeepSpeed needs 7.0; give fp32")
+        raise UsageError(
+            f"`--precision fp16`: this is {text}, but DeepSpeed's fp16 needs 7.0; pass "
+            "`--precision fp32`"
+        )
     if asked == "bf16" and lowest[0] < BF16_MAJOR:
         what = "fp16" if lowest[0] >= FP16_MAJOR else "fp32"
         return asked, note(
             "precision",
-            f"bf16 was asked for, but {text} only emulates it: expect a slow run, {what} is what "
-            "this hardware does",
+            f"bf16 was requested, but {text} only emulates it: the run will be slow; {what} is "
+            "what this hardware supports",
         )
     if asked:
-        return asked, note("precision", f"{asked} was asked for")
+        return asked, note("precision", f"{asked} was requested")
     if lowest[0] >= BF16_MAJOR:
-        return "bf16", note("precision", f"bf16: {text} is 8.0 or newer")
+        return "bf16", note("precision", f"bf16: {text} supports it")
     if lowest[0] >= FP16_MAJOR:
         return "fp16", note("precision", f"fp16: {text} has no bf16 units")
     return "fp32", note("precision", f"fp32: {text} is below 7.0, which DeepSpeed's fp16 needs")

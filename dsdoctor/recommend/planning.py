@@ -1,4 +1,4 @@
-"""The launch plan: the first setting that fits this machine with head-room."""
+"""The launch plan: the first setting that fits this machine with headroom."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def _notes(
     """What the reader must do or know besides."""
     reasons = []
     if chosen.fits and (left := choice.headroom_left(chosen)):
-        reasons.append(note("head-room", f"{left} stay free at the predicted peak"))
+        reasons.append(note("headroom", f"{left} stay free at the predicted peak"))
     if chosen.checkpointing:
         reasons.append(
             note(
@@ -263,7 +263,7 @@ def recommend(
         ),
         note(
             "workers",
-            f"{workers} for each rank's data loader: the CPUs for each rank, at most 4",
+            f"{workers} per rank for its data loader: the CPUs per rank, at most 4",
         ),
         *_notes(chosen, setting, machine, options, model),
     ]

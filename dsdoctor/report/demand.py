@@ -34,7 +34,7 @@ def lines(demand: MemoryDemand) -> Iterator[str]:
     yield f"  {'peak':<{_NAME}}{_cell(demand.host_bytes):>{_COLUMN}}"
     if demand.fits:
         yield ""
-        yield "what fits: the largest micro-batch, and the longest sequence, the other as given"
+        yield "what fits: largest micro-batch and longest sequence, each with the other as given"
         yield f"  {'GPUs':<6}{'recompute':<11}{'GiB each':>9}{'batch':>8}{'tokens':>9}"
     for row in demand.fits:
         mode = "yes" if row.checkpointing else "no"

@@ -125,7 +125,7 @@ def _reach(plan: LaunchPlan) -> list[str]:
     place = "GPUs" if plan.gpu_ids else "ranks"
     lines = [
         "",
-        f"what fits, {plan.sequence} tokens or micro-batch {plan.micro_batch} given",
+        f"what fits at {plan.sequence} tokens, or with micro-batch {plan.micro_batch}",
         f"  {place:<6}{'recompute':<11}{'GiB each':>9}{'batch':>8}{'tokens':>9}",
     ]
     for row in rows:

@@ -36,7 +36,7 @@ def test_guide_a5_presets_are_computed_and_justified() -> None:
         assert plan.micro_batch * plan.accumulation == 128
         assert all(option.reason for option in plan.memory.options)
         notes = {reason.subject: reason.text for reason in plan.reasons}
-        assert "stay free at the predicted peak" in notes["head-room"]
+        assert "stay free at the predicted peak" in notes["headroom"]
     assert (tight.micro_batch, tight.accumulation, tight.workers) == (1, 128, 1)
     assert roomy.micro_batch >= 4
     assert roomy.workers == 4
@@ -210,7 +210,7 @@ def test_guide_c6_the_longest_sequence_and_the_largest_micro_batch_are_said() ->
     assert not recommend(machine, model, longer).fits
     assert rows[8, True].gpu_bytes < rows[4, True].gpu_bytes
     text = render(plan, 80)
-    assert "what fits, 2048 tokens or micro-batch 2 given" in text
+    assert "what fits at 2048 tokens, or with micro-batch 2" in text
     assert "norm in fp64" in text
 
 
@@ -219,7 +219,7 @@ def test_guide_b8_figures_to_compare_a_slow_run_with_are_in_the_plan() -> None:
     plan = recommend(machine_of(gpu_gib=80, count=8, cpus=8), resolve("llama-3-8b"))
     notes = {reason.subject: reason.text for reason in plan.reasons}
     assert plan.workers == 1
-    assert "1 for each rank's data loader" in notes["workers"]
+    assert "1 per rank for its data loader" in notes["workers"]
     assert plan.env["OMP_NUM_THREADS"] == "1"
 
 

@@ -3,8 +3,10 @@
 NCCL's monitor thread looks into a named pipe once a second; when something was written there, it
 writes its dump and training goes on. torch creates the pipe, as PREFIX + rank + `.pipe`, and a
 process in which that fails dies: hence `/tmp`, which every node has, and not the run's folder.
+torch 2.9 creates it only where `TORCH_NCCL_TRACE_BUFFER_SIZE` is set, of which it warns; so there
+nobody is asked.
 Source: `ProcessGroupNCCL.hpp` (DumpPipe) and `ProcessGroupNCCL.cpp` (HeartbeatMonitor) of torch
-2.4 to 2.13, read 2026-11.
+2.4 to 2.13, read 2026-11; seen with 2.9.1.
 """
 
 from __future__ import annotations
@@ -26,8 +28,9 @@ PIPES = "TORCH_NCCL_DEBUG_INFO_PIPE_FILE"
 #: In the folder of a run; the names are those that torch's own analyzer looks for.
 FOLDER = "flight-recorder"
 DUMP = "nccl_trace_rank_"
-#: How long the ranks may take for their dumps; the monitor looks once a second.
-ANSWER_SECONDS = 10.0
+#: How long the ranks may take for their dumps: the monitor looks once a second, and resolving the
+#: symbols of a stack took 5 s on a busy machine.
+ANSWER_SECONDS = 30.0
 _PLACE = Path("/tmp")  # noqa: S108  # see above; the name is not known beforehand
 #: They start ranks on other nodes, where nobody would remove the pipes.
 _FAR = frozenset({"srun", "mpirun"})

@@ -54,6 +54,20 @@ def test_ranks_that_are_level_miss_nothing() -> None:
     assert flight_recorder.missing([one for one in dumps if one is not None]) is None
 
 
+def test_what_gloo_has_retired_is_over() -> None:
+    """Gloo's entries stay at `scheduled`; here rank 0 waits in 7 and rank 1 never started it."""
+    over = {**entry(6, "scheduled", "gloo:all_reduce"), "retired": True}
+    rows = [[over, {**entry(7, "scheduled"), "retired": False}], [over]]
+    dumps = [flight_recorder.read(f"t_{n}", pickle.dumps(dump(n, *rows[n]))) for n in (0, 1)]
+    found = flight_recorder.missing([one for one in dumps if one is not None])
+    assert found is not None
+    assert (found.missing, found.waiting, found.collective.number) == ((1,), (0,), 7)
+    done = {**entry(7, "scheduled"), "retired": True}  # a rank that only sends may be ahead
+    rows = [[over, done], [over]]
+    dumps = [flight_recorder.read(f"t_{n}", pickle.dumps(dump(n, *rows[n]))) for n in (0, 1)]
+    assert flight_recorder.missing([one for one in dumps if one is not None]) is None
+
+
 class Evil:
     """What a pickle that means harm asks for."""
 

@@ -127,7 +127,7 @@ def test_a_run_that_works_is_one_line_with_the_figures_that_deepspeed_prints(
     found = record(tmp_path)
     assert before == (["dsdoctor: the loss is NaN"] if how == "nan" else [])
     assert [notice["key"] for notice in found["notices"]].count("loss-nan") == len(before)
-    assert "; last step 6; 0.2" in last
+    assert re.search(r"; last step 6; [\d.]+ s per step; .*loss ", last)  # a busy machine is slow
     assert found["figures"]["steps"] == 6
     assert found["figures"]["step_seconds"] >= 0.2
     assert found["figures"]["samples_per_second"] > 0

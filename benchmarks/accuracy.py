@@ -28,6 +28,8 @@ UNITS = {"GB": 10**9, "GiB": 1 << 30, "MiB": 1 << 20}
 HEADING = "## Memory plans"
 #: What torch's allocator does not count, and the allowance for its cache.
 OUTSIDE = ("CUDA context", "NCCL", "workspaces", "fragmentation")
+#: What the allocator has not reserved.
+RESERVED_OUTSIDE = ("CUDA context", "NCCL")
 
 
 def rows(model: ModelShape, row: dict[str, Any]) -> Iterator[tuple[int, float, float]]:
@@ -39,7 +41,18 @@ def rows(model: ModelShape, row: dict[str, Any]) -> Iterator[tuple[int, float, f
         size = sized.host_bytes if row.get("host") else sized.gpu_bytes
         if row.get("allocated"):
             size = memory.peak(item for item in sized.gpu if item.name not in OUTSIDE)
+        if row.get("reserved"):
+            size = memory.peak(item for item in sized.gpu if item.name not in RESERVED_OUTSIDE)
         yield sequence, measured, size / UNITS[row["unit"]]
+
+
+def summary(ratios: list[float], what: str) -> str:
+    """How far off the ratios are, in words."""
+    within = sum(0.9 <= ratio <= 1.1 for ratio in ratios)
+    return (
+        f"{len(ratios)} {what}: median ratio {statistics.median(ratios):.2f}, lowest "
+        f"{min(ratios):.2f}, highest {max(ratios):.2f}; {within} within 10 %"
+    )
 
 
 def page(facts: dict[str, Any]) -> str:
@@ -47,6 +60,7 @@ def page(facts: dict[str, Any]) -> str:
     about, _, found = NOTES.read_text(encoding="utf-8").partition("<!-- tables -->")
     text = [f"{HEADING}\n\n{about.strip()}\n"]
     ratios: list[float] = []
+    reserved: list[float] = []
     tables: list[str] = []
     for source in facts["sources"]:
         tables.append(f"\n### {source['name']}\n")
@@ -57,17 +71,15 @@ def page(facts: dict[str, Any]) -> str:
             model = from_config(facts["models"][row["model"]], row["model"])
             for sequence, measured, predicted in rows(model, row):
                 ratio = predicted / measured
-                if not row.get("host"):
+                if row.get("reserved"):
+                    reserved.append(ratio)
+                elif not row.get("host"):
                     ratios.append(ratio)
                 tables.append(
                     f"| {row['model']} | {row['what']} | {sequence} | {measured:g} {row['unit']} | "
                     f"{predicted:.{0 if predicted >= 1000 else 2}f} | {ratio:.2f} |"
                 )
-    within = sum(0.9 <= ratio <= 1.1 for ratio in ratios)
-    text.append(
-        f"{len(ratios)} GPU figures: median ratio {statistics.median(ratios):.2f}, lowest "
-        f"{min(ratios):.2f}, highest {max(ratios):.2f}; {within} within 10 %."
-    )
+    text.append(f"{summary(ratios, 'GPU figures')}. {summary(reserved, 'of reserved memory')}.")
     return "\n".join([*text, *tables, "\n" + found.strip() + "\n"])
 
 

@@ -16,7 +16,7 @@ from dsdoctor.errors import UsageError
 from dsdoctor.host import LocalHost
 from dsdoctor.model.launch_plan import LaunchPlan, encode
 from dsdoctor.model.units import GIB
-from dsdoctor.recommend import choice, files
+from dsdoctor.recommend import choice, files, releases
 from dsdoctor.recommend.machine import Machine, capability, machine_of
 from dsdoctor.recommend.options import (
     ATTENTIONS,
@@ -151,6 +151,7 @@ class _Finite(click.FloatRange):
     is_flag=True,
     help="The script loads the whole model before DeepSpeed partitions it.",
 )
+@click.option("--deepspeed", metavar="X.Y.Z", help="Release of DeepSpeed that will train [newest].")
 @click.option(
     "--optimizer",
     type=click.Choice(sorted(OPTIMIZERS)),
@@ -250,6 +251,7 @@ def command(
     modules_to_save: str | None,
     fused_loss: bool,
     loads_first: bool,
+    deepspeed: str | None,
     optimizer: str,
     attention: str | None,
     image_tokens: int | None,
@@ -339,6 +341,7 @@ def command(
             modules_to_save=tuple(filter(None, (modules_to_save or "").split(","))),
             fused_loss=fused_loss,
             loads_first=loads_first,
+            deepspeed=None if deepspeed is None else releases.asked(deepspeed),
             optimizer=optimizer,
             attention=attention,
             image_tokens=image_tokens,

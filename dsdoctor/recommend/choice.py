@@ -14,6 +14,7 @@ from dsdoctor.recommend import memory
 from dsdoctor.recommend.machine import Machine
 from dsdoctor.recommend.measured import Measured
 from dsdoctor.recommend.options import HEADROOM, OPTIMIZERS, PlanOptions
+from dsdoctor.recommend.releases import as_in, release_of
 from dsdoctor.recommend.saved import Saved, saved_of
 from dsdoctor.recommend.setting import MAX_LIVE, Setting
 from dsdoctor.recommend.shape import ModelShape
@@ -138,7 +139,7 @@ def base_setting(
     trained = model.lora_parameters(rank) + saved.parameters if rank else model.parameters
     bucket = min(bucket, max(1_000_000, trained + trained % 2))
     live = 50_000_000 if tiny else 200_000_000 if small else MAX_LIVE
-    return Setting(
+    setting = Setting(
         sequence=sequence,
         world=world,
         nodes=options.nodes,
@@ -160,6 +161,7 @@ def base_setting(
         pin_memory=machine.system == "Linux",
         on_gpu=bool(machine.devices),
     )
+    return as_in(setting, release_of(options.deepspeed))
 
 
 def micro_batches(options: PlanOptions, world: int) -> tuple[int, ...]:

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
-from packaging.version import InvalidVersion, Version
 
 from dsdoctor.api import DeepSpeedInstall, Environment, Gpus, LaunchCommand, RunNeeds
 from dsdoctor.model import partial
@@ -16,19 +15,16 @@ from dsdoctor.model.facts.base import Missing
 from dsdoctor.model.facts.memory import Fit, MemoryDemand
 from dsdoctor.model.facts.run import PlanNeeds
 from dsdoctor.model.launch_plan import MemoryItem
-from dsdoctor.recommend import memory
+from dsdoctor.recommend import memory, releases
 from dsdoctor.recommend.choice import Limits
+from dsdoctor.recommend.config_setting import away, left_out, section, setting_of
 from dsdoctor.recommend.device import QUANTISED_BITS
-from dsdoctor.recommend.options import HEADROOM, OPTIMIZERS, choose_attention, choose_images
+from dsdoctor.recommend.options import HEADROOM, choose_attention, choose_images
 from dsdoctor.recommend.reach import reach
 from dsdoctor.recommend.saved import saved_of
-from dsdoctor.recommend.setting import MAX_LIVE, Setting
+from dsdoctor.recommend.setting import Setting
 from dsdoctor.recommend.shape import Latent, ModelShape, Tower
 
-#: `pin_memory` of an offload section is true unless said otherwise from this release on.
-PINNED_BY_DEFAULT = Version("0.19.5")
-#: ZeRO-1 and -2 make buckets with the first gradient from this release on (pull request 7665).
-LATE_BUCKETS = Version("0.18.3")
 #: Items that depend on the data, on buffers that DeepSpeed can shrink, on NCCL, on how a script
 #: loads its weights, or that are a guess for each process.
 _VARIABLE = frozenset(
@@ -43,8 +39,10 @@ _VARIABLE = frozenset(
         "gathered parameters",
         "boundary gradients",
         "gradient in flight",
+        "gradients being reduced",
         "logits",
         "norm in fp64",
+        "overflow check",
         "processes",
         "reduction copy",
         "weights being loaded",
@@ -80,63 +78,6 @@ def ranks_of(
     if visible is not None:
         count = min(count, len([token for token in visible.split(",") if token.strip()]))
     return count, nodes
-
-
-def _number(value: object, default: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
-        return default
-    return int(value)
-
-
-def _section(config: Mapping[str, object], key: str) -> Mapping[str, object]:
-    value = config.get(key)
-    return value if isinstance(value, dict) else {}
-
-
-def _on(section: Mapping[str, object]) -> bool:
-    return section.get("enabled") is True or section.get("enabled") == "auto"
-
-
-def setting_of(
-    config: Mapping[str, object], *, world: int, nodes: int, on_gpu: bool, pinned: bool
-) -> Setting:
-    """The setting that a DeepSpeed config describes, with DeepSpeed 0.19.8's defaults."""
-    zero = _section(config, "zero_optimization")
-    stage = zero.get("stage")
-    stage = stage if isinstance(stage, int) and 0 <= stage <= _PARTITIONED else 0
-    devices = {
-        part: _section(zero, f"offload_{part}").get("device") for part in ("optimizer", "param")
-    }
-    away = {part for part, device in devices.items() if device in ("cpu", "nvme")}
-    offload = "none"
-    if stage and "optimizer" in away:
-        offload = "optimizer"
-    if stage == _PARTITIONED and away == {"optimizer", "param"}:
-        offload = "optimizer+parameters"
-    precision = "fp32"
-    if _on(_section(config, "fp16")):
-        precision = "fp16"
-    if _on(_section(config, "bf16")):
-        precision = "bf16"
-    kind = str(_section(config, "optimizer").get("type", "adamw")).lower()
-    overlap = zero.get("overlap_comm")
-    pins = [_section(zero, f"offload_{part}").get("pin_memory", pinned) for part in away]
-    return Setting(
-        stage=stage,
-        offload=offload,
-        micro_batch=_number(config.get("train_micro_batch_size_per_gpu"), 1),
-        accumulation=_number(config.get("gradient_accumulation_steps"), 1),
-        world=max(world, 1) * nodes,
-        nodes=nodes,
-        precision=precision,
-        checkpointing=True,
-        state_bytes=OPTIMIZERS.get(kind, 8),
-        bucket=_number(zero.get("reduce_bucket_size"), 500_000_000),
-        overlap=overlap if isinstance(overlap, bool) else stage == _PARTITIONED,
-        max_live=_number(zero.get("stage3_max_live_parameters"), MAX_LIVE),
-        pin_memory=any(pin is True for pin in pins),
-        on_gpu=on_gpu,
-    )
 
 
 def shape_of(model: Mapping[str, object]) -> ModelShape:
@@ -194,9 +135,11 @@ def _without_weights(need: memory.Memory, setting: Setting, run: RunNeeds) -> me
     DeepSpeed 0.19.8 allows it (zero/stage3.py: `offload_param` without `offload_optimizer`), and
     the memory model has no option of that kind.
     """
-    zero = _section(run.config or {}, "zero_optimization")
-    away = _section(zero, "offload_param").get("device") in ("cpu", "nvme")
-    if not away or setting.stage != _PARTITIONED or setting.offload != "none":
+    if (
+        "param" not in away(run.config or {})
+        or setting.stage != _PARTITIONED
+        or setting.offload != "none"
+    ):
         return need
     kept = tuple(item for item in need.gpu if item.name != "parameters")
     moved = tuple(
@@ -256,20 +199,22 @@ def demand_of(
         free: bytes that the fullest GPU has free, None = not known.
     """
     model = shape_of(run.model or {})
+    known = None if isinstance(deepspeed, Missing) else deepspeed.version
+    release = releases.release_of(known)
     setting = setting_of(
         run.config or {},
         world=max(ranks, 1),
         nodes=nodes,
         on_gpu=ranks > 0,
-        pinned=_at_least(deepspeed, PINNED_BY_DEFAULT),
+        pinned=releases.at_least(release, releases.PINNED_BY_DEFAULT),
+        hidden=model.hidden,
     )
     sequence = run.sequence or min(model.max_length, 2048)
     setting = dataclasses.replace(
-        setting,
+        releases.as_in(setting, release),
         sequence=sequence,
         attention=choose_attention(model, None)[0],
         image_tokens=choose_images(model, sequence, None)[0],
-        buckets_first=not _at_least(deepspeed, LATE_BUCKETS),
     )
     saved = saved_of(run.modules_to_save, model)
     adapters = dataclasses.replace(
@@ -282,7 +227,7 @@ def demand_of(
     kept = _without_weights(memory.estimate(model, plain), plain, run)
     host = {item.name: item.bytes for item in need.host}
     host_bytes, host_state = need.host_bytes, certain_bytes(need.host)
-    nvme = _section(_section(run.config or {}, "zero_optimization"), "offload_optimizer")
+    nvme = section(section(run.config or {}, "zero_optimization"), "offload_optimizer")
     if nvme.get("device") == "nvme":
         swapped = sum(host.pop(name, 0) for name in _SWAPPED)
         host_bytes, host_state = host_bytes - swapped, host_state - swapped
@@ -300,6 +245,7 @@ def demand_of(
         assumed.append(f"sequences of {sequence} tokens")
     if setting.image_tokens:
         assumed.append(f"{setting.image_tokens} tokens of a sequence are an image")
+    assumed += [f"`{key}` is not counted" for key in left_out(run.config or {})]
     if run.config is None:
         assumed.append("no config: ZeRO-0 in fp32")
     return MemoryDemand(
@@ -321,16 +267,6 @@ def demand_of(
         pinned_rounding_bytes=host.get("pinned rounding", 0),
         assumed=tuple(assumed),
     )
-
-
-def _at_least(deepspeed: DeepSpeedInstall | Missing, release: Version) -> bool:
-    """Whether DeepSpeed is of this release or newer, or not known."""
-    if isinstance(deepspeed, Missing) or deepspeed.version is None:
-        return True
-    try:
-        return Version(deepspeed.version) >= release
-    except InvalidVersion:
-        return True
 
 
 def free_of(gpus: Gpus | Missing) -> int | None:

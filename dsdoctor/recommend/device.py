@@ -21,12 +21,18 @@ CUDA_CONTEXT = 481 * MIB
 NCCL_BYTES = GIB
 #: cuBLAS's workspace: 8 MiB for each handle and stream, 32 MiB from Hopper on (torch's default).
 WORKSPACE = 32 * MIB
-#: Default of `sub_group_size`: ZeRO-3 steps this many parameters at once.
-SUB_GROUP = 1_000_000_000
 #: ZeRO-2 partitions gradients, ZeRO-1 does not.
 PARTITIONS_GRADIENTS = 2
 #: Norms of gradients are computed on a copy in fp64.
 NORM_BYTES = 8
+#: The search for inf and NaN before DeepSpeed 0.19.6: a cast to fp32 (4), isnan (1), isinf (1),
+#: both (1), and their cast to fp32 (4) are there at once (`_has_inf_or_nan` of stage_1_and_2.py).
+OVERFLOW_BYTES = 11
+#: ZeRO-3 searches the flat gradients with `isinf`: their absolute value in 16 bits and a mask.
+FLAT_OVERFLOW_BYTES = 3
+#: ZeRO-3 waits for a reduction before it starts another, once there are more than these
+#: (`max_param_reduce_events` of zero/stage3.py).
+REDUCTIONS = 2
 #: Share of what the passes allocate that the caching allocator cannot use again.
 FRAGMENTATION = 0.03
 #: Bits of a frozen weight in 4-bit NF4 with double quantisation (arXiv:2305.14314, section 3).
@@ -59,9 +65,12 @@ def _weights(model: ModelShape, trained: int, setting: Setting) -> list[MemoryIt
         whole -= int(linear * (setting.width - QUANTISED_BITS / 8))
     if not setting.partitions_weights:
         return [item_of("parameters", whole)]
-    if not setting.offloads_parameters:
-        return [item_of("parameters", whole / setting.world)]
-    return []
+    if setting.offloads_parameters:
+        return []
+    items = [item_of("parameters", whole / setting.world)]
+    if setting.secondary > 1:  # `_partition_param_sec` keeps a share of the ranks of a group
+        items.append(item_of("secondary weights", whole / setting.secondary))
+    return items
 
 
 def _loading(model: ModelShape, setting: Setting, others: Sequence[MemoryItem]) -> MemoryItem:
@@ -84,12 +93,14 @@ def _own_gradients(model: ModelShape, trained: int, setting: Setting) -> tuple[f
         return setting.width * trained, 0
     share = trained / setting.world
     if setting.stage == 3:  # noqa: PLR2004  # its partitions are cut before gradients are made
-        return setting.width * share, 0
+        return setting.kept_width * share, 0
+    if setting.kept_width > setting.width and setting.stage == PARTITIONS_GRADIENTS:
+        return setting.kept_width * share, 0  # one flat buffer, which cuts tensors
     if setting.lora_rank:  # an adapter is small beside a partition, an embedding is not
         whole = min(trained, share + (model.embedding_parameters if setting.saved_head else 0))
     else:
         whole = max(share, model.whole_gradients(setting.world))
-    return setting.width * share, setting.width * (whole - share)
+    return setting.kept_width * share, setting.kept_width * (whole - share)
 
 
 def _gradients(model: ModelShape, trained: int, setting: Setting) -> list[MemoryItem]:
@@ -100,9 +111,9 @@ def _gradients(model: ModelShape, trained: int, setting: Setting) -> list[Memory
     the optimizer on the host, gradients leave as soon as they are reduced, through a buffer of the
     size of the largest (`temp_grad_buffer_for_gpu_offload`).
     """
-    accumulates = setting.accumulation > 1
+    accumulates = setting.accumulation > 1 or setting.kept_width > setting.width
     share, rest = _own_gradients(model, trained, setting)
-    whole = setting.width * trained
+    whole = setting.kept_width * trained
     passing = ("loss", "backward")
     items: list[MemoryItem] = []
     if setting.stage == 3:  # noqa: PLR2004
@@ -149,29 +160,41 @@ def _optimizer(model: ModelShape, trained: int, setting: Setting) -> list[Memory
     part = trained / share
     plain = setting.precision == "fp32"
     # Plain fp32 training keeps no master copy; ZeRO clones its partition in any precision.
-    master = 0 if plain and setting.stage == 0 else 4
+    master = 0 if plain and setting.stage == 0 else setting.master_width
+    cast = 0 if setting.kept_width == setting.master_width else setting.master_width
     items = [item_of("optimizer", (master + setting.state_bytes) * part)]
     if setting.stage == 0:
-        if not plain:
+        if not plain and master:
             items.append(item_of("gradients in fp32", 4 * part, "step"))
             items.append(item_of("flattening", 4 * part, "step"))
         return items
+    half = setting.precision == "fp16"
+    searched: float
     if setting.stage < 3:  # noqa: PLR2004
-        norm = NORM_BYTES * min(part, largest_gradient(model, trained))
-        items.append(item_of("norm in fp64", norm, "clip"))
-        items.append(item_of("gradients in fp32", 0 if plain else 4 * part, "step"))
+        largest = largest_gradient(model, trained)
+        norm = NORM_BYTES * min(part, largest)
+        searched = OVERFLOW_BYTES * largest if setting.elementwise_overflow and half else 0
+        items.append(item_of("norm in fp64", norm if norm > searched else 0, "clip"))
+        items.append(item_of("overflow check", 0 if norm > searched else searched, "clip"))
+        items.append(item_of("gradients in fp32", 0 if plain else cast * part, "step"))
     else:
-        part = min(part, SUB_GROUP)
-        items.append(item_of("gradients in fp32", 4 * part, "step"))
-    return [*items, item_of("flattening", setting.width * part, "step")]
+        searched = FLAT_OVERFLOW_BYTES * part if half else 0
+        items.append(item_of("overflow check", searched, "clip"))
+        part = min(part, setting.sub_group)
+        items.append(item_of("gradients in fp32", (4 if plain else cast) * part, "step"))
+    return [*items, item_of("flattening", setting.kept_width * part, "step")]
 
 
 def _bucket_bytes(trained: int, setting: Setting) -> int:
-    """The reduce bucket, twice with `overlap_comm` in ZeRO-1 and -2."""
+    """The reduce bucket, twice with `overlap_comm` in ZeRO-1 and -2.
+
+    ZeRO-3 makes it in the type that is reduced; ZeRO-1 and -2 cast what they reduce.
+    """
+    if setting.partitions_weights:
+        return setting.sent_width * setting.bucket
     if setting.stage == 0:
         return setting.width * (min(setting.bucket, trained) if setting.world > 1 else 0)
-    twice = setting.overlap and not setting.partitions_weights
-    return setting.width * setting.bucket * (2 if twice else 1)
+    return setting.width * setting.bucket * (2 if setting.overlap else 1)
 
 
 def _gathered(model: ModelShape, setting: Setting) -> int:
@@ -180,7 +203,8 @@ def _gathered(model: ModelShape, setting: Setting) -> int:
     DeepSpeed holds up to `stage3_max_live_parameters`. Without recomputation, autograd can hold
     more: `linear` saves a view of its weight, which keeps the gathered storage. DeepSpeed replaces
     `linear` against this, in a model built under `zero.Init`, and from 0.19.4 on in any model (pull
-    request 8189). Experts that transformers 5 cuts out of one tensor are such views all the same.
+    request 8189), unless `memory_efficient_linear` is false. Experts that transformers 5 cuts out
+    of one tensor are such views all the same.
     """
     if not setting.partitions_weights:
         return 0
@@ -194,27 +218,46 @@ def _gathered(model: ModelShape, setting: Setting) -> int:
 
 def _saved_by_linear(model: ModelShape, setting: Setting) -> int:
     """Elements of the gathered weights that autograd keeps until their backward pass."""
-    if setting.loads_first:
+    if setting.linear_views:
         return model.parameters - model.embedding_parameters - model.positions * model.hidden
     return 3 * model.expert_layers * model.experts * model.hidden * model.expert_width
 
 
-def _norm_in_pass(model: ModelShape, trained: int, setting: Setting, moment: Moment) -> int:
-    """Bytes of a gradient's norm in fp64 that is computed within the backward pass.
+def _norm_in_pass(
+    model: ModelShape, trained: int, setting: Setting, moment: Moment
+) -> tuple[int, int]:
+    """Bytes of a gradient's norm in fp64 within the backward pass, or of the search for overflow.
+
+    They follow one another, so only the larger counts, and the other is 0.
 
     With the optimizer on the host, ZeRO-1 and -2 take it of each gradient before it leaves the GPU
     (`set_norm_for_param_grad_in_gpu`). The output layer's comes while all activations are there; a
     tied one has its gradient with the embedding's, at the end.
     """
     if not setting.offloads_optimizer or setting.partitions_weights or setting.stage == 0:
-        return 0
+        return 0, 0
     if moment.name in _BEFORE_GRADIENTS:
-        return 0
+        return 0, 0
     last = moment.name == "embedding"
     largest = largest_gradient(model, trained)
     if model.tied and not last and moment.gradient:
         largest = min(largest, model.largest_matrix)
-    return NORM_BYTES * min(-(-trained // setting.world), largest)
+    norm = NORM_BYTES * min(-(-trained // setting.world), largest)
+    searched = OVERFLOW_BYTES * largest if setting.elementwise_overflow else 0
+    return (norm, 0) if norm > searched else (0, searched)
+
+
+def _being_reduced(trained: int, setting: Setting, moment: Moment) -> int:
+    """Bytes of gradients that wait for their copy into the bucket, with `overlap_comm`.
+
+    The copy is queued behind the reductions before it, on their stream, and so is the end of the
+    gradient. DeepSpeed lets three reductions be under way.
+    """
+    waits = setting.partitions_weights and setting.world > 1 and setting.overlap
+    if not waits or not setting.on_gpu:
+        return 0
+    made = min(trained, moment.finished)
+    return setting.width * min(made, (REDUCTIONS + 1) * setting.bucket)
 
 
 def _passes(
@@ -227,13 +270,16 @@ def _passes(
     gathered = setting.width * _gathered(model, setting)
     bucket = 0 if setting.partitions_weights else _bucket_bytes(trained, setting)
     early = setting.buckets_first and setting.stage > 0
-    copied = 0
-    if setting.partitions_weights and setting.world > 1:  # `reduce_scatter_coalesced` flattens
-        copied = setting.width * min(setting.bucket, trained)
+    # `reduce_scatter_coalesced` of ZeRO-3 flattens; another type is cast before the reduction
+    flattens = setting.partitions_weights and setting.world > 1
+    casts = setting.stage and setting.sent_width != setting.width
+    copied = setting.sent_width * min(setting.bucket, trained) if flattens or casts else 0
 
     def items_at(moment: Moment, phase: str) -> list[MemoryItem]:
         later = moment.name not in _BEFORE_GRADIENTS
         dequantised = setting.width * model.largest_matrix if setting.quantised else 0
+        norm, searched = _norm_in_pass(model, trained, setting, moment)
+        reduced = _being_reduced(trained, setting, moment)
         found = [
             item_of("activations", moment.activations, phase),
             item_of("logits", moment.logits, phase),
@@ -244,7 +290,9 @@ def _passes(
             item_of("reduction copy", copied if later else 0, phase),
             item_of("gathered parameters", gathered, phase),
             item_of("dequantised matrix", dequantised if later else 0, phase),
-            item_of("norm in fp64", _norm_in_pass(model, trained, setting, moment), phase),
+            item_of("norm in fp64", norm, phase),
+            item_of("overflow check", searched, phase),
+            item_of("gradients being reduced", reduced, phase),
         ]
         passing = moment.bytes + setting.width * moment.gradient
         return [*found, item_of("fragmentation", FRAGMENTATION * passing, phase)]

@@ -15,9 +15,9 @@ from collections.abc import Iterable
 
 from dsdoctor.model.launch_plan import MemoryItem
 from dsdoctor.recommend.device import (
+    FLAT_OVERFLOW_BYTES,
     NORM_BYTES,
     PARTITIONS_GRADIENTS,
-    SUB_GROUP,
     item_of,
     largest_gradient,
 )
@@ -113,7 +113,8 @@ def _partitioned_gradients(
     part = -(-trained // setting.world)
     largest = width * largest_gradient(model, trained)
     items = [item_of("gradient buffer", largest * ranks)]
-    blocks = [4 * part, width * part, 4 * part, largest]
+    master = setting.master_width
+    blocks = [master * part, width * part, master * part, largest]
     if setting.accumulation > 1 and setting.stage == PARTITIONS_GRADIENTS:
         touched = 1.0 if setting.lora_rank else _touched_share(model, setting.world)
         items.append(item_of("accumulated gradients", width * part * ranks * touched))
@@ -134,9 +135,12 @@ def _partitioned_weights(
     """
     ranks, width = setting.ranks_per_node, setting.width
     part = -(-trained // setting.world)
-    full, rest = divmod(part, SUB_GROUP)
-    gradients = [4 * SUB_GROUP] * full + [4 * rest, width * part]
+    master, kept = setting.master_width, setting.kept_width
+    full, rest = divmod(part, setting.sub_group)
+    gradients = [master * setting.sub_group] * full + [master * rest, kept * part]
     norm = NORM_BYTES * min(NORM_PIECE, -(-largest_gradient(model, trained) // setting.world))
+    if setting.precision == "fp16":
+        norm = max(norm, FLAT_OVERFLOW_BYTES * part)
     items = [item_of("norm in fp64", norm * ranks, "clip")]
     if not setting.offloads_parameters:
         return items, gradients
@@ -144,8 +148,8 @@ def _partitioned_weights(
     items.append(item_of("parameters", width * weights * ranks))
     if setting.lora_rank:  # frozen weights stay in blocks of their own
         return items, [*gradients, *_partitions(model, width, setting.world)]
-    kept = width * weights * _kept_share(model, width, setting.world, tuple(gradients)) * ranks
-    items.append(_rounded("pinned cache", kept, setting))
+    freed = width * weights * _kept_share(model, width, setting.world, tuple(gradients)) * ranks
+    items.append(_rounded("pinned cache", freed, setting))
     return items, [*gradients, width * part]
 
 
@@ -164,11 +168,12 @@ def offloaded_items(model: ModelShape, trained: int, setting: Setting) -> list[M
     """
     ranks, width = setting.ranks_per_node, setting.width
     part = -(-trained // setting.world)
+    staging = setting.kept_width if setting.partitions_weights else width
     items = [
-        item_of("master weights", 4 * part * ranks),
+        item_of("master weights", setting.master_width * part * ranks),
         item_of("optimizer", setting.state_bytes * part * ranks),
-        item_of("gradients in fp32", 4 * part * ranks),
-        item_of("16-bit staging", width * part * ranks),
+        item_of("gradients in fp32", setting.master_width * part * ranks),
+        item_of("16-bit staging", staging * part * ranks),
     ]
     of_stage = _partitioned_weights if setting.partitions_weights else _partitioned_gradients
     more, blocks = of_stage(model, trained, setting)

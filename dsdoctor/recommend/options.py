@@ -39,6 +39,7 @@ class PlanOptions:
         modules_to_save: modules that are trained in full beside adapters (`saved.saved_of`).
         fused_loss: the loss is fused with the output layer (Liger kernels).
         loads_first: the script loads the whole model before DeepSpeed divides it.
+        deepspeed: release of DeepSpeed that will train; None = the newest.
         optimizer: a key of OPTIMIZERS.
         attention: `flash`, `sdpa` (batches with padding) or `eager`; None = `flash`, or `eager`
             where the family has no other.
@@ -67,6 +68,7 @@ class PlanOptions:
     modules_to_save: tuple[str, ...] = ()
     fused_loss: bool = False
     loads_first: bool = False
+    deepspeed: str | None = None
     optimizer: str = "adamw"
     attention: str | None = None
     image_tokens: int | None = None

@@ -6,6 +6,8 @@ import dataclasses
 
 #: Default of `stage3_max_live_parameters`.
 MAX_LIVE = 1_000_000_000
+#: Default of `sub_group_size`: ZeRO-3 steps this many parameters at once.
+SUB_GROUP = 1_000_000_000
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -34,12 +36,23 @@ class Setting:
         fused_loss: the loss is computed with the output layer, piece by piece (Liger kernels), so
             that logits never exist as a whole.
         loads_first: the script loads the whole model before ZeRO-3 divides it.
+        linear_views: autograd keeps the gathered weights of linear layers (such a script with
+            DeepSpeed before 0.19.4).
         state_bytes: optimizer state of a parameter beside its master copy (Adam 8, Lion 4, SGD 0).
+        master_width: bytes of a master weight, and of a gradient at the step (2 with
+            `bf16_master_weights_and_grads`; 0 without DeepSpeed, whose weights have no copy).
+        gradient_width: bytes of a gradient that is kept (`grad_accum_dtype`); None = as a weight.
+        reduce_width: bytes of a gradient that is reduced (`communication_data_type`); None = as a
+            weight.
         bucket: elements of `reduce_bucket_size`.
         overlap: `overlap_comm`, which doubles the bucket.
         buckets_first: buckets are made before the backward pass, not with its first gradient
             (DeepSpeed before 0.18.3), so they are there beside the logits.
+        elementwise_overflow: gradients are searched for inf and NaN element by element, with
+            temporaries of 11 bytes each (DeepSpeed before 0.19.6).
         max_live: elements of `stage3_max_live_parameters`.
+        sub_group: elements of `sub_group_size`.
+        secondary: ranks that share a second copy of the weights (`zero_hpz_partition_size`).
         pin_memory: offloaded tensors are pinned.
         on_gpu: False = ranks run on CPUs, and everything is host memory.
     """
@@ -63,11 +76,18 @@ class Setting:
     quantised: bool = False
     fused_loss: bool = False
     loads_first: bool = False
+    linear_views: bool = False
     state_bytes: int = 8
+    master_width: int = 4
+    gradient_width: int | None = None
+    reduce_width: int | None = None
     bucket: int = 200_000_000
     overlap: bool = True
     buckets_first: bool = False
+    elementwise_overflow: bool = False
     max_live: int = MAX_LIVE
+    sub_group: int = SUB_GROUP
+    secondary: int = 1
     pin_memory: bool = True
     on_gpu: bool = True
 
@@ -75,6 +95,16 @@ class Setting:
     def width(self) -> int:
         """Bytes of a weight in the training precision."""
         return 4 if self.precision == "fp32" else 2
+
+    @property
+    def kept_width(self) -> int:
+        """Bytes of a gradient that is kept until the step."""
+        return self.gradient_width or self.width
+
+    @property
+    def sent_width(self) -> int:
+        """Bytes of a gradient while it is reduced."""
+        return self.reduce_width or self.width
 
     @property
     def offloads_optimizer(self) -> bool:

@@ -21,10 +21,12 @@ from dsdoctor.model.launch_plan import MemoryItem
 from dsdoctor.recommend import estimators, memory, output
 from dsdoctor.recommend.activations import kept_bytes, logits_bytes, moments
 from dsdoctor.recommend.choice import LADDER
-from dsdoctor.recommend.device import SUB_GROUP
+from dsdoctor.recommend.device import FLAT_OVERFLOW_BYTES
 from dsdoctor.recommend.memory import GIB, Setting
 from dsdoctor.recommend.models import PRESETS, ModelShape, from_config, from_size
 from dsdoctor.recommend.offload import kept_free, power_of_two, rounding
+from dsdoctor.recommend.releases import as_in, release_of
+from dsdoctor.recommend.setting import SUB_GROUP
 from tests.support.ops import compile_ops
 
 CHILDREN = Path(__file__).parent / "children"
@@ -382,12 +384,12 @@ def test_pinned_blocks_round_up(size: int) -> None:
 def test_a_model_loaded_first_keeps_its_gathered_weights_without_recomputation() -> None:
     model, world = PRESETS["llama-3-8b"], {"world": 8}
     parts = need(model, (3, "none"), **world).gpu
-    whole = need(model, (3, "none"), loads_first=True, **world).gpu
-    again = need(model, (3, "none"), loads_first=True, checkpointing=True, **world).gpu
+    whole = need(model, (3, "none"), linear_views=True, **world).gpu
+    again = need(model, (3, "none"), linear_views=True, checkpointing=True, **world).gpu
     assert of(parts, "gathered parameters") == 2 * memory.MAX_LIVE
     assert of(whole, "gathered parameters") == 2 * (model.parameters - model.embedding_parameters)
     assert of(again, "gathered parameters") == 2 * memory.MAX_LIVE
-    assert not of(need(model, (3, "none"), loads_first=True).gpu, "gathered parameters")
+    assert not of(need(model, (3, "none"), linear_views=True).gpu, "gathered parameters")
 
 
 def test_experts_stay_gathered_without_recomputation() -> None:
@@ -545,3 +547,87 @@ def test_the_zero_papers_figure_1() -> None:
         states += of(items, "gradients of all ranks")
         states += of(items, "boundary gradients") if stage == 1 else 0
         assert states / 1e9 == pytest.approx(gigabytes, abs=0.06)
+
+
+# ---- releases, and what ZeRO-3 has queued --------------------------------------------------------
+
+LLAMA = PRESETS["llama-3-8b"]
+
+
+def at_backward(**changes: Any) -> dict[str, int]:
+    items = memory.estimate(LLAMA, Setting(stage=3, world=8, loads_first=True, **changes)).gpu
+    return {item.name: item.bytes for item in items if item.phase == "backward"}
+
+
+def test_a_model_loaded_first_keeps_weights_before_0_19_4_alone() -> None:
+    """DeepSpeed 0.19.4 replaces `linear` in any model (pull request 8189)."""
+    old, new = (
+        as_in(Setting(stage=3, world=8, loads_first=True), release_of(text))
+        for text in ("0.19.3", "0.19.4")
+    )
+    assert (old.linear_views, new.linear_views) == (True, False)
+    assert not as_in(Setting(stage=3, world=8), release_of("0.19.3")).linear_views
+    embedding = LLAMA.embedding_parameters
+    assert at_backward(linear_views=True)["gathered parameters"] == 2 * (
+        LLAMA.parameters - embedding
+    )
+    assert at_backward()["gathered parameters"] == 2 * memory.MAX_LIVE
+
+
+def test_gradients_wait_behind_three_reductions() -> None:
+    short: dict[str, Any] = {"bucket": 10**8, "sequence": 128, "checkpointing": True}
+    assert at_backward(**short)["gradients being reduced"] == 2 * 3 * 10**8
+    for changes in ({"overlap": False}, {"on_gpu": False}):
+        assert not at_backward(**short, **changes).get("gradients being reduced")
+
+
+def test_zero_3_searches_its_flat_gradients_in_fp16() -> None:
+    """`isinf` of a 16-bit tensor makes its absolute value and a mask, where the gradients are."""
+    setting = Setting(stage=3, world=2, nodes=2, precision="fp16")
+    flat = 3 * LLAMA.parameters // 2
+    assert of(memory.estimate(LLAMA, setting).gpu, "overflow check") == flat
+    there = memory.estimate(LLAMA, dataclasses.replace(setting, offload="optimizer"))
+    assert not of(there.gpu, "overflow check")
+    assert of(there.host, "norm in fp64") == flat
+    half = dataclasses.replace(setting, precision="bf16")
+    assert not of(memory.estimate(LLAMA, half).gpu, "overflow check")
+
+
+@pytest.mark.train
+def test_the_search_for_inf_makes_what_is_counted() -> None:
+    """As DeepSpeed's `has_overflow` asks torch for it: 2 bytes for each element, and 1."""
+    import torch
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Sizes(TorchDispatchMode):  # type: ignore[misc]  # torch is not typed here
+        def __init__(self) -> None:
+            super().__init__()
+            self.made = 0
+
+        def __torch_dispatch__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            made = func(*args, **(kwargs or {}))
+            self.made += made.nbytes
+            return made
+
+    flat = torch.empty(1000, dtype=torch.float16, device="meta")
+    with Sizes() as sizes:
+        torch.isinf(flat)
+    assert sizes.made == FLAT_OVERFLOW_BYTES * 1000
+
+
+def test_states_follow_the_widths() -> None:
+    def of(stage: int, name: str, **changes: Any) -> int:
+        return of_phase(memory.estimate(LLAMA, Setting(stage=stage, world=8, **changes)).gpu, name)
+
+    def of_phase(items: tuple[MemoryItem, ...], name: str) -> int:
+        return sum(item.bytes for item in items if item.name == name and item.phase == "resident")
+
+    part = LLAMA.parameters / 8
+    for stage in (1, 2, 3):
+        pure = {"master_width": 2, "state_bytes": 4}
+        assert of(stage, "optimizer", **pure) == int(6 * part)
+        assert of(stage, "gradients", gradient_width=4) == int(4 * part)
+    assert of(3, "buckets", reduce_width=4) == 4 * 200_000_000
+    assert of(3, "secondary weights", secondary=4) == 2 * LLAMA.parameters // 4

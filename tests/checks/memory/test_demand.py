@@ -30,7 +30,8 @@ from dsdoctor.host import HostError
 from dsdoctor.job_request import shape
 from dsdoctor.probes.demand import memory_demand
 from dsdoctor.recommend import memory
-from dsdoctor.recommend.demand import setting_of, shape_of
+from dsdoctor.recommend.config_setting import left_out, setting_of
+from dsdoctor.recommend.demand import shape_of
 from dsdoctor.recommend.models import from_config
 from dsdoctor.recommend.presets import PRESETS
 from dsdoctor.recommend.setting import Setting
@@ -385,6 +386,76 @@ def test_pinning_was_no_default_before_0_19_5() -> None:
         run("7B", OFFLOAD), gpus("A100"), NO_ENV, ABSENT, DeepSpeedInstall(version="0.16.0")
     )
     assert old.pinned_rounding_bytes == 0
+
+
+def test_what_the_config_says_of_precision_and_groups() -> None:
+    def of(**config: Any) -> Setting:
+        return setting_of(config, world=8, nodes=1, on_gpu=True, pinned=True, hidden=4096)
+
+    pure = {"enabled": True, "bf16_master_weights_and_grads": True, "bf16_optimizer_states": True}
+    assert (of(bf16=pure).master_width, of(bf16=pure).state_bytes) == (2, 4)
+    assert (of(bfloat16=pure).precision, of(bf16={"enabled": True}).master_width) == ("bf16", 4)
+    assert of(fp16={"enabled": True, "fp16_master_weights_and_grads": True}).master_width == 2
+    kept = of(bf16={"enabled": True}, data_types={"grad_accum_dtype": "fp32"})
+    assert (kept.kept_width, kept.sent_width) == (4, 2)
+    assert of(bf16={"enabled": True}, communication_data_type="fp32").sent_width == 4
+    zero = of(
+        zero_optimization={
+            "stage": 3,
+            "zero_hpz_partition_size": 4,
+            "sub_group_size": 1e8,
+            "reduce_bucket_size": "auto",
+            "cpu_offload": True,
+        }
+    )
+    assert (zero.secondary, zero.sub_group, zero.bucket) == (4, 10**8, 4096**2)
+    assert zero.offload == "optimizer"
+
+
+def test_what_is_not_counted_is_said() -> None:
+    config = {
+        "zero_optimization": {
+            "stage": 3,
+            "zero_quantized_weights": True,
+            "zero_quantized_gradients": False,
+            "mics_shard_size": 4,
+            "zenflow": {"topk_ratio": 0.05},
+            "offload_optimizer": {"device": "cpu", "super_offload": True, "ratio": 0.8},
+        },
+        "torch_autocast": {"enabled": True},
+        "tensor_parallel": {"enabled": False},
+        "compile": {"deepcompile": True},
+        "sequence_parallel_size": 2,
+        "activation_checkpointing": {"cpu_checkpointing": True, "partition_activations": False},
+        "optimizer": {"type": "OneBitAdam"},
+    }
+    assert list(left_out(config)) == [
+        "zero_optimization.zero_quantized_weights",
+        "zero_optimization.zenflow",
+        "zero_optimization.mics_shard_size",
+        "zero_optimization.offload_optimizer.super_offload",
+        "zero_optimization.offload_optimizer.ratio",
+        "compile",
+        "torch_autocast",
+        "sequence_parallel_size",
+        "activation_checkpointing.cpu_checkpointing",
+        "the state of optimizer OneBitAdam (taken to be Adam's)",
+    ]
+    fact = demand(run("7B", config), gpus("A100"))
+    assert "`torch_autocast` is not counted" in fact.assumed
+    assert not list(left_out({"bf16": {"enabled": True}, "optimizer": {"type": "AdamW"}}))
+
+
+def test_older_releases_take_more() -> None:
+    def of(release: str) -> dict[str, int]:
+        install = DeepSpeedInstall(version=release)
+        fact: MemoryDemand = memory_demand.function(
+            run("llama-3-8b", OFFLOAD), gpus("A100"), NO_ENV, ABSENT, install
+        )
+        return fact.gpu_items
+
+    assert of("0.19.5")["overflow check"] == 11 * 128256 * 4096
+    assert "overflow check" not in of("0.19.6")
 
 
 @pytest.mark.parametrize(

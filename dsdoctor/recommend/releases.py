@@ -1,0 +1,63 @@
+"""What releases of DeepSpeed do differently with memory.
+
+Each fact was read in the code of the releases on both sides of the change; docs/recommend.md says
+what each is worth.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from packaging.version import InvalidVersion, Version
+
+from dsdoctor.errors import UsageError
+from dsdoctor.recommend.setting import Setting
+
+#: `pin_memory` of an offload section is true unless said otherwise from this release on.
+PINNED_BY_DEFAULT = Version("0.19.5")
+#: ZeRO-1 and -2 make buckets with the first gradient from this release on (pull request 7665).
+LATE_BUCKETS = Version("0.18.3")
+#: ZeRO-3 replaces `linear` in a model that was not built under `zero.Init` from this release on
+#: (pull request 8189), so that autograd keeps no gathered weight.
+REPLACES_LINEAR = Version("0.19.4")
+#: Gradients are reduced to their extremes before they are searched for inf and NaN from this
+#: release on (`has_inf_or_nan` of runtime/utils.py).
+REDUCES_BEFORE_SEARCH = Version("0.19.6")
+
+
+def release_of(text: str | None) -> Version | None:
+    """The release; None = not known, which counts as the newest.
+
+    >>> release_of("0.18.9+abc") < REPLACES_LINEAR, release_of("x"), release_of(None)
+    (True, None, None)
+    """
+    try:
+        return None if text is None else Version(text)
+    except InvalidVersion:
+        return None
+
+
+def asked(text: str) -> str:
+    """The value of `--deepspeed`.
+
+    Raises:
+        UsageError: it is not a version.
+    """
+    if release_of(text) is None:
+        raise UsageError(f"`--deepspeed {text[:40]}` is not a version; expected one as in 0.18.9")
+    return text
+
+
+def at_least(release: Version | None, first: Version) -> bool:
+    """Whether a release is this one or newer, or not known."""
+    return release is None or release >= first
+
+
+def as_in(setting: Setting, release: Version | None) -> Setting:
+    """The setting as this release of DeepSpeed runs it."""
+    return dataclasses.replace(
+        setting,
+        buckets_first=not at_least(release, LATE_BUCKETS),
+        linear_views=setting.loads_first and not at_least(release, REPLACES_LINEAR),
+        elementwise_overflow=not at_least(release, REDUCES_BEFORE_SEARCH),
+    )

@@ -94,13 +94,28 @@ def _own_gradients(model: ModelShape, trained: int, setting: Setting) -> tuple[f
     share = trained / setting.world
     if setting.stage == 3:  # noqa: PLR2004  # its partitions are cut before gradients are made
         return setting.kept_width * share, 0
-    if setting.kept_width > setting.width and setting.stage == PARTITIONS_GRADIENTS:
-        return setting.kept_width * share, 0  # one flat buffer, which cuts tensors
+    if _one_flat_gradient(setting) or _in_bf16_optimizer(setting):
+        return setting.kept_width * share, 0  # a flat buffer cuts tensors
     if setting.lora_rank:  # an adapter is small beside a partition, an embedding is not
         whole = min(trained, share + (model.embedding_parameters if setting.saved_head else 0))
     else:
         whole = max(share, model.whole_gradients(setting.world))
     return setting.kept_width * share, setting.kept_width * (whole - share)
+
+
+def _in_bf16_optimizer(setting: Setting) -> bool:
+    """ZeRO-1 in bf16 with fp32 gradients has an optimizer of its own, but for offload.
+
+    `BF16_Optimizer` keeps the fp32 gradients of all parameters from step to step, and the bf16 ones
+    of a pass until the step is done.
+    """
+    wide = setting.precision == "bf16" and setting.kept_width > setting.width
+    return wide and setting.stage == 1 and not setting.offloads_optimizer
+
+
+def _one_flat_gradient(setting: Setting) -> bool:
+    """ZeRO-2 adds what it reduces to one flat fp32 buffer, made with the first gradient."""
+    return setting.stage == PARTITIONS_GRADIENTS and setting.kept_width > setting.width
 
 
 def _gradients(model: ModelShape, trained: int, setting: Setting) -> list[MemoryItem]:
@@ -111,7 +126,7 @@ def _gradients(model: ModelShape, trained: int, setting: Setting) -> list[Memory
     the optimizer on the host, gradients leave as soon as they are reduced, through a buffer of the
     size of the largest (`temp_grad_buffer_for_gpu_offload`).
     """
-    accumulates = setting.accumulation > 1 or setting.kept_width > setting.width
+    accumulates = setting.accumulation > 1
     share, rest = _own_gradients(model, trained, setting)
     whole = setting.kept_width * trained
     passing = ("loss", "backward")
@@ -123,7 +138,13 @@ def _gradients(model: ModelShape, trained: int, setting: Setting) -> list[Memory
         if setting.stage < PARTITIONS_GRADIENTS and accumulates:
             items += [item_of("gradients of all ranks", whole, phase) for phase in passing]
         return items
+    if _in_bf16_optimizer(setting):
+        items.append(item_of("gradients", share))
+        items.append(item_of("gradients of all ranks", whole - share))
+        return [*items, item_of("finished gradients", setting.width * trained, "step")]
     phases = ("resident",) if accumulates else ("clip", "step") if setting.stage else ("step",)
+    if _one_flat_gradient(setting) and not accumulates:
+        phases = ("backward", *phases)
     for phase in phases:
         items.append(item_of("gradients", share, phase))
         items.append(item_of("boundary gradients", rest, phase))
@@ -142,6 +163,10 @@ def _finished(model: ModelShape, trained: int, setting: Setting, moment: Moment)
     if setting.stage == 3 or (setting.offloads_optimizer and setting.stage):  # noqa: PLR2004
         return 0
     made = setting.width * moment.finished
+    if _one_flat_gradient(setting):
+        return 0
+    if _in_bf16_optimizer(setting):
+        return made
     if setting.stage == 0:
         return 0 if setting.accumulation > 1 else made
     if setting.stage == 1 and setting.accumulation > 1:
@@ -182,7 +207,8 @@ def _optimizer(model: ModelShape, trained: int, setting: Setting) -> list[Memory
         items.append(item_of("overflow check", searched, "clip"))
         part = min(part, setting.sub_group)
         items.append(item_of("gradients in fp32", (4 if plain else cast) * part, "step"))
-    return [*items, item_of("flattening", setting.kept_width * part, "step")]
+    flat = _one_flat_gradient(setting) or _in_bf16_optimizer(setting)
+    return [*items, item_of("flattening", 0 if flat else setting.kept_width * part, "step")]
 
 
 def _bucket_bytes(trained: int, setting: Setting) -> int:

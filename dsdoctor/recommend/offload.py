@@ -117,7 +117,7 @@ def _partitioned_gradients(
     blocks = [master * part, width * part, master * part, largest]
     if setting.accumulation > 1 and setting.stage == PARTITIONS_GRADIENTS:
         touched = 1.0 if setting.lora_rank else _touched_share(model, setting.world)
-        items.append(item_of("accumulated gradients", width * part * ranks * touched))
+        items.append(item_of("accumulated gradients", setting.kept_width * part * ranks * touched))
         if not setting.lora_rank:
             lost = width * part * _rounded_share(model, width) * ranks
             items.append(_rounded("pinned rounding", lost, setting))

@@ -28,7 +28,8 @@ NORM_BYTES = 8
 #: The search for inf and NaN before DeepSpeed 0.19.6: a cast to fp32 (4), isnan (1), isinf (1),
 #: both (1), and their cast to fp32 (4) are there at once (`_has_inf_or_nan` of stage_1_and_2.py).
 OVERFLOW_BYTES = 11
-#: ZeRO-3 searches the flat gradients with `isinf`: their absolute value in 16 bits and a mask.
+#: ZeRO-3 searches the flat gradients with `isinf`: their absolute value in 16 bits and a mask
+#: (aten/src/ATen/native/TensorCompare.cpp of torch 2.13).
 FLAT_OVERFLOW_BYTES = 3
 #: ZeRO-3 waits for a reduction before it starts another, once there are more than these
 #: (`max_param_reduce_events` of zero/stage3.py).

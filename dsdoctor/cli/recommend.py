@@ -71,7 +71,7 @@ def _machine(
 
 
 class _Finite(click.FloatRange):
-    """A range that takes neither `nan` nor `inf`, which are floats and no sizes."""
+    """A range that takes neither `nan` nor `inf`."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """See click.FloatRange."""
@@ -208,10 +208,7 @@ class _Finite(click.FloatRange):
 @click.option("--script", default="train.py", show_default=True, help="Your training script.")
 @click.option("--slurm", is_flag=True, help="Write an sbatch script too (needs -o).")
 @click.option(
-    "--timeout",
-    type=_Finite(min=1),
-    metavar="SECONDS",
-    help="Time limit for reading the machine.",
+    "--timeout", type=_Finite(min=1), metavar="SECONDS", help="Time limit for reading the machine."
 )
 @options.report_format
 @click.option(

@@ -188,6 +188,14 @@ def test_the_launchers_own_parser_is_told_from_that_of_a_script() -> None:
     [
         ("RuntimeError: mat2 must be a matrix, got 1-D tensor", "user-code"),
         ("RuntimeError: \"_amp_foreach_x_cuda\" not implemented for 'BFloat16'", "user-code"),
+        (
+            (
+                "RuntimeError: Error(s) in loading state_dict for Net:\n\tsize mismatch for head.weight: "
+                "copying a param with shape torch.Size([7, 64]) from checkpoint, the shape in current "
+                "model is torch.Size([5, 64])."
+            ),
+            "checkpoint-mismatch",
+        ),
         ("RuntimeError: Parent directory /out/run3 does not exist.", "path-missing"),
     ],
 )

@@ -356,6 +356,19 @@ SIGNATURES = (
         examples=("KeyError: partition_count",),
     ),
     Signature(
+        # sizes of 0 and 1 are those of ZeRO-3's empty weights
+        pattern=r"^\s*size mismatch for (?P<name>\S+): copying a param with shape (?P<have>torch\.Size\(\[(?![01]\b)\d.{0,60}?\)) from checkpoint, the shape in current model is (?P<want>torch\.Size\(\[(?![01]\b)\d.{0,60}?\))",
+        source="torch 1.0-2.13 nn/modules/module.py",
+        message="`{name}` is {have} in the checkpoint and {want} in the model",
+        hint="build the model with the sizes (classes, vocabulary, layers) that it was saved with, or leave these weights out",
+        examples=(
+            "size mismatch for head.weight: copying a param with shape torch.Size([7, 256]) from checkpoint, the shape in current model is torch.Size([5, 256]).",
+        ),
+        not_examples=(
+            "size mismatch for w: copying a param with shape torch.Size([0]) from checkpoint, the shape in current model is torch.Size([5, 256]).",
+        ),
+    ),
+    Signature(
         pattern=r"^(?:in )?current model is torch\.Size",
         examples=(
             "current model is torch.Size([16, 4]).",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +15,7 @@ from dsdoctor.errors import UsageError
 from dsdoctor.hook import entry, gatelog, in_use, install, installed, owner, schedulers, site
 from dsdoctor.hook.request import BUDGET, KINDS, MAX_AGE, Request, node_name
 from dsdoctor.hook.rundir import default_path
+from dsdoctor.host.account import own_tool
 from dsdoctor.safe_path import UnsafePathError
 
 
@@ -236,10 +236,10 @@ def install_command(
             enforce=enforce,
             reason_from_prolog=reason_from_prolog,
             job_comment=not no_job_comment,
-            scontrol=shutil.which("scontrol") or "/usr/bin/scontrol",
+            scontrol=own_tool("scontrol") or "/usr/bin/scontrol",
             slurm_conf=os.environ.get("SLURM_CONF"),
             offline=offline,
-            pbsnodes=shutil.which("pbsnodes") or "/opt/pbs/bin/pbsnodes",
+            pbsnodes=own_tool("pbsnodes") or "/opt/pbs/bin/pbsnodes",
             image=image,
             trust=trust_owner,
         ),
@@ -251,7 +251,7 @@ def install_command(
     if target in schedulers.FILES:
         notes = site.places(folder, python or sys.executable, run_folder)
     if target in ("slurm", "epilog"):
-        scontrol = shutil.which("scontrol") or "/usr/bin/scontrol"
+        scontrol = own_tool("scontrol") or "/usr/bin/scontrol"
         notes = site.places(folder, python or sys.executable, run_folder)
         config = site.slurm_config(scontrol)
         if target == "slurm":
@@ -285,7 +285,7 @@ def uninstall_command(*, target: str, into: str | None, force: bool) -> None:
     folder = Path(into) if into else install.TARGETS[target]
     if target in ("slurm", "epilog") and not force:
         scripts = folder if target == "slurm" else folder / "epilog.sh"
-        site.must_not_be_in_use(shutil.which("scontrol") or "/usr/bin/scontrol", scripts)
+        site.must_not_be_in_use(own_tool("scontrol") or "/usr/bin/scontrol", scripts)
     if target in schedulers.FILES and not force:
         in_use.must_not_name(target, folder)
     for line in installed.remove(target, folder):

@@ -87,6 +87,26 @@ def foreign_owner(path: str) -> int | None:
     return None
 
 
+def own_tool(name: str, path: str | None = None) -> str | None:
+    """A program on PATH; for root one that no other account could have put there.
+
+    Args:
+        name: of the program.
+        path: folders to look in; None = those of `PATH`.
+    """
+    import shutil  # noqa: PLC0415  # a diagnosis that root makes needs none
+
+    found = shutil.which(name, path=path)
+    if found is None or not is_root():
+        return found
+    folders = (path or os.environ.get("PATH") or os.defpath).split(os.pathsep)
+    for folder in folders:
+        found = shutil.which(name, path=folder) if folder else None
+        if found and foreign_owner(os.path.abspath(found)) is None:  # noqa: PTH100
+            return found
+    return None
+
+
 def may_quote(path: str, info: os.stat_result) -> None:
     """As root, refuses a private file that somebody else's link leads to: it would be quoted.
 

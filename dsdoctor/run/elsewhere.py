@@ -12,12 +12,12 @@ import contextlib
 import os
 import posixpath
 import re
-import shutil
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from dsdoctor import process
+from dsdoctor.host.account import own_tool
 from dsdoctor.model.run_record import RunRecord
 from dsdoctor.probes.command_line import parse_command
 
@@ -118,7 +118,7 @@ def find_job(folder: Path, session: int, begun: float, ended: float) -> str:
     """
     if job := announced_job(_ends_of_output(folder)):
         return job
-    tool = shutil.which("squeue")
+    tool = own_tool("squeue")
     if tool is None:
         return ""
     form = "JobID:24,AllocSID:24,SubmitTime:24"

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import re
-import shutil
 import signal
 import time
 from collections.abc import Iterator, Sequence
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from dsdoctor import files, process
+from dsdoctor.host.account import own_tool
 from dsdoctor.model.run_record import Figures, PassedSignal, RunRecord
 from dsdoctor.model.units import GIB
 from dsdoctor.run import flight, hang
@@ -96,7 +96,7 @@ def ask_scheduler(folder: Path, job: str) -> str:
 
 def _from_controller(job: str) -> str:
     """`scontrol show job`, which knows a job for some minutes after its end (`MinJobAge`)."""
-    tool = shutil.which("scontrol")
+    tool = own_tool("scontrol")
     if tool is None:
         return ""
     until = time.monotonic() + SETTLING_SECONDS
@@ -112,7 +112,7 @@ def _from_controller(job: str) -> str:
 
 def _from_accounting(job: str) -> str:
     """The same from `sacct`, for a job that the controller has forgotten."""
-    tool = shutil.which("sacct")
+    tool = own_tool("sacct")
     if tool is None:
         return ""
     columns = "--format=JobID,State%20,ExitCode,NodeList%64"

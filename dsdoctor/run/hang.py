@@ -5,13 +5,13 @@ from __future__ import annotations
 import collections
 import contextlib
 import re
-import shutil
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from dsdoctor import files, process
+from dsdoctor.host.account import own_tool
 
 #: CPU seconds a second, over all processes of the job, below which nobody works; and what threads
 #: that only poll may take besides, for each rank (those of a hung rank take a third of it).
@@ -70,7 +70,7 @@ def stacks(folder: Path, ranks: Mapping[int, int]) -> dict[int, str]:
         ranks: rank to its process.
     """
     beside = str(Path(sys.executable).parent)  # dsdoctor's own environment may not be active
-    spy = shutil.which("py-spy") or shutil.which("py-spy", path=beside)
+    spy = own_tool("py-spy") or own_tool("py-spy", path=beside)
     found: dict[int, str] = {}
     if spy is None:
         return found

@@ -10,16 +10,17 @@ from __future__ import annotations
 
 import dataclasses
 import re
-import shutil
 import signal
 from collections.abc import Mapping
 from pathlib import PurePath
 
 from dsdoctor import process
+from dsdoctor.host.account import own_tool
 from dsdoctor.model.diagnosis import Cause
 from dsdoctor.model.facts.run import Scope
 from dsdoctor.registry import Registry
 
+_USUAL = "/usr/bin/scontrol"
 #: How long one call of `scontrol` may take; three of them fit into `KillWait`.
 CALL_SECONDS = 8.0
 #: Records of this node alone: a cause that they prove is on this node.
@@ -46,7 +47,7 @@ class SlurmJob:
 def job_of(env: Mapping[str, str]) -> SlurmJob | None:
     """The Slurm job around this process; None = there is none."""
     number = env.get("SLURM_JOB_ID", "")
-    if not number.isdigit() or shutil.which("scontrol") is None:
+    if not number.isdigit() or own_tool("scontrol") is None:
         return None
     nodes, restarts = env.get("SLURM_JOB_NUM_NODES", "1"), env.get("SLURM_RESTART_COUNT", "0")
     return SlurmJob(
@@ -96,7 +97,7 @@ def requeue(job: SlurmJob, *, without_node: bool) -> str:
 
 def _scontrol(*words: str) -> str:
     """Calls it; its complaint, "" = none."""
-    done = process.run(["scontrol", *words], timeout=CALL_SECONDS)
+    done = process.run([own_tool("scontrol") or _USUAL, *words], timeout=CALL_SECONDS)
     if done.ok:
         return ""
     rows = [row for row in done.error_text.splitlines() if row.strip()]
@@ -105,6 +106,9 @@ def _scontrol(*words: str) -> str:
 
 def _excluded(job: str) -> list[str]:
     """Nodes that the job excludes already."""
-    done = process.run(["scontrol", "show", "job", job, "--oneliner"], timeout=CALL_SECONDS)
+    done = process.run(
+        [own_tool("scontrol") or "/usr/bin/scontrol", "show", "job", job, "--oneliner"],
+        timeout=CALL_SECONDS,
+    )
     found = re.search(r"\bExcNodeList=(\S+)", done.text)
     return [] if found is None or found[1] == "(null)" else [found[1]]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import shutil
 import signal
 import stat
 import sys
@@ -15,6 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from dsdoctor import proc_stat, process
+from dsdoctor.host.account import own_tool
 from dsdoctor.probes.children import guard
 
 SHM = Path("/dev/shm")  # noqa: S108  # where POSIX shared memory lives
@@ -59,7 +59,7 @@ def stacks(folder: Path, pids: dict[int, int], python: str) -> dict[int, tuple[s
         pids: rank to process, of this host.
         python: the patient's interpreter; py-spy may lie beside it.
     """
-    spy = shutil.which("py-spy", path=str(Path(python).parent)) or shutil.which("py-spy")
+    spy = own_tool("py-spy", path=str(Path(python).parent)) or own_tool("py-spy")
     found: dict[int, tuple[str, ...]] = {}
     for rank, pid in pids.items():
         if spy is not None:

@@ -114,7 +114,7 @@ def _join_padded(groups: dict[tuple[str, str, int], list[int]]) -> None:
             continue
         fitting = [number for number in loose if len(str(number)) == width]
         numbers.extend(fitting)
-        left = [number for number in loose if number not in set(fitting)]
+        left = [number for number in loose if len(str(number)) != width]
         if left:
             groups[head, tail, 0] = left
         else:

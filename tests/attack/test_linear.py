@@ -13,7 +13,7 @@ import pytest
 from dsdoctor import language, packs
 from dsdoctor.api import Condition, Finding, RunNeeds, Scope, check, warn
 from dsdoctor.examine import Request, examine
-from dsdoctor.fleet import nodes, replay
+from dsdoctor.fleet import names, nodes, replay
 from dsdoctor.host import LocalHost
 from dsdoctor.judge import MOST_FINDINGS, Policy, judge
 from dsdoctor.lint import Linter
@@ -160,3 +160,11 @@ def test_a_text_with_a_name_of_somebody_elses_is_translated_in_bounded_time() ->
     longest = (" and " * language.LONGEST)[: language.LONGEST]
     assert catalogue.translate("x", longest) is None
     assert time.process_time() - begun < 5.0
+
+
+def test_names_of_two_widths_are_folded_in_time_linear_in_their_number() -> None:
+    """Half a minute before: the names that move from one width to the other were searched for each."""
+    given = names.expand("n[00-1152]1[001-152]")
+    begun = time.process_time()
+    assert names.fold(given)
+    assert time.process_time() - begun < 10.0

@@ -37,6 +37,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="Found no NVIDIA driver",
+        source="torch 2.4.1 libc10_cuda.so",
         examples=("RuntimeError: Found no NVIDIA driver on your system.",),
         level=Level.STRONG,
     ),
@@ -89,6 +90,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="only supported with GPUs, no GPUs found",
+        source="torch 2.4.1 libtorch_cuda.so",
         examples=(
             "torch.distributed.DistBackendError: ProcessGroupNCCL is only supported with GPUs, no GPUs found!",
         ),

@@ -93,6 +93,7 @@ HINT = (
 SIGNATURES = (
     Signature(
         pattern="CUDA unknown error",
+        source="torch 2.4.1 libc10_cuda.so",
         examples=(
             "RuntimeError: CUDA unknown error - this may be due to an incorrectly set up environment",
             "UserWarning: CUDA initialization: CUDA unknown error - this may be due to an incorrectly set up environment",
@@ -125,6 +126,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="CUDA driver initialization failed",
+        source="torch 2.4.1 libc10_cuda.so",
         examples=(
             "RuntimeError: CUDA driver initialization failed, you might not have a CUDA gpu.",
         ),
@@ -276,6 +278,7 @@ SIGNATURES = (
     # CUDA did not initialize, whatever the number; patterns for specific numbers rank higher
     Signature(
         pattern=r"Unexpected error from cudaGetDeviceCount\(\)\.",
+        source="torch 2.4.1 libc10_cuda.so",
         examples=(
             "RuntimeError: Unexpected error from cudaGetDeviceCount(). Did you run some cuda functions before calling NumCudaDevices() that might have already set an error? Error 719: unspecified launch failure",
             "UserWarning: CUDA initialization: Unexpected error from cudaGetDeviceCount(). Did you run some cuda functions before calling NumCudaDevices() that might have already set an error? Error 36: API call is not supported in the installed CUDA driver",

@@ -194,6 +194,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"(?i)driver on your system is too old(?: \(found version (?P<v>\d+)\))?|NVIDIA driver is too old",
+        source="torch 2.4.1 libc10_cuda.so",
         examples=(
             "RuntimeError: The NVIDIA driver on your system is too old (found version 12020).",
             "AssertionError: The NVIDIA driver on your system is too old (found version 9000).",

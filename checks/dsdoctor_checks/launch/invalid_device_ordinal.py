@@ -112,6 +112,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="device < num_gpus.{0,20}INTERNAL ASSERT",
+        source="torch 2.4.1 libtorch_cuda.so",
         examples=(
             "RuntimeError: device >= 0 && device < num_gpus INTERNAL ASSERT FAILED at CUDAContext.cpp:49",
         ),

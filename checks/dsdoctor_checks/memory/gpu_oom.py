@@ -106,6 +106,7 @@ SIGNATURES = (
     *PLACES,
     Signature(
         pattern=r"^(?!.*\b(?:if|avoid|case|prevent|may|might|java\.lang|ray\.exceptions)\b.{0,60}(?:out of memory|OutOfMemory)).*CUDA out of memory",
+        source="torch 2.4.1 libc10_cuda.so",
         examples=("torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB",),
         not_examples=("reduce the batch size to avoid CUDA out of memory errors",),
         level=Level.STRONG,
@@ -118,6 +119,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"^(?!.*\b(?:if|avoid|case|prevent|may|might|java\.lang|ray\.exceptions)\b.{0,60}(?:out of memory|OutOfMemory)).*OutOfMemoryError",
+        source="torch 2.4.1 libc10_cuda.so, libtorch_cuda.so",
         examples=("torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB",),
         not_examples=("java.lang.OutOfMemoryError: Java heap space",),
         level=Level.STRONG,
@@ -141,6 +143,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"^(?!.*\b(?:if|avoid|case|prevent|may|might|java\.lang|ray\.exceptions)\b.{0,60}(?:out of memory|OutOfMemory)).*CUBLAS_STATUS_ALLOC_FAILED",
+        source="torch 2.4.1 libtorch_cuda.so",
         examples=(
             "RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
         ),
@@ -176,6 +179,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"^(?!.*\b(?:if|avoid|case|prevent|may|might|java\.lang|ray\.exceptions)\b.{0,60}(?:out of memory|OutOfMemory)).*cudaErrorMemoryAllocation",
+        source="torch 2.4.1 libc10_cuda.so",
         examples=("cudaErrorMemoryAllocation",),
         level=Level.STRONG,
         masks=(
@@ -226,6 +230,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"^(?!.*\b(?:if|avoid|case|prevent|may|might|java\.lang|ray\.exceptions)\b.{0,60}(?:out of memory|OutOfMemory)).*(?:CUDA|cuda|Cuda|HIP|[Dd]evice)\b.{0,30}[ (]out of memory",
+        source="torch 2.4.1 libc10_cuda.so",
         examples=(
             "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB",
             "RuntimeError: cuda runtime error (2) : out of memory at x.cu:66",
@@ -321,6 +326,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="Unable to find a valid cuDNN algorithm|(?:FIND|GET) was unable to find an engine to execute",
+        source="torch 2.4.1 libtorch_cuda.so",
         examples=(
             "RuntimeError: Unable to find a valid cuDNN algorithm to run convolution",
             "RuntimeError: FIND was unable to find an engine to execute this computation",

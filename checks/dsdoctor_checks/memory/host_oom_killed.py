@@ -226,6 +226,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"killed due to the node running low on memory|^\S*ray\.exceptions\.OutOfMemoryError",
+        source="ray 2.35.0 raylet",
         examples=(
             "ray.exceptions.OutOfMemoryError: Task was killed due to the node running low on memory.",
             "A worker was killed due to the node running low on memory.",
@@ -265,6 +266,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"[1-9]\d* Workers? .{0,24}killed due to memory pressure",
+        source="ray 2.35.0 raylet",
         examples=(
             "(raylet) 2 Workers (tasks / actors) killed due to memory pressure (OOM), 0 Workers crashed due to other reasons",
         ),

@@ -7,6 +7,7 @@ from dsdoctor.api import Level, Signature
 SIGNATURES = (
     Signature(
         pattern="socketStartConnect: Connect to .{0,80}failed",
+        source="nccl 2.21.5 libnccl.so.2",
         examples=(
             "misc/socket.cc:480 NCCL WARN socketStartConnect: Connect to 10.0.0.2<3> failed : No route to host",
         ),
@@ -16,6 +17,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"Call to ibv_\w+ failed",
+        source="nccl 2.21.5 libnccl.so.2",
         examples=("NCCL WARN Call to ibv_reg_mr failed",),
         not_examples=("NCCL WARN Call to ibv_reg_mr",),
         level=Level.STRONG,
@@ -34,6 +36,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="NET/IB : Got completion.{0,160}(?:error|status=)",
+        source="nccl 2.21.5 libnccl.so.2",
         examples=(
             "NET/IB : Got completion ... error",
             "a:1:2 [3] transport/net_ib.cc:94 NCCL WARN NET/IB : Got completion from peer 10.0.3.2<44120> with status=12 opcode=0 len=0 vendor err 129 (Recv) localGid fe80::1",
@@ -44,6 +47,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="[Nn]o (?:socket |network )?interface found",
+        source="nccl 2.21.5 libnccl.so.2",
         examples=(
             "w-0:88:99 [0] bootstrap.cc:45 NCCL WARN Bootstrap : no socket interface found",
             "No interface found",
@@ -53,6 +57,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="Socket creation failed",
+        source="nccl 2.21.5 libnccl.so.2",
         examples=("Socket creation failed",),
         level=Level.STRONG,
         masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
@@ -69,12 +74,14 @@ SIGNATURES = (
     ),
     Signature(
         pattern="no socket interface",
+        source="nccl 2.21.5 libnccl.so.2",
         examples=("w-0:88:99 [0] bootstrap.cc:45 NCCL WARN Bootstrap : no socket interface found",),
         level=Level.STRONG,
         masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
     ),
     Signature(
         pattern="socketPollConnect: ",
+        source="nccl 2.21.5 libnccl.so.2",
         examples=(
             "NCCL WARN socketPollConnect: Connect to 172.17.0.1<41113> returned 113(No route to host) errno 115(Operation now in progress)",
         ),
@@ -93,6 +100,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="No usable listening interface",
+        source="nccl 2.21.5 libnccl.so.2",
         examples=("No usable listening interface",),
         level=Level.STRONG,
         masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
@@ -139,6 +147,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="NET/IB : Unable to open device",
+        source="nccl 2.21.5 libnccl.so.2",
         examples=(
             "n:1:1 [0] transport/net_ib.cc:210 NCCL WARN NET/IB : Unable to open device mlx5_0",
         ),
@@ -160,6 +169,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="ncclSystemError",
+        source="torch 2.4.1 libtorch_cuda.so",
         examples=(
             "ncclSystemError: System call (e.g. socket, malloc) or external library call failed or device error.",
             "ncclSystemError: System call (socket, malloc, munmap, etc) failed.",
@@ -264,6 +274,7 @@ SIGNATURES = (
     # torch repeats NCCL's warning below `Last error:`, without the file and line that name its part
     Signature(
         pattern=r"connecting to address .{0,80}with family -?\d+ is neither AF_INET",
+        source="nccl 2.21.5 libnccl.so.2",
         examples=(
             "Net : connecting to address  with family 0 is neither AF_INET(2) nor AF_INET6(10)",
         ),
@@ -274,6 +285,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"Invalid NCCL_COMM_ID\b",
+        source="nccl 2.21.5 libnccl.so.2",
         examples=("n1:9:12 [0] NCCL WARN Invalid NCCL_COMM_ID, please use format: <ipv4>:<port>",),
         level=Level.STRONG,
         near=("NCCL", "nccl"),
@@ -281,6 +293,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"No valid (?:<IPv4_or_hostname>:<port>|\[IPv6\]:port) pair found",
+        source="nccl 2.21.5 libnccl.so.2",
         examples=(
             "Net : No valid <IPv4_or_hostname>:<port> pair found",
             "No valid [IPv6]:port pair found",
@@ -291,6 +304,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="Net : (?:error encountered when getting address info|unsupported IP family)",
+        source="nccl 2.21.5 libnccl.so.2",
         examples=(
             "Net : error encountered when getting address info : Name or service not known",
             "Net : unsupported IP family",
@@ -301,6 +315,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="socketFinalizeAccept(?: from .{0,80})?: wrong type",
+        source="nccl 2.21.5 libnccl.so.2",
         examples=("socketFinalizeAccept from 10.0.0.2<4>: wrong type 3 != 4",),
         not_examples=("from 10.0.0.2<4>: wrong type 3 != 4",),
         level=Level.STRONG,
@@ -309,6 +324,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="ncclSocketReady: unexpected socket state",
+        source="nccl 2.21.5 libnccl.so.2",
         examples=("ncclSocketReady: unexpected socket state 8",),
         level=Level.STRONG,
         near=("NCCL", "nccl"),
@@ -316,6 +332,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"\bError: network \S{0,40} ?not found\.",
+        source="nccl 2.21.5 libnccl.so.2",
         examples=("Error: network IBext not found.",),
         not_examples=("Error: network bridge not found in the compose file",),
         level=Level.STRONG,
@@ -331,6 +348,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"NCCL WARN \[Proxy Service \d+\] Failed to execute operation",
+        source="nccl 2.21.5 libnccl.so.2",
         examples=(
             "proxy.cc:1519 NCCL WARN [Proxy Service 1] Failed to execute operation Connect from rank 1, retcode 2",
             "proxy.cc:1495 NCCL WARN [Proxy Service 9] Failed to execute operation Setup from rank 9, retcode 3",

@@ -22,6 +22,7 @@ HINT = "call `torch.cuda.set_device(local_rank)` before the first collective"
 SIGNATURES = (
     Signature(
         pattern="Duplicate GPU detected",
+        source="nccl 2.21.5 libnccl.so.2",
         examples=(
             "Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 1000",
             "NCCL WARN Duplicate GPU detected : rank 7 and rank 0 both on CUDA device 3d000",

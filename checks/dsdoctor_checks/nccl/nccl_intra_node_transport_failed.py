@@ -62,6 +62,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="(?<!NCCL INFO )Could not enable P2P",
+        source="nccl 2.21.5 libnccl.so.2",
         examples=("Could not enable P2P",),
         not_examples=(
             "a:1:2 [1] NCCL INFO Could not enable P2P between dev 1(=1e000) and dev 0(=1d000)",
@@ -97,12 +98,14 @@ SIGNATURES = (
     ),
     Signature(
         pattern="P2P is disabled between NVLINK",
+        source="nccl 2.21.5 libnccl.so.2",
         examples=("NCCL WARN P2P is disabled between NVLINK connected GPUs 1 and 0.",),
         level=Level.STRONG,
         masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
     ),
     Signature(
         pattern="failed to peer with device",
+        source="nccl 2.21.5 libnccl.so.2",
         examples=(
             "NCCL WARN failed to peer with device 0(=3d000): 217 peer access is not supported between these two devices",
         ),

@@ -53,6 +53,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="[Ww]atchdog caught collective operation timeout",
+        source="torch 2.4.1 libtorch_cuda.so",
         examples=(
             "[E ProcessGroupNCCL.cpp:475] [Rank 2] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=2)",
             "RuntimeError: NCCL communicator was aborted on rank 1. Original reason: [Rank 1] Watchdog caught collective operation timeout",
@@ -62,6 +63,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="Timeout at NCCL work",
+        source="torch 2.4.1 libtorch_cuda.so",
         examples=(
             "[E522 03:03:03.120 ProcessGroupNCCL.cpp:1537] [PG 3 Rank 4] Timeout at NCCL work: 119, last enqueued NCCL work: 119, last completed NCCL work: 118.",
         ),
@@ -105,6 +107,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="[Hh]eartbeat monitor timed out",
+        source="torch 2.4.1 libtorch_cuda.so",
         examples=("Heartbeat monitor timed out",),
         level=Level.WEAK,
         echo=True,
@@ -131,6 +134,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"watchdog got stuck for \d+",
+        source="torch 2.4.1 libtorch_cuda.so",
         examples=(
             "[F ProcessGroupNCCL.cpp:1250] [Rank 0] ProcessGroupNCCL's watchdog got stuck for 600 seconds without making progress",
         ),
@@ -147,6 +151,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="NCCL operations have failed or timed out",
+        source="torch 2.4.1 libtorch_cuda.so",
         examples=(
             "[E ProcessGroupNCCL.cpp:684] [Rank 1] Some NCCL operations have failed or timed out. Due to the asynchronous nature of CUDA kernels, subsequent GPU operations might run on corrupted/incomplete data.",
         ),
@@ -155,6 +160,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"ran for \d+ milliseconds before timing out",
+        source="torch 2.4.1 libtorch_cuda.so",
         examples=(
             "what():  [PG 3 Rank 4] Process group watchdog thread terminated with exception: [Rank 4] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=119, OpType=COALESCED, Timeout(ms)=600000) ran for 600042 milliseconds before timing out.",
         ),
@@ -170,6 +176,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="detected by watchdog at work|on this rank to signal dumping|Received a dump signal",
+        source="torch 2.4.1 libtorch_cuda.so",
         examples=(
             "[rank1]:[E1026 04:01:29.1 ProcessGroupNCCL.cpp:2241] [PG ID 0 Rank 1] failure detected by watchdog at work sequence id: 9",
             "[E ProcessGroupNCCL.cpp:1664] [PG 1 Rank 0] Exception (either an error or timeout) detected by watchdog at work: 12",

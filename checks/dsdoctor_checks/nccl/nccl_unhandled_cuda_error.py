@@ -21,6 +21,7 @@ HINT = "run again with `NCCL_DEBUG=INFO` and read the first line with `WARN`"
 SIGNATURES = (
     Signature(
         pattern="unhandled cuda error|ncclUnhandledCudaError",
+        source="nccl 2.21.5 libnccl.so.2; torch 2.4.1 libtorch_cuda.so",
         examples=(
             "RuntimeError: NCCL error in: x.cpp:784, unhandled cuda error, NCCL version 2.7.8",
             "ncclUnhandledCudaError: Call to CUDA function failed.",

@@ -71,6 +71,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="only supports gpu architectures in the range",
+        source="torch 2.4.1 libtorch_cuda.so",
         examples=(
             "UserWarning: Flash attention only supports gpu architectures in the range [sm80, sm90]. Attempting to run on a sm 7.5 gpu.",
         ),

@@ -230,6 +230,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"(?i)\b(?:error|exception|failed|fatal|cannot|could not)\b.{0,160}\bout of disk space|^out of disk space",
+        source="ray 2.35.0 raylet",
         examples=(
             "wandb: ERROR Unable to write the file: out of disk space",
             "Out of disk space",

@@ -236,6 +236,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="PyTorch no longer supports this GPU",
+        source="torch 2.4.1 cuda/__init__.py",
         examples=("PyTorch no longer supports this GPU because it is too old.",),
         level=Level.STRONG,
     ),

@@ -55,9 +55,9 @@ SIGNATURES = (
         level=Level.WEAK,
     ),
     Signature(
-        pattern=r"[Ll]oss (?:is )?(?:nan|NaN)\b",
+        pattern=r"(?<!\bif )[Ll]oss (?:is )?(?:nan|NaN)\b",
         examples=("step 3 loss nan", "Loss is NaN, stopping training"),
-        not_examples=("loss nanmean",),
+        not_examples=("loss nanmean", "2210     # if loss is nan or inf add the average"),
         level=Level.WEAK,
     ),
     Signature(

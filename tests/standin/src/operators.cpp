@@ -29,7 +29,11 @@
 extern "C" int cudaLaunchKernel(...) __attribute__((weak));
 extern "C" int cudaGetLastError();
 namespace c10::cuda {
-void c10_cuda_check_implementation(int32_t code, const char* file, const char* function, int line, bool assertions);
+// The type of the line differs between releases of torch (int in 2.9, uint32_t in 2.11): each has one of the two.
+void c10_cuda_check_implementation(int32_t code, const char* file, const char* function, int line, bool assertions)
+    __attribute__((weak));
+void c10_cuda_check_implementation(int32_t code, const char* file, const char* function, uint32_t line, bool assertions)
+    __attribute__((weak));
 }
 
 namespace {
@@ -54,7 +58,12 @@ void launch() {
   const int code = cudaLaunchKernel();
   if (!code) return;
   cudaGetLastError();
-  c10::cuda::c10_cuda_check_implementation(code, __FILE__, __func__, __LINE__, true);
+  using Check = void (*)(int32_t, const char*, const char*, int, bool);
+  using UnsignedCheck = void (*)(int32_t, const char*, const char*, uint32_t, bool);
+  if (const Check check = c10::cuda::c10_cuda_check_implementation)
+    check(code, __FILE__, __func__, __LINE__, true);
+  else
+    static_cast<UnsignedCheck>(c10::cuda::c10_cuda_check_implementation)(code, __FILE__, __func__, __LINE__, true);
 }
 
 // The aliases of one call's tensors, and the way back.

@@ -141,5 +141,5 @@ def sentence(found: Sequence[str], most: int = 3) -> str:
 
 
 def _short(value: Any) -> str:
-    text = "not there" if value is None else str(value)
+    text = "absent" if value is None else str(value)
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"

@@ -234,7 +234,7 @@ def _order(
     """What to run where, and the rendezvous where the nodes are known beforehand."""
     wanted, engine = _asked(places, slots)
     target, address, master = None, None, None
-    arguments: list[str] = ["--patient", places["python"]] if places["python"] else []
+    arguments: list[str] = ["--python", places["python"]] if places["python"] else []
     if engine == "kubernetes":
         target = fleet_pods.target(places, stack)
         wanted = list(target.pods)
@@ -245,7 +245,7 @@ def _order(
     else:
         master = f"{wanted[0]}:{master_port}"
         python = places["python"] or interpreter.choose(LocalHost()).executable
-        arguments = ["--patient", python, "--connect", master]
+        arguments = ["--python", python, "--connect", master]
         # everybody asks for everybody would be n²; the first hosts the rendezvous, a few will do
         arguments += ["--resolve", ",".join(wanted[:16])]
     arguments += ["--seconds", f"{max(5.0, places['timeout'] - 5):g}"]
@@ -328,7 +328,7 @@ def bundle_command(*, output: str | None) -> None:
     """Write the collector: one file for any Python of 3.8 or newer, standard library only.
 
     \b
-    ssh NODE python3 - --patient /opt/train/bin/python < collector.py > reports/NODE.txt
+    ssh NODE python3 - --python /opt/train/bin/python < collector.py > reports/NODE.txt
     """  # noqa: D301
     loading.write(bundle.collector(), output)
 

@@ -12,6 +12,7 @@ Source: `ProcessGroupNCCL.hpp` (DumpPipe) and `ProcessGroupNCCL.cpp` (HeartbeatM
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 import secrets
@@ -31,6 +32,8 @@ DUMP = "nccl_trace_rank_"
 #: How long the ranks may take for their dumps: the monitor looks once a second, and resolving the
 #: symbols of a stack took 5 s on a busy machine.
 ANSWER_SECONDS = 30.0
+#: After so long, torch has opened the pipe that it created.
+OPENED_SECONDS = 60.0
 _PLACE = Path("/tmp")  # noqa: S108  # see above; the name is not known beforehand
 #: They start ranks on other nodes, where nobody would remove the pipes.
 _FAR = frozenset({"srun", "mpirun"})
@@ -43,6 +46,25 @@ def pipe_prefix(command: Sequence[str]) -> str:
     if parse_command(tuple(command)).launcher in _FAR:
         return ""
     return str(_PLACE / f"dsdoctor-{secrets.token_hex(8)}-rank-")
+
+
+def sweep() -> None:
+    """Removes the pipes of this user's runs that were killed before they could do so.
+
+    While a rank lives it reads its pipe, so opening that to write succeeds.
+    """
+    for path in _PLACE.glob("dsdoctor-*-rank-*.pipe"):
+        with contextlib.suppress(OSError):
+            row = path.lstat()
+            if not stat.S_ISFIFO(row.st_mode) or row.st_uid != os.geteuid():
+                continue
+            if time.time() - row.st_mtime < OPENED_SECONDS:
+                continue
+            try:
+                os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW))
+            except OSError as error:
+                if error.errno == errno.ENXIO:  # nobody reads it
+                    files.remove(path)
 
 
 def _pipes(prefix: str) -> dict[int, Path]:

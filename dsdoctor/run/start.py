@@ -79,6 +79,7 @@ def execute(options: RunOptions, speak: Speaker) -> int:
     env = dict(os.environ)
     if options.announce:
         files.make_folder(folder / flight.FOLDER, mode=0o700)
+        flight.sweep()
         pipes = "" if record.elsewhere else flight.pipe_prefix(options.command)
         added = announced(folder, env, _torch(folder), pipes)
         env |= added

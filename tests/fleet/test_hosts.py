@@ -17,6 +17,7 @@ import pytest
 
 from tests.fleet.hosts import Hosts, lacking
 from tests.nvml import scenarios
+from tests.support.folders import let_others_in
 
 pytestmark = [
     pytest.mark.skipif(not sys.platform.startswith("linux"), reason="network namespaces"),
@@ -33,9 +34,7 @@ PLENTY = "300"
 @pytest.fixture(scope="module")
 def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosts]:
     folder = tmp_path_factory.mktemp("hosts")
-    for parent in folder.parents[:3]:
-        if parent != Path("/tmp"):
-            parent.chmod(0o755)
+    let_others_in(folder)
     made = Hosts(folder, 8, 77)
     for name in made.names:
         made.machine(name, scenarios.rtx_3090_x2_nvlink())

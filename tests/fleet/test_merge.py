@@ -312,7 +312,7 @@ def test_the_collector_reads_what_the_live_probes_read(tmp_path: Path) -> None:
     from dsdoctor.probes import builtin
 
     done = subprocess.run(
-        [sys.executable, "-", "--patient", sys.executable],
+        [sys.executable, "-", "--python", sys.executable],
         input=bundle.collector().encode(),
         capture_output=True,
         check=True,

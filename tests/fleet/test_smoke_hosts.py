@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.fleet.hosts import Hosts, lacking
+from tests.support.folders import let_others_in
 
 pytestmark = [
     pytest.mark.skipif(not sys.platform.startswith("linux"), reason="network namespaces"),
@@ -32,9 +33,7 @@ BAD = "h3"
 @pytest.fixture(scope="module")
 def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosts]:
     folder = tmp_path_factory.mktemp("smoke")
-    for parent in folder.parents[:3]:
-        if parent != Path("/tmp"):
-            parent.chmod(0o755)
+    let_others_in(folder)
     made = Hosts(folder, 4, 79)
     for name in made.names:
         # a log-in without a shell's start files: ninja and the compiler must be on sshd's own PATH

@@ -36,7 +36,7 @@ def recorded() -> bytes:
     """A snapshot of a machine with 8 GPUs, as a collector on it makes it."""
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run(
-            [sys.executable, "-", "--patient", sys.executable],
+            [sys.executable, "-", "--python", sys.executable],
             input=bundle.collector().encode(),
             env={**os.environ, **fakenvml.environment(scenarios.h200_x8(), Path(folder))},
             capture_output=True,

@@ -14,6 +14,7 @@ import pytest
 
 from tests.nvml import fakenvml, scenarios
 from tests.slurm.cluster import NODES, Cluster, lacking
+from tests.support.folders import let_others_in
 
 pytestmark = [
     pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Slurm"),
@@ -36,9 +37,7 @@ OWN_FAULT = "exec {python} -c 'raise KeyError(1)'"
 def _running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     made = Cluster(tmp_path_factory.mktemp("slurm"))
     made.advised = False
-    for parent in (made.folder, *made.folder.parents[:3]):
-        if parent != Path("/tmp"):
-            parent.chmod(0o755)  # munged walks to its socket
+    let_others_in(made.folder)  # munged walks to its socket
     for node in NODES:
         (made.folder / node).mkdir()
         (made.folder / node / "env").write_text("")

@@ -38,8 +38,8 @@ def test_variables_and_settings_that_came_or_went_are_changes() -> None:
     now = snapshot(variables={"NCCL_P2P_DISABLE": "1", "SLURM_JOB_ID": "2"}, config={"a": 2})
     assert known_good.changes(before, now) == [
         "config `a`: 1 → 2",
-        "variable `NCCL_DEBUG`: INFO → not there",
-        "variable `NCCL_P2P_DISABLE`: not there → 1",
+        "variable `NCCL_DEBUG`: INFO → absent",
+        "variable `NCCL_P2P_DISABLE`: absent → 1",
     ]
 
 
@@ -55,7 +55,7 @@ def test_a_failing_check_and_a_failing_run_say_what_changed_since_a_run_worked(
     assert "changed since" not in first.stdout  # nothing has worked here yet
     assert run(tmp_path, "--", "true").returncode == 0
     env["NCCL_DEBUG"] = "WARN"
-    said = "changed since a job last worked here: variable `NCCL_DEBUG`: not there → WARN"
+    said = "changed since a job last worked here: variable `NCCL_DEBUG`: absent → WARN"
     done = subprocess.run(broken, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert said in " ".join(done.stdout.split())

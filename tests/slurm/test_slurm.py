@@ -21,6 +21,7 @@ import pytest
 
 from tests.nvml import scenarios
 from tests.slurm.cluster import NODES, Cluster, lacking
+from tests.support.folders import let_others_in
 
 pytestmark = [
     pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Slurm"),
@@ -36,9 +37,7 @@ pytestmark = [
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     made = Cluster(tmp_path_factory.mktemp("slurm"))
     # munged wants to walk to its socket, and jobs of others to their output
-    for parent in (made.folder, *made.folder.parents[:3]):
-        if parent != Path("/tmp"):
-            parent.chmod(0o755)
+    let_others_in(made.folder)
     for node in NODES:
         (made.folder / node).mkdir()
         made.machine(node, healthy())

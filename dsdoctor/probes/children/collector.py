@@ -1,6 +1,6 @@
 r"""Collect what there is to know of a node; sent to it whole, run by any Python from 3.8 on.
 
-    python3 - [--patient PYTHON] [--resolve NAME,…] [--connect HOST:PORT,…] [--live] [--seconds N]
+    python3 - [--python PATH] [--resolve NAME,…] [--connect HOST:PORT,…] [--live] [--seconds N]
 
 Prints one recording: what was read, not yet understood. Where the reports of all nodes are merged,
 the doctor's own probes read it as if they stood on this node. It is cut into short lines, because
@@ -299,10 +299,10 @@ def run_children(arguments: dict[str, Any], recording: Recording) -> dict[str, A
         seconds = arguments["seconds"]
         jobs = {
             "nvml": [sys.executable, os.path.join(folder, "nvml.py")],
-            "static": [arguments["patient"], os.path.join(folder, "static.py")],
+            "static": [arguments["python"], os.path.join(folder, "static.py")],
         }
         if arguments["live"]:
-            jobs["torch_live"] = [arguments["patient"], os.path.join(folder, "torch_live.py")]
+            jobs["torch_live"] = [arguments["python"], os.path.join(folder, "torch_live.py")]
 
         def work(name: str) -> None:
             limit = seconds if name == "torch_live" else min(seconds, 30.0)
@@ -396,7 +396,7 @@ def own_addresses() -> list[str]:
 
 def parse(argv: list[str]) -> dict[str, Any]:
     arguments: dict[str, Any] = {
-        "patient": sys.executable, "resolve": [], "connect": [], "live": False, "seconds": 60.0,
+        "python": sys.executable, "resolve": [], "connect": [], "live": False, "seconds": 60.0,
         "name": "",
     }  # fmt: skip
     words = list(argv)
@@ -427,7 +427,7 @@ def main(argv: list[str]) -> None:
         "system": platform.system(),
         "env": environment(functions),
         "answers": recording.answers,
-        "patient": arguments["patient"],
+        "patient": arguments["python"],
         "children": children,
         "node": node_facts(arguments),
         "seconds": round(time.time() - begun, 3),

@@ -265,6 +265,7 @@ REFUSED(cuGreenCtxCreate) REFUSED(cuCtxFromGreenCtx) REFUSED(cuGreenCtxStreamCre
 REFUSED(cuDeviceGetDevResource) REFUSED(cuDevSmResourceSplitByCount) REFUSED(cuMemRetainAllocationHandle)
 REFUSED(cuGreenCtxDestroy) REFUSED(cuCtxPushCurrent_v2) REFUSED(cuCtxPopCurrent_v2) REFUSED(cuStreamWaitValue32_v2)
 REFUSED(cuStreamWriteValue32_v2) REFUSED(cuStreamBatchMemOp_v2) REFUSED(cuMemcpyBatchAsync)
+REFUSED(cuMemGetAllocationPropertiesFromHandle)
 
 API int cuGetErrorString(int code, const char** text) { const auto* error = cuda_error(code); *text = error ? error->text : nullptr; return error ? (int)Ok : (int)InvalidValue; }
 API int cuGetErrorName(int code, const char** text) { const auto* error = cuda_error(code); *text = error ? error->name : nullptr; return error ? (int)Ok : (int)InvalidValue; }

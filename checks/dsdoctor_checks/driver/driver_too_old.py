@@ -274,6 +274,18 @@ SIGNATURES = (
         masks=("cxx-abi-undefined-symbol", "nccl-unhandled-cuda-error"),
     ),
     Signature(
+        pattern=r"c10/cuda/driver_api\.cpp.{0,80}Can't find cu[A-Z]\w+",
+        source="torch 2.11.0 libc10_cuda.so",
+        examples=(
+            'RuntimeError: r.cuMemRetainAllocationHandle_ INTERNAL ASSERT FAILED at "/pytorch/c10/cuda/driver_api.cpp":22, please report a bug to PyTorch. Can\'t find cuMemRetainAllocationHandle',
+        ),
+        not_examples=(
+            'RuntimeError: handle INTERNAL ASSERT FAILED at "/pytorch/c10/cuda/driver_api.cpp":12, please report a bug to PyTorch. Can\'t open libcuda.so.1: no such file',
+        ),
+        level=Level.STRONG,
+        masks=("cuda-init-driver-state",),
+    ),
+    Signature(
         pattern=r"not supported in the installed CUDA driver|cudaErrorCallRequiresNewerDriver|CUDA_ERROR_COMPAT_NOT_SUPPORTED|undefined symbol: cu(?:TensorMap|GetProcAddress|Mem|Kernel|Library|Launch|Stream|Module|Device|Ctx|Graph|Multicast|Func|Green)[A-Z]?\w*",
         examples=(
             "RuntimeError: CUDA error: API call is not supported in the installed CUDA driver",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from dsdoctor.logs.errors import Error
 
@@ -39,6 +40,19 @@ OPAQUE_TEXT = re.compile(
 def is_echo(error: Error) -> bool:
     """Whether an exception only says that another rank, or a child, has died."""
     return _orphaned(error) or bool(ECHOES.search(f"{error.type}: {error.message}".rstrip(": ")))
+
+
+def told_by(error: Error, later: Iterable[Error]) -> Error:
+    """The exception that a report of a data loader's worker speaks of: torch prints it below.
+
+    Args:
+        error: perhaps such a report.
+        later: the exceptions behind it.
+    """
+    if "Caught " not in error.message or "worker process" not in error.message:
+        return error
+    inner = (e for e in later if (e.rank, e.source) == (error.rank, error.source))
+    return next(inner, error)
 
 
 def _orphaned(error: Error) -> bool:

@@ -21,7 +21,7 @@ from dsdoctor.logs.candidates import (
     sorted_errors,
     when,
 )
-from dsdoctor.logs.echoes import is_echo, is_opaque
+from dsdoctor.logs.echoes import is_echo, is_opaque, told_by
 from dsdoctor.logs.errors import KEPT_ERRORS, Error
 from dsdoctor.logs.evidence import why_before, why_between, why_reported
 from dsdoctor.logs.hits import KEPT, Failure, Hit, Scan
@@ -140,13 +140,7 @@ def _unknown(errors: Sequence[Error], hits: Sequence[Hit], rank: int | None = No
     for place, error in enumerate(own):
         if (error.source, error.rank, error.chain) in covered or _shape(error) in alike:
             continue
-        if "Caught " in error.message and "worker process" in error.message:
-            # the worker's own traceback stands right behind
-            inner = (
-                e for e in own[place + 1 :] if (e.rank, e.source) == (error.rank, error.source)
-            )
-            return next(inner, error)
-        return error
+        return told_by(error, own[place + 1 :])
     return None
 
 

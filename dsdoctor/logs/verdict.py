@@ -12,7 +12,7 @@ from dsdoctor.logs.answers import Answer, answered_by
 from dsdoctor.logs.attempts import attempts
 from dsdoctor.logs.candidates import Choice, sorted_errors
 from dsdoctor.logs.consequences import consequences
-from dsdoctor.logs.echoes import is_echo
+from dsdoctor.logs.echoes import is_echo, told_by
 from dsdoctor.logs.endings import is_cut_off, last_words, only_began
 from dsdoctor.logs.errors import Error
 from dsdoctor.logs.expect import expectation
@@ -146,14 +146,8 @@ def _first_error(scans: Sequence[Scan], choice: Choice) -> Error | None:
         return chosen
     errors = sorted_errors(scans)
     own = [error for error in errors if not is_echo(error)]
-    for place, error in enumerate(own):
-        if "Caught " in error.message and "worker process" in error.message:
-            # the worker's own traceback stands right behind
-            inner = [
-                e for e in own[place + 1 :] if e.rank == error.rank and e.source == error.source
-            ]
-            return inner[0] if inner else error
-        return error
+    if own:
+        return told_by(own[0], own[1:])
     return errors[0] if errors else None
 
 

@@ -432,4 +432,6 @@ struct Registration {
 extern "C" __attribute__((visibility("default"))) void standin_install() {
   static const auto* const once = new Registration;
   (void)once;
+  // torch 2.11 prefers cuDNN's attention on Hopper; the stand-in has FlashAttention and the memory-efficient one
+  at::globalContext().setSDPUseCuDNN(false);
 }

@@ -70,9 +70,11 @@ def test_quick_says_that_other_hosts_were_not_tried() -> None:
     found = judge(
         check, hostfile=parse_hostfile("a slots=4\nb slots=4\n", "hosts"), run_needs=quick
     )
-    (only,) = found.findings
-    assert (only.status.value, only.evidence["hosts"]) == ("skip", 2)
-    assert "other hosts (2) were not tried" in only.message
+    assert found.status == "skip"
+    untried, lines = found.findings
+    assert (untried.status.value, untried.evidence["hosts"]) == ("skip", 2)
+    assert "other hosts (2) were not tried" in untried.message
+    assert lines.status.value == "ok"
     alone = judge(check, hostfile=parse_hostfile("localhost slots=4\n", "hosts"), run_needs=quick)
     assert alone.status == "ok"
     broken = judge(check, hostfile=parse_hostfile("a slots=x\n", "hosts"), run_needs=quick)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import platform
 import re
 import sys
@@ -17,8 +16,7 @@ from dsdoctor.host import free_port
 from dsdoctor.model.run_record import RunRecord
 from dsdoctor.model.schema import run_diff_schema, run_schema
 from dsdoctor.model.units import GIB
-from dsdoctor.run import flight
-from dsdoctor.run.flight import PIPES, pipe_prefix
+from dsdoctor.run.flight import PIPES
 from dsdoctor.run.hang import HangClock, summary
 from dsdoctor.run.notices import Notices
 from dsdoctor.run.progress import Progress, parse
@@ -120,30 +118,6 @@ def test_dumps_of_the_flight_recorder_are_part_of_the_diagnosis(tmp_path: Path) 
     (cause,) = record(tmp_path)["diagnosis"]["causes"]
     assert "rank 1 never started collective 2 of group `0`" in cause["message"]
     assert "rank 1 never started collective 2" in done.stderr
-
-
-def test_pipes_are_announced_only_where_they_can_be_removed() -> None:
-    assert pipe_prefix(["torchrun", "train.py"]).startswith("/tmp/dsdoctor-")
-    assert pipe_prefix(["srun", "-N2", "torchrun", "train.py"]) == ""
-
-
-def test_pipes_of_a_run_that_was_killed_are_removed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    left, read, fresh = (tmp_path / f"dsdoctor-{n}-rank-0.pipe" for n in ("left", "read", "fresh"))
-    foreign = tmp_path / "dsdoctor-x-rank-0.pipe"
-    foreign.write_text("a file of somebody's")
-    for pipe in (left, read, fresh):
-        os.mkfifo(pipe)
-    for place in (left, read, foreign):
-        os.utime(place, (1, 1))
-    monkeypatch.setattr(flight, "_PLACE", tmp_path)
-    rank = os.open(read, os.O_RDONLY | os.O_NONBLOCK)
-    try:
-        flight.sweep()
-    finally:
-        os.close(rank)
-    assert set(tmp_path.iterdir()) == {read, fresh, foreign}
 
 
 def test_two_runs_are_compared(tmp_path: Path) -> None:

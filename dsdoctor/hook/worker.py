@@ -229,18 +229,23 @@ def _needs(gpus: tuple[str, ...]) -> RunNeeds:
     return RunNeeds(quick=True, gpus=gpus, expect_gpus=max(indices) + 1 if indices else None)
 
 
+def _of_node(facts: frozenset[type[Fact]], *given: Fact) -> Request:
+    """What is read of a node whatever the job's environment says."""
+    return Request(
+        run=RunNeeds(quick=True),
+        host=LocalHost(node_env(os.environ), scale=SCALE),
+        timeout=TOTAL_SECONDS,
+        facts=facts,
+        given=given,
+        progress=_tell,
+    )
+
+
 def _node(
     task: Mapping[str, Any], registry: Registry, limits: Mapping[str, Mapping[str, float]]
 ) -> tuple[Snapshot, Report]:
     """Reads the node, and keeps what was read for `_selection`."""
-    request = Request(
-        run=RunNeeds(quick=True),
-        host=LocalHost(node_env(os.environ), scale=SCALE),
-        timeout=TOTAL_SECONDS,
-        facts=NODE_FACTS,
-        progress=_tell,
-    )
-    snapshot = read_machine(request, registry)
+    snapshot = read_machine(_of_node(NODE_FACTS), registry)
     path = Path(task["folder"]) / SNAPSHOT_FILE
     files.write(path, snapshot.to_json(), mode=0o600, strict=True)
     return snapshot, _judged(snapshot, task, registry, limits)
@@ -304,15 +309,8 @@ def _ended_job(
     task: Mapping[str, Any], registry: Registry, limits: Mapping[str, Mapping[str, float]]
 ) -> tuple[Snapshot, Report]:
     """The node after a job, when the job's processes have ended or the time to wait is over."""
-    request = Request(
-        run=RunNeeds(quick=True),
-        host=LocalHost(node_env(os.environ), scale=SCALE),
-        timeout=TOTAL_SECONDS,
-        facts=ENDED_FACTS,
-        given=(msgspec.convert(task["ended"], JobEnd),),
-        progress=_tell,
-    )
-    snapshot = read_machine(request, registry)
+    ended = msgspec.convert(task["ended"], JobEnd)
+    snapshot = read_machine(_of_node(ENDED_FACTS, ended), registry)
     remains = snapshot.get(JobRemains)
     if not isinstance(remains, Missing) and remains.processes:
         left = job_end.wait([(one.pid, one.started) for one in remains.processes], task["until"])

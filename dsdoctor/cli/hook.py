@@ -37,16 +37,21 @@ _trust_option = click.option(
 )
 
 
+def _budget(what: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """The option `--budget`, which the hooks and the scripts that start them share."""
+    return click.option(
+        "--budget",
+        type=click.FloatRange(min=1),
+        default=BUDGET,
+        show_default=True,
+        metavar="SECONDS",
+        help=what,
+    )
+
+
 def _options(function: Callable[..., Any]) -> Callable[..., Any]:
     options = [
-        click.option(
-            "--budget",
-            type=click.FloatRange(min=1),
-            default=BUDGET,
-            show_default=True,
-            metavar="SECONDS",
-            help="A decision is there by then, whatever hangs.",
-        ),
+        _budget("A decision is there by then, whatever hangs."),
         click.option("--gpus", metavar="0,1", help="GPUs of the job, `all` or `none`."),
         click.option("--json", metavar="FILE", help="Write the verdict there."),
         click.option("--fail-closed", is_flag=True, help="Block on an inconclusive check as well."),
@@ -155,14 +160,7 @@ def status_command(*, run_folder: tuple[str, ...], hours: float, form: str) -> N
 @click.option(
     "--python", metavar="PATH", help="Interpreter that dsdoctor is installed for [this one]."
 )
-@click.option(
-    "--budget",
-    type=click.FloatRange(min=1),
-    default=BUDGET,
-    show_default=True,
-    metavar="SECONDS",
-    help="Time limit for a decision.",
-)
+@_budget("Time limit for a decision.")
 @click.option("--fail-closed", is_flag=True, help="Block on an inconclusive check as well.")
 @click.option(
     "--run-folder",

@@ -68,12 +68,17 @@ def package_of(path: str) -> str:
     >>> package_of("python/ray/_raylet.pyx")
     'ray'
     """
-    found = INSTALLED.search(path) or TREE.search(path) or COMPILED.search(path)
+    found = _in_product(path)
     if found is None and SCRIPTS.search(path):
         return "deepspeed"
     if found is None:
         return "python" if STANDARD.search(path) else ""
     return "deepspeed" if found["package"] == "op_builder" else found["package"]
+
+
+def _in_product(path: str) -> re.Match[str] | None:
+    """Where a source file stands in a product: `package`, and `inner` below it."""
+    return INSTALLED.search(path) or TREE.search(path) or COMPILED.search(path)
 
 
 def inner_path(path: str) -> str:
@@ -82,7 +87,7 @@ def inner_path(path: str) -> str:
     >>> inner_path("/x/site-packages/deepspeed/runtime/engine.py")
     'deepspeed/runtime/engine.py'
     """
-    found = INSTALLED.search(path) or TREE.search(path) or COMPILED.search(path)
+    found = _in_product(path)
     return f"{found['package']}{found['inner'] or ''}" if found else path
 
 

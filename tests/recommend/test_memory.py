@@ -635,6 +635,23 @@ def test_a_model_loaded_first_keeps_weights_before_0_19_4_alone() -> None:
     assert at_backward()["gathered parameters"] == 2 * memory.MAX_LIVE
 
 
+@pytest.mark.parametrize(
+    ("text", "buckets_first", "elementwise"),
+    [
+        ("0.18.2", True, True),
+        ("0.18.3", False, True),
+        ("0.19.5", False, True),
+        ("0.19.6", False, False),
+        (None, False, False),
+    ],
+)
+def test_releases_before_a_change_take_more(
+    text: str | None, buckets_first: bool, elementwise: bool
+) -> None:
+    setting = as_in(Setting(stage=2, precision="fp16"), release_of(text))
+    assert (setting.buckets_first, setting.elementwise_overflow) == (buckets_first, elementwise)
+
+
 def test_gradients_wait_behind_three_reductions() -> None:
     short: dict[str, Any] = {"bucket": 10**8, "sequence": 128, "checkpointing": True}
     assert at_backward(**short)["gradients being reduced"] == 2 * 3 * 10**8

@@ -242,6 +242,8 @@ def install_command(
             trust=trust_owner,
         ),
     )
+    if target != "kubernetes":
+        site.must_end_what_hangs()
     warning = "" if target == "kubernetes" else owner.judge(python or sys.executable, trust_owner)
     if warning:
         click.echo(f"dsdoctor: {warning}", err=True)

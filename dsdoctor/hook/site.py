@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -25,6 +26,31 @@ SHARED = frozenset(
 #: Importing dsdoctor from a cold network disk takes its time.
 IMPORT_SECONDS = 30.0
 SCONTROL_SECONDS = 5.0
+SHELL_SECONDS = 5.0
+#: PATH of the scripts.
+SCRIPT_PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
+SHELL = "/bin/sh"
+#: Whether a shell makes process groups without a terminal: bash does, dash and busybox do not.
+_JOB_CONTROL = "set -m 2>/dev/null; case $- in *m*) exit 0 ;; esac; exit 1"
+
+
+def must_end_what_hangs() -> None:
+    """The script of a hook needs a process group of its own for an interpreter that may hang.
+
+    Raises:
+        UsageError: nothing here makes one; such a script would start nothing and pass each job.
+    """
+    if any(shutil.which(tool, path=SCRIPT_PATH) for tool in ("setsid", "perl")):
+        return
+    try:
+        if process.run([SHELL, "-c", _JOB_CONTROL], timeout=SHELL_SECONDS, cwd="/").ok:
+            return
+    except OSError:
+        pass
+    raise UsageError(
+        f"`setsid` is not in {SCRIPT_PATH}, so a hook could not end an interpreter that hangs; "
+        "install util-linux"
+    )
 
 
 def usable_by_users(python: str) -> str:

@@ -101,15 +101,20 @@ clean() {
 
 # Each runs in a process group of its own and signals number 0, which means that group: a number in
 # a variable may belong to a process of somebody else by now. Where neither setsid, perl nor this
-# shell makes such a group, it is that of whoever called this script, and nothing is signalled.
+# shell makes such a group, nothing is started that this script could not end.
 setsid=$(command -v setsid 2>/dev/null)
 if [ -z "$setsid" ] && setsid=$(command -v perl 2>/dev/null); then
   setsid="$setsid -e setpgrp;exec(@ARGV)"
 fi
+apart=$setsid
+if [ -z "$setsid" ] && set -m 2>/dev/null; then # bash; dash and busybox do it on a terminal alone
+  case $- in *m*) apart="set -m" ;; esac
+  set +m
+fi
 # logger is waited for, since what is left behind dies with this script, but 0.5 s at most
 tell='
 read -r _ _ _ _ group _ </proc/self/stat
-[ "$group" = "$$" ] || exec logger -t dsdoctor -p daemon.warning "$1"
+[ "$group" = "$$" ] || exit
 { sleep 0.5 || sleep 1; kill -KILL 0; } &
 logger -t dsdoctor -p daemon.warning "$1"
 kill -KILL 0
@@ -121,7 +126,7 @@ guard='
 limit=$1 late=$2 path=$3
 shift 3
 read -r _ _ _ _ group _ </proc/self/stat
-[ "$group" = "$$" ] || { PATH=$path; export PATH; exec "$@" 3<&-; }
+[ "$group" = "$$" ] || exit 125
 (PATH=$path; export PATH; exec "$@") 3<&- &
 child=$!
 trap "" TERM
@@ -140,7 +145,10 @@ trap "" TERM
 wait "$child" 2>/dev/null
 '
 say() { # words: to syslog
+  [ -n "$apart" ] || return 0
+  [ -n "$setsid" ] || set -m
   $setsid /bin/sh -c "$tell" tell "$1" >/dev/null 2>&1 </dev/null 9>&- &
+  [ -n "$setsid" ] || set +m
   wait $! 2>/dev/null
 }
 
@@ -182,15 +190,16 @@ token=$$-${job:-0}-${work##*.}-$stamp
 note begin "$stamp"
 
 [ -z "$stopped" ] || pass stopped "this script was ended by SIG$stopped"
+[ -n "$apart" ] || pass no-process-group "setsid (util-linux) is not installed"
 mkfifo "$work/leash" 2>/dev/null || pass run-folder "$work cannot be written"
 exec 9<>"$work/leash"
 leash=1
-[ -n "$setsid" ] || set -m 2>/dev/null # bash; dash and busybox do it on a terminal alone
+[ -n "$setsid" ] || set -m
 $setsid /bin/sh -c "$guard" guard @LIMIT@ "$work/late" @PATH@ "$python" -I -m dsdoctor \
   hook @KIND@ --json "$verdict" --token "$token" --run-folder "$run" @OPTIONS@ \
   3<"$work/leash" 9>&- >"$said" 2>&1 </dev/null &
 child=$!
-[ -n "$setsid" ] || set +m 2>/dev/null
+[ -n "$setsid" ] || set +m
 [ -n "$stopped" ] || wait "$child" 2>/dev/null
 status=$?
 if [ -n "$stopped" ]; then
@@ -230,6 +239,7 @@ case "$status $line" in
 esac
 @SAY_WORDS@
 case $status in
+  125) pass no-process-group "the interpreter could not be given a process group of its own" ;;
   126) pass not-executable "$python may not be run" ;;
   127) pass no-interpreter "$python is not there" ;;
   @USAGE@) pass usage "dsdoctor did not understand its options" ;;

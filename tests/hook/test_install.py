@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from dsdoctor.cli.hook import command
 from dsdoctor.errors import UsageError
 from dsdoctor.hook import install, installed, site
 
@@ -198,6 +200,26 @@ def test_an_interpreter_that_only_root_can_run(tmp_path: Path) -> None:
     assert "only root can run" in site.usable_by_users(str(closed / "python"))
     with pytest.raises(UsageError, match="cannot import dsdoctor"):
         site.usable_by_users("/bin/false")
+
+
+def test_a_machine_on_which_nothing_ends_what_hangs_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    into = tmp_path / "into"
+    dash, bash = shutil.which("dash"), shutil.which("bash")
+    assert dash
+    assert bash
+    monkeypatch.setattr(site, "SCRIPT_PATH", str(tmp_path))
+    monkeypatch.setattr(site, "SHELL", dash)
+    with pytest.raises(UsageError, match="install util-linux"):
+        command.main(["install", "nagios", "--into", str(into)], standalone_mode=False)
+    assert not into.exists()
+    monkeypatch.setattr(site, "SHELL", bash)
+    site.must_end_what_hangs()  # bash makes process groups itself
+    (tmp_path / "setsid").write_text("#!/bin/sh\n")
+    (tmp_path / "setsid").chmod(0o755)
+    monkeypatch.setattr(site, "SHELL", dash)
+    site.must_end_what_hangs()
 
 
 def test_a_run_folder_that_nodes_share_is_refused(

@@ -285,6 +285,7 @@ def start(
         stderr=subprocess.STDOUT,
         text=True,
         cwd="/",
+        start_new_session=True,  # no terminal, on which dash would make process groups
     )
     return Started(process, tmp_path, run, folder)
 
@@ -390,20 +391,21 @@ def test_without_setsid_a_hanging_interpreter_is_ended_too(
     assert (done.status, hook.left()) == (0, [])
 
 
-def test_without_a_group_of_its_own_the_callers_is_left_alone(tmp_path: Path) -> None:
-    """The script still judges; what dsdoctor itself does not end goes on."""
-    without = ("setsid", "perl")
-    body = f"echo $$ >{tmp_path}/a; mv {tmp_path}/a {tmp_path}/begun; exec sleep 60"
-    hook = start(tmp_path, "dash", body, temporary=True, without=without)
-    hook.await_file("begun")
-    done = hook.ends_by("SIGTERM")
-    assert done.status == 0, "the script was signalled by its own guard"
-    os.kill(int((tmp_path / "begun").read_text()), signal.SIGKILL)
-    (tmp_path / "tmp").rmdir()
-    body = "echo dsdoctor: ok; say pass $t; exit 0"
-    hook = start(tmp_path, "dash", body, temporary=True, without=without)
-    hook.process.communicate(timeout=100)
+@pytest.mark.parametrize("tools", [("setsid", "perl"), ("setsid",)])
+def test_what_could_not_be_ended_is_not_started(tmp_path: Path, tools: tuple[str, ...]) -> None:
+    """Without a process group of its own, a hanging interpreter would stay behind."""
+    body = f"echo >{tmp_path}/begun; exec sleep {DEAF}"
+    no_group = tmp_path / "no_group"
+    if "perl" not in tools:  # one that makes no group
+        no_group.mkdir()
+        (no_group / "perl").write_text('#!/bin/sh\nshift 2\nexec "$@"\n')
+        (no_group / "perl").chmod(0o755)
+    found = no_group if no_group.is_dir() else None
+    hook = start(tmp_path, "dash", body, temporary=False, without=tools, tools=found)
+    hook.process.communicate(timeout=DEAF)
     assert (hook.process.returncode, hook.left()) == (0, [])
+    assert (tmp_path / "run/fail-open/no-process-group").read_bytes() == b"."
+    assert not (tmp_path / "begun").exists()
 
 
 def freezer() -> Path | None:

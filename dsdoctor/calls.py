@@ -291,6 +291,7 @@ def recommend(
     model: str | Path,
     *,
     gpus: Sequence[str | int] | str | int | None = None,
+    like: str | None = None,
     gpu_memory_gib: float | None = None,
     gpu_count: int = 1,
     compute_capability: tuple[int, int] = (8, 0),
@@ -302,6 +303,7 @@ def recommend(
     Args:
         model: a config.json, the name of a preset, or a size such as `1.5B`.
         gpus: GPUs of this machine to use; None = all that are visible.
+        like: plan for another machine, such as `8xH100-SXM`.
         gpu_memory_gib: plan for another machine, whose GPUs have this much memory.
         gpu_count: how many of those.
         compute_capability: of those.
@@ -310,9 +312,9 @@ def recommend(
             `micro_batch`, `global_batch`, `precision` or `finetune`.
 
     Raises:
-        UsageError: the model is not known, or an option does not fit.
+        UsageError: the model or the product is not known, or an option does not fit.
     """
-    from dsdoctor import this_machine  # noqa: PLC0415
+    from dsdoctor import other_machine, this_machine  # noqa: PLC0415
     from dsdoctor.packs import load  # noqa: PLC0415
     from dsdoctor.recommend import models  # noqa: PLC0415
     from dsdoctor.recommend.machine import machine_of  # noqa: PLC0415
@@ -321,7 +323,9 @@ def recommend(
     from dsdoctor.report.launch_plan import render  # noqa: PLC0415
 
     shape = models.resolve(str(model))
-    if gpu_memory_gib is not None:
+    if like is not None:
+        machine = other_machine.like(like, host_memory_gib)
+    elif gpu_memory_gib is not None:
         machine = machine_of(
             gpu_gib=gpu_memory_gib, count=gpu_count, cc=compute_capability, host_gib=host_memory_gib
         )

@@ -19,16 +19,22 @@ REPORT_NAME = "report.json"
 
 
 def refuse(
-    *, gpu_memory: float | None, launcher: str | None, nodes: int | None, hostfile: str | None
+    *, elsewhere: str | None, launcher: str | None, nodes: int | None, hostfile: str | None
 ) -> None:
     """Refuses what cannot be run from here, before anything is computed.
+
+    Args:
+        elsewhere: the option that names another machine, if one does.
+        launcher: value of --launcher.
+        nodes: value of --nodes.
+        hostfile: value of --hostfile.
 
     Raises:
         UsageError: the settings are for another machine, launcher or number of hosts.
     """
-    if gpu_memory is not None:
+    if elsewhere is not None:
         raise UsageError(
-            "`--prove` runs on this machine; `--gpu-memory` describes another; pass one of them"
+            f"`--prove` runs on this machine, but `{elsewhere}` names another; pass one of them"
         )
     if launcher == "accelerate":
         raise UsageError(

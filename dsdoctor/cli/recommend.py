@@ -12,12 +12,11 @@ import click
 from dsdoctor import launch_site
 from dsdoctor.cli import html, measuring, options, proving
 from dsdoctor.cli.output import colored_plan, wants_colour
+from dsdoctor.cli.target_machine import Target
 from dsdoctor.errors import UsageError
 from dsdoctor.host import LocalHost
 from dsdoctor.model.launch_plan import LaunchPlan, encode
-from dsdoctor.model.units import GIB
 from dsdoctor.recommend import choice, files, releases
-from dsdoctor.recommend.machine import Machine, capability, machine_of
 from dsdoctor.recommend.options import (
     ATTENTIONS,
     FINETUNES,
@@ -27,47 +26,6 @@ from dsdoctor.recommend.options import (
     PlanOptions,
 )
 from dsdoctor.report.launch_plan import render
-
-
-def _this_machine(gpus: str | None, timeout: float | None) -> Machine:
-    from dsdoctor import this_machine  # noqa: PLC0415  # the engine is not needed for --gpu-memory
-    from dsdoctor.cli import loading  # noqa: PLC0415
-
-    return this_machine.read(loading.items(gpus), loading.load_registry(), timeout).machine()
-
-
-def _machine(
-    *,
-    gpus: str | None,
-    gpu_memory: float | None,
-    gpu_count: int | None,
-    gpu_cc: str | None,
-    host_memory: float | None,
-    cpus: int | None,
-    timeout: float | None,
-) -> Machine:
-    """This machine, or the one that the options describe."""
-    if gpu_memory is None:
-        if gpu_count is not None or gpu_cc is not None:
-            raise UsageError(
-                "`--gpu-count` and `--gpu-cc` describe another machine; "
-                "give `--gpu-memory` with them"
-            )
-        machine = _this_machine(gpus, timeout)
-        if host_memory is not None:
-            machine = dataclasses.replace(machine, host_bytes=int(host_memory * GIB))
-        return machine if cpus is None else dataclasses.replace(machine, cpus=cpus)
-    if gpus is not None:
-        raise UsageError(
-            "`--gpus` chooses among this machine's GPUs; use `--gpu-count` with `--gpu-memory`"
-        )
-    return machine_of(
-        gpu_gib=gpu_memory,
-        count=gpu_count or 1,
-        cc=capability(gpu_cc or "8.0"),
-        host_gib=host_memory,
-        cpus=cpus,
-    )
 
 
 class _Finite(click.FloatRange):
@@ -184,6 +142,13 @@ class _Finite(click.FloatRange):
     type=click.IntRange(1, 65535),
     help="Port of the rendezvous [the first free one from 29500].",
 )
+@click.option("--like", metavar="8xH100-SXM", help="Plan for such a machine, instead of this one.")
+@click.option(
+    "--from",
+    "from_file",
+    metavar="FILE",
+    help="Plan for the machine of a snapshot, instead of this one.",
+)
 @click.option(
     "--gpu-memory",
     type=_Finite(0.1, 10_000),
@@ -256,6 +221,8 @@ def command(
     launcher: str | None,
     objective: str,
     master_port: int | None,
+    like: str | None,
+    from_file: str | None,
     gpu_memory: float | None,
     gpu_count: int | None,
     gpu_cc: str | None,
@@ -283,7 +250,8 @@ def command(
       dsdoctor recommend --model qwen2.5-7b --seq-len 4096 --global-batch 128 -o run
       dsdoctor recommend --model ./my-model/config.json --gpus 0,1 --finetune lora
       dsdoctor recommend --model llama-3-8b --stage 2 --offload optimizer --micro-batch 4 --measure
-      dsdoctor recommend --model 27B --gpu-memory 80 --gpu-count 8 --host-memory 1000
+      dsdoctor recommend --model llama-3-8b --like 8xH100-SXM --host-memory 1000
+      dsdoctor recommend --model 27B --gpu-memory 80 --gpu-count 8
       dsdoctor recommend --model gpt2 --gpus 0,1 --prove -o run
     """  # noqa: D301  # \b is click's mark, not an escape for Python's reader
     form = html.form_of(form, folder)
@@ -295,15 +263,10 @@ def command(
             "`--prove` and `--format html` are mutually exclusive; run "
             "`dsdoctor smoke --plan DIR -o proof.html` on the folder that `-o DIR` writes"
         )
-    if prove:
-        proving.refuse(gpu_memory=gpu_memory, launcher=launcher, nodes=nodes, hostfile=hostfile)
-    host = LocalHost()
-    given = {"layers": layers, "hidden": hidden, "heads": heads, "vocab": vocab}
-    subject = measuring.subject(host, model_name, python, wanted=measure, given=given)
-    named = launch_site.host_names(host, hosts, hostfile, nodes)
-    here = gpu_memory is None
-    machine = _machine(
+    target = Target(
         gpus=gpus,
+        from_file=from_file,
+        like=like,
         gpu_memory=gpu_memory,
         gpu_count=gpu_count,
         gpu_cc=gpu_cc,
@@ -311,6 +274,16 @@ def command(
         cpus=cpus,
         timeout=timeout,
     )
+    if prove:
+        proving.refuse(
+            elsewhere=target.elsewhere, launcher=launcher, nodes=nodes, hostfile=hostfile
+        )
+    host = LocalHost()
+    given = {"layers": layers, "hidden": hidden, "heads": heads, "vocab": vocab}
+    subject = measuring.subject(host, model_name, python, wanted=measure, given=given)
+    named = launch_site.host_names(host, hosts, hostfile, nodes)
+    machine = target.machine()
+    here = target.elsewhere is None
     if cpu_ranks is not None and machine.devices:
         raise UsageError(
             f"`--cpu {cpu_ranks}` asks for ranks on CPUs, but {len(machine.devices)} GPUs are "

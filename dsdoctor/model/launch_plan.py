@@ -158,6 +158,8 @@ class LaunchPlan(msgspec.Struct, frozen=True, kw_only=True):
         nodes: number of hosts.
         gpus_per_node: GPUs (or CPU ranks) on each host.
         gpu_ids: indices in PCI order.
+        gpu_names: their products, in the order of gpu_ids; `GPU` where only figures are known,
+            empty in a plan of an older release.
         gpu_uuids: the devices themselves, in the order of gpu_ids; empty when not known.
         hosts: names of the nodes, the first is the master; empty when not known.
         master_port: port on which the ranks meet.
@@ -192,11 +194,20 @@ class LaunchPlan(msgspec.Struct, frozen=True, kw_only=True):
     nodes: int
     gpus_per_node: int
     gpu_ids: tuple[int, ...] = ()
+    gpu_names: tuple[str, ...] = ()
     gpu_uuids: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()
     master_port: int = 29500
     script: str = "train.py"
     facts_as_of: str = ""
+
+
+def place(plan: LaunchPlan) -> str:
+    """What each rank of a plan runs on: `H100 80GB HBM3`, `GPU` where they differ, `CPU rank`."""
+    if not plan.gpu_ids:
+        return "CPU rank"
+    products = set(plan.gpu_names)
+    return products.pop().removeprefix("NVIDIA ") if len(products) == 1 else "GPU"
 
 
 def encode(plan: LaunchPlan) -> bytes:

@@ -16,6 +16,10 @@ from dsdoctor.model.units import GIB, gib
 #: What a card may hold without being in use: screens, the driver, a persistence daemon.
 IDLE_SHARE = 0.05
 IDLE_BYTES = 1 << 30
+#: The way out where GPUs are requested and none is known.
+_OTHERWISE = (
+    "omit `--gpus`, or plan for another machine with `dsdoctor recommend --like 8xH100-SXM`"
+)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -96,12 +100,9 @@ def _pick(found: Sequence[Gpu], visible: Sequence[Gpu], selector: str, value: st
     if gpu is None:
         there = ", ".join(str(other.index) for other in found)
         raise UsageError(
-            f"GPU `{selector}` is not there, "
-            + (
-                f"expected one of {there} (see `nvidia-smi -L`)"
-                if there
-                else "and no GPU is; leave out `--gpus`, or describe them with `--gpu-memory`"
-            )
+            f"GPU `{selector}` does not exist; expected one of {there} (see `nvidia-smi -L`)"
+            if there
+            else f"`--gpus` names GPU `{selector}`, but there is no NVIDIA GPU; {_OTHERWISE}"
         )
     if gpu not in visible:
         last = len(visible) - 1
@@ -179,7 +180,7 @@ def _mig_choice(
         held = _slice(found, asked[0])
         if held is None:
             raise UsageError(
-                f"MIG slice `{asked[0]}` is not there, expected one that `nvidia-smi -L` lists"
+                f"MIG slice `{asked[0]}` does not exist; expected one that `nvidia-smi -L` lists"
             )
         return held
     if selectors or not visible or not all(gpu.mig_mode and gpu.mig_devices for gpu in visible):
@@ -250,10 +251,7 @@ def machine_from(
     devices: tuple[Device, ...] = ()
     if isinstance(gpus, Missing):
         if run.wants_gpu:
-            raise UsageError(
-                f"the GPUs asked for could not be read ({gpus.detail}); leave out `--gpus`, or "
-                "describe them with `--gpu-memory`"
-            )
+            raise UsageError(f"the requested GPUs could not be read ({gpus.detail}); {_OTHERWISE}")
         notes.append(f"no GPU was read: {gpus.detail}")
     else:
         devices = _devices(gpus, run, visible, notes)

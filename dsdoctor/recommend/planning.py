@@ -345,6 +345,7 @@ def _plan(
         nodes=options.nodes,
         gpus_per_node=launch.ranks_per_node,
         gpu_ids=launch.gpu_ids,
+        gpu_names=tuple(device.name for device in machine.devices),
         gpu_uuids=tuple(device.uuid or "" for device in machine.devices)
         if all(device.uuid for device in machine.devices)
         else (),

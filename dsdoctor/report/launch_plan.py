@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable
 
-from dsdoctor.model.launch_plan import LaunchPlan, MemoryItem, MemoryOption
+from dsdoctor.model.launch_plan import LaunchPlan, MemoryItem, MemoryOption, place
 from dsdoctor.model.units import gib
 from dsdoctor.recommend.output import command_line
 
@@ -122,11 +122,11 @@ def _reach(plan: LaunchPlan) -> list[str]:
     rows = plan.memory.reach
     if not rows:
         return []
-    place = "GPUs" if plan.gpu_ids else "ranks"
+    unit = "GPUs" if plan.gpu_ids else "ranks"
     lines = [
         "",
         f"what fits at {plan.sequence} tokens, or with micro-batch {plan.micro_batch}",
-        f"  {place:<6}{'recompute':<11}{'GiB each':>9}{'batch':>8}{'tokens':>9}",
+        f"  {unit:<6}{'recompute':<11}{'GiB each':>9}{'batch':>8}{'tokens':>9}",
     ]
     for row in rows:
         mode = "yes" if row.checkpointing else "no"
@@ -140,8 +140,7 @@ def _head(plan: LaunchPlan) -> str:
     size = f"{model.parameters / 1e9:.2f}B parameters"
     if model.trainable != model.parameters:
         size += f", {model.trainable / 1e6:.1f}M trained"
-    place = "GPU" if plan.gpu_ids else "CPU rank"
-    ranks = f"{plan.gpus_per_node} × {place}"
+    ranks = f"{plan.gpus_per_node} × {_clean(place(plan))}"
     if plan.nodes > 1:
         ranks = f"{plan.nodes} nodes × {ranks}"
     name = _clean(model.name)

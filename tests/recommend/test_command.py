@@ -13,7 +13,10 @@ import pytest
 from click.testing import CliRunner
 
 from dsdoctor.cli.recommend import command
+from dsdoctor.model.facts.gpu import Gpu, Gpus
+from dsdoctor.model.facts.machine import Resources
 from dsdoctor.model.schema import launch_schema
+from dsdoctor.model.snapshot import Snapshot
 from dsdoctor.recommend import files
 from tests.nvml import fakenvml, scenarios
 from tests.support.command import Outcome, clean_environment, dsdoctor
@@ -41,15 +44,20 @@ def nvml(tmp_path: Path, scenario: Any, *argv: str, **env: str) -> Outcome:
         (("--model", "empty.json"), "`empty.json` is not JSON"),
         (("--model", "."), "holds no `config.json`"),
         (("--model", "gpt2", "--layers", "3"), "leave it out"),
-        (("--model", "gpt2", "--gpus", "0"), "and no GPU is; leave out `--gpus`, or describe them"),
+        (("--model", "gpt2", "--gpus", "0"), "no NVIDIA GPU; omit `--gpus`, or plan for another"),
         (("--model", "gpt2", "--gpus", "zero"), "is not a GPU"),
         (("--model", "gpt2", "--nodes", "0"), "--nodes"),
         (("--model", "gpt2", "--nodes", "2", "--hosts", "a"), "names 1 hosts for `--nodes 2`"),
         (("--model", "gpt2", "--hostfile", "nowhere"), "`--hostfile nowhere` cannot be read"),
         (("--model", "gpt2", "--seq-len", "2048"), "gpt2 has 1024 positions"),
         (("--model", "gpt2", "--seq-len", "many"), "--seq-len"),
-        (("--model", "gpt2", "--gpu-count", "8"), "give `--gpu-memory` with them"),
-        (("--model", "gpt2", "--gpus", "0", *WHAT_IF), "use `--gpu-count`"),
+        (("--model", "gpt2", "--gpu-count", "8"), "together with `--gpu-memory`; pass both"),
+        (("--model", "gpt2", "--like", "8xFoo"), "`--like 8xFoo` names no product"),
+        (("--model", "gpt2", "--like", "2xT4", "--gpus", "0"), "GPUs with `--like`"),
+        (("--model", "gpt2", "--like", "2xT4", *WHAT_IF), "`--like` and `--gpu-memory` are mutual"),
+        (("--model", "gpt2", "--like", "2xT4", "--prove"), "but `--like` names another"),
+        (("--model", "gpt2", "--from", "empty.json"), "`empty.json`"),
+        (("--model", "gpt2", "--gpus", "0", *WHAT_IF), "number of its GPUs with `--gpu-count`"),
         (("--model", "gpt2", "--cpu", "2", *WHAT_IF), "`--cpu 2` asks for ranks on CPUs"),
         (("--model", "gpt2", "--gpu-memory", "nan"), "--gpu-memory"),
         (("--model", "gpt2", "--host-memory", "inf"), "--host-memory"),
@@ -104,6 +112,48 @@ def test_json_keeps_its_schema_and_is_what_smoke_reads(tmp_path: Path) -> None:
         "launch.sh",
         "launch.json",
     ]
+
+
+def test_a_machine_named_by_its_product(tmp_path: Path) -> None:
+    argv = ("--model", "qwen2.5-7b", "--like", "8xH100-SXM", "--host-memory", "1000")
+    found = run(tmp_path, *argv, "--format", "json").report
+    assert found["gpu_names"] == ["NVIDIA H100 80GB HBM3"] * 8
+    assert found["precision"] == "bf16"
+    limits = {option["gpu_limit_bytes"] for option in found["memory"]["options"]}
+    assert limits == {81559 << 20}
+    text = run(tmp_path, *argv).out
+    assert text.startswith("qwen2.5-7b · 7.62B parameters · 8 × H100 80GB HBM3 ·")
+    assert "all memory of its GPUs is free" in text
+
+
+def test_the_machine_of_a_snapshot(tmp_path: Path) -> None:
+    gpus = [
+        Gpu(
+            index=index, name="NVIDIA L4", cc_major=8, cc_minor=9,
+            memory_total_bytes=24 << 30, memory_free_bytes=20 << 30,
+        )
+        for index in range(2)
+    ]  # fmt: skip
+    free = 100 << 30
+    snapshot = Snapshot(created="2026-11-20T10:00:00Z")
+    snapshot.put(Gpus(count=2, gpus=tuple(gpus)))
+    snapshot.put(
+        Resources(
+            cpus_logical=16,
+            cpus_usable=12,
+            memory_total_bytes=2 * free,
+            memory_available_bytes=free,
+        )
+    )
+    (tmp_path / "node.json").write_bytes(snapshot.to_json())
+    argv = ("--model", "gpt2", "--from", "node.json")
+    whole = run(tmp_path, *argv)
+    assert "2 × L4" in whole.out
+    assert "another machine, as it was on 2026-11-20" in whole.out
+    one = run(tmp_path, *argv, "--gpus", "1", "--format", "json").report
+    assert one["gpu_ids"] == [1]
+    option = one["memory"]["options"][0]
+    assert (option["gpu_limit_bytes"], option["host_limit_bytes"]) == (20 << 30, free)
 
 
 def test_this_machine_without_a_gpu(tmp_path: Path) -> None:
@@ -219,7 +269,7 @@ def test_gpus_are_chosen_by_index_and_by_uuid(tmp_path: Path) -> None:
     assert "which torch numbers 0 to 1" in hidden.err
     gone = nvml(tmp_path, scenarios.h100_x8(), "--model", "gpt2", "--gpus", "8")
     assert gone.status == 2
-    assert "GPU `8` is not there, expected one of 0, 1," in gone.err
+    assert "GPU `8` does not exist; expected one of 0, 1," in gone.err
 
 
 @on_linux

@@ -98,7 +98,7 @@ def test_one_mig_slice_is_planned_for(asked: tuple[str, ...], uuid: str, gib: in
 def test_mig_slices_cannot_be_joined() -> None:
     with pytest.raises(UsageError, match="expected one slice"):
         read(SLICED, asked=("MIG-a1", "MIG-b2"))
-    with pytest.raises(UsageError, match="MIG-zz` is not there"):
+    with pytest.raises(UsageError, match="MIG-zz` does not exist"):
         read(SLICED, asked=("MIG-zz",))
     with pytest.raises(UsageError, match="cut into MIG slices"):
         read(SLICED, asked=("0",))

@@ -6,7 +6,7 @@ import dataclasses
 import json
 from collections.abc import Sequence
 
-from dsdoctor.model.launch_plan import LaunchPlan, MemoryItem, MemoryOption
+from dsdoctor.model.launch_plan import LaunchPlan, MemoryItem, MemoryOption, place
 from dsdoctor.recommend import files
 from dsdoctor.recommend.output import command_line
 from dsdoctor.report.html.page import gib, render
@@ -117,7 +117,7 @@ def page(plan: LaunchPlan, folder: str | None) -> str:
         UsageError: the extra `html` is not installed.
     """
     colors = _colors(plan)
-    ranks = f"{plan.gpus_per_node} × {'GPU' if plan.gpu_ids else 'CPU rank'}"
+    ranks = f"{plan.gpus_per_node} × {place(plan)}"
     if plan.nodes > 1:
         ranks = f"{plan.nodes} nodes × {ranks}"
     settings = [

@@ -1,0 +1,57 @@
+"""Another machine than this one, as `recommend` computes launch settings for it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from dsdoctor import compose
+from dsdoctor.job_request import parse_gpus
+from dsdoctor.model import decode
+from dsdoctor.model.facts.base import Missing, Why
+from dsdoctor.model.facts.gpu import Gpus
+from dsdoctor.model.facts.machine import OsInfo, Resources
+from dsdoctor.model.facts.run import RunNeeds
+from dsdoctor.model.snapshot import Snapshot
+from dsdoctor.model.units import GIB
+from dsdoctor.recommend.machine import Machine, machine_from
+
+_NOT_STATED = Missing(why=Why.NOT_ASKED, detail="`--like` does not state it")
+
+
+def saved(snapshot: Snapshot, gpus: Sequence[str] | None = None) -> Machine:
+    """The machine of a snapshot; a job sees all of its GPUs, for nobody knows its variables.
+
+    Args:
+        snapshot: what was read there.
+        gpus: selectors of `--gpus`; None = all.
+
+    Raises:
+        UsageError: a selector is not one, or its GPU does not exist or was not read.
+    """
+    found = machine_from(
+        snapshot.get(Gpus),
+        snapshot.get(Resources),
+        RunNeeds(gpus=parse_gpus(gpus)),
+        snapshot.get(OsInfo),
+    )
+    note = f"another machine, as it was on {snapshot.created[:10]}"
+    return dataclasses.replace(found, notes=(note, *found.notes))
+
+
+def like(text: str, host_gib: float | None = None) -> Machine:
+    """A machine of so many GPUs of a product; its CPUs are not known.
+
+    Args:
+        text: `8xH100-SXM`.
+        host_gib: host memory; None = not known.
+
+    Raises:
+        UsageError: the product is not known.
+    """
+    snapshot = compose.machine_like(text, None)
+    # all that planning needs is stated, so the fact is read whole and not as a partial one
+    gpus = decode.convert(snapshot.facts[Gpus.key()], Gpus, strict=False)
+    found = machine_from(gpus, _NOT_STATED, RunNeeds(), _NOT_STATED)
+    size = None if host_gib is None else int(host_gib * GIB)
+    return dataclasses.replace(found, host_bytes=size, notes=snapshot.assumed)

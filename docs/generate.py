@@ -77,8 +77,10 @@ def pages() -> dict[Path, str]:
 
 
 def literals(registry: Registry) -> str:
-    """What a log is searched for, by signature, so that no start has to derive it."""
-    patterns = sorted({s.pattern for unit in registry for s in unit.signatures})
+    """What a log is searched for, by pattern, so that no start has to derive it."""
+    signed = {one.pattern for unit in registry for one in unit.signatures}
+    sentences = {one.pattern for pack in registry.packs for one in pack.boilerplate}
+    patterns = sorted(signed | sentences)
     rows = {pattern: derived(pattern) for pattern in patterns}
     return json.dumps(rows, indent=0, ensure_ascii=False) + "\n"
 

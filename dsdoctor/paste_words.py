@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import re
+from dsdoctor.lazy_regex import lazy
 
 #: Words of which a text has at least one if a reader recognizes a part of it.
-_WORDS = re.compile(
+_WORDS = lazy(
     r"(?i)PyTorch version|NVIDIA-SMI|Failed to initialize NVML|NVSMI LOG|DeepSpeed C\+\+/CUDA ext"
-    r"|DeepSpeed general env|\(UUID: |\bGPU0\s|transformers|accelerate|llama-?factory"
+    r"|DeepSpeed general env|\(UUID: |\bGPU0\s"
+    r"|(?:transformers|accelerate|llama-?factory)`{0,2} version"
     r"|Cuda compilation tools|NVIDIA Corporation|Package\s+Version|Name\s+Version\s+Build"
     r"|pip[\d.]{0,5} (?:list|freeze)\b|\w==|Name: [\w.-]+\s+Version: \d|No devices were found"
     r"|determine the device handle"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import click
 import msgspec
@@ -15,6 +17,9 @@ from dsdoctor.logs import prepared
 from dsdoctor.logs.expect import GPUS, known_expectations
 from dsdoctor.model.diagnosis import Diagnosis, exit_code
 from dsdoctor.report import diagnosis as report
+
+if TYPE_CHECKING:  # few logs state an environment
+    from dsdoctor.model.snapshot import Snapshot
 
 
 def _expected(text: str | None) -> list[str]:
@@ -93,14 +98,15 @@ def command(
         diagnosis = logs.diagnose(sources, known, expect=expected, dumps=dumps, budget=budget)
     except logs.ReadError as error:
         raise UsageError(str(error)) from None
-    if snapshot is not None or here or texts:
+    stated = _stated(texts)
+    if snapshot is not None or here or stated is not None:
         # the checks, which a log alone does not need
         from dsdoctor.cli import diagnosed_machine, pasted  # noqa: PLC0415
 
         registry = registry or loading.load_registry(checks_dir)
         if snapshot is not None or here:
             diagnosis = diagnosed_machine.compared(diagnosis, registry, snapshot, python, config)
-        diagnosis = pasted.with_environment(diagnosis, texts, registry)
+        diagnosis = pasted.with_environment(diagnosis, stated, registry)
     diagnosis = msgspec.structs.replace(
         diagnosis,
         causes=tuple(
@@ -126,6 +132,16 @@ def command(
         else:
             loading.write(report.render(told), output)
     return exit_code(diagnosis)
+
+
+def _stated(texts: Iterable[str]) -> Snapshot | None:
+    """The environment that the first of the texts to state one states."""
+    for text in texts:
+        from dsdoctor.paste import environment_of  # noqa: PLC0415  # few logs need the readers
+
+        if (found := environment_of(text)) is not None:
+            return found
+    return None
 
 
 def translated(diagnosis: Diagnosis, lang: str | None) -> Diagnosis:

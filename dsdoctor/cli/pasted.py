@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import msgspec
 
 from dsdoctor import reading
@@ -39,22 +37,19 @@ def load_paste(path: str) -> Snapshot:
     return found
 
 
-def judged(text: str, registry: Registry) -> Report | None:
-    """What is found in the environment that a text states; None where it states none."""
-    snapshot = environment_of(text)
-    if snapshot is None:
-        return None
+def judged(stated: Snapshot, registry: Registry) -> Report:
+    """What is found in an environment that a text states."""
     settings = common.load_settings(registry)
     units = registry.select((), list(settings.ignore))
-    report = judge(snapshot, units, registry, common.policy(settings, ()))
+    report = judge(stated, units, registry, common.policy(settings, ()))
     report.findings = [one for one in report.findings if one.status is not Status.SKIP]
     return report
 
 
-def with_environment(diagnosis: Diagnosis, texts: Iterable[str], registry: Registry) -> Diagnosis:
-    """The diagnosis, with what is found in the environment that one of its texts states."""
-    for text in texts:
-        report = judged(text, registry)
-        if report is not None:
-            return msgspec.structs.replace(diagnosis, environment=report)
-    return diagnosis
+def with_environment(
+    diagnosis: Diagnosis, stated: Snapshot | None, registry: Registry
+) -> Diagnosis:
+    """The diagnosis, with what is found in an environment that its text states."""
+    if stated is None:
+        return diagnosis
+    return msgspec.structs.replace(diagnosis, environment=judged(stated, registry))

@@ -12,6 +12,7 @@ from dsdoctor.errors import UsageError
 from dsdoctor.model.decode import DecodeError
 from dsdoctor.model.diagnosis import Diagnosis, exit_code
 from dsdoctor.model.report import Report
+from dsdoctor.paste import environment_of
 from dsdoctor.paste.lines import lines_of
 from dsdoctor.report import diagnosis as report
 
@@ -59,7 +60,7 @@ def command(issue: str, *, form: str, checks_dir: tuple[str, ...], output: str |
     cleaned = "\n".join(line.text for line in lines_of(text))
     source = logs.Source(name=issue, data=cleaned.encode())
     diagnosis = logs.diagnose([source], logs.signatures_of(registry))
-    diagnosis = pasted.with_environment(diagnosis, [text], registry)
+    diagnosis = pasted.with_environment(diagnosis, environment_of(text), registry)
     if form == "json":
         document = msgspec.json.format(msgspec.json.encode(diagnosis), indent=2).decode() + "\n"
         loading.write(document, output)

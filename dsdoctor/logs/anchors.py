@@ -3,7 +3,7 @@
 `words` is pure Python. A log of a gigabyte has a few thousand different words, so a block is cut
 into its set of words at the speed of C, and only literals whose words are all there are searched
 for. `hyperscan` (the extra `fast`) finds all literals in one pass with SIMD instructions. Both
-take longer to make ready than `plain` takes to search a short log for one literal after another.
+take longer to make ready than `grams` takes to search a short log.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Matcher(Protocol):
     """An engine.
 
     Attributes:
-        name: `plain`, `words` or `hyperscan`.
+        name: `grams`, `words` or `hyperscan`.
     """
 
     @property
@@ -58,10 +58,10 @@ class Matcher(Protocol):
 
 
 def _usable(literals: Iterable[str]) -> list[tuple[str, bytes]]:
-    """Literals that can occur in a line at all, in a fixed order."""
+    """Literals that can occur in a line at all."""
     return [
         (text, text.encode())
-        for text in sorted(set(literals))
+        for text in set(literals)
         if text and "\n" not in text and "\0" not in text
     ]
 
@@ -114,7 +114,7 @@ class WordMatcher:
     name = "words"
 
     def __init__(self, literals: Iterable[str]) -> None:
-        everything = [_Literal(text, raw) for text, raw in _usable(literals)]
+        everything = [_Literal(text, raw) for text, raw in sorted(_usable(literals))]
         self._loose = [literal for literal in everything if literal.key is None]
         self._by_key: dict[_Atom, list[_Literal]] = {}
         for literal in everything:
@@ -186,7 +186,7 @@ class HyperscanMatcher:
 
     def __init__(self, literals: Iterable[str]) -> None:
         library: Any = importlib.import_module("hyperscan")
-        self._rows = _usable(literals)
+        self._rows = sorted(_usable(literals))
         self._base: Any = library.Database(mode=library.HS_MODE_BLOCK)
         if self._rows:
             self._base.compile(
@@ -226,10 +226,14 @@ class HyperscanMatcher:
         return hot
 
 
-class PlainMatcher:
-    """Searches for one literal after another: nothing to make ready, and slow on much text."""
+class GramMatcher:
+    """Next to nothing to make ready: admits the literals whose stretches of four bytes are there.
 
-    name = "plain"
+    The block is read as numbers of four bytes from each of its first four bytes on, and a literal
+    from its first byte on, so that all numbers of a literal that occurs are among the block's.
+    """
+
+    name = "grams"
 
     def __init__(self, literals: Iterable[str]) -> None:
         self._rows = _usable(literals)
@@ -237,10 +241,21 @@ class PlainMatcher:
     def find(self, data: bytes) -> Hot:
         """See `Matcher.find`."""
         hot: Hot = {}
-        for text, raw in self._rows:
+        for text, raw in self._rows if len(data) <= TINY else self._admitted(data):
             if raw in data:
                 _note(hot, data, text, raw)
         return hot
+
+    def _admitted(self, data: bytes) -> Iterable[tuple[str, bytes]]:
+        view = memoryview(data)
+        numbers: set[int] = set()
+        for first in range(GRAM):
+            last = first + (len(data) - first) // GRAM * GRAM
+            numbers.update(view[first:last].cast("I"))
+        holds = numbers.issuperset
+        return [
+            row for row in self._rows if holds(memoryview(row[1])[: len(row[1]) & -GRAM].cast("I"))
+        ]
 
 
 def _note(hot: Hot, data: bytes, text: str, raw: bytes) -> None:
@@ -253,7 +268,11 @@ def _note(hot: Hot, data: bytes, text: str, raw: bytes) -> None:
 
 
 #: Bytes that are searched before a faster engine is made ready.
-SHORT, MEDIUM = 12 << 10, 768 << 10
+SHORT, MEDIUM = 256 << 10, 768 << 10
+#: Bytes in which every literal is looked for at once.
+TINY = 1 << 10
+#: Size of an `unsigned int`, which `memoryview.cast` reads.
+GRAM = 4
 
 
 class GrowingMatcher:
@@ -265,7 +284,7 @@ class GrowingMatcher:
 
     def __init__(self, literals: Collection[str]) -> None:
         self._literals = literals
-        self._engine: Matcher = PlainMatcher(literals)
+        self._engine: Matcher = GramMatcher(literals)
         self._seen = 0
         self._fastest = False
 
@@ -279,14 +298,14 @@ class GrowingMatcher:
         if self._seen > MEDIUM and not self._fastest:
             self._fastest = True
             self._engine = fastest(self._literals, self._engine)
-        elif self._seen > SHORT and isinstance(self._engine, PlainMatcher):
+        elif self._seen > SHORT and isinstance(self._engine, GramMatcher):
             self._engine = WordMatcher(self._literals)
         return self._engine.find(data)
 
 
 ENGINES: dict[str, Callable[[Iterable[str]], Matcher]] = {
     "hyperscan": HyperscanMatcher,
-    "plain": PlainMatcher,
+    "grams": GramMatcher,
     "words": WordMatcher,
 }
 

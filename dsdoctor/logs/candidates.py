@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import collections
-import re
 from collections.abc import Collection, Iterable, Sequence
 
 import msgspec
 
+from dsdoctor.lazy_regex import lazy
 from dsdoctor.logs.errors import Error
 from dsdoctor.logs.hits import Failure, Hit, Scan
 from dsdoctor.logs.knowledge import Known, Rule
 from dsdoctor.logs.necessary import necessary
 from dsdoctor.model.condition import Level, Signature
 
-HANG_LINES = re.compile(
+HANG_LINES = lazy(
     r"KeyboardInterrupt|SIGTERM|SIGINT|Killing subprocess|CANCELLED|exit code|^\^C|Terminated",
 )
 #: A rule of a traceback has no pattern, so its hit has a signature of this kind.

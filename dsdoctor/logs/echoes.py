@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
+from dsdoctor.lazy_regex import lazy
 from dsdoctor.logs.errors import Error
 
 #: Exceptions that only echo a death elsewhere.
-ECHOES = re.compile(
+ECHOES = lazy(
     r"ChildFailedError|Connection closed by peer|Connection reset by peer|SignalException"
     r"|exits with return code|Broken pipe|CalledProcessError.*returned non-zero exit status"
     r"|DataLoader worker .* exited unexpectedly|KeyboardInterrupt|SystemExit: 1$"
@@ -30,7 +30,7 @@ OPAQUE = frozenset(
         "RendezvousError",
     },
 )  # fmt: skip
-OPAQUE_TEXT = re.compile(
+OPAQUE_TEXT = lazy(
     r"CUDA(?:[ _]driver)? error|cuda runtime error|NCCL|nccl|cuDNN|CUDNN|CUBLAS|CUSOLVER|HIP error"
     r"|can't start new thread|Resource temporarily unavailable|driver|gloo/transport"
     r"|Error building extension|Failed to import|HCCL|returned non-zero|Ninja|ninja|metadata",

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
+from dsdoctor.lazy_regex import lazy
 from dsdoctor.logs.frames import frames_of
 from dsdoctor.logs.hits import Scan
 
 #: Lines behind the last frame of a traceback that is not cut off.
 CUT_LINES = 3
 #: How native libraries report what failed; a log that ends with it is not sound.
-LAST_WORDS = re.compile(
+LAST_WORDS = lazy(
     r"NCCL WARN |\[E\d{3,4}[ \d:.]+ \S+\.(?:cpp|cc|cu):|\bCaught signal \d|received SIGTERM\b"
     r"|(?:^|[\]\s])Terminated$"
 )
 #: Last lines in which they are looked for.
 LAST_LINES = 8
-BEGINNING = re.compile(r"real_accelerator\.py|PyTorch extensions root")
+BEGINNING = lazy(r"real_accelerator\.py|PyTorch extensions root")
 
 
 def is_changed(scan: Scan) -> bool:

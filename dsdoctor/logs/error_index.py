@@ -10,12 +10,12 @@ product. A message of a log matches an entry when the entry's chunks are in it, 
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
+from dsdoctor.lazy_regex import lazy
 from dsdoctor.logs.errors import PYTHONS_WORDS, Error
 from dsdoctor.logs.products import inner_path, package_of, raiser_of
 
@@ -31,9 +31,9 @@ ALMOST = 0.6
 PYTHONS_OWN = frozenset({"AttributeError", "IndexError", "KeyError", "NameError", "StopIteration"})
 #: Words of a text that are looked at.
 MOST_WORDS = 600
-WORD = re.compile(r"[A-Za-z_]+")
+WORD = lazy(r"[A-Za-z_]+")
 #: What pydantic prints around the message of an exception that a validator raised.
-VALIDATION = re.compile(r"\b(?P<kind>Assertion failed|Value error), (?P<message>.+?)(?: \[type=|$)")
+VALIDATION = lazy(r"\b(?P<kind>Assertion failed|Value error), (?P<message>.+?)(?: \[type=|$)")
 WRAPPED = "ValidationError"
 VALIDATED = {"Assertion failed": "AssertionError", "Value error": "ValueError"}
 #: Kinds of answer that name no condition.

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 import msgspec
 
+from dsdoctor.lazy_regex import lazy
 from dsdoctor.logs.frames import Frame
 from dsdoctor.logs.progress import Steps
 
@@ -21,32 +21,32 @@ OLDEST_TRACEBACK = 4000
 
 TRACEBACK = "Traceback (most recent call last)"
 #: The head of a rank's traceback behind what another rank printed without the end of its line yet.
-GLUED_HEAD = re.compile(r"(?<=\S)\[rank(?P<rank>\d{1,6})\]: (?=Traceback \()")
-EXCEPTION = re.compile(
+GLUED_HEAD = lazy(r"(?<=\S)\[rank(?P<rank>\d{1,6})\]: (?=Traceback \()")
+EXCEPTION = lazy(
     r"^(?:\|?\s*)?(?P<type>(?:[A-Za-z_]\w*\.){0,8}[A-Za-z_]\w*"
     r"(?:Error|Exception|Interrupt|Exit|Timeout|Failure|Mismatch\w*|NotFound|Warning))"
     r"(?::\s(?P<message>.*)|:?\s*$)",
 )
 #: Under a traceback: a class of any name. One in lower case without a module is a line of source
 #: text that ranks have written into each other.
-ANY_EXCEPTION = re.compile(
+ANY_EXCEPTION = lazy(
     r"^(?P<type>(?:(?:[A-Za-z_]\w*\.){1,8}[A-Za-z_]|_*[A-Z])\w*)(?::\s(?P<message>.*)|:?\s*$)",
 )
-FRAME = re.compile(r'^\s*File "(?P<file>[^"]{1,500})", line (?P<line>\d{1,9})')
+FRAME = lazy(r'^\s*File "(?P<file>[^"]{1,500})", line (?P<line>\d{1,9})')
 PLAIN_ERRORS = (
     (
-        re.compile(r": error: (?P<message>(?:unrecognized|the following) arguments.*|argument .*)"),
+        lazy(r": error: (?P<message>(?:unrecognized|the following) arguments.*|argument .*)"),
         "SystemExit",
     ),
-    (re.compile(r"can't open file (?P<message>.*)"), "FileNotFoundError"),
+    (lazy(r"can't open file (?P<message>.*)"), "FileNotFoundError"),
     (
-        re.compile(
+        lazy(
             r"Error while finding module specification for '[^']{1,200}'"
             r" \(ModuleNotFoundError: (?P<message>[^()]{1,200})\)"
         ),
         "ModuleNotFoundError",
     ),
-    (re.compile(r"(?P<message>.{0,400}Assertion `[^`]*` failed.*)"), "DeviceAssert"),
+    (lazy(r"(?P<message>.{0,400}Assertion `[^`]*` failed.*)"), "DeviceAssert"),
 )
 PLAIN_LITERALS = (
     "error: unrecognized arguments",
@@ -77,7 +77,7 @@ ERROR_LITERALS = (
 )
 #: What CPython 3.8-3.14 says of any call (Python/ceval.c): a product that raises the
 #: same words is known by the place alone.
-PYTHONS_WORDS = re.compile(
+PYTHONS_WORDS = lazy(
     r"\(\) (?:got an unexpected keyword|got multiple values|missing \d+ required|takes \d+)"
 )
 LIBRARY = (

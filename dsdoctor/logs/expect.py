@@ -6,9 +6,9 @@ The words are those of DeepSpeed's engine, of its configuration print and of its
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 
+from dsdoctor.lazy_regex import lazy
 from dsdoctor.logs.marks import mark_pattern
 from dsdoctor.model.diagnosis import Expectation, Line
 
@@ -41,7 +41,7 @@ PROOFS: dict[str, tuple[tuple[str, str, str], ...]] = {
 STAGE3 = ("stage3", "zero3-offload", "zero-init")
 #: Marks whose other value does not refute: optimizer and parameters are offloaded each for itself.
 WEAK = frozenset({"offload-config", "offload-param"})
-GPUS = re.compile(r"([1-9]\d{0,5})gpus?")
+GPUS = lazy(r"([1-9]\d{0,5})gpus?")
 WORLD = ("world", "world-size", "distributed")
 
 Marks = Mapping[str, tuple[int, str, int]]

@@ -8,18 +8,19 @@ Source: torch 2.3-2.13 csrc/distributed/c10d/FlightRecorder.hpp, distributed/fli
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
+from dsdoctor.lazy_regex import lazy
+
 #: A larger file is not a dump: 2,000 entries are kept by default, with their stacks.
 MOST_BYTES = 256 << 20
 HEADS = (b"\x80", b"{")
-RANK = re.compile(r"(\d{1,6})(?:\.\w{1,8})?$")
+RANK = lazy(r"(\d{1,6})(?:\.\w{1,8})?$")
 #: Frames of the product itself, between the collective and the line of the script.
-_WITHIN = re.compile(r"[/\\](?:torch[/\\]distributed|deepspeed[/\\]comm)[/\\]")
+_WITHIN = lazy(r"[/\\](?:torch[/\\]distributed|deepspeed[/\\]comm)[/\\]")
 #: Ranks that are named.
 MOST_NAMED = 8
 

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import NamedTuple
+
+from dsdoctor.lazy_regex import lazy
 
 #: Frames kept of a traceback, the deepest last.
 KEPT_FRAMES = 16
 #: Python itself, faulthandler and PyCharm.
-PLAIN = re.compile(
+PLAIN = lazy(
     r'File "(?P<file>[^"]{1,400})",? line (?P<line>\d{1,9})(?:,? in (?P<function>[\w.<>]{1,120}))?'
 )
 #: rich (`PATH:12 in f`), IPython (`PATH in f(x)`, `PATH:12, in f`) and pytest (`PATH:12: in f`).
-OTHER = re.compile(
+OTHER = lazy(
     r"(?P<file>(?:\b[A-Za-z]:)?[\w~./\\@+#-]{1,300}\.py)(?::(?P<line>\d{1,9}))?[:,]?"
     r" in (?P<function>[\w.<>]{1,120})"
 )
 #: The end of a frame's line that a terminal broke off after the file.
-REST = re.compile(r"^\s{0,8}(?P<digits>\d{0,9}),? ?in (?P<function>[\w.<>]{1,120})\s*$")
+REST = lazy(r"^\s{0,8}(?P<digits>\d{0,9}),? ?in (?P<function>[\w.<>]{1,120})\s*$")
 #: What rich draws round a line.
-BOX = re.compile(r"^[\s│|╭╰]{0,8}|[\s│|╮╯─]{0,300}$")
+BOX = lazy(r"^[\s│|╭╰]{0,8}|[\s│|╮╯─]{0,300}$")
 #: The head of a path that rich broke off at the right border.
-BROKEN = re.compile(r"^(?:[A-Za-z]:)?[/\\][\w~./\\@+#-]{1,300}$")
+BROKEN = lazy(r"^(?:[A-Za-z]:)?[/\\][\w~./\\@+#-]{1,300}$")
 HEADS = ("Traceback (most recent call last)", "Original Traceback")
 
 

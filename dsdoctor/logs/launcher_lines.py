@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+from dsdoctor.lazy_regex import lazy
 
 #: torchrun's elastic agent, before it starts the workers anew.
 RESTART = "will restart worker group"
@@ -12,13 +12,13 @@ FAILED = "failed (exitcode:"
 FIRST = "Root Cause (first observed failure)"
 #: Lines of its report on one failure.
 REPORT_LINES = 9
-REPORT = re.compile(
+REPORT = lazy(
     r"\btime\s*: (?P<time>\S+)|\brank\s*: (?P<rank>\d{1,6})|\bexitcode\s*: (?P<code>-?\d{1,4})"
 )
 #: A launcher or srun reports that a process was ended by a signal ...
-SIGNALLED = re.compile(
+SIGNALLED = lazy(
     r"(?:exitcode\s*:|return code =) -\d|Signal \d+ \(SIG\w+\) received"
     r"|srun: error: .{0,80}tasks? [\d,-]+: (?!Exited)[A-Z]"
 )
 #: ... or that it exited with a status of its own.
-EXITED = re.compile(r"(?:exitcode\s*:|return code =|[Ee]xit code:?) [1-9]\d{0,2}\b")
+EXITED = lazy(r"(?:exitcode\s*:|return code =|[Ee]xit code:?) [1-9]\d{0,2}\b")

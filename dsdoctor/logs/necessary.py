@@ -9,17 +9,17 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
-import re
 import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 
+from dsdoctor.lazy_regex import lazy
 from dsdoctor.logs.anchors import COMMON
 
 #: A bare word.
-PLAIN = re.compile(r"[A-Za-z_]*")
+PLAIN = lazy(r"[A-Za-z_]*")
 #: Texts that a stretch of a pattern may match before it is cut.
 MOST_SPELT = 24
 

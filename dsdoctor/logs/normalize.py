@@ -12,11 +12,12 @@ import re
 import urllib.parse
 from collections.abc import Iterator, Sequence
 
+from dsdoctor.lazy_regex import lazy
 from dsdoctor.logs.foreign import translated
 
 #: A line that is shorter was hardly broken off by a terminal.
 SHORTEST_BROKEN = 56
-BOX = re.compile(r"^[\s│╭╰]{0,8}(?:❱?\s{0,8}\d{1,6} ?│)?[\s│]{0,40}|[\s│╮╯]{0,300}$")
+BOX = lazy(r"^[\s│╭╰]{0,8}(?:❱?\s{0,8}\d{1,6} ?│)?[\s│]{0,40}|[\s│╮╯]{0,300}$")
 QUOTES = str.maketrans("‘’“”`´«»", "''\"\"''\"\"")
 #: Messages of the Windows loader and linker by number, whatever the language.
 WINDOWS = {
@@ -32,13 +33,13 @@ WINDOWS = {
     "10049": "The requested address is not valid in its context",
     "10060": "A connection attempt failed",
 }
-WINERROR = re.compile(r"\[WinError (?P<number>\d{1,5})\] (?P<words>[^:]{0,200})")
-ERRNO = re.compile(r"\[Errno (?P<number>\d{1,3})\] (?P<words>[^:']{0,200}[^:' ])")
-LINKER = re.compile(
+WINERROR = lazy(r"\[WinError (?P<number>\d{1,5})\] (?P<words>[^:]{0,200})")
+ERRNO = lazy(r"\[Errno (?P<number>\d{1,3})\] (?P<words>[^:']{0,200}[^:' ])")
+LINKER = lazy(
     r"fatal error (?P<code>LNK1(?:104|181)): ?[^'\"]{0,80}['\"](?P<file>[\w.+-]{1,80})['\"]"
 )
-COMPILER = re.compile(r"error (?P<code>C1083): ?[^'\"]{0,80}['\"](?P<file>[\w./\\+-]{1,120})['\"]")
-ESCAPED = re.compile(r"%(?:20|22|27|28|3[A-F])", re.IGNORECASE)
+COMPILER = lazy(r"error (?P<code>C1083): ?[^'\"]{0,80}['\"](?P<file>[\w./\\+-]{1,120})['\"]")
+ESCAPED = lazy(r"%(?:20|22|27|28|3[A-F])", re.IGNORECASE)
 
 
 def _windows(found: re.Match[str]) -> str:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
-
+from dsdoctor.lazy_regex import lazy
 from dsdoctor.logs.echoes import is_echo
 from dsdoctor.logs.errors import Error
 from dsdoctor.logs.products import STACK, caller_of, package_of, passer_of
 
 #: Words of the hub and of Python for a wrong name in the script, not for the machine.
-OWN_MISTAKE = re.compile(
+OWN_MISTAKE = lazy(
     r"is not a local folder and is not a valid model identifier|EntryNotFoundError"
     r"|does not appear to have a file named|Unable to load vocabulary"
     r"|Repo id must (?:be in the form|use alphanumeric)|Incorrect path_or_model_id",
@@ -28,26 +27,26 @@ FOREIGN = frozenset(
         "IOError", "SSLError", "InternalTorchDynamoError", "BackendCompilerFailed",
     },
 )  # fmt: skip
-FOREIGN_TEXT = re.compile(
+FOREIGN_TEXT = lazy(
     r"CUDA(?:[ _]driver)? error|cuda runtime error|NCCL|nccl|cuDNN|CUDNN|CUBLAS|CUSOLVER|HIP error"
     r"|can't start new thread|Resource temporarily unavailable|driver|gloo/transport|HCCL|MPS "
     r"|\b40[134] (?:Client Error|Unauthorized|Forbidden)"
     r"|Input/output error|INTERNAL ASSERT|(?i:\bout of memory\b)|unhandled (?:system|cuda) error",
 )
 #: The user's data on the device: an index beyond a table, which the kernel asserts.
-DATA_ASSERT = re.compile(r"device-side assert|Assertion `[^`]{1,200}` failed")
+DATA_ASSERT = lazy(r"device-side assert|Assertion `[^`]{1,200}` failed")
 #: A package that a training environment brings; a missing module of another name is the script's.
-PACKAGES = re.compile(
+PACKAGES = lazy(
     r"No module named '?(?:torch|deepspeed|transformers|accelerate|peft|trl|datasets|flash_attn"
     r"|apex|xformers|triton|bitsandbytes|numpy|scipy|sklearn|pandas|mpi4py|vllm|sentencepiece"
     r"|tokenizers|huggingface_hub|safetensors|diffusers|einops|wandb|tensorboard|packaging|ninja"
     r"|psutil|yaml|cv2|PIL|tqdm|mmcv|pkg_resources|distutils|setuptools|amp_C|fused_\w+|\w+_cuda)\b",
 )
-IMPORTED = re.compile(r"cannot import name .{1,200} \((?P<path>[/~.\w][^()]{1,400}\.py)\)$")
+IMPORTED = lazy(r"cannot import name .{1,200} \((?P<path>[/~.\w][^()]{1,400}\.py)\)$")
 #: Functions that look a key up: what they do not find, their caller asked for.
 LOOKUPS = frozenset({"__getitem__", "__missing__", "get_loc", "_check_valid_index_key"})
 #: Functions that call the script's callbacks: an object that cannot be called so is its own.
-CALLS_BACK = re.compile(
+CALLS_BACK = lazy(
     r"/transformers/trainer_callback\.py call_event$"
     r"|/(?:pytorch_lightning|lightning/pytorch)/trainer/call\.py _call_callback_hooks$"
 )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
+from dsdoctor.lazy_regex import lazy
 from dsdoctor.logs import reader
 
 #: Longest piece of a line that patterns see: many are of the kind `A.{0,80}B`, whose cost grows
@@ -13,7 +13,7 @@ LONGEST = 2000
 #: Pieces of a line that was overwritten by carriage returns and that patterns see.
 MOST_SEGMENTS = 8
 #: A bar of tqdm, behind which text of somebody else may stand without a line's end.
-BAR = re.compile(rb"\[[\d:]+<[\d:?]+, [^\]\r\n]{0,120}\]")
+BAR = lazy(rb"\[[\d:]+<[\d:?]+, [^\]\r\n]{0,120}\]")
 
 
 def segments_of(raw: bytes, literals: Iterable[str]) -> list[bytes]:

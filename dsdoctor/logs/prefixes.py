@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import re
+
+from dsdoctor.lazy_regex import lazy
 
 MONTHS = "Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec"
 TIME = (
@@ -12,7 +13,7 @@ TIME = (
 )
 #: Of journald and syslog, behind the time: host, program and its number.
 UNIT = r"[\w.-]{1,64} [\w./@:-]{1,64}\[\d{1,9}\]: "
-PREFIXES = re.compile(
+PREFIXES = lazy(
     r"(?:"
     r"\[(?:rank|default|trainer/)?\s?(?P<a>\d{1,6})\]\s?:\s?|"  # [rank3]:  [default0]:  [3]:
     r" {0,4}(?P<b>\d{1,5}): |"  # srun --label, which pads the number
@@ -30,16 +31,12 @@ PREFIXES = re.compile(
     r")",
 )
 #: A line with the number of srun's task in front of torch's rank: one task starts many ranks.
-TASK_AND_RANK = re.compile(r"^ {0,4}(?P<task>\d{1,5}): (?:.{0,80} )?\[rank(?P<rank>\d{1,6})\]:")
+TASK_AND_RANK = lazy(r"^ {0,4}(?P<task>\d{1,5}): (?:.{0,80} )?\[rank(?P<rank>\d{1,6})\]:")
 #: fluentd: a time and a tag before the record; fluent-bit: a number and a time within it.
-FLUENT = re.compile(
-    rf'^(?:{TIME}|\[\d{{1,9}}\]) [\w.*/-]{{1,200}}: (?:\[\d[\d.]{{0,30}}, )?(?=\{{")'
-)
+FLUENT = lazy(rf'^(?:{TIME}|\[\d{{1,9}}\]) [\w.*/-]{{1,200}}: (?:\[\d[\d.]{{0,30}}, )?(?=\{{")')
 #: Keys under which shippers keep the line itself.
 LINE_KEYS = ("log", "MESSAGE", "message", "msg", "line", "textPayload")
-ANSI = re.compile(
-    r"\x1b(?:\[[0-?]{0,64}[ -/]{0,8}[@-~]|\][^\x07\x1b]{0,4096}(?:\x07|\x1b\\)|[@-Z\\-_])"
-)
+ANSI = lazy(r"\x1b(?:\[[0-?]{0,64}[ -/]{0,8}[@-~]|\][^\x07\x1b]{0,4096}(?:\x07|\x1b\\)|[@-Z\\-_])")
 MOST_PREFIXES = 5
 
 

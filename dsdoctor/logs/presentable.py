@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
-
+from dsdoctor.lazy_regex import lazy
 from dsdoctor.model.masking import mask as _mask
 
 LONGEST_SHOWN = 400
-UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+UNPRINTABLE = lazy(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 def presentable(text: str) -> str:

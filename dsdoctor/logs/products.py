@@ -5,23 +5,24 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from dsdoctor.lazy_regex import lazy
 from dsdoctor.logs.frames import Frame
 
 #: Code that only passes calls on; the one who raises is the caller above it.
-WRAPPERS = re.compile(
+WRAPPERS = lazy(
     r"/(?:subprocess|contextlib|functools|runpy|shutil|pathlib|threading|inspect|copy|os)\.py$"
     r"|/(?:importlib|multiprocessing|concurrent|json|ctypes|asyncio)/|^<|/torch/nn/modules/"
     r"|/torch/_utils\.py$|/torch/utils/_contextlib\.py$|/deepspeed/utils/nvtx\.py$|/pydantic"
     r"|/typeguard/|/torch/autograd/"
 )
 #: Functions that only pass calls on, in files that raise errors of their own too.
-PASSED_ON = re.compile(
+PASSED_ON = lazy(
     r"/torch/amp/autocast_mode\.py decorate_\w+$"
     r"|/accelerate/utils/operations\.py (?:forward|__call__)$"
 )
 #: Functions of torch that only check and read what their caller passes: a wrong shape or type, a
 #: path without a file, samples that do not collate.
-THIN = re.compile(
+THIN = lazy(
     r"/torch/(?:functional|_tensor|_refs/\w+|_prims_common/\w+|serialization|storage)\.py$"
     r"|/torch/(?:nn/(?:functional|init)\.py|nn/parallel/|utils/data/|distributions/)"
     r"|/torchvision/(?:transforms|datasets|io)/|/safetensors/|/PIL/|/torchaudio/"
@@ -39,10 +40,10 @@ STACK = frozenset(
         "vllm", "wandb", "xformers",
     },
 )  # fmt: skip
-INSTALLED = re.compile(r"(?:site|dist)-packages/(?P<package>\w+)(?P<inner>/.*)?")
+INSTALLED = lazy(r"(?:site|dist)-packages/(?P<package>\w+)(?P<inner>/.*)?")
 #: Products that are recognized in a source tree as well. `datasets`, `torch` and `lightning` are
 #: names of folders in many projects, so of these the place in the product's own tree is asked for.
-TREE = re.compile(
+TREE = lazy(
     r"(?:^|/)(?P<package>deepspeed|op_builder|transformers|accelerate|trl|peft|diffusers"
     r"|pytorch_lightning|lightning_fabric|triton|bitsandbytes|flash_attn|mii|mmengine|colossalai"
     r"|huggingface_hub|tokenizers|tilelang|tvm|(?<=/src/)datasets|(?<=/src/)lightning|(?<=pytorch/)torch"
@@ -50,12 +51,10 @@ TREE = re.compile(
     r"(?P<inner>/(?:\w+/)*\w+\.py)$"
 )
 #: DeepSpeed's tools for checkpoints, which it copies into them.
-SCRIPTS = re.compile(r"(?:^|/)(?:zero_to_fp32|ds_to_universal)\.py$")
+SCRIPTS = lazy(r"(?:^|/)(?:zero_to_fp32|ds_to_universal)\.py$")
 #: Sources that Cython has compiled into a package.
-COMPILED = re.compile(
-    r"^(?:python/|src/)?(?P<package>\w+)(?P<inner>/(?:[\w-]+/)*\w+\.p(?:yx|xi|xd))$"
-)
-STANDARD = re.compile(r"/lib(?:64)?/python3|/Lib/\w+\.py$|^<")
+COMPILED = lazy(r"^(?:python/|src/)?(?P<package>\w+)(?P<inner>/(?:[\w-]+/)*\w+\.p(?:yx|xi|xd))$")
+STANDARD = lazy(r"/lib(?:64)?/python3|/Lib/\w+\.py$|^<")
 
 
 def package_of(path: str) -> str:

@@ -7,13 +7,15 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from dsdoctor.lazy_regex import lazy
+
 #: Epochs and the steps in them, as one number.
 EPOCH = 1e6
 #: A loss of 0.0 is what a step that was skipped reports.
-NO_PROGRESS = re.compile(r"(?i)\bnan\b|\binf\b|loss'?[:=]? *0\.0*(?:\D|$)|overflow|skipping")
+NO_PROGRESS = lazy(r"(?i)\bnan\b|\binf\b|loss'?[:=]? *0\.0*(?:\D|$)|overflow|skipping")
 #: Bars of a model that is loaded: every rank loads its own, also beside one that has died
 #: (transformers 4.20-5.23 modeling_utils.py, core_model_loading.py; diffusers pipeline_utils.py).
-LOADING = re.compile(r"Loading (?:checkpoint shards|weights|pipeline components)[^|\n]{0,20}\|")
+LOADING = lazy(r"Loading (?:checkpoint shards|weights|pipeline components)[^|\n]{0,20}\|")
 #: Such a line contains one of these.
 LITERALS = (b"it/s", b"s/it", b"loss", b"Loss", b"step=")
 #: Lines looked at, from the end of a block, for each literal.

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
+from dsdoctor.lazy_regex import lazy
 
 #: Lines that are no output of a run: a heading of a document or a comment (not the JVM's report of
 #: its own crash, which it writes as comments), a row of a table that quotes an error, a question
 #: of a list of questions, a command of a script that prints, a comment in quoted source code.
-GENERAL = re.compile(
+GENERAL = lazy(
     r"\s{0,3}#{1,6} (?!A fatal error has been|There is insufficient memory)\S"
     r"|\s*\| (?!.{0,300}(?:MiB|ERR!|N/A))\S[^|]{0,400} \| [^|]{1,400} \|"
     r"|\s*(?:[-*+>] |\d+\. +)?\*\*(?:问|Q\d{0,3}|Problem|Symptom|Issue|Error|问题|现象|错误)"
@@ -16,7 +16,7 @@ GENERAL = re.compile(
     r"|\s*(?:-+> ?)?\d+\s{2,}#",
 )
 #: The beginning of a sentence about what may happen to a reader.
-CONDITIONAL = re.compile(
+CONDITIONAL = lazy(
     r"\b[Ii](?:f|n case)\b(?: you(?:r)?| the| it| there| this| an?| users?| any)?[^.:;!?]{0,40}?"
     r"\b(?:encounter|ran? into|come across|face|meet|see|get|hit|experience|report|receive"
     r"|happen|occur|appear|throw|raise|show)(?:s|ed)?(?= |:|：)"

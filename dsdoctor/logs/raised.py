@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
+from dsdoctor.lazy_regex import lazy
 from dsdoctor.logs.error_index import INTERNAL
 from dsdoctor.logs.errors import Error
 from dsdoctor.logs.knowledge import Answered
@@ -26,7 +26,7 @@ REPOSITORIES = {
     "trl": ("huggingface/trl", ""),
 }
 #: How products state their release in a log: `DeepSpeed info: version=0.19.8`, `torch==2.4.0`.
-RELEASE = re.compile(
+RELEASE = lazy(
     r"(?i)\b(?P<product>accelerate|datasets|deepspeed|diffusers|flash_attn|huggingface_hub"
     r"|peft|torch|transformers|triton|trl)(?: info: version|[ _]version|==| v)[ :=.]{0,6}"
     r"(?P<release>\d{1,4}\.\d{1,3}(?:\.\d{1,3})?)"

@@ -21,14 +21,13 @@ from typing import Any, BinaryIO, cast
 import msgspec
 
 from dsdoctor import safe_path
+from dsdoctor.lazy_regex import lazy
 from dsdoctor.logs.bounds import BLOCK, MOST_ENTRIES, Budget
 
 #: A line longer than this is given out in pieces.
 LONGEST_LINE = 1 << 20
 LOG_SUFFIXES = (".log", ".out", ".err", ".txt", ".o", ".e", ".gz", ".xz", ".zst", ".stdout")
-ANSI_BYTES = re.compile(
-    rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]{0,4096}(?:\x07|\x1b\\)|[@-Z\\-_])"
-)
+ANSI_BYTES = lazy(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]{0,4096}(?:\x07|\x1b\\)|[@-Z\\-_])")
 #: Files beside logs that are never read in search of one.
 BINARY_SUFFIXES = (
     ".bin", ".ckpt", ".jpg", ".npy", ".npz", ".pdf", ".png", ".pt", ".pth", ".pyc", ".safetensors",
@@ -60,11 +59,11 @@ class Source(msgspec.Struct, frozen=True):
 
 
 RANK_NAMES = (
-    re.compile(r"rank[-_.]?(\d{1,6})\b"),
-    re.compile(r"slurm-\d+(?:_\d+)?_(\d{1,6})\.(?:out|err|log)"),
-    re.compile(r"attempt_\d+/(\d{1,6})/std(?:out|err)\.log"),
-    re.compile(r"(?:^|/)(\d{1,6})/std(?:out|err)"),
-    re.compile(r"(?:^|[-_./])(?:proc|task|worker|local_rank)[-_.]?(\d{1,6})\b"),
+    lazy(r"rank[-_.]?(\d{1,6})\b"),
+    lazy(r"slurm-\d+(?:_\d+)?_(\d{1,6})\.(?:out|err|log)"),
+    lazy(r"attempt_\d+/(\d{1,6})/std(?:out|err)\.log"),
+    lazy(r"(?:^|/)(\d{1,6})/std(?:out|err)"),
+    lazy(r"(?:^|[-_./])(?:proc|task|worker|local_rank)[-_.]?(\d{1,6})\b"),
 )
 
 
@@ -94,7 +93,7 @@ def _natural(path: Path) -> list[tuple[int, int, str]]:
 
 
 #: How torch's flight recorder, and those who collect its dumps, name them.
-DUMP_NAMES = re.compile(
+DUMP_NAMES = lazy(
     r"(?:trace|flight|recorder|nccl|fr)\w*?[-_.]?\d{1,6}(?:\.\w{1,8})?$", re.IGNORECASE
 )
 #: A larger file is not a dump.

@@ -7,9 +7,9 @@ with the lines with which the log began, or with the line that its launcher writ
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
+from dsdoctor.lazy_regex import lazy
 from dsdoctor.logs import reader
 from dsdoctor.logs.prefixes import strip_prefixes
 
@@ -23,9 +23,9 @@ SHORTEST = 14
 MOST = 200
 LONGEST = 400
 #: What differs between two runs: words with digits in them.
-CHANGING = re.compile(r"[\w./:+-]*\d[\w./:+-]*")
+CHANGING = lazy(r"[\w./:+-]*\d[\w./:+-]*")
 #: An opening ends where something failed.
-FAILED = re.compile(r"Traceback|Error|Exception|Interrupt|^\s*File \"")
+FAILED = lazy(r"Traceback|Error|Exception|Interrupt|^\s*File \"")
 #: Lines that are written once, at the start of a run, by what starts it.
 STARTS = (
     "nohup: ignoring input",  # GNU coreutils, src/nohup.c

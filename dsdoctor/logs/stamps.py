@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
-
+from dsdoctor.lazy_regex import lazy
 from dsdoctor.logs.prefixes import MONTHS
 
-STAMP = re.compile(
+STAMP = lazy(
     r"(?P<d>\d{4}[-/]\d\d[-/]\d\d)[T _](?P<t>\d\d:\d\d:\d\d(?:[.,]\d{1,6})?)"
     r"|\[?[EWIF](?P<m>\d{3,4}) (?P<u>\d\d:\d\d:\d\d\.\d+)"
     rf"|(?P<month>{MONTHS}) (?P<day>[ \d]\d) (?P<v>\d\d:\d\d:\d\d(?:\.\d{{1,6}})?)",

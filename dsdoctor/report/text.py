@@ -7,10 +7,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from dsdoctor.model.facts.gpu import Nvml
-from dsdoctor.model.facts.machine import NvidiaKernel
 from dsdoctor.model.facts.memory import MemoryDemand
-from dsdoctor.model.facts.python import DeepSpeedInstall, TorchBuild
 from dsdoctor.model.finding import Finding, Status
 from dsdoctor.model.matrix import Matrix
 from dsdoctor.model.report import Report, Verdict
@@ -106,8 +103,10 @@ def lines(report: Report, *, verbosity: int = 0, width: int | None = None) -> It
     """
     columns = columns_of(width)
     if verbosity > -2:  # noqa: PLR2004  # -qq
+        from dsdoctor.report import heading  # noqa: PLC0415  # facts, which `diagnose` shows none of
+
         # an item is not broken: its spaces do not count as such while the line is wrapped
-        items = [item.replace(" ", "\N{NO-BREAK SPACE}") for item in _header(report)]
+        items = [item.replace(" ", "\N{NO-BREAK SPACE}") for item in heading.items(report)]
         for line in _wrap(" · ".join(items), columns, "", "head"):
             yield Line(line.text.replace("\N{NO-BREAK SPACE}", " "), line.style)
         yield Line("")
@@ -138,60 +137,6 @@ def lines(report: Report, *, verbosity: int = 0, width: int | None = None) -> It
     dated = worst is not None or isinstance(report.judged, int) or verbosity >= 1
     if isinstance(report.facts_as_of, str) and dated and verbosity > -2:  # noqa: PLR2004
         yield from _wrap(f"built-in tables as of {clean(report.facts_as_of)}", columns, "", "note")
-
-
-def gpu_words(report: Report) -> str:
-    """The GPUs in words, for a heading; what could not be read is not called absent."""
-    if report.gpus:
-        return clean(" + ".join(report.gpus))
-    unread = Nvml.key() in report.unread or NvidiaKernel.key() in report.unread
-    return "GPUs not read" if unread else "no NVIDIA GPU"
-
-
-def package_words(report: Report, kind: type[TorchBuild | DeepSpeedInstall]) -> str:
-    """A package with its version in words, for a heading."""
-    name, patient = ("torch" if kind is TorchBuild else "deepspeed"), report.patient
-    version = patient.torch if kind is TorchBuild else patient.deepspeed
-    if version:
-        return f"{name} {clean(version)}"
-    return f"{name} not read" if kind.key() in report.unread else f"no {name}"
-
-
-def _header(report: Report) -> Iterator[str]:
-    if isinstance(report.judged, int):
-        yield from _stated_header(report)
-        return
-    if isinstance(report.origin, str):
-        yield clean(report.origin)
-    if report.host or not isinstance(report.origin, str):
-        yield clean(report.host or "unknown host")
-    yield gpu_words(report)
-    if report.driver:
-        yield f"driver {clean(report.driver)}"
-    patient = report.patient
-    python = clean(patient.python or "no Python interpreter")
-    yield f"{python} ({clean(patient.chosen_by)})" if patient.chosen_by else python
-    yield package_words(report, TorchBuild)
-    yield package_words(report, DeepSpeedInstall)
-    if report.config:
-        yield f"config {clean(report.config)}"
-
-
-def _stated_header(report: Report) -> Iterator[str]:
-    """Of a paste: what it states, and nothing about what it leaves out."""
-    yield clean(str(report.origin))
-    if report.gpus:
-        yield clean(" + ".join(report.gpus))
-    patient = report.patient
-    named = (
-        ("driver", report.driver),
-        ("torch", patient.torch),
-        ("deepspeed", patient.deepspeed),
-        ("config", report.config),
-    )
-    for word, value in named:
-        if value:
-            yield f"{word} {clean(value)}"
 
 
 def _finding(finding: Finding, columns: int, more: int = 0) -> Iterator[Line]:

@@ -13,7 +13,7 @@ from dsdoctor.model.finding import Finding, Status
 from dsdoctor.model.matrix import Matrix
 from dsdoctor.model.report import Report
 from dsdoctor.model.snapshot import Snapshot
-from dsdoctor.report import text, topology
+from dsdoctor.report import heading, text, topology
 from dsdoctor.report.html.machine import picture
 from dsdoctor.report.html.page import render
 
@@ -65,9 +65,9 @@ def page(report: Report, snapshot: Snapshot) -> str:
         title=f"{report.verdict.value} · {report.host} · dsdoctor check",
         report=report,
         patient=report.patient,
-        gpus=text.gpu_words(report),
-        torch=text.package_words(report, TorchBuild),
-        deepspeed=text.package_words(report, DeepSpeedInstall),
+        gpus=heading.gpu_words(report),
+        torch=heading.package_words(report, TorchBuild),
+        deepspeed=heading.package_words(report, DeepSpeedInstall),
         counted=[
             (status.value, report.counts.get(status.value, 0), one, many)
             for status, one, many in text.COUNTED

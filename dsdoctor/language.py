@@ -69,7 +69,10 @@ class Catalogue:
     texts: Mapping[str, Mapping[str, str]]
 
     def translate(self, condition: str, text: str) -> str | None:
-        """The translation of a text of a condition; None = there is none."""
+        """The translation of a text of a condition; None = there is none.
+
+        A field between backticks is code and is taken over as it is.
+        """
         known = self.texts.get(condition, {})
         if text in known:
             return known[text]
@@ -81,13 +84,18 @@ class Catalogue:
             match = _pattern(english).fullmatch(text)
             if match is None:
                 continue
-            values = [self._value(condition, value) for value in match.groups()]
+            parts = FIELD.split(english)
+            inside = ["".join(parts[: place + 1]).count("`") % 2 for place in range(len(parts))]
+            values = [
+                value if code else self._value(condition, value)
+                for code, value in zip(inside, match.groups(), strict=False)
+            ]
             if None in values:
                 continue
             names = FIELD.findall(english)
             filled = dict(zip(names, values, strict=True))
-            parts = re.split(f"({FIELD.pattern})", translation)
-            return "".join(filled.get(part) or part for part in parts)
+            words = re.split(f"({FIELD.pattern})", translation)
+            return "".join(filled.get(word) or word for word in words)
         return None
 
     def _value(self, condition: str, value: str) -> str | None:

@@ -55,6 +55,7 @@ CARDS: dict[str, tuple[str, int, int, int]] = {
     "4090": ("NVIDIA GeForce RTX 4090", 8, 9, 24564),
     "5090": ("NVIDIA GeForce RTX 5090", 12, 0, 32607),
     "H100": ("NVIDIA H100 80GB HBM3", 9, 0, 81559),
+    "B200": ("NVIDIA B200", 10, 0, 183359),
 }
 
 

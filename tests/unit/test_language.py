@@ -82,13 +82,17 @@ def test_a_template_takes_its_values_over() -> None:
     assert (
         _own().translate("jit-build-ninja-missing", said) == "运行 `/opt/py -m pip install ninja`"
     )
+    command = "python -m pip install torch and more"
+    given = f"run `{command}`, or pass the job's interpreter with `--python`"
+    expected = f"运行 `{command}`，或用 `--python` 指定作业的解释器"
+    assert _own().translate("torch-missing", given) == expected, "code is no sentence"
     assert _own().translate("gpu-oom", said) is None, "a text of another condition"
 
 
 def test_a_sentence_in_a_field_is_translated_or_all_stays_english() -> None:
     upgrade = "upgrade the driver to 580 or newer"
-    given = f"install a torch build for CUDA 12.x, or {upgrade}"
-    expected = "安装为 CUDA 12.x 构建的 torch，或 将驱动升级到 580 或更新版本"
+    given = f"run `pip install torch`, or {upgrade}"
+    expected = "运行 `pip install torch`，或将驱动升级到 580 或更新版本"
     assert _own().translate("driver-too-old", given) == expected
     more = f"{given}, or on data-center GPUs install `cuda-compat-13-0`"
     assert _own().translate("driver-too-old", more) is None

@@ -22,13 +22,16 @@ from dsdoctor.api import (
     DsConfig,
     Finding,
     Level,
+    Missing,
     Packages,
+    Patient,
     Scope,
     Signature,
     check,
     fail,
     ok,
 )
+from dsdoctor_checks._pip import pip
 from dsdoctor_checks._util import at_least
 
 from ._tables import enabled
@@ -45,7 +48,9 @@ _NEEDS: dict[str, tuple[tuple[str, ...], str | None]] = {
 
 
 @check(CONDITION)
-def monitors_are_installed(config: DsConfig, packages: Packages) -> Iterator[Finding]:
+def monitors_are_installed(
+    config: DsConfig, packages: Packages, patient: Patient | Missing
+) -> Iterator[Finding]:
     """Fails for each enabled monitor that rank 0 could not import."""
     clean = True
     for section, (names, oldest) in _NEEDS.items():
@@ -59,10 +64,11 @@ def monitors_are_installed(config: DsConfig, packages: Packages) -> Iterator[Fin
         wanted = package if oldest is None else f"{package}>={oldest}"
         found = "is not installed" if version is None else f"is {version}, older than {oldest}"
         key = f"{section}.enabled"
+        install = pip(patient, packages, f"install '{wanted}'")
         yield fail(
             f"{config.named(key)} is true, but `{package}` {found}",
             effect="rank 0 stops with `ImportError` in `deepspeed.initialize`",
-            hint=f"run `python -m pip install '{wanted}'`, or set `{key}` to false",
+            hint=f"run `{install}`, or set `{key}` to false",
             key=key,
             line=config.lines.get(key),
             package=package,

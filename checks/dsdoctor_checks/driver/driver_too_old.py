@@ -23,6 +23,7 @@ from collections.abc import Iterator
 
 from dsdoctor.api import (
     Condition,
+    Environment,
     Finding,
     Gpu,
     Gpus,
@@ -33,6 +34,9 @@ from dsdoctor.api import (
     NvidiaKernel,
     NvidiaSmi,
     Nvml,
+    OsInfo,
+    Packages,
+    Patient,
     RunNeeds,
     Scope,
     Signature,
@@ -43,9 +47,9 @@ from dsdoctor.api import (
     ok,
     skip,
 )
-from dsdoctor_checks._util import chosen, cuda_works, numbers, pair
+from dsdoctor_checks._util import capabilities, chosen, cuda_works, numbers, pair
 from dsdoctor_checks.driver import _tables
-from dsdoctor_checks.torch._builds import least_cuda
+from dsdoctor_checks.torch._builds import NEWEST, choose, least_cuda, machine_of
 
 CONDITION = Condition(
     "driver-too-old",
@@ -82,22 +86,32 @@ def driver_supports_torch(
     gpus: Gpus | Missing,
     live: TorchLive | Missing,
     run: RunNeeds,
+    env: Environment | Missing,
+    os: OsInfo | Missing,
+    patient: Patient | Missing,
+    packages: Packages | Missing,
 ) -> Iterator[Finding]:
     """Compares the libcuda that a job loads with the minimum for torch's CUDA major version."""
+    driver = _kernel_driver(kernel, nvml, smi)
+    compat = lib.version if isinstance(lib, LibCuda) and lib.compat else None
+    try:
+        devices = set(capabilities(gpus, live, run, env).values())
+    except NotStated:
+        devices = set()
+    build = choose(pair(torch.version) or NEWEST, compat or driver, devices, machine_of(os))
+    install = build.command(torch.version, patient, packages) if build else None
     try:
         built = pair(torch.cuda)
     except NotStated:  # a paste often has `torch 2.5.1` and no more
-        yield from _no_build_runs(torch.version, _kernel_driver(kernel, nvml, smi), lib, live)
+        yield from _no_build_runs(torch.version, driver, install, lib, live)
         raise
     if built is None:
         yield skip("torch is not a CUDA build" if torch.installed else "torch is not installed")
         return
-    driver = _kernel_driver(kernel, nvml, smi)
     if driver is None:
         yield skip("no NVIDIA driver on this machine")
         return
     code = live.cuda_error_code if isinstance(live, TorchLive) else None
-    compat = lib.version if isinstance(lib, LibCuda) and lib.compat else None
     loaded = compat or driver
     evidence = {"driver": driver, "libcuda": loaded, "compat": bool(compat), "torch": torch.version}
     evidence |= {"torch_cuda": torch.cuda, "cuda_error_code": code}
@@ -133,10 +147,8 @@ def driver_supports_torch(
     what = f"`cuda-compat` libcuda {loaded}" if compat else f"driver {loaded}"
     does = f"supports up to CUDA {supported}" if supported else "is older than CUDA 9"
     options = f"upgrade the driver to {floor} or newer" if floor else "upgrade the driver"
-    if supported:
-        major = pair(supported)
-        which = f"{major[0]}.x" if major and major[0] in _tables.FLOOR else f"{supported} or older"
-        options = f"install a torch build for CUDA {which}, or {options}"
+    if install:
+        options = f"run `{install}`, or {options}"
     if not consumer and not compat:
         options += f", or on data-center GPUs install `cuda-compat-{built[0]}-{built[1]}`"
     yield fail(
@@ -151,7 +163,11 @@ def driver_supports_torch(
 
 
 def _no_build_runs(
-    version: str | None, driver: str | None, lib: LibCuda | Missing, live: TorchLive | Missing
+    version: str | None,
+    driver: str | None,
+    install: str | None,
+    lib: LibCuda | Missing,
+    live: TorchLive | Missing,
 ) -> Iterator[Finding]:
     """A driver that is too old for every published build of a release, whichever is installed."""
     least = least_cuda(version)
@@ -166,7 +182,9 @@ def _no_build_runs(
             f"driver {driver} {does}, but every published build of torch {version} is for CUDA "
             f"{least} or newer",
             effect="CUDA initialization fails with error 35; every rank exits at startup",
-            hint=f"upgrade the driver to {floor} or newer, or install an older torch",
+            hint=f"run `{install}`, or upgrade the driver to {floor} or newer"
+            if install
+            else f"upgrade the driver to {floor} or newer",
             driver=driver,
             serves=supported,
             torch=version,

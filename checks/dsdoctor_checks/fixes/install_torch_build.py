@@ -3,7 +3,8 @@
 ## What it does
 Keeps the release of torch if it has a suitable build, otherwise installs the closest release that
 has one. The driver supports the CUDA version of the build, and the build contains code for every GPU
-of the run. pip installs it into the environment, which changes the environment.
+of the run. pip installs it into the environment, which changes the environment. torchvision and torchaudio
+are replaced with it where they are installed.
 
 ## Undo
 pip restores the previous packages, from the index of the previous build.
@@ -22,6 +23,7 @@ from dsdoctor.api import (
     Nvml,
     OsInfo,
     PackageManagers,
+    Packages,
     Patient,
     Plan,
     Reach,
@@ -31,9 +33,9 @@ from dsdoctor.api import (
     TorchLive,
     fix,
 )
-from dsdoctor_checks._util import GIB, capabilities, dotted, own_environment, pair
+from dsdoctor_checks._util import GIB, capabilities, dotted, gpu_expected, own_environment, pair
 from dsdoctor_checks.fixes._pip import refusal
-from dsdoctor_checks.torch._builds import NEWEST, Build, choose, driver_of
+from dsdoctor_checks.torch._builds import NEWEST, Build, choose, companions, driver_of
 
 NAME = "install-torch-build"
 CONDITIONS = (
@@ -58,6 +60,7 @@ def install_torch_build(
     env: Environment | Missing,
     system: OsInfo,
     run: RunNeeds,
+    packages: Packages | Missing,
     findings: Findings,
 ) -> Plan | Impossible | None:
     """Chooses the build and its index."""
@@ -73,6 +76,9 @@ def install_torch_build(
     wanted = set(capabilities(gpus, live, run, env).values())
     release = pair(torch.version) or NEWEST
     if driver is None and not wanted:
+        if gpu_expected(run, kernel, gpus, env):
+            return Impossible(why="neither a driver nor a GPU was read, so no CUDA build can be chosen; "
+                              "run this where the job will run")  # fmt: skip
         found: Build | None = Build(release, None)
     else:
         found = choose(release, driver, wanted, system.machine)
@@ -90,6 +96,7 @@ def install_torch_build(
     ):
         return None
     argv = [patient.executable, "-m", "pip", "install", "--no-input", "--force-reinstall", spec]
+    argv += companions(packages)
     build = f"CUDA {cuda}" if cuda else "the CPU"
     step = Run(
         argv=(*argv, "--index-url", index),

@@ -26,6 +26,7 @@ from dsdoctor.api import (
     Finding,
     Level,
     Missing,
+    Packages,
     Patient,
     RunNeeds,
     Scope,
@@ -34,6 +35,7 @@ from dsdoctor.api import (
     check,
     ok,
 )
+from dsdoctor_checks._pip import pip
 
 from ._util import jit_ops, lacking
 
@@ -53,6 +55,7 @@ def ninja_is_found(
     deepspeed: DeepSpeedInstall | Missing,
     cache: ExtensionCache | Missing,
     patient: Patient | Missing,
+    packages: Packages | Missing,
 ) -> Iterator[Finding]:
     """Judges whether `ninja` is on the PATH of a job."""
     ops = jit_ops(run, deepspeed, cache)
@@ -65,22 +68,25 @@ def ninja_is_found(
     effect = "the first op fails with `Ninja is required to load C++ extensions`"
     beside = compilers.ninja_in_env
     if beside is None:
-        python = "python3" if isinstance(patient, Missing) else patient.executable
+        install = pip(patient, packages, "install ninja")
         yield lacking(
             ops,
             "`ninja` is neither on PATH nor in the environment, but DeepSpeed builds its ops "
             "with it",
             effect=effect,
-            hint=f"run `{python} -m pip install ninja`",
+            hint=f"run `{install}`",
             ninja=None,
         )
         return
     folder = str(PurePath(beside).parent)
+    activate = f"source {folder}/activate"
+    if not isinstance(patient, Missing) and patient.kind == "conda":
+        activate = f"conda activate {patient.prefix}"
     yield lacking(
         ops,
         f"`{beside}` is installed, but `{folder}` is not on PATH: the environment is not activated",
         effect=effect,
-        hint=f"run `source {folder}/activate`, or `export PATH={folder}:$PATH`",
+        hint=f"run `{activate}`, or `export PATH={folder}:$PATH`",
         ninja_in_env=beside,
     )
 

@@ -30,6 +30,8 @@ from dsdoctor.api import (
     DeepSpeedLive,
     Finding,
     Missing,
+    Packages,
+    Patient,
     RunNeeds,
     Scope,
     TorchBuild,
@@ -39,6 +41,7 @@ from dsdoctor.api import (
     skip,
     warn,
 )
+from dsdoctor_checks._pip import pip
 from dsdoctor_checks._util import listed, pair
 
 from ._util import needed_ops
@@ -51,16 +54,24 @@ CONDITION = Condition(
     fixes=("install-deepspeed",),
 )
 
+REBUILD = "install --force-reinstall --no-cache-dir --no-deps --no-build-isolation deepspeed"
+
 
 @check(CONDITION)
 def ops_match_torch(
-    deepspeed: DeepSpeedInstall, torch: TorchBuild, run: RunNeeds, live: DeepSpeedLive | Missing
+    deepspeed: DeepSpeedInstall,
+    torch: TorchBuild,
+    run: RunNeeds,
+    live: DeepSpeedLive | Missing,
+    patient: Patient | Missing,
+    packages: Packages | Missing,
 ) -> Iterator[Finding]:
     """Compares accelerator, major and minor versions, as DeepSpeed does when it loads an op."""
     if not deepspeed.prebuilt:
         yield skip("no op is pre-built")
         return
-    if (ignored := _ignored(deepspeed, live)) is not None:
+    rebuild = pip(patient, packages, REBUILD)
+    if (ignored := _ignored(deepspeed, live, rebuild)) is not None:
         yield ignored
         return
     wrong: list[str] = []
@@ -85,8 +96,7 @@ def ops_match_torch(
     yield (warn if unused else fail)(
         f"{_built(deepspeed)} for {listed(wrong)}",
         effect="loading such an op fails with `PyTorch version mismatch!` or `CUDA version mismatch!`",
-        hint="run `pip install --force-reinstall --no-cache-dir --no-deps --no-build-isolation "
-        "deepspeed` in this environment",
+        hint=f"run `{rebuild}`",
         **evidence,
     )
 
@@ -96,7 +106,9 @@ def _built(deepspeed: DeepSpeedInstall) -> str:
     return f"{listed(f'`{op}`' for op in deepspeed.prebuilt)} {were} pre-built"
 
 
-def _ignored(deepspeed: DeepSpeedInstall, live: DeepSpeedLive | Missing) -> Finding | None:
+def _ignored(
+    deepspeed: DeepSpeedInstall, live: DeepSpeedLive | Missing, rebuild: str
+) -> Finding | None:
     """Ops that DeepSpeed does not look at, since it runs on another accelerator.
 
     That a login node has none is not a reason to rebuild them.
@@ -108,8 +120,7 @@ def _ignored(deepspeed: DeepSpeedInstall, live: DeepSpeedLive | Missing) -> Find
     return warn(
         f"{_built(deepspeed)} for the accelerator `{built}`, but DeepSpeed uses `{used}` here",
         effect="DeepSpeed ignores these ops and compiles each of them when it is first needed",
-        hint=f"run `DS_ACCELERATOR={used} pip install --force-reinstall --no-cache-dir --no-deps "
-        "--no-build-isolation deepspeed` with the `DS_BUILD_` variables of these ops",
+        hint=f"run `DS_ACCELERATOR={used} {rebuild}` with the `DS_BUILD_` variables of these ops",
         ops=list(deepspeed.prebuilt),
         built_for_accelerator=built,
         accelerator=used,

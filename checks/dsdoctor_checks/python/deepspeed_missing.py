@@ -21,6 +21,7 @@ from dsdoctor.api import (
     Finding,
     Level,
     Missing,
+    Packages,
     Patient,
     Scope,
     Signature,
@@ -29,6 +30,7 @@ from dsdoctor.api import (
     fail,
     ok,
 )
+from dsdoctor_checks._pip import pip
 from dsdoctor_checks._util import hint_to_install
 
 CONDITION = Condition(
@@ -42,15 +44,19 @@ CONDITION = Condition(
 
 @check(CONDITION)
 def deepspeed_is_installed(
-    deepspeed: DeepSpeedInstall, patient: Patient | Missing, torch: TorchBuild | Missing
+    deepspeed: DeepSpeedInstall,
+    patient: Patient | Missing,
+    torch: TorchBuild | Missing,
+    packages: Packages | Missing,
 ) -> Iterator[Finding]:
     """Judges the installed files."""
     python = "python3" if isinstance(patient, Missing) else patient.executable
     if deepspeed.error:
+        again = pip(patient, packages, "install --force-reinstall --no-deps deepspeed")
         yield fail(
             f"`deepspeed` is only partly installed: {deepspeed.error}",
             effect="`import deepspeed` fails or imports something else",
-            hint=f"run `{python} -m pip install --force-reinstall --no-deps deepspeed`",
+            hint=f"run `{again}`",
             path=deepspeed.path,
             error=deepspeed.error,
         )
@@ -60,7 +66,7 @@ def deepspeed_is_installed(
             effect="`import deepspeed` fails with `ModuleNotFoundError`",
             hint=hint_to_install(
                 patient,
-                f"{python} -m pip install deepspeed",
+                pip(patient, packages, "install deepspeed"),
                 trains=not isinstance(torch, Missing) and torch.version is not None,
             ),
             python=python,

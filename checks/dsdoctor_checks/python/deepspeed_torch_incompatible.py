@@ -22,6 +22,8 @@ from dsdoctor.api import (
     Finding,
     Level,
     Missing,
+    Packages,
+    Patient,
     Scope,
     Signature,
     TorchBuild,
@@ -31,6 +33,7 @@ from dsdoctor.api import (
     skip,
     warn,
 )
+from dsdoctor_checks._pip import pip
 from dsdoctor_checks._util import at_least
 
 from ._tables import DEEPSPEED_TORCH
@@ -46,7 +49,11 @@ CONDITION = Condition(
 
 @check(CONDITION)
 def deepspeed_suits_torch(
-    deepspeed: DeepSpeedInstall, torch: TorchBuild, live: DeepSpeedLive | Missing
+    deepspeed: DeepSpeedInstall,
+    torch: TorchBuild,
+    live: DeepSpeedLive | Missing,
+    patient: Patient | Missing,
+    packages: Packages | Missing,
 ) -> Iterator[Finding]:
     """Looks the pair up; an import that succeeded overrides the table."""
     if deepspeed.version is None or torch.version is None:
@@ -58,11 +65,12 @@ def deepspeed_suits_torch(
             continue
         if row.at_import and works:
             continue
+        upgrade = pip(patient, packages, f"install -U 'deepspeed>={row.fixed}'")
         yield (fail if row.at_import else warn)(
             f"deepspeed {deepspeed.version} is installed with torch {torch.version}, but torch "
             f"{row.since} and newer need deepspeed {row.fixed} or newer",
             effect=row.effect,
-            hint=f"run `pip install -U 'deepspeed>={row.fixed}'`",
+            hint=f"run `{upgrade}`",
             deepspeed=deepspeed.version,
             torch=torch.version,
             torch_since=row.since,

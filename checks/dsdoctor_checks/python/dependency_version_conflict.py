@@ -32,6 +32,7 @@ from dsdoctor.api import (
     fail,
     warn,
 )
+from dsdoctor_checks._pip import pip
 
 from . import _dependency_version_conflict_signatures
 from ._util import imports, normalized, parse_requirement, plainly_met
@@ -50,6 +51,7 @@ def requirements_are_met(
 ) -> Iterator[Finding]:
     """Judges each requirement that applies; a missing package only if an import failed."""
     broken = imports(torch, deepspeed) is False
+    check_all = pip(patient, packages, "check")
     for owner, requirements in sorted(packages.requires.items()):
         own = packages.version(owner)
         for text in requirements:
@@ -72,10 +74,11 @@ def requirements_are_met(
                     continue
                 what = f"{name} {have} is installed"
             needed = f"{name}{wanted.specifier}"
+            install = pip(patient, packages, f"install '{needed}'")
             yield (fail if broken and owner in VITAL else warn)(
                 f"{what}, but {owner} {own} requires `{needed}`",
                 effect=f"{owner} fails at import or where it uses `{name}`",
-                hint=f"run `pip install '{needed}'`, then `pip check`",
+                hint=f"run `{install}`, then `{check_all}`",
                 package=name,
                 version=have,
                 required_by=owner,

@@ -24,6 +24,7 @@ from dsdoctor.api import (
     Level,
     Missing,
     Packages,
+    Patient,
     Scope,
     Signature,
     TorchBuild,
@@ -33,15 +34,18 @@ from dsdoctor.api import (
     skip,
     warn,
 )
+from dsdoctor_checks._pip import pip
 from dsdoctor_checks._util import at_least
 
 CONDITION = Condition("numpy-abi-2", id="DSD904", scope=Scope.USER_ENV, since="0.1")
-HINT = "run `pip install 'numpy<2'`, or upgrade to {needed} or newer"
 
 
 @check(CONDITION)
 def packages_know_numpy_2(
-    packages: Packages, torch: TorchBuild | Missing, live: DeepSpeedLive | Missing
+    packages: Packages,
+    torch: TorchBuild | Missing,
+    live: DeepSpeedLive | Missing,
+    patient: Patient | Missing,
 ) -> Iterator[Finding]:
     """Judges torch and deepspeed against NumPy 2."""
     numpy = packages.version("numpy")
@@ -51,6 +55,7 @@ def packages_know_numpy_2(
     if not at_least(numpy, "2"):
         yield ok(numpy=numpy)
         return
+    older = pip(patient, packages, "install 'numpy<2'")
     works = isinstance(live, DeepSpeedLive) and live.imported.ok
     deepspeed = None if works else packages.version("deepspeed")
     if not works and not at_least(deepspeed, "0.14.4"):
@@ -58,7 +63,7 @@ def packages_know_numpy_2(
             f"numpy {numpy} is installed, but deepspeed {deepspeed} supports only NumPy 1; 0.14.4 is"
             " the first release that supports NumPy 2",
             effect="`import deepspeed` fails with `cannot import name 'BUFSIZE' from 'numpy'`",
-            hint=HINT.format(needed="deepspeed 0.14.4"),
+            hint=f"run `{older}`, or upgrade to deepspeed 0.14.4 or newer",
             numpy=numpy,
             deepspeed=deepspeed,
             needed="0.14.4",
@@ -69,7 +74,7 @@ def packages_know_numpy_2(
             f"numpy {numpy} is installed, but torch {version} was built for NumPy 1; 2.3 is the"
             " first release built for NumPy 2",
             effect="`torch.from_numpy` and DataLoaders that use it fail with `Numpy is not available`",
-            hint=HINT.format(needed="torch 2.3"),
+            hint=f"run `{older}`, or upgrade to torch 2.3 or newer",
             numpy=numpy,
             torch=version,
             needed="2.3",

@@ -19,7 +19,9 @@ from collections.abc import Iterator
 from dsdoctor.api import (
     Condition,
     Finding,
+    Missing,
     Packages,
+    Patient,
     RunNeeds,
     Scope,
     check,
@@ -28,6 +30,7 @@ from dsdoctor.api import (
     skip,
     warn,
 )
+from dsdoctor_checks._pip import pip
 from dsdoctor_checks._util import at_least
 
 from . import _transformers_deepspeed_incompatible_signatures
@@ -50,7 +53,9 @@ def _automatic_warmup(run: RunNeeds) -> bool:
 
 
 @check(CONDITION)
-def transformers_suits_deepspeed(packages: Packages, run: RunNeeds) -> Iterator[Finding]:
+def transformers_suits_deepspeed(
+    packages: Packages, run: RunNeeds, patient: Patient | Missing
+) -> Iterator[Finding]:
     """Compares the installed releases with what transformers requires."""
     transformers, deepspeed = packages.version("transformers"), packages.version("deepspeed")
     if transformers is None or deepspeed is None:
@@ -61,11 +66,12 @@ def transformers_suits_deepspeed(packages: Packages, run: RunNeeds) -> Iterator[
         for name, needed in NEEDED:
             version = packages.version(name)
             if not at_least(version, needed):
+                upgrade = pip(patient, packages, f"install -U '{name}>={needed}'")
                 yield fail(
                     f"{name} {version} is installed, but transformers {transformers} needs "
                     f"{needed} or newer",
                     effect="the Trainer stops with an `ImportError` when DeepSpeed is enabled",
-                    hint=f"run `pip install -U '{name}>={needed}'`",
+                    hint=f"run `{upgrade}`",
                     transformers=transformers,
                     package=name,
                     version=version,

@@ -17,7 +17,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import PurePath
 
-from dsdoctor.api import Condition, Finding, Packages, Patient, Scope, check, ok, skip, warn
+from dsdoctor.api import (
+    Condition,
+    Finding,
+    Packages,
+    Patient,
+    Scope,
+    check,
+    ok,
+    skip,
+    warn,
+)
 from dsdoctor_checks._util import listed
 
 from ._util import KEY_MODULES
@@ -42,7 +52,7 @@ def env_is_its_own(patient: Patient, packages: Packages) -> Iterator[Finding]:
         f"{listed(f'`{name}`' for name in taken)} would be imported from `{patient.user_site}`, "
         f"but the environment is `{patient.prefix}`",
         effect="the job runs with packages that are not in the environment",
-        hint=f"run `export PYTHONNOUSERSITE=1`, or `pip uninstall {' '.join(taken)}` for that copy",
+        hint="run `export PYTHONNOUSERSITE=1` before the job starts",
         modules=taken,
         user_site=patient.user_site,
         prefix=patient.prefix,

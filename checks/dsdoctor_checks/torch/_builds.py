@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 
-from dsdoctor.api import LibCuda, Missing, NvidiaKernel, Nvml, OsInfo
+from dsdoctor.api import LibCuda, Missing, NotStated, NvidiaKernel, Nvml, OsInfo, Packages, Patient
+from dsdoctor_checks._pip import pip
 from dsdoctor_checks._util import Capability, code_for, numbers, pair
 from dsdoctor_checks.driver._tables import FLOOR
 from dsdoctor_checks.torch._tables import INDEX, VARIANTS, Release, archs
 
 #: Where the search starts without a torch: the newest release of the table.
 NEWEST = max(VARIANTS)
+#: Packages with code for one build of torch, replaced with it where they are installed.
+COMPANIONS = ("torchvision", "torchaudio")
 #: What to do where no published build fits.
 NONE_FITS = "upgrade the driver, or build torch from source for this GPU"
 
@@ -46,15 +50,29 @@ class Build:
             return f"torch=={version.split('+')[0]}"
         return f"torch=={self.release[0]}.{self.release[1]}.*"
 
-    def command(self, version: str | None, python: str = "python") -> str:
+    def command(
+        self, version: str | None, patient: Patient | Missing, packages: Packages | Missing
+    ) -> str:
         """The command that installs it in place of the installed version.
 
-        >>> Build((2, 9), "12.6").command("2.5.1")[:53]
+        >>> from dsdoctor.api import Why
+        >>> none = Missing(why=Why.ABSENT, detail="")
+        >>> Build((2, 9), "12.6").command("2.5.1", none, none)[:53]
         "python -m pip install --force-reinstall 'torch==2.9.*"
         """
         force = "--force-reinstall " if version else ""
-        wanted = self.requirement(version)
-        return f"{python} -m pip install {force}'{wanted}' --index-url {self.index}"
+        wanted = " ".join((f"'{self.requirement(version)}'", *companions(packages)))
+        return pip(patient, packages, f"install {force}{wanted} --index-url {self.index}")
+
+
+def companions(packages: Packages | Missing) -> tuple[str, ...]:
+    """The installed packages that fit one build of torch, in the order of COMPANIONS."""
+    found = []
+    for name in COMPANIONS:
+        with contextlib.suppress(NotStated):  # a paste lists a few packages
+            if isinstance(packages, Packages) and name in packages.packages:
+                found.append(name)
+    return tuple(found)
 
 
 def choose(
@@ -93,7 +111,10 @@ def driver_of(
 
 def machine_of(os: OsInfo | Missing) -> str:
     """The architecture of the machine; x86-64 if it is not known."""
-    return "x86_64" if isinstance(os, Missing) else os.machine or "x86_64"
+    try:
+        return "x86_64" if isinstance(os, Missing) else os.machine or "x86_64"
+    except NotStated:
+        return "x86_64"
 
 
 def least_cuda(version: str | None) -> str | None:

@@ -28,6 +28,8 @@ from dsdoctor.api import (
     NvidiaKernel,
     Nvml,
     OsInfo,
+    Packages,
+    Patient,
     RunNeeds,
     Scope,
     Signature,
@@ -64,6 +66,8 @@ def torch_has_cuda(
     lib: LibCuda | Missing,
     live: TorchLive | Missing,
     os: OsInfo | Missing,
+    patient: Patient | Missing,
+    packages: Packages | Missing,
 ) -> Iterator[Finding]:
     """A failure only if a GPU is present or requested."""
     if torch.version is None:
@@ -97,7 +101,7 @@ def torch_has_cuda(
     yield fail(
         f"torch {torch.version} is a CPU build, but {there}",
         effect="DeepSpeed runs on the CPU and uses no GPU",
-        hint=f"run `{build.command(torch.version)}`"
+        hint=f"run `{build.command(torch.version, patient, packages)}`"
         if build
         else NONE_FITS
         if used or wanted

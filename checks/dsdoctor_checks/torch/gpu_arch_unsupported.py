@@ -31,6 +31,8 @@ from dsdoctor.api import (
     NvidiaKernel,
     Nvml,
     OsInfo,
+    Packages,
+    Patient,
     RunNeeds,
     Scope,
     Signature,
@@ -51,7 +53,7 @@ from dsdoctor_checks._util import (
 )
 from dsdoctor_checks._util import pair as two
 from dsdoctor_checks.torch import _tables
-from dsdoctor_checks.torch._builds import NONE_FITS, choose, driver_of, machine_of
+from dsdoctor_checks.torch._builds import NEWEST, NONE_FITS, choose, driver_of, machine_of
 
 CONDITION = Condition(
     "gpu-arch-unsupported",
@@ -85,6 +87,8 @@ def torch_has_code_for_gpus(
     kernel: NvidiaKernel | Missing,
     nvml: Nvml | Missing,
     lib: LibCuda | Missing,
+    patient: Patient | Missing,
+    packages: Packages | Missing,
 ) -> Iterator[Finding]:
     """Each GPU needs machine code of its major version, or PTX."""
     machine = machine_of(os)
@@ -93,7 +97,11 @@ def torch_has_code_for_gpus(
     except NotStated:  # a paste often has `torch 2.5.1` and no more
         devices = capabilities(gpus, live, run, env)
         driver = driver_of(kernel, nvml, lib)
-        yield from _no_build_has_code(torch.version, devices, machine, driver, run)
+        build = choose(two(torch.version) or NEWEST, driver, set(devices.values()), machine)
+        hint = "run on another GPU, or build torch from source for this one"
+        if build:
+            hint = f"run `{build.command(torch.version, patient, packages)}`"
+        yield from _no_build_has_code(torch.version, devices, machine, hint, run)
         raise
     if built_for is None:
         yield skip("torch is not a CUDA build" if torch.installed else "torch is not installed")
@@ -118,7 +126,7 @@ def torch_has_code_for_gpus(
     release = two(torch.version)
     driver = driver_of(kernel, nvml, lib)
     build = choose(release, driver, set(devices.values()), machine) if release else None
-    hint = f"run `{build.command(torch.version)}`" if build else NONE_FITS
+    hint = f"run `{build.command(torch.version, patient, packages)}`" if build else NONE_FITS
     evidence: dict[str, Any] = {
         "torch": torch.version,
         "torch_cuda": torch.cuda,
@@ -166,7 +174,7 @@ def _no_build_has_code(
     version: str | None,
     devices: dict[str, Capability],
     machine: str,
-    driver: str | None,
+    hint: str,
     run: RunNeeds,
 ) -> Iterator[Finding]:
     """GPUs that no published build of a release has code for, whichever is installed."""
@@ -181,15 +189,12 @@ def _no_build_has_code(
         if not any(code_for(known, capability) for known in lists)
     }
     say = warn if len(bad) < len(devices) and not run.gpus else fail
-    build = choose(release, driver, set(devices.values()), machine)
     for name, capability in bad.items():
         yield say(
             f"{name} has capability {dotted(capability)}, but no published build of torch "
             f"{dotted(release)} has code for it",
             effect="the first kernel fails with `no kernel image is available` (error 209)",
-            hint=f"run `{build.command(version)}`"
-            if build
-            else "run on another GPU, or build torch from source for this one",
+            hint=hint,
             gpu=name,
             capability=dotted(capability),
             torch=version,

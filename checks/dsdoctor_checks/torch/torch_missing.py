@@ -26,6 +26,7 @@ from dsdoctor.api import (
     NvidiaKernel,
     Nvml,
     OsInfo,
+    Packages,
     Patient,
     RunNeeds,
     Scope,
@@ -35,6 +36,7 @@ from dsdoctor.api import (
     check,
     fail,
 )
+from dsdoctor_checks._pip import pip
 from dsdoctor_checks._util import capabilities, hint_to_install
 from dsdoctor_checks.torch._builds import NEWEST, choose, driver_of, machine_of
 
@@ -60,6 +62,7 @@ def torch_is_installed(
     os: OsInfo | Missing,
     env: Environment | Missing,
     run: RunNeeds,
+    packages: Packages | Missing,
 ) -> Iterator[Finding]:
     """Torch must be installed, and its version must be readable."""
     if torch.version is not None:
@@ -86,7 +89,9 @@ def torch_is_installed(
     driver = driver_of(kernel, nvml, lib)
     wanted = set(capabilities(gpus, live, run, env).values())
     build = choose(NEWEST, driver, wanted, machine_of(os)) if driver or wanted else None
-    install = build.command(None, python) if build else f"{python} -m pip install torch"
+    install = pip(patient, packages, "install torch")
+    if build:
+        install = build.command(None, patient, packages)
     yield fail(
         f"torch is not installed in {where}",
         effect="DeepSpeed cannot be imported",

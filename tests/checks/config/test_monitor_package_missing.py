@@ -6,6 +6,7 @@ import pytest
 
 from dsdoctor.api import Package, Packages
 from dsdoctor_checks.config import monitor_package_missing
+from tests.checks import machines as m
 from tests.checks.config.rows import config, statuses
 
 
@@ -28,4 +29,4 @@ def test_monitor_package(section: str, installed: dict[str, str], status: str) -
     check = monitor_package_missing.monitors_are_installed.function
     for enabled, expected in (("true", status), ("false", "ok")):
         text = '{"%s": {"enabled": %s}}' % (section, enabled)  # noqa: UP031  # braces in JSON
-        assert statuses(check(config(text), packages)) == expected
+        assert statuses(check(config(text), packages, m.ABSENT)) == expected

@@ -16,51 +16,89 @@ if TYPE_CHECKING:
     from dsdoctor import logs
     from dsdoctor.registry import Registry, Unit
 
-#: A text that is not one of the messages of the index.
+#: A text that is in no message, and words that no condition mentions.
 NO_MESSAGE = (
-    "no product of the error index raises this message; expected the text of an exception, "
-    "a condition or an id; `dsdoctor diagnose LOG` reads a whole log"
+    "no known message contains this text, and no condition mentions all of its words; expected "
+    "the text of an error, a condition or an id; `dsdoctor diagnose LOG` reads a whole log"
 )
+#: Said above conditions that only share words with what was asked.
+SIMILAR = "no condition has this name and no known message this text; these mention the words"
 
 
 @click.command("explain")
-@click.argument("name", required=False, metavar="[CONDITION|ID|MESSAGE]")
+@click.argument("words", nargs=-1, metavar="[CONDITION|ID|MESSAGE]")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
 @click.option("--checks-dir", multiple=True, metavar="DIR", help="Directory of additional checks.")
 @language_option
-def command(name: str | None, form: str, checks_dir: tuple[str, ...], lang: str | None) -> int:
+def command(
+    words: tuple[str, ...], form: str, checks_dir: tuple[str, ...], lang: str | None
+) -> int:
     """Explain a condition or an error message, or list all conditions.
 
-    A MESSAGE is the text of an exception that a product raises, in quotes.
-    """
-    if name is not None and " " in name.strip():
-        said = answer_to(name, checks_dir)
-        if said.known is None:
+    A MESSAGE is the text of an error as a log has it. Other words list the conditions that mention
+    all of them.
+
+    \b
+    Examples:
+      dsdoctor explain cuda-toolkit-mismatch
+      dsdoctor explain "CUDA out of memory"
+      dsdoctor explain nccl timeout
+    """  # noqa: D301  # \b is click's mark, not an escape for Python's reader
+    text = " ".join(words).strip()
+    wanted = reader_language(lang)
+    name: str | None = text
+    if " " in text:
+        known = knowledge(checks_dir)
+        said = known.answer_text(text)
+        if said is not None and said.known is None:
             loading.write(message_page(said), None)
             return 0
-        name = said.known.condition
+        name = said.known.condition if said is not None and said.known else cause_of(text, known)
     registry = loading.load_registry(checks_dir)
-    wanted = reader_language(lang)
-    if name is None:
+    if not text:
         loading.write(listing(registry, form, wanted), None)
         return 0
-    unit = registry.get(name)
-    loading.write(as_json([unit]) if form == "json" else page(unit, wanted), None)
+    unit = None if name is None else registry.find(name)
+    if unit is not None:
+        loading.write(as_json([unit]) if form == "json" else page(unit, wanted), None)
+        return 0
+    loading.write(listing(similar(registry, text), form, wanted), None)
     return 0
 
 
-def answer_to(message: str, checks_dir: Iterable[str]) -> logs.Answered:
-    """What the error index says of a message; UsageError where it says nothing."""
+def knowledge(checks_dir: Iterable[str]) -> logs.Knowledge:
+    """What the packs know of logs; without the packs where it is prepared."""
     from dsdoctor import logs  # noqa: PLC0415  # the page of a condition needs no logs
     from dsdoctor.logs import prepared  # noqa: PLC0415
 
     known = prepared.knowledge(checks_dir)
-    if known is None:
-        known = logs.signatures_of(loading.load_registry(checks_dir))
-    said = known.answer_text(message)
-    if said is None:
-        raise UsageError(NO_MESSAGE)
-    return said
+    return known or logs.signatures_of(loading.load_registry(checks_dir))
+
+
+def cause_of(message: str, known: logs.Knowledge) -> str | None:
+    """The condition that `diagnose` names for a log of this message alone, None if none."""
+    from dsdoctor import logs  # noqa: PLC0415
+
+    source = logs.Source("message", data=message.encode(errors="replace"))
+    causes = logs.diagnose([source], known).causes
+    return causes[0].condition if causes else None
+
+
+def similar(registry: Registry, text: str) -> list[Unit]:
+    """Conditions that mention every word of a text; says on stderr that it is a search.
+
+    Raises:
+        UsageError: none does.
+    """
+    from dsdoctor import condition_search  # noqa: PLC0415  # where nothing has that name
+
+    found = condition_search.search(registry, text)
+    if not found:
+        if " " in text:
+            raise UsageError(NO_MESSAGE)
+        registry.get(text)
+    click.echo(f"dsdoctor: {SIMILAR}:", err=True)
+    return found
 
 
 def message_page(said: logs.Answered) -> str:
@@ -135,15 +173,16 @@ def translated(unit: Unit, text: str, lang: str | None) -> str:
     return (own.translate(unit.condition.name, text) if own else None) or text
 
 
-def listing(registry: Registry, form: str, lang: str | None = None) -> str:
-    """All conditions, by id."""
+def listing(units: Iterable[Unit], form: str, lang: str | None = None) -> str:
+    """One line for each condition."""
+    units = list(units)
     if form == "json":
-        return as_json(list(registry))
-    width = max(len(unit.condition.name) for unit in registry)
+        return as_json(units)
+    width = max(len(unit.condition.name) for unit in units)
     return "".join(
         f"{unit.condition.id:<8} {unit.condition.name:<{width}}  "
         f"{translated(unit, unit.title, lang)}\n"
-        for unit in registry
+        for unit in units
     )
 
 

@@ -117,7 +117,8 @@ def command(
     Without NAME, plans every fix that the current findings name. As root, all of it runs as the
     account that owns the environment, or that `--as-user` names; with `--reach system` as root.
 
-    Exit status: 0 nothing to do, or applied and verified; 1 not fixed; 4 plan shown, not applied.
+    Exit status: 0 nothing to do, or applied and verified; 1 not fixed; 4 plan shown, not applied
+    (0 with `--dry-run`).
 
     \b
     Examples:
@@ -175,7 +176,8 @@ def command(
     ending = repair.shown(document)
     show(document, dialogue, as_shell=dry_run)
     if dry_run:
-        return 0
+        # a plan that is shown is what was asked for
+        return 0 if ending is repair.Ending.SHOWN else status_of(ending)
     if ending is repair.Ending.SHOWN:
         click.echo("dsdoctor: nothing was changed; `--yes` applies the plan", err=True)
     return status_of(ending)

@@ -141,6 +141,18 @@ def test_the_dry_run_does_when_pasted_what_the_fix_does(tmp_path: Path) -> None:
     assert tree(machine.patient / "opt") == pasted
 
 
+def test_a_dry_run_of_what_is_not_possible_is_status_1(tmp_path: Path) -> None:
+    env = clean_environment(tmp_path)
+    patient = venv(tmp_path / "env", pip=False)
+    stub_torch(patient, version="2.3.1", release="0")
+    version = next(patient.glob("lib/python3*/site-packages/torch/version.py"))
+    version.write_text(version.read_text().replace("cuda = '13.0'", "cuda = None"))
+    env["DSDOCTOR_PYTHON"] = str(patient / "bin/python")
+    done = dsdoctor("fix", "--install-cuda-toolkit", "--dry-run", env=env)
+    assert done.status == 1
+    assert "is not a CUDA build" in done.err
+
+
 def faulty(root: Path) -> dict[str, str]:
     """A machine with a lock, a hostfile, a config and variables to be repaired."""
     root.mkdir(parents=True)

@@ -208,7 +208,7 @@ def test_explain_finds_a_message(tmp_path: Path) -> None:
 def test_explain_of_an_unknown_message_is_misuse(tmp_path: Path) -> None:
     done = dsdoctor("explain", "nobody has ever raised this", env=clean_environment(tmp_path))
     assert done.status == 2
-    assert "error index" in done.err
+    assert "no known message contains this text" in done.err
 
 
 def traced(file: str, function: str, line: str) -> str:

@@ -145,6 +145,8 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
         memory: predictions against measurements.
         first_loss, last_loss: mean loss over all ranks.
         reference_loss: last loss of the single-process run with the same seed.
+        losses: mean loss over all ranks after each step.
+        step_times_ms: time of each step, of the rank that took longest; the first step warms up.
     """
 
     step_ms: float | None = None
@@ -161,6 +163,8 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     first_loss: float | None = None
     last_loss: float | None = None
     reference_loss: float | None = None
+    losses: tuple[float, ...] = ()
+    step_times_ms: tuple[float, ...] = ()
 
 
 class SmokeCause(msgspec.Struct, frozen=True, kw_only=True):

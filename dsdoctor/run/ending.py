@@ -19,9 +19,10 @@ from dsdoctor import files, process
 from dsdoctor.host.account import own_tool
 from dsdoctor.model.run_record import Figures, PassedSignal, RunRecord
 from dsdoctor.model.units import GIB
+from dsdoctor.report.durations import duration
 from dsdoctor.run import flight, hang
 from dsdoctor.run.keep import AFTER_STOP
-from dsdoctor.run.notices import Notices, duration
+from dsdoctor.run.notices import Notices
 from dsdoctor.run.progress import Progress
 
 if TYPE_CHECKING:

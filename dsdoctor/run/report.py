@@ -17,10 +17,10 @@ from dsdoctor.model.run_diff import ComparedRun, FigureChange, RunDiff
 from dsdoctor.model.run_record import RunRecord
 from dsdoctor.model.snapshot import from_json
 from dsdoctor.model.units import GIB
+from dsdoctor.report.durations import duration
 from dsdoctor.report.text import clean
 from dsdoctor.run import elsewhere, store
 from dsdoctor.run.ending import status_words, success_line
-from dsdoctor.run.notices import duration
 
 _COMMAND = 48
 #: Differences that do not count: starting an interpreter takes up to a second more or less, steps

@@ -10,7 +10,7 @@ import msgspec
 import platformdirs
 
 from dsdoctor import files
-from dsdoctor.run.notices import duration
+from dsdoctor.report.durations import duration
 from dsdoctor.smoke.track import Progress
 
 PHASE = "build-ops"

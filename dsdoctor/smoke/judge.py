@@ -117,6 +117,11 @@ def figures(made: Attempt) -> Figures:
             tokens_per_s=round(tokens * plan.job["sequence"] / middle * 1e3, 1),
             first_loss=steps[0]["steps"][0]["loss"],
             last_loss=steps[0]["steps"][-1]["loss"],
+            losses=tuple(row["loss"] for row in steps[0]["steps"]),
+            step_times_ms=tuple(
+                round(max(row["ms"] for row in rows), 3)
+                for rows in zip(*(step["steps"] for step in steps), strict=False)
+            ),
         )
         own = own_ms(made)
         if len(own) > 1:

@@ -20,6 +20,7 @@ from dsdoctor.logs.quote import around
 from dsdoctor.model.run_record import RunRecord
 from dsdoctor.model.smoke import SmokeReport
 from dsdoctor.report.html import check, page
+from dsdoctor.report.html.machine import ring_of
 from tests.checks import machines
 from tests.html import samples
 
@@ -142,7 +143,7 @@ def test_the_page_of_a_faulty_machine_says_what_and_how() -> None:
     assert text.index("driver-too-old") < text.index("gpu-busy"), "the worst first"
     assert "dsdoctor fix install-torch-build" in text
     assert "6 NVLinks down" in text
-    assert text.count("chosen for this run") == 4
+    assert text.count("· chosen for this run") == 4
     assert text.count("PCIe switch") + text.count("PCIe port") >= 4
 
 
@@ -183,7 +184,7 @@ def test_two_runs_share_the_time_axis_and_are_told_apart_without_color() -> None
     assert [f">{title}</text>" in text for title in titles] == [True] * 4
     assert text.count('class="chart"') == 7, "five curves, two strips of events"
     assert text.count('class="series l1"') == text.count('class="series l2 dashed"') == 7
-    assert text.count(">0 s</text>") == 6, "all but the loss by step are over time"
+    assert text.count(">0 min</text>") == 6, "all but the loss by step are over time"
     assert "-33 %" in text
     assert "driver: 535 → train" in text
 
@@ -197,7 +198,7 @@ def test_a_fleet_compared_says_which_nodes_changed_how() -> None:
 
 def test_phases_that_were_not_reached_have_no_bar() -> None:
     text = PAGES["smoke"]
-    assert text.count("not-reached</text>") == 2
+    assert text.count("not reached</text>") == 2
     assert text.count("<title>spawn: ") == 1
     assert "<title>teardown: " not in text
     assert "reference 420.0 GB/s" in text
@@ -364,3 +365,27 @@ def test_jinja_is_loaded_for_pages_only() -> None:
 
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+def test_the_ring_takes_the_links_that_are_there() -> None:
+    four = {frozenset(pair): 4 for pair in ((0, 2), (2, 1), (1, 3), (3, 0))}
+    assert ring_of([0, 1, 2, 3], four) == [0, 2, 1, 3]
+    assert ring_of([0, 1], {}) == [0, 1]
+    assert ring_of([3], {}) == [3]
+    assert ring_of(list(range(16)), {}) == list(range(16)), "too many orders to try"
+    assert "a ring over 0 – 1 – 2 – 3 – 0 has 18 NVLinks on every hop" in samples.checked()
+
+
+def test_events_stand_in_every_curve_of_a_run() -> None:
+    text = samples.ran()
+    charts = text.count('class="chart"')
+    assert charts == 6, "five curves and the strip of events"
+    assert text.count('class="event f-warn"') == charts - 1
+
+
+def test_a_smoke_run_shows_its_steps() -> None:
+    text = samples.proved()
+    assert {"loss: 5.9 to 10.4", "step time, ms: 210 to 900"} <= set(
+        re.findall(r'aria-label="([^"]+)"', text)
+    )
+    assert "76,500 tokens/s" in text

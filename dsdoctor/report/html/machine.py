@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from dsdoctor.model.facts.base import Missing
 from dsdoctor.model.facts.gpu import Gpu, Gpus, GpuTopology
@@ -17,6 +18,8 @@ from dsdoctor.report.html.svg import Drawing, Part, Shape, circle, line, stacked
 #: A picture of links needs two GPUs.
 PAIR = 2
 SIZE = 300.0
+#: Of more GPUs, not every order of a ring is tried: 7! are 5,040.
+MOST_TRIED = 8
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,12 +69,16 @@ class Machine:
     Attributes:
         numa: boxes of the NUMA nodes, or one for devices whose NUMA node was not read.
         links: NVLinks between GPUs; None where there are none.
+        ring: the ring over the GPUs of the run, in words; "" where nothing is known of it.
+        chosen: the run named some of the GPUs.
         notes: what the picture does not show, and why.
     """
 
     numa: tuple[Box, ...]
     links: Drawing | None
     notes: tuple[str, ...]
+    ring: str = ""
+    chosen: bool = False
 
 
 def picture(
@@ -104,8 +111,60 @@ def picture(
         box = Box("numa", f"{name} · CPUs {cpus}" if cpus else name)
         _fill(box, inside, 0)
         numa_boxes.append(box)
-    links = None if isinstance(topology, Missing) else _links(gpus.gpus, topology, run)
-    return Machine(numa=tuple(numa_boxes), links=links, notes=tuple(notes))
+    links, ring = None, ""
+    named_ones = [gpu for gpu in gpus.gpus if is_chosen(gpu, run)]
+    if not isinstance(topology, Missing):
+        joined = {frozenset((p.a, p.b)): p.nvlinks for p in topology.pairs if p.nvlinks}
+        order = ring_of([gpu.index for gpu in named_ones or gpus.gpus], joined)
+        links = _links(gpus.gpus, topology, run, order)
+        ring = "" if links is None else _ring_words(order, joined)
+    return Machine(
+        numa=tuple(numa_boxes),
+        links=links,
+        notes=tuple(notes),
+        ring=ring,
+        chosen=bool(named_ones),
+    )
+
+
+def ring_of(indices: Sequence[int], links: Mapping[frozenset[int], int]) -> list[int]:
+    """The ring over some GPUs whose weakest hop has the most NVLinks.
+
+    Of more than MOST_TRIED GPUs, the order of their numbers.
+
+    >>> pairs = {frozenset(pair): 4 for pair in ((0, 2), (2, 1), (1, 3), (3, 0))}
+    >>> ring_of([0, 1, 2, 3], pairs)
+    [0, 2, 1, 3]
+    """
+    if not PAIR <= len(indices) <= MOST_TRIED:
+        return list(indices)
+    first, *rest = indices
+
+    def worth(order: tuple[int, ...]) -> tuple[int, int]:
+        hops = [links.get(hop, 0) for hop in _hops([first, *order])]
+        return min(hops), sum(hops)
+
+    return [first, *max(itertools.permutations(rest), key=worth)]
+
+
+def _hops(order: Sequence[int]) -> list[frozenset[int]]:
+    """Pairs of neighbors on a ring; two GPUs have one."""
+    closed = [*order, order[0]] if len(order) > PAIR else order
+    return [frozenset(pair) for pair in itertools.pairwise(closed)]
+
+
+def _ring_words(order: Sequence[int], links: Mapping[frozenset[int], int]) -> str:
+    if len(order) < PAIR:
+        return ""
+    hops = [links.get(hop, 0) for hop in _hops(order)]
+    way = " – ".join(map(str, [*order, order[0]] if len(order) > PAIR else order))
+    if min(hops) == 0:
+        return (
+            f"No ring of NVLinks joins these GPUs: {hops.count(0)} of {len(hops)} hops of the "
+            f"dashed one ({way}) use PCIe or the host."
+        )
+    least = f"{min(hops)} NVLinks" if min(hops) == max(hops) else f"at least {min(hops)} NVLinks"
+    return f"Dashed: a ring over {way} has {least} on every hop; NCCL chooses its own order."
 
 
 def _way(place: PciPlace | None) -> tuple[str, ...]:
@@ -165,9 +224,11 @@ def _gpu(gpu: Gpu, run: RunNeeds, *, named: bool) -> Device:
     if gpu.health.temperature_c is not None:
         lines.append(f"{gpu.health.temperature_c} °C")
     pcie = gpu.pcie
+    status, word = "ok", ""
     if pcie.width is not None and pcie.max_width is not None:
         lines.append(f"PCIe ×{pcie.width} of ×{pcie.max_width}")
-    status, word = "ok", ""
+        if pcie.width < pcie.max_width:
+            status, word = "warn", f"PCIe ×{pcie.width}"
     if gpu.links:
         up = len(gpu.active_links)
         lines.append(f"NVLink: {up} of {len(gpu.links)} up")
@@ -194,7 +255,9 @@ def is_chosen(gpu: Gpu, run: RunNeeds) -> bool:
     return str(gpu.index) in run.gpus or bool(gpu.uuid and gpu.uuid in run.gpus)
 
 
-def _links(gpus: Sequence[Gpu], topology: GpuTopology, run: RunNeeds) -> Drawing | None:
+def _links(
+    gpus: Sequence[Gpu], topology: GpuTopology, run: RunNeeds, order: Sequence[int]
+) -> Drawing | None:
     """The GPUs on a circle, a line for each pair that NVLinks join; its label counts them."""
     joined = {(p.a, p.b): p.nvlinks for p in topology.pairs if p.nvlinks}
     if len(gpus) < PAIR or not joined:
@@ -210,10 +273,13 @@ def _links(gpus: Sequence[Gpu], topology: GpuTopology, run: RunNeeds) -> Drawing
         if a in at and b in at:
             thick = f"{0.6 + 1.8 * count / most:.1f}"
             shapes.append(line(*at[a], *at[b], "wire", stroke_width=thick))
+    hops = _hops(order) if len(order) >= PAIR else []
+    for one, other in (sorted(hop) for hop in hops):
+        shapes.append(line(*at[one], *at[other], "loop"))
     for gpu in gpus:
         x, y = at[gpu.index]
         down = bool(gpu.links) and len(gpu.active_links) < len(gpu.links or ())
-        css = "node" + (" s-fail" if down or gpu.error else "")
+        css = "node" + (" s-fail" if gpu.error else " s-warn" if down else "")
         css += " chosen" if is_chosen(gpu, run) else ""
         shapes += [circle(x, y, 20, css), text(x, y + 4, f"GPU{gpu.index}", "", "middle")]
     counts = sorted(set(joined.values()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import datetime as dt
 import functools
 import hashlib
 import importlib.util
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dsdoctor.errors import UsageError
+from dsdoctor.report.durations import duration
 from dsdoctor.version import __version__
 
 if TYPE_CHECKING:
@@ -79,6 +81,29 @@ def gib(size: float) -> str:
     return f"{value:.0f} {unit}" if abs(value) >= 100 else f"{value:.1f} {unit}"  # noqa: PLR2004
 
 
+def rounded(value: float, digits: int) -> str:
+    """A figure with its leading digits, never with an exponent where it is large.
+
+    >>> rounded(0.123456, 4), rounded(76500.0, 4), rounded(214.0, 4)
+    ('0.1235', '76,500', '214')
+    """
+    return f"{value:,.0f}" if abs(value) >= 10**digits / 10 else f"{value:.{digits}g}"
+
+
+def moment(text: str) -> str:
+    """A point in time of a record, for a reader.
+
+    >>> moment("2026-11-22T06:10:00+00:00"), moment("2026-11-22T06:10:00.5Z"), moment("?")
+    ('2026-11-22 06:10:00 UTC', '2026-11-22 06:10:00 UTC', '?')
+    """
+    try:
+        found = dt.datetime.fromisoformat(text.replace("Z", "+00:00"))
+    except ValueError:
+        return text
+    zone = " UTC" if found.utcoffset() == dt.timedelta(0) else found.strftime("%z")
+    return f"{found:%Y-%m-%d %H:%M:%S}{zone}"
+
+
 def _hash(text: str) -> str:
     return "'sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() + "'"
 
@@ -96,7 +121,7 @@ def _environment() -> jinja2.Environment:
         # the one place that every value passes on its way into a page
         finalize=lambda value: visible(value) if type(value) is str else value,
     )
-    environment.filters |= {"prose": prose, "gib": gib}
+    environment.filters |= {"prose": prose, "gib": gib, "moment": moment, "duration": duration}
     return environment
 
 

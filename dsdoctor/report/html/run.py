@@ -10,7 +10,7 @@ import msgspec
 
 from dsdoctor.model.diagnosis import Diagnosis
 from dsdoctor.model.run_record import RunRecord
-from dsdoctor.report.html.page import gib, render
+from dsdoctor.report.html.page import gib, render, rounded
 from dsdoctor.report.html.svg import (
     LEFT,
     RIGHT,
@@ -32,6 +32,10 @@ Row = Mapping[str, Any]
 MOST_CURVES = 16
 #: Numbered events; those after them are in the list only.
 MOST_EVENTS = 60
+#: Events that are drawn into every curve; more would hide it.
+MOST_MARKS = 12
+#: Kind of an event to the class of its color.
+EVENT = {"notice": "f-warn", "end": "f-unknown", "signal": "f-skip"}
 
 
 def _series(name: str, rows: Sequence[Row], key: str, scale: float = 1.0) -> Series:
@@ -65,6 +69,7 @@ def charts(
 ) -> list[tuple[Drawing, list[str]]]:
     """Every curve over the same time axis, with the names of its series."""
     span = span_of(record, steps, samples)
+    marks = [(time, EVENT[kind], words) for time, kind, words in events(record)[:MOST_MARKS]]
     found: list[tuple[Drawing | None, list[str]]] = []
     for title, key, rows, zero in (
         ("loss", "loss", steps, False),
@@ -72,7 +77,7 @@ def charts(
         ("tokens/s", "tokens_per_second", steps, True),
         ("samples/s", "samples_per_second", steps, True),
     ):
-        drawn = chart(title, [_series(key, rows, key)], span, x_unit="s", zero=zero)
+        drawn = chart(title, [_series(key, rows, key)], span, x_unit="s", zero=zero, marks=marks)
         found.append((drawn, []))
     for title, start, end, scale in (
         ("GPU memory in use, GiB", "gpu", "used", GIB),
@@ -85,7 +90,7 @@ def charts(
             _series(name.partition(".")[0], samples, name, scale)
             for name in _columns(samples, start, end)
         ]
-        drawn = chart(title, series, span, x_unit="s", zero=True)
+        drawn = chart(title, series, span, x_unit="s", zero=True, marks=marks)
         found.append((drawn, [one.name for one in series] if len(series) > 1 else []))
     return [(drawn, names) for drawn, names in found if drawn is not None]
 
@@ -116,7 +121,7 @@ def strip(rows: Sequence[tuple[float, str, str]], span: tuple[float, float]) -> 
         shapes += [text(LEFT - 8, y + 4, kind, "", "end"), line(LEFT, y, WIDTH - RIGHT, y, "axis")]
     for number, (time, kind, words) in enumerate(rows[:MOST_EVENTS], start=1):
         x, y = across(time, span), 16 + 26 * kinds.index(kind)
-        css = {"notice": "f-warn", "end": "f-unknown", "signal": "f-skip"}[kind]
+        css = EVENT[kind]
         shapes += [circle(x, y, 9, css, title=words), text(x, y + 4, str(number), "on", "middle")]
     shapes += x_axis(span, "s", height)
     return Drawing(WIDTH, height, f"{len(rows)} events", tuple(shapes))
@@ -150,7 +155,9 @@ def page(record: RunRecord, steps: Sequence[Row], samples: Sequence[Row], status
         ("throughput", f.samples_per_second, "samples/s"),
     ]
     rows = [
-        (name, f"{value:.5g} {unit}".strip()) for name, value, unit in figures if value is not None
+        (name, f"{rounded(value, 5)} {unit}".strip())
+        for name, value, unit in figures
+        if value is not None
     ]
     rows += [(f"peak memory of GPU {gpu}", gib(size)) for gpu, size in f.peak_gpu_bytes.items()]
     if f.peak_host_bytes is not None:
@@ -168,6 +175,7 @@ def page(record: RunRecord, steps: Sequence[Row], samples: Sequence[Row], status
         charts=charts(record, moments, samples),
         strip=strip(happened, span_of(record, moments, samples)),
         events=happened,
+        most_marks=MOST_MARKS,
         diagnosis=found,
         summary="" if record.diagnosis is None else str(record.diagnosis.get("summary", "")),
     )

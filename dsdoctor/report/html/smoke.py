@@ -7,11 +7,11 @@ import json
 import shlex
 
 from dsdoctor.model.smoke import Phase, SmokeReport
-from dsdoctor.report.html.page import gib, render
+from dsdoctor.report.html.page import gib, render, rounded
 from dsdoctor.report.html.svg import LEFT as AXIS_LEFT
 from dsdoctor.report.html.svg import RIGHT as AXIS_RIGHT
 from dsdoctor.report.html.svg import WIDTH as AXIS_WIDTH
-from dsdoctor.report.html.svg import Drawing, Part, rect, stacked, text
+from dsdoctor.report.html.svg import Drawing, Part, Series, chart, rect, stacked, text
 
 STATUS = {"pass": "ok", "fail": "fail", "unknown": "unknown"}
 WORDS = {"pass": "passed", "fail": "failed", "unknown": "inconclusive"}
@@ -30,13 +30,17 @@ def gantt(phases: tuple[Phase, ...]) -> Drawing | None:
     total = sum(phase.seconds for phase in phases)
     if total <= 0:
         return None
-    left, right = AXIS_LEFT + NAMES / 2, AXIS_WIDTH - AXIS_RIGHT - 60
+    left, right = AXIS_LEFT + NAMES / 2, AXIS_WIDTH - AXIS_RIGHT - 110
     shapes, at = [], 0.0
     for number, phase in enumerate(phases):
         y = 4 + ROW * number
         x = left + at / total * (right - left)
         width = max(2.0, phase.seconds / total * (right - left))
-        words = f"{phase.seconds:.1f} s" if phase.status == "ok" else phase.status
+        words = f"{phase.seconds:.1f} s"
+        if phase.status == "not-reached":
+            words = "not reached"
+        elif phase.status != "ok":
+            words = f"{'failed' if phase.status == 'fail' else phase.status} after {words}"
         css = f"f-{PHASE.get(phase.status, 'skip')}"
         shapes.append(text(left - 8, y + 13, phase.name, "", "end"))
         if phase.status != "not-reached":
@@ -95,6 +99,26 @@ def bandwidth(report: SmokeReport) -> list[Pair]:
     return found
 
 
+def curves(report: SmokeReport) -> list[Drawing]:
+    """Loss, step time and throughput by step."""
+    f = report.figures
+    times = list(enumerate(f.step_times_ms, start=1))
+    # tokens of a step, from the two figures that were made of it
+    tokens = (f.tokens_per_s or 0.0) * (f.step_ms or 0.0)
+    rows: list[tuple[str, list[tuple[float, float | None]], bool]] = [
+        ("loss", list(enumerate(f.losses, start=1)), False),
+        ("step time, ms", [(step, time) for step, time in times], True),
+        ("tokens/s", [(step, tokens / time if time else None) for step, time in times], True),
+    ]
+    span = (1.0, float(max(len(f.losses), len(times), 2)))
+    drawn = [
+        chart(title, [Series(title, points)], span, x_unit="", zero=zero)
+        for title, points, zero in rows
+        if len(points) > 1 and (title != "tokens/s" or tokens)
+    ]
+    return [one for one in drawn if one is not None]
+
+
 def page(report: SmokeReport) -> str:
     """The page.
 
@@ -135,8 +159,9 @@ def page(report: SmokeReport) -> str:
         status=STATUS[report.verdict],
         outcome=OUTCOME,
         gantt=gantt(report.phases),
+        curves=curves(report),
         figures=[
-            (name, f"{value:.4g} {unit}".strip())
+            (name, f"{rounded(value, 4)} {unit}".strip())
             for name, value, unit in figures
             if value is not None
         ],

@@ -158,6 +158,8 @@ class Series:
 
 WIDTH, HEIGHT = 720.0, 170.0
 LEFT, RIGHT, TOP, BOTTOM = 64.0, 12.0, 22.0, 24.0
+#: Seconds in the units of a time axis, the longest first.
+TIMES = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"))
 #: More points than this are thinned: the chart is 720 units wide.
 MOST_POINTS = 800
 
@@ -193,6 +195,7 @@ def chart(
     x_unit: str,
     limit: float | None = None,
     zero: bool = False,
+    marks: Sequence[tuple[float, str, str]] = (),
 ) -> Drawing | None:
     """Curves over one axis; None where nothing was measured.
 
@@ -203,6 +206,7 @@ def chart(
         x_unit: unit of the x axis.
         limit: a level that is drawn as a dashed line.
         zero: the y axis begins at 0.
+        marks: events on the x axis: value, class of their color, words.
     """
     values = [y for one in series for _, y in one.points if y is not None and math.isfinite(y)]
     if not values:
@@ -210,17 +214,22 @@ def chart(
     low, high = (0.0 if zero else min(values)), max(values)
     if limit is not None:
         high = max(high, limit)
-    marks = ticks(low, high)
-    low, high = marks[0], marks[-1]
+    levels = ticks(low, high)
+    low, high = levels[0], levels[-1]
 
     def up(y: float) -> float:
         return TOP + (high - y) / ((high - low) or 1.0) * (HEIGHT - TOP - BOTTOM)
 
     shapes = [text(LEFT, 13, title)]
-    for mark in marks:
+    for mark in levels:
         shapes.append(line(LEFT, up(mark), WIDTH - RIGHT, up(mark), "axis"))
         shapes.append(text(LEFT - 6, up(mark) + 4, f"{mark:g}", "tick", "end"))
     shapes += x_axis(span, x_unit, HEIGHT)
+    for number_, (at, css, words) in enumerate(marks, start=1):
+        x = across(at, span)
+        shapes.append(line(x, TOP, x, HEIGHT - BOTTOM, f"event {css}"))
+        shapes.append(circle(x, TOP - 1, 6, css, title=words))
+        shapes.append(text(x, TOP + 2.5, str(number_), "on mini", "middle"))
     for place, one in enumerate(series):
         drawn = _curve(one, span, up)
         shapes.append(path(drawn, f"series l{color(place)}" + " dashed" * one.dashed))
@@ -231,11 +240,15 @@ def chart(
 
 
 def x_axis(span: tuple[float, float], unit: str, height: float) -> Iterable[Shape]:
-    """Numbers below a drawing."""
-    for mark in ticks(*span, 6):
-        if span[0] <= mark <= span[1]:
-            words = f"{mark:g} {unit}" if mark == span[0] else f"{mark:g}"
-            yield text(across(mark, span), height - 6, words, "tick", "middle")
+    """Numbers below a drawing; long times are in minutes or hours."""
+    size = 1.0
+    if unit == "s":
+        size, unit = next((row for row in TIMES if span[1] - span[0] >= 2 * row[0]), (1.0, unit))
+    low, high = span[0] / size, span[1] / size
+    for mark in ticks(low, high, 6):
+        if low <= mark <= high:
+            words = f"{mark:g} {unit}" if mark == low else f"{mark:g}"
+            yield text(across(mark * size, span), height - 6, words, "tick", "middle")
 
 
 def _curve(series: Series, span: tuple[float, float], up: Callable[[float], float]) -> str:

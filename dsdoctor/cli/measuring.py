@@ -37,13 +37,6 @@ class Subject:
         Raises:
             UsageError: the request contradicts itself, or the measurement failed.
         """
-        if options.modules_to_save and self.measure is not None:
-            if not self.formula:
-                raise UsageError(
-                    "`--measure` does not train modules in full beside adapters; omit it, or "
-                    "`--modules-to-save`"
-                )
-            return recommend(machine, self.shape, options)
         try:
             return recommend(machine, self.shape, options, self.measure)
         except NotMeasuredError as error:

@@ -151,6 +151,7 @@ def base_setting(
         lora_fp32=options.lora_fp32,
         saved=saved.parameters,
         saved_head=saved.head,
+        saved_modules=saved.names,
         quantised=options.finetune == "qlora",
         fused_loss=options.fused_loss,
         loads_first=options.loads_first,

@@ -48,6 +48,7 @@ class Measured:
         recomputing: passes with it.
         stored: attention was eager though another was asked for: the model has no other.
         guessed: operators whose result depends on data and was assumed.
+        saved: parameters of the modules that were trained in full beside adapters.
     """
 
     by: str
@@ -55,6 +56,7 @@ class Measured:
     recomputing: tuple[Pass, ...] = ()
     stored: bool = False
     guessed: tuple[str, ...] = ()
+    saved: int = 0
 
     def moments(self, model: ModelShape, setting: Setting) -> tuple[Moment, ...] | None:
         """The moments of a setting; None where no pass of its kind was measured.
@@ -146,6 +148,8 @@ def cases(
         common["lora_rank"] = setting.lora_rank
         common["lora_dropout"] = 0.05 if setting.lora_dropout else 0.0
         common["lora_fp32"] = setting.lora_fp32
+    if setting.saved_modules:
+        common["saved"] = list(setting.saved_modules)
     if setting.fused_loss:
         common["fused_loss"] = True
     return [
@@ -189,6 +193,7 @@ def read(records: Sequence[Mapping[str, Any]], asked: int) -> Measured:
             for record in found
         ),
         guessed=tuple(sorted({name for record in found for name in record["guessed"]})),
+        saved=max((record.get("saved", 0) for record in found), default=0),
     )
 
 
@@ -198,7 +203,7 @@ def shape_of(records: Sequence[Mapping[str, Any]], name: str) -> ModelShape | No
     if model is None:
         return None
     adapted = [
-        record["trained"] // record["case"]["lora_rank"]
+        (record["trained"] - record.get("saved", 0)) // record["case"]["lora_rank"]
         for record in records
         if "segments" in record and record["case"].get("lora_rank")
     ]

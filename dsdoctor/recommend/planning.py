@@ -229,6 +229,7 @@ def recommend(
     if measure is not None:
         sizes = choice.micro_batches(options, world)
         model, measured = measure(model, base, sizes, choice.recomputation(options))
+        base = dataclasses.replace(base, saved=measured.saved or base.saved)
         reasons.append(note("activations", _how_measured(measured)))
     limits = choice.limits_of(machine, options.objective, measured=measured is not None)
     rows = [

@@ -28,10 +28,12 @@ class Saved:
     Attributes:
         parameters: of all of them.
         head: the embedding or the output layer is among them.
+        names: of the modules, without their sizes.
     """
 
     parameters: int = 0
     head: bool = False
+    names: tuple[str, ...] = dataclasses.field(default=(), compare=False)
 
 
 def saved_of(names: Sequence[str], model: ModelShape) -> Saved:
@@ -64,7 +66,8 @@ def saved_of(names: Sequence[str], model: ModelShape) -> Saved:
                 f"`--modules-to-save {name[:60]}` is not a module of known size; expected "
                 "`embed_tokens`, `lm_head`, `vision`, or NAME=COUNT as in `resampler=76M`"
             )
-    return Saved(total, any(name in _HEADS for name in names))
+    plain = tuple(name.partition("=")[0] for name in dict.fromkeys(names))
+    return Saved(total, any(name in _HEADS for name in names), plain)
 
 
 def trained_parameters(model: ModelShape, setting: Setting) -> int:

@@ -32,6 +32,7 @@ class Setting:
             the whole model).
         saved: parameters of modules that are trained in full beside adapters.
         saved_head: the embedding or the output layer is among them.
+        saved_modules: their names, for a measurement.
         quantised: frozen weights are held in 4 bits (QLoRA).
         fused_loss: the loss is computed with the output layer, piece by piece (Liger kernels), so
             that logits never exist as a whole.
@@ -73,6 +74,7 @@ class Setting:
     lora_fp32: bool = False
     saved: int = 0
     saved_head: bool = False
+    saved_modules: tuple[str, ...] = ()
     quantised: bool = False
     fused_loss: bool = False
     loads_first: bool = False

@@ -30,6 +30,19 @@ TINY = {
     "tie_word_embeddings": False,
 }
 
+MODEL_RECORD = {
+    "type": "llama",
+    "layers": 3,
+    "hidden": 64,
+    "heads": 4,
+    "kv_heads": 2,
+    "head_dim": 16,
+    "intermediate": 176,
+    "vocab": 1000,
+    "positions": 2048,
+    "experts": 0,
+}
+
 
 def case(batch: int, sequence: int, **more: Any) -> dict[str, Any]:
     return {
@@ -72,6 +85,57 @@ def test_shapes_take_what_real_tensors_take() -> None:
         assert [size for _, size in shapes["segments"]] == [size for _, size in real["segments"]]
         for (one, _), (other, _) in zip(shapes["segments"], real["segments"], strict=True):
             assert one == pytest.approx(other, rel=0.02, abs=4096)
+
+
+@pytest.mark.train
+@pytest.mark.system
+def test_modules_beside_adapters_are_trained_in_a_copy() -> None:
+    """Embedding and output layer of a tied model: two copies, as PEFT makes them."""
+    tied = {**TINY, "tie_word_embeddings": True}
+    lora = {"lora_rank": 8, "attention": "eager", "checkpointing": True}
+    saved = {**lora, "saved": ["embed_tokens", "lm_head"]}
+    plain, one, shapes, real = ask(
+        tied,
+        [
+            case(2, 96, **lora),
+            case(2, 96, **lora, saved=["mlp"]),
+            case(2, 96, device="meta", **saved),
+            case(2, 96, device="cpu", **saved),
+        ],
+    )
+    matrix = 1000 * 64
+    assert (plain["saved"], shapes["saved"], one["saved"]) == (0, 2 * matrix, 3 * 3 * 64 * 176)
+    assert shapes["trained"] == plain["trained"] + 2 * matrix
+    # the linear layers of a module that is trained itself get no adapters
+    assert one["trained"] < plain["trained"] + one["saved"]
+    gradients = [size for _, size in shapes["segments"]]
+    assert gradients == [size for _, size in real["segments"]]
+    assert gradients.count(2 * matrix) == 2
+    assert top(shapes) == pytest.approx(top(real), rel=0.01)
+    records = [{"model": {**MODEL_RECORD, "tensors": [matrix]}}, shapes]
+    built = measured.shape_of(records, "tiny")
+    assert built is not None
+    assert built.adapted == plain["trained"] // 8
+    assert measured.read(records, 1).saved == 2 * matrix
+
+
+@pytest.mark.train
+@pytest.mark.system
+def test_a_plan_measures_modules_beside_adapters(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(TINY))
+    argv = ("recommend", "--model", "config.json", "--finetune", "lora", "--gpu-memory", "8")
+    argv += ("--host-memory", "64", "--seq-len", "64", "--micro-batch", "1", "--format", "json")
+    argv += ("--measure", "--python", sys.executable, "--modules-to-save")
+    env = clean_environment(tmp_path)
+    done = dsdoctor(*argv, "embed_tokens,input_layernorm=192", env=env, cwd=tmp_path)
+    assert done.status == 0, done.err
+    notes = {reason["subject"]: reason["text"] for reason in done.report["reasons"]}
+    assert "run on shapes without data (torch" in notes["activations"]
+    adapters = 16 * 3 * (4 * 64 + 2 * 32 + 2 * 64 + 3 * (64 + 176))
+    assert done.report["model"]["trainable"] == adapters + 1000 * 64 + 3 * 64
+    done = dsdoctor(*argv, "resampler=76M", env=env, cwd=tmp_path)
+    assert done.status == 2
+    assert "the model has no module `resampler`" in done.err
 
 
 @pytest.mark.train

@@ -38,6 +38,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 HEADS = ("CAUSAL_LM", "IMAGE_TEXT_TO_TEXT", "VISION_2_SEQ", "MASKED_LM")
 #: The same for an encoder and a decoder, whose decoder alone is a class of the first table too.
 PAIRED_HEADS = ("SEQ_TO_SEQ_CAUSAL_LM", "SPEECH_SEQ_2_SEQ")
+#: What transformers calls the vision tower of a model.
+VISION_NAMES = ("visual", "vision_tower", "vision_model")
 EXPERT_KEYS = ("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts")
 CHOICE_KEYS = ("num_experts_per_tok", "moe_topk", "num_experts_per_token", "top_k")
 
@@ -53,30 +55,60 @@ def brief(error: BaseException) -> dict[str, str]:
     return {"kind": type(error).__name__, "message": (lines[0] if lines else "")[:500]}
 
 
+def modules_named(model: Any, name: str) -> list[Any]:
+    """The modules that a name means, as the last part of their path; none within another."""
+    if name in ("embed_tokens", "lm_head"):  # GPT-2 calls its embedding `wte`
+        embedding = name == "embed_tokens"
+        found = model.get_input_embeddings() if embedding else model.get_output_embeddings()
+        return [found]
+    names = VISION_NAMES if name == "vision" else (name,)
+    paths = {path: module for path, module in model.named_modules() if path.split(".")[-1] in names}
+    if not paths:
+        raise LookupError("the model has no module `" + name + "`")
+    inner = [path for path in paths if any(path.startswith(other + ".") for other in paths)]
+    return [module for path, module in paths.items() if path not in inner]
+
+
 class Lora:
     """What LoRA adds to a model: adapters beside each linear layer of its blocks."""
 
     def __init__(self, torch: Any, rank: int, dropout: float, dtype: Any) -> None:
         self.torch, self.rank, self.dropout, self.dtype = torch, rank, dropout, dtype
 
-    def attach(self, model: Any) -> None:
-        """Freezes the model and adapts every linear layer but the output layer."""
+    def attach(self, model: Any, saved: list[str]) -> int:
+        """Freezes the model and adapts every linear layer but the output layer.
+
+        Of the modules in `saved` a copy is trained in place of them, as PEFT does; a layer that is
+        tied to one keeps the frozen weight. The result counts the parameters of the copies.
+        """
         output = model.get_output_embeddings()
         for parameter in model.parameters():
             parameter.requires_grad_(False)
-        layers = [module for module in model.modules() if module is not output]
+        copied: dict[Any, None] = {}
+        for name in saved:
+            for whole in modules_named(model, name):
+                copied.update(dict.fromkeys(whole.modules()))
+        count = 0
+        for module in copied:
+            for name, parameter in list(module._parameters.items()):
+                if parameter is not None:
+                    copy = self.torch.nn.Parameter(parameter.detach().clone())
+                    module._parameters[name] = copy
+                    count += copy.numel()
+        layers = [one for one in model.modules() if one is not output and one not in copied]
         found = [module for module in layers if isinstance(module, self.torch.nn.Linear)]
         if not found:  # the linear layers of GPT-2 are convolutions of width 1
             found = [module for module in layers if type(module).__name__ == "Conv1D"]
         for module in found:
             self._adapt(module)
+        return count
 
     def _adapt(self, module: Any) -> None:
         torch = self.torch
         out_width, in_width = module.weight.shape
         if type(module).__name__ == "Conv1D":
             in_width, out_width = out_width, in_width
-        make = {"dtype": self.dtype, "device": "meta"}
+        make = {"dtype": self.dtype, "device": module.weight.device}
         down = torch.nn.Parameter(torch.empty(self.rank, in_width, **make))
         up = torch.nn.Parameter(torch.empty(out_width, self.rank, **make))
         module.register_parameter("lora_down", down)
@@ -157,7 +189,8 @@ def build(torch: Any, kind: Any, config: Any, case: dict[str, Any], choices: Any
     model.train()
     if case.get("lora_rank"):
         adapters = torch.float32 if case.get("lora_fp32") else dtype
-        Lora(torch, case["lora_rank"], case.get("lora_dropout", 0.0), adapters).attach(model)
+        lora = Lora(torch, case["lora_rank"], case.get("lora_dropout", 0.0), adapters)
+        case["saved_parameters"] = lora.attach(model, case.get("saved", []))
     if case.get("checkpointing"):
         again = {"use_reentrant": False, "context_fn": lambda: (contextlib.nullcontext(), choices)}
         model.gradient_checkpointing_enable(again)
@@ -280,6 +313,7 @@ def measure(torch: Any, kind: Any, config: Any, case: dict[str, Any]) -> dict[st
         "forward_peak": forward_peak,
         "segments": segments,
         "trained": sum(parameter.numel() for parameter in trained),
+        "saved": case.pop("saved_parameters", 0),
         "guessed": sorted(meter.guessed),
         "seconds": round(time.perf_counter() - started, 2),
     }

@@ -123,9 +123,9 @@ def test_modules_beside_adapters_are_trained_in_a_copy() -> None:
 @pytest.mark.system
 def test_a_plan_measures_modules_beside_adapters(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps(TINY))
-    argv = ("recommend", "--model", "config.json", "--finetune", "lora", "--gpu-memory", "8")
-    argv += ("--host-memory", "64", "--seq-len", "64", "--micro-batch", "1", "--format", "json")
-    argv += ("--measure", "--python", sys.executable, "--modules-to-save")
+    argv = ["recommend", "--model", "config.json", "--finetune", "lora", "--gpu-memory", "8"]
+    argv += ["--host-memory", "64", "--seq-len", "64", "--micro-batch", "1", "--format", "json"]
+    argv += ["--measure", "--python", sys.executable, "--modules-to-save"]
     env = clean_environment(tmp_path)
     done = dsdoctor(*argv, "embed_tokens,input_layernorm=192", env=env, cwd=tmp_path)
     assert done.status == 0, done.err

@@ -2,7 +2,8 @@
 
     python rank_peak.py '[{"model": {…}, "stage": 2, "world": 8, …}, …]'
 
-Prints the peak of each case in bytes, a line each. Runs with STANDIN_MODE=meta (shapes only) and STANDIN_NCCL_SOLO=1 (the other ranks do not exist).
+Prints for each case `peak ALLOCATED RESERVED` in bytes: the peak of a step, and what the allocator
+holds after it. Runs with STANDIN_MODE=meta (shapes only) and STANDIN_NCCL_SOLO=1 (the other ranks do not exist).
 """
 
 from __future__ import annotations
@@ -48,8 +49,8 @@ def engine_of(case: dict[str, Any]) -> Any:
     return engine
 
 
-def peak_of(case: dict[str, Any]) -> int:
-    """The peak of the second step, in bytes above what was there before."""
+def peak_of(case: dict[str, Any]) -> tuple[int, int]:
+    """The peak of the second step above what was there before, and what is reserved after it."""
     import torch
 
     before = torch.cuda.memory_allocated()
@@ -60,9 +61,9 @@ def peak_of(case: dict[str, Any]) -> int:
         for _ in range(case["accumulation"]):
             engine.backward(engine(input_ids=ids, labels=ids).loss)
             engine.step()
-    peak = torch.cuda.max_memory_allocated() - before
+    peak, reserved = torch.cuda.max_memory_allocated() - before, torch.cuda.memory_reserved()
     engine.destroy()
-    return int(peak)
+    return int(peak), int(reserved)
 
 
 def main() -> None:
@@ -77,7 +78,7 @@ def main() -> None:
         "nccl", store=torch.distributed.HashStore(), rank=0, world_size=world
     )
     for case in cases:
-        print(peak_of(case), flush=True)
+        print("peak", *peak_of(case), flush=True)
         gc.collect()
         torch.cuda.empty_cache()
     os._exit(0)  # the other ranks that a teardown waits for do not exist

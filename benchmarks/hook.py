@@ -59,9 +59,9 @@ def main() -> None:
         cold = [timed(command(run, "--max-age", "0"), env) for _ in range(runs)]
         told("prolog, everything read", cold)
         told("prolog, verdict re-used", [timed(command(run), env) for _ in range(runs)])
-        imports = "import dsdoctor.hook.worker"
+        imports = "import dsdoctor.hook.worker, dsdoctor.hook.judging as j"
         spent = [timed([sys.executable, "-I", "-c", imports], env) for _ in range(min(runs, 20))]
-        pack = "import dsdoctor.hook.worker, dsdoctor.packs as p; p.load(builtin_only=True)"
+        pack = f"{imports}; j.packs.load_scope(j.Scope.NODE)"
         loaded = [timed([sys.executable, "-I", "-c", pack], env) for _ in range(min(runs, 20))]
         share = statistics.median(loaded) / statistics.median(cold)
         told("imports of the worker", spent)

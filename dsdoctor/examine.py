@@ -1,8 +1,8 @@
 """The one way in: host → masked snapshot → report, for every command that looks at a machine.
 
 `check`, `snapshot`, `smoke`, `recommend`, `fix`, hooks, `preflight` and `diagnose --here` differ
-in what they ask for, not in how a machine is read. `fleet` reads recordings of nodes through
-`collect` itself, since it takes no interpreter of this machine.
+in what they ask for, not in how a machine is read. Two use `collect` itself, since they take no
+interpreter of this machine: `fleet` for recordings of nodes, and the gate's worker for its node.
 """
 
 from __future__ import annotations

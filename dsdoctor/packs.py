@@ -21,6 +21,7 @@ from dsdoctor.entry_points import EntryPoint, entry_points
 from dsdoctor.errors import UsageError
 from dsdoctor.model.condition import Boilerplate, Condition, Limits
 from dsdoctor.model.facts.base import Fact
+from dsdoctor.model.facts.run import Scope
 from dsdoctor.pack_names import name_problem, prefix_of_file
 from dsdoctor.pack_places import BUILTIN, GROUP
 from dsdoctor.pack_places import folders as usual_folders
@@ -119,8 +120,8 @@ def cures_of(module: ModuleType) -> Iterator[Cure]:
         yield Cure(value, lines[0].rstrip("."), "\n".join(lines[1:]).strip())
 
 
-def load_package(name: str, package: str, origin: str) -> Pack:
-    """Loads all modules of a package.
+def load_package(name: str, package: str, origin: str, word: bytes = b"") -> Pack:
+    """Loads all modules of a package, or those alone whose source contains a word.
 
     Raises:
         Exception: whatever a module raises when it is imported.
@@ -131,7 +132,12 @@ def load_package(name: str, package: str, origin: str) -> Pack:
     cures: list[Cure] = []
     facts: list[type[Fact]] = []
     boilerplate: list[Boilerplate] = []
-    names = [name for place in getattr(root, "__path__", ()) for name in _modules(place, package)]
+    names = [
+        found
+        for place in getattr(root, "__path__", ())
+        for found in _modules(place, package)
+        if not word or _contains(place, found.removeprefix(f"{package}."), word)
+    ]
     for module in [root, *(importlib.import_module(found) for found in names)]:
         parts = module.__name__.split(".")
         family = parts[1] if len(parts) > 2 else name  # noqa: PLR2004  # package.family.file
@@ -156,6 +162,16 @@ def load_package(name: str, package: str, origin: str) -> Pack:
         facts_as_of=str(getattr(root, "FACTS_AS_OF", "")),
     )
     return pack if name == BUILTIN else _named(pack, name)
+
+
+def _contains(place: str, module: str, word: bytes) -> bool:
+    """Whether a module's source contains a word; one that cannot be read may contain it."""
+    path = f"{place}/{module.replace('.', '/')}.py"
+    try:
+        with open(path, "rb", buffering=0) as file:  # noqa: PTH123  # two hundred of them
+            return word in file.read()
+    except OSError:
+        return not os.path.isdir(path.removesuffix(".py"))  # noqa: PTH112  # a package: its modules
 
 
 def _error_index(folders: Iterable[str]) -> Path | None:
@@ -287,6 +303,21 @@ def load(
     finally:
         if was_on:
             gc.enable()
+
+
+def load_scope(scope: Scope) -> Registry:
+    """Loads the built-in pack's conditions of one scope, for a gate that every job waits for.
+
+    A module is imported if its source names the scope. There are no fixes, and a condition of
+    another scope cannot be found by its name.
+    """
+    registry = Registry()
+    try:
+        word = f"Scope.{scope.name}".encode()
+        registry.add(load_package(BUILTIN, "dsdoctor_checks", "dsdoctor", word))
+    except Exception as error:  # noqa: BLE001  # a pack may raise anything
+        registry.problems.append(Problem(BUILTIN, _reason(error)))
+    return registry
 
 
 def _load(folders: Iterable[str], *, builtin_only: bool, only_root_owned: bool) -> Registry:

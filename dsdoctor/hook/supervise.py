@@ -28,7 +28,7 @@ from dsdoctor.version import __version__
 if TYPE_CHECKING:
     from dsdoctor.process import Detached
 
-_POLL = 0.02
+_POLL = 0.01
 #: How long a worker may take to end its own children: at the end of the budget, and after a signal.
 _LAST_SECONDS = 0.1
 _END_SECONDS = 0.5

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from collections.abc import Iterable
 
 from dsdoctor.api import Probe
 
 
-def builtin() -> tuple[Probe, ...]:
-    """All probes of this package's modules, which are imported here and not before."""
+def builtin(modules: Iterable[str] = ()) -> tuple[Probe, ...]:
+    """Probes of this package's modules, which are imported here and not before.
+
+    Args:
+        modules: only these, by name; none = all.
+    """
     found: dict[int, Probe] = {}
-    for entry in sorted(pkgutil.iter_modules(__path__), key=lambda entry: entry.name):
-        if entry.ispkg:
-            continue
-        module = importlib.import_module(f"{__name__}.{entry.name}")
+    names = tuple(modules) or sorted(
+        entry.name for entry in pkgutil.iter_modules(__path__) if not entry.ispkg
+    )
+    for name in names:
+        module = importlib.import_module(f"{__name__}.{name}")
         for value in vars(module).values():
             if isinstance(value, Probe):
                 found[id(value)] = value

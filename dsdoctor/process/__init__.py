@@ -5,8 +5,9 @@ workers start sessions of their own, so a kill of the process group is not enoug
 found by the marker in `/proc/*/environ`. A child that cannot be killed (state D) is abandoned.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from dsdoctor.process.attached import Attached, start_attached
-from dsdoctor.process.child import OUTPUT_LIMIT, Account, Child, Result, run
 from dsdoctor.process.detached import Detached, start_detached
 from dsdoctor.process.guard import Guard
 from dsdoctor.process.marker import (
@@ -21,6 +22,9 @@ from dsdoctor.process.marker import (
 from dsdoctor.process.signals import signal_one
 from dsdoctor.process.sweep import kill_all, sweep
 from dsdoctor.process.workers import parallel
+
+if TYPE_CHECKING:
+    from dsdoctor.process.child import OUTPUT_LIMIT, Account, Child, Result, run
 
 __all__ = [
     "MARKER",
@@ -45,3 +49,13 @@ __all__ = [
     "start_detached",
     "sweep",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """What `child` defines, when it is asked for: a gate starts its worker without msgspec."""
+    if name not in ("OUTPUT_LIMIT", "Account", "Child", "Result", "run"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from dsdoctor.process import child  # noqa: PLC0415
+
+    globals()[name] = getattr(child, name)
+    return globals()[name]

@@ -669,7 +669,16 @@ def test_the_child_keeps_to_python_3_8_and_to_its_imports() -> None:
             else [alias.name for alias in node.names]
         )
     }
-    assert imported <= {"__future__", "ctypes", "importlib", "json", "os", "sys", "typing"}
+    assert imported <= {
+        "__future__",
+        "ctypes",
+        "importlib",
+        "json",
+        "os",
+        "sys",
+        "types",
+        "typing",
+    }
 
 
 def test_python_3_8_writes_the_same_records(tmp_path: Path) -> None:

@@ -34,6 +34,7 @@ import importlib
 import json
 import os
 import sys
+import types
 from typing import Any, Callable, NamedTuple, Sequence, Tuple
 
 SENTINEL = "\x1edsdoctor:"
@@ -792,10 +793,30 @@ def read_driver(nvml: Nvml) -> dict[str, object]:
     return value
 
 
+def find_library(name: str) -> str | None:
+    """Do what the function of that name in `ctypes.util` does, which is imported here."""
+    sys.modules.pop("ctypes.util", None)
+    util: Any = importlib.import_module("ctypes.util")
+    found: str | None = util.find_library(name)
+    return found
+
+
+def spare_ctypes_util() -> None:
+    """Let pynvml import `find_library`, which it does not call on Linux, from a module of ours.
+
+    The real one imports subprocess, shutil and tempfile: a quarter of what this script takes.
+    """
+    if "ctypes.util" not in sys.modules:
+        util: Any = types.ModuleType("ctypes.util")
+        util.find_library = find_library
+        sys.modules["ctypes.util"] = util
+
+
 def load_pynvml() -> Nvml | None:
     """Import pynvml, or say why that does not work."""
     call = "import pynvml"
     emit({"step": call})
+    spare_ctypes_util()
     try:
         pynvml = importlib.import_module("pynvml")
         if not hasattr(pynvml, "NVMLError"):

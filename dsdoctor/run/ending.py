@@ -56,11 +56,20 @@ def figures_of(progress: Progress, notices: Notices) -> Figures:
     )
 
 
-def note_control_group(folder: Path, notices: Notices) -> None:
-    """Writes down what the control group counted, as evidence for the diagnosis."""
-    if notices.oom_kills > 0:
-        line = f"memory.events: oom_kill +{notices.oom_kills} in {notices.folder}\n"
-        files.write(folder / "control-group.log", line, mode=0o600)
+def note_control_group(folder: Path, notices: Notices, *, rank_died: bool) -> None:
+    """Writes down what the control group counted, as evidence for the diagnosis.
+
+    Args:
+        folder: of the run.
+        notices: of the run.
+        rank_died: a rank of this host ended. Then a counter that stood still is evidence as well:
+            the kernel has not killed it for lack of memory.
+    """
+    kills = notices.oom_kills
+    if kills is not None and (kills > 0 or rank_died):
+        line = f"memory.events: oom_kill +{kills} in {notices.folder}\n"
+        with contextlib.suppress(OSError):  # a full disk
+            files.write(folder / "control-group.log", line, mode=0o600)
 
 
 def sources_of(folder: Path) -> list[str]:

@@ -76,7 +76,8 @@ class Notices:
         throttled: GPU index to seconds in which it was throttled.
         peak_gpu: GPU index to the highest use, bytes.
         peak_host: highest use of host memory, bytes.
-        oom_kills: kills by the kernel in the job's control group since the first sample.
+        oom_kills: kills by the kernel in the job's control group since the first sample; None = it
+            does not say.
         folder: that control group.
     """
 
@@ -84,7 +85,7 @@ class Notices:
         self.throttled: dict[str, float] = {}
         self.peak_gpu: dict[str, int] = {}
         self.peak_host: int | None = None
-        self.oom_kills = 0
+        self.oom_kills: int | None = None
         self.folder = ""
         self._first_kills: int | None = None
         self._first_errors: int | None = None

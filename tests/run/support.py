@@ -93,6 +93,18 @@ def folder_of(folder: Path) -> Path:
     return path
 
 
+def sampled_ranks(folder: Path) -> set[int]:
+    """Ranks that were seen while the job ran."""
+    rows = (folder_of(folder) / "samples.jsonl").read_text().splitlines()
+    return {rank["rank"] for row in rows for rank in json.loads(row)["ranks"]}
+
+
+def ended_first(found: Mapping[str, Any], rank: int) -> bool:
+    """Whether a rank ended before the others, or was seen to end together with them."""
+    moments = {end["rank"]: end["time"] for end in found["rank_ends"]}
+    return rank in moments and moments[rank] <= min(moments.values()) + 0.02
+
+
 def wait_for(what: Any, seconds: float = 200) -> Any:
     """Waits for an event, never for a time."""
     deadline = time.monotonic() + seconds
@@ -106,3 +118,30 @@ def wait_for(what: Any, seconds: float = 200) -> Any:
 
 def python(text: str) -> Sequence[str]:
     return (sys.executable, "-c", text)
+
+
+#: Two ranks without a launcher: the script starts the other one.
+BY_HAND = """
+import os, signal, subprocess, sys
+signal.signal(signal.SIGTERM, lambda *_: None)  # the ranks decide
+kids = [subprocess.Popen([sys.executable, *sys.argv[2:]], env={**os.environ, "RANK": str(rank),
+        "LOCAL_RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": sys.argv[1]}) for rank in (0, 1)]
+sys.exit(int(any([kid.wait() for kid in kids])))  # Gloo may abort the rank that is left alone
+"""
+
+
+def launch(launcher: str, folder: Path, port: str) -> list[str]:
+    """A launcher of two ranks; the script and its arguments follow."""
+    if launcher == "python":
+        path = folder / "start.py"
+        path.write_text(BY_HAND)
+        return [sys.executable, str(path), port]
+    if launcher == "deepspeed":
+        return ["deepspeed", "--num_gpus", "2", "--master_port", port]
+    if launcher == "accelerate":  # `--cpu` starts one process; the script uses no GPU
+        return [
+            "accelerate", "launch", "--multi_gpu", "--num_processes", "2", "--num_machines", "1",
+            "--main_process_port", port,
+        ]  # fmt: skip
+    return ["torchrun", "--nproc-per-node", "2", "--master-port", port]

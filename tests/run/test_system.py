@@ -10,30 +10,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.run.support import RUN, environment, quick, record
+from tests.run.support import RUN, ended_first, environment, launch, quick, record
 
 pytestmark = [
     pytest.mark.system,
     pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="needs root on Linux"),
 ]
-LIMIT = 300 << 20
-#: Takes 8 MiB at a time; the last of them one by one, each when the one before was sampled.
-EATER = """
-import glob, os, time
-def rows():
-    paths = glob.glob(os.environ["DSDOCTOR_RUNS"] + "/*/samples.jsonl")
-    return sum(open(path).read().count("\\n") for path in paths)
-kept = []
-while True:
-    kept.append(bytearray(8 << 20))
-    before = rows()
-    while len(kept) > {quick} and rows() == before: time.sleep(0.02)
-"""
+#: Two ranks and their launcher take 1.2 GiB; what is left fills within seconds.
+LIMIT = 2 << 30
 
 
 @pytest.fixture(name="group")
 def _group() -> Iterator[Path]:
-    """A control group of 300 MiB."""
+    """A control group of 2 GiB."""
     base = Path("/sys/fs/cgroup")
     old = (base / "memory").is_dir()
     folder = base / ("memory" if old else "") / f"dsdoctor-test-{os.getpid()}"
@@ -47,19 +36,23 @@ def _group() -> Iterator[Path]:
     folder.rmdir()
 
 
-def test_a_real_kill_for_lack_of_memory_is_named(tmp_path: Path, group: Path) -> None:
-    eat = EATER.format(quick=LIMIT * 6 // 10 >> 23)
+@pytest.mark.train
+def test_a_real_kill_for_lack_of_memory_is_named(
+    tmp_path: Path, group: Path, job: str, port: str
+) -> None:
     enter = f'echo $$ > {group}/cgroup.procs; exec "$@"'
-    command = [*RUN, "--preflight", "off", "--every", "0.2s", "--", sys.executable, "-c", eat]
+    command = [*RUN, "--preflight", "off", "--every", "0.2s", "--"]
+    command += [*launch("torchrun", tmp_path, port), job, "memory"]
     done = subprocess.run(
         ["sh", "-c", enter, "sh", *command],
         env=environment(tmp_path), capture_output=True, text=True, check=False, timeout=500,
     )  # fmt: skip
-    assert done.returncode == 137, done.stderr
+    assert done.returncode == 1, done.stderr
     assert "cause: host-oom-killed" in done.stderr
     assert "memory of the job's control group is" in done.stderr
-    causes = record(tmp_path)["diagnosis"]["causes"]
-    assert causes[0]["condition"] == "host-oom-killed"
+    found = record(tmp_path)
+    assert found["diagnosis"]["causes"][0]["condition"] == "host-oom-killed"
+    assert ended_first(found, 1)
 
 
 @pytest.fixture(name="small_disk")
@@ -76,18 +69,15 @@ def _small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
-def test_a_full_disk_is_named(tmp_path: Path, small_disk: Path) -> None:
-    write = (
-        "import sys\nwith open(sys.argv[1] + '/checkpoint.pt', 'wb', buffering=0) as file:\n"
-        "    while True:\n"
-        "        if file.write(bytes(1 << 20)) == 0 or file.tell() > 64 << 20: break"
-    )
-    out = small_disk / "out"  # the script would make it
-    done = quick(
-        tmp_path, "--", sys.executable, "-c", write, str(small_disk), "--output_dir", str(out)
-    )
-    assert done.returncode == 1
-    assert "cause: disk-full" in done.stderr
+@pytest.mark.train
+def test_a_disk_that_a_checkpoint_fills_is_named(
+    tmp_path: Path, small_disk: Path, job: str, port: str
+) -> None:
+    out = small_disk / "out"  # DeepSpeed makes it
+    words = (*launch("deepspeed", tmp_path, port), job, "disk", "--output_dir", str(out))
+    done = quick(tmp_path, "--", *words)
+    assert done.returncode != 0
+    assert "cause: disk-full" in done.stderr, done.stderr
     assert f"disk {small_disk}" in {notice["key"] for notice in record(tmp_path)["notices"]}
 
 

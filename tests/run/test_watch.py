@@ -12,89 +12,16 @@ from typing import Any
 import jsonschema
 import pytest
 
-from dsdoctor.host import free_port
 from dsdoctor.model.run_record import RunRecord
 from dsdoctor.model.schema import run_diff_schema, run_schema
 from dsdoctor.model.units import GIB
-from dsdoctor.run.flight import PIPES
 from dsdoctor.run.hang import HangClock, summary
 from dsdoctor.run.notices import Notices
 from dsdoctor.run.progress import Progress, parse
 from dsdoctor.run.report import figure_rows
-from tests.run.support import folder_of, quick, record, run, spoken
+from tests.run.support import quick, record, run
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="watching needs Linux")
-
-TRAIN = """
-import os, sys, threading, time, torch, torch.distributed as dist
-dist.init_process_group("gloo")
-rank, how = dist.get_rank(), sys.argv[1]
-def monitor():  # NCCL has this thread, Gloo has none; what it writes is torch's own
-    pipe = f"{os.environ['TORCH_NCCL_DEBUG_INFO_PIPE_FILE']}{rank}.pipe"
-    os.mkfifo(pipe)
-    if open(pipe, "rb").read():
-        with open(f"{os.environ['TORCH_FR_DUMP_TEMP_FILE']}{rank}", "wb") as file:
-            file.write(torch._C._distributed_c10d._dump_fr_trace())
-if how == "hang": threading.Thread(target=monitor, daemon=True).start()
-for step in range(1, 7):
-    dist.all_reduce(torch.ones(2))
-    if rank == 0:
-        print(f"steps: {step} loss: {2 / step:.4f} iter time (s): 0.200 samples/sec: 40.0", flush=True)
-    if step == 4 and rank == 1:
-        if how == "key": {}["missing"]
-        if how == "kill": os.kill(os.getpid(), 9)
-        if how == "hang": time.sleep(600)
-    time.sleep(0.2)
-dist.destroy_process_group()
-"""
-TORCHRUN = ("torchrun", "--nproc-per-node", "2", "--master-port")
-
-
-@pytest.fixture(name="script")
-def _script(tmp_path: Path) -> str:
-    path = tmp_path / "train.py"
-    path.write_text(TRAIN)
-    return str(path)
-
-
-@pytest.mark.train
-def test_a_rank_that_is_killed_is_named_with_the_order_of_death(
-    tmp_path: Path, script: str
-) -> None:
-    done = quick(tmp_path, "--", *TORCHRUN, str(free_port()), script, "kill")
-    assert done.returncode == 1
-    ends = record(tmp_path)["rank_ends"]
-    assert [end["rank"] for end in ends][:1] == [1]
-    assert "rank 1" in done.stderr
-    assert any(
-        cause["condition"] in ("rank-killed", "host-oom-killed")
-        for cause in record(tmp_path)["diagnosis"]["causes"]
-    )
-
-
-@pytest.mark.train
-@pytest.mark.skipif(sys.version_info >= (3, 15), reason="py-spy has no wheel there")
-def test_a_hang_names_the_rank_that_is_waited_for_and_can_be_stopped(
-    tmp_path: Path, script: str
-) -> None:
-    done = quick(
-        tmp_path, "--hang-after", "4s", "--on-hang", "stop",
-        "--", *TORCHRUN, str(free_port()), script, "hang",
-    )  # fmt: skip
-    assert done.returncode != 0
-    hang = record(tmp_path)["hang"]
-    assert hang.startswith("no output and no work for")
-    assert "of 2 ranks wait in" in hang or "rank 1 is in" in hang
-    assert "rank 1 never started collective 5 of group" in hang
-    assert f"called at {script}:" in hang
-    said = spoken(done.stderr)
-    assert any(line.startswith("dsdoctor: cause: the job hung: no output") for line in said)
-    assert not any("SignalException" in line for line in said)  # that was dsdoctor's own SIGTERM
-    assert list(Path(record(tmp_path)["env_set"][PIPES]).parent.glob("dsdoctor-*.pipe")) == []
-    stacks = sorted(path.name for path in (folder_of(tmp_path) / "stacks").iterdir())
-    assert stacks == ["rank-0.txt", "rank-1.txt"]
-    assert "train.py" in (folder_of(tmp_path) / "stacks" / "rank-1.txt").read_text()
-
 
 #: Two dumps such as NCCL's watchdog leaves when a collective times out, and its message.
 DUMPS = """

@@ -97,9 +97,9 @@ SIGNATURES = (
         masks=("dataloader-worker-killed", "nccl-timeout-watchdog"),
     ),
     Signature(
-        pattern=r"^memory\.events: oom_kill \+\d+ in ",
+        pattern=r"^memory\.events: oom_kill \+[1-9]\d* in ",
         examples=("memory.events: oom_kill +1 in /sys/fs/cgroup/job",),
-        not_examples=("memory.events: oom_kill +0 is what a healthy job shows",),
+        not_examples=("memory.events: oom_kill +0 in /sys/fs/cgroup/job",),
         source="memory.events of Linux's control groups, as `dsdoctor run` writes it down",
         message="the kernel killed a process of the job: its control group ran out of memory",
         level=Level.CERTAIN,

@@ -41,4 +41,15 @@ SIGNATURES = (
         level=Level.CERTAIN,
         masks=("host-oom-killed", "nccl-timeout-watchdog"),
     ),
+    # the kernel counts what it kills for lack of memory; the counter stood still
+    Signature(
+        pattern=r"return code = -9\b|exitcode\s*: -9\b|\bSignal 9 \(SIGKILL\)",
+        examples=("[ERROR] [launch.py:1:f] ['python'] exits with return code = -9",),
+        not_examples=("[ERROR] [launch.py:1:f] ['python'] exits with return code = -11",),
+        source="memory.events of Linux's control groups, as `dsdoctor run` writes it down",
+        masks=("host-oom-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
+        requires=("memory.events: oom_kill +0 in ",),
+        unless=("MemoryError", "std::bad_alloc", "oom_kill event", "OOMKilled", "OOM Killed"),
+        echo=True,
+    ),
 )

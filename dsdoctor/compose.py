@@ -29,7 +29,8 @@ from dsdoctor.model.facts.toolchain import Compilers, CudaToolkits, ExtensionCac
 from dsdoctor.model.partial import Source
 from dsdoctor.model.snapshot import Snapshot
 from dsdoctor.named_job import resolve
-from dsdoctor.products import PRODUCTS, product
+from dsdoctor.product_names import products_named, similar
+from dsdoctor.products import PRODUCTS
 from dsdoctor.registry import Registry
 
 #: What a machine brings, whatever runs on it. All that is in no table belongs to the environment.
@@ -54,24 +55,6 @@ DESCRIBED = "--like"
 _NOT_TRIED = Missing(
     why=Why.NOT_ASKED, detail="this environment was not started on the machine that is judged"
 )
-
-#: What people call a product, where that is not its name.
-_CALLED = {
-    "P100-SXM": "P100-SXM2-16GB",
-    "V100-SXM-16GB": "V100-SXM2-16GB",
-    "V100-SXM-32GB": "V100-SXM2-32GB",
-    "A100-SXM-40GB": "A100-SXM4-40GB",
-    "A100-SXM-80GB": "A100-SXM4-80GB",
-    "A100-PCIE-80GB": "A100 80GB PCIe",
-    "H100-SXM": "H100 80GB HBM3",
-    "H100-PCIE": "H100 PCIe",
-    "H100-NVL": "H100 NVL",
-    "H200-SXM": "H200",
-    "B200-SXM": "B200",
-    "RTX3090": "GeForce RTX 3090",
-    "RTX4090": "GeForce RTX 4090",
-    "RTX5090": "GeForce RTX 5090",
-}
 
 
 def with_job(snapshot: Snapshot, run: RunNeeds, host: Host, registry: Registry) -> Snapshot:
@@ -179,37 +162,30 @@ def _copy(snapshot: Snapshot) -> Snapshot:
     )
 
 
-_LIKE = re.compile(r"(?P<count>[1-9]\d{0,2}) ?[x×*] ?(?P<name>\S.{0,60})$")
+_LIKE = re.compile(
+    r"(?:(?P<count>[1-9]\d{0,2})(?: ?[x×*] ?| ))?(?P<name>\S.{0,60}?)"
+    r"(?: ?[x×*] ?(?P<behind>[1-9]\d{0,2}))?"
+)
 
 
 def machine_like(text: str, driver: str | None) -> Snapshot:
     """A machine of so many GPUs of a product, of which nothing else is known.
 
     Args:
-        text: `8xH100-SXM`, or a product's full name as `nvidia-smi -L` prints it.
+        text: `8xH100-SXM`, `RTX 4090`, or a product's full name as `nvidia-smi -L` prints it;
+            without a number it is one GPU.
         driver: its driver's version.
 
     Raises:
-        UsageError: the product or the version is not known.
+        UsageError: no product or several are called that, or the version is not one.
     """
-    found = _LIKE.match(text.strip())
-    name = found["name"].strip() if found else text.strip()
-    full = _CALLED.get(name.upper().replace(" ", "-"), name.removeprefix("NVIDIA "))
-    known = product(full)
-    if found is None or known is None:
-        near = ", ".join(f"`8x{one}`" for one in sorted(_CALLED) if one[:4] == name.upper()[:4])
-        expected = near or "such as `8xH100-SXM` or `2xGeForce RTX 4090`"
-        raise UsageError(
-            f"`--like {text}` names no product that is known; expected a number and a product, "
-            f"{expected}"
-        )
+    count, full = _product_of(text)
+    known = PRODUCTS[full]
     if driver is not None and not re.fullmatch(r"\d{3}(?:\.\d{1,4}){0,2}", driver):
         raise UsageError(
             f"`--driver {driver}` is not a driver's version; expected one such as `550.54.15`"
         )
-    full = next(one for one in PRODUCTS if one == full.removeprefix("Tesla "))
     snapshot = Snapshot(assumed=("all memory of its GPUs is free",))
-    count = int(found["count"])
     gpu = {
         "name": f"NVIDIA {full}",
         "cc_major": known.major,
@@ -224,6 +200,32 @@ def machine_like(text: str, driver: str | None) -> Snapshot:
     if driver is not None:
         _describe(snapshot, Nvml, {"driver_version": driver}, ["driver_version"])
     return snapshot
+
+
+def _product_of(text: str) -> tuple[int, str]:
+    """How many GPUs of which product a value of `--like` means."""
+    found = _LIKE.fullmatch(text.strip())
+    both = found is not None and found["count"] and found["behind"]
+    if found is None or both:
+        raise _not_a_product(text, [])
+    count = found["count"] or found["behind"] or "1"
+    names = products_named(found["name"])
+    if not names:
+        raise _not_a_product(text, similar(found["name"]))
+    if len(names) > 1:
+        several = ", ".join(f"`{count}x{name}`" for name in names)
+        raise UsageError(
+            f"`--like {text}` names {len(names)} products; expected one of them: {several}"
+        )
+    return int(count), names[0]
+
+
+def _not_a_product(text: str, near: list[str]) -> UsageError:
+    expected = ", ".join(f"`8x{name}`" for name in near)
+    return UsageError(
+        f"`--like {text}` names no product that is known; expected a number and a product, "
+        f"such as {expected or '`8xH100-SXM` or `2xRTX 4090`'}"
+    )
 
 
 def _describe(

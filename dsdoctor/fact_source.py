@@ -7,6 +7,7 @@ from typing import Protocol, TypeVar
 from dsdoctor.model.facts.base import Fact, Missing
 from dsdoctor.model.facts.machine import NvidiaKernel
 from dsdoctor.model.facts.run import RunNeeds
+from dsdoctor.model.partial import NotStated
 
 F = TypeVar("F", bound=Fact)
 
@@ -54,4 +55,7 @@ class Facts:
 def has_gpu(snapshot: Source) -> bool:
     """Whether the kernel knows of an NVIDIA GPU, with or without a driver that works."""
     kernel = snapshot.get(NvidiaKernel)
-    return not isinstance(kernel, Missing) and bool(kernel.pci or kernel.device_nodes)
+    try:
+        return not isinstance(kernel, Missing) and bool(kernel.pci or kernel.device_nodes)
+    except NotStated:  # a paste that names the module and no GPU
+        return False

@@ -11,7 +11,8 @@ _WORDS = lazy(
     r"|(?:transformers|accelerate|llama-?factory)`{0,2} version"
     r"|Cuda compilation tools|NVIDIA Corporation|Package\s+Version|Name\s+Version\s+Build"
     r"|pip[\d.]{0,5} (?:list|freeze)\b|\w==|Name: [\w.-]+\s+Version: \d|No devices were found"
-    r"|determine the device handle"
+    r"|determine the device handle|NVRM(?: version:|: loading) NVIDIA"
+    r"|(?:torch|deepspeed) \w{4,7} \.{3}"
 )
 
 

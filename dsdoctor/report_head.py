@@ -24,8 +24,7 @@ def describe(report: Report, snapshot: Snapshot) -> None:
     """Fills in what was examined: host, GPUs, driver, environment, and notes on the run."""
     with contextlib.suppress(partial.NotStated):
         _describe_gpus(report, snapshot)
-    with contextlib.suppress(partial.NotStated):
-        _describe_driver(report, snapshot)
+    _describe_driver(report, snapshot)
     report.host = _stated(snapshot.get(OsInfo), "hostname") or ""
     choice = snapshot.get(PatientChoice)
     report.patient = PatientLine(
@@ -104,6 +103,10 @@ def _describe_gpus(report: Report, snapshot: Snapshot) -> None:
             cut = snapshot.pasted and gpu.error is None  # old drivers print what fits of a name
             name = gpu.name or ("GPU" if cut else "unreadable GPU")
             names[name] = names.get(name, 0) + 1
+        count = _stated(gpus, "count") if snapshot.pasted else None
+        unnamed = int(count) - sum(names.values()) if count is not None else 0
+        if names and unnamed > 0:  # tools that name one GPU and count all
+            names["GPU"] = names.get("GPU", 0) + unnamed
         report.gpus = [f"{count} × {name}" for name, count in names.items()]
     matrix = build_matrix(gpus, snapshot.get(GpuTopology), snapshot.get(PciTree))
     if matrix is not None:
@@ -114,11 +117,9 @@ def _describe_gpus(report: Report, snapshot: Snapshot) -> None:
 
 
 def _describe_driver(report: Report, snapshot: Snapshot) -> None:
-    nvml, kernel = snapshot.get(Nvml), snapshot.get(NvidiaKernel)
-    if not isinstance(nvml, Missing):
-        report.driver = nvml.driver_version
-    if report.driver is None and not isinstance(kernel, Missing):
-        report.driver = kernel.module_version
+    report.driver = _stated(snapshot.get(Nvml), "driver_version") or _stated(
+        snapshot.get(NvidiaKernel), "module_version"
+    )
 
 
 def _note_run(report: Report, snapshot: Snapshot) -> None:

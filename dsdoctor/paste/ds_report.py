@@ -19,6 +19,11 @@ _TITLE = re.compile(r"\s*DeepSpeed (?:C\+\+/CUDA extension op report|general env
 _DOTTED = re.compile(r"\s*(?P<key>[A-Za-z][\w ()/.]{2,40}?) \.{2,40}\s?(?P<value>.*)$")
 _OP = re.compile(r"\s*(?P<op>[a-z][a-z0-9_]{2,40}) \.{0,30}\s*\[(?P<built>YES|NO)\]")
 _UNITS = {"B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
+#: Lines that only this report has: people paste them without the title above them.
+_UNTITLED = re.compile(
+    r"\s*(?:torch (?:install path|version|cuda version|hip version)"
+    r"|deepspeed (?:install path|info|wheel compiled w\.)|nvcc version) \.{3,40}\s"
+)
 #: Lines of the longest such report, with the warnings of every op.
 _MOST = 160
 
@@ -30,7 +35,11 @@ def _read(lines: Sequence[Line], into: Statements) -> None:
             left = _MOST
             into.recognized()
             into.state(DeepSpeedLive, "imported", {"ok": True}, line)
-        elif left:
+            continue
+        if not left and _UNTITLED.match(line.text):
+            left = _MOST
+            into.recognized()
+        if left:
             left = 0 if line.fence else left - 1
             _line(line, into)
 

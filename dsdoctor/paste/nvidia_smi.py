@@ -69,9 +69,12 @@ _HANDLE_CODES = {
     "Not Found": (6, "NOT_FOUND"),
     "Unknown Error": (999, "UNKNOWN"),
 }
+#: Below the table, since driver 450, where MIG is enabled on a GPU and no MIG device exists on any.
+_NO_MIG = re.compile(r"\s*\|?\s*No MIG devices found\s*\|?\s*$")
 _NO_DEVICES = re.compile(r"\s*No devices were found\s*$")
 #: The number of such a GPU is not printed: its place in the list is behind those that have one.
 _NUMBERLESS = 1000
+_MOST_GPUS = 64
 
 
 def _read(lines: Sequence[Line], into: Statements) -> None:
@@ -107,6 +110,10 @@ def _failure(line: Line, into: Statements) -> None:
         number = _NUMBERLESS + int(lost["bus"].replace(":", "").replace(".", ""), 16)
         into.state(Gpus, f"gpus.{number}.pci_bdf", bdf(lost["bus"]), line)
         into.state(Gpus, f"gpus.{number}.error", error, line)
+    elif _NO_MIG.match(line.text):
+        for index in range(_MOST_GPUS):
+            if into.value(Gpus, f"gpus.{index}.mig_mode"):
+                into.state(Gpus, f"gpus.{index}.mig_devices", [], line)
     elif _NO_DEVICES.match(line.text):
         into.state(Gpus, "gpus[]", None, line)
         into.state(Gpus, "count", 0, line)

@@ -8,6 +8,7 @@ import re
 from dsdoctor.api import LaunchCommand, LaunchFiles, Missing, Patient, RunNeeds, probe
 from dsdoctor.host import Host, HostError
 from dsdoctor.model.facts.base import Why
+from dsdoctor.probes.module_files import missing_module, module_of
 
 #: Words that the shell itself knows, which no search of PATH finds.
 _SHELL = (
@@ -62,13 +63,25 @@ def launch_files(
         "config_file"
     )
     path = None if script is None else posixpath.normpath(posixpath.join(run.cwd, script))
+    found = (_found(host, program, command, run, bin_dir) or None) if program else None
+    missing = None
+    if (
+        bin_dir
+        and found
+        and posixpath.dirname(found) == bin_dir
+        and not isinstance(patient, Missing)
+    ):
+        missing = missing_module(host, module_of(command), (run.cwd, *patient.sys_path))
     return LaunchFiles(
         program=program,
-        program_path=(_found(host, program, command, run, bin_dir) or None) if program else None,
+        program_path=found,
         script=script,
         script_path=path,
         script_exists=None if path is None else _there(host, path),
         launcher_config=config or None,
         launcher_config_exists=_there(host, posixpath.join(run.cwd, config)) if config else None,
         folder=run.cwd,
+        missing_module=missing.name if missing else None,
+        module_folder=missing.folder if missing else "",
+        module_near=missing.near if missing else "",
     )

@@ -22,6 +22,7 @@ from dsdoctor.model.facts.python import (
     TorchLive,
 )
 from dsdoctor.probes import builtin
+from dsdoctor.products import PRODUCTS
 from dsdoctor.registry import gives
 from tests.paste.test_judged import run
 
@@ -174,20 +175,56 @@ def test_what_nobody_said_of_a_machine_like_a_product_is_not_judged() -> None:
     assert not any("stated_at" in f.evidence for f in report.findings)
 
 
-@pytest.mark.parametrize("text", ["8xH1", "H100-SXM", "0xA100-SXM-80GB", "x", "8x"])
+@pytest.mark.parametrize("text", ["8xH1", "0xH200", "x", "8x", "RTX", "80GB", "8xMI300X"])
 def test_a_product_that_is_not_known_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="names no product that is known"):
         compose.machine_like(text, None)
 
 
+@pytest.mark.parametrize(
+    ("text", "count", "name"),
+    [
+        ("1xRTX-4090", 1, "GeForce RTX 4090"),
+        ("RTX4090", 1, "GeForce RTX 4090"),
+        ("2x2080Ti", 2, "GeForce RTX 2080 Ti"),
+        ("8x NVIDIA H100 80GB HBM3", 8, "H100 80GB HBM3"),
+        ("8 x HGX H100", 8, "H100 80GB HBM3"),
+        ("2xH100 PCIe", 2, "H100 PCIe"),
+        ("8xA100 80GB SXM", 8, "A100-SXM4-80GB"),
+        ("A100-PCIE-80GB x8", 8, "A100 80GB PCIe"),
+        ("4xnvidia-l40s", 4, "L40S"),
+        ("4 RTX 6000 Ada", 4, "RTX 6000 Ada Generation"),
+        ("8xTesla V100-SXM2-32GB", 8, "V100-SXM2-32GB"),
+        ("8xB300", 8, "B300 SXM6 AC"),
+        ("8xH200", 8, "H200"),
+        ("1xGH200 96GB", 1, "GH200 480GB"),
+    ],
+)
+def test_spellings_that_only_one_product_has(text: str, count: int, name: str) -> None:
+    gpus = compose.machine_like(text, None).get(Gpus)
+    assert not isinstance(gpus, Missing)
+    assert [gpu.name for gpu in gpus.gpus] == [f"NVIDIA {name}"] * count
+
+
+def test_spellings_of_several_products_get_the_list() -> None:
+    with pytest.raises(UsageError) as caught:
+        compose.machine_like("8xA100-80GB", None)
+    assert str(caught.value) == (
+        "`--like 8xA100-80GB` names 2 products; expected one of them: "
+        "`8xA100 80GB PCIe`, `8xA100-SXM4-80GB`"
+    )
+
+
+def test_each_name_that_is_offered_or_reported_is_accepted() -> None:
+    for name in PRODUCTS:
+        gpus = compose.machine_like(f"2xNVIDIA {name}", None).get(Gpus)
+        assert not isinstance(gpus, Missing)
+        assert gpus.gpus[1].name == f"NVIDIA {name}"
+
+
 def test_a_driver_that_is_no_version_is_refused() -> None:
     with pytest.raises(UsageError, match="is not a driver's version"):
         compose.machine_like("8xH100-SXM", "latest")
-
-
-def test_every_product_that_people_name_is_in_the_table() -> None:
-    for name in compose._CALLED:
-        assert compose.machine_like(f"1x{name}", None).facts
 
 
 def test_the_tables_name_facts_that_probes_read() -> None:

@@ -58,6 +58,9 @@ def troubles(report: Report) -> set[str]:
             {"driver-library-mismatch"},
         ),
         (texts.SMI_LOST, {"gpu-lost"}),
+        (texts.NVIDIA_SMI_MIG, {"mig-without-instance"}),
+        (texts.KERNEL_MODULE + texts.COLLECT_ENV.replace("535.104.05", ""), {"driver-too-old"}),
+        (texts.DS_REPORT_UNTITLED, {"cuda-toolkit-mismatch"}),
         ("No devices were found\n" + texts.LSPCI_BARE, {"no-gpu-visible"}),
         (
             "couldn't communicate with the NVIDIA driver.\n" + texts.LSPCI_BARE,
@@ -113,6 +116,18 @@ def test_a_torch_without_its_cuda_is_judged_over_all_its_builds(
     smi = f"| NVIDIA-SMI {driver}   Driver Version: {driver}   CUDA Version: 11.4     |\n"
     report = report_of(_PIP.format(torch=torch) + smi + _GPU.format(gpu=gpu))
     assert troubles(report) == found
+
+
+def test_a_gpu_on_the_bus_does_not_say_what_the_driver_lists() -> None:
+    text = texts.LSPCI_BARE + texts.KERNEL_MODULE
+    assert "no-gpu-visible" not in troubles(report_of(text))
+
+
+def test_the_headline_counts_gpus_that_the_paste_does_not_name(tmp_path: Path) -> None:
+    paste = tmp_path / "env.txt"
+    paste.write_text(texts.LLAMAFACTORY, encoding="utf-8")
+    output = run("check", "--from-report", str(paste))[1]
+    assert "1 × NVIDIA A800-SXM4-80GB + 7 × GPU" in " ".join(output.split())
 
 
 def test_one_gpu_of_two_without_code_is_a_warning() -> None:

@@ -95,6 +95,14 @@ CASES: list[tuple[str, str, Any]] = [
     ("llamafactory-cli env", "torch_live/cuda_ok", True),
     ("nvcc --version", "cuda_toolkits/found/0/version", "12.6"),
     ("lspci", "nvidia_kernel/pci/0/driver", "nouveau"),
+    ("kernel module", "nvidia_kernel/module_version", "525.147.05"),
+    ("kernel module", "nvidia_kernel/module_open", True),
+    ("kernel log", "nvidia_kernel/module_version", "470.256.02"),
+    ("kernel log", "nvidia_kernel/module_open", False),
+    ("ds_report without title", "torch_build/cuda", "12.4"),
+    ("ds_report without title", "cuda_toolkits/found/0/version", "11.5"),
+    ("nvidia-smi MIG", "gpus/gpus/0/mig_devices", []),
+    ("nvidia-smi MIG", "gpus/gpus/1/mig_mode", False),
     ("lspci", "nvidia_kernel/pci/0/device_id", "0x20b5"),
     ("pip list", "deep_speed_install/version", "0.15.4"),
     ("pip list", "torch_build/nccl", "2.20.5"),
@@ -134,8 +142,10 @@ def test_each_fact_has_its_line(name: str, fact: str, path: str, words: str) -> 
 @pytest.mark.parametrize("name", sorted(texts.ALL))
 def test_a_format_is_read_by_its_reader_alone(name: str) -> None:
     assert may_state(texts.ALL[name])
-    words = {"pip freeze": "pip list"}.get(name, name)
-    for ending in (" old", " vllm"):
+    module = "/proc/driver/nvidia/version"
+    names = {"pip freeze": "pip list", "kernel module": module, "kernel log": module}
+    words = names.get(name, name)
+    for ending in (" old", " vllm", " without title", " MIG"):
         words = words.removesuffix(ending)
     assert stated(texts.ALL[name]).origin == f"a paste of {words}"
 

@@ -263,6 +263,47 @@ Cuda compilation tools, release 12.6, V12.6.85
 Build cuda_12.6.r12.6/compiler.35059454_0
 """
 
+KERNEL_MODULE = """\
+$ cat /proc/driver/nvidia/version
+NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  525.147.05  Release Build  (user@host)
+GCC version:  gcc version 12.2.0 (Debian 12.2.0-14)
+"""
+
+KERNEL_LOG = """\
+[   12.345678] NVRM: loading NVIDIA UNIX x86_64 Kernel Module  470.256.02  Thu May  2 14:37:44 UTC 2024
+"""
+
+DS_REPORT_UNTITLED = """\
+torch version .................... 2.6.0+cu124
+deepspeed info ................... 0.16.5, unknown, unknown
+torch cuda version ............... 12.4
+nvcc version ..................... 11.5
+"""
+
+NVIDIA_SMI_MIG = """\
++-----------------------------------------------------------------------------+
+| NVIDIA-SMI 525.105.17   Driver Version: 525.105.17   CUDA Version: 12.0     |
+|-------------------------------+----------------------+----------------------+
+| GPU  Name        Persistence-M| Bus-Id        Disp.A | Volatile Uncorr. ECC |
+| Fan  Temp  Perf  Pwr:Usage/Cap|         Memory-Usage | GPU-Util  Compute M. |
+|                               |                      |               MIG M. |
+|===============================+======================+======================|
+|   0  NVIDIA A30          On   | 00000000:3B:00.0 Off |                   On |
+| N/A   38C    P0    28W / 165W |      0MiB / 24576MiB |     N/A      Default |
+|                               |                      |              Enabled |
++-------------------------------+----------------------+----------------------+
+|   1  NVIDIA A30          On   | 00000000:5E:00.0 Off |                    0 |
+| N/A   38C    P0    28W / 165W |      0MiB / 24576MiB |      0%      Default |
+|                               |                      |             Disabled |
++-------------------------------+----------------------+----------------------+
+
++-----------------------------------------------------------------------------+
+| MIG devices:                                                                |
++------------------+--------------------------------+-----------+-----------------------+
+|  No MIG devices found                                                       |
++-----------------------------------------------------------------------------+
+"""
+
 LSPCI = """\
 17:00.0 3D controller [0302]: NVIDIA Corporation GA100 [A100 PCIe 80GB] [10de:20b5] (rev a1)
 \tSubsystem: NVIDIA Corporation Device [10de:1533]
@@ -339,6 +380,10 @@ ALL = {
     "llamafactory-cli env": LLAMAFACTORY,
     "nvcc --version": NVCC,
     "lspci": LSPCI,
+    "kernel module": KERNEL_MODULE,
+    "kernel log": KERNEL_LOG,
+    "ds_report without title": DS_REPORT_UNTITLED,
+    "nvidia-smi MIG": NVIDIA_SMI_MIG,
     "pip list": PIP_LIST,
     "pip freeze": PIP_FREEZE,
     "pip show": PIP_SHOW,

@@ -31,7 +31,7 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
     frozenset(names.split())
     for names in (
         "version errors callable_module entry_points lazy_regex records safe_path files process proc_stat products",
-        "model",
+        "model product_names",
         "framework host hostfile reading yaml_text",
         "api interpreter recommend",
         "registry",

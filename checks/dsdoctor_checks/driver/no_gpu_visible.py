@@ -41,6 +41,7 @@ from dsdoctor.api import (
     warn,
 )
 from dsdoctor_checks._util import (
+    driver_loaded,
     gpu_expected,
     gpus_hidden,
     other_accelerator,
@@ -137,6 +138,9 @@ def some_gpu_visible(
             on_bus=on_bus,
             **evidence,
         )
+        return
+    if isinstance(gpus, Missing) and gpus.why is Why.NOT_ASKED and driver_loaded(kernel):
+        yield skip(gpus.detail, on_bus=on_bus, **evidence)  # nobody has asked the driver
         return
     yield fail(
         f"{on_bus} NVIDIA GPUs on the PCI bus, but the driver lists none",

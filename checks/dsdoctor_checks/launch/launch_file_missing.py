@@ -87,6 +87,17 @@ def program_and_script_are_there(files: LaunchFiles) -> Iterator[Finding]:
             " `accelerate config`",
             config=files.launcher_config,
         )
+    if files.missing_module is not None:
+        yield fail(
+            f"`{files.module_folder}` does not contain the module `{files.missing_module}`"
+            + (f"; the closest is `{files.module_near}`" if files.module_near else ""),
+            effect=f"the command fails at once with `No module named {files.missing_module}`",
+            hint=f"change it to `{files.module_near}`"
+            if files.module_near
+            else "correct its name, or activate the environment that contains it",
+            module=files.missing_module,
+        )
+        return
     there = files.script_exists is not False and files.launcher_config_exists is not False
     if files.program_path is not None and there:
         yield ok(program=files.program_path, script=files.script_path)

@@ -77,6 +77,10 @@ class LaunchFiles(Fact, frozen=True, kw_only=True):
             none is named or its path contains shell syntax.
         launcher_config_exists: it exists; None = unknown.
         folder: working directory of the command.
+        missing_module: the module behind `-m` if its package does not contain it; None = it is
+            there, none is named, or it cannot be determined.
+        module_folder: the package that does not contain it.
+        module_near: a module of that package with a similar name; "" = there is none.
     """
 
     program: str | None = None
@@ -87,6 +91,9 @@ class LaunchFiles(Fact, frozen=True, kw_only=True):
     launcher_config: str | None = None
     launcher_config_exists: bool | None = None
     folder: str = "."
+    missing_module: str | None = None
+    module_folder: str = ""
+    module_near: str = ""
 
 
 class HostEntry(msgspec.Struct, frozen=True, kw_only=True):

@@ -24,12 +24,22 @@ def parser_of(launcher: str) -> Any:
 
         return runner.parse_args
     if launcher == "torchrun":
-        from torch.distributed import run
-
-        return run.parse_args
+        return torchrun
     from accelerate.commands.launch import launch_command_parser
 
     return launch_command_parser().parse_args
+
+
+def torchrun(arguments: list[str]) -> None:
+    """Also makes the settings of a run, as torchrun does before it starts the first process."""
+    from torch.distributed import run
+
+    asked = run.parse_args(arguments)
+    if str(asked.nproc_per_node) in ("auto", "gpu", "xpu", "cpu"):
+        asked.nproc_per_node = "1"  # which the machine decides, and this may be another one
+    config = run.config_from_args(asked)[0]
+    if config.nproc_per_node < 1:  # WorkerSpec asserts it (elastic/agent/server/api.py)
+        raise ValueError("nproc_per_node must be > 0, got %d" % config.nproc_per_node)
 
 
 def say(**record: Any) -> None:

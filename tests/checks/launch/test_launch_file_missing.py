@@ -10,6 +10,7 @@ from dsdoctor.testing import FakeHost, judge
 from dsdoctor_checks.launch import launch_file_missing
 from tests.checks.launch.rows import command
 
+SITE = "/opt/t/lib/python3.11/site-packages"
 HOST = FakeHost(
     env={"PATH": "/usr/bin"},
     files={
@@ -22,6 +23,16 @@ HOST = FakeHost(
         "/usr/bin/sh": "",
         "/opt/t/bin2/accelerate": "",
         "/abs/train.py": "",
+        "/opt/t/bin/python3.11": "",
+        "/opt/t/bin/torchrun": "",
+        f"{SITE}/torch/__init__.py": "",
+        f"{SITE}/torch/distributed/__init__.py": "",
+        f"{SITE}/torch/distributed/run.py": "",
+        f"{SITE}/torch/_C.cpython-311-x86_64-linux-gnu.so": "",
+        f"{SITE}/spread/__init__.py": "__path__ = __import__('pkgutil').extend_path(__path__, 'x')",
+        f"{SITE}/parts/one.py": "",
+        "/job/src/__init__.py": "",
+        "/job/src/train.py": "",
     },
 )
 PATIENT = Patient(
@@ -30,6 +41,7 @@ PATIENT = Patient(
     version="3.11.7",
     kind="venv",
     bin_dir="/opt/t/bin",
+    sys_path=("/opt/t/lib/python3.11", SITE),
 )
 
 
@@ -109,3 +121,41 @@ def test_a_launcher_that_is_not_installed(program: str, advice: str) -> None:
     (found,) = judge(launch_file_missing.program_and_script_are_there, launch_files=files).bad
     assert advice in found.hint
     assert "closest" not in found.message
+
+
+@pytest.mark.parametrize(
+    ("text", "near"),
+    [
+        ("/opt/t/bin/python3.11 -m torch.distributed.runn t.py", "torch.distributed.run"),
+        ("/opt/t/bin/python3.11 -m torch.distribted.run t.py", "torch.distributed.run"),
+        ("/opt/t/bin/torchrun --nproc-per-node 2 -m src.tran", "src.train"),
+        ("/opt/t/bin/python3.11 -m torch.zzz", ""),
+    ],
+)
+def test_a_module_that_its_package_does_not_contain(text: str, near: str) -> None:
+    files = look(text)
+    (found,) = judge(launch_file_missing.program_and_script_are_there, launch_files=files).bad
+    assert (
+        f"does not contain the module `{text.partition('-m ')[2].partition(' ')[0]}`"
+        in found.message
+    )
+    assert files.module_near == near
+    assert f"`{near}`" in found.hint or not near
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "/opt/t/bin/python3.11 -m torch.distributed.run t.py",
+        "/opt/t/bin/python3.11 -m src.train",
+        "/opt/t/bin/python3.11 -m torch._C",
+        "/opt/t/bin/python3.11 -m torch.distributed",
+        "/opt/t/bin/python3.11 -m spread.two",  # may have parts in other folders
+        "/opt/t/bin/python3.11 -m parts.two",
+        "/opt/t/bin/python3.11 -m elsewhere.main",  # an editable install has a finder of its own
+        "/usr/bin/python3 -m torch.distributed.runn t.py",  # another interpreter's packages
+        "/opt/t/bin/python3.11 -m $PKG.train",
+    ],
+)
+def test_a_module_that_is_there_or_may_be_elsewhere(text: str) -> None:
+    assert look(text).missing_module is None

@@ -61,14 +61,14 @@ def diagnose_paths(
     """
     budget = budget or Budget()
     sources, found = find(list(paths), budget)
-    found += tuple(read_dumps(dumps).values())
+    found += tuple(read_dumps(dumps, budget).values())
     return diagnose(sources, signatures, expect=expect, dumps=found, budget=budget)
 
 
-def read_dumps(paths: Iterable[str]) -> dict[str, Dump]:
+def read_dumps(paths: Iterable[str], budget: Budget) -> dict[str, Dump]:
     """Those of these files that are dumps of torch's flight recorder, by name."""
     dumps: dict[str, Dump] = {}
-    for name, data in find_dumps(paths):
+    for name, data in find_dumps(paths, budget):
         from dsdoctor.logs import flight_recorder  # noqa: PLC0415  # most logs have no dumps
 
         if (dump := flight_recorder.read(name, data)) is not None:
@@ -82,6 +82,6 @@ def find(paths: Sequence[str], budget: Budget) -> tuple[list[Source], tuple[Dump
     Raises:
         ReadError: a file is missing.
     """
-    dumps = read_dumps(paths)
+    dumps = read_dumps(paths, budget)
     sources = [one for one in find_sources(paths, budget) if one.name not in dumps]
     return sources, tuple(dumps.values())

@@ -8,21 +8,27 @@ Source: torch 2.3-2.13 csrc/distributed/c10d/FlightRecorder.hpp, distributed/fli
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-import msgspec
-
 from dsdoctor.lazy_regex import lazy
+from dsdoctor.model import decode
 
-#: A larger file is not a dump: 2,000 entries are kept by default, with their stacks.
-MOST_BYTES = 256 << 20
+#: A larger file is not read: 2,000 entries are kept by default, and take 1 to 2 MiB with stacks.
+MOST_BYTES = 64 << 20
 HEADS = (b"\x80", b"{")
 RANK = lazy(r"(\d{1,6})(?:\.\w{1,8})?$")
 #: Frames of the product itself, between the collective and the line of the script.
 _WITHIN = lazy(r"[/\\](?:torch[/\\]distributed|deepspeed[/\\]comm)[/\\]")
 #: Ranks that are named.
 MOST_NAMED = 8
+#: Of one value that is shown: characters of a word, members of a list, lists within each other, and
+#: frames of a stack that are looked at. A pickle may contain one list a million times.
+_LETTERS, _MEMBERS, _DEPTH, _FRAMES = 300, 16, 3, 64
+#: Beyond these, ranks and sequence numbers are not torch's.
+_MOST_RANKS, _LARGEST = 1 << 24, 1 << 63
+#: Collectives of one dump that are looked at, the last ones: ten times what anybody sets.
+_MOST_ENTRIES = 200_000
 
 
 class Collective(NamedTuple):
@@ -35,7 +41,7 @@ class Collective(NamedTuple):
         sizes: of the input tensors.
         types: of the input tensors.
         state: `scheduled`, `started` or `completed`.
-        frames: `FILE:LINE FUNCTION`, the innermost first.
+        called_at: `FILE:LINE FUNCTION` of the script, or the innermost frame; "" = not recorded.
     """
 
     group: str
@@ -44,11 +50,11 @@ class Collective(NamedTuple):
     sizes: str
     types: str
     state: str
-    frames: tuple[str, ...]
+    called_at: str
 
 
 class Dump(NamedTuple):
-    """The collectives of one rank, in order."""
+    """The collectives of one rank that are not over, and the last one of each group."""
 
     rank: int
     collectives: tuple[Collective, ...]
@@ -64,15 +70,14 @@ class Missing(NamedTuple):
     def __str__(self) -> str:
         """The finding in one sentence.
 
-        >>> one = Collective("default_pg", 7, "nccl:all_reduce", "[[8]]", "['Float']", "", ())
+        >>> one = Collective("default_pg", 7, "nccl:all_reduce", "[[8]]", "['Float']", "", "")
         >>> str(Missing(one, (0, 2), (1,)))
         "rank 1 never started collective 7 of group `default_pg` (nccl:all_reduce, sizes [[8]], \
 types ['Float']), while ranks 0, 2 wait in it"
         """
         one = self.collective
         what = f"{one.operation}, sizes {one.sizes}, types {one.types}"
-        calls = [frame for frame in one.frames if not _WITHIN.search(frame)] or one.frames
-        at = f", called at {calls[0]}" if calls else ""
+        at = f", called at {one.called_at}" if one.called_at else ""
         return (
             f"{_ranks(self.missing)} never started collective {one.number} of group `{one.group}` "
             f"({what}{at}), while {_ranks(self.waiting)} wait{'s' * (len(self.waiting) == 1)} in it"
@@ -92,46 +97,85 @@ def read(name: str, data: bytes) -> Dump | None:
     if b"entries" not in data and b"pg_config" not in data:
         return None
     try:
-        if data.startswith(b"{"):
-            found = msgspec.json.decode(data)
-        else:
-            from dsdoctor.logs.plain_pickle import loads  # noqa: PLC0415  # dumps are rare
-
-            found = loads(data)
+        found = _decoded(data)
     except Exception:  # noqa: BLE001  # a file that means harm may raise anything
         return None
     if not isinstance(found, dict) or not isinstance(found.get("entries"), list):
         return None
     rank = found.get("rank")
     told = RANK.search(name)
-    if not isinstance(rank, int):
+    if not isinstance(rank, int) or not 0 <= rank < _MOST_RANKS:
         rank = int(told[1]) if told else -1
-    entries = (_collective(row) for row in found["entries"] if isinstance(row, dict))
-    return Dump(rank, tuple(one for one in entries if one is not None))
+    last = found["entries"][-_MOST_ENTRIES:]
+    entries = (_collective(row) for row in last if isinstance(row, dict))
+    return Dump(rank, _kept(one for one in entries if one is not None))
+
+
+def _kept(entries: Iterable[Collective]) -> tuple[Collective, ...]:
+    """What `missing` needs of one rank: what is not over, and the furthest of each group."""
+    latest = {(one.group, one.number): one for one in entries}
+    furthest: dict[str, int] = {}
+    for group, number in latest:
+        furthest[group] = max(number, furthest.get(group, 0))
+    return tuple(
+        one
+        for (group, number), one in latest.items()
+        if one.state != "completed" or number == furthest[group]
+    )
+
+
+def _decoded(data: bytes) -> Any:
+    from dsdoctor.logs import plain_pickle  # noqa: PLC0415  # dumps are rare
+
+    if not data.startswith(b"{"):
+        return plain_pickle.loads(data)
+    if sum(map(data.count, (b",", b"[", b"{"))) > plain_pickle.MOST_ITEMS:
+        return None
+    return decode.json(data, size=MOST_BYTES)
 
 
 def _collective(row: dict[str, Any]) -> Collective | None:
     number = row.get("collective_seq_id")
-    if not isinstance(number, int) or row.get("is_p2p") is True:
+    if not isinstance(number, int) or not 0 <= number < _LARGEST or row.get("is_p2p") is True:
         return None
     group = row.get("process_group")
-    name = group[0] if isinstance(group, (list, tuple)) and group else group
-    frames = row.get("frames")
-    calls = [
-        f"{one.get('filename', '?')}:{one.get('line', 0)} {one.get('name', '')}".strip()
-        for one in (frames if isinstance(frames, list) else [])
-        if isinstance(one, dict)
-    ]
     return Collective(
-        str(name),
+        _word(group[0] if isinstance(group, (list, tuple)) and group else group),
         number,
-        str(row.get("profiling_name", "?")),
-        str(row.get("input_sizes", "?")),
-        str(row.get("input_dtypes", "?")),
+        _word(row.get("profiling_name", "?")),
+        _shown(row.get("input_sizes", "?")),
+        _shown(row.get("input_dtypes", "?")),
         # Gloo's state stays at `scheduled`; what is over is retired (2.13)
-        "completed" if row.get("retired") is True else str(row.get("state", "?")),
-        tuple(calls),
+        "completed" if row.get("retired") is True else _word(row.get("state", "?")),
+        _called_at(row.get("frames")),
     )
+
+
+def _word(value: object) -> str:
+    """A word or number, cut; whatever else stands there is not shown."""
+    if isinstance(value, str):
+        return value[:_LETTERS]
+    return str(value) if isinstance(value, int) and abs(value) < _LARGEST else "?"
+
+
+def _shown(value: object, depth: int = _DEPTH) -> str:
+    """Lists of words and numbers as Python writes them, cut."""
+    if isinstance(value, (list, tuple)):
+        inner = [_shown(one, depth - 1) for one in value[:_MEMBERS]] if depth else []
+        return f"[{', '.join([*inner, '…'] if len(inner) < len(value) else inner)}]"
+    return repr(_word(value)) if isinstance(value, str) and depth < _DEPTH else _word(value)
+
+
+def _called_at(frames: object) -> str:
+    """The innermost frame outside of the product, or the innermost one."""
+    found = ""
+    for frame in frames[:_FRAMES] if isinstance(frames, list) else ():
+        if isinstance(frame, dict):
+            place = f"{_word(frame.get('filename', '?'))}:{_word(frame.get('line', 0))}"
+            found = found or f"{place} {_word(frame.get('name', ''))}".strip()
+            if not _WITHIN.search(place):
+                return f"{place} {_word(frame.get('name', ''))}".strip()
+    return found
 
 
 def missing(dumps: Sequence[Dump]) -> Missing | None:
@@ -146,16 +190,16 @@ def missing(dumps: Sequence[Dump]) -> Missing | None:
     found: list[Missing] = []
     for ranks in by_group.values():
         furthest = {rank: max(rows) for rank, rows in ranks.items()}
+        last = min(furthest.values())
         waiting = sorted(
             (number, rank)
             for rank, rows in ranks.items()
             for number, one in rows.items()
             if one.state != "completed"
         )
-        for number, rank in waiting:
-            late = tuple(sorted(r for r, last in furthest.items() if last < number))
-            if late:
-                here = tuple(sorted(r for n, r in waiting if n == number))
-                found.append(Missing(ranks[rank][number], here, late))
-                break
+        number, rank = next(((n, r) for n, r in waiting if n > last), (-1, -1))
+        if number > last:
+            late = tuple(sorted(r for r, reached in furthest.items() if reached < number))
+            here = tuple(sorted(r for n, r in waiting if n == number))
+            found.append(Missing(ranks[rank][number], here, late))
     return min(found, key=lambda one: one.collective.number, default=None)

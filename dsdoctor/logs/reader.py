@@ -10,6 +10,7 @@ import codecs
 import contextlib
 import importlib
 import io
+import itertools
 import os
 import re
 import sys
@@ -97,10 +98,10 @@ DUMP_NAMES = lazy(
     r"(?:trace|flight|recorder|nccl|fr)\w*?[-_.]?\d{1,6}(?:\.\w{1,8})?$", re.IGNORECASE
 )
 #: A larger file is not a dump.
-LARGEST_DUMP = 256 << 20
+LARGEST_DUMP = 64 << 20
 
 
-def find_dumps(paths: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+def find_dumps(paths: Iterable[str], budget: Budget) -> Iterator[tuple[str, bytes]]:
     """Name and content of files that may be dumps of torch's flight recorder.
 
     Files that cannot be read are left out: they are evidence beside the logs.
@@ -108,12 +109,16 @@ def find_dumps(paths: Iterable[str]) -> Iterator[tuple[str, bytes]]:
     for text in paths:
         path = Path(text)
         with contextlib.suppress(OSError):
-            files = sorted(path.rglob("*"), key=_natural) if path.is_dir() else [path]
-            for file in files:
-                if not DUMP_NAMES.search(file.name) or _is_log(file) or not file.is_file():
-                    continue
-                if file.stat().st_size <= LARGEST_DUMP:
-                    yield str(file), file.read_bytes()
+            found = itertools.islice(path.rglob("*"), MOST_ENTRIES) if path.is_dir() else [path]
+            named = [one for one in found if DUMP_NAMES.search(one.name) and not _is_log(one)]
+            for file in sorted(named, key=_natural):
+                if why := budget.exceeded():
+                    budget.leave_out(f"dumps of the flight recorder in `{path}` ({why})")
+                    return
+                from dsdoctor import files  # noqa: PLC0415  # dumps are rare
+
+                with contextlib.suppress(OSError):
+                    yield str(file), files.read(file, limit=LARGEST_DUMP)
 
 
 def _files_below(path: Path, budget: Budget) -> list[Path]:

@@ -6,6 +6,7 @@ import contextlib
 import functools
 import io
 import json
+import pickle
 import shlex
 import tempfile
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from dsdoctor.fixes.journal import Journal
 from dsdoctor.fleet import cross, frames, merge, names, nodes, replay, report
 from dsdoctor.hostfile import parse_hostfile
 from dsdoctor.judge import Policy, judge
+from dsdoctor.logs import flight_recorder
 from dsdoctor.model import decode, launch_plan
 from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.model.masking import mask, mask_tree
@@ -161,6 +163,16 @@ def nvml(data: bytes) -> None:
         gpu_parse.parse(rows)
 
 
+def dump(data: bytes) -> None:
+    found = flight_recorder.read("nccl_trace_rank_0", data)
+    if found is not None:
+        other = flight_recorder.Dump(
+            1 << 25, tuple(o._replace(number=0) for o in found.collectives)
+        )
+        late = flight_recorder.missing([found, other])
+        assert len(str(late)) < 10_000
+
+
 def paste(data: bytes) -> None:
     from tests.logs.test_hostile import check
 
@@ -244,6 +256,16 @@ _RECORDING: list[bytes] = [
     *(text.encode("utf-8", "replace") for text in TEXTS.values() if len(text) < 10_000),
 ]
 
+_DUMP = {
+    "version": "2.4", "rank": 0, "pg_config": {"0": {"name": "0", "desc": "default_pg"}},
+    "entries": [{
+        "collective_seq_id": 7, "process_group": ["0", "default_pg"], "is_p2p": False,
+        "profiling_name": "nccl:all_reduce", "input_sizes": [[8]], "input_dtypes": ["Float"],
+        "state": "started", "retired": False,
+        "frames": [{"name": "train", "filename": "train.py", "line": 30}],
+    }] * 3,
+}  # fmt: skip
+
 #: Name to target, seeds, and words to be inserted.
 TARGETS: dict[str, tuple[Callable[[bytes], Any], list[bytes]]] = {
     "snapshot": (snapshot, [_GOOD_SNAPSHOT, b'{"schema": "dsdoctor/snapshot", "version": 1}']),
@@ -266,6 +288,7 @@ TARGETS: dict[str, tuple[Callable[[bytes], Any], list[bytes]]] = {
     "run-record": (run_record, [_RECORD]),
     "run-samples": (run_samples, [_SAMPLE * 3]),
     "run-snapshot": (run_snapshot, [_GOOD_SNAPSHOT]),
+    "dump": (dump, [pickle.dumps(_DUMP, 2), pickle.dumps(_DUMP), json.dumps(_DUMP).encode()]),
     "paste": (paste, [b"RuntimeError: CUDA out of memory. Tried to allocate 20.00 MiB\n"]),
 }
 WORDS = (

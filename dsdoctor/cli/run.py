@@ -286,7 +286,7 @@ def export_command(base: Path, run: str | None, form: str, steps: bool, output: 
     if form == "tensorboard":
         if output is None:
             raise UsageError("`--format tensorboard` writes a folder; name one with `-o DIR`")
-        metrics.to_tensorboard(Path(output), trained, samples)
+        metrics.to_tensorboard(Path(output), trained, samples, report.started(record))
         return 0
     rows = trained if steps else samples
     if not rows:

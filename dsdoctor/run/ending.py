@@ -30,9 +30,18 @@ if TYPE_CHECKING:
     from dsdoctor.registry import Registry
 
 #: Files of a run that a diagnosis reads, in this order.
-EVIDENCE = ("output-*.log.gz", "kernel.log", "gpus.log", "control-group.log", "scheduler.log")
+EVIDENCE = (
+    "output-*.log.gz", "kernel.log", "gpus.log", "control-group.log", "wait-status.log",
+    "scheduler.log",
+)  # fmt: skip
 #: Signals by which schedulers and users end a job.
 ENDING = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT")
+#: Signals that the command has not asked for: crashes in native code, and the kernel's last word.
+CRASHES = frozenset(
+    getattr(signal, name)
+    for name in ("SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE", "SIGKILL")
+    if hasattr(signal, name)
+)
 #: Ranks that end closer together were seen in one look: their order says nothing.
 LEAST_APART_SECONDS = 0.05
 #: How long the scheduler may take to answer.
@@ -56,20 +65,30 @@ def figures_of(progress: Progress, notices: Notices) -> Figures:
     )
 
 
-def note_control_group(folder: Path, notices: Notices, *, rank_died: bool) -> None:
-    """Writes down what the control group counted, as evidence for the diagnosis.
+def note_evidence(folder: Path, notices: Notices, record: RunRecord) -> None:
+    """Writes down what no output shows, as evidence for the diagnosis.
+
+    A counter of the control group that stood still is evidence as well: the kernel has not killed
+    for lack of memory what ended on this host.
 
     Args:
         folder: of the run.
         notices: of the run.
-        rank_died: a rank of this host ended. Then a counter that stood still is evidence as well:
-            the kernel has not killed it for lack of memory.
+        record: of the run, whose status is known.
     """
+    status = record.status or 0
+    meant = stopped(record) or any(sent.name in ENDING for sent in record.signals)
+    crashed = -status in CRASHES and not meant
+    lines: dict[str, str] = {}
     kills = notices.oom_kills
-    if kills is not None and (kills > 0 or rank_died):
-        line = f"memory.events: oom_kill +{kills} in {notices.folder}\n"
+    # without the counter, SIGKILL may have come from the kernel or from anybody
+    if crashed and (kills is not None or -status != signal.SIGKILL):
+        lines["wait-status.log"] = f"wait status: Signal {-status} ({signal.Signals(-status).name})"
+    if kills is not None and (kills > 0 or crashed or (status != 0 and record.rank_ends)):
+        lines["control-group.log"] = f"memory.events: oom_kill +{kills} in {notices.folder}"
+    for name, line in lines.items():
         with contextlib.suppress(OSError):  # a full disk
-            files.write(folder / "control-group.log", line, mode=0o600)
+            files.write(folder / name, line + "\n", mode=0o600)
 
 
 def sources_of(folder: Path) -> list[str]:

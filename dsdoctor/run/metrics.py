@@ -156,13 +156,37 @@ def to_csv(rows: list[dict[str, Any]]) -> str:
     return out.getvalue()
 
 
+def _scalars(
+    steps: list[dict[str, Any]], samples: list[dict[str, Any]]
+) -> Iterator[tuple[float, float, dict[str, float]]]:
+    """Seconds from the start, the step to draw at, and what was read then."""
+    for number, row in enumerate(steps):
+        names = {"seconds": "step_seconds"}
+        values = {names.get(key, key): row[key] for key in row if key not in ("t", "step")}
+        yield (
+            row.get("t", 0.0),
+            row.get("step", number),
+            {f"training/{k}": v for k, v in values.items()},
+        )
+    for row in samples:
+        read = {key: row[key] for key in row if key != "seconds" and row[key] is not None}
+        yield row["seconds"], row["seconds"], read
+
+
 def to_tensorboard(
-    folder: Path, steps: list[dict[str, Any]], samples: list[dict[str, Any]]
+    folder: Path, steps: list[dict[str, Any]], samples: list[dict[str, Any]], started: float
 ) -> None:
-    """Writes event files.
+    """Writes event files: the training by step, the machine by seconds from the start.
+
+    Args:
+        folder: that TensorBoard is to read.
+        steps: as `step_rows` returns them.
+        samples: as `flat_samples` returns them.
+        started: when the run was started, seconds since the epoch.
 
     Raises:
-        UsageError: the package `tensorboard` is not installed beside dsdoctor.
+        UsageError: the package `tensorboard` is not installed beside dsdoctor, or the folder cannot
+            be written.
     """
     try:
         from tensorboard.compat.proto.event_pb2 import Event  # noqa: PLC0415  # optional
@@ -175,14 +199,15 @@ def to_tensorboard(
             "`--format tensorboard` needs the package `tensorboard`; install it beside dsdoctor, "
             "or export as csv"
         ) from None
-    writer = EventFileWriter(str(folder))
-    for number, row in enumerate(steps + samples):
-        for key, value in row.items():
-            if key in ("t", "seconds", "step") or not isinstance(value, (int, float)):
+    try:
+        writer = EventFileWriter(str(folder))
+        for moment, at, values in _scalars(steps, samples):
+            if not math.isfinite(moment) or not abs(at) < _LARGEST_STEP:
                 continue
-            tag = key if "." in key else f"training/{key}"
-            summary = Summary(value=[Summary.Value(tag=tag, simple_value=float(value))])
-            at = row.get("step", round(row.get("seconds", number)))
-            at = at if math.isfinite(at) and abs(at) < _LARGEST_STEP else number
-            writer.add_event(Event(step=int(at), summary=summary))
-    writer.close()
+            rows = [Summary.Value(tag=key, simple_value=values[key]) for key in values]
+            writer.add_event(
+                Event(wall_time=started + moment, step=round(at), summary=Summary(value=rows))
+            )
+        writer.close()
+    except OSError as error:
+        raise UsageError(f"`{folder}` cannot be written: {error.strerror or error}") from None

@@ -76,8 +76,8 @@ class Notices:
         throttled: GPU index to seconds in which it was throttled.
         peak_gpu: GPU index to the highest use, bytes.
         peak_host: highest use of host memory, bytes.
-        oom_kills: kills by the kernel in the job's control group since the first sample; None = it
-            does not say.
+        oom_kills: kills by the kernel in the job's control group since the first sample; None = not
+            known, as before the second sample.
         folder: that control group.
     """
 
@@ -145,8 +145,9 @@ class Notices:
             self.folder = str(group.get("folder", ""))
             if self._first_kills is None:
                 self._first_kills = int(kills)
-            self.oom_kills = int(kills) - self._first_kills
-            if self.oom_kills > 0:
+            else:
+                self.oom_kills = int(kills) - self._first_kills
+            if self.oom_kills:
                 yield "oom-kill", "the kernel killed a process of the job because memory ran out"
 
     def _disks(self, disks: Sequence[Mapping[str, Any]], now: float) -> Iterator[tuple[str, str]]:

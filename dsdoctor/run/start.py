@@ -189,8 +189,7 @@ def _attempts(
 
         record.figures = ending.figures_of(supervisor.progress, supervisor.notices)
         record.checkpoint = supervisor.progress.checkpoint or record.checkpoint
-        died = status != 0 and bool(record.rank_ends)
-        ending.note_control_group(folder, supervisor.notices, rank_died=died)
+        ending.note_evidence(folder, supervisor.notices, record)
         if status != 0 or record.elsewhere:
             # before a restart is decided: only Slurm knows of a preemption
             record.slurm_state = ending.ask_scheduler(folder, record.slurm_job)

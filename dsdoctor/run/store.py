@@ -135,8 +135,8 @@ def find(base: Path, name: str | None) -> tuple[Path, RunRecord]:
     exact = [row for row in runs if row[0].name == name]
     fitting = exact or [row for row in runs if row[0].name.startswith(str(name))]
     if len(fitting) != 1:
-        what = "no run" if not fitting else f"{len(fitting)} runs"
-        raise UsageError(f"{what} in `{base}` begin with `{name}`; `dsdoctor run list` lists all")
+        what = f"{len(fitting)} runs in `{base}` begin" if fitting else f"no run in `{base}` begins"
+        raise UsageError(f"{what} with `{name}`; `dsdoctor run list` lists all")
     return fitting[0]
 
 

@@ -12,8 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from dsdoctor.model.run_record import RunRecord
-from dsdoctor.run import preflight, store
+from dsdoctor import packs
+from dsdoctor.model.run_record import PassedSignal, RunRecord
+from dsdoctor.run import ending, preflight, store
+from dsdoctor.run.notices import Notices
+from dsdoctor.run.progress import Progress
 from dsdoctor.testing import FakeHost
 from tests.run.support import (
     RUN,
@@ -46,6 +49,34 @@ def test_a_command_killed_by_a_signal_gives_the_shells_status(tmp_path: Path) ->
     assert done.returncode == 128 + signal.SIGKILL
     assert "was killed by SIGKILL" in done.stderr
     assert record(tmp_path)["status"] == -signal.SIGKILL
+
+
+@pytest.mark.parametrize(
+    ("name", "kills", "cause"),
+    [
+        ("SIGKILL", (), None),  # by the kernel or by anybody: who knows?
+        ("SIGKILL", (3, 3), "rank-killed"),
+        ("SIGKILL", (3, 4), "host-oom-killed"),
+        ("SIGSEGV", (), "native-crash"),
+        ("SIGABRT", (), None),  # the library that aborts says why
+    ],
+)
+def test_the_wait_status_and_the_kernels_counter_are_evidence(
+    tmp_path: Path, name: str, kills: tuple[int, ...], cause: str | None
+) -> None:
+    notices = Notices()
+    for moment, count in enumerate(kills):
+        group = {"folder": "/g", "oom_kills": count}
+        notices.feed({"t": float(moment), "cgroup": group}, Progress())
+    ending.note_evidence(tmp_path, notices, RunRecord(status=-getattr(signal, name)))
+    found = ending.diagnose(tmp_path, packs.load())
+    assert (found.causes[0].condition if found and found.causes else None) == cause
+
+
+def test_a_signal_that_dsdoctor_passed_on_is_no_crash(tmp_path: Path) -> None:
+    sent = [PassedSignal(name="SIGTERM", time=1.0)]
+    ending.note_evidence(tmp_path, Notices(), RunRecord(status=-signal.SIGSEGV, signals=sent))
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_standard_input_reaches_the_command(tmp_path: Path) -> None:

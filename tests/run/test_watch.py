@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import platform
 import re
 import sys
@@ -15,10 +16,12 @@ import pytest
 from dsdoctor.model.run_record import RunRecord
 from dsdoctor.model.schema import run_diff_schema, run_schema
 from dsdoctor.model.units import GIB
+from dsdoctor.run import store
 from dsdoctor.run.hang import HangClock, summary
 from dsdoctor.run.notices import Notices
 from dsdoctor.run.progress import Progress, parse
 from dsdoctor.run.report import figure_rows
+from dsdoctor.run.report import started as started_at
 from tests.run.support import quick, record, run
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="watching needs Linux")
@@ -93,6 +96,37 @@ def test_samples_and_steps_are_exported(tmp_path: Path) -> None:
     assert steps[1].endswith("3,2.5")
     samples = run(tmp_path, "export", "--format", "json").stdout
     assert json.loads(samples)[0]["host.total"] > 0
+
+
+def test_tensorboard_itself_reads_what_is_exported(tmp_path: Path) -> None:
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    folder = store.create(tmp_path / "runs", ("train.py",))
+    started = "2026-11-22T10:00:00+00:00"
+    store.save(folder, RunRecord(id=folder.name, started=started, status=0))
+    rows = [
+        {"t": 3.5, "step": 7, "loss": 2.5, "seconds": 0.25},
+        {"t": 4.0, "step": 8, "loss": float("nan"), "seconds": 0.5},
+    ]
+    (folder / "steps.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    begun = started_at(RunRecord(started=started))
+    lines = [json.dumps(sample(begun + t)) + "\n" for t in (2.0, 4.0)]
+    (folder / "samples.jsonl").write_text("".join(lines))
+    output = tmp_path / "board"
+    done = run(tmp_path, "export", "last", "--format", "tensorboard", "-o", str(output))
+    assert (done.returncode, done.stderr) == (0, "")
+    read = EventAccumulator(str(output)).Reload()
+    loss = read.Scalars("training/loss")
+    assert [(one.wall_time - begun, one.step) for one in loss] == [(3.5, 7), (4.0, 8)]
+    assert loss[0].value == 2.5
+    assert math.isnan(loss[1].value)
+    assert [one.value for one in read.Scalars("training/step_seconds")] == [0.25, 0.5]
+    assert [one.step for one in read.Scalars("gpu1.util")] == [2, 4]
+    assert [one.value for one in read.Scalars("host.total")] == [100 * GIB] * 2
+    (tmp_path / "file").touch()
+    done = run(tmp_path, "export", "--format", "tensorboard", "-o", str(tmp_path / "file" / "x"))
+    assert done.returncode == 2
+    assert done.stderr.endswith("cannot be written: Not a directory\n")
 
 
 def test_a_bundle_holds_no_secret(tmp_path: Path) -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from dsdoctor import process
 from dsdoctor.smoke.launcher import WORKER
 
 #: A lock that a killed session has left would hold this one up for ever.
@@ -23,13 +23,17 @@ for name in ("ShareMemCommBuilder", "FusedAdamBuilder", "CPUAdamBuilder"):
 """
 
 
-def compile_ops(env: Mapping[str, str] | None = None, seconds: float = 1500.0) -> None:
-    """Fills the extension cache that the variables name; a matter of seconds where it is warm."""
+def compile_ops(env: Mapping[str, str] | None = None, seconds: float = 3600.0) -> None:
+    """Fills the extension cache that the variables name; a matter of seconds where it is warm.
+
+    Three minutes on two quiet cores, half an hour on ones that a dozen programs share. Compilers
+    that run when the time is over are ended too.
+    """
     # ninja lies beside the interpreter
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    done = subprocess.run(
+    done = process.run(
         [sys.executable, "-c", _SCRIPT],
-        capture_output=True, text=True, timeout=seconds, check=False,
+        timeout=seconds,
         env={**os.environ, "PATH": path, "DS_ACCELERATOR": "cpu", **(env or {})},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-3000:]
+    )
+    assert done.ok, done.stderr[-3000:].decode(errors="replace")

@@ -37,7 +37,8 @@ def snapshot(folder: Path) -> dict[str, object]:
         capture_output=True,
         check=True,
     )
-    (recording,) = frames.decode(done.stdout).values()
+    recording = frames.document(done.stdout.splitlines(keepends=True))
+    assert recording is not None
     made = to_builtins(replay.snapshot_of(recording, time.time()))
     assert isinstance(made, dict)
     return made

@@ -52,6 +52,7 @@ else
   [ "$failed" != 2 ] || exit 2  # Ctrl-C, or tests that cannot be collected
   wait "$rest" || failed=$?
   cat "$said"
+  bash tests/deploy/image.sh || failed=$?
 fi
 [ "$failed" = 0 ] || exit "$failed"
 if [ -n "$left_out" ]; then

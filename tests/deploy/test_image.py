@@ -1,14 +1,18 @@
 """The image's Dockerfile, by the rules of hadolint that concern it.
 
-No registry can be reached from the tests, so the base cannot be pulled; docs/verified.md has a build
-on another base. That a wheel of these files installs and runs is tested in tests/packaging.
+`image.sh` beside this file, which tests/run.sh calls, builds the image and starts it where podman can
+run; here it is tried with a podman that only answers. docs/verified.md has a real build. That a
+wheel of these files installs and runs is tested in tests/packaging.
 """
 
 from __future__ import annotations
 
 import fnmatch
+import os
 import re
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -121,3 +125,74 @@ def test_the_account_is_that_of_the_pod() -> None:
     (daemon,) = [o for o in rendered.kustomize("agent") if o["kind"] == "DaemonSet"]
     security = daemon["spec"]["template"]["spec"]["securityContext"]
     assert f"USER {security['runAsUser']}:{security['runAsGroup']}" in TEXT
+
+
+#: Answers as podman 4.3 does; FAKE says what goes wrong.
+PODMAN = """#!/bin/sh
+echo "$*" >>"$0.calls"
+case "$FAKE $*" in
+  "not-here info"*) exit 125 ;;
+  "no-base image inspect docker"* | "no-base pull"*) exit 125 ;;
+  "no-start run"*" true") exit 126 ;;
+  "no-build build"*) exit 1 ;;
+  "root run"*" id "*) echo 0 ;;
+  *" run "*" id "*) echo 65532 ;;
+  "old run"*" --version") echo dsdoctor 0.0.1 ;;
+  *" run "*" --version") echo dsdoctor VERSION ;;
+  "broken run"*" check --quick") exit 2 ;;
+  *" run "*" check --quick") exit 3 ;;
+  "unlabeled image inspect --format"*) echo "<no value>" ;;
+  *" image inspect --format"*) echo VERSION ;;
+esac
+"""
+
+
+def build(folder: Path, wrong: str) -> subprocess.CompletedProcess[str]:
+    program = folder / "podman"
+    program.write_text(PODMAN.replace("VERSION", __version__))
+    program.chmod(0o755)
+    named = str(program) if wrong != "absent" else "no-podman-of-this-name"
+    return subprocess.run(
+        ["bash", str(Path(__file__).with_name("image.sh"))],
+        env={**os.environ, "DSDOCTOR_PODMAN": named, "FAKE": wrong or "none"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="podman runs on Linux")
+def test_the_image_is_built_and_started_where_podman_runs(tmp_path: Path) -> None:
+    done = build(tmp_path, "")
+    assert done.returncode == 0, done.stderr
+    assert "built on docker.io/library/python:" in done.stdout
+    calls = (tmp_path / "podman.calls").read_text().splitlines()
+    started = [call for call in calls if call.startswith("run") and not call.endswith(" true")]
+    assert len(started) == 3
+    for call in started:
+        assert "--rm --read-only --cap-drop=ALL --network=none" in call
+    assert calls[-1].startswith("image rm -f localhost/dsdoctor-test:")
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="podman runs on Linux")
+@pytest.mark.parametrize(
+    ("wrong", "status", "words"),
+    [
+        ("absent", 0, "left out: the image (no podman)"),
+        ("not-here", 0, "left out: the image (podman does not run here)"),
+        ("no-base", 0, "neither here nor in a registry"),
+        ("no-start", 0, "left out: the image (podman starts no container here)"),
+        ("no-build", 1, "image: it does not build"),
+        ("old", 1, "image: it says `dsdoctor 0.0.1`"),
+        ("root", 1, "image: it runs as account 0, expected 65532"),
+        ("unlabeled", 1, "image: its label says version `<no value>`"),
+        ("broken", 1, "`check --quick` ended with status 2"),
+    ],
+)
+def test_what_is_wrong_with_an_image_fails_and_what_cannot_run_is_left_out(
+    tmp_path: Path, wrong: str, status: int, words: str
+) -> None:
+    done = build(tmp_path, wrong)
+    assert done.returncode == status, done.stdout + done.stderr
+    assert words in done.stdout + done.stderr

@@ -106,7 +106,8 @@ def test_a_fault_ends_with_the_status_that_requeues(
 
 
 @pytest.mark.parametrize(
-    ("target", "name", "closed"), [("pbs", "prologue.sh", 2), ("lsf", "pre-exec.sh", 1)]
+    ("target", "name", "closed"),
+    [("pbs", "prologue.sh", 2), ("lsf", "pre-exec.sh", 1), ("sge", "prolog.sh", 1)],
 )
 def test_without_an_interpreter_the_job_runs(
     tmp_path: Path, target: str, name: str, closed: int

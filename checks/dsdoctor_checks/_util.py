@@ -57,6 +57,10 @@ def hint_to_install(patient: Patient | Missing, install: str, *, trains: bool = 
     if own_environment(patient) and not trains:
         return named
     if not trains and not isinstance(patient, Missing) and patient.chosen_by == "python3 on PATH":
+        if patient.executable.startswith(
+            "/usr/bin/"
+        ):  # the distribution's own, often closed to pip
+            return f"{named}; without one, create it with `{patient.executable} -m venv DIR`"
         return f"{named}; to install it for `{patient.executable}`, run `{install}`"
     return f"run `{install}`, or pass the job's interpreter with `--python`"
 

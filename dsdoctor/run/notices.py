@@ -259,9 +259,7 @@ def _behind(sample: Mapping[str, Any]) -> str:
     busy = [util for util, _ in rows]
     # ranks that wait in NCCL show full load: the one with less is the one they wait for
     if len(rows) > 1 and min(busy) < 0.7 * sorted(busy)[1]:
-        return (
-            f"; GPU {min(rows)[1]} is at {min(busy)} % while the others are at {sorted(busy)[1]} %"
-        )
+        return f"; GPU {min(rows)[1]} is at {min(busy)}% while the others are at {sorted(busy)[1]}%"
     return ""
 
 

@@ -189,12 +189,12 @@ def _percent(change: float | None) -> str:
     """A change in words.
 
     >>> _percent(-20.0), _percent(3.21), _percent(1234.5), _percent(None)
-    ('-20 %', '+3.2 %', '+1,234 %', '')
+    ('-20%', '+3.2%', '+1,234%', '')
     """
     if change is None:
         return ""
     digits = 0 if abs(change) >= 10 else 1  # noqa: PLR2004
-    return f"{change:+,.{digits}f} %".replace(".0 %", " %")
+    return f"{change:+,.{digits}f}%".replace(".0%", "%")
 
 
 def figures(before: RunRecord, after: RunRecord) -> list[FigureChange]:

@@ -185,7 +185,7 @@ def test_two_runs_share_the_time_axis_and_are_told_apart_without_color() -> None
     assert text.count('class="chart"') == 7, "five curves, two strips of events"
     assert text.count('class="series l1"') == text.count('class="series l2 dashed"') == 7
     assert text.count(">0 min</text>") == 6, "all but the loss by step are over time"
-    assert "-33 %" in text
+    assert "-33%" in text
     assert "driver: 535 → train" in text
 
 

@@ -57,7 +57,7 @@ def test_two_runs_are_compared(tmp_path: Path) -> None:
     folders = sorted(path.name for path in (tmp_path / "runs").iterdir())
     shown = run(tmp_path, "diff", *folders)
     row = next(line for line in shown.stdout.splitlines() if line.startswith("loss"))
-    assert row.split() == ["loss", "2.5", "1.25", "-50", "%"]
+    assert row.split() == ["loss", "2.5", "1.25", "-50%"]
     assert "command:" in shown.stdout
     document = json.loads(run(tmp_path, "diff", *folders, "--format", "json").stdout)
     jsonschema.validate(document, json.loads(run_diff_schema()))
@@ -73,7 +73,7 @@ def test_two_runs_are_compared(tmp_path: Path) -> None:
     [
         ({"seconds": 0.01}, {"seconds": 0.02}, ["0.01 s", "0.02 s", ""]),
         ({"seconds": 9000.0}, {"seconds": 9020.0}, ["2 h 30 min", "2 h 30 min", ""]),
-        ({"seconds": 100.0}, {"seconds": 120.0}, ["1 min 40 s", "2 min", "+20 %"]),
+        ({"seconds": 100.0}, {"seconds": 120.0}, ["1 min 40 s", "2 min", "+20%"]),
     ],
 )
 def test_a_difference_that_starting_alone_makes_is_not_a_change(
@@ -302,7 +302,7 @@ def test_steps_that_slow_down_are_reported_with_the_gpu_that_is_behind() -> None
     (text,) = said(sample(0.0, gpus=gpus), progress=progress)
     assert text == (
         "a step now takes 0.20 s, 2.0 times its median of 0.10 s; "
-        "GPU 2 is at 30 % while the others are at 99 %"
+        "GPU 2 is at 30% while the others are at 99%"
     )
 
 

@@ -87,7 +87,7 @@ def gpus_are_free(
             yield ok(gpu=gpu.index, used_percent=percent)
             continue
         yield (fail if percent > limits.fatal_used_percent else warn)(
-            f"{used // MIB} of {total // MIB} MiB ({percent} %) of {named(gpu)} are in use"
+            f"{used // MIB} of {total // MIB} MiB ({percent}%) of {named(gpu)} are in use"
             + (f" (processes {listed(pids)})" if pids else "")
             + ", but the job expects the GPU to be free",
             effect="the job has that much less memory, and both programs run slower",

@@ -9,7 +9,7 @@ Check for other users of the GPU (`nvidia-smi`), for MPS limits (`CUDA_MPS_PINNE
 and for pending page retirements or row remaps. Then reset the GPU.
 
 ## References
-- `dsdoctor check --deep`: allocates 90 % of the free memory, writes it and reads it back
+- `dsdoctor check --deep`: allocates 90% of the free memory, writes it and reads it back
 """
 
 from __future__ import annotations

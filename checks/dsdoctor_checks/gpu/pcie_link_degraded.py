@@ -104,7 +104,7 @@ def all_lanes_are_up(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -> I
         fatal = width * FATAL_PART <= most and gpu.brand not in ("GeForce", "Titan", "TITAN")
         yield (fail if fatal else warn)(
             f"{named(gpu)} uses {width} PCIe lanes, but it and its slot have {most}",
-            effect=f"copies to and from the host run at {100 * width // most} % of their speed",
+            effect=f"copies to and from the host run at {100 * width // most}% of their speed",
             hint="reseat the card and check riser, slot and BIOS",
             gpu=gpu.index,
             uuid=gpu.uuid,

@@ -9,7 +9,7 @@ Use a machine that meets the profile, upgrade what is too old, or correct the pr
 too much. `check --profile NAME` uses a bundled profile, `check --profile FILE.toml` your own.
 
 ## References
-- The profile's own source. Memory sizes are nominal: 7 % less is accepted, because firmware, ECC and
+- The profile's own source. Memory sizes are nominal: 7% less is accepted, because firmware, ECC and
   drivers reserve a part of the advertised size.
 """
 

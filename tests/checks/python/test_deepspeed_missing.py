@@ -56,3 +56,14 @@ def test_the_hint_first_names_an_environment_where_nobody_did(
         torch_build=TorchBuild(version=torch),
     )
     assert re.match(hint, judged.findings[0].hint)
+
+
+def test_nothing_is_to_be_installed_into_the_python_of_the_distribution() -> None:
+    judged = judge(
+        deepspeed_missing.deepspeed_is_installed,
+        deep_speed_install=deepspeed(None),
+        patient=patient(chosen_by="python3 on PATH", executable="/usr/bin/python3"),
+        torch_build=TorchBuild(),
+    )
+    expected = f"{NAME_ONE}; without one, create it with `/usr/bin/python3 -m venv DIR`"
+    assert judged.findings[0].hint == expected

@@ -107,6 +107,7 @@ class Linter:
         self._registry = registry
         self._policy = policy
         self._units = [unit for unit in units if unit.check is not None]
+        self._decided: dict[tuple[frozenset[type[Fact]], tuple[str, ...]], list[Unit]] = {}
         self._install = None if version is None else DeepSpeedInstall(version=version)
 
     def lint(self, path: Path, shown: str, *, named: bool = False) -> FileReport | None:
@@ -151,18 +152,24 @@ class Linter:
             return "hostfile", [_Part([parse_hostfile(text, shown)], ("launch",))]
         return "", []
 
+    def _units_for(self, known: frozenset[type[Fact]], families: tuple[str, ...]) -> list[Unit]:
+        """The checks that such facts decide; the same for every file of a kind."""
+        found = self._decided.get((known, families))
+        if found is None:
+            found = [u for u in self._units if u.family in families and _decided(u, known)]
+            self._decided[known, families] = found
+        return found
+
     def _judged(self, part: _Part, shown: str) -> Iterator[Finding]:
         run = msgspec.structs.replace(part.run, framework=self.framework or part.run.framework)
         facts: list[Fact] = [run, *part.facts]
         if self._install is not None:
             facts.append(self._install)
         snapshot = Facts(masked(snapshot_of(facts)))
-        known = {type(fact) for fact in facts}
+        known = frozenset(type(fact) for fact in facts)
         found: list[Finding] = []
         deadline = time.monotonic() + JUDGE_SECONDS
-        for unit in self._units:
-            if unit.family not in part.families or not _decided(unit, known):
-                continue
+        for unit in self._units_for(known, part.families):
             if time.monotonic() > deadline:
                 found.append(not_judged(unit, Status.CRASH))
             else:
@@ -178,7 +185,7 @@ class Linter:
             yield msgspec.structs.replace(finding, evidence=evidence)
 
 
-def _decided(unit: Unit, known: set[type[Fact]]) -> bool:
+def _decided(unit: Unit, known: frozenset[type[Fact]]) -> bool:
     """Whether the file's facts are among what the check judges, and all that it must have."""
     if unit.check is None:
         return False

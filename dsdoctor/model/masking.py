@@ -338,12 +338,16 @@ def mask_words(words: list[str] | tuple[str, ...]) -> list[str]:
     """
     found: list[str] = []
     option = ""
+    clueless = not _is_suspicious(" ".join(words))  # then no part of it has a clue either
     for place, word in enumerate(words):
-        before = words[max(0, place - WORDS_BEFORE) : place]
         named = option and not word.startswith("-")
-        hidden = mask_value(option, word) if named else mask(word)
-        if hidden == word != "" and not mask(" ".join((*before, word))).endswith(word):
-            hidden = MASK
+        if clueless:
+            hidden = MASK if named and _is_secret(option, word) else word
+        else:
+            hidden = mask_value(option, word) if named else mask(word)
+            before = words[max(0, place - WORDS_BEFORE) : place]
+            if hidden == word != "" and not mask(" ".join((*before, word))).endswith(word):
+                hidden = MASK
         found.append(hidden)
         plain = word.startswith("-") and "=" not in word and " " not in word
         option = word.lstrip("-") if plain else ""

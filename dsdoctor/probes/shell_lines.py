@@ -36,6 +36,10 @@ _ARRAY = re.compile(
 )
 
 
+#: A text without any of these launches nothing: most scripts of a repository.
+_NAMED = re.compile("|".join(sorted(map(re.escape, {*PROGRAMS, *TRAINERS, *MODULES}))))
+
+
 class ShellCommand(NamedTuple):
     """One simple command.
 
@@ -363,4 +367,6 @@ def is_launch(words: Sequence[str]) -> bool:
 
 def launches(text: str) -> list[ShellCommand]:
     """The launch lines of a script."""
+    if not _NAMED.search(text):
+        return []
     return [command for command in commands(text) if is_launch(command.words)]

@@ -63,7 +63,10 @@ def launch_parse(
             return Missing(why=Why.ABSENT, detail=mask(detail))
         if "accepted" in record:
             error = mask(str(record.get("error", "")))
-            return LaunchParse(launcher=launcher, accepted=bool(record["accepted"]), error=error)
+            ignored = {mask(str(key)): str(near) for key, near in record.get("ignored", {}).items()}
+            return LaunchParse(
+                launcher=launcher, accepted=bool(record["accepted"]), error=error, ignored=ignored
+            )
     if result.timed_out:
         detail = f"{launcher} had not parsed the command line within {SECONDS:g} s"
         return Missing(why=Why.TIMEOUT, detail=detail)

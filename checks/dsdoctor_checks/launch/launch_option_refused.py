@@ -1,8 +1,9 @@
-"""The launcher refuses an option of the command line.
+"""The launcher refuses an option of the command line, or ignores one of its configuration.
 
 ## Why it matters
 The launcher exits with a usage error before any rank starts. On a cluster that happens only after
-the job has waited in the queue.
+the job has waited in the queue. A misspelled key below `deepspeed_config` of accelerate's
+configuration is not refused: the run starts without the setting.
 
 ## What to do
 Correct the option. Options of the launcher come before the script, options of the script after it.
@@ -28,6 +29,7 @@ from dsdoctor.api import (
     check,
     fail,
     ok,
+    warn,
 )
 
 CONDITION = Condition(
@@ -42,8 +44,18 @@ CONDITION = Condition(
 @check(CONDITION)
 def the_launcher_accepts_its_options(parse: LaunchParse) -> Iterator[Finding]:
     """By the launcher's own parser, in the environment that is examined."""
-    if parse.accepted:
+    for key, near in parse.ignored.items():
+        yield warn(
+            f"{parse.launcher} does not read `deepspeed_config.{key}` of its configuration"
+            + (f"; the closest key is `{near}`" if near else ""),
+            effect="the run starts without this setting",
+            hint=f"change it to `{near}`" if near else "remove the key, or correct its name",
+            launcher=parse.launcher,
+            key=key,
+        )
+    if parse.accepted and not parse.ignored:
         yield ok(launcher=parse.launcher)
+    if parse.accepted:
         return
     yield fail(
         f"{parse.launcher} refuses the command line: {parse.error}",

@@ -56,11 +56,14 @@ class LaunchParse(Fact, frozen=True, kw_only=True):
         launcher: `deepspeed`, `torchrun` or `accelerate`.
         accepted: it accepts every option.
         error: its message otherwise.
+        ignored: keys of `deepspeed_config` in accelerate's configuration that accelerate does not
+            read, each with the option that has a similar name ("" = none has).
     """
 
     launcher: str
     accepted: bool
     error: str = ""
+    ignored: dict[str, str] = {}
 
 
 class LaunchFiles(Fact, frozen=True, kw_only=True):

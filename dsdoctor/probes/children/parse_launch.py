@@ -3,14 +3,18 @@ r"""Ask a launcher's own parser whether it takes a command line; nothing is star
     python parse_launch.py deepspeed|torchrun|accelerate ARGS…
 
 Prints \x1edsdoctor:{"accepted": true} or {"accepted": false, "error": text}, or {"absent": text}
-where the launcher cannot be imported. Standard library and the launcher, Python 3.8 and later.
+where the launcher cannot be imported. Of accelerate it adds {"ignored": {key: closest option}}, the
+keys of its configuration that become no option. Standard library and the launcher, Python 3.8 and
+later.
 """
 
 from __future__ import annotations
 
 import contextlib
+import importlib
 import io
 import json
+import os
 import sys
 from typing import Any
 
@@ -24,10 +28,30 @@ def parser_of(launcher: str) -> Any:
 
         return runner.parse_args
     if launcher == "torchrun":
+        importlib.import_module("torch.distributed.run")
         return torchrun
+    importlib.import_module("accelerate.commands.launch")
+    return accelerate
+
+
+def accelerate(arguments: list[str]) -> dict[str, str]:
+    """Also reads the configuration that it would take, as `accelerate launch` does first.
+
+    Keys of `deepspeed_config` become options of the same names; nothing reads the others
+    (accelerate 0.12 to 1.15, commands/launch.py).
+    """
+    import difflib
+
+    from accelerate.commands.config import config_args
     from accelerate.commands.launch import launch_command_parser
 
-    return launch_command_parser().parse_args
+    asked = launch_command_parser().parse_args(arguments)
+    if not os.path.isfile(asked.config_file or config_args.default_config_file):
+        return {}  # one that is named and missing is reported by its own condition
+    config = config_args.load_config_from_file(asked.config_file)
+    known = sorted(vars(asked))
+    keys = [key for key in getattr(config, "deepspeed_config", None) or {} if key not in known]
+    return {str(key): "".join(difflib.get_close_matches(str(key), known, 1, 0.8)) for key in keys}
 
 
 def torchrun(arguments: list[str]) -> None:
@@ -58,7 +82,7 @@ def main() -> None:
         return
     try:
         with contextlib.redirect_stderr(heard), contextlib.redirect_stdout(io.StringIO()):
-            parse(arguments)
+            answer = parse(arguments)
     except SystemExit as end:
         if end.code not in (0, None):
             lines = heard.getvalue().strip().splitlines()
@@ -66,9 +90,10 @@ def main() -> None:
             say(accepted=False, error=last.partition("error: ")[2] or last)
             return
     except Exception as error:
-        say(accepted=False, error="%s: %s" % (type(error).__name__, str(error)[:300]))
+        said = "%s: %s" % (type(error).__name__, str(error)[:300])
+        say(accepted=False, error=said.rstrip("."))
         return
-    say(accepted=True)
+    say(accepted=True, ignored=answer if launcher == "accelerate" else {})
 
 
 if __name__ == "__main__":

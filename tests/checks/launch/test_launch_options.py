@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -55,6 +56,38 @@ def test_the_real_parsers_are_asked(line: str, accepted: bool, error: str) -> No
     assert isinstance(found, LaunchParse)
     assert found.accepted is accepted
     assert error in found.error
+
+
+@pytest.mark.train
+@pytest.mark.parametrize(
+    ("text", "ignored", "error"),
+    [
+        (
+            "deepspeed_config:\n  zero_stagee: 3\n  zero_stage: 2\n",
+            {"zero_stagee": "zero_stage"},
+            "",
+        ),
+        ("deepspeed_config:\n  zero_stage: 3\n  offload_param_device: cpu\n", {}, ""),
+        ("num_procesess: 2\n", {}, "num_procesess"),
+    ],
+)
+def test_accelerate_is_asked_about_its_configuration(
+    tmp_path: Path, text: str, ignored: dict[str, str], error: str
+) -> None:
+    config = tmp_path / "acc.yaml"
+    head = "compute_environment: LOCAL_MACHINE\ndistributed_type: DEEPSPEED\nnum_processes: 2\n"
+    config.write_text(
+        head.replace("num_processes: 2\n", "" if error else "num_processes: 2\n") + text
+    )
+    run = RunNeeds(command=("accelerate", "launch", "--config_file", str(config), "t.py"))
+    choice = PatientChoice(executable=sys.executable, chosen_by="test", why="test")
+    found = asker.function(LocalHost(), choice, run, parse_command(run.command))
+    assert isinstance(found, LaunchParse)
+    assert found.ignored == ignored
+    assert found.accepted is not bool(error)
+    assert error in found.error
+    findings = judge(launch_option_refused.the_launcher_accepts_its_options, launch_parse=found)
+    assert findings.statuses == (["fail"] if error else ["warn"] if ignored else ["ok"])
 
 
 PLACEHOLDERS = [

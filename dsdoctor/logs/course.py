@@ -42,6 +42,8 @@ class Course:
             if own:
                 self.runs.forget()
             return
+        if own:
+            self.runs.prove()
         self.before = msgspec.structs.replace(result, errors=list(self.lines.traces.errors))
         ended: list[Hit | Error] = [*result.hits, *self.lines.traces.errors]
         result.outlived = (result.outlived + ended)[-MOST_OUTLIVED:]

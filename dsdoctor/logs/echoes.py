@@ -43,16 +43,28 @@ def is_echo(error: Error) -> bool:
 
 
 def told_by(error: Error, later: Iterable[Error]) -> Error:
-    """The exception that a report of a data loader's worker speaks of: torch prints it below.
+    """The exception that shows who called, or what failed, where the first one does not.
+
+    torch prints what a worker of a data loader raised below its report. Of what a library catches
+    and raises anew, only the second traceback reaches up to the caller.
 
     Args:
-        error: perhaps such a report.
+        error: perhaps such an exception.
         later: the exceptions behind it.
     """
-    if "Caught " not in error.message or "worker process" not in error.message:
-        return error
-    inner = (e for e in later if (e.rank, e.source) == (error.rank, error.source))
-    return next(inner, error)
+    own = [e for e in later if (e.rank, e.source) == (error.rank, error.source)]
+    if "Caught " in error.message and "worker process" in error.message:
+        return own[0] if own else error
+    anew = (e for e in own if e.chain == error.chain and _raised_anew(error, e))
+    return next(anew, error)
+
+
+def _raised_anew(error: Error, other: Error) -> bool:
+    """Whether the function of a library that raised one exception raised the other in its stead."""
+    if error.file or not (error.frames and other.frames and other.file):
+        return False
+    one, two = error.frames[0], other.frames[-1]
+    return error.type == other.type and (one.file, one.function) == (two.file, two.function)
 
 
 def _orphaned(error: Error) -> bool:

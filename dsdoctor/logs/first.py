@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import collections
 import itertools
+import math
 import re
 from collections.abc import Collection, Iterable, Sequence
 
@@ -28,7 +29,7 @@ from dsdoctor.logs.hits import KEPT, Failure, Hit, Scan
 from dsdoctor.logs.knowledge import Rule
 from dsdoctor.logs.launcher_lines import EXITED, SIGNALLED
 from dsdoctor.logs.marks import FATAL_MARKS
-from dsdoctor.logs.products import package_of
+from dsdoctor.logs.starts import imported_anew, of_other_scripts, refused_start
 from dsdoctor.logs.warned import is_unrelated
 from dsdoctor.model.condition import Level
 
@@ -119,16 +120,17 @@ def _unknown(errors: Sequence[Error], hits: Sequence[Hit], rank: int | None = No
     Exceptions of one chain count as one: Python prints what it was handling first.
     """
     covered: set[tuple[int, int | None, int]] = set()
-    errors = [e for e in errors if not _refused_start(e, errors)]
+    errors = [e for e in errors if not refused_start(e, errors)]
     of_source: dict[int, list[Hit]] = collections.defaultdict(list)
     for hit in hits:
         of_source[hit.source].append(hit)
     writers: dict[int, set[int | None]] = collections.defaultdict(set)
     for error in errors:
         writers[error.source].add(error.rank)
+    ends = _ends(errors)
     for error in errors:
         count = len(writers[error.source])
-        rows = of_source[error.source]
+        rows = [hit for hit in of_source[error.source] if hit.line < ends[error]]
         if any(_speaks_for(hit, error, count) for hit in rows):
             covered.add((error.source, error.rank, error.chain))
     alike = {
@@ -144,20 +146,16 @@ def _unknown(errors: Sequence[Error], hits: Sequence[Hit], rank: int | None = No
     return None
 
 
-def _refused_start(error: Error, errors: Sequence[Error]) -> bool:
-    """Whether an option was refused at a start that another followed.
-
-    All ranks refuse it alike, so a script that came further afterwards was started anew.
-    """
-    return error.type == "SystemExit" and any(
-        later.source == error.source
-        and later.line > error.line
-        and later.traced
-        and bool(later.frames)
-        and not package_of(later.frames[0].file)
-        and later.type != "SystemExit"
-        for later in errors
-    )
+def _ends(errors: Sequence[Error]) -> dict[Error, float]:
+    """Where the text of an exception ends at the latest: with the next traceback of its rank."""
+    begun: dict[tuple[int, int | None], tuple[float, int]] = {}
+    found: dict[Error, float] = {}
+    for error in sorted(errors, key=lambda one: -one.line):
+        line, chain = begun.get((error.source, error.rank), (math.inf, 0))
+        found[error] = math.inf if chain == error.chain else line
+        if error.traced and error.chain != chain:
+            begun[error.source, error.rank] = error.begun, error.chain
+    return found
 
 
 def _fell_first(error: Error, echoes: Sequence[Candidate]) -> bool:
@@ -184,7 +182,13 @@ def _explains(candidate: Candidate, error: Error, errors: Sequence[Error], *, ma
             if error.begun - reach <= hit.line <= error.line:
                 return True
             # the exception was handled, and this is what ended the process
-            later = any(e.begun > error.line and not is_echo(e) and _covers(hit, e) for e in errors)
+            later = any(
+                e.begun > error.line
+                and not is_echo(e)
+                and _covers(hit, e)
+                and not of_other_scripts(error, e)
+                for e in errors
+            )
             if later and level >= Level.STRONG and hit.rank == error.rank:
                 return True
         elif level >= Level.STRONG and when(hit, many=many) < when(error, many=many):
@@ -234,6 +238,9 @@ def choose(
     if len(scans) == 1 and (line := _outlived(scans[0], hits, errors)):
         hits = [hit for hit in hits if hit.line > line]
         errors = [error for error in errors if error.line > line]
+    if len(scans) == 1 and (line := imported_anew(errors)):
+        hits = [hit for hit in hits if hit.line >= line]
+        errors = [error for error in errors if error.line >= line]
     failure = _first_failure(scans)
     if failure is not None:
         hits = [hit for hit in hits if not _ended_by_agent(hit, failure)]

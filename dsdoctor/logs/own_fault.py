@@ -5,6 +5,7 @@ from __future__ import annotations
 from dsdoctor.lazy_regex import lazy
 from dsdoctor.logs.echoes import is_echo
 from dsdoctor.logs.errors import Error
+from dsdoctor.logs.frames import Frame
 from dsdoctor.logs.products import STACK, caller_of, package_of, passer_of
 
 #: Words of the hub and of Python for a wrong name in the script, not for the machine.
@@ -82,11 +83,13 @@ def is_user_code(error: Error) -> bool:
 
 def _while_importing(error: Error) -> bool:
     """An installed package fails while it is imported: it does not fit another, or this Python."""
-    raiser = passer_of(error.frames)
-    return (
-        raiser is not None
-        and raiser.function == "<module>"
-        and package_of(raiser.file) not in {"", "python"}
+    below: list[Frame] = []
+    for frame in reversed(error.frames):
+        if not package_of(frame.file):
+            break
+        below.append(frame)
+    return any(
+        frame.function == "<module>" and package_of(frame.file) != "python" for frame in below
     )
 
 

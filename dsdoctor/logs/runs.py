@@ -11,19 +11,22 @@ from collections.abc import Iterable
 
 from dsdoctor.lazy_regex import lazy
 from dsdoctor.logs import reader
-from dsdoctor.logs.prefixes import strip_prefixes
+from dsdoctor.logs.prefixes import MONTHS, strip_prefixes
 
 #: Lines of the opening of a log, and how many of them make a new run, the first among them.
 OPENING, ALIKE = 8, 4
 #: Lines in which they are looked for.
 WITHIN = 16
-#: Shortest text of the first line, without what differs from run to run, that is searched for.
+#: Shortest text of an opening's line, without what differs from run to run, that is searched for.
 SHORTEST = 14
 #: A text that occurs this often in a block does not open a run.
 MOST = 200
 LONGEST = 400
-#: What differs between two runs: words with digits in them.
-CHANGING = lazy(r"[\w./:+-]*\d[\w./:+-]*")
+#: What differs between two runs: words with digits in them, and those of `date`.
+CHANGING = lazy(
+    r"[\w./:+-]*\d[\w./:+-]*"
+    rf"|\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)(?= (?:{MONTHS})\b)|\b(?:{MONTHS})(?= [ \d]\d )"
+)
 #: An opening ends where something failed.
 FAILED = lazy(r"Traceback|Error|Exception|Interrupt|^\s*File \"")
 #: Lines that are written once, at the start of a run, by what starts it.
@@ -39,10 +42,12 @@ STARTS = (
 def shape(text: str) -> str:
     """A line without what differs from run to run.
 
+    >>> shape("Sun Jan 11 02:53:50 2026") == shape("Mon Feb  2 19:30:00 2026")
+    True
     >>> shape("wandb: Syncing run v8w61f35 at 07:18:09")
     'wandb: Syncing run 0 at 0'
     """
-    return CHANGING.sub("0", strip_prefixes(text)[0][:LONGEST]).strip()
+    return " ".join(CHANGING.sub("0", strip_prefixes(text)[0][:LONGEST]).split())
 
 
 class Openings:
@@ -51,6 +56,8 @@ class Openings:
     def __init__(self) -> None:
         self._opening: list[str] = []
         self._needle = b""
+        self._above = 0  # lines of the opening in front of the one with the needle
+        self._proven = False
 
     def learn(self, data: bytes) -> None:
         """Takes the beginning of the log."""
@@ -61,16 +68,23 @@ class Openings:
             if FAILED.search(text) or len(self._opening) == OPENING:
                 break
             self._opening.append(shape(text))
-            if len(self._opening) == 1:
-                parts = CHANGING.split(text)
-                self._needle = max(parts, key=len).strip().encode("utf-8", "replace")
+            if len(self._needle) < SHORTEST:
+                self._needle, self._above = _fixed(text), len(self._opening) - 1
         enough = len(set(self._opening)) >= ALIKE
         if not enough or len(self._needle) < SHORTEST:
             self.forget()
 
     def forget(self) -> None:
-        """Stops taking the first lines for the opening of a run: they recur within one."""
-        self._opening, self._needle = [], b""
+        """Stops taking the first lines for the opening of a run: they recur within one.
+
+        Those that came again below what ended a run are the opening of each.
+        """
+        if not self._proven:
+            self._opening, self._needle = [], b""
+
+    def prove(self) -> None:
+        """Notes that the first lines came again below what ended a run."""
+        self._proven = True
 
     def find(
         self, data: bytes, begin: int, end: int, started: Iterable[int]
@@ -91,6 +105,8 @@ class Openings:
         while place >= 0 and count < MOST:
             count += 1
             start = max(begin, data.rfind(b"\n", begin, place) + 1)
+            for _ in range(self._above):
+                start = _line_before(data, begin, start)
             if self._begins(data, start, end):
                 found.setdefault(start, True)
             place = data.find(self._needle, place + len(self._needle), end)
@@ -103,3 +119,20 @@ class Openings:
         if not shapes or shapes[0] != self._opening[0]:
             return False
         return len(set(self._opening) & set(shapes)) >= ALIKE
+
+
+def _fixed(text: str) -> bytes:
+    """The longest text of a line that does not differ from run to run, if it has words."""
+    told = max(CHANGING.split(text), key=len).strip()
+    words = sum(one.isalpha() for one in told)
+    return told.encode("utf-8", "replace") if words * 2 >= len(told.replace(" ", "")) else b""
+
+
+def _line_before(data: bytes, begin: int, start: int) -> int:
+    """Start of the line in front of the one that starts here, blank ones left out."""
+    while start > begin:
+        end = start - 1
+        start = max(begin, data.rfind(b"\n", begin, end) + 1)
+        if data[start:end].strip():
+            break
+    return start

@@ -1,0 +1,68 @@
+"""Starts of a script that its tracebacks show: what one process printed, and what another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dsdoctor.logs.echoes import is_echo
+from dsdoctor.logs.errors import Error
+from dsdoctor.logs.products import package_of, passes_on
+
+
+def refused_start(error: Error, errors: Sequence[Error]) -> bool:
+    """Whether an option was refused at a start that another followed.
+
+    All ranks refuse it alike, so a script that came further afterwards was started anew.
+    """
+    return error.type == "SystemExit" and any(
+        later.source == error.source
+        and later.line > error.line
+        and later.traced
+        and bool(later.frames)
+        and not package_of(later.frames[0].file)
+        and later.type != "SystemExit"
+        for later in errors
+    )
+
+
+def of_other_scripts(one: Error, other: Error) -> bool:
+    """Whether two scripts ended with an exception: one of them does not handle the other's."""
+    entries = [error.frames[0] for error in (one, other) if error.frames]
+    return (
+        len(entries) == 2  # noqa: PLR2004  # of both
+        and all(entry.function == "<module>" for entry in entries)
+        and not any(package_of(entry.file) for entry in entries)
+        and entries[0].file != entries[1].file
+    )
+
+
+def imported_anew(errors: Sequence[Error]) -> int:
+    """The line from which on a script was started again, 0 where it was not.
+
+    What fails or is interrupted while the script loads its packages, below what it died of after
+    it had loaded them, belongs to another start. Of several ranks one may still load them.
+    """
+    if any(error.rank is not None for error in errors):
+        return 0
+    begun = [error for error in errors if _imports(error)]
+    if not begun:
+        return 0
+    last = begun[-1]
+    ran = [e for e in errors if e.line < last.begun and _ran(e, last)]
+    return last.begun if ran and ran[-1].chain != last.chain else 0
+
+
+def _ran(error: Error, other: Error) -> bool:
+    """Whether an exception was raised by the same script when it had loaded its packages."""
+    return not _imports(error) and not is_echo(error) and error.file == other.file != ""
+
+
+def _imports(error: Error) -> bool:
+    """Whether an exception was raised while a script loaded an installed package."""
+    frames = [frame for frame in error.frames if not passes_on(frame)]
+    return (
+        len(frames) > 1
+        and all(frame.function == "<module>" for frame in frames)
+        and not package_of(frames[0].file)
+        and all(package_of(frame.file) for frame in frames[1:])
+    )

@@ -1,0 +1,168 @@
+"""Runs in one log that nothing but the log itself separates, and which exception is of which."""
+
+from __future__ import annotations
+
+import pytest
+
+from dsdoctor import packs
+from dsdoctor.logs import Source, diagnose, signatures_of
+from dsdoctor.model.diagnosis import Diagnosis, Outcome
+
+KNOWN = signatures_of(packs.load(builtin_only=True))
+OOM = (
+    "Traceback (most recent call last):\n"
+    '  File "/home/u/train.py", line 9, in <module>\n'
+    "    y = model(x)\n"
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total "
+    "capacity of 23.69 GiB of which 1.00 GiB is free.\n"
+)
+TYPO = (
+    "Traceback (most recent call last):\n"
+    '  File "/home/u/train.py", line 30, in <module>\n'
+    "    main()\n"
+    "NameError: name 'loss' is not defined\n"
+)
+RESULTS = "".join(f"sample {n} is answered\n" for n in range(60))
+
+
+def read(text: str) -> Diagnosis:
+    """The verdict on one log."""
+    return diagnose([Source(name="train.log", data=text.encode())], KNOWN)
+
+
+def said(text: str) -> str:
+    """The condition, or the outcome without one."""
+    found = read(text)
+    return found.causes[0].condition if found.outcome is Outcome.CAUSE else found.outcome.value
+
+
+def job(date: str) -> str:
+    """What a batch script prints first: `date`, then `nvidia-smi`."""
+    return (
+        f"{date}       \n"
+        "+-----------------------------------------------------------------------+\n"
+        "| NVIDIA-SMI 570.158.01   Driver Version: 570.158.01   CUDA Version: 12.8 |\n"
+        "|-------------------------+-----------------------+---------------------+\n"
+        "| GPU  Name  Persistence-M | Bus-Id         Disp.A | Volatile Uncorr. ECC |\n"
+        "| Fan  Temp  Perf          |          Memory-Usage | GPU-Util  Compute M. |\n"
+        "+-----------------------------------------------------------------------+\n"
+    )
+
+
+def test_a_batch_script_that_prints_the_date_begins_a_run() -> None:
+    first = job("Sun Jan 11 02:53:50 2026")
+    second = job("Mon Feb  2 19:30:00 2026")
+    assert said(first + OOM + second + RESULTS) == "clean"
+    assert said(first + OOM + second + TYPO) == "user-code"
+    assert said(first + RESULTS + second + OOM) == "gpu-oom"
+
+
+def test_the_table_of_nvidia_smi_alone_begins_no_run() -> None:
+    """A script that prints it when it fails has not been started anew."""
+    table = job("Sun Jan 11 02:53:50 2026").partition("\n")[2]
+    assert said(job("Sun Jan 11 02:50:00 2026") + OOM + table + RESULTS) == "gpu-oom"
+
+
+def header(name: str) -> str:
+    """What a script prints first, without a clock."""
+    return (
+        f">>>>>>>start training : forecast_{name}_96\n"
+        "321 17645\ntrain 17645\nval 2536\ntest 5165\nnext learning rate is 0.0005\n"
+    )
+
+
+def test_a_run_without_a_failure_in_between_does_not_end_the_search_for_runs() -> None:
+    """What came again below what ended a run is the opening of each run that follows."""
+    many = RESULTS * 1_000  # more than a block
+    runs = header("ecl1") + OOM + header("ecl2") + many + header("ecl3") + many + OOM
+    assert said(runs + header("ecl4") + RESULTS) == "clean"
+    assert said(runs + header("ecl4") + RESULTS + TYPO) == "user-code"
+
+
+def script(name: str, line: int, error: str) -> str:
+    """The end of a script."""
+    return (
+        "Traceback (most recent call last):\n"
+        f'  File "/home/u/{name}", line {line}, in <module>\n'
+        "    main()\n"
+        f"{error}\n"
+    )
+
+
+def test_a_script_that_fails_for_want_of_what_another_writes_is_not_the_first_failure() -> None:
+    missing = script("prepare.py", 78, "NameError: name 'u' is not defined")
+    corrupt = script("train.py", 258, "EOFError: Ran out of input")
+    assert said(missing + corrupt) == "user-code"
+    assert said(corrupt) == "weights-file-corrupt"
+
+
+def test_an_exception_that_the_same_script_handled_is_not_the_cause() -> None:
+    """The process that prints both has outlived the first."""
+    handled = script("train.py", 40, "ValueError: no cached copy")
+    assert said(handled + RESULTS[:200] + OOM) == "gpu-oom"
+
+
+def test_the_second_traceback_of_what_a_library_raises_anew_names_the_caller() -> None:
+    inner = (
+        "Traceback (most recent call last):\n"
+        '  File "/opt/v/lib/python3.9/site-packages/nibabel/loadsave.py", line 90, in load\n'
+        "    stat_result = os.stat(filename)\n"
+        "FileNotFoundError: [Errno 2] No such file or directory: '/data/roi.nii'\n\n"
+        "During handling of the above exception, another exception occurred:\n\n"
+    )
+    outer = (
+        "Traceback (most recent call last):\n"
+        '  File "/home/u/trend.py", line 21, in load_data\n'
+        "    image = nib.load(path)\n"
+        '  File "/opt/v/lib/python3.9/site-packages/nibabel/loadsave.py", line 92, in load\n'
+        "    raise FileNotFoundError(path)\n"
+        "FileNotFoundError: No such file or no access: '/data/roi.nii'\n"
+    )
+    found = read(inner + outer)
+    assert found.outcome is Outcome.USER_CODE
+    assert found.first_error is not None
+    assert found.first_error.file == "/home/u/trend.py"
+    other = outer.replace("in load\n", "in peek\n")
+    assert read(inner + other).outcome is Outcome.UNRECOGNISED
+
+
+SITE = "/opt/v/lib/python3.9/site-packages"
+
+
+@pytest.mark.parametrize(
+    ("frames", "wanted"),
+    [
+        ([("/home/u/train.py", "<module>"), (f"{SITE}/dask/__init__.py", "<module>"),
+          (f"{SITE}/dask/config.py", "collect")], Outcome.UNRECOGNISED),
+        ([("/home/u/train.py", "<module>"), (f"{SITE}/dask/config.py", "collect")],
+         Outcome.USER_CODE),
+        ([(f"{SITE}/launchpad/__main__.py", "<module>"), ("/home/u/train.py", "main"),
+          (f"{SITE}/dask/config.py", "collect")], Outcome.USER_CODE),
+    ],
+)  # fmt: skip
+def test_a_function_that_runs_while_its_package_is_imported_is_not_called_by_the_script(
+    frames: list[tuple[str, str]], wanted: Outcome
+) -> None:
+    calls = "".join(f'  File "{file}", line 5, in {name}\n    run()\n' for file, name in frames)
+    error = "TypeError: load() missing 1 required positional argument: 'Loader'\n"
+    assert read(f"Traceback (most recent call last):\n{calls}{error}").outcome is wanted
+
+
+def interrupted_import(rank: str = "") -> str:
+    """A script that is stopped while it loads its packages."""
+    return (
+        f"{rank}Traceback (most recent call last):\n"
+        f'{rank}  File "/home/u/train.py", line 3, in <module>\n{rank}    import transformers\n'
+        f'{rank}  File "{SITE}/transformers/__init__.py", line 27, in <module>\n'
+        f"{rank}    from . import utils\n{rank}KeyboardInterrupt\n"
+    )
+
+
+def test_a_script_that_loads_its_packages_below_its_failure_was_started_again() -> None:
+    assert said(TYPO + interrupted_import()) == "interrupted-by-user"
+    assert said(TYPO.replace("train.py", "prepare.py") + interrupted_import()) == "user-code"
+
+
+def test_another_rank_may_still_load_its_packages_when_one_fails() -> None:
+    failed = "".join(f"[rank0]: {line}\n" for line in TYPO.splitlines())
+    assert said(failed + interrupted_import("[rank1]: ")) == "user-code"

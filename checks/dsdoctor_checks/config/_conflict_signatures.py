@@ -161,6 +161,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="specify an? (?:optimizer|scheduler) in the config file and in the code",
+        source="accelerate 0.12-1.15 accelerator.py",
         examples=(
             "specify a optimizer in the config file and in the code",
             "specify a scheduler in the config file and in the code",
@@ -306,6 +307,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="(?i)`n_completes >= min_completes'",
+        source="deepspeed 0.4-0.19 ops/csrc/aio/common/deepspeed_aio_common.cpp",
         examples=("`n_completes >= min_completes'",),
     ),
     Signature(
@@ -434,10 +436,12 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"param\.ds_status [!=]= ZeroParamStatus",
+        source="deepspeed 0.3-0.19 runtime/zero/partition_parameters.py",
         examples=("param.ds_status != ZeroParamStatus",),
     ),
     Signature(
         pattern="ZeRO-3 parameters? (?:while it is|inside)",
+        source="deepspeed 0.3-0.19 runtime/zero/partition_parameters.py",
         examples=(
             "ZeRO-3 parameter while it is",
             "ZeRO-3 parameter inside",
@@ -445,6 +449,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="(?:Nested|using) GatheredParameters (?:contexts|with modifier)",
+        source="deepspeed 0.3-0.19 runtime/zero/partition_parameters.py",
         examples=(
             "Nested GatheredParameters contexts",
             "using GatheredParameters contexts",
@@ -467,6 +472,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="Error: .{0,80}(?:this function )?requires ZeRO",
+        source="deepspeed 0.19.8 runtime/engine.py",
         examples=("RuntimeError: requires ZeRO",),
         not_examples=("requires ZeRO",),
     ),
@@ -491,6 +497,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="'status': 'NOT_AVAILABLE'.{0,400}'ds_shape'",
+        source="deepspeed 0.3-0.19 runtime/zero/partition_parameters.py",
         examples=("'status': 'NOT_AVAILABLE''ds_shape'",),
         not_examples=("'status': 'NOT_AVAILABLE' is fine",),
     ),
@@ -502,6 +509,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"num_elems \d+ ?> ?buffer \d+",
+        source="deepspeed 0.4-0.19 runtime/swap_tensor/utils.py",
         examples=("num_elems 7>buffer 7",),
         not_examples=("7>buffer 7",),
     ),
@@ -512,6 +520,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"\{'id': \d+, 'status': '(?:NOT_AVAILABLE|INFLIGHT|AVAILABLE)', 'numel'",
+        source="deepspeed 0.3-0.19 runtime/zero/partition_parameters.py",
         examples=(
             "AssertionError: {'id': 1, 'status': 'INFLIGHT', 'numel': 0, 'ds_numel': 524288, 'shape': (0,)",
             "    {'id': 7, 'status': 'NOT_AVAILABLE', 'numel': 0, 'ds_numel': 10}",

@@ -176,6 +176,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="can't multiply sequence by non-int of type '(?:str|float)'",
+        source="python 3.3-3.14 Objects/abstract.c",
         examples=(
             "TypeError: can't multiply sequence by non-int of type 'str'",
             "TypeError: can't multiply sequence by non-int of type 'float'",
@@ -184,6 +185,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"multi_tensor_adam\(\): incompatible function arguments",
+        source="pybind11 2.0-2.13 pybind11.h, for deepspeed csrc/adam",
         examples=(
             "TypeError: multi_tensor_adam(): incompatible function arguments.",
             "TypeError: multi_tensor_adam(): incompatible function arguments. The following argument types are supported:",

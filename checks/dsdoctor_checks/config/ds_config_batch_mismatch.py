@@ -263,6 +263,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="ElasticityIncompatibleWorldSize: |Train batch size must be divisible by micro-batch|Unable to find divisible micro batch size",
+        source="deepspeed 0.3-0.19 elasticity/elasticity.py, runtime/engine.py",
         examples=(
             "deepspeed.elasticity.config.ElasticityIncompatibleWorldSize: World size (3) is not valid with the current list of valid GPU counts",
             "ValueError: Train batch size must be divisible by micro-batch data parallelism",

@@ -211,6 +211,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"^\S*DeepSpeedConfigError: ",
+        source="deepspeed 0.3-0.19 runtime/config_utils.py, runtime/config.py",
         examples=(
             "deepspeed.runtime.config.DeepSpeedConfigError: Elastic training has been removed; the 'elasticity' configuration block is no longer supported. Set train_batch_size / train_micro_batch_size_per_gpu / gradient_accumulation_steps directly.",
         ),
@@ -247,14 +248,6 @@ SIGNATURES = (
         level=Level.STRONG,
     ),
     Signature(
-        pattern="Invalid (?:optimizer|parameter) offloading device specified",
-        examples=(
-            "AssertionError: Invalid optimizer offloading device specified: NONE.",
-            "Invalid parameter offloading device specified",
-        ),
-        level=Level.STRONG,
-    ),
-    Signature(
         pattern="unknown zero stage",
         source="deepspeed 0.19.8 utils/zero_to_fp32.py",
         examples=("ValueError: unknown zero stage 4",),
@@ -268,6 +261,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"^\S*ElasticityConfigError: ",
+        source="deepspeed 0.3-0.19 elasticity/utils.py, elasticity/config.py",
         examples=("x1ElasticityConfigError: ",),
         level=Level.STRONG,
     ),

@@ -102,6 +102,7 @@ HINT = "correct the line that the error names"
 SIGNATURES = (
     Signature(
         pattern="HjsonDecodeError: ",
+        source="hjson 2.0-3.1 scanner.py, decoder.py",
         examples=(
             "hjson.scanner.HjsonDecodeError: Bad key name (eof): line 10 column 23 (char 182)",
         ),

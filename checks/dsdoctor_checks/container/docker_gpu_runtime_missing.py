@@ -117,17 +117,20 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"(?i)nvidia-container-runtime\S*: (?:executable file )?not found",
+        source="go 1.0-1.24 os/exec/lp_unix.go",
         examples=('exec: "nvidia-container-runtime-hook": executable file not found',),
         not_examples=("nvidia-container-runtime 1.14",),
         level=Level.CERTAIN,
     ),
     Signature(
         pattern="(?i)unresolvable CDI devices",
+        source="container-device-interface 0.3-1.0 pkg/cdi/container-edits.go",
         examples=("unresolvable CDI devices",),
         level=Level.CERTAIN,
     ),
     Signature(
         pattern="(?i)nvidia-container-runtime-hook.{0,60}not found",
+        source="go 1.0-1.24 os/exec/lp_unix.go",
         examples=('exec: "nvidia-container-runtime-hook": executable file not found',),
         not_examples=('exec: "nvidia-container-runtime-hook": executable file not',),
         level=Level.CERTAIN,
@@ -160,24 +163,28 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"RuntimeHandler \x22nvidia\x22 not supported",
+        source="kubernetes 1.12-1.23 pkg/kubelet/dockershim/docker_sandbox.go",
         examples=('RuntimeHandler "nvidia" not supported',),
         level=Level.CERTAIN,
         masks=("no-gpu-visible",),
     ),
     Signature(
         pattern="nvidia-docker: command not found",
+        source="bash 3.2-5.2 execute_cmd.c",
         examples=("nvidia-docker: command not found",),
         level=Level.CERTAIN,
         masks=("no-gpu-visible",),
     ),
     Signature(
         pattern=r"Insufficient nvidia\.com/gpu",
+        source="kubernetes 1.8-1.34 pkg/scheduler/framework/plugins/noderesources/fit.go",
         examples=("0/3 nodes are available: 3 Insufficient nvidia.com/gpu.",),
         level=Level.CERTAIN,
         masks=("no-gpu-visible",),
     ),
     Signature(
         pattern=r"exec: \\*\"(?:nvidia-smi|nvidia-container-runtime)\\*\": executable file not found",
+        source="Go 1.13-1.24 os/exec/lp_unix.go",
         examples=(
             'docker: Error response from daemon: OCI runtime create failed: exec: "nvidia-smi": executable file not found in $PATH: unknown.',
             'starting container process caused: exec: "nvidia-container-runtime": executable file not found in $PATH',

@@ -26,6 +26,7 @@ HINT = (
 SIGNATURES = (
     Signature(
         pattern=r"^(?!.*(?:dso_loader|Could not load dynamic library)).*lib(?:cudart|cublas|cublasLt|cufft|cusparse|nvrtc|cusolver|curand|nvToolsExt|cupti|cufile|cusparseLt|cudss|nvfatbin|nvshmem_host)(?:\.so|-)[\w.]*: cannot open shared object",
+        source="glibc 2.17-2.41 elf/dl-load.c",
         examples=(
             "ImportError: libcudart.so.11.0: cannot open shared object file: No such file or directory",
             "OSError: libcublas.so.12: cannot open shared object file: No such file or directory",
@@ -51,6 +52,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"version `?libcudart\.so[\d.]*'? not found",
+        source="glibc 2.17-2.41 elf/dl-version.c",
         examples=(
             "ImportError: /x/y.so: version `libcudart.so.12' not found",
             "ImportError: /usr/local/cuda/lib64/libcudart.so.11.0: version `libcudart.so.11.0' not found (required by /x/z.so)",

@@ -130,6 +130,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"nvcc['\x22]?:? (?:command )?not found",
+        source="bash 3.2-5.2 execute_cmd.c",
         examples=(
             "/bin/sh: 1: nvcc: not found",
             "bash: nvcc: command not found",
@@ -154,6 +155,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="Could not find nvcc",
+        source="cmake 3.17-4.0 Modules/FindCUDAToolkit.cmake",
         examples=("Could not find nvcc",),
         level=Level.STRONG,
         masks=("cpu-adam-unbuilt",),
@@ -176,6 +178,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="which: no nvcc",
+        source="GNU which 2.20-2.21 which.c",
         examples=("which: no nvcc",),
         level=Level.STRONG,
         masks=("cpu-adam-unbuilt",),
@@ -229,6 +232,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="set the CUDAToolkit_ROOT",
+        source="cmake 3.17-4.0 Modules/FindCUDAToolkit.cmake",
         examples=("set the CUDAToolkit_ROOT",),
         level=Level.STRONG,
         masks=("cpu-adam-unbuilt",),
@@ -242,12 +246,14 @@ SIGNATURES = (
     ),
     Signature(
         pattern="No CMAKE_CUDA_COMPILER could be found",
+        source="cmake 3.8-4.0 Modules/CMakeDetermineCUDACompiler.cmake",
         examples=("  No CMAKE_CUDA_COMPILER could be found.",),
         level=Level.STRONG,
         masks=("cpu-adam-unbuilt",),
     ),
     Signature(
         pattern="CMAKE_CUDA_COMPILER:? .{0,80}(?:not found|is not able to compile|is not a full path)",
+        source="cmake 3.8-4.0 Modules/CMakeDetermineCUDACompiler.cmake",
         examples=(
             "CMAKE_CUDA_COMPILER not found",
             "CMAKE_CUDA_COMPILER is not able to compile",
@@ -283,6 +289,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="ptxas.? failed with error code 127",
+        source="triton 2.1-3.9 backends/nvidia/compiler.py",
         examples=("RuntimeError: `ptxas` failed with error code 127:",),
         not_examples=(" failed with error code 127 ",),
         level=Level.STRONG,
@@ -290,6 +297,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="cicc: (?:not found|No such)",
+        source="dash 0.5 src/exec.c",
         examples=(
             "sh: 1: cicc: not found",
             "cicc: No such",

@@ -143,6 +143,7 @@ HINT = "install a newer toolkit, or set `TORCH_CUDA_ARCH_LIST` to capabilities t
 SIGNATURES = (
     Signature(
         pattern=r"[Uu]nsupported gpu arch\w+|Unknown CUDA arch|not defined for option 'gpu-(?:arch|name)",
+        source="torch 1.0-2.13 utils/cpp_extension.py",
         examples=(
             "nvcc fatal   : Unsupported gpu architecture 'compute_89'",
             "ValueError: Unknown CUDA arch (Foo) or GPU not supported",

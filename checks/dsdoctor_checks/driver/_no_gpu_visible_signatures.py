@@ -57,6 +57,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="No (?:GPU|CUDA devices?) (?:found|available)",
+        source="accelerate 0.16-1.15 utils/bnb.py, transformers 4.27-5.23 modeling_utils.py",
         examples=(
             "No GPU found",
             "No CUDA device found",
@@ -66,6 +67,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="cudaErrorNoDevice",
+        source="CUDA 10.1-13.0 driver_types.h, cudaGetErrorName",
         examples=("cudaErrorNoDevice",),
         level=Level.STRONG,
     ),
@@ -145,11 +147,13 @@ SIGNATURES = (
     ),
     Signature(
         pattern="Torch is not able to use GPU",
+        source="stable-diffusion-webui 1.0-1.10 modules/launch_utils.py",
         examples=("Torch is not able to use GPU",),
         level=Level.STRONG,
     ),
     Signature(
         pattern="^No devices were found",
+        source="NVIDIA driver 390-580 nvidia-smi",
         examples=("No devices were found",),
         level=Level.STRONG,
     ),
@@ -190,6 +194,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="`CUDAAccelerator` can ?not run on your system since the accelerator is not available",
+        source="lightning 2.0-2.6 pytorch/trainer/connectors/accelerator_connector.py",
         examples=(
             "`CUDAAccelerator` cannot run on your system since the accelerator is not available",
         ),
@@ -204,6 +209,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="Unsloth: No NVIDIA GPU found",
+        source="unsloth 2024-2025 __init__.py",
         examples=(
             "NotImplementedError: Unsloth: No NVIDIA GPU found? Unsloth currently only supports GPUs!",
         ),
@@ -224,14 +230,17 @@ SIGNATURES = (
     ),
     Signature(
         pattern="No visible GPU devices",
+        source="xla 2020-2025 pjrt/gpu, as jax prints it",
         examples=("No visible GPU devices",),
     ),
     Signature(
         pattern="CUDA unavailable, invalid device",
+        source="ultralytics 8.0-8.3 utils/torch_utils.py, yolov5 7.0 utils/torch_utils.py",
         examples=("CUDA unavailable, invalid device",),
     ),
     Signature(
         pattern=r"torch\.cuda\.device_count\(\): 0\b",
+        source="ultralytics 8.0-8.3 utils/torch_utils.py, yolov5 7.0 utils/torch_utils.py",
         examples=("torch.cuda.device_count(): 0",),
     ),
     Signature(
@@ -240,12 +249,14 @@ SIGNATURES = (
     ),
     Signature(
         pattern="(?<!= )NVML_ERROR_LIBRARY_NOT_FOUND",
+        source="nvidia-ml-py 11-13 pynvml.py",
         examples=("nvmlInit failed: NVML_ERROR_LIBRARY_NOT_FOUND",),
         level=Level.STRONG,
         masks=("cuda-init-driver-state",),
     ),
     Signature(
         pattern="CUDA_ERROR_NO_DEVICE",
+        source="CUDA 10.2-13.0 cuda.h, cuGetErrorName",
         examples=("Call to cuInit results in CUDA_ERROR_NO_DEVICE",),
         level=Level.STRONG,
         masks=("cuda-init-driver-state",),
@@ -261,6 +272,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"couldn't find libnvidia-ml\.so",
+        source="NVIDIA driver 390-580 nvidia-smi",
         examples=("NVIDIA-SMI couldn't find libnvidia-ml.so library in your system.",),
         level=Level.STRONG,
         masks=("cuda-init-driver-state",),

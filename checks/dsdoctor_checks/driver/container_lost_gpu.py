@@ -85,6 +85,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="NVMLError_Unknown: Unknown Error",
+        source="nvidia-ml-py 11-13 pynvml.py",
         examples=(
             "pynvml.NVMLError_Unknown: Unknown Error",
             "pynvml.nvml.NVMLError_Unknown: Unknown Error",

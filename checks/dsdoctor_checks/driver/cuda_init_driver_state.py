@@ -121,6 +121,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="cudaErrorInitializationError",
+        source="CUDA 10.1-13.0 driver_types.h, cudaGetErrorName",
         examples=("cudaErrorInitializationError",),
         not_near=("fork", "spawn"),
     ),
@@ -134,6 +135,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"cudaGetDeviceCount\(\).{0,80}(?:unknown error|initialization error)",
+        source="torch 1.8-2.13 c10/cuda/CUDAFunctions.cpp",
         examples=(
             "cudaGetDeviceCount()unknown error",
             "cudaGetDeviceCount()initialization error",
@@ -199,24 +201,28 @@ SIGNATURES = (
     ),
     Signature(
         pattern="NVML: Driver Not Loaded",
+        source="nvidia-ml-py 11-13 pynvml.py",
         examples=("Failed to initialize NVML: Driver Not Loaded",),
         level=Level.STRONG,
         masks=("no-gpu-visible", "docker-gpu-runtime-missing"),
     ),
     Signature(
         pattern="NVMLError_DriverNotLoaded",
+        source="nvidia-ml-py 11-13 pynvml.py",
         examples=("NVMLError_DriverNotLoaded",),
         level=Level.STRONG,
         masks=("no-gpu-visible", "docker-gpu-runtime-missing"),
     ),
     Signature(
         pattern="nvml error: driver not loaded",
+        source="libnvidia-container 1.0-1.17 src/nvc.c",
         examples=("nvml error: driver not loaded",),
         level=Level.STRONG,
         masks=("no-gpu-visible", "docker-gpu-runtime-missing"),
     ),
     Signature(
         pattern="RmInitAdapter failed",
+        source="NVIDIA driver 390-580 kernel module (NVRM)",
         examples=("RmInitAdapter failed",),
         level=Level.STRONG,
         masks=("no-gpu-visible", "docker-gpu-runtime-missing"),
@@ -241,6 +247,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"INTERNAL ASSERT FAILED at .{0,40}c10/cuda/driver_api\.cpp|cudaGetDeviceCount\(\).{0,200}Error 2: out of memory",
+        source="torch 2.0-2.13 c10/cuda/driver_api.cpp, 1.8-2.13 c10/cuda/CUDAFunctions.cpp",
         examples=(
             'RuntimeError: handle_0 INTERNAL ASSERT FAILED at "../c10/cuda/driver_api.cpp":15, please report a bug to PyTorch.',
             "CUDA initialization: Unexpected error from cudaGetDeviceCount(). Did you run some cuda functions before calling NumCudaDevices() that might have already set an error? Error 2: out of memory",
@@ -287,6 +294,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="(?<!= )NVML_ERROR_DRIVER_NOT_LOADED",
+        source="nvidia-ml-py 11-13 pynvml.py",
         examples=("nvmlInit_v2: NVML_ERROR_DRIVER_NOT_LOADED",),
         level=Level.STRONG,
         masks=("no-gpu-visible", "triton-unusable"),
@@ -294,6 +302,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="CUDA_ERROR_(?:NOT_INITIALIZED|OPERATING_SYSTEM)",
+        source="CUDA 10.2-13.0 cuda.h, cuGetErrorName",
         examples=(
             "CUDA_ERROR_NOT_INITIALIZED: initialization error",
             "CUDA_ERROR_OPERATING_SYSTEM",
@@ -304,6 +313,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="cudaErrorOperatingSystem",
+        source="CUDA 10.1-13.0 driver_types.h, cudaGetErrorName",
         examples=("cudaErrorOperatingSystem",),
         level=Level.STRONG,
         masks=("no-gpu-visible", "triton-unusable"),

@@ -185,6 +185,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="(?<!= )(?<!== )NVML_ERROR_LIB_RM_VERSION_MISMATCH",
+        source="nvidia-ml-py 11-13 pynvml.py",
         examples=(
             "tensorpack.utils.nvml.NvmlException: NVML_ERROR_LIB_RM_VERSION_MISMATCH",
             "nvmlInit failed: NVML_ERROR_LIB_RM_VERSION_MISMATCH (18)",

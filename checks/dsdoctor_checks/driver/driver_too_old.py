@@ -239,16 +239,19 @@ SIGNATURES = (
     ),
     Signature(
         pattern="cudaErrorInsufficientDriver",
+        source="CUDA 10.1-13.0 driver_types.h, cudaGetErrorName",
         examples=("cudaErrorInsufficientDriver",),
         level=Level.CERTAIN,
     ),
     Signature(
         pattern="UnsupportedPtxVersion",
+        source="CUDA 10.2-13.0 driver_types.h, cudaGetErrorName",
         examples=("UnsupportedPtxVersion",),
         level=Level.CERTAIN,
     ),
     Signature(
         pattern="UNSUPPORTED_PTX_VERSION",
+        source="CUDA 10.2-13.0 cuda.h, cuGetErrorName",
         examples=("CUDA_ERROR_UNSUPPORTED_PTX_VERSION",),
         level=Level.CERTAIN,
     ),
@@ -268,6 +271,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"Driver version found is (?P<v>\d+)\. Minimum requirement is",
+        source="nccl 2.13-2.28 src/misc/cudawrap.cc",
         examples=(
             "NCCL WARN CUDA Driver version found is 10020. Minimum requirement is 11030",
             "misc/cudawrap.cc:120 NCCL WARN CUDA Driver version found is 11000. Minimum requirement is 11030",

@@ -127,12 +127,14 @@ SIGNATURES = (
     ),
     Signature(
         pattern="(?i)cudaErrorSystemNotReady",
+        source="CUDA 10.1-13.0 driver_types.h, cudaGetErrorName",
         examples=("cudaErrorSystemNotReady",),
         level=Level.CERTAIN,
         masks=("no-gpu-visible", "cuda-init-driver-state"),
     ),
     Signature(
         pattern="(?i)CUDA_ERROR_SYSTEM_NOT_READY(?! ?=)",
+        source="CUDA 10.2-13.0 cuda.h, cuGetErrorName",
         examples=("RuntimeError: operation cuInit(0) failed: CUDA_ERROR_SYSTEM_NOT_READY",),
         not_examples=("CUDA_ERROR_SYSTEM_NOT_READY = 802,",),
         level=Level.CERTAIN,
@@ -162,6 +164,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"Failed to bind NVLink SHARP \(NVLS\) Multicast",
+        source="nccl 2.27-2.32 src/transport/nvls.cc",
         examples=(
             "NCCL WARN Failed to bind NVLink SHARP (NVLS) Multicast memory of size 2097152 : CUDA error 401 'the operation cannot be performed in the present state'",
             "transport/nvls.cc:170 NCCL WARN Failed to bind NVLink SHARP (NVLS) Multicast memory of size 4 : CUDA error 1 'x'",

@@ -95,6 +95,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="(?i)DEVICE_UNAVAILABLE",
+        source="CUDA 10.1-13.0 cuda.h, cuGetErrorName",
         examples=("DEVICE_UNAVAILABLE",),
         level=Level.CERTAIN,
     ),

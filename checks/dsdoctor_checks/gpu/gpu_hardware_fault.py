@@ -210,6 +210,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="CUDA error: (?:an illegal instruction was encountered|hardware stack error)",
+        source="CUDA 7.0-13.0 cudart, cudaGetErrorString",
         examples=(
             "RuntimeError: CUDA error: an illegal instruction was encountered",
             "RuntimeError: CUDA error: hardware stack error",
@@ -226,6 +227,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"PCIe Bus Error: severity=Uncorrected|AER: (?:Multiple )?Uncorrected \(Fatal\)|has no AER-aware driver",
+        source="linux 4.4-6.12 drivers/pci/pcie/aer.c",
         examples=(
             "pcieport 0000:00:02.0: PCIe Bus Error: severity=Uncorrected (Fatal), type=Transaction Layer",
             "pcieport 0000:00:02.0: AER: Uncorrected (Fatal) error received: id=0010",
@@ -248,6 +250,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"CUDA_ERROR_(?:CONTAINED|HARDWARE_STACK_ERROR|NVLINK_UNCORRECTABLE)\b",
+        source="CUDA 10.2-13.0 cuda.h, cuGetErrorName",
         examples=(
             "CUDA_ERROR_CONTAINED",
             "CUDA_ERROR_HARDWARE_STACK_ERROR",
@@ -298,6 +301,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="infoROM is corrupted at",
+        source="NVIDIA driver 390-580 nvidia-smi",
         examples=("infoROM is corrupted at",),
         level=Level.CERTAIN,
         masks=(
@@ -307,20 +311,8 @@ SIGNATURES = (
         ),
     ),
     Signature(
-        pattern="(?:error in (?:the )?|CUDA error: )device hardware stack",
-        examples=(
-            "error in device hardware stack",
-            "CUDA error: device hardware stack",
-        ),
-        level=Level.CERTAIN,
-        masks=(
-            "nccl-timeout-watchdog",
-            "nccl-unhandled-cuda-error",
-            "nccl-intra-node-transport-failed",
-        ),
-    ),
-    Signature(
         pattern="GpuIsLost",
+        source="nvidia-ml-py 11-13 pynvml.py",
         examples=("pynvml.NVMLError_GpuIsLost: GPU is lost",),
         level=Level.CERTAIN,
         masks=(

@@ -62,6 +62,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="WinError 1314",
+        source="Windows 10-11 ERROR_PRIVILEGE_NOT_HELD (1314), printed by python 3.3-3.14 Objects/exceptions.c",
         examples=("WinError 1314",),
         level=Level.CERTAIN,
         requires=(
@@ -113,6 +114,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="'cl' is not recognized",
+        source="Windows 10-11 cmd.exe",
         examples=("'cl' is not recognized",),
         level=Level.CERTAIN,
         requires=(
@@ -151,6 +153,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="No such file or directory: 'cl'",
+        source="python 3.3-3.14 Lib/subprocess.py, Objects/exceptions.c",
         examples=("No such file or directory: 'cl'",),
         level=Level.CERTAIN,
         requires=(
@@ -223,6 +226,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="No module named '(?:fcntl|resource|termios|grp|pwd)'",
+        source="python 3.3-3.14 Lib/importlib/_bootstrap.py",
         examples=(
             "ModuleNotFoundError: No module named 'fcntl'",
             "No module named 'resource'",
@@ -249,6 +253,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="No matching distribution found for triton",
+        source="pip 9-26 _internal/resolution, _internal/index/package_finder.py",
         examples=("No matching distribution found for triton",),
         level=Level.STRONG,
         masks=("libaio-missing", "cpu-adam-unbuilt"),
@@ -264,6 +269,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="'(?:bash|ls|which|deepspeed)' is not recognized as an internal",
+        source="Windows 10-11 cmd.exe",
         examples=(
             "'bash' is not recognized as an internal",
             "'ls' is not recognized as an internal",
@@ -276,6 +282,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"\.(?:cpp|h|cu)\(\d+\): error C\d{4}",
+        source="Microsoft C/C++ 19 cl.exe",
         examples=(
             ".cpp(7): error C7777",
             ".h(7): error C7777",
@@ -288,6 +295,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="system error: 10049",
+        source="torch 1.11-2.13 csrc/distributed/c10d/socket.cpp, on Windows",
         examples=(
             "[W socket.cpp:663] [c10d] The client socket has failed to connect to [host.docker.internal]:29500 (system error: 10049 - x).",
             "[W socket.cpp:558] [c10d] The client socket has failed to connect to [pc]:29500 (system error: 10049 - y).",
@@ -385,6 +393,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"No module named '(?:resource|fcntl|torch\._C\._distributed_c10d)'",
+        source="python 3.3-3.14 Lib/importlib/_bootstrap.py",
         examples=(
             "No module named 'resource'",
             "No module named 'fcntl'",
@@ -401,6 +410,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="is not recognized as an internal or external",
+        source="Windows 10-11 cmd.exe",
         examples=("'nproc' is not recognized as an internal or external command,",),
         level=Level.CERTAIN,
         masks=(
@@ -413,6 +423,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"nvcc\.exe' failed with exit",
+        source="setuptools 50-84 _distutils/spawn.py",
         examples=("nvcc.exe' failed with exit",),
         level=Level.CERTAIN,
         masks=(
@@ -425,6 +436,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="error C2872",
+        source="Microsoft C/C++ 19 cl.exe",
         examples=("error C2872",),
         level=Level.CERTAIN,
         masks=(
@@ -454,6 +466,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"DLL load failed while importing \w{0,30}(?:flash|deepspeed|triton|cpu_adam|fused)",
+        source="python 3.8-3.14 Python/dynload_win.c",
         examples=(
             "DLL load failed while importing nameflash",
             "DLL load failed while importing namedeepspeed",
@@ -473,6 +486,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"checking compiler version for cl\b",
+        source="torch 1.0-2.13 utils/cpp_extension.py",
         examples=("checking compiler version for cl",),
         level=Level.CERTAIN,
         masks=(
@@ -485,6 +499,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"satisfies the requirement triton\b",
+        source="pip 9-26 _internal/resolution, _internal/index/package_finder.py",
         examples=(
             "ERROR: Could not find a version that satisfies the requirement triton (from versions: none)",
         ),
@@ -499,6 +514,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"module 'torch\.distributed' has no attribute 'init_process_group'",
+        source="python 3.5-3.14 Objects/moduleobject.c",
         examples=("module 'torch.distributed' has no attribute 'init_process_group'",),
         level=Level.CERTAIN,
         masks=(
@@ -553,6 +569,7 @@ SIGNATURES = (
     # Every Unix has these, so that what lacks them is Windows, named in the log or not.
     Signature(
         pattern="module 'os' has no attribute '(?:get(?:e?[ug]id|p?gid|sid|pgrp)|killpg|set(?:sid|pgid|pgrp)|fork|uname|statvfs|mkfifo|WNOHANG|WIFEXITED|posix_fadvise|O_DIRECT|O_NONBLOCK)'",
+        source="python 3.5-3.14 Objects/moduleobject.c",
         examples=(
             "AttributeError: module 'os' has no attribute 'getuid'",
             "module 'os' has no attribute 'killpg'",
@@ -572,6 +589,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"module 'signal' has no attribute '(?:SIG(?:KILL|USR[12]|ALRM|HUP|CHLD|STOP|CONT|QUIT)|alarm|setitimer|pthread_\w{1,20})'",
+        source="python 3.5-3.14 Objects/moduleobject.c",
         examples=(
             "AttributeError: module 'signal' has no attribute 'SIGALRM'",
             "module 'signal' has no attribute 'alarm'",
@@ -584,6 +602,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="No module named '(?:fcntl|termios)'",
+        source="python 3.3-3.14 Lib/importlib/_bootstrap.py",
         examples=(
             "ModuleNotFoundError: No module named 'termios'",
             "No module named 'fcntl'",

@@ -110,6 +110,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="unsupported autocast device_type 'mps'",
+        source="torch 2.0-2.13 amp/autocast_mode.py",
         examples=("RuntimeError: User specified an unsupported autocast device_type 'mps'",),
         level=Level.CERTAIN,
         masks=("bf16-unsupported",),
@@ -122,6 +123,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="Exception raised from .{0,200}native/mps/",
+        source="torch 1.12-2.13 aten/src/ATen/native/mps, as c10/util/Exception.cpp prints it",
         examples=(
             "Exception raised from gather at /src/aten/src/ATen/native/mps/operations/View.mm:12 (most recent call first):",
         ),
@@ -133,6 +135,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"failed assertion .{0,40}\[?MPS",
+        source="macOS 12-15 MetalPerformanceShaders",
         examples=("failed assertion MPS",),
         not_examples=("NVRM: failed assertion in x.c:3",),
         level=Level.CERTAIN,
@@ -140,6 +143,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"MPSNDArray.{0,80}(?:rror|assert|> 2\*\*32)",
+        source="macOS 12-15 MetalPerformanceShaders",
         examples=(
             "MPSNDArray ... rror",
             "MPSNDArray ... assert",
@@ -151,6 +155,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"AppleInternal/\S{0,200}MPS",
+        source="macOS 12-15 MetalPerformanceShaders",
         examples=("AppleInternal/x1MPS",),
         not_examples=("AppleInternal/ is fine",),
         level=Level.CERTAIN,
@@ -158,6 +163,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="to the MPS backend but it does not",
+        source="torch 1.12-2.13 aten/src/ATen/native/mps/OperationUtils.mm",
         examples=(
             "TypeError: Trying to convert Float8_e5m2 to the MPS backend but it does not have support for that dtype.",
         ),
@@ -166,6 +172,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="allocated on MPS device",
+        source="torch 1.12-2.13 aten/src/ATen/native/mps/OperationUtils.mm",
         examples=("RuntimeError: Placeholder storage has not been allocated on MPS device!",),
         level=Level.CERTAIN,
         masks=("bf16-unsupported",),
@@ -182,6 +189,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"from the '\w{0,20}MPS' backend",
+        source="torch 1.5-2.13 aten/src/ATen/core/dispatch/OperatorEntry.cpp",
         examples=(
             "NotImplementedError: Could not run 'aten::empty' with arguments from the 'SparseMPS' backend.",
         ),
@@ -191,6 +199,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="Unsupported type byte size: Complex",
+        source="torch 1.12-2.13 aten/src/ATen/native/mps/OperationUtils.mm",
         examples=("Unsupported type byte size: Complex",),
         level=Level.CERTAIN,
         masks=("bf16-unsupported",),
@@ -249,6 +258,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"mps_(?:multiply|add|matmul)\"?\): error",
+        source="macOS 12-15 MetalPerformanceShaders",
         examples=(
             "mps_multiply): error",
             "mps_add): error",
@@ -257,6 +267,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="MPS backend is supported on",
+        source="torch 1.12-2.13 aten/src/ATen/mps/MPSDevice.mm",
         examples=("MPS backend is supported on",),
     ),
     Signature(
@@ -268,6 +279,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"\(tagged with mps\)",
+        source="torch 1.12-2.13 serialization.py",
         examples=("(tagged with mps)",),
     ),
     Signature(
@@ -280,6 +292,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="MPS(?:NDArray|Core).{0,200}failed assertion",
+        source="macOS 12-15 MetalPerformanceShaders",
         examples=(
             "MPSNDArray ... failed assertion",
             "MPSCore ... failed assertion",
@@ -310,6 +323,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"module 'torch\.distributed' has no attribute|cannot import name '\w{1,60}' from 'torch\.distributed'|No module named 'torch\._C\._distributed_c10d'",
+        source="python 3.5-3.14 Objects/moduleobject.c, python 3.7-3.14 Python/ceval.c import_from, python 3.3-3.14 Lib/importlib/_bootstrap.py",
         examples=(
             "AttributeError: module 'torch.distributed' has no attribute 'ReduceOp'",
             "ImportError: cannot import name 'Store' from 'torch.distributed' (/Users/me/x/torch/distributed/__init__.py)",
@@ -324,6 +338,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"\(not a mach-o file\)|incompatible architecture \(have '(?:x86_64|arm64\w?)'",
+        source="macOS 11-15 dyld",
         examples=(
             "dlopen(/Users/me/env/libodd.so, 0x0006): tried: '/Users/me/env/libodd.so' (not a mach-o file)",
             "(mach-o file, but is an incompatible architecture (have 'x86_64', need 'arm64'))",

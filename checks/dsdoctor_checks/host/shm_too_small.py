@@ -217,6 +217,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="signal SIGBUS",
+        source="torch 1.0-2.13 multiprocessing/spawn.py",
         examples=("signal SIGBUS",),
         requires=SHARED_MEMORY,
         level=Level.STRONG,
@@ -224,6 +225,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"Signals\.SIGBUS",
+        source="python 3.5-3.14 Lib/subprocess.py CalledProcessError.__str__, Lib/signal.py",
         examples=("Signals.SIGBUS",),
         requires=SHARED_MEMORY,
         level=Level.STRONG,
@@ -341,12 +343,6 @@ SIGNATURES = (
         not_near=("Bus errors",),
     ),
     Signature(
-        pattern="Cannot allocate memory: shm_open",
-        examples=("Cannot allocate memory: shm_open",),
-        level=Level.WEAK,
-        not_near=("Bus errors",),
-    ),
-    Signature(
         pattern="No such file or directory: '/psm_",
         examples=("FileNotFoundError: [Errno 2] No such file or directory: '/psm_1a2b'",),
         level=Level.WEAK,
@@ -354,6 +350,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"^(?:zsh: |\[\d{1,3}\][\s+-]{1,12}(?:\d{1,9} )?)bus error\b",
+        source="zsh 5 Src/signals.c, bash 3.2-5.2 jobs.c",
         examples=(
             "zsh: bus error  python3 train.py",
             "[1]    4711 bus error  python train.py",

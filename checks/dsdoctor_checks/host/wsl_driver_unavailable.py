@@ -105,6 +105,7 @@ _IN_WSL = ("microsoft-standard", "WSL2", "WSL 2", "wsl2", "/usr/lib/wsl", "/mnt/
 SIGNATURES = (
     Signature(
         pattern=r"libcuda\.so\.1: cannot open shared object file",
+        source="glibc 2.17-2.41 elf/dl-load.c",
         examples=(
             "ImportError: libcuda.so.1: cannot open shared object file: No such file or directory",
         ),
@@ -139,12 +140,14 @@ SIGNATURES = (
     ),
     Signature(
         pattern="GPU access blocked by the operating system",
+        source="NVIDIA driver 470-580 NVML, nvmlErrorString",
         examples=("Failed to initialize NVML: GPU access blocked by the operating system",),
         level=Level.CERTAIN,
         masks=("docker-gpu-runtime-missing", "no-gpu-visible", "cuda-init-driver-state"),
     ),
     Signature(
         pattern="WSL environment detected but no adapters",
+        source="libnvidia-container 1.0-1.17 src/nvc.c",
         examples=(
             "nvidia-container-cli: initialization error: WSL environment detected but no adapters were found: unknown.",
         ),
@@ -153,12 +156,14 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"libdxcore\.so: cannot open",
+        source="glibc 2.17-2.41 elf/dl-load.c",
         examples=("libdxcore.so: cannot open",),
         level=Level.CERTAIN,
         masks=("docker-gpu-runtime-missing", "no-gpu-visible", "cuda-init-driver-state"),
     ),
     Signature(
         pattern=r"dxgkio_\w+: .{0,60}failed",
+        source="WSL2 kernel 5.10-6.6 drivers/hv/dxgkrnl",
         examples=("dxgkio_name: failed",),
         not_examples=("dxgkio_name:",),
         level=Level.CERTAIN,
@@ -243,6 +248,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"cudaGetDeviceCount\(\).{0,20} Error (?:304|500)\b",
+        source="torch 1.8-2.13 c10/cuda/CUDAFunctions.cpp",
         examples=(
             "RuntimeError: Unexpected error from cudaGetDeviceCount(). Error 500: named symbol not found",
             "cudaGetDeviceCount() Error 304",
@@ -256,6 +262,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="^Error 304: OS call failed",
+        source="torch 1.8-2.13 c10/cuda/CUDAFunctions.cpp",
         examples=("Error 304: OS call failed",),
         level=Level.STRONG,
         requires=("microsoft-standard-WSL", "/usr/lib/wsl", "/mnt/c/Users", "WSL2", "WSL 2"),

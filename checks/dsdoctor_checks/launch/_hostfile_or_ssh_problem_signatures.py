@@ -45,6 +45,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="KeyError: 'PDSH_SSH_ARGS_APPEND'",
+        source="python 3.3-3.14 Objects/dictobject.c",
         examples=("KeyError: 'PDSH_SSH_ARGS_APPEND'",),
         level=Level.STRONG,
         masks=("path-not-writable", "rendezvous-timeout"),
@@ -57,6 +58,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="hostname'?,? '?-I.{0,40}non-zero",
+        source="python 3.3-3.14 Lib/subprocess.py, for deepspeed 0.3-0.19 comm/comm.py",
         examples=(
             "subprocess.CalledProcessError: Command '['ssh', 'node-b', 'hostname', '-I']' returned non-zero exit status 255.",
         ),
@@ -114,6 +116,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="(?:ssh|pdsh): command not found",
+        source="bash 3.2-5.2 execute_cmd.c",
         examples=(
             "ssh: command not found",
             "pdsh: command not found",
@@ -123,6 +126,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="No such file or directory: 'pdsh'",
+        source="python 3.3-3.14 Lib/subprocess.py, Objects/exceptions.c",
         examples=("No such file or directory: 'pdsh'",),
         level=Level.STRONG,
         masks=("path-not-writable", "rendezvous-timeout"),
@@ -156,6 +160,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="rcmd: socket: Permission denied",
+        source="pdsh 2.18-2.35 src/modules/xrcmd.c",
         examples=("pdsh@head: n2: rcmd: socket: Permission denied",),
         level=Level.STRONG,
         masks=("path-not-writable", "rendezvous-timeout"),
@@ -169,6 +174,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="kex_exchange_identification: ",
+        source="openssh 7.0-9.9 kex.c",
         examples=("kex_exchange_identification: Connection closed by remote host",),
         level=Level.STRONG,
         masks=("path-not-writable", "rendezvous-timeout"),
@@ -183,18 +189,21 @@ SIGNATURES = (
     ),
     Signature(
         pattern="mcmd: connect failed",
+        source="pdsh 2.18-2.35 src/modules/mcmd.c",
         examples=("mcmd: connect failed",),
         level=Level.STRONG,
         masks=("path-not-writable", "rendezvous-timeout"),
     ),
     Signature(
         pattern="There are not enough slots available",
+        source="openmpi 1.8-4.1 orte/mca/rmaps/base/help-orte-rmaps-base.txt",
         examples=("There are not enough slots available",),
         level=Level.STRONG,
         masks=("path-not-writable", "rendezvous-timeout"),
     ),
     Signature(
         pattern="ORTE was unable to reliably start",
+        source="openmpi 1.8-4.1 orte/tools/orterun/help-orterun.txt",
         examples=("ORTE was unable to reliably start",),
         level=Level.STRONG,
         masks=("path-not-writable", "rendezvous-timeout"),
@@ -246,18 +255,21 @@ SIGNATURES = (
     ),
     Signature(
         pattern="Too many authentication failures",
+        source="openssh 5.0-9.9 auth.c",
         examples=("Too many authentication failures",),
         level=Level.STRONG,
         masks=("path-not-writable", "rendezvous-timeout"),
     ),
     Signature(
         pattern=r"\bssh: not found",
+        source="dash 0.5 src/exec.c, zsh 5 Src/exec.c",
         examples=("ssh: not found",),
         level=Level.STRONG,
         masks=("path-not-writable", "rendezvous-timeout"),
     ),
     Signature(
         pattern="No such file or directory: 'ssh'",
+        source="python 3.3-3.14 Lib/subprocess.py, Objects/exceptions.c",
         examples=("FileNotFoundError: [Errno 2] No such file or directory: 'ssh'",),
         level=Level.STRONG,
         masks=("path-not-writable", "rendezvous-timeout"),

@@ -97,6 +97,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"cudaErrorInvalidDevice\b",
+        source="CUDA 10.1-13.0 driver_types.h, cudaGetErrorName",
         examples=("cudaErrorInvalidDevice",),
         level=Level.CERTAIN,
         masks=("nccl-timeout-watchdog", "no-gpu-visible"),

@@ -123,11 +123,13 @@ SIGNATURES = (
     ),
     Signature(
         pattern="No module named '?mpi4py",
+        source="python 3.3-3.14 Lib/importlib/_bootstrap.py",
         examples=("ModuleNotFoundError: No module named 'mpi4py'",),
         level=Level.STRONG,
     ),
     Signature(
         pattern="KeyError: '(?:LOCAL_RANK|RANK|WORLD_SIZE|MASTER_ADDR|MASTER_PORT)'",
+        source="python 3.3-3.14 Objects/dictobject.c",
         examples=(
             "KeyError: 'LOCAL_RANK'",
             "KeyError: 'RANK'",
@@ -173,6 +175,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="Mismatch in local rank setting, args|!= OMPI_COMM_WORLD_LOCAL_RANK|Error: rank number is not in current env|Distributed backend is not initialized",
+        source="deepspeed 0.5-0.19 runtime/engine.py, comm/comm.py",
         examples=(
             "AssertionError: Mismatch in local rank setting, args.local_rank=0 but env['LOCAL_RANK']=1.",
             "AssertionError: LOCAL_RANK (0) != OMPI_COMM_WORLD_LOCAL_RANK (1), not sure how to proceed",

@@ -40,18 +40,21 @@ SIGNATURES = (
     ),
     Signature(
         pattern="mpirun: (?:command )?not found",
+        source="bash 3.2-5.2 execute_cmd.c",
         examples=("mpirun: not found",),
         level=Level.CERTAIN,
         masks=("launched-without-deepspeed",),
     ),
     Signature(
         pattern="No such file or directory: 'mpirun'",
+        source="python 3.3-3.14 Lib/subprocess.py, Objects/exceptions.c",
         examples=("No such file or directory: 'mpirun'",),
         level=Level.CERTAIN,
         masks=("launched-without-deepspeed",),
     ),
     Signature(
         pattern=r"undefined symbol: (?:ompi|MPI)_\w+",
+        source="glibc 2.17-2.41 elf/dl-lookup.c",
         examples=(
             "undefined symbol: ompi_name",
             "undefined symbol: MPI_name",
@@ -73,6 +76,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="mpicc: (?:command )?not found",
+        source="bash 3.2-5.2 execute_cmd.c",
         examples=("mpicc: not found",),
         level=Level.CERTAIN,
         masks=("launched-without-deepspeed",),
@@ -91,6 +95,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"fatal error: '?mpi\.h",
+        source="gcc 4.8-14 libcpp/files.cc",
         examples=("src/lib-mpi/config.h:22:10: fatal error: mpi.h: No such file or directory",),
         level=Level.CERTAIN,
         masks=("launched-without-deepspeed",),
@@ -136,11 +141,13 @@ SIGNATURES = (
     ),
     Signature(
         pattern="mpiexec: (?:command )?not found",
+        source="bash 3.2-5.2 execute_cmd.c",
         examples=("bash: mpiexec: command not found",),
         not_near=("not enough slots", "ORTE was unable"),
     ),
     Signature(
         pattern="uild wheels for mpi4py",
+        source="pip 9-26 _internal/commands/install.py",
         examples=("uild wheels for mpi4py",),
         not_near=("not enough slots", "ORTE was unable"),
     ),
@@ -152,23 +159,28 @@ SIGNATURES = (
     ),
     Signature(
         pattern="ompi_rte_init failed",
+        source="openmpi 1.8-4.1 ompi/runtime/ompi_mpi_init.c",
         examples=("  ompi_mpi_init: ompi_rte_init failed",),
     ),
     Signature(
         pattern="ompi_mpi_init: .{0,60}failed",
+        source="openmpi 1.8-4.1 ompi/runtime/ompi_mpi_init.c",
         examples=("  ompi_mpi_init: ompi_rte_init failed",),
         not_examples=("time in ompi_mpi_init: 0.2 s",),
     ),
     Signature(
         pattern="pmix_base_select failed",
+        source="openmpi 2.0-4.1 opal/mca/pmix/base, orte/runtime/orte_init.c",
         examples=("  opal_pmix_base_select failed",),
     ),
     Signature(
         pattern="orte_ess_init failed",
+        source="openmpi 2.0-4.1 opal/mca/pmix/base, orte/runtime/orte_init.c",
         examples=("orte_ess_init failed",),
     ),
     Signature(
         pattern="ess_base_select failed",
+        source="openmpi 2.0-4.1 opal/mca/pmix/base, orte/runtime/orte_init.c",
         examples=("ess_base_select failed",),
     ),
 )

@@ -82,6 +82,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"(?i)failed to listen on any local network address|failed to bind to address \S*:\d+|\bport:? ?'?\d{2,5}'? (?:is|was) (?:already (?:in use|occupied|taken|allocated)|not available)",
+        source="torch 1.0-2.13 csrc/distributed/c10d/socket.cpp",
         examples=(
             "[E socket.cpp:435] [c10d] The server socket has failed to listen on any local network address.",
             "ValueError: Port 29501 is already in use. Please choose another port.",

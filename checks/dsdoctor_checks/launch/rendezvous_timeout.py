@@ -213,6 +213,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"(?:recvValue|sendBytes|recvVector)\w* failed on SocketImpl|host not found: Name or service|Failed to recv, got 0 bytes",
+        source="torch 1.11-2.13 csrc/distributed/c10d/Utils.hpp",
         examples=(
             "[W1 TCPStore.cpp:125] [c10d] recvValueWithTimeout failed on SocketImpl(fd=22, addr=[n1]:1, remote=[n0]:29500): Failed to recv, got 0 bytes",
             "ValueError: host not found: Name or service not known",

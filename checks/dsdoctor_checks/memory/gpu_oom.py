@@ -157,6 +157,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"^(?!.*\b(?:if|avoid|case|prevent|may|might|java\.lang|ray\.exceptions)\b.{0,60}(?:out of memory|OutOfMemory)).*CUDNN_STATUS_ALLOC_FAILED",
+        source="cuDNN 7-9 cudnn.h, cudnnGetErrorString",
         examples=("CUDNN_STATUS_ALLOC_FAILED",),
         level=Level.STRONG,
         masks=(
@@ -191,6 +192,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"^(?!.*\b(?:if|avoid|case|prevent|may|might|java\.lang|ray\.exceptions)\b.{0,60}(?:out of memory|OutOfMemory)).*CUDA_ERROR_OUT_OF_MEMORY",
+        source="CUDA 10.2-13.0 cuda.h, cuGetErrorName",
         examples=("CUDA_ERROR_OUT_OF_MEMORY",),
         level=Level.STRONG,
         masks=(
@@ -289,6 +291,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="is less than desired GPU memory utilization",
+        source="vllm 0.9-0.11 v1/worker/gpu_worker.py",
         examples=("is less than desired GPU memory utilization",),
         level=Level.STRONG,
         masks=("nccl-timeout-watchdog",),
@@ -301,6 +304,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="RESOURCE_EXHAUSTED: (?:Out of memory|Failed to allocate)",
+        source="xla 2019-2025 tsl/framework/bfc_allocator.cc",
         examples=(
             "XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate 512 bytes.",
             "RESOURCE_EXHAUSTED: Failed to allocate",
@@ -310,6 +314,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="larger than the (?:maximum|available) .{0,60}KV cache",
+        source="vllm 0.2-0.11 core/kv_cache_utils.py, worker/worker.py",
         examples=(
             "larger than the maximum KV cache",
             "larger than the available KV cache",
@@ -320,6 +325,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"error == cudaSuccess\. 2 vs 0",
+        source="caffe2 in torch 1.0-2.0 caffe2/core/context_gpu.cu",
         examples=("error == cudaSuccess. 2 vs 0",),
         level=Level.STRONG,
         masks=("nccl-timeout-watchdog",),

@@ -149,6 +149,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"Signals\.SIGKILL",
+        source="python 3.5-3.14 Lib/subprocess.py CalledProcessError.__str__, Lib/signal.py",
         examples=("Signals.SIGKILL",),
         masks=("nccl-timeout-watchdog", "rendezvous-timeout"),
         unless=("DUE TO TIME LIMIT", "DUE TO PREEMPTION", "*** JOB "),
@@ -202,6 +203,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"\[Errno 12\] Cannot allocate memory",
+        source="python 3.3-3.14 Objects/exceptions.c, with glibc's words for ENOMEM",
         examples=("OSError: [Errno 12] Cannot allocate memory",),
         not_near=("ibv_", "CUDA out of memory"),
     ),
@@ -218,6 +220,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"^(?:\S+\.)?MemoryError\b",
+        source="python 3.3-3.14 Objects/obmalloc.c, Python/errors.c PyErr_NoMemory",
         examples=("MemoryError",),
         not_near=("ibv_", "CUDA out of memory"),
     ),
@@ -279,6 +282,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"KILLED BY SIGNAL: 9\b",
+        source="mpich 3.0-4.2 and Intel MPI src/pm/hydra/ui/mpich",
         examples=("KILLED BY SIGNAL: 9",),
         level=Level.STRONG,
         masks=("dataloader-worker-killed", "nccl-timeout-watchdog"),
@@ -286,6 +290,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"EXIT STRING: Killed \(signal 9\)",
+        source="mpich 3.0-4.2 and Intel MPI src/pm/hydra/ui/mpich",
         examples=("EXIT STRING: Killed (signal 9)",),
         level=Level.STRONG,
         masks=("dataloader-worker-killed", "nccl-timeout-watchdog"),
@@ -317,18 +322,21 @@ SIGNATURES = (
     ),
     Signature(
         pattern="PBS: job killed: mem",
+        source="PBS Professional, OpenPBS 13-23 src/resmom",
         examples=("PBS: job killed: mem",),
         level=Level.STRONG,
         masks=("dataloader-worker-killed", "nccl-timeout-watchdog"),
     ),
     Signature(
         pattern="crashed after using all available RAM",
+        source="Google Colab, notice of the notebook",
         examples=("crashed after using all available RAM",),
         level=Level.STRONG,
         masks=("dataloader-worker-killed", "nccl-timeout-watchdog"),
     ),
     Signature(
         pattern=r"\d Killed: 9(?:\s|$)",
+        source="bash 3.2-5.2 jobs.c on macOS",
         examples=(
             "7 Killed: 9 ",
             "7 Killed: 9",

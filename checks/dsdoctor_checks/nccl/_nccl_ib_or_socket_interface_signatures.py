@@ -107,6 +107,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"NET/IB : \S+ (?:Got async (?:error )?event: ?(?!GID|client)|async fatal event)",
+        source="nccl 2.18-2.32 src/transport/net_ib.cc",
         examples=(
             "NET/IB : x1 Got async event:",
             "NET/IB : x1 async fatal event",
@@ -137,6 +138,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"ncclOsSocket\w+: .{0,80}(?:failed|error)",
+        source="nccl 2.32 libnccl.so",
         examples=(
             "ncclOsSocketname: failed",
             "ncclOsSocketname: error",
@@ -218,6 +220,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"net_ib/\w+\.(?:cc|cu|h):\d+ (?:NCCL )?WARN (?!.{0,40}(?:Failed to open libib|libibverbs|async event|dlvsym|dlopen|plugin|Plugin|[Cc]onnection closed by remote|No device found|NCCL_\w+ set|Magic|magic|could not get|PCI_ORDERING|Adaptive|adaptive|GID table|client rereg))",
+        source="nccl 2.32 src/transport/net_ib, src/debug.cc",
         examples=(
             "net_ib/name.cc:7 WARN ",
             "net_ib/name.cu:7 WARN ",

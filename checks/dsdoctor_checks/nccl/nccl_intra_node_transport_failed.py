@@ -80,15 +80,6 @@ SIGNATURES = (
         masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
     ),
     Signature(
-        pattern="P2P (?:communication |transport |access )?(?:fail|error)",
-        examples=(
-            "P2P fail",
-            "P2P error",
-        ),
-        level=Level.STRONG,
-        masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
-    ),
-    Signature(
         pattern="while attaching to shared memory segment",
         examples=(
             "NCCL WARN Error while attaching to shared memory segment /dev/shm/nccl-x (size 9637888)",
@@ -114,6 +105,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="NCCL WARN No transport found",
+        source="nccl 2.4-2.32 src/transport.cc",
         examples=("NCCL WARN No transport found",),
         level=Level.STRONG,
         masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),

@@ -77,6 +77,7 @@ HINT = "remove the other NCCL (`pip list | grep nccl`, `LD_LIBRARY_PATH`)"
 SIGNATURES = (
     Signature(
         pattern=r"undefined symbol: nccl\w+",
+        source="glibc 2.17-2.41 elf/dl-lookup.c",
         examples=("ImportError: /x/libtorch_cuda.so: undefined symbol: ncclCommRegister",),
         not_examples=("undefined symbol: nccl is fine",),
         level=Level.CERTAIN,
@@ -109,6 +110,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="NCCL library is (?:too old|not backwards compatible)",
+        source="nccl 2.29-2.32 src/init.cc",
         examples=(
             "NCCL library is too old",
             "NCCL library is not backwards compatible",
@@ -118,6 +120,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="compiled with too old version of NCCL",
+        source="nccl 2.29-2.32 src/init.cc",
         examples=("compiled with too old version of NCCL",),
         level=Level.CERTAIN,
         masks=("cxx-abi-undefined-symbol",),

@@ -53,6 +53,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"undefined symbol: curand\w+",
+        source="glibc 2.17-2.41 elf/dl-lookup.c",
         examples=(
             "ImportError: /x/cpu_adam.so: undefined symbol: curandCreateGenerator",
             "ImportError: /x/transformer_inference_op.so: undefined symbol: curandSetStream",
@@ -61,6 +62,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"cannot open source file \x22",
+        source="nvcc 10-13 cudafe++ (EDG)",
         examples=(
             'error: cannot open source file "cuda_runtime.h"',
             'x.cu(3): catastrophic error: cannot open source file "cublas_v2.h"',
@@ -81,6 +83,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"undefined reference to `?(?:cu\w+|cublas\w+|cusparse\w+|cusolver\w+|curand\w+)",
+        source="binutils 2.20-2.44 ld/ldmain.c",
         examples=(
             "multi.cu:(.text+0x1): undefined reference to `curandCreateGenerator'",
             "x.o: undefined reference to `cublasGemmEx'",
@@ -111,12 +114,14 @@ SIGNATURES = (
     ),
     Signature(
         pattern="Path to libdevice library not specified",
+        source="nvcc 9-13",
         examples=("nvcc fatal   : Path to libdevice library not specified",),
         level=Level.STRONG,
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
     ),
     Signature(
         pattern="(?i:can't find) libdevice directory",
+        source="xla 2019-2025 service/gpu/llvm_gpu_backend",
         examples=("can't find libdevice directory",),
         not_examples=("CAN'T FIND LIBDEVICE DIRECTORY is fine",),
         level=Level.STRONG,
@@ -131,6 +136,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"undefined reference to .\w+@GLIBC_",
+        source="binutils 2.20-2.44 ld/ldmain.c",
         examples=("libcudart_static.a: undefined reference to `dlsym@GLIBC_2.34'",),
         not_examples=("undefined reference to is fine",),
         level=Level.STRONG,
@@ -148,6 +154,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="Unable to JIT load the (?:evoformer_attn|cutlass_ops|inference_cutlass_builder) op",
+        source="deepspeed 0.3-0.19 ops/op_builder/builder.py",
         examples=(
             "RuntimeError: Unable to JIT load the evoformer_attn op due to it not being compatible due to hardware/software issue. None",
             "RuntimeError: Unable to JIT load the cutlass_ops op due to it not being compatible",

@@ -88,6 +88,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"No module named '?deepspeed\.ops\.[\w.]*_op'?",
+        source="python 3.3-3.14 Lib/importlib/_bootstrap.py",
         examples=(
             "ModuleNotFoundError: No module named 'deepspeed.ops.adam.cpu_adam_op'",
             "ImportError: No module named deepspeed.ops.lamb.fused_lamb_op",

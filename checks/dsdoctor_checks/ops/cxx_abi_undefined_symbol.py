@@ -33,6 +33,7 @@ HINT = (
 SIGNATURES = (
     Signature(
         pattern=r"undefined symbol: _Z\w+",
+        source="glibc 2.17-2.41 elf/dl-lookup.c",
         examples=(
             "ImportError: /x/y.cpython-310-x86_64-linux-gnu.so: undefined symbol: _ZN3c105ErrorC2E",
             "OSError: /x/libtorchaudio.so: undefined symbol: _ZNK5torch8autograd4Node4nameB5cxx11Ev",
@@ -42,6 +43,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"\.so\S*: undefined symbol: (?!nccl|curand|_Z|__nvJit|cudnn|cublas|cusparse|cufft|cusolver|cuda|nvrtc|MPI|ompi|pmix|io_)\w+",
+        source="glibc 2.17-2.41 elf/dl-lookup.c",
         examples=(
             "ImportError: /x/libtorch_cpu.so: undefined symbol: iJIT_NotifyEvent",
             "ImportError: /x/amp_C.cpython-38-x86_64-linux-gnu.so: undefined symbol: THPVariableClass",
@@ -52,6 +54,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"DLL load failed while importing \w+: The specified procedure",
+        source="python 3.8-3.14 Python/dynload_win.c",
         examples=(
             "ImportError: DLL load failed while importing _C: The specified procedure could not be found.",
             "ImportError: DLL load failed while importing ext: The specified procedure could not be found.",
@@ -63,6 +66,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"torchvision::nms does not exist|Couldn't load custom C\+\+ ops",
+        source="torch 1.8-2.13 aten/src/ATen/core/dispatch/Dispatcher.cpp, torchvision 0.8-0.28 extension.py",
         examples=(
             "RuntimeError: x has no attribute; torchvision::nms does not exist",
             "RuntimeError: Couldn't load custom C++ ops. This can happen if your PyTorch and torchvision versions are incompatible",
@@ -71,6 +75,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"PyTorch version mismatch! DeepSpeed ops were compiled|dynamic module does not define module export function \(PyInit_",
+        source="deepspeed 0.9-0.19 ops/op_builder/builder.py",
         examples=(
             "RuntimeError: PyTorch version mismatch! DeepSpeed ops were compiled and installed with a different version than what is being used at runtime.",
             "ImportError: dynamic module does not define module export function (PyInit_transformer_op)",
@@ -79,6 +84,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"DLL load failed while importing (?!_?torch|_C\b)\w*(?:flash|cuda|ext)\w*: The specified (?:module|procedure) could not",
+        source="python 3.8-3.14 Python/dynload_win.c",
         examples=(
             "ImportError: DLL load failed while importing flash_attn_2_cuda: The specified procedure could not be found.",
             "ImportError: DLL load failed while importing flash_attn_2_cuda: The specified module could not be found.",
@@ -90,6 +96,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"libtorch_cuda_c(?:u|pp)\.so: cannot open shared object|lib(?:c10|torch|torch_cpu|torch_python)\.so: cannot open shared object",
+        source="glibc 2.17-2.41 elf/dl-load.c",
         examples=(
             "ImportError: libtorch_cuda_cu.so: cannot open shared object file: No such file or directory",
             "ImportError: libtorch_cuda_cpp.so: cannot open shared object file: No such file or directory",

@@ -102,6 +102,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"(?:\bc\+\+|g\+\+|gcc|clang\+\+|\bcc)(?:-\d+)?['\x22]?: (?:command )?not found",
+        source="bash 3.2-5.2 execute_cmd.c",
         examples=(
             "/bin/sh: 1: c++: not found",
             "/bin/sh: 1: /opt/gcc-13/bin/g++: not found",
@@ -186,6 +187,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"unable to execute '\S*(?:gcc|g\+\+)'",
+        source="setuptools 50-84 _distutils/spawn.py",
         examples=(
             "unable to execute 'x1gcc'",
             "unable to execute 'x1g++'",
@@ -197,6 +199,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"which: no (?:c|g)\+\+",
+        source="GNU which 2.20-2.21 which.c",
         examples=("/usr/bin/which: no c++ in (/opt/env/bin:/usr/bin)",),
         level=Level.STRONG,
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
@@ -230,6 +233,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="No CMAKE_CX?X?_COMPILER could be found",
+        source="cmake 2.8-4.0 Modules/CMakeDetermineCCompiler.cmake, CMakeDetermineCXXCompiler.cmake",
         examples=(
             "  No CMAKE_CXX_COMPILER could be found.",
             "CMake Error: No CMAKE_C_COMPILER could be found.",
@@ -263,6 +267,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"(?:^|\s|/)(?:gcc|g\+\+|c\+\+|cc): error: (?!unrecognized|unknown argument|no input)",
+        source="gcc 4.8-14 gcc/gcc.c",
         examples=(
             "gcc: error: : No such file or directory",
             "g++: error: /x/build/flatten.o: No such file or directory",
@@ -303,12 +308,14 @@ SIGNATURES = (
     ),
     Signature(
         pattern="collect2: fatal error: cannot find 'ld",
+        source="gcc 4.8-14 gcc/collect2.c",
         examples=("collect2: fatal error: cannot find 'ld'",),
         level=Level.STRONG,
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
     ),
     Signature(
         pattern=r"Executable \x22ld\x22 doesn't exist!",
+        source="clang 3-19 lib/Driver, llvm lib/Support/Program.cpp",
         examples=('Executable "ld" doesn\'t exist!',),
         level=Level.STRONG,
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
@@ -322,12 +329,14 @@ SIGNATURES = (
     ),
     Signature(
         pattern="Compiler: cl is not found",
+        source="torch 2.5-2.13 _inductor/cpp_builder.py",
         examples=("RuntimeError: Compiler: cl is not found.",),
         level=Level.STRONG,
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
     ),
     Signature(
         pattern="CMAKE_(?:CXX|C)_COMPILER not set",
+        source="cmake 2.8-4.0 Source/cmGlobalGenerator.cxx",
         examples=(
             "CMake Error: CMAKE_CXX_COMPILER not set, after EnableLanguage",
             "CMAKE_C_COMPILER not set",

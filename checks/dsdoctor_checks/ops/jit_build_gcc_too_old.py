@@ -243,6 +243,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="STL1000: Unexpected compiler version",
+        source="MSVC 19 STL yvals_core.h",
         examples=("STL1000: Unexpected compiler version",),
         masks=(
             "cpu-adam-unbuilt",
@@ -253,6 +254,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"library support for the ISO C\+\+ 20",
+        source="libstdc++ 4.8-14 bits/c++0x_warning.h",
         examples=("library support for the ISO C++ 20",),
         masks=(
             "cpu-adam-unbuilt",
@@ -273,6 +275,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"bad value \(.{1,30}\) for .{0,3}-march=",
+        source="gcc 4.8-14 gcc/config/i386/i386-options.c",
         examples=("cc1plus: error: bad value ('tigerlake') for '-march=' switch",),
         not_examples=("cc1plus: error: bad value ('tigerlake') for",),
         masks=(
@@ -284,6 +287,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"C\+\+ versions less than C\+\+1\d are not supported",
+        source="abseil 2021-2025 absl/base/policy_checks.h",
         examples=("#error C++ versions less than C++14 are not supported.",),
         not_examples=("#error C++ versions less than C++14 are not",),
         masks=(
@@ -346,6 +350,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"namespace \x22std\x22 has no member \x22(?:optional|string_view|variant|any|is_\w+_v|apply|conjunction\w*|void_t|filesystem|invoke_result\w*|enable_if_t|index_sequence)\x22",
+        source="nvcc 10-13 cudafe++ (EDG)",
         examples=(
             'error: namespace "std" has no member "is_same_v"',
             'namespace "std" has no member "optional"',

@@ -125,12 +125,14 @@ SIGNATURES = (
     ),
     Signature(
         pattern="ninja: (?:command )?not found",
+        source="bash 3.2-5.2 execute_cmd.c",
         examples=("ninja: not found",),
         level=Level.STRONG,
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
     ),
     Signature(
         pattern="No module named 'ninja'",
+        source="python 3.3-3.14 Lib/importlib/_bootstrap.py",
         examples=("No module named 'ninja'",),
         level=Level.STRONG,
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
@@ -167,12 +169,14 @@ SIGNATURES = (
     ),
     Signature(
         pattern="Exec format error: 'ninja'",
+        source="python 3.3-3.14 Objects/exceptions.c, with glibc's words for ENOEXEC",
         examples=("Exec format error: 'ninja'",),
         level=Level.STRONG,
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "dependency-version-conflict"),
     ),
     Signature(
         pattern=r"build program corresponding to \x22Ninja\x22",
+        source="cmake 2.8-4.0 Source/cmGlobalGenerator.cxx",
         examples=(
             'CMake Error: CMake was unable to find a build program corresponding to "Ninja".',
         ),
@@ -181,18 +185,21 @@ SIGNATURES = (
     ),
     Signature(
         pattern="cannot import name 'ninja'",
+        source="python 3.7-3.14 Python/ceval.c import_from",
         examples=("cannot import name 'ninja'",),
         level=Level.STRONG,
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "dependency-version-conflict"),
     ),
     Signature(
         pattern=r"No module named ninja\b",
+        source="python 3.3-3.14 Lib/importlib/_bootstrap.py",
         examples=("ImportError: No module named ninja",),
         level=Level.STRONG,
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "dependency-version-conflict"),
     ),
     Signature(
         pattern="The 'ninja' distribution was not found",
+        source="setuptools 30-81 pkg_resources/__init__.py",
         examples=("The 'ninja' distribution was not found",),
         level=Level.STRONG,
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "dependency-version-conflict"),

@@ -89,6 +89,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"Could NOT find Python3? \(missing: .{0,80}(?:INCLUDE_DIR|Development)",
+        source="cmake 3.12-4.0 Modules/FindPackageHandleStandardArgs.cmake",
         examples=(
             "-- Could NOT find Python3 (missing: Python3_INCLUDE_DIRS Development.Module)",
             "Could NOT find Python (missing: Python3_INCLUDE_DIRS)",

@@ -141,6 +141,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"ninja: error: loading 'build\.ninja': No such file|needed by '\S+\.o', missing and no known rule to make it",
+        source="ninja 1.8-1.13 src/ninja.cc, src/graph.cc",
         examples=(
             "ninja: error: loading 'build.ninja': No such file or directory",
             "ninja: error: '/x/deepspeed/ops/csrc/adam/cpu_adam.cpp', needed by 'cpu_adam.o', missing and no known rule to make it",
@@ -152,6 +153,7 @@ SIGNATURES = (
     # Megatron, ColBERT and torch's own words before they wait for the lock
     Signature(
         pattern=r"> compiling and loading fused kernels \.\.\.\s*$|Loading \w+_cpp extension \(set |Building extension module \w+\.\.\.\s*$|Emitting ninja build file",
+        source="torch 1.0-2.13 utils/cpp_extension.py",
         examples=(
             "> compiling and loading fused kernels ...",
             "[Aug 19, 14:22:03] Loading packbits_cpp extension (set COLBERT_LOAD_TORCH_EXTENSION_VERBOSE=True for more info)...",

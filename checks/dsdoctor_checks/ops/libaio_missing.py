@@ -108,6 +108,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"undefined symbol: io_(?:setup|submit|getevents|destroy|pgetevents|prep)\w*",
+        source="glibc 2.17-2.41 elf/dl-lookup.c",
         examples=(
             "undefined symbol: io_setupname",
             "undefined symbol: io_submitname",

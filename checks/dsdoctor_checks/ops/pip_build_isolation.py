@@ -26,6 +26,7 @@ HINT = (
 SIGNATURES = (
     Signature(
         pattern=r"No module named '?(?:torch|packaging|wheel|psutil|numpy|setuptools)'?\s*$",
+        source="python 3.3-3.14 Lib/importlib/_bootstrap.py",
         examples=(
             "ModuleNotFoundError: No module named 'torch'",
             "      ModuleNotFoundError: No module named 'packaging'",

@@ -136,6 +136,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"Feature '(?:[\w.]*\.)?bf16[\w.]*' requires \.target sm_80|bf16 is only supported on A100\+ GPUs|CUBLAS_STATUS_NOT_SUPPORTED.{0,200}CUDA_R_16BF",
+        source="torch 1.10-2.13 aten/src/ATen/cuda/CUDABlas.cpp",
         examples=(
             "ptxas /tmp/x, line 97; error   : Feature '.bf16' requires .target sm_80 or higher",
             "ptxas /tmp/x, line 9; error   : Feature 'cvt.rn.bf16.f32' requires .target sm_80 or higher",
@@ -159,6 +160,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="CUBLAS_STATUS_(?:INVALID_VALUE|ARCH_MISMATCH).{0,300}CUDA_R_16BF",
+        source="torch 1.10-2.13 aten/src/ATen/cuda/CUDABlas.cpp",
         examples=(
             "RuntimeError: CUDA error: CUBLAS_STATUS_INVALID_VALUE when calling `cublasGemmEx( h, a, b, CUDA_R_16BF, c)`",
             "RuntimeError: CUDA error: CUBLAS_STATUS_ARCH_MISMATCH when calling `cublasGemmEx(h, CUDA_R_16BF)`",
@@ -170,6 +172,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"^\(int\)m, \(int\)n, \(int\)k, \(void\*\).{0,200}CUDA_R_16BF",
+        source="torch 1.10-2.13 aten/src/ATen/cuda/CUDABlas.cpp",
         examples=("(int)m, (int)n, (int)k, (void*)&falpha, a, CUDA_R_16BF, (int)lda, stridea, b",),
         not_examples=("(int)m, (int)n, (int)k, (void*)&falpha, a, CUDA_R_16F, (int)lda",),
         level=Level.WEAK,

@@ -79,6 +79,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="sm8x gpu architectures",
+        source="torch 2.0-2.1 aten/src/ATen/native/transformers/cuda/sdp_utils.h",
         examples=("sm8x gpu architectures",),
         level=Level.WEAK,
     ),
@@ -100,6 +101,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"fmha_(?:fwd|bwd)_launch_template\.h:\d{1,5}\): invalid",
+        source="flash_attn 0.2-1.0 csrc/flash_attn/src/fmha_fwd_launch_template.h",
         examples=(
             "fmha_fwd_launch_template.h:7): invalid",
             "fmha_bwd_launch_template.h:7): invalid",

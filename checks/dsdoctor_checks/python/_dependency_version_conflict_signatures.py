@@ -10,6 +10,7 @@ from dsdoctor.api import Level, Signature
 SIGNATURES = (
     Signature(
         pattern=r"cannot import name '\w+' from 'huggingface_hub(?:\.[\w.]+)?'",
+        source="python 3.7-3.14 Python/ceval.c import_from",
         examples=("ImportError: cannot import name 'cached_download' from 'huggingface_hub'",),
         not_examples=("import name 'cached_download' from 'huggingface_hub'",),
         not_near=("integrations.deepspeed", "transformers.deepspeed"),
@@ -172,6 +173,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"cannot import name '\w+' from 'charset_normalizer(?:\.[\w.]+)?'",
+        source="python 3.7-3.14 Python/ceval.c import_from",
         examples=("cannot import name 'name' from 'charset_normalizer'",),
         not_examples=("import name 'name' from 'charset_normalizer'",),
         not_near=("integrations.deepspeed", "transformers.deepspeed"),
@@ -185,18 +187,21 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"cannot import name '\w+' from 'pytorch_lightning(?:\.[\w.]+)?'",
+        source="python 3.7-3.14 Python/ceval.c import_from",
         examples=("cannot import name 'name' from 'pytorch_lightning'",),
         not_examples=("import name 'name' from 'pytorch_lightning'",),
         not_near=("integrations.deepspeed", "transformers.deepspeed"),
     ),
     Signature(
         pattern=r"cannot import name '\w+' from 'pkg_resources(?:\.[\w.]+)?'",
+        source="python 3.7-3.14 Python/ceval.c import_from",
         examples=("cannot import name 'name' from 'pkg_resources'",),
         not_examples=("import name 'name' from 'pkg_resources'",),
         not_near=("integrations.deepspeed", "transformers.deepspeed"),
     ),
     Signature(
         pattern=r"cannot import name '\w+' from 'importlib_metadata(?:\.[\w.]+)?'",
+        source="python 3.7-3.14 Python/ceval.c import_from",
         examples=("cannot import name 'name' from 'importlib_metadata'",),
         not_examples=("import name 'name' from 'importlib_metadata'",),
         not_near=("integrations.deepspeed", "transformers.deepspeed"),
@@ -315,6 +320,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"cannot import name '\w+' from 'sentence_transformers(?:\.[\w.]+)?'",
+        source="python 3.7-3.14 Python/ceval.c import_from",
         examples=("cannot import name 'name' from 'sentence_transformers'",),
         not_examples=("import name 'name' from 'sentence_transformers'",),
         not_near=("integrations.deepspeed", "transformers.deepspeed"),
@@ -337,6 +343,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"No module named 'pkg_resources'|pkg_resources\.(?:extern\S*)?(?:DistributionNotFound|VersionConflict|ContextualVersionConflict)",
+        source="python 3.3-3.14 Lib/importlib/_bootstrap.py, setuptools 20-81 pkg_resources/__init__.py",
         examples=(
             "ModuleNotFoundError: No module named 'pkg_resources'",
             "pkg_resources.ContextualVersionConflict: (tokenizers 0.19.1 (/x), Requirement.parse('tokenizers<0.19'), {'transformers'})",
@@ -353,6 +360,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="operator torchvision::nms does not exist",
+        source="torch 1.8-2.13 aten/src/ATen/core/dispatch/Dispatcher.cpp",
         examples=(
             "RuntimeError: operator torchvision::nms does not exist",
             "    RuntimeError: operator torchvision::nms does not exist",
@@ -391,6 +399,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"\b(?:\w{0,40}(?:Trainer|TrainingArguments|ForCausalLM|ForConditionalGeneration)|LoraConfig|from_pretrained|DPOConfig|SFTConfig|BitsAndBytesConfig|GenerationConfig|PeftConfig|AdamW|Llama\w*|Qwen\w*)(?:\.__init__)?\(\) got an unexpected keyword argument",
+        source="python 3.3-3.14 Python/ceval.c",
         examples=(
             "TypeError: LoraConfig.__init__() got an unexpected keyword argument 'corda_config'",
             "TypeError: SFTTrainer.__init__() got an unexpected keyword argument 'dataset_text_field'",
@@ -408,6 +417,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"No module named '(?:transformers|peft|diffusers|accelerate|huggingface_hub|datasets)\.(?!deepspeed)[\w.]+'",
+        source="python 3.3-3.14 Lib/importlib/_bootstrap.py",
         examples=(
             "ModuleNotFoundError: No module named 'transformers.models.llava'",
             "ModuleNotFoundError: No module named 'huggingface_hub.inference._text_generation'",
@@ -420,6 +430,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="No module named 'distutils|module 'distutils' has no attribute 'version'",
+        source="python 3.3-3.14 Lib/importlib/_bootstrap.py, python 3.5-3.14 Objects/moduleobject.c",
         examples=(
             "AttributeError: module 'distutils' has no attribute 'version'",
             "ModuleNotFoundError: No module named 'distutils'",
@@ -457,18 +468,22 @@ SIGNATURES = (
     ),
     Signature(
         pattern="must be a dictionary with (?:with )?two fields",
+        source="transformers 4.28-4.42 models/llama/configuration_llama.py",
         examples=("must be a dictionary with two fields",),
     ),
     Signature(
         pattern="'DynamicCache' object has no attribute",
+        source="python 3.3-3.14 Objects/object.c",
         examples=("'DynamicCache' object has no attribute",),
     ),
     Signature(
         pattern="unexpected keyword argument 'num_items_in_batch'",
+        source="python 3.3-3.14 Python/ceval.c",
         examples=("unexpected keyword argument 'num_items_in_batch'",),
     ),
     Signature(
         pattern="module 'numpy' has no attribute '(?:float|int|bool|object|complex|str|long|typeDict|asscalar)'",
+        source="python 3.5-3.14 Objects/moduleobject.c",
         examples=(
             "AttributeError: module 'numpy' has no attribute 'bool'.",
             "module 'numpy' has no attribute 'float'",
@@ -483,6 +498,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="has no attribute '(?:ANTIALIAS|ImpImporter|formatargspec)'",
+        source="python 3.5-3.14 Objects/moduleobject.c",
         examples=(
             "has no attribute 'ANTIALIAS'",
             "has no attribute 'ImpImporter'",
@@ -513,6 +529,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"^KeyError: '(?:llama|mistral|mixtral|qwen\w*|gemma\w*|phi\w*|falcon|baichuan|chatglm|internlm\w*|deepseek\w*|mamba|starcoder\w*|minicpm\w*)'",
+        source="python 3.3-3.14 Objects/dictobject.c",
         examples=(
             "KeyError: 'qwen2'",
             "KeyError: 'mistral'",
@@ -546,6 +563,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"from partially initialized module '(?:transformers|peft|accelerate|trl|datasets|diffusers|huggingface_hub|tokenizers|pydantic|numpy|scipy|sklearn|pandas|torchvision|safetensors|optimum|sentence_transformers|evaluate|bitsandbytes|timm|gradio)[\w.]*'",
+        source="python 3.8-3.14 Objects/moduleobject.c",
         examples=(
             "ImportError: cannot import name 'PeftModel' from partially initialized module 'peft' (most likely due to a circular import)",
             "from partially initialized module 'transformersname'",
@@ -574,6 +592,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="partially initialized module '(?:transformers|peft|accelerate|trl|datasets|diffusers|huggingface_hub|tokenizers|pydantic|numpy|scipy|sklearn|pandas|torchvision|safetensors|optimum|sentence_transformers|evaluate|bitsandbytes|timm|gradio)' has no attribute",
+        source="python 3.8-3.14 Objects/moduleobject.c",
         examples=(
             "AttributeError: partially initialized module 'datasets' has no attribute 'utils' (most likely due to a circular import)",
             "partially initialized module 'transformers' has no attribute",
@@ -632,6 +651,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"'(?:Adam\w{0,20}|\w{0,20}Adam|Lion|Adafactor|Adagrad|SGD|RMSprop|Fused\w{1,20}|\w{0,30}Optimizer\w{0,20})' object has no attribute '(?:train|eval)'|'Lightning\w{0,20}Module\w{0,20}' object has no attribute '_\w",
+        source="python 3.3-3.14 Objects/object.c",
         examples=(
             "AttributeError: 'AdamW' object has no attribute 'train'",
             "AttributeError: 'Lion' object has no attribute 'eval'",
@@ -645,6 +665,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"No module named '(?:torch|flash_attn|torchvision|torchaudio|trl|tokenizers|safetensors|pydantic|numpy|scipy|sklearn|pandas|bitsandbytes|lightning|pytorch_lightning|timm|gradio|optimum|evaluate|vllm|mmengine|mmcv|google\.protobuf)\.[\w.]+'|'torch\.(?:dtype|device|Tensor|Size)' object has no attribute",
+        source="python 3.3-3.14 Lib/importlib/_bootstrap.py, python 3.3-3.14 Objects/object.c",
         examples=(
             "ModuleNotFoundError: No module named 'torchvision.transforms.v2'",
             "ModuleNotFoundError: No module named 'numpy._core'",
@@ -669,6 +690,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="Error: Descriptors cannot (?:not )?be created directly",
+        source="protobuf 3.20-6 google/protobuf/descriptor.py",
         examples=("TypeError: Descriptors cannot be created directly.",),
     ),
     Signature(
@@ -678,12 +700,14 @@ SIGNATURES = (
     ),
     Signature(
         pattern="LocalFileSystem is not supported",
+        source="datasets 2.0-2.14 builder.py",
         examples=(
             "NotImplementedError: Loading a dataset cached in a LocalFileSystem is not supported.",
         ),
     ),
     Signature(
         pattern="no validator found for <",
+        source="pydantic 1.0-1.10 validators.py",
         examples=(
             "RuntimeError: no validator found for <class 'type'>, see `arbitrary_types_allowed` in Config",
         ),
@@ -695,10 +719,12 @@ SIGNATURES = (
     ),
     Signature(
         pattern="only supports OpenSSL",
+        source="urllib3 2.0-2.8 __init__.py",
         examples=("only supports OpenSSL",),
     ),
     Signature(
         pattern="'X509_V_FLAG",
+        source="python 3.5-3.14 Objects/moduleobject.c, for pyOpenSSL 19-22 OpenSSL/crypto.py",
         examples=("'X509_V_FLAG",),
     ),
     Signature(
@@ -721,6 +747,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="has no attribute '(?:DictValue|LINEAR)'",
+        source="python 3.5-3.14 Objects/moduleobject.c",
         examples=(
             "AttributeError: module 'PIL.Image' has no attribute 'LINEAR'",
             "has no attribute 'DictValue'",

@@ -7,6 +7,7 @@ from dsdoctor.api import Level, Signature
 SIGNATURES = (
     Signature(
         pattern=r"No module named 'transformers\.(?:deepspeed|integrations\.deepspeed)",
+        source="python 3.3-3.14 Lib/importlib/_bootstrap.py",
         examples=(
             "ModuleNotFoundError: No module named 'transformers.deepspeed'",
             "No module named 'transformers.integrations.deepspeed",
@@ -16,6 +17,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"cannot import name '\w+' from 'transformers\.(?:deepspeed|integrations)",
+        source="python 3.7-3.14 Python/ceval.c import_from",
         examples=(
             "ImportError: cannot import name 'HfDeepSpeedConfig' from 'transformers.deepspeed' (/opt/env/lib/python3.10/site-packages/transformers/deepspeed.py)",
             "cannot import name 'name' from 'transformers.integrations",
@@ -82,12 +84,14 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"No module named 'accelerate\.utils\.deepspeed",
+        source="python 3.3-3.14 Lib/importlib/_bootstrap.py",
         examples=("No module named 'accelerate.utils.deepspeed",),
         level=Level.STRONG,
         masks=("dependency-version-conflict",),
     ),
     Signature(
         pattern=r"deepspeed_init\(\) (?:missing|takes)",
+        source="python 3.3-3.14 Python/ceval.c",
         examples=(
             "deepspeed_init() missing",
             "deepspeed_init() takes",
@@ -97,6 +101,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="property 'deepspeed_plugin' of",
+        source="python 3.11-3.14 Objects/descrobject.c",
         examples=("property 'deepspeed_plugin' of",),
         level=Level.STRONG,
         masks=("dependency-version-conflict",),
@@ -122,6 +127,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute 'base_model_prefix'",
+        source="deepspeed 0.5-0.19 runtime/engine.py __getattr__, torch 1.8-2.13 nn/modules/module.py",
         examples=(
             "'DeepSpeednameEngine' object has no attribute 'base_model_prefix'",
             "'PipelineEngine' object has no attribute 'base_model_prefix'",
@@ -131,6 +137,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute 'config_class'",
+        source="deepspeed 0.5-0.19 runtime/engine.py __getattr__, torch 1.8-2.13 nn/modules/module.py",
         examples=(
             "'DeepSpeednameEngine' object has no attribute 'config_class'",
             "'PipelineEngine' object has no attribute 'config_class'",
@@ -140,6 +147,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute 'peft_config'",
+        source="deepspeed 0.5-0.19 runtime/engine.py __getattr__, torch 1.8-2.13 nn/modules/module.py",
         examples=(
             "AttributeError: 'DeepSpeedEngine' object has no attribute 'peft_config'",
             "'PipelineEngine' object has no attribute 'peft_config'",
@@ -149,6 +157,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute 'pretrained_model'",
+        source="deepspeed 0.5-0.19 runtime/engine.py __getattr__, torch 1.8-2.13 nn/modules/module.py",
         examples=(
             "'DeepSpeednameEngine' object has no attribute 'pretrained_model'",
             "'PipelineEngine' object has no attribute 'pretrained_model'",
@@ -158,6 +167,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute 'warnings_issued'",
+        source="deepspeed 0.5-0.19 runtime/engine.py __getattr__, torch 1.8-2.13 nn/modules/module.py",
         examples=(
             "'DeepSpeednameEngine' object has no attribute 'warnings_issued'",
             "'PipelineEngine' object has no attribute 'warnings_issued'",
@@ -167,6 +177,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute 'is_gradient_checkpointing'",
+        source="deepspeed 0.5-0.19 runtime/engine.py __getattr__, torch 1.8-2.13 nn/modules/module.py",
         examples=(
             "'DeepSpeednameEngine' object has no attribute 'is_gradient_checkpointing'",
             "'PipelineEngine' object has no attribute 'is_gradient_checkpointing'",
@@ -176,6 +187,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute 'gradient_checkpointing_\w{1,20}'",
+        source="deepspeed 0.5-0.19 runtime/engine.py __getattr__, torch 1.8-2.13 nn/modules/module.py",
         examples=(
             "'DeepSpeednameEngine' object has no attribute 'gradient_checkpointing_name'",
             "'PipelineEngine' object has no attribute 'gradient_checkpointing_name'",
@@ -185,6 +197,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute 'get_base_model'",
+        source="deepspeed 0.5-0.19 runtime/engine.py __getattr__, torch 1.8-2.13 nn/modules/module.py",
         examples=(
             "'DeepSpeednameEngine' object has no attribute 'get_base_model'",
             "'PipelineEngine' object has no attribute 'get_base_model'",
@@ -194,6 +207,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute 'push_to_hub'",
+        source="deepspeed 0.5-0.19 runtime/engine.py __getattr__, torch 1.8-2.13 nn/modules/module.py",
         examples=(
             "'DeepSpeednameEngine' object has no attribute 'push_to_hub'",
             "'PipelineEngine' object has no attribute 'push_to_hub'",
@@ -203,6 +217,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute 'save_pretrained'",
+        source="deepspeed 0.5-0.19 runtime/engine.py __getattr__, torch 1.8-2.13 nn/modules/module.py",
         examples=(
             "AttributeError: 'DeepSpeedHybridEngine' object has no attribute 'save_pretrained'",
             "'PipelineEngine' object has no attribute 'save_pretrained'",
@@ -212,6 +227,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute '_?hf_\w{1,30}'",
+        source="deepspeed 0.5-0.19 runtime/engine.py __getattr__, torch 1.8-2.13 nn/modules/module.py",
         examples=(
             "'DeepSpeednameEngine' object has no attribute 'hf_name'",
             "'PipelineEngine' object has no attribute 'hf_name'",
@@ -221,6 +237,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute 'active_adapters?'",
+        source="deepspeed 0.5-0.19 runtime/engine.py __getattr__, torch 1.8-2.13 nn/modules/module.py",
         examples=(
             "'DeepSpeednameEngine' object has no attribute 'active_adapter'",
             "'PipelineEngine' object has no attribute 'active_adapter'",
@@ -230,6 +247,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute 'is_loaded_in_\wbit'",
+        source="deepspeed 0.5-0.19 runtime/engine.py __getattr__, torch 1.8-2.13 nn/modules/module.py",
         examples=(
             "'DeepSpeednameEngine' object has no attribute 'is_loaded_in_nbit'",
             "'PipelineEngine' object has no attribute 'is_loaded_in_nbit'",
@@ -239,6 +257,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute 'no_sync'",
+        source="deepspeed 0.5-0.19 runtime/engine.py __getattr__, torch 1.8-2.13 nn/modules/module.py",
         examples=(
             "'DeepSpeednameEngine' object has no attribute 'no_sync'",
             "'PipelineEngine' object has no attribute 'no_sync'",
@@ -248,6 +267,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute 'offload_states'",
+        source="deepspeed 0.5-0.19 runtime/engine.py __getattr__, torch 1.8-2.13 nn/modules/module.py",
         examples=(
             "'DeepSpeednameEngine' object has no attribute 'offload_states'",
             "'PipelineEngine' object has no attribute 'offload_states'",
@@ -257,6 +277,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute '(?:set|is)_gradient_accumulation_boundary'",
+        source="deepspeed 0.5-0.19 runtime/engine.py __getattr__, torch 1.8-2.13 nn/modules/module.py",
         examples=(
             "'DeepSpeednameEngine' object has no attribute 'set_gradient_accumulation_boundary'",
             "'PipelineEngine' object has no attribute 'set_gradient_accumulation_boundary'",
@@ -269,6 +290,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute 'get_global_grad_norm'",
+        source="deepspeed 0.5-0.19 runtime/engine.py __getattr__, torch 1.8-2.13 nn/modules/module.py",
         examples=(
             "'DeepSpeednameEngine' object has no attribute 'get_global_grad_norm'",
             "'PipelineEngine' object has no attribute 'get_global_grad_norm'",
@@ -278,6 +300,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"'(?:DeepSpeed\w{0,20}|Pipeline)Engine' object has no attribute 'coalesce_grad_reduction'",
+        source="deepspeed 0.5-0.19 runtime/engine.py __getattr__, torch 1.8-2.13 nn/modules/module.py",
         examples=(
             "'DeepSpeednameEngine' object has no attribute 'coalesce_grad_reduction'",
             "'PipelineEngine' object has no attribute 'coalesce_grad_reduction'",
@@ -287,6 +310,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="object has no attribute '(?:hf_deepspeed_config|deepspeed_(?:plugin|engine|config|engine_wrapped)|trainer_config_finalize|trainer_config_process)'",
+        source="python 3.3-3.14 Objects/object.c",
         examples=(
             "AttributeError: 'TrainingArguments' object has no attribute 'hf_deepspeed_config'",
             "AttributeError: 'AcceleratorState' object has no attribute 'deepspeed_plugin'",
@@ -298,6 +322,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"'\w*(?:Trainer|Accelerator\w*|Arguments)' object has no attribute '\w*deepspeed\w*'|'(?:Hf\w*)?Deep[Ss]peed(?!Engine'|CPUAdam')\w*' object has no attribute '(?!ds_opt|ipg_)",
+        source="python 3.3-3.14 Objects/object.c",
         examples=(
             "AttributeError: 'CustomTrainer' object has no attribute 'is_deepspeed_enabled'",
             "AttributeError: 'DeepSpeedGPTInference' object has no attribute 'config'",
@@ -311,6 +336,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"\b(?:Warmup\w*LR|OneCycle|LRRangeTest|Deep[Ss]peed\w+|Fused(?:Adam|Lamb|Lion)|DeepSpeedZeroOptimizer\w*|FP16_\w+Optimizer|Init)(?:\.\w+)?\(\) (?:got an unexpected keyword argument|missing \d+ required (?:positional|keyword-only)|takes \d+ positional|takes from \d+ to \d+ positional)",
+        source="python 3.3-3.14 Python/ceval.c",
         examples=(
             "TypeError: WarmupDecayLR.step() got an unexpected keyword argument 'increment'",
             "TypeError: DeepSpeedCPUAdam.__init__() got an unexpected keyword argument 'foreach'",

@@ -77,6 +77,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="'NoneType' object has no attribute '(?:cquantize|cadam|cget|cdequant)",
+        source="python 3.3-3.14 Objects/object.c",
         examples=(
             "AttributeError: 'NoneType' object has no attribute 'cquantize_blockwise_fp16_nf4'",
             "'NoneType' object has no attribute 'cadam",
@@ -106,10 +107,12 @@ SIGNATURES = (
     ),
     Signature(
         pattern="name 'cuda_setup' is not defined",
+        source="python 3.3-3.14 Python/ceval.c",
         examples=("name 'cuda_setup' is not defined",),
     ),
     Signature(
         pattern="CUDA exception! Error code",
+        source="bitsandbytes 0.35-0.42 cuda_setup/main.py",
         examples=("CUDA exception! Error code",),
     ),
     Signature(
@@ -130,23 +133,23 @@ SIGNATURES = (
     ),
     Signature(
         pattern="Forgot to compile the bitsandbytes",
+        source="bitsandbytes 0.43-0.50 cextension.py",
         examples=("Forgot to compile the bitsandbytes",),
     ),
     Signature(
         pattern="CUDA VERSION MISMATCH",
+        source="bitsandbytes 0.46-0.50 cextension.py",
         examples=("CUDA VERSION MISMATCH",),
     ),
     Signature(
         pattern="load CPU-only library",
+        source="bitsandbytes 0.35-0.42 cuda_setup/main.py",
         examples=("load CPU-only library",),
     ),
     Signature(
         pattern="metadata was found for bitsandbytes",
+        source="python 3.8-3.14 Lib/importlib/metadata/__init__.py",
         examples=("metadata was found for bitsandbytes",),
-    ),
-    Signature(
-        pattern="requires bitsandbytes but",
-        examples=("requires bitsandbytes but",),
     ),
     Signature(
         pattern="CUDA Setup Failed",
@@ -164,6 +167,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"libbitsandbytes_c\w{1,40}\.(?:dll'? ?\(or|dll not found|so: mach-o)",
+        source="python 3.8-3.14 Lib/ctypes/__init__.py",
         examples=(
             "FileNotFoundError: Could not find module 'D:\\x\\libbitsandbytes_cuda121.dll' (or one of its dependencies).",
             "libbitsandbytes_cname.dll not found",

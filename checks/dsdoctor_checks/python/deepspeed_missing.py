@@ -80,6 +80,7 @@ HINT = "install it into the environment that runs the job: `python -m pip instal
 SIGNATURES = (
     Signature(
         pattern=r"No module named '?deepspeed'?(?:$|[^.\w])|No module named 'deepspeed\.(?![\w.]*_op')[\w.]+'",
+        source="python 3.3-3.14 Lib/importlib/_bootstrap.py",
         examples=(
             "ModuleNotFoundError: No module named 'deepspeed'",
             "ImportError: No module named deepspeed",
@@ -90,6 +91,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="deepspeed: (?:command )?not found",
+        source="bash 3.2-5.2 execute_cmd.c",
         examples=(
             "bash: deepspeed: command not found",
             "sh: 1: deepspeed: not found",
@@ -98,21 +100,19 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"exec: \x22?deepspeed\x22?: ",
+        source="Go 1.13-1.24 os/exec/lp_unix.go",
         examples=("exec: deepspeed: ",),
         level=Level.STRONG,
     ),
     Signature(
         pattern="deepspeed: No such file",
+        source="coreutils 8-9 src/env.c",
         examples=("deepspeed: No such file",),
         level=Level.STRONG,
     ),
     Signature(
-        pattern="cannot find command 'deepspeed'",
-        examples=("cannot find command 'deepspeed'",),
-        level=Level.STRONG,
-    ),
-    Signature(
         pattern=r"not found: deepspeed\b",
+        source="dash 0.5 src/exec.c, zsh 5 Src/exec.c",
         examples=("not found: deepspeed",),
         level=Level.STRONG,
     ),
@@ -125,11 +125,13 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"No module named deepspeed\.__main__",
+        source="python 3.3-3.14 Lib/importlib/_bootstrap.py",
         examples=("No module named deepspeed.__main__",),
         level=Level.STRONG,
     ),
     Signature(
         pattern="name 'deepspeed' is not defined",
+        source="python 3.3-3.14 Python/ceval.c",
         examples=("name 'deepspeed' is not defined",),
         level=Level.STRONG,
     ),
@@ -188,6 +190,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"module 'deepspeed' has no attribute '(?:init\w+|zero|comm|ops|utils|moe|pipe|runtime|accelerator|checkpointing|add_\w+_arguments|DeepSpeed\w+|PipelineModule)'|cannot import name '\w+' from 'deepspeed[\w.]*' \(unknown location\)",
+        source="python 3.5-3.14 Objects/moduleobject.c, python 3.7-3.14 Python/ceval.c import_from",
         examples=(
             "AttributeError: partially initialized module 'deepspeed' has no attribute 'initialize'",
             "AttributeError: module 'deepspeed' has no attribute 'zero'",

@@ -86,6 +86,7 @@ HINT = "upgrade DeepSpeed: `python -m pip install -U deepspeed`"
 SIGNATURES = (
     Signature(
         pattern=r"No module named 'torch\._six'|cannot import name '\w+' from 'torch\._six'",
+        source="python 3.3-3.14 Lib/importlib/_bootstrap.py, python 3.7-3.14 Python/ceval.c import_from",
         examples=(
             "ModuleNotFoundError: No module named 'torch._six'",
             "ImportError: cannot import name 'inf' from 'torch._six' (unknown location)",
@@ -97,6 +98,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"cannot import name '\w+' from 'torch\.distributed\.elastic",
+        source="python 3.7-3.14 Python/ceval.c import_from",
         examples=(
             "ImportError: cannot import name 'log' from 'torch.distributed.elastic.agent.server.api'",
             "ImportError: cannot import name '_get_socket_with_port' from 'torch.distributed.elastic.agent.server.api'",
@@ -125,6 +127,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"(?:cannot import name '\w+' from 'torch\.|module 'torch\.?[\w.]*' has no attribute ')",
+        source="python 3.7-3.14 Python/ceval.c import_from",
         examples=(
             "ImportError: cannot import name 'ReduceOp' from 'torch.distributed'",
             "AttributeError: module 'torch.distributed' has no attribute 'get_process_group_ranks'",
@@ -193,6 +196,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"No module named 'torch\.(?!_six)[\w.]{1,80}'",
+        source="python 3.3-3.14 Lib/importlib/_bootstrap.py",
         examples=(
             "ModuleNotFoundError: No module named 'torch.distributed.elastic'",
             "ModuleNotFoundError: No module named 'torch.distributed.fsdp._flat_param'",
@@ -214,6 +218,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"TypeError: .{0,80}\(\) got an unexpected keyword argument '\w{1,60}'",
+        source="python 3.3-3.14 Python/ceval.c",
         examples=(
             "TypeError: __init__() got an unexpected keyword argument 'sequence_data_parallel_group'",
             "TypeError: initialize() got an unexpected keyword argument 'mesh_param'",

@@ -32,6 +32,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"undefined (?:symbol|reference).{0,300}(?:, version (?:GLIBCXX|CXXABI)_|@(?:GLIBCXX|CXXABI|GLIBC)_)[\d.]",
+        source="glibc 2.17-2.41 elf/dl-lookup.c, binutils 2.20-2.44 ld/ldmain.c",
         examples=(
             "symbol lookup error: /x/liby.so: undefined symbol: _ZSt28__throw_bad_array_new_lengthv, version GLIBCXX_3.4.29",
             "/x/libtorch_cpu.so: undefined reference to `std::__throw_bad_array_new_length()@GLIBCXX_3.4.29'",
@@ -44,6 +45,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"libstdc\+\+\.so\.6: cannot open shared object",
+        source="glibc 2.17-2.41 elf/dl-load.c",
         examples=(
             "ImportError: libstdc++.so.6: cannot open shared object file: No such file or directory",
             "OSError: libstdc++.so.6: cannot open shared object file: Permission denied",

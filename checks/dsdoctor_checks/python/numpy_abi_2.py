@@ -117,6 +117,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"numpy\.core\.multiarray failed",
+        source="numpy 1.0-2.4 numpy/core/include/numpy/__multiarray_api.h",
         examples=("ImportError: numpy.core.multiarray failed to import",),
         level=Level.STRONG,
     ),
@@ -154,24 +155,28 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"Could not infer dtype of numpy\.",
+        source="torch 1.0-2.13 csrc/utils/tensor_new.cpp",
         examples=("RuntimeError: Could not infer dtype of numpy.int64",),
         level=Level.STRONG,
         masks=("dependency-version-conflict",),
     ),
     Signature(
         pattern=r"expected np\.ndarray \(got numpy\.ndarray\)",
+        source="torch 1.0-2.13 csrc/utils/tensor_numpy.cpp",
         examples=("TypeError: expected np.ndarray (got numpy.ndarray)",),
         level=Level.STRONG,
         masks=("dependency-version-conflict",),
     ),
     Signature(
         pattern=r"numpy\.core\.umath failed",
+        source="numpy 1.0-2.4 numpy/core/include/numpy/__ufunc_api.h",
         examples=("numpy.core.umath failed",),
         level=Level.STRONG,
         masks=("dependency-version-conflict",),
     ),
     Signature(
         pattern=r"Cannot convert numpy\.ndarray to numpy\.ndarray",
+        source="cython 3.0-3.1 Cython/Utility, in pandas 1.5-2.2 built for another numpy",
         examples=("Cannot convert numpy.ndarray to numpy.ndarray",),
         level=Level.STRONG,
         masks=("dependency-version-conflict",),
@@ -185,6 +190,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="module 'numpy' has no attribute '_",
+        source="python 3.5-3.14 Objects/moduleobject.c",
         examples=("module 'numpy' has no attribute '_",),
         level=Level.STRONG,
         masks=("dependency-version-conflict",),

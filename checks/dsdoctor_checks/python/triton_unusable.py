@@ -73,6 +73,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"\b(?:dot|load|store|jit|autotune|Config|compile|trans)\(\) got an unexpected keyword argument '(?:trans_[ab]|num_warps|num_stages|allow_tf32|interpret|eviction_policy|num_ctas|signature|prune_configs_by)'",
+        source="python 3.3-3.14 Python/ceval.c",
         examples=(
             "TypeError: dot() got an unexpected keyword argument 'trans_b'",
             "TypeError: compile() got an unexpected keyword argument 'num_warps'",
@@ -111,21 +112,25 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"satisfies the requirement triton\b",
+        source="pip 9-26 _internal/resolution, _internal/index/package_finder.py",
         examples=("satisfies the requirement triton",),
         masks=("cxx-abi-undefined-symbol",),
     ),
     Signature(
         pattern=r"No matching distribution found for triton\b",
+        source="pip 9-26 _internal/resolution, _internal/index/package_finder.py",
         examples=("ERROR: No matching distribution found for triton==2.1.0",),
         masks=("cxx-abi-undefined-symbol",),
     ),
     Signature(
         pattern=r"libtriton\.so: undefined symbol",
+        source="glibc 2.17-2.41 elf/dl-lookup.c",
         examples=("ImportError: /x/triton/_C/libtriton.so: undefined symbol: _ZN4mlir9Operation",),
         masks=("cxx-abi-undefined-symbol",),
     ),
     Signature(
         pattern="importing libtriton",
+        source="python 3.8-3.14 Python/dynload_win.c",
         examples=("ImportError: DLL load failed while importing libtriton: not found",),
         masks=("cxx-abi-undefined-symbol",),
     ),
@@ -137,6 +142,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="'launch_enter_hook'",
+        source="python 3.3-3.14 Objects/typeobject.c, for triton 3.0-3.3 compiler/compiler.py",
         examples=("'launch_enter_hook'",),
         masks=("cxx-abi-undefined-symbol",),
     ),
@@ -173,6 +179,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"KeyError: \('\d-\.-\d-\.-\d-[0-9a-f]{8}",
+        source="python 3.3-3.14 Objects/dictobject.c",
         examples=(
             "KeyError: ('2-.-0-.-0-d82511111ad12829-d6252949da17ceb5', (torch.float16,), (64,))",
             "KeyError: ('2-.-0-.-0-83ca8b715a9dc5f3', (torch.float32, 'i32'), (1024,), (True,))",

@@ -264,20 +264,13 @@ SIGNATURES = (
         not_near=("CUDA out of memory",),
     ),
     Signature(
-        pattern="number of checkpoints to be equal",
-        examples=("number of checkpoints to be equal",),
-    ),
-    Signature(
-        pattern="mp_size mismatch in checkpoint",
-        examples=("mp_size mismatch in checkpoint",),
-    ),
-    Signature(
         pattern=r"can't find \S{0,40}global_step\* files",
         examples=("FileNotFoundError: can't find */global_step* files in directory 'out'",),
         not_examples=("find */global_step* files in directory 'out'",),
     ),
     Signature(
         pattern="CheckpointingException: ",
+        source="megatron_core 0.5-0.16 dist_checkpointing/core.py",
         examples=("CheckpointingException: ",),
     ),
     Signature(
@@ -330,6 +323,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="KeyError: 'dp_world_size'",
+        source="python 3.3-3.14 Objects/dictobject.c",
         examples=("KeyError: 'dp_world_size'",),
     ),
     Signature(
@@ -348,11 +342,13 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"ValueError: unknown zero stage \d",
+        source="deepspeed 0.4-0.19 utils/zero_to_fp32.py",
         examples=("ValueError: unknown zero stage 7",),
         not_examples=("ValueError: unknown zero stage is fine",),
     ),
     Signature(
         pattern="KeyError: '?partition_count",
+        source="python 3.3-3.14 Objects/dictobject.c",
         examples=("KeyError: partition_count",),
     ),
     Signature(
@@ -370,6 +366,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"^(?:in )?current model is torch\.Size",
+        source="torch 0.4-2.13 nn/modules/module.py",
         examples=(
             "current model is torch.Size([16, 4]).",
             "in current model is torch.Size([32, 8]).",
@@ -388,6 +385,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="^KeyError: '(?:(?:model|optimizer|lr_scheduler|ema|net)?_?state_dict|optimizer_states?|global_step|pytorch-lightning_version|hyper_parameters|ds_version|model|module)'",
+        source="python 3.3-3.14 Objects/dictobject.c",
         examples=(
             "KeyError: 'state_dict'",
             "KeyError: 'optimizer_state_dict'",
@@ -421,6 +419,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"[Gg]lobal shape mismatch for loaded \(",
+        source="megatron_core 0.5-0.16 dist_checkpointing/strategies/torch.py",
         examples=(
             "Global shape mismatch for loaded ((64, 8)) and expected ((32, 8)) tensor for key a.weight",
             "CheckpointingException: Global shape mismatch for loaded (torch.Size([4])) and expected ((8,)) tensor",

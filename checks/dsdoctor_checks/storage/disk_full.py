@@ -194,6 +194,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"\[Errno 27\] File too large",
+        source="python 3.3-3.14 Objects/exceptions.c, with glibc's words for EFBIG",
         examples=(
             "OSError: [Errno 27] File too large",
             "RuntimeError: [Errno 27] File too large: 'out/model.pt'",
@@ -201,6 +202,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="low on resource: ephemeral-storage",
+        source="kubernetes 1.8-1.34 pkg/kubelet/eviction/helpers.go",
         examples=("The node was low on resource: ephemeral-storage.",),
         level=Level.STRONG,
     ),
@@ -225,6 +227,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="not enough space on the disk",
+        source="Windows 10-11 ERROR_DISK_FULL (112), printed by python 3.3-3.14 Objects/exceptions.c",
         examples=("not enough space on the disk",),
         level=Level.STRONG,
     ),
@@ -240,21 +243,25 @@ SIGNATURES = (
     ),
     Signature(
         pattern=": no space left on device",
+        source="go 1.0-1.24 syscall/zerrors_linux_amd64.go",
         examples=("failed to register layer: write /usr/lib/libx.so: no space left on device",),
         level=Level.STRONG,
     ),
     Signature(
         pattern=r"\bENOSPC\b",
+        source="libuv 1 include/uv.h, as node and npm print it",
         examples=("ENOSPC",),
         level=Level.STRONG,
     ),
     Signature(
         pattern=r"\[WinError 112\]",
+        source="Windows 10-11 ERROR_DISK_FULL (112), printed by python 3.3-3.14 Objects/exceptions.c",
         examples=("[WinError 112]",),
         level=Level.STRONG,
     ),
     Signature(
         pattern=r"write\(\): fd \d{1,9} failed with",
+        source="torch 1.0-2.13 csrc/serialization.cpp",
         examples=(
             "RuntimeError: write(): fd 31 failed with Input/output error",
             "RuntimeError: write(): fd 9 failed with No space left on device",
@@ -282,6 +289,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"FileStream\.Write incomplete",
+        source="dmlc-core src/io/local_filesys.cc, in dgl 0.4-2.4",
         examples=(
             "Check failed: std::fwrite(ptr, 1, size, fp_) == size FileStream.Write incomplete",
         ),
@@ -303,6 +311,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"fwrite\([^)]{0,80}\) == size",
+        source="dmlc-core src/io/local_filesys.cc, in dgl 0.4-2.4",
         examples=(
             "Check failed: std::fwrite(ptr, 1, size, fp_) == size FileStream.Write incomplete",
         ),

@@ -120,6 +120,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="Failed to resolve 'huggingface",
+        source="urllib3 2.0-2.8 exceptions.py NameResolutionError",
         examples=(
             "urllib3.exceptions.NameResolutionError: Failed to resolve 'huggingface.co' ([Errno -2] Name or service not known)",
         ),
@@ -163,6 +164,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"to host huggingface\.co",
+        source="aiohttp 3.0-3.14 client_exceptions.py",
         examples=(
             "aiohttp.client_exceptions.ClientConnectorError: Cannot connect to host huggingface.co:443 ssl:default",
         ),
@@ -182,11 +184,13 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"Failed to connect to huggingface\.co",
+        source="curl 7-8 lib/connect.c, as git prints it",
         examples=("Failed to connect to huggingface.co",),
         level=Level.WEAK,
     ),
     Signature(
         pattern=r"\[nltk_data\] Error loading \w{1,60}: <urlopen",
+        source="nltk 3.0-3.10 downloader.py",
         examples=("[nltk_data] Error loading punkt: <urlopen error [Errno 111]",),
         not_examples=("[nltk_data] Error loading punkt:",),
         level=Level.WEAK,
@@ -203,6 +207,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"Failed to resolve 'huggingface\.co'",
+        source="urllib3 2.0-2.8 exceptions.py NameResolutionError",
         examples=("Failed to resolve 'huggingface.co'",),
         level=Level.WEAK,
     ),
@@ -277,6 +282,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="429 Client Error: Too Many Requests",
+        source="requests 2.0-2.34 models.py raise_for_status",
         examples=(
             "requests.exceptions.HTTPError: 429 Client Error: Too Many Requests for url: https://huggingface.co/gpt2",
         ),
@@ -292,6 +298,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="the client has been closed",
+        source="httpx 0.18-0.28 _client.py",
         examples=("the client has been closed",),
         level=Level.WEAK,
         near=(
@@ -305,6 +312,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="CERTIFICATE_VERIFY_FAILED",
+        source="python 3.6-3.14 Modules/_ssl.c, OpenSSL 1.0-3 ssl/ssl_err.c",
         examples=("CERTIFICATE_VERIFY_FAILED",),
         level=Level.WEAK,
         near=(

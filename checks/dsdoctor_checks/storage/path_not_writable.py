@@ -119,6 +119,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"^RuntimeError: File \S.{0,300} cannot be opened\.",
+        source="torch 1.6-2.13 csrc/serialization.cpp, caffe2/serialize/inline_container.cc",
         examples=(
             "RuntimeError: File out/model_3.pt cannot be opened.",
             "RuntimeError: File /data/run 1/last.ckpt cannot be opened.",
@@ -142,6 +143,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"Permission denied \(os error 13\)",
+        source="rust 1.0-1.90 library/std/src/io/error.rs, with the system's words for EACCES",
         examples=("Permission denied (os error 13)",),
         level=Level.WEAK,
     ),
@@ -160,6 +162,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="permission denied while trying to connect to",
+        source="docker 18-28 client/errors.go",
         examples=("permission denied while trying to connect to",),
         level=Level.WEAK,
     ),

@@ -109,6 +109,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="invalid load key, ",
+        source="python 3.3-3.14 Modules/_pickle.c",
         examples=("_pickle.UnpicklingError: invalid load key, 'v'.",),
         level=Level.STRONG,
         masks=("checkpoint-mismatch",),
@@ -229,12 +230,14 @@ SIGNATURES = (
     ),
     Signature(
         pattern="pickle data was truncated",
+        source="python 3.3-3.14 Modules/_pickle.c",
         examples=("_pickle.UnpicklingError: pickle data was truncated",),
         not_near=("in spawn_main",),
         masks=("checkpoint-mismatch",),
     ),
     Signature(
         pattern="unpickling stack underflow",
+        source="python 3.3-3.14 Modules/_pickle.c",
         examples=("unpickling stack underflow",),
         masks=("checkpoint-mismatch",),
     ),
@@ -246,6 +249,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"sentencepiece_processor\.cc.{0,80}(?:ParseFromArray|LoadFromFile)",
+        source="sentencepiece 0.1.8-0.2 src/sentencepiece_processor.cc",
         examples=(
             "sentencepiece_processor.cc ... ParseFromArray",
             "sentencepiece_processor.cc ... LoadFromFile",
@@ -273,6 +277,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"pen file \(truncated",
+        source="HDF5 1.8-1.14 src/H5Fsuper.c, as h5py prints it",
         examples=("pen file (truncated",),
         masks=("checkpoint-mismatch",),
     ),
@@ -296,6 +301,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"^version https://git-lfs\.github\.com/spec",
+        source="git-lfs 2.0-3.6 lfs/pointer.go: a pointer in place of its file",
         examples=("version https://git-lfs.github.com/spec",),
         masks=("checkpoint-mismatch",),
     ),
@@ -312,6 +318,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"Error -\d while decompressing data",
+        source="python 3.3-3.14 Modules/zlibmodule.c",
         examples=("Error -7 while decompressing data",),
         not_examples=("-7 while decompressing data",),
         masks=("checkpoint-mismatch",),

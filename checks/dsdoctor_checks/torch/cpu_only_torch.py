@@ -165,6 +165,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"lib(?:torch_cuda|c10_cuda)\.so: cannot open shared object",
+        source="glibc 2.17-2.41 elf/dl-load.c",
         examples=(
             "OSError: libtorch_cuda.so: cannot open shared object file: No such file or directory",
             "ImportError: libc10_cuda.so: cannot open shared object file: No such file or directory",
@@ -183,6 +184,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"module 'torch\._C' has no attribute '_cuda_setDevice'|has no attribute '_cuda_\w+'",
+        source="python 3.5-3.14 Objects/moduleobject.c",
         examples=(
             "AttributeError: module 'torch._C' has no attribute '_cuda_setDevice'",
             "AttributeError: module 'torch._C' has no attribute '_cuda_getDevice'",
@@ -224,11 +226,13 @@ SIGNATURES = (
     ),
     Signature(
         pattern="no attribute '_CudaDeviceProperties'",
+        source="python 3.5-3.14 Objects/moduleobject.c",
         examples=("no attribute '_CudaDeviceProperties'",),
         masks=("no-gpu-visible",),
     ),
     Signature(
         pattern=r"Could not run 'aten::\S{1,80}' with arguments from the 'CUDA' backend",
+        source="torch 1.5-2.13 aten/src/ATen/core/dispatch/OperatorEntry.cpp",
         examples=(
             "RuntimeError: Could not run 'aten::empty.memory_format' with arguments from the 'CUDA' backend.",
         ),
@@ -239,6 +243,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="cannot import name '_cuda_getCurrentRawStream'",
+        source="python 3.7-3.14 Python/ceval.c import_from",
         examples=(
             "ImportError: cannot import name '_cuda_getCurrentRawStream' from 'torch._C' (/x/torch/_C.so)",
         ),

@@ -53,6 +53,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="Cannot load symbol cudnn",
+        source="cuDNN 9.0-9.13 libcudnn.so",
         examples=(
             "Invalid handle. Cannot load symbol cudnnCreateTensorDescriptor",
             "Invalid handle. Cannot load symbol cudnnGetLibConfig",

@@ -294,6 +294,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"type fp8\w+ not supported in this architecture",
+        source="triton 2.1-3.9 language/semantic.py",
         examples=("ValueError: type fp8e4nv not supported in this architecture.",),
         not_examples=("fp8e4nv not supported in this architecture.",),
         level=Level.STRONG,
@@ -317,6 +318,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="which is not yet supported in this version of the container",
+        source="NVIDIA NGC containers 20.01-25.09 entrypoint",
         examples=("which is not yet supported in this version of the container",),
         level=Level.STRONG,
     ),
@@ -329,12 +331,14 @@ SIGNATURES = (
     ),
     Signature(
         pattern="CUDA_ERROR_INVALID_PTX",
+        source="CUDA 10.2-13.0 cuda.h, cuGetErrorName",
         examples=("CUDA_ERROR_INVALID_PTX",),
         level=Level.STRONG,
         masks=("triton-unusable",),
     ),
     Signature(
         pattern=r"cudaErrorInvalid(?:Ptx|DeviceFunction)\b",
+        source="CUDA 10.1-13.0 driver_types.h, cudaGetErrorName",
         examples=(
             "RuntimeError: parallel_for failed: cudaErrorInvalidDeviceFunction: invalid device function",
             "cudaErrorInvalidPtx",
@@ -350,13 +354,8 @@ SIGNATURES = (
     ),
     Signature(
         pattern="not compiled with any CUDA arch",
+        source="llama.cpp ggml-cuda, ggml/src/ggml-cuda/common.cuh",
         examples=("not compiled with any CUDA arch",),
-        level=Level.STRONG,
-        masks=("triton-unusable",),
-    ),
-    Signature(
-        pattern="no CUDA kernel was compiled for",
-        examples=("no CUDA kernel was compiled for",),
         level=Level.STRONG,
         masks=("triton-unusable",),
     ),

@@ -126,6 +126,7 @@ HINT = (
 SIGNATURES = (
     Signature(
         pattern=r"torch/lib/\S+: (?:file too short|invalid ELF header)",
+        source="glibc 2.17-2.41 elf/dl-load.c",
         examples=(
             "ImportError: /x/torch/lib/libc10.so: file too short",
             "ImportError: /x/torch/lib/libtorch_cpu.so: invalid ELF header",

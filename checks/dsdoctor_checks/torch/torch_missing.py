@@ -110,6 +110,7 @@ SIGNATURES = (
     # pip builds in an empty environment: that is another condition, with another fix
     Signature(
         pattern=r"No module named (?:'torch'|torch)(?:$|[\s;,)])",
+        source="python 3.3-3.14 Lib/importlib/_bootstrap.py",
         examples=(
             "ModuleNotFoundError: No module named 'torch'",
             "ImportError: No module named torch",

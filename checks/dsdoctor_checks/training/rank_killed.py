@@ -36,6 +36,7 @@ HINT = "check the limits of the scheduler, `systemd-oomd`, `earlyoom`, and scrip
 SIGNATURES = (
     Signature(
         pattern=r"systemd-oomd killed \d+ process",
+        source="systemd 247-257 src/core/unit.c",
         examples=("/user.slice/session-3.scope: systemd-oomd killed 4 process(es) in this unit.",),
         not_examples=("systemd-oomd killed no process since boot",),
         level=Level.CERTAIN,

@@ -119,6 +119,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="at::Half without overflow",
+        source="torch 1.0-2.13 c10/util/TypeCast.h",
         examples=("at::Half without overflow",),
         level=Level.WEAK,
     ),
@@ -144,6 +145,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern="nan iterations: +[1-9]",
+        source="megatron_core 0.4-0.16 training/training.py",
         examples=("nan iterations: 1",),
         not_examples=("number of skipped iterations:   0 | number of nan iterations:   0",),
         level=Level.WEAK,

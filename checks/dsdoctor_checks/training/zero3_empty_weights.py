@@ -74,6 +74,7 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"must match the existing size \(0\)",
+        source="torch 1.0-2.13 aten/src/ATen/ExpandUtils.cpp",
         examples=("must match the existing size (0)",),
         level=Level.WEAK,
     ),

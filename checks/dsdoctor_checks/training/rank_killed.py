@@ -45,8 +45,12 @@ SIGNATURES = (
     # the kernel counts what it kills for lack of memory; the counter stood still
     Signature(
         pattern=r"return code = -9\b|exitcode\s*: -9\b|\bSignal 9 \(SIGKILL\)",
-        examples=("[ERROR] [launch.py:1:f] ['python'] exits with return code = -9",),
-        not_examples=("[ERROR] [launch.py:1:f] ['python'] exits with return code = -11",),
+        examples=(
+            "[ERROR] [launch.py:1:f] ['python'] exits with return code = -9",
+            "  exitcode  : -9 (pid: 4711)",
+            "  traceback : Signal 9 (SIGKILL) received by PID 4711",
+        ),
+        not_examples=("[ERROR] [launch.py:1:f] ['python'] exits with return code = -99",),
         source="memory.events of Linux's control groups, as `dsdoctor run` writes it down",
         masks=("host-oom-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
         requires=("memory.events: oom_kill +0 in ",),

@@ -50,6 +50,7 @@ raised them and no cause.
 | 2026-11-22 | A | | 98 | 2 |
 | 2026-11-22 | B | 79 | 18 | 3 |
 | 2026-11-22 | C | 5 | 55 | 0 |
+| 2026-11-23 | D | 57 | | 3 |
 
 A: `--draw 100 --seed 13 --unanswered` from bitsandbytes 0.50.2, triton 3.9.0 and flash_attn 2.8.3,
 before any answer was written for them. The two false causes are patterns that fit other products'
@@ -59,6 +60,10 @@ B: `--draw 100 --seed 14` from the same archives with their first answers: two a
 the wrong thing, and one blamed the kernel for a check of Triton's own state. The answers were
 corrected after each.
 C: `--draw 60 --seed 15 --unanswered` from torch 2.13.0.
+D: 60 of the messages that have an answer, judged with the condition that raises each: deepspeed
+0.19.8 24 of 24 right, accelerate 1.15.0 12 of 12, transformers 5.23.0 7 of 8, torch 2.13.0 10 of
+12, peft 0.21.2 4 of 4. Two were called internal though a state or a file causes them, and one
+named the DeepSpeed config for two training arguments. They were corrected.
 """
 KINDS = ("condition", error_index.REFUSAL, error_index.INTERNAL, "no answer")
 

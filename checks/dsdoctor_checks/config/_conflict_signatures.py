@@ -254,7 +254,7 @@ SIGNATURES = (
         masks=("libaio-missing",),
     ),
     Signature(
-        pattern="At most one of fp16 and bf16 can be True",
+        pattern="At most one of fp16 and bf16 can be True(?! for full eval)",
         source="transformers 5.23.0 training_args.py",
         examples=("At most one of fp16 and bf16 can be True",),
         level=Level.STRONG,
